@@ -47,6 +47,8 @@ export interface Running {
   cpuUs(): number;
   /** Peak memory so far, in megabytes. */
   peakMegabytes(): number;
+  /** Memory in use now, in megabytes. */
+  residentMegabytes(): number;
   stop(): Promise<void>;
 }
 
@@ -63,7 +65,8 @@ export async function startServer(args: readonly string[], cwd?: string): Promis
   await firstLine(child);
   return {
     cpuUs: () => cpuUsOf(child.pid ?? 0),
-    peakMegabytes: () => Math.round(peakKilobytes(child.pid ?? 0) / 1000),
+    peakMegabytes: () => Math.round(kilobytesOf(child.pid ?? 0, "VmHWM") / 1000),
+    residentMegabytes: () => Math.round(kilobytesOf(child.pid ?? 0, "VmRSS") / 1000),
     async stop() {
       child.kill("SIGTERM");
       await exited;
@@ -71,8 +74,8 @@ export async function startServer(args: readonly string[], cwd?: string): Promis
   };
 }
 
-function peakKilobytes(pid: number): number {
-  return Number(/^VmHWM:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1]);
+function kilobytesOf(pid: number, field: "VmHWM" | "VmRSS"): number {
+  return Number(new RegExp(`^${field}:\\s+(\\d+) kB$`, "m").exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1]);
 }
 
 function firstLine(child: ChildProcess): Promise<void> {

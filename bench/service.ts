@@ -14,6 +14,8 @@ export interface Service {
   readonly server: Running;
   /** One per identity, in the order of the identities. */
   readonly tokens: readonly string[];
+  /** The `main.js` that was started. */
+  readonly main: string;
 }
 
 const ROOT = fileURLToPath(new URL("..", import.meta.url));
@@ -21,17 +23,19 @@ const ROOT = fileURLToPath(new URL("..", import.meta.url));
 /**
  * Builds the service and starts it on a seeded data directory.
  *
- * @param main a built `main.js` to start, in place of building one
+ * @param built a built `main.js` to start, in place of building one
+ * @param settings further flags
  */
-export async function startService(seeded: Seeded, main?: string): Promise<Service> {
-  if (main === undefined)
+export async function startService(seeded: Seeded, built?: string, settings: readonly string[] = []): Promise<Service> {
+  if (built === undefined)
     execFileSync("npm", ["run", "-s", "build"], { cwd: ROOT, stdio: ["ignore", "inherit", "inherit"] });
   const listen = `127.0.0.1:${await freePort()}`;
   const url = `http://${listen}`;
   const tokens = await tokensFor(seeded, url);
   const { directory: data } = seeded;
-  const args = [main ?? `${ROOT}dist/main.js`, "serve", "--no-access-log", "--listen", listen, "--data", data];
-  return { url, server: await startServer(args), tokens };
+  const main = built ?? `${ROOT}dist/main.js`;
+  const args = [main, "serve", "--no-access-log", "--listen", listen, "--data", data, ...settings];
+  return { url, server: await startServer(args), tokens, main };
 }
 
 async function tokensFor({ directory, tree }: Seeded, url: string): Promise<string[]> {

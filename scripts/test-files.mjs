@@ -2,8 +2,11 @@
 import { readdirSync } from "node:fs";
 import { join } from "node:path";
 
-/** Folders of tests that need PostgreSQL, a browser, Python, a container registry, the npm registry or an idle machine. */
-export const SEPARATE = ["pg", "pack", "browser", "python", "registry-e2e", "hostile"];
+/**
+ * Folders of tests that need PostgreSQL, a browser, Python, a container registry, Prometheus, the npm registry or an idle
+ * machine.
+ */
+export const SEPARATE = ["pg", "pack", "browser", "python", "registry-e2e", "promtool", "hostile"];
 
 /** The paths of the tests in `directory`, without those in folders named in `skipped`. */
 export function testsIn(directory, skipped) {

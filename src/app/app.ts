@@ -12,7 +12,7 @@ import { resolveOrigin } from "../config/origin.js";
 import { createAcceptances } from "../iam/people/pending-bindings.js";
 import { createIssuer } from "../issuer/issuer.js";
 import { storeTokenAlgorithm } from "../issuer/keys/key-ring.js";
-import { createJobs } from "../jobs/jobs.js";
+import { createJobs, type Job } from "../jobs/jobs.js";
 import { type Ids, randomIds } from "../kernel/ids.js";
 import { createPageTokens } from "../kernel/page-token.js";
 import { type Clock, runInSlices } from "../kernel/time.js";
@@ -42,16 +42,24 @@ import { createHealth } from "../transport/rpc/health.js";
 import { createReflection } from "../transport/rpc/reflection.js";
 import { createServer } from "../transport/server.js";
 import { createAdvisoryIndexing } from "../vulnerabilities/advisories/indexing.js";
+import { createDatabaseMetrics } from "./database-metrics.js";
 import { definitions } from "./definitions.js";
 import { type Installation, openInstallation } from "./installation.js";
 import { createListRanking } from "./list-ranks.js";
+import { openMetrics } from "./metrics.js";
 import { assertNothingShadowed, withMounts } from "./mounts.js";
+import { createRequestMetrics, listServed, type RequestMetrics } from "./request-metrics.js";
+import { countRuns, createServiceCounts, serviceSources } from "./service-metrics.js";
 import { platformServices } from "./services.js";
 
 /** A running service. */
 export interface App {
   /** Where it listens. */
   readonly url: string;
+  /** Where it serves metrics; undefined where it does not. */
+  readonly metricsUrl: string | undefined;
+  /** Counts the requests that it answers. */
+  readonly requestMetrics: RequestMetrics;
   readonly installation: Installation;
   /** Stops accepting, lets calls in flight finish, and closes the store. */
   stop(): Promise<void>;
@@ -102,6 +110,10 @@ async function openApp(options: AppOptions, opened: Close[]): Promise<App> {
   if (variables.length > 0)
     logger.info({ variables }, "variables of Kubernetes Services are no settings and are ignored");
   const onProblem = (problem: string, err?: unknown) => logger.error({ err }, problem);
+  // Closed last, so that a service that drains is measured as well.
+  const metrics = await openMetrics(settings.metricsListen, logger);
+  opened.push(metrics.close);
+  const counts = createServiceCounts();
   const installation = await openInstallation({
     settings,
     exclusive: true,
@@ -119,15 +131,17 @@ async function openApp(options: AppOptions, opened: Close[]): Promise<App> {
   const { errorDomain, baseUrl, issuer: issuerName } = origin;
 
   // Stopped after all that writes, so that the log is sealed to its end.
-  const jobs = createJobs({ store, holder: nameNode(), onProblem });
+  const holder = nameNode();
+  const jobs = createJobs({ store, holder, onProblem });
   opened.push(() => jobs.stop());
-  jobs.add(createSealer({ store, keys, clock, onProblem }));
-  jobs.add(createEventSweep(clock));
-  jobs.add(createListRanking(store));
-  jobs.add(createAdvisoryIndexing(store));
+  const addJob = (job: Job) => jobs.add(countRuns(job, counts));
+  addJob(createSealer({ store, keys, clock, onProblem }));
+  addJob(createEventSweep(clock));
+  addJob(createListRanking(store));
+  addJob(createAdvisoryIndexing(store));
   const acceptances = createAcceptances({ store, clock, ids, onProblem });
   opened.push(acceptances.stop);
-  const quotas = createQuotas(settings.quotas);
+  const quotas = createQuotas(settings.quotas, (kind) => counts.quotaRejections[kind]++);
   const issuer = createIssuer({
     ...{ settings, store, keys, masterKey, clock, ids, quotas, onProblem },
     origin,
@@ -135,7 +149,7 @@ async function openApp(options: AppOptions, opened: Close[]): Promise<App> {
     onRedirectNotice: ({ message, ...named }) => logger.warn(named, message),
   });
   opened.push(issuer.stop);
-  for (const job of issuer.jobs) jobs.add(job);
+  for (const job of issuer.jobs) addJob(job);
   const services = [
     ...platformServices({
       tokens: createPageTokens(keys.pageKeys),
@@ -151,7 +165,7 @@ async function openApp(options: AppOptions, opened: Close[]): Promise<App> {
   ];
   const described = [...services.map(({ desc, published = desc }) => published), ...mounts.map(({ desc }) => desc)];
   const methods = withMounts(createMethodTable(services, buildRoomChecks(definitions, quotas)), mounts);
-  const authenticate = createAuthenticate({ keys, policy: origin, clock });
+  const authenticate = createAuthenticate({ keys, policy: origin, clock, cache: counts.tokenCache });
   const onInternalError = (error: ConnectError, call: CallContext | undefined) => {
     logger.error({ err: error.cause ?? error, method: call?.method.name, requestId: call?.requestId }, "call failed");
   };
@@ -179,33 +193,44 @@ async function openApp(options: AppOptions, opened: Close[]): Promise<App> {
   assertNothingShadowed(gateway.routes, fixedPaths);
   const ready = () => store.check();
   const stopping = new AbortController();
+  const limits = limitsOf(settings);
+  const extraServices = [
+    createHealth({
+      services: described.map(({ typeName }) => typeName),
+      ready,
+      stopping: stopping.signal,
+      errorDomain,
+    }),
+    ...createReflection([...described, Health]),
+  ];
   const server = createServer({
     ...shared,
     port,
     gateway,
     ready,
     logger,
-    limits: limitsOf(settings),
+    limits,
+    hasRoom: (access) => store.hasRoom(access),
     tls: tlsOf(settings),
     behindProxy: settings.behindProxy,
     extraRoutes: [docs, home],
     webRoutes,
-    extraServices: [
-      createHealth({
-        services: described.map(({ typeName }) => typeName),
-        ready,
-        stopping: stopping.signal,
-        errorDomain,
-      }),
-      ...createReflection([...described, Health]),
-    ],
-    accessLog: settings.accessLog,
+    extraServices,
+    observers: [(record) => requestMetrics.observe(record)],
+    accessLog: settings.accessLog ? "all" : "off",
     corsOrigins: settings.corsOrigins,
   });
   opened.push((drainMs) => {
     stopping.abort();
     return server.stop(drainMs);
   });
+
+  const served = listServed(server.methodNames, { methods, extraServices, routes: gateway.routes });
+  const requestMetrics = createRequestMetrics(served, server.rejected);
+  const stored = createDatabaseMetrics({ store, clock, holder, jobs: () => new Set(counts.jobRuns.keys()) });
+  metrics.prepare(stored.refresh);
+  metrics.add(...requestMetrics.sources);
+  metrics.add(...serviceSources({ counts, store, server, exchanges: issuer.exchanges, limits }), ...stored.sources);
 
   await store.write(async (tx) => {
     await tx.settings.put("origin", JSON.stringify({ baseUrl, issuer: issuerName }));
@@ -216,6 +241,8 @@ async function openApp(options: AppOptions, opened: Close[]): Promise<App> {
   server.start();
   return {
     url: urlOf(settings, port.address),
+    metricsUrl: metrics.url,
+    requestMetrics,
     installation,
     stop: () => closeAll(opened),
     abandon(drainMs) {
@@ -273,8 +300,15 @@ function urlOf({ tlsCert }: Settings, { host, port }: ListenAddress): string {
   return `${scheme}://${host.includes(":") ? `[${host}]` : host}:${port}`;
 }
 
-function limitsOf({ requestBuffer, answerBuffer }: Settings): Limits {
-  return { ...defaultLimits, requestBufferBytes: requestBuffer, answerBufferBytes: answerBuffer };
+function limitsOf(settings: Settings): Limits {
+  return {
+    ...defaultLimits,
+    requestBufferBytes: settings.requestBuffer,
+    answerBufferBytes: settings.answerBuffer,
+    connectionsPerAddress: settings.connectionsPerAddress,
+    queueDelayMs: settings.overloadDelay,
+    drainMs: settings.drainTime * 1000,
+  };
 }
 
 function tlsOf({ tlsCert, tlsKey }: Settings) {

@@ -208,6 +208,27 @@ export function listenAddress<R extends Row>(row: R) {
   return define<ListenAddress, R>(row, { placeholder: "host:port", range, schema, parse, format });
 }
 
+/** An address to listen on, or `off`. */
+export function optionalListenAddress<R extends Row>(row: R) {
+  const { parse: parseAddress, format, schema, placeholder } = listenAddress(row);
+  const range = "off, or host:port, such as 127.0.0.1:9464";
+  const parse = (given: string): ListenAddress | "off" => {
+    if (given === "off") return "off";
+    try {
+      return parseAddress(given) as ListenAddress;
+    } catch {
+      return reject(range);
+    }
+  };
+  return define<ListenAddress | "off", R>(row, {
+    placeholder,
+    range,
+    schema: { anyOf: [{ const: "off" }, schema] },
+    parse,
+    format: (value) => (value === "off" ? value : format(value)),
+  });
+}
+
 const ORIGIN = "an http or https URL without path, query or user";
 
 function parseOrigin(given: string): string {

@@ -9,9 +9,11 @@ import {
   duration,
   file,
   flag,
+  integer,
   listenAddress,
   networks,
   oneOf,
+  optionalListenAddress,
   origin,
   origins,
   type Setting,
@@ -192,6 +194,38 @@ const groups = {
       default: "384MiB",
       since: "0.2.0",
     }),
+    connectionsPerAddress: integer({
+      help: "connections of one address; further ones are rejected. Not applied with --behind-proxy",
+      placeholder: "number",
+      min: 1,
+      max: 1_000_000,
+      default: "2000",
+      see: "observability.md#overload",
+      since: "0.6.0",
+    }),
+    overloadDelay: define(
+      {
+        help: "how long calls may wait for the event loop while some wait all the time; others are rejected. off: none is",
+        default: "10ms",
+        see: "observability.md#overload",
+        since: "0.6.0",
+      },
+      {
+        placeholder: "delay",
+        range: "off, or a number of ms from 1ms to 60000ms",
+        schema: { type: "string", pattern: "^(off|[0-9]{1,5}ms)$" },
+        parse: parseDelay,
+        format: (delayMs: number) => (delayMs === Number.POSITIVE_INFINITY ? "off" : `${delayMs}ms`),
+      },
+    ),
+    drainTime: duration({
+      help: "how long calls in flight have to end when the service is stopped",
+      min: "1s",
+      max: "1h",
+      default: "30s",
+      see: "operations.md#health-and-stopping",
+      since: "0.6.0",
+    }),
   },
   "Logs, metrics and audit": {
     logLevel: oneOf(["fatal", "error", "warn", "info", "debug", "trace", "silent"], {
@@ -199,9 +233,23 @@ const groups = {
       default: "info",
       since: "0.1.0",
     }),
+    metricsListen: optionalListenAddress({
+      help: "address to serve metrics for Prometheus on, host:port without authentication, or off",
+      unset: "127.0.0.1:9464, or off where that port is taken",
+      see: "observability.md#metrics",
+      since: "0.6.0",
+    }),
     accessLog: flag({ help: "write a log line for every request", default: "true", since: "0.1.0" }),
   },
 } as const;
+
+// In milliseconds; infinite where nothing is rejected.
+function parseDelay(given: string): number {
+  if (given === "off") return Number.POSITIVE_INFINITY;
+  const delayMs = /^\d{1,5}ms$/.test(given) ? Number(given.slice(0, -2)) : Number.NaN;
+  if (delayMs >= 1 && delayMs <= 60_000) return delayMs;
+  throw new Error("must be off, or a number of ms from 1ms to 60000ms");
+}
 
 function formatLimits(limits: QuotaLimits): string {
   return Object.entries(limits)

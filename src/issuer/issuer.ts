@@ -24,6 +24,7 @@ import { createTickets } from "./oauth/state.js";
 import { isOwnUrl } from "./sts/audience.js";
 import { defaultStsOrigins } from "./sts/aws.js";
 import { createExchanger, type Exchanger } from "./sts/exchange.js";
+import { createExchangeCounts, type ExchangeCounts } from "./sts/exchange-counts.js";
 import { createFailureLimiter, INVITE_FAILURE_LIMIT } from "./sts/failure-limiter.js";
 import { createFailureThrottle } from "./sts/failure-throttle.js";
 import { createSecurityTokenService } from "./sts/sts.js";
@@ -82,6 +83,7 @@ export interface Issuer {
   /** For other endpoints that accept tokens of other issuers. */
   readonly exchanger: Exchanger;
   readonly lastSeen: LastSeen;
+  readonly exchanges: ExchangeCounts;
   /** The work that one node does for all. */
   readonly jobs: readonly Job[];
   /** Starts the background work that every node does. */
@@ -122,7 +124,8 @@ export function createIssuer(deps: IssuerDeps): Issuer {
     isOwnIssuer: (issuer) => isOwnUrl(issuer, ownUrls),
     onProblem: (issuer, reason) => onProblem(`the keys of ${issuer} could not be fetched: ${reason}`),
   });
-  const tokens = createTokens({ keys, ids, issuer: origin.issuer });
+  const exchanges = createExchangeCounts();
+  const tokens = createTokens({ keys, ids, issuer: origin.issuer, counts: exchanges });
   const tickets = createTickets(masterKey);
   const idTokens = createIdTokens({ store, tickets, keys, issuer: origin.issuer });
   const lastSeen = createLastSeen(store);
@@ -130,7 +133,7 @@ export function createIssuer(deps: IssuerDeps): Issuer {
   const inviteLimiter = createFailureLimiter(INVITE_FAILURE_LIMIT);
   const stsOrigins = settings.awsStsOrigins ?? defaultStsOrigins;
   const identifyDeps = { store, issuers, fetch, loginProviders, stsOrigins, ownUrls, audiences };
-  const exchanger = createExchanger({ ...identifyDeps, tokens, idTokens, lastSeen, limiter, clock });
+  const exchanger = createExchanger({ ...identifyDeps, tokens, idTokens, lastSeen, limiter, clock, counts: exchanges });
   const keyReload = createKeyReload({ keys, onProblem });
   const lastSeenFlush = createLastSeenFlush({ lastSeen, onProblem });
   const keyRotation = createKeyRotation({
@@ -176,6 +179,7 @@ export function createIssuer(deps: IssuerDeps): Issuer {
     ],
     exchanger,
     lastSeen,
+    exchanges,
     jobs: [keyRotation, createExpiredRowSweep(clock)],
     start() {
       keyReload.start();

@@ -8,6 +8,7 @@ import type { TokenLimit } from "../kernel/principal.js";
 import { encodeApiToken, MAX_TOKEN_LENGTH, MAX_TOKEN_LIFE_S, type TokenClaims } from "../pipeline/auth/api-token.js";
 import type { RefreshTokenRow, Tx } from "../store/port.js";
 import type { KeyRing } from "./keys/key-ring.js";
+import { type ExchangeCounts, outcomeOf } from "./sts/exchange-counts.js";
 import { resolveScopes } from "./sts/scopes.js";
 import type { RequestedGrant } from "./sts/token-request.js";
 
@@ -63,8 +64,10 @@ export function createTokens(deps: {
   readonly ids: Ids;
   /** The issuer URL. */
   readonly issuer: string;
+  /** Counts uses of refresh tokens. */
+  readonly counts?: ExchangeCounts;
 }) {
-  const { keys, ids, issuer } = deps;
+  const { keys, ids, issuer, counts } = deps;
 
   function issue(identity: string, grant: TokenGrant, nowMs: number): UnsignedToken {
     const lifeS = lifeOf(grant, nowMs);
@@ -84,6 +87,28 @@ export function createTokens(deps: {
     // Published clients expect base64 of JSON with the expiry.
     const exp = Math.floor(row.expireTimeMs / 1000);
     return Buffer.from(JSON.stringify({ exp, sec: secret })).toString("base64");
+  }
+
+  async function rotate(
+    tx: Tx,
+    refreshToken: string,
+    requested: Partial<RequestedGrant>,
+    nowMs: number,
+  ): Promise<RefreshedLogin | undefined> {
+    const row = await findRow(tx, refreshToken);
+    if (row === undefined || row.expireTimeMs <= nowMs) return undefined;
+    if (row.used) {
+      await tx.refreshTokens.deleteFamily(row.family);
+      return undefined;
+    }
+    const { hash, used, ...login } = row;
+    if (!(await isLoginValid(tx, login.identityUid, login.createTimeMs))) return undefined;
+    const grant = login.grant as TokenGrant;
+    const narrower = await resolveScopes(tx, requested, { ...grant, identityUid: login.identityUid });
+    const token = issue(login.identityUid, narrowGrant(grant, narrower), nowMs);
+    await tx.refreshTokens.markUsed(hash);
+    const { identityUid, expireTimeMs: refreshExpiresAtMs } = login;
+    return { identityUid, token, refreshToken: await insert(tx, login), refreshExpiresAtMs };
   }
 
   return {
@@ -119,20 +144,14 @@ export function createTokens(deps: {
       requested: Partial<RequestedGrant>,
       nowMs: number,
     ): Promise<RefreshedLogin | undefined> {
-      const row = await findRow(tx, refreshToken);
-      if (row === undefined || row.expireTimeMs <= nowMs) return undefined;
-      if (row.used) {
-        await tx.refreshTokens.deleteFamily(row.family);
-        return undefined;
+      try {
+        const refreshed = await rotate(tx, refreshToken, requested, nowMs);
+        if (counts) counts.refresh_token[refreshed === undefined ? "unauthenticated" : "ok"]++;
+        return refreshed;
+      } catch (error) {
+        if (counts) counts.refresh_token[outcomeOf(error)]++;
+        throw error;
       }
-      const { hash, used, ...login } = row;
-      if (!(await isLoginValid(tx, login.identityUid, login.createTimeMs))) return undefined;
-      const grant = login.grant as TokenGrant;
-      const narrower = await resolveScopes(tx, requested, { ...grant, identityUid: login.identityUid });
-      const token = issue(login.identityUid, narrowGrant(grant, narrower), nowMs);
-      await tx.refreshTokens.markUsed(hash);
-      const { identityUid, expireTimeMs: refreshExpiresAtMs } = login;
-      return { identityUid, token, refreshToken: await insert(tx, login), refreshExpiresAtMs };
     },
 
     /** Finds the uid of the identity that a refresh token was issued to. */

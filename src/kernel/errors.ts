@@ -10,6 +10,7 @@ import {
   ResourceInfoSchema,
   RetryInfoSchema,
 } from "#gen/google/rpc/error_details_pb.js";
+import type { RejectReason } from "./reject-reason.js";
 
 type Detail = Extract<ConnectError["details"][number], { desc: unknown }>;
 
@@ -42,14 +43,29 @@ export class ApiError extends Error {
   readonly code: Code;
   readonly reason: ErrorReason;
   readonly details: readonly Detail[];
+  /** Why the request is rejected, for logs and metrics; callers do not learn it. */
+  readonly rejection: RejectReason | undefined;
 
-  constructor(code: Code, reason: ErrorReason, message: string, details: readonly Detail[] = [], cause?: unknown) {
+  constructor(
+    code: Code,
+    reason: ErrorReason,
+    message: string,
+    details: readonly Detail[] = [],
+    cause?: unknown,
+    rejection?: RejectReason,
+  ) {
     super(message, cause === undefined ? undefined : { cause });
     this.name = "ApiError";
     this.code = code;
     this.reason = reason;
     this.details = details;
+    this.rejection = rejection;
   }
+}
+
+/** Why a request that ended with `error` was rejected, where the error says so. */
+export function rejectReasonOf(error: unknown): RejectReason | undefined {
+  return error instanceof ApiError ? error.rejection : undefined;
 }
 
 /**
@@ -126,14 +142,19 @@ export function deniedField(...violations: readonly FieldViolation[]): ApiError 
   return new ApiError(Code.PermissionDenied, "PERMISSION_DENIED", `Permission denied: ${text}`);
 }
 
-/** UNAUTHENTICATED: no token, or an invalid one. One text for all causes, so that callers cannot tell them apart. */
-export function unauthenticated(cause?: unknown): ApiError {
+/**
+ * UNAUTHENTICATED: no token, or an invalid one. One text for all causes, so that callers cannot tell them apart.
+ *
+ * @param rejection which of the causes it is, for logs and metrics
+ */
+export function unauthenticated(cause?: unknown, rejection: RejectReason = "credential"): ApiError {
   return new ApiError(
     Code.Unauthenticated,
     "UNAUTHENTICATED",
     "Unauthenticated: authorization: a valid bearer token is required",
     [],
     cause,
+    rejection,
   );
 }
 
@@ -143,16 +164,25 @@ export function tokenExpired(): ApiError {
     Code.Unauthenticated,
     "UNAUTHENTICATED",
     "Unauthenticated: authorization: the bearer token has expired",
+    [],
+    undefined,
+    "token_expired",
   );
 }
 
-/** RESOURCE_EXHAUSTED: a limit is reached. `retryAfterMs` is when to retry, in milliseconds. */
-export function resourceExhausted(what: string, retryAfterMs?: number): ApiError {
+/**
+ * RESOURCE_EXHAUSTED: a limit is reached. `retryAfterMs` is when to retry, in milliseconds.
+ *
+ * @param rejection which limit it is, for logs and metrics
+ */
+export function resourceExhausted(what: string, retryAfterMs?: number, rejection: RejectReason = "size"): ApiError {
   return new ApiError(
     Code.ResourceExhausted,
     "RESOURCE_EXHAUSTED",
     `Resource exhausted: ${what}`,
     retryInfo(retryAfterMs),
+    undefined,
+    rejection,
   );
 }
 
@@ -164,14 +194,19 @@ export function resourceExhausted(what: string, retryAfterMs?: number): ApiError
  * @param rule the limit and the current number, as a sentence without a full stop
  */
 export function quotaExceeded(subject: string, quota: string, rule: string): ApiError {
-  return new ApiError(Code.ResourceExhausted, "RESOURCE_EXHAUSTED", `Resource exhausted: ${quota}: ${rule}`, [
-    { desc: QuotaFailureSchema, value: { violations: [{ subject, description: rule }] } },
-  ]);
+  const text = `Resource exhausted: ${quota}: ${rule}`;
+  const details = [{ desc: QuotaFailureSchema, value: { violations: [{ subject, description: rule }] } }];
+  return new ApiError(Code.ResourceExhausted, "RESOURCE_EXHAUSTED", text, details, undefined, "quota");
 }
 
-/** UNAVAILABLE: retry soon. `retryAfterMs` is in milliseconds. */
-export function unavailable(what: string, retryAfterMs?: number, cause?: unknown): ApiError {
-  return new ApiError(Code.Unavailable, "UNAVAILABLE", `Unavailable: ${what}`, retryInfo(retryAfterMs), cause);
+/**
+ * UNAVAILABLE: retry soon. `retryAfterMs` is in milliseconds.
+ *
+ * @param rejection the limit that is reached, if that is why, for logs and metrics
+ */
+export function unavailable(what: string, retryAfterMs?: number, cause?: unknown, rejection?: RejectReason): ApiError {
+  const details = retryInfo(retryAfterMs);
+  return new ApiError(Code.Unavailable, "UNAVAILABLE", `Unavailable: ${what}`, details, cause, rejection);
 }
 
 /** ABORTED: repeated conflicts with concurrent changes. The caller may retry. */

@@ -14,6 +14,8 @@ export interface WebRequest {
   readonly query: URLSearchParams;
   /** The address of the peer. */
   readonly remoteAddress: string | undefined;
+  /** The id of the request, for audit rows and log lines. */
+  readonly requestId: string;
   /** The value of a request header by its lower-case name; repeated ones joined by ", ". */
   header(name: string): string | undefined;
   /** The value of a cookie; undefined when it is absent or repeated. */

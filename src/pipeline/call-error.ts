@@ -1,7 +1,7 @@
 // What the kinds of pipeline share: what they are made of, and how a call fails.
 import type { DescMethod } from "@bufbuild/protobuf";
 import type { ConnectError } from "@connectrpc/connect";
-import { answerError } from "../kernel/errors.js";
+import { answerError, rejectReasonOf } from "../kernel/errors.js";
 import type { Clock } from "../kernel/time.js";
 import type { Store } from "../store/port.js";
 import type { CallContext } from "./call.js";
@@ -27,5 +27,7 @@ export function answerCallError(
   { errorDomain, onInternalError }: Pick<InvokeDeps, "errorDomain" | "onInternalError">,
 ): ConnectError {
   const spelled = withFieldSpelling(error, input, call.inbound.fieldSpelling);
-  return answerError(spelled, errorDomain, (answer) => onInternalError(answer, call));
+  const answer = answerError(spelled, errorDomain, (internal) => onInternalError(internal, call));
+  call.inbound.record?.setFailure(answer.code, rejectReasonOf(error));
+  return answer;
 }

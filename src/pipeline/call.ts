@@ -1,16 +1,16 @@
 import type { DescMethod } from "@bufbuild/protobuf";
 import { type ContextValues, createContextValues, type HandlerContext } from "@connectrpc/connect";
-import { randomIds } from "../kernel/ids.js";
 import type { Principal } from "../kernel/principal.js";
 import { isUidp, isWithin, lineageOf, maximalOf } from "../kernel/uidp.js";
 import type { Tx } from "../store/port.js";
+import type { RequestProtocol, RequestRecord } from "../telemetry/request-record.js";
 import { withMapped } from "./auth/authorize.js";
 import type { Caller } from "./auth/caller.js";
 import type { FieldSpelling } from "./field-names.js";
 import { principalKey } from "./mount-options.js";
 
 /** The wire protocol a call came in by. */
-export type Protocol = "rest" | "grpc" | "grpc-web" | "connect";
+export type Protocol = Exclude<RequestProtocol, "http">;
 
 /** A request as a front end reads it. There is one for each call, so headers are read when they are needed. */
 export interface Inbound {
@@ -32,6 +32,12 @@ export interface Inbound {
   /** The address of the peer, for the audit log. */
   readonly remoteAddress?: string | undefined;
 
+  /** The id of the request, which its answer carries too. */
+  readonly requestId: string;
+
+  /** What logs and metrics say of the request; absent where a call comes by no transport. */
+  readonly record?: RequestRecord | undefined;
+
   /** The value of a request header by its lower-case name; repeated headers joined by ", ". */
   header(name: string): string | undefined;
 
@@ -44,13 +50,6 @@ export interface Inbound {
 
 /** No unary call runs longer, in milliseconds, whatever deadline its caller sets. */
 export const MAX_CALL_MS = 30_000;
-
-const REQUEST_ID = /^[A-Za-z0-9._-]{1,64}$/;
-
-/** The id of a request: its `x-request-id` if that is well formed, otherwise a new one. */
-export function requestIdFrom(given: string | undefined): string {
-  return given !== undefined && REQUEST_ID.test(given) ? given : randomIds.newId();
-}
 
 /**
  * What every call has: connect's `HandlerContext` and the authenticated caller. Headers, signals and ids are
@@ -69,7 +68,6 @@ export abstract class CallContext implements HandlerContext {
   protected authenticated: Caller | undefined;
   protected ended: AbortSignal | undefined;
 
-  #requestId: string | undefined;
   #requestHeader: Headers | undefined;
   #responseHeader: Headers | undefined;
   #responseTrailer: Headers | undefined;
@@ -99,8 +97,7 @@ export abstract class CallContext implements HandlerContext {
 
   /** Appears in log lines, audit rows and errors: the caller's `x-request-id` if well formed, otherwise random. */
   get requestId(): string {
-    this.#requestId ??= requestIdFrom(this.inbound.header("x-request-id"));
-    return this.#requestId;
+    return this.inbound.requestId;
   }
 
   get service() {

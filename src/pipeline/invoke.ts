@@ -105,6 +105,7 @@ export function createInvoke(deps: InvokeDeps): Invoke {
     caller: Caller | undefined,
   ): Awaitable<object> {
     call.setTransaction(tx, caller);
+    noteOrganisation(method, call, request, caller);
     assertRequiredFields(method.desc.input, request);
     let answer: Awaitable<object>;
     try {
@@ -134,6 +135,13 @@ export function createInvoke(deps: InvokeDeps): Invoke {
     if (isChange) await tx.audit.append(buildAuditRow(method, call, request, result, clock()));
     return result;
   }
+}
+
+// Only after authorization: before it the scope is any text that a caller sends.
+function noteOrganisation({ auth }: UnaryEntry, call: UnaryCall, request: Message, caller: Caller | undefined): void {
+  const { record } = call.inbound;
+  if (record === undefined || caller === undefined || auth.mode !== "guarded" || auth.scope === undefined) return;
+  record.rootUid = rootOf(auth.scope.of(request));
 }
 
 function maskedError(caller: Caller | undefined, error: unknown, { auth }: UnaryEntry, request: Message): unknown {

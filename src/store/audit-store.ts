@@ -11,6 +11,7 @@ import type {
   SealedRow,
   SealerRow,
   StoredAuditRow,
+  UnsealedCount,
   UnsealedTail,
 } from "./port.js";
 import {
@@ -18,6 +19,7 @@ import {
   buildUpsertValues,
   discardRows,
   type Executor,
+  type Sql,
   statement,
   statementFamily,
   takeFirst,
@@ -99,24 +101,26 @@ const putSealer = statement<SealerRow & { name: string }>((q, t) =>
 
 // Both sides are ranges of an index from the same id on. The bound is written for both, because neither
 // database derives it for one from the other; without it the scan would begin at the first entry.
+const isUnsealed = (q: Sql, t: Tables) =>
+  and(
+    gt(t.audit.id, value("afterId")),
+    notExists(
+      q
+        .select({ one: sql`1` })
+        .from(t.auditChain)
+        .where(and(eq(t.auditChain.auditId, t.audit.id), gt(t.auditChain.auditId, value("afterId")))),
+    ),
+  );
 const unsealed = statement<{ afterId: number; limit: number }, StoredAuditRow>((q, t) =>
-  q
-    .select(getTableColumns(t.audit))
-    .from(t.audit)
-    .where(
-      and(
-        gt(t.audit.id, value("afterId")),
-        notExists(
-          q
-            .select({ one: sql`1` })
-            .from(t.auditChain)
-            .where(and(eq(t.auditChain.auditId, t.audit.id), gt(t.auditChain.auditId, value("afterId")))),
-        ),
-      ),
-    )
-    .orderBy(t.audit.id)
-    .limit(value("limit")),
+  q.select(getTableColumns(t.audit)).from(t.audit).where(isUnsealed(q, t)).orderBy(t.audit.id).limit(value("limit")),
 );
+const countUnsealed = statement<{ afterId: number }, { rows: number }>((q, t) =>
+  q
+    .select({ rows: sql<number>`count(*)`.mapWith(Number) })
+    .from(t.audit)
+    .where(isUnsealed(q, t)),
+);
+const newestId = statement<object, { id: number | null }>((q, t) => q.select({ id: max(t.audit.id) }).from(t.audit));
 const unsealedOf = statement<{ rootUid: string }, { rows: number; firstId: number | null }>((q, t) =>
   q
     .select({ rows: sql<number>`count(*)`.mapWith(Number), firstId: min(t.audit.id) })
@@ -205,6 +209,16 @@ export class AuditChain implements AuditChainStore {
 
   unsealed(afterId: number, limit: number): Awaitable<StoredAuditRow[]> {
     return this.#tx.rows(unsealed, { afterId, limit });
+  }
+
+  async countUnsealed(newest: number): Promise<UnsealedCount> {
+    const { settledId = 0 } = (await this.sealer()) ?? {};
+    const [oldest] = await this.unsealed(settledId, 1);
+    if (oldest === undefined) return { rows: 0, oldestTimeMs: null };
+    const { id } = (await takeFirst(this.#tx.rows(newestId, {}))) ?? {};
+    const afterId = Math.max(settledId, (id ?? 0) - newest);
+    const { rows = 0 } = (await takeFirst(this.#tx.rows(countUnsealed, { afterId }))) ?? {};
+    return { rows: Math.max(rows, 1), oldestTimeMs: oldest.timeMs };
   }
 
   async unsealedOf(rootUid: string): Promise<UnsealedTail> {

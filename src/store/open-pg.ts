@@ -17,12 +17,18 @@ import {
 } from "./pg-connection.js";
 import type { Awaitable, Store, Tx, UnitOptions } from "./port.js";
 import type { Executor } from "./statement.js";
+import { createStoreCounts } from "./store-counts.js";
 import { Transaction } from "./transaction.js";
 import { assertMayOpen, OLDEST_VERSION, VERSION } from "./version.js";
 
 const MAX_UNIT_MS = 30_000;
 /** After its last row got a number, a unit runs the rest of that statement, idles and commits; the server limits each. */
 const LATE_COMMIT_MS = 4 * MAX_UNIT_MS;
+
+const READ = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
+const WRITE = "BEGIN ISOLATION LEVEL SERIALIZABLE";
+/** How many units may wait for a connection before callers are turned away: a tenth of a second of point reads. */
+const MAX_WAITING = 256;
 
 /** How to open a PostgreSQL store. */
 export interface PgOptions {
@@ -48,11 +54,12 @@ export interface PgOptions {
  * expanded first.
  */
 export async function openPg(options: PgOptions): Promise<Store> {
-  const { clock = systemClock } = options;
+  const { clock = systemClock, poolSize = 10 } = options;
+  const counts = createStoreCounts();
   const pool = new pg.Pool({
     connectionString: options.url,
     ...(options.tls !== undefined && { ssl: options.tls }),
-    max: options.poolSize ?? 10,
+    max: poolSize,
     connectionTimeoutMillis: 5_000,
     statement_timeout: MAX_UNIT_MS,
     idle_in_transaction_session_timeout: MAX_UNIT_MS,
@@ -80,9 +87,15 @@ export async function openPg(options: PgOptions): Promise<Store> {
   await auditVersion.refresh();
 
   return {
-    read: (unit, units) => runWithRetries("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY", unit, units),
-    write: (unit, units) => runWithRetries("BEGIN ISOLATION LEVEL SERIALIZABLE", unit, units),
+    read: (unit, units) => runWithRetries(READ, unit, units),
+    write: (unit, units) => runWithRetries(WRITE, unit, units),
     lateCommitMs: LATE_COMMIT_MS,
+    stats: () => ({
+      ...counts,
+      waiting: pool.waitingCount,
+      pool: { busy: pool.totalCount - pool.idleCount, idle: pool.idleCount, max: poolSize },
+    }),
+    hasRoom: () => pool.waitingCount < MAX_WAITING,
     async check() {
       const oldest = await readOldest().catch((error) => {
         throw unavailable("the database cannot be reached", 1000, error);
@@ -100,6 +113,7 @@ export async function openPg(options: PgOptions): Promise<Store> {
         return await runOnce(beginWith(begin, units), unit);
       } catch (error) {
         if (!isConflict(error)) throw toApiError(error);
+        counts.conflicts++;
         const pauseMs = Math.random() * Math.min(2 ** tries, 100);
         if (clock() + pauseMs > deadlineMs) throw aborted("too many concurrent changes", error);
         await new Promise((resolve) => setTimeout(resolve, pauseMs));
@@ -116,7 +130,9 @@ export async function openPg(options: PgOptions): Promise<Store> {
       try {
         const value = await unit(tx);
         tx.revoke();
+        const startMs = performance.now();
         await client.query("COMMIT");
+        if (begin.startsWith(WRITE)) counts.commitSeconds.observe((performance.now() - startMs) / 1000);
         return value;
       } catch (error) {
         tx.revoke();

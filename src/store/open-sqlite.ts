@@ -1,4 +1,5 @@
 // Opens the store in SQLite: one connection writes, others read, and a lock keeps other servers out.
+import { statfsSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { type Clock, systemClock } from "../kernel/time.js";
 import { watchAuditVersion } from "./audit-version.js";
@@ -10,8 +11,11 @@ import type { Awaitable, Store, Tx } from "./port.js";
 import { createSnapshotReader } from "./snapshot-reader.js";
 import { createControl, createExecutor, openReading, openWriting } from "./sqlite-connection.js";
 import type { SqliteDatabase } from "./sqlite-driver.js";
+import { createStoreCounts } from "./store-counts.js";
 import { assertMayOpen, OLDEST_VERSION } from "./version.js";
 import { createWriteQueue, type WriterConnection } from "./write-queue.js";
+
+const DATABASE_FILE = "arbor.db";
 
 /** How to open a SQLite store. */
 export interface SqliteOptions {
@@ -63,12 +67,16 @@ export function openSqlite(options: SqliteOptions): Store {
     },
   );
   Object.defineProperty(writer, "inTransaction", { get: () => writing.inTransaction });
-  const queue = createWriteQueue(writer, clock, reader.endSnapshot);
+  const counts = createStoreCounts();
+  const queue = createWriteQueue(writer, clock, reader.endSnapshot, counts);
 
   return {
     read: <T>(unit: (tx: Tx) => Awaitable<T>) => reader.read(unit),
     write: (unit, units) => queue.submit(unit, units),
     lateCommitMs: 0,
+    stats: () => ({ ...counts, waiting: queue.length, files: () => readFileSizes(directory) }),
+    // Reads do not wait for anything.
+    hasRoom: (access) => access === "read" || queue.hasRoom(),
     async check() {
       assertMayOpen(readOldest());
     },
@@ -81,8 +89,14 @@ export function openSqlite(options: SqliteOptions): Store {
   };
 }
 
+function readFileSizes(directory: string) {
+  const sizeOf = (file: string) => statSync(join(directory, file), { throwIfNoEntry: false })?.size ?? 0;
+  const { bavail, bsize } = statfsSync(directory);
+  return { database: sizeOf(DATABASE_FILE), wal: sizeOf(`${DATABASE_FILE}-wal`), free: bavail * bsize };
+}
+
 function openConnections({ directory, exclusive = false, migrations = dataMigrations }: SqliteOptions) {
-  const file = join(directory, "arbor.db");
+  const file = join(directory, DATABASE_FILE);
   createPrivateFile(file);
   return withOpenLock(directory, () => {
     const writing = openWriting(file);

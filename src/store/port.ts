@@ -21,6 +21,7 @@ export type {
 export type { GroupInviteRow, RoleBindingRow, RoleRow } from "./tables/roles.js";
 export type { KeyPurpose, KeyRow, KeyState, RefreshTokenRow, TicketKind, TicketRow } from "./tables/tokens.js";
 
+import type { Histogram } from "../kernel/histogram.js";
 import type { QuotaKind } from "../kernel/quotas.js";
 import type {
   AccessRequestStore,
@@ -62,6 +63,22 @@ export interface UnitOptions {
   readonly maxIdleMs?: number;
 }
 
+/** What a store counts since it was opened, for metrics. */
+export interface StoreStats {
+  /** How many units of work a transaction committed; PostgreSQL commits each one alone and counts none. */
+  readonly batchUnits: Histogram;
+  /** How long commits of transactions that wrote took, in seconds. */
+  readonly commitSeconds: Histogram;
+  /** How many transactions ran again after a conflict. */
+  readonly conflicts: number;
+  /** How many units wait for the writer of SQLite, or for a connection to PostgreSQL. */
+  readonly waiting: number;
+  /** The connections to PostgreSQL. */
+  readonly pool?: { readonly busy: number; readonly idle: number; readonly max: number };
+  /** Reads the sizes of the files of SQLite and what is free beside them, in bytes. */
+  readonly files?: () => { readonly database: number; readonly wal: number; readonly free: number };
+}
+
 /** A database. */
 export interface Store {
   /**
@@ -88,6 +105,15 @@ export interface Store {
    * rows that a unit of work writes last, as it does with the audit log.
    */
   readonly lateCommitMs: number;
+
+  /** Reads the counts of this process. */
+  stats(): StoreStats;
+
+  /**
+   * Whether a unit that begins now would run soon; false while too many wait for the database, or the first of them waits
+   * too long. Units are queued all the same: callers ask before they have done any work.
+   */
+  hasRoom(access: "read" | "write"): boolean;
 
   /** Resolves when the database answers and its schema is current; rejects otherwise. */
   check(): Promise<void>;
@@ -225,6 +251,13 @@ export interface UnsealedTail {
   readonly firstTimeMs: number | null;
 }
 
+/** How many rows of the log are not sealed. */
+export interface UnsealedCount {
+  readonly rows: number;
+  /** Of the oldest one; null where there is none. */
+  readonly oldestTimeMs: number | null;
+}
+
 /** The hash chains of the audit log. Only the sealer writes here. */
 export interface AuditChainStore {
   /** The sealer's own row; undefined before anything was sealed. */
@@ -233,6 +266,12 @@ export interface AuditChainStore {
   /** Unsealed rows of all organisations with ids greater than `afterId`, in the order of ids, at most `limit`. */
   unsealed(afterId: number, limit: number): Awaitable<StoredAuditRow[]>;
   unsealedOf(rootUid: string): Awaitable<UnsealedTail>;
+  /**
+   * Counts the unsealed rows of all organisations.
+   *
+   * @param newest among how many of the newest rows
+   */
+  countUnsealed(newest: number): Promise<UnsealedCount>;
   append(entries: readonly ChainEntry[]): Promise<void>;
   /** The number of the last entry of a chain; 0 where there is none. */
   lastSeq(rootUid: string): Awaitable<number>;

@@ -29,6 +29,8 @@ export function createWorkGate(inner: Store) {
       return inner.write(checkFirst(unit), options);
     },
     lateCommitMs: inner.lateCommitMs,
+    stats: () => inner.stats(),
+    hasRoom: (access) => inner.hasRoom(access),
     async check() {
       assertOpen();
       await inner.check();

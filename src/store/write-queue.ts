@@ -5,6 +5,7 @@ import { ApiError, deadlineExceeded, unavailable } from "../kernel/errors.js";
 import type { Clock } from "../kernel/time.js";
 import type { Awaitable, Tx, UnitOptions } from "./port.js";
 import type { Executor } from "./statement.js";
+import { createStoreCounts, type StoreCounts } from "./store-counts.js";
 import { Transaction } from "./transaction.js";
 
 /** The writer connection. */
@@ -22,10 +23,15 @@ const MAX_BATCH_MS = 5;
 /** How long to wait for another process to release the database, and how often to try. */
 const BUSY_LIMIT_MS = 5_000;
 const BUSY_RETRY_MS = 5;
+/** How many calls may wait, and for how long the first of them, before callers are turned away. */
+const MAX_QUEUED = 256;
+const MAX_QUEUED_MS = 500;
 
 interface QueuedCall {
   readonly unit: (tx: Tx) => Awaitable<unknown>;
   readonly deadlineMs: number;
+  /** When it was queued, by `performance.now()`. */
+  readonly sinceMs: number;
   readonly resolve: (value: unknown) => void;
   readonly reject: (error: unknown) => void;
 }
@@ -35,8 +41,15 @@ type Outcome = { readonly call: QueuedCall } & ({ readonly value: unknown } | { 
 /**
  * Creates the queue. `beforeAnswer` runs after every commit and before any call of the batch is
  * answered, so that callers can then read what they wrote.
+ *
+ * @param counts counts batches and commits
  */
-export function createWriteQueue(connection: WriterConnection, clock: Clock, beforeAnswer: () => void) {
+export function createWriteQueue(
+  connection: WriterConnection,
+  clock: Clock,
+  beforeAnswer: () => void,
+  counts: StoreCounts = createStoreCounts(),
+) {
   const queue: QueuedCall[] = [];
   let draining = false;
   let closed = false;
@@ -48,9 +61,20 @@ export function createWriteQueue(connection: WriterConnection, clock: Clock, bef
       if (closed) return Promise.reject(unavailable("the service is stopping"));
       return new Promise<T>((resolve, reject) => {
         const deadlineMs = options?.deadlineMs ?? Number.POSITIVE_INFINITY;
-        queue.push({ unit, deadlineMs, resolve: resolve as (value: unknown) => void, reject });
+        const sinceMs = performance.now();
+        queue.push({ unit, deadlineMs, sinceMs, resolve: resolve as (value: unknown) => void, reject });
         if (!draining) schedule(clock() + BUSY_LIMIT_MS);
       });
+    },
+    /** How many units wait. */
+    get length(): number {
+      return queue.length;
+    },
+    /** Whether a unit that is queued now will soon run: few wait, and none has waited for long. */
+    hasRoom(): boolean {
+      const first = queue[0];
+      if (first === undefined) return true;
+      return queue.length < MAX_QUEUED && performance.now() - first.sinceMs < MAX_QUEUED_MS;
     },
     /** Accepts no more units; resolves when those in the queue have run. */
     close(): Promise<void> {
@@ -81,7 +105,10 @@ export function createWriteQueue(connection: WriterConnection, clock: Clock, bef
     let outcomes: Outcome[] = [];
     try {
       outcomes = await runBatch(batch);
+      const startMs = performance.now();
       connection.control("COMMIT");
+      counts.commitSeconds.observe((performance.now() - startMs) / 1000);
+      counts.batchUnits.observe(batch.length);
     } catch (error) {
       rollBack();
       outcomes = batch.map((call) => ({ call, error }));

@@ -8,29 +8,30 @@ import {
   type IncomingHttpHeaders,
   type ServerHttp2Stream,
 } from "node:http2";
-import { connectErrorFrom, malformedRequest, resourceExhausted, unimplemented } from "../kernel/errors.js";
-import { type AccessLog, type AccessRecord, pathOf, recordHttp, recordStream } from "./http/access-log.js";
+import { connectErrorFrom, malformedRequest, resourceExhausted, unavailable, unimplemented } from "../kernel/errors.js";
+import type { RequestObserver, RequestRecord } from "../telemetry/request-record.js";
 import type { Cors } from "./http/cors.js";
 import { countFields, type FieldCounts, foldField, type HostCheck } from "./http/host.js";
 import {
   type HttpRequest,
   type HttpResponse,
   originForm,
-  peerAddress,
+  socketAddressOf,
   type TrustedProxies,
 } from "./http/http-message.js";
 import type { StreamRequest } from "./http/http2.js";
 import { resetStream } from "./http/http2-end.js";
 import type { Ops } from "./http/ops.js";
+import { attachRecord, createRecords, pathOf, protocolOf } from "./http/request-record.js";
 import { sendGrpcStatus, sendJson, statusJson } from "./http/send.js";
-import type { Web } from "./http/web-routes.js";
+import { routeName, type Web } from "./http/web-routes.js";
 import { type Connect, noSuchMethod } from "./rpc/connect.js";
 import type { GrpcUnary } from "./rpc/grpc.js";
 
 /** What answers requests that are neither RPC nor for operators. */
 export interface Gateway {
   /** Answers. Must not throw. */
-  handle(req: HttpRequest, res: HttpResponse): void;
+  handle(req: HttpRequest, res: HttpResponse, record?: RequestRecord): void;
 
   /** The methods that a path is served for, as in an Allow header; undefined when there are none. */
   allowed?(path: string): string | undefined;
@@ -52,14 +53,17 @@ export interface DispatchOptions {
   readonly proxies: TrustedProxies | undefined;
   /** How long the body of a request may take, in milliseconds. */
   readonly requestMs: number;
-  readonly accessLog?: AccessLog | undefined;
+  /** Called with the record of each request when its response has closed. */
+  readonly observers: readonly RequestObserver[];
   /** Serves scripts of other origins; without it they get nothing. */
   readonly cors?: Cors | undefined;
 }
 
 /** Creates the dispatcher. */
 export function createDispatch(options: DispatchOptions) {
-  const { grpc, connect, ops, web, gateway, hosts, proxies, accessLog, cors } = options;
+  const { grpc, connect, ops, web, gateway, hosts, proxies, observers, cors } = options;
+  const records = createRecords({ proxies, observers });
+  const opsNames = new Map(ops.paths.map((path) => [path, routeName(path)]));
   // Filled and read before anything else runs, so one is enough.
   const counts: FieldCounts = { host: 0, authorization: 0 };
 
@@ -69,11 +73,11 @@ export function createDispatch(options: DispatchOptions) {
     const { rawHeaders, headers } = req;
     countFields(rawHeaders, counts);
     if (counts.authorization > 1) headers.authorization = foldField(rawHeaders, "authorization");
-    const access = accessLog && recordHttp(req, res, proxies, accessLog);
     if (req.url?.charCodeAt(0) !== 47) req.url = originForm(req.url ?? "");
+    const record = records.http(req, res, socketAddressOf(req));
     const fault = hosts.http1(headers.host, counts.host, req.httpVersionMinor) ?? targetFault(req.url, req.method);
-    if (fault === undefined) route(req, res, access);
-    else refuse(req, res, fault);
+    if (fault === undefined) route(req, res, record);
+    else refuse(req, res, fault, record);
   }
 
   function onHttp2Stream(request: StreamRequest): void {
@@ -90,27 +94,29 @@ export function createDispatch(options: DispatchOptions) {
       return;
     }
     const { req, res } = compat(request);
-    const access = accessLog && recordHttp(req, res, proxies, accessLog);
-    if (fault === undefined) route(req, res, access);
-    else refuse(req, res, fault);
+    const record = records.http(req, res, request.socketAddress);
+    if (fault === undefined) route(req, res, record);
+    else refuse(req, res, fault, record);
   }
 
   function routeGrpc(request: StreamRequest, fault: string | undefined): void {
     const { stream, headers } = request;
     const path = headers[":path"] ?? "";
-    const access = accessLog && recordStream(request, proxies, accessLog);
+    const record = records.stream(request);
     if (fault !== undefined) {
-      grpc.refuse(stream, malformedRequest(fault), access, headers["content-type"]);
+      grpc.refuse(stream, malformedRequest(fault), record, headers["content-type"]);
       return;
     }
+    record.method = connect.nameOf(path);
     const entry = isLean(headers) ? grpc.entryOf(path) : undefined;
     if (entry !== undefined) {
-      grpc.handle(stream, headers, entry, peerAddress(request.socketAddress, headers, proxies), access);
+      grpc.handle(stream, headers, entry, record);
     } else if (connect.serves(path)) {
       const { req, res } = compat(request);
-      connect.handle(req, res, path, access);
+      attachRecord(res, record);
+      connect.handle(req, res, path, record);
     } else {
-      grpc.refuse(stream, noSuchMethod(path), access, headers["content-type"]);
+      grpc.refuse(stream, noSuchMethod(path), record, headers["content-type"]);
     }
   }
 
@@ -126,36 +132,50 @@ export function createDispatch(options: DispatchOptions) {
     return { req, res };
   }
 
-  function refuse(req: HttpRequest, res: HttpResponse, fault: string): void {
+  function refuse(req: HttpRequest, res: HttpResponse, fault: string, record: RequestRecord): void {
     const contentType = req.headers["content-type"];
+    record.protocol = protocolOf(contentType);
+    record.reason = "malformed";
     const error = connectErrorFrom(malformedRequest(fault), options.errorDomain);
     if (isGrpcFamily(contentType)) sendGrpcStatus(res, contentType, error);
     else sendJson(res, 400, statusJson(error));
   }
 
-  function route(req: HttpRequest, res: HttpResponse, access: AccessRecord | undefined): void {
+  function route(req: HttpRequest, res: HttpResponse, record: RequestRecord): void {
     const path = pathOf(req.url ?? "");
     const method = req.method ?? "";
     const rpc = isRpcPath(path);
     const contentType = req.headers["content-type"];
     if (cors?.(req, res, () => connect.methodsOf(path) ?? web.allowed(path) ?? gateway.allowed?.(path))) return;
     if (rpc && connect.serves(path)) {
-      connect.handle(req, res, path, access);
+      record.method = connect.nameOf(path);
+      record.protocol = rpcProtocolOf(contentType);
+      connect.handle(req, res, path, record);
     } else if (isGrpcFamily(contentType)) {
+      record.protocol = rpcProtocolOf(contentType);
       sendGrpcStatus(res, contentType, connectErrorFrom(noSuchMethod(path), options.errorDomain));
     } else if (rpc && method === "POST" && gateway.serves?.(method, path) !== true) {
-      connect.refuseUnknown(res, path);
-    } else if (!ops.handle(method, path, res) && !web.handle(req, res, path)) {
-      gateway.handle(req, res);
+      record.protocol = "connect";
+      connect.refuseUnknown(res, path, record);
+    } else if (ops.handle(method, path, res)) {
+      record.method = opsNames.get(path);
+    } else if (!web.handle(req, res, path, record)) {
+      record.protocol = "rest";
+      gateway.handle(req, res, record);
     }
   }
 
   return {
     onHttp1,
     onHttp2Stream,
+    /** Records what is rejected before it gets here. */
+    records,
+    /** Every name that the record of a request may have for its method. */
+    methodNames: [...new Set([...connect.names, ...opsNames.values(), ...web.names])],
     /** The body of the answer to what is refused before anybody looks at it, by HTTP status. */
     errorBody(status: number): string {
-      if (status === 503) return bodyOf(resourceExhausted("too many requests of this address are open", RETRY_MS));
+      if (status === 429) return bodyOf(resourceExhausted("too many requests of this address are open", RETRY_MS));
+      if (status === 503) return bodyOf(unavailable("too many connections of this address are open", RETRY_MS));
       if (status === 501) return bodyOf(unimplemented("transfer-encoding: must be chunked, on HTTP/1.1"));
       if (status === 505) return bodyOf(malformedRequest("the HTTP version must be 1.0, 1.1 or 2"));
       if (status === 408) return bodyOf(malformedRequest("the request did not arrive in time"));
@@ -193,6 +213,11 @@ function isRpcPath(path: string): boolean {
 
 function isGrpcFamily(contentType: string | undefined): contentType is string {
   return contentType?.startsWith("application/grpc") ?? false;
+}
+
+function rpcProtocolOf(contentType: string | undefined): "grpc" | "grpc-web" | "connect" {
+  const protocol = protocolOf(contentType);
+  return protocol === "http" ? "connect" : protocol;
 }
 
 // A path, or `*` where the whole service is asked for its options: no proxying, no CONNECT.

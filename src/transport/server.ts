@@ -1,4 +1,5 @@
 import { encodeFrame } from "../codec/frame-writer.js";
+import { unavailable } from "../kernel/errors.js";
 import type { Clock } from "../kernel/time.js";
 import type { WebRoutes } from "../kernel/web.js";
 import type { AuthenticateCaller } from "../pipeline/auth/authenticate.js";
@@ -6,14 +7,18 @@ import type { Invoke } from "../pipeline/invoke.js";
 import type { InvokeStream } from "../pipeline/invoke-stream.js";
 import type { MethodTable } from "../pipeline/method-table.js";
 import type { Logger } from "../telemetry/logger.js";
+import type { RequestObserver } from "../telemetry/request-record.js";
 import { createDispatch, type Gateway } from "./dispatch.js";
-import { createAccessLog } from "./http/access-log.js";
+import { type AccessLogMode, createAccessLog } from "./http/access-log.js";
+import { createAdmission, type RejectionCounts } from "./http/admission.js";
 import { createCors } from "./http/cors.js";
 import { createHostCheck } from "./http/host.js";
 import type { TrustedProxies } from "./http/http-message.js";
 import { defaultLimits, type Limits } from "./http/limits.js";
-import { type BoundPort, createListener, type TlsIdentity } from "./http/listener.js";
+import { type BoundPort, createListener, type OpenConnections, type OpenWork } from "./http/listener.js";
 import { createOps, firstOf, type Ops } from "./http/ops.js";
+import type { TlsIdentity } from "./http/protocols.js";
+import { createRejection } from "./http/rejection.js";
 import { Buffers, createConnections } from "./http/request-buffers.js";
 import { createWeb } from "./http/web-routes.js";
 import { createConnect } from "./rpc/connect.js";
@@ -39,14 +44,18 @@ export interface ServerOptions {
   /** Cleartext without it. */
   readonly tls?: TlsIdentity | undefined;
   readonly limits?: Limits | undefined;
+  /** Whether the database has time for a unit of work that begins now; it has unless given. */
+  readonly hasRoom?: ((access: "read" | "write") => boolean) | undefined;
   /** Do not count connections per address: they are all of the proxy's. */
   readonly behindProxy?: boolean | undefined;
   /** Whose `x-forwarded-for` counts; nobody's unless given. */
   readonly proxies?: TrustedProxies | undefined;
   /** Rejects while the service cannot serve; asked by `/readyz`. */
   readonly ready?: (() => Promise<void>) | undefined;
-  /** One log line per request. */
-  readonly accessLog?: boolean | undefined;
+  /** Which requests have a line in the log; none unless given. */
+  readonly accessLog?: AccessLogMode | undefined;
+  /** Called with the record of each request when its response has closed, after the access log. */
+  readonly observers?: readonly RequestObserver[] | undefined;
   /** The origins whose scripts may call from browsers, or `*` alone; none unless given. */
   readonly corsOrigins?: readonly string[] | undefined;
   /** Routes beside the operators' own, such as documentation; asked in their order, before the gateway. */
@@ -62,18 +71,56 @@ export interface Server {
   /** Begins to serve the connections of its port. */
   start(): void;
 
-  /** Drains: `/readyz` fails, calls in flight get up to `graceMs` (10 s unless given), nothing new begins. */
+  /** Drains: `/readyz` fails, calls in flight get up to `graceMs` (`drainMs` unless given), nothing new begins. */
   stop(graceMs?: number): Promise<void>;
+
+  /** Serves new connections with another certificate. @throws Error when the key is not its own */
+  replaceTls(identity: TlsIdentity): void;
+
+  /** What is open now. */
+  openWork(): OpenWork;
+
+  /** How many connections are open. */
+  countConnections(): OpenConnections;
+
+  /** The bytes held of requests and of answers. */
+  bufferedBytes(): { readonly requests: number; readonly answers: number };
+
+  /** How many requests and connections were rejected before they were handled, by reason. */
+  readonly rejected: Readonly<RejectionCounts>;
+
+  /** Every name that the record of a request may have for its method. */
+  readonly methodNames: readonly string[];
 }
+
+const RETRY_MS = 1_000;
 
 /** Creates a server that does not serve yet. */
 export function createServer(options: ServerOptions): Server {
-  const { logger, errorDomain, methods, invoke, authenticateCaller, clock } = options;
+  const { logger, errorDomain, methods, invoke, clock, hasRoom = () => true } = options;
   const limits = options.limits ?? defaultLimits;
   const behindProxy = options.behindProxy ?? false;
   let draining = false;
 
-  const onInternalError = (error: unknown) => logger.error({ err: error }, "an answer could not be made");
+  const onInternalError = (error: unknown, requestId: string) =>
+    logger.error({ err: error, requestId }, "an answer could not be made");
+  const { accessLog = "off" } = options;
+  const observers = [
+    ...(accessLog === "off" ? [] : [createAccessLog(logger, accessLog)]),
+    ...(options.observers ?? []),
+  ];
+  const admission = createAdmission({ maxDelayMs: limits.queueDelayMs, logger });
+  const requireRoom = (access: "read" | "write") => {
+    if (hasRoom(access)) return;
+    admission.count("database");
+    throw unavailable("too many calls wait for the database", RETRY_MS);
+  };
+  // Every front end authenticates the caller before it reads the body, so this comes before both. A mounted method does
+  // not tell what it does with the database.
+  const authenticateCaller: AuthenticateCaller = (method, authorization) => {
+    requireRoom(method.mounted === undefined && method.access === "write" ? "write" : "read");
+    return options.authenticateCaller(method, authorization);
+  };
   const shared = {
     methods,
     invoke,
@@ -83,36 +130,49 @@ export function createServer(options: ServerOptions): Server {
     errorDomain,
     limits,
     listFrames: createListFrames(limits, encodeFrame),
-    proxies: options.proxies,
     onInternalError,
   };
 
+  const connect = createConnect({ ...shared, behindProxy, extraServices: options.extraServices ?? [] });
   const dispatch = createDispatch({
     grpc: createGrpcUnary(shared),
-    connect: createConnect({ ...shared, behindProxy, extraServices: options.extraServices ?? [] }),
+    connect,
     ops: firstOf([createOps(options.ready ?? alwaysReady, () => draining), ...(options.extraRoutes ?? [])]),
-    web: createWeb({ ...shared, routes: options.webRoutes ?? [] }),
+    web: createWeb({ ...shared, routes: options.webRoutes ?? [], requireRoom }),
     gateway: options.gateway,
     hosts: createHostCheck(limits.validatedHosts),
     errorDomain,
     proxies: options.proxies,
     requestMs: limits.requestMs,
-    accessLog: options.accessLog ? createAccessLog(logger) : undefined,
+    observers,
     cors: createCors(options.corsOrigins ?? []),
   });
 
+  const buffers = new Buffers(limits);
   const listener = createListener({
     ...dispatch,
-    connections: createConnections(new Buffers(limits), options.proxies, behindProxy),
+    connections: createConnections(buffers, options.proxies, behindProxy),
     port: options.port,
     tls: options.tls,
     limits,
     behindProxy,
     logger,
+    admission,
+    overload: createRejection(
+      unavailable("the service is overloaded, try again", RETRY_MS),
+      errorDomain,
+      connect.serves,
+    ),
   });
 
   return {
+    methodNames: dispatch.methodNames,
     start: listener.start,
+    replaceTls: listener.replaceTls,
+    openWork: listener.openWork,
+    countConnections: listener.countConnections,
+    bufferedBytes: () => ({ requests: buffers.requests.bufferedBytes, answers: buffers.answers.bufferedBytes }),
+    rejected: admission.counts,
     stop(graceMs) {
       draining = true;
       return listener.stop(graceMs);

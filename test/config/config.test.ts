@@ -64,8 +64,12 @@ test("the defaults", () => {
     rootCreation: "users",
     requestBuffer: 128 * 1024 * 1024,
     answerBuffer: 384 * 1024 * 1024,
+    connectionsPerAddress: 2_000,
+    overloadDelay: 10,
+    drainTime: 30,
     quotas: defaultLimits,
     logLevel: "info",
+    metricsListen: undefined,
     accessLog: true,
     migrate: true,
   } satisfies Settings);

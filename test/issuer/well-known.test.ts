@@ -12,6 +12,7 @@ import { wellKnownRoutes } from "../../src/issuer/well-known.js";
 import { unavailable } from "../../src/kernel/errors.js";
 import { randomIds } from "../../src/kernel/ids.js";
 import type { Store } from "../../src/store/port.js";
+import { recordHttp } from "../../src/transport/http/request-record.js";
 import { createWeb, type Web } from "../../src/transport/http/web-routes.js";
 import { type KeyKit, openKit, SECOND } from "./keys/key-kit.js";
 
@@ -28,7 +29,8 @@ let down = false;
 
 before(async () => {
   server = createServer((req, res) => {
-    if (!web.handle(req, res, new URL(req.url ?? "", issuer).pathname)) res.writeHead(404).end();
+    const record = recordHttp(req, res, req.socket.remoteAddress);
+    if (!web.handle(req, res, new URL(req.url ?? "", issuer).pathname, record)) res.writeHead(404).end();
   });
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
@@ -52,7 +54,6 @@ beforeEach(async () => {
   web = createWeb({
     routes: wellKnownRoutes({ keys: ring, issuer, maxAgeS: 300 }),
     errorDomain: "iam.example.org",
-    proxies: undefined,
     onInternalError: (error) => assert.fail(error),
   });
 });

@@ -331,6 +331,7 @@ function inboundOf({ authorization, timeoutMs, signal }: Facts): Inbound {
     method: "POST",
     url: "/",
     timeoutMs,
+    requestId: "request",
     header: (name) => (name === "authorization" ? authorization : undefined),
     headers: () => new Headers(),
     ...(signal && { signal: () => signal }),

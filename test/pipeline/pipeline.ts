@@ -152,7 +152,6 @@ export function principal(identityUid: string): Principal {
 
 /** A request as a front end would hand it over. */
 export function inboundOf({ authorization, requestId, remoteAddress, timeoutMs }: Partial<InboundFacts>): Inbound {
-  const headers: Record<string, string | undefined> = { authorization, "x-request-id": requestId };
   return {
     protocol: "rest",
     fieldSpelling: "json",
@@ -160,7 +159,8 @@ export function inboundOf({ authorization, requestId, remoteAddress, timeoutMs }
     url: "/",
     timeoutMs,
     remoteAddress,
-    header: (name) => headers[name],
+    requestId: requestId ?? "request",
+    header: (name) => (name === "authorization" ? authorization : undefined),
     headers: () => new Headers(),
   };
 }

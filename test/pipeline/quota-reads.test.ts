@@ -20,6 +20,8 @@ describe("a call", () => {
     store = openSqlite({ directory: tempDir() });
     const counting: Store = {
       lateCommitMs: store.lateCommitMs,
+      stats: () => store.stats(),
+      hasRoom: (access) => store.hasRoom(access),
       read: (...args) => {
         units.reads++;
         return store.read(...args);

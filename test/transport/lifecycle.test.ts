@@ -203,7 +203,7 @@ describe("access log", () => {
     });
     const proxies = new BlockList();
     proxies.addAddress("127.0.0.1");
-    const server = await startServer({ logger, accessLog: true, proxies });
+    const server = await startServer({ logger, accessLog: "all", proxies });
     const session = openHttp2(server.url);
     const body = frame(toBinary(GetGroupRequestSchema, create(GetGroupRequestSchema, { uid: "u1" })));
     const common = { authorization: "Bearer hidden", "x-request-id": "r-1", "x-forwarded-for": "9.9.9.9, 1.2.3.4" };
@@ -234,18 +234,24 @@ describe("access log", () => {
       assert.ok(time);
       return rest;
     });
-    const from = { method: "POST", path, remoteAddress: "1.2.3.4" };
+    const from = { httpVersion: "2", remoteAddress: "1.2.3.4", requestId: "r-1", status: 200 };
+    const method = `${SERVICE.slice(1)}/GetGroup`;
     // A line is written when the response has closed on this side, so their order is not that of the requests.
     const failed = records.find(({ status }) => status === 404);
+    const http1 = records.find(({ httpVersion }) => httpVersion === "1.1");
+    assert.match(http1?.requestId, /^[0-9a-f-]{36}$/);
     assert.deepEqual(
       records.map(sortable).sort(),
       [
-        { protocol: "grpc", ...from, grpcCode: 0, bytes: 30, requestId: "r-1" },
-        { protocol: "grpc", ...from, path: "/a.B/C", grpcCode: 12 },
-        { protocol: "grpc", ...from, grpcCode: 0, bytes: 30 },
-        { protocol: "h2", ...from, requestId: "r-1", grpcCode: 0, bytes: 51, status: 200 },
-        { protocol: "h2", ...from, requestId: "r-1", bytes: failed?.bytes, status: 404 },
-        { protocol: "http/1.1", method: "GET", path: "/x", remoteAddress: "127.0.0.1", status: 200 },
+        { protocol: "grpc", ...from, method, code: "OK", bytesIn: 9, bytes: 30 },
+        { protocol: "grpc", ...from, path: "/a.B/C", code: "UNIMPLEMENTED", bytes: 0 },
+        { protocol: "grpc", ...from, method, code: "OK", bytes: 30 },
+        { protocol: "grpc-web", ...from, method, code: "OK", bytes: 51 },
+        { protocol: "connect", ...from, method, code: "NOT_FOUND", bytes: failed?.bytes, status: 404 },
+        {
+          ...{ protocol: "rest", httpMethod: "GET", path: "/x", httpVersion: "1.1", requestId: http1?.requestId },
+          ...{ remoteAddress: "127.0.0.1", code: "OK", bytes: 0, status: 200 },
+        },
       ]
         .map(sortable)
         .sort(),

@@ -337,12 +337,12 @@ describe("limits", () => {
   });
 });
 
-/** Opens a connection and keeps it; whether a request on it was answered. */
+/** Opens a connection and keeps it; whether a request on it was answered by a handler. */
 function openAndAsk(port: number) {
   return new Promise<{ socket: ReturnType<typeof connectTcp>; answered: boolean }>((resolve) => {
     const socket = connectTcp(port, "127.0.0.1", () => socket.write("GET /x HTTP/1.1\r\nHost: a\r\n\r\n"));
     socket.on("error", () => resolve({ socket, answered: false }));
     socket.on("close", () => resolve({ socket, answered: false }));
-    socket.on("data", () => resolve({ socket, answered: true }));
+    socket.on("data", (chunk) => resolve({ socket, answered: chunk.toString().startsWith("HTTP/1.1 200 ") }));
   });
 }

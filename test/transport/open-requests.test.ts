@@ -84,7 +84,7 @@ it("refuses an address one more over HTTP/2 so that it may be tried again, and n
   while ((await outcome(second)) !== "answered") assert.ok(performance.now() < deadline, "room is lost");
 });
 
-it("refuses an address one more over HTTP/1.1 with 503", async () => {
+it("refuses an address one more over HTTP/1.1 with 429", async () => {
   const server = await start({ requestsPerAddress: LIMIT });
   const head = "POST /x HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\n";
   const ask = async () => {
@@ -102,7 +102,7 @@ it("refuses an address one more over HTTP/1.1 with 503", async () => {
   const socket = await ask();
   socket.write(head);
   const [chunk] = (await once(socket, "data")) as [Buffer];
-  assert.match(chunk.toString(), /^HTTP\/1\.1 503 .*connection: close.*"code":8/is);
+  assert.match(chunk.toString(), /^HTTP\/1\.1 429 .*connection: close.*"code":8/is);
 });
 
 it("forgets requests behind one that is not answered when their connection is lost", async () => {

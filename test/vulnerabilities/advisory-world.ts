@@ -97,7 +97,8 @@ function inboundOf(identity: string): Inbound {
     fieldSpelling: "json",
     method: "POST",
     url: "/",
-    header: (name) => ({ authorization: identity, "x-request-id": "request" })[name],
+    requestId: "request",
+    header: (name) => (name === "authorization" ? identity : undefined),
     headers: () => new Headers(),
   };
 }

@@ -104,6 +104,7 @@ export function groupsV2beta1({ ids, listResources, definitions, rootCreation, s
         throw resourceExhausted(
           "access to this group was requested recently",
           lastMs + ACCESS_REQUEST_INTERVAL_MS - startMs,
+          "rate",
         );
       }
       await tx.accessRequests.put(groupUid, caller.uid, startMs);

@@ -106,12 +106,12 @@ async function signInAndAnswer(
   const signedIn = await signIn(tx, buildSignIn(context, completion), { ids, nowMs });
   const { identityUid, mappings, informative } = signedIn;
   if (decisions !== undefined) {
-    await applyBindingDecisions(tx, { identityUid, decisions }, { ids, nowMs, method: request.path, request });
+    await applyBindingDecisions(tx, { identityUid, decisions }, { nowMs, method: request.path, request });
   }
   const refresh = getsRefreshToken(login, provider);
   const known: SignedInFor = { identityUid, mappings, informative, asked: login.asked, refresh, atMs: nowMs };
   const answer = await deliverOutcome(tx, context, completion, known);
-  await appendAuditRow(tx, context, completion, signedIn, nowMs);
+  await appendAuditRow(tx, completion, signedIn, nowMs);
   return answer;
 }
 
@@ -176,7 +176,6 @@ function redirectWithToken({ to }: LoginRequest, token: string, refreshToken: st
 
 async function appendAuditRow(
   tx: Tx,
-  { ids }: LoginContext,
   { provider, request }: LoginCompletion,
   { identityUid, group }: SignedIn,
   nowMs: number,
@@ -192,7 +191,7 @@ async function appendAuditRow(
     subjectUid,
     actorUid: identityUid,
     tokenId: "",
-    requestId: ids.newId(),
+    requestId: request.requestId,
     remoteAddress: request.remoteAddress ?? "",
   });
 }

@@ -7,7 +7,6 @@ import {
   resolvePendingBindings,
 } from "../../iam/people/pending-organizations.js";
 import { invalidArgument } from "../../kernel/errors.js";
-import type { Ids } from "../../kernel/ids.js";
 import type { WebRequest } from "../../kernel/web.js";
 import type { Tx } from "../../store/port.js";
 import { type Html, html } from "./page.js";
@@ -55,7 +54,7 @@ function rejectForm(description: string): never {
 export async function applyBindingDecisions(
   tx: Tx,
   { identityUid, decisions }: { readonly identityUid: string; readonly decisions: BindingDecisions },
-  { ids, nowMs, method, request }: AuditContext,
+  { nowMs, method, request }: AuditContext,
 ): Promise<void> {
   for (const { root, decision, uids } of await resolvePendingBindings(tx, identityUid, decisions)) {
     const isAccepted = decision === "accept";
@@ -68,7 +67,7 @@ export async function applyBindingDecisions(
         subjectUid,
         actorUid: identityUid,
         tokenId: "",
-        requestId: ids.newId(),
+        requestId: request.requestId,
         remoteAddress: request.remoteAddress ?? "",
       });
     }
@@ -77,11 +76,10 @@ export async function applyBindingDecisions(
 
 /** What an audit row says about the request. */
 interface AuditContext {
-  readonly ids: Ids;
   readonly nowMs: number;
   /** The path of the page. */
   readonly method: string;
-  readonly request: Pick<WebRequest, "remoteAddress">;
+  readonly request: Pick<WebRequest, "remoteAddress" | "requestId">;
 }
 
 // The section of the consent page about pending role bindings. People choose names freely, so names are truncated and

@@ -46,7 +46,7 @@ export function createStartLimit(clock: Clock) {
       const nowMs = clock();
       const window = getWindow(addressKey(address), nowMs);
       if (window.count >= MAX_STARTED) {
-        throw resourceExhausted("too many unfinished logins from this address", window.endMs - nowMs);
+        throw resourceExhausted("too many unfinished logins from this address", window.endMs - nowMs, "rate");
       }
       window.count++;
     },

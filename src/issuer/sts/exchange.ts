@@ -12,6 +12,7 @@ import type { IdTokens } from "../oauth/id-tokens.js";
 import type { IssuedToken, Tokens, UnsignedToken } from "../tokens.js";
 import { parseUpstreamToken } from "../upstream/token.js";
 import { isOwnUrl } from "./audience.js";
+import { type ExchangeCounts, outcomeOf } from "./exchange-counts.js";
 import type { FailureThrottle } from "./failure-throttle.js";
 import {
   type AssertedClaims,
@@ -72,6 +73,7 @@ export interface ExchangerDeps extends IdentifyDeps {
   readonly lastSeen: LastSeen;
   readonly limiter: FailureThrottle;
   readonly clock: Clock;
+  readonly counts?: ExchangeCounts;
 }
 
 /** Creates the exchanger. */
@@ -100,19 +102,25 @@ export function createExchanger(deps: ExchangerDeps): Exchanger {
     return { by: "id-token", login };
   }
 
+  const count = (error: unknown): never => {
+    if (deps.counts) deps.counts.token_exchange[outcomeOf(error)]++;
+    throw error;
+  };
+
   function verify(request: ExchangeRequest, bearer: string, address: string | undefined): Promise<VerifiedExchange> {
-    return limiter.run(buildClaimant(request, address), async () => {
+    const verified = limiter.run(buildClaimant(request, address), async () => {
       const requested = parseTokenGrant(request, audiences);
       const nowMs = clock();
       const idTokenProof = await redeemIdToken(request, bearer, requested, nowMs);
       if (idTokenProof !== undefined) return { proof: idTokenProof };
       return { requested, proof: await verifyBearer(request, bearer, nowMs, deps) };
     });
+    return verified.catch(count);
   }
 
   function finish(tx: Tx, verified: VerifiedExchange, address: string | undefined): Promise<UnsignedExchange> {
     const { proof } = verified;
-    return limiter.count({ remoteAddress: address, name: throttleName(proof) }, async () => {
+    const finished = limiter.count({ remoteAddress: address, name: throttleName(proof) }, async () => {
       const nowMs = clock();
       const { identityUid, mappings, informative } = await decide(tx, proof, nowMs, deps);
       const grant =
@@ -127,8 +135,10 @@ export function createExchanger(deps: ExchangerDeps): Exchanger {
         nowMs,
       );
       lastSeen.touch(identityUid, nowMs);
+      if (deps.counts) deps.counts.token_exchange.ok++;
       return { ...token, identityUid };
     });
+    return finished.catch(count);
   }
 
   return {

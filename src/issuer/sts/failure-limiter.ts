@@ -36,7 +36,7 @@ export function createFailureLimiter({ blocks = true, ...limit }: FailureLimiter
 
   function assertBelowLimit(keys: readonly string[]): void {
     const waitMs = Math.max(0, ...keys.map((key) => counter.exhaustedForMs(key)));
-    if (waitMs > 0) throw resourceExhausted("too many refused requests", waitMs);
+    if (waitMs > 0) throw resourceExhausted("too many refused requests", waitMs, "rate");
   }
 
   return {

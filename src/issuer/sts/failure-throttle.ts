@@ -76,7 +76,7 @@ export function createFailureThrottle({ perName, perAddress }: FailureLimits) {
         else releaseSlot();
       };
     } catch {
-      throw resourceExhausted("too many refused requests", over.forMs);
+      throw resourceExhausted("too many refused requests", over.forMs, "rate");
     } finally {
       clearTimeout(timer);
     }

@@ -12,6 +12,7 @@ import {
   type UnsignedJwt,
 } from "../../kernel/jws.js";
 import type { Principal, TokenLimit } from "../../kernel/principal.js";
+import type { RejectReason } from "../../kernel/reject-reason.js";
 import { isUidp } from "../../kernel/uidp.js";
 
 /** The header `typ` of API tokens (RFC 9068). */
@@ -73,6 +74,12 @@ export interface TokenPolicy {
   readonly audiences: readonly string[];
 }
 
+/** The rule that a token breaks. */
+export type TokenFault = Extract<
+  RejectReason,
+  "token_malformed" | "token_signature" | "token_issuer" | "token_audience" | "token_claims" | "token_expired"
+>;
+
 /** The key id that a token names, when the token has the form of an API token. */
 export function keyIdOf(token: string): string | undefined {
   if (token.length > MAX_TOKEN_LENGTH) return undefined;
@@ -91,36 +98,36 @@ export function keyIdOf(token: string): string | undefined {
 /**
  * Verifies a token whose {@link keyIdOf} led to `key`, with the algorithm of the key.
  *
- * @returns who bears it; "expired" when nothing else is wrong with it; undefined when anything else about it is not as it
- * should be
+ * @returns who bears it, or the first rule that it breaks; `token_expired` when nothing else is wrong with it
  */
 export function verifyApiToken(
   token: string,
   key: KeyObject,
   policy: TokenPolicy,
   nowMs: number,
-): Principal | "expired" | undefined {
+): Principal | TokenFault {
   const end = token.lastIndexOf(".");
   const signature = Buffer.from(token.slice(end + 1), "base64url");
   const input = Buffer.from(token.slice(0, end));
   const algorithm = algorithmOf(key);
   // The header must name the algorithm that is used, so that other verifiers judge the token alike.
-  if (parseCanonical(token.slice(0, token.indexOf(".")))?.alg !== algorithm) return undefined;
-  if (!verify("sha256", input, { key, ...signingOptions[algorithm] }, signature)) return undefined;
+  if (parseCanonical(token.slice(0, token.indexOf(".")))?.alg !== algorithm) return "token_malformed";
+  if (!verify("sha256", input, { key, ...signingOptions[algorithm] }, signature)) return "token_signature";
   const claims = parseCanonical(token.slice(token.indexOf(".") + 1, end));
-  if (claims === undefined || claims.iss !== policy.issuer || !admitsAudience(claims.aud, policy.audiences))
-    return undefined;
+  if (claims === undefined) return "token_malformed";
+  if (claims.iss !== policy.issuer) return "token_issuer";
+  if (!admitsAudience(claims.aud, policy.audiences)) return "token_audience";
   const { exp, iat, nbf = 0, sub, jti } = claims;
-  if (![exp, iat, nbf].every((time) => Number.isSafeInteger(time))) return undefined;
+  if (![exp, iat, nbf].every((time) => Number.isSafeInteger(time))) return "token_claims";
   const [expiresAt, issuedAt, notBefore] = [Number(exp), Number(iat), Number(nbf)];
   const now = nowMs / 1000;
-  if (issuedAt > now + LEEWAY_S || notBefore > now + LEEWAY_S) return undefined;
-  if (expiresAt - issuedAt > MAX_TOKEN_LIFE_S || expiresAt <= issuedAt) return undefined;
+  if (issuedAt > now + LEEWAY_S || notBefore > now + LEEWAY_S) return "token_claims";
+  if (expiresAt - issuedAt > MAX_TOKEN_LIFE_S || expiresAt <= issuedAt) return "token_claims";
   if (typeof sub !== "string" || !isUidp(sub) || typeof jti !== "string" || jti === "" || jti.length > 128)
-    return undefined;
+    return "token_claims";
   const limit = claims.lim === undefined ? undefined : limitIn(claims.lim);
   // A limit that is not understood must not become none.
-  if (limit === null || (claims.map !== undefined && !areUids(claims.map, MAX_MAPPINGS))) return undefined;
+  if (limit === null || (claims.map !== undefined && !areUids(claims.map, MAX_MAPPINGS))) return "token_claims";
   const principal: Principal = {
     identityUid: sub,
     tokenId: jti,
@@ -129,7 +136,7 @@ export function verifyApiToken(
     ...(limit && { limit }),
     ...(claims.map !== undefined && { mappings: claims.map }),
   };
-  return isExpired(principal, nowMs) ? "expired" : principal;
+  return isExpired(principal, nowMs) ? "token_expired" : principal;
 }
 
 function limitIn(lim: unknown): TokenLimit | null {

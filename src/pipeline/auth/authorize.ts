@@ -42,7 +42,7 @@ export function authorize(
   tx: Tx,
   access: "read" | "write" = "read",
 ): Awaitable<Caller> {
-  if (principal === undefined) throw unauthenticated();
+  if (principal === undefined) throw unauthenticated(undefined, "token_missing");
   const { scope, capabilities } = guard;
   if (scope === undefined) {
     const { identityUid } = principal;
@@ -93,7 +93,8 @@ function admittedAt(uid: string, capabilities: Guard["capabilities"], caller: Ca
 export function callerOf(principal: Principal, needed: readonly CapabilityBit[], rows: readonly AccessRow[]): Caller {
   const [identity] = rows;
   // Read on every call, so that deleting an identity or revoking its tokens works at once.
-  if (identity === undefined || principal.issuedAt < identity.notBefore) throw unauthenticated();
+  if (identity === undefined) throw unauthenticated(undefined, "identity_deleted");
+  if (principal.issuedAt < identity.notBefore) throw unauthenticated(undefined, "token_revoked");
   return new Caller(principal, needed, rows);
 }
 

@@ -93,8 +93,12 @@ export interface Addition {
 /** The quotas of the installation. */
 export type Quotas = ReturnType<typeof createQuotas>;
 
-/** Creates the quotas from what the settings say; an organisation's own limits take their place. */
-export function createQuotas(limits: QuotaLimits) {
+/**
+ * Creates the quotas from what the settings say; an organisation's own limits take their place.
+ *
+ * @param onRejection called with the kind of each addition that is rejected, for metrics
+ */
+export function createQuotas(limits: QuotaLimits, onRejection: (kind: QuotaKind) => void = () => {}) {
   return {
     /** What the settings say. */
     limits,
@@ -116,6 +120,7 @@ export function createQuotas(limits: QuotaLimits) {
       const [subject, owner] =
         per === "person" ? [`identity:${ownerUid}`, "a person"] : [`group:${ownerUid}`, "the organisation"];
       const rule = `${owner}'s limit of ${displayName} is ${limit}, and ${more} more would exceed it`;
+      onRejection(kind);
       throw quotaExceeded(subject, kind, rule);
     },
   };

@@ -1,5 +1,6 @@
 import type { Store } from "../port.js";
 import type { Executor } from "../statement.js";
+import { createStoreCounts } from "../store-counts.js";
 import { Transaction } from "../transaction.js";
 
 /** Creates a store whose units of work all read one open snapshot. */
@@ -10,6 +11,8 @@ export function createSnapshotStore(connection: Executor): Store {
       throw new TypeError("a check writes nothing");
     },
     lateCommitMs: 0,
+    stats: () => createStoreCounts(),
+    hasRoom: () => true,
     async check() {},
     async close() {},
   };

@@ -5,6 +5,7 @@ import { constants, Http2ServerResponse, type ServerHttp2Stream } from "node:htt
 import { abort, type HttpResponse, isGone, type ResponseWriter } from "./http-message.js";
 import { resetStream } from "./http2-end.js";
 import { buffersOf } from "./request-buffers.js";
+import { recordOf } from "./request-record.js";
 import { flushPerTick } from "./tick.js";
 
 /** What is handed over at once, in bytes. */
@@ -30,11 +31,12 @@ const write = flushPerTick<CompleteAnswer>(
   "answers",
   ({ res, status, headers, body }) => {
     if (res.headersSent || isGone(res)) return;
+    if (body.length > 0) countBytes(res, Number(headers["content-length"] ?? Buffer.byteLength(body)));
     if (body.length === 0 && res instanceof Http2ServerResponse) {
       // Its head is sent at once by writeHead, and what follows would end the stream in a frame of its own: gRPC
       // tells a status without messages by the one HEADERS frame that both begins and ends the stream.
       res.statusCode = status;
-      joinVary(res, headers);
+      completeHeaders(res, headers);
       for (const [name, value] of Object.entries(headers)) if (value !== undefined) res.setHeader(name, value);
       res.end();
       return;
@@ -66,18 +68,25 @@ export function sendComplete(
 }
 
 /**
- * Writes status and headers. What another layer has put on the response before stays, and its `vary`
- * is joined with that of `headers`.
+ * Writes status and headers, with the id of the request. What another layer has put on the response before stays, and
+ * its `vary` is joined with that of `headers`.
  */
 export function writeHead(res: HttpResponse, status: number, headers: OutgoingHttpHeaders): void {
-  joinVary(res, headers);
+  completeHeaders(res, headers);
   // The two response classes agree in what is used here; their overloads alone do not.
   (res as ServerResponse).writeHead(status, headers);
 }
 
-function joinVary(res: HttpResponse, headers: OutgoingHttpHeaders): void {
+function completeHeaders(res: HttpResponse, headers: OutgoingHttpHeaders): void {
+  const record = recordOf(res);
+  if (record !== undefined) headers["x-request-id"] = record.requestId;
   const before = headers.vary === undefined ? undefined : res.getHeader("vary");
   if (before !== undefined) headers.vary = `${before}, ${headers.vary}`;
+}
+
+function countBytes(out: ResponseWriter, bytes: number): void {
+  const record = recordOf(out);
+  if (record !== undefined) record.bytes += bytes;
 }
 
 /** Ends an answer with bytes that have been charged. Resolves when they are handed over or the peer has gone. */
@@ -97,10 +106,11 @@ export async function endAtPace(out: ResponseWriter, bytes: string | Uint8Array)
 export async function writeAtPace(out: ResponseWriter, bytes: Uint8Array): Promise<void> {
   if (isGone(out)) return;
   chargeAnswer(out, bytes.length);
+  countBytes(out, bytes.length);
   await writeCharged(out, bytes);
 }
 
-/** Writes bytes that have been charged at the pace of the peer; see {@link writeAtPace}. */
+/** Writes bytes that have been charged and counted at the pace of the peer; see {@link writeAtPace}. */
 export async function writeCharged(out: ResponseWriter, bytes: Uint8Array): Promise<void> {
   const buffers = buffersOf(out);
   for (let at = 0; at < bytes.length; at += CHUNK_BYTES) {

@@ -308,7 +308,9 @@ class BodyCharge implements Charge {
 
   refuse(): void {
     this.release();
-    this.#onRejected(resourceExhausted("body: the service holds as many bytes as it may, try again", RETRY_MS));
+    this.#onRejected(
+      resourceExhausted("body: the service holds as many bytes as it may, try again", RETRY_MS, "buffers"),
+    );
   }
 }
 

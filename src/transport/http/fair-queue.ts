@@ -2,6 +2,10 @@
 // event loop can take, the next one comes from the peer with the least recent cost and
 // the fewest open requests, so a peer with many requests delays only its own. Each tick
 // also takes the request that has waited longest, so that none waits for ever.
+//
+// A queue that fills and empties again absorbs a burst. One that is never empty delays every
+// request and gains nothing, so while it stands it is kept short (the idea of CoDel, RFC 8289):
+// what would wait too long is rejected when it arrives, and what has waited too long later.
 import { onTick } from "./tick.js";
 
 /** The unit of fairness whose requests share one queue, usually an address. */
@@ -20,14 +24,28 @@ export interface Task {
   run(): void;
   /** Gets what {@link run} throws; the tasks after it run all the same. */
   onError(error: unknown): void;
+  /** Answers in place of {@link run} that there is no time for the request. */
+  reject?(): void;
 }
 
 interface QueuedTask {
   readonly task: Task;
   /** When it was queued, by `performance.now()`. */
   readonly sinceMs: number;
+  /** Whether it may be rejected while the queue stands. */
+  readonly isRejectable: boolean;
 }
 
+/** For how long the queue must not have been empty before requests are rejected, in milliseconds. */
+const STANDING_MS = 200;
+/** How long a request may have waited in a queue that stands, in milliseconds; then it is rejected. */
+const MAX_STANDING_WAIT_MS = 200;
+/** No request is rejected while fewer than this wait: so many may arrive in one tick by chance. */
+const MIN_WAITING = 32;
+/** How many requests of one tick are rejected because they have waited too long. */
+const MAX_REJECTED = 256;
+/** How many peers are looked at for one whose request gives way to that of a peer with fewer. */
+const MAX_LOOKS = 64;
 /** How long a request waits, in milliseconds, before it is taken whatever its peer has cost. */
 const MAX_WAIT_MS = 500;
 /** How long one tick may take requests before the event loop reads its sockets again, in milliseconds. */
@@ -54,6 +72,8 @@ export function isIdlePeer(peer: Peer): boolean {
 
 const ready = new Set<Peer>();
 let waiting = 0;
+/** Since when requests have waited at the end of every tick, by `performance.now()`; 0 when none waits. */
+let waitingSinceMs = 0;
 /** The moving average of what one request costs, in milliseconds. */
 let costMs = 0.1;
 /** The peers of the requests that the last tick took, one entry per request. */
@@ -61,18 +81,78 @@ let taken: Peer[] = [];
 
 const schedule = onTick("requests", (lastTickMs) => {
   charge(lastTickMs);
+  if (isStanding(performance.now())) rejectOverdue();
   const room = Math.min(MAX_REQUESTS, Math.max(MIN_REQUESTS, Math.floor(TICK_BUDGET_MS / costMs)));
   if (waiting <= room) for (const peer of ready) while (peer.queue.length > 0) takeOne(peer);
   else takeFairly(room);
+  if (waiting === 0) waitingSinceMs = 0;
+  else if (waitingSinceMs === 0) waitingSinceMs = performance.now();
   return waiting > 0;
 });
 
-/** Queues a request of a peer; it is taken in the next tick of the event loop or in a later one. */
-export function enqueue(peer: Peer, task: Task): void {
-  peer.queue.push({ task, sinceMs: performance.now() });
+/**
+ * Queues a request of a peer; it is taken in the next tick of the event loop or in a later one.
+ *
+ * @param isRejectable whether it may be rejected instead, because it waits too long or for a peer with fewer requests
+ */
+export function enqueue(peer: Peer, task: Task, isRejectable = false): void {
+  peer.queue.push({ task, sinceMs: performance.now(), isRejectable });
   waiting++;
   ready.add(peer);
   schedule();
+}
+
+/**
+ * Whether there is time for one more request of a peer. In a queue that has stood for some time a request has to be
+ * handled within `maxWaitMs`, at the rate of the last ticks. Where there is none, the last request of a peer with more
+ * of them is rejected for that of a peer with fewer.
+ */
+export function hasTimeFor(peer: Peer, maxWaitMs: number): boolean {
+  if (waiting < MIN_WAITING || waiting * costMs <= maxWaitMs || !isStanding(performance.now())) return true;
+  const queued = peer.queue.length + 1;
+  // Nobody has more than the average while all have the same.
+  if (queued * ready.size >= waiting) return false;
+  let looks = 0;
+  for (const other of ready) {
+    if (other.queue.length > queued && other.queue.at(-1)?.isRejectable === true) {
+      rejectFrom(other, other.queue.pop());
+      return true;
+    }
+    if (++looks === MAX_LOOKS) break;
+  }
+  return false;
+}
+
+function isStanding(nowMs: number): boolean {
+  return waitingSinceMs !== 0 && nowMs - waitingSinceMs > STANDING_MS;
+}
+
+// Bursts are queued before the queue is known to stand.
+function rejectOverdue(): void {
+  const leastMs = performance.now() - MAX_STANDING_WAIT_MS;
+  let left = MAX_REJECTED;
+  for (const peer of ready) {
+    for (let first = peer.queue[0]; first !== undefined; first = peer.queue[0]) {
+      if (first.sinceMs >= leastMs || !first.isRejectable) break;
+      if (left-- === 0) return;
+      rejectFrom(peer, peer.queue.shift());
+    }
+  }
+}
+
+function rejectFrom(peer: Peer, queued: QueuedTask | undefined): void {
+  if (queued === undefined) return;
+  forgetQueued(peer);
+  try {
+    queued.task.reject?.();
+  } catch (error) {
+    queued.task.onError(error);
+  }
+}
+
+function forgetQueued(peer: Peer): void {
+  if (peer.queue.length === 0) ready.delete(peer);
+  waiting--;
 }
 
 // Takes the request of the peer with the least load: its recent cost and what its open requests are expected to cost.
@@ -111,8 +191,7 @@ function longestWaiting(nowMs: number): Peer | undefined {
 function takeOne(peer: Peer): void {
   const task = peer.queue.shift()?.task;
   if (task === undefined) return;
-  if (peer.queue.length === 0) ready.delete(peer);
-  waiting--;
+  forgetQueued(peer);
   taken.push(peer);
   try {
     task.run();

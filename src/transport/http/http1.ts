@@ -1,8 +1,10 @@
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 import type { Duplex } from "node:stream";
+import { type Admission, isHealthPath } from "./admission.js";
 import { enqueue } from "./fair-queue.js";
 import type { Limits } from "./limits.js";
+import type { Rejection } from "./rejection.js";
 import { attachBuffers, buffersOf, type RequestBuffers } from "./request-buffers.js";
 
 /** How many requests are ignored on a connection that ends; then it is cut. */
@@ -18,13 +20,16 @@ export interface Http1Options {
   readonly beginRequest: (req: IncomingMessage) => RequestBuffers;
   /** The body of the answer to what is refused before anybody looks at it, by HTTP status. */
   readonly errorBody: (status: number) => string;
+  readonly admission: Admission;
+  /** Answers what is not admitted. */
+  readonly overload: Rejection;
 }
 
 /**
  * Creates the HTTP/1.1 side of the port (RFC 9112), with every timeout set. It never listens; sockets are handed to it.
  */
 export function createHttp1(options: Http1Options) {
-  const { limits } = options;
+  const { limits, admission, overload } = options;
   // By connection the answers that are not over, in their order. No Map of answers: its old tables, which refer to
   // the next one, would keep every answer until the next full collection.
   const open = new Map<Socket, ServerResponse[]>();
@@ -107,28 +112,45 @@ export function createHttp1(options: Http1Options) {
         res.shouldKeepAlive = false;
         ending.set(req.socket, 0);
       }
-      if (buffers.peer.open > limits.requestsPerAddress) {
-        refuse(res, 503);
+      const { peer } = buffers;
+      const isHealth = isHealthPath(req.url ?? "");
+      if (peer.open > limits.requestsPerAddress && !(isHealth && peer.open <= 2 * limits.requestsPerAddress)) {
+        admission.count("address_requests");
+        refuse(res, 429);
         return;
       }
-      enqueue(buffers.peer, {
+      const reject = () => {
+        admission.count("overload");
+        overload.http1(req, res);
+      };
+      if (!isHealth && !admission.admits(peer)) {
+        reject();
+        return;
+      }
+      const task = {
         // A request whose client has disconnected meanwhile is not handled.
         run() {
           if (!res.destroyed) handle(req, res);
         },
-        onError(error) {
+        onError(error: unknown) {
           options.onError(error);
           res.destroy();
         },
-      });
+        reject,
+      };
+      enqueue(peer, task, !isHealth && admission.isOn);
     };
   };
 
-  function refuse(res: ServerResponse, status: 501 | 503 | 505): void {
+  function refuse(res: ServerResponse, status: 429 | 501 | 505): void {
     ending.set(res.req.socket, 0);
     const body = options.errorBody(status);
-    const length = Buffer.byteLength(body);
-    res.writeHead(status, { "content-type": "application/json", "content-length": length, connection: "close" });
+    const fields = {
+      "content-type": "application/json",
+      "content-length": Buffer.byteLength(body),
+      connection: "close",
+    };
+    res.writeHead(status, status === 429 ? { ...fields, "retry-after": "1" } : fields);
     res.end(body);
   }
 

@@ -6,10 +6,12 @@ import {
   type ServerHttp2Stream,
 } from "node:http2";
 import type { Socket } from "node:net";
+import { type Admission, isHealthPath } from "./admission.js";
 import { enqueue, type Task } from "./fair-queue.js";
 import { parseGrpcTimeout } from "./grpc-fields.js";
 import { closeSession, destroySession, drainSession, refuseSession, resetStream } from "./http2-end.js";
 import type { Limits } from "./limits.js";
+import type { Rejection } from "./rejection.js";
 import { attachBuffers, buffersOf, type Connections } from "./request-buffers.js";
 import { tickCount } from "./tick.js";
 
@@ -35,6 +37,9 @@ export interface Http2Options {
   readonly connections: Connections;
   /** Told of an error that escaped the handling of one stream, which ends that stream alone. */
   readonly onError: (error: unknown) => void;
+  readonly admission: Admission;
+  /** Answers what is not admitted. */
+  readonly overload: Rejection;
 }
 
 /**
@@ -84,6 +89,8 @@ export function createHttp2(options: Http2Options) {
     serve(socket: Socket): void {
       server.emit("connection", socket);
     },
+    /** How many sessions are open. */
+    openSessions: () => sessions.size,
     /** Tells every peer to open no more streams (GOAWAY); sessions end with their last stream. */
     drain(): void {
       draining = true;
@@ -142,6 +149,12 @@ class StreamTask implements Task {
     this.#options.onError(error);
     resetStream(this.#request.stream, constants.NGHTTP2_INTERNAL_ERROR);
   }
+
+  reject(): void {
+    const { stream, headers } = this.#request;
+    this.#options.admission.count("overload");
+    this.#options.overload.http2(stream, headers);
+  }
 }
 
 function watchStreams(session: ServerHttp2Session, options: Http2Options): void {
@@ -172,12 +185,17 @@ function watchStreams(session: ServerHttp2Session, options: Http2Options): void 
     stream.on("error", ignore);
     stream.on("close", onClose);
     if (++opened === limits.streamsPerSession) drainSession(session);
-    if (buffers.peer.open > limits.requestsPerAddress) {
+    const { peer } = buffers;
+    const isHealth = isHealthPath(headers[":path"] ?? "");
+    if (peer.open > limits.requestsPerAddress && !(isHealth && peer.open <= 2 * limits.requestsPerAddress)) {
+      options.admission.count("address_requests");
       // A caller may try again what was refused so (RFC 9113, section 8.7).
       resetStream(stream, constants.NGHTTP2_REFUSED_STREAM);
       return;
     }
-    enqueue(buffers.peer, new StreamTask({ stream, headers, flags, rawHeaders, socketAddress }, options));
+    const task = new StreamTask({ stream, headers, flags, rawHeaders, socketAddress }, options);
+    if (isHealth || options.admission.admits(peer)) enqueue(peer, task, !isHealth && options.admission.isOn);
+    else task.reject();
   };
   session.on("stream", open as (...event: unknown[]) => void);
 }

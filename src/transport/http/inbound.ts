@@ -2,6 +2,7 @@ import type { IncomingHttpHeaders, ServerHttp2Stream } from "node:http2";
 import type { HandlerContext } from "@connectrpc/connect";
 import type { Inbound, Protocol } from "../../pipeline/call.js";
 import type { FieldSpelling } from "../../pipeline/field-names.js";
+import type { RequestRecord } from "../../telemetry/request-record.js";
 import { disconnectSignal } from "./http-message.js";
 
 /** A unary gRPC call on its stream; what it tells is worked out when it is asked. */
@@ -10,7 +11,7 @@ export class StreamInbound implements Inbound {
   readonly fieldSpelling = "proto";
   readonly method = "POST";
   readonly timeoutMs: number | undefined;
-  readonly remoteAddress: string | undefined;
+  readonly record: RequestRecord;
   readonly #stream: ServerHttp2Stream;
   readonly #headers: IncomingHttpHeaders;
 
@@ -18,12 +19,20 @@ export class StreamInbound implements Inbound {
     stream: ServerHttp2Stream,
     headers: IncomingHttpHeaders,
     timeoutMs: number | undefined,
-    remoteAddress: string | undefined,
+    record: RequestRecord,
   ) {
     this.timeoutMs = timeoutMs;
     this.#stream = stream;
     this.#headers = headers;
-    this.remoteAddress = remoteAddress;
+    this.record = record;
+  }
+
+  get requestId(): string {
+    return this.record.requestId;
+  }
+
+  get remoteAddress(): string | undefined {
+    return this.record.remoteAddress;
   }
 
   get url(): string {
@@ -44,16 +53,24 @@ export class StreamInbound implements Inbound {
   }
 }
 
-/** A call that connect decoded. `remoteAddress` is that of the socket or of the proxy's client. */
+/** A call that connect decoded. */
 export class ContextInbound implements Inbound {
   readonly timeoutMs: number | undefined;
-  readonly remoteAddress: string | undefined;
+  readonly record: RequestRecord;
   readonly #context: HandlerContext;
 
-  constructor(context: HandlerContext, timeoutMs: number | undefined, remoteAddress: string | undefined) {
+  constructor(context: HandlerContext, timeoutMs: number | undefined, record: RequestRecord) {
     this.timeoutMs = timeoutMs;
-    this.remoteAddress = remoteAddress;
+    this.record = record;
     this.#context = context;
+  }
+
+  get requestId(): string {
+    return this.record.requestId;
+  }
+
+  get remoteAddress(): string | undefined {
+    return this.record.remoteAddress;
   }
 
   get protocol(): Protocol {

@@ -37,10 +37,20 @@ const table = {
     value: 4_000,
     why: "requests without an answer, each of which holds some kilobytes; per connection of a proxy that names nobody",
   },
-  connectionsPerAddress: { value: 200, why: "one peer cannot use up all sockets; off behind a proxy" },
+  connectionsPerAddress: { value: 2_000, why: "one peer cannot use up all sockets; a setting, off behind a proxy" },
+  rejectedConnections: {
+    value: 100,
+    why: "connections above connectionsPerAddress that wait for their answer at one time; further ones are cut",
+  },
+  rejectedConnectionMs: { value: 1_000, why: "how long one of these has to ask and to read its answer" },
+  rejectedHandshakes: { value: 10, why: "TLS handshakes a second with these, each of which costs a millisecond" },
   protocolDetectionMs: { value: 5_000, why: "a peer that never says which protocol it speaks, or stalls in TLS" },
   idleSocketMs: { value: 60_000, why: "an HTTP/1.1 peer that neither reads nor writes" },
-  drainMs: { value: 10_000, why: "how long a stop waits for calls in flight" },
+  drainMs: { value: 30_000, why: "how long a stop waits for calls in flight; a setting" },
+  queueDelayMs: {
+    value: 10,
+    why: "how long a request may have to wait where requests wait all the time; then it is rejected. A setting",
+  },
   validatedHosts: { value: 1_000, why: "entries of the cache of Host values found valid" },
 
   openStreams: {

@@ -1,26 +1,22 @@
-// One port for HTTP/1.1 and HTTP/2. TLS connections are told apart by ALPN,
-// cleartext connections by the HTTP/2 connection preface. Neither HTTP server
+// One port for HTTP/1.1 and HTTP/2, with and without TLS. None of their servers
 // listens: a net server accepts and counts connections and hands them over.
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { type AddressInfo, createServer, type Socket } from "node:net";
-import { createServer as createTlsServer, type TLSSocket } from "node:tls";
 import { addressKey } from "../../kernel/ip-address.js";
 import type { Logger } from "../../telemetry/logger.js";
+import type { Admission } from "./admission.js";
+import { createConnectionLimit } from "./connection-limit.js";
 import { createHttp1 } from "./http1.js";
 import { createHttp2, type OnHttp2Stream } from "./http2.js";
 import type { Limits } from "./limits.js";
+import { createSecure, detectProtocol, type Protocols, type TlsIdentity } from "./protocols.js";
+import type { Rejection } from "./rejection.js";
 import type { ConnectionHolders, Connections } from "./request-buffers.js";
 
 /** Where to listen; port 0 takes a free one. */
 export interface ListenAddress {
   readonly host: string;
   readonly port: number;
-}
-
-/** A certificate chain and its private key, both PEM. */
-export interface TlsIdentity {
-  readonly cert: string | Buffer;
-  readonly key: string | Buffer;
 }
 
 /** A bound port. Connections made before {@link BoundPort.accept} wait. */
@@ -82,15 +78,28 @@ export interface ListenerOptions {
   readonly onHttp2Stream: OnHttp2Stream;
   /** The body of the answer to what is refused before anybody looks at it, by HTTP status. */
   readonly errorBody: (status: number) => string;
+  readonly admission: Admission;
+  /** Answers what is not admitted. */
+  readonly overload: Rejection;
   readonly logger?: Logger | undefined;
 }
+
+/** What a listener has open. */
+export interface OpenWork {
+  /** Requests that are not answered yet, streams included. */
+  readonly calls: number;
+  readonly connections: number;
+}
+
+/** How many connections are open; `detecting` are those of which nothing was read yet. */
+export type OpenConnections = Readonly<Record<"http1" | "http2" | "detecting", number>>;
 
 /** Serves the connections of a port. */
 export type Listener = ReturnType<typeof createListener>;
 
 /** Creates a listener that does not serve yet. */
 export function createListener(options: ListenerOptions) {
-  const { limits, logger, connections } = options;
+  const { limits, logger, connections, admission, overload } = options;
   const onError = (err: unknown) => logger?.error({ err }, "a request failed outside of its handler");
   const holders = new WeakMap<Socket, ConnectionHolders>();
   const beginRequest = ({ socket, headers }: IncomingMessage) => {
@@ -103,15 +112,18 @@ export function createListener(options: ListenerOptions) {
     return connections.begin(connection, socket.remoteAddress, headers);
   };
   const http1 = createHttp1({ ...options, onRequest: options.onHttp1, onError, beginRequest });
-  const http2 = createHttp2({ limits, onStream: options.onHttp2Stream, connections, onError });
+  const http2 = createHttp2({ limits, onStream: options.onHttp2Stream, connections, onError, admission, overload });
   const sniffed = new Set<Socket>();
   const sockets = new Set<Socket>();
-  const perAddress = new Map<string, number>();
+  const connectionLimit = createConnectionLimit(options);
+  let http1Connections = 0;
   let onEmpty: (() => void) | undefined;
 
   const targets: Protocols = {
     http1(socket: Socket) {
       sniffed.delete(socket);
+      http1Connections++;
+      socket.once("close", () => http1Connections--);
       http1.serve(socket);
     },
     http2(socket: Socket) {
@@ -122,38 +134,28 @@ export function createListener(options: ListenerOptions) {
   const secure = options.tls && createSecure(options.tls, limits, targets);
 
   function onConnection(socket: Socket): void {
-    const address = addressKey(socket.remoteAddress);
-    if (socket.remoteAddress === undefined || !takeConnection(address)) {
+    if (socket.remoteAddress === undefined) {
       socket.destroy();
+      return;
+    }
+    const address = addressKey(socket.remoteAddress);
+    if (!connectionLimit.take(address)) {
+      connectionLimit.reject(socket, address);
       return;
     }
     sockets.add(socket);
     socket.once("close", () => {
       sockets.delete(socket);
       sniffed.delete(socket);
-      releaseConnection(address);
+      connectionLimit.release(address);
       if (sockets.size === 0) onEmpty?.();
     });
     if (secure) {
-      secure.emit("connection", socket);
+      secure.serve(socket);
       return;
     }
     sniffed.add(socket);
     detectProtocol(socket, limits.protocolDetectionMs, targets);
-  }
-
-  function takeConnection(address: string): boolean {
-    if (options.behindProxy) return true;
-    const count = perAddress.get(address) ?? 0;
-    if (count >= limits.connectionsPerAddress) return false;
-    perAddress.set(address, count + 1);
-    return true;
-  }
-
-  function releaseConnection(address: string): void {
-    const count = perAddress.get(address) ?? 0;
-    if (count > 1) perAddress.set(address, count - 1);
-    else perAddress.delete(address);
   }
 
   return {
@@ -164,12 +166,29 @@ export function createListener(options: ListenerOptions) {
       options.port.accept(onConnection, onAcceptError, limits.connections);
     },
 
+    /** Serves new connections with another certificate. @throws Error when the key is not its own */
+    replaceTls(identity: TlsIdentity): void {
+      secure?.replace(identity);
+      connectionLimit.replaceTls(identity);
+    },
+
+    /** How many connections are open, by what they speak. */
+    countConnections(): OpenConnections {
+      const http2Connections = http2.openSessions();
+      const detecting = Math.max(0, sockets.size - http1Connections - http2Connections);
+      return { http1: http1Connections, http2: http2Connections, detecting };
+    },
+
+    /** What is open now. */
+    openWork: (): OpenWork => ({ calls: connections.openRequests(), connections: sockets.size }),
+
     /**
      * Accepts no more, asks every peer to go (GOAWAY, `Connection: close`), waits up to `graceMs` for
      * calls in flight and then cuts what is left, long streams included. May be called again.
      */
     async stop(graceMs = limits.drainMs): Promise<void> {
       options.port.close();
+      connectionLimit.close();
       for (const socket of sniffed) socket.destroy();
       http1.drain();
       http2.drain();
@@ -182,69 +201,10 @@ export function createListener(options: ListenerOptions) {
           };
         });
       }
-      if (sockets.size > 0)
-        logger?.warn({ connections: sockets.size }, "cutting connections at the end of the grace period");
+      if (sockets.size > 0) logger?.warn(this.openWork(), "the drain time is over: calls and connections are cut");
       for (const socket of sockets) socket.destroy();
       http1.close();
+      admission.stop();
     },
   };
-}
-
-interface Protocols {
-  readonly http1: (socket: Socket) => void;
-  readonly http2: (socket: Socket) => void;
-}
-
-function createSecure(tls: TlsIdentity, limits: Limits, targets: Protocols) {
-  const server = createTlsServer({
-    cert: tls.cert,
-    key: tls.key,
-    minVersion: "TLSv1.2",
-    ALPNProtocols: ["h2", "http/1.1"],
-    handshakeTimeout: limits.protocolDetectionMs,
-  });
-  server.on("secureConnection", (socket: TLSSocket) => {
-    if (socket.alpnProtocol === "h2") targets.http2(socket);
-    else targets.http1(socket);
-  });
-  server.on("tlsClientError", (_error, socket) => socket.destroy());
-  return server;
-}
-
-const PREFACE = Buffer.from("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", "latin1");
-
-/**
- * Tells HTTP/2 with prior knowledge from HTTP/1.1 by the connection preface (RFC 9113, section 3.4), which no HTTP/1.1
- * request begins with. All of it is compared, because `P` alone could begin a POST. A peer that sends too little within
- * `timeoutMs` is cut off.
- *
- * Bytes are collected from `data` events and put back in one piece: to read and put back while the protocol is unknown
- * would make the socket spin.
- */
-export function detectProtocol(socket: Socket, timeoutMs: number, targets: Protocols): void {
-  let received: Buffer | undefined;
-  const timer = setTimeout(() => socket.destroy(), timeoutMs);
-  const onError = () => socket.destroy();
-  const onClose = () => clearTimeout(timer);
-
-  const onData = (chunk: Buffer) => {
-    received = received === undefined ? chunk : Buffer.concat([received, chunk]);
-    const compared = Math.min(received.length, PREFACE.length);
-    const same = received.compare(PREFACE, 0, compared, 0, compared) === 0;
-    if (same && compared < PREFACE.length) return;
-    clearTimeout(timer);
-    socket.pause();
-    socket.off("data", onData);
-    socket.off("close", onClose);
-    socket.unshift(received);
-    if (same) targets.http2(socket);
-    else targets.http1(socket);
-    // Only now: the server has its own handler, and without one an error would end the process.
-    socket.off("error", onError);
-    if (!same) socket.resume();
-  };
-
-  socket.on("error", onError);
-  socket.on("close", onClose);
-  socket.on("data", onData);
 }

@@ -3,6 +3,8 @@ import { sendJson } from "./send.js";
 
 /** The routes for operators. */
 export interface Ops {
+  /** The paths, after which logs and metrics name the routes. */
+  readonly paths: readonly string[];
   /** Answers if `path` is one of them; false if it is not. */
   handle(method: string, path: string, res: HttpResponse): boolean;
 }
@@ -26,6 +28,7 @@ export function createOps(ready: () => Promise<void>, draining: () => boolean): 
   }
 
   return {
+    paths: OPS_PATHS,
     handle(method, path, res) {
       if (path !== "/healthz" && path !== "/readyz") return false;
       if (method !== "GET" && method !== "HEAD")
@@ -39,7 +42,10 @@ export function createOps(ready: () => Promise<void>, draining: () => boolean): 
 
 /** Routes that are asked one after the other until one answers. */
 export function firstOf(all: readonly Ops[]): Ops {
-  return { handle: (method, path, res) => all.some((ops) => ops.handle(method, path, res)) };
+  return {
+    paths: all.flatMap(({ paths }) => paths),
+    handle: (method, path, res) => all.some((ops) => ops.handle(method, path, res)),
+  };
 }
 
 const OK = '{"status":"ok"}';

@@ -40,6 +40,8 @@ export class Buffers {
   readonly answers: BufferAccount;
   /** The most bytes that one list which has to be sent in one piece may hold, above any share. */
   readonly maxListBytes: number;
+  /** How many requests are not over. */
+  openRequests = 0;
   readonly #holders = new Map<string, Counted>();
 
   constructor(limits: Limits) {
@@ -115,6 +117,7 @@ export class RequestBuffers {
     this.#holders = connection.isProxy ? (named === undefined ? [] : [named]) : connection.holders;
     this.peer = named?.peer ?? connection.peer;
     this.peer.open++;
+    buffers.openRequests++;
   }
 
   /** Called before the first byte of the body is read, where the peer waits to be asked (RFC 9110, section 10.1.1). */
@@ -147,7 +150,7 @@ export class RequestBuffers {
    */
   chargeRequest(bytes: number): void {
     if (!this.#isOver && this.#request?.growFirst(bytes) === false)
-      throw resourceExhausted("body: the service holds as many bytes as it may, try again", RETRY_MS);
+      throw resourceExhausted("body: the service holds as many bytes as it may, try again", RETRY_MS, "buffers");
   }
 
   /**
@@ -164,7 +167,7 @@ export class RequestBuffers {
     this.#answer ??= answers.open(this.#holders, onRejected, isList ? maxListBytes : undefined);
     // A list moves while it is made.
     if (isList) this.#answer.moved(bytes);
-    if (!this.#answer.growFirst(bytes)) throw resourceExhausted("answer: too much is being sent", RETRY_MS);
+    if (!this.#answer.growFirst(bytes)) throw resourceExhausted("answer: too much is being sent", RETRY_MS, "buffers");
   }
 
   /** Gives bytes of the answer back, which the peer has taken. */
@@ -180,7 +183,10 @@ export class RequestBuffers {
 
   /** Gives back all bytes: the request is over, and nothing is charged for it any more. */
   release(): void {
-    if (!this.#isOver) this.peer.open--;
+    if (!this.#isOver) {
+      this.peer.open--;
+      this.#buffers.openRequests--;
+    }
     this.#isOver = true;
     this.#request?.release();
     this.#answer?.release();
@@ -217,6 +223,8 @@ export function createConnections(buffers: Buffers, proxies: TrustedProxies | un
   return {
     /** Opens the holders of a connection; the code that opens them closes them with it. */
     open: (address: string | undefined) => buffers.connect(address, isProxy(address)),
+    /** How many requests are not over. */
+    openRequests: () => buffers.openRequests,
     /** Opens the buffers of a request. */
     begin(connection: ConnectionHolders, address: string | undefined, headers: IncomingHttpHeaders): RequestBuffers {
       const peer = connection.isProxy ? peerAddress(address, headers, proxies) : undefined;

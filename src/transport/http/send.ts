@@ -10,6 +10,7 @@ import type { CallContext } from "../../pipeline/call.js";
 import { sendComplete } from "./answer-writer.js";
 import { errorTrailers } from "./grpc-fields.js";
 import { abort, HOP_BY_HOP_FIELDS, type HttpResponse, isGone } from "./http-message.js";
+import { recordOf } from "./request-record.js";
 
 /** Response headers by lower-case name. */
 export type ResponseHeaders = Record<string, string | number | string[]>;
@@ -22,6 +23,7 @@ const OWN: ReadonlySet<string> = new Set([
   "content-type",
   "date",
   "x-content-type-options",
+  "x-request-id",
 ]);
 
 /** Sends a response whole, unless the caller is gone. */
@@ -99,17 +101,24 @@ export function sendEmpty(res: HttpResponse, status: number, headers: OutgoingHt
  * even when nothing else about their request was in order.
  */
 export function sendGrpcStatus(res: HttpResponse, contentType: string, error: ConnectError): void {
+  recordOf(res)?.setFailure(error.code, undefined);
   sendOrAbort(res, 200, { "content-type": contentType, "content-length": 0, ...errorTrailers(error) });
 }
 
 /** Ends a stream of the Connect protocol with an error and nothing before it ("Error End Stream Message"). */
 export function sendEndStream(res: HttpResponse, contentType: string, error: ConnectError): void {
+  recordOf(res)?.setFailure(error.code, undefined);
+  const body = encodeEndStream(error);
+  sendOrAbort(res, 200, { "content-type": contentType, "content-length": body.length }, body);
+}
+
+/** The last message of a stream of the Connect protocol, in its envelope. */
+export function encodeEndStream(error: ConnectError): Buffer {
   const json = Buffer.from(JSON.stringify({ error: errorToJson(error, undefined) }));
   const envelope = Buffer.alloc(5);
   envelope[0] = END_STREAM_FLAG;
   envelope.writeUInt32BE(json.length, 1);
-  const body = Buffer.concat([envelope, json]);
-  sendOrAbort(res, 200, { "content-type": contentType, "content-length": body.length }, body);
+  return Buffer.concat([envelope, json]);
 }
 
 const END_STREAM_FLAG = 2;

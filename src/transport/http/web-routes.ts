@@ -2,45 +2,48 @@
 // OAuth, whose handlers know nothing of HTTP's objects.
 import type { ConnectError } from "@connectrpc/connect";
 import { httpStatusOf, retryAfterOf } from "../../codec/error-json.js";
-import { answerError, CALLER_GONE, invalidArgument } from "../../kernel/errors.js";
+import { answerError, CALLER_GONE, invalidArgument, rejectReasonOf } from "../../kernel/errors.js";
 import type { WebAnswer, WebRequest, WebRoute, WebRoutes } from "../../kernel/web.js";
+import type { RequestRecord } from "../../telemetry/request-record.js";
 import { discardRest, mayHaveBody, readBody } from "./body-reader.js";
-import {
-  HttpError,
-  type HttpRequest,
-  type HttpResponse,
-  peerAddress,
-  socketAddressOf,
-  type TrustedProxies,
-} from "./http-message.js";
+import { HttpError, type HttpRequest, type HttpResponse } from "./http-message.js";
 import { sendBody, sendEmpty, sendJson, statusJson } from "./send.js";
 
 /** What {@link createWeb} is made of. */
 export interface WebOptions {
   readonly routes: WebRoutes;
   readonly errorDomain: string;
-  readonly proxies: TrustedProxies | undefined;
   /** Told of errors the caller learns nothing about. */
-  readonly onInternalError: (error: ConnectError) => void;
+  readonly onInternalError: (error: ConnectError, requestId: string) => void;
+  /** Throws where the database has no time for a unit of work that begins now. */
+  readonly requireRoom?: ((access: "read" | "write") => void) | undefined;
 }
 
 /** Answers requests for the routes. */
 export type Web = ReturnType<typeof createWeb>;
 
 /** Creates it. */
-export function createWeb({ routes, errorDomain, proxies, onInternalError }: WebOptions) {
+export function createWeb({ routes, errorDomain, onInternalError, requireRoom }: WebOptions) {
   const table = createWebTable(routes);
 
-  async function answer(found: FoundRoute, req: HttpRequest, res: HttpResponse, path: string): Promise<void> {
+  async function answer(
+    found: FoundRoute,
+    req: HttpRequest,
+    res: HttpResponse,
+    path: string,
+    record: RequestRecord,
+  ): Promise<void> {
     const { route, rest } = found;
     try {
-      const request = requestOf(req, route, { path, rest, proxies });
+      requireRoom?.(route.method === "POST" ? "write" : "read");
+      const request = requestOf(req, route, { path, rest, record });
       if (route.access !== "public") route.access(request);
       send(res, await route.handle(request), req.method === "HEAD");
     } catch (error) {
       if (error === CALLER_GONE) return;
       const cause = error instanceof HttpError ? error.error : error;
-      const failure = answerError(cause, errorDomain, onInternalError);
+      const failure = answerError(cause, errorDomain, (internal) => onInternalError(internal, record.requestId));
+      record.reason ??= rejectReasonOf(cause);
       const retryAfter = retryAfterOf(failure);
       if (mayHaveBody(req)) discardRest(req);
       sendJson(res, error instanceof HttpError ? error.status : httpStatusOf(failure.code), statusJson(failure), {
@@ -52,13 +55,16 @@ export function createWeb({ routes, errorDomain, proxies, onInternalError }: Web
   return {
     /** The methods that a path is served for, as in an Allow header; undefined when there are none. */
     allowed: table.allowed,
+    /** The names that logs and metrics have for the routes. */
+    names: [...new Set(routes.map(({ path }) => routeName(path)))],
     /** Answers if `path` is one of them; false if it is not. */
-    handle(req: HttpRequest, res: HttpResponse, path: string): boolean {
+    handle(req: HttpRequest, res: HttpResponse, path: string, record: RequestRecord): boolean {
       const allow = table.allowed(path);
       if (allow === undefined) return false;
+      record.method = table.nameOf(path);
       const found = table.find(req.method === "HEAD" ? "GET" : (req.method ?? ""), path);
       if (found === undefined) sendBody(res, req.method === "OPTIONS" ? 204 : 405, "text/plain", "", { allow });
-      else void answer(found, req, res, path);
+      else void answer(found, req, res, path, record);
       return true;
     },
   };
@@ -92,7 +98,13 @@ function createWebTable(routes: WebRoutes) {
     return below && rest !== undefined ? { routes: below.routes, rest } : undefined;
   }
 
+  const names = new Map(routes.map(({ path }) => [path, routeName(path)]));
+
   return {
+    nameOf(path: string): string | undefined {
+      const { routes: [route] = [] } = routesAt(path) ?? {};
+      return route && names.get(route.path);
+    },
     find(method: string, path: string): FoundRoute | undefined {
       const at = routesAt(path);
       const route = at?.routes.find((one) => one.method === method);
@@ -108,6 +120,15 @@ function createWebTable(routes: WebRoutes) {
   };
 }
 
+/** The name of a route in logs and metrics, such as `oauth.callback` for `/oauth/callback/*`. */
+export function routeName(path: string): string {
+  return path
+    .replace(/\/\*$/, "")
+    .split("/")
+    .filter((segment) => segment !== "")
+    .join(".");
+}
+
 // Empty segments, broken escapes and slashes that were escaped lead nowhere: no two spellings name one thing.
 function decodeSegments(rest: string): string | undefined {
   try {
@@ -121,13 +142,13 @@ function decodeSegments(rest: string): string | undefined {
 interface RequestTarget {
   readonly path: string;
   readonly rest: string;
-  readonly proxies: TrustedProxies | undefined;
+  readonly record: RequestRecord;
 }
 
 function requestOf(
   req: HttpRequest,
   { method, maxBytes }: WebRoute,
-  { path, rest, proxies }: RequestTarget,
+  { path, rest, record }: RequestTarget,
 ): WebRequest {
   const target = req.url ?? "";
   const mark = target.indexOf("?");
@@ -136,7 +157,8 @@ function requestOf(
     path,
     rest,
     query: new URLSearchParams(mark < 0 ? "" : target.slice(mark + 1)),
-    remoteAddress: peerAddress(socketAddressOf(req), req.headers, proxies),
+    remoteAddress: record.remoteAddress,
+    requestId: record.requestId,
     header(name) {
       const value = req.headers[name];
       return typeof value === "object" ? value.join(", ") : value;

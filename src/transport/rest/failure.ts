@@ -2,10 +2,11 @@
 import { Code, type ConnectError } from "@connectrpc/connect";
 import { formatError, httpStatusOf, retryAfterOf } from "../../codec/error-json.js";
 import type { MessageWriters } from "../../codec/json-wkt.js";
-import { answerError, CALLER_GONE } from "../../kernel/errors.js";
-import { type CallContext, requestIdFrom } from "../../pipeline/call.js";
+import { answerError, CALLER_GONE, rejectReasonOf } from "../../kernel/errors.js";
+import type { CallContext } from "../../pipeline/call.js";
 import { discardRest, mayHaveBody } from "../http/body-reader.js";
 import { abort, HttpError, type HttpRequest, type HttpResponse } from "../http/http-message.js";
+import { recordOf } from "../http/request-record.js";
 import { copyHeaders, headersOf, type ResponseHeaders, send } from "../http/send.js";
 
 /** What {@link createFailures} is made of. */
@@ -32,16 +33,18 @@ export interface Failures {
 /** Creates them. */
 export function createFailures({ errorDomain, writersOf, onInternalError }: FailureOptions): Failures {
   function answerOf(error: unknown, call: CallContext | undefined): ConnectError {
-    return answerError(error, errorDomain, (answer) => onInternalError?.(answer, call));
+    const answer = answerError(error, errorDomain, (internal) => onInternalError?.(internal, call));
+    call?.inbound.record?.setFailure(answer.code, rejectReasonOf(error));
+    return answer;
   }
 
   function refuse(req: HttpRequest, res: HttpResponse, error: unknown, call: CallContext | undefined): void {
     const fault = error instanceof HttpError ? error : undefined;
     const answer = answerOf(fault?.error ?? error, call);
+    if (call === undefined) recordOf(res)?.setFailure(answer.code, rejectReasonOf(fault?.error ?? error));
     const headers: ResponseHeaders = call === undefined ? {} : headersOf(call);
     copyHeaders(answer.metadata, headers);
     Object.assign(headers, fault?.headers);
-    headers["x-request-id"] = call?.requestId ?? requestIdFrom(givenIdOf(req));
     if (answer.code === Code.Unauthenticated) {
       const sent = req.headers.authorization !== undefined;
       headers["www-authenticate"] = `Bearer realm="arbor"${sent ? ', error="invalid_token"' : ""}`;
@@ -66,9 +69,4 @@ export function createFailures({ errorDomain, writersOf, onInternalError }: Fail
       }
     },
   };
-}
-
-function givenIdOf(req: HttpRequest): string | undefined {
-  const given = req.headers["x-request-id"];
-  return typeof given === "string" ? given : undefined;
 }

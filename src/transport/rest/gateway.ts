@@ -12,6 +12,7 @@ import type { Invoke } from "../../pipeline/invoke.js";
 import type { InvokeStream } from "../../pipeline/invoke-stream.js";
 import { readChunks } from "../../pipeline/list-chunks.js";
 import type { MethodEntry, StreamEntry, UnaryEntry } from "../../pipeline/method-table.js";
+import type { RequestRecord } from "../../telemetry/request-record.js";
 import { discardRest, isEmptyBody, mayHaveBody, readBody, readFormText } from "../http/body-reader.js";
 import { compress, isLarge } from "../http/content-negotiation.js";
 import { buildBindings, type HttpBinding } from "../http/http-binding.js";
@@ -20,10 +21,13 @@ import {
   type HttpRequest,
   type HttpResponse,
   originForm,
+  peerAddress,
+  socketAddressOf,
   type TrustedProxies,
 } from "../http/http-message.js";
 import { buffersOf } from "../http/request-buffers.js";
-import { headersOf, type ResponseHeaders, send, sendNoContent } from "../http/send.js";
+import { recordHttp } from "../http/request-record.js";
+import { headersOf, send, sendNoContent } from "../http/send.js";
 import { createCodecs } from "./codecs.js";
 import { createDecode, type Decode, type ReadBody } from "./decode.js";
 import { createEncode, createMessageEncode, type Encode, type EncodedAnswer, type MessageEncode } from "./encode.js";
@@ -61,8 +65,12 @@ export interface GatewayOptions {
 
 /** The REST front end. */
 export interface Gateway {
-  /** Answers a request of node:http or of node:http2's compatibility layer. Never throws. */
-  handle(req: HttpRequest, res: HttpResponse): void;
+  /**
+   * Answers a request of node:http or of node:http2's compatibility layer. Never throws.
+   *
+   * @param record of the request; a gateway that is served without the dispatcher makes its own
+   */
+  handle(req: HttpRequest, res: HttpResponse, record?: RequestRecord): void;
 
   /** The methods that a path is served for, as in an Allow header; undefined when there are none. */
   allowed(path: string): string | undefined;
@@ -78,6 +86,8 @@ type Route = UnaryRoute | StreamRoute;
 
 interface UnaryRoute {
   readonly kind: "unary";
+  /** `package.Service/Method`. */
+  readonly name: string;
   readonly binding: HttpBinding;
   readonly entry: UnaryEntry;
   readonly decode: Decode;
@@ -86,6 +96,7 @@ interface UnaryRoute {
 
 interface StreamRoute {
   readonly kind: "server_streaming";
+  readonly name: string;
   readonly binding: HttpBinding;
   readonly entry: StreamEntry;
   readonly decode: Decode;
@@ -118,9 +129,11 @@ export function createGateway(options: GatewayOptions): Gateway {
 
   return {
     routes: methods.flatMap((entry) => buildBindings({ ...entry, desc: entry.published })),
-    handle(req, res) {
+    handle(req, res, given) {
+      const record = given ?? recordHttp(req, res, peerAddress(socketAddressOf(req), req.headers, proxies));
+      record.protocol = "rest";
       try {
-        begin(req, res);
+        begin(req, res, record);
       } catch (error) {
         failures.answer(req, res, error, undefined);
       }
@@ -132,18 +145,19 @@ export function createGateway(options: GatewayOptions): Gateway {
   function routeOf(binding: HttpBinding): Route {
     const { entry, name } = binding;
     const { ignoreUnknownQuery = false } = entry;
+    const rpcName = entry.path.slice(1);
     const { registry, writers } = codecs.of(entry);
     const decode = createDecode(binding, { registry, strictBody: options.strictBody ?? false, ignoreUnknownQuery });
     if (entry.kind === "unary") {
-      return { kind: "unary", binding, entry, decode, encode: createEncode(binding, writers) };
+      return { kind: "unary", name: rpcName, binding, entry, decode, encode: createEncode(binding, writers) };
     }
     if (options.invokeStream === undefined || entry.kind !== "server_streaming")
       throw new TypeError(`${name} streams, but nothing was given to run streams`);
     const encode = createMessageEncode(binding, writers);
-    return { kind: "server_streaming", binding, entry, decode, encode, invoke: options.invokeStream };
+    return { kind: "server_streaming", name: rpcName, binding, entry, decode, encode, invoke: options.invokeStream };
   }
 
-  function begin(req: HttpRequest, res: HttpResponse): void {
+  function begin(req: HttpRequest, res: HttpResponse, record: RequestRecord): void {
     const method = req.method ?? "";
     const target = originForm(req.url ?? "");
     if (target === "*" && method === "OPTIONS") {
@@ -155,7 +169,7 @@ export function createGateway(options: GatewayOptions): Gateway {
     const path = mark < 0 ? target : target.slice(0, mark);
     const match = table.find(method, path);
     if (match === undefined || (method === "HEAD" && isForGetAlone(match))) noRoute(req, res, method, path);
-    else void serve(req, res, match, mark < 0 ? "" : target.slice(mark + 1));
+    else void serve(req, res, match, mark < 0 ? "" : target.slice(mark + 1), record);
   }
 
   // What authenticates its callers by itself answers with a credential, which HEAD would make, or use
@@ -171,16 +185,26 @@ export function createGateway(options: GatewayOptions): Gateway {
   }
 
   // Synchronous from here to `invoke` when there is no body to wait for.
-  async function serve(req: HttpRequest, res: HttpResponse, match: RouteMatch<Route>, query: string): Promise<void> {
+  async function serve(
+    req: HttpRequest,
+    res: HttpResponse,
+    match: RouteMatch<Route>,
+    query: string,
+    record: RequestRecord,
+  ): Promise<void> {
     let call: UnaryCall | StreamCall | undefined;
     try {
       const { target: route, captures } = match;
-      const inbound = new HttpInbound(req, res, proxies);
+      record.method = route.name;
+      const inbound = new HttpInbound(req, res, record);
       const { desc } = route.entry;
       call = route.kind === "unary" ? new UnaryCall(inbound, desc, clock()) : new StreamCall(inbound, desc, clock());
       const authenticated = authenticateCaller(route.entry, req.headers.authorization);
       const principal = authenticated instanceof Promise ? await authenticated : authenticated;
-      if (principal !== undefined) buffersOf(req)?.holdFor(principal.identityUid);
+      if (principal !== undefined) {
+        record.setCaller(principal.identityUid);
+        buffersOf(req)?.holdFor(principal.identityUid);
+      }
       const maxBytes = Math.min(maxBodyBytes, route.entry.maxRequestBytes);
       const form = isForm(req, route.binding) ? await readFormText(req, maxBytes) : undefined;
       const body = form === undefined && mayHaveBody(req) ? await bodyOf(req, route.binding, maxBytes) : NO_BODY;
@@ -204,7 +228,7 @@ export function createGateway(options: GatewayOptions): Gateway {
     answer: EncodedAnswer,
   ): Promise<void> {
     const { contentType, body: plain } = answer;
-    const headers = headersFor(req, call);
+    const headers = headersOf(call);
     const sent = isLarge(plain) ? await compress(plain, contentType, req.headers["accept-encoding"], headers) : plain;
     send(res, 200, headers, contentType, sent);
   }
@@ -226,7 +250,7 @@ export function createGateway(options: GatewayOptions): Gateway {
       if (call.nextCursor === undefined) await sendAnswer(req, res, call, answer);
       else {
         const onError = (error: unknown) => failures.report(error, call);
-        await sendListChunks({ req, res, first: answer, chunks, encode, headers: headersFor(req, call), onError });
+        await sendListChunks({ req, res, first: answer, chunks, encode, headers: headersOf(call), onError });
       }
     } finally {
       // The number of a caller's concurrent lists is limited.
@@ -247,7 +271,7 @@ export function createGateway(options: GatewayOptions): Gateway {
       res,
       messages: route.invoke(route.entry, call, principal, message),
       encode: route.encode,
-      headersOf: () => headersFor(req, call),
+      headersOf: () => headersOf(call),
       errorTextOf: (error) => failures.textOf(error, call),
       heartbeatMs,
     });
@@ -292,11 +316,4 @@ function isForm(req: HttpRequest, { body, method }: HttpBinding): boolean {
   if (body !== "none" || method !== "POST" || !mayHaveBody(req)) return false;
   const [type = ""] = (req.headers["content-type"] ?? "").split(";");
   return type.trim().toLowerCase() === "application/x-www-form-urlencoded";
-}
-
-// Who sends an id wants to find it again; others get one with errors alone.
-function headersFor(req: HttpRequest, call: CallContext): ResponseHeaders {
-  const headers = headersOf(call);
-  if (req.headers["x-request-id"] !== undefined) headers["x-request-id"] = call.requestId;
-  return headers;
 }

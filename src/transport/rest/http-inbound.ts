@@ -1,15 +1,8 @@
 import { deadlineExceeded, malformedRequest } from "../../kernel/errors.js";
 import type { Inbound } from "../../pipeline/call.js";
+import type { RequestRecord } from "../../telemetry/request-record.js";
 import { parseGrpcTimeout } from "../http/grpc-fields.js";
-import {
-  disconnectSignal,
-  HOP_BY_HOP_FIELDS,
-  type HttpRequest,
-  type HttpResponse,
-  peerAddress,
-  socketAddressOf,
-  type TrustedProxies,
-} from "../http/http-message.js";
+import { disconnectSignal, HOP_BY_HOP_FIELDS, type HttpRequest, type HttpResponse } from "../http/http-message.js";
 
 /** A REST request as the pipeline sees it. Made once per call; what it tells is worked out when it is asked. */
 export class HttpInbound implements Inbound {
@@ -18,13 +11,17 @@ export class HttpInbound implements Inbound {
   readonly timeoutMs: number | undefined;
   readonly #req: HttpRequest;
   readonly #res: HttpResponse;
-  readonly #proxies: TrustedProxies | undefined;
+  readonly record: RequestRecord;
 
-  constructor(req: HttpRequest, res: HttpResponse, proxies: TrustedProxies | undefined) {
+  constructor(req: HttpRequest, res: HttpResponse, record: RequestRecord) {
     this.timeoutMs = timeoutOf(req);
     this.#req = req;
     this.#res = res;
-    this.#proxies = proxies;
+    this.record = record;
+  }
+
+  get requestId(): string {
+    return this.record.requestId;
   }
 
   get method(): string {
@@ -36,7 +33,7 @@ export class HttpInbound implements Inbound {
   }
 
   get remoteAddress(): string | undefined {
-    return peerAddress(socketAddressOf(this.#req), this.#req.headers, this.#proxies);
+    return this.record.remoteAddress;
   }
 
   header(name: string): string | undefined {

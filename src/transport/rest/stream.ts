@@ -4,6 +4,7 @@ import type { ServerResponse } from "node:http";
 import { writeAtPace, writeHead } from "../http/answer-writer.js";
 import { prefersEvents } from "../http/content-negotiation.js";
 import { abort, type HttpRequest, type HttpResponse, isGone } from "../http/http-message.js";
+import { recordOf } from "../http/request-record.js";
 import type { ResponseHeaders } from "../http/send.js";
 import type { EncodedAnswer, MessageEncode } from "./encode.js";
 
@@ -161,7 +162,10 @@ export async function sendListChunks({ req, res, first, chunks, encode, headers,
       rest = elements === "" ? "" : separator + elements;
       if (elements !== "") separator = ",";
     }
-    res.end(`${rest}]}`);
+    const end = Buffer.from(`${rest}]}`);
+    const record = recordOf(res);
+    if (record !== undefined) record.bytes += end.length;
+    (res as ServerResponse).end(end);
   } catch (error) {
     onError(error);
     if (!isGone(res)) breakOff(res, "");

@@ -23,7 +23,7 @@ import { createServiceRegistry } from "../../codec/type-registry.js";
 import { answerError, CALLER_GONE, connectErrorFrom, deadlineExceeded } from "../../kernel/errors.js";
 import { type Clock, yieldToEventLoop } from "../../kernel/time.js";
 import type { AuthenticateCaller } from "../../pipeline/auth/authenticate.js";
-import { type Inbound, StreamCall, UnaryCall } from "../../pipeline/call.js";
+import { type CallContext, type Inbound, StreamCall, UnaryCall } from "../../pipeline/call.js";
 import type { Invoke } from "../../pipeline/invoke.js";
 import type { InvokeStream } from "../../pipeline/invoke-stream.js";
 import { readAll } from "../../pipeline/list-chunks.js";
@@ -36,8 +36,9 @@ import type {
   UnaryEntry,
 } from "../../pipeline/method-table.js";
 import { principalKey } from "../../pipeline/mount-options.js";
+import type { RequestRecord } from "../../telemetry/request-record.js";
 import { isProtocolField } from "../http/grpc-fields.js";
-import { abort, type HttpResponse, type TrustedProxies } from "../http/http-message.js";
+import { abort, type HttpResponse } from "../http/http-message.js";
 import { ContextInbound } from "../http/inbound.js";
 import type { Limits } from "../http/limits.js";
 import { buffersOf } from "../http/request-buffers.js";
@@ -67,14 +68,13 @@ export interface ConnectOptions {
   readonly errorDomain: string;
   readonly limits: Limits;
   readonly listFrames: ListFrames;
-  readonly proxies: TrustedProxies | undefined;
   /** Whether connections are all of a proxy's: then nothing is counted by an address that may be its own. */
   readonly behindProxy?: boolean | undefined;
-  readonly onInternalError: (error: unknown) => void;
+  readonly onInternalError: (error: unknown, requestId: string) => void;
 }
 
-/** The address of the peer, among the context values of a call. */
-export const remoteAddressKey = createContextKey<string | undefined>(undefined);
+/** The record of the request, among the context values of a call. */
+export const recordKey = createContextKey<RequestRecord | undefined>(undefined);
 /** The request of a call where it has been read already, among its context values. */
 export const requestKey = createContextKey<Message | undefined>(undefined);
 /** The response of a call, among its context values. */
@@ -179,7 +179,7 @@ function unaryImpl(entry: UnaryEntry, options: ConnectOptions): UnaryImpl {
     };
     try {
       const answer = await readAll(options.invoke, options.clock, { entry, call, principal, request }, join);
-      if (entry.list === undefined) assertAnswer(entry, answer, options);
+      if (entry.list === undefined) assertAnswer(entry, answer, call, options);
       return answer;
     } catch (error) {
       throw connectErrorFrom(error, options.errorDomain);
@@ -191,12 +191,17 @@ function unaryImpl(entry: UnaryEntry, options: ConnectOptions): UnaryImpl {
 }
 
 // The library writes some values as others, such as half a surrogate pair. What others' services answer is left to it.
-function assertAnswer(entry: MethodEntry, answer: object, { errorDomain, onInternalError }: ConnectOptions): void {
+function assertAnswer(
+  entry: MethodEntry,
+  answer: object,
+  call: CallContext,
+  { errorDomain, onInternalError }: ConnectOptions,
+): void {
   if (entry.mounted !== undefined) return;
   try {
     assertWritable(entry.desc.output, answer);
   } catch (error) {
-    throw answerError(error, errorDomain, () => onInternalError(error));
+    throw answerError(error, errorDomain, () => onInternalError(error, call.requestId));
   }
 }
 
@@ -228,7 +233,7 @@ function streamImpl(
         // Headers are sent with the first message, trailers after the last.
         if (!isStarted) copyFields(call.responseHeaderIfSet, context.responseHeader);
         isStarted = true;
-        assertAnswer(entry, message, options);
+        assertAnswer(entry, message, call, options);
         yield message;
       }
     } finally {
@@ -252,7 +257,9 @@ function inboundOf(context: HandlerContext, { errorDomain }: ConnectOptions): In
   if (timeoutMs !== undefined && timeoutMs <= 0) throw connectErrorFrom(deadlineExceeded(), errorDomain);
   // A caller that disconnected while its request was read gets nothing, so nothing begins.
   if (context.signal.aborted) throw CALLER_GONE;
-  return new ContextInbound(context, timeoutMs, context.values.get(remoteAddressKey));
+  const record = context.values.get(recordKey);
+  if (record === undefined) throw new TypeError("a call must have the record of its request");
+  return new ContextInbound(context, timeoutMs, record);
 }
 
 function copyFields(from: Headers | undefined, to: Headers): void {

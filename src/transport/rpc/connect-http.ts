@@ -14,7 +14,7 @@ import { findTrailerError } from "@connectrpc/connect/protocol-grpc";
 import { trailerFlag, trailerParse, trailerSerialize } from "@connectrpc/connect/protocol-grpc-web";
 import { PREFIX_BYTES } from "../../codec/frame-scratch.js";
 import { connectErrorFrom } from "../../kernel/errors.js";
-import type { AccessRecord } from "../http/access-log.js";
+import type { RequestRecord } from "../../telemetry/request-record.js";
 import { chargeAnswer, writeCharged, writeHead } from "../http/answer-writer.js";
 import { encodeGrpcMessage, errorTrailers, parseGrpcTimeout } from "../http/grpc-fields.js";
 import { disconnectSignal, type HttpRequest, type HttpResponse, isGone } from "../http/http-message.js";
@@ -34,14 +34,13 @@ export async function writeAnswer(
   answer: UniversalServerResponse,
   res: HttpResponse,
   errorDomain: string | undefined,
-  access?: AccessRecord,
+  record: RequestRecord,
   isText = false,
 ): Promise<void> {
   if (isGone(res)) return;
   const contentType = answer.header?.get("content-type") ?? "";
   const isUnaryError = answer.status >= 400 && contentType === "application/json";
-  const { status, header, body } =
-    isUnaryError && errorDomain !== undefined ? await repairUnaryError(answer, errorDomain) : answer;
+  const { status, header, body } = isUnaryError ? await repairUnaryError(answer, errorDomain, record) : answer;
   if (isGone(res)) return;
   const web = contentType.startsWith("application/grpc-web");
   const stream = contentType.startsWith("application/connect+");
@@ -51,9 +50,9 @@ export async function writeAnswer(
   for await (const chunk of body ?? []) {
     if (isGone(res)) return;
     const frame = web
-      ? repairWebTrailer(chunk, errorDomain, access)
-      : stream && errorDomain !== undefined
-        ? repairEndOfStream(chunk, errorDomain)
+      ? repairWebTrailer(chunk, errorDomain, record)
+      : stream
+        ? repairEndOfStream(chunk, errorDomain, record)
         : chunk;
     for (const piece of base64 ? encodeWebText(frame) : [frame]) {
       bytes += piece.length;
@@ -66,10 +65,10 @@ export async function writeAnswer(
   if (!res.headersSent) writeHead(res, status, nodeHeaders(header));
   if (answer.trailer) {
     repairTrailer(answer.trailer, errorDomain);
-    if (access) access.grpcCode = Number(answer.trailer.get("grpc-status"));
+    record.code = Number(answer.trailer.get("grpc-status"));
     res.addTrailers(nodeHeaders(answer.trailer));
   }
-  if (access) access.bytes = bytes;
+  record.bytes = bytes;
   res.end();
 }
 
@@ -90,15 +89,18 @@ const CALLERS_FAULT = /^(?:parse binary|decompression failed)/;
 
 async function repairUnaryError(
   answer: UniversalServerResponse,
-  errorDomain: string,
+  errorDomain: string | undefined,
+  record: RequestRecord,
 ): Promise<UniversalServerResponse> {
   const chunks: Uint8Array[] = [];
   for await (const chunk of answer.body ?? []) chunks.push(chunk);
   const bytes = Buffer.concat(chunks);
   if (answer.header?.has("content-encoding")) return { ...answer, body: once(bytes) };
   const error = errorFromJsonBytes(bytes, undefined, new ConnectError("", Code.Unknown));
-  if (error.details.length > 0) return { ...answer, body: once(bytes) };
+  record.setFailure(error.code, undefined);
+  if (error.details.length > 0 || errorDomain === undefined) return { ...answer, body: once(bytes) };
   const repaired = repair(error, errorDomain);
+  record.setFailure(repaired.code, undefined);
   const json = Buffer.from(connectJson(repaired));
   const header = new Headers(answer.header);
   header.set("content-length", String(json.length));
@@ -107,27 +109,26 @@ async function repairUnaryError(
 
 // gRPC-Web's trailers are the last frame of the body. Its clients decode all of percent-encoding,
 // so the text may stay as the library wrote it.
-function repairWebTrailer(
-  frame: Uint8Array,
-  errorDomain: string | undefined,
-  access: AccessRecord | undefined,
-): Uint8Array {
+function repairWebTrailer(frame: Uint8Array, errorDomain: string | undefined, record: RequestRecord): Uint8Array {
   if (frame[0] !== trailerFlag) return frame;
   const trailer = trailerParse(frame.subarray(PREFIX_BYTES));
   const isRepaired = addDetails(trailer, errorDomain);
-  if (access) access.grpcCode = Number(trailer.get("grpc-status"));
+  record.code = Number(trailer.get("grpc-status"));
   return isRepaired ? envelope(trailerFlag, trailerSerialize(trailer)) : frame;
 }
 
 // The last message of a Connect stream is JSON with the error that ended the stream. One that is
 // compressed holds details, and so is none of the library's own.
-function repairEndOfStream(frame: Uint8Array, errorDomain: string): Uint8Array {
+function repairEndOfStream(frame: Uint8Array, errorDomain: string | undefined, record: RequestRecord): Uint8Array {
   if (frame[0] !== endStreamFlag) return frame;
   const end = JSON.parse(Buffer.from(frame.subarray(PREFIX_BYTES)).toString("utf8")) as { readonly error?: JsonValue };
   if (end.error === undefined) return frame;
   const error = errorFromJson(end.error, undefined, new ConnectError("", Code.Unknown));
-  if (error.details.length > 0) return frame;
-  const repaired = JSON.parse(connectJson(repair(error, errorDomain))) as JsonValue;
+  record.setFailure(error.code, undefined);
+  if (error.details.length > 0 || errorDomain === undefined) return frame;
+  const complete = repair(error, errorDomain);
+  record.setFailure(complete.code, undefined);
+  const repaired = JSON.parse(connectJson(complete)) as JsonValue;
   return envelope(endStreamFlag, Buffer.from(JSON.stringify({ ...end, error: repaired })));
 }
 

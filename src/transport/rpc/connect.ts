@@ -3,7 +3,7 @@
 // The handlers they call are the same pipeline as everywhere.
 import type { DescMethod } from "@bufbuild/protobuf";
 import { MethodOptions_IdempotencyLevel } from "@bufbuild/protobuf/wkt";
-import { type ContextValues, createContextValues } from "@connectrpc/connect";
+import { type ConnectError, type ContextValues, createContextValues } from "@connectrpc/connect";
 import type { UniversalHandler, UniversalServerResponse } from "@connectrpc/connect/protocol";
 import { codeToHttpStatus } from "@connectrpc/connect/protocol-connect";
 import { createTypeRegistry } from "../../codec/type-registry.js";
@@ -13,10 +13,11 @@ import {
   CALLER_GONE,
   connectErrorFrom,
   malformedRequest,
+  rejectReasonOf,
   unimplemented,
 } from "../../kernel/errors.js";
 import { principalKey } from "../../pipeline/mount-options.js";
-import type { AccessRecord } from "../http/access-log.js";
+import type { RequestRecord } from "../../telemetry/request-record.js";
 import { discardRest, mayHaveBody } from "../http/body-reader.js";
 import {
   abort,
@@ -25,12 +26,11 @@ import {
   type HttpResponse,
   isGone,
   isHttp2,
-  peerAddress,
   socketAddressOf,
 } from "../http/http-message.js";
 import { buffersOf } from "../http/request-buffers.js";
 import { connectJson, sendEndStream, sendGrpcStatus, sendJson } from "../http/send.js";
-import { type ConnectOptions, createHandlers, remoteAddressKey, requestKey, responseKey } from "./connect-handlers.js";
+import { type ConnectOptions, createHandlers, recordKey, requestKey, responseKey } from "./connect-handlers.js";
 import { universalRequest, writeAnswer } from "./connect-http.js";
 import { readRequest } from "./request-body.js";
 import { createStreamShares } from "./stream-shares.js";
@@ -48,10 +48,16 @@ export interface Connect {
   takesStream(path: string): boolean;
 
   /** Answers a call of a served method. Never throws. */
-  handle(req: HttpRequest, res: HttpResponse, path: string, access?: AccessRecord): void;
+  handle(req: HttpRequest, res: HttpResponse, path: string, record: RequestRecord): void;
 
   /** Answers a call of a method that is not served, in the form of the Connect protocol. */
-  refuseUnknown(res: HttpResponse, path: string): void;
+  refuseUnknown(res: HttpResponse, path: string, record: RequestRecord): void;
+
+  /** The name of the method under a path, `package.Service/Method`. */
+  nameOf(path: string): string | undefined;
+
+  /** The names of all methods. */
+  readonly names: readonly string[];
 }
 
 /** Creates the adapter. */
@@ -72,8 +78,8 @@ export function createConnect(options: ConnectOptions): Connect {
     return streams.take({ connection, address: options.behindProxy ? undefined : address });
   }
 
-  async function answer(handler: UniversalHandler, req: HttpRequest, res: HttpResponse, access?: AccessRecord) {
-    const remote = peerAddress(socketAddressOf(req), req.headers, options.proxies);
+  async function answer(handler: UniversalHandler, req: HttpRequest, res: HttpResponse, record: RequestRecord) {
+    const remote = record.remoteAddress;
     const entry = options.methods.get(handler.requestPath);
     const webText = findWebText(req.headers);
     let release: (() => void) | undefined;
@@ -81,9 +87,12 @@ export function createConnect(options: ConnectOptions): Connect {
       // Before anything else: a peer with too many open streams must cost no more.
       if (handler.method.methodKind !== "unary") release = takeStream(req, remote);
       const principal = entry && (await options.authenticateCaller(entry, req.headers.authorization));
-      if (principal !== undefined) buffersOf(req)?.holdFor(principal.identityUid);
+      if (principal !== undefined) {
+        record.setCaller(principal.identityUid);
+        buffersOf(req)?.holdFor(principal.identityUid);
+      }
       const values: ContextValues = createContextValues()
-        .set(remoteAddressKey, remote)
+        .set(recordKey, record)
         .set(principalKey, principal)
         .set(responseKey, res);
       const maxBytes = entry?.maxRequestBytes ?? limits.publicRequestBytes;
@@ -94,17 +103,17 @@ export function createConnect(options: ConnectOptions): Connect {
       if (message !== undefined) request.header.delete("content-length");
       const response = await handler(request);
       if (mayHaveBody(req)) discardRest(req);
-      if (response.body === undefined) refuseEmpty(response, handler, res);
-      else await writeAnswer(response, res, entry?.mounted ? undefined : errorDomain, access, webText?.answer);
+      if (response.body === undefined) refuseEmpty(response, handler, res, record);
+      else await writeAnswer(response, res, entry?.mounted ? undefined : errorDomain, record, webText?.answer);
     } catch (error) {
       if (error === CALLER_GONE) return;
       if (mayHaveBody(req)) discardRest(req);
       if (!res.headersSent && !isGone(res)) {
-        refuseRpc(req, res, handler.method, error instanceof HttpError ? error.error : error);
+        refuseRpc(req, res, handler.method, error instanceof HttpError ? error.error : error, record);
         return;
       }
       // Here the peer has gone, or an answer could not be written to its end.
-      if (!isGone(res)) options.onInternalError(error);
+      if (!isGone(res)) options.onInternalError(error, record.requestId);
       abort(res);
     } finally {
       release?.();
@@ -112,35 +121,60 @@ export function createConnect(options: ConnectOptions): Connect {
   }
 
   // A refusal in the form of the protocol, without its library, which would read the body first.
-  function refuseRpc(req: HttpRequest, res: HttpResponse, method: DescMethod, cause: unknown): void {
+  function refuseRpc(
+    req: HttpRequest,
+    res: HttpResponse,
+    method: DescMethod,
+    cause: unknown,
+    record: RequestRecord,
+  ): void {
     const contentType = req.headers["content-type"] ?? "";
-    const error = answerError(cause, errorDomain, (answer) => options.onInternalError(answer.cause ?? cause));
+    const onInternal = (answer: ConnectError) => options.onInternalError(answer.cause ?? cause, record.requestId);
+    const error = answerError(cause, errorDomain, onInternal);
+    record.setFailure(error.code, rejectReasonOf(cause));
     if (contentType.startsWith("application/grpc")) sendGrpcStatus(res, contentType, error);
     else if (contentType.startsWith("application/connect+") && method.methodKind !== "unary")
       sendEndStream(res, contentType, error);
     else sendJson(res, codeToHttpStatus(error.code), connectJson(error));
   }
 
-  function refuse(res: HttpResponse, status: number, error: unknown, headers: Record<string, string> = {}): void {
-    sendJson(res, status, connectJson(connectErrorFrom(error, errorDomain)), headers);
+  function refuse(
+    res: HttpResponse,
+    status: number,
+    cause: ApiError,
+    record: RequestRecord,
+    headers: Record<string, string> = {},
+  ): void {
+    record.setFailure(cause.code, cause.rejection);
+    sendJson(res, status, connectJson(connectErrorFrom(cause, errorDomain)), headers);
   }
 
   // What connect answers without a body: a wrong HTTP method, media type or HTTP version.
-  function refuseEmpty(response: UniversalServerResponse, handler: UniversalHandler, res: HttpResponse): void {
+  function refuseEmpty(
+    response: UniversalServerResponse,
+    handler: UniversalHandler,
+    res: HttpResponse,
+    record: RequestRecord,
+  ): void {
     const { method } = handler;
     if (response.status === 405) {
       const allow = httpMethodsOf(method);
-      refuse(res, 405, unimplemented(`method: ${method.name} takes ${allow.replace(", ", " and ")}`), { allow });
+      refuse(res, 405, unimplemented(`method: ${method.name} takes ${allow.replace(", ", " and ")}`), record, {
+        allow,
+      });
     } else if (response.status === 415) {
-      refuse(res, 415, unimplemented("content-type: not one this method takes"), { "accept-post": ACCEPT_POST });
+      const problem = unimplemented("content-type: not one this method takes");
+      refuse(res, 415, problem, record, { "accept-post": ACCEPT_POST });
     } else {
-      refuse(res, response.status, unimplemented("protocol: this method needs HTTP/2"));
+      refuse(res, response.status, unimplemented("protocol: this method needs HTTP/2"), record);
     }
   }
 
-  function refuseUnknown(res: HttpResponse, path: string): void {
-    refuse(res, 404, noSuchMethod(path));
+  function refuseUnknown(res: HttpResponse, path: string, record: RequestRecord): void {
+    refuse(res, 404, noSuchMethod(path), record);
   }
+
+  const names = new Map([...handlers.keys()].map((path) => [path, path.slice(1)]));
 
   return {
     serves: (path) => handlers.has(path),
@@ -153,15 +187,17 @@ export function createConnect(options: ConnectOptions): Connect {
       return kind === "client_streaming" || kind === "bidi_streaming";
     },
     refuseUnknown,
-    handle(req, res, path, access) {
+    nameOf: (path) => names.get(path),
+    names: [...names.values()],
+    handle(req, res, path, record) {
       const handler = handlers.get(path);
       const version = req.headers["connect-protocol-version"];
-      if (handler === undefined) refuseUnknown(res, path);
+      if (handler === undefined) refuseUnknown(res, path, record);
       else if (version !== undefined && version !== "1")
-        refuse(res, 400, malformedRequest("connect-protocol-version must be 1"));
+        refuse(res, 400, malformedRequest("connect-protocol-version must be 1"), record);
       else if (req.httpVersionMajor < 2 && isGrpc(req.headers["content-type"]))
-        refuseEmpty({ status: 415 }, handler, res);
-      else void answer(handler, req, res, access);
+        refuseEmpty({ status: 415 }, handler, res, record);
+      else void answer(handler, req, res, record);
     },
   };
 }

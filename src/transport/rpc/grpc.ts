@@ -3,8 +3,9 @@
 // goes through connect.
 import { constants, type IncomingHttpHeaders, type OutgoingHttpHeaders, type ServerHttp2Stream } from "node:http2";
 import { type DescMessage, fromBinary, type Message } from "@bufbuild/protobuf";
+import { PREFIX_BYTES } from "../../codec/frame-scratch.js";
 import { encodeFrame } from "../../codec/frame-writer.js";
-import { answerError, CALLER_GONE, deadlineExceeded, malformedRequest } from "../../kernel/errors.js";
+import { answerError, CALLER_GONE, deadlineExceeded, malformedRequest, rejectReasonOf } from "../../kernel/errors.js";
 import type { Principal } from "../../kernel/principal.js";
 import type { Clock } from "../../kernel/time.js";
 import type { AuthenticateCaller } from "../../pipeline/auth/authenticate.js";
@@ -12,7 +13,7 @@ import { UnaryCall } from "../../pipeline/call.js";
 import type { Invoke } from "../../pipeline/invoke.js";
 import { readChunks } from "../../pipeline/list-chunks.js";
 import type { MethodTable, UnaryEntry } from "../../pipeline/method-table.js";
-import type { AccessRecord } from "../http/access-log.js";
+import type { RequestRecord } from "../../telemetry/request-record.js";
 import { chargeAnswer, endAtPace, writeCharged } from "../http/answer-writer.js";
 import { errorTrailers, isProtocolField, parseGrpcTimeout } from "../http/grpc-fields.js";
 import { resetStream, resetUnreadRequest } from "../http/http2-end.js";
@@ -34,7 +35,7 @@ export interface GrpcUnaryOptions {
   readonly limits: Limits;
   readonly listFrames: ListFrames;
   /** Told of answers that could not be encoded: a bug of a handler. */
-  readonly onInternalError: (error: unknown) => void;
+  readonly onInternalError: (error: unknown, requestId: string) => void;
 }
 
 /** Serves unary gRPC calls on raw HTTP/2 streams. */
@@ -43,34 +44,25 @@ export interface GrpcUnary {
   entryOf(path: string): UnaryEntry | undefined;
 
   /**
-   * Reads the call, runs it and answers. Never throws; a peer that has gone gets nothing. `peer` is
-   * the address the call comes from.
+   * Reads the call, runs it and answers. Never throws; a peer that has gone gets nothing.
    */
-  handle(
-    stream: ServerHttp2Stream,
-    headers: IncomingHttpHeaders,
-    entry: UnaryEntry,
-    peer: string | undefined,
-    access?: AccessRecord,
-  ): void;
+  handle(stream: ServerHttp2Stream, headers: IncomingHttpHeaders, entry: UnaryEntry, record: RequestRecord): void;
 
   /** Answers without reading the request, with the content type that belongs to that of the request. */
-  refuse(stream: ServerHttp2Stream, error: unknown, access?: AccessRecord, contentType?: string): void;
+  refuse(stream: ServerHttp2Stream, error: unknown, record: RequestRecord, contentType?: string): void;
 }
 
 interface Answer {
   readonly refuse: GrpcUnary["refuse"];
-  readonly onInternalError: (error: unknown) => void;
+  readonly onInternalError: (error: unknown, requestId: string) => void;
   readonly stream: ServerHttp2Stream;
   readonly call: UnaryCall;
   readonly frame: Buffer | ListFrame;
   readonly isCompressed: boolean;
-  readonly access: AccessRecord | undefined;
+  readonly record: RequestRecord;
 }
 
 const CONTENT_TYPE = "application/grpc+proto";
-const OK_HEADERS: OutgoingHttpHeaders = { ":status": 200, "content-type": CONTENT_TYPE };
-const GZIP_HEADERS: OutgoingHttpHeaders = { ...OK_HEADERS, "grpc-encoding": "gzip" };
 const OK_TRAILERS: OutgoingHttpHeaders = { "grpc-status": "0" };
 const JSON_TYPE = /^application\/grpc\+json(?:;|$)/i;
 const TRAILERS_FOLLOW = { waitForTrailers: true, sendDate: false };
@@ -84,28 +76,34 @@ export function createGrpcUnary(options: GrpcUnaryOptions): GrpcUnary {
   // Mounted methods are answered as connect answers, unknown fields and errors of encoding included.
   for (const [path, entry] of options.methods) if (entry.kind === "unary" && !entry.mounted) unary.set(path, entry);
 
-  function trailersOf(error: unknown, access: AccessRecord | undefined): OutgoingHttpHeaders {
-    const answer = answerError(error, options.errorDomain, ({ cause }) => onInternalError(cause ?? error));
-    const trailers = errorTrailers(answer);
-    if (access) access.grpcCode = Number(trailers["grpc-status"]);
-    return trailers;
+  function trailersOf(error: unknown, record: RequestRecord): OutgoingHttpHeaders {
+    const { requestId } = record;
+    const answer = answerError(error, options.errorDomain, ({ cause }) => onInternalError(cause ?? error, requestId));
+    record.setFailure(answer.code, rejectReasonOf(error));
+    return errorTrailers(answer);
   }
 
-  function refuse(stream: ServerHttp2Stream, error: unknown, access?: AccessRecord, requestType = ""): void {
+  function refuse(stream: ServerHttp2Stream, error: unknown, record: RequestRecord, requestType = ""): void {
     const contentType = JSON_TYPE.test(requestType) ? "application/grpc+json" : CONTENT_TYPE;
-    const headers = { ":status": 200, "content-type": contentType, ...trailersOf(error, access) };
+    const headers = {
+      ":status": 200,
+      "content-type": contentType,
+      "x-request-id": record.requestId,
+      ...trailersOf(error, record),
+    };
     sendRejection({ stream, headers, trailers: undefined });
   }
 
   // With the headers and trailers that a handler set before it failed. Without headers one frame holds all.
-  function fail(stream: ServerHttp2Stream, call: UnaryCall, error: unknown, access: AccessRecord | undefined): void {
+  function fail(stream: ServerHttp2Stream, call: UnaryCall, error: unknown, record: RequestRecord): void {
     const { responseHeaderIfSet: header, responseTrailerIfSet: trailer } = call;
-    const status = trailersOf(error, access);
+    const status = trailersOf(error, record);
+    const headers = okHeaders(record);
     const trailers = trailer === undefined ? status : { ...withFields({}, trailer), ...status };
     sendRejection(
       header === undefined
-        ? { stream, headers: { ...OK_HEADERS, ...trailers }, trailers: undefined }
-        : { stream, headers: withFields(OK_HEADERS, header), trailers },
+        ? { stream, headers: { ...trailers, ...headers }, trailers: undefined }
+        : { stream, headers: withFields(headers, header), trailers },
     );
   }
 
@@ -115,7 +113,7 @@ export function createGrpcUnary(options: GrpcUnaryOptions): GrpcUnary {
     call: UnaryCall,
     principal: Principal | undefined,
     bytes: Uint8Array,
-    access: AccessRecord | undefined,
+    record: RequestRecord,
   ): Promise<void> {
     try {
       const decode = () => requestOf(entry.desc.input, bytes);
@@ -126,8 +124,8 @@ export function createGrpcUnary(options: GrpcUnaryOptions): GrpcUnary {
         const list = { output: entry.desc.output, chunks, gone, buffers: buffersOf(stream), cutOff };
         const frame = await listFrames(list);
         if (isStreamGone(stream)) return;
-        if (compressor.takes(frame.bytes, call.inbound)) await answerCompressed(stream, call, frame, access);
-        else answer(stream, call, frame, frame.bytes, access);
+        if (compressor.takes(frame.bytes, call.inbound)) await answerCompressed(stream, call, frame, record);
+        else answer(stream, call, frame, frame.bytes, record);
         return;
       }
       const response = await invoke(entry, call, principal, decode);
@@ -136,12 +134,11 @@ export function createGrpcUnary(options: GrpcUnaryOptions): GrpcUnary {
       const { length } = frame;
       chargeAnswer(stream, length);
       if (compressor.takes(length, call.inbound))
-        await answerCompressed(stream, call, { pieces: [frame], bytes: length }, access);
-      else answer(stream, call, frame, length, access);
+        await answerCompressed(stream, call, { pieces: [frame], bytes: length }, record);
+      else answer(stream, call, frame, length, record);
     } catch (error) {
       if (error === CALLER_GONE) return;
-      if (access) access.requestId = call.requestId;
-      fail(stream, call, error, access);
+      fail(stream, call, error, record);
     }
   }
 
@@ -149,10 +146,10 @@ export function createGrpcUnary(options: GrpcUnaryOptions): GrpcUnary {
     stream: ServerHttp2Stream,
     call: UnaryCall,
     plain: ListFrame,
-    access: AccessRecord | undefined,
+    record: RequestRecord,
   ): Promise<void> {
     const frame = await compressor.compress(stream, plain);
-    if (!isStreamGone(stream)) answer(stream, call, frame, frame.bytes, access, true);
+    if (!isStreamGone(stream)) answer(stream, call, frame, frame.bytes, record, true);
   }
 
   function read(
@@ -160,12 +157,18 @@ export function createGrpcUnary(options: GrpcUnaryOptions): GrpcUnary {
     entry: UnaryEntry,
     call: UnaryCall,
     principal: Principal | undefined,
-    access: AccessRecord | undefined,
+    record: RequestRecord,
   ): void {
-    if (principal !== undefined) buffersOf(stream)?.holdFor(principal.identityUid);
+    if (principal !== undefined) {
+      record.setCaller(principal.identityUid);
+      buffersOf(stream)?.holdFor(principal.identityUid);
+    }
     readMessage(stream, entry.maxRequestBytes, limits.requestMs, {
-      onMessage: (bytes) => void run(stream, entry, call, principal, bytes, access),
-      onFault: (error) => refuse(stream, error, access),
+      onMessage: (bytes) => {
+        record.bytesIn = PREFIX_BYTES + bytes.length;
+        void run(stream, entry, call, principal, bytes, record);
+      },
+      onFault: (error) => refuse(stream, error, record),
     });
   }
 
@@ -174,41 +177,41 @@ export function createGrpcUnary(options: GrpcUnaryOptions): GrpcUnary {
     call: UnaryCall,
     frame: Buffer | ListFrame,
     bytes: number,
-    access: AccessRecord | undefined,
+    record: RequestRecord,
     isCompressed = false,
   ): void {
-    if (access) {
-      access.grpcCode = 0;
-      access.bytes = bytes;
-      access.requestId = call.requestId;
-    }
-    sendAnswer({ refuse, onInternalError, stream, call, frame, isCompressed, access });
+    record.bytes = bytes;
+    sendAnswer({ refuse, onInternalError, stream, call, frame, isCompressed, record });
   }
 
   return {
     entryOf: (path) => unary.get(path),
     refuse,
-    handle(stream, headers, entry, peer, access) {
+    handle(stream, headers, entry, record) {
       const timeout = headers["grpc-timeout"];
       const timeoutMs = timeout === undefined ? undefined : parseGrpcTimeout(String(timeout));
       if (timeoutMs !== undefined && !(timeoutMs > 0)) {
-        refuse(stream, timeoutMs === 0 ? deadlineExceeded() : malformedRequest(BAD_TIMEOUT), access);
+        refuse(stream, timeoutMs === 0 ? deadlineExceeded() : malformedRequest(BAD_TIMEOUT), record);
         return;
       }
-      const call = new UnaryCall(new StreamInbound(stream, headers, timeoutMs, peer), entry.desc, clock());
+      const call = new UnaryCall(new StreamInbound(stream, headers, timeoutMs, record), entry.desc, clock());
       try {
         const authenticated = authenticateCaller(entry, headers.authorization);
         if (authenticated instanceof Promise)
           authenticated.then(
-            (principal) => read(stream, entry, call, principal, access),
-            (error) => refuse(stream, error, access),
+            (principal) => read(stream, entry, call, principal, record),
+            (error) => refuse(stream, error, record),
           );
-        else read(stream, entry, call, authenticated, access);
+        else read(stream, entry, call, authenticated, record);
       } catch (error) {
-        refuse(stream, error, access);
+        refuse(stream, error, record);
       }
     },
   };
+}
+
+function okHeaders({ requestId }: RequestRecord): OutgoingHttpHeaders {
+  return { ":status": 200, "content-type": CONTENT_TYPE, "x-request-id": requestId };
 }
 
 function isStreamGone(stream: ServerHttp2Stream): boolean {
@@ -249,23 +252,24 @@ const sendRejection = flushPerTick<GrpcRejection>(
 
 const sendAnswer = flushPerTick<Answer>(
   "answers",
-  ({ stream, call, frame, isCompressed }) => {
+  ({ stream, call, frame, isCompressed, record }) => {
     if (isStreamGone(stream)) return;
     const header = call.responseHeaderIfSet;
     const trailer = call.responseTrailerIfSet;
     if (trailer === undefined) stream.on("wantTrailers", sendOkTrailers);
     else stream.on("wantTrailers", () => sendTrailers(stream, withFields(OK_TRAILERS, trailer)));
-    const headers = isCompressed ? GZIP_HEADERS : OK_HEADERS;
+    const headers = okHeaders(record);
+    if (isCompressed) headers["grpc-encoding"] = "gzip";
     stream.respond(header === undefined ? headers : withFields(headers, header), TRAILERS_FOLLOW);
     if ("pieces" in frame) void writeList(stream, frame);
     else void endAtPace(stream, frame);
   },
-  (error, { stream, refuse, onInternalError, access }) => {
+  (error, { stream, refuse, onInternalError, record }) => {
     if (!stream.headersSent) {
-      refuse(stream, error, access);
+      refuse(stream, error, record);
       return;
     }
-    onInternalError(error);
+    onInternalError(error, record.requestId);
     resetStream(stream, constants.NGHTTP2_INTERNAL_ERROR);
   },
 );
@@ -291,7 +295,7 @@ function sendTrailers(stream: ServerHttp2Stream, trailers: OutgoingHttpHeaders):
 function withFields(base: OutgoingHttpHeaders, fields: Headers): OutgoingHttpHeaders {
   const merged = { ...base };
   fields.forEach((value, name) => {
-    if (!isProtocolField(name)) merged[name] = value;
+    if (!isProtocolField(name) && name !== "x-request-id") merged[name] = value;
   });
   return merged;
 }

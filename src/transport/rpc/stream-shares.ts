@@ -38,7 +38,7 @@ export function createStreamShares(what: string, limits: StreamShareLimits): Str
   return {
     take({ connection, address }) {
       const key = address === undefined ? undefined : addressKey(address);
-      if (total >= limits.total) throw resourceExhausted(`there are ${limits.total} ${what}`);
+      if (total >= limits.total) throw resourceExhausted(`there are ${limits.total} ${what}`, undefined, "streams");
       assertRoom(connections, connection, limits.perConnection, `this connection has ${limits.perConnection} ${what}`);
       assertRoom(addresses, key, limits.perAddress, `this address has ${limits.perAddress} ${what}`);
       total++;
@@ -57,7 +57,7 @@ export function createStreamShares(what: string, limits: StreamShareLimits): Str
 }
 
 function assertRoom<K>(counts: ReadonlyMap<K, number>, key: K | undefined, limit: number, problem: string): void {
-  if (key !== undefined && (counts.get(key) ?? 0) >= limit) throw resourceExhausted(problem);
+  if (key !== undefined && (counts.get(key) ?? 0) >= limit) throw resourceExhausted(problem, undefined, "streams");
 }
 
 function add<K>(counts: Map<K, number>, key: K | undefined, by: number): void {

@@ -126,6 +126,7 @@ function requestWith(cookies: Readonly<Record<string, string>>): WebRequest {
     rest: "",
     query: new URLSearchParams(),
     remoteAddress: undefined,
+    requestId: "request",
     header: () => undefined,
     cookie: (name) => cookies[name],
     form: async () => new URLSearchParams(),

@@ -16,12 +16,12 @@ before(async () => {
 });
 after(() => server.stop());
 
-const MADE = /^[0-9a-f]{32}$/;
-const ids: readonly { path: string; id?: string; echoed: string | RegExp | undefined; reason: string }[] = [
-  { path: "/feature/v1/things/a", echoed: undefined, reason: "an answer without one" },
+const MADE = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
+const ids: readonly { path: string; id?: string; echoed: string | RegExp; reason: string }[] = [
+  { path: "/feature/v1/things/a", echoed: MADE, reason: "an answer without one" },
   { path: "/feature/v1/things/a", id: "A-1._z", echoed: "A-1._z", reason: "an answer with one" },
   { path: "/feature/v1/things/a", id: "a b", echoed: MADE, reason: "an answer with one that is not sane" },
-  { path: "/feature/v1/things/a", id: "x".repeat(65), echoed: MADE, reason: "an answer with one that is too long" },
+  { path: "/feature/v1/things/a", id: "x".repeat(129), echoed: MADE, reason: "an answer with one that is too long" },
   { path: "/feature/v1/things/fails", echoed: MADE, reason: "an error of the handler" },
   { path: "/feature/v1/things/fails", id: "id-1", echoed: "id-1", reason: "an error of the handler, with one" },
   { path: "/feature/v1/things?nope=1", echoed: MADE, reason: "an error before the call" },

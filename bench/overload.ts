@@ -1,0 +1,172 @@
+// Overload: peak goodput, then half of it, then five times of it for a minute, by an open loop. At five times the peak the
+// service has to keep most of its goodput, answer what it admits quickly, answer /healthz and /readyz, and not grow. A
+// control with `--overload-delay off` shows what happens without admission.
+//
+//   node --import tsx bench/overload.ts [--rows 20000] [--runs 3] [--seconds 60] [--factor 5] [--no-control]
+//     [--service dist/main.js]
+import { cpSync, mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { parseArgs } from "node:util";
+import { builtinRoleUid } from "../src/kernel/ids.js";
+import { openSqlite } from "../src/store/open-sqlite.js";
+import { bindingRow } from "../test/support/rows.js";
+import { printConditions } from "./conditions.js";
+import { watchHealth } from "./health-watch.js";
+import { type LoadReport, measureRate, percentile, runOpenLoad } from "./open-load.js";
+import { pinSelf, requireTools } from "./processes.js";
+import { judge, median } from "./rounds.js";
+import { IDENTITIES, identityUid, type Seeded, seed } from "./seed.js";
+import { type Service, startService } from "./service.js";
+import { targetsIn } from "./targets.js";
+
+const READERS = IDENTITIES - 1;
+const WRITER = IDENTITIES - 1;
+/** Of 20 requests: point reads, pages of 50 with their total, and changes. */
+const MIX = { gets: 9, lists: 9, patches: 2 } as const;
+const REQUESTS = 8_000;
+const DEADLINE_MS = 1_000;
+const GOODPUT_GOAL = 0.8;
+const LATENCY_GOAL = 5;
+const MEMORY_GOAL = 1.15;
+
+const { values } = parseArgs({
+  options: {
+    rows: { type: "string", default: "20000" },
+    runs: { type: "string", default: "3" },
+    seconds: { type: "string", default: "60" },
+    factor: { type: "string", default: "5" },
+    "no-control": { type: "boolean", default: false },
+    service: { type: "string" },
+  },
+});
+requireTools("taskset");
+const seconds = Number(values.seconds);
+const shortSeconds = Math.min(15, seconds);
+const factor = Number(values.factor);
+
+const seeded = await seed(Number(values.rows));
+printConditions({ directory: seeded.directory, rows: seeded.tree.groups, tokens: READERS });
+console.log(
+  `of 20 requests ${MIX.gets} get a group, ${MIX.lists} list 50 groups with their total, ${MIX.patches} change a group; ` +
+    `answers after ${DEADLINE_MS} ms do not count`,
+);
+pinSelf();
+let built = values.service;
+const runs = [];
+for (let i = 1; i <= Number(values.runs); i++) runs.push(await run(`run ${i}`, []));
+if (!values["no-control"]) await run("control without admission", ["--overload-delay", "off"]);
+
+console.log("");
+judge(`goodput at ${factor} times the peak / peak, median`, median(runs.map((one) => one.goodput)), {
+  atLeast: GOODPUT_GOAL,
+});
+judge("p99 of admitted calls / p99 at half the peak, median", median(runs.map((one) => one.latency)), {
+  atMost: LATENCY_GOAL,
+});
+judge(
+  "health checks not answered with 200, all runs",
+  runs.reduce((sum, one) => sum + one.unhealthy, 0),
+  {
+    atMost: 0,
+  },
+);
+judge("memory at the end / after a third, median", median(runs.map((one) => one.memory)), { atMost: MEMORY_GOAL });
+
+async function run(name: string, settings: readonly string[]) {
+  const scratch = mkdtempSync(join(tmpdir(), "arbor-overload-"));
+  try {
+    const own: Seeded = { ...seeded, directory: join(scratch, "data") };
+    cpSync(seeded.directory, own.directory, { recursive: true });
+    await addWriter(own);
+    const service = await startService(own, built, settings);
+    built = service.main;
+    try {
+      return await measure(name, service, requestsFor(service));
+    } finally {
+      await service.server.stop();
+    }
+  } finally {
+    rmSync(scratch, { recursive: true, force: true });
+  }
+}
+
+async function measure(name: string, service: Service, requests: readonly Buffer[]) {
+  const port = Number(new URL(service.url).port);
+  const load = (perSecond: number, forSeconds: number) =>
+    runOpenLoad({ port, requests, perSecond, seconds: forSeconds, deadlineMs: DEADLINE_MS });
+  console.log(`\n${name}`);
+  await measureRate(port, requests, 16, 5);
+  const rates = [];
+  for (const connections of [8, 16, 32, 64]) rates.push(await measureRate(port, requests, connections, 4));
+  const peak = Math.max(...rates);
+  console.log(
+    `peak goodput ${peak.toFixed(0)}/s (closed loop of 8, 16, 32, 64: ${rates.map(Math.round).join(", ")}/s)`,
+  );
+  const half = await load(peak / 2, shortSeconds);
+  print("half of it", half);
+  const health = watchHealth(service.url);
+  const memory: number[] = [];
+  const sampling = setInterval(() => memory.push(service.server.residentMegabytes()), 1_000);
+  const cpuBefore = service.server.cpuUs();
+  const over = await load(peak * factor, seconds);
+  const cpu = (service.server.cpuUs() - cpuBefore) / 1e6 / seconds;
+  clearInterval(sampling);
+  const checks = health.stop();
+  print(`${factor} times it`, over);
+  const third = memory[Math.floor(memory.length / 3)] ?? Number.NaN;
+  const last = memory.at(-1) ?? Number.NaN;
+  const result = {
+    goodput: over.good / over.seconds / peak,
+    latency: percentile(over.goodLatencies, 0.99) / percentile(half.goodLatencies, 0.99),
+    unhealthy: checks.failed,
+    memory: last / third,
+  };
+  print("half again", await load(peak / 2, shortSeconds));
+  console.log(
+    `goodput / peak ${result.goodput.toFixed(2)}, p99 / p99 at half ${result.latency.toFixed(1)}, ` +
+      `${checks.answered} health checks answered and ${checks.failed} not, the slowest after ${checks.slowestMs.toFixed(0)} ms, ` +
+      `memory ${third} MB after a third, ${last} MB at the end, ${cpu.toFixed(2)} processors`,
+  );
+  return result;
+}
+
+function print(name: string, report: LoadReport): void {
+  const ms = (sorted: Float64Array, share: number) => percentile(sorted, share).toFixed(1);
+  const { goodLatencies: good, rejectedLatencies: rejected } = report;
+  const other = [...report.other].map(([status, count]) => `, ${count} with ${status}`).join("");
+  console.log(
+    `${name.padEnd(12)} offered ${(report.sent / report.seconds).toFixed(0)}/s, ` +
+      `good ${(report.good / report.seconds).toFixed(0)}/s (p50 ${ms(good, 0.5)}, p99 ${ms(good, 0.99)}, p99.9 ${ms(good, 0.999)} ms), ` +
+      `rejected ${(report.rejected / report.seconds).toFixed(0)}/s (p50 ${ms(rejected, 0.5)}, p99 ${ms(rejected, 0.99)} ms), ` +
+      `late ${report.late}${other}; ${report.connections} connections, ${report.connectionErrors} lost, ` +
+      `generator late by ${report.lagMs.toFixed(0)} ms at most`,
+  );
+}
+
+// The last identity may change groups.
+async function addWriter({ directory, tree }: Seeded): Promise<void> {
+  const store = openSqlite({ directory });
+  const uid = `${tree.root}/c${"0".repeat(15)}`;
+  const binding = bindingRow(uid, identityUid(tree, WRITER), builtinRoleUid("owner"), { groupUid: tree.root });
+  await store.write((tx) => tx.roleBindings.insert(binding));
+  await store.close();
+}
+
+function requestsFor({ url, tokens }: Service): Buffer[] {
+  const { host } = new URL(url);
+  const build = (method: string, path: string, reader: number, body = "") =>
+    Buffer.from(
+      `${method} ${path} HTTP/1.1\r\nHost: ${host}\r\nAuthorization: Bearer ${tokens[reader]}\r\n` +
+        (body && `Content-Type: application/json\r\nContent-Length: ${body.length}\r\n`) +
+        `\r\n${body}`,
+    );
+  const all = MIX.gets + MIX.lists + MIX.patches;
+  return targetsIn(seeded, READERS, REQUESTS).map(({ uid, reader }, i) => {
+    // 7 and 20 have no common factor: kinds alternate, and their numbers are right.
+    const place = (i * 7) % all;
+    if (place < MIX.gets) return build("GET", `/iam/v2beta1/groups/${uid}`, reader);
+    if (place < MIX.gets + MIX.lists) return build("GET", "/iam/v2beta1/groups?page_size=50&order_by=name", reader);
+    return build("PATCH", `/iam/v2beta1/groups/${uid}`, WRITER, JSON.stringify({ description: `changed ${i}` }));
+  });
+}

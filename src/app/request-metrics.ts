@@ -1,0 +1,99 @@
+// Counts the requests of a service, from their records.
+import { type RejectReason, rejectReasons } from "../kernel/reject-reason.js";
+import type { MethodTable } from "../pipeline/method-table.js";
+import { createRequestCounts } from "../telemetry/metrics/request-counts.js";
+import { readValues, type Source } from "../telemetry/metrics/samples.js";
+import type { RequestObserver, RequestProtocol } from "../telemetry/request-record.js";
+import type { HttpBinding } from "../transport/http/http-binding.js";
+import type { ExtraService } from "../transport/rpc/connect-handlers.js";
+
+const RPC: readonly RequestProtocol[] = ["grpc", "grpc-web", "connect"];
+const REST: readonly RequestProtocol[] = ["rest", ...RPC];
+const HTTP: readonly RequestProtocol[] = ["http"];
+const PROTOCOLS = [...REST, ...HTTP];
+
+/** The methods and routes of a service. */
+export interface ServedMethods {
+  /** All names that records have: `package.Service/Method` of RPCs, and names of routes. */
+  readonly names: readonly string[];
+  /** Those that are served over REST. */
+  readonly rest: ReadonlySet<string>;
+  /** Those that stream. */
+  readonly streams: ReadonlySet<string>;
+}
+
+/** Lists the methods and routes of a service. */
+export function listServed(
+  names: readonly string[],
+  {
+    methods,
+    extraServices,
+    routes,
+  }: {
+    readonly methods: MethodTable;
+    readonly extraServices: readonly ExtraService[];
+    readonly routes: readonly HttpBinding[];
+  },
+): ServedMethods {
+  const extra = extraServices.flatMap(({ desc }) => desc.methods);
+  const streams = [
+    ...[...methods.values()].filter(({ kind }) => kind !== "unary").map(({ desc }) => desc),
+    ...extra.filter(({ methodKind }) => methodKind !== "unary"),
+  ];
+  return {
+    names,
+    rest: new Set(routes.map(({ entry }) => entry.path.slice(1))),
+    streams: new Set(streams.map(({ parent, name }) => `${parent.typeName}/${name}`)),
+  };
+}
+
+/** Counts requests; see {@link createRequestMetrics}. */
+export interface RequestMetrics {
+  /** The names of all methods and routes that are counted each by itself. */
+  readonly names: readonly string[];
+  readonly observe: RequestObserver;
+  readonly sources: readonly Source[];
+}
+
+/**
+ * Creates counts of nothing.
+ *
+ * @param rejectedEarly what the transport counts by itself, because not all of it has a record: of each reason the larger
+ * count holds
+ */
+export function createRequestMetrics(
+  { names, rest, streams }: ServedMethods,
+  rejectedEarly: Readonly<Partial<Record<RejectReason, number>>> = {},
+): RequestMetrics {
+  const methods = names.map((name) => {
+    const protocols = name.includes("/") ? (rest.has(name) ? REST : RPC) : HTTP;
+    return { name, protocols, isStream: streams.has(name) };
+  });
+  const counts = createRequestCounts(methods, PROTOCOLS);
+  const rejected = Object.fromEntries(rejectReasons.map((reason) => [reason, 0])) as Record<RejectReason, number>;
+  const readRejected = () =>
+    Object.fromEntries(rejectReasons.map((reason) => [reason, Math.max(rejected[reason], rejectedEarly[reason] ?? 0)]));
+  return {
+    names,
+    observe(record) {
+      const { protocol, method, code, status, reason, isCanceled, durationMs } = record;
+      counts.count(protocol, method, code ?? (isCanceled ? CANCELLED : codeOfStatus(status)), durationMs / 1000);
+      if (reason !== undefined) rejected[reason]++;
+    },
+    sources: [...counts.sources, readValues("arbor_requests_rejected_total", "reason", readRejected)],
+  };
+}
+
+const CANCELLED = 1;
+
+// Pages and health checks have no gRPC code, only a status.
+function codeOfStatus(status = 500): number {
+  if (status < 400) return 0;
+  if (status === 401) return 16;
+  if (status === 403) return 7;
+  if (status === 404) return 5;
+  if (status === 405) return 12;
+  if (status === 429) return 8;
+  if (status === 503) return 14;
+  return status < 500 ? 3 : 13;
+}

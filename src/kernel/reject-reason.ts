@@ -1,0 +1,46 @@
+/** Why requests are rejected: a closed list, so that logs and metrics have the same words and metrics a bound. */
+export const rejectReasons = [
+  /** The request has no credential where one is required. */
+  "token_missing",
+  /** The Authorization header or the token in it does not have the form of one. */
+  "token_malformed",
+  /** The token was valid and has expired. */
+  "token_expired",
+  /** No key of this service has the id that the token names. */
+  "token_unknown_key",
+  /** The signature is not that of the key. */
+  "token_signature",
+  "token_issuer",
+  "token_audience",
+  /** The token is signed by this service, but has claims that it does not accept, such as a time in the future. */
+  "token_claims",
+  /** The tokens of the identity were revoked after this one was issued. */
+  "token_revoked",
+  /** The identity that the token names does not exist any more. */
+  "identity_deleted",
+  /** A credential of another kind: a token of another issuer, a password of a registry, a refresh token. */
+  "credential",
+  /** A quota is reached. */
+  "quota",
+  /** Too many requests of this caller or address failed before. */
+  "rate",
+  /** The request or its answer is larger than allowed. */
+  "size",
+  /** The bytes that requests and answers may hold are used up. */
+  "buffers",
+  /** Too many streams are open. */
+  "streams",
+  /** The event loop is late, or the request would wait too long. */
+  "overload",
+  /** Too many units of work wait for the database. */
+  "database",
+  "address_requests",
+  "address_connections",
+  /** The request is not valid HTTP. */
+  "malformed",
+  "headers_too_large",
+  "request_timeout",
+] as const;
+
+/** Why a request was rejected. */
+export type RejectReason = (typeof rejectReasons)[number];

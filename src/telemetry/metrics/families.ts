@@ -1,0 +1,81 @@
+// The metrics of the service: names, types, labels and what they mean. docs/observability.md has the same table, and a
+// test compares the two. The values of every label are known at the start: none comes from a path or a caller.
+
+/** A family of metrics. */
+export interface Family {
+  readonly type: "counter" | "gauge" | "histogram";
+  readonly labels: readonly string[];
+  readonly help: string;
+}
+
+const gauge = (help: string, ...labels: readonly string[]) => ({ type: "gauge", help, labels }) as const;
+const counter = (help: string, ...labels: readonly string[]) => ({ type: "counter", help, labels }) as const;
+const histogram = (help: string, ...labels: readonly string[]) => ({ type: "histogram", help, labels }) as const;
+
+// Prometheus itself puts the labels `job` and `instance` on every series, so none has that name here.
+/** All families of the service; those of Node itself are in process-metrics. */
+export const families = {
+  arbor_build_info: gauge("Always 1; the labels say which version runs on which Node.", "version", "node"),
+
+  arbor_requests_total: counter(
+    "Requests answered, by the name of the method or route, the protocol and the code of the answer.",
+    "method",
+    "protocol",
+    "code",
+  ),
+  arbor_request_duration_seconds: histogram(
+    "Time from a request's headers to the end of its answer. Methods that stream are not in it.",
+    "method",
+    "protocol",
+  ),
+  arbor_requests_in_flight: gauge("Requests that are not answered yet, streams and waiting requests included."),
+  arbor_requests_rejected_total: counter("Requests and connections that were rejected, by reason.", "reason"),
+  arbor_quota_rejections_total: counter("Calls rejected because a quota was full, by the kind that it limits.", "kind"),
+  arbor_connections: gauge("Open connections by what they speak; detecting: not known yet.", "kind"),
+  arbor_buffered_bytes: gauge("Bytes held of requests and of answers.", "direction"),
+  arbor_buffered_bytes_limit: gauge("The most bytes that may be held of requests and of answers.", "direction"),
+
+  arbor_write_queue_length: gauge("Units of work that wait for the writer of SQLite, or a connection to PostgreSQL."),
+  arbor_write_batch_size: histogram("Units of work per commit of the group commit; SQLite alone."),
+  arbor_write_commit_duration_seconds: histogram("Time of commits of transactions that wrote."),
+  arbor_write_conflicts_total: counter("Transactions that ran again after a conflict with another; PostgreSQL alone."),
+  arbor_database_up: gauge("1 when the last read for these metrics succeeded, 0 when the database did not answer."),
+  arbor_database_file_bytes: gauge("Sizes of the files of SQLite.", "file"),
+  arbor_data_free_bytes: gauge("Free bytes where SQLite keeps its files."),
+  arbor_database_connections: gauge("Connections to PostgreSQL by state.", "state"),
+  arbor_database_connections_limit: gauge("The most connections to PostgreSQL that this process opens."),
+
+  arbor_token_exchanges_total: counter("Token exchanges and uses of refresh tokens by outcome.", "grant", "outcome"),
+  arbor_signing_keys: gauge("Stored keys by purpose and state.", "purpose", "state"),
+  arbor_signing_key_change_timestamp_seconds: gauge(
+    "When the next change of a key is due, by its state; for keys of API tokens.",
+    "state",
+  ),
+  arbor_audit_unsealed_rows: gauge("Rows of the audit log without a seal, among the newest 5000 rows."),
+  arbor_audit_sealer_lag_seconds: gauge("Age of the oldest row of the audit log without a seal; 0 when there is none."),
+
+  arbor_job_leader: gauge("1 while this process has the lease of the job.", "job_name"),
+  arbor_job_leased: gauge("1 while any process has the lease of the job.", "job_name"),
+  arbor_job_last_run_timestamp_seconds: gauge("When the last recorded run of the job began, on any node.", "job_name"),
+  arbor_job_last_duration_seconds: gauge("How long the last recorded run of the job took, on any node.", "job_name"),
+  arbor_job_overdue_seconds: gauge("How long the job has been due without a run on any node.", "job_name"),
+  arbor_job_failures: gauge("Failures of the job in a row, on any node; 0 after a success.", "job_name"),
+  arbor_job_runs_total: counter("Runs of the job in this process by outcome.", "job_name", "outcome"),
+
+  arbor_cache_hits_total: counter("Lookups that a cache answered.", "cache"),
+  arbor_cache_misses_total: counter("Lookups that a cache did not answer.", "cache"),
+  arbor_cache_entries: gauge("Entries of a cache.", "cache"),
+
+  arbor_event_loop_active_seconds_total: counter("Time in which the event loop did something; its rate is its load."),
+  arbor_scrape_duration_seconds: gauge("Time that the last answer to a scrape took to make."),
+  arbor_scrape_longest_slice_seconds: gauge("The longest time that the last scrape kept the event loop busy at once."),
+} as const satisfies Readonly<Record<string, Family>>;
+
+/** The name of a family. */
+export type FamilyName = keyof typeof families;
+
+/** The most series of one process. Memory and work of a Prometheus server grow with it. */
+export const MAX_SERIES = 15_000;
+
+/** The most series of what requests count; the rest is for everything else. */
+export const MAX_REQUEST_SERIES = 14_000;

@@ -1,0 +1,40 @@
+// The metrics that prom-client has of Node and of the process: under the names that dashboards of others know.
+import { collectDefaultMetrics, type Metric, Registry } from "prom-client";
+import type { Sample } from "./samples.js";
+
+/** A metric of prom-client, as a registry reads it. */
+export interface ProcessMetric {
+  readonly name: string;
+  get(): Promise<{
+    readonly name: string;
+    readonly help: string;
+    readonly type: string;
+    readonly values: readonly Sample[];
+  }>;
+}
+
+/** Reading these lists every open handle: with thousands of connections that takes milliseconds. */
+const OMITTED = [
+  "nodejs_active_handles",
+  "nodejs_active_handles_total",
+  "nodejs_active_requests",
+  "nodejs_active_requests_total",
+  "nodejs_active_resources",
+  "nodejs_active_resources_total",
+];
+
+let metrics: readonly ProcessMetric[] | undefined;
+
+/**
+ * The metrics of this process, which all servers in it share: memory, processor time, garbage collection and the delay of
+ * the event loop. The first call begins to measure.
+ */
+export function processMetrics(): readonly ProcessMetric[] {
+  if (metrics === undefined) {
+    const register = new Registry();
+    collectDefaultMetrics({ register });
+    for (const name of OMITTED) register.removeSingleMetric(name);
+    metrics = register.getMetricsAsArray() as unknown as (Metric & ProcessMetric)[];
+  }
+  return metrics;
+}

@@ -1,0 +1,133 @@
+// Renders metrics as text, through prom-client. What is measured is kept in plain counters and read here, at a scrape.
+import { type Metric, Registry, type RegistryContentType } from "prom-client";
+import { type Family, families } from "./families.js";
+import { processMetrics } from "./process-metrics.js";
+import type { Sample, Source } from "./samples.js";
+
+/** The text formats: that of Prometheus, version 0.0.4, and OpenMetrics 1.0. */
+export type TextFormat = "prometheus" | "openmetrics";
+
+/** Metrics as text. */
+export interface RenderedMetrics {
+  readonly contentType: string;
+  readonly text: string;
+}
+
+/** How many samples are rendered between two looks at the time, and for how long before the event loop goes on. */
+const SLICE_SAMPLES = 250;
+const SLICE_MS = 5;
+
+/** Renders metrics; see {@link createRenderer}. */
+export type Renderer = ReturnType<typeof createRenderer>;
+
+/**
+ * Creates a renderer.
+ *
+ * @param sources read at each scrape; more may be added to the array
+ * @param prepare called before they are read, for values that have to be waited for
+ */
+export function createRenderer(sources: readonly Source[], prepare: () => Promise<void> = async () => {}) {
+  const timing = { durationS: 0, longestSliceS: 0 };
+  const running: Partial<Record<TextFormat, Promise<RenderedMetrics>>> = {};
+
+  async function renderAll(format: TextFormat): Promise<RenderedMetrics> {
+    const isOpen = format === "openmetrics";
+    const registry = new Registry<RegistryContentType>();
+    registry.setContentType(isOpen ? Registry.OPENMETRICS_CONTENT_TYPE : Registry.PROMETHEUS_CONTENT_TYPE);
+    const blocks: string[] = [];
+    await prepare();
+    const startMs = performance.now();
+    const slices = createSlices();
+    for (const { name, collect } of sources) blocks.push(await renderFamily(registry, name, families[name], collect()));
+    for (const metric of processMetrics()) {
+      const { name, help, type, values } = await metric.get();
+      blocks.push(await renderFamily(registry, name, { help, type }, values));
+    }
+    timing.longestSliceS = slices.end() / 1000;
+    timing.durationS = (performance.now() - startMs) / 1000;
+    const text = isOpen ? `${blocks.join("\n")}\n# EOF\n` : `${blocks.join("\n")}\n`;
+    return { contentType: registry.contentType, text };
+
+    async function renderFamily(
+      into: Registry<RegistryContentType>,
+      name: string,
+      { help, type }: Pick<Family, "help"> & { readonly type: string },
+      samples: Iterable<Sample>,
+    ): Promise<string> {
+      // In OpenMetrics the name of a counter is that of its series without the suffix, which prom-client appends.
+      const shown = isOpen && type === "counter" ? name.replace(/_total$/, "") : name;
+      const texts: string[] = [];
+      for (const part of split(samples, SLICE_SAMPLES)) {
+        const values = isOpen && type === "counter" ? part.map(({ metricName, ...rest }) => rest) : part;
+        into.registerMetric(metricOf({ name: shown, help, type, values }));
+        const rendered = await into.getSingleMetricAsString(shown);
+        into.removeSingleMetric(shown);
+        texts.push(texts.length === 0 ? rendered : withoutHeader(rendered));
+        await slices.next();
+      }
+      return texts.join("\n");
+    }
+  }
+
+  return {
+    /** How long the last rendering took. */
+    timing,
+    /** Renders all metrics. Calls at the same time share one rendering. */
+    render(format: TextFormat): Promise<RenderedMetrics> {
+      running[format] ??= renderAll(format).finally(() => {
+        delete running[format];
+      });
+      return running[format];
+    },
+  };
+}
+
+interface MetricValues {
+  readonly name: string;
+  readonly help: string;
+  readonly type: string;
+  readonly values: readonly Sample[];
+}
+
+// What a registry needs of a metric.
+function metricOf(values: MetricValues): Metric {
+  return { ...values, get: async () => values } as unknown as Metric;
+}
+
+// A family without samples is one part without samples, which still has a header.
+function* split(samples: Iterable<Sample>, size: number): Generator<Sample[]> {
+  let part: Sample[] = [];
+  let isFirst = true;
+  for (const sample of samples) {
+    part.push(sample);
+    if (part.length < size) continue;
+    yield part;
+    part = [];
+    isFirst = false;
+  }
+  if (part.length > 0 || isFirst) yield part;
+}
+
+// A family has its lines HELP and TYPE once.
+function withoutHeader(rendered: string): string {
+  return rendered.slice(rendered.indexOf("\n", rendered.indexOf("\n") + 1) + 1);
+}
+
+// Lets the event loop go on when a slice has taken long enough, and measures the longest one.
+function createSlices() {
+  let startMs = performance.now();
+  let longestMs = 0;
+  const end = () => {
+    longestMs = Math.max(longestMs, performance.now() - startMs);
+    return longestMs;
+  };
+  return {
+    end,
+    async next(): Promise<void> {
+      if (performance.now() - startMs < SLICE_MS) return;
+      end();
+      await new Promise((resolve) => setImmediate(resolve));
+      startMs = performance.now();
+    },
+  };
+}

@@ -1,0 +1,168 @@
+// Counts requests by method, protocol and code. The counts stand in arrays that are as large at the start as they will
+// ever be, so counting a request is an addition, and their number of series has a limit whatever callers send.
+import { MAX_REQUEST_SERIES } from "./families.js";
+import type { Sample, Source } from "./samples.js";
+
+/** A method or route, and the protocols that serve it. */
+export interface CountedMethod {
+  readonly name: string;
+  readonly protocols: readonly string[];
+  /** Its calls last as long as their callers want, so their durations say nothing. */
+  readonly isStream?: boolean;
+}
+
+/** Names of codes by their numbers in gRPC. */
+const CODES = [
+  "OK",
+  "CANCELLED",
+  "UNKNOWN",
+  "INVALID_ARGUMENT",
+  "DEADLINE_EXCEEDED",
+  "NOT_FOUND",
+  "ALREADY_EXISTS",
+  "PERMISSION_DENIED",
+  "RESOURCE_EXHAUSTED",
+  "FAILED_PRECONDITION",
+  "ABORTED",
+  "OUT_OF_RANGE",
+  "UNIMPLEMENTED",
+  "INTERNAL",
+  "UNAVAILABLE",
+  "DATA_LOSS",
+  "UNAUTHENTICATED",
+] as const;
+
+/** The code of a method's remaining answers once all series are taken. */
+const OTHER = CODES.length;
+const COLUMNS = CODES.length + 1;
+
+/** Codes that always have a series, because alerts read them: OK, INTERNAL, UNAVAILABLE. */
+const RESERVED: ReadonlySet<number> = new Set([0, 13, 14]);
+
+/** Upper bounds of durations, in seconds. Each costs a series per method and protocol. */
+const BOUNDS = [0.005, 0.025, 0.1, 0.5, 2.5];
+const BUCKETS = BOUNDS.length + 1;
+
+/** What a method takes of the series per protocol whatever its calls answer: buckets, sum, count and reserved codes. */
+const ROW_SERIES = BUCKETS + 2 + RESERVED.size + 1;
+
+/** The method of requests that no method or route answers. */
+export const UNKNOWN_METHOD = "unknown";
+/** The method of all that have no series of their own, because there are too many. */
+const OTHER_METHOD = "other";
+
+interface Row {
+  readonly method: string;
+  readonly protocol: string;
+  readonly isStream: boolean;
+}
+
+/** Counts of requests; see {@link createRequestCounts}. */
+export type RequestCounts = ReturnType<typeof createRequestCounts>;
+
+/**
+ * Creates counts of nothing.
+ *
+ * @param methods all methods and routes that are served; those that come last have no series of their own when there are
+ * too many
+ * @param protocols all protocols
+ * @param maxSeries the most series that these counts have, at least some dozens
+ */
+export function createRequestCounts(
+  methods: readonly CountedMethod[],
+  protocols: readonly string[],
+  maxSeries: number = MAX_REQUEST_SERIES,
+) {
+  const { rows, rowOf } = buildRows(methods, protocols, Math.floor(maxSeries / ROW_SERIES));
+  const counts = new Float64Array(rows.length * COLUMNS);
+  const buckets = new Float64Array(rows.length * BUCKETS);
+  const sums = new Float64Array(rows.length);
+  let unused = maxSeries - rows.length * ROW_SERIES;
+
+  // The first answer with a code takes one of the series that are left. A caller who could take them all does not hide
+  // failures of the service, whose codes are reserved.
+  function takeCell(row: number, code: number): number {
+    const cell = row * COLUMNS + code;
+    if (RESERVED.has(code)) return cell;
+    if (unused === 0) return row * COLUMNS + OTHER;
+    unused--;
+    return cell;
+  }
+
+  function* requests(): Generator<Sample> {
+    for (const [row, { method, protocol }] of rows.entries()) {
+      for (let column = 0; column < COLUMNS; column++) {
+        const value = counts[row * COLUMNS + column] ?? 0;
+        if (value > 0) yield { value, labels: { method, protocol, code: CODES[column] ?? "OTHER" } };
+      }
+    }
+  }
+
+  function* durations(): Generator<Sample> {
+    const name = "arbor_request_duration_seconds";
+    for (const [row, { method, protocol }] of rows.entries()) {
+      const of = buckets.subarray(row * BUCKETS, (row + 1) * BUCKETS);
+      if (of.every((count) => count === 0)) continue;
+      let value = 0;
+      for (const [bucket, count] of of.entries()) {
+        value += count;
+        yield {
+          value,
+          labels: { method, protocol, le: String(BOUNDS[bucket] ?? "+Inf") },
+          metricName: `${name}_bucket`,
+        };
+      }
+      yield { value: sums[row] ?? 0, labels: { method, protocol }, metricName: `${name}_sum` };
+      yield { value, labels: { method, protocol }, metricName: `${name}_count` };
+    }
+  }
+
+  const sources: readonly Source[] = [
+    { name: "arbor_requests_total", collect: requests },
+    { name: "arbor_request_duration_seconds", collect: durations },
+  ];
+
+  return {
+    sources,
+    /**
+     * Counts an answered request.
+     *
+     * @param method the name of its method or route; undefined where none answers it
+     * @param code the code of the answer, by its number in gRPC
+     * @param seconds from the headers of the request to the end of the answer
+     */
+    count(protocol: string, method: string | undefined, code: number, seconds: number): void {
+      const row = rowOf(protocol, method ?? UNKNOWN_METHOD);
+      let cell = row * COLUMNS + (code >= 0 && code < OTHER ? code : 2);
+      if (counts[cell] === 0) cell = takeCell(row, cell - row * COLUMNS);
+      counts[cell] = (counts[cell] as number) + 1;
+      if ((rows[row] as Row).isStream) return;
+      let bucket = row * BUCKETS;
+      for (const bound of BOUNDS) {
+        if (seconds <= bound) break;
+        bucket++;
+      }
+      buckets[bucket] = (buckets[bucket] as number) + 1;
+      sums[row] = (sums[row] as number) + seconds;
+    },
+  };
+}
+
+// The rows of unknown and of other methods come first: without a row of its own a method is counted there.
+function buildRows(methods: readonly CountedMethod[], protocols: readonly string[], maxRows: number) {
+  const rows: Row[] = [];
+  const byProtocol = new Map<string, Map<string, number>>(protocols.map((protocol) => [protocol, new Map()]));
+  const add = (method: string, protocol: string, isStream: boolean) => {
+    if (rows.length >= maxRows || byProtocol.get(protocol)?.has(method)) return;
+    byProtocol.get(protocol)?.set(method, rows.push({ method, protocol, isStream }) - 1);
+  };
+  for (const protocol of protocols) for (const name of [UNKNOWN_METHOD, OTHER_METHOD]) add(name, protocol, false);
+  for (const { name, protocols: served, isStream = false } of methods) {
+    for (const protocol of served) add(name, protocol, isStream);
+  }
+  const rowOf = (protocol: string, method: string): number => {
+    const known = byProtocol.get(protocol);
+    return known?.get(method) ?? known?.get(OTHER_METHOD) ?? 0;
+  };
+  return { rows, rowOf };
+}

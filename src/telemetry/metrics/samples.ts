@@ -1,0 +1,64 @@
+import type { Histogram } from "../../kernel/histogram.js";
+import type { FamilyName } from "./families.js";
+
+/** The labels of a sample. */
+export type Labels = Readonly<Record<string, string>>;
+
+/** One value of a family, as prom-client renders it. */
+export interface Sample {
+  readonly value: number;
+  readonly labels: Labels;
+  /** The name of the series where it is not that of the family, such as that of a bucket. */
+  readonly metricName?: string;
+}
+
+/** Reads the values of a family at a scrape, in slices where they are many. */
+export type Collect = () => Iterable<Sample>;
+
+/** A family with what reads its values. */
+export interface Source {
+  readonly name: FamilyName;
+  readonly collect: Collect;
+}
+
+const NO_LABELS: Labels = {};
+
+/** A source of one value, read at each scrape; nothing where it is undefined. */
+export function readValue(name: FamilyName, read: () => number | undefined): Source {
+  return {
+    name,
+    collect() {
+      const value = read();
+      return value === undefined ? [] : [{ value, labels: NO_LABELS }];
+    },
+  };
+}
+
+/** A source of a value for each value of one label; nothing where they are undefined. */
+export function readValues(
+  name: FamilyName,
+  label: string,
+  read: () => Readonly<Record<string, number>> | undefined,
+): Source {
+  return {
+    name,
+    collect: () => Object.entries(read() ?? {}).map(([key, value]) => ({ value, labels: { [label]: key } })),
+  };
+}
+
+/** A source of a histogram without labels. */
+export function readHistogram(name: FamilyName, read: () => Histogram): Source {
+  return { name, collect: () => histogramSamples(name, read(), NO_LABELS) };
+}
+
+/** The samples of a histogram: cumulative buckets, sum and count. */
+export function* histogramSamples(name: FamilyName, { bounds, counts, sum }: Histogram, labels: Labels) {
+  let count = 0;
+  for (let i = 0; i < counts.length; i++) {
+    count += counts[i] ?? 0;
+    const le = i < bounds.length ? String(bounds[i]) : "+Inf";
+    yield { value: count, labels: { ...labels, le }, metricName: `${name}_bucket` };
+  }
+  yield { value: sum, labels, metricName: `${name}_sum` };
+  yield { value: count, labels, metricName: `${name}_count` };
+}

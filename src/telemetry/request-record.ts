@@ -1,0 +1,157 @@
+import type { RejectReason } from "../kernel/reject-reason.js";
+
+/** The protocol of a request: `http` for what is neither RPC nor REST, such as pages and health checks. */
+export type RequestProtocol = "rest" | "grpc" | "grpc-web" | "connect" | "http";
+
+/** The version of HTTP that a request came by. */
+export type HttpVersion = "1.0" | "1.1" | "2";
+
+/** Called once for each request, when its response has closed. It must not throw, and not keep the record. */
+export type RequestObserver = (record: RequestRecord) => void;
+
+/** The names of gRPC's codes, by their numbers. */
+export const codeNames = [
+  "OK",
+  "CANCELLED",
+  "UNKNOWN",
+  "INVALID_ARGUMENT",
+  "DEADLINE_EXCEEDED",
+  "NOT_FOUND",
+  "ALREADY_EXISTS",
+  "PERMISSION_DENIED",
+  "RESOURCE_EXHAUSTED",
+  "FAILED_PRECONDITION",
+  "ABORTED",
+  "OUT_OF_RANGE",
+  "UNIMPLEMENTED",
+  "INTERNAL",
+  "UNAVAILABLE",
+  "DATA_LOSS",
+  "UNAUTHENTICATED",
+] as const;
+
+/** What is known of a request before it is read. */
+export interface RequestStart {
+  readonly requestId: string;
+  readonly protocol: RequestProtocol;
+  readonly httpVersion: HttpVersion;
+  readonly httpMethod: string;
+  readonly path: string;
+  readonly remoteAddress: string | undefined;
+  readonly traceId: string | undefined;
+  readonly bytesIn: number | undefined;
+}
+
+const CANCELLED = 1;
+
+/**
+ * What happened to one request. There is one object of fixed shape per request; the layers that handle the request
+ * fill in what they learn. It holds no header, no query and no token.
+ */
+export class RequestRecord {
+  /** The caller's `x-request-id` if it was well formed, otherwise random. */
+  readonly requestId: string;
+  /** When the request arrived, by `performance.now()`. */
+  readonly startMs: number;
+  readonly httpVersion: HttpVersion;
+  readonly httpMethod: string;
+  /** The path without its query. Only for the log: callers choose it. */
+  readonly path: string;
+  /** The address of the caller, or the one that a trusted proxy names. */
+  readonly remoteAddress: string | undefined;
+  protocol: RequestProtocol;
+  /**
+   * `package.Service/Method` of an RPC, over REST too, or the name of a route such as `healthz`: one of a list that is
+   * made at start. Undefined for what is not served.
+   */
+  method: string | undefined;
+  /** The trace that the caller's `traceparent` names, or that of the request's own span. */
+  traceId: string | undefined;
+  /** The identity of a verified token. */
+  callerUid: string | undefined;
+  /** The organisation that the call concerns, or else that of its caller. */
+  rootUid: string | undefined;
+  /** The gRPC code, 0 for OK. Undefined for protocol `http`, whose result is the status. */
+  code: number | undefined;
+  /** The HTTP status; undefined where no response was begun. */
+  status: number | undefined;
+  /** Bytes of the request body, where known. */
+  bytesIn: number | undefined;
+  /** Bytes of the response body that were handed over. */
+  bytes = 0;
+  /** Why the request was rejected, if it was. */
+  reason: RejectReason | undefined;
+  /** Whether the caller went away, or was cut off, before the response was complete. */
+  isCanceled = false;
+  /** How long the request took, in milliseconds; set when the response has closed. */
+  durationMs = 0;
+  readonly #observers: readonly RequestObserver[];
+  #isOver = false;
+
+  constructor(start: RequestStart, observers: readonly RequestObserver[]) {
+    this.requestId = start.requestId;
+    this.startMs = performance.now();
+    this.httpVersion = start.httpVersion;
+    this.httpMethod = start.httpMethod;
+    this.path = start.path;
+    this.remoteAddress = start.remoteAddress;
+    this.protocol = start.protocol;
+    this.method = undefined;
+    this.traceId = start.traceId;
+    this.callerUid = undefined;
+    this.rootUid = undefined;
+    this.code = undefined;
+    this.status = undefined;
+    this.bytesIn = start.bytesIn;
+    this.reason = undefined;
+    this.#observers = observers;
+  }
+
+  /** Sets the caller that a token proved. The organisation is that of the identity, unless the call concerns another. */
+  setCaller(identityUid: string): void {
+    this.callerUid = identityUid;
+    const slash = identityUid.indexOf("/");
+    // People are in no organisation.
+    if (slash > 0) this.rootUid = identityUid.slice(0, slash);
+  }
+
+  /** Sets how the call failed. The first reason stays: later layers know less. */
+  setFailure(code: number, reason: RejectReason | undefined): void {
+    this.code = code;
+    this.reason ??= reason;
+  }
+
+  /**
+   * Tells the observers, once.
+   *
+   * @param status the HTTP status; undefined where no response was begun
+   */
+  end(status: number | undefined, isComplete: boolean): void {
+    if (this.#isOver) return;
+    this.#isOver = true;
+    this.durationMs = performance.now() - this.startMs;
+    this.status = status;
+    if (!isComplete) {
+      this.isCanceled = true;
+      if (this.protocol !== "http") this.code ||= CANCELLED;
+    } else if (this.protocol !== "http") this.code ??= status === undefined ? CANCELLED : codeOfStatus(status);
+    for (const observe of this.#observers) observe(this);
+  }
+}
+
+/** Whether a request succeeded. */
+export function isSuccess({ code, status, isCanceled }: RequestRecord): boolean {
+  if (isCanceled) return false;
+  return code === undefined ? status !== undefined && status < 400 : code === 0;
+}
+
+// As gRPC's own mapping (grpc/doc/http-grpc-status-mapping.md), for statuses that were sent without a code.
+function codeOfStatus(status: number): number {
+  if (status < 400) return 0;
+  if (status === 400 || status === 413 || status === 415) return 3;
+  if (status === 401) return 16;
+  if (status === 403) return 7;
+  if (status === 404 || status === 405 || status === 501) return 12;
+  if (status === 429) return 8;
+  return status === 503 ? 14 : status === 408 ? 4 : 2;
+}

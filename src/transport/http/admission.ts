@@ -1,0 +1,103 @@
+// Decides whether the service has time for a request, by how late the event loop is
+// and by how long the request would wait. Nothing of a request is looked at for it, so
+// it holds for every protocol and costs less than a microsecond.
+import type { Logger } from "../../telemetry/logger.js";
+import { hasTimeFor, type Peer } from "./fair-queue.js";
+
+/** How often the event loop is looked at, in milliseconds: seldom while it is in time, often while it is late. */
+const CHECK_MS = 50;
+const LATE_CHECK_MS = 5;
+/** The event loop is late when a timer is, by more than the longest wait and by more than this, in milliseconds. */
+const MIN_LATE_MS = 100;
+/** How long it must be late without a break: a pause of the collector or a slow sync is none, in milliseconds. */
+const LATE_FOR_MS = 1_000;
+/** How often rejected requests are logged, in milliseconds. */
+const LOG_MS = 10_000;
+
+/** Why a request or a connection was rejected before it was handled. */
+export type RejectionReason =
+  /** The event loop is late, or the request would wait too long. */
+  | "overload"
+  /** Too many units of work wait for the database. */
+  | "database"
+  /** The address has too many requests open. */
+  | "address_requests"
+  /** The address has too many connections. */
+  | "address_connections";
+
+/** How many were rejected since the start, by reason. */
+export type RejectionCounts = Record<RejectionReason, number>;
+
+/** What {@link createAdmission} is made of. */
+export interface AdmissionOptions {
+  /** How long a request may wait in a queue that stands, in milliseconds; with an infinite time all are admitted. */
+  readonly maxDelayMs: number;
+  readonly logger?: Logger | undefined;
+}
+
+/** Decides whether requests are handled. */
+export type Admission = ReturnType<typeof createAdmission>;
+
+/** Creates it; {@link Admission.stop} ends its timer. */
+export function createAdmission({ maxDelayMs, logger }: AdmissionOptions) {
+  const counts: RejectionCounts = { overload: 0, database: 0, address_requests: 0, address_connections: 0 };
+  const isOn = maxDelayMs !== Number.POSITIVE_INFINITY;
+  const maxLateMs = Math.max(maxDelayMs, MIN_LATE_MS);
+  let isLate = false;
+  let lateSinceMs = 0;
+  let delayMs = 0;
+  let loggedMs = Number.NEGATIVE_INFINITY;
+  let loggedCount = 0;
+  let timer: NodeJS.Timeout | undefined;
+
+  function check(dueMs: number): void {
+    const nowMs = performance.now();
+    delayMs = Math.max(0, nowMs - dueMs);
+    if (delayMs <= maxLateMs) lateSinceMs = 0;
+    // It has been late for as long as this timer was.
+    else if (lateSinceMs === 0) lateSinceMs = dueMs;
+    isLate = lateSinceMs !== 0 && nowMs - lateSinceMs >= LATE_FOR_MS;
+    if (counts.overload > loggedCount && nowMs - loggedMs >= LOG_MS) {
+      logger?.warn(
+        { rejected: counts.overload - loggedCount, delayMs: Math.round(delayMs) },
+        "overload: calls rejected",
+      );
+      loggedMs = nowMs;
+      loggedCount = counts.overload;
+    }
+    schedule(lateSinceMs === 0 ? CHECK_MS : LATE_CHECK_MS);
+  }
+
+  function schedule(afterMs: number): void {
+    timer = setTimeout(check, afterMs, performance.now() + afterMs).unref();
+  }
+
+  if (isOn) schedule(CHECK_MS);
+
+  return {
+    /** Counts of what was rejected; who rejects counts. */
+    counts: counts as Readonly<RejectionCounts>,
+    /** Counts a rejection. */
+    count(reason: RejectionReason): void {
+      counts[reason]++;
+    },
+    /** Whether there is time for one more request of a peer. */
+    admits: (peer: Peer): boolean => !isOn || (!isLate && hasTimeFor(peer, maxDelayMs)),
+    /** Whether queued requests may be rejected later. */
+    isOn,
+    stop(): void {
+      clearTimeout(timer);
+    },
+  };
+}
+
+const HEALTH_SERVICE = "/grpc.health.v1.Health/";
+
+/** Whether a path is one that tells of the health of the service, which is answered whatever the load. */
+export function isHealthPath(path: string): boolean {
+  // Most paths differ in their second character already.
+  const code = path.charCodeAt(1);
+  if (code === 104) return path === "/healthz" || path.startsWith("/healthz?");
+  if (code === 114) return path === "/readyz" || path.startsWith("/readyz?");
+  return code === 103 && path.startsWith(HEALTH_SERVICE);
+}

@@ -1,0 +1,136 @@
+// Limits the connections of an address. Those above the limit get an answer that says so, as
+// far as that is cheap: for a few at a time, and without an HTTP server or a request.
+import { constants } from "node:http2";
+import type { Socket } from "node:net";
+import type { Logger } from "../../telemetry/logger.js";
+import type { Admission } from "./admission.js";
+import type { Limits } from "./limits.js";
+import { createSecure, detectProtocol, type Protocols, type TlsIdentity } from "./protocols.js";
+
+/** How often rejected connections are logged, in milliseconds. */
+const LOG_MS = 10_000;
+const SECOND_MS = 1_000;
+
+/** What {@link createConnectionLimit} is made of. */
+export interface ConnectionLimitOptions {
+  readonly limits: Limits;
+  readonly tls?: TlsIdentity | undefined;
+  /** Behind a proxy all peers share its address, so there is no limit. */
+  readonly behindProxy?: boolean | undefined;
+  /** The body of an answer, by HTTP status. */
+  readonly errorBody: (status: number) => string;
+  readonly admission: Admission;
+  readonly logger?: Logger | undefined;
+}
+
+/** Creates it. */
+export function createConnectionLimit(options: ConnectionLimitOptions) {
+  const { limits, admission, logger } = options;
+  const perAddress = new Map<string, number>();
+  const rejected = new Set<Socket>();
+  let handshakes = 0;
+  let secondMs = 0;
+  let loggedMs = Number.NEGATIVE_INFINITY;
+  let loggedCount = 0;
+
+  const answers: Protocols = {
+    http1: (socket) => finish(socket, http1Answer(options.errorBody(503))),
+    http2: (socket) => finish(socket, HTTP2_ANSWER),
+  };
+  const secure = options.tls && createSecure(options.tls, limits, answers);
+
+  // Reads on and drops what arrives: bytes that nobody reads would make the kernel reset the connection, and the answer
+  // would be lost.
+  function finish(socket: Socket, answer: string | Buffer): void {
+    socket.on("error", () => socket.destroy());
+    socket.end(answer);
+    socket.resume();
+  }
+
+  function log(address: string): void {
+    const nowMs = performance.now();
+    if (nowMs - loggedMs < LOG_MS) return;
+    const count = admission.counts.address_connections;
+    const fields = { remoteAddress: address, limit: limits.connectionsPerAddress, rejected: count - loggedCount };
+    logger?.warn(fields, "connections of an address were rejected");
+    loggedMs = nowMs;
+    loggedCount = count;
+  }
+
+  function mayShakeHands(): boolean {
+    const nowMs = performance.now();
+    if (nowMs - secondMs >= SECOND_MS) {
+      secondMs = nowMs;
+      handshakes = 0;
+    }
+    return handshakes++ < limits.rejectedHandshakes;
+  }
+
+  return {
+    /** Counts a connection, unless its address has too many. */
+    take(address: string): boolean {
+      if (options.behindProxy) return true;
+      const count = perAddress.get(address) ?? 0;
+      if (count >= limits.connectionsPerAddress) return false;
+      perAddress.set(address, count + 1);
+      return true;
+    },
+
+    /** Forgets a connection that was counted. */
+    release(address: string): void {
+      const count = perAddress.get(address) ?? 0;
+      if (count > 1) perAddress.set(address, count - 1);
+      else perAddress.delete(address);
+    },
+
+    /** Answers a connection that was not counted, or cuts it where many are being answered. */
+    reject(socket: Socket, address: string): void {
+      admission.count("address_connections");
+      log(address);
+      if (rejected.size >= limits.rejectedConnections || (secure !== undefined && !mayShakeHands())) {
+        socket.destroy();
+        return;
+      }
+      rejected.add(socket);
+      const timer = setTimeout(() => socket.destroy(), limits.rejectedConnectionMs);
+      socket.on("error", () => socket.destroy());
+      socket.once("close", () => {
+        clearTimeout(timer);
+        rejected.delete(socket);
+      });
+      if (secure) secure.serve(socket);
+      else detectProtocol(socket, limits.rejectedConnectionMs, answers);
+    },
+
+    /** Answers over TLS with another certificate from now on. */
+    replaceTls(identity: TlsIdentity): void {
+      secure?.replace(identity);
+    },
+
+    /** Cuts the connections that are being answered. */
+    close(): void {
+      for (const socket of rejected) socket.destroy();
+    },
+  };
+}
+
+function http1Answer(body: string): string {
+  return (
+    "HTTP/1.1 503 Service Unavailable\r\nConnection: close\r\nContent-Type: application/json\r\nRetry-After: 1\r\n" +
+    `Content-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`
+  );
+}
+
+// SETTINGS without entries, which has to come first, and GOAWAY: no stream was processed, so a caller may try all of
+// its requests again (RFC 9113, section 6.8).
+const HTTP2_ANSWER = buildHttp2Answer("too many connections of this address are open");
+
+function buildHttp2Answer(text: string): Buffer {
+  const settings = Buffer.from([0, 0, 0, 4, 0, 0, 0, 0, 0]);
+  const goaway = Buffer.alloc(17 + text.length);
+  goaway.writeUIntBE(8 + text.length, 0, 3);
+  goaway[3] = 7;
+  goaway.writeUInt32BE(constants.NGHTTP2_ENHANCE_YOUR_CALM, 13);
+  goaway.write(text, 17, "latin1");
+  return Buffer.concat([settings, goaway]);
+}

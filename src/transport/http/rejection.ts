@@ -1,0 +1,86 @@
+// The answer to requests that are rejected before anything but their headers is read. It is
+// the same for all of them, so it is made once, in the form of each protocol.
+import type { IncomingMessage, OutgoingHttpHeaders, ServerResponse } from "node:http";
+import { constants, type IncomingHttpHeaders, type ServerHttp2Stream } from "node:http2";
+import { httpStatusOf, retryAfterOf } from "../../codec/error-json.js";
+import { type ApiError, connectErrorFrom } from "../../kernel/errors.js";
+import { discardRest, mayHaveBody } from "./body-reader.js";
+import { errorTrailers } from "./grpc-fields.js";
+import { resetStream, resetUnreadRequest } from "./http2-end.js";
+import { connectJson, encodeEndStream, statusJson } from "./send.js";
+import { flushPerTick } from "./tick.js";
+
+/** Answers requests with one error. */
+export interface Rejection {
+  /** Answers a request of HTTP/1.1 at once. The connection stays open. */
+  http1(req: IncomingMessage, res: ServerResponse): void;
+  /** Answers a stream of HTTP/2 in the next tick of the event loop. */
+  http2(stream: ServerHttp2Stream, headers: IncomingHttpHeaders): void;
+}
+
+interface Form {
+  readonly status: number;
+  readonly fields: OutgoingHttpHeaders;
+  readonly body: string | Buffer;
+}
+
+/**
+ * Makes the answer.
+ *
+ * @param isRpc whether a path is that of a method, so that errors have the form of the Connect protocol
+ */
+export function createRejection(error: ApiError, errorDomain: string, isRpc: (path: string) => boolean): Rejection {
+  const answer = connectErrorFrom(error, errorDomain);
+  const retryAfter = retryAfterOf(answer);
+  const jsonForm = (body: string): Form => ({
+    status: httpStatusOf(answer.code),
+    fields: {
+      "content-type": "application/json",
+      "content-length": Buffer.byteLength(body),
+      "cache-control": "no-store",
+      "x-content-type-options": "nosniff",
+      ...(retryAfter !== undefined && { "retry-after": String(retryAfter) }),
+    },
+    body,
+  });
+  const rest = jsonForm(statusJson(answer));
+  const connect = jsonForm(connectJson(answer));
+  const trailers = errorTrailers(answer);
+  const end = encodeEndStream(answer);
+
+  function formOf(contentType: string | undefined, url: string | undefined): Form {
+    if (contentType?.startsWith("application/grpc"))
+      return { status: 200, fields: { "content-type": contentType, "content-length": 0, ...trailers }, body: "" };
+    const mark = url?.indexOf("?") ?? -1;
+    if (!isRpc(mark < 0 ? (url ?? "") : (url ?? "").slice(0, mark))) return rest;
+    if (!contentType?.startsWith("application/connect+")) return connect;
+    return { status: 200, fields: { "content-type": contentType, "content-length": end.length }, body: end };
+  }
+
+  const sendHttp2 = flushPerTick<{ stream: ServerHttp2Stream; form: Form }>(
+    "answers",
+    ({ stream, form: { status, fields, body } }) => {
+      if (stream.destroyed || stream.closed) return;
+      stream.respond({ ":status": status, ...fields }, { endStream: body.length === 0 });
+      if (body.length > 0) stream.end(body);
+      // Nobody will read the rest of the request.
+      if (stream.readableEnded) return;
+      if (stream.endAfterHeaders) stream.resume();
+      else resetUnreadRequest(stream);
+    },
+    (_error, { stream }) => resetStream(stream, constants.NGHTTP2_INTERNAL_ERROR),
+  );
+
+  return {
+    http1(req, res) {
+      if (res.headersSent || res.destroyed) return;
+      const { status, fields, body } = formOf(req.headers["content-type"], req.url);
+      if (mayHaveBody(req)) discardRest(req);
+      res.writeHead(status, fields);
+      res.end(body);
+    },
+    http2(stream, headers) {
+      sendHttp2({ stream, form: formOf(headers["content-type"], headers[":path"]) });
+    },
+  };
+}

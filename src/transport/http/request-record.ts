@@ -1,0 +1,176 @@
+// Makes the record of each request and ends it when the response closes.
+import type { IncomingHttpHeaders, ServerResponse } from "node:http";
+import type { IncomingHttpHeaders as Http2Headers, Http2ServerResponse, ServerHttp2Stream } from "node:http2";
+import { newRequestId } from "../../kernel/ids.js";
+import type { RejectReason } from "../../kernel/reject-reason.js";
+import { type HttpVersion, type RequestObserver, RequestRecord } from "../../telemetry/request-record.js";
+import { type HttpRequest, type HttpResponse, isHttp2, peerAddress, type TrustedProxies } from "./http-message.js";
+
+/** What {@link createRecords} is made of. */
+export interface RecordsOptions {
+  readonly proxies: TrustedProxies | undefined;
+  /** Called with every record when the response has closed. */
+  readonly observers: readonly RequestObserver[];
+}
+
+/** A request that is rejected before its front end is known. */
+export interface RejectedRequest {
+  readonly reason: RejectReason | undefined;
+  /** The HTTP status of the answer; undefined where there is none. */
+  readonly status: number | undefined;
+  readonly socketAddress: string | undefined;
+  readonly httpVersion: HttpVersion;
+  /** As received, where they could be read. */
+  readonly httpMethod?: string | undefined;
+  readonly url?: string | undefined;
+  readonly headers?: IncomingHttpHeaders | undefined;
+}
+
+/** What a record reads of a request on a stream; a StreamRequest of http2, which cannot be imported here. */
+interface RecordedStream {
+  readonly stream: ServerHttp2Stream;
+  readonly headers: Http2Headers;
+  readonly socketAddress: string | undefined;
+}
+
+/** Makes the records of requests. */
+export type RequestRecords = ReturnType<typeof createRecords>;
+
+/** Creates it. */
+export function createRecords({ proxies, observers }: RecordsOptions) {
+  return {
+    /** Begins the record of a request, which ends when `res` closes. */
+    http: (req: HttpRequest, res: HttpResponse, socketAddress: string | undefined): RequestRecord =>
+      recordHttp(req, res, peerAddress(socketAddress, req.headers, proxies), observers),
+
+    /** Begins the record of a request on a stream without Node's response object, which ends when the stream closes. */
+    stream({ stream, headers, socketAddress }: RecordedStream): RequestRecord {
+      const remoteAddress = peerAddress(socketAddress, headers, proxies);
+      const record = new RequestRecord(
+        {
+          requestId: requestIdFrom(headers["x-request-id"]),
+          protocol: "grpc",
+          httpVersion: "2",
+          httpMethod: headers[":method"] ?? "",
+          path: pathOf(headers[":path"] ?? ""),
+          remoteAddress,
+          traceId: traceIdFrom(headers.traceparent),
+          bytesIn: undefined,
+        },
+        observers,
+      );
+      (stream as Recorded)[key] = record;
+      stream.on("close", onStreamClose);
+      return record;
+    },
+
+    /** Records a request that was rejected before it was dispatched. Returns the id for its answer. */
+    rejected(rejected: RejectedRequest): string {
+      const { headers = {}, reason, status, url = "" } = rejected;
+      const record = new RequestRecord(
+        {
+          requestId: requestIdFrom(headers["x-request-id"]),
+          protocol: protocolOf(headers["content-type"]),
+          httpVersion: rejected.httpVersion,
+          httpMethod: rejected.httpMethod ?? "",
+          path: pathOf(url),
+          remoteAddress: peerAddress(rejected.socketAddress, headers, proxies),
+          traceId: traceIdFrom(headers.traceparent),
+          bytesIn: undefined,
+        },
+        observers,
+      );
+      record.reason = reason;
+      record.end(status, status !== undefined);
+      return record.requestId;
+    },
+  };
+}
+
+/** Begins the record of a request, which ends when `res` closes. */
+export function recordHttp(
+  req: HttpRequest,
+  res: HttpResponse,
+  remoteAddress: string | undefined,
+  observers: readonly RequestObserver[] = [],
+): RequestRecord {
+  const { headers } = req;
+  const length = headers["content-length"];
+  const record = new RequestRecord(
+    {
+      requestId: requestIdFrom(headers["x-request-id"]),
+      protocol: "http",
+      httpVersion: isHttp2(req) ? "2" : req.httpVersionMinor === 0 ? "1.0" : "1.1",
+      httpMethod: req.method ?? "",
+      path: pathOf(req.url ?? ""),
+      remoteAddress,
+      traceId: traceIdFrom(headers.traceparent),
+      bytesIn: length === undefined ? undefined : Number(length),
+    },
+    observers,
+  );
+  (res as Recorded)[key] = record;
+  res.on("close", onResponseClose);
+  return record;
+}
+
+const key = Symbol("record");
+type Recorded = { [key]?: RequestRecord };
+
+/** The record of the request that `out` answers, if it has one. */
+export function recordOf(out: HttpResponse | ServerHttp2Stream): RequestRecord | undefined {
+  return (out as Recorded)[key];
+}
+
+/** Ties the record of a stream to the response object that was made for it. */
+export function attachRecord(res: HttpResponse, record: RequestRecord): void {
+  (res as Recorded)[key] = record;
+}
+
+function onResponseClose(this: ServerResponse | Http2ServerResponse): void {
+  (this as Recorded)[key]?.end(this.headersSent ? this.statusCode : undefined, this.writableEnded && !isReset(this));
+}
+
+function onStreamClose(this: ServerHttp2Stream): void {
+  const status = this.headersSent ? Number(this.sentHeaders[":status"]) : undefined;
+  (this as Recorded)[key]?.end(status, this.writableEnded && !isCut(this));
+}
+
+function isReset(res: ServerResponse | Http2ServerResponse): boolean {
+  // A response of HTTP/2 forgets its stream when that is over.
+  if (!("stream" in res)) return !res.writableFinished;
+  const stream = res.stream as ServerHttp2Stream | undefined;
+  return stream !== undefined && isCut(stream);
+}
+
+// Codes other than these two mean that the rest of the answer was dropped (RFC 9113, section 7).
+function isCut({ rstCode }: ServerHttp2Stream): boolean {
+  return rstCode !== 0 && rstCode !== undefined;
+}
+
+const REQUEST_ID = /^[A-Za-z0-9._-]{1,128}$/;
+
+/** The id of a request: its `x-request-id` if that is one well-formed field, otherwise a new one. */
+export function requestIdFrom(given: string | readonly string[] | undefined): string {
+  // Node joins several fields with a comma, which no id has.
+  return typeof given === "string" && REQUEST_ID.test(given) ? given : newRequestId();
+}
+
+const TRACEPARENT = /^[0-9a-f]{2}-(?!0{32})([0-9a-f]{32})-[0-9a-f]{16}-[0-9a-f]{2}/;
+
+// W3C Trace Context, section 3.2.
+function traceIdFrom(traceparent: string | readonly string[] | undefined): string | undefined {
+  return typeof traceparent === "string" ? TRACEPARENT.exec(traceparent)?.[1] : undefined;
+}
+
+/** A path without its query, which may hold names and tokens. */
+export function pathOf(url: string): string {
+  const query = url.indexOf("?");
+  return query < 0 ? url : url.slice(0, query);
+}
+
+/** The protocol that a content type belongs to; `http` for all that are not gRPC's. */
+export function protocolOf(contentType: string | undefined): "grpc" | "grpc-web" | "http" {
+  if (contentType?.startsWith("application/grpc") !== true) return "http";
+  return contentType.charCodeAt(16) === 45 ? "grpc-web" : "grpc";
+}
