@@ -2,7 +2,7 @@
 // service has to keep most of its goodput, answer what it admits quickly, answer /healthz and /readyz, and not grow. A
 // control with `--overload-delay off` shows what happens without admission.
 //
-//   node --import tsx bench/overload.ts [--rows 20000] [--runs 3] [--seconds 60] [--factor 5] [--no-control]
+//   node --import tsx bench/overload.ts [--rows 20000] [--runs 3] [--seconds 60] [--factor 5] [--mix reads] [--no-control]
 //     [--service dist/main.js]
 import { cpSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -22,8 +22,13 @@ import { targetsIn } from "./targets.js";
 
 const READERS = IDENTITIES - 1;
 const WRITER = IDENTITIES - 1;
-/** Of 20 requests: point reads, pages of 50 with their total, and changes. */
-const MIX = { gets: 9, lists: 9, patches: 2 } as const;
+/** What a request does: reads a group, a page of 50 or of 200 groups with their total, or changes a group. */
+type Kind = "get" | "page" | "long page" | "change";
+/** How many of 20 requests are of each kind. To reject one costs about 14 us; those of `reads` cost little more. */
+const mixes: Readonly<Record<string, Readonly<Record<Kind, number>>>> = {
+  mixed: { get: 4, page: 6, "long page": 6, change: 4 },
+  reads: { get: 20, page: 0, "long page": 0, change: 0 },
+};
 const REQUESTS = 8_000;
 const DEADLINE_MS = 1_000;
 const GOODPUT_GOAL = 0.8;
@@ -36,11 +41,17 @@ const { values } = parseArgs({
     runs: { type: "string", default: "3" },
     seconds: { type: "string", default: "60" },
     factor: { type: "string", default: "5" },
+    mix: { type: "string", default: "mixed" },
     "no-control": { type: "boolean", default: false },
     service: { type: "string" },
   },
 });
 requireTools("taskset");
+const mix = mixes[values.mix];
+if (mix === undefined) throw new Error(`--mix must be one of ${Object.keys(mixes).join(", ")}`);
+// 7 and 20 have no common factor: the kinds alternate.
+const kinds = Object.entries(mix).flatMap(([kind, count]) => Array<Kind>(count).fill(kind as Kind));
+const kindOf = (i: number): Kind => kinds[(i * 7) % kinds.length] as Kind;
 const seconds = Number(values.seconds);
 const shortSeconds = Math.min(15, seconds);
 const factor = Number(values.factor);
@@ -48,7 +59,7 @@ const factor = Number(values.factor);
 const seeded = await seed(Number(values.rows));
 printConditions({ directory: seeded.directory, rows: seeded.tree.groups, tokens: READERS });
 console.log(
-  `of 20 requests ${MIX.gets} get a group, ${MIX.lists} list 50 groups with their total, ${MIX.patches} change a group; ` +
+  `of ${kinds.length} requests: ${Object.entries(mix).map(([kind, count]) => `${count} ${kind}`)}; ` +
     `answers after ${DEADLINE_MS} ms do not count`,
 );
 pinSelf();
@@ -161,12 +172,12 @@ function requestsFor({ url, tokens }: Service): Buffer[] {
         (body && `Content-Type: application/json\r\nContent-Length: ${body.length}\r\n`) +
         `\r\n${body}`,
     );
-  const all = MIX.gets + MIX.lists + MIX.patches;
+  const list = "/iam/v2beta1/groups?order_by=name&page_size=";
   return targetsIn(seeded, READERS, REQUESTS).map(({ uid, reader }, i) => {
-    // 7 and 20 have no common factor: kinds alternate, and their numbers are right.
-    const place = (i * 7) % all;
-    if (place < MIX.gets) return build("GET", `/iam/v2beta1/groups/${uid}`, reader);
-    if (place < MIX.gets + MIX.lists) return build("GET", "/iam/v2beta1/groups?page_size=50&order_by=name", reader);
+    const kind = kindOf(i);
+    if (kind === "get") return build("GET", `/iam/v2beta1/groups/${uid}`, reader);
+    if (kind === "page") return build("GET", `${list}50`, reader);
+    if (kind === "long page") return build("GET", `${list}200`, reader);
     return build("PATCH", `/iam/v2beta1/groups/${uid}`, WRITER, JSON.stringify({ description: `changed ${i}` }));
   });
 }

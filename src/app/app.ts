@@ -32,7 +32,7 @@ import { tokenRoutes } from "../registry/oci/token-routes.js";
 import { createLogger } from "../telemetry/logger.js";
 import type { HttpBinding } from "../transport/http/http-binding.js";
 import { defaultLimits, type Limits } from "../transport/http/limits.js";
-import { bindPort, type ListenAddress } from "../transport/http/listener.js";
+import { bindPort, type ListenAddress, type OpenWork } from "../transport/http/listener.js";
 import { OPS_PATHS } from "../transport/http/ops.js";
 import { createDocs } from "../transport/openapi/docs.js";
 import { openApiDocument } from "../transport/openapi/document.js";
@@ -42,6 +42,7 @@ import { createHealth } from "../transport/rpc/health.js";
 import { createReflection } from "../transport/rpc/reflection.js";
 import { createServer } from "../transport/server.js";
 import { createAdvisoryIndexing } from "../vulnerabilities/advisories/indexing.js";
+import { watchCertificate } from "./certificate.js";
 import { createDatabaseMetrics } from "./database-metrics.js";
 import { definitions } from "./definitions.js";
 import { type Installation, openInstallation } from "./installation.js";
@@ -63,6 +64,10 @@ export interface App {
   readonly installation: Installation;
   /** Stops accepting, lets calls in flight finish, and closes the store. */
   stop(): Promise<void>;
+  /** Reads again what can change while the service runs: the TLS certificate and its key. Logs the result. */
+  reload(): Promise<void>;
+  /** What is open now. */
+  openWork(): OpenWork;
   /**
    * Stops after an error that may have left the process in any state: no unit of work begins from now on, and calls
    * whose work is committed get their response.
@@ -169,7 +174,12 @@ async function openApp(options: AppOptions, opened: Close[]): Promise<App> {
   const onInternalError = (error: ConnectError, call: CallContext | undefined) => {
     logger.error({ err: error.cause ?? error, method: call?.method.name, requestId: call?.requestId }, "call failed");
   };
-  const pipeline = { store, clock, errorDomain, onInternalError, onPendingUsed: acceptances.note };
+  const stopping = new AbortController();
+  const pipeline = {
+    ...{ store, clock, errorDomain, onInternalError },
+    onPendingUsed: acceptances.note,
+    stopping: stopping.signal,
+  };
   const shared = {
     methods,
     invoke: createInvoke(pipeline),
@@ -192,8 +202,8 @@ async function openApp(options: AppOptions, opened: Close[]): Promise<App> {
   const fixedPaths = [...OPS_PATHS, ...docs.paths, ...home.paths, ...webRoutes.map(({ path }) => path)];
   assertNothingShadowed(gateway.routes, fixedPaths);
   const ready = () => store.check();
-  const stopping = new AbortController();
   const limits = limitsOf(settings);
+  const tls = tlsOf(settings);
   const extraServices = [
     createHealth({
       services: described.map(({ typeName }) => typeName),
@@ -201,7 +211,7 @@ async function openApp(options: AppOptions, opened: Close[]): Promise<App> {
       stopping: stopping.signal,
       errorDomain,
     }),
-    ...createReflection([...described, Health]),
+    ...createReflection([...described, Health], stopping.signal),
   ];
   const server = createServer({
     ...shared,
@@ -211,7 +221,7 @@ async function openApp(options: AppOptions, opened: Close[]): Promise<App> {
     logger,
     limits,
     hasRoom: (access) => store.hasRoom(access),
-    tls: tlsOf(settings),
+    tls,
     behindProxy: settings.behindProxy,
     extraRoutes: [docs, home],
     webRoutes,
@@ -225,6 +235,16 @@ async function openApp(options: AppOptions, opened: Close[]): Promise<App> {
     return server.stop(drainMs);
   });
 
+  const certificate =
+    tls &&
+    watchCertificate({
+      certFile: settings.tlsCert ?? "",
+      keyFile: settings.tlsKey ?? "",
+      current: tls,
+      replace: server.replaceTls,
+      logger,
+    });
+  if (certificate) opened.push(certificate.stop);
   const served = listServed(server.methodNames, { methods, extraServices, routes: gateway.routes });
   const requestMetrics = createRequestMetrics(served, server.rejected);
   const stored = createDatabaseMetrics({ store, clock, holder, jobs: () => new Set(counts.jobRuns.keys()) });
@@ -245,6 +265,11 @@ async function openApp(options: AppOptions, opened: Close[]): Promise<App> {
     requestMetrics,
     installation,
     stop: () => closeAll(opened),
+    async reload() {
+      if (certificate) await certificate.reload();
+      else logger.info("there is nothing to read again: the service serves no TLS");
+    },
+    openWork: server.openWork,
     abandon(drainMs) {
       installation.refuseWork();
       return closeAll(opened, drainMs);

@@ -209,6 +209,9 @@ export function unavailable(what: string, retryAfterMs?: number, cause?: unknown
   return new ApiError(Code.Unavailable, "UNAVAILABLE", `Unavailable: ${what}`, details, cause, rejection);
 }
 
+/** Of {@link unavailable}: as many units of work as may wait for the database do. */
+export const DATABASE_BUSY = "too many calls wait for the database";
+
 /** ABORTED: repeated conflicts with concurrent changes. The caller may retry. */
 export function aborted(what: string, cause?: unknown): ApiError {
   return new ApiError(Code.Aborted, "ABORTED", `Aborted: ${what}`, [], cause);

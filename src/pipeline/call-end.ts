@@ -1,11 +1,16 @@
 // The ends of a call that come from outside: its caller goes away, or its time is up.
+
 import { Code, ConnectError } from "@connectrpc/connect";
-import { ApiError, CALLER_GONE, deadlineExceeded } from "../kernel/errors.js";
+import { ApiError, CALLER_GONE, deadlineExceeded, unavailable } from "../kernel/errors.js";
 import type { Clock } from "../kernel/time.js";
 import type { CallContext } from "./call.js";
 
 // Timers hold 31 bits of milliseconds and fire at once beyond them.
 const LONGEST_TIMER_MS = 2_147_483_647;
+
+/** How long a stream may have nothing to send while the service stops, in milliseconds: one that follows changes ends. */
+const IDLE_STOP_MS = 1_000;
+const RETRY_MS = 1_000;
 
 /** The end of a call that comes from outside: see {@link watchEnd}. */
 export interface CallEnd {
@@ -31,14 +36,18 @@ export interface CallEnd {
 /**
  * Watches for the caller to go away ({@link CALLER_GONE}) and for the time
  * it allowed to be up (ApiError DEADLINE_EXCEEDED).
+ *
+ * @param stopping aborted when the service begins to stop; then the call ends where work takes longer than a second
  */
-export function watchEnd(call: CallContext, clock: Clock): CallEnd {
+export function watchEnd(call: CallContext, clock: Clock, stopping?: AbortSignal): CallEnd {
   const controller = new AbortController();
   const { signal } = controller;
   const gone = call.inbound.signal?.();
   let timer: NodeJS.Timeout | undefined;
+  let idleTimer: NodeJS.Timeout | undefined;
   let interrupt: ((reason: Error) => void) | undefined;
   let ended: Error | undefined;
+  let isWorking = false;
 
   function end(reason: Error): void {
     ended = reason;
@@ -60,8 +69,17 @@ export function watchEnd(call: CallContext, clock: Clock): CallEnd {
     else timer = setTimeout(arm, Math.min(Math.ceil(leftMs), LONGEST_TIMER_MS));
   }
 
+  // Only while work goes on: a caller that reads slowly gets the rest.
+  function armIdle(): void {
+    clearTimeout(idleTimer);
+    if (!isWorking) return;
+    idleTimer = setTimeout(() => end(unavailable("the service is stopping", RETRY_MS)), IDLE_STOP_MS);
+  }
+
   function close(): void {
     clearTimeout(timer);
+    clearTimeout(idleTimer);
+    stopping?.removeEventListener("abort", armIdle);
     gone?.removeEventListener("abort", onGone);
     controller.abort();
   }
@@ -69,6 +87,8 @@ export function watchEnd(call: CallContext, clock: Clock): CallEnd {
   if (gone?.aborted) onGone();
   else gone?.addEventListener("abort", onGone, { once: true });
   if (!signal.aborted && call.deadlineMs !== Number.POSITIVE_INFINITY) arm();
+
+  if (!signal.aborted) stopping?.addEventListener("abort", armIdle, { once: true });
 
   return {
     signal,
@@ -81,7 +101,14 @@ export function watchEnd(call: CallContext, clock: Clock): CallEnd {
       return new Promise((resolve, reject) => {
         // Not Promise.race, which would keep something of every answer until the call is over.
         interrupt = reject;
-        work().then(resolve, reject);
+        isWorking = true;
+        if (stopping?.aborted) armIdle();
+        work()
+          .finally(() => {
+            isWorking = false;
+            clearTimeout(idleTimer);
+          })
+          .then(resolve, reject);
       });
     },
   };

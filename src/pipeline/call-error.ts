@@ -15,6 +15,8 @@ export interface InvokeDeps {
   readonly errorDomain: string;
   /** Is called after a call that a pending binding of an organisation authorized. */
   readonly onPendingUsed?: (identityUid: string, rootUid: string) => void;
+  /** Aborted when the service begins to stop: streams that have nothing to send end. */
+  readonly stopping?: AbortSignal;
   /** Is called with errors whose cause the caller does not learn. */
   readonly onInternalError: (error: ConnectError, call: CallContext) => void;
 }

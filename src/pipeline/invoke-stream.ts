@@ -34,7 +34,7 @@ export function createInvokeStream(deps: InvokeDeps): InvokeStream {
   const { store, clock, errorDomain } = deps;
 
   return async function* invokeStream(method, call, principal, request) {
-    const end = watchEnd(call, clock);
+    const end = watchEnd(call, clock, deps.stopping);
     let release: (() => void) | undefined;
     try {
       const caller = await end.or(() => authorizeCall(method, call, principal, request));

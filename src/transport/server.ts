@@ -1,5 +1,5 @@
 import { encodeFrame } from "../codec/frame-writer.js";
-import { unavailable } from "../kernel/errors.js";
+import { DATABASE_BUSY, unavailable } from "../kernel/errors.js";
 import type { Clock } from "../kernel/time.js";
 import type { WebRoutes } from "../kernel/web.js";
 import type { AuthenticateCaller } from "../pipeline/auth/authenticate.js";
@@ -113,7 +113,7 @@ export function createServer(options: ServerOptions): Server {
   const requireRoom = (access: "read" | "write") => {
     if (hasRoom(access)) return;
     admission.count("database");
-    throw unavailable("too many calls wait for the database", RETRY_MS);
+    throw unavailable(DATABASE_BUSY, RETRY_MS);
   };
   // Every front end authenticates the caller before it reads the body, so this comes before both. A mounted method does
   // not tell what it does with the database.

@@ -3,6 +3,7 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { createInterface } from "node:readline";
 import { text } from "node:stream/consumers";
+import { setTimeout as delay } from "node:timers/promises";
 import { type Finished, runCommand } from "../support/command.js";
 import { environmentWithoutSettings, PROJECT, scriptArguments } from "../support/project.js";
 
@@ -15,6 +16,12 @@ export interface Service {
   readonly pid: number;
   /** Whether it still runs. */
   alive(): boolean;
+  /** Sends a signal. */
+  signal(name: NodeJS.Signals): void;
+  /** Resolves with the first line of the log from now or before that contains this text, after so many others that do. */
+  logged(message: string, after?: number): Promise<Record<string, unknown>>;
+  /** How it ended, once it has. */
+  readonly ended: Promise<{ readonly code: number | null; readonly signal: NodeJS.Signals | null }>;
   /** Sends SIGTERM; tells how it ended and after how many milliseconds. */
   stop(): Promise<Finished & { readonly signal: NodeJS.Signals | null; readonly ms: number }>;
 }
@@ -76,11 +83,13 @@ export async function startService(data: string, ...args: readonly string[]): Pr
   if (stdout === null || stderr === null || pid === undefined) throw new Error("the service did not start");
   const log = text(stderr);
   const closed = once(child, "close");
+  const logLines: string[] = [];
+  createInterface({ input: stderr }).on("line", (line) => logLines.push(line));
   const lines: string[] = [];
   const ready = new Promise<string>((resolve, reject) => {
     createInterface({ input: stdout }).on("line", (line) => {
       lines.push(line);
-      const url = /^arbor listening on (http:\/\/127\.0\.0\.1:\d+)$/.exec(line)?.[1];
+      const url = /^arbor listening on (https?:\/\/127\.0\.0\.1:\d+)$/.exec(line)?.[1];
       if (url !== undefined) resolve(url);
     });
     void closed.then(async ([code]) => reject(new Error(`the service ended with ${code}: ${await log}`)));
@@ -89,6 +98,17 @@ export async function startService(data: string, ...args: readonly string[]): Pr
     url: await ready,
     pid,
     alive: () => child.exitCode === null && child.signalCode === null,
+    signal: (name) => void child.kill(name),
+    async logged(message, after = 0) {
+      const deadlineMs = performance.now() + 20_000;
+      for (;;) {
+        const found = logLines.filter((line) => line.includes(message))[after];
+        if (found !== undefined) return JSON.parse(found) as Record<string, unknown>;
+        if (performance.now() > deadlineMs) throw new Error(`not logged: ${message}\n${logLines.join("\n")}`);
+        await delay(20);
+      }
+    },
+    ended: closed.then(([code, signal]) => ({ code, signal })),
     async stop() {
       const startMs = performance.now();
       child.kill("SIGTERM");

@@ -54,7 +54,8 @@ export async function startHarness(
 ): Promise<Harness> {
   const storage = settings.databaseUrl === undefined && settings.data === undefined ? await newStorage() : {};
   // RSA keys take some hundred milliseconds to generate: tests whose subject they are ask for them.
-  const quick = { tokenAlgorithm: "ES256", accessLog: false, metricsListen: "off" };
+  // Tests run in the process of the service and make it late, so no call is rejected for that.
+  const quick = { tokenAlgorithm: "ES256", accessLog: false, metricsListen: "off", overloadDelay: "off" };
   const flags = { listen: "127.0.0.1:0", data: memoryDir(), ...quick, ...storage, ...settings };
   const resolved = { ...resolveSettings({ flags, env: {} }), ...values };
   const time = { skewMs: 0 };

@@ -5,9 +5,9 @@ import type { Settings } from "../../config/config.js";
 import { createLogger } from "../../telemetry/logger.js";
 
 /**
- * Runs the service until SIGTERM or SIGINT, then stops it gracefully; a second signal ends it at
- * once. It prints one line to standard output, when it is ready. An uncaught error ends the
- * process with exit code 70 after committed writes are answered.
+ * Runs the service until SIGTERM or SIGINT, then stops it gracefully; a second signal ends it at once, with exit code 1,
+ * and logs what was cut. SIGHUP reads the TLS certificate again. It prints one line to standard output, when it is ready.
+ * An uncaught error ends the process with exit code 70 after committed writes are answered.
  *
  * @param ignoredVariables environment variables that are no settings and may be of Kubernetes, for the log
  */
@@ -15,22 +15,41 @@ export async function serve(settings: Settings, ignoredVariables: readonly strin
   limitHeapGrowth();
   const logger = createLogger(settings.logLevel);
   let app: App | undefined;
+  // From the beginning: without a listener the signal would end the process, also while it starts.
+  process.on("SIGHUP", () => void app?.reload());
   exitOnUncaughtError({ logger, abandon: (drainMs) => app?.abandon(drainMs) });
   app = await startApp({ settings, ignoredVariables, logger });
-  const stopped = untilStopped();
+  const { openWork } = app;
+  const stopped = untilStopped({
+    onStop: (signal) => logger.info({ signal, ...openWork(), drainS: settings.drainTime }, "stopping"),
+    onCut: (signal) => logger.warn({ signal, ...openWork() }, "a second signal: calls and connections are cut"),
+  });
   process.stdout.write(`arbor listening on ${app.url}\n`);
   await stopped;
   await app.stop();
 }
 
-/** Resolves at SIGTERM or SIGINT. A second signal ends the process at once. */
-export function untilStopped(): Promise<void> {
+/** What is done when signals arrive. */
+export interface StopListeners {
+  /** The first signal: the stop begins. */
+  readonly onStop?: (signal: NodeJS.Signals) => void;
+  /** The second signal: the process ends when this returns. */
+  readonly onCut?: (signal: NodeJS.Signals) => void;
+}
+
+/** Resolves at SIGTERM or SIGINT. A second signal, of either kind, ends the process at once with exit code 1. */
+export function untilStopped({ onStop, onCut }: StopListeners = {}): Promise<void> {
   return new Promise((resolve) => {
-    for (const signal of ["SIGTERM", "SIGINT"] as const) {
-      process.once(signal, () => {
-        process.once(signal, () => process.exit(1));
-        resolve();
-      });
-    }
+    let isStopping = false;
+    const onSignal = (signal: NodeJS.Signals) => {
+      if (isStopping) {
+        onCut?.(signal);
+        process.exit(1);
+      }
+      isStopping = true;
+      onStop?.(signal);
+      resolve();
+    };
+    for (const signal of ["SIGTERM", "SIGINT"] as const) process.on(signal, onSignal);
   });
 }

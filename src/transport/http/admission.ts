@@ -7,7 +7,7 @@ import { hasTimeFor, type Peer } from "./fair-queue.js";
 /** How often the event loop is looked at, in milliseconds: seldom while it is in time, often while it is late. */
 const CHECK_MS = 50;
 const LATE_CHECK_MS = 5;
-/** The event loop is late when a timer is, by more than the longest wait and by more than this, in milliseconds. */
+/** The event loop is late when it takes longer than the longest wait, and than this, from timer to timer, in milliseconds. */
 const MIN_LATE_MS = 100;
 /** How long it must be late without a break: a pause of the collector or a slow sync is none, in milliseconds. */
 const LATE_FOR_MS = 1_000;
@@ -49,13 +49,13 @@ export function createAdmission({ maxDelayMs, logger }: AdmissionOptions) {
   let loggedMs = Number.NEGATIVE_INFINITY;
   let loggedCount = 0;
   let timer: NodeJS.Timeout | undefined;
+  let isStopped = false;
 
-  function check(dueMs: number): void {
+  function check(sinceMs: number): void {
     const nowMs = performance.now();
-    delayMs = Math.max(0, nowMs - dueMs);
+    delayMs = nowMs - sinceMs;
     if (delayMs <= maxLateMs) lateSinceMs = 0;
-    // It has been late for as long as this timer was.
-    else if (lateSinceMs === 0) lateSinceMs = dueMs;
+    else if (lateSinceMs === 0) lateSinceMs = sinceMs;
     isLate = lateSinceMs !== 0 && nowMs - lateSinceMs >= LATE_FOR_MS;
     if (counts.overload > loggedCount && nowMs - loggedMs >= LOG_MS) {
       logger?.warn(
@@ -68,8 +68,12 @@ export function createAdmission({ maxDelayMs, logger }: AdmissionOptions) {
     schedule(lateSinceMs === 0 ? CHECK_MS : LATE_CHECK_MS);
   }
 
+  // By way of an immediate, so that the next check is never in the same iteration of the event loop.
   function schedule(afterMs: number): void {
-    timer = setTimeout(check, afterMs, performance.now() + afterMs).unref();
+    const sinceMs = performance.now();
+    setImmediate(() => {
+      if (!isStopped) timer = setTimeout(check, afterMs, sinceMs).unref();
+    }).unref();
   }
 
   if (isOn) schedule(CHECK_MS);
@@ -86,6 +90,7 @@ export function createAdmission({ maxDelayMs, logger }: AdmissionOptions) {
     /** Whether queued requests may be rejected later. */
     isOn,
     stop(): void {
+      isStopped = true;
       clearTimeout(timer);
     },
   };

@@ -38,10 +38,12 @@ interface QueuedTask {
 
 /** For how long the queue must not have been empty before requests are rejected, in milliseconds. */
 const STANDING_MS = 200;
+/** For how long it must have been empty before they no longer are, in milliseconds: a pause of the callers is no end. */
+const CLEAR_MS = 200;
 /** How long a request may have waited in a queue that stands, in milliseconds; then it is rejected. */
 const MAX_STANDING_WAIT_MS = 200;
 /** No request is rejected while fewer than this wait: so many may arrive in one tick by chance. */
-const MIN_WAITING = 32;
+const MIN_WAITING = 16;
 /** How many requests of one tick are rejected because they have waited too long. */
 const MAX_REJECTED = 256;
 /** How many peers are looked at for one whose request gives way to that of a peer with fewer. */
@@ -50,6 +52,16 @@ const MAX_LOOKS = 64;
 const MAX_WAIT_MS = 500;
 /** How long one tick may take requests before the event loop reads its sockets again, in milliseconds. */
 const TICK_BUDGET_MS = 5;
+/**
+ * How long it may where the event loop spends longer than that on reading and rejecting requests, in milliseconds: as long
+ * as on those, so that they do not keep it from its work.
+ */
+const MAX_TICK_BUDGET_MS = 20;
+/**
+ * How long it may while connections wait to be accepted, in milliseconds: libuv accepts one in each iteration of the event
+ * loop, and the kernel drops what its queue of 511 has no room for.
+ */
+const ACCEPTING_BUDGET_MS = 1;
 /** The least and the most requests that one tick takes, whatever they cost. */
 const MIN_REQUESTS = 4;
 const MAX_REQUESTS = 256;
@@ -74,6 +86,18 @@ const ready = new Set<Peer>();
 let waiting = 0;
 /** Since when requests have waited at the end of every tick, by `performance.now()`; 0 when none waits. */
 let waitingSinceMs = 0;
+/** Since when none has waited, if the queue stood before; 0 while some do. */
+let clearSinceMs = 0;
+/** Whether requests are rejected. */
+let isStanding = false;
+/** Whether a request was rejected since the last tick, so that the queue is short for that reason alone. */
+let isCut = false;
+/** When the last tick had taken its requests, by `performance.now()`. */
+let takenMs = 0;
+/** Whether a connection was accepted since the last tick; others may wait. */
+let isAccepting = false;
+/** How long this tick may take requests, in milliseconds. */
+let budgetMs = TICK_BUDGET_MS;
 /** The moving average of what one request costs, in milliseconds. */
 let costMs = 0.1;
 /** The peers of the requests that the last tick took, one entry per request. */
@@ -81,12 +105,27 @@ let taken: Peer[] = [];
 
 const schedule = onTick("requests", (lastTickMs) => {
   charge(lastTickMs);
-  if (isStanding(performance.now())) rejectOverdue();
-  const room = Math.min(MAX_REQUESTS, Math.max(MIN_REQUESTS, Math.floor(TICK_BUDGET_MS / costMs)));
+  const nowMs = performance.now();
+  budgetMs = TICK_BUDGET_MS;
+  if (updateStanding(nowMs)) {
+    rejectOverdue(nowMs);
+    budgetMs = Math.min(MAX_TICK_BUDGET_MS, Math.max(TICK_BUDGET_MS, nowMs - takenMs));
+  }
+  const room = isAccepting
+    ? Math.max(1, Math.floor(ACCEPTING_BUDGET_MS / costMs))
+    : Math.min(MAX_REQUESTS, Math.max(MIN_REQUESTS, Math.floor(budgetMs / costMs)));
+  isAccepting = false;
   if (waiting <= room) for (const peer of ready) while (peer.queue.length > 0) takeOne(peer);
   else takeFairly(room);
-  if (waiting === 0) waitingSinceMs = 0;
-  else if (waitingSinceMs === 0) waitingSinceMs = performance.now();
+  takenMs = performance.now();
+  if (waiting === 0 && !isCut) {
+    waitingSinceMs = 0;
+    if (clearSinceMs === 0) clearSinceMs = takenMs;
+  } else {
+    clearSinceMs = 0;
+    if (waitingSinceMs === 0) waitingSinceMs = takenMs;
+  }
+  isCut = false;
   return waiting > 0;
 });
 
@@ -102,16 +141,23 @@ export function enqueue(peer: Peer, task: Task, isRejectable = false): void {
   schedule();
 }
 
+/** Notes that a connection was accepted: the next tick is short, because others may wait. */
+export function noteConnection(): void {
+  isAccepting = true;
+}
+
 /**
  * Whether there is time for one more request of a peer. In a queue that has stood for some time a request has to be
  * handled within `maxWaitMs`, at the rate of the last ticks. Where there is none, the last request of a peer with more
  * of them is rejected for that of a peer with fewer.
  */
 export function hasTimeFor(peer: Peer, maxWaitMs: number): boolean {
-  if (waiting < MIN_WAITING || waiting * costMs <= maxWaitMs || !isStanding(performance.now())) return true;
+  if (waiting < MIN_WAITING || waiting * costMs <= Math.max(maxWaitMs, budgetMs)) return true;
+  if (!updateStanding(performance.now())) return true;
+  isCut = true;
   const queued = peer.queue.length + 1;
-  // Nobody has more than the average while all have the same.
-  if (queued * ready.size >= waiting) return false;
+  // Callers that send about the same do not take places from each other: that would only cost time.
+  if (2 * queued * ready.size >= waiting) return false;
   let looks = 0;
   for (const other of ready) {
     if (other.queue.length > queued && other.queue.at(-1)?.isRejectable === true) {
@@ -123,13 +169,15 @@ export function hasTimeFor(peer: Peer, maxWaitMs: number): boolean {
   return false;
 }
 
-function isStanding(nowMs: number): boolean {
-  return waitingSinceMs !== 0 && nowMs - waitingSinceMs > STANDING_MS;
+function updateStanding(nowMs: number): boolean {
+  if (isStanding) isStanding = clearSinceMs === 0 || nowMs - clearSinceMs <= CLEAR_MS;
+  else isStanding = waitingSinceMs !== 0 && nowMs - waitingSinceMs > STANDING_MS;
+  return isStanding;
 }
 
 // Bursts are queued before the queue is known to stand.
-function rejectOverdue(): void {
-  const leastMs = performance.now() - MAX_STANDING_WAIT_MS;
+function rejectOverdue(nowMs: number): void {
+  const leastMs = nowMs - MAX_STANDING_WAIT_MS;
   let left = MAX_REJECTED;
   for (const peer of ready) {
     for (let first = peer.queue[0]; first !== undefined; first = peer.queue[0]) {

@@ -2,10 +2,11 @@ import { createServer, type IncomingMessage, type ServerResponse } from "node:ht
 import type { Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import { type Admission, isHealthPath } from "./admission.js";
-import { enqueue } from "./fair-queue.js";
+import { enqueue, type Peer } from "./fair-queue.js";
 import type { Limits } from "./limits.js";
 import type { Rejection } from "./rejection.js";
 import { attachBuffers, buffersOf, type RequestBuffers } from "./request-buffers.js";
+import { flushPerTick } from "./tick.js";
 
 /** How many requests are ignored on a connection that ends; then it is cut. */
 const MAX_IGNORED = 100;
@@ -18,6 +19,8 @@ export interface Http1Options {
   readonly onError: (error: unknown) => void;
   /** Opens what bytes of a request are held for. */
   readonly beginRequest: (req: IncomingMessage) => RequestBuffers;
+  /** Whose requests a request waits with. */
+  readonly peerOf: (req: IncomingMessage) => Peer;
   /** The body of the answer to what is refused before anybody looks at it, by HTTP status. */
   readonly errorBody: (status: number) => string;
   readonly admission: Admission;
@@ -92,6 +95,7 @@ export function createHttp1(options: Http1Options) {
         ending.set(req.socket, ignored + 1);
         return;
       }
+      if (isRejectedAtOnce(req, res)) return;
       track(req.socket, res);
       const buffers = options.beginRequest(req);
       attachBuffers(buffers, req, res);
@@ -123,7 +127,8 @@ export function createHttp1(options: Http1Options) {
         admission.count("overload");
         overload.http1(req, res);
       };
-      if (!isHealth && !admission.admits(peer)) {
+      // One behind another that is not answered yet.
+      if (!isHealth && res.socket === null && !admission.admits(peer)) {
         reject();
         return;
       }
@@ -141,6 +146,30 @@ export function createHttp1(options: Http1Options) {
       enqueue(peer, task, !isHealth && admission.isOn);
     };
   };
+
+  // Together with the other answers of a tick: to write one alone wakes its reader up, which costs as much as the rest.
+  const answerRejected = flushPerTick<ServerResponse>(
+    "answers",
+    (res) => {
+      if (draining) res.shouldKeepAlive = false;
+      overload.http1(res.req, res);
+    },
+    (error, res) => {
+      options.onError(error);
+      res.destroy();
+    },
+  );
+
+  // Before anything is kept for the request: where most are rejected, this is most of the work. What has to end its
+  // connection, or has to wait for the answer before, takes the longer way.
+  function isRejectedAtOnce(req: IncomingMessage, res: ServerResponse): boolean {
+    if (res.socket === null || req.httpVersionMajor !== 1 || isHealthPath(req.url ?? "")) return false;
+    if (admission.admits(options.peerOf(req))) return false;
+    if (req.headers.upgrade !== undefined || hasUnsupportedCoding(req)) return false;
+    admission.count("overload");
+    answerRejected(res);
+    return true;
+  }
 
   function refuse(res: ServerResponse, status: 429 | 501 | 505): void {
     ending.set(res.req.socket, 0);

@@ -6,6 +6,7 @@ import { addressKey } from "../../kernel/ip-address.js";
 import type { Logger } from "../../telemetry/logger.js";
 import type { Admission } from "./admission.js";
 import { createConnectionLimit } from "./connection-limit.js";
+import { noteConnection } from "./fair-queue.js";
 import { createHttp1 } from "./http1.js";
 import { createHttp2, type OnHttp2Stream } from "./http2.js";
 import type { Limits } from "./limits.js";
@@ -102,16 +103,22 @@ export function createListener(options: ListenerOptions) {
   const { limits, logger, connections, admission, overload } = options;
   const onError = (err: unknown) => logger?.error({ err }, "a request failed outside of its handler");
   const holders = new WeakMap<Socket, ConnectionHolders>();
-  const beginRequest = ({ socket, headers }: IncomingMessage) => {
+  const holdersOf = (socket: Socket) => {
     let connection = holders.get(socket);
     if (connection === undefined) {
       connection = connections.open(socket.remoteAddress);
       holders.set(socket, connection);
       socket.once("close", connection.close);
     }
-    return connections.begin(connection, socket.remoteAddress, headers);
+    return connection;
   };
-  const http1 = createHttp1({ ...options, onRequest: options.onHttp1, onError, beginRequest });
+  const http1 = createHttp1({
+    ...options,
+    onRequest: options.onHttp1,
+    onError,
+    beginRequest: ({ socket, headers }) => connections.begin(holdersOf(socket), socket.remoteAddress, headers),
+    peerOf: (req) => connections.peerOf(holdersOf(req.socket), req),
+  });
   const http2 = createHttp2({ limits, onStream: options.onHttp2Stream, connections, onError, admission, overload });
   const sniffed = new Set<Socket>();
   const sockets = new Set<Socket>();
@@ -134,6 +141,7 @@ export function createListener(options: ListenerOptions) {
   const secure = options.tls && createSecure(options.tls, limits, targets);
 
   function onConnection(socket: Socket): void {
+    noteConnection();
     if (socket.remoteAddress === undefined) {
       socket.destroy();
       return;

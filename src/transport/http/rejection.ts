@@ -37,7 +37,6 @@ export function createRejection(error: ApiError, errorDomain: string, isRpc: (pa
     fields: {
       "content-type": "application/json",
       "content-length": Buffer.byteLength(body),
-      "cache-control": "no-store",
       "x-content-type-options": "nosniff",
       ...(retryAfter !== undefined && { "retry-after": String(retryAfter) }),
     },

@@ -225,6 +225,13 @@ export function createConnections(buffers: Buffers, proxies: TrustedProxies | un
     open: (address: string | undefined) => buffers.connect(address, isProxy(address)),
     /** How many requests are not over. */
     openRequests: () => buffers.openRequests,
+    /** Whose requests one of HTTP/1.1 waits with. */
+    peerOf(connection: ConnectionHolders, req: IncomingMessage): Peer {
+      if (!connection.isProxy) return connection.peer;
+      const { remoteAddress } = req.socket;
+      const named = peerAddress(remoteAddress, req.headers, proxies);
+      return named === undefined || named === remoteAddress ? connection.peer : buffers.holder(addressKey(named)).peer;
+    },
     /** Opens the buffers of a request. */
     begin(connection: ConnectionHolders, address: string | undefined, headers: IncomingHttpHeaders): RequestBuffers {
       const peer = connection.isProxy ? peerAddress(address, headers, proxies) : undefined;

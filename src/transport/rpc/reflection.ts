@@ -16,14 +16,33 @@ import { type ExtraService, extraService } from "./connect-handlers.js";
 type Answer = MessageInitShape<typeof ServerReflectionResponseSchema>;
 type Question = Pick<ServerReflectionRequest, "host" | "messageRequest">;
 
-/** Both versions of reflection over `services` and themselves, and over the details of errors, which no method names. */
-export function createReflection(services: readonly DescService[]): ExtraService[] {
+/**
+ * Both versions of reflection over `services` and themselves, and over the details of errors, which no method names.
+ *
+ * @param stopping aborted when the service begins to stop: the streams end, which their callers may leave open for ever
+ */
+export function createReflection(services: readonly DescService[], stopping?: AbortSignal): ExtraService[] {
   const served = [...services, ServerReflection, ServerReflectionAlpha];
   const files = closureOf([...served.map(({ file }) => file), errorDetails]);
   const answer = answererOf(served, files);
 
   async function* answers(questions: AsyncIterable<Question>): AsyncIterable<Answer> {
-    for await (const question of questions) yield answer(question);
+    const iterator = questions[Symbol.asyncIterator]();
+    let stop = () => {};
+    const stopped = new Promise<undefined>((resolve) => {
+      stop = () => resolve(undefined);
+    });
+    if (stopping?.aborted) stop();
+    stopping?.addEventListener("abort", stop, { once: true });
+    try {
+      for (;;) {
+        const next = await Promise.race([iterator.next(), stopped]);
+        if (next === undefined || next.done === true) return;
+        yield answer(next.value);
+      }
+    } finally {
+      stopping?.removeEventListener("abort", stop);
+    }
   }
 
   // The messages of the two versions differ in their names alone.

@@ -1,0 +1,118 @@
+// Connections above the limit of their address get an answer that says so, over every protocol.
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { constants, type IncomingHttpHeaders } from "node:http2";
+import { connect, type Socket } from "node:net";
+import { after, describe, it } from "node:test";
+import { connect as connectTls } from "node:tls";
+import { Code } from "@connectrpc/connect";
+import type { Limits } from "../../src/transport/http/limits.js";
+import { GrpcJs, openHttp2, type Running, rawHttp2, startServer, TLS } from "./harness.js";
+
+const running: Running[] = [];
+const open: Socket[] = [];
+after(async () => {
+  for (const socket of open) socket.destroy();
+  for (const server of running) await server.stop(0);
+});
+
+async function start(options: { tls?: typeof TLS; limits?: Partial<Limits> } = {}): Promise<Running> {
+  const limits = { connectionsPerAddress: 1, ...options.limits };
+  const server = await startServer({ ...options, limits });
+  running.push(server);
+  return server;
+}
+
+function openSocket({ port, url }: Running, localAddress = "127.0.0.1"): Socket {
+  const target = { port, host: "127.0.0.1", localAddress };
+  const socket = url.startsWith("https") ? connectTls({ ...target, rejectUnauthorized: false }) : connect(target);
+  open.push(socket);
+  socket.on("error", () => {});
+  return socket;
+}
+
+/** Sends a request on a connection of its own and reads until the server closes it. */
+async function askOnce(server: Running, localAddress?: string): Promise<string> {
+  const socket = openSocket(server, localAddress);
+  let text = "";
+  socket.on("data", (chunk) => {
+    text += chunk;
+  });
+  socket.write("GET /x HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
+  await new Promise((resolve) => socket.once("close", resolve));
+  return text;
+}
+
+/** Takes the one place that an address has. */
+async function takePlace(server: Running): Promise<Socket> {
+  const socket = openSocket(server);
+  socket.write("GET /x HTTP/1.1\r\nHost: a\r\n\r\n");
+  const [chunk] = (await once(socket, "data")) as [Buffer];
+  assert.match(chunk.toString(), /^HTTP\/1\.1 200 /);
+  return socket;
+}
+
+for (const [name, tls] of [
+  ["cleartext", undefined],
+  ["TLS", TLS],
+] as const) {
+  describe(name, () => {
+    it("HTTP/1.1 gets 503 with an error, other addresses and later connections are served", async () => {
+      const server = await start(tls && { tls });
+      const first = await takePlace(server);
+      const rejected = await askOnce(server);
+      const [head = "", body = ""] = rejected.split("\r\n\r\n");
+      assert.match(head, /^HTTP\/1\.1 503 Service Unavailable\r\n/);
+      assert.match(head, /\r\nConnection: close\r\n/);
+      assert.match(head, /\r\nRetry-After: 1\r\n/);
+      const error = JSON.parse(body) as { code: number; details: readonly { "@type": string }[] };
+      assert.equal(error.code, Code.Unavailable);
+      assert.ok(error.details.some((detail) => detail["@type"].endsWith("RetryInfo")));
+      assert.match(await askOnce(server, "127.0.0.2"), /^HTTP\/1\.1 200 /);
+      first.destroy();
+      await once(first, "close");
+      const deadlineMs = performance.now() + 5_000;
+      while (!(await askOnce(server)).startsWith("HTTP/1.1 200 ")) assert.ok(performance.now() < deadlineMs);
+    });
+
+    it("HTTP/2 gets GOAWAY with ENHANCE_YOUR_CALM, which gRPC calls RESOURCE_EXHAUSTED", async () => {
+      const server = await start(tls && { tls });
+      await takePlace(server);
+      const session = openHttp2(server.url);
+      const goaway = once(session, "goaway");
+      const answer = rawHttp2(session, { ":method": "GET", ":path": "/x" });
+      const [code, lastStream, text] = (await goaway) as [number, number, Buffer];
+      assert.deepEqual([code, lastStream], [constants.NGHTTP2_ENHANCE_YOUR_CALM, 0]);
+      assert.match(text.toString(), /too many connections/);
+      assert.deepEqual((await answer).headers, {} as IncomingHttpHeaders);
+      const client = new GrpcJs(server.url);
+      assert.equal((await client.call("GetGroup", { uid: "u1" })).code, Code.ResourceExhausted);
+      client.close();
+    });
+  });
+}
+
+it("is bounded: beyond some that are being answered connections are cut at once", async () => {
+  const server = await start({ limits: { rejectedConnections: 2, rejectedConnectionMs: 60_000 } });
+  await takePlace(server);
+  // Two that never ask hold both places.
+  for (let i = 0; i < 2; i++) await once(openSocket(server), "connect");
+  assert.equal(await askOnce(server), "");
+  // The control: without them there is an answer.
+  const other = await start({ limits: { rejectedConnections: 2, rejectedConnectionMs: 60_000 } });
+  await takePlace(other);
+  assert.match(await askOnce(other), /^HTTP\/1\.1 503 /);
+});
+
+it("one that never asks is closed in time, and a stop does not wait for it", async () => {
+  const server = await start({ limits: { rejectedConnectionMs: 50 } });
+  await takePlace(server);
+  const socket = openSocket(server);
+  await once(socket, "close");
+});
+
+it("over TLS only so many a second are answered, because a handshake costs much", async () => {
+  const server = await start({ tls: TLS, limits: { rejectedHandshakes: 0 } });
+  await takePlace(server);
+  assert.equal(await askOnce(server), "");
+});

@@ -1,0 +1,106 @@
+// When requests are rejected because they would wait too long, and whose.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { setTimeout as delay } from "node:timers/promises";
+import { createPeer, enqueue, hasTimeFor, type Peer } from "../../../src/transport/http/fair-queue.js";
+
+const MAX_WAIT_MS = 10;
+const tick = () => new Promise((resolve) => setImmediate(resolve));
+
+function burn(ms: number): void {
+  const endMs = performance.now() + ms;
+  while (performance.now() < endMs);
+}
+
+interface Log {
+  ran: number;
+  rejected: number;
+}
+
+function put(peer: Peer, log: Log, costMs = 1, isRejectable = true): void {
+  const task = {
+    run() {
+      burn(costMs);
+      log.ran++;
+    },
+    onError: assert.fail,
+    reject: () => void log.rejected++,
+  };
+  enqueue(peer, task, isRejectable);
+}
+
+/** Keeps the queue of a peer long until one more of its requests is rejected, then puts no more. */
+async function fillUntilRejected(peer: Peer, log: Log): Promise<void> {
+  for (let ticks = 0; ticks < 5_000; ticks++) {
+    while (peer.queue.length < 60) put(peer, log);
+    await tick();
+    if (!hasTimeFor(peer, MAX_WAIT_MS)) return;
+  }
+  assert.fail("nothing was rejected");
+}
+
+async function drain(peers: readonly Peer[]): Promise<void> {
+  for (let ticks = 0; peers.some(({ queue }) => queue.length > 0); ticks++) {
+    assert.ok(ticks < 5_000, "the queue was not emptied");
+    await tick();
+  }
+  // For as long as the queue must have been empty before it no longer counts as standing.
+  await delay(300);
+}
+
+test("a burst is not rejected, a queue that stands is, and when it is empty again nothing is", async () => {
+  const peer = createPeer();
+  const log: Log = { ran: 0, rejected: 0 };
+  for (let i = 0; i < 60; i++) {
+    assert.ok(hasTimeFor(peer, MAX_WAIT_MS), "a burst was rejected");
+    put(peer, log);
+  }
+  await fillUntilRejected(peer, log);
+  await drain([peer]);
+  assert.ok(hasTimeFor(peer, MAX_WAIT_MS), "an idle service rejects");
+  for (let i = 0; i < 60; i++) {
+    assert.ok(hasTimeFor(peer, MAX_WAIT_MS), "a burst was rejected");
+    put(peer, log);
+  }
+  await drain([peer]);
+});
+
+test("in a queue that stands a peer with few requests gets the place of one with many", async () => {
+  const [many, few] = [createPeer(), createPeer()];
+  const log: Log = { ran: 0, rejected: 0 };
+  await fillUntilRejected(many, log);
+  const before = many.queue.length;
+  const rejected = log.rejected;
+  assert.ok(hasTimeFor(few, MAX_WAIT_MS));
+  assert.equal(log.rejected, rejected + 1);
+  assert.equal(many.queue.length, before - 1);
+  await drain([many, few]);
+});
+
+test("what may not be rejected is not, as long as it waits", async () => {
+  const [many, health] = [createPeer(), createPeer()];
+  const log: Log = { ran: 0, rejected: 0 };
+  const healthLog: Log = { ran: 0, rejected: 0 };
+  await fillUntilRejected(many, log);
+  for (let i = 0; i < 20; i++) put(health, healthLog, 0, false);
+  await drain([many, health]);
+  assert.deepEqual(healthLog, { ran: 20, rejected: 0 });
+});
+
+test("requests that were queued before the queue stood are rejected when they have waited for long", async () => {
+  const peer = createPeer();
+  const log: Log = { ran: 0, rejected: 0 };
+  for (let i = 0; i < 1_000; i++) put(peer, log);
+  await drain([peer]);
+  assert.ok(log.rejected > 0, "all of them were handled");
+  assert.ok(log.ran > 0, "none of them was handled");
+  assert.equal(log.ran + log.rejected, 1_000);
+});
+
+test("control: without admission all of them are handled", async () => {
+  const peer = createPeer();
+  const log: Log = { ran: 0, rejected: 0 };
+  for (let i = 0; i < 1_000; i++) put(peer, log, 1, false);
+  await drain([peer]);
+  assert.deepEqual(log, { ran: 1_000, rejected: 0 });
+});

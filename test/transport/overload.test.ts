@@ -1,0 +1,126 @@
+// A service that is late answers calls of every protocol with UNAVAILABLE and health checks with their status.
+import assert from "node:assert/strict";
+import { after, before, describe, it } from "node:test";
+import { setTimeout as delay } from "node:timers/promises";
+import { Code, ConnectError, createClient } from "@connectrpc/connect";
+import { createGrpcTransport } from "@connectrpc/connect-node";
+import { RetryInfoSchema } from "#gen/google/rpc/error_details_pb.js";
+import { Health } from "#gen/health/v1/health_pb.js";
+import { defaultLimits } from "../../src/transport/http/limits.js";
+import { createHealth } from "../../src/transport/rpc/health.js";
+import { DOMAIN, GrpcJs, groupsClient, type Running, SERVICE, startServer, transports } from "./harness.js";
+
+/** Longer than the event loop may be late. */
+const BLOCK_MS = 130;
+const LATE_FOR_MS = 1_500;
+
+// The server runs in this process, and so do the clients: they are slow as well.
+function blockLoop(): () => void {
+  let isOver = false;
+  const block = () => {
+    const endMs = performance.now() + BLOCK_MS;
+    while (performance.now() < endMs);
+    if (!isOver) setImmediate(block);
+  };
+  block();
+  return () => {
+    isOver = true;
+  };
+}
+
+async function start(queueDelayMs = defaultLimits.queueDelayMs): Promise<Running> {
+  const health = createHealth({
+    services: [],
+    ready: async () => {},
+    stopping: new AbortController().signal,
+    errorDomain: DOMAIN,
+  });
+  return startServer({ extraServices: [health], limits: { queueDelayMs } });
+}
+
+async function checkHealth({ url }: Running): Promise<void> {
+  const paths = ["/healthz", "/readyz", "/readyz?verbose"];
+  const statuses = paths.map(async (path) => (await fetch(url + path)).status);
+  const client = createClient(Health, createGrpcTransport({ baseUrl: url }));
+  const [found, { status }] = await Promise.all([Promise.all(statuses), client.check({})]);
+  assert.deepEqual(found, [200, 200, 200]);
+  assert.equal(status, 1);
+}
+
+describe("an event loop that is late", () => {
+  let server: Running;
+  let release: () => void;
+  before(async () => {
+    server = await start();
+    release = blockLoop();
+    await delay(LATE_FOR_MS);
+  });
+  after(async () => {
+    release();
+    await server.stop();
+  });
+
+  it("REST gets 503 with RetryInfo and Retry-After, before its body and its token are looked at", async () => {
+    const requests: readonly RequestInit[] = [
+      {},
+      { method: "POST", body: "{", headers: { authorization: "Bearer x", "content-type": "application/json" } },
+    ];
+    for (const init of requests) {
+      const answer = await fetch(`${server.url}/iam/v2beta1/groups/x`, init);
+      assert.equal(answer.status, 503);
+      assert.equal(answer.headers.get("retry-after"), "1");
+      assert.equal(answer.headers.get("content-type"), "application/json");
+      const body = (await answer.json()) as { code: number; details: readonly { "@type": string }[] };
+      assert.equal(body.code, Code.Unavailable);
+      const types = body.details.map((detail) => detail["@type"].replace("type.googleapis.com/google.rpc.", ""));
+      assert.deepEqual(types, ["ErrorInfo", "RetryInfo"]);
+    }
+  });
+
+  it("gRPC gets code 14", async () => {
+    const client = new GrpcJs(server.url);
+    const { code, metadata } = await client.call("GetGroup", { uid: "x" });
+    client.close();
+    assert.equal(code, Code.Unavailable);
+    assert.match(String(metadata.get("grpc-status-details-bin")[0]), /google\.rpc\.RetryInfo/);
+  });
+
+  it("every protocol gets UNAVAILABLE with RetryInfo", async () => {
+    await Promise.all(
+      transports(server.url).map(async ([name, transport]) => {
+        const error = await groupsClient(transport)
+          .getGroup({ uid: "x" })
+          .then(
+            () => undefined,
+            (failure: unknown) => ConnectError.from(failure),
+          );
+        assert.ok(error, `${name}: the call was handled`);
+        assert.equal(error.code, Code.Unavailable, name);
+        assert.equal(error.findDetails(RetryInfoSchema)[0]?.retryDelay?.seconds, 1n, name);
+      }),
+    );
+    assert.equal(server.probe.calls.length, 0);
+  });
+
+  it("health checks are answered", () => checkHealth(server));
+
+  it("calls are handled again when it is in time again", async () => {
+    release();
+    const deadlineMs = performance.now() + 10_000;
+    const call = async () => (await fetch(`${server.url}${SERVICE}/GetGroup?encoding=json&message={}`)).status;
+    while ((await call()) !== 200) assert.ok(performance.now() < deadlineMs, "calls are still rejected");
+  });
+});
+
+it("control: without admission a service that is late handles all calls", async () => {
+  const server = await start(Number.POSITIVE_INFINITY);
+  const release = blockLoop();
+  await delay(LATE_FOR_MS);
+  try {
+    assert.equal((await fetch(`${server.url}/iam/v2beta1/groups/x`)).status, 200);
+    await checkHealth(server);
+  } finally {
+    release();
+    await server.stop();
+  }
+});
