@@ -2,7 +2,7 @@
 // whether a change made calls more expensive.
 //
 //   node --import tsx bench/compare.ts --against DIRECTORY [--slices 40] [--seconds 0.5] [--starts 4]
-//     [--only rest|grpc] [--max 1.05] [--nice=-15] [--no-build]
+//     [--only rest|grpc] [--max 1.05] [--nice=-15] [--no-build] [--access-log all]
 import { mkdtempSync, rmSync } from "node:fs";
 import { availableParallelism, cpus, setPriority, tmpdir } from "node:os";
 import { join, resolve } from "node:path";
@@ -48,6 +48,7 @@ const { values } = parseArgs({
     max: { type: "string" },
     nice: { type: "string" },
     "no-build": { type: "boolean", default: false },
+    "access-log": { type: "string" },
   },
 });
 const [slices, seconds, starts] = [Number(values.slices), Number(values.seconds), Number(values.starts)];
@@ -114,7 +115,7 @@ function print(what: string, { value, low, high }: Estimate): void {
 }
 
 async function measureOnce(workload: Workload, count: number): Promise<Pair[]> {
-  const a = await startSide("a", checkouts.a, scratch);
+  const a = await startSide("a", checkouts.a, scratch, values["access-log"]);
   try {
     const b = await startSide("b", checkouts.b, scratch);
     try {

@@ -7,7 +7,7 @@ import type { Logger } from "pino";
 import { Health } from "#gen/health/v1/health_pb.js";
 import { createSealer } from "../audit/sealer.js";
 import { readComments } from "../codec/proto-comments.js";
-import type { Settings } from "../config/config.js";
+import { describeChanged, type Settings } from "../config/config.js";
 import { resolveOrigin } from "../config/origin.js";
 import { createAcceptances } from "../iam/people/pending-bindings.js";
 import { createIssuer } from "../issuer/issuer.js";
@@ -62,8 +62,12 @@ export interface App {
   /** Counts the requests that it answers. */
   readonly requestMetrics: RequestMetrics;
   readonly installation: Installation;
-  /** Stops accepting, lets calls in flight finish, and closes the store. */
-  stop(): Promise<void>;
+  /**
+   * Stops accepting, lets calls in flight finish, and closes the store.
+   *
+   * @param reason what the log says of why, such as the name of a signal
+   */
+  stop(reason?: string): Promise<void>;
   /** Reads again what can change while the service runs: the TLS certificate and its key. Logs the result. */
   reload(): Promise<void>;
   /** What is open now. */
@@ -227,7 +231,7 @@ async function openApp(options: AppOptions, opened: Close[]): Promise<App> {
     webRoutes,
     extraServices,
     observers: [(record) => requestMetrics.observe(record)],
-    accessLog: settings.accessLog ? "all" : "off",
+    accessLog: settings.accessLog,
     corsOrigins: settings.corsOrigins,
   });
   opened.push((drainMs) => {
@@ -259,12 +263,28 @@ async function openApp(options: AppOptions, opened: Close[]): Promise<App> {
   jobs.start();
   issuer.start();
   server.start();
+  const url = urlOf(settings, port.address);
+  logger.info(
+    {
+      version: VERSION,
+      node: process.version,
+      store: settings.databaseUrl === undefined ? "sqlite" : "postgresql",
+      address: url,
+      settings: describeChanged(settings),
+    },
+    "started",
+  );
+  const close = async (reason: string, drainMs?: number) => {
+    const startMs = performance.now();
+    await closeAll(opened, drainMs);
+    logger.info({ reason, durationMs: Math.round(performance.now() - startMs) }, "stopped");
+  };
   return {
-    url: urlOf(settings, port.address),
+    url,
     metricsUrl: metrics.url,
     requestMetrics,
     installation,
-    stop: () => closeAll(opened),
+    stop: (reason = "stop") => close(reason),
     async reload() {
       if (certificate) await certificate.reload();
       else logger.info("there is nothing to read again: the service serves no TLS");
@@ -272,7 +292,7 @@ async function openApp(options: AppOptions, opened: Close[]): Promise<App> {
     openWork: server.openWork,
     abandon(drainMs) {
       installation.refuseWork();
-      return closeAll(opened, drainMs);
+      return close("uncaught error", drainMs);
     },
   };
 

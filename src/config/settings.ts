@@ -239,7 +239,14 @@ const groups = {
       see: "observability.md#metrics",
       since: "0.6.0",
     }),
-    accessLog: flag({ help: "write a log line for every request", default: "true", since: "0.1.0" }),
+    accessLog: oneOf(["errors", "all", "off"], {
+      help: "the requests that have a log line: all, or only those that fail. true is all, false is off",
+      aliases: { true: "all", yes: "all", on: "all", 1: "all", false: "off", no: "off", 0: "off" },
+      isSwitch: true,
+      default: "all",
+      see: "observability.md#logs",
+      since: "0.1.0",
+    }),
   },
 } as const;
 

@@ -136,7 +136,12 @@ export function createInvoke(deps: InvokeDeps): Invoke {
       throw maskedError(caller, error, method, request);
     }
     const isChange = method.access === "write" && !(result instanceof Outcome && result.facts.unchanged);
-    if (isChange) await tx.audit.append(buildAuditRow(method, call, request, result, clock()));
+    if (isChange) {
+      const row = buildAuditRow(method, call, request, result, clock());
+      const { record } = call.inbound;
+      if (record !== undefined && row.rootUid !== "") record.rootUid = row.rootUid;
+      await tx.audit.append(row);
+    }
     return result;
   }
 }

@@ -6,7 +6,7 @@ import type { AuthenticateCaller } from "../pipeline/auth/authenticate.js";
 import type { Invoke } from "../pipeline/invoke.js";
 import type { InvokeStream } from "../pipeline/invoke-stream.js";
 import type { MethodTable } from "../pipeline/method-table.js";
-import type { Logger } from "../telemetry/logger.js";
+import { type Logger, lineWriterOf } from "../telemetry/logger.js";
 import type { RequestObserver } from "../telemetry/request-record.js";
 import { createDispatch, type Gateway } from "./dispatch.js";
 import { type AccessLogMode, createAccessLog } from "./http/access-log.js";
@@ -105,8 +105,9 @@ export function createServer(options: ServerOptions): Server {
   const onInternalError = (error: unknown, requestId: string) =>
     logger.error({ err: error, requestId }, "an answer could not be made");
   const { accessLog = "off" } = options;
+  const lines = accessLog === "off" ? undefined : lineWriterOf(logger);
   const observers = [
-    ...(accessLog === "off" ? [] : [createAccessLog(logger, accessLog)]),
+    ...(accessLog === "off" || !lines?.isOn ? [] : [createAccessLog(lines, accessLog)]),
     ...(options.observers ?? []),
   ];
   const admission = createAdmission({ maxDelayMs: limits.queueDelayMs, logger });
@@ -162,6 +163,7 @@ export function createServer(options: ServerOptions): Server {
       unavailable("the service is overloaded, try again", RETRY_MS),
       errorDomain,
       connect.serves,
+      dispatch.records.rejected,
     ),
   });
 
@@ -175,7 +177,7 @@ export function createServer(options: ServerOptions): Server {
     rejected: admission.counts,
     stop(graceMs) {
       draining = true;
-      return listener.stop(graceMs);
+      return listener.stop(graceMs).finally(() => lines?.flush());
     },
   };
 }

@@ -70,7 +70,7 @@ test("the defaults", () => {
     quotas: defaultLimits,
     logLevel: "info",
     metricsListen: undefined,
-    accessLog: true,
+    accessLog: "all",
     migrate: true,
   } satisfies Settings);
 });
@@ -148,12 +148,17 @@ const values: readonly { name: SettingName; given: string | boolean; value: unkn
     value: ["https://app.example.org", "http://localhost", "https://a:8443"],
     reason: "origins as browsers send them",
   },
-  { name: "accessLog", given: false, value: false, reason: "a switch taken back" },
+  { name: "accessLog", given: false, value: "off", reason: "a switch taken back" },
+  { name: "accessLog", given: true, value: "all", reason: "a switch" },
+  { name: "accessLog", given: "errors", value: "errors", reason: "one of its words" },
   ...["true", "1", "yes", "on", "TRUE", "On"].map(
     (given) => ({ name: "strictBody", given, value: true, reason: given }) as const,
   ),
   ...["false", "0", "no", "off", "False"].map(
-    (given) => ({ name: "accessLog", given, value: false, reason: given }) as const,
+    (given) => ({ name: "strictBody", given, value: false, reason: given }) as const,
+  ),
+  ...["false", "0", "no", "off"].map(
+    (given) => ({ name: "accessLog", given, value: "off", reason: `the access log: ${given}` }) as const,
   ),
   { name: "rootCreation", given: "owners", value: "owners", reason: "one of a few" },
   {
@@ -195,7 +200,7 @@ const refusedValues: readonly { name: SettingName; given: string; rule: string }
   ),
   { name: "issuer", given: "https://a/b", rule: URL_RULE },
   { name: "behindProxy", given: "maybe", rule: "must be true or false" },
-  { name: "accessLog", given: "2", rule: "must be true or false" },
+  { name: "accessLog", given: "2", rule: "must be one of errors, all, off" },
   ...["null", "example.org", "https://*.example.org", "https://a,*", "https://a,", "*,*", "https://a/b", " "].map(
     (given) => ({ name: "corsOrigins", given, rule: ORIGINS }) as const,
   ),
@@ -347,7 +352,7 @@ test("a file that is not there is refused", () => {
 test("a file holds numbers and truth values as JSON has them", () => {
   const resolved = resolve({ file: { behindProxy: true, accessLog: false, errorDomain: 7 } });
   assert.equal(resolved.behindProxy, true);
-  assert.equal(resolved.accessLog, false);
+  assert.equal(resolved.accessLog, "off");
   assert.equal(resolved.errorDomain, "7");
 });
 

@@ -1,5 +1,7 @@
 import assert from "node:assert/strict";
+import { spawnSync } from "node:child_process";
 import { it } from "node:test";
+import { DrizzleQueryError } from "drizzle-orm";
 import { createLogger } from "../../src/telemetry/logger.js";
 
 function logged(level: Parameters<typeof createLogger>[0], write: (logger: ReturnType<typeof createLogger>) => void) {
@@ -40,4 +42,54 @@ it("only lines of the level and above are written", () => {
     lines.map((line) => JSON.parse(line).msg),
     ["yes"],
   );
+});
+
+it("nothing of an error is written but its name, message, stack and causes", () => {
+  class DatabaseError extends Error {
+    override readonly name = "DatabaseError";
+    readonly detail = "Key (email)=(hidden@example.org) already exists.";
+    readonly parameters = ["hidden"];
+  }
+  const query = "insert into people values ($1)";
+  const driver = new DatabaseError("duplicate key value violates unique constraint");
+  const wrapped = new DrizzleQueryError(query, ["hidden", 7], driver);
+  // The control: what would be written otherwise.
+  assert.match(`${wrapped.message}${wrapped.stack}${JSON.stringify(driver)}`, /hidden[\s\S]*hidden[\s\S]*hidden/);
+  for (const err of [driver, wrapped, new Error("outer", { cause: wrapped })]) {
+    const [line = ""] = logged("info", (logger) => logger.error({ err }));
+    assert.equal(line.includes("hidden"), false, line);
+    assert.equal(line.includes("insert into"), false, line);
+    assert.match(line, /duplicate key/);
+    const fields = Object.keys(JSON.parse(line).err).filter((name) => name !== "cause");
+    assert.deepEqual(fields, ["name", "message", "stack"]);
+  }
+});
+
+it("causes of an error have an end", () => {
+  const loop = new Error("loop");
+  loop.cause = loop;
+  const [line = ""] = logged("info", (logger) => logger.error({ err: loop }));
+  assert.equal(line.split('"message":"loop"').length - 1, 5);
+});
+
+it("a line stays one line, whatever it says", () => {
+  const [line = ""] = logged("info", (logger) => logger.info({ path: '/a\n{"level":"fatal"}' }, "b\nc"));
+  assert.equal(line.trimEnd().includes("\n"), false);
+  assert.equal(JSON.parse(line).path, '/a\n{"level":"fatal"}');
+});
+
+it("access lines are written in one piece, at the latest when the process exits, and other lines at once", () => {
+  const script = `
+    import { createLogger, lineWriterOf } from "./src/telemetry/logger.js";
+    const logger = createLogger("info");
+    lineWriterOf(logger).write('{"msg":"buffered"}\\n');
+    logger.error("at once");
+    if (process.argv[1] === "throw") throw new Error("uncaught");
+  `;
+  for (const end of ["return", "throw"]) {
+    const args = ["--import", "tsx", "--input-type=module", "-e", script, end];
+    const { stderr } = spawnSync(process.execPath, args, { encoding: "utf8" });
+    const messages = [...stderr.matchAll(/"msg":"([^"]*)"/g)].map(([, message]) => message);
+    assert.deepEqual(messages, ["at once", "buffered"], stderr);
+  }
 });

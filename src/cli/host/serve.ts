@@ -25,8 +25,7 @@ export async function serve(settings: Settings, ignoredVariables: readonly strin
     onCut: (signal) => logger.warn({ signal, ...openWork() }, "a second signal: calls and connections are cut"),
   });
   process.stdout.write(`arbor listening on ${app.url}\n`);
-  await stopped;
-  await app.stop();
+  await app.stop(await stopped);
 }
 
 /** What is done when signals arrive. */
@@ -37,8 +36,8 @@ export interface StopListeners {
   readonly onCut?: (signal: NodeJS.Signals) => void;
 }
 
-/** Resolves at SIGTERM or SIGINT. A second signal, of either kind, ends the process at once with exit code 1. */
-export function untilStopped({ onStop, onCut }: StopListeners = {}): Promise<void> {
+/** Resolves at SIGTERM or SIGINT, to its name. A second signal, of either kind, ends the process at once with exit code 1. */
+export function untilStopped({ onStop, onCut }: StopListeners = {}): Promise<NodeJS.Signals> {
   return new Promise((resolve) => {
     let isStopping = false;
     const onSignal = (signal: NodeJS.Signals) => {
@@ -48,7 +47,7 @@ export function untilStopped({ onStop, onCut }: StopListeners = {}): Promise<voi
       }
       isStopping = true;
       onStop?.(signal);
-      resolve();
+      resolve(signal);
     };
     for (const signal of ["SIGTERM", "SIGINT"] as const) process.on(signal, onSignal);
   });

@@ -1,5 +1,5 @@
-import type { Logger } from "../../telemetry/logger.js";
-import { codeNames, isSuccess, type RequestObserver } from "../../telemetry/request-record.js";
+import type { LineWriter } from "../../telemetry/logger.js";
+import { codeNames, isSuccess, type RequestObserver, type RequestRecord } from "../../telemetry/request-record.js";
 
 /** Which requests the access log has a line for: all, those that did not succeed, or none. */
 export type AccessLogMode = "errors" | "all" | "off";
@@ -7,40 +7,37 @@ export type AccessLogMode = "errors" | "all" | "off";
 /** What probes call, every few seconds; they are logged when they fail. */
 const PROBES: ReadonlySet<string | undefined> = new Set(["healthz", "readyz", "grpc.health.v1.Health/Check"]);
 
-/** Paths are cut there, so that a line fits into one write to a pipe. */
+/** Paths are cut there. */
 const MAX_PATH = 512;
 
 /** Creates an access log of one line per request at level info. */
-export function createAccessLog(logger: Logger, mode: "errors" | "all"): RequestObserver {
+export function createAccessLog(lines: LineWriter, mode: "errors" | "all"): RequestObserver {
   return (record) => {
     if (isSuccess(record) && (mode === "errors" || PROBES.has(record.method))) return;
-    const { protocol, code, path } = record;
-    logger.info(
-      {
-        requestId: record.requestId,
-        traceId: record.traceId,
-        callerUid: record.callerUid,
-        organisation: record.rootUid,
-        method: record.method,
-        protocol,
-        httpVersion: record.httpVersion,
-        // Over the other protocols the path is that of the method.
-        httpMethod: protocol === "rest" || protocol === "http" ? record.httpMethod : undefined,
-        path: isPathLogged(record.method, protocol) ? path.slice(0, MAX_PATH) : undefined,
-        code: code === undefined ? undefined : codeNames[code],
-        reason: record.reason,
-        status: record.status,
-        canceled: record.isCanceled || undefined,
-        bytesIn: record.bytesIn,
-        bytes: record.bytes,
-        durationMs: Math.round(record.durationMs * 1000) / 1000,
-        remoteAddress: record.remoteAddress,
-      },
-      "request",
-    );
+    lines.write(formatLine(record));
   };
 }
 
-function isPathLogged(method: string | undefined, protocol: string): boolean {
-  return method === undefined || protocol === "rest" || protocol === "http";
+// Written field by field, because the logger takes three times as long for so many fields. What callers or proxies
+// choose is escaped as JSON; all else has no character that needs it.
+function formatLine(record: RequestRecord): string {
+  const { protocol, method, traceId, callerUid, rootUid, code, reason, status, bytesIn, remoteAddress } = record;
+  const isHttp = protocol === "rest" || protocol === "http";
+  let line = `{"level":"info","time":"${new Date().toISOString()}","requestId":"${record.requestId}"`;
+  if (traceId !== undefined) line += `,"traceId":"${traceId}"`;
+  if (callerUid !== undefined) line += `,"callerUid":"${callerUid}"`;
+  if (rootUid !== undefined) line += `,"organisation":"${rootUid}"`;
+  if (method !== undefined) line += `,"method":"${method}"`;
+  line += `,"protocol":"${protocol}","httpVersion":"${record.httpVersion}"`;
+  // Over the other protocols the path is that of the method.
+  if (isHttp) line += `,"httpMethod":${JSON.stringify(record.httpMethod)}`;
+  if (isHttp || method === undefined) line += `,"path":${JSON.stringify(record.path.slice(0, MAX_PATH))}`;
+  if (code !== undefined) line += `,"code":"${codeNames[code] ?? code}"`;
+  if (reason !== undefined) line += `,"reason":"${reason}"`;
+  if (status !== undefined) line += `,"status":${status}`;
+  if (record.isCanceled) line += `,"canceled":true`;
+  if (bytesIn !== undefined) line += `,"bytesIn":${bytesIn}`;
+  line += `,"bytes":${record.bytes},"durationMs":${Math.round(record.durationMs * 1000) / 1000}`;
+  if (remoteAddress !== undefined) line += `,"remoteAddress":${JSON.stringify(remoteAddress)}`;
+  return `${line},"msg":"request"}\n`;
 }

@@ -6,6 +6,7 @@ import { enqueue, type Peer } from "./fair-queue.js";
 import type { Limits } from "./limits.js";
 import type { Rejection } from "./rejection.js";
 import { attachBuffers, buffersOf, type RequestBuffers } from "./request-buffers.js";
+import { type RejectedRequest, recordOf } from "./request-record.js";
 import { flushPerTick } from "./tick.js";
 
 /** How many requests are ignored on a connection that ends; then it is cut. */
@@ -16,7 +17,7 @@ export interface Http1Options {
   readonly limits: Limits;
   readonly onRequest: (req: IncomingMessage, res: ServerResponse) => void;
   /** Told of an error that escaped the handling of one request, which ends that request alone. */
-  readonly onError: (error: unknown) => void;
+  readonly onError: (error: unknown, requestId?: string) => void;
   /** Opens what bytes of a request are held for. */
   readonly beginRequest: (req: IncomingMessage) => RequestBuffers;
   /** Whose requests a request waits with. */
@@ -26,6 +27,8 @@ export interface Http1Options {
   readonly admission: Admission;
   /** Answers what is not admitted. */
   readonly overload: Rejection;
+  /** Records what is rejected before anybody looks at it. Returns the id of the request, for the answer. */
+  readonly recordRejected: (rejected: RejectedRequest) => string;
 }
 
 /**
@@ -138,7 +141,7 @@ export function createHttp1(options: Http1Options) {
           if (!res.destroyed) handle(req, res);
         },
         onError(error: unknown) {
-          options.onError(error);
+          options.onError(error, recordOf(res)?.requestId);
           res.destroy();
         },
         reject,
@@ -174,12 +177,19 @@ export function createHttp1(options: Http1Options) {
   function refuse(res: ServerResponse, status: 429 | 501 | 505): void {
     ending.set(res.req.socket, 0);
     const body = options.errorBody(status);
-    const fields = {
+    const { req } = res;
+    const requestId = options.recordRejected({
+      ...{ status, reason: status === 429 ? "address_requests" : "malformed", headers: req.headers, url: req.url },
+      ...{ httpMethod: req.method, socketAddress: req.socket.remoteAddress },
+      httpVersion: req.httpVersionMinor === 0 ? "1.0" : "1.1",
+    });
+    res.writeHead(status, {
       "content-type": "application/json",
       "content-length": Buffer.byteLength(body),
+      "x-request-id": requestId,
+      ...(status === 429 && { "retry-after": "1" }),
       connection: "close",
-    };
-    res.writeHead(status, status === 429 ? { ...fields, "retry-after": "1" } : fields);
+    });
     res.end(body);
   }
 
@@ -219,11 +229,20 @@ export function createHttp1(options: Http1Options) {
     }
     const status = statusOfParserError(error);
     const body = options.errorBody(status);
+    const { remoteAddress } = socket as Socket;
+    const reason = status === 431 ? "headers_too_large" : status === 408 ? "request_timeout" : "malformed";
+    const record = pending && recordOf(pending);
+    if (record !== undefined) {
+      record.reason ??= reason;
+      record.end(status, true);
+    }
+    const rejected = { status, reason, socketAddress: remoteAddress, httpVersion: "1.1" } as const;
+    const requestId = record?.requestId ?? options.recordRejected(rejected);
     // Who asks for the head alone takes a body for the next answer (RFC 9110, section 9.3.2).
     const isHead = error.rawPacket?.subarray(0, 5).toString("latin1") === "HEAD ";
     socket.end(
       `HTTP/1.1 ${status} ${reasons[status]}\r\nConnection: close\r\nContent-Type: application/json\r\n` +
-        `Content-Length: ${Buffer.byteLength(body)}\r\n\r\n${isHead ? "" : body}`,
+        `X-Request-Id: ${requestId}\r\nContent-Length: ${Buffer.byteLength(body)}\r\n\r\n${isHead ? "" : body}`,
       () => socket.destroy(),
     );
   });

@@ -13,6 +13,7 @@ import { closeSession, destroySession, drainSession, refuseSession, resetStream 
 import type { Limits } from "./limits.js";
 import type { Rejection } from "./rejection.js";
 import { attachBuffers, buffersOf, type Connections } from "./request-buffers.js";
+import { type RejectedRequest, recordOf } from "./request-record.js";
 import { tickCount } from "./tick.js";
 
 /** A request on an HTTP/2 stream. */
@@ -36,10 +37,12 @@ export interface Http2Options {
   readonly onStream: OnHttp2Stream;
   readonly connections: Connections;
   /** Told of an error that escaped the handling of one stream, which ends that stream alone. */
-  readonly onError: (error: unknown) => void;
+  readonly onError: (error: unknown, requestId?: string) => void;
   readonly admission: Admission;
   /** Answers what is not admitted. */
   readonly overload: Rejection;
+  /** Records what is rejected before anybody looks at it. */
+  readonly recordRejected: (rejected: RejectedRequest) => string;
 }
 
 /**
@@ -146,7 +149,7 @@ class StreamTask implements Task {
   }
 
   onError(error: unknown): void {
-    this.#options.onError(error);
+    this.#options.onError(error, recordOf(this.#request.stream)?.requestId);
     resetStream(this.#request.stream, constants.NGHTTP2_INTERNAL_ERROR);
   }
 
@@ -189,6 +192,10 @@ function watchStreams(session: ServerHttp2Session, options: Http2Options): void 
     const isHealth = isHealthPath(headers[":path"] ?? "");
     if (peer.open > limits.requestsPerAddress && !(isHealth && peer.open <= 2 * limits.requestsPerAddress)) {
       options.admission.count("address_requests");
+      options.recordRejected({
+        ...{ status: undefined, reason: "address_requests", socketAddress, headers, httpVersion: "2" },
+        ...{ httpMethod: headers[":method"], url: headers[":path"] },
+      });
       // A caller may try again what was refused so (RFC 9113, section 8.7).
       resetStream(stream, constants.NGHTTP2_REFUSED_STREAM);
       return;

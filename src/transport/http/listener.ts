@@ -13,6 +13,7 @@ import type { Limits } from "./limits.js";
 import { createSecure, detectProtocol, type Protocols, type TlsIdentity } from "./protocols.js";
 import type { Rejection } from "./rejection.js";
 import type { ConnectionHolders, Connections } from "./request-buffers.js";
+import type { RequestRecords } from "./request-record.js";
 
 /** Where to listen; port 0 takes a free one. */
 export interface ListenAddress {
@@ -82,6 +83,8 @@ export interface ListenerOptions {
   readonly admission: Admission;
   /** Answers what is not admitted. */
   readonly overload: Rejection;
+  /** Records what is rejected before anybody looks at it. */
+  readonly records: RequestRecords;
   readonly logger?: Logger | undefined;
 }
 
@@ -101,7 +104,9 @@ export type Listener = ReturnType<typeof createListener>;
 /** Creates a listener that does not serve yet. */
 export function createListener(options: ListenerOptions) {
   const { limits, logger, connections, admission, overload } = options;
-  const onError = (err: unknown) => logger?.error({ err }, "a request failed outside of its handler");
+  const onError = (err: unknown, requestId?: string) =>
+    logger?.error({ err, requestId }, "a request failed outside of its handler");
+  const recordRejected = options.records.rejected;
   const holders = new WeakMap<Socket, ConnectionHolders>();
   const holdersOf = (socket: Socket) => {
     let connection = holders.get(socket);
@@ -118,8 +123,12 @@ export function createListener(options: ListenerOptions) {
     onError,
     beginRequest: ({ socket, headers }) => connections.begin(holdersOf(socket), socket.remoteAddress, headers),
     peerOf: (req) => connections.peerOf(holdersOf(req.socket), req),
+    recordRejected,
   });
-  const http2 = createHttp2({ limits, onStream: options.onHttp2Stream, connections, onError, admission, overload });
+  const http2 = createHttp2({
+    ...{ limits, connections, admission, overload, recordRejected, onError },
+    onStream: options.onHttp2Stream,
+  });
   const sniffed = new Set<Socket>();
   const sockets = new Set<Socket>();
   const connectionLimit = createConnectionLimit(options);

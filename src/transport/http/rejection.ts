@@ -7,6 +7,7 @@ import { type ApiError, connectErrorFrom } from "../../kernel/errors.js";
 import { discardRest, mayHaveBody } from "./body-reader.js";
 import { errorTrailers } from "./grpc-fields.js";
 import { resetStream, resetUnreadRequest } from "./http2-end.js";
+import type { RejectedRequest } from "./request-record.js";
 import { connectJson, encodeEndStream, statusJson } from "./send.js";
 import { flushPerTick } from "./tick.js";
 
@@ -28,8 +29,14 @@ interface Form {
  * Makes the answer.
  *
  * @param isRpc whether a path is that of a method, so that errors have the form of the Connect protocol
+ * @param recordRejected records each request; returns its id
  */
-export function createRejection(error: ApiError, errorDomain: string, isRpc: (path: string) => boolean): Rejection {
+export function createRejection(
+  error: ApiError,
+  errorDomain: string,
+  isRpc: (path: string) => boolean,
+  recordRejected: (rejected: RejectedRequest) => string,
+): Rejection {
   const answer = connectErrorFrom(error, errorDomain);
   const retryAfter = retryAfterOf(answer);
   const jsonForm = (body: string): Form => ({
@@ -56,11 +63,17 @@ export function createRejection(error: ApiError, errorDomain: string, isRpc: (pa
     return { status: 200, fields: { "content-type": contentType, "content-length": end.length }, body: end };
   }
 
-  const sendHttp2 = flushPerTick<{ stream: ServerHttp2Stream; form: Form }>(
+  const sendHttp2 = flushPerTick<{ stream: ServerHttp2Stream; headers: IncomingHttpHeaders }>(
     "answers",
-    ({ stream, form: { status, fields, body } }) => {
+    ({ stream, headers }) => {
       if (stream.destroyed || stream.closed) return;
-      stream.respond({ ":status": status, ...fields }, { endStream: body.length === 0 });
+      const { status, fields, body } = formOf(headers["content-type"], headers[":path"]);
+      const requestId = recordRejected({
+        ...{ reason: "overload", status, code: answer.code, httpVersion: "2", headers },
+        ...{ httpMethod: headers[":method"], url: headers[":path"] },
+        socketAddress: stream.session?.socket.remoteAddress,
+      });
+      stream.respond({ ":status": status, ...fields, "x-request-id": requestId }, { endStream: body.length === 0 });
       if (body.length > 0) stream.end(body);
       // Nobody will read the rest of the request.
       if (stream.readableEnded) return;
@@ -75,11 +88,16 @@ export function createRejection(error: ApiError, errorDomain: string, isRpc: (pa
       if (res.headersSent || res.destroyed) return;
       const { status, fields, body } = formOf(req.headers["content-type"], req.url);
       if (mayHaveBody(req)) discardRest(req);
-      res.writeHead(status, fields);
+      const requestId = recordRejected({
+        ...{ reason: "overload", status, code: answer.code, headers: req.headers },
+        ...{ httpMethod: req.method, url: req.url, socketAddress: req.socket.remoteAddress },
+        httpVersion: req.httpVersionMinor === 0 ? "1.0" : "1.1",
+      });
+      res.writeHead(status, { ...fields, "x-request-id": requestId });
       res.end(body);
     },
     http2(stream, headers) {
-      sendHttp2({ stream, form: formOf(headers["content-type"], headers[":path"]) });
+      sendHttp2({ stream, headers });
     },
   };
 }

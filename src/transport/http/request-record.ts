@@ -1,6 +1,6 @@
 // Makes the record of each request and ends it when the response closes.
-import type { IncomingHttpHeaders, ServerResponse } from "node:http";
-import type { IncomingHttpHeaders as Http2Headers, Http2ServerResponse, ServerHttp2Stream } from "node:http2";
+import type { ServerResponse } from "node:http";
+import type { Http2ServerResponse, IncomingHttpHeaders, ServerHttp2Stream } from "node:http2";
 import { newRequestId } from "../../kernel/ids.js";
 import type { RejectReason } from "../../kernel/reject-reason.js";
 import { type HttpVersion, type RequestObserver, RequestRecord } from "../../telemetry/request-record.js";
@@ -18,6 +18,8 @@ export interface RejectedRequest {
   readonly reason: RejectReason | undefined;
   /** The HTTP status of the answer; undefined where there is none. */
   readonly status: number | undefined;
+  /** The gRPC code of the answer, where it has one. */
+  readonly code?: number | undefined;
   readonly socketAddress: string | undefined;
   readonly httpVersion: HttpVersion;
   /** As received, where they could be read. */
@@ -26,10 +28,10 @@ export interface RejectedRequest {
   readonly headers?: IncomingHttpHeaders | undefined;
 }
 
-/** What a record reads of a request on a stream; a StreamRequest of http2, which cannot be imported here. */
-interface RecordedStream {
+/** A stream whose request begins. */
+export interface StreamStart {
   readonly stream: ServerHttp2Stream;
-  readonly headers: Http2Headers;
+  readonly headers: IncomingHttpHeaders;
   readonly socketAddress: string | undefined;
 }
 
@@ -44,7 +46,7 @@ export function createRecords({ proxies, observers }: RecordsOptions) {
       recordHttp(req, res, peerAddress(socketAddress, req.headers, proxies), observers),
 
     /** Begins the record of a request on a stream without Node's response object, which ends when the stream closes. */
-    stream({ stream, headers, socketAddress }: RecordedStream): RequestRecord {
+    stream({ stream, headers, socketAddress }: StreamStart): RequestRecord {
       const remoteAddress = peerAddress(socketAddress, headers, proxies);
       const record = new RequestRecord(
         {
@@ -81,7 +83,10 @@ export function createRecords({ proxies, observers }: RecordsOptions) {
         observers,
       );
       record.reason = reason;
-      record.end(status, status !== undefined);
+      record.code = rejected.code;
+      // As gRPC maps REFUSED_STREAM, which stands for an answer over HTTP/2.
+      if (status === undefined && record.protocol !== "http") record.code ??= UNAVAILABLE;
+      record.end(status, true);
       return record.requestId;
     },
   };
@@ -105,7 +110,7 @@ export function recordHttp(
       path: pathOf(req.url ?? ""),
       remoteAddress,
       traceId: traceIdFrom(headers.traceparent),
-      bytesIn: length === undefined ? undefined : Number(length),
+      bytesIn: length === undefined ? undefined : Number(length) || 0,
     },
     observers,
   );
@@ -113,6 +118,8 @@ export function recordHttp(
   res.on("close", onResponseClose);
   return record;
 }
+
+const UNAVAILABLE = 14;
 
 const key = Symbol("record");
 type Recorded = { [key]?: RequestRecord };

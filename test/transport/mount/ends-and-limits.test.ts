@@ -197,7 +197,7 @@ describe("a mounted service's calls", () => {
       assert.equal(await failureOf(callsOf(service.url).bug()), "Internal");
       const request = await until(() => lines.find((line) => line.includes('"msg":"request"')));
       assert.match(request, /GetBook|books\/bug/);
-      assert.match(request, protocol.startsWith("grpc") ? /"grpcCode":13/ : /"status":500/);
+      assert.match(request, /"code":"INTERNAL"/);
       const errors = lines.filter((line) => line.includes('"level":"error"'));
       assert.equal(errors.length, 1, errors.join(""));
       assert.match(errors[0] ?? "", /secret/);

@@ -1,0 +1,200 @@
+// What the access log has a line for, and what it says of requests that are rejected.
+import assert from "node:assert/strict";
+import { generateKeyPairSync } from "node:crypto";
+import { after, before, beforeEach, describe, test } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
+import { createClient } from "@connectrpc/connect";
+import { createGrpcTransport } from "@connectrpc/connect-node";
+import { Health } from "#gen/health/v1/health_pb.js";
+import { signJwt } from "../../src/kernel/jws.js";
+import { encodeApiToken, type TokenClaims } from "../../src/pipeline/auth/api-token.js";
+import { createLogger } from "../../src/telemetry/logger.js";
+import { type Harness, startHarness } from "../support/harness.js";
+import { openHttp2, rawTcp } from "./harness.js";
+
+type Line = Record<string, unknown>;
+
+async function startLogged(accessLog: string) {
+  const lines: Line[] = [];
+  const logger = createLogger("info", { write: (line) => void lines.push(JSON.parse(line)) });
+  const service = await startHarness({ accessLog }, { logger });
+  return {
+    service,
+    lines,
+    async line(matches: (line: Line) => boolean): Promise<Line> {
+      for (let i = 0; i < 300; i++) {
+        const found = lines.find((line) => line.msg === "request" && matches(line));
+        if (found !== undefined) return found;
+        await sleep(10);
+      }
+      throw new assert.AssertionError({ message: "there is no such line" });
+    },
+  };
+}
+
+type Logged = Awaited<ReturnType<typeof startLogged>>;
+
+const ask = async (service: Harness, path: string, headers: Record<string, string> = {}) => {
+  const answer = await fetch(service.url + path, { headers });
+  await answer.arrayBuffer();
+  return answer.status;
+};
+
+const checkHealth = (service: Harness, name: string) =>
+  createClient(Health, createGrpcTransport({ baseUrl: service.url })).check({ service: name });
+
+describe("--access-log", () => {
+  for (const { mode, ok, failed } of [
+    { mode: "all", ok: true, failed: true },
+    { mode: "errors", ok: false, failed: true },
+    { mode: "off", ok: false, failed: false },
+  ]) {
+    test(`${mode}: probes that succeed are never logged`, async () => {
+      const { service, lines, line } = await startLogged(mode);
+      try {
+        assert.equal(await ask(service, "/healthz"), 200);
+        assert.equal(await ask(service, "/readyz"), 200);
+        await checkHealth(service, "");
+        await checkHealth(service, "unknown").catch(() => {});
+        assert.equal(await ask(service, "/docs"), 200);
+        assert.equal(await ask(service, "/nowhere"), 404);
+        // The last of them is logged last or never.
+        if (failed) await line(({ path }) => path === "/nowhere");
+        if (failed) await line(({ method }) => method === "grpc.health.v1.Health/Check");
+        await sleep(50);
+        const logged = lines.filter(({ msg }) => msg === "request").map(({ method, path }) => method ?? path);
+        const expected = [...(ok ? ["docs"] : []), ...(failed ? ["/nowhere", "grpc.health.v1.Health/Check"] : [])];
+        assert.deepEqual(logged.sort(), expected.sort());
+      } finally {
+        await service.stop();
+      }
+    });
+  }
+});
+
+describe("the reason of a 401", () => {
+  let logged: Logged;
+  let identity: string;
+  before(async () => {
+    logged = await startLogged("all");
+    ({ identity } = await logged.service.organisation("reasons"));
+  });
+  after(() => logged?.service.stop());
+  beforeEach(() => void logged.lines.splice(0));
+
+  const foreign = generateKeyPairSync("ec", { namedCurve: "P-256" }).privateKey;
+
+  async function tokenWith(change: Partial<TokenClaims>, key?: Parameters<typeof encodeApiToken>[1]): Promise<string> {
+    const { service } = logged;
+    const claims = {
+      ...{ issuer: service.url, audience: service.url, subject: identity, tokenId: "t" },
+      ...{ issuedAt: Math.floor(Date.now() / 1000), lifeS: 60 },
+    };
+    const signing = key ?? service.app.installation.keys.signing();
+    return signJwt(encodeApiToken({ ...claims, ...change }, signing));
+  }
+
+  const now = () => Math.floor(Date.now() / 1000);
+  const rows: readonly { readonly reason: string | undefined; readonly token: () => Promise<string | undefined> }[] = [
+    { reason: undefined, token: () => tokenWith({}) },
+    { reason: "token_missing", token: async () => undefined },
+    { reason: "token_malformed", token: async () => "hidden.hidden" },
+    { reason: "token_expired", token: () => tokenWith({ issuedAt: now() - 1_000 }) },
+    { reason: "token_unknown_key", token: () => tokenWith({}, { kid: "unknown", key: foreign }) },
+    { reason: "token_signature", token: () => tokenWith({}, { kid: kid(), key: foreign }) },
+    { reason: "token_issuer", token: () => tokenWith({ issuer: "https://other.example" }) },
+    { reason: "token_audience", token: () => tokenWith({ audience: "https://other.example" }) },
+    { reason: "token_claims", token: () => tokenWith({ issuedAt: now() + 1_000 }) },
+    { reason: "identity_deleted", token: () => logged.service.token("f".repeat(40)) },
+    {
+      reason: "token_revoked",
+      token: async () => (await logged.service.identity({ notBefore: now() + 100 })).token,
+    },
+  ];
+  const kid = () => logged.service.app.installation.keys.signing().kid;
+
+  for (const { reason, token: newToken } of rows) {
+    for (const protocol of ["rest", "grpc", "connect"]) {
+      test(`${protocol}: ${reason ?? "none for a token that is valid"}`, async () => {
+        const { service, lines, line } = logged;
+        const token = await newToken();
+        const authorization: Record<string, string> = token === undefined ? {} : { authorization: `Bearer ${token}` };
+        const status = await listBy(protocol, service, { ...authorization, "x-request-id": "r" });
+        assert.equal(status, reason === undefined ? "OK" : "UNAUTHENTICATED");
+        const found = await line(({ requestId }) => requestId === "r");
+        assert.equal(found.reason, reason);
+        assert.equal(found.code, status);
+        assert.equal(found.protocol, protocol);
+        if (token !== undefined) assert.equal(JSON.stringify(lines).includes(token.slice(-20)), false);
+      });
+    }
+  }
+
+  const METHOD = "/chainguard.platform.iam.v2beta1.GroupsService/ListGroups";
+
+  async function listBy(protocol: string, service: Harness, headers: Record<string, string>): Promise<string> {
+    if (protocol === "grpc") {
+      const session = openHttp2(service.url);
+      const stream = session.request({
+        ...{ ":method": "POST", ":path": METHOD, "content-type": "application/grpc", te: "trailers" },
+        ...headers,
+      });
+      stream.end(Buffer.alloc(5));
+      const code = await new Promise<string>((resolve) => {
+        stream.on("response", (head) => head["grpc-status"] !== undefined && resolve(String(head["grpc-status"])));
+        stream.on("trailers", (fields) => resolve(String(fields["grpc-status"])));
+        stream.resume();
+      });
+      session.destroy();
+      return code === "0" ? "OK" : code === "16" ? "UNAUTHENTICATED" : code;
+    }
+    const answer =
+      protocol === "rest"
+        ? await fetch(`${service.url}/iam/v2beta1/groups`, { headers })
+        : await fetch(service.url + METHOD, {
+            method: "POST",
+            headers: { ...headers, "content-type": "application/json" },
+            body: "{}",
+          });
+    await answer.arrayBuffer();
+    return answer.status === 200 ? "OK" : answer.status === 401 ? "UNAUTHENTICATED" : String(answer.status);
+  }
+});
+
+test("a caller that leaves is logged as cancelled, and nothing of a path ends its line", async () => {
+  const { service, line, lines } = await startLogged("all");
+  try {
+    const session = openHttp2(service.url);
+    const stream = session.request({
+      ":method": "POST",
+      ":path": "/grpc.health.v1.Health/Watch",
+      "content-type": "application/grpc",
+    });
+    stream.on("error", () => {});
+    stream.end(Buffer.alloc(5));
+    await new Promise((resolve) => stream.once("data", resolve));
+    stream.close(8);
+    const left = await line(({ method }) => method === "grpc.health.v1.Health/Watch");
+    session.destroy();
+    assert.deepEqual([left.code, left.canceled], ["CANCELLED", true]);
+
+    const path = '/a%0a"},{\u007f"level":"fatal"';
+    await rawTcp(Number(new URL(service.url).port), `GET ${path} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n`);
+    await line((one) => one.status === 400 || one.path === path);
+    assert.ok(lines.every(({ level }) => level === "info"));
+  } finally {
+    await service.stop();
+  }
+});
+
+test("start and stop have a line each", async () => {
+  const { service, lines } = await startLogged("off");
+  await service.app.stop("SIGTERM");
+  const [started, stopped] = [lines.find(({ msg }) => msg === "started"), lines.find(({ msg }) => msg === "stopped")];
+  assert.equal(started?.address, service.url);
+  assert.equal(started?.node, process.version);
+  assert.match(String(started?.version), /^\d+\.\d+\.\d+/);
+  assert.deepEqual(Object.keys(started?.settings ?? {}).sort(), ["accessLog", "data", "listen", "tokenAlgorithm"]);
+  assert.equal(stopped?.reason, "SIGTERM");
+  assert.ok(Number(stopped?.durationMs) >= 0);
+});
