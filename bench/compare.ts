@@ -2,7 +2,7 @@
 // whether a change made calls more expensive.
 //
 //   node --import tsx bench/compare.ts --against DIRECTORY [--slices 40] [--seconds 0.5] [--starts 4]
-//     [--only rest|grpc] [--max 1.05] [--nice=-15] [--no-build] [--access-log all]
+//     [--only rest|grpc] [--max 1.05] [--nice=-15] [--no-build] [--access-log all] [--traces RATIO]
 import { mkdtempSync, rmSync } from "node:fs";
 import { availableParallelism, cpus, setPriority, tmpdir } from "node:os";
 import { join, resolve } from "node:path";
@@ -10,7 +10,7 @@ import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
 import { loadGrpc, loadHttp1, NoAnswers } from "./h2load.js";
 import { bootstrap, type Estimate, geometricMean } from "./intervals.js";
-import { requireTools, serverCpuUs } from "./processes.js";
+import { requireTools, serverCpuUs, startTraceSink } from "./processes.js";
 import { type LoadResult, median } from "./rounds.js";
 import { build, type Side, startSide } from "./side.js";
 
@@ -49,6 +49,7 @@ const { values } = parseArgs({
     nice: { type: "string" },
     "no-build": { type: "boolean", default: false },
     "access-log": { type: "string" },
+    traces: { type: "string" },
   },
 });
 const [slices, seconds, starts] = [Number(values.slices), Number(values.seconds), Number(values.starts)];
@@ -69,10 +70,20 @@ console.log(`node ${process.version}, ${availableParallelism()} x ${cpus()[0]?.m
 console.log(`a: ${checkouts.a}\nb: ${checkouts.b}`);
 console.log(`${slices} slices of ${seconds} s a side, in ${starts} starts of both servers`);
 const scratch = mkdtempSync(join(tmpdir(), "arbor-compare-"));
+// Side a alone records this share of its traces.
+const sink = values.traces === undefined ? undefined : await startTraceSink();
+const tracesEnv: Record<string, string> = sink
+  ? {
+      OTEL_EXPORTER_OTLP_ENDPOINT: sink.endpoint,
+      OTEL_TRACES_SAMPLER: "traceidratio",
+      OTEL_TRACES_SAMPLER_ARG: values.traces ?? "",
+    }
+  : {};
 try {
   for (const workload of workloads) if (workload.name.startsWith(values.only)) await compareBy(workload);
 } finally {
   rmSync(scratch, { recursive: true, force: true });
+  if (sink) console.log(`\n${await sink.stop()} spans of a arrived at the collector`);
 }
 
 /** Microseconds of processor time per call on both sides, measured one right after the other. */
@@ -115,7 +126,7 @@ function print(what: string, { value, low, high }: Estimate): void {
 }
 
 async function measureOnce(workload: Workload, count: number): Promise<Pair[]> {
-  const a = await startSide("a", checkouts.a, scratch, values["access-log"]);
+  const a = await startSide("a", checkouts.a, scratch, { accessLog: values["access-log"], env: tracesEnv });
   try {
     const b = await startSide("b", checkouts.b, scratch);
     try {

@@ -4,6 +4,7 @@ import { accessSync, constants, readdirSync, readFileSync } from "node:fs";
 import { type AddressInfo, createServer } from "node:net";
 import { delimiter, join } from "node:path";
 import { createInterface } from "node:readline";
+import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 
 /** The processor of the servers, and that of the load generators. */
@@ -52,12 +53,20 @@ export interface Running {
   stop(): Promise<void>;
 }
 
-/** Starts a server on its processor, in the current directory by default; resolves when it writes its first line. */
-export async function startServer(args: readonly string[], cwd?: string): Promise<Running> {
+/**
+ * Starts a server on its processor, in the current directory by default; resolves when it writes its first line.
+ *
+ * @param variables is added to the variables of this process
+ */
+export async function startServer(
+  args: readonly string[],
+  cwd?: string,
+  variables: Readonly<Record<string, string>> = {},
+): Promise<Running> {
   // Variables of benchmarks and tests are no settings, and a server rejects what is none.
-  const env = Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith("ARBOR_")));
+  const inherited = Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith("ARBOR_")));
   const child = spawn("taskset", ["-c", String(SERVER_CPU), process.execPath, ...args], {
-    env,
+    env: { ...inherited, ...variables },
     stdio: ["ignore", "pipe", "inherit"],
     ...(cwd !== undefined && { cwd }),
   });
@@ -109,6 +118,31 @@ export function serverCpuUs(): number {
   const line = new RegExp(`^cpu${SERVER_CPU} (.+)$`, "m").exec(readFileSync("/proc/stat", "utf8"))?.[1] ?? "";
   const [user = 0, nice = 0, system = 0, , , irq = 0, softirq = 0, steal = 0] = line.split(" ").map(Number);
   return (user + nice + system + irq + softirq + steal) * TICK_US;
+}
+
+/** A collector of traces; see `trace-sink.ts`. */
+export interface TraceSink {
+  readonly endpoint: string;
+  /** Ends it; resolves to how many spans it got. */
+  stop(): Promise<number>;
+}
+
+/** Starts a collector of traces on the processor of the load generators. */
+export async function startTraceSink(): Promise<TraceSink> {
+  const script = fileURLToPath(new URL("./trace-sink.ts", import.meta.url));
+  const child = spawn("taskset", ["-c", String(LOAD_CPU), process.execPath, "--import", "tsx", script], {
+    stdio: ["ignore", "pipe", "inherit"],
+  });
+  const lines = createInterface({ input: child.stdout });
+  const nextLine = () => new Promise<string>((resolve) => lines.once("line", resolve));
+  return {
+    endpoint: await nextLine(),
+    async stop() {
+      const last = nextLine();
+      child.kill("SIGTERM");
+      return Number(await last);
+    },
+  };
 }
 
 /** Runs a load generator on its processor and returns what it prints. */

@@ -37,9 +37,18 @@ export async function build(checkout: string): Promise<void> {
  *
  * @param name the name of the side in the output
  * @param scratch an existing directory for its data
- * @param accessLog the value of `--access-log`, off unless given; lines go to standard error
+ * @param options.accessLog the value of `--access-log`, off unless given; lines go to standard error
+ * @param options.env variables of the service
  */
-export async function startSide(name: string, checkout: string, scratch: string, accessLog?: string): Promise<Side> {
+export async function startSide(
+  name: string,
+  checkout: string,
+  scratch: string,
+  {
+    accessLog,
+    env = {},
+  }: { readonly accessLog?: string | undefined; readonly env?: Readonly<Record<string, string>> } = {},
+): Promise<Side> {
   const directory = mkdtempSync(join(scratch, `${name}-`));
   const listen = `127.0.0.1:${await freePort()}`;
   const url = `http://${listen}`;
@@ -51,7 +60,7 @@ export async function startSide(name: string, checkout: string, scratch: string,
   const { group, token } = JSON.parse(made.stdout) as { group: string; token: string };
   // Versions before 0.6.0 know the switch alone.
   const log = accessLog === undefined ? "--no-access-log" : `--access-log=${accessLog}`;
-  const server = await startServer([main, "serve", log, ...where], checkout);
+  const server = await startServer([main, "serve", log, ...where], checkout, env);
   try {
     const uids = await createTree(url, token, group);
     const addresses = join(directory, "addresses.txt");

@@ -28,7 +28,7 @@ const rules: Record<string, readonly string[]> = {
   config: ["kernel", "leven", "node:"],
   jobs: ["kernel", "types:store/port"],
   outbound: ["kernel", "node:"],
-  telemetry: ["kernel", "pino", "prom-client", "node:"],
+  telemetry: ["kernel", "pino", "prom-client", "@opentelemetry", "node:"],
   store: [
     "kernel",
     "drizzle-orm",

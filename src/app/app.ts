@@ -30,10 +30,12 @@ import { createRegistryClient } from "../registry/oci/registry-client.js";
 import { createInternalTokens } from "../registry/oci/registry-token.js";
 import { tokenRoutes } from "../registry/oci/token-routes.js";
 import { createLogger } from "../telemetry/logger.js";
+import { startTracing } from "../telemetry/tracing.js";
 import type { HttpBinding } from "../transport/http/http-binding.js";
 import { defaultLimits, type Limits } from "../transport/http/limits.js";
 import { bindPort, type ListenAddress, type OpenWork } from "../transport/http/listener.js";
 import { OPS_PATHS } from "../transport/http/ops.js";
+import { createServerSpans } from "../transport/http/server-span.js";
 import { createDocs } from "../transport/openapi/docs.js";
 import { openApiDocument } from "../transport/openapi/document.js";
 import { createHome } from "../transport/openapi/home.js";
@@ -93,6 +95,10 @@ export interface AppOptions {
   readonly logger?: Logger;
 }
 
+/** How long the last spans may take to be sent, at a stop and after an error that ends the process, in milliseconds. */
+const FLUSH_MS = 3_000;
+const ABANDON_FLUSH_MS = 500;
+
 /** Closes what was opened. `drainMs` is how long calls in flight may take to end, in milliseconds. */
 type Close = (drainMs?: number) => Promise<void> | void;
 
@@ -123,6 +129,9 @@ async function openApp(options: AppOptions, opened: Close[]): Promise<App> {
   const metrics = await openMetrics(settings.metricsListen, logger);
   opened.push(metrics.close);
   const counts = createServiceCounts();
+  // Stopped after all that is traced, so that it sends what that recorded.
+  const tracing = await startTracing({ env: process.env, logger, version: VERSION });
+  opened.push((drainMs) => tracing?.stop(drainMs === undefined ? FLUSH_MS : ABANDON_FLUSH_MS));
   const installation = await openInstallation({
     settings,
     exclusive: true,
@@ -156,6 +165,7 @@ async function openApp(options: AppOptions, opened: Close[]): Promise<App> {
     origin,
     onKeyStateChange: (change) => logger.info(change, "a key changed state"),
     onRedirectNotice: ({ message, ...named }) => logger.warn(named, message),
+    startRequest: tracing?.startRequest,
   });
   opened.push(issuer.stop);
   for (const job of issuer.jobs) addJob(job);
@@ -189,6 +199,7 @@ async function openApp(options: AppOptions, opened: Close[]): Promise<App> {
     invoke: createInvoke(pipeline),
     invokeStream: createInvokeStream(pipeline),
     authenticateCaller: createAuthenticateCaller(authenticate),
+    spans: createServerSpans(tracing),
     clock,
     errorDomain,
     proxies: settings.trustedProxies,

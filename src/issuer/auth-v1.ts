@@ -51,12 +51,12 @@ export function authV1({ exchanger, ids, store, quotas, open, inviteLimiter, not
       validate: (_request, call) => whoAmI(call, quotas.limits),
 
       register: withPreparation({
-        async prepare({ code, identityId }: Registration, { inbound, startMs }): Promise<Proof> {
+        async prepare({ code, identityId }: Registration, { inbound, startMs, trace }): Promise<Proof> {
           if (identityId !== "" && !isUidp(identityId)) {
             throw invalidArgument({ field: "identityId", description: "identityId must be a uid" });
           }
           const bearer = parseBearer(inbound.header("authorization"));
-          const asserted = { identity: identityId, identityProvider: "" };
+          const asserted = { identity: identityId, identityProvider: "", trace };
           const proof = await exchanger.verifyBearer(asserted, bearer, inbound.remoteAddress).catch((error) => {
             throw renameErrorFields(error, { identity: "identityId" });
           });

@@ -2,6 +2,7 @@
 import type { Job } from "../jobs/jobs.js";
 import type { Ids } from "../kernel/ids.js";
 import type { Clock } from "../kernel/time.js";
+import type { StartRequest } from "../kernel/trace.js";
 import type { WebRoutes } from "../kernel/web.js";
 import { createGuardedFetch } from "../outbound/guarded-fetch.js";
 import type { ServedService } from "../pipeline/method-table.js";
@@ -72,6 +73,8 @@ export interface IssuerDeps {
   /** Called with each state change of a key that this node made, for the operator's log. */
   readonly onKeyStateChange: (change: object) => void;
   readonly onProblem: (problem: string, error?: unknown) => void;
+  /** Begins the spans of requests to other services that belong to no call; without it they have none. */
+  readonly startRequest?: StartRequest | undefined;
   /** Called at start with redirect URIs to register, for the operator's log. */
   readonly onRedirectNotice: (notice: RedirectNotice) => void;
 }
@@ -117,6 +120,7 @@ export function createIssuer(deps: IssuerDeps): Issuer {
     trustedOrigins: settings.trustedIssuers,
     operatorIssuers: loginProviders.map(({ issuer }) => issuer),
     onFailure: (reason) => onProblem(`an outbound request failed: ${reason}`),
+    startRequest: deps.startRequest,
   });
   const issuers = createIssuers({
     fetch,

@@ -1,6 +1,8 @@
 // Requests that are neither RPC nor REST: pages, redirects and OAuth endpoints. The types are independent of the
 // server.
 
+import type { TraceSpan } from "./trace.js";
+
 /** The `client_id` of the command line, which shows the code of a headless login. */
 export const CLI_CLIENT_ID = "arbor-cli";
 
@@ -16,6 +18,10 @@ export interface WebRequest {
   readonly remoteAddress: string | undefined;
   /** The id of the request, for audit rows and log lines. */
   readonly requestId: string;
+  /** The trace of the request, for audit rows; empty where there is none. */
+  readonly traceId: string;
+  /** The span of the request. */
+  readonly trace?: TraceSpan | undefined;
   /** The value of a request header by its lower-case name; repeated ones joined by ", ". */
   header(name: string): string | undefined;
   /** The value of a cookie; undefined when it is absent or repeated. */

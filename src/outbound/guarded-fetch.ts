@@ -4,6 +4,7 @@ import type { LookupAddress } from "node:dns";
 import { lookup, Resolver } from "node:dns/promises";
 import { isIP } from "node:net";
 import { isPublicAddress } from "../kernel/ip-address.js";
+import type { StartRequest, TraceSpan } from "../kernel/trace.js";
 import { type GuardedResponse, hostOf, OutboundError, sendRequest } from "./http-request.js";
 import { createSlots, type SlotLimits } from "./slots.js";
 
@@ -39,6 +40,8 @@ export interface GuardedFetchOptions {
   readonly onFailure?: (reason: string) => void;
   /** Resolves host names; the default is the DNS, and for trusted origins the resolver of the system. */
   readonly resolve?: Resolve;
+  /** Begins the spans of requests that belong to no call; without it they have none. */
+  readonly startRequest?: StartRequest | undefined;
 }
 
 /** The options of a request. */
@@ -64,11 +67,13 @@ export interface GuardedRequest {
    * their own slots, so that they do not delay requests to known URLs.
    */
   readonly unproven?: boolean;
+  /** The span that the request is part of. */
+  readonly trace?: TraceSpan | undefined;
 }
 
 /**
  * Fetches from an untrusted server. The whole body has at most `maxBytes` and arrives within 5 s; redirects are
- * errors.
+ * errors. Only servers that the operator named, as trusted origins or issuers, learn the trace of the request.
  *
  * @throws GuardedFetchError for every failure
  */
@@ -98,6 +103,7 @@ export function createGuardedFetch(options: GuardedFetchOptions): GuardedFetch {
       throw new Error(`a trusted origin must look like https://host:port, and ${origin} does not`);
   }
   const trusted: ReadonlySet<string> = new Set(trustedOrigins);
+  const traced = findTracedOrigins(options);
   const resolvePublic = createDnsResolver();
   const operatorSlots = createSlots(OPERATOR);
   const organisationSlots = createSlots(ORGANISATIONS);
@@ -131,7 +137,8 @@ export function createGuardedFetch(options: GuardedFetchOptions): GuardedFetch {
       if (addresses.length === 0) throw new OutboundError("the host has no address");
       if (!isTrusted && !addresses.every(({ address }) => isPublicAddress(address)))
         throw new OutboundError("the host has an address that is not public");
-      const { method = "GET", headers = {}, body, maxBytes = MAX_BYTES } = init;
+      const { method = "GET", body, maxBytes = MAX_BYTES } = init;
+      const headers = { ...init.headers, ...(traced.has(url.origin) && init.trace?.headers()) };
       return await sendRequest({ url, addresses, method, headers, body, maxBytes, signal });
     } finally {
       release();
@@ -142,21 +149,41 @@ export function createGuardedFetch(options: GuardedFetchOptions): GuardedFetch {
     const { signal, end } = startDeadline(init.signal);
     let origin = "no URL";
     let isWaiting = false;
+    let trace: TraceSpan | undefined;
     try {
       const url = parseUrl(text);
       origin = `${url.protocol}//${url.host}`;
       assertAllowedUrl(url, isTrustedFor(url, init));
+      trace = startSpan(url, init, options.startRequest);
       isWaiting = true;
-      return await guarded(url, init, signal, () => {
+      const response = await guarded(url, { ...init, trace }, signal, () => {
         isWaiting = false;
+        trace?.addEvent("begin");
       });
+      trace?.setAttributes({ "http.response.status_code": response.status });
+      if (response.status < 400) trace?.end();
+      else trace?.fail({ code: String(response.status) });
+      return response;
     } catch (error) {
+      trace?.fail(error);
       onFailure?.(`${origin}: ${failureReason(error, signal)}`);
       throw new GuardedFetchError(isWaiting);
     } finally {
       end();
     }
   };
+}
+
+/**
+ * The origins whose servers learn the trace of a request: those that the operator named. For the servers of tenants it
+ * would have no use, and the caller may have put something of its own into the fields.
+ */
+export function findTracedOrigins({
+  trustedOrigins,
+  operatorIssuers = [],
+}: Pick<GuardedFetchOptions, "trustedOrigins" | "operatorIssuers">): ReadonlySet<string> {
+  const issuers = operatorIssuers.filter((issuer) => URL.canParse(issuer)).map((issuer) => new URL(issuer).origin);
+  return new Set([...trustedOrigins, ...issuers]);
 }
 
 /**
@@ -188,6 +215,21 @@ export function asFetch(guarded: GuardedFetch, organisation?: string): typeof fe
     const { status, bytes } = answer;
     return new Response(bytes.length === 0 ? null : bytes, { status, headers: answer.headers });
   };
+}
+
+// The path and the query are left out, because they may hold the uid of a tenant or a signature.
+function startSpan(
+  { protocol, hostname, port }: URL,
+  { method = "GET", trace }: GuardedRequest,
+  startRequest: StartRequest | undefined,
+): TraceSpan | undefined {
+  const start = trace === undefined ? startRequest : trace.startRequest.bind(trace);
+  return start?.(method, {
+    "http.request.method": method,
+    "url.scheme": protocol.slice(0, -1),
+    "server.address": hostname,
+    "server.port": port === "" ? (protocol === "https:" ? 443 : 80) : Number(port),
+  });
 }
 
 // URL parsers drop or change some characters silently, and the checked URL must be the one that is requested.

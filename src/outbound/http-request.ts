@@ -108,4 +108,6 @@ async function readResponse(response: IncomingMessage, maxBytes: number): Promis
 }
 
 /** Why a request failed, for the operator's log; never shown to callers. */
-export class OutboundError extends Error {}
+export class OutboundError extends Error {
+  override readonly name = "OutboundError";
+}

@@ -1,6 +1,7 @@
 import type { DescMethod } from "@bufbuild/protobuf";
 import { type ContextValues, createContextValues, type HandlerContext } from "@connectrpc/connect";
 import type { Principal } from "../kernel/principal.js";
+import type { TraceSpan } from "../kernel/trace.js";
 import { isUidp, isWithin, lineageOf, maximalOf } from "../kernel/uidp.js";
 import type { Tx } from "../store/port.js";
 import type { RequestProtocol, RequestRecord } from "../telemetry/request-record.js";
@@ -98,6 +99,16 @@ export abstract class CallContext implements HandlerContext {
   /** Appears in log lines, audit rows and errors: the caller's `x-request-id` if well formed, otherwise random. */
   get requestId(): string {
     return this.inbound.requestId;
+  }
+
+  /** The span of the call, whose children are what it does; undefined where traces are off. */
+  get trace(): TraceSpan | undefined {
+    return this.inbound.record?.trace;
+  }
+
+  /** The trace of the call: the caller's if it names one in a well-formed `traceparent`; empty where there is none. */
+  get traceId(): string {
+    return this.inbound.record?.traceId ?? "";
   }
 
   get service() {

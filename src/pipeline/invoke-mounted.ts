@@ -10,6 +10,7 @@ import { type CallContext, MAX_CALL_MS, type UnaryCall } from "./call.js";
 import { type CallEnd, watchEnd } from "./call-end.js";
 import { answerCallError, type InvokeDeps } from "./call-error.js";
 import type { MethodEntry, UnaryEntry } from "./method-table.js";
+import { readTraced } from "./traced-read.js";
 
 /**
  * Runs a mounted unary method. A handler that does not heed `call.signal` is not awaited after the end of its call.
@@ -57,7 +58,7 @@ export async function authorizeMounted(
   if (clock() >= deadlineMs) throw deadlineExceeded();
   if (auth.mode !== "guarded") return undefined;
   // As for a write: without a scope the identity alone is read, not all of its grants.
-  return store.read((tx) => authorize(auth, principal, request, tx, "write"), { deadlineMs });
+  return readTraced(store, call, deadlineMs, (tx) => authorize(auth, principal, request, tx, "write"));
 }
 
 /** What a mounted method answers: the end of the call, if that is why it failed, otherwise what its handler threw. */

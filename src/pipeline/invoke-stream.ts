@@ -10,6 +10,7 @@ import { watchEnd } from "./call-end.js";
 import { answerCallError, type InvokeDeps } from "./call-error.js";
 import { authorizeMounted, mountedError } from "./invoke-mounted.js";
 import type { InputStreamEntry, StreamEntry } from "./method-table.js";
+import { readTraced } from "./traced-read.js";
 import { assertNoNul, assertRequiredFields } from "./validate-request.js";
 
 /**
@@ -77,15 +78,12 @@ export function createInvokeStream(deps: InvokeDeps): InvokeStream {
     assertNoNul(method.desc.input, request);
     // The time a stream may last is not the time a database may take.
     const deadlineMs = Math.min(call.deadlineMs, call.startMs + MAX_CALL_MS);
-    return store.read(
-      async (tx) => {
-        if (clock() > deadlineMs) throw deadlineExceeded();
-        const caller = auth.mode === "guarded" ? await authorize(auth, principal, request, tx) : undefined;
-        assertRequiredFields(method.desc.input, request);
-        return caller;
-      },
-      { deadlineMs },
-    );
+    return readTraced(store, call, deadlineMs, async (tx) => {
+      if (clock() > deadlineMs) throw deadlineExceeded();
+      const caller = auth.mode === "guarded" ? await authorize(auth, principal, request, tx) : undefined;
+      assertRequiredFields(method.desc.input, request);
+      return caller;
+    });
   }
 
   // Not awaited: a handler that never settles must not delay the end of its call.

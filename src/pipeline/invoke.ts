@@ -4,6 +4,7 @@
 import type { Message } from "@bufbuild/protobuf";
 import { DATABASE_BUSY, deadlineExceeded, unavailable } from "../kernel/errors.js";
 import type { Principal } from "../kernel/principal.js";
+import type { TraceSpan } from "../kernel/trace.js";
 import { rootOf } from "../kernel/uidp.js";
 import type { AuditRow, Awaitable, Tx } from "../store/port.js";
 import { authorize, type Guard, maskNotFound } from "./auth/authorize.js";
@@ -13,6 +14,7 @@ import { answerCallError, type InvokeDeps } from "./call-error.js";
 import { Outcome } from "./handlers.js";
 import { invokeMounted } from "./invoke-mounted.js";
 import type { UnaryEntry } from "./method-table.js";
+import { readTraced, UNIT_SPAN_NAMES } from "./traced-read.js";
 import { assertNoNul, assertRequiredFields } from "./validate-request.js";
 
 /**
@@ -41,15 +43,18 @@ export function createInvoke(deps: InvokeDeps): Invoke {
     // Errors of decoding belong to the front end, which knows the format.
     const request = typeof given === "function" ? given() : given;
     if (method.mounted !== undefined) return invokeMounted(deps, method, call, principal, request);
+    let trace: TraceSpan | undefined;
     try {
       assertNoNul(method.desc.input, request);
       const unit = (tx: Tx) => run(method, call, request, principal, tx);
-      const options = { deadlineMs: call.deadlineMs };
       if (method.prepare ?? method.requireRoom) await prepare(method, call, request, principal);
       // Transports ask before they read the body; many bodies may have arrived at once since then.
       if (method.access === "write" && !store.hasRoom("write")) throw unavailable(DATABASE_BUSY, RETRY_MS);
+      trace = call.trace?.startChild(UNIT_SPAN_NAMES[method.access]);
+      const options = { deadlineMs: call.deadlineMs, trace };
       const result = method.access === "read" ? store.read(unit, options) : store.write(unit, options);
       const answer = result instanceof Promise ? await result : result;
+      trace?.end();
       const isOutcome = answer instanceof Outcome;
       if (isOutcome && answer.facts.error !== undefined) throw answer.facts.error;
       if (call.pendingAt !== undefined) deps.onPendingUsed?.(call.caller.uid, rootOf(call.pendingAt));
@@ -58,6 +63,7 @@ export function createInvoke(deps: InvokeDeps): Invoke {
         ? ((await answer.response()) as object)
         : (answer.response as object);
     } catch (error) {
+      trace?.fail(error);
       throw answerCallError(error, method.desc, call, deps);
     }
   };
@@ -75,8 +81,10 @@ export function createInvoke(deps: InvokeDeps): Invoke {
       await method.requireRoom?.(request, caller, tx);
       return caller;
     };
-    const options = { deadlineMs: call.deadlineMs };
-    const caller = auth.mode === "guarded" ? await store.read((tx) => authorizeFirst(tx, auth), options) : undefined;
+    const caller =
+      auth.mode === "guarded"
+        ? await readTraced(store, call, call.deadlineMs, (tx) => authorizeFirst(tx, auth))
+        : undefined;
     call.setCaller(caller);
     assertRequiredFields(method.desc.input, request);
     try {
@@ -184,6 +192,7 @@ export function buildAuditRow(
     actorName: call.actorName,
     tokenId: caller?.principal.tokenId ?? "",
     requestId: call.requestId,
+    traceId: call.traceId,
     remoteAddress: call.inbound.remoteAddress ?? "",
   };
 }

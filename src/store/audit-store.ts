@@ -41,9 +41,7 @@ const appendVersion2 = statement<Required<AuditRow>>((q, t) => {
   const { uid, name, email } = t.identities;
   const stored = sql`(select coalesce(nullif(${name}, ''), ${email}) from ${t.identities} where ${eq(uid, value("actorUid"))})`;
   const actorName = sql`substr(coalesce(${stored}, ${value("actorName")}), 1, ${sql.raw(String(MAX_NAME))})`;
-  return q
-    .insert(t.audit)
-    .values({ ...values, version: 2, traceId: "", actorName } as unknown as typeof t.audit.$inferInsert);
+  return q.insert(t.audit).values({ ...values, version: 2, actorName } as unknown as typeof t.audit.$inferInsert);
 });
 const auditColumns = (t: Tables) => {
   const { id, ...columns } = getTableColumns(t.audit);
@@ -71,8 +69,8 @@ export class Audit implements AuditStore {
 
   append(row: AuditRow): Awaitable<void> {
     if (this.#tx.auditVersion() === 1) return discardRows(this.#tx.rows(appendVersion1, row));
-    const { actorName = "" } = row;
-    return discardRows(this.#tx.rows(appendVersion2, { ...row, actorName }));
+    const { actorName = "", traceId = "" } = row;
+    return discardRows(this.#tx.rows(appendVersion2, { ...row, actorName, traceId }));
   }
 
   newest(limit: number, rootUid?: string): Awaitable<RecordedAuditRow[]> {

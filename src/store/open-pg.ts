@@ -2,6 +2,7 @@
 import pg from "pg";
 import { aborted, deadlineExceeded, unavailable } from "../kernel/errors.js";
 import { type Clock, systemClock } from "../kernel/time.js";
+import type { TraceSpan } from "../kernel/trace.js";
 import { watchAuditVersion } from "./audit-version.js";
 import type { DataMigration } from "./migrate/data-migration.js";
 import { dataMigrations } from "./migrate/data-migrations.js";
@@ -9,6 +10,7 @@ import { preparePg } from "./migrate/prepare-pg.js";
 import {
   awaitConnection,
   createExecutor,
+  findErrorCode,
   isConflict,
   isConnectionLost,
   MIGRATION_LOCK,
@@ -110,19 +112,21 @@ export async function openPg(options: PgOptions): Promise<Store> {
     for (let tries = 1; ; tries++) {
       if (clock() > deadlineMs) throw deadlineExceeded();
       try {
-        return await runOnce(beginWith(begin, units), unit);
+        return await runOnce(beginWith(begin, units), unit, units?.trace);
       } catch (error) {
         if (!isConflict(error)) throw toApiError(error);
         counts.conflicts++;
         const pauseMs = Math.random() * Math.min(2 ** tries, 100);
         if (clock() + pauseMs > deadlineMs) throw aborted("too many concurrent changes", error);
+        units?.trace?.addEvent("retry", { "arbor.tries": tries, "db.response.status_code": findErrorCode(error) });
         await new Promise((resolve) => setTimeout(resolve, pauseMs));
       }
     }
   }
 
-  async function runOnce<T>(begin: string, unit: (tx: Tx) => Awaitable<T>): Promise<T> {
+  async function runOnce<T>(begin: string, unit: (tx: Tx) => Awaitable<T>, trace?: TraceSpan): Promise<T> {
     const client = await pool.connect();
+    trace?.addEvent("begin");
     let broken: Error | undefined;
     try {
       await client.query(begin);
@@ -131,7 +135,7 @@ export async function openPg(options: PgOptions): Promise<Store> {
         const value = await unit(tx);
         tx.revoke();
         const startMs = performance.now();
-        await client.query("COMMIT");
+        await commit(client, trace);
         if (begin.startsWith(WRITE)) counts.commitSeconds.observe((performance.now() - startMs) / 1000);
         return value;
       } catch (error) {
@@ -156,6 +160,17 @@ export async function openPg(options: PgOptions): Promise<Store> {
       executors.set(client, executor);
     }
     return executor;
+  }
+}
+
+async function commit(client: pg.PoolClient, trace: TraceSpan | undefined): Promise<void> {
+  const span = trace?.startChild("COMMIT", { "db.system.name": "postgresql", "db.operation.name": "COMMIT" });
+  try {
+    await client.query("COMMIT");
+    span?.end();
+  } catch (error) {
+    span?.fail(error);
+    throw error;
   }
 }
 

@@ -23,6 +23,7 @@ export type { KeyPurpose, KeyRow, KeyState, RefreshTokenRow, TicketKind, TicketR
 
 import type { Histogram } from "../kernel/histogram.js";
 import type { QuotaKind } from "../kernel/quotas.js";
+import type { TraceSpan } from "../kernel/trace.js";
 import type {
   AccessRequestStore,
   AccessStore,
@@ -61,6 +62,8 @@ export interface UnitOptions {
    * ends the transaction of a node that is suspended. 30 s unless set; SQLite ignores it.
    */
   readonly maxIdleMs?: number;
+  /** The span of the unit, to which the store adds its commit, the batch that it shares, and why it runs again. */
+  readonly trace?: TraceSpan | undefined;
 }
 
 /** What a store counts since it was opened, for metrics. */

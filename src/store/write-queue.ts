@@ -3,6 +3,7 @@
 // (docs/adr/0003-group-commit.md).
 import { ApiError, deadlineExceeded, unavailable } from "../kernel/errors.js";
 import type { Clock } from "../kernel/time.js";
+import type { TraceSpan } from "../kernel/trace.js";
 import type { Awaitable, Tx, UnitOptions } from "./port.js";
 import type { Executor } from "./statement.js";
 import { createStoreCounts, type StoreCounts } from "./store-counts.js";
@@ -32,8 +33,18 @@ interface QueuedCall {
   readonly deadlineMs: number;
   /** When it was queued, by `performance.now()`. */
   readonly sinceMs: number;
+  /** The span of the unit, where it is recorded. */
+  readonly trace: TraceSpan | undefined;
   readonly resolve: (value: unknown) => void;
   readonly reject: (error: unknown) => void;
+}
+
+interface Batch {
+  readonly calls: QueuedCall[];
+  /** When its transaction began, by `performance.now()`. */
+  readonly startMs: number;
+  /** Is there from the first call on that is traced. */
+  trace: TraceSpan | undefined;
 }
 
 type Outcome = { readonly call: QueuedCall } & ({ readonly value: unknown } | { readonly error: unknown });
@@ -62,7 +73,8 @@ export function createWriteQueue(
       return new Promise<T>((resolve, reject) => {
         const deadlineMs = options?.deadlineMs ?? Number.POSITIVE_INFINITY;
         const sinceMs = performance.now();
-        queue.push({ unit, deadlineMs, sinceMs, resolve: resolve as (value: unknown) => void, reject });
+        const trace = options?.trace?.isRecording ? options.trace : undefined;
+        queue.push({ unit, deadlineMs, sinceMs, trace, resolve: resolve as (value: unknown) => void, reject });
         if (!draining) schedule(clock() + BUSY_LIMIT_MS);
       });
     },
@@ -101,17 +113,18 @@ export function createWriteQueue(
       for (const call of queue.splice(0)) call.reject(failure);
       return next();
     }
-    const batch: QueuedCall[] = [];
+    const batch: Batch = { calls: [], startMs: performance.now(), trace: undefined };
     let outcomes: Outcome[] = [];
     try {
       outcomes = await runBatch(batch);
       const startMs = performance.now();
-      connection.control("COMMIT");
+      commit(batch);
       counts.commitSeconds.observe((performance.now() - startMs) / 1000);
-      counts.batchUnits.observe(batch.length);
+      counts.batchUnits.observe(batch.calls.length);
     } catch (error) {
       rollBack();
-      outcomes = batch.map((call) => ({ call, error }));
+      outcomes = batch.calls.map((call) => ({ call, error }));
+      batch.trace?.fail(error);
     }
     beforeAnswer();
     for (const outcome of outcomes) {
@@ -121,16 +134,26 @@ export function createWriteQueue(
     next();
   }
 
+  function commit({ calls, trace }: Batch): void {
+    const span = trace?.startChild("COMMIT", { "db.system.name": "sqlite", "db.operation.name": "COMMIT" });
+    connection.control("COMMIT");
+    span?.end();
+    trace?.setAttributes({ "arbor.batch.calls": calls.length });
+    trace?.end();
+  }
+
   // Throws when the whole batch fails.
-  async function runBatch(batch: QueuedCall[]): Promise<Outcome[]> {
+  async function runBatch(batch: Batch): Promise<Outcome[]> {
     const outcomes: Outcome[] = [];
-    const endMs = performance.now() + MAX_BATCH_MS;
+    const { calls } = batch;
+    const endMs = batch.startMs + MAX_BATCH_MS;
     const overdue = nextImmediate();
     try {
-      while (batch.length < MAX_BATCH_CALLS && (batch.length === 0 || performance.now() < endMs)) {
+      while (calls.length < MAX_BATCH_CALLS && (calls.length === 0 || performance.now() < endMs)) {
         const call = queue.shift();
         if (call === undefined) break;
-        batch.push(call);
+        calls.push(call);
+        if (call.trace !== undefined) traceCall(batch, call.trace);
         outcomes.push(
           clock() > call.deadlineMs ? { call, error: deadlineExceeded() } : await runCall(call, overdue.reached),
         );
@@ -177,6 +200,17 @@ export function createWriteQueue(
     draining = false;
     resolveClose?.();
   }
+}
+
+// A span has one parent. The batch is part of the first traced call, and the others are linked with it both ways.
+function traceCall(batch: Batch, call: TraceSpan): void {
+  call.addEvent("begin");
+  if (batch.trace === undefined) {
+    batch.trace = call.startChild("group commit", { "db.system.name": "sqlite" }, batch.startMs);
+    return;
+  }
+  batch.trace.addLink(call);
+  call.addLink(batch.trace);
 }
 
 /** A unit awaited something other than its transaction. This is a defect, because all other writers had to wait. */

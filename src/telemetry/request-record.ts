@@ -1,4 +1,5 @@
 import type { RejectReason } from "../kernel/reject-reason.js";
+import type { TraceSpan } from "../kernel/trace.js";
 
 /** The protocol of a request: `http` for what is neither RPC nor REST, such as pages and health checks. */
 export type RequestProtocol = "rest" | "grpc" | "grpc-web" | "connect" | "http";
@@ -67,6 +68,8 @@ export class RequestRecord {
   method: string | undefined;
   /** The trace that the caller's `traceparent` names, or that of the request's own span. */
   traceId: string | undefined;
+  /** The span of the request, where traces are on; not for the log. */
+  trace: TraceSpan | undefined;
   /** The identity of a verified token. */
   callerUid: string | undefined;
   /** The organisation that the call concerns, or else that of its caller. */
@@ -98,6 +101,7 @@ export class RequestRecord {
     this.protocol = start.protocol;
     this.method = undefined;
     this.traceId = start.traceId;
+    this.trace = undefined;
     this.callerUid = undefined;
     this.rootUid = undefined;
     this.code = undefined;

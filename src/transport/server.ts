@@ -20,6 +20,7 @@ import { createOps, firstOf, type Ops } from "./http/ops.js";
 import type { TlsIdentity } from "./http/protocols.js";
 import { createRejection } from "./http/rejection.js";
 import { Buffers, createConnections } from "./http/request-buffers.js";
+import { endServerSpan, type ServerSpans } from "./http/server-span.js";
 import { createWeb } from "./http/web-routes.js";
 import { createConnect } from "./rpc/connect.js";
 import type { ExtraService } from "./rpc/connect-handlers.js";
@@ -54,6 +55,8 @@ export interface ServerOptions {
   readonly ready?: (() => Promise<void>) | undefined;
   /** Which requests have a line in the log; none unless given. */
   readonly accessLog?: AccessLogMode | undefined;
+  /** Begins the spans of requests, where traces are on. */
+  readonly spans?: ServerSpans | undefined;
   /** Called with the record of each request when its response has closed, after the access log. */
   readonly observers?: readonly RequestObserver[] | undefined;
   /** The origins whose scripts may call from browsers, or `*` alone; none unless given. */
@@ -104,10 +107,11 @@ export function createServer(options: ServerOptions): Server {
 
   const onInternalError = (error: unknown, requestId: string) =>
     logger.error({ err: error, requestId }, "an answer could not be made");
-  const { accessLog = "off" } = options;
+  const { accessLog = "off", spans } = options;
   const lines = accessLog === "off" ? undefined : lineWriterOf(logger);
   const observers = [
     ...(accessLog === "off" || !lines?.isOn ? [] : [createAccessLog(lines, accessLog)]),
+    ...(spans ? [endServerSpan] : []),
     ...(options.observers ?? []),
   ];
   const admission = createAdmission({ maxDelayMs: limits.queueDelayMs, logger });
@@ -118,11 +122,12 @@ export function createServer(options: ServerOptions): Server {
   };
   // Every front end authenticates the caller before it reads the body, so this comes before both. A mounted method does
   // not tell what it does with the database.
-  const authenticateCaller: AuthenticateCaller = (method, authorization) => {
+  const authenticateCaller: AuthenticateCaller = (method, authorization, trace) => {
     requireRoom(method.mounted === undefined && method.access === "write" ? "write" : "read");
-    return options.authenticateCaller(method, authorization);
+    return options.authenticateCaller(method, authorization, trace);
   };
   const shared = {
+    spans,
     methods,
     invoke,
     authenticateCaller,

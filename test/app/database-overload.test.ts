@@ -52,7 +52,7 @@ async function readGroup(): Promise<number> {
 }
 
 /** Lets so many writes wait for a database that another process holds, and looks at the service meanwhile. */
-async function whileHeld(prefix: string, writes: number, look: () => Promise<void>): Promise<readonly Outcome[]> {
+async function whileWaiting(prefix: string, writes: number, look: () => Promise<void>): Promise<readonly Outcome[]> {
   other.exec("BEGIN IMMEDIATE");
   let outcomes: Promise<Outcome[]>;
   try {
@@ -67,7 +67,7 @@ async function whileHeld(prefix: string, writes: number, look: () => Promise<voi
 }
 
 test("writes beyond a bound get UNAVAILABLE, over every protocol; reads and health checks do not", async () => {
-  const outcomes = await whileHeld("many", MANY, async () => {
+  const outcomes = await whileWaiting("many", MANY, async () => {
     assert.equal(service.app.installation.store.hasRoom("write"), false);
     const headers = { authorization: `Bearer ${token}` };
     for (const transport of [
@@ -109,7 +109,7 @@ test("afterwards writes are accepted again", async () => {
 });
 
 test("control: few writes wait, and none is rejected", async () => {
-  const outcomes = await whileHeld("few", FEW, async () => {
+  const outcomes = await whileWaiting("few", FEW, async () => {
     assert.equal(service.app.installation.store.hasRoom("write"), true);
   });
   assert.deepEqual(new Set(outcomes.map(({ status }) => status)), new Set([200]));

@@ -39,6 +39,8 @@ export interface OidcProvider {
   account: OidcAccount | undefined;
   /** Paths of requests it got, such as `/token`. */
   readonly requests: readonly string[];
+  /** The `traceparent` of each of these requests. */
+  readonly traceparents: readonly (string | undefined)[];
   allowRedirect(uri: string): void;
   /** An ID token it signs, for this client and an hour unless the claims say otherwise. */
   signIdToken(claims: JWTPayload & { readonly sub: string }): Promise<string>;
@@ -55,6 +57,7 @@ export async function startOidcProvider(options: OidcProviderOptions = {}): Prom
   const { privateKey } = generateKeyPairSync("ec", { namedCurve: "P-256" });
   const redirects = new Set(options.redirectUris);
   const requests: string[] = [];
+  const traceparents: (string | undefined)[] = [];
   const state = { account: options.account };
 
   const server = createServer();
@@ -75,6 +78,7 @@ export async function startOidcProvider(options: OidcProviderOptions = {}): Prom
   server.on("request", (req: IncomingMessage, res: ServerResponse) => {
     const path = new URL(req.url ?? "/", issuer).pathname;
     requests.push(path);
+    traceparents.push(req.headers.traceparent?.toString());
     if (!path.startsWith("/interaction/")) return void answer(req, res);
     interact(req, res).catch((error: unknown) => res.writeHead(500).end(String(error)));
   });
@@ -84,6 +88,7 @@ export async function startOidcProvider(options: OidcProviderOptions = {}): Prom
     clientId,
     clientSecret: clientSecret ?? undefined,
     requests,
+    traceparents,
     get account() {
       return state.account;
     },

@@ -44,7 +44,7 @@ async function askOnce(server: Running, localAddress?: string): Promise<string> 
 }
 
 /** Takes the one place that an address has. */
-async function takePlace(server: Running): Promise<Socket> {
+async function connectOnce(server: Running): Promise<Socket> {
   const socket = openSocket(server);
   socket.write("GET /x HTTP/1.1\r\nHost: a\r\n\r\n");
   const [chunk] = (await once(socket, "data")) as [Buffer];
@@ -59,7 +59,7 @@ for (const [name, tls] of [
   describe(name, () => {
     it("HTTP/1.1 gets 503 with an error, other addresses and later connections are served", async () => {
       const server = await start(tls && { tls });
-      const first = await takePlace(server);
+      const first = await connectOnce(server);
       const rejected = await askOnce(server);
       const [head = "", body = ""] = rejected.split("\r\n\r\n");
       assert.match(head, /^HTTP\/1\.1 503 Service Unavailable\r\n/);
@@ -77,7 +77,7 @@ for (const [name, tls] of [
 
     it("HTTP/2 gets GOAWAY with ENHANCE_YOUR_CALM, which gRPC calls RESOURCE_EXHAUSTED", async () => {
       const server = await start(tls && { tls });
-      await takePlace(server);
+      await connectOnce(server);
       const session = openHttp2(server.url);
       const goaway = once(session, "goaway");
       const answer = rawHttp2(session, { ":method": "GET", ":path": "/x" });
@@ -94,25 +94,25 @@ for (const [name, tls] of [
 
 it("is bounded: beyond some that are being answered connections are cut at once", async () => {
   const server = await start({ limits: { rejectedConnections: 2, rejectedConnectionMs: 60_000 } });
-  await takePlace(server);
+  await connectOnce(server);
   // Two that never ask hold both places.
   for (let i = 0; i < 2; i++) await once(openSocket(server), "connect");
   assert.equal(await askOnce(server), "");
   // The control: without them there is an answer.
   const other = await start({ limits: { rejectedConnections: 2, rejectedConnectionMs: 60_000 } });
-  await takePlace(other);
+  await connectOnce(other);
   assert.match(await askOnce(other), /^HTTP\/1\.1 503 /);
 });
 
 it("one that never asks is closed in time, and a stop does not wait for it", async () => {
   const server = await start({ limits: { rejectedConnectionMs: 50 } });
-  await takePlace(server);
+  await connectOnce(server);
   const socket = openSocket(server);
   await once(socket, "close");
 });
 
 it("over TLS only so many a second are answered, because a handshake costs much", async () => {
   const server = await start({ tls: TLS, limits: { rejectedHandshakes: 0 } });
-  await takePlace(server);
+  await connectOnce(server);
   assert.equal(await askOnce(server), "");
 });

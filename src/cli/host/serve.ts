@@ -26,6 +26,9 @@ export async function serve(settings: Settings, ignoredVariables: readonly strin
   });
   process.stdout.write(`arbor listening on ${app.url}\n`);
   await app.stop(await stopped);
+  // Otherwise a request to a collector of traces that does not answer would keep the process alive. The exit code is
+  // set by then.
+  setImmediate(() => process.exit());
 }
 
 /** What is done when signals arrive. */

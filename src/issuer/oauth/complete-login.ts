@@ -90,7 +90,7 @@ export async function buildTokenGrant(
 }
 
 async function assumeIdentity(context: LoginContext, { login, verified, request }: LoginCompletion, identity: string) {
-  const exchangeRequest = { ...login.asked, identity, identityProvider: "" };
+  const exchangeRequest = { ...login.asked, identity, identityProvider: "", trace: request.trace };
   const { token } = await context.exchanger.exchange(exchangeRequest, verified.idToken, request.remoteAddress);
   return redirectWithToken(login, token, undefined);
 }
@@ -192,6 +192,7 @@ async function appendAuditRow(
     actorUid: identityUid,
     tokenId: "",
     requestId: request.requestId,
+    traceId: request.traceId,
     remoteAddress: request.remoteAddress ?? "",
   });
 }

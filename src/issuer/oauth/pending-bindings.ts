@@ -68,6 +68,7 @@ export async function applyBindingDecisions(
         actorUid: identityUid,
         tokenId: "",
         requestId: request.requestId,
+        traceId: request.traceId,
         remoteAddress: request.remoteAddress ?? "",
       });
     }
@@ -79,7 +80,7 @@ interface AuditContext {
   readonly nowMs: number;
   /** The path of the page. */
   readonly method: string;
-  readonly request: Pick<WebRequest, "remoteAddress" | "requestId">;
+  readonly request: Pick<WebRequest, "remoteAddress" | "requestId" | "traceId">;
 }
 
 // The section of the consent page about pending role bindings. People choose names freely, so names are truncated and

@@ -39,7 +39,7 @@ export function handleToken(context: LoginContext, request: WebRequest): Promise
       case DEVICE:
         return pollDevice(context, form);
       case EXCHANGE:
-        return exchange(context, form, request.remoteAddress);
+        return exchange(context, form, request);
       default:
         return oauthError("unsupported_grant_type", "grant_type is not one of those in the discovery document");
     }
@@ -117,7 +117,11 @@ async function pollDevice(context: LoginContext, form: URLSearchParams): Promise
   });
 }
 
-async function exchange(context: LoginContext, form: URLSearchParams, address: string | undefined): Promise<Answer> {
+async function exchange(
+  context: LoginContext,
+  form: URLSearchParams,
+  { remoteAddress, trace }: WebRequest,
+): Promise<Answer> {
   const { exchanger, origin, clock } = context;
   const subjectToken = requireParameter(form, "subject_token");
   requireType(form, "subject_token_type", ["jwt", "id_token", "access_token"]);
@@ -129,9 +133,10 @@ async function exchange(context: LoginContext, form: URLSearchParams, address: s
     ...parseTokenRequest(form, origin.audiences),
     identity: findParameter(form, "identity") ?? "",
     identityProvider: findParameter(form, "identity_provider") ?? "",
+    trace,
   };
   try {
-    const issued = await exchanger.exchange(exchangeRequest, subjectToken, address);
+    const issued = await exchanger.exchange(exchangeRequest, subjectToken, remoteAddress);
     return jsonResponse(200, { ...tokenBody(issued, clock()), issued_token_type: `${TYPE}access_token` });
   } catch (error) {
     // RFC 8693, section 2.2.2, has one error code for every token that is not accepted.

@@ -5,7 +5,7 @@
 import type { Identity_AWSIdentity } from "#gen/chainguard/platform/iam/v2beta1/identities_pb.js";
 import { type ApiError, unauthenticated, unavailable } from "../../kernel/errors.js";
 import { parseJsonObject } from "../../kernel/strict-json.js";
-import type { GuardedFetch } from "../../outbound/guarded-fetch.js";
+import type { GuardedFetch, GuardedRequest } from "../../outbound/guarded-fetch.js";
 import { isOwnUrl, notAssumable } from "./audience.js";
 import { identityBudget, matchesValue } from "./pattern.js";
 
@@ -192,19 +192,21 @@ export interface AwsCaller {
  * Sends the request to AWS, which verifies the signature and answers with the signer.
  *
  * @param organisation the root group of the identity to assume
+ * @param trace the span of the call
  * @throws ApiError UNAUTHENTICATED, whose cause is an {@link AwsRequestError}, when AWS rejects the request;
  * UNAVAILABLE when AWS cannot be reached, is overloaded, or answers with something else
  */
 export async function getCallerIdentity(
   request: AwsRequest,
   fetch: GuardedFetch,
-  organisation?: string,
+  { organisation, trace }: Pick<GuardedRequest, "organisation" | "trace"> = {},
 ): Promise<AwsCaller> {
   const { status, bytes } = await fetch(request.url, {
     method: "POST",
     headers: request.headers,
     maxBytes: MAX_ANSWER_BYTES,
     organisation,
+    trace,
   }).catch((cause: unknown) => {
     throw awsUnavailable(cause);
   });

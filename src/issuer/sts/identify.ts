@@ -5,6 +5,7 @@ import { type Relationship, relationshipFromJson } from "../../iam/identities/re
 import { oidcFromJson } from "../../iam/identity-providers/identity-provider.js";
 import { getKnownPerson } from "../../iam/people/sign-in.js";
 import { invalidArgument, unauthenticated } from "../../kernel/errors.js";
+import type { TraceSpan } from "../../kernel/trace.js";
 import { isUidp, rootOf } from "../../kernel/uidp.js";
 import type { GuardedFetch } from "../../outbound/guarded-fetch.js";
 import type { Store, Tx } from "../../store/port.js";
@@ -29,6 +30,8 @@ export interface AssertedClaims {
    * as long as the keys; for an exchange it must be short-lived.
    */
   readonly asPassword?: boolean;
+  /** The span of the call, for the requests that verify the token. */
+  readonly trace?: TraceSpan | undefined;
 }
 
 /** A login provider of the service. */
@@ -93,7 +96,7 @@ export interface IdentifyDeps {
  * INVALID_ARGUMENT, also without an identity for a token of no login provider; UNAVAILABLE when the issuer cannot be reached
  */
 export async function verifyBearer(
-  { identity, identityProvider, asPassword = false }: AssertedClaims,
+  { identity, identityProvider, asPassword = false, trace }: AssertedClaims,
   bearer: string,
   nowMs: number,
   deps: IdentifyDeps,
@@ -109,8 +112,8 @@ export async function verifyBearer(
   // same for every identity.
   const token = identity === "" || bearer.includes(".") ? parseUpstreamToken(bearer) : undefined;
   try {
-    if (identity !== "") return await identityProof(identity, token ?? bearer, asPassword, nowMs, deps);
-    return await personProof(token ?? parseUpstreamToken(bearer), identityProvider, nowMs, deps);
+    if (identity !== "") return await identityProof({ identity, asPassword, trace }, token ?? bearer, nowMs, deps);
+    return await personProof(token ?? parseUpstreamToken(bearer), { identityProvider, trace }, nowMs, deps);
   } catch (error) {
     // Tokens of an organisation's provider are for its client, which nobody else may learn.
     throw token !== undefined && identityProvider === "" && isForOthers(token, deps, identity === "")
@@ -132,9 +135,8 @@ function isForOthers(token: ParsedToken, deps: IdentifyDeps, ofPerson: boolean):
 }
 
 async function identityProof(
-  identity: string,
+  { identity, asPassword, trace }: Pick<AssertedClaims, "identity" | "asPassword" | "trace">,
   given: ParsedToken | string,
-  asPassword: boolean,
   nowMs: number,
   deps: IdentifyDeps,
 ): Promise<Proof> {
@@ -153,12 +155,12 @@ async function identityProof(
   const organisation = rootOf(identity);
   const gatherCredential = async (): Promise<IdentityCredential> => {
     if (request !== undefined && relationship.case === "awsIdentity") {
-      return { by: "aws", caller: await getCallerIdentity(request, fetch, organisation) };
+      return { by: "aws", caller: await getCallerIdentity(request, fetch, { organisation, trace }) };
     }
     if (token !== undefined && relationship.case === "staticKeys") return { by: "keys", token, maxLifeS };
     if (token !== undefined && relationship.case === "claimMatch" && matchesIssuer(relationship.value, token.issuer)) {
       const byPattern = relationship.value.iss.case === "issuerPattern";
-      return { by: "claims", token: await issuers.verify(token, { organisation, byPattern }, nowMs) };
+      return { by: "claims", token: await issuers.verify(token, { organisation, byPattern, trace }, nowMs) };
     }
     if (token !== undefined) verifyWithDummyKey(token);
     throw notAssumable(identity);
@@ -186,7 +188,7 @@ function maskIdentityError(
 
 async function personProof(
   token: ParsedToken,
-  identityProvider: string,
+  { identityProvider, trace }: Pick<AssertedClaims, "identityProvider" | "trace">,
   nowMs: number,
   { store, issuers, loginProviders, ownUrls }: IdentifyDeps,
 ): Promise<Proof> {
@@ -205,7 +207,7 @@ async function personProof(
   }
   const providerUid = identityProvider === "" ? undefined : identityProvider;
   const organisation = providerUid === undefined ? undefined : rootOf(providerUid);
-  return { by: "person", token: await issuers.verify(token, { organisation }, nowMs), providerUid };
+  return { by: "person", token: await issuers.verify(token, { organisation, trace }, nowMs), providerUid };
 }
 
 // OpenID Connect Core 1.0, section 3.1.3.7: with several audiences, the authorized party is the client.

@@ -32,7 +32,8 @@ export function createSecurityTokenService({ exchanger, tokens, limiter, audienc
         async prepare(request: ExchangeRequest & { readonly scope: string }, call): Promise<VerifiedExchange> {
           setNoStore(call.responseHeader);
           const { aud, cap, scope, scopes, identity, identityProvider } = request;
-          const tokenRequest = { aud, cap, scopes: [scope, ...scopes], identity, identityProvider };
+          const { trace } = call;
+          const tokenRequest = { aud, cap, scopes: [scope, ...scopes], identity, identityProvider, trace };
           return exchanger.verify(
             tokenRequest,
             parseBearer(call.inbound.header("authorization")),

@@ -3,6 +3,7 @@
 import { type ApiError, unavailable } from "../../kernel/errors.js";
 import { parseJsonObject } from "../../kernel/strict-json.js";
 import type { Clock } from "../../kernel/time.js";
+import type { TraceSpan } from "../../kernel/trace.js";
 import { type GuardedFetch, GuardedFetchError, type GuardedRequest } from "../../outbound/guarded-fetch.js";
 import { OutboundError } from "../../outbound/http-request.js";
 import { createIssuerCache, type IssuerCache, type IssuerEntry } from "./issuer-cache.js";
@@ -29,6 +30,8 @@ export interface Registration {
   readonly organisation: string | undefined;
   /** Whether it matches a pattern, so that the bearer of any token can choose it. */
   readonly byPattern?: boolean;
+  /** The span of the call. Where concurrent calls share a request, it is part of the first one's trace. */
+  readonly trace?: TraceSpan | undefined;
 }
 
 /** The issuers of tokens of other services. */
@@ -54,7 +57,7 @@ export interface IssuersOptions {
   readonly cache?: IssuerCache;
 }
 
-type FetchContext = Pick<GuardedRequest, "organisation" | "unproven">;
+type FetchContext = Pick<GuardedRequest, "organisation" | "unproven" | "trace">;
 
 /** Creates the issuers with an empty cache. */
 export function createIssuers({
@@ -91,14 +94,14 @@ export function createIssuers({
   }
 
   // Fetches the keys unless that happened a moment ago; concurrent callers share one request.
-  async function refresh(issuer: string, { organisation, byPattern }: Registration): Promise<void> {
+  async function refresh(issuer: string, { organisation, byPattern, trace }: Registration): Promise<void> {
     const known = cache.get(organisation, issuer);
     const unproven = byPattern === true && known?.proven !== true;
     const name = JSON.stringify([organisation, unproven, issuer]);
     let attempting = running.get(name);
     if (attempting === undefined) {
       if (isWithin(known?.attemptMs, PAUSE_MS)) return;
-      attempting = attempt(issuer, { organisation, unproven }).finally(() => running.delete(name));
+      attempting = attempt(issuer, { organisation, unproven, trace }).finally(() => running.delete(name));
       running.set(name, attempting);
     }
     await attempting;

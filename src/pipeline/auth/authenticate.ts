@@ -3,6 +3,7 @@ import { LRUCache } from "lru-cache";
 import { tokenExpired, unauthenticated } from "../../kernel/errors.js";
 import type { Principal } from "../../kernel/principal.js";
 import type { Clock } from "../../kernel/time.js";
+import type { TraceSpan } from "../../kernel/trace.js";
 import type { AuthRule } from "../method-table.js";
 import { isExpired, keyIdOf, type TokenPolicy, verifyApiToken } from "./api-token.js";
 
@@ -18,16 +19,43 @@ export type Authenticate = (authorization: string | undefined) => Principal | Pr
  * Authenticates the caller of a method from the value of the Authorization header; undefined for a method that needs
  * no authenticated caller. Transports call it before they read the request body.
  *
+ * @param trace the span of the call
  * @throws ApiError UNAUTHENTICATED
  */
 export type AuthenticateCaller = (
   method: { readonly auth: AuthRule; readonly access?: "read" | "write"; readonly mounted?: unknown },
   authorization: string | undefined,
+  trace?: TraceSpan | undefined,
 ) => Principal | undefined | Promise<Principal | undefined>;
 
 /** Creates it. */
 export function createAuthenticateCaller(authenticate: Authenticate): AuthenticateCaller {
-  return (method, authorization) => (method.auth.mode === "guarded" ? authenticate(authorization) : undefined);
+  return (method, authorization, trace) => {
+    if (method.auth.mode !== "guarded") return undefined;
+    return trace?.isRecording ? traceAuthentication(authenticate, authorization, trace) : authenticate(authorization);
+  };
+}
+
+function traceAuthentication(
+  authenticate: Authenticate,
+  authorization: string | undefined,
+  trace: TraceSpan,
+): Principal | Promise<Principal> {
+  const span = trace.startChild("authenticate");
+  const end = (principal: Principal) => {
+    span.end();
+    return principal;
+  };
+  const fail = (error: unknown): never => {
+    span.fail(error);
+    throw error;
+  };
+  try {
+    const principal = authenticate(authorization);
+    return principal instanceof Promise ? principal.then(end, fail) : end(principal);
+  } catch (error) {
+    return fail(error);
+  }
 }
 
 /** The public keys that verify API tokens. */

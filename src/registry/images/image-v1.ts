@@ -37,12 +37,12 @@ export function imageHandlersV1(deps: ImageDeps) {
   };
   return {
     getArchs: withPreparation({
-      prepare: ({ repoId, digest }: ArchRequest) => sizes({ repoUid: repoId, digest }),
+      prepare: ({ repoId, digest }: ArchRequest, call) => sizes({ repoUid: repoId, digest }, call),
       handle: (_, __, known) => ({ archs: listArchitectures(known) }),
     }),
 
     getSize: withPreparation({
-      prepare: ({ repoId, digest }: SizeRequest) => sizes({ repoUid: repoId, digest }),
+      prepare: ({ repoId, digest }: SizeRequest, call) => sizes({ repoUid: repoId, digest }, call),
       handle({ digest, arch }, _, known) {
         const { size, architecture } = getSize(known, digest, arch);
         return { size, arch: architecture };
@@ -51,8 +51,8 @@ export function imageHandlersV1(deps: ImageDeps) {
 
     // Configurations are not stored, so the registry is read at every call.
     getImageConfig: withPreparation({
-      async prepare({ repoId, digest, arch }: ImageConfigRequest) {
-        const { manifest, reader } = await content({ repoUid: repoId, digest });
+      async prepare({ repoId, digest, arch }: ImageConfigRequest, call) {
+        const { manifest, reader } = await content({ repoUid: repoId, digest }, call);
         const architecture = arch || DEFAULT_ARCHITECTURE;
         const config = await readImageConfig(manifest, reader, architecture);
         if (config === undefined) throw notBuiltFor(architecture, digest);

@@ -14,7 +14,7 @@ export function imagesV2beta1(deps: ImageDeps) {
     }),
 
     getSize: withPreparation({
-      prepare: (request: GetSizeRequest) => sizes(request),
+      prepare: (request: GetSizeRequest, call) => sizes(request, call),
       handle: ({ digest, architecture }, _, known) => getSize(known, digest, architecture),
     }),
   };

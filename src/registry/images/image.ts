@@ -1,5 +1,6 @@
 // Images as the registry stores them. The content of a digest never changes, so sizes are read once and stored.
 import { failedPrecondition, invalidArgument, notFound, type ResourceKind } from "../../kernel/errors.js";
+import type { TraceSpan } from "../../kernel/trace.js";
 import { getRow } from "../../pipeline/resource/read.js";
 import type { ManifestRow, Store } from "../../store/port.js";
 import { isDigest } from "../oci/notification.js";
@@ -24,14 +25,19 @@ export interface ImageName {
   readonly digest: string;
 }
 
+/** The call that an image is read for. */
+export interface ImageCall {
+  readonly trace: TraceSpan | undefined;
+}
+
 /** Sizes in bytes by architecture. */
 export type Sizes = ManifestRow["images"];
 
 /** Reads images. Both functions throw ApiError INVALID_ARGUMENT, NOT_FOUND, FAILED_PRECONDITION without a registry, UNAVAILABLE. */
 export interface ImageSource {
-  sizes(image: ImageName): Promise<Sizes>;
+  sizes(image: ImageName, call: ImageCall): Promise<Sizes>;
   /** Reads the manifest; the reader reads more of the same repo. */
-  content(image: ImageName): Promise<{ readonly manifest: Content; readonly reader: ImageReader }>;
+  content(image: ImageName, call: ImageCall): Promise<{ readonly manifest: Content; readonly reader: ImageReader }>;
 }
 
 /** Creates the reader of the images of a registry. */
@@ -47,16 +53,16 @@ export function createImageSource({ store, registry }: ImageDeps): ImageSource {
     });
   }
 
-  async function read({ repoUid, digest }: ImageName, paths: readonly string[]) {
+  async function read({ repoUid, digest }: ImageName, paths: readonly string[], { trace }: ImageCall) {
     if (registry === undefined) {
       throw failedPrecondition("REGISTRY", "no registry is set (--registry-url), so nothing is known of images");
     }
     for (const path of paths) {
-      const manifest = await registry.manifest(path, digest);
+      const manifest = await registry.manifest(path, digest, trace);
       if (manifest === undefined) continue;
       const reader: ImageReader = {
-        manifest: (digest) => registry.manifest(path, digest),
-        blob: (digest) => registry.blob(path, digest),
+        manifest: (digest) => registry.manifest(path, digest, trace),
+        blob: (digest) => registry.blob(path, digest, trace),
       };
       return { manifest, reader };
     }
@@ -64,10 +70,10 @@ export function createImageSource({ store, registry }: ImageDeps): ImageSource {
   }
 
   return {
-    async sizes(image) {
+    async sizes(image, call) {
       const { sizes, paths } = await locate(image);
       if (sizes !== undefined) return sizes;
-      const { manifest, reader } = await read(image, paths);
+      const { manifest, reader } = await read(image, paths, call);
       const images = await readSizes(manifest, reader);
       const { repoUid, digest } = image;
       await store.write(async (tx) => {
@@ -76,7 +82,7 @@ export function createImageSource({ store, registry }: ImageDeps): ImageSource {
       return images;
     },
 
-    content: async (image) => read(image, (await locate(image)).paths),
+    content: async (image, call) => read(image, (await locate(image)).paths, call),
   };
 }
 

@@ -7,6 +7,7 @@ import { ANONYMOUS_UID } from "../../kernel/ids.js";
 import type { Principal } from "../../kernel/principal.js";
 import type { Clock } from "../../kernel/time.js";
 import { isUidp } from "../../kernel/uidp.js";
+import type { WebRequest } from "../../kernel/web.js";
 import { keyIdOf } from "../../pipeline/auth/api-token.js";
 import type { Authenticate } from "../../pipeline/auth/authenticate.js";
 import type { Awaitable, Tx } from "../../store/port.js";
@@ -61,13 +62,13 @@ export function requireCredential(credential: Credential): Credential {
  * identity is assumed with: an OIDC token, a pull token, or a signed AWS request.
  *
  * @param credential undefined stands for `anonymous`
- * @param remoteAddress the address that failures count against
+ * @param request its address is what failures count against
  * @throws ApiError UNAUTHENTICATED, for every invalid credential; UNAVAILABLE when an issuer cannot be
  * reached.
  */
 export async function verifyCredential(
   credential: Credential | undefined,
-  remoteAddress: string | undefined,
+  { remoteAddress, trace }: Pick<WebRequest, "remoteAddress" | "trace">,
   { authenticate, exchanger, issuer, clock }: CredentialDeps,
 ): Promise<ResolvePrincipal> {
   if (credential === undefined) return () => buildPrincipal(ANONYMOUS_UID, clock());
@@ -77,7 +78,7 @@ export async function verifyCredential(
       const principal = await authenticate(`Bearer ${password}`);
       return () => principal;
     }
-    const requested = { identity: user, identityProvider: "", asPassword: true };
+    const requested = { identity: user, identityProvider: "", asPassword: true, trace };
     const proof = await exchanger.verifyBearer(requested, password, remoteAddress);
     return (tx: Tx) =>
       maskFailure(async () => {

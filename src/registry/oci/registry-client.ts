@@ -2,6 +2,7 @@
 // from a request or an event.
 import { createHash } from "node:crypto";
 import { failedPrecondition, unavailable } from "../../kernel/errors.js";
+import type { TraceAttributes, TraceSpan } from "../../kernel/trace.js";
 import type { Access } from "./scope.js";
 
 /** The largest manifest and configuration, in bytes; the limit of registries. */
@@ -59,10 +60,12 @@ export interface RegistryClient {
   /**
    * A manifest of this repo, verified by its digest; undefined where the repo does not have it. A manifest of Docker's
    * schema 1, whose digest leaves out its signatures, counts as absent.
+   *
+   * @param trace the span that the request is part of
    */
-  manifest(path: string, digest: string): Promise<Content | undefined>;
+  manifest(path: string, digest: string, trace?: TraceSpan): Promise<Content | undefined>;
   /** A blob of this repo, such as a configuration, verified in the same way. */
-  blob(path: string, digest: string): Promise<Content | undefined>;
+  blob(path: string, digest: string, trace?: TraceSpan): Promise<Content | undefined>;
   hasBlob(path: string, digest: string): Promise<boolean>;
   /** Makes a blob of another repo a blob of this repo, without a copy; false where that repo does not have it. */
   mountBlob(path: string, digest: string, from: string): Promise<boolean>;
@@ -88,6 +91,7 @@ interface RequestInput {
   readonly content?: Content;
   /** The statuses of an answer that nothing is there; 404 unless set. */
   readonly absent?: readonly number[];
+  readonly trace?: TraceSpan | undefined;
 }
 
 /** Creates a client. */
@@ -110,21 +114,26 @@ export function createRegistryClient({ url, token }: RegistryClientOptions): Reg
     path: string,
     access: InternalAccess | readonly InternalAccess[],
     ms: number,
-    { method = "GET", content, absent = [404] }: RequestInput = {},
+    { method = "GET", content, absent = [404], trace }: RequestInput = {},
   ): Promise<Response | undefined> {
     const bearer = tokenFor([access].flat());
     const type = content && { "content-type": content.mediaType };
+    const span = trace?.startRequest(method, describeRequest(method, url));
     let response: Response;
     try {
       response = await fetch(new URL(path, url), {
         method,
-        headers: { accept: ACCEPT, authorization: `Bearer ${bearer}`, ...type },
+        headers: { accept: ACCEPT, authorization: `Bearer ${bearer}`, ...type, ...span?.headers() },
         ...(content && { body: content.bytes }),
         signal: AbortSignal.timeout(ms),
       });
     } catch (cause) {
+      span?.fail(cause);
       throw unavailable("the registry cannot be reached", undefined, cause);
     }
+    span?.setAttributes({ "http.response.status_code": response.status });
+    if (response.status < 500) span?.end();
+    else span?.fail({ code: String(response.status) });
     if (response.ok) return response;
     await response.body?.cancel();
     if (absent.includes(response.status)) return undefined;
@@ -135,8 +144,13 @@ export function createRegistryClient({ url, token }: RegistryClientOptions): Reg
     throw unavailable(`the registry answered ${response.status}`);
   }
 
-  async function readVerified(path: string, kind: string, digest: string): Promise<Content | undefined> {
-    const response = await request(`/v2/${path}/${kind}/${digest}`, pullAccess(path), READ_MS);
+  async function readVerified(
+    path: string,
+    kind: string,
+    digest: string,
+    trace: TraceSpan | undefined,
+  ): Promise<Content | undefined> {
+    const response = await request(`/v2/${path}/${kind}/${digest}`, pullAccess(path), READ_MS, { trace });
     if (response === undefined) return undefined;
     const bytes = await readBody(response, MAX_MANIFEST_BYTES);
     const mediaType = response.headers.get("content-type") ?? "";
@@ -183,8 +197,8 @@ export function createRegistryClient({ url, token }: RegistryClientOptions): Reg
       return digest;
     },
 
-    manifest: (path, digest) => readVerified(path, "manifests", digest),
-    blob: (path, digest) => readVerified(path, "blobs", digest),
+    manifest: (path, digest, trace) => readVerified(path, "manifests", digest, trace),
+    blob: (path, digest, trace) => readVerified(path, "blobs", digest, trace),
 
     async hasBlob(path, digest) {
       const head = { method: "HEAD" };
@@ -218,6 +232,11 @@ export function createRegistryClient({ url, token }: RegistryClientOptions): Reg
       return response !== undefined;
     },
   };
+}
+
+function describeRequest(method: string, registry: string): TraceAttributes {
+  const { protocol, hostname } = new URL(registry);
+  return { "http.request.method": method, "url.scheme": protocol.slice(0, -1), "server.address": hostname };
 }
 
 function pullAccess(path: string): Access {

@@ -40,7 +40,7 @@ export function tokenRoutes(deps: TokenDeps): WebRoutes {
 
   async function answer(
     parameters: URLSearchParams,
-    { remoteAddress }: WebRequest,
+    request: WebRequest,
     read: () => Credential | undefined,
   ): Promise<WebAnswer> {
     const given = parameters.getAll("service");
@@ -50,11 +50,9 @@ export function tokenRoutes(deps: TokenDeps): WebRoutes {
     const requested = parseScopes(parameters.getAll("scope"));
     try {
       const credential = read();
-      return credential === undefined
-        ? await issue(credential, requested, remoteAddress)
-        : await limiter.run({ remoteAddress, name: credential.user }, () =>
-            issue(credential, requested, remoteAddress),
-          );
+      if (credential === undefined) return await issue(credential, requested, request);
+      const { remoteAddress } = request;
+      return await limiter.run({ remoteAddress, name: credential.user }, () => issue(credential, requested, request));
     } catch (error) {
       if (error instanceof ApiError && error.code === Code.Unauthenticated) return unauthorized(deps.baseUrl);
       throw error;
@@ -64,9 +62,9 @@ export function tokenRoutes(deps: TokenDeps): WebRoutes {
   async function issue(
     credential: Credential | undefined,
     requested: ReturnType<typeof parseScopes>,
-    remoteAddress: string | undefined,
+    request: WebRequest,
   ): Promise<WebAnswer> {
-    const resolvePrincipal = await verifyCredential(credential, remoteAddress, deps);
+    const resolvePrincipal = await verifyCredential(credential, request, deps);
     const { subject, granted, elsewhere } = await deps.store.read(async (tx) => {
       const principal = await resolvePrincipal(tx);
       return { subject: principal.identityUid, ...(await resolveAccess(tx, principal, requested)) };

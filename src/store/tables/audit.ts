@@ -75,6 +75,8 @@ export type StoredAuditRow = RowOf<AuditTables["audit"]>;
 export interface AuditRow extends Omit<StoredAuditRow, "id" | "version" | "traceId" | "actorName"> {
   /** The name of an actor that the same unit of work has deleted. */
   readonly actorName?: string | undefined;
+  /** The trace of the request; empty unless set, and in rows of version 1. */
+  readonly traceId?: string;
 }
 /** A recorded change. */
 export type RecordedAuditRow = Omit<StoredAuditRow, "id">;

@@ -3,6 +3,7 @@ import type { ServerResponse } from "node:http";
 import type { Http2ServerResponse, IncomingHttpHeaders, ServerHttp2Stream } from "node:http2";
 import { newRequestId } from "../../kernel/ids.js";
 import type { RejectReason } from "../../kernel/reject-reason.js";
+import { parseTraceparent } from "../../kernel/trace.js";
 import { type HttpVersion, type RequestObserver, RequestRecord } from "../../telemetry/request-record.js";
 import { type HttpRequest, type HttpResponse, isHttp2, peerAddress, type TrustedProxies } from "./http-message.js";
 
@@ -163,11 +164,8 @@ export function requestIdFrom(given: string | readonly string[] | undefined): st
   return typeof given === "string" && REQUEST_ID.test(given) ? given : newRequestId();
 }
 
-const TRACEPARENT = /^[0-9a-f]{2}-(?!0{32})([0-9a-f]{32})-[0-9a-f]{16}-[0-9a-f]{2}/;
-
-// W3C Trace Context, section 3.2.
 function traceIdFrom(traceparent: string | readonly string[] | undefined): string | undefined {
-  return typeof traceparent === "string" ? TRACEPARENT.exec(traceparent)?.[1] : undefined;
+  return typeof traceparent === "string" ? parseTraceparent(traceparent)?.traceId : undefined;
 }
 
 /** A path without its query, which may hold names and tokens. */

@@ -8,11 +8,14 @@ import type { RequestRecord } from "../../telemetry/request-record.js";
 import { discardRest, mayHaveBody, readBody } from "./body-reader.js";
 import { HttpError, type HttpRequest, type HttpResponse } from "./http-message.js";
 import { sendBody, sendEmpty, sendJson, statusJson } from "./send.js";
+import type { ServerSpans } from "./server-span.js";
 
 /** What {@link createWeb} is made of. */
 export interface WebOptions {
   readonly routes: WebRoutes;
   readonly errorDomain: string;
+  /** Begins the spans of requests, where traces are on. */
+  readonly spans?: ServerSpans | undefined;
   /** Told of errors the caller learns nothing about. */
   readonly onInternalError: (error: ConnectError, requestId: string) => void;
   /** Throws where the database has no time for a unit of work that begins now. */
@@ -23,7 +26,7 @@ export interface WebOptions {
 export type Web = ReturnType<typeof createWeb>;
 
 /** Creates it. */
-export function createWeb({ routes, errorDomain, onInternalError, requireRoom }: WebOptions) {
+export function createWeb({ routes, errorDomain, spans, onInternalError, requireRoom }: WebOptions) {
   const table = createWebTable(routes);
 
   async function answer(
@@ -34,6 +37,7 @@ export function createWeb({ routes, errorDomain, onInternalError, requireRoom }:
     record: RequestRecord,
   ): Promise<void> {
     const { route, rest } = found;
+    spans?.beginRoute(record, req.headers, route.path);
     try {
       requireRoom?.(route.method === "POST" ? "write" : "read");
       const request = requestOf(req, route, { path, rest, record });
@@ -44,6 +48,7 @@ export function createWeb({ routes, errorDomain, onInternalError, requireRoom }:
       const cause = error instanceof HttpError ? error.error : error;
       const failure = answerError(cause, errorDomain, (internal) => onInternalError(internal, record.requestId));
       record.reason ??= rejectReasonOf(cause);
+      record.trace?.noteError(failure);
       const retryAfter = retryAfterOf(failure);
       if (mayHaveBody(req)) discardRest(req);
       sendJson(res, error instanceof HttpError ? error.status : httpStatusOf(failure.code), statusJson(failure), {
@@ -159,6 +164,8 @@ function requestOf(
     query: new URLSearchParams(mark < 0 ? "" : target.slice(mark + 1)),
     remoteAddress: record.remoteAddress,
     requestId: record.requestId,
+    trace: record.trace,
+    traceId: record.traceId ?? "",
     header(name) {
       const value = req.headers[name];
       return typeof value === "object" ? value.join(", ") : value;

@@ -28,6 +28,7 @@ import {
 import { buffersOf } from "../http/request-buffers.js";
 import { recordHttp } from "../http/request-record.js";
 import { headersOf, send, sendNoContent } from "../http/send.js";
+import type { ServerSpans } from "../http/server-span.js";
 import { createCodecs } from "./codecs.js";
 import { createDecode, type Decode, type ReadBody } from "./decode.js";
 import { createEncode, createMessageEncode, type Encode, type EncodedAnswer, type MessageEncode } from "./encode.js";
@@ -57,6 +58,8 @@ export interface GatewayOptions {
   readonly strictBody?: boolean;
   /** Whose `x-forwarded-for` counts; nobody's unless given. */
   readonly proxies?: TrustedProxies | undefined;
+  /** Begins the spans of calls, where traces are on. */
+  readonly spans?: ServerSpans | undefined;
   /** How often an event stream that has nothing to say shows that it lives, in milliseconds; 15 s by default. */
   readonly heartbeatMs?: number;
   /** Told of errors that arise here and of which the caller learns nothing. */
@@ -113,7 +116,7 @@ const NO_BODY: ReadBody = { bytes: new Uint8Array(), contentType: undefined };
  * {@link buildBindings} and {@link createRouteTable}.
  */
 export function createGateway(options: GatewayOptions): Gateway {
-  const { invoke, authenticateCaller, clock, errorDomain, onInternalError, proxies } = options;
+  const { invoke, authenticateCaller, clock, errorDomain, onInternalError, proxies, spans } = options;
   const maxBodyBytes = options.maxBodyBytes ?? DEFAULT_MAX_BODY_BYTES;
   const heartbeatMs = options.heartbeatMs ?? DEFAULT_HEARTBEAT_MS;
   const methods = [...options.methods];
@@ -196,10 +199,11 @@ export function createGateway(options: GatewayOptions): Gateway {
     try {
       const { target: route, captures } = match;
       record.method = route.name;
+      spans?.beginCall(record, req.headers, route.binding.template.text);
       const inbound = new HttpInbound(req, res, record);
       const { desc } = route.entry;
       call = route.kind === "unary" ? new UnaryCall(inbound, desc, clock()) : new StreamCall(inbound, desc, clock());
-      const authenticated = authenticateCaller(route.entry, req.headers.authorization);
+      const authenticated = authenticateCaller(route.entry, req.headers.authorization, record.trace);
       const principal = authenticated instanceof Promise ? await authenticated : authenticated;
       if (principal !== undefined) {
         record.setCaller(principal.identityUid);

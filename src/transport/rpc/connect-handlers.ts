@@ -42,6 +42,7 @@ import { abort, type HttpResponse } from "../http/http-message.js";
 import { ContextInbound } from "../http/inbound.js";
 import type { Limits } from "../http/limits.js";
 import { buffersOf } from "../http/request-buffers.js";
+import type { ServerSpans } from "../http/server-span.js";
 import { gzip } from "./compression.js";
 import type { ListFrames } from "./list-frame.js";
 
@@ -68,6 +69,8 @@ export interface ConnectOptions {
   readonly errorDomain: string;
   readonly limits: Limits;
   readonly listFrames: ListFrames;
+  /** Begins the spans of calls, where traces are on. */
+  readonly spans?: ServerSpans | undefined;
   /** Whether connections are all of a proxy's: then nothing is counted by an address that may be its own. */
   readonly behindProxy?: boolean | undefined;
   readonly onInternalError: (error: unknown, requestId: string) => void;

@@ -82,11 +82,13 @@ export function createConnect(options: ConnectOptions): Connect {
     const remote = record.remoteAddress;
     const entry = options.methods.get(handler.requestPath);
     const webText = findWebText(req.headers);
+    // Others are health checks and reflection.
+    if (entry !== undefined) options.spans?.beginCall(record, req.headers);
     let release: (() => void) | undefined;
     try {
       // Before anything else: a peer with too many open streams must cost no more.
       if (handler.method.methodKind !== "unary") release = takeStream(req, remote);
-      const principal = entry && (await options.authenticateCaller(entry, req.headers.authorization));
+      const principal = entry && (await options.authenticateCaller(entry, req.headers.authorization, record.trace));
       if (principal !== undefined) {
         record.setCaller(principal.identityUid);
         buffersOf(req)?.holdFor(principal.identityUid);

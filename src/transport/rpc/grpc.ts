@@ -20,6 +20,7 @@ import { resetStream, resetUnreadRequest } from "../http/http2-end.js";
 import { StreamInbound } from "../http/inbound.js";
 import type { Limits } from "../http/limits.js";
 import { buffersOf } from "../http/request-buffers.js";
+import type { ServerSpans } from "../http/server-span.js";
 import { flushPerTick } from "../http/tick.js";
 import { createFrameCompressor } from "./compression.js";
 import { readMessage } from "./grpc-body.js";
@@ -34,6 +35,8 @@ export interface GrpcUnaryOptions {
   readonly errorDomain: string;
   readonly limits: Limits;
   readonly listFrames: ListFrames;
+  /** Begins the spans of calls, where traces are on. */
+  readonly spans?: ServerSpans | undefined;
   /** Told of answers that could not be encoded: a bug of a handler. */
   readonly onInternalError: (error: unknown, requestId: string) => void;
 }
@@ -70,7 +73,7 @@ const TRAILERS_ONLY = { endStream: true, sendDate: false };
 
 /** Creates the lean path (gRPC over HTTP/2). */
 export function createGrpcUnary(options: GrpcUnaryOptions): GrpcUnary {
-  const { invoke, authenticateCaller, clock, limits, listFrames, onInternalError } = options;
+  const { invoke, authenticateCaller, clock, limits, listFrames, onInternalError, spans } = options;
   const compressor = createFrameCompressor(limits);
   const unary = new Map<string, UnaryEntry>();
   // Mounted methods are answered as connect answers, unknown fields and errors of encoding included.
@@ -195,8 +198,9 @@ export function createGrpcUnary(options: GrpcUnaryOptions): GrpcUnary {
         return;
       }
       const call = new UnaryCall(new StreamInbound(stream, headers, timeoutMs, record), entry.desc, clock());
+      spans?.beginCall(record, headers);
       try {
-        const authenticated = authenticateCaller(entry, headers.authorization);
+        const authenticated = authenticateCaller(entry, headers.authorization, record.trace);
         if (authenticated instanceof Promise)
           authenticated.then(
             (principal) => read(stream, entry, call, principal, record),

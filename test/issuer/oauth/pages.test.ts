@@ -127,6 +127,7 @@ function requestWith(cookies: Readonly<Record<string, string>>): WebRequest {
     query: new URLSearchParams(),
     remoteAddress: undefined,
     requestId: "request",
+    traceId: "",
     header: () => undefined,
     cookie: (name) => cookies[name],
     form: async () => new URLSearchParams(),
