@@ -29,8 +29,8 @@ const LATE_COMMIT_MS = 4 * MAX_UNIT_MS;
 
 const READ = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
 const WRITE = "BEGIN ISOLATION LEVEL SERIALIZABLE";
-/** How many units may wait for a connection before callers are turned away: a tenth of a second of point reads. */
-const MAX_WAITING = 256;
+/** How many units may wait for a connection before callers are turned away: about a second of point reads. */
+const MAX_WAITING = 2_048;
 
 /** How to open a PostgreSQL store. */
 export interface PgOptions {

@@ -3,9 +3,9 @@ import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { Code, ConnectError, createClient } from "@connectrpc/connect";
 import { createConnectTransport, createGrpcTransport, createGrpcWebTransport } from "@connectrpc/connect-node";
-import pino from "pino";
 import { GroupsService } from "#gen/chainguard/platform/iam/v2beta1/groups_pb.js";
 import type { Bootstrapped } from "../../src/iam/operator/bootstrap.js";
+import { createLogger } from "../../src/telemetry/logger.js";
 import { allowVersion2 } from "../audit/log-kit.js";
 import { ask, queryOf } from "../issuer/sts/ask.js";
 import { type Harness, startHarness } from "../support/harness.js";
@@ -241,7 +241,7 @@ test("without traces the audit log has the caller's trace", async () => {
 
 test("the access log has the trace of a request", async () => {
   const lines: Record<string, unknown>[] = [];
-  const logger = pino({ level: "info" }, { write: (line: string) => void lines.push(JSON.parse(line)) });
+  const logger = createLogger("info", { write: (line) => void lines.push(JSON.parse(line)) });
   const variables = { OTEL_EXPORTER_OTLP_ENDPOINT: collector.endpoint };
   const logged = await withVariables(variables, () => startHarness({ accessLog: true }, { logger }));
   try {

@@ -194,7 +194,14 @@ test("start and stop have a line each", async () => {
   assert.equal(started?.address, service.url);
   assert.equal(started?.node, process.version);
   assert.match(String(started?.version), /^\d+\.\d+\.\d+/);
-  assert.deepEqual(Object.keys(started?.settings ?? {}).sort(), ["accessLog", "data", "listen", "tokenAlgorithm"]);
+  assert.deepEqual(Object.keys(started?.settings ?? {}).sort(), [
+    "accessLog",
+    "data",
+    "listen",
+    "metricsListen",
+    "overloadDelay",
+    "tokenAlgorithm",
+  ]);
   assert.equal(stopped?.reason, "SIGTERM");
   assert.ok(Number(stopped?.durationMs) >= 0);
 });

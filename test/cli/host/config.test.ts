@@ -44,7 +44,7 @@ describe("arbor config print", () => {
     assert.deepEqual(Object.keys(printed), settingNames);
     const { listen, accessLog, data, trustedProxies, logLevel, keyRotation, baseUrl, answerBuffer, quotas } = printed;
     assert.deepEqual(listen, { value: "127.0.0.1:1", from: "flag", name: "--listen" });
-    assert.deepEqual(accessLog, { value: "false", from: "flag", name: "--access-log" });
+    assert.deepEqual(accessLog, { value: "off", from: "flag", name: "--access-log" });
     assert.deepEqual(data, { value: "from-env", from: "environment", name: "ARBOR_DATA" });
     const proxies = { value: "10.0.0.0/8,::1/128", from: "environment", name: "ARBOR_TRUSTED_PROXIES" };
     assert.deepEqual(trustedProxies, proxies);

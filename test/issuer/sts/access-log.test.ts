@@ -2,12 +2,12 @@
 // in a request.
 import assert from "node:assert/strict";
 import { after, before, it } from "node:test";
-import { pino } from "pino";
 import { SecurityTokenService } from "#gen/chainguard/platform/oidc/oidc_pb.js";
 import { type App, startApp } from "../../../src/app/app.js";
 import { resolveSettings } from "../../../src/config/config.js";
 import { bootstrap } from "../../../src/iam/operator/bootstrap.js";
 import { randomIds } from "../../../src/kernel/ids.js";
+import { createLogger } from "../../../src/telemetry/logger.js";
 import { rawClients, requestOf } from "../../contract/iam-clients.js";
 import { type LocalIssuer, startLocalIssuer } from "../../support/local-issuer.js";
 import { identityRow } from "../../support/rows.js";
@@ -22,7 +22,7 @@ let identity: string;
 before(async () => {
   workloads = await startLocalIssuer();
   const flags = { listen: "127.0.0.1:0", data: tempDir(), trustedIssuers: workloads.issuer };
-  const logger = pino({ level: "trace" }, { write: (line: string) => void lines.push(line) });
+  const logger = createLogger("trace", { write: (line) => void lines.push(line) });
   app = await startApp({ settings: resolveSettings({ flags, env: {} }), logger });
   await app.installation.store.write(async (tx) => {
     const { group } = await bootstrap(tx, { org: "acme" }, randomIds, Date.now());
@@ -65,8 +65,8 @@ it("logs each of 1,000 exchanges and no token", { timeout: 120_000 }, async () =
   for (let i = 0; i < 1_000; i++) await (i % 8 === 7 ? bad[Math.floor(i / 8) % bad.length] : good[i % good.length])?.();
   for (const client of clients) client.close();
   await new Promise((resolve) => setTimeout(resolve, 100));
-  const records = lines.map((line) => JSON.parse(line) as { path?: string; msg: string });
-  const exchanges = records.filter(({ path, msg }) => msg === "request" && /exchange$/i.test(path ?? ""));
+  const records = lines.map((line) => JSON.parse(line) as { method?: string; msg: string });
+  const exchanges = records.filter(({ method, msg }) => msg === "request" && /exchange$/i.test(method ?? ""));
   assert.ok(exchanges.length >= 900, `${exchanges.length} lines`);
   assert.match(issued, /^eyJ/, "tokens begin so");
   assert.deepEqual(

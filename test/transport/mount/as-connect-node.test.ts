@@ -138,7 +138,7 @@ function described(message: { readonly $typeName: string }) {
 
 function ownFields(headers: Headers): string[] {
   return [...headers]
-    .filter(([name]) => name.startsWith("x-") || name === "set-cookie")
+    .filter(([name]) => (name.startsWith("x-") && name !== "x-request-id") || name === "set-cookie")
     .map((field) => field.join(": "));
 }
 
