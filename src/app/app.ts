@@ -13,6 +13,7 @@ import { createAcceptances } from "../iam/people/pending-bindings.js";
 import { createIssuer } from "../issuer/issuer.js";
 import { storeTokenAlgorithm } from "../issuer/keys/key-ring.js";
 import { createJobs, type Job } from "../jobs/jobs.js";
+import { databaseBusy } from "../kernel/errors.js";
 import { type Ids, randomIds } from "../kernel/ids.js";
 import { createPageTokens } from "../kernel/page-token.js";
 import { type Clock, runInSlices } from "../kernel/time.js";
@@ -189,6 +190,9 @@ async function openApp(options: AppOptions, opened: Close[]): Promise<App> {
     logger.error({ err: error.cause ?? error, method: call?.method.name, requestId: call?.requestId }, "call failed");
   };
   const stopping = new AbortController();
+  const requireRoom = (access: "read" | "write") => {
+    if (!store.hasRoom(access)) throw databaseBusy();
+  };
   const pipeline = {
     ...{ store, clock, errorDomain, onInternalError },
     onPendingUsed: acceptances.note,
@@ -198,7 +202,7 @@ async function openApp(options: AppOptions, opened: Close[]): Promise<App> {
     methods,
     invoke: createInvoke(pipeline),
     invokeStream: createInvokeStream(pipeline),
-    authenticateCaller: createAuthenticateCaller(authenticate),
+    authenticateCaller: createAuthenticateCaller(authenticate, requireRoom),
     spans: createServerSpans(tracing),
     clock,
     errorDomain,
@@ -235,7 +239,7 @@ async function openApp(options: AppOptions, opened: Close[]): Promise<App> {
     ready,
     logger,
     limits,
-    hasRoom: (access) => store.hasRoom(access),
+    requireRoom,
     tls,
     behindProxy: settings.behindProxy,
     extraRoutes: [docs, home],

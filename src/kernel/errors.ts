@@ -209,8 +209,10 @@ export function unavailable(what: string, retryAfterMs?: number, cause?: unknown
   return new ApiError(Code.Unavailable, "UNAVAILABLE", `Unavailable: ${what}`, details, cause, rejection);
 }
 
-/** Of {@link unavailable}: as many units of work as may wait for the database do. */
-export const DATABASE_BUSY = "too many calls wait for the database";
+/** UNAVAILABLE: as many units of work as may wait for the database do. The caller may retry after a second. */
+export function databaseBusy(): ApiError {
+  return unavailable("too many calls wait for the database", 1_000, undefined, "database");
+}
 
 /** ABORTED: repeated conflicts with concurrent changes. The caller may retry. */
 export function aborted(what: string, cause?: unknown): ApiError {

@@ -2,7 +2,7 @@
 // caller; then one transaction authorizes, validates, runs the handler and writes
 // the audit row. The response is returned after the commit.
 import type { Message } from "@bufbuild/protobuf";
-import { DATABASE_BUSY, deadlineExceeded, unavailable } from "../kernel/errors.js";
+import { databaseBusy, deadlineExceeded } from "../kernel/errors.js";
 import type { Principal } from "../kernel/principal.js";
 import type { TraceSpan } from "../kernel/trace.js";
 import { rootOf } from "../kernel/uidp.js";
@@ -33,8 +33,6 @@ export type Invoke = (
   request: Message | (() => Message),
 ) => Promise<object>;
 
-const RETRY_MS = 1_000;
-
 /** Creates the pipeline. */
 export function createInvoke(deps: InvokeDeps): Invoke {
   const { store, clock } = deps;
@@ -49,7 +47,7 @@ export function createInvoke(deps: InvokeDeps): Invoke {
       const unit = (tx: Tx) => run(method, call, request, principal, tx);
       if (method.prepare ?? method.requireRoom) await prepare(method, call, request, principal);
       // Transports ask before they read the body; many bodies may have arrived at once since then.
-      if (method.access === "write" && !store.hasRoom("write")) throw unavailable(DATABASE_BUSY, RETRY_MS);
+      if (method.access === "write" && !store.hasRoom("write")) throw databaseBusy();
       trace = call.trace?.startChild(UNIT_SPAN_NAMES[method.access]);
       const options = { deadlineMs: call.deadlineMs, trace };
       const result = method.access === "read" ? store.read(unit, options) : store.write(unit, options);

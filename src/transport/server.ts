@@ -1,5 +1,5 @@
 import { encodeFrame } from "../codec/frame-writer.js";
-import { DATABASE_BUSY, unavailable } from "../kernel/errors.js";
+import { unavailable } from "../kernel/errors.js";
 import type { Clock } from "../kernel/time.js";
 import type { WebRoutes } from "../kernel/web.js";
 import type { AuthenticateCaller } from "../pipeline/auth/authenticate.js";
@@ -45,8 +45,8 @@ export interface ServerOptions {
   /** Cleartext without it. */
   readonly tls?: TlsIdentity | undefined;
   readonly limits?: Limits | undefined;
-  /** Whether the database has time for a unit of work that begins now; it has unless given. */
-  readonly hasRoom?: ((access: "read" | "write") => boolean) | undefined;
+  /** Throws where the database has no time for a unit of work that begins now. */
+  readonly requireRoom?: ((access: "read" | "write") => void) | undefined;
   /** Do not count connections per address: they are all of the proxy's. */
   readonly behindProxy?: boolean | undefined;
   /** Whose `x-forwarded-for` counts; nobody's unless given. */
@@ -100,7 +100,7 @@ const RETRY_MS = 1_000;
 
 /** Creates a server that does not serve yet. */
 export function createServer(options: ServerOptions): Server {
-  const { logger, errorDomain, methods, invoke, clock, hasRoom = () => true } = options;
+  const { logger, errorDomain, methods, invoke, clock } = options;
   const limits = options.limits ?? defaultLimits;
   const behindProxy = options.behindProxy ?? false;
   let draining = false;
@@ -115,22 +115,11 @@ export function createServer(options: ServerOptions): Server {
     ...(options.observers ?? []),
   ];
   const admission = createAdmission({ maxDelayMs: limits.queueDelayMs, logger });
-  const requireRoom = (access: "read" | "write") => {
-    if (hasRoom(access)) return;
-    admission.count("database");
-    throw unavailable(DATABASE_BUSY, RETRY_MS);
-  };
-  // Every front end authenticates the caller before it reads the body, so this comes before both. A mounted method does
-  // not tell what it does with the database.
-  const authenticateCaller: AuthenticateCaller = (method, authorization, trace) => {
-    requireRoom(method.mounted === undefined && method.access === "write" ? "write" : "read");
-    return options.authenticateCaller(method, authorization, trace);
-  };
   const shared = {
     spans,
     methods,
     invoke,
-    authenticateCaller,
+    authenticateCaller: options.authenticateCaller,
     invokeStream: options.invokeStream,
     clock,
     errorDomain,
@@ -144,7 +133,7 @@ export function createServer(options: ServerOptions): Server {
     grpc: createGrpcUnary(shared),
     connect,
     ops: firstOf([createOps(options.ready ?? alwaysReady, () => draining), ...(options.extraRoutes ?? [])]),
-    web: createWeb({ ...shared, routes: options.webRoutes ?? [], requireRoom }),
+    web: createWeb({ ...shared, routes: options.webRoutes ?? [], requireRoom: options.requireRoom }),
     gateway: options.gateway,
     hosts: createHostCheck(limits.validatedHosts),
     errorDomain,

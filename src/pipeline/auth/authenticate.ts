@@ -28,9 +28,19 @@ export type AuthenticateCaller = (
   trace?: TraceSpan | undefined,
 ) => Principal | undefined | Promise<Principal | undefined>;
 
-/** Creates it. */
-export function createAuthenticateCaller(authenticate: Authenticate): AuthenticateCaller {
+/**
+ * Creates it.
+ *
+ * @param requireRoom throws where the database has no time for a unit of work that begins now. Every front end
+ * authenticates the caller before it reads the body, so this comes before both.
+ */
+export function createAuthenticateCaller(
+  authenticate: Authenticate,
+  requireRoom: (access: "read" | "write") => void = () => {},
+): AuthenticateCaller {
   return (method, authorization, trace) => {
+    // A mounted method does not tell what it does with the database.
+    requireRoom(method.mounted === undefined && method.access === "write" ? "write" : "read");
     if (method.auth.mode !== "guarded") return undefined;
     return trace?.isRecording ? traceAuthentication(authenticate, authorization, trace) : authenticate(authorization);
   };

@@ -18,8 +18,6 @@ const LOG_MS = 10_000;
 export type RejectionReason =
   /** The event loop is late, or the request would wait too long. */
   | "overload"
-  /** Too many units of work wait for the database. */
-  | "database"
   /** The address has too many requests open. */
   | "address_requests"
   /** The address has too many connections. */
@@ -40,7 +38,7 @@ export type Admission = ReturnType<typeof createAdmission>;
 
 /** Creates it; {@link Admission.stop} ends its timer. */
 export function createAdmission({ maxDelayMs, logger }: AdmissionOptions) {
-  const counts: RejectionCounts = { overload: 0, database: 0, address_requests: 0, address_connections: 0 };
+  const counts: RejectionCounts = { overload: 0, address_requests: 0, address_connections: 0 };
   const isOn = maxDelayMs !== Number.POSITIVE_INFINITY;
   const maxLateMs = Math.max(maxDelayMs, MIN_LATE_MS);
   let isLate = false;
