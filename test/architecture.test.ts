@@ -72,7 +72,7 @@ const rules: Record<string, readonly string[]> = {
     "openid-client",
     "node:",
   ],
-  audit: ["kernel", "jobs", "pipeline", "types:store/port", "#gen", "jose", "node:crypto"],
+  audit: ["kernel", "jobs", "pipeline", "types:store/port", "#gen", "@bufbuild/protobuf", "jose", "node:crypto"],
   codec: ["kernel", "#gen/google", "@bufbuild/protobuf", "@connectrpc/connect"],
   "transport/http": [
     "kernel",

@@ -5,7 +5,11 @@ import { fileURLToPath } from "node:url";
 import type { ConnectError } from "@connectrpc/connect";
 import type { Logger } from "pino";
 import { Health } from "#gen/health/v1/health_pb.js";
+import { auditV1 } from "../audit/audit-v1.js";
+import { createEventFeed } from "../audit/event-feed.js";
+import { createEventIds, readEventIdKey } from "../audit/event-id.js";
 import { createSealer } from "../audit/sealer.js";
+import { createStreamCounter } from "../audit/stream-counter.js";
 import { readComments } from "../codec/proto-comments.js";
 import { describeChanged, type Settings } from "../config/config.js";
 import { resolveOrigin } from "../config/origin.js";
@@ -33,8 +37,7 @@ import { tokenRoutes } from "../registry/oci/token-routes.js";
 import { createLogger } from "../telemetry/logger.js";
 import { startTracing } from "../telemetry/tracing.js";
 import type { HttpBinding } from "../transport/http/http-binding.js";
-import { defaultLimits, type Limits } from "../transport/http/limits.js";
-import { bindPort, type ListenAddress, type OpenWork } from "../transport/http/listener.js";
+import { bindPort, type OpenWork } from "../transport/http/listener.js";
 import { OPS_PATHS } from "../transport/http/ops.js";
 import { createServerSpans } from "../transport/http/server-span.js";
 import { createDocs } from "../transport/openapi/docs.js";
@@ -53,6 +56,7 @@ import { createListRanking } from "./list-ranks.js";
 import { openMetrics } from "./metrics.js";
 import { assertNothingShadowed, withMounts } from "./mounts.js";
 import { createRequestMetrics, listServed, type RequestMetrics } from "./request-metrics.js";
+import { limitsOf, tlsOf, urlOf } from "./server-settings.js";
 import { countRuns, createServiceCounts, serviceSources } from "./service-metrics.js";
 import { platformServices } from "./services.js";
 
@@ -170,9 +174,11 @@ async function openApp(options: AppOptions, opened: Close[]): Promise<App> {
   });
   opened.push(issuer.stop);
   for (const job of issuer.jobs) addJob(job);
+  const stopping = new AbortController();
+  const tokens = createPageTokens(keys.pageKeys);
   const services = [
     ...platformServices({
-      tokens: createPageTokens(keys.pageKeys),
+      tokens,
       ids,
       seal: masterKey.seal,
       rootCreation: settings.rootCreation,
@@ -182,6 +188,12 @@ async function openApp(options: AppOptions, opened: Close[]): Promise<App> {
       registry: createRegistry(),
     }),
     ...issuer.services,
+    auditV1({
+      ...{ store, clock, tokens, stopping: stopping.signal },
+      eventIds: createEventIds(await store.write(readEventIdKey)),
+      eventFeed: createEventFeed({ store, onProblem }),
+      streams: createStreamCounter(),
+    }),
   ];
   const described = [...services.map(({ desc, published = desc }) => published), ...mounts.map(({ desc }) => desc)];
   const methods = withMounts(createMethodTable(services, buildRoomChecks(definitions, quotas)), mounts);
@@ -189,7 +201,6 @@ async function openApp(options: AppOptions, opened: Close[]): Promise<App> {
   const onInternalError = (error: ConnectError, call: CallContext | undefined) => {
     logger.error({ err: error.cause ?? error, method: call?.method.name, requestId: call?.requestId }, "call failed");
   };
-  const stopping = new AbortController();
   const requireRoom = (access: "read" | "write") => {
     if (!store.hasRoom(access)) throw databaseBusy();
   };
@@ -353,27 +364,6 @@ async function closeAll(opened: readonly Close[], drainMs?: number): Promise<voi
     }
   }
   if (errors.length > 0) throw errors[0];
-}
-
-function urlOf({ tlsCert }: Settings, { host, port }: ListenAddress): string {
-  const scheme = tlsCert === undefined ? "http" : "https";
-  return `${scheme}://${host.includes(":") ? `[${host}]` : host}:${port}`;
-}
-
-function limitsOf(settings: Settings): Limits {
-  return {
-    ...defaultLimits,
-    requestBufferBytes: settings.requestBuffer,
-    answerBufferBytes: settings.answerBuffer,
-    connectionsPerAddress: settings.connectionsPerAddress,
-    queueDelayMs: settings.overloadDelay,
-    drainMs: settings.drainTime * 1000,
-  };
-}
-
-function tlsOf({ tlsCert, tlsKey }: Settings) {
-  if (tlsCert === undefined || tlsKey === undefined) return undefined;
-  return { cert: readFileSync(tlsCert), key: readFileSync(tlsKey) };
 }
 
 const IMAGE = fileURLToPath(new URL("../../gen/api.binpb", import.meta.url));

@@ -1,5 +1,6 @@
 // What the rest of the service knows of storage: types only. SQLite and PostgreSQL implement it;
 // `test/store/store-suite.ts` tests what both must do.
+export type * from "./port-audit.js";
 export type * from "./port-iam.js";
 export type * from "./port-lists.js";
 export type { AdvisoryEventRow, AdvisoryRow } from "./tables/advisories.js";
@@ -24,6 +25,7 @@ export type { KeyPurpose, KeyRow, KeyState, RefreshTokenRow, TicketKind, TicketR
 import type { Histogram } from "../kernel/histogram.js";
 import type { QuotaKind } from "../kernel/quotas.js";
 import type { TraceSpan } from "../kernel/trace.js";
+import type { AuditEventStore } from "./port-audit.js";
 import type {
   AccessRequestStore,
   AccessStore,
@@ -148,6 +150,7 @@ export interface Tx {
   readonly tickets: TicketStore;
   readonly refreshTokens: RefreshTokenStore;
   readonly audit: AuditStore;
+  readonly auditEvents: AuditEventStore;
   readonly auditChain: AuditChainStore;
   readonly jobs: JobStore;
   readonly settings: SettingStore;

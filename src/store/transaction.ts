@@ -1,5 +1,6 @@
 import { Access } from "./access-store.js";
 import { Advisories } from "./advisory-store.js";
+import { AuditEvents } from "./audit-event-store.js";
 import { Audit, AuditChain } from "./audit-store.js";
 import type { AuditVersion } from "./audit-version.js";
 import { AccessRequests, GroupInvites, Groups, Terms } from "./group-store.js";
@@ -142,6 +143,10 @@ export class Transaction implements Tx, Executor {
 
   get audit(): Audit {
     return new Audit(this);
+  }
+
+  get auditEvents(): AuditEvents {
+    return new AuditEvents(this);
   }
 
   get auditChain(): AuditChain {

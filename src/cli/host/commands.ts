@@ -10,6 +10,7 @@ import {
 } from "../../config/config.js";
 import { describeFlags } from "../../config/describe.js";
 import { findOtherVariables } from "../../config/names.js";
+import { addEventListFlags, addTailCommand, isOverApi } from "../remote/audit/commands.js";
 
 /** The settings with which a command opens the database. */
 const databaseSettings: readonly SettingName[] = [
@@ -139,18 +140,7 @@ export function addHostCommands(arbor: Command): void {
     .option("--json", "print a JSON object per line")
     .action(async (options) => (await import("./jobs.js")).jobListCommand(readSettings(options), options));
 
-  const audit = arbor.command("audit").description("read the audit log, on the host");
-  addSettings(audit.command("list").description("print the newest rows first"), hostSettings)
-    .option("--root <uid>", "the organisation; all unless set")
-    .option("--limit <rows>", "how many rows at most", "50")
-    .option("--json", "print a JSON object per line")
-    .action(async (options) => (await import("./audit.js")).auditListCommand(readSettings(options), options));
-  addSettings(audit.command("verify").description("prove that the log is what was sealed"), hostSettings)
-    .option("--root <uid>", "the organisation; all unless set")
-    .action(async (options) => (await import("./audit.js")).auditVerifyCommand(readSettings(options), options));
-  addSettings(audit.command("export").description("print the sealed rows of a log, for others to verify"), hostSettings)
-    .requiredOption("--root <uid>", "the organisation")
-    .action(async (options) => (await import("./audit.js")).auditExportCommand(readSettings(options), options));
+  addAuditCommands(arbor);
 
   const advisories = arbor.command("advisories").description("advisories about vulnerabilities, on the host");
   addSettings(advisories.command("import <paths...>").description("import OSV records"), hostSettings)
@@ -215,6 +205,37 @@ function addConfigCommands(arbor: Command): void {
     .command("schema")
     .description("print the JSON schema of the file that --config names")
     .action(async () => (await import("./config.js")).configSchemaCommand());
+}
+
+// Each command reads the database of the host, or with `--scope` the API.
+function addAuditCommands(arbor: Command): void {
+  const audit = arbor.command("audit").description("read the audit log, on the host or with --scope over the API");
+  const list = addSettings(audit.command("list").description("print the newest rows first"), hostSettings)
+    .option("--root <uid>", "the organisation; all unless set")
+    .option("--limit <rows>", "how many rows at most", "50")
+    .option("--json", "print a JSON object per line");
+  addEventListFlags(list).action(async (options) => {
+    const { root } = options;
+    if (isOverApi(options, { root })) return (await import("../remote/audit/run.js")).listEvents(options);
+    await (await import("./audit.js")).auditListCommand(readSettings(options), options);
+  });
+  addTailCommand(audit);
+  addSettings(audit.command("verify").description("prove that the log is what was sealed"), hostSettings)
+    .option("--root <uid>", "the organisation; all unless set")
+    .action(async (options) => (await import("./audit.js")).auditVerifyCommand(readSettings(options), options));
+  const exporting = addSettings(
+    audit
+      .command("export")
+      .description("print the sealed rows of a log, for others to verify; with --scope its events"),
+    hostSettings,
+  ).option("--root <uid>", "the organisation");
+  addEventListFlags(exporting).action(async (options) => {
+    const { root } = options;
+    if (isOverApi(options, { root })) return (await import("../remote/audit/run.js")).exportEvents(options);
+    // As commander says it of a required option.
+    if (root === undefined) exporting.error("error: required option '--root <uid>' not specified");
+    await (await import("./audit.js")).auditExportCommand(readSettings(options), options);
+  });
 }
 
 function addRoleCommands(admin: Command): void {

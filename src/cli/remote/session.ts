@@ -5,6 +5,7 @@ import { createInterface } from "node:readline/promises";
 import {
   createRegistry,
   type DescMessage,
+  type DescMethodServerStreaming,
   type DescMethodUnary,
   type JsonObject,
   type Message,
@@ -33,6 +34,8 @@ export interface Session {
   readonly output: Output;
   /** Calls a method; the answer is the JSON that REST gives. */
   call(method: DescMethodUnary, request: Message): Promise<JsonObject>;
+  /** Calls a method that streams its answers; each is the JSON that REST gives. */
+  follow(method: DescMethodServerStreaming, request: Message): AsyncIterable<JsonObject>;
 }
 
 const writers = createJsonWriters(createRegistry());
@@ -55,6 +58,9 @@ export async function withSession(flags: CommonFlags, work: (session: Session) =
       work({
         output,
         call: async (method, request) => toJson(method.output, await callMethod(opened, method, request, output)),
+        async *follow(method, request) {
+          for await (const answer of followMethod(opened, method, request, output)) yield toJson(method.output, answer);
+        },
       }),
     );
   } catch (error) {
@@ -101,6 +107,15 @@ type Call = (request: Message, options: { signal: AbortSignal }) => Promise<Mess
 
 function callMethod(connection: Connection, method: DescMethodUnary, request: Message, { closed }: Output) {
   const client = connection.client(method.parent) as unknown as Readonly<Record<string, Call>>;
+  const call = client[method.localName];
+  if (call === undefined) throw new TypeError(`the client has no ${method}`);
+  return call(request, { signal: closed });
+}
+
+type Follow = (request: Message, options: { signal: AbortSignal }) => AsyncIterable<Message>;
+
+function followMethod(connection: Connection, method: DescMethodServerStreaming, request: Message, { closed }: Output) {
+  const client = connection.client(method.parent) as unknown as Readonly<Record<string, Follow>>;
   const call = client[method.localName];
   if (call === undefined) throw new TypeError(`the client has no ${method}`);
   return call(request, { signal: closed });

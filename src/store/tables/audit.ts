@@ -28,7 +28,15 @@ export function defineAuditTables(c: Columns) {
       /** The name that the actor had; empty where it had none, and in version 1. */
       actorName: c.str("actor_name").notNull().default(""),
     },
-    (t) => [c.index("audit_root").on(t.rootUid, t.id)],
+    // The API filters by one of these columns and orders by time. The id makes the order complete.
+    (t) => [
+      c.index("audit_root").on(t.rootUid, t.id),
+      c.index("audit_time").on(t.rootUid, t.timeMs, t.id),
+      c.index("audit_subject").on(t.rootUid, t.subjectUid, t.timeMs, t.id),
+      c.index("audit_actor").on(t.rootUid, t.actorUid, t.timeMs, t.id),
+      c.index("audit_type").on(t.rootUid, t.type, t.timeMs, t.id),
+      c.index("audit_request").on(t.rootUid, t.requestId, t.timeMs, t.id),
+    ],
   );
 
   // The unique index finds the rows that are not sealed yet.

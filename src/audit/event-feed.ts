@@ -1,0 +1,179 @@
+// The rows that are added to the audit log, for many readers: read once for all of them, and only while there are any.
+import { resourceExhausted } from "../kernel/errors.js";
+import type { AuditEventRow, Store, Tx } from "../store/port.js";
+
+/** What the feed needs. */
+export interface EventFeedDeps {
+  readonly store: Store;
+  readonly onProblem: (problem: string, error?: unknown) => void;
+  /** How often the log is read, in milliseconds. */
+  readonly pollMs?: number;
+  /** Monotonic time in milliseconds. */
+  readonly monotonic?: () => number;
+}
+
+/** One of the readers. */
+export interface EventReader {
+  /**
+   * Resolves with the rows since the last call, as soon as there are any; with none after `waitMs`, and when `gone`
+   * aborts.
+   *
+   * @throws ApiError RESOURCE_EXHAUSTED when the reader was too slow and rows were lost
+   */
+  next(waitMs: number, gone: AbortSignal): Promise<readonly AuditEventRow[]>;
+  /** Must be called when the reader reads no more. */
+  close(): void;
+}
+
+/** The feed. */
+export interface EventFeed {
+  /** Follows the rows of an organisation that `matches` accepts, from now on. */
+  follow(rootUid: string, matches: (row: AuditEventRow) => boolean): EventReader;
+}
+
+const POLL_MS = 1_000;
+/** Rows of one read. More of them wait for the next one. */
+const ROWS_PER_READ = 10_000;
+/** Rows that wait for one reader. */
+const MAX_QUEUED = 1_000;
+/** Ids that are looked for after those around them were found. */
+const MAX_MISSING = 1_024;
+
+interface Batch {
+  /** All rows up to this id are known. */
+  readonly floor: number;
+  /** Rows after it from before the first reader came. */
+  readonly known: readonly AuditEventRow[];
+  /** Rows that were missing. */
+  readonly late: readonly AuditEventRow[];
+  readonly added: readonly AuditEventRow[];
+}
+
+interface Follower {
+  readonly matches: (row: AuditEventRow) => boolean;
+  queue: AuditEventRow[];
+  overflown: boolean;
+  wake: () => void;
+}
+
+/** Creates the feed. It reads nothing until it is followed. */
+export function createEventFeed(deps: EventFeedDeps): EventFeed {
+  const { store, onProblem, pollMs = POLL_MS, monotonic = () => performance.now() } = deps;
+  const followers = new Map<string, Set<Follower>>();
+  /** The highest id that was read; undefined while nobody follows. */
+  let highestId: number | undefined;
+  /** Ids that may still be committed, and when each was first missed: writers commit in another order than they begin. */
+  const missing = new Map<number, number>();
+  let timer: NodeJS.Timeout | undefined;
+  let polling = false;
+
+  async function poll(): Promise<void> {
+    polling = true;
+    try {
+      const batch = await store.read((tx) => readNew(tx));
+      noteBatch(batch);
+      for (const row of [...batch.late, ...batch.added]) deliver(row);
+    } catch (error) {
+      onProblem("the audit log could not be read for streams of events", error);
+    }
+    polling = false;
+    if (followers.size > 0) timer = setTimeout(poll, pollMs);
+    else stop();
+  }
+
+  // A unit of work may run again, so it changes nothing here.
+  async function readNew({ auditEvents }: Tx): Promise<Batch> {
+    if (highestId === undefined) {
+      const startId = await auditEvents.lastId();
+      // Some of the last ids may belong to transactions that have not ended.
+      const floor = store.lateCommitMs === 0 ? startId : Math.max(0, startId - MAX_MISSING);
+      return { floor, known: await auditEvents.after(floor, MAX_MISSING), late: [], added: [] };
+    }
+    const late = missing.size === 0 ? [] : await auditEvents.withIds([...missing.keys()]);
+    return { floor: highestId, known: [], late, added: await auditEvents.after(highestId, ROWS_PER_READ) };
+  }
+
+  function noteBatch({ floor, known, late, added }: Batch): void {
+    const rows = [...known, ...added];
+    highestId = rows.at(-1)?.id ?? floor;
+    for (const { id } of late) missing.delete(id);
+    if (store.lateCommitMs === 0) return;
+    noteMissing(rows, floor);
+    forgetMissing();
+  }
+
+  function noteMissing(rows: readonly AuditEventRow[], afterId: number): void {
+    let expected = afterId + 1;
+    const nowMs = monotonic();
+    for (const { id } of rows) {
+      for (expected = Math.max(expected, id - MAX_MISSING); expected < id; expected++) missing.set(expected, nowMs);
+      expected = id + 1;
+    }
+  }
+
+  // Ids of transactions that were rolled back never come.
+  function forgetMissing(): void {
+    const nowMs = monotonic();
+    for (const [id, sinceMs] of missing) {
+      if (missing.size <= MAX_MISSING && nowMs - sinceMs <= store.lateCommitMs) return;
+      missing.delete(id);
+    }
+  }
+
+  function deliver(row: AuditEventRow): void {
+    for (const follower of followers.get(row.rootUid) ?? []) {
+      if (follower.overflown || !follower.matches(row)) continue;
+      if (follower.queue.length === MAX_QUEUED) {
+        follower.overflown = true;
+        follower.queue = [];
+      } else follower.queue.push(row);
+      follower.wake();
+    }
+  }
+
+  function stop(): void {
+    clearTimeout(timer);
+    timer = undefined;
+    if (polling) return;
+    highestId = undefined;
+    missing.clear();
+  }
+
+  return {
+    follow(rootUid, matches) {
+      const follower: Follower = { matches, queue: [], overflown: false, wake: () => {} };
+      const ofRoot = followers.get(rootUid) ?? new Set();
+      followers.set(rootUid, ofRoot.add(follower));
+      if (timer === undefined && !polling) void poll();
+      return {
+        async next(waitMs, gone) {
+          if (follower.queue.length === 0 && !follower.overflown && !gone.aborted)
+            await waitFor(follower, waitMs, gone);
+          if (follower.overflown) throw resourceExhausted("events occur faster than this stream is read");
+          const rows = follower.queue;
+          follower.queue = [];
+          return rows;
+        },
+        close() {
+          ofRoot.delete(follower);
+          if (ofRoot.size === 0 && followers.get(rootUid) === ofRoot) followers.delete(rootUid);
+          if (followers.size === 0) stop();
+        },
+      };
+    },
+  };
+}
+
+function waitFor(follower: Follower, waitMs: number, gone: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    const wake = () => {
+      clearTimeout(timer);
+      gone.removeEventListener("abort", wake);
+      follower.wake = () => {};
+      resolve();
+    };
+    const timer = setTimeout(wake, waitMs);
+    gone.addEventListener("abort", wake, { once: true });
+    follower.wake = wake;
+  });
+}

@@ -1,0 +1,76 @@
+// The flags with which `arbor audit` reads the log over the API, and the command that only the API has. The commands on the
+// host have the same names; `--scope` tells them apart.
+import type { Command } from "commander";
+import { invalidFlag } from "../../errors.js";
+import { addApiFlag } from "../flags.js";
+import type { AuditFlags } from "./run.js";
+
+/** Adds the flags that select events over the API. */
+export function addEventFlags(command: Command): Command {
+  command
+    .option(
+      "--scope <uid>",
+      "read over the API: the events of this organisation, group or resource, and of those below",
+    )
+    .option("--subject <uid>", "with --scope: only changes of this resource")
+    .option("--actor <uid>", "with --scope: only changes by this identity")
+    .option("--type <type>", "with --scope: only events of this type")
+    .option(
+      "--token-file <file>",
+      "with --scope: file with an API token, in place of `arbor auth login`; ARBOR_TOKEN wins",
+    );
+  return addApiFlag(command);
+}
+
+/** Adds the flags of lists over the API. */
+export function addEventListFlags(command: Command): Command {
+  return addEventFlags(command)
+    .option("--request-id <id>", "with --scope: only changes of this request")
+    .option(
+      "--since <time>",
+      "with --scope: only events since this time, such as 2026-01-31T12:00:00Z, or for 15m, 24h or 7d",
+    )
+    .option("--until <time>", "with --scope: only events before this time");
+}
+
+/** Adds `tail` to `audit`. */
+export function addTailCommand(audit: Command): void {
+  const tail = audit.command("tail").description("print the events of the audit log as they happen, over the API");
+  addEventFlags(tail)
+    .option("--json", "print a JSON object per line")
+    .action(async (flags: AuditFlags) => {
+      const scope = requireScope(flags);
+      await (await import("./run.js")).tailEvents({ ...flags, scope });
+    });
+}
+
+const remoteFlags = ["subject", "actor", "type", "requestId", "since", "until", "api", "tokenFile"] as const;
+
+/**
+ * Whether flags are for the API: those with `--scope` are.
+ *
+ * @param hostFlags the values of the flags that only the command on the host has, by name
+ * @throws CommandError INVALID_ARGUMENT for flags of both
+ */
+export function isOverApi(
+  flags: AuditFlags,
+  hostFlags: Readonly<Record<string, unknown>>,
+): flags is AuditFlags & { readonly scope: string } {
+  if (flags.scope !== undefined) {
+    for (const [name, value] of Object.entries(hostFlags)) {
+      if (value !== undefined)
+        throw invalidFlag(`--${name}`, `--${name} is for the command on the host, without --scope`);
+    }
+    return true;
+  }
+  for (const name of remoteFlags) {
+    const flag = `--${name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`;
+    if (flags[name] !== undefined) throw invalidFlag(flag, `${flag} needs --scope`);
+  }
+  return false;
+}
+
+function requireScope({ scope }: AuditFlags): string {
+  if (scope === undefined) throw invalidFlag("--scope", "--scope is required");
+  return scope;
+}

@@ -1,0 +1,102 @@
+// `arbor audit` with a token, against a service whose database it cannot reach.
+import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
+import { after, before, describe, it } from "node:test";
+import { startHost } from "../../e2e/process.js";
+import { environmentWithoutSettings, PROJECT, scriptArguments } from "../../support/project.js";
+import { type EventWorld, startEventWorld, timeAt } from "./event-world.js";
+
+describe("arbor audit over the API", () => {
+  const host = startHost();
+  let world: EventWorld;
+  let token: string;
+  before(async () => {
+    world = await startEventWorld();
+    token = (await world.bound("viewer")).token;
+    for (let i = 0; i < 5; i++)
+      await world.add({ rootUid: world.root, subjectUid: world.child, requestId: `cli-${i}` }, i);
+  });
+  after(async () => {
+    host.close();
+    await world.stop();
+  });
+
+  const audit = (...args: readonly string[]) =>
+    host.run(["audit", ...args, "--api", world.url], { ARBOR_TOKEN: token });
+  const requestsIn = (text: string) => text.match(/cli-\d/g) ?? [];
+  const window = () => ["--since", timeAt(0), "--until", timeAt(100)];
+
+  it("lists the newest events first, as a table or as JSON lines", async () => {
+    const table = await audit("list", "--scope", world.root, "--limit", "3", ...window());
+    assert.deepEqual([table.code, table.stderr], [0, ""]);
+    assert.match(table.stdout, /^TIME +TYPE +SUBJECT +ACTOR +NAME +REQUEST +FROM\n/);
+    assert.deepEqual(requestsIn(table.stdout), ["cli-4", "cli-3", "cli-2"]);
+    const json = await audit("list", "--scope", world.child, "--request-id", "cli-1", "--json");
+    const event = JSON.parse(json.stdout);
+    assert.deepEqual([event.requestId, event.subjectUid, event.remoteAddress], ["cli-1", world.child, ""]);
+  });
+
+  it("exports JSON lines, the oldest first", async () => {
+    const { code, stdout } = await audit("export", "--scope", world.child);
+    assert.equal(code, 0);
+    const lines = stdout.trimEnd().split("\n");
+    assert.deepEqual(
+      lines.map((line) => JSON.parse(line).requestId),
+      ["cli-0", "cli-1", "cli-2", "cli-3", "cli-4"],
+    );
+  });
+
+  it("prints events as they happen", async () => {
+    const args = [
+      ...scriptArguments("src/main.ts"),
+      "audit",
+      "tail",
+      "--scope",
+      world.child,
+      "--json",
+      "--api",
+      world.url,
+    ];
+    const child = spawn(process.execPath, args, {
+      cwd: PROJECT,
+      env: { ...environmentWithoutSettings(), ARBOR_TOKEN: token },
+      stdio: ["ignore", "pipe", "inherit"],
+    });
+    const first = new Promise<string>((resolve) => {
+      let text = "";
+      child.stdout.setEncoding("utf8").on("data", (chunk: string) => {
+        text += chunk;
+        if (text.includes("\n")) resolve(text.slice(0, text.indexOf("\n")));
+      });
+    });
+    let line: string | undefined;
+    void first.then((found) => (line = found));
+    for (let i = 0; i < 200 && line === undefined; i++) {
+      await world.add({ rootUid: world.root, subjectUid: world.child, requestId: "cli-tail" }, 1_000);
+      await new Promise((resolve) => setTimeout(resolve, 100));
+    }
+    child.kill();
+    assert.equal(JSON.parse(line ?? "{}").requestId, "cli-tail");
+  });
+
+  it("says what the service says, and what flags do not go together", async () => {
+    const denied = await audit("list", "--scope", world.foreign);
+    assert.match(denied.stderr, /^arbor: Permission denied: role_bindings\.list at /);
+    assert.equal(denied.stdout, "");
+    const cases: readonly (readonly [string[], string])[] = [
+      [["list", "--scope", world.root, "--root", world.root], "--root is for the command on the host, without --scope"],
+      [["list", "--actor", "x"], "--actor needs --scope"],
+      [["export", "--since", "1h"], "--since needs --scope"],
+      [["tail"], "--scope is required"],
+      [["list", "--scope", world.root, "--since", "soon"], "--since must be a time such as"],
+      [["list", "--scope", world.root, "--limit", "0"], "limit must be a number from 1 to"],
+    ];
+    for (const [args, message] of cases) {
+      const { code, stderr } = await host.run(["audit", ...args], { ARBOR_TOKEN: token });
+      assert.notEqual(code, 0);
+      assert.ok(stderr.includes(message), stderr);
+    }
+    const { code, stderr } = await host.run(["audit", "export"]);
+    assert.deepEqual([code, stderr.split("\n")[0]], [2, "error: required option '--root <uid>' not specified"]);
+  });
+});
