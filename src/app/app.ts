@@ -8,6 +8,7 @@ import { Health } from "#gen/health/v1/health_pb.js";
 import { auditV1 } from "../audit/audit-v1.js";
 import { createEventFeed } from "../audit/event-feed.js";
 import { createEventIds, readEventIdKey } from "../audit/event-id.js";
+import { createRetention } from "../audit/retention.js";
 import { createSealer } from "../audit/sealer.js";
 import { createStreamCounter } from "../audit/stream-counter.js";
 import { readComments } from "../codec/proto-comments.js";
@@ -48,6 +49,7 @@ import { createHealth } from "../transport/rpc/health.js";
 import { createReflection } from "../transport/rpc/reflection.js";
 import { createServer } from "../transport/server.js";
 import { createAdvisoryIndexing } from "../vulnerabilities/advisories/indexing.js";
+import { findRetentionObstacle } from "./audit-retention.js";
 import { watchCertificate } from "./certificate.js";
 import { createDatabaseMetrics } from "./database-metrics.js";
 import { definitions } from "./definitions.js";
@@ -159,6 +161,11 @@ async function openApp(options: AppOptions, opened: Close[]): Promise<App> {
   opened.push(() => jobs.stop());
   const addJob = (job: Job) => jobs.add(countRuns(job, counts));
   addJob(createSealer({ store, keys, clock, onProblem }));
+  if (settings.auditRetention !== undefined) {
+    const retentionMs = settings.auditRetention * 1_000;
+    const findObstacle = () => findRetentionObstacle(store);
+    addJob(createRetention({ store, keys, clock, retentionMs, findObstacle, onProblem }));
+  }
   addJob(createEventSweep(clock));
   addJob(createListRanking(store));
   addJob(createAdvisoryIndexing(store));

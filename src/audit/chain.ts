@@ -2,7 +2,7 @@
 // all earlier rows.
 import { createHash, type KeyObject } from "node:crypto";
 import { CompactSign, compactVerify } from "jose";
-import type { AuditHead, ChainEntry, StoredAuditRow } from "../store/port.js";
+import type { AuditCheckpoint, AuditHead, ChainEntry, StoredAuditRow } from "../store/port.js";
 
 /** The end of a chain, or of a prefix of it. */
 export interface Link {
@@ -78,9 +78,9 @@ export function membersOf(row: StoredAuditRow): Partial<StoredAuditRow> {
   } satisfies Record<keyof StoredAuditRow, unknown>;
 }
 
-// The signed head of a chain. Hashes alone prove nothing, because a party that can change rows can recompute them.
+// The signed head of a chain, and the signed checkpoint at which it begins. Hashes alone prove nothing, because a party that can change rows can recompute them.
 
-/** A key that signs heads. */
+/** A key that signs heads and checkpoints. */
 export interface HeadKey {
   readonly kid: string;
   readonly key: KeyObject;
@@ -94,31 +94,55 @@ export interface AuditKeys {
   refresh(): Promise<boolean>;
 }
 
-/** The result of verifying a head's signature. */
-type SignatureState = "signed" | "forged" | "unknown key";
+/** The result of verifying a signature. */
+export type SignatureState = "signed" | "forged" | "unknown key";
 
-/** The type in the JWS header, so that a signature of another kind is not accepted for a head. */
-const TYPE = "arbor-audit-head";
+/** The types in the JWS header, so that no signature is accepted for something else. */
+const HEAD_TYPE = "arbor-audit-head";
+const CHECKPOINT_TYPE = "arbor-audit-checkpoint";
 
-/** Signs a head with ES256. The signature is a JWS with detached payload (RFC 7515, appendix F). */
-async function signHead(head: Omit<AuditHead, "signature">, { kid, key }: HeadKey): Promise<AuditHead> {
-  const jws = new CompactSign(encodeHead(head)).setProtectedHeader({ alg: "ES256", kid, typ: TYPE });
-  const [header, , signature] = (await jws.sign(key)).split(".");
-  return { ...head, signature: `${header}..${signature}` };
+/** Signs a head with ES256. */
+async function signHead(head: Omit<AuditHead, "signature">, key: HeadKey): Promise<AuditHead> {
+  return { ...head, signature: await sign(encodeHead(head), HEAD_TYPE, key) };
 }
 
-/**
- * Verifies the signature of a head.
- *
- * @param findKey finds the public key with a kid
- */
-export async function verifyHead(
-  head: AuditHead,
-  findKey: (kid: string) => KeyObject | undefined,
+/** Signs a checkpoint with ES256. */
+export async function signCheckpoint(
+  checkpoint: Omit<AuditCheckpoint, "signature">,
+  key: HeadKey,
+): Promise<AuditCheckpoint> {
+  return { ...checkpoint, signature: await sign(encodeCheckpoint(checkpoint), CHECKPOINT_TYPE, key) };
+}
+
+// The signature is a JWS with detached payload (RFC 7515, appendix F).
+async function sign(payload: Uint8Array, typ: string, { kid, key }: HeadKey): Promise<string> {
+  const jws = new CompactSign(payload).setProtectedHeader({ alg: "ES256", kid, typ });
+  const [header, , signature] = (await jws.sign(key)).split(".");
+  return `${header}..${signature}`;
+}
+
+/** Finds the public key with a kid. */
+type FindKey = (kid: string) => KeyObject | undefined;
+
+/** Verifies the signature of a head. */
+export function verifyHead(head: AuditHead, findKey: FindKey): Promise<SignatureState> {
+  return verifySignature(head.signature, encodeHead(head), HEAD_TYPE, findKey);
+}
+
+/** Verifies the signature of a checkpoint. */
+export function verifyCheckpoint(checkpoint: AuditCheckpoint, findKey: FindKey): Promise<SignatureState> {
+  return verifySignature(checkpoint.signature, encodeCheckpoint(checkpoint), CHECKPOINT_TYPE, findKey);
+}
+
+async function verifySignature(
+  detached: string,
+  payload: Uint8Array,
+  typ: string,
+  findKey: FindKey,
 ): Promise<SignatureState> {
-  const [header, nothing, signature, ...rest] = head.signature.split(".");
+  const [header, nothing, signature, ...rest] = detached.split(".");
   if (nothing !== "" || rest.length > 0) return "forged";
-  const jws = `${header}.${Buffer.from(encodeHead(head)).toString("base64url")}.${signature}`;
+  const jws = `${header}.${Buffer.from(payload).toString("base64url")}.${signature}`;
   let known = true;
   try {
     const { protectedHeader } = await compactVerify(
@@ -131,7 +155,7 @@ export async function verifyHead(
       },
       { algorithms: ["ES256"] },
     );
-    return protectedHeader.typ === TYPE ? "signed" : "forged";
+    return protectedHeader.typ === typ ? "signed" : "forged";
   } catch {
     return known ? "forged" : "unknown key";
   }
@@ -139,6 +163,11 @@ export async function verifyHead(
 
 function encodeHead({ hash, rootUid, seq, timeMs }: Omit<AuditHead, "signature">): Uint8Array {
   return Buffer.from(JSON.stringify({ hash, rootUid, seq, timeMs }));
+}
+
+function encodeCheckpoint(checkpoint: Omit<AuditCheckpoint, "signature">): Uint8Array {
+  const { entryTimeMs, hash, rootUid, seq, timeMs } = checkpoint;
+  return Buffer.from(JSON.stringify({ entryTimeMs, hash, rootUid, seq, timeMs }));
 }
 
 /** The chain entries and heads of some rows. */

@@ -1,8 +1,17 @@
 // Exports a chain for others to verify without Arbor: docs/operations.md has the format and the algorithm.
 import type { JsonWebKey } from "node:crypto";
 import { decodeProtectedHeader } from "jose";
-import type { AuditHead, Store, StoredAuditRow } from "../store/port.js";
+import type { AuditCheckpoint, AuditHead, Store, StoredAuditRow } from "../store/port.js";
 import { type AuditKeys, membersOf } from "./chain.js";
+
+/**
+ * The first line of an export whose oldest entries were deleted: the signed checkpoint, and the public key with the kid that
+ * its signature names.
+ */
+export interface ExportedCheckpoint {
+  readonly checkpoint: AuditCheckpoint;
+  readonly key: JsonWebKey;
+}
 
 /** A line of an export: an entry of the chain, with null for a row that is not there any more. */
 export interface ExportedEntry {
@@ -21,21 +30,29 @@ export interface ExportedHead {
 const ENTRIES_PER_READ = 1_000;
 
 /**
- * Reads the chain of an organisation up to its signed head. It verifies nothing.
+ * Reads the chain of an organisation from its checkpoint, if it has one, up to its signed head. It verifies nothing.
  *
- * @throws Error when the chain has no signed head, or the head is signed with a key that is not known.
+ * @throws Error when the chain has no signed head, the head or the checkpoint is signed with a key that is not known, or
+ * retention deletes entries before they are read
  * @throws RangeError for a row of a version that is not known
  */
 export async function* exportChain(
   store: Store,
   rootUid: string,
   keys: AuditKeys,
-): AsyncGenerator<ExportedEntry | ExportedHead> {
-  const head = await store.read((tx) => tx.auditChain.head(rootUid));
+): AsyncGenerator<ExportedCheckpoint | ExportedEntry | ExportedHead> {
+  const readCheckpoint = () => store.read((tx) => tx.auditCheckpoints.get(rootUid));
+  const { head, checkpoint } = await store.read(async (tx) => {
+    return { head: await tx.auditChain.head(rootUid), checkpoint: await tx.auditCheckpoints.get(rootUid) };
+  });
   if (head === undefined) throw new Error("this log has no signed head");
-  const key = await exportKey(head, keys);
-  for (let end = 0; end < head.seq; ) {
+  const key = await exportKey("head", head, keys);
+  if (checkpoint !== undefined) yield { checkpoint, key: await exportKey("checkpoint", checkpoint, keys) };
+  for (let end = checkpoint?.seq ?? 0; end < head.seq; ) {
     const page = await store.read((tx) => tx.auditChain.entries(rootUid, end, ENTRIES_PER_READ));
+    if (page[0]?.seq !== end + 1 && ((await readCheckpoint())?.seq ?? 0) > end) {
+      throw new Error("old rows of this log were deleted while it was exported: export it again");
+    }
     for (const { seq, hash, row } of page) {
       if (seq <= head.seq) yield { seq, hash, row: row && membersOf(row) };
     }
@@ -44,10 +61,10 @@ export async function* exportChain(
   yield { head, key };
 }
 
-async function exportKey({ signature }: AuditHead, keys: AuditKeys): Promise<JsonWebKey> {
+async function exportKey(what: string, { signature }: { signature: string }, keys: AuditKeys): Promise<JsonWebKey> {
   const { kid = "" } = decodeProtectedHeader(signature);
   let key = keys.auditVerifying(kid);
   if (key === undefined && (await keys.refresh())) key = keys.auditVerifying(kid);
-  if (key === undefined) throw new Error("the head is signed with a key that is not one of this installation");
+  if (key === undefined) throw new Error(`the ${what} is signed with a key that is not one of this installation`);
   return { kid, ...key.export({ format: "jwk" }) };
 }

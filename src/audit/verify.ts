@@ -1,7 +1,16 @@
 // Recomputes chains from the rows and compares them with the signed heads. In the database it trusts only signatures
 // by keys that the master key decrypts.
-import type { AuditHead, SealedRow, Store, Tx, UnsealedTail } from "../store/port.js";
-import { type AuditKeys, buildNextLink, CHAIN_START, isKnownVersion, type Link, verifyHead } from "./chain.js";
+import type { AuditCheckpoint, AuditHead, SealedRow, Store, Tx, UnsealedTail } from "../store/port.js";
+import {
+  type AuditKeys,
+  buildNextLink,
+  CHAIN_START,
+  isKnownVersion,
+  type Link,
+  type SignatureState,
+  verifyCheckpoint,
+  verifyHead,
+} from "./chain.js";
 
 /** A place where a log differs from what was sealed. */
 export interface Fault {
@@ -13,7 +22,9 @@ export interface Fault {
 /** The result of verifying an organisation's log. */
 export interface LogReport {
   readonly rootUid: string;
-  /** The number of unchanged rows before the first fault. */
+  /** Where the log begins; undefined where nothing was deleted. */
+  readonly checkpoint: AuditCheckpoint | undefined;
+  /** The number of unchanged rows after the checkpoint and before the first fault. */
   readonly sealed: number;
   /** The time of the signed head; undefined where there is none. */
   readonly signedTimeMs: number | undefined;
@@ -33,7 +44,11 @@ interface ChainWalk extends Omit<LogReport, "signedTimeMs"> {
 /** Verifies the log of an organisation as of one moment, while a server may continue to seal it. */
 export async function verifyLog(store: Store, rootUid: string, keys: AuditKeys): Promise<LogReport> {
   const { head, end, ...report } = await store.read((tx) => walkChain(tx, rootUid));
-  const fault = report.fault ?? (await findHeadFault(head, end, keys));
+  const { checkpoint } = report;
+  const fault =
+    (await findCheckpointFault(checkpoint, keys)) ??
+    report.fault ??
+    (await findHeadFault(head, checkpoint?.seq ?? 0, end, keys));
   return { ...report, fault, signedTimeMs: head?.timeMs };
 }
 
@@ -41,12 +56,16 @@ async function walkChain(tx: Tx, rootUid: string): Promise<ChainWalk> {
   const head = await tx.auditChain.head(rootUid);
   const unsealed = await tx.auditChain.unsealedOf(rootUid);
   const settledId = (await tx.auditChain.sealer())?.settledId ?? 0;
-  let end = CHAIN_START;
+  const checkpoint = await tx.auditCheckpoints.get(rootUid);
+  const start = findStart(checkpoint);
+  let end = start;
+  // An entry before the start of the chain would be found nowhere else.
+  let afterSeq = BEFORE_ALL_ENTRIES;
   // The entry before the first unsealed row, by id.
-  let before = 0;
+  let before = start.seq;
   let fault: Fault | undefined;
   for (let more = true; more && fault === undefined; ) {
-    const page = await tx.auditChain.entries(rootUid, end.seq, ENTRIES_PER_READ);
+    const page = await tx.auditChain.entries(rootUid, afterSeq, ENTRIES_PER_READ);
     more = page.length === ENTRIES_PER_READ;
     for (const entry of page) {
       const next = verifyEntry(entry, end, rootUid);
@@ -57,15 +76,26 @@ async function walkChain(tx: Tx, rootUid: string): Promise<ChainWalk> {
       end = next;
       if (unsealed.firstId !== null && entry.auditId < unsealed.firstId) before = end.seq;
     }
+    afterSeq = end.seq;
   }
   if (fault === undefined && unsealed.firstId !== null && unsealed.firstId <= settledId) {
     const what = `row ${unsealed.firstId} was inserted: everything of its time is sealed, and it is not`;
     fault = { seq: before + 1, what };
   }
-  return { rootUid, sealed: end.seq, unsealed, fault, head, end };
+  return { rootUid, checkpoint, sealed: end.seq - start.seq, unsealed, fault, head, end };
 }
 
-function verifyEntry({ seq, auditId, hash, row }: SealedRow, end: Link, rootUid: string): Link | Fault {
+/** A number that comes before those of all entries, also of those that were inserted with wrong numbers. */
+export const BEFORE_ALL_ENTRIES = Number.MIN_SAFE_INTEGER;
+
+/** The link before the first entry that was not deleted. */
+export function findStart(checkpoint: AuditCheckpoint | undefined): Link {
+  return checkpoint === undefined ? CHAIN_START : { seq: checkpoint.seq, hash: checkpoint.hash };
+}
+
+/** Verifies the entry after `end`: the new end of the chain, or the fault. */
+export function verifyEntry({ seq, auditId, hash, row }: SealedRow, end: Link, rootUid: string): Link | Fault {
+  if (seq <= end.seq) return { seq, what: `the entry does not belong here: the chain begins after ${end.seq}` };
   if (seq !== end.seq + 1) return { seq: end.seq + 1, what: `the entry is missing, the next one is ${seq}` };
   if (row === null) return { seq, what: `row ${auditId} was removed` };
   if (!isKnownVersion(row)) return { seq, what: `row ${auditId} has version ${row.version}, which is not known here` };
@@ -82,22 +112,57 @@ function verifyEntry({ seq, auditId, hash, row }: SealedRow, end: Link, rootUid:
   return { seq, what: `row ${auditId} is not what was sealed here: it was changed, moved or inserted` };
 }
 
-async function findHeadFault(head: AuditHead | undefined, end: Link, keys: AuditKeys): Promise<Fault | undefined> {
+async function findHeadFault(
+  head: AuditHead | undefined,
+  startSeq: number,
+  end: Link,
+  keys: AuditKeys,
+): Promise<Fault | undefined> {
   if (head === undefined) return end.seq === 0 ? undefined : { seq: end.seq, what: "the signed head is missing" };
   const { seq } = head;
-  const verify = (): ReturnType<typeof verifyHead> => verifyHead(head, (kid) => keys.auditVerifying(kid));
-  let state = await verify();
-  if (state === "unknown key" && (await keys.refresh())) state = await verify();
-  if (state === "unknown key")
-    return { seq, what: "the head is signed with a key that is not one of this installation" };
-  if (state === "forged") return { seq, what: "the signature of the head is wrong" };
+  const fault = await findSignatureFault(head, keys);
+  if (fault !== undefined) return fault;
   if (end.seq < seq)
     return { seq: end.seq + 1, what: `the chain is cut: it ends here, and ${seq} entries were signed` };
   if (end.seq > seq)
     return { seq: seq + 1, what: `the head is an older one: the chain goes on to ${end.seq} behind it` };
-  return end.hash === head.hash
-    ? undefined
-    : { seq, what: "the chain was computed anew: it does not end in what was signed" };
+  if (end.hash !== head.hash) return { seq, what: "the chain was computed anew: it does not end in what was signed" };
+  // Retention keeps the entry that the head signs, whatever its age.
+  return end.seq === startSeq ? { seq, what: "all entries were removed: the last one is never deleted" } : undefined;
+}
+
+/** Verifies the signature of a head; undefined when it is right. */
+export async function findSignatureFault(
+  head: AuditHead,
+  keys: Pick<AuditKeys, "auditVerifying" | "refresh">,
+): Promise<Fault | undefined> {
+  const { seq } = head;
+  const state = await verifyWithNewestKeys(keys, () => verifyHead(head, (kid) => keys.auditVerifying(kid)));
+  if (state === "unknown key")
+    return { seq, what: "the head is signed with a key that is not one of this installation" };
+  return state === "forged" ? { seq, what: "the signature of the head is wrong" } : undefined;
+}
+
+/** Verifies the signature of a checkpoint; undefined when it is right or there is no checkpoint. */
+export async function findCheckpointFault(
+  checkpoint: AuditCheckpoint | undefined,
+  keys: Pick<AuditKeys, "auditVerifying" | "refresh">,
+): Promise<Fault | undefined> {
+  if (checkpoint === undefined) return undefined;
+  const { seq } = checkpoint;
+  const state = await verifyWithNewestKeys(keys, () => verifyCheckpoint(checkpoint, (kid) => keys.auditVerifying(kid)));
+  if (state === "unknown key")
+    return { seq, what: "the checkpoint is signed with a key that is not one of this installation" };
+  return state === "forged" ? { seq, what: "the signature of the checkpoint is wrong" } : undefined;
+}
+
+// Another node may have generated the key.
+async function verifyWithNewestKeys(
+  keys: Pick<AuditKeys, "refresh">,
+  verify: () => Promise<SignatureState>,
+): Promise<SignatureState> {
+  const state = await verify();
+  return state === "unknown key" && (await keys.refresh()) ? verify() : state;
 }
 
 // Before the sealer continues a chain, it verifies the signed head alone.
@@ -131,8 +196,7 @@ export function createHeadVerifier(keys: Pick<AuditKeys, "auditVerifying" | "ref
   }
 
   async function verifySignature(head: AuditHead): Promise<VerificationFailure | undefined> {
-    let state = await verifyHead(head, keys.auditVerifying);
-    if (state === "unknown key" && (await keys.refresh())) state = await verifyHead(head, keys.auditVerifying);
+    const state = await verifyWithNewestKeys(keys, () => verifyHead(head, keys.auditVerifying));
     if (state === "unknown key") return "its head is signed with an unknown key";
     return state === "forged" ? "the signature of its head is wrong" : undefined;
   }

@@ -247,6 +247,14 @@ const groups = {
       see: "observability.md#logs",
       since: "0.1.0",
     }),
+    auditRetention: duration({
+      help: "how long rows of the audit log are kept",
+      min: "1d",
+      max: "36500d",
+      unset: "for ever",
+      see: "operations.md#retention",
+      since: "0.6.0",
+    }),
   },
 } as const;
 

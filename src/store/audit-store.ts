@@ -183,11 +183,11 @@ const putHead = statement<AuditHead>((q, t) =>
     }),
 );
 
-const rootsIn = (table: "audit" | "auditChain" | "auditHeads") =>
+const rootsIn = (table: "audit" | "auditChain" | "auditHeads" | "auditCheckpoints") =>
   statement<object, { rootUid: string }>((q, t) =>
     q.select({ rootUid: t[table].rootUid }).from(t[table]).groupBy(t[table].rootUid),
   );
-const roots = [rootsIn("audit"), rootsIn("auditChain"), rootsIn("auditHeads")];
+const roots = [rootsIn("audit"), rootsIn("auditChain"), rootsIn("auditHeads"), rootsIn("auditCheckpoints")];
 
 /** The hash chains of the audit log; see {@link AuditChainStore}. */
 export class AuditChain implements AuditChainStore {

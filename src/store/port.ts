@@ -4,7 +4,15 @@ export type * from "./port-audit.js";
 export type * from "./port-iam.js";
 export type * from "./port-lists.js";
 export type { AdvisoryEventRow, AdvisoryRow } from "./tables/advisories.js";
-export type { AuditHead, AuditRow, ChainEntry, RecordedAuditRow, SealerRow, StoredAuditRow } from "./tables/audit.js";
+export type {
+  AuditCheckpoint,
+  AuditHead,
+  AuditRow,
+  ChainEntry,
+  RecordedAuditRow,
+  SealerRow,
+  StoredAuditRow,
+} from "./tables/audit.js";
 export type { AccountAssociationRow, GroupRow, SubscriptionRow, TermsAcceptanceRow } from "./tables/groups.js";
 export type { GroupMappingRow, IdentityProviderRow, IdentityRow, ScimState } from "./tables/identities.js";
 export type { JobRow } from "./tables/jobs.js";
@@ -39,7 +47,15 @@ import type {
 } from "./port-iam.js";
 import type { Awaitable, IndexedStore, ListQuery, Page } from "./port-lists.js";
 import type { AdvisoryEventRow, AdvisoryRow } from "./tables/advisories.js";
-import type { AuditHead, AuditRow, ChainEntry, RecordedAuditRow, SealerRow, StoredAuditRow } from "./tables/audit.js";
+import type {
+  AuditCheckpoint,
+  AuditHead,
+  AuditRow,
+  ChainEntry,
+  RecordedAuditRow,
+  SealerRow,
+  StoredAuditRow,
+} from "./tables/audit.js";
 import type { AccountAssociationRow, SubscriptionRow } from "./tables/groups.js";
 import type { GroupMappingRow } from "./tables/identities.js";
 import type { JobRow } from "./tables/jobs.js";
@@ -152,6 +168,7 @@ export interface Tx {
   readonly audit: AuditStore;
   readonly auditEvents: AuditEventStore;
   readonly auditChain: AuditChainStore;
+  readonly auditCheckpoints: AuditCheckpointStore;
   readonly jobs: JobStore;
   readonly settings: SettingStore;
   readonly ranks: RankStore;
@@ -285,8 +302,35 @@ export interface AuditChainStore {
   entries(rootUid: string, afterSeq: number, limit: number): Awaitable<SealedRow[]>;
   head(rootUid: string): Awaitable<AuditHead | undefined>;
   putHead(head: AuditHead): Awaitable<void>;
-  /** Every organisation that has rows, a chain or a head, in order. */
+  /** Every organisation that has rows, a chain, a head or a checkpoint, in order. */
   roots(): Awaitable<string[]>;
+}
+
+/** A part of the organisations, some of which have chains that begin with an old row. */
+export interface OldChains {
+  readonly rootUids: readonly string[];
+  /** Where the next part begins; undefined at the end. */
+  readonly next: string | undefined;
+}
+
+/** The beginnings of chains. Only the job that deletes old rows writes here. */
+export interface AuditCheckpointStore {
+  get(rootUid: string): Awaitable<AuditCheckpoint | undefined>;
+  /** Inserts or replaces a checkpoint. */
+  put(checkpoint: AuditCheckpoint): Awaitable<void>;
+  /**
+   * Searches a part of all organisations, in some milliseconds, for those whose first row is older than `beforeMs` and is
+   * not the one that their head signs.
+   *
+   * @param after `next` of the answer before; by default the search begins
+   */
+  findOld(beforeMs: number, after?: string): Promise<OldChains>;
+  /**
+   * Deletes the entries of a chain after number `afterSeq` up to number `lastSeq`, with their rows.
+   *
+   * @returns how many entries and how many rows were deleted
+   */
+  deleteEntries(rootUid: string, afterSeq: number, lastSeq: number): Promise<{ entries: number; rows: number }>;
 }
 
 /** Background jobs. Only src/jobs and commands of the operator use it. */

@@ -84,6 +84,7 @@ export const {
   auditChain,
   auditHeads,
   auditSealer,
+  auditCheckpoints,
   jobs,
   settings,
   repos,

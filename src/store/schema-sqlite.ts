@@ -21,6 +21,7 @@ export const {
   auditChain,
   auditHeads,
   auditSealer,
+  auditCheckpoints,
   jobs,
   settings,
   repos,

@@ -1,5 +1,6 @@
 import { Access } from "./access-store.js";
 import { Advisories } from "./advisory-store.js";
+import { AuditCheckpoints } from "./audit-checkpoint-store.js";
 import { AuditEvents } from "./audit-event-store.js";
 import { Audit, AuditChain } from "./audit-store.js";
 import type { AuditVersion } from "./audit-version.js";
@@ -151,6 +152,10 @@ export class Transaction implements Tx, Executor {
 
   get auditChain(): AuditChain {
     return new AuditChain(this);
+  }
+
+  get auditCheckpoints(): AuditCheckpoints {
+    return new AuditCheckpoints(this);
   }
 
   get ranks(): Ranks {

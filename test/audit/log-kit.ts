@@ -1,10 +1,11 @@
 // An audit log in a data directory, with what writes, seals, verifies and attacks it.
 import { join } from "node:path";
+import { createRetention, type RetentionDeps } from "../../src/audit/retention.js";
 import { createSealer, type SealerDeps } from "../../src/audit/sealer.js";
 import { type LogReport, verifyLog } from "../../src/audit/verify.js";
 import { type KeyRing, openKeyRing } from "../../src/issuer/keys/key-ring.js";
 import { type MasterKey, readMasterKey } from "../../src/issuer/keys/master-key.js";
-import { createJobs } from "../../src/jobs/jobs.js";
+import { createJobs, type Job } from "../../src/jobs/jobs.js";
 import { openSqlite } from "../../src/store/open-sqlite.js";
 import type { AuditRow, Store, StoredAuditRow } from "../../src/store/port.js";
 import { openDatabase } from "../../src/store/sqlite-driver.js";
@@ -40,10 +41,10 @@ export async function requireVersion1(store: Store): Promise<void> {
   await store.write((tx) => tx.settings.put("oldest_version", "0.4.0"));
 }
 
-/** The job that seals, alone on its node. */
+/** The job that seals, or the one that deletes old rows, alone on its node. */
 export interface TestSealer {
   start(): void;
-  /** Seals all rows, unless another node has the lease; resolves to their number. */
+  /** Seals or deletes all that are due, unless another node has the lease; resolves to their number. */
   pass(): Promise<number>;
   stop(): Promise<void>;
 }
@@ -60,6 +61,8 @@ export interface Log {
   append(...rows: readonly AuditRow[]): Promise<void>;
   /** A sealer on a node with the name `holder`; the default is that of the log. */
   sealer(values?: Partial<SealerDeps> & { readonly holder?: string }): TestSealer;
+  /** What deletes the rows that are older than `retentionMs`. */
+  retention(retentionMs: number, values?: Partial<RetentionDeps> & { readonly holder?: string }): TestSealer;
   verify(rootUid: string): Promise<LogReport>;
   close(): Promise<void>;
 }
@@ -73,6 +76,12 @@ export async function openLog(
   const masterKey = readMasterKey(join(directory, "master.key"), true);
   const keys = await openKeyRing({ store, masterKey, clock, tokenAlgorithm: "ES256" });
   const problems: string[] = [];
+  const onProblem = (what: string) => void problems.push(what);
+  const runner = (job: Job, holder: string, used = store): TestSealer => {
+    const jobs = createJobs({ store: used, holder, onProblem, random: () => 0 });
+    jobs.add(job);
+    return { start: jobs.start, pass: () => jobs.runNow(job.name), stop: jobs.stop };
+  };
   return {
     directory,
     store,
@@ -83,11 +92,12 @@ export async function openLog(
       for (const row of rows) await store.write((tx) => tx.audit.append(row));
     },
     sealer({ holder = "test", ...values } = {}) {
-      const onProblem = (what: string) => void problems.push(what);
-      const job = createSealer({ store, keys, clock, onProblem, ...values });
-      const jobs = createJobs({ store: values.store ?? store, holder, onProblem, random: () => 0 });
-      jobs.add(job);
-      return { start: jobs.start, pass: () => jobs.runNow(job.name), stop: jobs.stop };
+      return runner(createSealer({ store, keys, clock, onProblem, ...values }), holder, values.store);
+    },
+    retention(retentionMs, { holder = "test", ...values } = {}) {
+      const findObstacle = async () => undefined;
+      const job = createRetention({ store, keys, clock, onProblem, retentionMs, findObstacle, ...values });
+      return runner(job, holder, values.store);
     },
     verify: (rootUid) => verifyLog(store, rootUid, keys),
     close: () => store.close(),

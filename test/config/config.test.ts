@@ -71,6 +71,7 @@ test("the defaults", () => {
     logLevel: "info",
     metricsListen: undefined,
     accessLog: "all",
+    auditRetention: undefined,
     migrate: true,
   } satisfies Settings);
 });

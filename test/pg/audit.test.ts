@@ -3,8 +3,10 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import pg from "pg";
 import { openPg } from "../../src/store/open-pg.js";
+import { checkpointAttacksSuite } from "../audit/checkpoint-attacks-suite.js";
 import { auditRow, type Log, openLog, requireVersion1 } from "../audit/log-kit.js";
 import { mixedVersionsSuite } from "../audit/mixed-versions-suite.js";
+import { retentionSuite } from "../audit/retention-suite.js";
 import { versionsSuite } from "../audit/versions-suite.js";
 import { groupRow, rootUid } from "../support/rows.js";
 import { tempDir } from "../support/temp-dir.js";
@@ -141,3 +143,21 @@ describe("the audit log on PostgreSQL", () => {
 });
 
 mixedVersionsSuite(async () => openLog(tempDir(), Date.now, await openPg({ url: await emptyDatabase(pg) })));
+
+retentionSuite("retention on PostgreSQL", async (clock) => {
+  return openLog(tempDir(), clock, await openPg({ url: await emptyDatabase(pg), clock }));
+});
+
+checkpointAttacksSuite("checkpoints on PostgreSQL, attacked", async (clock) => {
+  const url = await emptyDatabase(pg);
+  const log = await openLog(tempDir(), clock, await openPg({ url, clock }));
+  return {
+    log,
+    async execute(...statements) {
+      const client = new pg.Client({ connectionString: url });
+      await client.connect();
+      for (const statement of statements) await client.query(statement);
+      await client.end();
+    },
+  };
+});

@@ -78,9 +78,11 @@ export async function auditVerifyCommand(settings: Settings, { root }: { root?: 
   if (faults.length > 0) throw new Error(`the audit log is not what was sealed\n${faults.join("\n")}`);
 }
 
-function formatSummary({ sealed, signedTimeMs, unsealed, fault }: LogReport): string {
+function formatSummary({ checkpoint, sealed, signedTimeMs, unsealed, fault }: LogReport): string {
   const signed = signedTimeMs === undefined ? "no signed head" : `head signed ${formatTime(signedTimeMs)}`;
-  return `${sealed} sealed rows${fault ? " before the first fault" : ""}, ${signed}, ${unsealed.rows} unsealed`;
+  const since = checkpoint ? ` after entry ${checkpoint.seq} of ${formatTime(checkpoint.entryTimeMs)}` : "";
+  const count = `${sealed} sealed rows${since}${fault ? " before the first fault" : ""}`;
+  return `${count}, ${signed}, ${unsealed.rows} unsealed`;
 }
 
 function findWarning({ unsealed: { firstTimeMs } }: LogReport, nowMs: number): string | undefined {

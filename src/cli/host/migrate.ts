@@ -136,10 +136,9 @@ function expandStatements(
 // The statements that the phase would run after the expand phase, which may come first.
 function contractStatements({ dialect }: MigrationDatabase, state: DatabaseState): string[] {
   const left = state.data.filter(({ phase }) => phase !== "contracted");
-  if (state.isEmpty || left.length === 0) return [];
-  const isFirst = needsExpanding(state) || admitsOlderVersions(state);
+  if (state.isEmpty) return [];
   return [
-    ...(isFirst ? versionStatements(dialect).map((sql) => `${sql};`) : []),
+    ...(admitsOlderVersions(state) ? versionStatements(dialect).map((sql) => `${sql};`) : []),
     ...left.flatMap(({ migration, phase, position }) =>
       migration
         .contract(dialect)

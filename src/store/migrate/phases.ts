@@ -142,11 +142,13 @@ export async function contract(database: MigrationDatabase, options: ContractOpt
   const { migrations = dataMigrations, force = false } = options;
   const state = await readDatabaseState(database, migrations);
   if (needsExpanding(state)) throw expansionNeeded();
-  if (!needsContracting(state)) return;
+  // Also where nothing is stored in an old form: what only newer versions know, such as checkpoints of the audit log, waits
+  // for this.
   if (admitsOlderVersions(state)) {
     if (!force) await assertNoOlderServers(database);
     await database.write((tx) => runAll(tx, versionStatements(tx.dialect)));
   }
+  if (!needsContracting(state)) return;
   for (const migration of migrations) await removeOldForm(database, migration, options);
 }
 

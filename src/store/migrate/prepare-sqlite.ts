@@ -7,7 +7,7 @@ import { runMigrationStatement } from "../sqlite-connection.js";
 import type { SqliteDatabase } from "../sqlite-driver.js";
 import { assertMayOpen } from "../version.js";
 import type { DataMigration, SqlRow } from "./data-migration.js";
-import { expansionNeeded, needsExpanding, readState, readStateSync } from "./state.js";
+import { expansionNeeded, needsContracting, needsExpanding, readState, readStateSync } from "./state.js";
 import { admitsOlderVersions, creationStatements, versionStatements } from "./statements.js";
 
 /** Where the database is, and how it is opened. */
@@ -38,7 +38,7 @@ export function prepareSqlite(db: SqliteDatabase, options: PrepareOptions): void
     return;
   }
   if (needsExpanding(state)) throw expansionNeeded();
-  if (!admitsOlderVersions(state)) return;
+  if (!needsContracting(state) || !admitsOlderVersions(state)) return;
   const release = holdsServeLock ? () => {} : holdServeLock(directory);
   try {
     runInTransaction(db, () => versionStatements("sqlite"));

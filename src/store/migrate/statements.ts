@@ -3,7 +3,7 @@ import { VERSIONED_APPLICATION_ID } from "../sqlite-connection.js";
 import { isOlder, OLDEST_VERSION, VERSION } from "../version.js";
 import type { DataMigration, Dialect } from "./data-migration.js";
 import { schemaMigrationsAfter, schemaStatements } from "./schema-migrations.js";
-import { type DatabaseState, needsContracting } from "./state.js";
+import type { DatabaseState } from "./state.js";
 
 /** The statements that create everything in an empty database. It has no rows, so no old form of them remains. */
 export function creationStatements(dialect: Dialect, migrations: readonly DataMigration[]): string[] {
@@ -31,7 +31,7 @@ export function versionStatements(dialect: Dialect): string[] {
   return dialect === "sqlite" ? [store, `PRAGMA application_id = ${VERSIONED_APPLICATION_ID}`] : [store];
 }
 
-/** Whether older versions may still open the database although this version changes only the new form of its rows. */
-export function admitsOlderVersions(state: DatabaseState): boolean {
-  return needsContracting(state) && (state.oldestVersion === undefined || isOlder(state.oldestVersion, VERSION));
+/** Whether older versions may still open the database. */
+export function admitsOlderVersions({ oldestVersion }: DatabaseState): boolean {
+  return oldestVersion === undefined || isOlder(oldestVersion, VERSION);
 }

@@ -72,7 +72,20 @@ export function defineAuditTables(c: Columns) {
     passes: c.long("passes").notNull(),
   });
 
-  return { audit, auditChain, auditHeads, auditSealer };
+  // Where the chain of an organisation begins whose oldest entries were deleted.
+  const auditCheckpoints = c.table("audit_checkpoints", {
+    rootUid: c.str("root_uid").primaryKey(),
+    /** The number of the last deleted entry. */
+    seq: c.long("seq").notNull(),
+    hash: c.str("hash").notNull(),
+    /** The time of the last deleted row. */
+    entryTimeMs: c.long("entry_time_ms").notNull(),
+    /** When it was signed. */
+    timeMs: c.long("time_ms").notNull(),
+    signature: c.str("signature").notNull(),
+  });
+
+  return { audit, auditChain, auditHeads, auditSealer, auditCheckpoints };
 }
 
 type AuditTables = ReturnType<typeof defineAuditTables>;
@@ -92,5 +105,7 @@ export type RecordedAuditRow = Omit<StoredAuditRow, "id">;
 export type ChainEntry = RowOf<AuditTables["auditChain"]>;
 /** The signed end of a chain. */
 export type AuditHead = RowOf<AuditTables["auditHeads"]>;
+/** The signed last entry of those that were deleted from the beginning of a chain. */
+export type AuditCheckpoint = RowOf<AuditTables["auditCheckpoints"]>;
 /** How far the log is sealed. */
 export type SealerRow = Omit<RowOf<AuditTables["auditSealer"]>, "name">;

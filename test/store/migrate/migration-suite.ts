@@ -74,6 +74,19 @@ export function migrationSuite(name: string, create: () => Promise<TestDatabase>
       });
     });
 
+    it("keeps older versions out with the contract phase, also where no row has an old form", async () => {
+      const test = await createOld();
+      await using(test, async (database) => {
+        await expand(database, { migrations });
+        await contract(database, { migrations });
+        await database.write((tx) => tx.run("UPDATE settings SET value = '0.4.0' WHERE name = 'oldest_version'"));
+        const before = await readDatabaseState(database, migrations);
+        assert.deepEqual([before.oldestVersion, needsContracting(before)], ["0.4.0", false]);
+        await contract(database, { migrations });
+        assert.equal((await readDatabaseState(database, migrations)).oldestVersion, VERSION);
+      });
+    });
+
     it("neither loses nor repeats anything, whenever the process ends", async () => {
       for (const end of ["before the commit", "after the commit"] as const) {
         const test = await createOld();

@@ -1,0 +1,233 @@
+// Retention of the audit log and its checkpoints, on either store.
+import assert from "node:assert/strict";
+import { describe, test } from "node:test";
+import { setImmediate as nextTick } from "node:timers/promises";
+import type { Store, Tx } from "../../src/store/port.js";
+import { rootUid } from "../support/rows.js";
+import { auditRow, type Log } from "./log-kit.js";
+
+const [acme, other] = [rootUid(0xa), rootUid(0xb)];
+const DAY_MS = 86_400_000;
+
+/** Registers the tests. `open` opens an empty log with a clock that the tests set. */
+export function retentionSuite(name: string, open: (clock: () => number) => Promise<Log>): void {
+  // In the past: the job also asks the clock of the database, which tests cannot set everywhere.
+  const nowMs = Date.now() - 60_000;
+
+  async function openSealed(...ages: readonly [root: string, ageMs: number][]): Promise<Log> {
+    const log = await open(() => nowMs);
+    await log.append(...ages.map(([root, ageMs]) => auditRow(root, { timeMs: nowMs - ageMs })));
+    await log.sealer().stop();
+    return log;
+  }
+
+  const countRows = async (log: Log, root: string) =>
+    (await log.store.read((tx) => tx.audit.newest(100_000, root))).length;
+  const seqsOf = async (log: Log, root: string) =>
+    (await log.store.read((tx) => tx.auditChain.entries(root, 0, 100_000))).map(({ seq }) => seq);
+
+  describe(name, () => {
+    test("old rows go with their entries, and what is left verifies and says from when", async (t) => {
+      const ages = [9, 8, 7, 2, 1].map((days): [string, number] => [acme, days * DAY_MS]);
+      const log = await openSealed(...ages, [other, 9 * DAY_MS], [other, DAY_MS], ["", 9 * DAY_MS], ["", DAY_MS]);
+      t.after(() => log.close());
+      const before = await log.verify(acme);
+      assert.deepEqual([before.sealed, before.checkpoint, before.fault], [5, undefined, undefined]);
+      assert.equal(await log.retention(5 * DAY_MS).pass(), 5);
+      for (const [root, first, left] of [
+        [acme, 4, 2],
+        [other, 2, 1],
+        ["", 2, 1],
+      ] as const) {
+        const { sealed, checkpoint, fault, unsealed } = await log.verify(root);
+        assert.deepEqual([fault, sealed, unsealed.rows], [undefined, left, 0]);
+        assert.deepEqual([checkpoint?.rootUid, checkpoint?.seq, checkpoint?.timeMs], [root, first - 1, nowMs]);
+        assert.equal(await countRows(log, root), left);
+        assert.equal((await seqsOf(log, root))[0], first);
+      }
+      assert.equal((await log.verify(acme)).checkpoint?.entryTimeMs, nowMs - 7 * DAY_MS);
+      // The chain goes on, and so does retention, from one checkpoint to the next.
+      await log.append(auditRow(acme, { timeMs: nowMs }));
+      await log.sealer().stop();
+      assert.equal(await log.retention(1.5 * DAY_MS).pass(), 1);
+      const { sealed, checkpoint, fault } = await log.verify(acme);
+      assert.deepEqual([sealed, checkpoint?.seq, fault], [2, 4, undefined]);
+      assert.deepEqual(log.problems, []);
+    });
+
+    test("a row exactly at the limit is kept, one that is a millisecond older is not", async (t) => {
+      const log = await openSealed([acme, DAY_MS + 1], [acme, DAY_MS], [acme, DAY_MS - 1]);
+      t.after(() => log.close());
+      assert.equal(await log.retention(DAY_MS).pass(), 1);
+      assert.deepEqual(await seqsOf(log, acme), [2, 3]);
+    });
+
+    test("only the beginning of a chain goes: an old row after a newer one stays", async (t) => {
+      const log = await openSealed([acme, 9 * DAY_MS], [acme, 1], [acme, 9 * DAY_MS], [acme, 0]);
+      t.after(() => log.close());
+      assert.equal(await log.retention(DAY_MS).pass(), 1);
+      assert.deepEqual(await seqsOf(log, acme), [2, 3, 4]);
+      assert.equal((await log.verify(acme)).fault, undefined);
+    });
+
+    test("the last sealed row and unsealed rows stay, whatever their age", async (t) => {
+      const log = await openSealed([acme, 9 * DAY_MS], [acme, 8 * DAY_MS]);
+      t.after(() => log.close());
+      await log.append(auditRow(acme, { timeMs: 1 }), auditRow(other, { timeMs: 1 }));
+      const retention = log.retention(DAY_MS);
+      assert.deepEqual([await retention.pass(), await retention.pass()], [1, 0]);
+      assert.deepEqual([await countRows(log, acme), await countRows(log, other)], [2, 1]);
+      await log.sealer().stop();
+      const { sealed, unsealed, fault } = await log.verify(acme);
+      assert.deepEqual([sealed, unsealed.rows, fault], [2, 0, undefined]);
+    });
+
+    test("a clock that is ahead of that of the database deletes nothing more", async (t) => {
+      const log = await openSealed([acme, 2 * DAY_MS], [acme, 0], [acme, 0]);
+      t.after(() => log.close());
+      assert.equal(await log.retention(DAY_MS, { clock: () => nowMs + 9_000 * DAY_MS }).pass(), 1);
+      assert.deepEqual(await seqsOf(log, acme), [2, 3]);
+    });
+
+    test("nothing is deleted where there is an obstacle, and the log of the operator says which", async (t) => {
+      const log = await openSealed([acme, 9 * DAY_MS], [acme, 0]);
+      t.after(() => log.close());
+      assert.equal(await log.retention(DAY_MS, { findObstacle: async () => "an old server runs" }).pass(), 0);
+      assert.deepEqual(log.problems, ["no old rows of the audit log are deleted: an old server runs"]);
+      assert.equal(await log.retention(DAY_MS).pass(), 1);
+    });
+
+    test("all organisations are searched, some at once", async (t) => {
+      const log = await open(() => nowMs);
+      t.after(() => log.close());
+      const roots = ["", ...Array.from({ length: 600 }, (_, i) => rootUid(i + 1))];
+      await log.store.write(async (tx) => {
+        for (const root of [...roots, ...roots]) await tx.audit.append(auditRow(root, { timeMs: nowMs - 9 * DAY_MS }));
+      });
+      await log.sealer().stop();
+      const found: string[] = [];
+      let parts = 0;
+      for (let after: string | undefined; parts === 0 || after !== undefined; parts++) {
+        const part = await log.store.read((tx) => tx.auditCheckpoints.findOld(nowMs, after));
+        found.push(...part.rootUids);
+        after = part.next;
+      }
+      assert.deepEqual([parts, found], [2, roots]);
+      const none = await log.store.read((tx) => tx.auditCheckpoints.findOld(nowMs - 9 * DAY_MS));
+      assert.deepEqual(none.rootUids, []);
+    });
+
+    test("a transaction that fails at its end deletes nothing", async (t) => {
+      const log = await openSealed([acme, 9 * DAY_MS], [acme, 8 * DAY_MS], [acme, 0]);
+      t.after(() => log.close());
+      let deleted = 0;
+      const failing = withCheckpoints(log.store, (checkpoints) => ({
+        get: (root: string) => checkpoints.get(root),
+        findOld: (beforeMs: number, after?: string) => checkpoints.findOld(beforeMs, after),
+        async deleteEntries(root: string, afterSeq: number, lastSeq: number) {
+          const counts = await checkpoints.deleteEntries(root, afterSeq, lastSeq);
+          deleted += counts.rows;
+          return counts;
+        },
+        put() {
+          throw new RangeError("no disk");
+        },
+      }));
+      await assert.rejects(log.retention(DAY_MS, { store: failing }).pass(), /no disk/);
+      assert.equal(deleted, 2, "the failure came after the deletion");
+      assert.deepEqual([await countRows(log, acme), await seqsOf(log, acme)], [3, [1, 2, 3]]);
+      const { checkpoint, fault } = await log.verify(acme);
+      assert.deepEqual([checkpoint, fault], [undefined, undefined]);
+      assert.equal(await log.retention(DAY_MS).pass(), 2);
+    });
+
+    test("a node that lost its lease deletes nothing", async (t) => {
+      const log = await openSealed([acme, 9 * DAY_MS], [acme, 0]);
+      t.after(() => log.close());
+      const late = log.retention(DAY_MS, {
+        holder: "late",
+        async findObstacle() {
+          await log.store.write(async (tx) => {
+            const row = (await tx.jobs.get("audit-retention")) ?? assert.fail();
+            await tx.jobs.put({ ...row, holder: "next", fence: row.fence + 1 });
+          });
+          return undefined;
+        },
+      });
+      assert.equal(await late.pass(), 0);
+      assert.deepEqual(await seqsOf(log, acme), [1, 2]);
+    });
+
+    test("a backlog goes in batches, beside writers and the sealer, and verifies all along", async (t) => {
+      const BACKLOG = 3_000;
+      const log = await open(() => nowMs);
+      t.after(() => log.close());
+      await log.store.write(async (tx) => {
+        for (let i = 0; i < BACKLOG; i++) {
+          await tx.audit.append(auditRow(i % 3 === 0 ? other : acme, { timeMs: nowMs - 9 * DAY_MS + i }));
+        }
+      });
+      await log.sealer({ batchRows: 1_000 }).stop();
+      let batches = 0;
+      const counting = withCheckpoints(log.store, (checkpoints) => ({
+        get: (root: string) => checkpoints.get(root),
+        findOld: (beforeMs: number, after?: string) => checkpoints.findOld(beforeMs, after),
+        put: (row: Parameters<typeof checkpoints.put>[0]) => checkpoints.put(row),
+        deleteEntries(root: string, afterSeq: number, lastSeq: number) {
+          batches++;
+          assert.ok(lastSeq - afterSeq <= 128);
+          return checkpoints.deleteEntries(root, afterSeq, lastSeq);
+        },
+      }));
+      const retention = log.retention(DAY_MS, { store: counting, batchRows: 128, holder: "retention" });
+      const sealer = log.sealer({ holder: "sealer" });
+      let [isDeleting, written, longestMs, verified] = [true, 0, 0, 0];
+      const deleting = retention.pass().finally(() => {
+        isDeleting = false;
+      });
+      const write = async () => {
+        for (; isDeleting; written++) {
+          const startMs = performance.now();
+          await log.append(auditRow(acme, { timeMs: nowMs }));
+          longestMs = Math.max(longestMs, performance.now() - startMs);
+          await nextTick();
+        }
+      };
+      const seal = async () => {
+        for (; isDeleting; verified++) {
+          await sealer.pass();
+          assert.equal((await log.verify(acme)).fault, undefined);
+          await nextTick();
+        }
+      };
+      await Promise.all([write(), seal()]);
+      const deleted = await deleting;
+      await sealer.stop();
+      t.diagnostic(`${batches} batches, ${written} rows written, the longest write took ${longestMs.toFixed(1)} ms`);
+      assert.ok(batches >= BACKLOG / 128 && written > 0 && verified > 0);
+      assert.ok(deleted >= BACKLOG - 2, "the last rows may have been those that the heads signed");
+      for (const root of [acme, other]) {
+        const { fault, unsealed } = await log.verify(root);
+        assert.deepEqual([fault, unsealed.rows], [undefined, 0]);
+      }
+      assert.equal((await countRows(log, acme)) + (await countRows(log, other)) + deleted, BACKLOG + written);
+      assert.deepEqual(log.problems, []);
+    });
+  });
+}
+
+// A store whose transactions have another store of checkpoints.
+function withCheckpoints(store: Store, change: (checkpoints: Tx["auditCheckpoints"]) => object): Store {
+  const view = (tx: Tx) =>
+    new Proxy(tx, {
+      get(target, name) {
+        const found = Reflect.get(target, name, target);
+        return name === "auditCheckpoints" ? change(found as Tx["auditCheckpoints"]) : found;
+      },
+    });
+  return {
+    ...store,
+    read: (unit) => store.read((tx) => unit(view(tx))),
+    write: (unit, options) => store.write((tx) => unit(view(tx)), options),
+  };
+}
