@@ -74,11 +74,11 @@ export function auditV1(deps: AuditServiceDeps) {
     if (!isEventId(id)) throw invalidArgument({ field: "id", description: "id must be one that ListEvents returns" });
     const rowId = eventIds.parse(id);
     const row = rowId === undefined ? undefined : await call.tx.auditEvents.get(rowId);
-    const place = row && placeOf(row);
-    if (row === undefined || place === undefined) throw notFound(eventKind, id);
-    const caller = await call.callerAt(place);
-    if (!caller.holdsNeeded(place)) throw notFound(eventKind, id);
-    return toProto(row, caller.holds(createBindings, place));
+    const scope = row && scopeOf(row);
+    if (row === undefined || scope === undefined) throw notFound(eventKind, id);
+    const caller = await call.callerAt(scope);
+    if (!caller.holdsNeeded(scope)) throw notFound(eventKind, id);
+    return toProto(row, caller.holds(createBindings, scope));
   }
 
   // The rights of a caller, and how its token was limited, are read again before each batch of events.
@@ -119,7 +119,7 @@ export function auditV1(deps: AuditServiceDeps) {
   ): Promise<(row: AuditEventRow) => Event> {
     if (rows.length === 0 || atScope.holds(createBindings, scope)) return (row) => toProto(row, true);
     const caller = await call.callerEverywhere(tx);
-    return (row) => toProto(row, caller.holds(createBindings, placeOf(row) ?? scope));
+    return (row) => toProto(row, caller.holds(createBindings, scopeOf(row) ?? scope));
   }
 
   function toProto(row: AuditEventRow, showsOrigin: boolean): Event {
@@ -139,7 +139,7 @@ export function auditV1(deps: AuditServiceDeps) {
 }
 
 /** Where the rights to read an event count: at its subject, otherwise at its organisation; undefined where neither is. */
-function placeOf({ rootUid, subjectUid }: AuditEventRow): string | undefined {
-  const place = isUidp(subjectUid) && isWithin(subjectUid, rootUid) ? subjectUid : rootUid;
-  return isUidp(place) ? place : undefined;
+function scopeOf({ rootUid, subjectUid }: AuditEventRow): string | undefined {
+  const scope = isUidp(subjectUid) && isWithin(subjectUid, rootUid) ? subjectUid : rootUid;
+  return isUidp(scope) ? scope : undefined;
 }

@@ -1,6 +1,14 @@
-// What the API reads of the audit log: types only.
+// What the rest of the service knows of the audit log in the store: types only.
 import type { Awaitable } from "./port-lists.js";
-import type { StoredAuditRow } from "./tables/audit.js";
+import type {
+  AuditCheckpoint,
+  AuditHead,
+  AuditRow,
+  ChainEntry,
+  RecordedAuditRow,
+  SealerRow,
+  StoredAuditRow,
+} from "./tables/audit.js";
 
 /** A recorded change, and its number in the chain: null while it is not sealed. */
 export type AuditEventRow = StoredAuditRow & { readonly seq: number | null };
@@ -50,4 +58,83 @@ export interface AuditEventStore {
   withIds(ids: readonly number[]): Awaitable<AuditEventRow[]>;
   /** The highest id; 0 in an empty log. */
   lastId(): Awaitable<number>;
+}
+
+/** The audit log; append-only. */
+export interface AuditStore {
+  append(row: AuditRow): Awaitable<void>;
+  /** The newest rows first, at most `limit`, of one organisation or of all. */
+  newest(limit: number, rootUid?: string): Awaitable<RecordedAuditRow[]>;
+}
+
+/** A chain entry with the audit row it seals; null when the row no longer exists. */
+export interface SealedRow extends Omit<ChainEntry, "rootUid"> {
+  readonly row: StoredAuditRow | null;
+}
+
+/** The rows of an organisation's log that are not sealed. */
+export interface UnsealedTail {
+  readonly rows: number;
+  /** Of the oldest such row; null where there is none. */
+  readonly firstId: number | null;
+  readonly firstTimeMs: number | null;
+}
+
+/** How many rows of the log are not sealed. */
+export interface UnsealedCount {
+  readonly rows: number;
+  /** Of the oldest one; null where there is none. */
+  readonly oldestTimeMs: number | null;
+}
+
+/** The hash chains of the audit log. Only the sealer writes here. */
+export interface AuditChainStore {
+  /** The sealer's own row; undefined before anything was sealed. */
+  sealer(): Awaitable<SealerRow | undefined>;
+  putSealer(row: SealerRow): Awaitable<void>;
+  /** Unsealed rows of all organisations with ids greater than `afterId`, in the order of ids, at most `limit`. */
+  unsealed(afterId: number, limit: number): Awaitable<StoredAuditRow[]>;
+  unsealedOf(rootUid: string): Awaitable<UnsealedTail>;
+  /**
+   * Counts the unsealed rows of all organisations.
+   *
+   * @param newest among how many of the newest rows
+   */
+  countUnsealed(newest: number): Promise<UnsealedCount>;
+  append(entries: readonly ChainEntry[]): Promise<void>;
+  /** The number of the last entry of a chain; 0 where there is none. */
+  lastSeq(rootUid: string): Awaitable<number>;
+  /** Entries with numbers greater than `afterSeq`, in order, with their rows, at most `limit`. */
+  entries(rootUid: string, afterSeq: number, limit: number): Awaitable<SealedRow[]>;
+  head(rootUid: string): Awaitable<AuditHead | undefined>;
+  putHead(head: AuditHead): Awaitable<void>;
+  /** Every organisation that has rows, a chain, a head or a checkpoint, in order. */
+  roots(): Awaitable<string[]>;
+}
+
+/** A part of the organisations, some of which have chains that begin with an old row. */
+export interface OldChains {
+  readonly rootUids: readonly string[];
+  /** Where the next part begins; undefined at the end. */
+  readonly next: string | undefined;
+}
+
+/** The beginnings of chains. Only the job that deletes old rows writes here. */
+export interface AuditCheckpointStore {
+  get(rootUid: string): Awaitable<AuditCheckpoint | undefined>;
+  /** Inserts or replaces a checkpoint. */
+  put(checkpoint: AuditCheckpoint): Awaitable<void>;
+  /**
+   * Searches a part of all organisations, in some milliseconds, for those whose first row is older than `beforeMs` and is
+   * not the one that their head signs.
+   *
+   * @param after `next` of the answer before; by default the search begins
+   */
+  findOld(beforeMs: number, after?: string): Promise<OldChains>;
+  /**
+   * Deletes the entries of a chain after number `afterSeq` up to number `lastSeq`, with their rows.
+   *
+   * @returns how many entries and how many rows were deleted
+   */
+  deleteEntries(rootUid: string, afterSeq: number, lastSeq: number): Promise<{ entries: number; rows: number }>;
 }

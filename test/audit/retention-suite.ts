@@ -76,6 +76,8 @@ export function retentionSuite(name: string, open: (clock: () => number) => Prom
       await log.append(auditRow(acme, { timeMs: 1 }), auditRow(other, { timeMs: 1 }));
       const retention = log.retention(DAY_MS);
       assert.deepEqual([await retention.pass(), await retention.pass()], [1, 0]);
+      const { rootUids } = await log.store.read((tx) => tx.auditCheckpoints.findOld(nowMs));
+      assert.deepEqual(rootUids, [], "the chain is not read again");
       assert.deepEqual([await countRows(log, acme), await countRows(log, other)], [2, 1]);
       await log.sealer().stop();
       const { sealed, unsealed, fault } = await log.verify(acme);

@@ -151,6 +151,7 @@ describe("the schema", () => {
     requestBuffer: ["128MiB", "128", "128MB"],
     answerBuffer: ["1GiB", "1G"],
     logLevel: ["debug", "verbose"],
+    auditRetention: ["365d", "365", "365D"],
     metricsListen: ["127.0.0.1:9464", "9464", "on", "127.0.0.1:"],
     accessLog: [true, "verbose"],
   };

@@ -16,6 +16,7 @@ import { readDocument } from "../support/openapi/request.js";
 import { groupRow } from "../support/rows.js";
 import { type KnownCaller, knownCaller } from "./known-caller.js";
 import { createAdvisory, createRepo, letDoEverything } from "./registry-things.js";
+import { isUnary } from "./served.js";
 
 /** A service to be fuzzed. */
 export interface FuzzWorld {
@@ -92,6 +93,7 @@ export async function startFuzzWorld(): Promise<FuzzWorld> {
   const known = createKnown({
     advisories,
     bindings,
+    events: await recordedEvents(harness.url, organisation, owner.token),
     delete: [...people.keys()],
     asking: (await Promise.all(asking)).map(({ token }) => token),
     refreshTokens: await somebody.refreshTokens(PREPARED),
@@ -101,7 +103,7 @@ export async function startFuzzWorld(): Promise<FuzzWorld> {
   return {
     url: harness.url,
     document,
-    operations: operationsOf(document),
+    operations: operationsOf(document).filter(isUnary),
     validators: createValidators(document),
     organisation,
     foreign,
@@ -113,6 +115,15 @@ export async function startFuzzWorld(): Promise<FuzzWorld> {
     known,
     stop: () => world.stop(),
   };
+}
+
+// Ids of events of the audit log.
+async function recordedEvents(url: string, organisation: string, token: string): Promise<string[]> {
+  const headers = { authorization: `Bearer ${token}`, "content-type": "application/json" };
+  const body = JSON.stringify({ name: "recorded" });
+  await fetch(`${url}/iam/v2beta1/groups/${organisation}`, { method: "POST", headers, body });
+  const answer = await fetch(`${url}/audit/v1/events?scope=${organisation}`, { headers });
+  return ((await answer.json()) as { events: readonly { id: string }[] }).events.map(({ id }) => id);
 }
 
 // A binding that its holder may drop and keeps every right without.

@@ -20,6 +20,7 @@ import { setLimits } from "../support/quotas.js";
 import { sendHttp } from "../support/send-http.js";
 import { type KnownCaller, knownCaller } from "./known-caller.js";
 import { createAdvisory, createRepo, imageDigest, letDoEverything } from "./registry-things.js";
+import { isUnary } from "./served.js";
 
 const ORGANISATION = "acme.example";
 const APPLICATION = "application";
@@ -59,7 +60,7 @@ type Make = (known: Known, operation: PlacedOperation) => unknown;
 export async function startOperationWorld(): Promise<OperationWorld> {
   const world = await startExchangeWorld();
   const document = await readDocument(world.url);
-  const operations = operationsOf(document);
+  const operations = operationsOf(document).filter(isUnary);
   const { organisation, caller, repo } = await filled(world);
   const somebody = await knownCaller(world, organisation);
   const { token } = caller;
@@ -154,6 +155,12 @@ export async function startOperationWorld(): Promise<OperationWorld> {
       }
       case "advisories":
         return world.write((tx) => createAdvisory(tx, organisation, TEXT));
+      case "events": {
+        await freshGroup();
+        const list = operationTo("GET", /\/audit\/v1\/events$/);
+        const { events } = await answered(await arranged(list));
+        return String((events as readonly AnyObject[])[0]?.id);
+      }
       case "advisoryEvents":
         return String((await answered(await arranged(operationTo("POST", /\/advisories\/\{\w+\}\/events$/)))).id);
       default:
@@ -282,7 +289,12 @@ function buildValues({ organisation, somebody, url }: ValueContext): Readonly<Re
     identity_provider_uidp: () => [`${organisation}/0123456789abcdef`],
     id: () => [`${organisation}/0123456789abcdef`],
     issuer: () => ["https://issuer.example.org"],
-    subject: () => ["somebody"],
+    subject: ({ operationId }) => [operationId.includes("AuditService") ? organisation : "somebody"],
+    actor: () => [somebody.identity],
+    type: () => ["dev.chainguard.api.iam.group.created.v1"],
+    request_id: () => ["request-1"],
+    start_time: () => ["2026-01-31T12:00:00Z"],
+    end_time: () => ["2026-01-31T12:00:00Z"],
     parent: () => [organisation],
     prevent_existing: () => [true, false],
     pending: () => [true, false],
@@ -308,8 +320,11 @@ function buildValues({ organisation, somebody, url }: ValueContext): Readonly<Re
     page_size: () => [1, 200, 1000],
     page_token: () => [""],
     // Of tags it is not told when they were created.
-    order_by: ({ operationId }) =>
-      operationId.endsWith("_ListTags") ? ["updated_at", "updated_at desc"] : ["created_at", "created_at desc"],
+    order_by: ({ operationId }) => {
+      const field = /_List(Tags|Events)$/.exec(operationId)?.[1] ?? "";
+      const name = { Tags: "updated_at", Events: "time" }[field] ?? "created_at";
+      return [`${name} asc`, `${name} desc`];
+    },
     skip: () => [0, 3],
     updateMask: () => ["*"],
     aud: () => [url],

@@ -1,5 +1,6 @@
 // Which operations of the document do what they say here: some say that they do nothing.
 import type { DescMethod } from "@bufbuild/protobuf";
+import { AuditService } from "#gen/arbor/audit/v1/audit_pb.js";
 import { Auth } from "#gen/chainguard/platform/auth/auth_pb.js";
 import { SecurityTokenService } from "#gen/chainguard/platform/oidc/oidc_pb.js";
 import type { PlacedOperation } from "../support/openapi/document.js";
@@ -10,12 +11,19 @@ const OF_THE_REGISTRY: ReadonlySet<string> = new Set(["registry.Registry.GetImag
 
 /** The method of an operation. */
 export function findMethod({ operationId, tags }: Pick<PlacedOperation, "operationId" | "tags">) {
-  return [...methods, ...issuerMethods].find(
+  return [...methods, ...otherMethods].find(
     ({ name, parent }) => tags.includes(parent.typeName) && new RegExp(`_${name}(_[0-9]+)?$`).test(operationId),
   );
 }
 
-const issuerMethods: readonly DescMethod[] = [SecurityTokenService, Auth].flatMap((service) => service.methods);
+const otherMethods: readonly DescMethod[] = [SecurityTokenService, Auth, AuditService].flatMap(
+  (service) => service.methods,
+);
+
+/** Whether an operation has one answer. Those that stream are tested beside their services: they do not end. */
+export function isUnary(operation: PlacedOperation): boolean {
+  return findMethod(operation)?.methodKind !== "server_streaming";
+}
 
 /** The HTTP status that everybody is refused with who may call an operation; undefined for one that is served. */
 export function findUnservedStatus({

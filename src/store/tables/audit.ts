@@ -28,11 +28,12 @@ export function defineAuditTables(c: Columns) {
       /** The name that the actor had; empty where it had none, and in version 1. */
       actorName: c.str("actor_name").notNull().default(""),
     },
-    // The API filters by one of these columns and orders by time. The id makes the order complete.
+    // The API filters by one of these columns and orders by time; the id makes the order complete. A subject begins with
+    // the uid of its organisation.
     (t) => [
       c.index("audit_root").on(t.rootUid, t.id),
       c.index("audit_time").on(t.rootUid, t.timeMs, t.id),
-      c.index("audit_subject").on(t.rootUid, t.subjectUid, t.timeMs, t.id),
+      c.index("audit_subject").on(t.subjectUid, t.timeMs, t.id),
       c.index("audit_actor").on(t.rootUid, t.actorUid, t.timeMs, t.id),
       c.index("audit_type").on(t.rootUid, t.type, t.timeMs, t.id),
       c.index("audit_request").on(t.rootUid, t.requestId, t.timeMs, t.id),

@@ -188,7 +188,7 @@ export function eventsSuite(): void {
       assert.equal(event?.type, "dev.chainguard.api.iam.group.created.v1");
     });
 
-    it("that match rarely are read in parts, of which each ends soon", async () => {
+    it("that match rarely are read in chunks, each of which ends soon", async () => {
       const { group: root } = await world.harness.organisation("long");
       await world.write(async (tx) => {
         for (let i = 0; i < 25_000; i++) {

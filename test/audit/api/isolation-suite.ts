@@ -207,13 +207,13 @@ export function isolationSuite(): void {
 
     it("is in no stream", async () => {
       const ending = new AbortController();
-      const tail = async (token: string, scope: string, wanted: string) => {
+      const tail = async (token: string, scope: string, lastRequest: string) => {
         const connection = connectTo({ baseUrl: world.url, token: staticToken(token) });
         const events: Event[] = [];
         try {
           for await (const event of connection.client(AuditService).tailEvents({ scope }, { signal: ending.signal })) {
             events.push(event);
-            if (event.requestId === wanted && events.length > 6) return JSON.stringify(events, bigints);
+            if (event.requestId === lastRequest && events.length > 6) return JSON.stringify(events, bigints);
           }
         } finally {
           connection.close();

@@ -58,6 +58,36 @@ const events: readonly Rule[] = [
     test: "gives each organisation, and what belongs to none, a chain in the order of the rows",
   },
   {
+    anchor: "audit",
+    says: "events are for those who may list role bindings at their scope",
+    shownBy: "test/contract/audit-access.test.ts",
+    test: "are for those who may list role bindings at the scope",
+  },
+  {
+    anchor: "audit",
+    says: "the scope and its descendants are shown, and nothing else",
+    shownBy: "test/audit/api/isolation-suite.ts",
+    test: "is in no answer to * random filters, by any protocol",
+  },
+  {
+    anchor: "audit",
+    says: "an event of others and one that does not exist give the same answer",
+    shownBy: "test/audit/api/isolation-suite.ts",
+    test: "has no ids that differ from those of missing events",
+  },
+  {
+    anchor: "audit",
+    says: "address and token id are shown to those who may create role bindings at the subject",
+    shownBy: "test/audit/api/events-suite.ts",
+    test: "show address and token to those alone who may create role bindings at the subject",
+  },
+  {
+    anchor: "audit",
+    says: "filters that no index answers need a time",
+    shownBy: "test/audit/api/events-suite.ts",
+    test: "need a time where no index answers",
+  },
+  {
     anchor: "events",
     says: "a subscription is stored",
     steps: [
