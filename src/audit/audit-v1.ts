@@ -39,8 +39,11 @@ export interface AuditServiceDeps {
 
 const DEFAULT_PAGE_SIZE = 50;
 const MAX_PAGE_SIZE = 200;
-/** How long a stream goes on without a new look at the rights of its caller, in milliseconds. */
-const RECHECK_MS = 30_000;
+/**
+ * How often a stream without events sends a message, and looks at the rights of its caller, in milliseconds. Connections that
+ * carry nothing for longer are cut.
+ */
+const HEARTBEAT_MS = 15_000;
 const eventKind = { displayName: "audit event", type: "audit.arbor.dev/Event" };
 const createBindings = [{ bit: bitOf(Capability.CAP_IAM_ROLE_BINDINGS_CREATE) }];
 
@@ -93,15 +96,18 @@ export function auditV1(deps: AuditServiceDeps) {
     const release = streams.take(principal.identityUid);
     const reader = eventFeed.follow(filter.rootUid, (row) => matchesFilter(filter, row));
     try {
+      await reader.begin(gone);
+      yield {};
       while (!call.signal.aborted) {
-        const rows = await reader.next(RECHECK_MS, gone);
+        const rows = await reader.next(HEARTBEAT_MS, gone);
         if (stopping.aborted) throw unavailable("the service stops", 1_000);
         if (isExpired(principal, clock())) throw tokenExpired();
         const toEvent = await store.read(async (tx) => {
           const caller = await authorize(guard, principal, request, tx);
           return eventsFor(call, tx, filter.scope, rows, caller);
         });
-        for (const row of rows) yield toEvent(row);
+        if (rows.length === 0) yield {};
+        for (const row of rows) yield { event: toEvent(row) };
       }
     } finally {
       reader.close();

@@ -14,6 +14,8 @@ export interface EventFeedDeps {
 
 /** One of the readers. */
 export interface EventReader {
+  /** Resolves when every row that is added from then on will be read, and when `gone` aborts. */
+  begin(gone: AbortSignal): Promise<void>;
   /**
    * Resolves with the rows since the last call, as soon as there are any; with none after `waitMs`, and when `gone`
    * aborts.
@@ -71,7 +73,9 @@ export function createEventFeed(deps: EventFeedDeps): EventFeed {
     polling = true;
     try {
       const batch = await store.read((tx) => readNew(tx));
+      const isFirst = highestId === undefined;
       noteBatch(batch);
+      if (isFirst) for (const ofRoot of followers.values()) for (const { wake } of ofRoot) wake();
       for (const row of [...batch.late, ...batch.added]) deliver(row);
     } catch (error) {
       onProblem("the audit log could not be read for streams of events", error);
@@ -146,6 +150,9 @@ export function createEventFeed(deps: EventFeedDeps): EventFeed {
       followers.set(rootUid, ofRoot.add(follower));
       if (timer === undefined && !polling) void poll();
       return {
+        async begin(gone) {
+          while (highestId === undefined && !gone.aborted) await waitFor(follower, pollMs, gone);
+        },
         async next(waitMs, gone) {
           if (follower.queue.length === 0 && !follower.overflown && !gone.aborted)
             await waitFor(follower, waitMs, gone);

@@ -20,16 +20,15 @@ describe("audit events", () => {
     await world.stop();
   });
 
-  // The code of the start of a stream, over gRPC: OK when it goes on for a while.
+  // The code of the start of a stream, over gRPC.
   async function tailCode(scope: string, token: string | undefined): Promise<string> {
     const connection = connectTo({ baseUrl: world.url, ...(token !== undefined && { token: staticToken(token) }) });
     try {
-      for await (const _ of connection.client(AuditService).tailEvents({ scope }, { timeoutMs: 300 })) break;
+      for await (const _ of connection.client(AuditService).tailEvents({ scope }, { timeoutMs: 20_000 })) break;
       return "OK";
     } catch (error) {
       const { rawMessage = "" } = error as { rawMessage?: string };
-      const code = /^(Permission denied|Unauthenticated|Invalid argument)/.exec(rawMessage)?.[1];
-      return code === undefined ? "OK" : code.toUpperCase().replaceAll(" ", "_");
+      return (/^[^:]*/.exec(rawMessage)?.[0] ?? "").toUpperCase().replaceAll(" ", "_");
     } finally {
       connection.close();
     }

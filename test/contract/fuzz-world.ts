@@ -7,7 +7,7 @@ import type { Harness } from "../support/harness.js";
 import {
   type ApiDocument,
   createValidators,
-  operationsOf,
+  endingOperationsOf,
   type PlacedOperation,
   type Validators,
 } from "../support/openapi/document.js";
@@ -16,7 +16,6 @@ import { readDocument } from "../support/openapi/request.js";
 import { groupRow } from "../support/rows.js";
 import { type KnownCaller, knownCaller } from "./known-caller.js";
 import { createAdvisory, createRepo, letDoEverything } from "./registry-things.js";
-import { isUnary } from "./served.js";
 
 /** A service to be fuzzed. */
 export interface FuzzWorld {
@@ -103,7 +102,7 @@ export async function startFuzzWorld(): Promise<FuzzWorld> {
   return {
     url: harness.url,
     document,
-    operations: operationsOf(document).filter(isUnary),
+    operations: endingOperationsOf(document),
     validators: createValidators(document),
     organisation,
     foreign,

@@ -6,7 +6,12 @@ import { parentOf } from "../../src/kernel/uidp.js";
 import type { Store } from "../../src/store/port.js";
 import { invite } from "../issuer/auth-world.js";
 import { type ExchangeWorld, startExchangeWorld } from "../issuer/sts/exchange-world.js";
-import { type AnyObject, type ApiDocument, operationsOf, type PlacedOperation } from "../support/openapi/document.js";
+import {
+  type AnyObject,
+  type ApiDocument,
+  endingOperationsOf,
+  type PlacedOperation,
+} from "../support/openapi/document.js";
 import {
   collectionOf,
   createOperation,
@@ -20,7 +25,6 @@ import { setLimits } from "../support/quotas.js";
 import { sendHttp } from "../support/send-http.js";
 import { type KnownCaller, knownCaller } from "./known-caller.js";
 import { createAdvisory, createRepo, imageDigest, letDoEverything } from "./registry-things.js";
-import { isUnary } from "./served.js";
 
 const ORGANISATION = "acme.example";
 const APPLICATION = "application";
@@ -60,7 +64,7 @@ type Make = (known: Known, operation: PlacedOperation) => unknown;
 export async function startOperationWorld(): Promise<OperationWorld> {
   const world = await startExchangeWorld();
   const document = await readDocument(world.url);
-  const operations = operationsOf(document).filter(isUnary);
+  const operations = endingOperationsOf(document);
   const { organisation, caller, repo } = await filled(world);
   const somebody = await knownCaller(world, organisation);
   const { token } = caller;
@@ -153,14 +157,13 @@ export async function startOperationWorld(): Promise<OperationWorld> {
         await answered(await arranged(operationTo("POST", /\/deployment$/), deployed));
         return deployed;
       }
-      case "advisories":
-        return world.write((tx) => createAdvisory(tx, organisation, TEXT));
       case "events": {
         await freshGroup();
-        const list = operationTo("GET", /\/audit\/v1\/events$/);
-        const { events } = await answered(await arranged(list));
-        return String((events as readonly AnyObject[])[0]?.id);
+        const { events } = await answered(await arranged(operationTo("GET", /^\/audit\/v1\/events$/)));
+        return (events as readonly { id: string }[])[0]?.id ?? "";
       }
+      case "advisories":
+        return world.write((tx) => createAdvisory(tx, organisation, TEXT));
       case "advisoryEvents":
         return String((await answered(await arranged(operationTo("POST", /\/advisories\/\{\w+\}\/events$/)))).id);
       default:
@@ -275,6 +278,12 @@ interface ValueContext {
 type Values = (operation: PlacedOperation) => readonly unknown[] | Promise<readonly unknown[]>;
 
 // Values of parameters that need not be given; of enums it is every one there is.
+const orders: Readonly<Record<string, readonly string[]>> = {
+  // Of tags it is not told when they were created.
+  ListTags: ["updated_at", "updated_at desc"],
+  ListEvents: ["time asc", "time desc"],
+};
+
 function buildValues({ organisation, somebody, url }: ValueContext): Readonly<Record<string, Values>> {
   return {
     "uidp.ancestors_of": () => [`${organisation}/0123456789abcdef`],
@@ -289,10 +298,10 @@ function buildValues({ organisation, somebody, url }: ValueContext): Readonly<Re
     identity_provider_uidp: () => [`${organisation}/0123456789abcdef`],
     id: () => [`${organisation}/0123456789abcdef`],
     issuer: () => ["https://issuer.example.org"],
-    subject: ({ operationId }) => [operationId.includes("AuditService") ? organisation : "somebody"],
+    subject: ({ path }) => [path.startsWith("/audit/") ? organisation : "somebody"],
     actor: () => [somebody.identity],
     type: () => ["dev.chainguard.api.iam.group.created.v1"],
-    request_id: () => ["request-1"],
+    request_id: () => ["request"],
     start_time: () => ["2026-01-31T12:00:00Z"],
     end_time: () => ["2026-01-31T12:00:00Z"],
     parent: () => [organisation],
@@ -319,12 +328,7 @@ function buildValues({ organisation, somebody, url }: ValueContext): Readonly<Re
     name: () => ["team"],
     page_size: () => [1, 200, 1000],
     page_token: () => [""],
-    // Of tags it is not told when they were created.
-    order_by: ({ operationId }) => {
-      const field = /_List(Tags|Events)$/.exec(operationId)?.[1] ?? "";
-      const name = { Tags: "updated_at", Events: "time" }[field] ?? "created_at";
-      return [`${name} asc`, `${name} desc`];
-    },
+    order_by: ({ operationId }) => orders[operationId.replace(/.*_/, "")] ?? ["created_at", "created_at desc"],
     skip: () => [0, 3],
     updateMask: () => ["*"],
     aud: () => [url],

@@ -20,11 +20,6 @@ const otherMethods: readonly DescMethod[] = [SecurityTokenService, Auth, AuditSe
   (service) => service.methods,
 );
 
-/** Whether an operation has one answer. Those that stream are tested beside their services: they do not end. */
-export function isUnary(operation: PlacedOperation): boolean {
-  return findMethod(operation)?.methodKind !== "server_streaming";
-}
-
 /** The HTTP status that everybody is refused with who may call an operation; undefined for one that is served. */
 export function findUnservedStatus({
   operationId,

@@ -114,7 +114,7 @@ describe("the feed of audit events", () => {
     await log.append(auditRow(first));
     const feed = createEventFeed({ store: log.store, onProblem: assert.fail, pollMs: 5 });
     const reader = feed.follow(first, ({ type }) => type === "wanted");
-    await sleep(30);
+    await reader.begin(never);
     await log.append(auditRow(first), auditRow(second, { type: "wanted" }), auditRow(first, { type: "wanted" }));
     assert.deepEqual(await idsOf(reader, 1), [4]);
     reader.close();

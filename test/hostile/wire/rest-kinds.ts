@@ -9,7 +9,7 @@ import {
   type ApiDocument,
   atRef,
   createValidators,
-  operationsOf,
+  endingOperationsOf,
   type PlacedOperation,
 } from "../../support/openapi/document.js";
 import type { Random } from "../../support/openapi/random.js";
@@ -60,7 +60,7 @@ async function createRestKind(
   make: MakeRequest,
 ): Promise<Kind> {
   const document = await readDocument(url);
-  const operations = operationsOf(document);
+  const operations = endingOperationsOf(document);
   const judge = createJudge({ operations, validators: createValidators(document) });
   const suitable = operations.filter(isFor);
   return {

@@ -70,6 +70,11 @@ export function operationsOf({ paths }: ApiDocument): PlacedOperation[] {
   );
 }
 
+/** Those whose answers end: a stream that has no end is read by test/audit/api. */
+export function endingOperationsOf(document: ApiDocument): PlacedOperation[] {
+  return operationsOf(document).filter(({ path }) => path !== "/audit/v1/events:tail");
+}
+
 /** Tells what is wrong with a value by a schema of the document; undefined when nothing is. */
 export type Validate = (value: unknown) => string | undefined;
 

@@ -312,6 +312,27 @@ export declare type TailEventsRequest = Message<"arbor.audit.v1.TailEventsReques
 export declare const TailEventsRequestSchema: GenMessage<TailEventsRequest>;
 
 /**
+ * One message of the stream.
+ *
+ * @generated from message arbor.audit.v1.TailEventsResponse
+ */
+export declare type TailEventsResponse = Message<"arbor.audit.v1.TailEventsResponse"> & {
+  /**
+   * The event. The first message has none: it says that the stream has begun.
+   * So has one every 15 seconds, which shows that the stream lives.
+   *
+   * @generated from field: arbor.audit.v1.Event event = 1;
+   */
+  event?: Event | undefined;
+};
+
+/**
+ * Describes the message arbor.audit.v1.TailEventsResponse.
+ * Use `create(TailEventsResponseSchema)` to create a new message.
+ */
+export declare const TailEventsResponseSchema: GenMessage<TailEventsResponse>;
+
+/**
  * Reads the audit log. Each successful change is one event, in the organisation
  * of the resource that it changed. A caller reads the events of a resource and
  * of its descendants.
@@ -352,7 +373,7 @@ export declare const AuditService: GenService<{
   tailEvents: {
     methodKind: "server_streaming";
     input: typeof TailEventsRequestSchema;
-    output: typeof EventSchema;
+    output: typeof TailEventsResponseSchema;
   },
 }>;
 

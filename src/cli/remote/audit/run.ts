@@ -62,7 +62,9 @@ export async function tailEvents({ scope, subject = "", actor = "", type = "", .
   await withAuditSession(flags, async ({ follow, output }) => {
     const list = formatterFor(json, output);
     const request = create(TailEventsRequestSchema, { scope, subject, actor, type });
-    for await (const event of follow(tailMethod, request)) await output.write(list.page([event]));
+    for await (const { event } of follow(tailMethod, request)) {
+      if (event !== undefined) await output.write(list.page([event as JsonObject]));
+    }
   });
 }
 
