@@ -25,7 +25,8 @@ export function scriptArguments(path: `${"src" | "test" | "bench"}/${string}.ts`
  */
 export function environmentWithoutSettings(): NodeJS.ProcessEnv {
   const kept = Object.entries(process.env).filter(([name]) => !/^(ARBOR_.*|NODE_TEST_CONTEXT)$/.test(name));
-  return Object.fromEntries(kept);
+  // Servers that run at the same time cannot all have the default port of the metrics, and would say so.
+  return { ...Object.fromEntries(kept), ARBOR_METRICS_LISTEN: "off" };
 }
 
 function checkoutAbove(directory: string): string {

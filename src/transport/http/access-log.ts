@@ -18,7 +18,7 @@ export function createAccessLog(lines: LineWriter, mode: "errors" | "all"): Requ
   };
 }
 
-// Written field by field, because the logger takes three times as long for so many fields. What callers or proxies
+// Written field by field, because the logger copies and looks through all fields first. What callers or proxies
 // choose is escaped as JSON; all else has no character that needs it.
 function formatLine(record: RequestRecord): string {
   const { protocol, method, traceId, callerUid, rootUid, code, reason, status, bytesIn, remoteAddress } = record;
