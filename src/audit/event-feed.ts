@@ -34,8 +34,10 @@ export interface EventFeed {
 }
 
 const POLL_MS = 1_000;
-/** Rows of one read. More of them wait for the next one. */
-const ROWS_PER_READ = 10_000;
+/** Rows of one read: half of what may wait for a reader, so that none that keeps up loses some of a burst. */
+const ROWS_PER_READ = 500;
+/** How soon the log is read again when a read did not reach its end, in milliseconds. */
+const BURST_POLL_MS = 50;
 /** Rows that wait for one reader. */
 const MAX_QUEUED = 1_000;
 /** Ids that are looked for after those around them were found. */
@@ -71,17 +73,19 @@ export function createEventFeed(deps: EventFeedDeps): EventFeed {
 
   async function poll(): Promise<void> {
     polling = true;
+    let isAtEnd = true;
     try {
       const batch = await store.read((tx) => readNew(tx));
       const isFirst = highestId === undefined;
       noteBatch(batch);
+      isAtEnd = batch.added.length < ROWS_PER_READ;
       if (isFirst) for (const ofRoot of followers.values()) for (const { wake } of ofRoot) wake();
       for (const row of [...batch.late, ...batch.added]) deliver(row);
     } catch (error) {
       onProblem("the audit log could not be read for streams of events", error);
     }
     polling = false;
-    if (followers.size > 0) timer = setTimeout(poll, pollMs);
+    if (followers.size > 0) timer = setTimeout(poll, isAtEnd ? pollMs : Math.min(pollMs, BURST_POLL_MS));
     else stop();
   }
 

@@ -11,8 +11,9 @@ import { openDatabase, type SqliteDatabase } from "../../src/store/sqlite-driver
 import { type Harness, startHarness } from "../support/harness.js";
 import { tempDir } from "../support/temp-dir.js";
 
-/** More than the write queue has room for. */
-const MANY = 300;
+/** The writes that are sent, and how many of them when the first has waited too long. */
+const MANY = 100;
+const LATE = 30;
 const FEW = 10;
 
 let service: Harness;
@@ -51,23 +52,36 @@ async function readGroup(): Promise<number> {
   return (await fetch(`${service.url}/iam/v2beta1/groups/${root}`, { headers })).status;
 }
 
-/** Lets so many writes wait for a database that another process holds, and looks at the service meanwhile. */
-async function whileWaiting(prefix: string, writes: number, look: () => Promise<void>): Promise<readonly Outcome[]> {
+/**
+ * Lets so many writes wait for a database that another process holds, and looks at the service meanwhile.
+ *
+ * @param late how many more are sent when the first has waited for longer than writes may
+ */
+async function whileWaiting(
+  prefix: string,
+  { writes, late = 0 }: { readonly writes: number; readonly late?: number },
+  look: () => Promise<void>,
+): Promise<readonly Outcome[]> {
+  const createGroups = (count: number, from = 0) =>
+    Array.from({ length: count }, (_, i) => createGroup(`${prefix} ${from + i}`));
+  const { store } = service.app.installation;
+  const pause = () => new Promise((resolve) => setTimeout(resolve, 5));
   other.exec("BEGIN IMMEDIATE");
-  let outcomes: Promise<Outcome[]>;
+  const outcomes: Promise<Outcome>[] = [];
   try {
-    outcomes = Promise.all(Array.from({ length: writes }, (_, i) => createGroup(`${prefix} ${i}`)));
-    while (service.app.installation.store.hasRoom("write") && service.app.openWork().calls < writes)
-      await new Promise((resolve) => setTimeout(resolve, 5));
+    outcomes.push(...createGroups(writes));
+    while (service.app.openWork().calls < writes) await pause();
+    if (late > 0) while (store.hasRoom("write")) await pause();
+    outcomes.push(...createGroups(late, writes));
     await look();
   } finally {
     other.exec("ROLLBACK");
   }
-  return outcomes;
+  return Promise.all(outcomes);
 }
 
 test("writes beyond a bound get UNAVAILABLE, over every protocol; reads and health checks do not", async () => {
-  const outcomes = await whileWaiting("many", MANY, async () => {
+  const outcomes = await whileWaiting("many", { writes: MANY - LATE, late: LATE }, async () => {
     assert.equal(service.app.installation.store.hasRoom("write"), false);
     const headers = { authorization: `Bearer ${token}` };
     for (const transport of [
@@ -109,7 +123,7 @@ test("afterwards writes are accepted again", async () => {
 });
 
 test("control: few writes wait, and none is rejected", async () => {
-  const outcomes = await whileWaiting("few", FEW, async () => {
+  const outcomes = await whileWaiting("few", { writes: FEW }, async () => {
     assert.equal(service.app.installation.store.hasRoom("write"), true);
   });
   assert.deepEqual(new Set(outcomes.map(({ status }) => status)), new Set([200]));

@@ -88,6 +88,17 @@ describe("the feed of audit events", () => {
     other.close();
   });
 
+  it("brings a burst of 5,000 rows to a reader that keeps up", async () => {
+    const table = rowTable(0);
+    const feed = createEventFeed({ store: table.store, onProblem: assert.fail, pollMs: 5 });
+    const reader = feed.follow(first, all);
+    await reader.begin(never);
+    const burst = Array.from({ length: 5_000 }, (_, i) => i + 1);
+    for (const id of burst) table.commit(id);
+    assert.deepEqual(await idsOf(reader, burst.length), burst);
+    reader.close();
+  });
+
   it("goes on after a read that failed", async () => {
     const table = rowTable(0);
     const problems: string[] = [];
