@@ -53,11 +53,14 @@ function handlerOf(method: Method, from = client as typeof client | undefined): 
   return imagesV2beta1({ store, registry: from }).handlers[method] as unknown as AnyHandler;
 }
 
+/** What a call has of its own: nothing is traced. */
+const call = { trace: undefined } as never;
+
 async function ask(method: Method, request: { repoUid: string; digest: string; architecture?: string }, from = client) {
   const { prepare, handle } = handlerOf(method, from);
   const schema = method === "getSize" ? GetSizeRequestSchema : GetArchitecturesRequestSchema;
   const message = create<typeof GetSizeRequestSchema>(schema as typeof GetSizeRequestSchema, request);
-  return handle(message, undefined as never, await prepare(message, undefined as never));
+  return handle(message, undefined as never, await prepare(message, call));
 }
 
 test("an index names the architectures and each has its size", async () => {
@@ -107,10 +110,10 @@ test("a digest is validated before the registry is read", async () => {
 test("without a registry nothing is known", async () => {
   const { prepare } = handlerOf("getSize");
   const alone = imagesV2beta1({ store, registry: undefined }).handlers.getSize as unknown as AnyHandler;
-  await assert.rejects(alone.prepare({ repoUid: app.uid, digest: unknown }, undefined as never), {
+  await assert.rejects(alone.prepare({ repoUid: app.uid, digest: unknown }, call), {
     reason: "FAILED_PRECONDITION",
   });
-  await assert.rejects(prepare({ repoUid: app.uid, digest: unknown }, undefined as never), { reason: "NOT_FOUND" });
+  await assert.rejects(prepare({ repoUid: app.uid, digest: unknown }, call), { reason: "NOT_FOUND" });
 });
 
 test("an unreachable registry is reported", async () => {
