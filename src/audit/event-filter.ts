@@ -6,13 +6,15 @@ import { isUidp, isWithin, rootOf } from "../kernel/uidp.js";
 import { isPrintable } from "../pipeline/resource/rules.js";
 import type { AuditEventQuery, AuditEventRow, AuditFilterColumn } from "../store/port.js";
 
+type FilterColumn = AuditFilterColumn | "requestId";
+
 /** What the events of a request have in common. */
 export interface EventFilter {
   /** The organisation: events of others never match. */
   readonly rootUid: string;
   /** Their subjects lie within; the uid of the organisation also admits events without a subject. */
   readonly scope: string;
-  readonly equals: Partial<Readonly<Record<AuditFilterColumn, string>>>;
+  readonly equals: Partial<Readonly<Record<FilterColumn, string>>>;
 }
 
 type Filters = Pick<TailEventsRequest, "scope" | "subject" | "actor" | "type"> &
@@ -23,12 +25,12 @@ const MAX_TEXT = 256;
 const MAX_MS = 8_640_000_000_000_000;
 
 /** The fields by column, the one that matches the fewest events first: its index is read. */
-const fields = [
-  ["requestId", "requestId"],
+const indexed = [
   ["subjectUid", "subject"],
   ["actorUid", "actor"],
   ["type", "type"],
 ] as const satisfies readonly (readonly [AuditFilterColumn, keyof Filters])[];
+const fields = [...indexed, ["requestId", "requestId"] as const];
 
 /**
  * Parses the filters that lists and streams share. The caller is authorized at the scope already.
@@ -79,10 +81,10 @@ export type EventSelection = Pick<AuditEventQuery, "rootUid" | "by" | "startMs" 
  */
 export function selectEvents(request: ListEventsRequest, filter: EventFilter): EventSelection {
   const { rootUid, scope, equals } = filter;
-  const given = fields.filter(([column]) => equals[column] !== undefined);
-  const [column] = given[0] ?? [];
+  const [column] = indexed.find(([name]) => equals[name] !== undefined) ?? [];
+  const rest = Object.keys(equals).filter((name) => name !== column);
   // A subject lies within the scope, which parseEventFilter has checked.
-  const covered = given.length <= 1 && (scope === rootUid || column === "subjectUid");
+  const covered = rest.length === 0 && (scope === rootUid || column === "subjectUid");
   const start = parseTime("startTime", request.startTime);
   if (!covered && start === undefined) {
     throw invalidArgument({

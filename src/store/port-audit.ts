@@ -14,7 +14,7 @@ import type {
 export type AuditEventRow = StoredAuditRow & { readonly seq: number | null };
 
 /** The columns by which an index finds the rows of an organisation. */
-export type AuditFilterColumn = "subjectUid" | "actorUid" | "type" | "requestId";
+export type AuditFilterColumn = "subjectUid" | "actorUid" | "type";
 
 /** A position in the order of time. */
 export interface AuditPosition {

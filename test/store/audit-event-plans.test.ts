@@ -16,7 +16,6 @@ const indexes = {
   subject: "subjectUid",
   actor: "actorUid",
   type: "type",
-  request: "requestId",
 } as const;
 
 describe("plans of the audit log", async () => {

@@ -80,7 +80,9 @@ export function eventsSuite(): void {
         [{ subject: group }, (i) => i % 3 === 1],
         [{ actor }, (i) => i % 4 === 0],
         [{ type: "test.rare.v1" }, (i) => i % 5 === 0],
-        [{ requestId: "request-17" }, (i) => i === 17],
+        [{ requestId: "request-17", ...window }, (i) => i === 17],
+        [{ requestId: "request-17", actor, ...window }, () => false],
+        [{ requestId: "request-16", actor, ...window }, (i) => i === 16],
       ];
       for (const [filter, keep] of cases) {
         const shown = await listAll(rest, { scope: fresh, pageSize: "3", ...filter });
@@ -98,7 +100,14 @@ export function eventsSuite(): void {
 
     it("need a time where no index answers", async () => {
       const rest = await reader(LIST);
-      for (const filter of [{ scope: group }, { scope: fresh, actor, type: "x" }, { scope: group, actor }]) {
+      const filters = [
+        { scope: group },
+        { scope: fresh, actor, type: "x" },
+        { scope: group, actor },
+        { scope: fresh, requestId: "request-17" },
+        { scope: fresh, actor, requestId: "request-17" },
+      ];
+      for (const filter of filters) {
         const { status, json } = await rest("GET", `/events?${new URLSearchParams(filter as Record<string, string>)}`);
         assert.equal(status, 400);
         assert.match(String(json?.message), /^Invalid argument: startTime: startTime is required/);
@@ -127,7 +136,7 @@ export function eventsSuite(): void {
 
     it("have an id by which one is read, and a number once they are sealed", async () => {
       const rest = await reader(LIST);
-      const find = async () => (await listAll(rest, { scope: fresh, requestId: "request-5" }))[0] as ShownEvent;
+      const find = async () => (await listAll(rest, { scope: fresh, requestId: "request-5", ...window }))[0] as ShownEvent;
       const first = await find();
       assert.match(first.id, /^[0-9a-f]{32}$/);
       let event = first;
@@ -170,7 +179,7 @@ export function eventsSuite(): void {
     });
 
     it("without a subject are for readers of the organisation", async () => {
-      const [event] = await listAll(await reader(LIST), { scope: fresh, requestId: "request-59" });
+      const [event] = await listAll(await reader(LIST), { scope: fresh, requestId: "request-59", ...window });
       assert.equal(event?.subjectUid, "");
       const path = `/events/${event?.id}`;
       assert.equal((await (await reader(LIST))("GET", path)).status, 200);
@@ -179,10 +188,11 @@ export function eventsSuite(): void {
 
     it("of a change have its request id", async () => {
       const { rest, token } = await world.caller(["groups.create", ...LIST], fresh);
+      const startTime = new Date(Date.now() - 60_000).toISOString();
       const made = await rest("POST", `/groups/${fresh}`, { name: "made" });
       assert.equal(made.status, 200, made.text);
       const requestId = made.headers.get("x-request-id") ?? "";
-      const [event, ...others] = await listAll(world.audit(token), { scope: fresh, requestId });
+      const [event, ...others] = await listAll(world.audit(token), { scope: fresh, requestId, startTime });
       assert.equal(others.length, 0);
       assert.equal(event?.subjectUid, made.json?.uid);
       assert.equal(event?.type, "dev.chainguard.api.iam.group.created.v1");

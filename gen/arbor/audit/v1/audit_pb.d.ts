@@ -132,9 +132,9 @@ export declare const EventSchema: GenMessage<Event>;
 
 /**
  * The request of ListEvents. All events of an organisation, or those that match
- * one of `subject`, `actor`, `type` and `request_id` in an organisation, can be
- * listed over all time. So can those of one `subject` in any scope. All other
- * combinations need `start_time`.
+ * one of `subject`, `actor` and `type` in an organisation, can be listed over all
+ * time. So can those of one `subject` in any scope. All other combinations need
+ * `start_time`.
  *
  * @generated from message arbor.audit.v1.ListEventsRequest
  */
@@ -171,7 +171,7 @@ export declare type ListEventsRequest = Message<"arbor.audit.v1.ListEventsReques
   type: string;
 
   /**
-   * Only changes that the request with this id made.
+   * Only changes that the request with this id made. It needs `start_time`.
    *
    * @generated from field: string request_id = 5;
    */
