@@ -16,8 +16,8 @@ const REDACTED = "[redacted]";
 // Deep enough for anything logged on purpose, and an end for what refers to itself.
 const MAX_DEPTH = 8;
 
-/** Lines of the access log are written this many bytes at a time: a write for each line would cost more than the line. */
-const BUFFER_BYTES = 8_192;
+/** Lines of the access log are written this many characters at a time: a write for each would cost more than the line. */
+const BUFFERED_LENGTH = 16_384;
 
 /** After this time buffered lines are written whatever their number, in milliseconds. */
 const FLUSH_MS = 1_000;
@@ -66,11 +66,24 @@ export function lineWriterOf(logger: Logger): LineWriter {
 function createLineWriter(logger: Logger, destination: LogDestination | undefined): LineWriter {
   const isOn = logger.isLevelEnabled("info");
   if (destination !== undefined || !isOn) return { isOn, write: (line) => destination?.write(line), flush() {} };
-  const stream = pino.destination({ dest: 2, sync: true, minLength: BUFFER_BYTES, periodicFlush: FLUSH_MS });
-  const flush = () => stream.flushSync();
+  const stream = pino.destination({ dest: 2, sync: true });
+  // Collected here, because the stream measures each text that it is given, which costs as much as a line does.
+  let buffered = "";
+  let timer: NodeJS.Timeout | undefined;
+  const flush = () => {
+    clearTimeout(timer);
+    timer = undefined;
+    if (buffered !== "") stream.write(buffered);
+    buffered = "";
+  };
+  const write = (line: string) => {
+    buffered += line;
+    if (buffered.length >= BUFFERED_LENGTH) flush();
+    else timer ??= setTimeout(flush, FLUSH_MS).unref();
+  };
   // Also after an uncaught error, which ends the process by `process.exit`.
   process.once("exit", flush);
-  return { isOn, write: (line) => void stream.write(line), flush };
+  return { isOn, write, flush };
 }
 
 // An error that is logged without a text would lend its own, which may quote statements and parameters.

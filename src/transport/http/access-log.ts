@@ -18,12 +18,26 @@ export function createAccessLog(lines: LineWriter, mode: "errors" | "all"): Requ
   };
 }
 
+let second = Number.NaN;
+let secondText = "";
+
+// The date is written once a second: writing it for each line would cost a tenth of the line.
+function formatNow(): string {
+  const nowMs = Date.now();
+  const ms = nowMs % 1_000;
+  if (nowMs - ms !== second) {
+    second = nowMs - ms;
+    secondText = new Date(second).toISOString().slice(0, -"000Z".length);
+  }
+  return `${secondText}${ms < 10 ? "00" : ms < 100 ? "0" : ""}${ms}Z`;
+}
+
 // Written field by field, because the logger copies and looks through all fields first. What callers or proxies
 // choose is escaped as JSON; all else has no character that needs it.
 function formatLine(record: RequestRecord): string {
   const { protocol, method, traceId, callerUid, rootUid, code, reason, status, bytesIn, remoteAddress } = record;
   const isHttp = protocol === "rest" || protocol === "http";
-  let line = `{"level":"info","time":"${new Date().toISOString()}","requestId":"${record.requestId}"`;
+  let line = `{"level":"info","time":"${formatNow()}","requestId":"${record.requestId}"`;
   if (traceId !== undefined) line += `,"traceId":"${traceId}"`;
   if (callerUid !== undefined) line += `,"callerUid":"${callerUid}"`;
   if (rootUid !== undefined) line += `,"organisation":"${rootUid}"`;
