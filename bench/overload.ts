@@ -102,18 +102,23 @@ async function run(name: string, settings: readonly string[]) {
   }
 }
 
-async function measure(name: string, service: Service, requests: readonly Buffer[]) {
-  const port = Number(new URL(service.url).port);
-  const load = (perSecond: number, forSeconds: number) =>
-    runOpenLoad({ port, requests, perSecond, seconds: forSeconds, deadlineMs: DEADLINE_MS });
-  console.log(`\n${name}`);
-  await measureRate(port, requests, 16, 5);
+async function measurePeak(port: number, requests: readonly Buffer[]): Promise<number> {
   const rates = [];
   for (const connections of [8, 16, 32, 64]) rates.push(await measureRate(port, requests, connections, 4));
   const peak = Math.max(...rates);
   console.log(
     `peak goodput ${peak.toFixed(0)}/s (closed loop of 8, 16, 32, 64: ${rates.map(Math.round).join(", ")}/s)`,
   );
+  return peak;
+}
+
+async function measure(name: string, service: Service, requests: readonly Buffer[]) {
+  const port = Number(new URL(service.url).port);
+  const load = (perSecond: number, forSeconds: number) =>
+    runOpenLoad({ port, requests, perSecond, seconds: forSeconds, deadlineMs: DEADLINE_MS });
+  console.log(`\n${name}`);
+  await measureRate(port, requests, 16, 5);
+  const peak = await measurePeak(port, requests);
   const half = await load(peak / 2, shortSeconds);
   print("half of it", half);
   const health = watchHealth(service.url);
@@ -125,10 +130,12 @@ async function measure(name: string, service: Service, requests: readonly Buffer
   clearInterval(sampling);
   const checks = health.stop();
   print(`${factor} times it`, over);
+  // The machine may have become faster or slower meanwhile.
+  const peakAfter = await measurePeak(port, requests);
   const third = memory[Math.floor(memory.length / 3)] ?? Number.NaN;
   const last = memory.at(-1) ?? Number.NaN;
   const result = {
-    goodput: over.good / over.seconds / peak,
+    goodput: over.good / over.seconds / ((peak + peakAfter) / 2),
     latency: percentile(over.goodLatencies, 0.99) / percentile(half.goodLatencies, 0.99),
     unhealthy: checks.failed,
     memory: last / third,

@@ -206,7 +206,7 @@ const groups = {
     overloadDelay: define(
       {
         help: "how long calls may wait for the event loop while some wait all the time; others are rejected. off: none is",
-        default: "10ms",
+        default: "20ms",
         see: "observability.md#overload",
         since: "0.6.0",
       },

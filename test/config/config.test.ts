@@ -65,7 +65,7 @@ test("the defaults", () => {
     requestBuffer: 128 * 1024 * 1024,
     answerBuffer: 384 * 1024 * 1024,
     connectionsPerAddress: 2_000,
-    overloadDelay: 10,
+    overloadDelay: 20,
     drainTime: 30,
     quotas: defaultLimits,
     logLevel: "info",

@@ -43,7 +43,7 @@ const CLEAR_MS = 200;
 /** How long a request may have waited in a queue that stands, in milliseconds; then it is rejected. */
 const MAX_STANDING_WAIT_MS = 200;
 /** No request is rejected while fewer than this wait: so many may arrive in one tick by chance. */
-const MIN_WAITING = 16;
+const MIN_WAITING = 32;
 /** How many requests of one tick are rejected because they have waited too long. */
 const MAX_REJECTED = 256;
 /** How many peers are looked at for one whose request gives way to that of a peer with fewer. */
@@ -53,10 +53,10 @@ const MAX_WAIT_MS = 500;
 /** How long one tick may take requests before the event loop reads its sockets again, in milliseconds. */
 const TICK_BUDGET_MS = 5;
 /**
- * How long it may where the event loop spends longer than that on reading and rejecting requests, in milliseconds: as long
- * as on those, so that they do not keep it from its work.
+ * How long it may while the queue stands, in milliseconds: more requests share a commit, and reading and rejecting others
+ * does not take most of the time.
  */
-const MAX_TICK_BUDGET_MS = 20;
+const STANDING_BUDGET_MS = 20;
 /**
  * How long it may while connections wait to be accepted, in milliseconds: libuv accepts one in each iteration of the event
  * loop, and the kernel drops what its queue of 511 has no room for.
@@ -92,8 +92,6 @@ let clearSinceMs = 0;
 let isStanding = false;
 /** Whether a request was rejected since the last tick, so that the queue is short for that reason alone. */
 let isCut = false;
-/** When the last tick had taken its requests, by `performance.now()`. */
-let takenMs = 0;
 /** Whether a connection was accepted since the last tick; others may wait. */
 let isAccepting = false;
 /** How long this tick may take requests, in milliseconds. */
@@ -109,7 +107,7 @@ const schedule = onTick("requests", (lastTickMs) => {
   budgetMs = TICK_BUDGET_MS;
   if (updateStanding(nowMs)) {
     rejectOverdue(nowMs);
-    budgetMs = Math.min(MAX_TICK_BUDGET_MS, Math.max(TICK_BUDGET_MS, nowMs - takenMs));
+    budgetMs = STANDING_BUDGET_MS;
   }
   const room = isAccepting
     ? Math.max(1, Math.floor(ACCEPTING_BUDGET_MS / costMs))
@@ -117,7 +115,7 @@ const schedule = onTick("requests", (lastTickMs) => {
   isAccepting = false;
   if (waiting <= room) for (const peer of ready) while (peer.queue.length > 0) takeOne(peer);
   else takeFairly(room);
-  takenMs = performance.now();
+  const takenMs = performance.now();
   if (waiting === 0 && !isCut) {
     waitingSinceMs = 0;
     if (clearSinceMs === 0) clearSinceMs = takenMs;

@@ -1,6 +1,7 @@
 // An impatient program and a patient one share connections: lists of 200 groups
 // that may take some milliseconds, beside lists that may take long. Calls whose
 // deadlines expire are lost, and none besides.
+import { setTimeout as sleep } from "node:timers/promises";
 import * as grpc from "@grpc/grpc-js";
 import { type Attack, Counts, pause } from "../support/attack.js";
 import { createGroups } from "../support/http.js";
@@ -19,6 +20,9 @@ const PATIENT = 30;
 const IMPATIENT_MS = 5;
 const PATIENT_MS = 20_000;
 const ROUND_MS = 200;
+/** How a service that is overloaded rejects a call, and when patient callers try again, in milliseconds. */
+const OVERLOADED = "Unavailable: the service is overloaded, try again";
+const RETRY_MS = 200;
 
 export const attack: Attack = {
   prepare: prepareLists,
@@ -34,6 +38,7 @@ export const attack: Attack = {
       client.close();
     };
     await Promise.all([lane(), lane()]);
+    if ((counts.done["patient rejected"] ?? 0) > 0) counts.problem("patient calls were rejected");
     if ((counts.done["impatient DEADLINE_EXCEEDED"] ?? 0) < IMPATIENT) counts.problem("too few deadlines expired");
     return counts;
   },
@@ -51,7 +56,8 @@ export function newClient(url: string): grpc.Client {
 
 /**
  * One round on one connection. What a patient call is told besides OK is a problem, and what an
- * impatient one is told besides OK and DEADLINE_EXCEEDED.
+ * impatient one is told besides OK and DEADLINE_EXCEEDED. What a service that is overloaded rejects before it does
+ * anything is lost to nobody: patient calls are made again.
  *
  * @param impatientMs how long impatient calls may take
  */
@@ -68,7 +74,13 @@ export async function deadlineRound(
     let started = 0;
     return Array.from({ length: width }, async () => {
       while (started++ < calls) {
-        const { code, isClientFault } = await listGroups(client, token, ms);
+        const { code, isClientFault, isRejected } = await listGroups(client, token, ms);
+        if (isRejected) {
+          counts.add(`${kind} rejected`);
+          if (kind === "patient") started--;
+          await sleep(RETRY_MS);
+          continue;
+        }
         if (isClientFault) {
           counts.add(`${kind} lost by its client`);
           continue;
@@ -94,6 +106,8 @@ interface Ended {
    * that it has just cancelled, whatever the service does.
    */
   readonly isClientFault: boolean;
+  /** Whether the service said that it has no time for the call. */
+  readonly isRejected: boolean;
 }
 
 function listGroups(client: grpc.Client, token: string, ms: number): Promise<Ended> {
@@ -104,6 +118,7 @@ function listGroups(client: grpc.Client, token: string, ms: number): Promise<End
     client.makeUnaryRequest(LIST, same, same, REQUEST, metadata, { deadline: Date.now() + ms }, (error) =>
       resolve({
         code: error?.code,
+        isRejected: error?.code === grpc.status.UNAVAILABLE && error.details === OVERLOADED,
         isClientFault: error?.details.includes("triggered by internal client error") ?? false,
       }),
     );
