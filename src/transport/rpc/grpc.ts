@@ -1,7 +1,13 @@
 // The shortest way from a stream to a handler and back, for the calls that are
 // most of the traffic: unary, binary, uncompressed gRPC. Everything else of RPC
 // goes through connect.
-import { constants, type IncomingHttpHeaders, type OutgoingHttpHeaders, type ServerHttp2Stream } from "node:http2";
+import {
+  constants,
+  type IncomingHttpHeaders,
+  type OutgoingHttpHeaders,
+  type ServerHttp2Stream,
+  sensitiveHeaders,
+} from "node:http2";
 import { type DescMessage, fromBinary, type Message } from "@bufbuild/protobuf";
 import { PREFIX_BYTES } from "../../codec/frame-scratch.js";
 import { encodeFrame } from "../../codec/frame-writer.js";
@@ -68,6 +74,8 @@ interface Answer {
 const CONTENT_TYPE = "application/grpc+proto";
 const OK_TRAILERS: OutgoingHttpHeaders = { "grpc-status": "0" };
 const JSON_TYPE = /^application\/grpc\+json(?:;|$)/i;
+/** Fields that differ in every response: in the table of HPACK they would only take the places of others. */
+const NEVER_INDEXED = ["x-request-id"];
 const TRAILERS_FOLLOW = { waitForTrailers: true, sendDate: false };
 const TRAILERS_ONLY = { endStream: true, sendDate: false };
 
@@ -215,7 +223,7 @@ export function createGrpcUnary(options: GrpcUnaryOptions): GrpcUnary {
 }
 
 function okHeaders({ requestId }: RequestRecord): OutgoingHttpHeaders {
-  return { ":status": 200, "content-type": CONTENT_TYPE, "x-request-id": requestId };
+  return { ":status": 200, "content-type": CONTENT_TYPE, "x-request-id": requestId, [sensitiveHeaders]: NEVER_INDEXED };
 }
 
 function isStreamGone(stream: ServerHttp2Stream): boolean {
