@@ -146,7 +146,7 @@ export function createDispatch(options: DispatchOptions) {
     const method = req.method ?? "";
     const rpc = isRpcPath(path);
     const contentType = req.headers["content-type"];
-    if (cors?.(req, res, () => connect.methodsOf(path) ?? web.allowed(path) ?? gateway.allowed?.(path))) return;
+    if (cors?.answer(req, res, () => connect.methodsOf(path) ?? web.allowed(path) ?? gateway.allowed?.(path))) return;
     if (rpc && connect.serves(path)) {
       record.method = connect.nameOf(path);
       record.protocol = rpcProtocolOf(contentType);

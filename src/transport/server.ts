@@ -129,6 +129,7 @@ export function createServer(options: ServerOptions): Server {
   };
 
   const connect = createConnect({ ...shared, behindProxy, extraServices: options.extraServices ?? [] });
+  const cors = createCors(options.corsOrigins ?? []);
   const dispatch = createDispatch({
     grpc: createGrpcUnary(shared),
     connect,
@@ -140,7 +141,7 @@ export function createServer(options: ServerOptions): Server {
     proxies: options.proxies,
     requestMs: limits.requestMs,
     observers,
-    cors: createCors(options.corsOrigins ?? []),
+    cors,
   });
 
   const buffers = new Buffers(limits);
@@ -153,12 +154,11 @@ export function createServer(options: ServerOptions): Server {
     behindProxy,
     logger,
     admission,
-    overload: createRejection(
-      unavailable("the service is overloaded, try again", RETRY_MS),
-      errorDomain,
-      connect.serves,
-      dispatch.records.rejected,
-    ),
+    overload: createRejection(unavailable("the service is overloaded, try again", RETRY_MS), {
+      ...{ errorDomain, cors },
+      isRpc: connect.serves,
+      recordRejected: dispatch.records.rejected,
+    }),
   });
 
   return {

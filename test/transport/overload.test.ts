@@ -1,5 +1,7 @@
 // A service that is late answers calls of every protocol with UNAVAILABLE and health checks with their status.
 import assert from "node:assert/strict";
+import { once } from "node:events";
+import { connect } from "node:http2";
 import { after, before, describe, it } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
 import { Code, ConnectError, createClient } from "@connectrpc/connect";
@@ -13,6 +15,7 @@ import { DOMAIN, GrpcJs, groupsClient, type Running, SERVICE, startServer, trans
 /** Longer than the event loop may be late. */
 const BLOCK_MS = 130;
 const LATE_FOR_MS = 1_500;
+const ORIGIN = "https://app.example";
 
 // The server runs in this process, and so do the clients: they are slow as well.
 function blockLoop(): () => void {
@@ -35,7 +38,7 @@ async function start(queueDelayMs = defaultLimits.queueDelayMs): Promise<Running
     stopping: new AbortController().signal,
     errorDomain: DOMAIN,
   });
-  return startServer({ extraServices: [health], limits: { queueDelayMs } });
+  return startServer({ extraServices: [health], limits: { queueDelayMs }, corsOrigins: [ORIGIN] });
 }
 
 async function checkHealth({ url }: Running): Promise<void> {
@@ -100,6 +103,22 @@ describe("an event loop that is late", () => {
       }),
     );
     assert.equal(server.probe.calls.length, 0);
+  });
+
+  it("scripts of allowed origins may read the answer, others may not", async () => {
+    for (const origin of [ORIGIN, "https://other.example"]) {
+      const allowed = origin === ORIGIN ? ORIGIN : null;
+      const answer = await fetch(`${server.url}/iam/v2beta1/groups/x`, { headers: { origin } });
+      assert.equal(answer.status, 503);
+      assert.equal(answer.headers.get("access-control-allow-origin"), allowed);
+      assert.equal(answer.headers.get("vary"), "origin");
+      const session = connect(server.url);
+      const [fields] = await once(session.request({ ":path": "/iam/v2beta1/groups/x", origin }), "response");
+      session.close();
+      assert.equal(fields[":status"], 503);
+      assert.equal(fields["access-control-allow-origin"] ?? null, allowed);
+      assert.match(String(fields["access-control-expose-headers"]), allowed === null ? /^undefined$/ : /x-request-id/);
+    }
   });
 
   it("health checks are answered", () => checkHealth(server));

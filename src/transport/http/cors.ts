@@ -5,13 +5,22 @@ import { sendComplete } from "./answer-writer.js";
 import { discardRest, mayHaveBody } from "./body-reader.js";
 import { type HttpRequest, type HttpResponse, isGone } from "./http-message.js";
 
-/**
- * Marks a response for the origin of its request, and answers preflight requests.
- *
- * @param methods the HTTP methods of the path, as in an Allow header; asked for preflights alone.
- * @returns whether the request has been answered.
- */
-export type Cors = (req: HttpRequest, res: HttpResponse, methods: () => string | undefined) => boolean;
+/** What scripts of other origins get. */
+export interface Cors {
+  /**
+   * Marks a response for the origin of its request, and answers preflight requests.
+   *
+   * @param methods the HTTP methods of the path, as in an Allow header; asked for preflights alone.
+   * @returns whether the request has been answered.
+   */
+  answer(req: HttpRequest, res: HttpResponse, methods: () => string | undefined): boolean;
+
+  /** The fields that mark a response for the origin of its request. */
+  fieldsFor(origin: string | undefined): CorsFields;
+}
+
+/** The fields that let a script read a response. */
+export type CorsFields = Readonly<Record<string, string>>;
 
 /** How long browsers may remember a preflight, in seconds; none does so longer. */
 const MAX_AGE_S = 7200;
@@ -44,25 +53,36 @@ export function createCors(origins: readonly string[]): Cors | undefined {
   const any = origins.includes("*");
   const known = new Set(origins);
 
-  return (req, res, methods) => {
-    const { origin } = req.headers;
-    const preflight = req.method === "OPTIONS" && req.headers["access-control-request-method"] !== undefined;
-    // Also for those who get nothing: a cache must not give their response to the others.
-    if (!any) res.setHeader("vary", "origin");
-    if (origin === undefined || !(any || known.has(origin))) return false;
-    res.setHeader("access-control-allow-origin", any ? "*" : origin);
-    if (!preflight) {
-      res.setHeader("access-control-expose-headers", EXPOSED_HEADERS);
-      return false;
-    }
-    const allowed = methods();
-    if (allowed === undefined || isGone(res)) return false;
-    if (mayHaveBody(req)) discardRest(req);
-    sendComplete(res, 204, {
-      "access-control-allow-methods": allowed,
-      "access-control-allow-headers": ALLOWED_HEADERS,
-      "access-control-max-age": String(MAX_AGE_S),
-    });
-    return true;
+  const isAllowed = (origin: string | undefined): origin is string =>
+    origin !== undefined && (any || known.has(origin));
+  // Also for those who get nothing: a cache must not give their response to the others.
+  const vary: CorsFields = any ? {} : { vary: "origin" };
+  const allowOrigin = (origin: string | undefined): CorsFields =>
+    isAllowed(origin) ? { ...vary, "access-control-allow-origin": any ? "*" : origin } : vary;
+
+  return {
+    answer(req, res, methods) {
+      const { origin } = req.headers;
+      const preflight = req.method === "OPTIONS" && req.headers["access-control-request-method"] !== undefined;
+      for (const [name, value] of Object.entries(allowOrigin(origin))) res.setHeader(name, value);
+      if (!isAllowed(origin)) return false;
+      if (!preflight) {
+        res.setHeader("access-control-expose-headers", EXPOSED_HEADERS);
+        return false;
+      }
+      const allowed = methods();
+      if (allowed === undefined || isGone(res)) return false;
+      if (mayHaveBody(req)) discardRest(req);
+      sendComplete(res, 204, {
+        "access-control-allow-methods": allowed,
+        "access-control-allow-headers": ALLOWED_HEADERS,
+        "access-control-max-age": String(MAX_AGE_S),
+      });
+      return true;
+    },
+    fieldsFor: (origin) => ({
+      ...allowOrigin(origin),
+      ...(isAllowed(origin) && { "access-control-expose-headers": EXPOSED_HEADERS }),
+    }),
   };
 }

@@ -5,6 +5,7 @@ import { constants, type IncomingHttpHeaders, type ServerHttp2Stream } from "nod
 import { httpStatusOf, retryAfterOf } from "../../codec/error-json.js";
 import { type ApiError, connectErrorFrom } from "../../kernel/errors.js";
 import { discardRest, mayHaveBody } from "./body-reader.js";
+import type { Cors } from "./cors.js";
 import { errorTrailers } from "./grpc-fields.js";
 import { resetStream, resetUnreadRequest } from "./http2-end.js";
 import type { RejectedRequest } from "./request-record.js";
@@ -25,17 +26,21 @@ interface Form {
   readonly body: string | Buffer;
 }
 
-/**
- * Makes the answer.
- *
- * @param isRpc whether a path is that of a method, so that errors have the form of the Connect protocol
- * @param recordRejected records each request; returns its id
- */
+/** What {@link createRejection} is made of. */
+export interface RejectionOptions {
+  readonly errorDomain: string;
+  /** Whether a path is that of a method, so that errors have the form of the Connect protocol. */
+  readonly isRpc: (path: string) => boolean;
+  /** Records each request; returns its id. */
+  readonly recordRejected: (rejected: RejectedRequest) => string;
+  /** Lets scripts of other origins read the answer. */
+  readonly cors: Cors | undefined;
+}
+
+/** Makes the answer. */
 export function createRejection(
   error: ApiError,
-  errorDomain: string,
-  isRpc: (path: string) => boolean,
-  recordRejected: (rejected: RejectedRequest) => string,
+  { errorDomain, isRpc, recordRejected, cors }: RejectionOptions,
 ): Rejection {
   const answer = connectErrorFrom(error, errorDomain);
   const retryAfter = retryAfterOf(answer);
@@ -73,7 +78,11 @@ export function createRejection(
         ...{ httpMethod: headers[":method"], url: headers[":path"] },
         socketAddress: stream.session?.socket.remoteAddress,
       });
-      stream.respond({ ":status": status, ...fields, "x-request-id": requestId }, { endStream: body.length === 0 });
+      const allowed = cors?.fieldsFor(headers.origin);
+      stream.respond(
+        { ":status": status, ...fields, ...allowed, "x-request-id": requestId },
+        { endStream: body.length === 0 },
+      );
       if (body.length > 0) stream.end(body);
       // Nobody will read the rest of the request.
       if (stream.readableEnded) return;
@@ -93,7 +102,7 @@ export function createRejection(
         ...{ httpMethod: req.method, url: req.url, socketAddress: req.socket.remoteAddress },
         httpVersion: req.httpVersionMinor === 0 ? "1.0" : "1.1",
       });
-      res.writeHead(status, { ...fields, "x-request-id": requestId });
+      res.writeHead(status, { ...fields, ...cors?.fieldsFor(req.headers.origin), "x-request-id": requestId });
       res.end(body);
     },
     http2(stream, headers) {
