@@ -26,7 +26,7 @@ const BUSY_LIMIT_MS = 5_000;
 const BUSY_RETRY_MS = 5;
 /** How many calls may wait, and for how long the first of them, before callers are turned away. */
 const MAX_QUEUED = 2_048;
-const MAX_QUEUED_MS = 500;
+const MAX_QUEUED_MS = 2_000;
 
 interface QueuedCall {
   readonly unit: (tx: Tx) => Awaitable<unknown>;

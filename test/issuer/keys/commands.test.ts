@@ -22,6 +22,8 @@ before(async () => {
   host = startHost();
   acme = await host.bootstrap(data, "acme.example");
   service = await startService(data, "--log-level", "error");
+  // A server plans how long its keys sign soon after it is ready.
+  for (let i = 0; i < 250 && (await listKeys("api-token"))[0]?.nextTime === null; i++) await sleep(20);
 });
 
 after(async () => {
