@@ -236,7 +236,8 @@ export async function startOperationWorld(): Promise<OperationWorld> {
         const { enum: all = (schema.items as AnyObject | undefined)?.enum } = schema;
         const known = (all as readonly unknown[] | undefined) ?? (await values[name]?.(operation));
         if (known === undefined) throw new Error(`${operation.operationId}: no value for the parameter ${name}`);
-        parts.push(...known.map((value) => queryPart(name, value)));
+        const more = companions[name] ?? "";
+        parts.push(...known.map((value) => queryPart(name, value) + more));
       }
       return parts;
     },
@@ -283,6 +284,9 @@ const orders: Readonly<Record<string, readonly string[]>> = {
   ListTags: ["updated_at", "updated_at desc"],
   ListEvents: ["time asc", "time desc"],
 };
+
+// What a parameter is not accepted without.
+const companions: Readonly<Record<string, string>> = { request_id: "&start_time=2026-01-31T12:00:00Z" };
 
 function buildValues({ organisation, somebody, url }: ValueContext): Readonly<Record<string, Values>> {
   return {

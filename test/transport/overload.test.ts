@@ -13,8 +13,8 @@ import { createHealth } from "../../src/transport/rpc/health.js";
 import { DOMAIN, GrpcJs, groupsClient, type Running, SERVICE, startServer, transports } from "./harness.js";
 
 /** Longer than the event loop may be late. */
-const BLOCK_MS = 130;
-const LATE_FOR_MS = 1_500;
+const BLOCK_MS = 300;
+const LATE_FOR_MS = 2_000;
 const ORIGIN = "https://app.example";
 
 // The server runs in this process, and so do the clients: they are slow as well.

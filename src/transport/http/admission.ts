@@ -7,8 +7,11 @@ import { hasTimeFor, type Peer } from "./fair-queue.js";
 /** How often the event loop is looked at, in milliseconds: seldom while it is in time, often while it is late. */
 const CHECK_MS = 50;
 const LATE_CHECK_MS = 5;
-/** The event loop is late when it takes longer than the longest wait, and than this, from timer to timer, in milliseconds. */
-const MIN_LATE_MS = 100;
+/**
+ * The event loop is late when it takes longer than the longest wait, and than this, from timer to timer, in milliseconds:
+ * longer than a container waits for its share of a processor.
+ */
+const MIN_LATE_MS = 250;
 /** How long it must be late without a break: a pause of the collector or a slow sync is none, in milliseconds. */
 const LATE_FOR_MS = 1_000;
 /** How often rejected requests are logged, in milliseconds. */

@@ -136,7 +136,8 @@ export function eventsSuite(): void {
 
     it("have an id by which one is read, and a number once they are sealed", async () => {
       const rest = await reader(LIST);
-      const find = async () => (await listAll(rest, { scope: fresh, requestId: "request-5", ...window }))[0] as ShownEvent;
+      const find = async () =>
+        (await listAll(rest, { scope: fresh, requestId: "request-5", ...window }))[0] as ShownEvent;
       const first = await find();
       assert.match(first.id, /^[0-9a-f]{32}$/);
       let event = first;

@@ -12,6 +12,7 @@ import { createMethodTable, type ServedService } from "../../../src/pipeline/met
 import { openSqlite } from "../../../src/store/open-sqlite.js";
 import type { Store } from "../../../src/store/port.js";
 import { createLogger } from "../../../src/telemetry/logger.js";
+import { defaultLimits } from "../../../src/transport/http/limits.js";
 import { bindPort } from "../../../src/transport/http/listener.js";
 import { createGateway } from "../../../src/transport/rest/gateway.js";
 import { createServer } from "../../../src/transport/server.js";
@@ -102,6 +103,8 @@ export async function startFeatureStack(others: readonly ServedService[] = []): 
     clock,
     errorDomain,
     port: bound,
+    // The clients run in this process, and make it late where the machine is busy.
+    limits: { ...defaultLimits, queueDelayMs: Number.POSITIVE_INFINITY },
     logger: createLogger("silent"),
   });
   server.start();
