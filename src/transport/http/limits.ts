@@ -48,7 +48,7 @@ const table = {
   idleSocketMs: { value: 60_000, why: "an HTTP/1.1 peer that neither reads nor writes" },
   drainMs: { value: 30_000, why: "how long a stop waits for calls in flight; a setting" },
   queueDelayMs: {
-    value: 10,
+    value: 20,
     why: "how long a request may have to wait where requests wait all the time; then it is rejected. A setting",
   },
   validatedHosts: { value: 1_000, why: "entries of the cache of Host values found valid" },
