@@ -3,7 +3,8 @@
 // npm's registry or its cache, so it runs apart from the rest.
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
-import { cpSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { createHash } from "node:crypto";
+import { appendFileSync, cpSync, mkdirSync, readFileSync, utimesSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
 import { fileURLToPath } from "node:url";
@@ -22,12 +23,13 @@ const CLIENT_PACKAGES = ["@bufbuild/protobuf", "@connectrpc/connect", "@connectr
 
 describe("the package", () => {
   const project = join(tempDir(), "project");
+  let tarball: string;
   let service: Harness;
   let group: string;
   let token: string;
 
   before(async () => {
-    const tarball = await pack();
+    tarball = await pack();
     mkdirSync(project);
     writeFileSync(join(project, "package.json"), JSON.stringify({ name: "consumer", private: true, type: "module" }));
     // Nothing of the server runs here, so its driver for Node 20 need not be compiled.
@@ -95,6 +97,14 @@ describe("the package", () => {
       (error: { stdout: string }) => error,
     );
     assert.equal(stdout, "");
+  });
+
+  it("has the same bytes wherever and whenever it is packed", async () => {
+    const digestOf = (path: string) => createHash("sha256").update(readFileSync(path)).digest("hex");
+    const again = await pack((copy) => utimesSync(join(copy, "README.md"), 1, 1));
+    assert.equal(digestOf(again), digestOf(tarball));
+    const changed = await pack((copy) => appendFileSync(join(copy, "README.md"), "."));
+    assert.notEqual(digestOf(changed), digestOf(tarball));
   });
 
   it("has the protos and stubs of Google and ours", () => {
