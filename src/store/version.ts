@@ -1,6 +1,7 @@
 // The version of this software, and the oldest version that may open a database.
 import { failedPrecondition } from "../kernel/errors.js";
 import { VERSION } from "../kernel/version.js";
+import { assertFinished } from "./unfinished-copy.js";
 
 export { VERSION };
 
@@ -21,9 +22,10 @@ export function isOlder(version: string, other: string): boolean {
  * Rejects a database that this version cannot use.
  *
  * @param oldest the oldest version that may open it; undefined where none is stored
- * @throws ApiError FAILED_PRECONDITION with both versions
+ * @throws ApiError FAILED_PRECONDITION with both versions, or with the command that finishes a copy
  */
 export function assertMayOpen(oldest: string | undefined): void {
+  assertFinished(oldest);
   if (oldest === undefined || !isOlder(VERSION, oldest)) return;
   throw failedPrecondition(
     "DATABASE_VERSION",

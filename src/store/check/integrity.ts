@@ -2,6 +2,8 @@
 import { type SQL, sql } from "drizzle-orm";
 import { getTableConfig } from "drizzle-orm/sqlite-core";
 import { APPLICATION_ID, VERSIONED_APPLICATION_ID } from "../sqlite-connection.js";
+import { assertFinished } from "../unfinished-copy.js";
+import { OLDEST_VERSION } from "../version.js";
 import type { Check, CheckContext } from "./findings.js";
 import { tables } from "./sql.js";
 
@@ -43,6 +45,10 @@ export const schemaCheck: Check = {
         context.report("index", { table, key: config.name, problem: "the index is missing", remedy });
       }
     }
+    // An unfinished copy lacks rows, and every check would find that.
+    if (!knownColumns.has("settings value")) return;
+    const [row] = await db.all<{ value: string }>(sql`select value from settings where name = ${OLDEST_VERSION}`);
+    assertFinished(row?.value);
   },
 };
 

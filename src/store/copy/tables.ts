@@ -1,0 +1,96 @@
+// The tables that a copy consists of, as both databases have them, in an order in which each row comes after the rows that
+// it refers to.
+import type { AnySQLiteColumn, SQLiteTable } from "drizzle-orm/sqlite-core";
+import { getTableConfig } from "drizzle-orm/sqlite-core";
+import { primaryKeyOf, tables } from "../check/sql.js";
+import { BASE_SLOT } from "../rank-statements.js";
+
+/** What a column holds; cells.ts says how each database and a copy represent it. */
+export type CellType = "text" | "integer" | "boolean" | "bytes" | "json";
+
+/** A column of a copied table. */
+export interface CopiedColumn {
+  readonly name: string;
+  readonly type: CellType;
+}
+
+/** Columns whose rows concurrent writers of PostgreSQL spread over slots, and whose sum is the value. */
+export interface SlotColumns {
+  /** The indexes of the columns in the row. */
+  readonly slot: number;
+  readonly sum: number;
+  /** The slot of the row that has the sum. */
+  readonly base: string;
+}
+
+/** A table that is copied. */
+export interface CopiedTable {
+  readonly name: string;
+  readonly columns: readonly CopiedColumn[];
+  /** The primary key, which orders the rows. */
+  readonly key: readonly CopiedColumn[];
+  /** The column that gets numbers from the database; undefined where there is none. */
+  readonly numbered: string | undefined;
+  readonly slots: SlotColumns | undefined;
+}
+
+/** The table that triggers on this one write to. Its own rows are copied, so those of the triggers are deleted. */
+export const triggerTables: Readonly<Record<string, string>> = { advisories: "advisory_changes" };
+
+/** The tables that say what the database is. They are written last, in the transaction that completes the copy. */
+const closingNames: readonly string[] = ["data_migrations", "settings"];
+
+const cellTypes: Readonly<Record<string, CellType>> = {
+  string: "text",
+  number: "integer",
+  boolean: "boolean",
+  buffer: "bytes",
+  json: "json",
+};
+
+const all = sortByReferences(tables).map(describeTable);
+
+/** The tables that are copied in batches, in their order. */
+export const copiedTables: readonly CopiedTable[] = all.filter(({ name }) => !closingNames.includes(name));
+
+/** The tables that are copied in the transaction that completes the copy. */
+export const closingTables: readonly CopiedTable[] = all.filter(({ name }) => closingNames.includes(name));
+
+function describeTable(table: SQLiteTable): CopiedTable {
+  const { name, columns: declared } = getTableConfig(table);
+  const columns = declared.map(describeColumn);
+  const key = primaryKeyOf(table).map(describeColumn);
+  const [first] = key;
+  const indexOf = (column: string) => columns.findIndex((one) => one.name === column);
+  return {
+    name,
+    columns,
+    key,
+    numbered: key.length === 1 && first?.type === "integer" ? first.name : undefined,
+    slots: key.some((column) => column.name === "slot")
+      ? { slot: indexOf("slot"), sum: indexOf("n"), base: name === "totals" ? "0" : String(BASE_SLOT) }
+      : undefined,
+  };
+}
+
+function describeColumn({ name, dataType }: AnySQLiteColumn): CopiedColumn {
+  const type = cellTypes[dataType];
+  if (type === undefined) throw new TypeError(`column ${name} has the type ${dataType}, which no copy knows`);
+  return { name, type };
+}
+
+function sortByReferences(unsorted: readonly SQLiteTable[]): SQLiteTable[] {
+  const sorted = new Set<SQLiteTable>();
+  const add = (table: SQLiteTable) => {
+    if (sorted.has(table)) return;
+    for (const { reference } of getTableConfig(table).foreignKeys) {
+      const { foreignTable } = reference();
+      if (foreignTable !== table) add(foreignTable as SQLiteTable);
+    }
+    sorted.add(table);
+  };
+  const isTriggered = (table: SQLiteTable) => Object.values(triggerTables).includes(getTableConfig(table).name);
+  for (const table of unsorted.filter((one) => !isTriggered(one))) add(table);
+  for (const table of unsorted.filter(isTriggered)) add(table);
+  return [...sorted];
+}
