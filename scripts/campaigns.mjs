@@ -16,6 +16,7 @@ const campaigns = new Map([
   ["kill9", node("kill9", "--cycles", "500")],
   ["rotation", node("rotate-under-load", "--seconds", "600")],
   ["jobs", node("with-pg", process.execPath, "scripts/job-takeovers.mjs", "--takeovers", "200")],
+  ["copy", node("with-pg", process.execPath, "scripts/copy-kills.mjs", "--kills", "200")],
 ]);
 
 const names = process.argv.slice(2);

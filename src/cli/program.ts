@@ -9,7 +9,19 @@ type AddCommands = (arbor: Command) => void;
 /** The groups of commands, in the order of the help. */
 const groups: readonly { readonly names: readonly string[]; readonly load: () => Promise<AddCommands> }[] = [
   {
-    names: ["serve", "config", "bootstrap", "migrate", "check", "admin", "audit", "advisories", "registry", "demo"],
+    names: [
+      "serve",
+      "config",
+      "bootstrap",
+      "migrate",
+      "check",
+      "copy",
+      "admin",
+      "audit",
+      "advisories",
+      "registry",
+      "demo",
+    ],
     load: async () => (await import("./host/commands.js")).addHostCommands,
   },
   { names: ["registry"], load: async () => (await import("./remote/registry/commands.js")).addRegistryCommands },

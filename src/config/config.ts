@@ -18,6 +18,8 @@ export interface Sources {
   readonly file?: string | undefined;
   /** Whether all files that settings name are checked. Servers read them all, commands on the host the ones they need. */
   readonly checkFiles?: boolean;
+  /** A PostgreSQL database that the command writes to beside its own, which the settings of TLS may be for. */
+  readonly targetUrl?: string | undefined;
 }
 
 /** Where a value comes from, and what named it there, such as `--listen`, `ARBOR_LISTEN` or the path of the file. */
@@ -52,7 +54,7 @@ export function resolveSettings(sources: Sources): Settings {
  * @throws SettingsError naming everything that is wrong
  */
 export function resolveWithSources(
-  { flags, env, file, checkFiles = false }: Sources,
+  { flags, env, file, checkFiles = false, targetUrl }: Sources,
   table: SettingTable = settings,
 ): Resolution {
   const problems = findOtherVariables(env, table).unknown.map((name) => describeUnknownVariable(name, table));
@@ -83,7 +85,7 @@ export function resolveWithSources(
   }
   readSecretFiles(table, found, problems);
   const resolved = found.values as Settings;
-  if (problems.length === 0) problems.push(...findContradictions(resolved, checkFiles));
+  if (problems.length === 0) problems.push(...findContradictions(resolved, checkFiles, targetUrl));
   if (problems.length > 0) throw new SettingsError(problems);
   return { settings: resolved, sources: found.sources };
 }

@@ -5,8 +5,11 @@ import { type SettingTable, settings, variableOf } from "./settings.js";
 /** Names the file of settings. */
 export const CONFIG_VARIABLE = "ARBOR_CONFIG";
 
-/** What the commands over the network read (docs/cli.md). A shell may have both. */
-const clientVariables = ["ARBOR_API", "ARBOR_TOKEN", "ARBOR_CREDENTIALS"];
+/** Names what `arbor copy` writes to. */
+export const COPY_TARGET_VARIABLE = "ARBOR_COPY_TO";
+
+/** What commands read and servers do not (docs/cli.md). A shell may have both. */
+const commandVariables = ["ARBOR_API", "ARBOR_TOKEN", "ARBOR_CREDENTIALS", COPY_TARGET_VARIABLE];
 
 /**
  * What Kubernetes sets in every container for the Services of its namespace, if one is called `arbor` or `arbor-…`. No
@@ -33,7 +36,7 @@ export function findOtherVariables(
   env: Readonly<Record<string, string | undefined>>,
   table: SettingTable = settings,
 ): OtherVariables {
-  const known = new Set([...Object.keys(table).map(variableOf), CONFIG_VARIABLE, ...clientVariables]);
+  const known = new Set([...Object.keys(table).map(variableOf), CONFIG_VARIABLE, ...commandVariables]);
   const others = Object.keys(env).filter((name) => name.startsWith("ARBOR_") && !known.has(name));
   return {
     ignored: others.filter(isKubernetesVariable).sort(),
@@ -43,7 +46,7 @@ export function findOtherVariables(
 
 /** Describes an environment variable that is no setting, with the name that was probably meant. */
 export function describeUnknownVariable(name: string, table: SettingTable = settings): string {
-  const known = [...Object.keys(table).map(variableOf), CONFIG_VARIABLE, ...clientVariables];
+  const known = [...Object.keys(table).map(variableOf), CONFIG_VARIABLE, ...commandVariables];
   return describeUnknown(
     name,
     suggestName(name, known, (one) => simplify(one.slice("ARBOR_".length))),

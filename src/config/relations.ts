@@ -8,8 +8,9 @@ import type { Settings } from "./settings.js";
  * Finds what settings contradict.
  *
  * @param checkFiles whether all files that settings name can be read
+ * @param targetUrl a PostgreSQL database that the command writes to
  */
-export function findContradictions(values: Settings, checkFiles: boolean): string[] {
+export function findContradictions(values: Settings, checkFiles: boolean, targetUrl?: string): string[] {
   const { listen, behindProxy, tlsCert, databaseUrl, masterKeyFile } = values;
   const problems = findTlsContradictions(values, checkFiles);
   if (tlsCert === undefined && !behindProxy && !isLoopback(listen.host)) {
@@ -18,7 +19,7 @@ export function findContradictions(values: Settings, checkFiles: boolean): strin
   if (databaseUrl !== undefined && masterKeyFile === undefined) {
     problems.push("--database-url needs --master-key-file: nodes that share a database share the key");
   }
-  problems.push(...findDatabaseTlsContradictions(values));
+  problems.push(...findDatabaseTlsContradictions(values, values.databaseUrl ?? targetUrl));
   // A new key is published for twice the age before it signs.
   if (values.jwksMaxAge * 2 > values.keyRotation) {
     problems.push("--jwks-max-age must be at most half of --key-rotation: a new key waits up to twice as long to sign");
@@ -38,13 +39,13 @@ function isPair(certificate: string, key: string): boolean {
   return isKeyOf(readFileSync(certificate), readFileSync(key));
 }
 
-function findDatabaseTlsContradictions(values: Settings): string[] {
-  const { databaseUrl, databaseTlsMode: mode, databaseTlsCa: ca, databaseTlsCert: cert, databaseTlsKey: key } = values;
+function findDatabaseTlsContradictions(values: Settings, url: string | undefined): string[] {
+  const { databaseTlsMode: mode, databaseTlsCa: ca, databaseTlsCert: cert, databaseTlsKey: key } = values;
   const files = Object.entries({ "--database-tls-ca": ca, "--database-tls-cert": cert, "--database-tls-key": key });
   const named = files.filter(([, file]) => file !== undefined).map(([flag]) => flag);
   if (mode === undefined) return named.map((flag) => `${flag} needs --database-tls-mode`);
   const problems: string[] = [];
-  if (databaseUrl === undefined) problems.push("--database-tls-mode needs --database-url");
+  if (url === undefined) problems.push("--database-tls-mode needs --database-url");
   if (mode === "disable")
     problems.push(...named.map((flag) => `${flag} has no effect with --database-tls-mode disable`));
   if (mode === "verify-ca" && ca === undefined) {
@@ -54,7 +55,7 @@ function findDatabaseTlsContradictions(values: Settings): string[] {
   }
   if ((cert === undefined) !== (key === undefined))
     problems.push("--database-tls-cert and --database-tls-key go together");
-  const parameter = databaseUrl === undefined ? undefined : findTlsParameter(databaseUrl);
+  const parameter = url === undefined ? undefined : findTlsParameter(url);
   if (parameter !== undefined) {
     problems.push(`--database-tls-mode and ${parameter} in the database URL cannot both be given`);
   }

@@ -10,8 +10,10 @@ import { resolveSettings, type Settings } from "../../src/config/config.js";
 import { readDatabaseTls } from "../../src/config/database.js";
 import { readMasterKey } from "../../src/issuer/keys/master-key.js";
 import { readPg } from "../../src/store/check/read-pg.js";
+import { openPgSource, openPgTarget } from "../../src/store/copy/pg.js";
 import { openPgMigration } from "../../src/store/migrate/open-pg-migration.js";
 import { openPg } from "../../src/store/open-pg.js";
+import { filledDirectory } from "../store/copy/copy-kit.js";
 import { runCommand } from "../support/command.js";
 import { startHarness } from "../support/harness.js";
 import { tempDir } from "../support/temp-dir.js";
@@ -109,7 +111,13 @@ describe("TLS to PostgreSQL", () => {
     it(`${mode}, by ${host}, with ${file.replace(/.*\//, "")}: is rejected by everything that connects`, async () => {
       const url = host === "name" ? byName : byAddress;
       const tls = readDatabaseTls(resolve(url, { databaseTlsMode: mode, ...flags() }));
-      for (const connect of [() => openPg({ url, tls }), () => openPgMigration(url, tls), () => readPg(url, tls)]) {
+      for (const connect of [
+        () => openPg({ url, tls }),
+        () => openPgMigration(url, tls),
+        () => readPg(url, tls),
+        () => openPgSource({ url, tls }),
+        () => openPgTarget({ url, tls }),
+      ]) {
         await assert.rejects(connect, (thrown: Error) => {
           assert.match(
             thrown.message,
@@ -174,6 +182,31 @@ describe("TLS to PostgreSQL", () => {
       }
     } finally {
       await service.stop();
+    }
+  });
+
+  it("a copy to it and back runs over it", async () => {
+    const url = new URL(await emptyDatabase(pg));
+    url.hostname = "localhost";
+    const file = at("copy-url");
+    writeFileSync(file, url.href, { mode: 0o600 });
+    const tls = (ca: string) => ["--database-tls-mode", "verify-full", "--database-tls-ca", at(ca)];
+    const there = ["copy", "--data", filledDirectory(), "--to-url-file", file];
+    const back = [
+      "copy",
+      "--database-url-file",
+      file,
+      "--master-key-file",
+      masterKeyFile,
+      "--to",
+      join(tempDir(), "to"),
+    ];
+    for (const command of [there, back]) {
+      const failed = await runCommand([...command, ...tls("wrong-ca.pem")]);
+      assert.equal(failed.code, 1);
+      assert.match(failed.stderr, /no TLS connection to the database/);
+      const { code, stderr } = await runCommand([...command, ...tls("ca.pem")]);
+      assert.equal(code, 0, stderr);
     }
   });
 

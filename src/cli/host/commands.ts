@@ -6,6 +6,7 @@ import {
   resolveWithSources,
   type SettingName,
   type Settings,
+  type Sources,
   settingNames,
 } from "../../config/config.js";
 import { describeFlags } from "../../config/describe.js";
@@ -72,6 +73,21 @@ export function addHostCommands(arbor: Command): void {
     .option("--json", "print a JSON object per finding and per check")
     .option("--progress", "show progress on standard error, even if that is not a terminal")
     .action(async (options) => (await import("./check/command.js")).checkCommand(readSettings(options), options));
+
+  addSettings(
+    arbor.command("copy").description("copy the installation from SQLite to PostgreSQL or back, on the host"),
+    databaseSettings,
+  )
+    .option("--to <target>", "an empty data directory, or the URL of an empty database (ARBOR_COPY_TO)")
+    .option("--to-url-file <file>", "file that contains the URL to copy to, which may have a password; mode 0600")
+    .option("--verify", "compare with --to, and write nothing")
+    .option("--json", "print a JSON object per table")
+    .action(async (options) => {
+      const { copyCommand, readTarget } = await import("./copy.js");
+      const target = readTarget(options, process.env);
+      const { settings } = readResolution(options, { targetUrl: target.url });
+      await copyCommand(settings, target, options);
+    });
 
   const admin = arbor.command("admin").description("operate the installation, on the host");
   addSettings(admin.command("token").description("print an API token for an identity"), hostSettings)
@@ -276,7 +292,7 @@ function readSettings(options: Flags): Settings {
   return readResolution(options).settings;
 }
 
-function readResolution(options: Flags, checks: { readonly checkFiles?: boolean } = {}): Resolution {
+function readResolution(options: Flags, checks: Pick<Sources, "checkFiles" | "targetUrl"> = {}): Resolution {
   const { config, ...flags } = options;
   const file = typeof config === "string" ? config : process.env.ARBOR_CONFIG;
   return resolveWithSources({ flags, env: process.env, ...checks, ...(file && { file }) });
