@@ -1,6 +1,6 @@
 // The files that settings name. Every error says which setting named the file, and its path.
 import { accessSync, constants, readFileSync, type Stats, statSync } from "node:fs";
-import { cannotRead } from "../kernel/file-error.js";
+import { cannotRead, describeExposure } from "../kernel/file-error.js";
 import type { Setting } from "./setting-types.js";
 
 /**
@@ -57,13 +57,4 @@ function readChecked(
     problems.push(`${label}: ${file} ${(error as Error).message}`);
     return undefined;
   }
-}
-
-// As libpq: root may give a group the right to read, which is how secrets are mounted into containers.
-function describeExposure({ mode, uid }: Stats): string | undefined {
-  const own = process.getuid?.();
-  if (own === undefined) return undefined;
-  if (uid === 0) return (mode & 0o027) === 0 ? undefined : "must not be readable by others (mode 0600 or 0640)";
-  if (uid !== own) return "belongs to another user";
-  return (mode & 0o077) === 0 ? undefined : "must be readable by its owner alone (mode 0600)";
 }

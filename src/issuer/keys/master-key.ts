@@ -1,6 +1,6 @@
 import { randomBytes } from "node:crypto";
 import { closeSync, existsSync, fstatSync, linkSync, openSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { cannotRead } from "../../kernel/file-error.js";
+import { cannotRead, describeExposure } from "../../kernel/file-error.js";
 import { seal, unseal } from "../../kernel/seal.js";
 import type { Tx } from "../../store/port.js";
 
@@ -30,11 +30,8 @@ export function readMasterKey(file: string, create: boolean): MasterKey {
     throw new Error(`--master-key-file: ${cannotRead(file, cause)}`, { cause });
   }
   try {
-    const { mode, uid } = fstatSync(descriptor);
-    if ((mode & 0o077) !== 0)
-      throw new Error(`--master-key-file: ${file} must be readable by its owner alone (mode 0600)`);
-    if (process.getuid && uid !== process.getuid())
-      throw new Error(`--master-key-file: ${file} belongs to another user`);
+    const exposure = describeExposure(fstatSync(descriptor));
+    if (exposure !== undefined) throw new Error(`--master-key-file: ${file} ${exposure}`);
     return parseMasterKey(readFileSync(descriptor, "utf8"), file);
   } finally {
     closeSync(descriptor);
