@@ -55,7 +55,7 @@ const MERGE_KEYS: Readonly<Record<string, string>> = {
   volumeMounts: "mountPath",
 };
 
-/** Lists that kustomize would merge by a key too; a patch with one of them is an error here. */
+/** Lists that kustomize would merge by a key too; a patch of one that is there already is an error here. */
 const OTHER_KEYED_LISTS = ["initContainers", "ports", "topologySpreadConstraints", "imagePullSecrets", "hostAliases"];
 
 const generated = Symbol("a ConfigMap whose name gets the hash of its content");
@@ -108,13 +108,15 @@ function readKustomization(directory: string): Kustomization {
 
 function assertFields(given: object, kind: string, directory: string): void {
   const unknown = Object.keys(given).filter((field) => !ALLOWED[kind]?.includes(field));
-  if (unknown.length > 0) throw new Error(`${directory}: the ${kind} has ${unknown.join(", ")}, which is not supported`);
+  if (unknown.length > 0)
+    throw new Error(`${directory}: the ${kind} has ${unknown.join(", ")}, which is not supported`);
 }
 
 function generate(manifests: MutableManifest[], { name, behavior = "create", literals }: Generator): void {
   const data = Object.fromEntries(literals.map((literal) => splitLiteral(literal)));
   const existing = manifests.find(({ kind, metadata }) => kind === "ConfigMap" && metadata.name === name);
-  if ((existing !== undefined) !== (behavior === "merge")) throw new Error(`${name}: cannot ${behavior} this ConfigMap`);
+  if ((existing !== undefined) !== (behavior === "merge"))
+    throw new Error(`${name}: cannot ${behavior} this ConfigMap`);
   if (existing !== undefined) Object.assign(existing.data as Fields, data);
   else manifests.push({ apiVersion: "v1", kind: "ConfigMap", metadata: { name }, data, [generated]: true } as never);
 }
@@ -135,7 +137,8 @@ function applyPatch(manifests: readonly MutableManifest[], patch: MutableManifes
 
 function mergeInto(target: Fields, patch: Fields, path: string): void {
   for (const [field, value] of Object.entries(patch)) {
-    if (field.startsWith("$") || value === null || OTHER_KEYED_LISTS.includes(field))
+    const isKeyed = OTHER_KEYED_LISTS.includes(field) && field in target;
+    if (isKeyed || field.startsWith("$") || value === null)
       throw new Error(`${path}: a patch of ${field} is not supported`);
     const key = MERGE_KEYS[field];
     if (Array.isArray(value) && key !== undefined) target[field] = mergeList(target[field], value, key, path);
@@ -164,7 +167,7 @@ function addHashes(manifests: readonly MutableManifest[]): void {
   for (const manifest of manifests) {
     if (!(generated in manifest)) continue;
     const { name } = manifest.metadata;
-    manifest.metadata.name = `${name}-${hashConfigMap(name, manifest.data as Fields)}`;
+    manifest.metadata.name = `${name}-${hashSettings(manifest.data as Fields)}`;
     for (const fields of manifests.flatMap(fieldsIn)) {
       if (isFields(fields.configMapRef) && fields.configMapRef.name === name)
         fields.configMapRef.name = manifest.metadata.name;
@@ -172,10 +175,10 @@ function addHashes(manifests: readonly MutableManifest[]): void {
   }
 }
 
-// The suffix that kustomize adds, so that changed settings have another name and roll the pods out.
-function hashConfigMap(name: string, data: Fields): string {
+// The suffix that kustomize adds, of which the name is no part, so that changed settings have another name and roll the pods out.
+function hashSettings(data: Fields): string {
   const sorted = Object.fromEntries(Object.entries(data).sort(([one], [other]) => (one < other ? -1 : 1)));
-  const encoded = JSON.stringify({ data: sorted, kind: "ConfigMap", name });
+  const encoded = JSON.stringify({ data: sorted, kind: "ConfigMap", name: "" });
   const hex = createHash("sha256").update(encoded).digest("hex").slice(0, 10);
   const replaced: Readonly<Record<string, string>> = { 0: "g", 1: "h", 3: "k", a: "m", e: "t" };
   return [...hex].map((digit) => replaced[digit] ?? digit).join("");

@@ -18,7 +18,7 @@ export interface SecurityRule {
   readonly level: "baseline" | "restricted";
   isKept(pod: PodSpec): boolean;
   /** Changes a pod so that it breaks this row and no other. */
-  breakIn(pod: PodSpec): void;
+  breakIn(pod: PodSpec): unknown;
 }
 
 const RESTRICTED_VOLUMES = [
@@ -31,38 +31,38 @@ export const securityRules: readonly SecurityRule[] = [
   {
     ...{ name: "HostProcess", level: "baseline" },
     isKept: (pod) => contextsOf(pod).every(({ windowsOptions }) => field(windowsOptions, "hostProcess") !== true),
-    breakIn: (pod) => void (first(pod).windowsOptions = { hostProcess: true }),
+    breakIn: (pod) => Object.assign(first(pod), { windowsOptions: { hostProcess: true } }),
   },
   {
     ...{ name: "Host Namespaces", level: "baseline" },
     isKept: (pod) => !["hostNetwork", "hostPID", "hostIPC"].some((name) => pod[name] === true),
-    breakIn: (pod) => void (pod.hostPID = true),
+    breakIn: (pod) => Object.assign(pod, { hostPID: true }),
   },
   {
     ...{ name: "Privileged Containers", level: "baseline" },
     isKept: (pod) => containerContextsOf(pod).every(({ privileged }) => privileged !== true),
-    breakIn: (pod) => void (first(pod).privileged = true),
+    breakIn: (pod) => Object.assign(first(pod), { privileged: true }),
   },
   {
     ...{ name: "HostPath Volumes", level: "baseline" },
     isKept: (pod) => !volumesOf(pod).some((volume) => "hostPath" in volume),
-    breakIn: (pod) => void volumesOf(pod).push({ name: "host", emptyDir: {}, hostPath: { path: "/" } }),
+    breakIn: (pod) => volumesOf(pod).push({ name: "host", emptyDir: {}, hostPath: { path: "/" } }),
   },
   {
     ...{ name: "Host Ports", level: "baseline" },
     isKept: (pod) => containersOf(pod).every(({ ports }) => list(ports).every(({ hostPort }) => !hostPort)),
-    breakIn: (pod) => void (pod.containers[0] = { ...pod.containers[0], ports: [{ containerPort: 1, hostPort: 1 }] }),
+    breakIn: (pod) => Object.assign(pod.containers[0] ?? {}, { ports: [{ containerPort: 1, hostPort: 1 }] }),
   },
   {
     ...{ name: "Host Probes and Lifecycle Hooks", level: "baseline" },
     isKept: (pod) => containersOf(pod).every((container) => !hookHosts(container).some((host) => host)),
     breakIn: (pod) =>
-      void (pod.containers[0] = { ...pod.containers[0], livenessProbe: { httpGet: { port: 1, host: "10.0.0.1" } } }),
+      Object.assign(pod.containers[0] ?? {}, { livenessProbe: { httpGet: { port: 1, host: "10.0.0.1" } } }),
   },
   {
     ...{ name: "AppArmor", level: "baseline" },
     isKept: (pod) => contextsOf(pod).every(({ appArmorProfile }) => field(appArmorProfile, "type") !== "Unconfined"),
-    breakIn: (pod) => void (first(pod).appArmorProfile = { type: "Unconfined" }),
+    breakIn: (pod) => Object.assign(first(pod), { appArmorProfile: { type: "Unconfined" } }),
   },
   {
     ...{ name: "SELinux", level: "baseline" },
@@ -70,37 +70,38 @@ export const securityRules: readonly SecurityRule[] = [
       contextsOf(pod).every(({ seLinuxOptions: { type = "", user, role } = {} }) => {
         return SELINUX_TYPES.includes(type as string) && !user && !role;
       }),
-    breakIn: (pod) => void (first(pod).seLinuxOptions = { user: "system_u" }),
+    breakIn: (pod) => Object.assign(first(pod), { seLinuxOptions: { user: "system_u" } }),
   },
   {
     ...{ name: "/proc Mount Type", level: "baseline" },
     isKept: (pod) => containerContextsOf(pod).every(({ procMount = "Default" }) => procMount === "Default"),
-    breakIn: (pod) => void (first(pod).procMount = "Unmasked"),
+    breakIn: (pod) => Object.assign(first(pod), { procMount: "Unmasked" }),
   },
   {
     ...{ name: "Sysctls", level: "baseline" },
     isKept: (pod) => list(pod.securityContext?.sysctls).length === 0,
-    breakIn: (pod) => void (pod.securityContext = { ...pod.securityContext, sysctls: [{ name: "kernel.msgmax" }] }),
+    breakIn: (pod) =>
+      Object.assign(pod, { securityContext: { ...pod.securityContext, sysctls: [{ name: "kernel.msgmax" }] } }),
   },
   {
     ...{ name: "Volume Types", level: "restricted" },
     isKept: (pod) => volumesOf(pod).every((volume) => RESTRICTED_VOLUMES.some((type) => type in volume)),
-    breakIn: (pod) => void volumesOf(pod).push({ name: "share", nfs: { server: "a", path: "/" } }),
+    breakIn: (pod) => volumesOf(pod).push({ name: "share", nfs: { server: "a", path: "/" } }),
   },
   {
     ...{ name: "Privilege Escalation", level: "restricted" },
     isKept: (pod) => containerContextsOf(pod).every((context) => context.allowPrivilegeEscalation === false),
-    breakIn: (pod) => void delete first(pod).allowPrivilegeEscalation,
+    breakIn: (pod) => delete first(pod).allowPrivilegeEscalation,
   },
   {
     ...{ name: "Running as Non-root", level: "restricted" },
     isKept: (pod) => effective(pod, "runAsNonRoot").every((value) => value === true),
-    breakIn: (pod) => void (first(pod).runAsNonRoot = false),
+    breakIn: (pod) => Object.assign(first(pod), { runAsNonRoot: false }),
   },
   {
     ...{ name: "Running as Non-root user", level: "restricted" },
     isKept: (pod) => contextsOf(pod).every(({ runAsUser }) => runAsUser !== 0),
-    breakIn: (pod) => void (first(pod).runAsUser = 0),
+    breakIn: (pod) => Object.assign(first(pod), { runAsUser: 0 }),
   },
   {
     ...{ name: "Seccomp", level: "restricted" },
@@ -108,7 +109,7 @@ export const securityRules: readonly SecurityRule[] = [
       effective(pod, "seccompProfile").every((profile) =>
         ["RuntimeDefault", "Localhost"].includes(field(profile, "type") as string),
       ),
-    breakIn: (pod) => void delete pod.securityContext?.seccompProfile,
+    breakIn: (pod) => delete pod.securityContext?.seccompProfile,
   },
   {
     ...{ name: "Capabilities", level: "restricted" },
@@ -116,7 +117,7 @@ export const securityRules: readonly SecurityRule[] = [
       containerContextsOf(pod).every(({ capabilities: { add = [], drop = [] } = {} }) => {
         return drop.includes("ALL") && add.every((capability) => capability === "NET_BIND_SERVICE");
       }),
-    breakIn: (pod) => void (first(pod).capabilities = { drop: ["ALL"], add: ["NET_ADMIN"] }),
+    breakIn: (pod) => Object.assign(first(pod), { capabilities: { drop: ["ALL"], add: ["NET_ADMIN"] } }),
   },
 ];
 
@@ -144,7 +145,13 @@ function effective(pod: PodSpec, name: string): unknown[] {
 }
 
 function hookHosts({ livenessProbe, readinessProbe, startupProbe, lifecycle }: Container): unknown[] {
-  const hooks = [livenessProbe, readinessProbe, startupProbe, field(lifecycle, "preStop"), field(lifecycle, "postStart")];
+  const hooks = [
+    livenessProbe,
+    readinessProbe,
+    startupProbe,
+    field(lifecycle, "preStop"),
+    field(lifecycle, "postStart"),
+  ];
   return hooks.flatMap((hook) => ["httpGet", "tcpSocket"].map((action) => field(field(hook, action), "host")));
 }
 
