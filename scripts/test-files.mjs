@@ -3,10 +3,10 @@ import { readdirSync } from "node:fs";
 import { join } from "node:path";
 
 /**
- * Folders of tests that need PostgreSQL, a browser, Python, a container registry, Prometheus, the npm registry or an idle
- * machine.
+ * Folders of tests that need PostgreSQL, a browser, Python, a container registry, Prometheus, proxies, the npm registry or an
+ * idle machine.
  */
-export const SEPARATE = ["pg", "pack", "browser", "python", "registry-e2e", "promtool", "hostile"];
+export const SEPARATE = ["pg", "pack", "browser", "python", "registry-e2e", "promtool", "proxies", "hostile"];
 
 /** The paths of the tests in `directory`, without those in folders named in `skipped`. */
 export function testsIn(directory, skipped) {
@@ -32,6 +32,7 @@ const LONG = new Map([
   ["test/store/sqlite.test.ts", 10],
   ["test/vulnerabilities/import-command.test.ts", 9],
   ["test/transport/rpc/health-watch.test.ts", 8],
+  ["test/kubernetes/manifests.test.ts", 4],
   ["test/iam/tenants.test.ts", 8],
   ["test/transport/long-lists.test.ts", 8],
   ["test/contract/rules.test.ts", 8],

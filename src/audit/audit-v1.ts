@@ -43,7 +43,7 @@ const MAX_PAGE_SIZE = 200;
  * How often a stream without events sends a message, and looks at the rights of its caller, in milliseconds. Connections that
  * carry nothing for longer are cut.
  */
-const HEARTBEAT_MS = 15_000;
+export const HEARTBEAT_MS = 15_000;
 const eventKind = { displayName: "audit event", type: "audit.arbor.dev/Event" };
 const createBindings = [{ bit: bitOf(Capability.CAP_IAM_ROLE_BINDINGS_CREATE) }];
 

@@ -303,7 +303,8 @@ describe("what is refused before anything is opened", () => {
       name: "a master key that others may read",
       args: bootstrap(openKey),
       code: 1,
-      stderr: /^arbor: --master-key-file: \S+open\.key must (be readable by its owner alone|not be readable by others) \(mode 0600.*\)\n$/,
+      stderr:
+        /^arbor: --master-key-file: \S+open\.key must (be readable by its owner alone|not be readable by others) \(mode 0600.*\)\n$/,
     },
     {
       name: "cleartext for everybody",
