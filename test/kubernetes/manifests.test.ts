@@ -127,7 +127,7 @@ describe("replicas", () => {
 });
 
 describe("controls", () => {
-  for (const [place, plant] of Object.entries<(manifests: Deep) => unknown>({
+  for (const [where, plant] of Object.entries<(manifests: Deep) => unknown>({
     "in a manifest": (all) => Object.assign(all[0], { planted: 1 }),
     "in a container": (all) => Object.assign(podTemplateOf(all).spec.containers[0], { livenesProbe: {} }),
     "in a security context": (all) => Object.assign(podTemplateOf(all).spec.securityContext, { planted: true }),
@@ -137,7 +137,7 @@ describe("controls", () => {
     "that is needed, missing": (all) => delete find(all, "Deployment").spec.selector,
     "with a value that is none of its values": (all) => Object.assign(find(all, "Service").spec, { type: "Nodeport" }),
   })) {
-    it(`a field ${place} is found by the schemas`, async () => {
+    it(`a field ${where} is found by the schemas`, async () => {
       const manifests = render("postgresql");
       plant(manifests);
       const problems = (await Promise.all(manifests.map(findSchemaProblems))).flat();

@@ -55,7 +55,7 @@ before(async () => {
   certificate = makeCertificate();
   const rest = { clock: Date.now, heartbeatMs: scaled(DEFAULT_HEARTBEAT_MS) };
   feature = await startFeatureServer({}, rest, { Watch: watch });
-  const extraServices = [{ desc: LibraryService, impl: { listBooks } as Partial<ServiceImpl<DescService>> }];
+  const extraServices = [{ desc: LibraryService, impl: { listBooks } as unknown as Partial<ServiceImpl<DescService>> }];
   server = await startServer({ extraServices, gateway: feature.gateway, limits });
 });
 after(async () => {

@@ -19,7 +19,7 @@ export interface MasterKey {
  *
  * @param file the path
  * @param create whether to create the file with a new key when it does not exist
- * @throws Error when the file is missing, readable by others, owned by another user, or malformed
+ * @throws Error when the file is missing, readable by others, owned by another user than root, or malformed
  */
 export function readMasterKey(file: string, create: boolean): MasterKey {
   if (create) createIfMissing(file);
