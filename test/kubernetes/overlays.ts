@@ -14,9 +14,13 @@ export const OVERLAYS = ["sqlite", "postgresql", "migrate-expand", "migrate-cont
 /** The version that package.json has. */
 export const VERSION = (JSON.parse(readFileSync(join(PROJECT, "package.json"), "utf8")) as { version: string }).version;
 
-/** Renders an overlay. */
+const rendered = new Map<string, readonly Manifest[]>();
+
+/** Renders an overlay; what is returned is the test's to change. */
 export function render(overlay: (typeof OVERLAYS)[number]): readonly Manifest[] {
-  return renderKustomization(join(KUBERNETES, overlay));
+  const manifests = rendered.get(overlay) ?? renderKustomization(join(KUBERNETES, overlay));
+  rendered.set(overlay, manifests);
+  return structuredClone(manifests) as readonly Manifest[];
 }
 
 /** Finds the manifest of a kind, whose name may have a suffix. */

@@ -5,10 +5,11 @@ import { connect as connectHttp2 } from "node:http2";
 import { request } from "node:https";
 import { after, before, describe, it } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
-import { create } from "@bufbuild/protobuf";
+import { create, type DescMessage, fromBinary, type MessageShape, toBinary } from "@bufbuild/protobuf";
 import { Code, ConnectError, createClient, type HandlerContext, type Transport } from "@connectrpc/connect";
 import { createConnectTransport, createGrpcTransport, createGrpcWebTransport } from "@connectrpc/connect-node";
-import { GroupsService } from "#gen/chainguard/platform/iam/v2beta1/groups_pb.js";
+import * as grpc from "@grpc/grpc-js";
+import { type Group, GroupSchema, GroupsService } from "#gen/chainguard/platform/iam/v2beta1/groups_pb.js";
 import { ErrorInfoSchema } from "#gen/google/rpc/error_details_pb.js";
 import { createLogger } from "../../src/telemetry/logger.js";
 import { withResolvers } from "../support/feature/streamed.js";
@@ -117,6 +118,12 @@ async function send(version: "h1" | "h2", { port, url }: RunningProxy, sent: Sen
   }
 }
 
+// The path of a method, and what writes its requests.
+function pathOf<I extends DescMessage>(method: { parent: { typeName: string }; name: string; input: I }) {
+  const serialize = (message: MessageShape<I>) => Buffer.from(toBinary(method.input, message));
+  return [`/${method.parent.typeName}/${method.name}`, serialize] as const;
+}
+
 async function lineOf(requestId: string): Promise<Line> {
   for (let tries = 0; tries < 300; tries++) {
     const found = lines.find((line) => line.msg === "request" && line.requestId === requestId);
@@ -192,6 +199,38 @@ for (const name of proxyNames) {
         assert.deepEqual([line.remoteAddress, line.protocol], [CALLER, protocol.split(" ")[0]]);
       });
     }
+
+    it("grpc: a client that shares no code with the service", async () => {
+      const client = new grpc.Client(`localhost:${proxy.port}`, grpc.credentials.createSsl(certificate.cert));
+      const metadata = new grpc.Metadata();
+      metadata.set("authorization", `Bearer ${token}`);
+      try {
+        const { getGroup } = GroupsService.method;
+        const found = await new Promise<Group>((resolve, reject) => {
+          client.makeUnaryRequest(
+            ...pathOf(getGroup),
+            (bytes: Buffer) => fromBinary(GroupSchema, bytes),
+            create(getGroup.input, { uid: group }),
+            metadata,
+            { deadline: Date.now() + 10_000 },
+            (error, answer) => (answer === undefined ? reject(error) : resolve(answer)),
+          );
+        });
+        assert.equal(found.name, "proxied");
+        const { listBooks } = LibraryService.method;
+        const request = create(listBooks.input, { group: "g", count: 3 });
+        const books: string[] = [];
+        const stream = client.makeServerStreamRequest(
+          ...pathOf(listBooks),
+          (bytes: Buffer) => fromBinary(BookSchema, bytes),
+          request,
+        );
+        for await (const { name: book } of stream) books.push(book);
+        assert.deepEqual(books, ["books/1", "books/2", "books/3"]);
+      } finally {
+        client.close();
+      }
+    });
 
     for (const version of ["h1", "h2"] as const) {
       const authorization = () => ({ authorization: `Bearer ${token}` });
