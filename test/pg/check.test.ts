@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { test } from "node:test";
 import pg from "pg";
 import { openPg } from "../../src/store/open-pg.js";
+import { connectForCommand } from "../../src/store/pg-command-connection.js";
 import { checkSuite } from "../cli/host/check/suite.js";
 import { fillWorld } from "../cli/host/check/world.js";
 import { runCommand } from "../support/command.js";
@@ -98,4 +99,18 @@ test("a repair waits for no node: it is refused while one is connected", async (
   assert.match(during.stderr, /nodes have \d+ connections? to the database: stop them, then repair\n$/);
   await store.close();
   assert.equal((await runCommand(["check", "--repair", ...flagsOf(url)])).code, 0);
+});
+
+test("limits of the server do not end what commands do", async () => {
+  const url = await emptyDatabase(pg);
+  const name = new URL(url).pathname.slice(1);
+  await withClient(process.env.ARBOR_TEST_DATABASE_URL ?? "", (client) =>
+    client.query(`ALTER DATABASE ${name} SET statement_timeout = 1000`),
+  );
+  const limitOf = async (client: pg.Client) => (await client.query("SHOW statement_timeout")).rows;
+  // The control: others have the limit.
+  assert.deepEqual(await withClient(url, limitOf), [{ statement_timeout: "1s" }]);
+  const client = await connectForCommand({ url, tls: undefined, name: "arbor check" });
+  assert.deepEqual(await limitOf(client), [{ statement_timeout: "0" }]);
+  await client.end();
 });

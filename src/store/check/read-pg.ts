@@ -1,8 +1,8 @@
 // Opens a snapshot of a PostgreSQL store, beside other nodes or without them.
 import { sql } from "drizzle-orm";
 import { drizzle } from "drizzle-orm/node-postgres";
-import pg from "pg";
-import { awaitConnection, createExecutor, type PgTls } from "../pg-connection.js";
+import { connectForCommand } from "../pg-command-connection.js";
+import { createExecutor, type PgTls } from "../pg-connection.js";
 import type { CheckDatabase } from "./database.js";
 import { AVOIDED_PLANS } from "./repair.js";
 import { createSnapshotStore } from "./snapshot-store.js";
@@ -15,18 +15,7 @@ import { createSnapshotStore } from "./snapshot-store.js";
  * @throws Error when the server cannot be reached
  */
 export async function readPg(url: string, tls?: PgTls): Promise<CheckDatabase> {
-  const client = new pg.Client({
-    connectionString: url,
-    ...(tls !== undefined && { ssl: tls }),
-    connectionTimeoutMillis: 5_000,
-    application_name: "arbor check",
-    // Some statements read whole tables.
-    statement_timeout: 0,
-    idle_in_transaction_session_timeout: 0,
-  });
-  await awaitConnection(client.connect());
-  // Without a listener a lost connection would end the process; the next query fails in any case.
-  client.on("error", () => {});
+  const client = await connectForCommand({ url, tls, name: "arbor check" });
   const db = drizzle(client);
   const all: CheckDatabase["all"] = async <Row extends object>(query: Parameters<typeof db.execute>[0]) =>
     (await db.execute(query)).rows as unknown as Row[];

@@ -3,10 +3,11 @@ import { join } from "node:path";
 import { type SQL, sql } from "drizzle-orm";
 import { drizzle } from "drizzle-orm/node-postgres";
 import { getTableConfig } from "drizzle-orm/sqlite-core";
-import pg from "pg";
+import type pg from "pg";
 import { failedPrecondition } from "../../kernel/errors.js";
 import { holdFileLock } from "../data-directory.js";
-import { awaitConnection, type PgTls } from "../pg-connection.js";
+import { connectForCommand } from "../pg-command-connection.js";
+import type { PgTls } from "../pg-connection.js";
 import { createQueries } from "../sqlite-connection.js";
 import { openDatabase } from "../sqlite-driver.js";
 import type { CheckDatabase } from "./database.js";
@@ -58,14 +59,7 @@ export async function rebuildDerived(
   }
 
   async function rebuildPg(url: string, statements: readonly SQL[]): Promise<void> {
-    const client = new pg.Client({
-      connectionString: url,
-      ...(tls !== undefined && { ssl: tls }),
-      application_name: "arbor check",
-      statement_timeout: 0,
-    });
-    await awaitConnection(client.connect());
-    client.on("error", () => {});
+    const client = await connectForCommand({ url, tls, name: "arbor check" });
     const db = drizzle(client);
     try {
       await client.query("BEGIN");

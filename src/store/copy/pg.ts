@@ -1,10 +1,11 @@
 // Reads and writes copies in a PostgreSQL database.
-import pg from "pg";
+import type pg from "pg";
 import { failedPrecondition } from "../../kernel/errors.js";
 import { dataMigrations } from "../migrate/data-migrations.js";
 import { schemaRecord } from "../migrate/schema-migrations.js";
 import { readState, readStateAsync } from "../migrate/state.js";
-import { awaitConnection, findErrorCode, MIGRATION_LOCK, type PgTls } from "../pg-connection.js";
+import { connectForCommand } from "../pg-command-connection.js";
+import { findErrorCode, MIGRATION_LOCK, type PgTls } from "../pg-connection.js";
 import { assertStorableInPg, type Cell, type CopiedRow, pgCasts, readPgRow } from "./cells.js";
 import { BATCH_CHARACTERS, BATCH_ROWS, type CopyReader, type CopySource, type CopyTarget } from "./databases.js";
 import { type CopiedTable, copiedTables, triggerTables } from "./tables.js";
@@ -142,20 +143,8 @@ function createTarget(client: pg.Client): CopyTarget {
 }
 
 async function connect({ url, tls }: PgLocation): Promise<pg.Client> {
-  const client = new pg.Client({
-    connectionString: url,
-    ...(tls !== undefined && { ssl: tls }),
-    connectionTimeoutMillis: 5_000,
-    application_name: APPLICATION_NAME,
-    keepAlive: true,
-  });
-  await awaitConnection(client.connect());
-  // Without a listener a lost connection would end the process; the next query fails in any case.
-  client.on("error", () => {});
-  // Some statements read tables of any size, and the driver does not send limits of 0. The server may have others.
-  await client.query(
-    "SET statement_timeout = 0; SET idle_in_transaction_session_timeout = 0; SET bytea_output = 'hex'",
-  );
+  const client = await connectForCommand({ url, tls, name: APPLICATION_NAME });
+  await client.query("SET bytea_output = 'hex'");
   return client;
 }
 

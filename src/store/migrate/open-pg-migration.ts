@@ -1,14 +1,7 @@
 // Opens a PostgreSQL database for migrations. Nodes of this version and of the one before may use it at the same time.
 import { setTimeout as sleep } from "node:timers/promises";
-import pg from "pg";
-import {
-  awaitConnection,
-  createExecutor,
-  findErrorCode,
-  isConflict,
-  MIGRATION_LOCK,
-  type PgTls,
-} from "../pg-connection.js";
+import { connectForCommand } from "../pg-command-connection.js";
+import { createExecutor, findErrorCode, isConflict, MIGRATION_LOCK, type PgTls } from "../pg-connection.js";
 import type { Awaitable } from "../port.js";
 import { isOlder, VERSION } from "../version.js";
 import type { MigrationTx } from "./data-migration.js";
@@ -28,16 +21,8 @@ const MAX_CONSTRAINT_TRIES = 10;
  * @throws Error when it cannot be reached
  */
 export async function openPgMigration(url: string, tls?: PgTls): Promise<MigrationDatabase> {
-  const client = new pg.Client({
-    connectionString: url,
-    ...(tls !== undefined && { ssl: tls }),
-    connectionTimeoutMillis: 5_000,
-    lock_timeout: LOCK_TIMEOUT_MS,
-    application_name: `arbor/${VERSION}`,
-  });
-  // The next query fails as well, and reports the error.
-  client.on("error", () => {});
-  await awaitConnection(client.connect());
+  const client = await connectForCommand({ url, tls, name: `arbor/${VERSION}` });
+  await client.query(`SET lock_timeout = ${LOCK_TIMEOUT_MS}`);
   const tx: MigrationTx = {
     ...createExecutor(client),
     dialect: "pg",
