@@ -189,13 +189,13 @@ const directory = mkdtempSync(join(tmpdir(), "arbor-bench-advisories-"));
 process.once("exit", () => rmSync(directory, { recursive: true, force: true }));
 const data = join(directory, "data");
 const databaseUrl = process.env.ARBOR_TEST_DATABASE_URL;
-await (await openInstallation({ settings: resolveSettings({ flags: { data }, env: {} }) })).close();
+await (await openInstallation({ mode: "create", settings: resolveSettings({ flags: { data }, env: {} }) })).close();
 const masterKeyFile = join(data, "master.key");
 const flags = databaseUrl === undefined ? { data } : { data, databaseUrl, masterKeyFile };
 const settings = resolveSettings({ flags, env: {} });
 const port = await freePort();
 const url = `http://127.0.0.1:${port}`;
-const installation = await openInstallation({ settings });
+const installation = await openInstallation({ mode: "create", settings });
 await fill(installation.store);
 const token = await issueToken(
   { issuer: url, audience: url, identity: reader, lifeS: 3_600, nowMs: Date.now() },

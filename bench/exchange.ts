@@ -73,7 +73,7 @@ try {
 }
 
 function open(data: string, tokenAlgorithm: TokenAlgorithm): Promise<Installation> {
-  return openInstallation({ settings: resolveSettings({ flags: { data, tokenAlgorithm }, env: {} }) });
+  return openInstallation({ mode: "create", settings: resolveSettings({ flags: { data, tokenAlgorithm }, env: {} }) });
 }
 
 async function withBothAlgorithms(): Promise<void> {

@@ -46,7 +46,7 @@ export async function seed(groups: number): Promise<Seeded> {
     const startMs = performance.now();
     // Once through the front door, so that schema, keys and roles are the service's own.
     const settings = resolveSettings({ flags: { data: directory }, env: {} });
-    await (await openInstallation({ settings, exclusive: true })).close();
+    await (await openInstallation({ mode: "create", settings, exclusive: true })).close();
     fill(join(directory, "arbor.db"), tree);
     await addReaders(directory, tree);
     await addRanks(directory);

@@ -39,7 +39,10 @@ export async function startService(seeded: Seeded, built?: string, settings: rea
 }
 
 async function tokensFor({ directory, tree }: Seeded, url: string): Promise<string[]> {
-  const installation = await openInstallation({ settings: resolveSettings({ flags: { data: directory }, env: {} }) });
+  const installation = await openInstallation({
+    mode: "create",
+    settings: resolveSettings({ flags: { data: directory }, env: {} }),
+  });
   try {
     const nowMs = Date.now();
     const tokens: string[] = [];

@@ -37,6 +37,7 @@ const rules: Record<string, readonly string[]> = {
     "node:crypto",
     "node:fs",
     "node:module",
+    "node:os",
     "node:path",
     "node:timers/promises",
     "types:node:tls",

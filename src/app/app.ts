@@ -141,6 +141,7 @@ async function openApp(options: AppOptions, opened: Close[]): Promise<App> {
   opened.push((drainMs) => tracing?.stop(drainMs === undefined ? FLUSH_MS : ABANDON_FLUSH_MS));
   const installation = await openInstallation({
     settings,
+    mode: "create",
     exclusive: true,
     onMigration: ({ name, done, total }) => logger.info({ migration: name, done, total }, "upgrading the database"),
     ...(options.clock && { clock: options.clock }),

@@ -1,16 +1,19 @@
 // What an installation is without its network side: store, keys and built-in
 // roles. The server stands on it, and so do commands run on the host.
+import { existsSync } from "node:fs";
 import { join } from "node:path";
 import type { Settings } from "../config/config.js";
 import { readDatabaseTls } from "../config/database.js";
 import { seedAnonymous } from "../iam/identities/identity.js";
 import { seedRoles } from "../iam/roles/builtin-roles.js";
-import { type KeyRing, openKeyRing } from "../issuer/keys/key-ring.js";
-import { type MasterKey, readMasterKey } from "../issuer/keys/master-key.js";
+import { type KeyRing, openKeyRing, readKeyRing } from "../issuer/keys/key-ring.js";
+import { hasSecrets, type MasterKey, readMasterKey } from "../issuer/keys/master-key.js";
+import { failedPrecondition } from "../kernel/errors.js";
 import { type Clock, systemClock } from "../kernel/time.js";
 import type { MigrationProgress } from "../store/migrate/phases.js";
 import { isExpansionNeeded } from "../store/migrate/state.js";
 import { openPg } from "../store/open-pg.js";
+import { openSnapshot } from "../store/open-snapshot.js";
 import { openSqlite } from "../store/open-sqlite.js";
 import type { Store } from "../store/port.js";
 import { createWorkGate } from "../store/work-gate.js";
@@ -26,9 +29,19 @@ export interface Installation {
   close(): Promise<void>;
 }
 
+/**
+ * What opening an installation may do:
+ * - `create`: create what is missing of a new one. Only for commands that begin an installation: with a wrong path they
+ *   leave an empty installation behind.
+ * - `update`: change an existing one.
+ * - `read`: read an existing one as of one moment, and write nothing. A database of an older version is not expanded.
+ */
+export type InstallationMode = "create" | "update" | "read";
+
 /** How to open one. */
 export interface InstallationOptions {
   readonly settings: Settings;
+  readonly mode: InstallationMode;
   readonly clock?: Clock;
   /** Refuse to open while a server runs on the same data directory. */
   readonly exclusive?: boolean;
@@ -42,24 +55,22 @@ export interface InstallationOptions {
  *
  * @throws Error when the data directory is in use, the database cannot be reached, or the master key
  * is not the one the secrets were sealed with.
- * @throws ApiError FAILED_PRECONDITION when the database needs a newer version, or is to be expanded by a command.
+ * @throws ApiError FAILED_PRECONDITION when there is no installation and none may be created, the master key of an existing
+ * one is missing, or the database needs a newer version, or is to be expanded by a command.
  */
 export async function openInstallation(options: InstallationOptions): Promise<Installation> {
-  const { settings, clock = systemClock } = options;
-  const { databaseUrl, data } = settings;
-  const { store, refuse } = createWorkGate(
-    databaseUrl === undefined
-      ? await openOrExpandSqlite(options)
-      : await openPg({ url: databaseUrl, tls: readDatabaseTls(settings), clock }),
-  );
+  const { settings, mode, clock = systemClock } = options;
+  const { store, refuse } = createWorkGate(await openStore(options));
   try {
-    const keyFile = settings.masterKeyFile ?? join(data, "master.key");
-    const masterKey = readMasterKey(keyFile, settings.masterKeyFile === undefined);
-    const keys = await openKeyRing({ store, masterKey, clock, tokenAlgorithm: settings.tokenAlgorithm });
-    await store.write(async (tx) => {
-      await seedRoles(tx, clock());
-      await seedAnonymous(tx, clock());
-    });
+    const masterKey = await openMasterKey(store, options);
+    const deps = { store, masterKey, clock, tokenAlgorithm: settings.tokenAlgorithm };
+    const keys = await (mode === "read" ? readKeyRing : openKeyRing)(deps);
+    if (mode !== "read") {
+      await store.write(async (tx) => {
+        await seedRoles(tx, clock());
+        await seedAnonymous(tx, clock());
+      });
+    }
     return { store, masterKey, keys, clock, refuseWork: refuse, close: () => store.close() };
   } catch (error) {
     await store.close();
@@ -67,9 +78,32 @@ export async function openInstallation(options: InstallationOptions): Promise<In
   }
 }
 
+/** The path of the file with the master key. */
+export function findMasterKeyFile({ masterKeyFile, data }: Settings): string {
+  return masterKeyFile ?? join(data, "master.key");
+}
+
+async function openStore(options: InstallationOptions): Promise<Store> {
+  const { settings, mode, clock = systemClock } = options;
+  const { databaseUrl: url, data: directory } = settings;
+  const tls = url === undefined ? undefined : readDatabaseTls(settings);
+  if (mode === "read") return openSnapshot({ directory, url, tls, clock });
+  return url === undefined ? openOrExpandSqlite(options) : openPg({ url, tls, clock, create: mode === "create" });
+}
+
+// A new key would open nothing of what is stored, and the database would keep the fault when the old key is back.
+async function openMasterKey(store: Store, { settings, mode }: InstallationOptions): Promise<MasterKey> {
+  const file = findMasterKeyFile(settings);
+  if (!existsSync(file) && (mode !== "create" || (await store.read(hasSecrets)))) {
+    const remedy = "restore it from where it is kept, or name it with --master-key-file";
+    throw failedPrecondition("MASTER_KEY", `the master key ${file} of this installation is missing: ${remedy}`);
+  }
+  return readMasterKey(file, mode === "create" && settings.masterKeyFile === undefined);
+}
+
 async function openOrExpandSqlite(options: InstallationOptions): Promise<Store> {
-  const { settings, clock = systemClock, exclusive = false, onMigration } = options;
-  const open = () => openSqlite({ directory: settings.data, clock, exclusive });
+  const { settings, mode, clock = systemClock, exclusive = false, onMigration } = options;
+  const open = () => openSqlite({ directory: settings.data, clock, exclusive, create: mode === "create" });
   try {
     return open();
   } catch (error) {
@@ -77,7 +111,7 @@ async function openOrExpandSqlite(options: InstallationOptions): Promise<Store> 
   }
   const { openSqliteMigration } = await import("../store/migrate/open-sqlite-migration.js");
   const { expand } = await import("../store/migrate/phases.js");
-  const database = openSqliteMigration({ directory: settings.data });
+  const database = openSqliteMigration({ directory: settings.data, mode: "update" });
   try {
     await expand(database, { ...(onMigration && { onProgress: onMigration }) });
   } finally {

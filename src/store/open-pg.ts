@@ -41,22 +41,24 @@ export interface PgOptions {
   /** The maximum number of connections. */
   readonly poolSize?: number;
   readonly clock?: Clock;
+  /** Whether an empty database gets its tables; by default it does. */
+  readonly create?: boolean;
   /** The migrations of stored rows; tests replace them. */
   readonly migrations?: readonly DataMigration[];
 }
 
 /**
- * Opens the store in a PostgreSQL database, and creates its tables where it is empty.
+ * Opens the store in a PostgreSQL database.
  *
  * Writes are SERIALIZABLE and run again after a conflict (40001, 40P01), with jitter, until their
  * deadline. Each read sees one snapshot. All statements go to the primary.
  *
  * @throws Error when the server may lose acknowledged commits (`synchronous_commit = off`).
- * @throws ApiError FAILED_PRECONDITION when the database needs a newer version, or is that of an older version and must be
- * expanded first.
+ * @throws ApiError FAILED_PRECONDITION when the database is empty and no tables may be created, needs a newer version, or is
+ * that of an older version and must be expanded first.
  */
 export async function openPg(options: PgOptions): Promise<Store> {
-  const { clock = systemClock, poolSize = 10 } = options;
+  const { clock = systemClock, poolSize = 10, create = true, migrations = dataMigrations } = options;
   const counts = createStoreCounts();
   const pool = new pg.Pool({
     connectionString: options.url,
@@ -73,7 +75,7 @@ export async function openPg(options: PgOptions): Promise<Store> {
   pool.on("error", () => {});
   pool.on("connect", (client) => client.on("error", () => {}));
   try {
-    await prepareDatabase(pool, options.migrations ?? dataMigrations);
+    await prepareDatabase(pool, { migrations, create });
   } catch (error) {
     await pool.end();
     throw error;
@@ -179,7 +181,7 @@ function beginWith(begin: string, { maxIdleMs }: UnitOptions = {}): string {
   return `${begin}; SET LOCAL idle_in_transaction_session_timeout = ${Math.ceil(maxIdleMs)}`;
 }
 
-async function prepareDatabase(pool: pg.Pool, migrations: readonly DataMigration[]): Promise<void> {
+async function prepareDatabase(pool: pg.Pool, options: Parameters<typeof preparePg>[1]): Promise<void> {
   const client = await awaitConnection(pool.connect());
   try {
     const { rows } = await client.query("SHOW synchronous_commit");
@@ -189,7 +191,7 @@ async function prepareDatabase(pool: pg.Pool, migrations: readonly DataMigration
     // Several nodes may start on an empty database at the same time.
     await client.query("SELECT pg_advisory_lock($1)", [MIGRATION_LOCK]);
     try {
-      await preparePg(client, migrations);
+      await preparePg(client, options);
     } finally {
       await client.query("SELECT pg_advisory_unlock($1)", [MIGRATION_LOCK]);
     }

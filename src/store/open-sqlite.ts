@@ -4,23 +4,24 @@ import { join } from "node:path";
 import { type Clock, systemClock } from "../kernel/time.js";
 import { watchAuditVersion } from "./audit-version.js";
 import { createPrivateFile, holdFileLock, secureDataDirectory } from "./data-directory.js";
+import { findSqliteInstallation } from "./find-installation.js";
 import type { DataMigration } from "./migrate/data-migration.js";
 import { dataMigrations } from "./migrate/data-migrations.js";
 import { prepareSqlite } from "./migrate/prepare-sqlite.js";
 import type { Awaitable, Store, Tx } from "./port.js";
 import { createSnapshotReader } from "./snapshot-reader.js";
-import { createControl, createExecutor, openReading, openWriting } from "./sqlite-connection.js";
+import { createControl, createExecutor, DATABASE_FILE, openReading, openWriting } from "./sqlite-connection.js";
 import type { SqliteDatabase } from "./sqlite-driver.js";
 import { createStoreCounts } from "./store-counts.js";
 import { assertMayOpen, OLDEST_VERSION } from "./version.js";
 import { createWriteQueue, type WriterConnection } from "./write-queue.js";
 
-const DATABASE_FILE = "arbor.db";
-
 /** How to open a SQLite store. */
 export interface SqliteOptions {
-  /** The data directory; created if missing, with access for its owner alone. */
+  /** The data directory; its access is for its owner alone. */
   readonly directory: string;
+  /** Whether the directory and the database are created where there are none; by default they are. */
+  readonly create?: boolean;
   readonly clock?: Clock;
   /** Fail while another process has opened the store with this option; set by servers. */
   readonly exclusive?: boolean;
@@ -29,7 +30,7 @@ export interface SqliteOptions {
 }
 
 /**
- * Opens the store in a data directory, and creates it where there is none.
+ * Opens the store in a data directory.
  *
  * One connection writes, through a queue with group commit; the others only read. All are checked to sync
  * every commit to disk: with the library's default a power cut would lose acknowledged writes.
@@ -37,11 +38,12 @@ export interface SqliteOptions {
  * @throws Error when another server uses the directory, other users can access it or a file in it and this
  * cannot be changed, the file is the database of another program, or the linked SQLite is older than 3.51.3,
  * which has a race in WAL reset.
- * @throws ApiError FAILED_PRECONDITION when the database needs a newer version; as `isExpansionNeeded` recognises it, when
- * the database is that of an older version and must be expanded first.
+ * @throws ApiError FAILED_PRECONDITION when there is no database and none may be created, or it needs a newer version; as
+ * `isExpansionNeeded` recognises it, when the database is that of an older version and must be expanded first.
  */
 export function openSqlite(options: SqliteOptions): Store {
-  const { directory, clock = systemClock } = options;
+  const { directory, clock = systemClock, create = true } = options;
+  if (!create) findSqliteInstallation(directory);
   secureDataDirectory(directory);
   const release = options.exclusive ? holdFileLock(join(directory, "serve.lock"), 0) : () => {};
   const { reading, writing, openReader } = openOrRelease(release, () => openConnections(options));
@@ -95,15 +97,15 @@ function readFileSizes(directory: string) {
   return { database: sizeOf(DATABASE_FILE), wal: sizeOf(`${DATABASE_FILE}-wal`), free: bavail * bsize };
 }
 
-function openConnections({ directory, exclusive = false, migrations = dataMigrations }: SqliteOptions) {
+function openConnections({ directory, create = true, exclusive = false, migrations = dataMigrations }: SqliteOptions) {
   const file = join(directory, DATABASE_FILE);
-  createPrivateFile(file);
+  if (create) createPrivateFile(file);
   return withOpenLock(directory, () => {
     const writing = openWriting(file);
     return openOrRelease(
       () => writing.close(),
       () => {
-        prepareSqlite(writing, { directory, migrations, holdsServeLock: exclusive });
+        prepareSqlite(writing, { directory, create, migrations, holdsServeLock: exclusive });
         // From here on the write queue waits for other processes. SQLite would block the event loop.
         writing.pragma("busy_timeout = 0");
         // In KiB, used only as pages are read. The first connection, which runs nearly all reads, can cache the

@@ -9,6 +9,9 @@ import type { Executor, Sql, Statement } from "./statement.js";
 import type { Tables } from "./tables.js";
 import { isOlder } from "./version.js";
 
+/** The name of the database in a data directory. */
+export const DATABASE_FILE = "arbor.db";
+
 /** The application id in the database file, by which files of other programs are recognised. "Arbo" in ASCII. */
 export const APPLICATION_ID = 0x4172626f;
 /**

@@ -120,7 +120,7 @@ function findMissing(set: ReadonlySet<string>, names: ReadonlySet<string>): stri
 
 async function organisationIn(data: string): Promise<{ group: string; token: string }> {
   const settings = resolveSettings({ flags: { data, baseUrl: BASE_URL }, env: {} });
-  const { store, keys, close } = await openInstallation({ settings });
+  const { store, keys, close } = await openInstallation({ mode: "create", settings });
   const nowMs = Date.now();
   const made = await store.write((tx) => bootstrap(tx, { org: "supervised" }, randomIds, nowMs));
   const request = { issuer: BASE_URL, audience: BASE_URL, identity: made.identity, lifeS: 3_600, nowMs };

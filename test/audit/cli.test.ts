@@ -55,10 +55,16 @@ describe("arbor audit", () => {
     const [entry, last] = stdout.split("\n", 2).map((line) => JSON.parse(line));
     assert.deepEqual([entry.seq, entry.row.type, entry.row.rootUid], [1, "arbor.bootstrap.v1", acme.group]);
     assert.deepEqual([last.head.seq, last.head.hash, last.key.crv], [1, entry.hash, "P-256"]);
-    const unknown = await audit("export", "--root", "0".repeat(40));
-    assert.deepEqual([unknown.code, unknown.stdout], [1, ""]);
-    assert.equal(unknown.stderr, "arbor: this log has no signed head\n");
   });
+
+  for (const command of ["verify", "list", "export"]) {
+    test(`${command} of an organisation that has no log fails`, async () => {
+      const root = "0".repeat(40);
+      const { code, stdout, stderr } = await audit(command, "--root", root);
+      assert.deepEqual([code, stdout], [5, ""]);
+      assert.equal(stderr, `arbor: Not found: audit log: there is no log of ${root}\n`);
+    });
+  }
 
   test("rows are listed newest first, with nothing that a terminal would act upon", async () => {
     const log = await openLog(data);

@@ -122,7 +122,7 @@ async function killServer(directory: string, acknowledged: Acknowledged): Promis
 
 async function organisationIn(directory: string): Promise<{ group: string; token: string }> {
   const settings = resolveSettings({ flags: { data: directory, baseUrl: BASE_URL }, env: {} });
-  const { store, keys, close } = await openInstallation({ settings });
+  const { store, keys, close } = await openInstallation({ mode: "create", settings });
   const nowMs = Date.now();
   const made = await store.write((tx) => bootstrap(tx, { org: `v1 ${nowMs}` }, randomIds, nowMs));
   const token = await issueToken(

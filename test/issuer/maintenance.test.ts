@@ -22,7 +22,10 @@ const MAX_STATEMENT_MS = 20;
 
 let installation: Installation;
 before(async () => {
-  installation = await openInstallation({ settings: resolveSettings({ flags: { data: tempDir() }, env: {} }) });
+  installation = await openInstallation({
+    mode: "create",
+    settings: resolveSettings({ flags: { data: tempDir() }, env: {} }),
+  });
 });
 after(() => installation.close());
 

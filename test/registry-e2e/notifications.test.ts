@@ -187,7 +187,10 @@ test("the secret is required, and more than 1 MiB is rejected", { skip }, async 
 
 test("a registry that trusts the service lets it read the catalog and every repo", { skip }, async () => {
   const trusting = await startRegistry({ data });
-  const installation = await openInstallation({ settings: resolveSettings({ flags: { data }, env: {} }) });
+  const installation = await openInstallation({
+    mode: "update",
+    settings: resolveSettings({ flags: { data }, env: {} }),
+  });
   try {
     assert.equal((await fetch(`${trusting.url}/v2/_catalog`)).status, 401);
     const { keys, clock } = installation;

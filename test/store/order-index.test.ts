@@ -3,4 +3,4 @@ import { openSqliteMigration } from "../../src/store/migrate/open-sqlite-migrati
 import { tempDir } from "../support/temp-dir.js";
 import { orderIndexSuite } from "./order-index-suite.js";
 
-orderIndexSuite("on SQLite", async () => openSqliteMigration({ directory: tempDir() }));
+orderIndexSuite("on SQLite", async () => openSqliteMigration({ directory: tempDir(), mode: "create" }));

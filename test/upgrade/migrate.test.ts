@@ -18,7 +18,7 @@ for (const fixture of fixtures) {
   test(`the SQLite database of version ${fixture.version} is migrated to what a new one is`, async () => {
     const directory = restoreSqlite(fixture);
     const before = withDatabase(directory, dumpSqlite);
-    const database = openSqliteMigration({ directory });
+    const database = openSqliteMigration({ directory, mode: "create" });
     await expand(database);
     await contract(database);
     await database.close();

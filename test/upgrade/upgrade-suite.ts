@@ -132,7 +132,10 @@ export function upgradeSuite(
       it("keeps both paths in the registry for an organisation that was verified, until it is moved", async () => {
         const isSecond = "name = 'second.example' AND parent_uid IS NULL";
         const restored = await restore(`UPDATE groups SET verified = true WHERE ${isSecond}`);
-        const upgraded = await openInstallation({ settings: resolveSettings({ flags: restored, env: {} }) });
+        const upgraded = await openInstallation({
+          mode: "create",
+          settings: resolveSettings({ flags: restored, env: {} }),
+        });
         try {
           const names = await upgraded.store.read((tx) => tx.registry.names());
           assert.deepEqual(

@@ -21,7 +21,7 @@ export async function quotaListCommand(
   settings: Settings,
   { group, json = false }: { group: string; json?: boolean },
 ): Promise<void> {
-  await onHost(settings, async ({ store }) => {
+  await onHost(settings, "read", async ({ store }) => {
     const rows = await store.read((tx) => listQuotas(tx, group, settings.quotas));
     for (const line of json ? rows.map((row) => JSON.stringify(row)) : formatQuotas(rows)) print(line);
   });
@@ -39,7 +39,7 @@ export async function quotaSetCommand(
   { group }: { group: string },
 ): Promise<void> {
   const changes = new Map(assignments.map(parseAssignment));
-  await onHost(settings, async ({ store, clock }) => {
+  await onHost(settings, "update", async ({ store, clock }) => {
     await store.write((tx) => setQuotas(tx, group, changes, { ids: randomIds, nowMs: clock() }));
   });
 }
@@ -75,14 +75,14 @@ export async function roleCreateCommand(
   { name, description, capability }: Omit<NewOperatorRole, "capabilities"> & { capability: readonly string[] },
 ): Promise<void> {
   const role = { name, description, capabilities: capability.map((one) => one.trim()) };
-  await onHost(settings, async ({ store, clock }) => {
+  await onHost(settings, "update", async ({ store, clock }) => {
     print(await store.write((tx) => createOperatorRole(tx, role, { ids: randomIds, nowMs: clock() })));
   });
 }
 
 /** `arbor admin role list` */
 export async function roleListCommand(settings: Settings, { json = false }: { json?: boolean }): Promise<void> {
-  await onHost(settings, async ({ store }) => {
+  await onHost(settings, "read", async ({ store }) => {
     const listed = await store.read(listOperatorRoles);
     for (const line of json ? listed.map(roleToJson) : formatRoles(listed)) print(escapeControls(line));
   });
@@ -90,7 +90,7 @@ export async function roleListCommand(settings: Settings, { json = false }: { js
 
 /** `arbor admin role delete` */
 export async function roleDeleteCommand(settings: Settings, uid: string): Promise<void> {
-  await onHost(settings, ({ store, clock }) =>
+  await onHost(settings, "update", ({ store, clock }) =>
     store.write((tx) => deleteOperatorRole(tx, uid, { ids: randomIds, nowMs: clock() })),
   );
 }

@@ -1,13 +1,13 @@
 // `arbor audit`: the commands that read the audit log, while a server runs or without one.
-import { openInstallation } from "../../app/installation.js";
 import { formatLogName } from "../../audit/chain.js";
 import { exportChain } from "../../audit/export.js";
 import { type LogReport, verifyLog } from "../../audit/verify.js";
 import type { Settings } from "../../config/config.js";
-import { invalidArgument } from "../../kernel/errors.js";
-import type { RecordedAuditRow } from "../../store/port.js";
+import { invalidArgument, notFound } from "../../kernel/errors.js";
+import type { RecordedAuditRow, Store } from "../../store/port.js";
 import { createTable } from "../output/table.js";
 import { escapeControls, withStdout } from "../output/terminal.js";
+import { onHost } from "./host.js";
 
 /** An unsealed row older than this causes a warning, in milliseconds. A running service seals within a second. */
 const TAIL_WARNING_MS = 5_000;
@@ -16,7 +16,7 @@ const MAX_ROWS = 1_000_000;
 /**
  * `arbor audit list`
  *
- * @throws ApiError INVALID_ARGUMENT for an invalid limit.
+ * @throws ApiError INVALID_ARGUMENT for an invalid limit, NOT_FOUND for an organisation without a log
  */
 export async function auditListCommand(
   settings: Settings,
@@ -26,55 +26,63 @@ export async function auditListCommand(
   if (count < 1 || count > MAX_ROWS) {
     throw invalidArgument({ field: "limit", description: `limit must be a number from 1 to ${MAX_ROWS}` });
   }
-  const host = await openInstallation({ settings });
-  try {
-    const rows = await host.store.read((tx) => tx.audit.newest(count, root));
+  await onHost(settings, "read", async ({ store }) => {
+    if (root !== undefined) await assertLog(store, root);
+    const rows = await store.read((tx) => tx.audit.newest(count, root));
     for (const line of json ? rows.map(toJsonLine) : formatTable(rows))
       process.stdout.write(`${escapeControls(line)}\n`);
-  } finally {
-    await host.close();
-  }
+  });
+}
+
+const logKind = { displayName: "audit log", type: "audit.arbor.dev/Log" };
+
+// The installation has a log, with rows or without any. An organisation has one from its creation on.
+async function assertLog(store: Store, rootUid: string): Promise<void> {
+  const isKnown = await store.read(async (tx) => {
+    if (rootUid === "" || (await tx.auditChain.lastSeq(rootUid)) > 0) return true;
+    if ((await tx.audit.newest(1, rootUid)).length > 0) return true;
+    return (await tx.auditChain.head(rootUid)) !== undefined || (await tx.auditCheckpoints.get(rootUid)) !== undefined;
+  });
+  if (!isKnown) throw notFound(logKind, rootUid, `there is no log of ${escapeControls(rootUid)}`);
 }
 
 /**
  * `arbor audit export`: a JSON object per line on standard output, see {@link exportChain}.
  *
- * @throws Error when the log has no signed head.
+ * @throws ApiError NOT_FOUND for an organisation without a log
+ * @throws Error when the log has no signed head
  */
 export async function auditExportCommand(settings: Settings, { root }: { root: string }): Promise<void> {
-  const host = await openInstallation({ settings });
-  try {
+  await onHost(settings, "read", async ({ store, keys }) => {
+    await assertLog(store, root);
     await withStdout(async ({ write }) => {
-      for await (const line of exportChain(host.store, root, host.keys)) {
+      for await (const line of exportChain(store, root, keys)) {
         await write(`${escapeControls(JSON.stringify(line))}\n`);
       }
     });
-  } finally {
-    await host.close();
-  }
+  });
 }
 
 /**
  * `arbor audit verify`: a line per log on standard output.
  *
+ * @throws ApiError NOT_FOUND for an organisation without a log
  * @throws Error with the first fault of each log that differs from its sealed state.
  */
 export async function auditVerifyCommand(settings: Settings, { root }: { root?: string }): Promise<void> {
-  const host = await openInstallation({ settings });
   const faults: string[] = [];
-  try {
-    const roots = root === undefined ? await host.store.read((tx) => tx.auditChain.roots()) : [root];
+  await onHost(settings, "read", async ({ store, keys, clock }) => {
+    if (root !== undefined) await assertLog(store, root);
+    const roots = root === undefined ? await store.read((tx) => tx.auditChain.roots()) : [root];
     for (const rootUid of roots) {
-      const report = await verifyLog(host.store, rootUid, host.keys);
+      const report = await verifyLog(store, rootUid, keys);
       const name = escapeControls(formatLogName(rootUid));
       process.stdout.write(`${name}: ${formatSummary(report)}\n`);
-      const warning = findWarning(report, host.clock());
+      const warning = findWarning(report, clock());
       if (warning !== undefined) process.stderr.write(`arbor: warning: ${name}: ${warning}\n`);
       if (report.fault) faults.push(`${name}: seq ${report.fault.seq}: ${report.fault.what}`);
     }
-  } finally {
-    await host.close();
-  }
+  });
   if (faults.length > 0) throw new Error(`the audit log is not what was sealed\n${faults.join("\n")}`);
 }
 

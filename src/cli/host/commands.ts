@@ -38,7 +38,8 @@ const hostSettings: readonly SettingName[] = [
 
 /** Adds the commands on the host. */
 export function addHostCommands(arbor: Command): void {
-  addSettings(arbor.command("serve").description("run the service"), settingNames).action(async (options) =>
+  const serve = addSettings(arbor.command("serve").description("run the service"), settingNames);
+  restrictFiles(serve).action(async (options) =>
     (await import("./serve.js")).serve(
       readResolution(options, { checkFiles: true }).settings,
       findOtherVariables(process.env).ignored,
@@ -47,17 +48,18 @@ export function addHostCommands(arbor: Command): void {
 
   addConfigCommands(arbor);
 
-  addSettings(arbor.command("bootstrap").description("create an organisation and its owner, on the host"), hostSettings)
+  const bootstrap = arbor.command("bootstrap").description("create an organisation and its owner, on the host");
+  restrictFiles(addSettings(bootstrap, hostSettings))
     .requiredOption("--org <name>", "name of the organisation")
     .option("--owner-issuer <url>", "issuer of the login provider that knows the owner")
     .option("--owner-subject <subject>", "what that issuer calls the owner")
     .option("--json", "print JSON")
     .action(async (options) => (await import("./host.js")).bootstrapCommand(readSettings(options), options));
 
-  addSettings(
-    arbor.command("migrate").description("bring the database of an older version up to date, on the host"),
-    databaseSettings,
-  )
+  const migrate = arbor
+    .command("migrate")
+    .description("bring the database of an older version up to date, on the host");
+  restrictFiles(addSettings(migrate, databaseSettings))
     .option("--expand", "add what this version needs, while servers of the version before go on")
     .option("--contract", "remove what only older versions need, once none of them runs")
     .option("--dry-run", "print what a phase would run, and change nothing")
@@ -276,10 +278,10 @@ function addRoleCommands(admin: Command): void {
 
 function addSettings(command: Command, names: readonly SettingName[]): Command {
   for (const { flags, help } of names.flatMap((name) => describeFlags(name))) command.option(flags, help);
-  return restrictFiles(command.option("--config <file>", "JSON file of settings (ARBOR_CONFIG)").exitOverride());
+  return command.option("--config <file>", "JSON file of settings (ARBOR_CONFIG)").exitOverride();
 }
 
-// Files that a command on the host creates are private to its user.
+// Files of an installation that a command creates are private to its user.
 function restrictFiles(command: Command): Command {
   return command.hook("preAction", () => {
     process.umask(0o077);

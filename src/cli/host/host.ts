@@ -1,6 +1,6 @@
 // The commands on the installation itself. Access to its data is their only credential, and each writes a row to the audit
 // log.
-import { type Installation, openInstallation } from "../../app/installation.js";
+import { type Installation, type InstallationMode, openInstallation } from "../../app/installation.js";
 import type { Settings } from "../../config/config.js";
 import { resolveOrigin } from "../../config/origin.js";
 import { identities } from "../../iam/identities/identity.js";
@@ -30,7 +30,7 @@ export async function bootstrapCommand(
   if ((issuer === undefined) !== (subject === undefined)) {
     throw invalidArgument({ field: "owner", description: "--owner-issuer and --owner-subject go together" });
   }
-  await onHost(settings, async (host) => {
+  await onHost(settings, "create", async (host) => {
     const owner = issuer !== undefined && subject !== undefined ? { owner: { issuer, subject } } : {};
     const created = await host.store.write((tx) => bootstrap(tx, { org, ...owner }, randomIds, host.clock()));
     const { baseUrl, issuer: hostIssuer } = await readOrigin(host, settings);
@@ -51,7 +51,7 @@ export async function tokenCommand(
   { identity, ttl, audience }: { identity: string; ttl: string; audience?: string },
 ): Promise<void> {
   const lifeS = parseDurationS(ttl);
-  await onHost(settings, async (host) => {
+  await onHost(settings, "update", async (host) => {
     const nowMs = host.clock();
     await host.store.write(async (tx) => {
       if ((await tx.identities.get(identity)) === undefined) throw notFound(identities, identity);
@@ -64,21 +64,21 @@ export async function tokenCommand(
 
 /** `arbor admin bind` */
 export async function bindCommand(settings: Settings, binding: HostBinding): Promise<void> {
-  await onHost(settings, async (host) => {
+  await onHost(settings, "update", async (host) => {
     print(await host.store.write((tx) => bindIdentity(tx, binding, { ids: randomIds, nowMs: host.clock() })));
   });
 }
 
 /** `arbor admin unbind` */
 export async function unbindCommand(settings: Settings, uid: string): Promise<void> {
-  await onHost(settings, (host) =>
+  await onHost(settings, "update", (host) =>
     host.store.write((tx) => unbindIdentity(tx, uid, { ids: randomIds, nowMs: host.clock() })),
   );
 }
 
 /** `arbor admin identity revoke` */
 export async function revokeCommand(settings: Settings, uid: string): Promise<void> {
-  await onHost(settings, (host) =>
+  await onHost(settings, "update", (host) =>
     host.store.write((tx) => revokeTokens(tx, uid, { ids: randomIds, nowMs: host.clock() })),
   );
 }
@@ -89,7 +89,7 @@ export async function verifyCommand(
   uid: string,
   { kind, ...options }: RegistryNameOptions & { kind?: string },
 ): Promise<void> {
-  await onHost(settings, async (host) => {
+  await onHost(settings, "update", async (host) => {
     const context = { ids: randomIds, nowMs: host.clock() };
     const name = await host.store.write((tx) => verifyGroup(tx, uid, kind, context, options));
     if (name === undefined) return;
@@ -98,10 +98,18 @@ export async function verifyCommand(
   });
 }
 
-/** Opens the installation of `settings` for `work`, and closes it afterwards. */
-export async function onHost(settings: Settings, work: (host: Installation) => Promise<void>): Promise<void> {
+/**
+ * Opens the installation of `settings` for `work`, and closes it afterwards.
+ *
+ * @throws ApiError FAILED_PRECONDITION where there is none and `mode` does not create it
+ */
+export async function onHost(
+  settings: Settings,
+  mode: InstallationMode,
+  work: (host: Installation) => Promise<void>,
+): Promise<void> {
   const { onProgress, clear } = createMigrationProgress(process.stderr);
-  const host = await openInstallation({ settings, onMigration: onProgress }).finally(clear);
+  const host = await openInstallation({ settings, mode, onMigration: onProgress }).finally(clear);
   try {
     await work(host);
   } finally {

@@ -6,7 +6,7 @@ import { onHost, print } from "./host.js";
 
 /** `arbor admin jobs list`: the background jobs of the servers, with the last recorded run of each. */
 export async function jobListCommand(settings: Settings, { json = false }: { json?: boolean }): Promise<void> {
-  await onHost(settings, async ({ store }) => {
+  await onHost(settings, "read", async ({ store }) => {
     const { rows, nowMs } = await store.read(async (tx) => ({
       rows: await tx.jobs.list(),
       nowMs: await tx.jobs.nowMs(),

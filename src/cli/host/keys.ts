@@ -16,7 +16,7 @@ const BEFORE_THE_NEXT =
 
 /** `arbor admin keys rotate`: prints the kid of the new key and, on standard error, when it will be used. */
 export async function rotateCommand(settings: Settings, { purpose }: { purpose: KeyPurpose }): Promise<void> {
-  await onHost(settings, async ({ store, keys, masterKey, clock }) => {
+  await onHost(settings, "update", async ({ store, keys, masterKey, clock }) => {
     const nowMs = clock();
     const key = await (purpose === "api-token"
       ? generateTokenKey(keys.tokenAlgorithm(), masterKey, nowMs)
@@ -47,7 +47,7 @@ async function rotate(tx: Tx, key: KeyRow): Promise<Successor> {
  * @throws ApiError NOT_FOUND; FAILED_PRECONDITION for a key with another purpose than API tokens.
  */
 export async function revokeCommand(settings: Settings, kid: string): Promise<void> {
-  await onHost(settings, async ({ store, keys, masterKey, clock }) => {
+  await onHost(settings, "update", async ({ store, keys, masterKey, clock }) => {
     const nowMs = clock();
     const spare = await generateTokenKey(keys.tokenAlgorithm(), masterKey, nowMs);
     const { state, replaced } = await store.write(async (tx) => {
@@ -65,7 +65,7 @@ export async function revokeCommand(settings: Settings, kid: string): Promise<vo
 
 /** `arbor admin keys list`: the newest first. */
 export async function listCommand(settings: Settings, { json = false }: { json?: boolean }): Promise<void> {
-  await onHost(settings, async ({ store }) => {
+  await onHost(settings, "read", async ({ store }) => {
     const rows = [...(await store.read((tx) => tx.keys.list()))].reverse().map(toJson);
     for (const line of json ? rows.map((row) => JSON.stringify(row)) : formatTable(rows)) print(line);
   });

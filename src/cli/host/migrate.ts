@@ -42,7 +42,10 @@ export async function migrateCommand(
   const isWriting = (flags.expand || flags.contract || flags.vacuum) && !flags.dryRun;
   const database =
     settings.databaseUrl === undefined
-      ? openSqliteMigration({ directory: settings.data, readOnly: !isWriting })
+      ? openSqliteMigration({
+          directory: settings.data,
+          mode: isWriting ? (flags.expand ? "create" : "update") : "read",
+        })
       : await openPgMigration(settings.databaseUrl, readDatabaseTls(settings));
   try {
     if (isWriting) await runPhases(database, flags, migrations);

@@ -22,7 +22,7 @@ import {
   type KeySchedule,
   type KeyStateChange,
 } from "./key-states.js";
-import { checkMasterKey, type MasterKey } from "./master-key.js";
+import { checkMasterKey, type MasterKey, verifyMasterKey } from "./master-key.js";
 
 /** The keys in memory. */
 export interface KeyRing {
@@ -106,7 +106,22 @@ export async function storeTokenAlgorithm(tx: Tx, algorithm: TokenAlgorithm): Pr
  *
  * @throws Error when the keys were encrypted with another master key
  */
-export async function openKeyRing({ store, masterKey, clock, tokenAlgorithm }: KeyRingDeps): Promise<KeyRing> {
+export async function openKeyRing(deps: KeyRingDeps): Promise<KeyRing> {
+  await storeMissingKeys(deps);
+  return loadKeyRing(deps);
+}
+
+/**
+ * Loads the keys and writes nothing.
+ *
+ * @throws Error when the keys were encrypted with another master key, or a purpose has none
+ */
+export async function readKeyRing(deps: KeyRingDeps): Promise<KeyRing> {
+  await deps.store.read((tx) => verifyMasterKey(tx, deps.masterKey));
+  return loadKeyRing(deps);
+}
+
+async function storeMissingKeys({ store, masterKey, clock, tokenAlgorithm }: KeyRingDeps): Promise<void> {
   const isSigning = ({ purpose, state }: KeyRow) => purpose === "api-token" && state === "active";
   // Generated before the transaction, which must not wait.
   const first = (await store.read((tx) => tx.keys.list())).some(isSigning)
@@ -123,6 +138,9 @@ export async function openKeyRing({ store, masterKey, clock, tokenAlgorithm }: K
     const inWaiting = known.some((row) => row.purpose === "registry" && row.state === "pending");
     if (!inWaiting) await tx.keys.insert({ ...generateKey("registry", masterKey, clock()), state: "pending" });
   });
+}
+
+async function loadKeyRing({ store, masterKey, clock, tokenAlgorithm }: KeyRingDeps): Promise<KeyRing> {
   let algorithm = tokenAlgorithm;
   const rows = () =>
     store.read(async (tx) => {

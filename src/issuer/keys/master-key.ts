@@ -86,15 +86,30 @@ function parseMasterKey(text: string, file: string): MasterKey {
 /** The name of the setting with a value that only the right master key opens, and the context of that value. */
 export const MASTER_KEY_CHECK = "master-key-check";
 
+/** Whether the store has anything that was encrypted with a master key. */
+export async function hasSecrets(tx: Tx): Promise<boolean> {
+  return (await tx.settings.get(MASTER_KEY_CHECK)) !== undefined || (await tx.keys.list()).length > 0;
+}
+
 /**
  * Checks that the store was encrypted with this key, so that a wrong file is found at start and not with the first
  * secret.
  *
+ * @returns whether the store has the value to check
  * @throws Error when it was encrypted with another key
  */
-export async function checkMasterKey(tx: Tx, key: MasterKey): Promise<void> {
+export async function verifyMasterKey(tx: Tx, key: MasterKey): Promise<boolean> {
   const stored = await tx.settings.get(MASTER_KEY_CHECK);
-  if (stored === undefined)
-    await tx.settings.put(MASTER_KEY_CHECK, key.seal(Buffer.from(MASTER_KEY_CHECK), MASTER_KEY_CHECK));
-  else key.unseal(stored, MASTER_KEY_CHECK);
+  if (stored !== undefined) key.unseal(stored, MASTER_KEY_CHECK);
+  return stored !== undefined;
+}
+
+/**
+ * Checks the key as {@link verifyMasterKey} does, and stores the value to check in a new store.
+ *
+ * @throws Error when the store was encrypted with another key
+ */
+export async function checkMasterKey(tx: Tx, key: MasterKey): Promise<void> {
+  if (await verifyMasterKey(tx, key)) return;
+  await tx.settings.put(MASTER_KEY_CHECK, key.seal(Buffer.from(MASTER_KEY_CHECK), MASTER_KEY_CHECK));
 }

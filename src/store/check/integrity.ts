@@ -1,6 +1,7 @@
 // Whether the file or the server holds what the schema declares, and holds it undamaged.
 import { type SQL, sql } from "drizzle-orm";
 import { getTableConfig } from "drizzle-orm/sqlite-core";
+import { noInstallation } from "../find-installation.js";
 import { APPLICATION_ID, VERSIONED_APPLICATION_ID } from "../sqlite-connection.js";
 import { assertFinished } from "../unfinished-copy.js";
 import { OLDEST_VERSION } from "../version.js";
@@ -16,7 +17,7 @@ interface Named {
 
 /**
  * Compares the tables, columns and indexes of the database with those of the schema. Without a table or a column no other
- * check can run. Throws Error when there is no table of the schema.
+ * check can run. Throws FAILED_PRECONDITION when there is no table of the schema.
  */
 export const schemaCheck: Check = {
   name: "schema",
@@ -25,7 +26,7 @@ export const schemaCheck: Check = {
     const [columns, indexes] = db.dialect === "sqlite" ? sqliteCatalog : pgCatalog;
     const knownColumns = toSet(await db.all<Named>(columns));
     if (!tables.some((one) => [...knownColumns].some((name) => name.startsWith(`${getTableConfig(one).name} `)))) {
-      throw new Error(`there is no installation in ${db.name}: it has no tables of one`);
+      throw noInstallation(db.name, "it has no tables of one");
     }
     if (db.dialect === "sqlite") await checkApplicationId(context);
     const knownIndexes = toSet(await db.all<Named>(indexes));

@@ -8,7 +8,7 @@ export function createSnapshotStore(connection: Executor): Store {
   return {
     read: (unit) => unit(new Transaction(connection)),
     write() {
-      throw new TypeError("a check writes nothing");
+      throw new TypeError("the store was opened to be read");
     },
     lateCommitMs: 0,
     stats: () => createStoreCounts(),

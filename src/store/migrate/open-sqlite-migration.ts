@@ -1,10 +1,17 @@
 // Opens a SQLite database for migrations. Servers may use it at the same time.
-import { existsSync } from "node:fs";
+import { statSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { createPrivateFile, secureDataDirectory } from "../data-directory.js";
+import { findSqliteInstallation } from "../find-installation.js";
 import type { Awaitable } from "../port.js";
-import { createExecutor, openReading, openWriting, runMigrationStatement } from "../sqlite-connection.js";
+import {
+  createExecutor,
+  DATABASE_FILE,
+  openReading,
+  openWriting,
+  runMigrationStatement,
+} from "../sqlite-connection.js";
 import { openDatabase, type SqliteDatabase } from "../sqlite-driver.js";
 import type { MigrationTx, SqlRow } from "./data-migration.js";
 import { MAX_WAIT_MS, type MigrationDatabase } from "./migration-database.js";
@@ -16,18 +23,29 @@ const BUSY_RETRY_MS = 5;
 /** How to open the database. */
 export interface SqliteMigrationOptions {
   readonly directory: string;
-  /** Change nothing: not the file, and not the access to its directory either. */
-  readonly readOnly?: boolean;
+  /**
+   * Whether to create a missing database, to change only one that exists, or to change nothing: not the file, and not the
+   * access to its directory either.
+   */
+  readonly mode: "create" | "update" | "read";
 }
 
 /**
  * Opens the database of a data directory for migrations.
  *
  * @throws Error when it is the database of another program
+ * @throws ApiError FAILED_PRECONDITION when there is no installation and none may be created
  */
-export function openSqliteMigration({ directory, readOnly = false }: SqliteMigrationOptions): MigrationDatabase {
-  const file = join(directory, "arbor.db");
-  if (readOnly) return toMigrationDatabase(existsSync(file) ? openReading(file) : openDatabase(":memory:"), directory);
+export function openSqliteMigration({ directory, mode }: SqliteMigrationOptions): MigrationDatabase {
+  const file = join(directory, DATABASE_FILE);
+  if (mode === "read") {
+    const isEmpty = (statSync(file, { throwIfNoEntry: false })?.size ?? 0) === 0;
+    return toMigrationDatabase(
+      isEmpty ? openDatabase(":memory:") : openReading(findSqliteInstallation(directory)),
+      directory,
+    );
+  }
+  if (mode === "update") findSqliteInstallation(directory);
   secureDataDirectory(directory);
   createPrivateFile(file);
   const db = openWriting(file);

@@ -3,6 +3,7 @@
 import { join } from "node:path";
 import { failedPrecondition } from "../../kernel/errors.js";
 import { holdFileLock } from "../data-directory.js";
+import { noInstallation } from "../find-installation.js";
 import { runMigrationStatement } from "../sqlite-connection.js";
 import type { SqliteDatabase } from "../sqlite-driver.js";
 import { assertMayOpen } from "../version.js";
@@ -13,6 +14,8 @@ import { admitsOlderVersions, creationStatements, versionStatements } from "./st
 /** Where the database is, and how it is opened. */
 export interface PrepareOptions {
   readonly directory: string;
+  /** Whether an empty database gets its tables. */
+  readonly create: boolean;
   readonly migrations: readonly DataMigration[];
   /** Whether the caller holds `serve.lock`, so that no other server runs. */
   readonly holdsServeLock: boolean;
@@ -24,15 +27,16 @@ export interface PrepareOptions {
  * This version writes rows only in their new form. Nothing copies them back into the old form on SQLite, where one server
  * runs at a time, so older versions are kept out from the first use on.
  *
- * @throws ApiError FAILED_PRECONDITION when it needs a newer version, must be expanded first, or a server of an older
- * version uses it
+ * @throws ApiError FAILED_PRECONDITION when it is empty and may not be created, needs a newer version, must be expanded
+ * first, or a server of an older version uses it
  */
 export function prepareSqlite(db: SqliteDatabase, options: PrepareOptions): void {
-  const { directory, migrations, holdsServeLock } = options;
+  const { directory, create, migrations, holdsServeLock } = options;
   const read = () => readStateSync(readState("sqlite", migrations), (sql) => db.prepare(sql).all() as SqlRow[]);
   const state = read();
   assertMayOpen(state.oldestVersion);
   if (state.isEmpty) {
+    if (!create) throw noInstallation(directory, "its database is empty");
     // `arbor migrate`, which does not hold the lock of openSqlite, may have created it meanwhile.
     runInTransaction(db, () => (read().isEmpty ? creationStatements("sqlite", migrations) : []));
     return;

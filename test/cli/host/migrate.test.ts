@@ -68,7 +68,7 @@ describe("arbor migrate", () => {
   it("killed within a batch, loses and repeats nothing", async (t) => {
     const directory = tempDir();
     await openSqlite({ directory, migrations: [] }).close();
-    const database = openSqliteMigration({ directory });
+    const database = openSqliteMigration({ directory, mode: "create" });
     t.after(() => database.close());
     await writeOldSettings(database, 1, 20);
     await killAtBatch(4, [directory, "--expand"]);

@@ -73,7 +73,7 @@ export async function startLogin(
   const time = { skewMs: 0 };
   const clock = () => Date.now() + time.skewMs;
   const settings = resolveSettings({ flags: { data: tempDir(), tokenAlgorithm: "ES256" }, env: {} });
-  const { store, keys, masterKey, close } = await openInstallation({ settings, clock });
+  const { store, keys, masterKey, close } = await openInstallation({ mode: "create", settings, clock });
   const server = tls ? createTlsServer({ cert: pem("cert"), key: pem("key") }) : createServer();
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   const url = `${tls ? "https" : "http"}://127.0.0.1:${(server.address() as AddressInfo).port}`;

@@ -20,7 +20,7 @@ const migrations = [copySettings()];
 function sqliteIn(directory: string): TestDatabase {
   return {
     openStore: async (given) => openSqlite({ directory, migrations: given === "none" ? [] : migrations }),
-    openMigration: async () => openSqliteMigration({ directory }),
+    openMigration: async () => openSqliteMigration({ directory, mode: "create" }),
   };
 }
 
@@ -29,7 +29,7 @@ migrationSuite("upgrades on SQLite", async () => sqliteIn(memoryDir()));
 async function createExpanded(): Promise<string> {
   const directory = memoryDir();
   await openSqlite({ directory, migrations: [] }).close();
-  const database = openSqliteMigration({ directory });
+  const database = openSqliteMigration({ directory, mode: "create" });
   await writeOldSettings(database, 1, 5);
   await expand(database, { migrations });
   await database.close();
@@ -56,7 +56,7 @@ describe("an expanded SQLite database", () => {
     const stop = holdFileLock(join(directory, "serve.lock"), 0);
     const older = /a server of an older version uses \S+: stop it first/;
     assert.throws(() => openSqlite({ directory, migrations }), older);
-    const database = openSqliteMigration({ directory });
+    const database = openSqliteMigration({ directory, mode: "create" });
     t.after(() => database.close());
     await assert.rejects(contract(database, { migrations }), older);
     assert.equal(readApplicationId(directory), APPLICATION_ID);
@@ -72,7 +72,7 @@ describe("an expanded SQLite database", () => {
     const directory = await createExpanded();
     const server = openSqlite({ directory, migrations, exclusive: true });
     t.after(() => server.close());
-    const database = openSqliteMigration({ directory });
+    const database = openSqliteMigration({ directory, mode: "create" });
     t.after(() => database.close());
     await database.write((tx) => tx.run("INSERT INTO settings VALUES ('large', hex(zeroblob(1000000)))"));
     await database.write((tx) => tx.run("DELETE FROM settings WHERE name = 'large'"));

@@ -24,7 +24,7 @@ export async function importCommand(
   { group, progress: always = false }: { group: string; progress?: boolean },
 ): Promise<void> {
   const progress = createImportProgress(process.stderr, always);
-  await onHost(settings, async ({ store, clock }) => {
+  await onHost(settings, "update", async ({ store, clock }) => {
     if ((await store.read((tx) => tx.groups.get(group))) === undefined) throw notFound(groups, group);
     const startMs = performance.now();
     const counts = await importOsv(recordFiles(paths), {

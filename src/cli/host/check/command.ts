@@ -1,9 +1,9 @@
 // `arbor check`: reads the whole database, while a server runs or without one, and prints what is not as it should be.
 import { existsSync } from "node:fs";
-import { join } from "node:path";
+import { findMasterKeyFile } from "../../../app/installation.js";
 import type { Settings } from "../../../config/config.js";
 import { readDatabaseTls } from "../../../config/database.js";
-import { readMasterKey } from "../../../issuer/keys/master-key.js";
+import { hasSecrets, MASTER_KEY_CHECK, readMasterKey } from "../../../issuer/keys/master-key.js";
 import { systemClock } from "../../../kernel/time.js";
 import type { CheckDatabase } from "../../../store/check/database.js";
 import { derivedIndexes } from "../../../store/check/derived.js";
@@ -85,17 +85,28 @@ async function openDatabase(settings: Settings): Promise<CheckDatabase> {
 }
 
 function createOtherChecks(settings: Settings): readonly Check[] {
-  const file = settings.masterKeyFile ?? join(settings.data, "master.key");
+  const file = findMasterKeyFile(settings);
   const quotas = createQuotaCheck(settings.quotas);
-  if (!existsSync(file)) {
-    const leftOut = (name: string): Check => ({
-      name,
-      run: async ({ leaveOut }) => leaveOut(`there is no master key file ${file}`),
-    });
-    return [leftOut("audit log"), leftOut("keys"), quotas];
-  }
+  if (!existsSync(file)) return [...createMissingKeyChecks(file), quotas];
   const masterKey = readMasterKey(file, false);
   return [createAuditCheck(masterKey), createSecretCheck(createSecretOpener(masterKey), systemClock()), quotas];
+}
+
+function createMissingKeyChecks(file: string): Check[] {
+  const reason = `there is no master key file ${file}`;
+  const remedy = "restore it from where it is kept, or name it with --master-key-file";
+  return [
+    { name: "audit log", run: async ({ leaveOut }) => leaveOut(reason) },
+    {
+      name: "keys",
+      async run({ db, report, leaveOut }) {
+        if (await db.store.read(hasSecrets)) {
+          report("master key", { table: "settings", key: MASTER_KEY_CHECK, problem: reason, remedy });
+        }
+        leaveOut(reason);
+      },
+    },
+  ];
 }
 
 function countFindings({ findings, more }: Pick<CheckResult, "findings" | "more">): number {

@@ -29,7 +29,7 @@ export interface ConfigureOptions {
  */
 export async function configureCommand(settings: Settings, { out, mountedAt }: ConfigureOptions): Promise<void> {
   const { registryService: service, registrySecretFile: secretFile } = settings;
-  await onHost(settings, async (host) => {
+  await onHost(settings, "read", async (host) => {
     const { baseUrl, issuer } = await readOrigin(host, settings);
     createReadableDirectory(out);
     const [bundle, sections] = [join(out, BUNDLE), join(out, SECTIONS)];

@@ -21,7 +21,7 @@ export interface RegistryHost extends Pick<Installation, "store" | "clock"> {
 export async function withRegistry(settings: Settings, work: (host: RegistryHost) => Promise<void>): Promise<void> {
   const { registryUrl: url, registryService: service } = settings;
   if (url === undefined) throw failedPrecondition("REGISTRY", "--registry-url: the address of the registry is needed");
-  await onHost(settings, async (host) => {
+  await onHost(settings, "update", async (host) => {
     const { store, keys, clock } = host;
     const { issuer } = await readOrigin(host, settings);
     const token = createInternalTokens({ keys, clock, ids: randomIds, issuer, service });

@@ -12,8 +12,16 @@ import { tempDir } from "../../../support/temp-dir.js";
 
 const SECRET = "s".repeat(40);
 
+/** Creates an installation, and returns its directory. */
+async function createInstallation(): Promise<string> {
+  const data = tempDir();
+  const settings = resolveSettings({ flags: { data }, env: {} });
+  await (await openInstallation({ mode: "create", settings })).close();
+  return data;
+}
+
 test("writes what a registry needs, and prints no secret", async () => {
-  const [data, out] = [tempDir(), join(tempDir(), "made")];
+  const [data, out] = [await createInstallation(), join(tempDir(), "made")];
   const secretFile = join(data, "secret");
   writeFileSync(secretFile, `${SECRET}\n`, { mode: 0o600 });
   const { status, stdout, stderr } = await arbor([
@@ -52,7 +60,7 @@ test("writes what a registry needs, and prints no secret", async () => {
     },
   });
   const settings = resolveSettings({ flags: { data }, env: {} });
-  const host = await openInstallation({ settings });
+  const host = await openInstallation({ mode: "read", settings });
   const rows = await host.store.read((tx) => tx.keys.list());
   await host.close();
   const kids = rows.filter(({ purpose }) => purpose === "registry").map(({ kid, state }) => `${kid} ${state}`);
@@ -73,7 +81,7 @@ test("writes what a registry needs, and prints no secret", async () => {
 });
 
 test("without a secret there are no notifications", async () => {
-  const [data, out] = [tempDir(), tempDir()];
+  const [data, out] = [await createInstallation(), tempDir()];
   const { status, stderr } = await arbor(["registry", "configure", "--data", data, "--out", out]);
   assert.equal(status, 0, stderr);
   assert.match(stderr, /--registry-secret-file/);
@@ -82,7 +90,7 @@ test("without a secret there are no notifications", async () => {
 });
 
 test("refuses a secret that others can read, and says which file", async () => {
-  const [data, out] = [tempDir(), tempDir()];
+  const [data, out] = [await createInstallation(), tempDir()];
   const secretFile = join(data, "secret");
   writeFileSync(secretFile, SECRET, { mode: 0o644 });
   const flags = ["--data", data, "--out", out, "--registry-secret-file", secretFile];
