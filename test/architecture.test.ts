@@ -91,6 +91,9 @@ const rules: Record<string, readonly string[]> = {
   transport: ["transport/rest", "transport/rpc", "transport/openapi", ...protocol],
   // With a token, over the network: what loads no store and no native module.
   "cli/remote": [
+    "audit/chain",
+    "audit/remembered-head",
+    "audit/verify",
     "cli/errors",
     "cli/output",
     "cli/shared-file",

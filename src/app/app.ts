@@ -197,7 +197,7 @@ async function openApp(options: AppOptions, opened: Close[]): Promise<App> {
     }),
     ...issuer.services,
     auditV1({
-      ...{ store, clock, tokens, stopping: stopping.signal },
+      ...{ store, clock, keys, tokens, stopping: stopping.signal },
       eventIds: createEventIds(await store.write(readEventIdKey)),
       eventFeed: createEventFeed({ store, onProblem }),
       streams: createStreamCounter(),

@@ -20,6 +20,7 @@ import type { Caller } from "../pipeline/auth/caller.js";
 import type { CallContext, StreamCall, UnaryCall } from "../pipeline/call.js";
 import { capabilitiesFor, serve } from "../pipeline/method-table.js";
 import type { AuditEventRow, AuditPosition, Store, Tx } from "../store/port.js";
+import { type ChainHandlersDeps, chainHandlers } from "./chain-v1.js";
 import type { EventFeed } from "./event-feed.js";
 import { matchesFilter, parseEventFilter, selectEvents } from "./event-filter.js";
 import { type EventIds, isEventId } from "./event-id.js";
@@ -30,6 +31,7 @@ export interface AuditServiceDeps {
   readonly store: Store;
   readonly clock: Clock;
   readonly tokens: PageTokens;
+  readonly keys: ChainHandlersDeps["keys"];
   readonly eventIds: EventIds;
   readonly eventFeed: EventFeed;
   readonly streams: StreamCounter;
@@ -141,7 +143,7 @@ export function auditV1(deps: AuditServiceDeps) {
     });
   }
 
-  return serve(AuditService, { listEvents, getEvent, tailEvents });
+  return serve(AuditService, { listEvents, getEvent, tailEvents, ...chainHandlers(deps) });
 }
 
 /** Where the rights to read an event count: at its subject, otherwise at its organisation; undefined where neither is. */

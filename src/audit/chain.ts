@@ -1,6 +1,6 @@
 // The hash chain of an organisation's audit log. Every link covers its row, its number and, through the previous hash,
 // all earlier rows.
-import { createHash, type KeyObject } from "node:crypto";
+import { createHash, type JsonWebKey, type KeyObject } from "node:crypto";
 import { CompactSign, compactVerify } from "jose";
 import type { AuditCheckpoint, AuditHead, ChainEntry, StoredAuditRow } from "../store/port.js";
 
@@ -90,6 +90,8 @@ export interface HeadKey {
 export interface AuditKeys {
   auditSigning(): HeadKey;
   auditVerifying(kid: string): KeyObject | undefined;
+  /** The public keys as JWKs (RFC 7517), newest first. */
+  auditPublished(): readonly JsonWebKey[];
   /** Reads the keys that other nodes generated. */
   refresh(): Promise<boolean>;
 }

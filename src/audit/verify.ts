@@ -36,53 +36,106 @@ export interface LogReport {
 /** Entries read at once. */
 const ENTRIES_PER_READ = 1_000;
 
-interface ChainWalk extends Omit<LogReport, "signedTimeMs"> {
+/** A chain without its entries, as of one moment. */
+export interface ChainState {
+  readonly head: AuditHead | undefined;
+  readonly checkpoint: AuditCheckpoint | undefined;
+  readonly unsealed: UnsealedTail;
+  /** All rows up to this id are sealed. */
+  readonly settledId: number;
+}
+
+/** Some entries of a chain, in order. */
+export interface ChainPage {
+  readonly entries: readonly SealedRow[];
+  /** The id of a row that is not sealed although rows of these entries are newer; where the state does not have it. */
+  readonly unsealedId?: number | undefined;
+}
+
+/** A key ring that verifies. */
+export type AuditVerifyingKeys = Pick<AuditKeys, "auditVerifying" | "refresh">;
+
+/** The result of computing a chain again, before its signatures are verified. */
+export interface ChainWalk extends Omit<LogReport, "signedTimeMs"> {
   readonly head: AuditHead | undefined;
   readonly end: Link;
+  /** The link with the number of the head; undefined where the chain does not reach it. */
+  readonly atHead: Link | undefined;
 }
 
 /** Verifies the log of an organisation as of one moment, while a server may continue to seal it. */
-export async function verifyLog(store: Store, rootUid: string, keys: AuditKeys): Promise<LogReport> {
-  const { head, end, ...report } = await store.read((tx) => walkChain(tx, rootUid));
-  const { checkpoint } = report;
-  const fault =
-    (await findCheckpointFault(checkpoint, keys)) ??
-    report.fault ??
-    (await findHeadFault(head, checkpoint?.seq ?? 0, end, keys));
-  return { ...report, fault, signedTimeMs: head?.timeMs };
+export async function verifyLog(store: Store, rootUid: string, keys: AuditVerifyingKeys): Promise<LogReport> {
+  const walk = await store.read(async (tx) => walkChain(rootUid, await readState(tx, rootUid), readPages(tx, rootUid)));
+  return verifySignatures(walk, keys);
 }
 
-async function walkChain(tx: Tx, rootUid: string): Promise<ChainWalk> {
-  const head = await tx.auditChain.head(rootUid);
-  const unsealed = await tx.auditChain.unsealedOf(rootUid);
-  const settledId = (await tx.auditChain.sealer())?.settledId ?? 0;
-  const checkpoint = await tx.auditCheckpoints.get(rootUid);
+async function readState(tx: Tx, rootUid: string): Promise<ChainState> {
+  return {
+    head: await tx.auditChain.head(rootUid),
+    unsealed: await tx.auditChain.unsealedOf(rootUid),
+    settledId: (await tx.auditChain.sealer())?.settledId ?? 0,
+    checkpoint: await tx.auditCheckpoints.get(rootUid),
+  };
+}
+
+async function* readPages(tx: Tx, rootUid: string): AsyncGenerator<ChainPage> {
+  // An entry before the start of the chain would be found nowhere else.
+  for (let afterSeq = BEFORE_ALL_ENTRIES; ; ) {
+    const entries = await tx.auditChain.entries(rootUid, afterSeq, ENTRIES_PER_READ);
+    yield { entries };
+    if (entries.length < ENTRIES_PER_READ) return;
+    afterSeq = entries.at(-1)?.seq ?? afterSeq;
+  }
+}
+
+/** Computes a chain again up to its end or its first fault. */
+export async function walkChain(
+  rootUid: string,
+  { head, checkpoint, unsealed, settledId }: ChainState,
+  pages: AsyncIterable<ChainPage>,
+): Promise<ChainWalk> {
   const start = findStart(checkpoint);
   let end = start;
-  // An entry before the start of the chain would be found nowhere else.
-  let afterSeq = BEFORE_ALL_ENTRIES;
+  let atHead = head?.seq === start.seq ? start : undefined;
+  let firstUnsealedId = unsealed.firstId;
   // The entry before the first unsealed row, by id.
   let before = start.seq;
   let fault: Fault | undefined;
-  for (let more = true; more && fault === undefined; ) {
-    const page = await tx.auditChain.entries(rootUid, afterSeq, ENTRIES_PER_READ);
-    more = page.length === ENTRIES_PER_READ;
-    for (const entry of page) {
+  for await (const { entries, unsealedId } of pages) {
+    if (unsealedId !== undefined && unsealedId < (firstUnsealedId ?? Number.POSITIVE_INFINITY)) {
+      firstUnsealedId = unsealedId;
+      before = end.seq;
+    }
+    for (const entry of entries) {
       const next = verifyEntry(entry, end, rootUid);
       if ("what" in next) {
         fault = next;
         break;
       }
       end = next;
-      if (unsealed.firstId !== null && entry.auditId < unsealed.firstId) before = end.seq;
+      if (end.seq === head?.seq) atHead = end;
+      if (firstUnsealedId !== null && entry.auditId < firstUnsealedId) before = end.seq;
     }
-    afterSeq = end.seq;
+    if (fault !== undefined) break;
   }
-  if (fault === undefined && unsealed.firstId !== null && unsealed.firstId <= settledId) {
-    const what = `row ${unsealed.firstId} was inserted: everything of its time is sealed, and it is not`;
+  if (fault === undefined && firstUnsealedId !== null && firstUnsealedId <= settledId) {
+    const what = `row ${firstUnsealedId} was inserted: everything of its time is sealed, and it is not`;
     fault = { seq: before + 1, what };
   }
-  return { rootUid, checkpoint, sealed: end.seq - start.seq, unsealed, fault, head, end };
+  return { rootUid, checkpoint, sealed: end.seq - start.seq, unsealed, fault, head, end, atHead };
+}
+
+/** Verifies the signatures of a chain that was computed again. */
+export async function verifySignatures(
+  { head, end, atHead: _, ...report }: ChainWalk,
+  keys: AuditVerifyingKeys,
+): Promise<LogReport> {
+  const { checkpoint } = report;
+  const fault =
+    (await findCheckpointFault(checkpoint, keys)) ??
+    report.fault ??
+    (await findHeadFault(head, checkpoint?.seq ?? 0, end, keys));
+  return { ...report, fault, signedTimeMs: head?.timeMs };
 }
 
 /** A number that comes before those of all entries, also of those that were inserted with wrong numbers. */
@@ -116,7 +169,7 @@ async function findHeadFault(
   head: AuditHead | undefined,
   startSeq: number,
   end: Link,
-  keys: AuditKeys,
+  keys: AuditVerifyingKeys,
 ): Promise<Fault | undefined> {
   if (head === undefined) return end.seq === 0 ? undefined : { seq: end.seq, what: "the signed head is missing" };
   const { seq } = head;
@@ -132,10 +185,7 @@ async function findHeadFault(
 }
 
 /** Verifies the signature of a head; undefined when it is right. */
-export async function findSignatureFault(
-  head: AuditHead,
-  keys: Pick<AuditKeys, "auditVerifying" | "refresh">,
-): Promise<Fault | undefined> {
+export async function findSignatureFault(head: AuditHead, keys: AuditVerifyingKeys): Promise<Fault | undefined> {
   const { seq } = head;
   const state = await verifyWithNewestKeys(keys, () => verifyHead(head, (kid) => keys.auditVerifying(kid)));
   if (state === "unknown key")
@@ -146,7 +196,7 @@ export async function findSignatureFault(
 /** Verifies the signature of a checkpoint; undefined when it is right or there is no checkpoint. */
 export async function findCheckpointFault(
   checkpoint: AuditCheckpoint | undefined,
-  keys: Pick<AuditKeys, "auditVerifying" | "refresh">,
+  keys: AuditVerifyingKeys,
 ): Promise<Fault | undefined> {
   if (checkpoint === undefined) return undefined;
   const { seq } = checkpoint;
@@ -185,7 +235,7 @@ const MAX_REMEMBERED = 10_000;
  * Creates the verifier that the end of a chain is the signed one. Remembered heads save a verification per batch, and
  * reveal heads that were replaced by older ones.
  */
-export function createHeadVerifier(keys: Pick<AuditKeys, "auditVerifying" | "refresh">) {
+export function createHeadVerifier(keys: AuditVerifyingKeys) {
   const remembered = new Map<string, AuditHead>();
 
   function remember(head: AuditHead): void {

@@ -1,5 +1,5 @@
 // The stores of the audit log and of the hash chains that seal it (docs/adr/0006-audit-chain.md).
-import { and, desc, eq, getTableColumns, gt, isNull, max, min, notExists, type SQL, sql } from "drizzle-orm";
+import { and, desc, eq, getTableColumns, gt, isNull, lte, max, min, notExists, type SQL, sql } from "drizzle-orm";
 import type {
   AuditChainStore,
   AuditHead,
@@ -126,6 +126,25 @@ const unsealedOf = statement<{ rootUid: string }, { rows: number; firstId: numbe
     .leftJoin(t.auditChain, eq(t.auditChain.auditId, t.audit.id))
     .where(and(eq(t.audit.rootUid, value("rootUid")), isNull(t.auditChain.auditId))),
 );
+const unsealedBetween = statement<
+  { rootUid: string; afterId: number; lastId: number; limit: number },
+  { id: number; timeMs: number }
+>((q, t) =>
+  q
+    .select({ id: t.audit.id, timeMs: t.audit.timeMs })
+    .from(t.audit)
+    .leftJoin(t.auditChain, eq(t.auditChain.auditId, t.audit.id))
+    .where(
+      and(
+        eq(t.audit.rootUid, value("rootUid")),
+        gt(t.audit.id, value("afterId")),
+        lte(t.audit.id, value("lastId")),
+        isNull(t.auditChain.auditId),
+      ),
+    )
+    .orderBy(t.audit.id)
+    .limit(value("limit")),
+);
 const timeOf = statement<{ id: number }, { timeMs: number }>((q, t) =>
   q
     .select({ timeMs: t.audit.timeMs })
@@ -223,6 +242,10 @@ export class AuditChain implements AuditChainStore {
     const { rows = 0, firstId = null } = (await takeFirst(this.#tx.rows(unsealedOf, { rootUid }))) ?? {};
     const oldest = firstId === null ? undefined : await takeFirst(this.#tx.rows(timeOf, { id: firstId }));
     return { rows, firstId, firstTimeMs: oldest?.timeMs ?? null };
+  }
+
+  unsealedBetween(rootUid: string, range: { afterId: number; lastId: number }, limit: number) {
+    return this.#tx.rows(unsealedBetween, { rootUid, ...range, limit });
   }
 
   async append(added: readonly ChainEntry[]): Promise<void> {

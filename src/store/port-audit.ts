@@ -96,6 +96,15 @@ export interface AuditChainStore {
   unsealed(afterId: number, limit: number): Awaitable<StoredAuditRow[]>;
   unsealedOf(rootUid: string): Awaitable<UnsealedTail>;
   /**
+   * Rows of an organisation that are not sealed, with ids greater than `afterId` and up to `lastId`, in the order of ids, at
+   * most `limit`. Unlike {@link unsealedOf} it reads that range alone.
+   */
+  unsealedBetween(
+    rootUid: string,
+    range: { readonly afterId: number; readonly lastId: number },
+    limit: number,
+  ): Awaitable<{ id: number; timeMs: number }[]>;
+  /**
    * Counts the unsealed rows of all organisations.
    *
    * @param newest among how many of the newest rows

@@ -8,6 +8,7 @@ import { CompactSign } from "jose";
 import { signCheckpoint } from "../../src/audit/chain.js";
 import type { AuditCheckpoint } from "../../src/store/port.js";
 import { rootUid } from "../support/rows.js";
+import { type ServedLog, serveLog } from "./api/chain-service.js";
 import { auditRow, type Log } from "./log-kit.js";
 
 const DAY_MS = 86_400_000;
@@ -210,6 +211,7 @@ export function checkpointAttacksSuite(name: string, open: (clock: () => number)
     const nowMs = Date.now() - 60_000;
     const victims: Victim[] = [];
     let attacked: AttackedLog;
+    let served: ServedLog;
 
     // One database serves all: each attack has two organisations of its own.
     before(async () => {
@@ -228,6 +230,7 @@ export function checkpointAttacksSuite(name: string, open: (clock: () => number)
         await execute(`CREATE TABLE kept_${table} AS SELECT * FROM audit${table === "rows" ? "" : "_chain"}`);
       }
       assert.equal(await log.retention(5 * DAY_MS).pass(), 2 * roots.length);
+      served = await serveLog(log, roots);
       const newer = await checkpointsOf(log, roots);
       for (let i = 0; i < roots.length; i += 2) {
         const [root, other] = [roots[i] ?? "", roots[i + 1] ?? ""];
@@ -245,11 +248,16 @@ export function checkpointAttacksSuite(name: string, open: (clock: () => number)
         });
       }
     });
-    after(() => attacked.log.close());
+    after(async () => {
+      await served.stop();
+      await attacked.log.close();
+    });
 
     const requireSound = async ({ log }: Victim, root: string, expected: { first: number; sealed: number }) => {
-      const { fault, sealed, checkpoint } = await log.verify(root);
-      assert.deepEqual([fault, checkpoint?.seq, sealed], [undefined, expected.first - 1, expected.sealed]);
+      for (const verify of [log.verify, served.verify]) {
+        const { fault, sealed, checkpoint } = await verify(root);
+        assert.deepEqual([fault, checkpoint?.seq, sealed], [undefined, expected.first - 1, expected.sealed]);
+      }
     };
 
     for (const [i, { name, attack, seq, what }] of attacks.entries()) {
@@ -262,6 +270,7 @@ export function checkpointAttacksSuite(name: string, open: (clock: () => number)
         assert.equal(fault?.seq, seq);
         if (typeof what === "string") assert.equal(fault?.what, what);
         else assert.match(fault?.what ?? "", what);
+        assert.deepEqual((await served.verify(root)).fault, fault, "over the API");
         assert.ok((await log.store.read((tx) => tx.auditChain.roots())).includes(root));
       });
     }

@@ -13,6 +13,7 @@ import { audit } from "../../src/store/schema-sqlite.js";
 import { openDatabase, type SqliteDatabase } from "../../src/store/sqlite-driver.js";
 import { rootUid } from "../support/rows.js";
 import { tempDir } from "../support/temp-dir.js";
+import { serveLog } from "./api/chain-service.js";
 import { allowVersion2, auditRow, openLog, requireVersion1 } from "./log-kit.js";
 
 const [victim, other] = [rootUid(0xa), rootUid(0xb)];
@@ -352,6 +353,12 @@ describe("a log that was tampered with", () => {
       const { sealed, unsealed, fault } = await log.verify(root);
       assert.deepEqual({ sealed, rows: unsealed.rows, fault }, { sealed: 4, rows: 0, fault: undefined });
     }
+    const served = await serveLog(log, [victim, other]);
+    for (const root of [victim, other]) {
+      const { sealed, unsealed, fault } = await served.verify(root);
+      assert.deepEqual({ sealed, rows: unsealed.rows, fault }, { sealed: 4, rows: 0, fault: undefined });
+    }
+    await served.stop();
     await log.close();
   });
 
@@ -361,6 +368,9 @@ describe("a log that was tampered with", () => {
       const { fault, sealed } = await log.verify(victim);
       assert.deepEqual(fault, { seq, what });
       assert.ok(sealed <= 4);
+      const served = await serveLog(log, [victim]);
+      assert.deepEqual((await served.verify(victim)).fault, { seq, what }, "over the API");
+      await served.stop();
       await log.close();
     });
 

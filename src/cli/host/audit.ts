@@ -1,16 +1,15 @@
 // `arbor audit`: the commands that read the audit log, while a server runs or without one.
 import { formatLogName } from "../../audit/chain.js";
 import { exportChain } from "../../audit/export.js";
-import { type LogReport, verifyLog } from "../../audit/verify.js";
+import { verifyLog } from "../../audit/verify.js";
 import type { Settings } from "../../config/config.js";
 import { invalidArgument, notFound } from "../../kernel/errors.js";
 import type { RecordedAuditRow, Store } from "../../store/port.js";
+import { findWarning, formatReport } from "../output/log-report.js";
 import { createTable } from "../output/table.js";
 import { escapeControls, withStdout } from "../output/terminal.js";
 import { onHost } from "./host.js";
 
-/** An unsealed row older than this causes a warning, in milliseconds. A running service seals within a second. */
-const TAIL_WARNING_MS = 5_000;
 const MAX_ROWS = 1_000_000;
 
 /**
@@ -77,27 +76,13 @@ export async function auditVerifyCommand(settings: Settings, { root }: { root?: 
     for (const rootUid of roots) {
       const report = await verifyLog(store, rootUid, keys);
       const name = escapeControls(formatLogName(rootUid));
-      process.stdout.write(`${name}: ${formatSummary(report)}\n`);
+      process.stdout.write(`${name}: ${formatReport(report)}\n`);
       const warning = findWarning(report, clock());
       if (warning !== undefined) process.stderr.write(`arbor: warning: ${name}: ${warning}\n`);
       if (report.fault) faults.push(`${name}: seq ${report.fault.seq}: ${report.fault.what}`);
     }
   });
   if (faults.length > 0) throw new Error(`the audit log is not what was sealed\n${faults.join("\n")}`);
-}
-
-function formatSummary({ checkpoint, sealed, signedTimeMs, unsealed, fault }: LogReport): string {
-  const signed = signedTimeMs === undefined ? "no signed head" : `head signed ${formatTime(signedTimeMs)}`;
-  const since = checkpoint ? ` after entry ${checkpoint.seq} of ${formatTime(checkpoint.entryTimeMs)}` : "";
-  const count = `${sealed} sealed rows${since}${fault ? " before the first fault" : ""}`;
-  return `${count}, ${signed}, ${unsealed.rows} unsealed`;
-}
-
-function findWarning({ unsealed: { firstTimeMs } }: LogReport, nowMs: number): string | undefined {
-  const ageMs = firstTimeMs === null ? 0 : nowMs - firstTimeMs;
-  if (ageMs <= TAIL_WARNING_MS) return undefined;
-  const age = `${Math.floor(ageMs / 1_000)} s`;
-  return `the oldest unsealed row waits for ${age}; a running server seals within one, so none runs or it cannot`;
 }
 
 function toJsonLine({ timeMs, ...row }: RecordedAuditRow): string {

@@ -11,7 +11,13 @@ import {
 } from "../../config/config.js";
 import { describeFlags } from "../../config/describe.js";
 import { findOtherVariables } from "../../config/names.js";
-import { addEventListFlags, addTailCommand, isOverApi } from "../remote/audit/commands.js";
+import {
+  addEventListFlags,
+  addJwksCommand,
+  addTailCommand,
+  addVerifyFlags,
+  isOverApi,
+} from "../remote/audit/commands.js";
 
 /** The settings with which a command opens the database. */
 const databaseSettings: readonly SettingName[] = [
@@ -238,9 +244,16 @@ function addAuditCommands(arbor: Command): void {
     await (await import("./audit.js")).auditListCommand(readSettings(options), options);
   });
   addTailCommand(audit);
-  addSettings(audit.command("verify").description("prove that the log is what was sealed"), hostSettings)
-    .option("--root <uid>", "the organisation; all unless set")
-    .action(async (options) => (await import("./audit.js")).auditVerifyCommand(readSettings(options), options));
+  const verify = addSettings(
+    audit.command("verify").description("prove that the log is what was sealed"),
+    hostSettings,
+  );
+  addVerifyFlags(verify.option("--root <uid>", "the organisation; all unless set")).action(async (options) => {
+    const { root } = options;
+    if (isOverApi(options, { root })) return (await import("../remote/audit/verify.js")).verifyLogOverApi(options);
+    await (await import("./audit.js")).auditVerifyCommand(readSettings(options), options);
+  });
+  addJwksCommand(audit);
   const exporting = addSettings(
     audit
       .command("export")

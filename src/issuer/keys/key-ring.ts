@@ -44,6 +44,8 @@ export interface KeyRing {
   auditSigning(): SigningKey;
   /** The public key with this kid, if it may verify heads of the audit log. */
   auditVerifying(kid: string): KeyObject | undefined;
+  /** The public keys that verify heads of the audit log as JWKs, newest first. */
+  auditPublished(): readonly JsonWebKey[];
   /** The key that signs tokens for the registry. */
   registrySigning(): SigningKey;
   /**
@@ -180,6 +182,7 @@ async function loadKeyRing({ store, masterKey, clock, tokenAlgorithm }: KeyRingD
     pageKeys: () => view.pageKeys,
     auditSigning: () => view.audit.signing,
     auditVerifying: (kid) => view.audit.pairs.get(kid)?.publicKey,
+    auditPublished: () => toJwks(view.audit),
     registrySigning: () => view.registry.signing,
     registryTrusted: () => listTrusted(view),
     async refresh() {

@@ -333,6 +333,405 @@ export declare type TailEventsResponse = Message<"arbor.audit.v1.TailEventsRespo
 export declare const TailEventsResponseSchema: GenMessage<TailEventsResponse>;
 
 /**
+ * The request of GetChain.
+ *
+ * @generated from message arbor.audit.v1.GetChainRequest
+ */
+export declare type GetChainRequest = Message<"arbor.audit.v1.GetChainRequest"> & {
+  /**
+   * The uid of an organisation.
+   *
+   * @generated from field: string scope = 1;
+   */
+  scope: string;
+};
+
+/**
+ * Describes the message arbor.audit.v1.GetChainRequest.
+ * Use `create(GetChainRequestSchema)` to create a new message.
+ */
+export declare const GetChainRequestSchema: GenMessage<GetChainRequest>;
+
+/**
+ * The hash chain of an organisation without its entries.
+ *
+ * @generated from message arbor.audit.v1.Chain
+ */
+export declare type Chain = Message<"arbor.audit.v1.Chain"> & {
+  /**
+   * The uid of the organisation.
+   *
+   * @generated from field: string organization_uid = 1;
+   */
+  organizationUid: string;
+
+  /**
+   * The signed end. Absent while nothing is sealed.
+   *
+   * @generated from field: arbor.audit.v1.ChainHead head = 2;
+   */
+  head?: ChainHead | undefined;
+
+  /**
+   * The signed beginning. Absent unless retention has deleted entries.
+   *
+   * @generated from field: arbor.audit.v1.ChainCheckpoint checkpoint = 3;
+   */
+  checkpoint?: ChainCheckpoint | undefined;
+
+  /**
+   * The public keys of the audit log of the service as a JSON Web Key Set
+   * (RFC 7517). A verifier that does not trust the service compares them with
+   * those that it knows.
+   *
+   * @generated from field: string jwks = 4;
+   */
+  jwks: string;
+
+  /**
+   * How many rows of the organisation are not sealed yet. At most 1,000 are
+   * counted.
+   *
+   * @generated from field: int64 unsealed_rows = 5;
+   */
+  unsealedRows: bigint;
+
+  /**
+   * The id of the oldest row that is not sealed. 0 if there is none.
+   *
+   * @generated from field: int64 first_unsealed_id = 6;
+   */
+  firstUnsealedId: bigint;
+
+  /**
+   * The time of the oldest row that is not sealed, in milliseconds since 1970.
+   *
+   * @generated from field: int64 first_unsealed_time_ms = 7;
+   */
+  firstUnsealedTimeMs: bigint;
+
+  /**
+   * All rows with this id or a lower one are sealed.
+   *
+   * @generated from field: int64 settled_id = 8;
+   */
+  settledId: bigint;
+};
+
+/**
+ * Describes the message arbor.audit.v1.Chain.
+ * Use `create(ChainSchema)` to create a new message.
+ */
+export declare const ChainSchema: GenMessage<Chain>;
+
+/**
+ * The end of a chain. Its values are exactly those that are signed.
+ *
+ * @generated from message arbor.audit.v1.ChainHead
+ */
+export declare type ChainHead = Message<"arbor.audit.v1.ChainHead"> & {
+  /**
+   * The number of the last entry.
+   *
+   * @generated from field: int64 sequence = 1;
+   */
+  sequence: bigint;
+
+  /**
+   * The hash of the last entry: SHA-256 in base64url.
+   *
+   * @generated from field: string hash = 2;
+   */
+  hash: string;
+
+  /**
+   * When it was signed, in milliseconds since 1970.
+   *
+   * @generated from field: int64 time_ms = 3;
+   */
+  timeMs: bigint;
+
+  /**
+   * The signature: a JSON Web Signature with detached payload (RFC 7515).
+   *
+   * @generated from field: string signature = 4;
+   */
+  signature: string;
+};
+
+/**
+ * Describes the message arbor.audit.v1.ChainHead.
+ * Use `create(ChainHeadSchema)` to create a new message.
+ */
+export declare const ChainHeadSchema: GenMessage<ChainHead>;
+
+/**
+ * The beginning of a chain: the last entry that retention has deleted. Its
+ * values are exactly those that are signed.
+ *
+ * @generated from message arbor.audit.v1.ChainCheckpoint
+ */
+export declare type ChainCheckpoint = Message<"arbor.audit.v1.ChainCheckpoint"> & {
+  /**
+   * The number of the entry.
+   *
+   * @generated from field: int64 sequence = 1;
+   */
+  sequence: bigint;
+
+  /**
+   * The hash of the entry: SHA-256 in base64url.
+   *
+   * @generated from field: string hash = 2;
+   */
+  hash: string;
+
+  /**
+   * The time of the row that the entry sealed, in milliseconds since 1970.
+   *
+   * @generated from field: int64 entry_time_ms = 3;
+   */
+  entryTimeMs: bigint;
+
+  /**
+   * When the entry was deleted, in milliseconds since 1970.
+   *
+   * @generated from field: int64 time_ms = 4;
+   */
+  timeMs: bigint;
+
+  /**
+   * The signature: a JSON Web Signature with detached payload (RFC 7515).
+   *
+   * @generated from field: string signature = 5;
+   */
+  signature: string;
+};
+
+/**
+ * Describes the message arbor.audit.v1.ChainCheckpoint.
+ * Use `create(ChainCheckpointSchema)` to create a new message.
+ */
+export declare const ChainCheckpointSchema: GenMessage<ChainCheckpoint>;
+
+/**
+ * The request of ListChainEntries.
+ *
+ * @generated from message arbor.audit.v1.ListChainEntriesRequest
+ */
+export declare type ListChainEntriesRequest = Message<"arbor.audit.v1.ListChainEntriesRequest"> & {
+  /**
+   * The uid of an organisation.
+   *
+   * @generated from field: string scope = 1;
+   */
+  scope: string;
+
+  /**
+   * The maximum number of entries on a page: 200 by default, 500 at most.
+   *
+   * @generated from field: int32 page_size = 2;
+   */
+  pageSize: number;
+
+  /**
+   * The `next_page_token` of the previous page. A token older than 3 days restarts
+   * the list.
+   *
+   * @generated from field: string page_token = 3;
+   */
+  pageToken: string;
+};
+
+/**
+ * Describes the message arbor.audit.v1.ListChainEntriesRequest.
+ * Use `create(ListChainEntriesRequestSchema)` to create a new message.
+ */
+export declare const ListChainEntriesRequestSchema: GenMessage<ListChainEntriesRequest>;
+
+/**
+ * One page of a chain.
+ *
+ * @generated from message arbor.audit.v1.ListChainEntriesResponse
+ */
+export declare type ListChainEntriesResponse = Message<"arbor.audit.v1.ListChainEntriesResponse"> & {
+  /**
+   * The entries, by their numbers.
+   *
+   * @generated from field: repeated arbor.audit.v1.ChainEntry entries = 1;
+   */
+  entries: ChainEntry[];
+
+  /**
+   * The `page_token` of the next page. Empty on the last page.
+   *
+   * @generated from field: string next_page_token = 2;
+   */
+  nextPageToken: string;
+
+  /**
+   * The id of a row of the organisation that is not sealed although it is as old
+   * as those of this page: it was inserted by somebody else than the service. 0 if
+   * there is none.
+   *
+   * @generated from field: int64 unsealed_row_id = 3;
+   */
+  unsealedRowId: bigint;
+};
+
+/**
+ * Describes the message arbor.audit.v1.ListChainEntriesResponse.
+ * Use `create(ListChainEntriesResponseSchema)` to create a new message.
+ */
+export declare const ListChainEntriesResponseSchema: GenMessage<ListChainEntriesResponse>;
+
+/**
+ * An entry of a chain.
+ *
+ * @generated from message arbor.audit.v1.ChainEntry
+ */
+export declare type ChainEntry = Message<"arbor.audit.v1.ChainEntry"> & {
+  /**
+   * Its number. Those of a chain follow each other without gaps.
+   *
+   * @generated from field: int64 sequence = 1;
+   */
+  sequence: bigint;
+
+  /**
+   * SHA-256 of the hash before, the row as canonical JSON and the number, in
+   * base64url.
+   *
+   * @generated from field: string hash = 2;
+   */
+  hash: string;
+
+  /**
+   * The id of the row that it seals.
+   *
+   * @generated from field: int64 row_id = 3;
+   */
+  rowId: bigint;
+
+  /**
+   * The row. Absent if it is not stored any more.
+   *
+   * @generated from field: arbor.audit.v1.SealedRow row = 4;
+   */
+  row?: SealedRow | undefined;
+};
+
+/**
+ * Describes the message arbor.audit.v1.ChainEntry.
+ * Use `create(ChainEntrySchema)` to create a new message.
+ */
+export declare const ChainEntrySchema: GenMessage<ChainEntry>;
+
+/**
+ * A row of the audit log, with exactly the values that are sealed.
+ *
+ * @generated from message arbor.audit.v1.SealedRow
+ */
+export declare type SealedRow = Message<"arbor.audit.v1.SealedRow"> & {
+  /**
+   * The version of the form in which it is sealed.
+   *
+   * @generated from field: int32 version = 1;
+   */
+  version: number;
+
+  /**
+   * Its id: one more than that of the row before, of whatever organisation.
+   *
+   * @generated from field: int64 id = 2;
+   */
+  id: bigint;
+
+  /**
+   * The uid of the organisation.
+   *
+   * @generated from field: string root_uid = 3;
+   */
+  rootUid: string;
+
+  /**
+   * When the change was recorded, in milliseconds since 1970.
+   *
+   * @generated from field: int64 time_ms = 4;
+   */
+  timeMs: bigint;
+
+  /**
+   * The CloudEvents type of the change.
+   *
+   * @generated from field: string type = 5;
+   */
+  type: string;
+
+  /**
+   * The RPC path or the name of a command.
+   *
+   * @generated from field: string method = 6;
+   */
+  method: string;
+
+  /**
+   * The uid of the resource that was changed.
+   *
+   * @generated from field: string subject_uid = 7;
+   */
+  subjectUid: string;
+
+  /**
+   * The uid of the identity that made the change.
+   *
+   * @generated from field: string actor_uid = 8;
+   */
+  actorUid: string;
+
+  /**
+   * The name that this identity had. Version 1 does not cover it.
+   *
+   * @generated from field: string actor_name = 9;
+   */
+  actorName: string;
+
+  /**
+   * The id of the token that the request was made with.
+   *
+   * @generated from field: string token_id = 10;
+   */
+  tokenId: string;
+
+  /**
+   * The id of the request.
+   *
+   * @generated from field: string request_id = 11;
+   */
+  requestId: string;
+
+  /**
+   * The address that the request came from.
+   *
+   * @generated from field: string remote_address = 12;
+   */
+  remoteAddress: string;
+
+  /**
+   * The id of the trace. Version 1 does not cover it.
+   *
+   * @generated from field: string trace_id = 13;
+   */
+  traceId: string;
+};
+
+/**
+ * Describes the message arbor.audit.v1.SealedRow.
+ * Use `create(SealedRowSchema)` to create a new message.
+ */
+export declare const SealedRowSchema: GenMessage<SealedRow>;
+
+/**
  * Reads the audit log. Each successful change is one event, in the organisation
  * of the resource that it changed. A caller reads the events of a resource and
  * of its descendants.
@@ -374,6 +773,30 @@ export declare const AuditService: GenService<{
     methodKind: "server_streaming";
     input: typeof TailEventsRequestSchema;
     output: typeof TailEventsResponseSchema;
+  },
+  /**
+   * Returns where the hash chain of an organisation begins and ends, with the
+   * signatures of both and the public keys. Together with the entries of the chain
+   * it proves that the log is what was sealed.
+   *
+   * @generated from rpc arbor.audit.v1.AuditService.GetChain
+   */
+  getChain: {
+    methodKind: "unary";
+    input: typeof GetChainRequestSchema;
+    output: typeof ChainSchema;
+  },
+  /**
+   * Lists the entries of the hash chain of an organisation in their order, in
+   * pages, with the rows that they seal: complete, because the seal of a row
+   * covers its address and its token id as well.
+   *
+   * @generated from rpc arbor.audit.v1.AuditService.ListChainEntries
+   */
+  listChainEntries: {
+    methodKind: "unary";
+    input: typeof ListChainEntriesRequestSchema;
+    output: typeof ListChainEntriesResponseSchema;
   },
 }>;
 

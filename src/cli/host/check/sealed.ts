@@ -1,8 +1,7 @@
 // What needs the master key: secrets that must open, and the audit log, whose heads only its keys verify.
 import type { KeyObject } from "node:crypto";
-import type { AuditKeys } from "../../../audit/chain.js";
 import { formatLogName } from "../../../audit/chain.js";
-import { verifyLog } from "../../../audit/verify.js";
+import { type AuditVerifyingKeys, verifyLog } from "../../../audit/verify.js";
 import { formatSecretContext } from "../../../iam/identity-providers/identity-provider.js";
 import { unsealKeyPair, unsealSecret } from "../../../issuer/keys/key-generation.js";
 import { MASTER_KEY_CHECK, type MasterKey } from "../../../issuer/keys/master-key.js";
@@ -42,7 +41,7 @@ export function createAuditCheck(masterKey: MasterKey): Check {
   };
 }
 
-async function verify({ db, report }: CheckContext, root: string, keys: AuditKeys): Promise<void> {
+async function verify({ db, report }: CheckContext, root: string, keys: AuditVerifyingKeys): Promise<void> {
   const { fault } = await verifyLog(db.store, root, keys);
   if (fault === undefined) return;
   report("audit log", {
@@ -53,7 +52,7 @@ async function verify({ db, report }: CheckContext, root: string, keys: AuditKey
   });
 }
 
-async function readAuditKeys(store: Store, masterKey: MasterKey): Promise<AuditKeys | undefined> {
+async function readAuditKeys(store: Store, masterKey: MasterKey): Promise<AuditVerifyingKeys | undefined> {
   const known = new Map<string, KeyObject>();
   for (const row of await store.read((tx) => tx.keys.list())) {
     if (row.purpose !== "audit") continue;
@@ -64,9 +63,6 @@ async function readAuditKeys(store: Store, masterKey: MasterKey): Promise<AuditK
     }
   }
   return {
-    auditSigning() {
-      throw new TypeError("a check signs nothing");
-    },
     auditVerifying: (kid) => known.get(kid),
     // All is read from one snapshot.
     refresh: async () => false,

@@ -33,6 +33,29 @@ export function addEventListFlags(command: Command): Command {
     .option("--until <time>", "with --scope: only events before this time");
 }
 
+/** Adds the flags of verification over the API. */
+export function addVerifyFlags(command: Command): Command {
+  command
+    .option("--scope <uid>", "verify over the API: the log of this organisation")
+    .option("--jwks <file>", "with --scope: the only keys that may sign the log, as `arbor audit jwks` prints them")
+    .option("--expect-head <head>", "with --scope: an entry that the log must still have, as this command printed it")
+    .option("--state <file>", "with --scope: remember the end of the log in this file, and compare it the next time")
+    .option(
+      "--token-file <file>",
+      "with --scope: file with an API token, in place of `arbor auth login`; ARBOR_TOKEN wins",
+    );
+  return addApiFlag(command);
+}
+
+/** Adds `jwks` to `audit`. */
+export function addJwksCommand(audit: Command): void {
+  const jwks = audit.command("jwks").description("print the public keys of the audit log, over the API");
+  jwks
+    .requiredOption("--scope <uid>", "an organisation whose log the caller may verify")
+    .option("--token-file <file>", "file with an API token, in place of `arbor auth login`; ARBOR_TOKEN wins");
+  addApiFlag(jwks).action(async (flags) => (await import("./verify.js")).printJwks(flags));
+}
+
 /** Adds `tail` to `audit`. */
 export function addTailCommand(audit: Command): void {
   const tail = audit.command("tail").description("print the events of the audit log as they happen, over the API");
@@ -44,7 +67,13 @@ export function addTailCommand(audit: Command): void {
     });
 }
 
-const remoteFlags = ["subject", "actor", "type", "requestId", "since", "until", "api", "tokenFile"] as const;
+const remoteFlags = [
+  ...(["subject", "actor", "type", "requestId", "since", "until", "api", "tokenFile"] as const),
+  ...(["jwks", "expectHead", "state"] as const),
+] as const;
+
+/** The values of flags that are for the API alone. */
+export type RemoteFlags = AuditFlags & { readonly [name in (typeof remoteFlags)[number]]?: string };
 
 /**
  * Whether flags are for the API: those with `--scope` are.
@@ -53,9 +82,9 @@ const remoteFlags = ["subject", "actor", "type", "requestId", "since", "until", 
  * @throws CommandError INVALID_ARGUMENT for flags of both
  */
 export function isOverApi(
-  flags: AuditFlags,
+  flags: RemoteFlags,
   hostFlags: Readonly<Record<string, unknown>>,
-): flags is AuditFlags & { readonly scope: string } {
+): flags is RemoteFlags & { readonly scope: string } {
   if (flags.scope !== undefined) {
     for (const [name, value] of Object.entries(hostFlags)) {
       if (value !== undefined)

@@ -1,0 +1,170 @@
+// Verifies the hash chain of an organisation over the API, with the code that verifies it on the host. The service is trusted
+// for nothing but its public keys, and not for those where the caller pins them.
+import { createPublicKey, type JsonWebKey, type KeyObject } from "node:crypto";
+import { setTimeout as delay } from "node:timers/promises";
+import { create, type JsonObject } from "@bufbuild/protobuf";
+import { AuditService, GetChainRequestSchema, ListChainEntriesRequestSchema } from "#gen/arbor/audit/v1/audit_pb.js";
+import type { Link } from "../../../audit/chain.js";
+import { lookForHead } from "../../../audit/remembered-head.js";
+import {
+  type AuditVerifyingKeys,
+  type ChainPage,
+  type ChainState,
+  type LogReport,
+  verifySignatures,
+  walkChain,
+} from "../../../audit/verify.js";
+import type { Session } from "../session.js";
+
+const { getChain, listChainEntries } = AuditService.method;
+const PAGE_SIZE = 500;
+/** How often a chain is read again of which retention deletes entries meanwhile. */
+const MAX_TRIES = 3;
+/** A node knows the keys that another one generated within some seconds. */
+const KEY_TRIES = 8;
+const KEY_PAUSE_MS = 1_000;
+
+/** What a chain is compared with. */
+export interface ExpectedChain {
+  /** The only keys that may sign it; without them those that the service names. */
+  readonly jwks?: JsonObject | undefined;
+  /** An entry that it had before. */
+  readonly head?: Link | undefined;
+}
+
+/** The report on a chain, and its end. */
+export interface RemoteReport extends LogReport {
+  readonly head: Link | undefined;
+}
+
+type Call = Session["call"];
+
+/** Verifies the chain of an organisation as of the moment when it begins. */
+export async function verifyRemoteLog(call: Call, scope: string, expected: ExpectedChain = {}): Promise<RemoteReport> {
+  for (let tries = 1; ; tries++) {
+    const { report, isOutdated } = await verifyOnce(call, scope, expected);
+    if (report.fault === undefined || !isOutdated || tries === MAX_TRIES) return report;
+  }
+}
+
+/** Reads the public keys of the audit log as a JSON Web Key Set. */
+export async function readAuditJwks(call: Call, scope: string): Promise<JsonObject> {
+  return parseJwks((await readChain(call, scope)).jwks);
+}
+
+async function verifyOnce(call: Call, scope: string, { jwks, head: remembered }: ExpectedChain) {
+  const answer = await readChain(call, scope);
+  const state = toState(answer, scope);
+  const search = lookForHead(remembered, state.checkpoint);
+  const walk = await walkChain(scope, state, search.watch(readPages(call, scope)));
+  const after = toState(await readChain(call, scope), scope);
+  // The service has sealed more rows meanwhile, which the next verification covers.
+  const { head, checkpoint } = state;
+  const hasGrown = walk.atHead !== undefined && (after.head?.seq ?? 0) >= walk.end.seq;
+  const seen = hasGrown && walk.atHead && walk.fault === undefined ? { ...walk, end: walk.atHead } : walk;
+  const keys = jwks === undefined ? keysOfService(call, scope, answer) : createKeys(jwks);
+  const report = await verifySignatures({ ...seen, sealed: seen.end.seq - (checkpoint?.seq ?? 0) }, keys);
+  const fault = report.fault ?? search.findFault(seen.end);
+  const isFirst = head === undefined && after.head !== undefined;
+  const isOutdated = isFirst || after.checkpoint?.signature !== checkpoint?.signature;
+  return { report: { ...report, fault, head: head && { seq: head.seq, hash: head.hash } }, isOutdated };
+}
+
+function readChain(call: Call, scope: string): Promise<JsonObject> {
+  return call(getChain, create(GetChainRequestSchema, { scope }));
+}
+
+async function* readPages(call: Call, scope: string): AsyncGenerator<ChainPage> {
+  for (let pageToken = ""; ; ) {
+    const request = create(ListChainEntriesRequestSchema, { scope, pageSize: PAGE_SIZE, pageToken });
+    const answer = await call(listChainEntries, request);
+    const unsealedId = toNumber(answer.unsealedRowId);
+    yield {
+      entries: toObjects(answer.entries).map(({ sequence, rowId, hash, row }) => ({
+        ...{ seq: toNumber(sequence), auditId: toNumber(rowId), hash: toText(hash) },
+        row: row === undefined ? null : toRow(row as JsonObject),
+      })),
+      unsealedId: unsealedId === 0 ? undefined : unsealedId,
+    };
+    pageToken = toText(answer.nextPageToken);
+    if (pageToken === "") return;
+  }
+}
+
+function toState({ head, checkpoint, ...chain }: JsonObject, rootUid: string): ChainState {
+  const signed = (value: JsonObject) => ({
+    ...{ rootUid, seq: toNumber(value.sequence), hash: toText(value.hash) },
+    ...{ timeMs: toNumber(value.timeMs), signature: toText(value.signature) },
+  });
+  const rows = toNumber(chain.unsealedRows);
+  return {
+    head: head === undefined ? undefined : signed(head as JsonObject),
+    checkpoint:
+      checkpoint === undefined
+        ? undefined
+        : {
+            ...signed(checkpoint as JsonObject),
+            entryTimeMs: toNumber((checkpoint as JsonObject).entryTimeMs),
+          },
+    unsealed: {
+      rows,
+      firstId: rows === 0 ? null : toNumber(chain.firstUnsealedId),
+      firstTimeMs: rows === 0 ? null : toNumber(chain.firstUnsealedTimeMs),
+    },
+    settledId: toNumber(chain.settledId),
+  };
+}
+
+function toRow(row: JsonObject) {
+  return {
+    ...{ version: toNumber(row.version), id: toNumber(row.id), rootUid: toText(row.rootUid) },
+    ...{ timeMs: toNumber(row.timeMs), type: toText(row.type), method: toText(row.method) },
+    ...{ subjectUid: toText(row.subjectUid), actorUid: toText(row.actorUid), actorName: toText(row.actorName) },
+    ...{ tokenId: toText(row.tokenId), requestId: toText(row.requestId), traceId: toText(row.traceId) },
+    remoteAddress: toText(row.remoteAddress),
+  };
+}
+
+function toNumber(value: unknown): number {
+  return Number(value ?? 0);
+}
+
+function toText(value: unknown): string {
+  return typeof value === "string" ? value : "";
+}
+
+function toObjects(value: unknown): JsonObject[] {
+  return Array.isArray(value) ? (value as JsonObject[]) : [];
+}
+
+function parseJwks(text: unknown): JsonObject {
+  return JSON.parse(toText(text) || "{}") as JsonObject;
+}
+
+function createKeys(jwks: JsonObject): AuditVerifyingKeys {
+  const known = findKeys(jwks);
+  return { auditVerifying: (kid) => known.get(kid), refresh: async () => false };
+}
+
+function keysOfService(call: Call, scope: string, answer: JsonObject): AuditVerifyingKeys {
+  let known = findKeys(parseJwks(answer.jwks));
+  return {
+    auditVerifying: (kid) => known.get(kid),
+    async refresh() {
+      const before = known.size;
+      for (let tries = 0; tries < KEY_TRIES && known.size === before; tries++) {
+        await delay(KEY_PAUSE_MS);
+        known = findKeys(await readAuditJwks(call, scope));
+      }
+      return known.size !== before;
+    },
+  };
+}
+
+/** The keys of a JSON Web Key Set by their kids. Those that cannot verify a signature of the audit log are left out. */
+function findKeys(jwks: JsonObject): ReadonlyMap<string, KeyObject> {
+  const usable = toObjects(jwks.keys).filter(
+    ({ kty, crv, kid }) => kty === "EC" && crv === "P-256" && toText(kid) !== "",
+  );
+  return new Map(usable.map((jwk) => [toText(jwk.kid), createPublicKey({ key: jwk as JsonWebKey, format: "jwk" })]));
+}
