@@ -55,6 +55,7 @@ import { createDatabaseMetrics } from "./database-metrics.js";
 import { definitions } from "./definitions.js";
 import { type Installation, openInstallation } from "./installation.js";
 import { createListRanking } from "./list-ranks.js";
+import { watchMasterKey } from "./master-key-watch.js";
 import { openMetrics } from "./metrics.js";
 import { assertNothingShadowed, withMounts } from "./mounts.js";
 import { createRequestMetrics, listServed, type RequestMetrics } from "./request-metrics.js";
@@ -77,7 +78,7 @@ export interface App {
    * @param reason what the log says of why, such as the name of a signal
    */
   stop(reason?: string): Promise<void>;
-  /** Reads again what can change while the service runs: the TLS certificate and its key. Logs the result. */
+  /** Reads again what can change while the service runs: the master key and the TLS certificate. Logs the result. */
   reload(): Promise<void>;
   /** What is open now. */
   openWork(): OpenWork;
@@ -273,6 +274,8 @@ async function openApp(options: AppOptions, opened: Close[]): Promise<App> {
     return server.stop(drainMs);
   });
 
+  const masterKeyWatch = watchMasterKey({ masterKey, store, logger });
+  opened.push(masterKeyWatch.stop);
   const certificate =
     tls &&
     watchCertificate({
@@ -320,8 +323,8 @@ async function openApp(options: AppOptions, opened: Close[]): Promise<App> {
     installation,
     stop: (reason = "stop") => close(reason),
     async reload() {
-      if (certificate) await certificate.reload();
-      else logger.info("there is nothing to read again: the service serves no TLS");
+      await masterKeyWatch.reload();
+      await certificate?.reload();
     },
     openWork: server.openWork,
     abandon(drainMs) {

@@ -7,7 +7,7 @@ import { readDatabaseTls } from "../config/database.js";
 import { seedAnonymous } from "../iam/identities/identity.js";
 import { seedRoles } from "../iam/roles/builtin-roles.js";
 import { type KeyRing, openKeyRing, readKeyRing } from "../issuer/keys/key-ring.js";
-import { hasSecrets, type MasterKey, readMasterKey } from "../issuer/keys/master-key.js";
+import { hasSecrets, type MasterKeyFile, readMasterKey } from "../issuer/keys/master-key.js";
 import { failedPrecondition } from "../kernel/errors.js";
 import { type Clock, systemClock } from "../kernel/time.js";
 import type { MigrationProgress } from "../store/migrate/phases.js";
@@ -21,7 +21,7 @@ import { createWorkGate } from "../store/work-gate.js";
 /** An open installation. */
 export interface Installation {
   readonly store: Store;
-  readonly masterKey: MasterKey;
+  readonly masterKey: MasterKeyFile;
   readonly keys: KeyRing;
   readonly clock: Clock;
   /** Has the store refuse every unit of work that has not begun. */
@@ -92,7 +92,7 @@ async function openStore(options: InstallationOptions): Promise<Store> {
 }
 
 // A new key would open nothing of what is stored, and the database would keep the fault when the old key is back.
-async function openMasterKey(store: Store, { settings, mode }: InstallationOptions): Promise<MasterKey> {
+async function openMasterKey(store: Store, { settings, mode }: InstallationOptions): Promise<MasterKeyFile> {
   const file = findMasterKeyFile(settings);
   if (!existsSync(file) && (mode !== "create" || (await store.read(hasSecrets)))) {
     const remedy = "restore it from where it is kept, or name it with --master-key-file";

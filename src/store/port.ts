@@ -162,6 +162,7 @@ export interface Tx {
   readonly auditCheckpoints: AuditCheckpointStore;
   readonly jobs: JobStore;
   readonly settings: SettingStore;
+  readonly sealed: SealedStore;
   readonly ranks: RankStore;
 }
 
@@ -216,6 +217,17 @@ export interface KeyStore {
 export interface SettingStore {
   get(name: string): Awaitable<string | undefined>;
   put(name: string, value: string): Awaitable<void>;
+}
+
+/** What the master key has encrypted, besides the check value of the settings. Only its rotation writes here. */
+export interface SealedStore {
+  /** Does nothing when the key does not exist. */
+  setKey(kid: string, sealed: string): Awaitable<void>;
+  /** Client secrets of identity providers with uids after `after`, in their order. */
+  listClientSecrets(after: string, limit: number): Awaitable<{ uid: string; sealed: string }[]>;
+  setClientSecret(uid: string, sealed: string): Awaitable<void>;
+  /** Tickets with hashes after `after`, in their order. */
+  listTickets(after: string, limit: number): Awaitable<TicketRow[]>;
 }
 
 /** Tickets. */

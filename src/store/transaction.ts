@@ -14,6 +14,7 @@ import { Ranks } from "./rank-store.js";
 import { Registry, Repos } from "./registry-store.js";
 import { accountAssociationIndex, groupMappingIndex, subscriptionIndex } from "./resource-index.js";
 import { RoleBindings, Roles } from "./role-store.js";
+import { SealedValues } from "./sealed-store.js";
 import type { Executor, Statement } from "./statement.js";
 import { Tags } from "./tag-store.js";
 import { RefreshTokens, Tickets } from "./token-store.js";
@@ -164,6 +165,10 @@ export class Transaction implements Tx, Executor {
 
   get jobs(): Jobs {
     return new Jobs(this);
+  }
+
+  get sealed(): SealedValues {
+    return new SealedValues(this);
   }
 
   get settings(): Settings {

@@ -199,6 +199,8 @@ function parameterValue(world: FuzzWorld, operation: PlacedOperation, name: stri
     case "group":
     case "scope":
     case "scopes":
+      // Only organisations have a chain.
+      if (/Chain/.test(operation.operationId) && random.chance(0.9)) return organisation;
       return known.pick("groups", random) ?? organisation;
     case "aud":
       return random.chance(0.1) ? [url, `${url}/`] : url;

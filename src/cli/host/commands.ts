@@ -159,6 +159,18 @@ export function addHostCommands(arbor: Command): void {
     .option("--json", "print a JSON object per line")
     .action(async (options) => (await import("./keys.js")).listCommand(readSettings(options), options));
 
+  const masterKey = admin.command("master-key").description("the key that encrypts secrets at rest, on the host");
+  addSettings(
+    masterKey.command("rotate").description("make a new key and encrypt everything again, while servers run"),
+    hostSettings,
+  )
+    .option("--shared-file", "with PostgreSQL: all nodes read this very file")
+    .action(async (options) => (await import("./master-key.js")).rotateCommand(readSettings(options), options));
+  addSettings(
+    masterKey.command("retire").description("remove old keys from the file once nothing needs them"),
+    hostSettings,
+  ).action(async (options) => (await import("./master-key.js")).retireCommand(readSettings(options)));
+
   const jobs = admin.command("jobs").description("background jobs of the servers, on the host");
   addSettings(jobs.command("list").description("print each job with its leader and its last run"), hostSettings)
     .option("--json", "print a JSON object per line")

@@ -82,7 +82,7 @@ export function generatePageTokenKey(masterKey: MasterKey, nowMs: number): KeyRo
     createTimeMs: nowMs,
     nextTimeMs: null,
   } as const;
-  return { ...row, sealed: masterKey.seal(randomBytes(32), buildContext(row)) };
+  return { ...row, sealed: masterKey.seal(randomBytes(32), formatKeyContext(row)) };
 }
 
 function sealKeyPair(
@@ -99,7 +99,7 @@ function sealKeyPair(
     nextTimeMs: null,
   } as const;
   const secret = Buffer.from(JSON.stringify(privateKey.export({ format: "jwk" })));
-  return { ...row, sealed: masterKey.seal(secret, buildContext(row)) };
+  return { ...row, sealed: masterKey.seal(secret, formatKeyContext(row)) };
 }
 
 // RFC 7638: the hash of the required members in lexicographic order.
@@ -126,7 +126,7 @@ export function computeLibtrustFingerprint(publicKey: KeyObject): string {
  * @throws Error when it was not sealed with this master key for this row.
  */
 export function unsealSecret(row: KeyRow, masterKey: MasterKey): Buffer {
-  return masterKey.unseal(row.sealed, buildContext(row));
+  return masterKey.unseal(row.sealed, formatKeyContext(row));
 }
 
 /** A signing key and its public key. */
@@ -147,6 +147,7 @@ export function unsealKeyPair(row: KeyRow, masterKey: MasterKey): KeyPair {
   return { privateKey, publicKey: createPublicKey(privateKey) };
 }
 
-function buildContext({ purpose, kid }: Pick<KeyRow, "purpose" | "kid">): string {
+/** The context in which a key is sealed. */
+export function formatKeyContext({ purpose, kid }: Pick<KeyRow, "purpose" | "kid">): string {
   return `${purpose} ${kid}`;
 }

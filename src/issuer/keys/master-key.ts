@@ -14,15 +14,82 @@ export interface MasterKey {
   unseal(sealed: string, context: string): Buffer;
 }
 
+/** The master key of a file that may change while it is used. */
+export interface MasterKeyFile extends MasterKey {
+  /** How many keys the file has. */
+  readonly size: number;
+  /** Encrypts a value again; undefined when the first key has encrypted it. */
+  reseal(sealed: string, context: string): string | undefined;
+  /**
+   * Reads the file again. Keys that do not decrypt the check value of the store are not used.
+   *
+   * @param check that value, where the store has one
+   * @returns whether the keys have changed
+   * @throws Error when the file cannot be used: the keys before stay in use
+   */
+  reload(check: string | undefined): boolean;
+}
+
 /**
- * Reads the master key from a file: one or more lines of 32 bytes in base64.
+ * Reads the master key from a file: one or more lines of 32 bytes in base64. What the keys do not decrypt makes it read the
+ * file again, so that servers follow a rotation before they look at the file.
  *
  * @param file the path
  * @param create whether to create the file with a new key when it does not exist
  * @throws Error when the file is missing, readable by others, owned by another user than root, or malformed
  */
-export function readMasterKey(file: string, create: boolean): MasterKey {
+export function readMasterKey(file: string, create: boolean): MasterKeyFile {
   if (create) createIfMissing(file);
+  let keys = readKeys(file);
+  const open = (among: readonly Buffer[], sealed: string, context: string) => {
+    const bytes = Buffer.from(sealed, "base64");
+    for (const key of among) {
+      const plain = unseal(key, bytes, context);
+      if (plain) return plain;
+    }
+    return undefined;
+  };
+  const doesNotOpen = (context: string) =>
+    new Error(`--master-key-file: ${file} does not open what is stored (${context})`);
+  // Only keys that decrypt the value are used from then on: the file may be the wrong one.
+  function openWithNewKeys(sealed: string, context: string): Buffer | undefined {
+    let found: readonly [Buffer, ...Buffer[]];
+    try {
+      found = readKeys(file);
+    } catch {
+      return undefined;
+    }
+    const plain = isSame(keys, found) ? undefined : open(found, sealed, context);
+    if (plain) keys = found;
+    return plain;
+  }
+
+  const masterKey: MasterKeyFile = {
+    get size() {
+      return keys.length;
+    },
+    seal: (plain, context) => seal(keys[0], plain, context).toString("base64"),
+    unseal(sealed, context) {
+      const plain = open(keys, sealed, context) ?? openWithNewKeys(sealed, context);
+      if (plain === undefined) throw doesNotOpen(context);
+      return plain;
+    },
+    reseal(sealed, context) {
+      const plain = masterKey.unseal(sealed, context);
+      return open(keys.slice(0, 1), sealed, context) ? undefined : masterKey.seal(plain, context);
+    },
+    reload(check) {
+      const found = readKeys(file);
+      if (isSame(keys, found)) return false;
+      if (check !== undefined && !open(found, check, MASTER_KEY_CHECK)) throw doesNotOpen(MASTER_KEY_CHECK);
+      keys = found;
+      return true;
+    },
+  };
+  return masterKey;
+}
+
+function readKeys(file: string): readonly [Buffer, ...Buffer[]] {
   let descriptor: number;
   try {
     descriptor = openSync(file, "r");
@@ -38,13 +105,22 @@ export function readMasterKey(file: string, create: boolean): MasterKey {
   }
 }
 
+function isSame(keys: readonly Buffer[], others: readonly Buffer[]): boolean {
+  return keys.length === others.length && keys.every((key, i) => others[i]?.equals(key));
+}
+
+/** Generates a line of the file. */
+export function generateMasterKey(): string {
+  return randomBytes(32).toString("base64");
+}
+
 // The key is written and flushed before the file gets its name: a crash must leave neither half a key nor secrets that
 // were encrypted with a lost key.
 function createIfMissing(file: string): void {
   if (existsSync(file)) return;
   const draft = `${file}.${randomBytes(8).toString("hex")}`;
   try {
-    writeFileSync(draft, `${randomBytes(32).toString("base64")}\n`, { mode: 0o600, flag: "wx", flush: true });
+    writeFileSync(draft, `${generateMasterKey()}\n`, { mode: 0o600, flag: "wx", flush: true });
     linkSync(draft, file);
   } catch (error) {
     // Another process created the file first, and its key counts.
@@ -61,26 +137,16 @@ function malformedKeyFile(file: string): Error {
   return new Error(`--master-key-file: ${file} must hold lines of 32 bytes in base64`);
 }
 
-function parseMasterKey(text: string, file: string): MasterKey {
+function parseMasterKey(text: string, file: string): readonly [Buffer, ...Buffer[]] {
   const lines = text
     .split("\n")
     .map((line) => line.trim())
     .filter((line) => line !== "");
   // Checked by form, because decoders accept any text and would derive another key from it.
   if (!lines.every((line) => KEY.test(line))) throw malformedKeyFile(file);
-  const keys = lines.map((line) => Buffer.from(line, "base64"));
-  const [first] = keys;
+  const [first, ...others] = lines.map((line) => Buffer.from(line, "base64"));
   if (first === undefined) throw malformedKeyFile(file);
-  return {
-    seal: (plain, context) => seal(first, plain, context).toString("base64"),
-    unseal(sealed, context) {
-      for (const key of keys) {
-        const plain = unseal(key, Buffer.from(sealed, "base64"), context);
-        if (plain) return plain;
-      }
-      throw new Error(`--master-key-file: ${file} does not open what is stored (${context})`);
-    },
-  };
+  return [first, ...others];
 }
 
 /** The name of the setting with a value that only the right master key opens, and the context of that value. */

@@ -1,0 +1,46 @@
+// Keeps the master key of a running service up to date with its file, as `watchCertificate` does for the certificate.
+import { MASTER_KEY_CHECK, type MasterKeyFile } from "../issuer/keys/master-key.js";
+import type { Store } from "../store/port.js";
+import type { Logger } from "../telemetry/logger.js";
+
+const CHECK_MS = 2_000;
+
+/** What {@link watchMasterKey} needs. */
+export interface MasterKeyWatchDeps {
+  readonly masterKey: MasterKeyFile;
+  readonly store: Pick<Store, "read">;
+  readonly logger: Logger;
+}
+
+/** Reads the file again. */
+export interface MasterKeyWatch {
+  /** Reads it now, and says in the log what came of it. Does not throw. */
+  reload(): Promise<void>;
+  stop(): void;
+}
+
+/** Begins to look at the file. One that cannot be used is logged once, and the keys before stay in use. */
+export function watchMasterKey({ masterKey, store, logger }: MasterKeyWatchDeps): MasterKeyWatch {
+  let rejected = "";
+
+  async function check(isAsked: boolean): Promise<void> {
+    try {
+      const stored = await store.read((tx) => tx.settings.get(MASTER_KEY_CHECK));
+      const hasChanged = masterKey.reload(stored);
+      rejected = "";
+      if (hasChanged) logger.info({ keys: masterKey.size }, "the master key file was read again");
+      else if (isAsked) logger.info("the master key file has not changed");
+    } catch (error) {
+      const problem = error instanceof Error ? error.message : String(error);
+      if (problem === rejected && !isAsked) return;
+      rejected = problem;
+      logger.error({ problem }, "the master key file cannot be used: the keys before stay in use");
+    }
+  }
+
+  const timer = setInterval(() => void check(false), CHECK_MS).unref();
+  return {
+    reload: () => check(true),
+    stop: () => clearInterval(timer),
+  };
+}

@@ -1,0 +1,105 @@
+// `arbor admin master-key`: replaces the key that encrypts secrets at rest, while servers run (docs/operations.md).
+import { readFileSync } from "node:fs";
+import { setTimeout as delay } from "node:timers/promises";
+import { findMasterKeyFile, type Installation } from "../../app/installation.js";
+import type { Settings } from "../../config/config.js";
+import { auditOnHost } from "../../iam/operator/operate.js";
+import { generateMasterKey, MASTER_KEY_CHECK } from "../../issuer/keys/master-key.js";
+import { type ResealedCounts, resealAll } from "../../issuer/keys/master-key-rotation.js";
+import { failedPrecondition } from "../../kernel/errors.js";
+import { randomIds } from "../../kernel/ids.js";
+import { replaceFile } from "../shared-file.js";
+import { onHost, print } from "./host.js";
+
+/** Servers read the keys each second. What one encrypted with the old key until then is found by a second pass. */
+const ADOPTION_MS = 5_000;
+
+const BY_HAND =
+  "give all nodes a file with the old key and, below it, a new one; then put the new key first in all files; then run this again";
+
+/**
+ * `arbor admin master-key rotate`: makes a new key, unless the file has one that nothing is encrypted with yet, and encrypts
+ * everything again. Interrupted at any point, it is run again.
+ *
+ * @throws ApiError FAILED_PRECONDITION where nodes may have files of their own
+ * @throws Error when the file cannot be written, or something is encrypted with a key that it does not have
+ */
+export async function rotateCommand(
+  settings: Settings,
+  { sharedFile = false, adoptionMs = ADOPTION_MS }: { sharedFile?: boolean; adoptionMs?: number },
+): Promise<void> {
+  const file = findMasterKeyFile(settings);
+  await onHost(settings, "update", async (host) => {
+    const { store, masterKey } = host;
+    const check = await store.read((tx) => tx.settings.get(MASTER_KEY_CHECK));
+    const isPending = check !== undefined && masterKey.reseal(check, MASTER_KEY_CHECK) !== undefined;
+    if (!isPending && masterKey.size === 1) {
+      if (settings.databaseUrl !== undefined && !sharedFile) {
+        const rule =
+          "nodes may have master key files of their own: with --shared-file they all read this one; otherwise";
+        throw failedPrecondition("MASTER_KEY_FILE", `${rule} ${BY_HAND}`);
+      }
+      await addKey(file);
+      masterKey.reload(check);
+      say(`${file} has a new key, which comes first`);
+    }
+    printCounts(await reseal(host));
+    say("servers read the file; what they encrypted meanwhile is encrypted again");
+    await delay(adoptionMs);
+    printCounts(await reseal(host));
+    print(
+      masterKey.size === 1
+        ? "everything is encrypted with the master key"
+        : "everything is encrypted with the first key; once every server has read the file, run arbor admin master-key retire",
+    );
+  });
+}
+
+/**
+ * `arbor admin master-key retire`: makes sure that nothing needs an old key, and removes the old keys from the file.
+ *
+ * @throws Error when something is encrypted with a key that the file does not have, or the file cannot be written
+ */
+export async function retireCommand(settings: Settings): Promise<void> {
+  const file = findMasterKeyFile(settings);
+  await onHost(settings, "update", async (host) => {
+    printCounts(await reseal(host));
+    const [first, ...others] = readLines(file);
+    if (others.length === 0) return print("the file has one key");
+    await writeLines(file, [first ?? ""]);
+    print(`removed from ${file}: ${others.length} ${others.length === 1 ? "key" : "keys"}`);
+    say("keep the old key for as long as you keep backups that were made before the rotation");
+  });
+}
+
+async function reseal({ store, masterKey, clock }: Installation): Promise<ResealedCounts> {
+  return resealAll(store, masterKey, (tx) => auditOnHost(tx, "arbor.master-key.rotated.v1", "", clock(), randomIds));
+}
+
+async function addKey(file: string): Promise<void> {
+  await writeLines(file, [generateMasterKey(), ...readLines(file)]);
+}
+
+function readLines(file: string): string[] {
+  return readFileSync(file, "utf8")
+    .split("\n")
+    .map((line) => line.trim())
+    .filter((line) => line !== "");
+}
+
+async function writeLines(file: string, lines: readonly string[]): Promise<void> {
+  try {
+    await replaceFile(file, `${lines.join("\n")}\n`, 0o600);
+  } catch (error) {
+    const { code = String(error) } = error as NodeJS.ErrnoException;
+    throw new Error(`--master-key-file: cannot write ${file}: ${code}; ${BY_HAND}`, { cause: error });
+  }
+}
+
+function printCounts({ keys, clientSecrets, logins }: ResealedCounts): void {
+  print(`encrypted again: ${keys} keys, ${clientSecrets} client secrets, ${logins} logins`);
+}
+
+function say(text: string): void {
+  process.stderr.write(`arbor: ${text}\n`);
+}
