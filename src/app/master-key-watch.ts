@@ -22,12 +22,16 @@ export interface MasterKeyWatch {
 /** Begins to look at the file. One that cannot be used is logged once, and the keys before stay in use. */
 export function watchMasterKey({ masterKey, store, logger }: MasterKeyWatchDeps): MasterKeyWatch {
   let rejected = "";
+  let logged = masterKey.changes;
 
   async function check(isAsked: boolean): Promise<void> {
     try {
       const stored = await store.read((tx) => tx.settings.get(MASTER_KEY_CHECK));
-      const hasChanged = masterKey.reload(stored);
+      masterKey.reload(stored);
       rejected = "";
+      // A value that only a new key opens makes the file be read as well.
+      const hasChanged = masterKey.changes !== logged;
+      logged = masterKey.changes;
       if (hasChanged) logger.info({ keys: masterKey.size }, "the master key file was read again");
       else if (isAsked) logger.info("the master key file has not changed");
     } catch (error) {

@@ -11,8 +11,8 @@ import { randomIds } from "../../kernel/ids.js";
 import { replaceFile } from "../shared-file.js";
 import { onHost, print } from "./host.js";
 
-/** Servers read the keys each second. What one encrypted with the old key until then is found by a second pass. */
-const ADOPTION_MS = 5_000;
+/** Servers look at the file every two seconds. What one encrypted with the old key until then is found by a second pass. */
+const ADOPTION_MS = 3_000;
 
 const BY_HAND =
   "give all nodes a file with the old key and, below it, a new one; then put the new key first in all files; then run this again";

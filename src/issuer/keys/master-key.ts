@@ -16,8 +16,10 @@ export interface MasterKey {
 
 /** The master key of a file that may change while it is used. */
 export interface MasterKeyFile extends MasterKey {
-  /** How many keys the file has. */
+  /** How many keys are in use. */
   readonly size: number;
+  /** How often the keys were replaced by those of a newer file. */
+  readonly changes: number;
   /** Encrypts a value again; undefined when the first key has encrypted it. */
   reseal(sealed: string, context: string): string | undefined;
   /**
@@ -41,6 +43,11 @@ export interface MasterKeyFile extends MasterKey {
 export function readMasterKey(file: string, create: boolean): MasterKeyFile {
   if (create) createIfMissing(file);
   let keys = readKeys(file);
+  let changes = 0;
+  const replaceKeys = (found: typeof keys) => {
+    keys = found;
+    changes++;
+  };
   const open = (among: readonly Buffer[], sealed: string, context: string) => {
     const bytes = Buffer.from(sealed, "base64");
     for (const key of among) {
@@ -60,13 +67,16 @@ export function readMasterKey(file: string, create: boolean): MasterKeyFile {
       return undefined;
     }
     const plain = isSame(keys, found) ? undefined : open(found, sealed, context);
-    if (plain) keys = found;
+    if (plain) replaceKeys(found);
     return plain;
   }
 
   const masterKey: MasterKeyFile = {
     get size() {
       return keys.length;
+    },
+    get changes() {
+      return changes;
     },
     seal: (plain, context) => seal(keys[0], plain, context).toString("base64"),
     unseal(sealed, context) {
@@ -82,7 +92,7 @@ export function readMasterKey(file: string, create: boolean): MasterKeyFile {
       const found = readKeys(file);
       if (isSame(keys, found)) return false;
       if (check !== undefined && !open(found, check, MASTER_KEY_CHECK)) throw doesNotOpen(MASTER_KEY_CHECK);
-      keys = found;
+      replaceKeys(found);
       return true;
     },
   };
