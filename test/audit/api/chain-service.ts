@@ -97,3 +97,9 @@ export async function serveLog(
     stop: () => server.stop(0),
   };
 }
+
+/** Serves a log for one verification. */
+export async function verifyServed(log: Pick<Log, "store" | "keys">, rootUid: string): Promise<RemoteReport> {
+  const served = await serveLog(log, [rootUid]);
+  return served.verify(rootUid).finally(served.stop);
+}
