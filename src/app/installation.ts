@@ -13,7 +13,6 @@ import { type Clock, systemClock } from "../kernel/time.js";
 import type { MigrationProgress } from "../store/migrate/phases.js";
 import { isExpansionNeeded } from "../store/migrate/state.js";
 import { openPg } from "../store/open-pg.js";
-import { openSnapshot } from "../store/open-snapshot.js";
 import { openSqlite } from "../store/open-sqlite.js";
 import type { Store } from "../store/port.js";
 import { createWorkGate } from "../store/work-gate.js";
@@ -87,7 +86,10 @@ async function openStore(options: InstallationOptions): Promise<Store> {
   const { settings, mode, clock = systemClock } = options;
   const { databaseUrl: url, data: directory } = settings;
   const tls = url === undefined ? undefined : readDatabaseTls(settings);
-  if (mode === "read") return openSnapshot({ directory, url, tls, clock });
+  if (mode === "read") {
+    const { openSnapshot } = await import("../store/open-snapshot.js");
+    return openSnapshot({ directory, url, tls, clock });
+  }
   return url === undefined ? openOrExpandSqlite(options) : openPg({ url, tls, clock, create: mode === "create" });
 }
 
