@@ -1,5 +1,5 @@
 // `arbor admin master-key`: replaces the key that encrypts secrets at rest, while servers run (docs/operations.md).
-import { readFileSync } from "node:fs";
+import { readFileSync, realpathSync } from "node:fs";
 import { setTimeout as delay } from "node:timers/promises";
 import { findMasterKeyFile, type Installation } from "../../app/installation.js";
 import type { Settings } from "../../config/config.js";
@@ -89,7 +89,8 @@ function readLines(file: string): string[] {
 
 async function writeLines(file: string, lines: readonly string[]): Promise<void> {
   try {
-    await replaceFile(file, `${lines.join("\n")}\n`, 0o600);
+    // A link stays a link: what it leads to is replaced.
+    await replaceFile(realpathSync(file), `${lines.join("\n")}\n`, 0o600);
   } catch (error) {
     const { code = String(error) } = error as NodeJS.ErrnoException;
     throw new Error(`--master-key-file: cannot write ${file}: ${code}; ${BY_HAND}`, { cause: error });
