@@ -1,6 +1,7 @@
 // The data directory: who may access it, and the locks in it.
 import { chmodSync, closeSync, existsSync, mkdirSync, openSync, statSync } from "node:fs";
 import { join } from "node:path";
+import { failedPrecondition } from "../kernel/errors.js";
 import { openDatabase } from "./sqlite-driver.js";
 
 /** The permissions of the group and of others. */
@@ -9,14 +10,22 @@ const GROUP_AND_OTHERS = 0o077;
 /** The files of SQLite and of the locks. The permissions of the master key are checked where it is read. */
 const FILES = ["arbor.db", "arbor.db-wal", "arbor.db-shm", "arbor.db-journal", "serve.lock", "migrate.lock"];
 
+/** The directory within a data directory in which a restore prepares its files. */
+export const RESTORE_DIRECTORY = "restore.partial";
+
 /**
  * Creates the data directory if it is missing, and revokes all access of the group and others to it and to
  * the database: the database holds e-mail addresses, the audit log and sealed keys.
  *
  * @param directory its path
  * @throws Error when other users have access and the permissions cannot be changed, because another user is the owner
+ * @throws ApiError FAILED_PRECONDITION when a restore into it has not ended: a new database would take its place
  */
 export function secureDataDirectory(directory: string): void {
+  if (existsSync(join(directory, RESTORE_DIRECTORY)) && !existsSync(join(directory, "arbor.db"))) {
+    const rule = `a restore into ${directory} was interrupted or is under way: run arbor restore again`;
+    throw failedPrecondition("RESTORE_UNFINISHED", rule);
+  }
   mkdirSync(directory, { recursive: true, mode: 0o700 });
   // Windows has no such permissions; those that Node reports there cannot be changed.
   if (process.platform === "win32") return;

@@ -97,6 +97,8 @@ export function addHostCommands(arbor: Command): void {
       await copyCommand(settings, target, options);
     });
 
+  addBackupCommands(arbor);
+
   const admin = arbor.command("admin").description("operate the installation, on the host");
   addSettings(admin.command("token").description("print an API token for an identity"), hostSettings)
     .requiredOption("--identity <uid>", "the identity it speaks for")
@@ -222,6 +224,30 @@ export function addHostCommands(arbor: Command): void {
     .option("--data <directory>", "where to keep it; unless set, it is gone when the demo ends")
     .option("--listen <host:port>", "address to listen on: 127.0.0.1 or localhost", "127.0.0.1:8080")
     .action(async (options) => (await import("./demo/demo.js")).demoCommand(options));
+}
+
+function addBackupCommands(arbor: Command): void {
+  addSettings(
+    arbor
+      .command("backup <directory>")
+      .description("copy the database of SQLite into a new directory, also while a server runs, on the host"),
+    databaseSettings,
+  )
+    .option("--with-master-key", "copy the file of the master key as well: whoever has the backup has all secrets then")
+    .option("--json", "print the manifest as JSON")
+    .option("--progress", "show progress on standard error, even if that is not a terminal")
+    .action(async (directory, options) =>
+      (await import("./backup.js")).backupCommand(readSettings(options), directory, options),
+    );
+  addSettings(
+    arbor.command("restore <directory>").description("put a backup into an empty data directory, on the host"),
+    databaseSettings,
+  )
+    .option("--keep-sessions", "keep the tokens and logins of the backup valid, also those that were revoked since")
+    .option("--progress", "show progress on standard error, even if that is not a terminal")
+    .action(async (directory, options) =>
+      (await import("./restore.js")).restoreCommand(readSettings(options), directory, options),
+    );
 }
 
 function addConfigCommands(arbor: Command): void {

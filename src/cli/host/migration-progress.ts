@@ -1,11 +1,16 @@
-// The progress of `arbor migrate --expand`: a bar with a rate on a terminal, and a line every few seconds elsewhere.
+// The progress of long commands, such as `arbor migrate --expand`: a bar with a rate on a terminal, and a line every few
+// seconds elsewhere.
 import type { MigrationProgress } from "../../store/migrate/phases.js";
 import { createProgressLine, type ProgressStream } from "../output/terminal.js";
 
 const BAR_WIDTH = 20;
 
-/** Creates the progress of a command that writes to `stream`. `periodMs` is how often it wants to be told. */
-export function createMigrationProgress(stream: ProgressStream) {
+/**
+ * Creates the progress of a command that writes to `stream`. `periodMs` is how often it wants to be told.
+ *
+ * @param unit what is counted
+ */
+export function createMigrationProgress(stream: ProgressStream, unit = "rows") {
   const line = createProgressLine(stream);
   let first: (MigrationProgress & { startMs: number }) | undefined;
   return {
@@ -14,7 +19,7 @@ export function createMigrationProgress(stream: ProgressStream) {
     onProgress(progress: MigrationProgress): void {
       if (first?.name !== progress.name) first = { ...progress, startMs: performance.now() };
       const seconds = (performance.now() - first.startMs) / 1000;
-      line.show(formatProgress(progress, seconds > 0 ? (progress.done - first.done) / seconds : 0));
+      line.show(formatProgress(progress, seconds > 0 ? (progress.done - first.done) / seconds : 0, unit));
     },
     onRemoval({ name, done }: Pick<MigrationProgress, "name" | "done">): void {
       line.show(`${name}: removed ${done} rows of the old form`);
@@ -25,13 +30,13 @@ export function createMigrationProgress(stream: ProgressStream) {
 /**
  * Describes how far a migration is.
  *
- * @param rate in rows per second; 0 where it is not known yet
+ * @param rate in units per second; 0 where it is not known yet
  */
-export function formatProgress({ name, done, total }: MigrationProgress, rate: number): string {
+export function formatProgress({ name, done, total }: MigrationProgress, rate: number, unit = "rows"): string {
   // The total is an estimate.
   const share = total > 0 ? Math.min(done / total, 1) : 1;
   const filled = Math.round(share * BAR_WIDTH);
   const bar = "#".repeat(filled) + ".".repeat(BAR_WIDTH - filled);
-  const left = rate > 0 ? `, ${Math.round(rate)} rows/s, ${Math.ceil(Math.max(total - done, 0) / rate)} s left` : "";
-  return `${name} [${bar}] ${Math.floor(share * 100)} %, ${done} of about ${total} rows${left}`;
+  const left = rate > 0 ? `, ${Math.round(rate)} ${unit}/s, ${Math.ceil(Math.max(total - done, 0) / rate)} s left` : "";
+  return `${name} [${bar}] ${Math.floor(share * 100)} %, ${done} of about ${total} ${unit}${left}`;
 }

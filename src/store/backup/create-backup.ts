@@ -1,0 +1,188 @@
+// Copies the database of a data directory while a server writes to it. All pages are of one snapshot.
+import { existsSync, readdirSync, rmSync } from "node:fs";
+import { join } from "node:path";
+import { failedPrecondition } from "../../kernel/errors.js";
+import { type Clock, systemClock } from "../../kernel/time.js";
+import { createPrivateFile, holdFileLock } from "../data-directory.js";
+import { openDatabase, type SqliteDatabase } from "../sqlite-driver.js";
+import { VERSION } from "../version.js";
+import {
+  createDirectory,
+  digestFile,
+  moveWhole,
+  requireSpace,
+  type StepProgress,
+  syncPath,
+  toMiB,
+  writeWhole,
+} from "./files.js";
+import { type BackupManifest, backupFiles, unusableBackup } from "./manifest.js";
+import { assertSound, readContents } from "./read-database.js";
+
+/** How many pages are copied before other work of the process runs. */
+const PAGES_PER_STEP = 4_096;
+
+/** The steps of a backup, in their order. */
+export type BackupStep = "copy" | "check" | "digest" | "key" | "manifest" | "done";
+
+/** What to copy, and where to. */
+export interface BackupOptions {
+  /** The data directory. */
+  readonly data: string;
+  /** A directory that is missing, empty, or has an interrupted backup. */
+  readonly target: string;
+  /**
+   * Reads the file of the master key, once the database is copied; undefined leaves it out.
+   *
+   * @throws Error when it does not open what is in the copy
+   */
+  readonly readMasterKey?: ((database: SqliteDatabase) => Uint8Array) | undefined;
+  readonly onProgress?: (progress: StepProgress) => void;
+  /** Called as each step begins; tests end the process there. */
+  readonly onStep?: (step: BackupStep) => void;
+  readonly clock?: Clock;
+}
+
+/**
+ * Makes a backup. Until it is complete, its directory has no manifest, so nobody can take it for one. When it fails, its
+ * files are deleted.
+ *
+ * @throws ApiError FAILED_PRECONDITION when the target has other files or a backup, when its disk is too small, when the
+ * database is damaged or needs a newer version
+ * @throws Error when there is no database
+ */
+export async function createBackup(options: BackupOptions): Promise<BackupManifest> {
+  const { data, target } = options;
+  const source = join(data, "arbor.db");
+  if (!existsSync(source)) throw new Error(`there is no installation in ${data}: it has no arbor.db`);
+  createDirectory(target);
+  const release = holdTarget(target);
+  try {
+    removeInterrupted(target);
+    return await fillTarget(source, options);
+  } catch (error) {
+    if (!existsSync(join(target, backupFiles.manifest))) deleteFiles(target);
+    throw error;
+  } finally {
+    release();
+    rmSync(join(target, backupFiles.lock), { force: true });
+  }
+}
+
+async function fillTarget(source: string, options: BackupOptions): Promise<BackupManifest> {
+  const { target, onProgress = () => {}, onStep = () => {}, clock = systemClock } = options;
+  const file = join(target, backupFiles.database);
+  const partial = `${file}.partial`;
+  onStep("copy");
+  const snapshotMs = await copySnapshot(source, partial, { target, clock, onProgress });
+
+  onStep("check");
+  onProgress({ name: "check", done: 0, total: 0 });
+  const copy = openDatabase(partial);
+  let contents: ReturnType<typeof readContents>;
+  let masterKey: Uint8Array | undefined;
+  try {
+    // A WAL database could not be read from a medium that cannot be written to.
+    copy.pragma("journal_mode = DELETE");
+    assertSound(copy, source);
+    contents = readContents(copy);
+    masterKey = options.readMasterKey?.(copy);
+  } finally {
+    copy.close();
+  }
+  syncPath(partial);
+
+  onStep("digest");
+  const totalMiB = toMiB(contents.bytes);
+  const digest = await digestFile(partial, (bytes) =>
+    onProgress({ name: "digest", done: toMiB(bytes), total: totalMiB }),
+  );
+  moveWhole(partial, file);
+  onStep("key");
+  if (masterKey !== undefined) writeWhole(join(target, backupFiles.masterKey), masterKey);
+  const { lastMigration, oldestVersion, auditHeads } = contents;
+  const manifest: BackupManifest = {
+    format: 1,
+    arborVersion: VERSION,
+    snapshotTime: new Date(snapshotMs).toISOString(),
+    database: { ...digest, lastMigration, oldestVersion },
+    includesMasterKey: masterKey !== undefined,
+    auditHeads,
+  };
+  onStep("manifest");
+  writeWhole(join(target, backupFiles.manifest), `${JSON.stringify(manifest, undefined, 2)}\n`);
+  onStep("done");
+  return manifest;
+}
+
+/**
+ * Copies one snapshot in steps. The connection holds its read transaction meanwhile. Without it each step would see a
+ * newer snapshot, and SQLite would begin again with every write of the server.
+ *
+ * @returns the time of the snapshot in epoch milliseconds
+ */
+async function copySnapshot(
+  source: string,
+  file: string,
+  { target, clock, onProgress }: Required<Pick<BackupOptions, "target" | "clock" | "onProgress">>,
+): Promise<number> {
+  const db = openDatabase(source, { readonly: true, fileMustExist: true });
+  try {
+    db.pragma("query_only = ON");
+    db.pragma("trusted_schema = OFF");
+    // Another process may be recovering the database.
+    db.pragma("busy_timeout = 5000");
+    const snapshotMs = clock();
+    db.exec("BEGIN");
+    // The first read takes the snapshot.
+    const { bytes } = readContents(db);
+    requireSpace(target, bytes);
+    createPrivateFile(file);
+    const pageBytes = Number(db.pragma("page_size", { simple: true }));
+    await db.backup(file, {
+      progress({ totalPages, remainingPages }) {
+        const done = toMiB((totalPages - remainingPages) * pageBytes);
+        onProgress({ name: "copy", done, total: toMiB(totalPages * pageBytes) });
+        return PAGES_PER_STEP;
+      },
+    });
+    return snapshotMs;
+  } finally {
+    db.close();
+  }
+}
+
+function holdTarget(target: string): () => void {
+  const lock = join(target, backupFiles.lock);
+  const others = readdirSync(target).filter((name) => !isPartOfBackup(name) && name !== "lost+found");
+  // Nothing is written to a directory of something else.
+  if (others.length > 0) throw notEmpty(target, others);
+  try {
+    return holdFileLock(lock, 0);
+  } catch (cause) {
+    throw unusableBackup(target, `another backup is being written there (${(cause as Error).message})`);
+  }
+}
+
+function removeInterrupted(target: string): void {
+  if (existsSync(join(target, backupFiles.manifest))) throw notEmpty(target, [backupFiles.manifest]);
+  deleteFiles(target);
+}
+
+function deleteFiles(target: string): void {
+  for (const name of readdirSync(target)) {
+    if (isPartOfBackup(name) && !name.startsWith(backupFiles.lock)) rmSync(join(target, name), { force: true });
+  }
+}
+
+/** Whether a backup, complete or not, has a file of this name. */
+function isPartOfBackup(name: string): boolean {
+  return Object.values(backupFiles).some((file) =>
+    new RegExp(`^${file}(\\.partial)?(-journal|-wal|-shm)?$`).test(name),
+  );
+}
+
+function notEmpty(target: string, names: readonly string[]) {
+  const rule = `it has ${names.slice(0, 3).join(", ")}; name a directory that is missing or empty`;
+  return failedPrecondition("BACKUP", `${target} is not empty: ${rule}`);
+}

@@ -1,0 +1,109 @@
+// Files that are complete before they get their names.
+import { createHash } from "node:crypto";
+import { closeSync, fsyncSync, mkdirSync, openSync, renameSync, rmSync, statfsSync, writeFileSync } from "node:fs";
+import { type FileHandle, open } from "node:fs/promises";
+import { dirname, resolve } from "node:path";
+import { failedPrecondition } from "../../kernel/errors.js";
+
+/** A file is read and written in chunks of this many bytes. */
+const CHUNK_BYTES = 4 * 2 ** 20;
+
+/** How far a step is. */
+export interface StepProgress {
+  readonly name: string;
+  /** In MiB. */
+  readonly done: number;
+  readonly total: number;
+}
+
+/** The contents of a file in short. */
+export interface Digest {
+  readonly bytes: number;
+  readonly sha256: string;
+}
+
+/** Has the disk keep a file, or the names in a directory. */
+export function syncPath(path: string): void {
+  const descriptor = openSync(path, "r");
+  try {
+    fsyncSync(descriptor);
+  } finally {
+    closeSync(descriptor);
+  }
+}
+
+/** Creates a directory for its owner alone, with those above it that are missing, and has the disk keep their names. */
+export function createDirectory(directory: string): void {
+  const first = mkdirSync(directory, { recursive: true, mode: 0o700 });
+  if (first === undefined) return;
+  for (let path = resolve(directory); path !== dirname(resolve(first)); path = dirname(path)) syncPath(dirname(path));
+}
+
+/** Writes a file that only its owner can read: under another name first, so that it is never half a file. */
+export function writeWhole(file: string, contents: string | Uint8Array): void {
+  const partial = `${file}.partial`;
+  rmSync(partial, { force: true });
+  writeFileSync(partial, contents, { mode: 0o600, flag: "wx", flush: true });
+  moveWhole(partial, file);
+}
+
+/** Gives a file that is on the disk its name, and has the disk keep the name. */
+export function moveWhole(from: string, to: string): void {
+  renameSync(from, to);
+  syncPath(dirname(to));
+}
+
+/** Computes the digest of a file. */
+export function digestFile(file: string, onBytes: (bytes: number) => void): Promise<Digest> {
+  return readChunks(file, onBytes);
+}
+
+/** Copies a file to a new one that only its owner can read, and has the disk keep it. Resolves to what was copied. */
+export async function copyFile(from: string, to: string, onBytes: (bytes: number) => void): Promise<Digest> {
+  const target = await open(to, "wx", 0o600);
+  try {
+    const digest = await readChunks(from, onBytes, target);
+    await target.sync();
+    return digest;
+  } finally {
+    await target.close();
+  }
+}
+
+async function readChunks(file: string, onBytes: (bytes: number) => void, target?: FileHandle): Promise<Digest> {
+  const source = await open(file, "r");
+  const hash = createHash("sha256");
+  const buffer = Buffer.allocUnsafe(CHUNK_BYTES);
+  let bytes = 0;
+  try {
+    for (;;) {
+      const { bytesRead } = await source.read(buffer, 0, CHUNK_BYTES);
+      if (bytesRead === 0) return { bytes, sha256: hash.digest("hex") };
+      const chunk = buffer.subarray(0, bytesRead);
+      hash.update(chunk);
+      await target?.writeFile(chunk);
+      bytes += bytesRead;
+      onBytes(bytes);
+    }
+  } finally {
+    await source.close();
+  }
+}
+
+/**
+ * Rejects a directory whose file system has no room.
+ *
+ * @throws ApiError FAILED_PRECONDITION with what is needed and what is free
+ */
+export function requireSpace(directory: string, bytes: number): void {
+  const { bavail, bsize } = statfsSync(directory);
+  const free = bavail * bsize;
+  if (free > bytes) return;
+  const rule = `${toMiB(bytes)} MiB are needed and ${toMiB(free)} MiB are free`;
+  throw failedPrecondition("DISK_SPACE", `${directory}: ${rule}`);
+}
+
+/** Bytes as MiB, rounded up. */
+export function toMiB(bytes: number): number {
+  return Math.ceil(bytes / 2 ** 20);
+}
