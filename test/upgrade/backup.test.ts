@@ -1,0 +1,50 @@
+// Backups of databases of released versions: restored, they are migrated by the next start and answer as before.
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { test } from "node:test";
+import { attack } from "../audit/log-kit.js";
+import { runCommand } from "../support/command.js";
+import { tempDir } from "../support/temp-dir.js";
+import { fixtures, restoreSqlite } from "./fixtures.js";
+import { compareAnswers, startUpgraded } from "./upgrade-suite.js";
+
+const newest = fixtures.map(({ version }) => version).at(-1);
+
+for (const fixture of fixtures) {
+  const { version, sqlite } = fixture;
+  test(`a backup of a database of version ${version} restores, migrates and answers`, async (t) => {
+    const data = restoreSqlite(fixture);
+    const before = readFileSync(join(data, "arbor.db"));
+    const [backup, to] = [join(tempDir(), "backup"), join(tempDir(), "data")];
+    const made = await runCommand(["backup", backup, "--data", data, "--with-master-key"]);
+    assert.equal(made.code, 0, made.stderr);
+    assert.deepEqual(readFileSync(join(data, "arbor.db")), before, "a backup migrates nothing");
+    const restored = await runCommand(["restore", backup, "--data", to]);
+    assert.equal(restored.code, 0, restored.stderr);
+    const isOld = /^the database is that of an older version: the next start migrates it$/m.test(restored.stdout);
+    // The newest fixture may have the schema of this version.
+    if (version !== newest) assert.ok(isOld, restored.stdout);
+
+    const harness = await startUpgraded({ data: to });
+    t.after(() => harness.stop());
+    assert.deepEqual(await compareAnswers(harness, sqlite.owner, sqlite.answers), []);
+    const log = await runCommand(["audit", "list", "--root", "", "--data", to]);
+    assert.match(log.stdout, / arbor\.database\.restored\.v1 /);
+    const checked = await runCommand(["check", "--data", to]);
+    assert.equal(checked.code, 0, checked.stdout);
+  });
+}
+
+test("a backup of another database gives other answers", async (t) => {
+  const [fixture] = fixtures;
+  assert.ok(fixture);
+  const data = restoreSqlite(fixture);
+  attack(data, "UPDATE groups SET description = 'changed' WHERE name = 'storage'");
+  const [backup, to] = [join(tempDir(), "backup"), join(tempDir(), "data")];
+  assert.equal((await runCommand(["backup", backup, "--data", data, "--with-master-key"])).code, 0);
+  assert.equal((await runCommand(["restore", backup, "--data", to])).code, 0);
+  const harness = await startUpgraded({ data: to });
+  t.after(() => harness.stop());
+  assert.ok((await compareAnswers(harness, fixture.sqlite.owner, fixture.sqlite.answers)).length > 0);
+});
