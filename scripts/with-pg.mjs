@@ -37,7 +37,9 @@ let code = 1;
 try {
   await untilReady();
   const [run, ...rest] = process.argv.slice(2);
-  const env = { ...process.env, ARBOR_TEST_DATABASE_URL: `postgres://arbor@127.0.0.1:${port}/postgres` };
+  const url = `postgres://arbor@127.0.0.1:${port}/postgres`;
+  // Tests run programs of the same version, such as pg_dump.
+  const env = { ...process.env, PATH: `${bin}:${process.env.PATH}`, ARBOR_TEST_DATABASE_URL: url };
   code = spawnSync(run, rest, { stdio: "inherit", env }).status ?? 1;
 } finally {
   must(...command("pg_ctl", "-D", data, "-m", "immediate", "stop"));

@@ -16,6 +16,8 @@ const groups: readonly { readonly names: readonly string[]; readonly load: () =>
       "migrate",
       "check",
       "copy",
+      "backup",
+      "restore",
       "admin",
       "audit",
       "advisories",

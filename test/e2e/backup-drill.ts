@@ -1,5 +1,5 @@
 // A drill: back up a service that is written to, destroy its data, restore, and compare what it answers.
-import { copyFileSync, existsSync, mkdirSync, rmSync, statSync } from "node:fs";
+import { copyFileSync, existsSync, mkdirSync, renameSync, rmSync, statSync } from "node:fs";
 import { Agent, request } from "node:http";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -77,7 +77,6 @@ export async function runDrill({ directory, gigabytes, restores, print }: Drill)
     rmSync(data, { recursive: true });
     const swapped = await restoreSwapped(directory, backup, copied);
     require(/SHA-256 differs|bytes, and the manifest says/.test(swapped), "the plain copy in a backup is refused");
-    rmSync(copied);
 
     const restoreMs = await timed(() => restore(backup, data));
     print(`restored in ${seconds(restoreMs)} s`);
@@ -91,7 +90,7 @@ export async function runDrill({ directory, gigabytes, restores, print }: Drill)
 
     service = await start(data);
     const { token, identity } = organisation;
-    const status = (bearer: string) => get(service.url, "/iam/v2beta1/groups?page_size=1", bearer);
+    const status = (bearer: string) => getRetried(service.url, "/iam/v2beta1/groups?page_size=1", bearer);
     require((await status(token)).status === 401, "a token of before is refused");
     const issued = await arbor("admin", "token", "--identity", identity, "--data", data, "--base-url", BASE_URL);
     const restored = await readAnswers(service.url, issued.stdout.trim(), before.slice(-COMPARED));
@@ -266,7 +265,7 @@ async function restoreSwapped(directory: string, backup: string, copied: string)
   const swapped = join(directory, "swapped");
   mkdirSync(swapped, { mode: 0o700 });
   for (const name of ["manifest.json", "backup.key"]) copyFileSync(join(backup, name), join(swapped, name));
-  copyFileSync(copied, join(swapped, "backup.db"));
+  renameSync(copied, join(swapped, "backup.db"));
   const { stderr } = await arbor("restore", swapped, "--data", join(directory, "none"));
   const wrote = existsSync(join(directory, "none"));
   rmSync(swapped, { recursive: true });
@@ -277,11 +276,20 @@ async function readAnswers(url: string, token: string, uids: readonly string[]):
   const paths = ["/iam/v2beta1/roles?page_size=200", ...uids.map((uid) => `/iam/v2beta1/groups/${uid}`)];
   const answers: string[] = [];
   for (const path of paths) {
-    const { status, body } = await get(url, path, token);
+    const { status, body } = await getRetried(url, path, token);
     answers.push(`${path} ${status} ${body}`);
     if (status !== 200) throw new Error(answers.at(-1));
   }
   return answers;
+}
+
+// A busy machine makes the service reject calls, and says so.
+async function getRetried(url: string, path: string, token: string): ReturnType<typeof get> {
+  for (let attempt = 1; ; attempt++) {
+    const answer = await get(url, path, token);
+    if (answer.status !== 503 || attempt === 20) return answer;
+    await sleep(500);
+  }
 }
 
 async function get(url: string, path: string, token: string): Promise<{ status: number; body: string }> {

@@ -1,0 +1,67 @@
+// The backup and the restore on PostgreSQL that docs/backup.md describes.
+import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { test } from "node:test";
+import pg from "pg";
+import { readMasterKey } from "../../src/issuer/keys/master-key.js";
+import { createTokens } from "../../src/issuer/tokens.js";
+import { randomIds } from "../../src/kernel/ids.js";
+import { runCommand } from "../support/command.js";
+import { type Harness, startHarness } from "../support/harness.js";
+import { PROJECT } from "../support/project.js";
+import { tempDir } from "../support/temp-dir.js";
+import { emptyDatabase } from "./empty-database.js";
+
+const BASE_URL = "http://arbor.example";
+
+test("a dump that is restored as documented answers as before, and no token of before is valid", async (t) => {
+  const masterKeyFile = join(tempDir(), "master.key");
+  readMasterKey(masterKeyFile, true);
+  const start = (databaseUrl: string) => startHarness({ databaseUrl, masterKeyFile, baseUrl: BASE_URL });
+  const url = await emptyDatabase(pg);
+  const harness = await start(url);
+  const { identity, group, token } = await harness.organisation("example");
+  const { store, keys } = harness.app.installation;
+  const tokens = createTokens({ keys, ids: randomIds, issuer: BASE_URL });
+  const login = await store.write((tx) => tokens.createRefreshToken(tx, identity, { audience: BASE_URL }, Date.now()));
+  const before = await getGroup(harness, group, token);
+  assert.equal(before.status, 200);
+  const dump = join(tempDir(), "dump");
+  execFileSync("pg_dump", ["--format=custom", `--file=${dump}`, url]);
+  await harness.stop();
+
+  const restored = await emptyDatabase(pg);
+  execFileSync("pg_restore", ["--exit-on-error", "--no-owner", `--dbname=${restored}`, dump]);
+  // The control: as the dump is, everything is valid.
+  const revived = await start(restored);
+  assert.deepEqual(await getGroup(revived, group, token), before);
+  await revived.stop();
+
+  const client = new pg.Client({ connectionString: restored });
+  await client.connect();
+  await client.query(`BEGIN; ${documentedStatements()} COMMIT`);
+  await client.end();
+  const voided = await start(restored);
+  t.after(() => voided.stop());
+  assert.equal((await getGroup(voided, group, token)).status, 401);
+  const refreshUrl = `${voided.url}/sts/exchange_refresh_token?aud=${encodeURIComponent(BASE_URL)}`;
+  const refreshed = await fetch(refreshUrl, { method: "POST", headers: { authorization: `Bearer ${login}` } });
+  assert.equal(refreshed.status, 401);
+  assert.deepEqual(await getGroup(voided, group, await voided.token(identity)), before);
+  const checked = await runCommand(["check", "--database-url", restored, "--master-key-file", masterKeyFile]);
+  assert.equal(checked.code, 0, checked.stdout);
+});
+
+function documentedStatements(): string {
+  const text = readFileSync(join(PROJECT, "docs", "backup.md"), "utf8");
+  const statements = /^```sql\n(.*?)^```$/ms.exec(text)?.[1];
+  assert.ok(statements);
+  return statements;
+}
+
+async function getGroup({ url }: Harness, uid: string, token: string) {
+  const response = await fetch(`${url}/iam/v2beta1/groups/${uid}`, { headers: { authorization: `Bearer ${token}` } });
+  return { status: response.status, body: await response.json() };
+}
