@@ -4,7 +4,7 @@ import { copyFileSync, existsSync, mkdirSync, readdirSync, statSync, writeFileSy
 import { join } from "node:path";
 import { test } from "node:test";
 import { createBackup } from "../../../src/store/backup/create-backup.js";
-import { createDirectory, digestFile } from "../../../src/store/backup/files.js";
+import { digestFile, requireSpace } from "../../../src/store/backup/files.js";
 import { backupFiles, readManifest } from "../../../src/store/backup/manifest.js";
 import { holdFileLock } from "../../../src/store/data-directory.js";
 import type { Store } from "../../../src/store/port.js";
@@ -107,11 +107,8 @@ const refusals: readonly { reason: string; prepare: (target: string) => void; er
     error: /is not empty: it has manifest.json/,
   },
   {
-    reason: "a file as its directory",
-    prepare: (target) => {
-      createDirectory(join(target, ".."));
-      writeFileSync(join(target, "master.key"), "secret");
-    },
+    reason: "a master key",
+    prepare: (target) => writeFileSync(join(target, "master.key"), "secret"),
     error: /is not empty: it has master.key/,
   },
 ];
@@ -165,4 +162,10 @@ test("a database that needs a newer version is not backed up", async () => {
   const target = tempDir();
   await assert.rejects(createBackup({ data, target }), /the database needs version 99.0.0/);
   assert.deepEqual(readdirSync(target), []);
+});
+
+test("a disk without room is refused before anything is copied", () => {
+  const directory = tempDir();
+  requireSpace(directory, 1);
+  assert.throws(() => requireSpace(directory, 2 ** 60), /1099511627776 MiB are needed and \d+ MiB are free$/);
 });
