@@ -154,7 +154,7 @@ async function copySnapshot(
 
 function holdTarget(target: string): () => void {
   const lock = join(target, backupFiles.lock);
-  const others = readdirSync(target).filter((name) => !isPartOfBackup(name) && name !== "lost+found");
+  const others = readdirSync(target).filter((name) => !isBackupFile(name) && name !== "lost+found");
   // Nothing is written to a directory of something else.
   if (others.length > 0) throw notEmpty(target, others);
   try {
@@ -171,12 +171,12 @@ function removeInterrupted(target: string): void {
 
 function deleteFiles(target: string): void {
   for (const name of readdirSync(target)) {
-    if (isPartOfBackup(name) && !name.startsWith(backupFiles.lock)) rmSync(join(target, name), { force: true });
+    if (isBackupFile(name) && !name.startsWith(backupFiles.lock)) rmSync(join(target, name), { force: true });
   }
 }
 
 /** Whether a backup, complete or not, has a file of this name. */
-function isPartOfBackup(name: string): boolean {
+function isBackupFile(name: string): boolean {
   return Object.values(backupFiles).some((file) =>
     new RegExp(`^${file}(\\.partial)?(-journal|-wal|-shm)?$`).test(name),
   );

@@ -99,7 +99,7 @@ export function requireSpace(directory: string, bytes: number): void {
   const { bavail, bsize } = statfsSync(directory);
   const free = bavail * bsize;
   if (free > bytes) return;
-  const rule = `${toMiB(bytes)} MiB are needed and ${toMiB(free)} MiB are free`;
+  const rule = `${toMiB(bytes)} MiB are needed and ${Math.floor(free / 2 ** 20)} MiB are free`;
   throw failedPrecondition("DISK_SPACE", `${directory}: ${rule}`);
 }
 

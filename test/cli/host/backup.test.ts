@@ -58,7 +58,7 @@ describe("a backup of a running service, restored elsewhere", () => {
     const other = await harness.identity({}, group);
     await harness.bind(other.uid, "viewer", group);
     revoked = other.token;
-    await settled(harness);
+    await waitUntilSealed(harness);
 
     backup = join(tempDir(), "backup");
     const made = await runCommand(["backup", backup, "--data", data, "--with-master-key"]);
@@ -91,7 +91,7 @@ describe("a backup of a running service, restored elsewhere", () => {
     for (const bearer of [refreshToken, replaced]) assert.equal(await refresh(copy, bearer), 401);
     const log = await runCommand(["audit", "list", "--limit", "1000", "--data", to]);
     assert.match(log.stdout, / arbor\.database\.restored\.v1 /);
-    await settled(copy);
+    await waitUntilSealed(copy);
     const verified = await runCommand(["audit", "verify", "--data", to]);
     assert.equal(verified.code, 0, verified.stderr);
   });
@@ -128,7 +128,12 @@ describe("a backup of a running service, restored elsewhere", () => {
       JSON.parse(readFileSync(join(directory, "manifest.json"), "utf8")) as BackupManifest;
     const change = (directory: string, values: object) =>
       writeFileSync(join(directory, "manifest.json"), JSON.stringify({ ...manifestOf(directory), ...values }));
-    const refusals: readonly { reason: string; spoil: (directory: string) => void; error: RegExp; code?: number }[] = [
+    const invalidBackups: readonly {
+      reason: string;
+      spoil: (directory: string) => void;
+      error: RegExp;
+      code?: number;
+    }[] = [
       {
         reason: "without a manifest, as an interrupted one is",
         spoil: (directory) => rmSync(join(directory, "manifest.json")),
@@ -186,7 +191,7 @@ describe("a backup of a running service, restored elsewhere", () => {
         code: 1,
       },
     ];
-    for (const { reason, spoil, error, code = 6 } of refusals) {
+    for (const { reason, spoil, error, code = 6 } of invalidBackups) {
       it(reason, async () => {
         const spoilt = join(tempDir(), "backup");
         cpSync(backup, spoilt, { recursive: true });
@@ -306,7 +311,7 @@ test("the manifest as JSON, and progress where it is asked for", async () => {
 });
 
 // A running service seals its audit log within a second.
-async function settled(harness: Harness): Promise<void> {
+async function waitUntilSealed(harness: Harness): Promise<void> {
   const { store } = harness.app.installation;
   for (let i = 0; i < 100; i++) {
     const roots = await store.read((tx) => tx.auditChain.roots());

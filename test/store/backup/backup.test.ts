@@ -90,7 +90,7 @@ test("everything is for its owner alone, and the lock is gone", async (t) => {
   for (const name of readdirSync(target)) assert.equal(statSync(join(target, name)).mode & 0o777, 0o600, name);
 });
 
-const refusals: readonly { reason: string; prepare: (target: string) => void; error: RegExp }[] = [
+const occupiedTargets: readonly { reason: string; prepare: (target: string) => void; error: RegExp }[] = [
   {
     reason: "other files",
     prepare: (target) => writeFileSync(join(target, "letter.txt"), ""),
@@ -113,7 +113,7 @@ const refusals: readonly { reason: string; prepare: (target: string) => void; er
   },
 ];
 
-for (const { reason, prepare, error } of refusals) {
+for (const { reason, prepare, error } of occupiedTargets) {
   test(`a target with ${reason} is refused and stays as it is`, async (t) => {
     const { data, store } = await openWithMarker();
     t.after(() => store.close());
