@@ -1,5 +1,6 @@
 // A drill: back up a service that is written to, destroy its data, restore, and compare what it answers.
 import { copyFileSync, existsSync, mkdirSync, renameSync, rmSync, statSync } from "node:fs";
+import { copyFile, open } from "node:fs/promises";
 import { Agent, request } from "node:http";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -8,6 +9,7 @@ import { resolveSettings } from "../../src/config/config.js";
 import { bootstrap } from "../../src/iam/operator/bootstrap.js";
 import { issueToken } from "../../src/issuer/tokens.js";
 import { randomIds } from "../../src/kernel/ids.js";
+import { syncPath } from "../../src/store/backup/files.js";
 import { openDatabase } from "../../src/store/sqlite-driver.js";
 import { inconsistenciesIn } from "../support/consistency.js";
 import { arbor, type Service, startService } from "./process.js";
@@ -51,7 +53,12 @@ export async function runDrill({ directory, gigabytes, restores, print }: Drill)
     await load.waitFor(2 * WRITES_PER_S);
     const copied = join(directory, "copied.db");
     const beforeCopy = [...load.acknowledged];
-    copyFileSync(join(data, "arbor.db"), copied);
+    await copyFile(join(data, "arbor.db"), copied);
+    // The times of the backup must not have those of this copy.
+    const written = await open(copied, "r");
+    await written.sync();
+    await written.close();
+    await load.waitFor(load.acknowledged.length + 2 * WRITES_PER_S);
     require(findLost(copied, beforeCopy) > 0, "the control: a plain copy of the file lacks acknowledged writes");
 
     load.longestMs = 0;
@@ -140,6 +147,7 @@ function fill(file: string, bytes: number): void {
   } finally {
     db.close();
   }
+  syncPath(file);
 }
 
 function start(data: string): Promise<Service> {

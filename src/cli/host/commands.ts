@@ -233,7 +233,7 @@ function addBackupCommands(arbor: Command): void {
       .description("copy the database of SQLite into a new directory, also while a server runs, on the host"),
     databaseSettings,
   )
-    .option("--with-master-key", "copy the file of the master key as well: whoever has the backup has all secrets then")
+    .option("--with-master-key", "copy the file of the master key as well: the backup then has all secrets")
     .option("--json", "print the manifest as JSON")
     .option("--progress", "show progress on standard error, even if that is not a terminal")
     .action(async (directory, options) =>
