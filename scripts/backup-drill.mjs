@@ -13,7 +13,7 @@ import { register } from "tsx/esm/api";
 const { values } = parseArgs({
   options: {
     gigabytes: { type: "string", default: "0.25" },
-    restores: { type: "string", default: "3" },
+    restores: { type: "string", default: "2" },
     directory: { type: "string", default: tmpdir() },
   },
 });

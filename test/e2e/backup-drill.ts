@@ -229,6 +229,7 @@ async function repeat({ directory, data, restores, load, require, print }: Repet
     lost += findLost(join(copy, "arbor.db"), before);
     inconsistent += findInconsistencies(join(copy, "arbor.db")).length;
     for (const path of [backup, copy]) rmSync(path, { recursive: true });
+    if ((i + 1) % 10 === 0) print(`${i + 1} backups in a row: ${lost} writes lost, ${inconsistent} faults`);
   }
   require(lost === 0 &&
     inconsistent === 0, `${restores} backups in a row: ${lost} writes lost, ${inconsistent} faults`);
