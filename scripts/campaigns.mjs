@@ -13,7 +13,7 @@ const campaigns = new Map([
   ["fuzz", node("fuzz", "--requests", "1000000")],
   ["tokens", node("mutate-tokens", "--tokens", "1000000")],
   ["decisions", node("decisions", "--decisions", "1000000")],
-  ["backup", node("backup-drill", "--gigabytes", "10", "--restores", "100")],
+  ["backup", node("backup-drill", "--gigabytes", "0.25", "--restores", "100")],
   ["kill9", node("kill9", "--cycles", "500")],
   ["rotation", node("rotate-under-load", "--seconds", "600")],
   ["jobs", node("with-pg", process.execPath, "scripts/job-takeovers.mjs", "--takeovers", "200")],
