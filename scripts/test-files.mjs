@@ -3,10 +3,20 @@ import { readdirSync } from "node:fs";
 import { join } from "node:path";
 
 /**
- * Folders of tests that need PostgreSQL, a browser, Python, a container registry, Prometheus, proxies, the npm registry or an
- * idle machine.
+ * Folders of tests that need PostgreSQL, a browser, Python, a container registry, Prometheus, proxies, packages of Debian, the
+ * npm registry or an idle machine.
  */
-export const SEPARATE = ["pg", "pack", "browser", "python", "registry-e2e", "promtool", "proxies", "hostile"];
+export const SEPARATE = [
+  "pg",
+  "pack",
+  "browser",
+  "python",
+  "registry-e2e",
+  "promtool",
+  "proxies",
+  "packages",
+  "hostile",
+];
 
 /** The paths of the tests in `directory`, without those in folders named in `skipped`. */
 export function testsIn(directory, skipped) {
