@@ -19,7 +19,7 @@ const USER = 65534;
 const START_MS = 30_000;
 
 const unit = readFileSync(UNIT, "utf8");
-const valueOf = (key: string) => new RegExp(`^${key}=(.*)$`, "m").exec(unit)?.[1];
+const readValue = (key: string) => new RegExp(`^${key}=(.*)$`, "m").exec(unit)?.[1];
 
 describe("systemd-analyze security", () => {
   const analyze = (file: string, threshold: number) =>
@@ -40,7 +40,7 @@ describe("systemd-analyze security", () => {
 
 describe("the unit", () => {
   test("leaves the compiler of the JavaScript engine its memory", () => {
-    assert.equal(valueOf("MemoryDenyWriteExecute"), undefined);
+    assert.equal(readValue("MemoryDenyWriteExecute"), undefined);
   });
 
   test("waits longer than the drain time", async () => {
@@ -49,7 +49,7 @@ describe("the unit", () => {
     });
     const drainTime = JSON.parse(stdout).drainTime.value as string;
     assert.match(drainTime, /^\d+s$/);
-    assert.ok(Number(valueOf("TimeoutStopSec")) > Number.parseInt(drainTime, 10) + 5);
+    assert.ok(Number(readValue("TimeoutStopSec")) > Number.parseInt(drainTime, 10) + 5);
   });
 });
 
