@@ -9,7 +9,6 @@ const PACKAGES = {
   buildah: "/usr/bin/buildah",
   curl: "/usr/bin/curl",
   debootstrap: "/usr/sbin/debootstrap",
-  lintian: "/usr/bin/lintian",
   "python3-seccomp": "/usr/lib/python3/dist-packages/seccomp*.so",
   systemd: "/usr/bin/systemd-analyze",
 };

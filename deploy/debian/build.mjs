@@ -22,6 +22,7 @@ const NOT_RUN = [
   /^better-sqlite3-node20\/build\/(?!Release$|Release\/better_sqlite3\.node$)/,
   new RegExp(`^better-sqlite3/prebuilds/(?!linux-${process.arch}\\.node$)`),
   /(^|\/)\.[^/]+$/,
+  /\.d\.[cm]?ts$|\.map$/,
 ];
 
 const { values } = parseArgs({

@@ -54,6 +54,8 @@ before(async () => {
     run("cp", ["--archive", await getDebianTree(), root]),
   ]);
   await buildOld();
+  // The tree is deleted in the end, so nothing needs to wait until a disk has it.
+  writeFileSync(at("etc/dpkg/dpkg.cfg.d/fast"), "force-unsafe-io\n");
   await must(system, "dpkg", "--install", `/packages/${nameOf("nodejs", nodeVersion())}`);
 });
 after(() => rmSync(scratch, { recursive: true, force: true }));
@@ -112,9 +114,10 @@ async function status(): Promise<string> {
 }
 
 describe("the Debian package", () => {
-  test("has nothing that lintian calls an error", async () => {
-    // Their authors say where they come from in their packages: lintian wants them in packages of their own.
-    const dismissed = "embedded-javascript-library,embedded-library,font-outside-font-dir,privacy-breach-generic";
+  const skip = existsSync("/usr/bin/lintian") ? false : "needs lintian";
+  test("has nothing that lintian calls an error", { skip }, async () => {
+    // Of dependencies: they stay as their authors published them, in the package of the service.
+    const dismissed = "embedded-javascript-library,embedded-library,privacy-breach-generic,unstripped-binary-or-object";
     const file = join(packages, nameOf("arbor", NEW));
     const args = ["--allow-root", "--fail-on", "error", "--suppress-tags", dismissed, file];
     const { stdout } = await run("lintian", args, { maxBuffer: 2 ** 26 }).catch(({ stdout }) => ({ stdout }));
@@ -212,7 +215,7 @@ describe("in a Debian without systemd, the package", () => {
     assert.equal(existsSync(at("usr/lib/arbor/dist/removed.js")), false);
     assert.deepEqual(readFileSync(at(`${DATA}/master.key`)), masterKey);
     const { stdout } = await must(await operator(), "arbor", "audit", "verify");
-    assert.match(stdout, /example|ok|verified/i);
+    assert.match(stdout, /^[0-9a-f]{40}: \d+ sealed rows, .* 0 unsealed$/m);
   });
 
   test("is removed: settings, data and user stay", async () => {
