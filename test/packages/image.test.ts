@@ -25,7 +25,7 @@ let builder: Builder;
 let root: string;
 let config: ImageConfig;
 before(async () => {
-  builder = await createBuilder();
+  builder = await createBuilder(CONTAINERFILE);
   ({ root, config } = await builder.build(CONTAINERFILE));
 });
 after(() => builder?.close());

@@ -1,7 +1,7 @@
 // Builds the Containerfile with buildah. Its base is Debian's root file system with a Node and an npm from npm's registry,
 // in place of an image from a registry.
 import { execFile } from "node:child_process";
-import { mkdirSync, rmSync } from "node:fs";
+import { mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { homedir } from "node:os";
 import { dirname, join } from "node:path";
 import { promisify } from "node:util";
@@ -12,6 +12,17 @@ import { getDebianTree } from "./debian-tree.js";
 
 const run = promisify(execFile);
 const BASE = "localhost/arbor-base";
+const BUILT = "localhost/arbor-build";
+const OPTIONS = [
+  "--format",
+  "docker",
+  "--isolation",
+  "chroot",
+  "--pull-never",
+  "--quiet",
+  "--build-arg",
+  `BASE=${BASE}`,
+];
 const PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
 /** What an image says of how it is run. */
@@ -29,13 +40,13 @@ export interface ImageConfig {
 
 /** A builder with a storage of its own. */
 export interface Builder {
-  /** Builds a Containerfile with the checkout as its context; returns what its root file system is and how it is run. */
+  /** Builds the last stage of a Containerfile; returns what its root file system is and how it is run. */
   build(containerfile: string): Promise<{ readonly root: string; readonly config: ImageConfig }>;
   close(): Promise<void>;
 }
 
-/** Prepares a builder with the base image. */
-export async function createBuilder(): Promise<Builder> {
+/** Prepares a builder with the base image and what the first stage of a Containerfile builds on it. */
+export async function createBuilder(file: string): Promise<Builder> {
   const directory = tempDir();
   const storage = ["--root", join(directory, "storage"), "--runroot", join(directory, "run")];
   const buildah = async (...args: readonly string[]) => {
@@ -43,14 +54,15 @@ export async function createBuilder(): Promise<Builder> {
     return (await run("buildah", all, { maxBuffer: 2 ** 26, timeout: 300_000 })).stdout.trim();
   };
   await commitBase(buildah);
+  const cache = join(homedir(), ".npm");
+  mkdirSync(cache, { recursive: true });
+  const volume = ["--volume", `${cache}:/root/.npm`];
+  await buildah("build", ...OPTIONS, ...volume, "--target", "build", "--tag", BUILT, "--file", file, PROJECT);
   return {
     async build(containerfile) {
-      const cache = join(homedir(), ".npm");
-      mkdirSync(cache, { recursive: true });
-      const options = ["--format", "docker", "--isolation", "chroot", "--pull-never", "--layers", "--quiet"];
-      const volume = ["--volume", `${cache}:/root/.npm`];
-      const file = ["--build-arg", `BASE=${BASE}`, "--file", containerfile];
-      const image = await buildah("build", ...options, ...volume, ...file, PROJECT);
+      const file = join(directory, "Containerfile");
+      writeFileSync(file, replaceBuildStage(readFileSync(containerfile, "utf8")));
+      const image = await buildah("build", ...OPTIONS, "--file", file, PROJECT);
       const container = await buildah("from", "--pull-never", image.split("\n").at(-1) ?? "");
       const described = JSON.parse(await buildah("inspect", container)) as { Docker: { config: ImageConfig } };
       return { root: await buildah("mount", container), config: described.Docker.config };
@@ -61,6 +73,12 @@ export async function createBuilder(): Promise<Builder> {
       rmSync(directory, { recursive: true, force: true });
     },
   };
+}
+
+// The first stage takes most of the time, and is the same in all Containerfiles here.
+function replaceBuildStage(containerfile: string): string {
+  const stages = containerfile.split(/^(?=FROM )/m);
+  return [stages[0], `FROM ${BUILT} AS build\n`, ...stages.slice(2)].join("");
 }
 
 async function commitBase(buildah: (...args: readonly string[]) => Promise<string>): Promise<void> {
