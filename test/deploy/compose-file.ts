@@ -1,4 +1,4 @@
-// Reads a compose file as `docker compose` does, as far as ours uses it.
+// Reads a compose file as `docker compose` does, as far as deploy/compose uses it.
 import { readFileSync } from "node:fs";
 import { parse } from "yaml";
 

@@ -16,7 +16,7 @@ const BUILD = join(PROJECT, "deploy/debian/build.mjs");
 const [OLD, NEW] = ["0.5.0", "0.7.0"];
 const SETTINGS = "etc/arbor/arbor.json";
 const UNIT = "usr/lib/systemd/system/arbor.service";
-const WANTED_BY = "etc/systemd/system/multi-user.target.wants/arbor.service";
+const ENABLED = "etc/systemd/system/multi-user.target.wants/arbor.service";
 const DATA = "var/lib/arbor";
 /** What the old version has in place of this setting. */
 const OLD_LISTEN = "127.0.0.1:8081";
@@ -62,7 +62,7 @@ after(() => rmSync(scratch, { recursive: true, force: true }));
 
 const nodeVersion = () => process.version.slice(1);
 
-// Debian 12 has Node 18 alone, so the Node that runs this test is the package on which ours depends.
+// Debian 12 has Node 18 alone, so the Node that runs this test is the package nodejs.
 async function buildNode(): Promise<void> {
   const stage = join(scratch, "nodejs");
   const control = {
@@ -168,7 +168,7 @@ describe("in a Debian without systemd, the package", () => {
     assert.equal(await ownership("usr/lib/arbor/dist/main.js"), "root:root 755");
     const { stdout: entry } = await must(system, "getent", "passwd", "arbor");
     assert.match(entry, /^arbor:x:[1-9]\d{2}:[1-9]\d{2}:[^:]*:\/var\/lib\/arbor:\/usr\/sbin\/nologin\n$/);
-    assert.ok(lstatSync(at(WANTED_BY)).isSymbolicLink(), "it is enabled for the next start of a system with systemd");
+    assert.ok(lstatSync(at(ENABLED)).isSymbolicLink(), "it is enabled for the next start of a system with systemd");
     const { stdout: others } = await must(
       system,
       "find",
@@ -207,11 +207,11 @@ describe("in a Debian without systemd, the package", () => {
 
   test("is upgraded: changed settings, a disabled unit and the data stay, old files go", async () => {
     writeFileSync(at(SETTINGS), JSON.stringify({ data: `/${DATA}`, listen: "127.0.0.1:8082" }));
-    rmSync(at(WANTED_BY));
+    rmSync(at(ENABLED));
     await must(system, "dpkg", "--force-confold", "--install", `/packages/${nameOf("arbor", NEW)}`);
     assert.equal(await status(), `installed ${NEW}`);
     assert.equal(JSON.parse(readFileSync(at(SETTINGS), "utf8")).listen, "127.0.0.1:8082");
-    assert.equal(existsSync(at(WANTED_BY)), false, "an administrator disabled it");
+    assert.equal(existsSync(at(ENABLED)), false, "an administrator disabled it");
     assert.equal(existsSync(at("usr/lib/arbor/dist/removed.js")), false);
     assert.deepEqual(readFileSync(at(`${DATA}/master.key`)), masterKey);
     const { stdout } = await must(await operator(), "arbor", "audit", "verify");
@@ -242,7 +242,7 @@ describe("in a Debian without systemd, the package", () => {
       DATA,
       "usr/lib/arbor",
       UNIT,
-      WANTED_BY,
+      ENABLED,
       "usr/share/doc/arbor",
       "etc/systemd/system/arbor.service",
     ];
