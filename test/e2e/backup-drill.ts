@@ -124,7 +124,7 @@ interface Organisation {
 
 async function createOrganisation(data: string): Promise<Organisation> {
   const settings = resolveSettings({ flags: { data, baseUrl: BASE_URL }, env: {} });
-  const { store, keys, close } = await openInstallation({ settings });
+  const { store, keys, close } = await openInstallation({ settings, mode: "create" });
   const nowMs = Date.now();
   const { group, identity } = await store.write((tx) => bootstrap(tx, { org: "drill" }, randomIds, nowMs));
   const request = { issuer: BASE_URL, audience: BASE_URL, identity, lifeS: 3_600, nowMs };
