@@ -75,6 +75,22 @@ export function holdFileLock(file: string, waitMs: number): () => void {
   };
 }
 
+/**
+ * Keeps servers out of a data directory, which must exist.
+ *
+ * @param reason of the error
+ * @param describe says who uses the directory and what to do
+ * @returns a function that lets them in again
+ * @throws ApiError FAILED_PRECONDITION when a server, or another command that keeps them out, uses it
+ */
+export function holdServeLock(directory: string, reason: string, describe: (directory: string) => string): () => void {
+  try {
+    return holdFileLock(join(directory, "serve.lock"), 0);
+  } catch {
+    throw failedPrecondition(reason, describe(directory));
+  }
+}
+
 function revokeOtherAccess(path: string, kind: string, allowed: number): void {
   const { mode, uid } = statSync(path);
   if ((mode & GROUP_AND_OTHERS) === 0) return;

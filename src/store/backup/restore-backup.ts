@@ -3,7 +3,7 @@
 import { existsSync, readdirSync, readFileSync, rmdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { failedPrecondition } from "../../kernel/errors.js";
-import { createPrivateFile, holdFileLock, RESTORE_DIRECTORY } from "../data-directory.js";
+import { holdServeLock, RESTORE_DIRECTORY } from "../data-directory.js";
 import type { KeyRow, RecordedAuditRow } from "../port.js";
 import { openDatabase, type SqliteDatabase } from "../sqlite-driver.js";
 import {
@@ -65,7 +65,7 @@ export async function restoreBackup(options: RestoreOptions): Promise<RestoreRes
   createDirectory(data);
   requireSpace(data, options.manifest.database.bytes);
   // A server that starts meanwhile would create a database.
-  const release = holdServeLock(data);
+  const release = holdServeLock(data, "RESTORE", (path) => `a server or another restore uses ${path}`);
   const partial = join(data, RESTORE_DIRECTORY);
   try {
     requireEmpty(data, options.masterKey);
@@ -150,16 +150,6 @@ function requireEmpty(data: string, masterKey: Uint8Array): void {
   if (others.length === 0) return;
   const rule = `it has ${others.slice(0, 3).join(", ")}; name a directory that is missing or empty`;
   throw failedPrecondition("RESTORE", `${data} is not empty: ${rule}`);
-}
-
-function holdServeLock(data: string): () => void {
-  const file = join(data, "serve.lock");
-  createPrivateFile(file);
-  try {
-    return holdFileLock(file, 0);
-  } catch {
-    throw failedPrecondition("RESTORE", `a server or another restore uses ${data}`);
-  }
 }
 
 // The statements suit every version of the schema.

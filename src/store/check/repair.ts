@@ -5,7 +5,7 @@ import { drizzle } from "drizzle-orm/node-postgres";
 import { getTableConfig } from "drizzle-orm/sqlite-core";
 import type pg from "pg";
 import { failedPrecondition } from "../../kernel/errors.js";
-import { holdFileLock } from "../data-directory.js";
+import { holdServeLock } from "../data-directory.js";
 import { connectForCommand } from "../pg-command-connection.js";
 import type { PgTls } from "../pg-connection.js";
 import { createQueries } from "../sqlite-connection.js";
@@ -39,7 +39,7 @@ export async function rebuildDerived(
   await (databaseUrl === undefined ? rebuildSqlite(data, build("sqlite")) : rebuildPg(databaseUrl, build("pg")));
 
   async function rebuildSqlite(directory: string, statements: readonly SQL[]): Promise<void> {
-    const release = holdServeLock(directory);
+    const release = holdServeLock(directory, "SERVER_RUNS", (path) => `a server uses ${path}: stop it, then repair`);
     try {
       const db = openDatabase(join(directory, "arbor.db"), { fileMustExist: true });
       try {
@@ -92,14 +92,6 @@ export const AVOIDED_PLANS = [
   "enable_mergejoin",
   "enable_material",
 ];
-
-function holdServeLock(directory: string): () => void {
-  try {
-    return holdFileLock(join(directory, "serve.lock"), 0);
-  } catch {
-    throw failedPrecondition("SERVER_RUNS", `a server uses ${directory}: stop it, then repair`);
-  }
-}
 
 // Nodes name their connections, and keep them open while they run.
 async function requireNoNodes(client: pg.Client): Promise<void> {

@@ -1,8 +1,7 @@
 // Reads and writes copies in a SQLite data directory.
 import { existsSync } from "node:fs";
 import { join, resolve } from "node:path";
-import { failedPrecondition } from "../../kernel/errors.js";
-import { createPrivateFile, holdFileLock, secureDataDirectory } from "../data-directory.js";
+import { createPrivateFile, holdServeLock, secureDataDirectory } from "../data-directory.js";
 import type { SqlRow } from "../migrate/data-migration.js";
 import { dataMigrations } from "../migrate/data-migrations.js";
 import { schemaRecord } from "../migrate/schema-migrations.js";
@@ -12,6 +11,11 @@ import type { SqliteDatabase, SqliteStatement } from "../sqlite-driver.js";
 import { type CopiedRow, readSqliteRow, type SqliteValue, toSqliteRow } from "./cells.js";
 import { type CopyReader, type CopySource, type CopyTarget, createBatch } from "./databases.js";
 import { type CopiedTable, triggerTables } from "./tables.js";
+
+const HELD = [
+  "SERVER_RUNS",
+  (directory: string) => `a server or another copy uses ${directory}: stop it, then copy`,
+] as const;
 
 /** How to open the database that is copied. */
 export interface SqliteSourceOptions {
@@ -28,7 +32,7 @@ export interface SqliteSourceOptions {
 export function openSqliteSource({ directory, exclusive }: SqliteSourceOptions): CopySource {
   const file = join(directory, "arbor.db");
   if (!existsSync(file)) throw new Error(`there is no installation in ${directory}: it has no arbor.db`);
-  const release = exclusive ? holdServeLock(directory) : () => {};
+  const release = exclusive ? holdServeLock(directory, ...HELD) : () => {};
   const opened: SqliteDatabase[] = [];
   const close = async () => {
     for (const db of opened) db.close();
@@ -74,7 +78,7 @@ export function openSqliteSource({ directory, exclusive }: SqliteSourceOptions):
 export function openSqliteTarget(directory: string): CopyTarget {
   const file = join(directory, "arbor.db");
   secureDataDirectory(directory);
-  const release = holdServeLock(directory);
+  const release = holdServeLock(directory, ...HELD);
   try {
     createPrivateFile(file);
     return createTarget(openWriting(file), file, release);
@@ -187,12 +191,4 @@ function hasSequence(db: SqliteDatabase, table: string): boolean {
 
 function nameColumns({ columns }: CopiedTable): string {
   return columns.map(({ name }) => `"${name}"`).join(", ");
-}
-
-function holdServeLock(directory: string): () => void {
-  try {
-    return holdFileLock(join(directory, "serve.lock"), 0);
-  } catch {
-    throw failedPrecondition("SERVER_RUNS", `a server or another copy uses ${directory}: stop it, then copy`);
-  }
 }

@@ -15,7 +15,7 @@ import {
 import { openDatabase, type SqliteDatabase } from "../sqlite-driver.js";
 import type { MigrationTx, SqlRow } from "./data-migration.js";
 import { MAX_WAIT_MS, type MigrationDatabase } from "./migration-database.js";
-import { holdServeLock } from "./prepare-sqlite.js";
+import { holdOlderServers } from "./prepare-sqlite.js";
 
 /** How often to try while another process writes, in milliseconds. */
 const BUSY_RETRY_MS = 5;
@@ -68,7 +68,7 @@ function toMigrationDatabase(db: SqliteDatabase, directory: string): MigrationDa
     write: (unit) => runTransaction("BEGIN IMMEDIATE", unit),
     async findOlderServers() {
       try {
-        holdServeLock(directory)();
+        holdOlderServers(directory)();
         return [];
       } catch (error) {
         return [(error as Error).message];

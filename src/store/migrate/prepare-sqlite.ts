@@ -1,8 +1,6 @@
 // What happens as a SQLite database is opened for use: an empty one is created, one that this version cannot use is
 // rejected, and from then on older versions cannot use it.
-import { join } from "node:path";
-import { failedPrecondition } from "../../kernel/errors.js";
-import { holdFileLock } from "../data-directory.js";
+import { holdServeLock } from "../data-directory.js";
 import { noInstallation } from "../find-installation.js";
 import { runMigrationStatement } from "../sqlite-connection.js";
 import type { SqliteDatabase } from "../sqlite-driver.js";
@@ -43,7 +41,7 @@ export function prepareSqlite(db: SqliteDatabase, options: PrepareOptions): void
   }
   if (needsExpanding(state)) throw expansionNeeded();
   if (!needsContracting(state) || !admitsOlderVersions(state)) return;
-  const release = holdsServeLock ? () => {} : holdServeLock(directory);
+  const release = holdsServeLock ? () => {} : holdOlderServers(directory);
   try {
     runInTransaction(db, () => versionStatements("sqlite"));
   } finally {
@@ -57,12 +55,8 @@ export function prepareSqlite(db: SqliteDatabase, options: PrepareOptions): void
  * @returns a function that lets them in again
  * @throws ApiError FAILED_PRECONDITION when a server uses it
  */
-export function holdServeLock(directory: string): () => void {
-  try {
-    return holdFileLock(join(directory, "serve.lock"), 0);
-  } catch {
-    throw failedPrecondition("OLDER_SERVER", `a server of an older version uses ${directory}: stop it first`);
-  }
+export function holdOlderServers(directory: string): () => void {
+  return holdServeLock(directory, "OLDER_SERVER", (path) => `a server of an older version uses ${path}: stop it first`);
 }
 
 function runInTransaction(db: SqliteDatabase, statements: () => readonly string[]): void {
