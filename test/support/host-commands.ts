@@ -15,7 +15,7 @@ export interface HostCommand {
 }
 
 /** The commands that begin an installation. All others must find one. */
-const CREATING: readonly string[] = ["serve", "bootstrap", "migrate"];
+const CREATING: readonly string[] = ["serve", "bootstrap", "migrate", "restore"];
 
 /** Commands that read settings and no installation. */
 const SETTINGS: readonly string[] = ["config print", "config check"];
@@ -42,24 +42,31 @@ const examples: Readonly<Record<string, string>> = {
 };
 
 /** Flags that are not required by the parser, and without which the command ends before it looks for an installation. */
-const needed: Readonly<Record<string, string>> = {
-  "--root": examples.uid ?? "",
-  "--registry-url": "http://127.0.0.1:9",
+const needed: Readonly<Record<string, (location: DataFlag, outputs: string) => string>> = {
+  "--root": () => examples.uid ?? "",
+  "--registry-url": () => "http://127.0.0.1:9",
+  // A copy is one to the other kind of database.
+  "--to": (location, outputs) => (location === "--data" ? "postgres://127.0.0.1:9/none" : join(outputs, "copy")),
 };
+
+/** The flag that says where the data is. */
+type DataFlag = "--data" | "--database-url";
 
 /**
  * Lists the commands that must find an installation, or those that need none.
  *
- * @param location the flag that says where the data is
  * @param outputs a directory that does not exist, for commands that write files
  */
 export async function listHostCommands(
-  location: "--data" | "--database-url",
+  location: DataFlag,
   outputs: string,
 ): Promise<{ onInstallation: HostCommand[]; onSettings: HostCommand[] }> {
   const leaves = findLeaves(await createProgram(), []).filter(({ command }) => hasOption(command, location));
   const commands = leaves
-    .map(({ command, path }) => ({ name: path.join(" "), args: [...path, ...requiredValues(command, outputs)] }))
+    .map(({ command, path }) => ({
+      name: path.join(" "),
+      args: [...path, ...requiredValues(command, location, outputs)],
+    }))
     .filter(({ name }) => !CREATING.includes(name) && name !== "demo");
   const variants = VARIANTS.map((args) => ({ name: args.join(" "), args }));
   const isOnSettings = ({ name }: HostCommand) => SETTINGS.includes(name);
@@ -83,12 +90,13 @@ function hasOption({ options }: Command, flag: string): boolean {
   return options.some(({ long }) => long === flag);
 }
 
-function requiredValues(command: Command, outputs: string): string[] {
+function requiredValues(command: Command, location: DataFlag, outputs: string): string[] {
   const example = (placeholder: string, choices?: readonly string[]) =>
     placeholder === "directory" ? join(outputs, "out") : (choices?.[0] ?? examples[placeholder] ?? "example");
   const flags = command.options.flatMap(({ long, mandatory, flags: text, argChoices }) => {
     if (long === undefined || long === null) return [];
-    if (needed[long] !== undefined) return [long, needed[long]];
+    const value = needed[long]?.(location, outputs);
+    if (value !== undefined) return [long, value];
     return mandatory ? [long, example(/<(.+)>/.exec(text)?.[1] ?? "", argChoices)] : [];
   });
   return [...command.registeredArguments.map((one) => example(one.name(), one.argChoices)), ...flags];

@@ -110,13 +110,14 @@ export async function storeTokenAlgorithm(tx: Tx, algorithm: TokenAlgorithm): Pr
  */
 export async function openKeyRing(deps: KeyRingDeps): Promise<KeyRing> {
   await storeMissingKeys(deps);
-  return loadKeyRing(deps);
+  return loadKeyRing(deps, assertActiveKeys);
 }
 
 /**
- * Loads the keys and writes nothing.
+ * Loads the keys and writes nothing. A purpose may have none: a restored installation has no key of API tokens before its
+ * next start. What needs it fails then.
  *
- * @throws Error when the keys were encrypted with another master key, or a purpose has none
+ * @throws Error when the keys were encrypted with another master key
  */
 export async function readKeyRing(deps: KeyRingDeps): Promise<KeyRing> {
   await deps.store.read((tx) => verifyMasterKey(tx, deps.masterKey));
@@ -142,7 +143,10 @@ async function storeMissingKeys({ store, masterKey, clock, tokenAlgorithm }: Key
   });
 }
 
-async function loadKeyRing({ store, masterKey, clock, tokenAlgorithm }: KeyRingDeps): Promise<KeyRing> {
+async function loadKeyRing(
+  { store, masterKey, clock, tokenAlgorithm }: KeyRingDeps,
+  assertUsable: (view: KeyView) => void = () => {},
+): Promise<KeyRing> {
   let algorithm = tokenAlgorithm;
   const rows = () =>
     store.read(async (tx) => {
@@ -152,12 +156,15 @@ async function loadKeyRing({ store, masterKey, clock, tokenAlgorithm }: KeyRingD
     });
   let readMs = clock();
   let view = buildKeyView(await rows(), masterKey);
+  assertUsable(view);
   let reloading: Promise<boolean> | undefined;
 
   async function read(): Promise<boolean> {
     const startMs = clock();
     const before = view;
-    view = buildKeyView(await rows(), masterKey, before);
+    const read = buildKeyView(await rows(), masterKey, before);
+    assertUsable(read);
+    view = read;
     // A failed read must not count as a read.
     readMs = startMs;
     return formatStates(view.rows) !== formatStates(before.rows);
@@ -175,15 +182,15 @@ async function loadKeyRing({ store, masterKey, clock, tokenAlgorithm }: KeyRingD
   }
 
   return {
-    signing: () => view.apiToken.signing,
+    signing: () => view.apiToken.signing(),
     verifying: (kid) => view.apiToken.pairs.get(kid)?.publicKey,
     published: () => view.published,
     tokenAlgorithm: () => algorithm,
     pageKeys: () => view.pageKeys,
-    auditSigning: () => view.audit.signing,
+    auditSigning: () => view.audit.signing(),
     auditVerifying: (kid) => view.audit.pairs.get(kid)?.publicKey,
     auditPublished: () => toJwks(view.audit),
-    registrySigning: () => view.registry.signing,
+    registrySigning: () => view.registry.signing(),
     registryTrusted: () => listTrusted(view),
     async refresh() {
       if (reloading === undefined && Math.abs(clock() - readMs) < REFRESH_PAUSE_MS) return false;
@@ -226,8 +233,12 @@ interface KeyView {
 
 /** The keys of one purpose. */
 interface SigningKeys {
-  /** The active key. */
-  readonly signing: SigningKey;
+  /**
+   * The active key.
+   *
+   * @throws Error when there is none
+   */
+  signing(): SigningKey;
   /** All keys by kid, oldest first. */
   readonly pairs: ReadonlyMap<string, OpenedKey>;
 }
@@ -242,7 +253,7 @@ interface OpenedKey extends KeyPair {
  *
  * @param rows oldest first
  * @param before the view before: unchanged keys keep their objects, which caches of verified tokens refer to
- * @throws Error when a key was encrypted with another master key, or a purpose has no active key
+ * @throws Error when a key was encrypted with another master key
  */
 function buildKeyView(rows: readonly KeyRow[], masterKey: MasterKey, before?: KeyView): KeyView {
   if (before !== undefined && formatStates(rows) === formatStates(before.rows)) return { ...before, rows };
@@ -273,8 +284,17 @@ function buildSigningKeys(
     pairs.set(kid, pair);
     if (state === "active") signing = { kid, key: pair.privateKey };
   }
-  if (signing === undefined) throw new Error(`there is no active key for ${purpose}`);
-  return { signing, pairs };
+  return {
+    signing() {
+      if (signing === undefined) throw new Error(`there is no active key for ${purpose}`);
+      return signing;
+    },
+    pairs,
+  };
+}
+
+function assertActiveKeys({ apiToken, audit, registry }: KeyView): void {
+  for (const keys of [apiToken, audit, registry]) keys.signing();
 }
 
 function buildPageKeys(rows: readonly KeyRow[], masterKey: MasterKey): PageKey[] {

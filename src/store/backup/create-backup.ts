@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { failedPrecondition } from "../../kernel/errors.js";
 import { type Clock, systemClock } from "../../kernel/time.js";
 import { createPrivateFile, holdFileLock } from "../data-directory.js";
+import { findSqliteInstallation } from "../find-installation.js";
 import { openDatabase, type SqliteDatabase } from "../sqlite-driver.js";
 import { VERSION } from "../version.js";
 import {
@@ -48,13 +49,11 @@ export interface BackupOptions {
  * files are deleted.
  *
  * @throws ApiError FAILED_PRECONDITION when the target has other files or a backup, when its disk is too small, when the
- * database is damaged or needs a newer version
- * @throws Error when there is no database
+ * database is damaged or needs a newer version, when there is none
  */
 export async function createBackup(options: BackupOptions): Promise<BackupManifest> {
   const { data, target } = options;
-  const source = join(data, "arbor.db");
-  if (!existsSync(source)) throw new Error(`there is no installation in ${data}: it has no arbor.db`);
+  const source = findSqliteInstallation(data);
   createDirectory(target);
   const release = holdTarget(target);
   try {

@@ -2,7 +2,6 @@
 import { type SQL, sql } from "drizzle-orm";
 import { getTableConfig } from "drizzle-orm/sqlite-core";
 import { noInstallation } from "../find-installation.js";
-import { APPLICATION_ID, VERSIONED_APPLICATION_ID } from "../sqlite-connection.js";
 import { assertFinished } from "../unfinished-copy.js";
 import { OLDEST_VERSION } from "../version.js";
 import type { Check, CheckContext } from "./findings.js";
@@ -28,7 +27,6 @@ export const schemaCheck: Check = {
     if (!tables.some((one) => [...knownColumns].some((name) => name.startsWith(`${getTableConfig(one).name} `)))) {
       throw noInstallation(db.name, "it has no tables of one");
     }
-    if (db.dialect === "sqlite") await checkApplicationId(context);
     const knownIndexes = toSet(await db.all<Named>(indexes));
     const remedy = `${RESTORE}; if the database is of an older version, upgrade it with that of this command first`;
     for (const declared of tables) {
@@ -64,13 +62,6 @@ const pgCatalog: readonly [columns: SQL, indexes: SQL] = [
 
 function toSet(rows: readonly Named[]): ReadonlySet<string> {
   return new Set(rows.map(({ table, name }) => `${table} ${name}`));
-}
-
-async function checkApplicationId({ db, report }: CheckContext): Promise<void> {
-  const [row] = await db.all<{ application_id: number }>(sql`pragma application_id`);
-  if (row && [APPLICATION_ID, VERSIONED_APPLICATION_ID].includes(row.application_id)) return;
-  const problem = `the application id is ${row?.application_id}, as of a database of another program`;
-  report("application id", { table: db.name, key: "application_id", problem, remedy: RESTORE });
 }
 
 /** Reads all pages and indexes of a SQLite file; on PostgreSQL what the server knows of its constraints and indexes. */

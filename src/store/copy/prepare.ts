@@ -2,6 +2,7 @@
 // or an unfinished copy of the same installation.
 import { createHash } from "node:crypto";
 import { failedPrecondition } from "../../kernel/errors.js";
+import { noInstallation } from "../find-installation.js";
 import { dataMigrations } from "../migrate/data-migrations.js";
 import { schemaMigrationsAfter } from "../migrate/schema-migrations.js";
 import { expansionNeeded, needsContracting, needsExpanding, readState, readStateAsync } from "../migrate/state.js";
@@ -16,7 +17,7 @@ import type { CopySource, CopyTarget } from "./databases.js";
  * @throws ApiError FAILED_PRECONDITION with the command that makes it ready
  */
 export function assertCopyable({ name, dialect, state, schemaMs }: CopySource): void {
-  if (state.isEmpty) throw failedPrecondition("NO_INSTALLATION", `there is no installation in ${name}`);
+  if (state.isEmpty) throw noInstallation(name, "it has no tables of one");
   assertMayOpen(state.oldestVersion);
   // A newer version may have expanded it, and this one does not know what that added.
   if (schemaMs > (schemaMigrationsAfter(dialect, 0).at(-1)?.createdMs ?? 0)) {
@@ -42,7 +43,7 @@ export function assertCopyable({ name, dialect, state, schemaMs }: CopySource): 
  */
 export async function identifySource(source: CopySource, checkName: string): Promise<string> {
   const check = await source.setting(checkName);
-  if (check === undefined) throw failedPrecondition("NO_INSTALLATION", `there is no installation in ${source.name}`);
+  if (check === undefined) throw noInstallation(source.name, "it was never completed");
   return createHash("sha256").update(check).digest("hex").slice(0, 32);
 }
 

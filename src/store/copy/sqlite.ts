@@ -1,7 +1,7 @@
 // Reads and writes copies in a SQLite data directory.
-import { existsSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { createPrivateFile, holdServeLock, secureDataDirectory } from "../data-directory.js";
+import { findSqliteInstallation } from "../find-installation.js";
 import type { SqlRow } from "../migrate/data-migration.js";
 import { dataMigrations } from "../migrate/data-migrations.js";
 import { schemaRecord } from "../migrate/schema-migrations.js";
@@ -27,11 +27,10 @@ export interface SqliteSourceOptions {
 /**
  * Opens a snapshot of the database in a data directory.
  *
- * @throws Error when there is no database; ApiError FAILED_PRECONDITION when a server uses it
+ * @throws ApiError FAILED_PRECONDITION when there is no database, or a server uses it
  */
 export function openSqliteSource({ directory, exclusive }: SqliteSourceOptions): CopySource {
-  const file = join(directory, "arbor.db");
-  if (!existsSync(file)) throw new Error(`there is no installation in ${directory}: it has no arbor.db`);
+  const file = findSqliteInstallation(directory);
   const release = exclusive ? holdServeLock(directory, ...HELD) : () => {};
   const opened: SqliteDatabase[] = [];
   const close = async () => {

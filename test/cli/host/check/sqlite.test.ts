@@ -67,10 +67,5 @@ checkSuite("arbor check on SQLite", {
       ],
       found: [/^integrity: \S+arbor\.db registry_events_time: row 1 missing from index registry_events_time$/],
     },
-    {
-      reason: "the application id of another program",
-      sql: ["PRAGMA application_id = 1"],
-      found: [/^schema: \S+arbor\.db application_id: the application id is 1, as of a database of another program$/],
-    },
   ],
 });

@@ -21,6 +21,7 @@ test("verification says what the path of the images is, once", async () => {
 for (const command of ["sync", "move"]) {
   test(`${command} reports missing settings and an unreachable registry`, async () => {
     const flags = ["--data", tempDir()];
+    assert.equal((await arbor("bootstrap", "--org", "acme.example", ...flags)).code, 0);
     const without = await arbor("registry", command, ...flags);
     assert.deepEqual([without.code, without.stdout], [6, ""]);
     assert.match(without.stderr, /--registry-url/);
