@@ -114,7 +114,11 @@ export function createServer(options: ServerOptions): Server {
     ...(spans ? [endServerSpan] : []),
     ...(options.observers ?? []),
   ];
-  const admission = createAdmission({ maxDelayMs: limits.queueDelayMs, logger });
+  const admission = createAdmission({
+    maxDelayMs: limits.queueDelayMs,
+    maxRoundMs: limits.loopDelayMs,
+    logger,
+  });
   const shared = {
     spans,
     methods,

@@ -12,9 +12,10 @@ import { defaultLimits } from "../../src/transport/http/limits.js";
 import { createHealth } from "../../src/transport/rpc/health.js";
 import { DOMAIN, GrpcJs, groupsClient, type Running, SERVICE, startServer, transports } from "./harness.js";
 
-/** Longer than the event loop may be late. */
-const BLOCK_MS = 300;
-const LATE_FOR_MS = 2_000;
+/** How long a round of the event loop may take here, and how long each takes, in milliseconds. */
+const LATE_MS = 100;
+const BLOCK_MS = 130;
+const LATE_FOR_MS = 1_500;
 const ORIGIN = "https://app.example";
 
 // The server runs in this process, and so do the clients: they are slow as well.
@@ -38,7 +39,11 @@ async function start(queueDelayMs = defaultLimits.queueDelayMs): Promise<Running
     stopping: new AbortController().signal,
     errorDomain: DOMAIN,
   });
-  return startServer({ extraServices: [health], limits: { queueDelayMs }, corsOrigins: [ORIGIN] });
+  return startServer({
+    extraServices: [health],
+    limits: { queueDelayMs, loopDelayMs: LATE_MS },
+    corsOrigins: [ORIGIN],
+  });
 }
 
 async function checkHealth({ url }: Running): Promise<void> {

@@ -12,7 +12,7 @@ import { type CopiedRow, readSqliteRow, type SqliteValue, toSqliteRow } from "./
 import { type CopyReader, type CopySource, type CopyTarget, createBatch } from "./databases.js";
 import { type CopiedTable, triggerTables } from "./tables.js";
 
-const HELD = [
+const SERVER_RUNS = [
   "SERVER_RUNS",
   (directory: string) => `a server or another copy uses ${directory}: stop it, then copy`,
 ] as const;
@@ -31,7 +31,7 @@ export interface SqliteSourceOptions {
  */
 export function openSqliteSource({ directory, exclusive }: SqliteSourceOptions): CopySource {
   const file = findSqliteInstallation(directory);
-  const release = exclusive ? holdServeLock(directory, ...HELD) : () => {};
+  const release = exclusive ? holdServeLock(directory, ...SERVER_RUNS) : () => {};
   const opened: SqliteDatabase[] = [];
   const close = async () => {
     for (const db of opened) db.close();
@@ -77,7 +77,7 @@ export function openSqliteSource({ directory, exclusive }: SqliteSourceOptions):
 export function openSqliteTarget(directory: string): CopyTarget {
   const file = join(directory, "arbor.db");
   secureDataDirectory(directory);
-  const release = holdServeLock(directory, ...HELD);
+  const release = holdServeLock(directory, ...SERVER_RUNS);
   try {
     createPrivateFile(file);
     return createTarget(openWriting(file), file, release);

@@ -7,11 +7,6 @@ import { hasTimeFor, type Peer } from "./fair-queue.js";
 /** How often the event loop is looked at, in milliseconds: seldom while it is in time, often while it is late. */
 const CHECK_MS = 50;
 const LATE_CHECK_MS = 5;
-/**
- * The event loop is late when it takes longer than the longest wait, and than this, from timer to timer, in milliseconds:
- * longer than a container waits for its share of a processor.
- */
-const MIN_LATE_MS = 250;
 /** How long it must be late without a break: a pause of the collector or a slow sync is none, in milliseconds. */
 const LATE_FOR_MS = 1_000;
 /** How often rejected requests are logged, in milliseconds. */
@@ -33,6 +28,8 @@ export type RejectionCounts = Record<RejectionReason, number>;
 export interface AdmissionOptions {
   /** How long a request may wait in a queue that stands, in milliseconds; with an infinite time all are admitted. */
   readonly maxDelayMs: number;
+  /** How long the event loop may take for a round, if `maxDelayMs` is less; longer than that is late, in milliseconds. */
+  readonly maxRoundMs: number;
   readonly logger?: Logger | undefined;
 }
 
@@ -40,10 +37,10 @@ export interface AdmissionOptions {
 export type Admission = ReturnType<typeof createAdmission>;
 
 /** Creates it; {@link Admission.stop} ends its timer. */
-export function createAdmission({ maxDelayMs, logger }: AdmissionOptions) {
+export function createAdmission({ maxDelayMs, maxRoundMs, logger }: AdmissionOptions) {
   const counts: RejectionCounts = { overload: 0, address_requests: 0, address_connections: 0 };
   const isOn = maxDelayMs !== Number.POSITIVE_INFINITY;
-  const maxLateMs = Math.max(maxDelayMs, MIN_LATE_MS);
+  const maxLateMs = Math.max(maxDelayMs, maxRoundMs);
   let isLate = false;
   let lateSinceMs = 0;
   let delayMs = 0;

@@ -51,6 +51,10 @@ const table = {
     value: 20,
     why: "how long a request may have to wait where requests wait all the time; then it is rejected. A setting",
   },
+  loopDelayMs: {
+    value: 250,
+    why: "how long the event loop may take for a round, if queueDelayMs is less: longer than a container waits for its share of a processor",
+  },
   validatedHosts: { value: 1_000, why: "entries of the cache of Host values found valid" },
 
   openStreams: {
