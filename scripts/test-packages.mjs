@@ -1,5 +1,6 @@
 // Runs the tests of what is installed: the image, the unit and the Debian package. They need root, the packages below and
 // Debian's mirror. The root file system that they share is made first, so that they do not make it twice.
+//   npm run test:packages [-- FILE...]
 import { spawnSync } from "node:child_process";
 import { existsSync } from "node:fs";
 import { testsIn } from "./test-files.mjs";
@@ -19,7 +20,8 @@ if (missing.length > 0) fail(`not installed: apt-get install ${missing.join(" ")
 
 const tree = 'await (await import("./test/packages/debian-tree.ts")).getDebianTree()';
 run(["--import", "tsx", "--input-type=module", "-e", tree]);
-run(["scripts/test.mjs", ...testsIn("test/packages", [])]);
+const named = process.argv.slice(2);
+run(["scripts/test.mjs", ...(named.length > 0 ? named : testsIn("test/packages", []))]);
 
 function exists(path) {
   return path.includes("*") ? spawnSync("sh", ["-c", `ls ${path}`]).status === 0 : existsSync(path);
