@@ -47,7 +47,8 @@ const nameOf = (name: string, version: string) => `${name}_${version}_${architec
 before(async () => {
   architecture = (await run("dpkg", ["--print-architecture"])).stdout.trim();
   mkdirSync(packages);
-  if (!existsSync(join(PROJECT, "dist/main.js"))) await run("npm", ["run", "-s", "build"], { cwd: PROJECT });
+  // What was built before may be of other sources.
+  await run("npm", ["run", "-s", "build"], { cwd: PROJECT });
   await Promise.all([
     run(process.execPath, [BUILD, "--out", packages, "--package-version", NEW]),
     buildNode(),
