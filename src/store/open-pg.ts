@@ -8,6 +8,7 @@ import type { DataMigration } from "./migrate/data-migration.js";
 import { dataMigrations } from "./migrate/data-migrations.js";
 import { preparePg } from "./migrate/prepare-pg.js";
 import {
+  assertReplicated,
   awaitConnection,
   createExecutor,
   findErrorCode,
@@ -15,7 +16,9 @@ import {
   isConnectionLost,
   MIGRATION_LOCK,
   type PgTls,
+  rejectStandby,
   toApiError,
+  watchReplication,
 } from "./pg-connection.js";
 import type { Awaitable, Store, Tx, UnitOptions } from "./port.js";
 import type { Executor } from "./statement.js";
@@ -24,6 +27,8 @@ import { Transaction } from "./transaction.js";
 import { assertMayOpen, OLDEST_VERSION, VERSION } from "./version.js";
 
 const MAX_UNIT_MS = 30_000;
+/** A statement that the server did not end by then has no server any more, such as one whose machine stopped. */
+const MAX_ANSWER_MS = MAX_UNIT_MS + 5_000;
 /** After its last row got a number, a unit runs the rest of that statement, idles and commits; the server limits each. */
 const LATE_COMMIT_MS = 4 * MAX_UNIT_MS;
 
@@ -45,13 +50,16 @@ export interface PgOptions {
   readonly create?: boolean;
   /** The migrations of stored rows; tests replace them. */
   readonly migrations?: readonly DataMigration[];
+  /** How long a statement waits for a server that does not answer, in milliseconds; shorter in tests. */
+  readonly maxAnswerMs?: number;
 }
 
 /**
  * Opens the store in a PostgreSQL database.
  *
  * Writes are SERIALIZABLE and run again after a conflict (40001, 40P01), with jitter, until their
- * deadline. Each read sees one snapshot. All statements go to the primary.
+ * deadline. Each read sees one snapshot. All statements go to the primary: connections to a standby are rejected, and those
+ * to a server that does not answer are given up.
  *
  * @throws Error when the server may lose acknowledged commits (`synchronous_commit = off`).
  * @throws ApiError FAILED_PRECONDITION when the database is empty and no tables may be created, needs a newer version, or is
@@ -67,13 +75,19 @@ export async function openPg(options: PgOptions): Promise<Store> {
     connectionTimeoutMillis: 5_000,
     statement_timeout: MAX_UNIT_MS,
     idle_in_transaction_session_timeout: MAX_UNIT_MS,
+    query_timeout: options.maxAnswerMs ?? MAX_ANSWER_MS,
+    keepAlive: true,
+    verify: rejectStandby,
     // `arbor migrate --contract` looks for the nodes of older versions. Up to 0.4.0 they call themselves `arbor`.
     application_name: `arbor/${VERSION}`,
   });
   // Without listeners the error of a connection that runs no statement would end the process. The next statement of its
   // transaction fails.
   pool.on("error", () => {});
-  pool.on("connect", (client) => client.on("error", () => {}));
+  pool.on("connect", (client) => {
+    client.on("error", () => {});
+    watchReplication(client);
+  });
   try {
     await prepareDatabase(pool, { migrations, create });
   } catch (error) {
@@ -138,13 +152,17 @@ export async function openPg(options: PgOptions): Promise<Store> {
         tx.revoke();
         const startMs = performance.now();
         await commit(client, trace);
+        assertReplicated(client);
         if (begin.startsWith(WRITE)) counts.commitSeconds.observe((performance.now() - startMs) / 1000);
         return value;
       } catch (error) {
         tx.revoke();
-        await client.query("ROLLBACK").catch((failure) => {
-          broken = failure;
-        });
+        // On a server that does not answer it would wait as long as the statement before.
+        if (!isConnectionLost(error)) {
+          await client.query("ROLLBACK").catch((failure) => {
+            broken = failure;
+          });
+        }
         throw error;
       }
     } catch (error) {

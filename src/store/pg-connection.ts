@@ -87,16 +87,62 @@ export function isConflict(error: unknown): boolean {
   return ["40001", "40P01", "23503", "23505"].includes(findErrorCode(error));
 }
 
+/**
+ * Rejects a new connection to a server that is not the primary: it would answer with what was true some time ago, and
+ * cannot write.
+ */
+export function rejectStandby(client: pg.ClientBase, done: (error?: Error) => void): void {
+  client
+    .query<{ standby: boolean }>("SELECT pg_is_in_recovery() AS standby")
+    .then(
+      ({ rows }) =>
+        done(rows[0]?.standby === false ? undefined : failWith(READ_ONLY, "the database server is a standby")),
+      done,
+    );
+}
+
+const unreplicated = new WeakSet<pg.ClientBase>();
+
+/**
+ * Notices when PostgreSQL stops waiting for its synchronous standby. A statement timeout or a cancelled statement makes
+ * it report the commit as done, with a warning that the standby may not have it.
+ */
+export function watchReplication(client: pg.ClientBase): void {
+  client.on("notice", ({ routine }) => {
+    if (routine === "SyncRepWaitForLSN") unreplicated.add(client);
+  });
+}
+
+/** @throws Error with an unknown outcome when the last commit may be lost with the primary */
+export function assertReplicated(client: pg.ClientBase): void {
+  if (unreplicated.has(client)) throw failWith(OUTCOME_UNKNOWN, "the synchronous standby did not confirm the commit");
+}
+
+// SQLSTATEs.
+const READ_ONLY = "25006";
+const OUTCOME_UNKNOWN = "08007";
+
+function failWith(code: string, message: string): Error {
+  return Object.assign(new Error(message), { code });
+}
+
 /** Whether the connection cannot be used any more. */
 export function isConnectionLost(error: unknown): boolean {
-  return /^(08|57P0)|^ECONN|^EPIPE|^ENOTFOUND|^ETIMEDOUT/.test(findErrorCode(error)) || isTerminated(error);
+  const code = findErrorCode(error);
+  return (
+    code === READ_ONLY ||
+    /^(08|57P0)|^ECONN|^EPIPE|^ENOTFOUND|^ETIMEDOUT|^EHOST|^ENET|^EAI_AGAIN/.test(code) ||
+    isTerminated(error)
+  );
 }
 
 // The first cause alone: the messages of others contain parameters of the statement.
 function isTerminated(error: unknown): boolean {
   if (!(error instanceof Error)) return false;
   if (error.cause !== undefined) return isTerminated(error.cause);
-  return /Connection terminated|is not queryable|timeout exceeded when trying to connect/.test(error.message);
+  return /Connection terminated|is not queryable|timeout exceeded when|^timeout expired$|^Query read timeout$/.test(
+    error.message,
+  );
 }
 
 /** Temporary failures are UNAVAILABLE. All others are defects and are returned unchanged. */

@@ -1,0 +1,119 @@
+// Servers that stop answering, and servers that are not the primary. Needs ARBOR_TEST_DATABASE_URL.
+import assert from "node:assert/strict";
+import { connect, createServer, type Socket } from "node:net";
+import { describe, test } from "node:test";
+import { Code } from "@connectrpc/connect";
+import pg from "pg";
+import { ApiError } from "../../src/kernel/errors.js";
+import { openPg } from "../../src/store/open-pg.js";
+import { assertReplicated, rejectStandby, toApiError, watchReplication } from "../../src/store/pg-connection.js";
+import { emptyDatabase } from "./empty-database.js";
+
+const isUnavailable = (error: unknown) =>
+  error instanceof ApiError && error.code === Code.Unavailable && error.details.length > 0;
+
+describe("a PostgreSQL server that does not answer", () => {
+  test("fails calls as UNAVAILABLE in time, and is used again once it answers", async (t) => {
+    const proxy = await startProxy(await emptyDatabase(pg));
+    const store = await openPg({ url: proxy.url, poolSize: 2, maxAnswerMs: 300 });
+    t.after(async () => {
+      await store.close();
+      proxy.close();
+    });
+    await store.write((tx) => tx.settings.put("before", "1"));
+    proxy.freeze();
+    // On the connection that is open. A new one would take 5 s to fail.
+    await assert.rejects(
+      store.write((tx) => tx.settings.put("frozen", "1")),
+      isUnavailable,
+    );
+    proxy.thaw();
+    await store.check();
+    assert.equal(await store.read((tx) => tx.settings.get("before")), "1");
+    await store.write((tx) => tx.settings.put("after", "1"));
+  });
+});
+
+describe("errors of a failover", () => {
+  const errors = [
+    Object.assign(new Error("cannot execute INSERT in a read-only transaction"), { code: "25006" }),
+    Object.assign(new Error("the database system is starting up"), { code: "57P03" }),
+    Object.assign(new Error("connect EHOSTUNREACH"), { code: "EHOSTUNREACH" }),
+    Object.assign(new Error("connect ENETUNREACH"), { code: "ENETUNREACH" }),
+    Object.assign(new Error("getaddrinfo EAI_AGAIN"), { code: "EAI_AGAIN" }),
+    new Error("timeout expired"),
+    new Error("Query read timeout"),
+    new Error("Connection terminated due to connection timeout"),
+  ];
+  for (const error of errors) {
+    test(`${error.message}: UNAVAILABLE`, () => assert.ok(isUnavailable(toApiError(error))));
+  }
+
+  test("others are defects and stay as they are", () => {
+    const defect = new Error("syntax error, Query read timeout");
+    assert.equal(toApiError(defect), defect);
+  });
+
+  test("a standby is rejected and a primary is not", async () => {
+    const check = (standby: boolean) =>
+      new Promise((resolve) => {
+        const client = { query: async () => ({ rows: [{ standby }] }) } as unknown as pg.ClientBase;
+        rejectStandby(client, resolve);
+      });
+    assert.equal(await check(false), undefined);
+    assert.ok(isUnavailable(toApiError(await check(true))));
+  });
+
+  test("a commit that PostgreSQL reports without its synchronous standby has an unknown outcome", async (t) => {
+    const client = new pg.Client({ connectionString: await emptyDatabase(pg) });
+    t.after(() => client.end());
+    await client.connect();
+    watchReplication(client);
+    await client.query("DO $$ BEGIN RAISE WARNING 'another warning'; END $$");
+    assertReplicated(client);
+    client.emit("notice", { routine: "SyncRepWaitForLSN" } as never);
+    assert.throws(
+      () => assertReplicated(client),
+      (error) => isUnavailable(toApiError(error)),
+    );
+  });
+});
+
+/** Forwards connections to a server. While it is frozen it accepts connections and forwards nothing. */
+async function startProxy(url: string) {
+  const target = new URL(url);
+  const pairs = new Set<Socket>();
+  let frozen = false;
+  const server = createServer((client) => {
+    const upstream = connect(Number(target.port), target.hostname);
+    for (const [socket, other] of [
+      [client, upstream],
+      [upstream, client],
+    ] as const) {
+      pairs.add(socket);
+      socket.on("error", () => {}).on("close", () => other.destroy());
+      socket.pipe(other);
+      if (frozen) socket.pause();
+    }
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const address = server.address();
+  if (address === null || typeof address === "string") throw new TypeError("the proxy has no port");
+  const via = new URL(url);
+  via.port = String(address.port);
+  return {
+    url: via.href,
+    freeze() {
+      frozen = true;
+      for (const socket of pairs) socket.pause();
+    },
+    thaw() {
+      frozen = false;
+      for (const socket of pairs) socket.resume();
+    },
+    close() {
+      for (const socket of pairs) socket.destroy();
+      server.close();
+    },
+  };
+}
