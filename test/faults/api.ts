@@ -1,0 +1,147 @@
+// The calls of the writers, over REST and over gRPC.
+
+import { GroupsService } from "#gen/chainguard/platform/iam/v2beta1/groups_pb.js";
+import { IdentitiesService } from "#gen/chainguard/platform/iam/v2beta1/identities_pb.js";
+import { RoleBindingsService } from "#gen/chainguard/platform/iam/v2beta1/role_bindings_pb.js";
+import { RetryInfoSchema } from "#gen/google/rpc/error_details_pb.js";
+import { Code, ConnectError, connectTo, errorInfo } from "../../src/client/index.js";
+
+export type Kind = "groups" | "identities";
+
+/** Writes and reads of one node over one protocol. Each resolves to a uid, except reads. */
+export interface Api {
+  create(kind: Kind, parent: string, name: string): Promise<string>;
+  /** Sets the description to 2. */
+  update(kind: Kind, uid: string): Promise<string>;
+  bind(parent: string, identity: string, role: string): Promise<string>;
+  remove(kind: "groups" | "roleBindings", uid: string): Promise<string>;
+  /** The description; undefined where it is not found. */
+  read(kind: Kind, uid: string): Promise<string | undefined>;
+  close(): void;
+}
+
+/** A call that failed, and whether it failed as calls may while the service has no database. */
+export class CallError extends Error {
+  readonly allowed: boolean;
+
+  constructor(message: string, allowed: boolean) {
+    super(message);
+    this.allowed = allowed;
+  }
+}
+
+const TIMEOUT_MS = 10_000;
+const claimMatch = (name: string) => ({ issuer: "https://issuer.example.com", subject: name });
+
+/** Calls over REST. */
+export function restApi(url: string, token: string): Api {
+  async function send(method: string, path: string, body?: object): Promise<Record<string, string>> {
+    const headers = { authorization: `Bearer ${token}`, "content-type": "application/json" };
+    const init = { method, headers, signal: AbortSignal.timeout(TIMEOUT_MS) };
+    let status: number;
+    let text: string;
+    try {
+      const response = await fetch(
+        `${url}/iam/v2beta1/${path}`,
+        body === undefined ? init : { ...init, body: JSON.stringify(body) },
+      );
+      ({ status } = response);
+      text = await response.text();
+    } catch (error) {
+      throw new CallError(`REST ${method}: ${error}`, true);
+    }
+    if (status === 200) return text === "" ? {} : JSON.parse(text);
+    const allowed = status === 504 || (status === 503 && text.includes("google.rpc.RetryInfo"));
+    throw Object.assign(new CallError(`REST ${method} ${status}: ${text}`, allowed), { status });
+  }
+  const uidOf = ({ uid = "" }: Record<string, string>) => uid;
+  return {
+    create: async (kind, parent, name) =>
+      uidOf(
+        await send("POST", `${kind}/${parent}`, {
+          name,
+          description: "1",
+          ...(kind === "identities" && { claimMatch: claimMatch(name) }),
+        }),
+      ),
+    update: async (kind, uid) => uidOf(await send("PATCH", `${kind}/${uid}`, { description: "2" })),
+    bind: async (parent, identityUid, roleUid) =>
+      uidOf(await send("POST", `roleBindings/${parent}`, { identityUid, roleUid })),
+    remove: async (kind, uid) => {
+      await send("DELETE", `${kind}/${uid}`);
+      return uid;
+    },
+    read: (kind, uid) =>
+      send("GET", `${kind}/${uid}`).then(
+        ({ description = "" }) => description,
+        (error) => {
+          if (error.status === 404) return undefined;
+          throw error;
+        },
+      ),
+    close: () => {},
+  };
+}
+
+/** Calls over gRPC. */
+export function grpcApi(url: string, token: string): Api {
+  const connection = connectTo({ baseUrl: url, token: { token: async () => token }, timeoutMs: TIMEOUT_MS });
+  const groups = connection.client(GroupsService);
+  const identities = connection.client(IdentitiesService);
+  const bindings = connection.client(RoleBindingsService);
+  async function call<T>(name: string, calling: Promise<T>): Promise<T> {
+    try {
+      return await calling;
+    } catch (error) {
+      const { code, message } = ConnectError.from(error);
+      // Errors of the client itself have no details: the connection ended.
+      const fromServer = errorInfo(error) !== undefined;
+      const hasRetry = ConnectError.from(error).findDetails(RetryInfoSchema).length > 0;
+      const allowed =
+        code === Code.DeadlineExceeded ||
+        code === Code.Canceled ||
+        (code === Code.Unavailable && (hasRetry || !fromServer));
+      throw Object.assign(new CallError(`gRPC ${name} ${Code[code]}: ${message}`, allowed), { code });
+    }
+  }
+  return {
+    create: async (kind, parent, name) => {
+      if (kind === "groups") {
+        return (await call("CreateGroup", groups.createGroup({ parent, group: { name, description: "1" } }))).uid;
+      }
+      const relationship = { case: "claimMatch" as const, value: claimMatchMessage(name) };
+      const identity = { name, description: "1", relationship };
+      return (await call("CreateIdentity", identities.createIdentity({ parent, identity }))).uid;
+    },
+    update: async (kind, uid) => {
+      const changed = { uid, description: "2" };
+      return kind === "groups"
+        ? (await call("UpdateGroup", groups.updateGroup({ group: changed }))).uid
+        : (await call("UpdateIdentity", identities.updateIdentity({ identity: changed }))).uid;
+    },
+    bind: async (parent, identityUid, roleUid) =>
+      (await call("CreateRoleBinding", bindings.createRoleBinding({ parent, roleBinding: { identityUid, roleUid } })))
+        .uid,
+    remove: async (kind, uid) => {
+      await call("Delete", kind === "groups" ? groups.deleteGroup({ uid }) : bindings.deleteRoleBinding({ uid }));
+      return uid;
+    },
+    read: (kind, uid) =>
+      call<{ description: string }>(
+        "Get",
+        kind === "groups" ? groups.getGroup({ uid }) : identities.getIdentity({ uid }),
+      ).then(
+        ({ description }) => description,
+        (error) => {
+          if (error.code === Code.NotFound) return undefined;
+          throw error;
+        },
+      ),
+    close: () => connection.close(),
+  };
+}
+
+function claimMatchMessage(name: string) {
+  const { issuer, subject } = claimMatch(name);
+  return { iss: { case: "issuer" as const, value: issuer }, sub: { case: "subject" as const, value: subject } };
+}
