@@ -3,7 +3,7 @@
 //
 //   node scripts/failover.mjs [--failovers N] [--control]
 //
-// The primary is killed, killed with its Patroni, and stopped and continued, in this order; before every second fault the
+// The primary is killed, killed with its Patroni, and stopped and continued; before every third fault the
 // standby receives nothing for a second. With --control the standby is asynchronous. Then writes must be lost; otherwise
 // the campaign cannot find any.
 import { mkdtempSync, rmSync } from "node:fs";

@@ -2,26 +2,21 @@
 // whether everything they had acknowledged is there afterwards.
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
-import { Agent, request } from "node:http";
 import { join } from "node:path";
 import { createInterface, type Interface } from "node:readline";
-import { openInstallation } from "../../src/app/installation.js";
-import { resolveSettings } from "../../src/config/config.js";
-import { bootstrap } from "../../src/iam/operator/bootstrap.js";
-import { issueToken } from "../../src/issuer/tokens.js";
-import { randomIds } from "../../src/kernel/ids.js";
 import { openSqlite } from "../../src/store/open-sqlite.js";
 import { openDatabase } from "../../src/store/sqlite-driver.js";
 import { inconsistenciesIn } from "../support/consistency.js";
 import { PROJECT, scriptArguments } from "../support/project.js";
 import { tempDir } from "../support/temp-dir.js";
-import { nameOf, versionOf } from "./kill9-names.js";
+import { versionOf } from "./kill9-names.js";
+import { ServedDirectory } from "./kill9-server.js";
 
 /** What a campaign does. */
 export interface Campaign {
   /** Kills of a process that writes through the store. */
   readonly writerCycles: number;
-  /** Kills of a whole server that is written to over HTTP. */
+  /** Kills of a whole server that is written to over REST and gRPC. */
   readonly serverCycles: number;
   /** Writers acknowledge before the commit: a campaign that notices nothing then is worth nothing. */
   readonly control?: boolean;
@@ -36,21 +31,21 @@ export interface CampaignResult {
   readonly acknowledged: number;
   /** How many of them were not there after the kill. */
   readonly lost: number;
+  /** How long servers took to listen, in milliseconds, the shortest first. */
+  readonly startMs: readonly number[];
   /** Everything else that was wrong: damaged files, lists that disagree with rows. */
   readonly problems: readonly string[];
 }
 
 /** A data directory is written to for this many cycles: what survived one kill must survive the next. */
 const CYCLES_PER_DIRECTORY = 10;
-const HTTP_LANES = 8;
-const BASE_URL = "http://arbor.test";
 
 /** The last acknowledged version of each group, by uid. */
 type Acknowledged = Map<string, number>;
 
 /** Runs a campaign. */
 export async function runCampaign(campaign: Campaign): Promise<CampaignResult> {
-  const total = { cycles: 0, acknowledged: 0, lost: 0, problems: [] as string[] };
+  const total = { cycles: 0, acknowledged: 0, lost: 0, problems: [] as string[], startMs: [] as number[] };
   const done = () => campaign.untilLost === true && total.lost > 0;
 
   async function cycles(count: number, killed: (directory: string, acknowledged: Acknowledged) => Promise<number>) {
@@ -67,10 +62,28 @@ export async function runCampaign(campaign: Campaign): Promise<CampaignResult> {
     }
   }
 
+  async function serverCycles(): Promise<void> {
+    let served: ServedDirectory | undefined;
+    for (let i = 0; i < campaign.serverCycles; i++) {
+      if (i % CYCLES_PER_DIRECTORY === 0) {
+        if (served !== undefined) total.problems.push(...(await served.verify()));
+        served = new ServedDirectory(tempDir());
+      }
+      const run = await (served as ServedDirectory).run(async (kill) => kill());
+      total.cycles++;
+      total.acknowledged += run.acknowledged;
+      total.lost += run.lost.length;
+      total.problems.push(...run.problems);
+      total.startMs.push(run.startMs);
+    }
+    if (served !== undefined) total.problems.push(...(await served.verify()));
+    total.startMs.sort((a, b) => a - b);
+  }
+
   const mode = campaign.control ? "control" : "honest";
   await Promise.all([
     cycles(campaign.writerCycles, (directory, acknowledged) => killWriter(directory, mode, acknowledged)),
-    cycles(campaign.serverCycles, killServer),
+    serverCycles(),
   ]);
   return total;
 }
@@ -85,73 +98,6 @@ async function killWriter(directory: string, mode: string, acknowledged: Acknowl
   });
   await once(lines, "close");
   return count;
-}
-
-async function killServer(directory: string, acknowledged: Acknowledged): Promise<number> {
-  const { group, token } = await organisationIn(directory);
-  const { child, lines } = start(
-    "src/main.ts",
-    "serve",
-    "--data",
-    directory,
-    "--listen",
-    "127.0.0.1:0",
-    "--base-url",
-    BASE_URL,
-  );
-  const closed = once(lines, "close");
-  const url = await new Promise<string>((resolve, reject) => {
-    lines.once("line", (line) => resolve(line.replace("arbor listening on ", "")));
-    void closed.then(() => reject(new Error("the server did not start")));
-  });
-  const agent = new Agent({ keepAlive: true });
-  let count = 0;
-  const lane = async () => {
-    for (;;) {
-      const uid = await post(`${url}/iam/v2beta1/groups/${group}`, token, agent);
-      if (uid === undefined) return;
-      acknowledged.set(uid, 1);
-      if (count++ === 0) killSoon(child);
-    }
-  };
-  await Promise.all(Array.from({ length: HTTP_LANES }, lane));
-  await closed;
-  agent.destroy();
-  return count;
-}
-
-async function organisationIn(directory: string): Promise<{ group: string; token: string }> {
-  const settings = resolveSettings({ flags: { data: directory, baseUrl: BASE_URL }, env: {} });
-  const { store, keys, close } = await openInstallation({ mode: "create", settings });
-  const nowMs = Date.now();
-  const made = await store.write((tx) => bootstrap(tx, { org: `v1 ${nowMs}` }, randomIds, nowMs));
-  const token = await issueToken(
-    { issuer: BASE_URL, audience: BASE_URL, identity: made.identity, lifeS: 3_600, nowMs },
-    keys,
-    randomIds,
-  );
-  await close();
-  return { group: made.group, token };
-}
-
-// The uid of the group made, or undefined once the server is gone.
-function post(url: string, token: string, agent: Agent): Promise<string | undefined> {
-  return new Promise((resolve, reject) => {
-    const headers = { authorization: `Bearer ${token}`, "content-type": "application/json" };
-    const req = request(url, { method: "POST", agent, headers }, (res) => {
-      let body = "";
-      res.on("data", (chunk) => {
-        body += chunk;
-      });
-      res.on("error", () => resolve(undefined));
-      res.on("end", () => {
-        if (res.statusCode === 200) resolve((JSON.parse(body) as { uid: string }).uid);
-        else reject(new Error(`${res.statusCode}: ${body}`));
-      });
-    });
-    req.on("error", () => resolve(undefined));
-    req.end(JSON.stringify({ name: nameOf(1) }));
-  });
 }
 
 function start(

@@ -87,17 +87,23 @@ export class Cluster {
   /**
    * Lets the machine of the primary fail, and waits until the other one is primary.
    *
+   * @param pauseMs for how long before that the standby receives nothing, in milliseconds
    * @returns what brings the machine back
    */
-  async fail(fault: Fault): Promise<() => Promise<void>> {
+  async fail(fault: Fault, pauseMs: number): Promise<() => Promise<void>> {
     const old = await this.#primary();
     if (old === undefined) throw new Error("there is no primary");
+    const standby = this.#members.find((member) => member !== old) as Member;
+    const paused = pauseMs > 0 ? this.#processesOf(standby, false) : [];
+    for (const pid of paused) kill(pid, "SIGSTOP");
+    await sleep(pauseMs);
     const pids = this.#processesOf(old, fault !== "database killed");
     const signal = (name: NodeJS.Signals) => {
       for (const pid of pids) kill(pid, name);
     };
     if (fault === "machine stopped") signal("SIGSTOP");
     else signal("SIGKILL");
+    for (const pid of paused) kill(pid, "SIGCONT");
     await this.#until("other primary", async () => {
       const primary = await this.#primary();
       return primary !== undefined && primary !== old;
@@ -113,17 +119,6 @@ export class Cluster {
     const primary = await this.#primary();
     if (primary === undefined) throw new Error("there is no primary");
     return this.#query(primary, sql);
-  }
-
-  /** Stops the standby's PostgreSQL in place, and returns what lets it go on. */
-  async stopStandby(): Promise<() => void> {
-    const primary = await this.#primary();
-    const standby = this.#members.find((member) => member !== primary) as Member;
-    const pids = this.#processesOf(standby, false);
-    for (const pid of pids) kill(pid, "SIGSTOP");
-    return () => {
-      for (const pid of pids) kill(pid, "SIGCONT");
-    };
   }
 
   async stop(): Promise<void> {
