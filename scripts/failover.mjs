@@ -10,7 +10,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
-import { register } from "tsx/esm/api";
+import { importCompiled } from "./import-compiled.mjs";
 import { findPgBin } from "./pg-bin.mjs";
 
 const { values } = parseArgs({
@@ -22,8 +22,7 @@ if (!Number.isInteger(failovers) || failovers < 1) {
   console.error("failover: --failovers must be a whole number above 0");
   process.exit(2);
 }
-register();
-const { runCampaign } = await import("../test/failover/campaign.ts");
+const { runCampaign } = await importCompiled("test/failover/campaign.ts");
 const seconds = (ms) => `${(ms / 1000).toFixed(1)} s`;
 const directory = mkdtempSync(join(tmpdir(), "arbor-failover-"));
 let passed = false;

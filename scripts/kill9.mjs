@@ -7,7 +7,7 @@
 // With --control the writers acknowledge before they commit. Then the campaign must
 // find lost writes; otherwise it cannot find any.
 import { parseArgs } from "node:util";
-import { register } from "tsx/esm/api";
+import { importCompiled } from "./import-compiled.mjs";
 
 const { values } = parseArgs({
   options: { cycles: { type: "string", default: "100" }, control: { type: "boolean", default: false } },
@@ -17,8 +17,7 @@ if (!Number.isInteger(cycles) || cycles < 1) {
   console.error("kill9: --cycles must be a whole number above 0");
   process.exit(2);
 }
-register();
-const { runCampaign } = await import("../test/e2e/kill9-campaign.ts");
+const { runCampaign } = await importCompiled("test/e2e/kill9-campaign.ts");
 const serverCycles = values.control ? 0 : Math.ceil(cycles / 10);
 const result = await runCampaign({ writerCycles: cycles - serverCycles, serverCycles, control: values.control });
 for (const problem of result.problems) console.error(`kill9: ${problem}`);

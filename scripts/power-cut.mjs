@@ -8,7 +8,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
-import { register } from "tsx/esm/api";
+import { importCompiled } from "./import-compiled.mjs";
 
 const { values } = parseArgs({
   options: {
@@ -28,8 +28,12 @@ if (!inside) {
   const args = ["--mount", process.execPath, ...process.argv.slice(1), "--inside"];
   process.exit(spawnSync("unshare", args, { stdio: "inherit" }).status ?? 1);
 }
-register();
-const { runPowerCuts } = await import("../test/e2e/power-cut.ts");
+// A server without its disk ends, and closes connections with GOAWAY. When connect-node 2.1.2 sends a request right then,
+// it removes its listener before the error of that connection comes.
+process.on("uncaughtException", (error) => {
+  if (!/GOAWAY without any open streams/.test(error.message)) throw error;
+});
+const { runPowerCuts } = await importCompiled("test/e2e/power-cut.ts");
 const directory = mkdtempSync(join(tmpdir(), "arbor-power-cut-"));
 let result;
 try {

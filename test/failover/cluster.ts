@@ -12,6 +12,8 @@ import { etcdArguments, haproxyConfiguration, type Member, patroniConfiguration 
 export type Fault = "database killed" | "machine killed" | "machine stopped";
 
 const POLL_MS = 100;
+/** How long commits that are not waited for any more have until their callers learn it. */
+const CANCEL_MS = 200;
 const MAX_WAIT_MS = 90_000;
 
 /** A running cluster. */
@@ -87,7 +89,8 @@ export class Cluster {
   /**
    * Lets the machine of the primary fail, and waits until the other one is primary.
    *
-   * @param pauseMs for how long before that the standby receives nothing, in milliseconds
+   * @param pauseMs for how long before that the standby receives nothing, in milliseconds; then commits that wait for it
+   * are cancelled
    * @returns what brings the machine back
    */
   async fail(fault: Fault, pauseMs: number): Promise<() => Promise<void>> {
@@ -97,12 +100,19 @@ export class Cluster {
     const paused = pauseMs > 0 ? this.#processesOf(standby, false) : [];
     for (const pid of paused) kill(pid, "SIGSTOP");
     await sleep(pauseMs);
+    if (pauseMs > 0) {
+      // As a timeout of the statement does. PostgreSQL then reports the commit as done, with a warning.
+      await this.#query(old, "SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE wait_event = 'SyncRep'");
+      await sleep(CANCEL_MS);
+    }
     const pids = this.#processesOf(old, fault !== "database killed");
     const signal = (name: NodeJS.Signals) => {
       for (const pid of pids) kill(pid, name);
     };
     if (fault === "machine stopped") signal("SIGSTOP");
     else signal("SIGKILL");
+    // It would go on with what the machine of the standby had received but not read, which a cut network loses.
+    for (const pid of paused.filter(isReceiver)) kill(pid, "SIGTERM");
     for (const pid of paused) kill(pid, "SIGCONT");
     await this.#until("other primary", async () => {
       const primary = await this.#primary();
@@ -200,6 +210,14 @@ function kill(pid: number, signal: NodeJS.Signals): void {
     process.kill(pid, signal);
   } catch {
     // It ended.
+  }
+}
+
+function isReceiver(pid: number): boolean {
+  try {
+    return readFileSync(`/proc/${pid}/cmdline`, "utf8").includes("walreceiver");
+  } catch {
+    return false;
   }
 }
 
