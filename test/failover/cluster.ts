@@ -12,6 +12,8 @@ import { etcdArguments, haproxyConfiguration, type Member, patroniConfiguration 
 export type Fault = "database killed" | "machine killed" | "machine stopped";
 
 const POLL_MS = 100;
+/** How long a primary that was stopped goes on beside the new one. */
+const OLD_PRIMARY_MS = 2_000;
 /** How long commits that are not waited for any more have until their callers learn it. */
 const CANCEL_MS = 200;
 const MAX_WAIT_MS = 90_000;
@@ -119,8 +121,16 @@ export class Cluster {
       return primary !== undefined && primary !== old;
     });
     return async () => {
-      if (fault === "machine stopped") signal("SIGCONT");
-      if (fault === "machine killed") this.#startPatroni(old);
+      if (fault === "database killed") return;
+      if (fault === "machine stopped") {
+        // A watchdog resets a machine that was stopped for so long. Until then its PostgreSQL goes on, which is still a
+        // primary to itself. Patroni 3.0 must not go on: it takes the leadership back with the older timeline.
+        this.#patronis.get(old)?.kill("SIGKILL");
+        signal("SIGCONT");
+        await sleep(OLD_PRIMARY_MS);
+        signal("SIGKILL");
+      }
+      this.#startPatroni(old);
     };
   }
 
