@@ -96,7 +96,11 @@ export function rejectStandby(client: pg.ClientBase, done: (error?: Error) => vo
     .query<{ standby: boolean }>("SELECT pg_is_in_recovery() AS standby")
     .then(
       ({ rows }) =>
-        done(rows[0]?.standby === false ? undefined : failWith(READ_ONLY, "the database server is a standby")),
+        done(
+          rows[0]?.standby === false
+            ? undefined
+            : failWith(READ_ONLY, "the database server is a standby: the URL of the database must lead to the primary"),
+        ),
       done,
     );
 }
