@@ -69,7 +69,7 @@ const LONG = new Map([
   ["test/issuer/sts/limits.test.ts", 7],
   ["test/issuer/keys/commands.test.ts", 6],
   ["test/issuer/keys/key-ring.test.ts", 6],
-  ["test/e2e/kill9.test.ts", 6],
+  ["test/e2e/kill9.test.ts", 11],
   ["test/issuer/keys/interleaving.test.ts", 6],
   ["test/iam/visibility.test.ts", 6],
   ["test/transport/protocols.test.ts", 6],
