@@ -17,6 +17,7 @@ import { resolveOrigin } from "../config/origin.js";
 import { createAcceptances } from "../iam/people/pending-bindings.js";
 import { createIssuer } from "../issuer/issuer.js";
 import { storeTokenAlgorithm } from "../issuer/keys/key-ring.js";
+import { sealForStore } from "../issuer/keys/master-key.js";
 import { createJobs, type Job } from "../jobs/jobs.js";
 import { databaseBusy } from "../kernel/errors.js";
 import { type Ids, randomIds } from "../kernel/ids.js";
@@ -189,7 +190,7 @@ async function openApp(options: AppOptions, opened: Close[]): Promise<App> {
     ...platformServices({
       tokens,
       ids,
-      seal: masterKey.seal,
+      seal: (tx, secret, context) => sealForStore(tx, masterKey, secret, context),
       rootCreation: settings.rootCreation,
       limits: settings.quotas,
       trustedIssuers: settings.trustedIssuers,

@@ -197,7 +197,7 @@ function platform(): ServedService[] {
   const tokens = createPageTokens(() => []);
   return platformServices({
     ...createResourceDeps({ tokens, ids: randomIds }),
-    ...{ tokens, seal: () => "", rootCreation: "users", trustedIssuers: [], limits: defaultLimits },
+    ...{ tokens, seal: async () => "", rootCreation: "users", trustedIssuers: [], limits: defaultLimits },
     store: {} as Store,
     registry: undefined,
   });

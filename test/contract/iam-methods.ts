@@ -16,7 +16,7 @@ import { imageDigest } from "./registry-things.js";
 export const services = platformServices({
   tokens: { make: () => "", read: () => undefined },
   ids: randomIds,
-  seal: () => "",
+  seal: async () => "",
   rootCreation: "users",
   limits: defaultLimits,
   trustedIssuers: [],

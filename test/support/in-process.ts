@@ -14,7 +14,7 @@ import { type Inbound, UnaryCall } from "../../src/pipeline/call.js";
 import { createInvoke } from "../../src/pipeline/invoke.js";
 import { createMethodTable } from "../../src/pipeline/method-table.js";
 import { buildRoomChecks, createQuotas } from "../../src/pipeline/resource/quota.js";
-import type { Store } from "../../src/store/port.js";
+import type { Store, Tx } from "../../src/store/port.js";
 
 /** Calls a method by its RPC path as an identity; rejects with a ConnectError. */
 export type InProcess = (path: string, identity: string, request: object) => Promise<object>;
@@ -28,7 +28,7 @@ export async function inProcess(
 ): Promise<InProcess> {
   await store.write((tx) => seedRoles(tx, 1_000));
   const tokens = createPageTokens(() => [{ id: "00".repeat(8), secret: Buffer.alloc(32, 7) }]);
-  const seal = (secret: Buffer, context: string) => `sealed ${context} ${secret.toString("hex")}`;
+  const seal = async (_: Tx, secret: Buffer, context: string) => `sealed ${context} ${secret.toString("hex")}`;
   const methods = createMethodTable(
     iamServices({
       ...createResourceDeps({ tokens, ids }),

@@ -2,7 +2,7 @@
 // servers see within seconds.
 import type { Settings } from "../../config/config.js";
 import { auditOnHost } from "../../iam/operator/operate.js";
-import { generateKey, generateTokenKey } from "../../issuer/keys/key-generation.js";
+import { generateKey, generateTokenKey, resealKeyForStore } from "../../issuer/keys/key-generation.js";
 import { addSuccessor, revokeKey, rotateKey, rotateRegistryKey, type Successor } from "../../issuer/keys/key-states.js";
 import { randomIds } from "../../kernel/ids.js";
 import type { KeyPurpose, KeyRow, Tx } from "../../store/port.js";
@@ -22,7 +22,7 @@ export async function rotateCommand(settings: Settings, { purpose }: { purpose: 
       ? generateTokenKey(keys.tokenAlgorithm(), masterKey, nowMs)
       : generateKey(purpose, masterKey, nowMs));
     const { kid, isNew } = await store.write(async (tx) => {
-      const next = await rotate(tx, key);
+      const next = await rotate(tx, await resealKeyForStore(tx, masterKey, key));
       if (next.isNew) await auditOnHost(tx, "arbor.key.rotated.v1", "", nowMs, randomIds);
       return next;
     });
@@ -51,7 +51,7 @@ export async function revokeCommand(settings: Settings, kid: string): Promise<vo
     const nowMs = clock();
     const spare = await generateTokenKey(keys.tokenAlgorithm(), masterKey, nowMs);
     const { state, replaced } = await store.write(async (tx) => {
-      const revocation = await revokeKey(tx, kid, spare);
+      const revocation = await revokeKey(tx, kid, await resealKeyForStore(tx, masterKey, spare));
       await auditOnHost(tx, "arbor.key.revoked.v1", "", nowMs, randomIds);
       return revocation;
     });

@@ -1,6 +1,5 @@
 // `arbor admin master-key`: replaces the key that encrypts secrets at rest, while servers run (docs/operations.md).
 import { readFileSync, realpathSync } from "node:fs";
-import { setTimeout as delay } from "node:timers/promises";
 import { findMasterKeyFile, type Installation } from "../../app/installation.js";
 import type { Settings } from "../../config/config.js";
 import { auditOnHost } from "../../iam/operator/operate.js";
@@ -10,9 +9,6 @@ import { failedPrecondition } from "../../kernel/errors.js";
 import { randomIds } from "../../kernel/ids.js";
 import { replaceFile } from "../shared-file.js";
 import { onHost, print } from "./host.js";
-
-/** Servers look at the file every two seconds. What one encrypted with the old key until then is found by a second pass. */
-const ADOPTION_MS = 3_000;
 
 const BY_HAND =
   "give all nodes a file with the old key and, below it, a new one; then put the new key first in all files; then run this again";
@@ -26,31 +22,26 @@ const BY_HAND =
  */
 export async function rotateCommand(
   settings: Settings,
-  { sharedFile = false, adoptionMs = ADOPTION_MS }: { sharedFile?: boolean; adoptionMs?: number },
+  { sharedFile = false }: { sharedFile?: boolean },
 ): Promise<void> {
   const file = findMasterKeyFile(settings);
   await onHost(settings, "update", async (host) => {
     const { store, masterKey } = host;
-    const check = await store.read((tx) => tx.settings.get(MASTER_KEY_CHECK));
-    const isPending = check !== undefined && masterKey.reseal(check, MASTER_KEY_CHECK) !== undefined;
-    if (!isPending && masterKey.size === 1) {
+    if (masterKey.size === 1) {
       if (settings.databaseUrl !== undefined && !sharedFile) {
         const rule =
           "nodes may have master key files of their own: with --shared-file they all read this one; otherwise";
         throw failedPrecondition("MASTER_KEY_FILE", `${rule} ${BY_HAND}`);
       }
       await addKey(file);
-      masterKey.reload(check);
+      masterKey.reload(await store.read((tx) => tx.settings.get(MASTER_KEY_CHECK)));
       say(`${file} has a new key, which comes first`);
     }
-    printCounts(await reseal(host));
-    say("servers read the file; what they encrypted meanwhile is encrypted again");
-    await delay(adoptionMs);
     printCounts(await reseal(host));
     print(
       masterKey.size === 1
         ? "everything is encrypted with the master key"
-        : "everything is encrypted with the first key; once every server has read the file, run arbor admin master-key retire",
+        : "everything is encrypted with the first key; arbor admin master-key retire removes the others from the file",
     );
   });
 }

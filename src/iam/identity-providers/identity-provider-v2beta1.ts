@@ -13,7 +13,7 @@ import { cascadeDelete, guardDelete } from "../../pipeline/resource/delete.js";
 import { buildPatch, buildValues } from "../../pipeline/resource/patch.js";
 import { getRow, type ResourceDeps } from "../../pipeline/resource/read.js";
 import { requireSecureIssuer } from "../../pipeline/resource/rules.js";
-import type { IdentityProviderRow } from "../../store/port.js";
+import type { IdentityProviderRow, Tx } from "../../store/port.js";
 import { groups } from "../groups/group.js";
 import { formatActorName, identities } from "../identities/identity.js";
 import type { IdentityDeps } from "../identities/identity-v2beta1.js";
@@ -32,15 +32,15 @@ import { scimHandlers } from "./scim.js";
 
 /** What the handlers need besides the call. */
 export interface IdentityProviderDeps extends ResourceDeps, IdentityDeps {
-  /** Encrypts a secret for storage; it opens only with the same context. */
-  readonly seal: (secret: Buffer, context: string) => string;
+  /** Encrypts a secret for storage in this transaction; it opens only with the same context. */
+  readonly seal: (tx: Tx, secret: Buffer, context: string) => Promise<string>;
 }
 
 /** Creates IdentityProvidersService. */
 export function identityProvidersV2beta1(deps: IdentityProviderDeps) {
   const { listResources, definitions, ids, seal, trustedIssuers } = deps;
-  const sealSecret = (uid: string, secret: string) =>
-    secret === "" ? "" : seal(Buffer.from(secret), formatSecretContext(uid));
+  const sealSecret = async (tx: Tx, uid: string, secret: string) =>
+    secret === "" ? "" : seal(tx, Buffer.from(secret), formatSecretContext(uid));
 
   const handlers: Handlers<typeof IdentityProvidersService> = {
     async getIdentityProvider({ uid }, { tx, startMs }) {
@@ -70,7 +70,7 @@ export function identityProvidersV2beta1(deps: IdentityProviderDeps) {
         groupUid: parent,
         ...values,
         oidc: oidcToJson(oidc),
-        sealedSecret: sealSecret(uid, oidc.clientSecret),
+        sealedSecret: await sealSecret(tx, uid, oidc.clientSecret),
         scim: noScim,
         createTimeMs: startMs,
         updateTimeMs: startMs,
@@ -97,7 +97,7 @@ export function identityProvidersV2beta1(deps: IdentityProviderDeps) {
         const keeps = keepsSecret(oidc, updateMask);
         if (keeps && before.sealedSecret !== "") requireSameIssuer(oidc, before);
         row.oidc = oidcToJson(oidc);
-        row.sealedSecret = keeps ? before.sealedSecret : sealSecret(before.uid, oidc.clientSecret);
+        row.sealedSecret = keeps ? before.sealedSecret : await sealSecret(tx, before.uid, oidc.clientSecret);
         requireProof(oidc, row.sealedSecret);
       }
       await tx.identityProviders.replace(row);

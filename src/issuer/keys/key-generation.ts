@@ -12,8 +12,8 @@ import {
 import { promisify } from "node:util";
 import { encodeBase32 } from "../../kernel/ids.js";
 import { algorithmOf, RSA_BITS, type TokenAlgorithm } from "../../kernel/jws.js";
-import type { KeyPurpose, KeyRow } from "../../store/port.js";
-import type { MasterKey } from "./master-key.js";
+import type { KeyPurpose, KeyRow, Tx } from "../../store/port.js";
+import { type MasterKey, resealForStore } from "./master-key.js";
 
 /** The purposes of signing keys. */
 export type SigningPurpose = Exclude<KeyPurpose, "page-token">;
@@ -100,6 +100,11 @@ function sealKeyPair(
   } as const;
   const secret = Buffer.from(JSON.stringify(privateKey.export({ format: "jwk" })));
   return { ...row, sealed: masterKey.seal(secret, formatKeyContext(row)) };
+}
+
+/** Encrypts a new key with the key of the store, in the transaction that inserts it ({@link resealForStore}). */
+export async function resealKeyForStore(tx: Tx, masterKey: MasterKey, row: KeyRow): Promise<KeyRow> {
+  return { ...row, sealed: await resealForStore(tx, masterKey, row.sealed, formatKeyContext(row)) };
 }
 
 // RFC 7638: the hash of the required members in lexicographic order.

@@ -10,6 +10,7 @@ import {
   generateTokenKey,
   type KeyPair,
   type OtherPurpose,
+  resealKeyForStore,
   type SigningPurpose,
   unsealKeyPair,
   unsealSecret,
@@ -133,13 +134,14 @@ async function storeMissingKeys({ store, masterKey, clock, tokenAlgorithm }: Key
   await store.write(async (tx) => {
     await checkMasterKey(tx, masterKey);
     const known = await tx.keys.list();
-    if (first !== undefined && !known.some(isSigning)) await tx.keys.insert(first);
+    const insert = async (row: KeyRow) => tx.keys.insert(await resealKeyForStore(tx, masterKey, row));
+    if (first !== undefined && !known.some(isSigning)) await insert(first);
     for (const purpose of otherPurposes) {
       const inUse = known.some((row) => row.purpose === purpose && row.state === "active");
-      if (!inUse) await tx.keys.insert(generateKey(purpose, masterKey, clock()));
+      if (!inUse) await insert(generateKey(purpose, masterKey, clock()));
     }
     const inWaiting = known.some((row) => row.purpose === "registry" && row.state === "pending");
-    if (!inWaiting) await tx.keys.insert({ ...generateKey("registry", masterKey, clock()), state: "pending" });
+    if (!inWaiting) await insert({ ...generateKey("registry", masterKey, clock()), state: "pending" });
   });
 }
 
@@ -203,7 +205,10 @@ async function loadKeyRing(
       const plan = buildPlan(schedule);
       if (!isChangeDue(plan)) return [];
       const spare = isSuccessorDue(plan) ? await generateTokenKey(algorithm, masterKey, clock()) : undefined;
-      const changes = await write((tx) => applyDueChanges(tx, { ...plan, nowMs: clock() }, spare));
+      const changes = await write(async (tx) => {
+        const successor = spare && (await resealKeyForStore(tx, masterKey, spare));
+        return applyDueChanges(tx, { ...plan, nowMs: clock() }, successor);
+      });
       await reload();
       return changes;
     },

@@ -3,7 +3,7 @@ import { formatSecretContext } from "../../iam/identity-providers/identity-provi
 import type { Awaitable, Store, Tx } from "../../store/port.js";
 import { formatTicketContext } from "../oauth/state.js";
 import { formatKeyContext } from "./key-generation.js";
-import { MASTER_KEY_CHECK, type MasterKeyFile } from "./master-key.js";
+import { MASTER_KEY_CHECK, type MasterKeyFile, resealForStore } from "./master-key.js";
 
 /** Values per transaction. On SQLite they block other writers for a few ms. */
 const BATCH = 50;
@@ -13,28 +13,39 @@ export interface ResealedCounts {
   readonly keys: number;
   readonly clientSecrets: number;
   readonly logins: number;
-  /** Whether the check value was, which is the last one. */
+  /** Whether the check value was: whether a rotation began. */
   readonly check: boolean;
 }
 
 /**
- * Encrypts every value again that another key than the first has encrypted. Interrupted, it is repeated: the check value comes
- * last, in the transaction of `onLast`, so it tells whether all the others were done.
+ * Encrypts every value again that another key than the first has encrypted. The check value comes first: from that
+ * transaction on all processes encrypt what they store with the same key ({@link resealForStore}), so nothing that is stored
+ * beside this needs an old key. Interrupted, it is repeated.
  *
- * @param onLast runs in the last transaction, where the check value is encrypted again
+ * @param onCheck runs in the transaction that encrypts the check value again
  * @throws Error when a value is encrypted with a key that the file does not have; what was encrypted before is kept
  */
 export async function resealAll(
   store: Store,
   masterKey: MasterKeyFile,
-  onLast: (tx: Tx) => Awaitable<void>,
+  onCheck: (tx: Tx) => Awaitable<void>,
 ): Promise<ResealedCounts> {
+  const check = await store.write(async (tx) => {
+    const stored = await tx.settings.get(MASTER_KEY_CHECK);
+    if (stored === undefined) return false;
+    const first = masterKey.seal(Buffer.from(MASTER_KEY_CHECK), MASTER_KEY_CHECK);
+    const sealed = masterKey.resealLike(first, stored, MASTER_KEY_CHECK);
+    if (sealed === stored) return false;
+    await tx.settings.put(MASTER_KEY_CHECK, sealed);
+    await onCheck(tx);
+    return true;
+  });
   const keys = await store.write(async (tx) => {
     let count = 0;
-    for (const row of await tx.keys.list()) {
-      const sealed = masterKey.reseal(row.sealed, formatKeyContext(row));
-      if (sealed === undefined) continue;
-      await tx.sealed.setKey(row.kid, sealed);
+    for (const { kid, sealed, ...row } of await tx.keys.list()) {
+      const changed = await resealForStore(tx, masterKey, sealed, formatKeyContext({ kid, ...row }));
+      if (changed === sealed) continue;
+      await tx.sealed.setKey(kid, changed);
       count++;
     }
     return count;
@@ -42,10 +53,10 @@ export async function resealAll(
   const clientSecrets = await inBatches(store, async (tx, after) => {
     const rows = await tx.sealed.listClientSecrets(after, BATCH);
     let count = 0;
-    for (const { uid, sealed: before } of rows) {
-      const sealed = masterKey.reseal(before, formatSecretContext(uid));
-      if (sealed === undefined) continue;
-      await tx.sealed.setClientSecret(uid, sealed);
+    for (const { uid, sealed } of rows) {
+      const changed = await resealForStore(tx, masterKey, sealed, formatSecretContext(uid));
+      if (changed === sealed) continue;
+      await tx.sealed.setClientSecret(uid, changed);
       count++;
     }
     return { count, last: rows.length === BATCH ? rows.at(-1)?.uid : undefined };
@@ -55,21 +66,14 @@ export async function resealAll(
     let count = 0;
     for (const row of rows) {
       // Some kinds hold what the client encrypted.
-      const { sealed: before } = row.data as { readonly sealed?: string };
-      const sealed = before && masterKey.reseal(before, formatTicketContext(row.kind, row.hash));
+      const { sealed } = row.data as { readonly sealed?: string };
       if (!sealed) continue;
-      await tx.tickets.put({ ...row, data: { ...(row.data as object), sealed } });
+      const changed = await resealForStore(tx, masterKey, sealed, formatTicketContext(row.kind, row.hash));
+      if (changed === sealed) continue;
+      await tx.tickets.put({ ...row, data: { ...(row.data as object), sealed: changed } });
       count++;
     }
     return { count, last: rows.length === BATCH ? rows.at(-1)?.hash : undefined };
-  });
-  const check = await store.write(async (tx) => {
-    const stored = await tx.settings.get(MASTER_KEY_CHECK);
-    const sealed = stored && masterKey.reseal(stored, MASTER_KEY_CHECK);
-    if (!sealed) return false;
-    await tx.settings.put(MASTER_KEY_CHECK, sealed);
-    await onLast(tx);
-    return true;
   });
   return { keys, clientSecrets, logins, check };
 }

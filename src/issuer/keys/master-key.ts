@@ -12,6 +12,13 @@ export interface MasterKey {
    * @throws Error when none of the keys decrypts it
    */
   unseal(sealed: string, context: string): Buffer;
+  /**
+   * Encrypts a value again with the key that has encrypted the check value of the store.
+   *
+   * @returns the value itself when that key has encrypted it
+   * @throws Error when none of the keys decrypts one of the two
+   */
+  resealLike(check: string, sealed: string, context: string): string;
 }
 
 /** The master key of a file that may change while it is used. */
@@ -20,8 +27,6 @@ export interface MasterKeyFile extends MasterKey {
   readonly size: number;
   /** How often the keys were replaced by those of a newer file. */
   readonly changes: number;
-  /** Encrypts a value again; undefined when the first key has encrypted it. */
-  reseal(sealed: string, context: string): string | undefined;
   /**
    * Reads the file again. Keys that do not decrypt the check value of the store are not used.
    *
@@ -52,26 +57,31 @@ export function readMasterKey(file: string, create: boolean): MasterKeyFile {
     const bytes = Buffer.from(sealed, "base64");
     for (const key of among) {
       const plain = unseal(key, bytes, context);
-      if (plain) return plain;
+      if (plain) return { key, plain };
     }
     return undefined;
   };
   const doesNotOpen = (context: string) =>
     new Error(`--master-key-file: ${file} does not open what is stored (${context})`);
   // Only keys that decrypt the value are used from then on: the file may be the wrong one.
-  function openWithNewKeys(sealed: string, context: string): Buffer | undefined {
+  function openWithNewKeys(sealed: string, context: string): ReturnType<typeof open> {
     let found: readonly [Buffer, ...Buffer[]];
     try {
       found = readKeys(file);
     } catch {
       return undefined;
     }
-    const plain = isSame(keys, found) ? undefined : open(found, sealed, context);
-    if (plain) replaceKeys(found);
-    return plain;
+    const opened = isSame(keys, found) ? undefined : open(found, sealed, context);
+    if (opened) replaceKeys(found);
+    return opened;
+  }
+  function openOrThrow(sealed: string, context: string): NonNullable<ReturnType<typeof open>> {
+    const opened = open(keys, sealed, context) ?? openWithNewKeys(sealed, context);
+    if (opened === undefined) throw doesNotOpen(context);
+    return opened;
   }
 
-  const masterKey: MasterKeyFile = {
+  return {
     get size() {
       return keys.length;
     },
@@ -79,14 +89,12 @@ export function readMasterKey(file: string, create: boolean): MasterKeyFile {
       return changes;
     },
     seal: (plain, context) => seal(keys[0], plain, context).toString("base64"),
-    unseal(sealed, context) {
-      const plain = open(keys, sealed, context) ?? openWithNewKeys(sealed, context);
-      if (plain === undefined) throw doesNotOpen(context);
-      return plain;
-    },
-    reseal(sealed, context) {
-      const plain = masterKey.unseal(sealed, context);
-      return open(keys.slice(0, 1), sealed, context) ? undefined : masterKey.seal(plain, context);
+    unseal: (sealed, context) => openOrThrow(sealed, context).plain,
+    resealLike(check, sealed, context) {
+      // In this order: the check value may replace the keys by those of a file that has no longer the key of the value.
+      const { key: before, plain } = openOrThrow(sealed, context);
+      const { key } = openOrThrow(check, MASTER_KEY_CHECK);
+      return key.equals(before) ? sealed : seal(key, plain, context).toString("base64");
     },
     reload(check) {
       const found = readKeys(file);
@@ -96,7 +104,6 @@ export function readMasterKey(file: string, create: boolean): MasterKeyFile {
       return true;
     },
   };
-  return masterKey;
 }
 
 function readKeys(file: string): readonly [Buffer, ...Buffer[]] {
@@ -178,6 +185,23 @@ export async function verifyMasterKey(tx: Tx, key: MasterKey): Promise<boolean> 
   const stored = await tx.settings.get(MASTER_KEY_CHECK);
   if (stored !== undefined) key.unseal(stored, MASTER_KEY_CHECK);
   return stored !== undefined;
+}
+
+/**
+ * Encrypts a value that is about to be stored with the key of the store, in the transaction that stores it: a process that
+ * has not read the newer file of a rotation yet must not store what nothing opens once the old key is gone.
+ *
+ * @param sealed the value, encrypted with any of the keys
+ * @throws Error when the master key file does not have the key of the store
+ */
+export async function resealForStore(tx: Tx, key: MasterKey, sealed: string, context: string): Promise<string> {
+  const check = await tx.settings.get(MASTER_KEY_CHECK);
+  return check === undefined ? sealed : key.resealLike(check, sealed, context);
+}
+
+/** Encrypts `plain` for a row that is stored in the same transaction, as {@link resealForStore} does. */
+export async function sealForStore(tx: Tx, key: MasterKey, plain: Buffer, context: string): Promise<string> {
+  return resealForStore(tx, key, key.seal(plain, context), context);
 }
 
 /**

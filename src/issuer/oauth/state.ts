@@ -5,7 +5,7 @@ import { createHash, randomBytes, timingSafeEqual } from "node:crypto";
 import { invalidArgument } from "../../kernel/errors.js";
 import type { WebRequest } from "../../kernel/web.js";
 import type { TicketKind, Tx } from "../../store/port.js";
-import type { MasterKey } from "../keys/master-key.js";
+import { type MasterKey, sealForStore } from "../keys/master-key.js";
 import type { TokenRequest } from "../sts/token-request.js";
 import type { TokenGrant } from "../tokens.js";
 
@@ -217,7 +217,8 @@ export function createTickets(masterKey: MasterKey) {
       expireTimeMs: number,
     ): Promise<void> {
       const hash = hashTicket(secret);
-      const sealed = masterKey.seal(Buffer.from(JSON.stringify(value)), formatTicketContext(kind, hash));
+      const context = formatTicketContext(kind, hash);
+      const sealed = await sealForStore(tx, masterKey, Buffer.from(JSON.stringify(value)), context);
       await tx.tickets.put({ hash, kind, data: { sealed }, expireTimeMs });
     },
 

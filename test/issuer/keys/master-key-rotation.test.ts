@@ -6,7 +6,12 @@ import { test } from "node:test";
 import { formatSecretContext, noScim } from "../../../src/iam/identity-providers/identity-provider.js";
 import { seedRoles } from "../../../src/iam/roles/builtin-roles.js";
 import { openKeyRing } from "../../../src/issuer/keys/key-ring.js";
-import { MASTER_KEY_CHECK, readMasterKey } from "../../../src/issuer/keys/master-key.js";
+import {
+  MASTER_KEY_CHECK,
+  type MasterKeyFile,
+  readMasterKey,
+  sealForStore,
+} from "../../../src/issuer/keys/master-key.js";
 import { resealAll } from "../../../src/issuer/keys/master-key-rotation.js";
 import { createTickets } from "../../../src/issuer/oauth/state.js";
 import { builtinRoleUid } from "../../../src/kernel/ids.js";
@@ -85,29 +90,101 @@ test("interrupted before each transaction, everything opens with both keys, and 
     const store = await createStore();
     const both = readMasterKey(fileOf(2, 1), false);
     let audited = 0;
-    const onLast = async () => void audited++;
+    const onCheck = async () => void audited++;
     try {
-      await resealAll(failingAt(store, writes), both, onLast);
+      await resealAll(failingAt(store, writes), both, onCheck);
       isComplete = true;
     } catch (error) {
       assert.equal((error as Error).message, "killed");
       interruptions++;
-      assert.equal(audited, 0);
+      assert.equal(audited, writes === 0 ? 0 : 1);
       await openAll(store, 2, 1);
       // Control: the old key is still needed.
       await assert.rejects(openAll(store, 2), /does not open what is stored/);
-      const { check } = await resealAll(store, both, onLast);
-      assert.equal(check, true);
+      const { check } = await resealAll(store, both, onCheck);
+      assert.equal(check, writes === 0);
     }
     assert.equal(audited, 1);
     await openAll(store, 2);
-    const again = await resealAll(store, both, onLast);
+    const again = await resealAll(store, both, onCheck);
     assert.deepEqual(again, { keys: 0, clientSecrets: 0, logins: 0, check: false });
     assert.equal(audited, 1);
     await store.close();
   }
-  // Keys; two batches of client secrets and three of logins; the check value.
+  // The check value; keys; two batches of client secrets and three of logins.
   assert.equal(interruptions, 7);
+});
+
+// What a process stores that read the file before a rotation, which ends just before the transaction that stores it.
+type LateWriter = (store: Store, masterKey: MasterKeyFile, rotate: () => Promise<unknown>) => Promise<unknown>;
+const lateWriters: Record<string, LateWriter> = {
+  async "a login"(store, masterKey, rotate) {
+    await rotate();
+    const tickets = createTickets(masterKey);
+    await store.write((tx) => tickets.put(tx, "code", "late", {} as never, Date.now() + 60_000));
+  },
+  async "a client secret"(store, masterKey, rotate) {
+    await rotate();
+    await store.write(async (tx) => {
+      const [row] = await tx.sealed.listClientSecrets("", 1);
+      assert.ok(row);
+      const context = formatSecretContext(row.uid);
+      await tx.sealed.setClientSecret(row.uid, await sealForStore(tx, masterKey, Buffer.from("secret 0"), context));
+    });
+  },
+  async "the next signing key"(store, masterKey, rotate) {
+    const dayMs = 24 * 3_600_000;
+    const schedule = { pending: 1_000, active: dayMs, verify: dayMs };
+    let nowMs = Date.now();
+    const ring = await openKeyRing({ store, masterKey, clock: () => nowMs, tokenAlgorithm: "ES256" });
+    await ring.advanceKeys(schedule);
+    nowMs += dayMs;
+    const changes = await ring.advanceKeys(schedule, async (unit) => {
+      await rotate();
+      return store.write(unit);
+    });
+    assert.deepEqual(
+      changes.map(({ state }) => state),
+      ["pending"],
+    );
+  },
+};
+
+const rotateTo = (store: Store, ...bytes: readonly number[]) =>
+  resealAll(store, readMasterKey(fileOf(...bytes), false), async () => {});
+
+for (const [what, write] of Object.entries(lateWriters)) {
+  test(`a process that has not read the file of a rotation stores ${what}: nothing needs the old key`, async () => {
+    const store = await createStore();
+    const file = fileOf(1);
+    await write(store, readMasterKey(file, false), async () => {
+      writeFileSync(file, `${key(2)}\n${key(1)}\n`);
+      await rotateTo(store, 2, 1);
+    });
+    await openAll(store, 2);
+    await store.close();
+  });
+
+  test(`a process whose file lacks the key of the store cannot store ${what}`, async () => {
+    const store = await createStore();
+    const late = write(store, readMasterKey(fileOf(1), false), () => rotateTo(store, 2, 1));
+    await assert.rejects(late, /does not open what is stored \(master-key-check\)/);
+    await openAll(store, 2);
+    await store.close();
+  });
+}
+
+test("control: what is stored without the key of the store needs the old key", async () => {
+  const store = await createStore();
+  const late = readMasterKey(fileOf(1), false);
+  await rotateTo(store, 2, 1);
+  await store.write(async (tx) => {
+    const [row] = await tx.sealed.listClientSecrets("", 1);
+    assert.ok(row);
+    await tx.sealed.setClientSecret(row.uid, late.seal(Buffer.from("secret 0"), formatSecretContext(row.uid)));
+  });
+  await assert.rejects(openAll(store, 2), /does not open what is stored/);
+  await store.close();
 });
 
 test("a value that a new key has encrypted makes a key file be read again", () => {
@@ -119,13 +196,10 @@ test("a value that a new key has encrypted makes a key file be read again", () =
   assert.equal(server.unseal(sealed, "c").toString(), "new");
   assert.equal(server.unseal(old, "c").toString(), "old");
   assert.equal(server.size, 2);
-  assert.equal(server.reseal(sealed, "c"), undefined);
-  assert.equal(
-    readMasterKey(fileOf(2), false)
-      .unseal(server.reseal(old, "c") ?? "", "c")
-      .toString(),
-    "old",
-  );
+  const check = server.seal(Buffer.from(MASTER_KEY_CHECK), MASTER_KEY_CHECK);
+  assert.equal(server.resealLike(check, sealed, "c"), sealed);
+  const changed = server.resealLike(check, old, "c");
+  assert.equal(readMasterKey(fileOf(2), false).unseal(changed, "c").toString(), "old");
 });
 
 test("a file that does not open what is stored is not used", () => {
