@@ -1,6 +1,7 @@
 // A service that is late answers calls of every protocol with UNAVAILABLE and health checks with their status.
 import assert from "node:assert/strict";
 import { once } from "node:events";
+import { Agent, type IncomingHttpHeaders, type OutgoingHttpHeaders, request } from "node:http";
 import { connect } from "node:http2";
 import { after, before, describe, it } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
@@ -10,7 +11,7 @@ import { RetryInfoSchema } from "#gen/google/rpc/error_details_pb.js";
 import { Health } from "#gen/health/v1/health_pb.js";
 import { defaultLimits } from "../../src/transport/http/limits.js";
 import { createHealth } from "../../src/transport/rpc/health.js";
-import { DOMAIN, GrpcJs, groupsClient, type Running, SERVICE, startServer, transports } from "./harness.js";
+import { DOMAIN, GrpcJs, groupsClient, type Running, rawTcp, SERVICE, startServer, transports } from "./harness.js";
 
 /** How long a round of the event loop may take here, and how long each takes, in milliseconds. */
 const LATE_MS = 100;
@@ -124,6 +125,55 @@ describe("an event loop that is late", () => {
       assert.equal(fields["access-control-allow-origin"] ?? null, allowed);
       assert.match(String(fields["access-control-expose-headers"]), allowed === null ? /^undefined$/ : /x-request-id/);
     }
+  });
+
+  it("a connection of HTTP/1.1 goes on after each answer, whatever was asked", async () => {
+    const agent = new Agent({ keepAlive: true, maxSockets: 1 });
+    const send = (method: string, headers: OutgoingHttpHeaders, ...body: readonly string[]) =>
+      new Promise<{ isReused: boolean; status: number | undefined; headers: IncomingHttpHeaders; text: string }>(
+        (resolve, reject) => {
+          const req = request(`${server.url}/iam/v2beta1/groups/x`, { agent, method, headers }, async (res) => {
+            const text = (await res.toArray()).join("");
+            resolve({ isReused: req.reusedSocket, status: res.statusCode, headers: res.headers, text });
+          });
+          req.on("error", reject);
+          for (const part of body) req.write(part);
+          req.end();
+        },
+      );
+    const plain = await send("GET", { "x-request-id": "first" });
+    const others = [
+      await send("GET", { "x-request-id": "second", origin: "https://other.example" }),
+      await send("POST", { "content-length": 2 }, "{}"),
+      await send("POST", {}, "{", "}"),
+      await send("HEAD", {}),
+      await send("GET", { "content-type": "application/connect+json" }),
+      await send("GET", {}),
+    ];
+    agent.destroy();
+    assert.equal(plain.headers["x-request-id"], "first");
+    const { date, "x-request-id": _, ...fields } = plain.headers;
+    assert.ok(Math.abs(Date.parse(date ?? "") - Date.now()) < 10_000, date);
+    for (const { isReused, status, headers, text } of others) {
+      assert.equal(isReused, true);
+      assert.equal(status, 503);
+      const { date: _date, "x-request-id": _id, ...rest } = headers;
+      assert.deepEqual(rest, fields);
+      assert.ok(text === plain.text || text === "", text);
+    }
+  });
+
+  it("requests of one packet get their answers in their order, and the last closes the connection", async () => {
+    const get = (id: number, extra = "") => `GET /a HTTP/1.1\r\nHost: a\r\nX-Request-Id: ${id}\r\n${extra}\r\n`;
+    const packet = [1, 2, 3, 4].map((id) => get(id)).join("") + get(5, "Connection: close\r\n");
+    const text = await rawTcp(Number(new URL(server.url).port), packet);
+    assert.equal(text.match(/HTTP\/1\.1 503 Service Unavailable\r\n/g)?.length, 5);
+    assert.deepEqual(
+      [...text.matchAll(/x-request-id: (\d)/gi)].map(([, id]) => id),
+      ["1", "2", "3", "4", "5"],
+    );
+    const old = await rawTcp(Number(new URL(server.url).port), "GET /a HTTP/1.0\r\nHost: a\r\n\r\n");
+    assert.match(old, /^HTTP\/1\.1 503 .*\r\nConnection: close\r\n/s);
   });
 
   it("health checks are answered", () => checkHealth(server));

@@ -179,8 +179,12 @@ export function createHttp1(options: Http1Options) {
     const body = options.errorBody(status);
     const { req } = res;
     const requestId = options.recordRejected({
-      ...{ status, reason: status === 429 ? "address_requests" : "malformed", headers: req.headers, url: req.url },
-      ...{ httpMethod: req.method, socketAddress: req.socket.remoteAddress },
+      status,
+      reason: status === 429 ? "address_requests" : "malformed",
+      headers: req.headers,
+      url: req.url,
+      httpMethod: req.method,
+      socketAddress: req.socket.remoteAddress,
       httpVersion: req.httpVersionMinor === 0 ? "1.0" : "1.1",
     });
     res.writeHead(status, {

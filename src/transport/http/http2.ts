@@ -193,8 +193,13 @@ function watchStreams(session: ServerHttp2Session, options: Http2Options): void 
     if (peer.open > limits.requestsPerAddress && !(isHealth && peer.open <= 2 * limits.requestsPerAddress)) {
       options.admission.count("address_requests");
       options.recordRejected({
-        ...{ status: undefined, reason: "address_requests", socketAddress, headers, httpVersion: "2" },
-        ...{ httpMethod: headers[":method"], url: headers[":path"] },
+        status: undefined,
+        reason: "address_requests",
+        socketAddress,
+        headers,
+        httpVersion: "2",
+        httpMethod: headers[":method"],
+        url: headers[":path"],
       });
       // A caller may try again what was refused so (RFC 9113, section 8.7).
       resetStream(stream, constants.NGHTTP2_REFUSED_STREAM);

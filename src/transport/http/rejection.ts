@@ -1,6 +1,6 @@
 // The answer to requests that are rejected before anything but their headers is read. It is
 // the same for all of them, so it is made once, in the form of each protocol.
-import type { IncomingMessage, OutgoingHttpHeaders, ServerResponse } from "node:http";
+import { type IncomingMessage, type OutgoingHttpHeaders, type ServerResponse, STATUS_CODES } from "node:http";
 import { constants, type IncomingHttpHeaders, type ServerHttp2Stream } from "node:http2";
 import { httpStatusOf, retryAfterOf } from "../../codec/error-json.js";
 import { type ApiError, connectErrorFrom } from "../../kernel/errors.js";
@@ -22,8 +22,11 @@ export interface Rejection {
 
 interface Form {
   readonly status: number;
+  /** With the status, as HTTP/2 has it. */
   readonly fields: OutgoingHttpHeaders;
   readonly body: string | Buffer;
+  /** The status line and the fields of HTTP/1.1 that are the same for all, where the body is text. */
+  readonly head?: string;
 }
 
 /** What {@link createRejection} is made of. */
@@ -35,54 +38,78 @@ export interface RejectionOptions {
   readonly recordRejected: (rejected: RejectedRequest) => string;
   /** Lets scripts of other origins read the answer. */
   readonly cors: Cors | undefined;
+  /** How long a connection of HTTP/1.1 may be idle, in milliseconds. */
+  readonly keepAliveMs: number;
 }
 
 /** Makes the answer. */
 export function createRejection(
   error: ApiError,
-  { errorDomain, isRpc, recordRejected, cors }: RejectionOptions,
+  { errorDomain, isRpc, recordRejected, cors, keepAliveMs }: RejectionOptions,
 ): Rejection {
   const answer = connectErrorFrom(error, errorDomain);
   const retryAfter = retryAfterOf(answer);
-  const jsonForm = (body: string): Form => ({
-    status: httpStatusOf(answer.code),
-    fields: {
+  const withoutOrigin = cors?.fieldsFor(undefined);
+  const status = httpStatusOf(answer.code);
+  const jsonForm = (body: string): Form => {
+    const fields = {
       "content-type": "application/json",
       "content-length": Buffer.byteLength(body),
       "x-content-type-options": "nosniff",
       ...(retryAfter !== undefined && { "retry-after": String(retryAfter) }),
-    },
-    body,
-  });
+      ...withoutOrigin,
+    };
+    const lines = Object.entries(fields).map(([name, value]) => `${name}: ${value}\r\n`);
+    const keepAlive = `Connection: keep-alive\r\nKeep-Alive: timeout=${Math.floor(keepAliveMs / 1000)}\r\n`;
+    const head = `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${lines.join("")}${keepAlive}`;
+    return { status, fields: { ":status": status, ...fields }, body, head };
+  };
   const rest = jsonForm(statusJson(answer));
   const connect = jsonForm(connectJson(answer));
   const trailers = errorTrailers(answer);
   const end = encodeEndStream(answer);
 
   function formOf(contentType: string | undefined, url: string | undefined): Form {
-    if (contentType?.startsWith("application/grpc"))
-      return { status: 200, fields: { "content-type": contentType, "content-length": 0, ...trailers }, body: "" };
+    if (contentType?.startsWith("application/grpc")) {
+      const fields = {
+        ":status": 200,
+        "content-type": contentType,
+        "content-length": 0,
+        ...trailers,
+        ...withoutOrigin,
+      };
+      return { status: 200, fields, body: "" };
+    }
     const mark = url?.indexOf("?") ?? -1;
     if (!isRpc(mark < 0 ? (url ?? "") : (url ?? "").slice(0, mark))) return rest;
     if (!contentType?.startsWith("application/connect+")) return connect;
-    return { status: 200, fields: { "content-type": contentType, "content-length": end.length }, body: end };
+    const fields = { ":status": 200, "content-type": contentType, "content-length": end.length, ...withoutOrigin };
+    return { status: 200, fields, body: end };
+  }
+
+  function fieldsOf({ fields }: Form, origin: string | undefined, requestId: string): OutgoingHttpHeaders {
+    const all = { ...fields, "x-request-id": requestId };
+    return origin === undefined ? all : Object.assign(all, cors?.fieldsFor(origin));
   }
 
   const sendHttp2 = flushPerTick<{ stream: ServerHttp2Stream; headers: IncomingHttpHeaders }>(
     "answers",
     ({ stream, headers }) => {
       if (stream.destroyed || stream.closed) return;
-      const { status, fields, body } = formOf(headers["content-type"], headers[":path"]);
+      const form = formOf(headers["content-type"], headers[":path"]);
+      // Written field by field here and below: to spread objects into one costs as much as the rest of the answer.
       const requestId = recordRejected({
-        ...{ reason: "overload", status, code: answer.code, httpVersion: "2", headers },
-        ...{ httpMethod: headers[":method"], url: headers[":path"] },
+        reason: "overload",
+        status: form.status,
+        code: answer.code,
+        httpVersion: "2",
+        headers,
+        httpMethod: headers[":method"],
+        url: headers[":path"],
         socketAddress: stream.session?.socket.remoteAddress,
       });
-      const allowed = cors?.fieldsFor(headers.origin);
-      stream.respond(
-        { ":status": status, ...fields, ...allowed, "x-request-id": requestId },
-        { endStream: body.length === 0 },
-      );
+      const { body } = form;
+      stream.respond(fieldsOf(form, headers.origin, requestId), { endStream: body.length === 0 });
       if (body.length > 0) stream.end(body);
       // Nobody will read the rest of the request.
       if (stream.readableEnded) return;
@@ -95,18 +122,50 @@ export function createRejection(
   return {
     http1(req, res) {
       if (res.headersSent || res.destroyed) return;
-      const { status, fields, body } = formOf(req.headers["content-type"], req.url);
-      if (mayHaveBody(req)) discardRest(req);
+      const form = formOf(req.headers["content-type"], req.url);
+      const hasBody = mayHaveBody(req) && !req.complete;
+      if (hasBody) discardRest(req);
       const requestId = recordRejected({
-        ...{ reason: "overload", status, code: answer.code, headers: req.headers },
-        ...{ httpMethod: req.method, url: req.url, socketAddress: req.socket.remoteAddress },
+        reason: "overload",
+        status: form.status,
+        code: answer.code,
         httpVersion: req.httpVersionMinor === 0 ? "1.0" : "1.1",
+        headers: req.headers,
+        httpMethod: req.method,
+        url: req.url,
+        socketAddress: req.socket.remoteAddress,
       });
-      res.writeHead(status, { ...fields, ...cors?.fieldsFor(req.headers.origin), "x-request-id": requestId });
-      res.end(body);
+      const { origin } = req.headers;
+      if (form.head !== undefined && !hasBody && origin === undefined && isPlain(req, res)) {
+        // The event is what Node itself emits for an answer that has left, and with which it goes on to the next request.
+        res.socket?.write(`${form.head}x-request-id: ${requestId}\r\nDate: ${formatDate()}\r\n\r\n${form.body}`);
+        res.emit("finish");
+        return;
+      }
+      const { ":status": status, ...fields } = fieldsOf(form, origin, requestId);
+      res.writeHead(Number(status), fields);
+      res.end(form.body);
     },
     http2(stream, headers) {
       sendHttp2({ stream, headers });
     },
   };
+}
+
+// Whether the answer may be written without Node's response, which costs a third of a rejection.
+function isPlain(req: IncomingMessage, res: ServerResponse): boolean {
+  return res.shouldKeepAlive && req.httpVersionMinor === 1 && req.method !== "HEAD" && res.socket !== null;
+}
+
+let second = Number.NaN;
+let date = "";
+
+// The date as HTTP writes it (RFC 9110, section 5.6.7), which is the same for a second.
+function formatDate(): string {
+  const now = Math.floor(Date.now() / 1000);
+  if (now !== second) {
+    second = now;
+    date = new Date(now * 1000).toUTCString();
+  }
+  return date;
 }
