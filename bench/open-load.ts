@@ -208,7 +208,8 @@ class Connection {
     this.#socket = connect({ port, host: "127.0.0.1", localAddress, noDelay: true });
     this.#socket.on("error", () => {});
     this.#socket.on("close", () => {
-      onClose(!this.#isClosed);
+      // The server may close a connection that has been idle for long.
+      onClose(!this.#isClosed && this.isBusy);
       this.#isClosed = true;
     });
     this.#socket.on("data", (chunk) => {
