@@ -12,7 +12,6 @@ import { failedPrecondition } from "../kernel/errors.js";
 import { type Clock, systemClock } from "../kernel/time.js";
 import type { MigrationProgress } from "../store/migrate/phases.js";
 import { isExpansionNeeded } from "../store/migrate/state.js";
-import { openPg } from "../store/open-pg.js";
 import { openSqlite } from "../store/open-sqlite.js";
 import type { Store } from "../store/port.js";
 import { createWorkGate } from "../store/work-gate.js";
@@ -90,7 +89,9 @@ async function openStore(options: InstallationOptions): Promise<Store> {
     const { openSnapshot } = await import("../store/open-snapshot.js");
     return openSnapshot({ directory, url, tls, clock });
   }
-  return url === undefined ? openOrExpandSqlite(options) : openPg({ url, tls, clock, create: mode === "create" });
+  if (url === undefined) return openOrExpandSqlite(options);
+  const { openPg } = await import("../store/open-pg.js");
+  return openPg({ url, tls, clock, create: mode === "create" });
 }
 
 // A new key would open nothing of what is stored, and the database would keep the fault when the old key is back.

@@ -68,11 +68,22 @@ export function rejectReasonOf(error: unknown): RejectReason | undefined {
   return error instanceof ApiError ? error.rejection : undefined;
 }
 
+let callerGoneError: ConnectError | undefined;
+
 /**
- * Ends the work for a caller that disconnected. It is one shared object: a closed connection ends hundreds of calls at
- * once, and creating a stack for each would delay other calls.
+ * The error that ends the work for a caller that disconnected. It is one shared object: a closed connection ends hundreds of
+ * calls at once, and creating a stack for each would delay other calls. It is created when it is needed: the first
+ * ConnectError of a process makes Node load its `fetch`, for its headers.
  */
-export const CALLER_GONE = new ConnectError("the caller has gone", Code.Canceled);
+export function callerGone(): ConnectError {
+  callerGoneError ??= new ConnectError("the caller has gone", Code.Canceled);
+  return callerGoneError;
+}
+
+/** Whether an error is that of {@link callerGone}. */
+export function isCallerGone(error: unknown): boolean {
+  return error !== undefined && error === callerGoneError;
+}
 
 /** INVALID_ARGUMENT: one or more fields violate a rule. */
 export function invalidArgument(...violations: readonly FieldViolation[]): ApiError {
@@ -288,7 +299,7 @@ export function answerError(error: unknown, domain: string, onInternal: (answer:
   if (error instanceof ConnectError && answered.has(error)) return error;
   const answer = connectErrorFrom(error, domain);
   answered.add(answer);
-  if (!(error instanceof ApiError || error === CALLER_GONE)) onInternal(answer);
+  if (!(error instanceof ApiError || isCallerGone(error))) onInternal(answer);
   return answer;
 }
 

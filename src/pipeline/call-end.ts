@@ -1,7 +1,7 @@
 // The ends of a call that come from outside: its caller goes away, or its time is up.
 
 import { Code, ConnectError } from "@connectrpc/connect";
-import { ApiError, CALLER_GONE, deadlineExceeded, unavailable } from "../kernel/errors.js";
+import { ApiError, callerGone, deadlineExceeded, unavailable } from "../kernel/errors.js";
 import type { Clock } from "../kernel/time.js";
 import type { CallContext } from "./call.js";
 
@@ -34,7 +34,7 @@ export interface CallEnd {
 }
 
 /**
- * Watches for the caller to go away ({@link CALLER_GONE}) and for the time
+ * Watches for the caller to go away ({@link callerGone}) and for the time
  * it allowed to be up (ApiError DEADLINE_EXCEEDED).
  *
  * @param stopping aborted when the service begins to stop; then the call ends where work takes longer than a second
@@ -59,7 +59,7 @@ export function watchEnd(call: CallContext, clock: Clock, stopping?: AbortSignal
   // A front end that keeps time itself may find out first.
   function onGone(): void {
     const late = ConnectError.from(gone?.reason).code === Code.DeadlineExceeded;
-    end(late ? deadlineExceeded() : CALLER_GONE);
+    end(late ? deadlineExceeded() : callerGone());
   }
 
   // Asks the clock again when the timer fires: timers end early, and clocks are set.

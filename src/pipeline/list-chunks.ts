@@ -1,7 +1,7 @@
 // Lists that have no pages. Front ends that can send them piece by piece read their
 // chunks; the others read all chunks as one message.
 import type { Message } from "@bufbuild/protobuf";
-import { CALLER_GONE, deadlineExceeded, resourceExhausted } from "../kernel/errors.js";
+import { callerGone, deadlineExceeded, resourceExhausted } from "../kernel/errors.js";
 import type { Principal } from "../kernel/principal.js";
 import { type Clock, yieldToEventLoop } from "../kernel/time.js";
 import type { UnaryCall } from "./call.js";
@@ -131,7 +131,7 @@ function waitForSlot(waiting: (() => void)[], signal: AbortSignal): Promise<void
       const at = waiting.indexOf(begin);
       if (at >= 0) waiting.splice(at, 1);
       const isTimeout = signal.reason instanceof DOMException && signal.reason.name === "TimeoutError";
-      reject(isTimeout ? deadlineExceeded() : CALLER_GONE);
+      reject(isTimeout ? deadlineExceeded() : callerGone());
     };
     if (signal.aborted) {
       giveUp();

@@ -1,5 +1,7 @@
 // What all connections to a SQLite database share: the application id, settings, statements and errors.
-import { drizzle } from "drizzle-orm/better-sqlite3";
+import type Driver from "better-sqlite3";
+import { BetterSQLiteSession } from "drizzle-orm/better-sqlite3/session";
+import { BaseSQLiteDatabase, SQLiteSyncDialect } from "drizzle-orm/sqlite-core";
 import { unavailable } from "../kernel/errors.js";
 import { type Clock, systemClock } from "../kernel/time.js";
 import { type NativeStatement, prepareNative } from "./native-statement.js";
@@ -84,9 +86,14 @@ function configure(db: SqliteDatabase): void {
   if (db.pragma("journal_mode", { simple: true }) !== "wal") throw new Error("SQLite refused journal_mode = WAL");
 }
 
-/** Creates the query builder of a connection, for queries that run once and need no prepared statement. */
+/**
+ * Creates the query builder of a connection, for queries that run once and need no prepared statement. It is what `drizzle`
+ * returns, whose module also loads the driver, and on Node 20 that is not the driver in use.
+ */
 export function createQueries(db: SqliteDatabase) {
-  return drizzle(db);
+  const dialect = new SQLiteSyncDialect();
+  const session = new BetterSQLiteSession<Record<string, never>, Record<string, never>>(db, dialect, undefined);
+  return new BaseSQLiteDatabase<"sync", Driver.RunResult>("sync", dialect, session, undefined);
 }
 
 /** What the executor of a connection knows besides it. */
@@ -104,7 +111,7 @@ export function createExecutor(
   db: SqliteDatabase,
   { auditVersion = () => 1, clock = systemClock }: ExecutorOptions = {},
 ): Executor {
-  const sql = drizzle(db) as unknown as Sql;
+  const sql = createQueries(db) as unknown as Sql;
   const tables = schema as unknown as Tables;
   const prepared: (NativeStatement | undefined)[] = [];
   return {

@@ -3,6 +3,7 @@ import { type App, startApp } from "../../app/app.js";
 import { exitOnUncaughtError, limitHeapGrowth } from "../../app/process.js";
 import type { Settings } from "../../config/config.js";
 import { createLogger } from "../../telemetry/logger.js";
+import { releaseYoungGeneration } from "../young-generation.js";
 
 /**
  * Runs the service until SIGTERM or SIGINT, then stops it gracefully; a second signal ends it at once, with exit code 1,
@@ -25,6 +26,7 @@ export async function serve(settings: Settings, ignoredVariables: readonly strin
     onCut: (signal) => logger.warn({ signal, ...openWork() }, "a second signal: calls and connections are cut"),
   });
   process.stdout.write(`arbor listening on ${app.url}\n`);
+  releaseYoungGeneration();
   await app.stop(await stopped);
   // Otherwise a request to a collector of traces that does not answer would keep the process alive. The exit code is
   // set by then.

@@ -42,8 +42,9 @@ export type FailureThrottle = ReturnType<typeof createFailureThrottle>;
 export function createFailureThrottle({ perName, perAddress }: FailureLimits) {
   const names = createFailureCounter(perName);
   const addresses = createFailureCounter(perAddress);
-  const proven = new LRUCache<string, number>({ max: MAX_PROVEN });
-  const isProven = (name: string) => performance.now() - (proven.get(name) ?? Number.NEGATIVE_INFINITY) < PROVEN_MS;
+  // Created when it is needed: the library allocates for as many entries as there may be.
+  let proven: LRUCache<string, number> | undefined;
+  const isProven = (name: string) => performance.now() - (proven?.get(name) ?? Number.NEGATIVE_INFINITY) < PROVEN_MS;
   const slots = createSlots({
     running: Number.POSITIVE_INFINITY,
     runningPerAccount: SLOTS,
@@ -85,6 +86,7 @@ export function createFailureThrottle({ perName, perAddress }: FailureLimits) {
   async function runCounted<T>(address: string, name: string, work: () => T | Promise<T>): Promise<T> {
     try {
       const result = await work();
+      proven ??= new LRUCache({ max: MAX_PROVEN });
       proven.set(name, performance.now());
       return result;
     } catch (error) {

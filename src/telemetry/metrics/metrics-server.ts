@@ -1,7 +1,8 @@
 // Serves metrics on a port of their own, so that they are answered while the public port rejects or drains.
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
-import type { Renderer, TextFormat } from "./renderer.js";
+import type { Renderer } from "./renderer.js";
+import type { TextFormat } from "./samples.js";
 
 /** Where metrics are served. */
 export interface MetricsAddress {

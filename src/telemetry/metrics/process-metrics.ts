@@ -1,6 +1,7 @@
-// The metrics that prom-client has of Node and of the process: under the names that dashboards of others know.
-import { collectDefaultMetrics, type Metric, Registry } from "prom-client";
-import type { Sample } from "./samples.js";
+// What loads prom-client: registries, and its metrics of Node and of the process, under the names that dashboards of others
+// know.
+import { collectDefaultMetrics, type Metric, Registry, type RegistryContentType } from "prom-client";
+import type { Sample, TextFormat } from "./samples.js";
 
 /** A metric of prom-client, as a registry reads it. */
 export interface ProcessMetric {
@@ -37,4 +38,13 @@ export function processMetrics(): readonly ProcessMetric[] {
     metrics = register.getMetricsAsArray() as unknown as (Metric & ProcessMetric)[];
   }
   return metrics;
+}
+
+/** Creates an empty registry that writes a text format. */
+export function createRegistry(format: TextFormat): Registry<RegistryContentType> {
+  const registry = new Registry<RegistryContentType>();
+  registry.setContentType(
+    format === "openmetrics" ? Registry.OPENMETRICS_CONTENT_TYPE : Registry.PROMETHEUS_CONTENT_TYPE,
+  );
+  return registry;
 }

@@ -1,11 +1,8 @@
 // Renders metrics as text, through prom-client. What is measured is kept in plain counters and read here, at a scrape.
-import { type Metric, Registry, type RegistryContentType } from "prom-client";
+// The first scrape loads prom-client.
+import type { Metric, Registry, RegistryContentType } from "prom-client";
 import { type Family, families } from "./families.js";
-import { processMetrics } from "./process-metrics.js";
-import type { Sample, Source } from "./samples.js";
-
-/** The text formats: that of Prometheus, version 0.0.4, and OpenMetrics 1.0. */
-export type TextFormat = "prometheus" | "openmetrics";
+import type { Sample, Source, TextFormat } from "./samples.js";
 
 /** Metrics as text. */
 export interface RenderedMetrics {
@@ -31,9 +28,9 @@ export function createRenderer(sources: readonly Source[], prepare: () => Promis
   const running: Partial<Record<TextFormat, Promise<RenderedMetrics>>> = {};
 
   async function renderAll(format: TextFormat): Promise<RenderedMetrics> {
+    const { createRegistry, processMetrics } = await import("./process-metrics.js");
     const isOpen = format === "openmetrics";
-    const registry = new Registry<RegistryContentType>();
-    registry.setContentType(isOpen ? Registry.OPENMETRICS_CONTENT_TYPE : Registry.PROMETHEUS_CONTENT_TYPE);
+    const registry = createRegistry(format);
     const blocks: string[] = [];
     await prepare();
     const startMs = performance.now();

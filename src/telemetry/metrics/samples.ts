@@ -1,6 +1,9 @@
 import type { Histogram } from "../../kernel/histogram.js";
 import type { FamilyName } from "./families.js";
 
+/** The text formats: that of Prometheus, version 0.0.4, and OpenMetrics 1.0. */
+export type TextFormat = "prometheus" | "openmetrics";
+
 /** The labels of a sample. */
 export type Labels = Readonly<Record<string, string>>;
 

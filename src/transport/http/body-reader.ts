@@ -4,7 +4,7 @@ import { promisify } from "node:util";
 import { brotliDecompress, gunzip } from "node:zlib";
 import { decodePaddedBase64 } from "../../codec/base64.js";
 import {
-  CALLER_GONE,
+  callerGone,
   invalidArgument,
   malformedRequest,
   resourceExhausted,
@@ -35,7 +35,7 @@ export function mayHaveBody(req: HttpRequest): boolean {
  *
  * @param limit the most bytes it may have, before and after decompression.
  * @throws HttpError 413 and 415; ApiError INVALID_ARGUMENT for broken compression, RESOURCE_EXHAUSTED where the
- * service holds too much already; CALLER_GONE.
+ * service holds too much already; the error of {@link callerGone}.
  */
 export async function readBody(req: HttpRequest, limit: number): Promise<Uint8Array> {
   const announced = req.headers["content-length"];
@@ -52,7 +52,7 @@ export async function readBody(req: HttpRequest, limit: number): Promise<Uint8Ar
  * Reads the whole body as it was sent, with its Content-Encoding.
  *
  * @param limit the most bytes it may have.
- * @throws HttpError 413; ApiError RESOURCE_EXHAUSTED where the service holds too much already; CALLER_GONE.
+ * @throws HttpError 413; ApiError RESOURCE_EXHAUSTED where the service holds too much already; the error of {@link callerGone}.
  */
 export async function readRaw(req: HttpRequest, limit: number): Promise<Uint8Array> {
   if (Number(req.headers["content-length"] ?? 0) > limit) throw tooLarge(limit);
@@ -67,7 +67,7 @@ const PADDING_BYTES = 4 * 1024;
  *
  * @param limit the most bytes it may have, decoded.
  * @throws HttpError 413; ApiError INVALID_ARGUMENT for what is not base64, RESOURCE_EXHAUSTED where the service holds
- * too much already; CALLER_GONE.
+ * too much already; the error of {@link callerGone}.
  */
 export async function readBase64(req: HttpRequest, limit: number): Promise<Uint8Array> {
   const text = await readRaw(req, Math.ceil(limit / 3) * 4 + PADDING_BYTES);
@@ -83,7 +83,7 @@ const EMPTY_OBJECT_BYTES = 16;
 
 /**
  * Whether a body that must say nothing says nothing: it holds no byte, or an empty JSON object. Reads little more than
- * that. Throws CALLER_GONE.
+ * that. Throws the error of {@link callerGone}.
  */
 export async function isEmptyBody(req: HttpRequest): Promise<boolean> {
   if (Number(req.headers["content-length"] ?? 0) > EMPTY_OBJECT_BYTES) return false;
@@ -117,7 +117,7 @@ export function decodeJsonText(bytes: Uint8Array, contentType: string | undefine
 /**
  * The text of a body that is a form, still escaped.
  *
- * @throws HttpError 413 and 415; ApiError INVALID_ARGUMENT for bytes that are not UTF-8; CALLER_GONE.
+ * @throws HttpError 413 and 415; ApiError INVALID_ARGUMENT for bytes that are not UTF-8; the error of {@link callerGone}.
  */
 export async function readFormText(req: HttpRequest, limit: number): Promise<string> {
   const bytes = await readBody(req, limit);
@@ -157,7 +157,7 @@ function collect(req: HttpRequest, limit: number): Promise<Uint8Array> {
         onBody: resolve,
         onTooLarge: () => reject(tooLarge(limit)),
         onFault: reject,
-        onGone: () => reject(CALLER_GONE),
+        onGone: () => reject(callerGone()),
       },
     );
   });

@@ -3,7 +3,7 @@
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from "node:http";
 import { Http2ServerRequest, Http2ServerResponse, type ServerHttp2Stream } from "node:http2";
 import { type BlockList, isIP } from "node:net";
-import { type ApiError, CALLER_GONE } from "../../kernel/errors.js";
+import { type ApiError, callerGone } from "../../kernel/errors.js";
 import { abortResponse } from "./http2-end.js";
 import { flushPerTick } from "./tick.js";
 
@@ -108,12 +108,12 @@ export class HttpError extends Error {
  */
 const CALLS_PER_TICK = 16;
 
-const giveUp = flushPerTick<AbortController>("answers", (call) => call.abort(CALLER_GONE), rethrow, CALLS_PER_TICK);
+const giveUp = flushPerTick<AbortController>("answers", (call) => call.abort(callerGone()), rethrow, CALLS_PER_TICK);
 
-/** Fires with {@link CALLER_GONE} soon after the caller went away before it had its answer. */
+/** Fires with {@link callerGone} soon after the caller went away before it had its answer. */
 export function disconnectSignal(answer: ResponseWriter): AbortSignal {
   const controller = new AbortController();
-  if (isGone(answer)) controller.abort(CALLER_GONE);
+  if (isGone(answer)) controller.abort(callerGone());
   // A stream that was reset counts as ended by its writer.
   else answer.once("close", () => (!answer.writableEnded || "rstCode" in answer) && giveUp(controller));
   return controller.signal;

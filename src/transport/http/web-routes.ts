@@ -2,7 +2,7 @@
 // OAuth, whose handlers know nothing of HTTP's objects.
 import type { ConnectError } from "@connectrpc/connect";
 import { httpStatusOf, retryAfterOf } from "../../codec/error-json.js";
-import { answerError, CALLER_GONE, invalidArgument, rejectReasonOf } from "../../kernel/errors.js";
+import { answerError, invalidArgument, isCallerGone, rejectReasonOf } from "../../kernel/errors.js";
 import type { WebAnswer, WebRequest, WebRoute, WebRoutes } from "../../kernel/web.js";
 import type { RequestRecord } from "../../telemetry/request-record.js";
 import { discardRest, mayHaveBody, readBody } from "./body-reader.js";
@@ -44,7 +44,7 @@ export function createWeb({ routes, errorDomain, spans, onInternalError, require
       if (route.access !== "public") route.access(request);
       send(res, await route.handle(request), req.method === "HEAD");
     } catch (error) {
-      if (error === CALLER_GONE) return;
+      if (isCallerGone(error)) return;
       const cause = error instanceof HttpError ? error.error : error;
       const failure = answerError(cause, errorDomain, (internal) => onInternalError(internal, record.requestId));
       record.reason ??= rejectReasonOf(cause);

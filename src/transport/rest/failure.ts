@@ -2,7 +2,7 @@
 import { Code, type ConnectError } from "@connectrpc/connect";
 import { formatError, httpStatusOf, retryAfterOf } from "../../codec/error-json.js";
 import type { MessageWriters } from "../../codec/json-wkt.js";
-import { answerError, CALLER_GONE, rejectReasonOf } from "../../kernel/errors.js";
+import { answerError, isCallerGone, rejectReasonOf } from "../../kernel/errors.js";
 import type { CallContext } from "../../pipeline/call.js";
 import { discardRest, mayHaveBody } from "../http/body-reader.js";
 import { abort, HttpError, type HttpRequest, type HttpResponse } from "../http/http-message.js";
@@ -60,7 +60,7 @@ export function createFailures({ errorDomain, writersOf, onInternalError }: Fail
     report: answerOf,
     textOf: (error, call) => formatError(answerOf(error, call), writersOf(call)),
     answer(req, res, error, call) {
-      if (error === CALLER_GONE) return;
+      if (isCallerGone(error)) return;
       try {
         refuse(req, res, error, call);
       } catch {

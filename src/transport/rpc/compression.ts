@@ -8,7 +8,7 @@ import { Code, ConnectError } from "@connectrpc/connect";
 import type { Compression } from "@connectrpc/connect/protocol";
 import { compressionGzip } from "@connectrpc/connect-node";
 import { PREFIX_BYTES } from "../../codec/frame-scratch.js";
-import { CALLER_GONE } from "../../kernel/errors.js";
+import { callerGone } from "../../kernel/errors.js";
 import type { Inbound } from "../../pipeline/call.js";
 import { chargeAnswer } from "../http/answer-writer.js";
 import { maxInflatedBytes } from "../http/body-reader.js";
@@ -37,7 +37,7 @@ export interface FrameCompressor {
    * The frame with its message compressed (gRPC over HTTP/2, "Compressed-Flag"). The pieces are taken out of the
    * frame that is given, whose bytes have been charged; what is made of them is charged in their place.
    *
-   * @throws ApiError RESOURCE_EXHAUSTED where there is no room for it; CALLER_GONE.
+   * @throws ApiError RESOURCE_EXHAUSTED where there is no room for it; the error of {@link callerGone}.
    */
   compress(out: ResponseWriter, frame: ListFrame): Promise<ListFrame>;
 }
@@ -71,7 +71,7 @@ function acceptsGzip(acceptEncoding: string | undefined): boolean {
 async function compressWhole(out: ResponseWriter, { pieces, bytes }: ListFrame): Promise<Buffer[]> {
   const plain = pieces.pop() ?? Buffer.alloc(0);
   const compressed = await gzipWhole(plain.subarray(PREFIX_BYTES), OPTIONS);
-  if (isGone(out)) throw CALLER_GONE;
+  if (isGone(out)) throw callerGone();
   chargeAnswer(out, PREFIX_BYTES + compressed.length);
   buffersOf(out)?.answered(bytes);
   return [compressed];
@@ -90,7 +90,7 @@ async function compressPieces(out: ResponseWriter, { pieces }: ListFrame): Promi
   }
   await pipeline(taken, createGzip(OPTIONS), async (chunks: AsyncIterable<Buffer>) => {
     for await (const chunk of chunks) {
-      if (isGone(out)) throw CALLER_GONE;
+      if (isGone(out)) throw callerGone();
       chargeAnswer(out, chunk.length);
       compressed.push(chunk);
     }

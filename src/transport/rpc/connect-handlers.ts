@@ -20,7 +20,7 @@ import type { UniversalHandler } from "@connectrpc/connect/protocol";
 import { PREFIX_BYTES } from "../../codec/frame-scratch.js";
 import { assertWritable } from "../../codec/frame-writer.js";
 import { createServiceRegistry } from "../../codec/type-registry.js";
-import { answerError, CALLER_GONE, connectErrorFrom, deadlineExceeded } from "../../kernel/errors.js";
+import { answerError, callerGone, connectErrorFrom, deadlineExceeded } from "../../kernel/errors.js";
 import { type Clock, yieldToEventLoop } from "../../kernel/time.js";
 import type { AuthenticateCaller } from "../../pipeline/auth/authenticate.js";
 import { type CallContext, type Inbound, StreamCall, UnaryCall } from "../../pipeline/call.js";
@@ -259,7 +259,7 @@ function inboundOf(context: HandlerContext, { errorDomain }: ConnectOptions): In
   const timeoutMs = context.timeoutMs();
   if (timeoutMs !== undefined && timeoutMs <= 0) throw connectErrorFrom(deadlineExceeded(), errorDomain);
   // A caller that disconnected while its request was read gets nothing, so nothing begins.
-  if (context.signal.aborted) throw CALLER_GONE;
+  if (context.signal.aborted) throw callerGone();
   const record = context.values.get(recordKey);
   if (record === undefined) throw new TypeError("a call must have the record of its request");
   return new ContextInbound(context, timeoutMs, record);

@@ -10,8 +10,8 @@ import { createTypeRegistry } from "../../codec/type-registry.js";
 import {
   type ApiError,
   answerError,
-  CALLER_GONE,
   connectErrorFrom,
+  isCallerGone,
   malformedRequest,
   rejectReasonOf,
   unimplemented,
@@ -108,7 +108,7 @@ export function createConnect(options: ConnectOptions): Connect {
       if (response.body === undefined) refuseEmpty(response, handler, res, record);
       else await writeAnswer(response, res, entry?.mounted ? undefined : errorDomain, record, webText?.answer);
     } catch (error) {
-      if (error === CALLER_GONE) return;
+      if (isCallerGone(error)) return;
       if (mayHaveBody(req)) discardRest(req);
       if (!res.headersSent && !isGone(res)) {
         refuseRpc(req, res, handler.method, error instanceof HttpError ? error.error : error, record);

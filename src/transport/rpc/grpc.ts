@@ -11,7 +11,7 @@ import {
 import { type DescMessage, fromBinary, type Message } from "@bufbuild/protobuf";
 import { PREFIX_BYTES } from "../../codec/frame-scratch.js";
 import { encodeFrame } from "../../codec/frame-writer.js";
-import { answerError, CALLER_GONE, deadlineExceeded, malformedRequest, rejectReasonOf } from "../../kernel/errors.js";
+import { answerError, deadlineExceeded, isCallerGone, malformedRequest, rejectReasonOf } from "../../kernel/errors.js";
 import type { Principal } from "../../kernel/principal.js";
 import type { Clock } from "../../kernel/time.js";
 import type { AuthenticateCaller } from "../../pipeline/auth/authenticate.js";
@@ -148,7 +148,7 @@ export function createGrpcUnary(options: GrpcUnaryOptions): GrpcUnary {
         await answerCompressed(stream, call, { pieces: [frame], bytes: length }, record);
       else answer(stream, call, frame, length, record);
     } catch (error) {
-      if (error === CALLER_GONE) return;
+      if (isCallerGone(error)) return;
       fail(stream, call, error, record);
     }
   }

@@ -5,7 +5,7 @@ import { hasCustomJsonRepresentation } from "@bufbuild/protobuf/wkt";
 import { PREFIX_BYTES } from "../../codec/frame-scratch.js";
 import { orInvalidArgument } from "../../codec/json-read-value.js";
 import { readMessage } from "../../codec/json-reader.js";
-import { CALLER_GONE, unimplemented } from "../../kernel/errors.js";
+import { callerGone, unimplemented } from "../../kernel/errors.js";
 import { parseStrictJson } from "../../kernel/strict-json.js";
 import { isComplete } from "../http/body-collector.js";
 import { decodeJsonText, mayHaveBody, readBase64, readRaw } from "../http/body-reader.js";
@@ -27,7 +27,7 @@ export interface RequestBody {
  * @param registry the types that may stand in an Any; without it the library reads JSON too.
  * @param isText whether the body is base64, as gRPC-Web may send it.
  * @throws HttpError 413; ApiError INVALID_ARGUMENT naming the field that is wrong, UNIMPLEMENTED, RESOURCE_EXHAUSTED;
- * CALLER_GONE.
+ * the error of {@link callerGone}.
  */
 export async function readRequest(
   method: DescMethod,
@@ -58,9 +58,9 @@ async function* streamOf(req: HttpRequest): AsyncGenerator<Uint8Array> {
   try {
     yield* req.iterator({ destroyOnReturn: false });
   } catch (error) {
-    throw CUT_OFF.has((error as { readonly code?: unknown }).code) ? CALLER_GONE : error;
+    throw CUT_OFF.has((error as { readonly code?: unknown }).code) ? callerGone() : error;
   }
-  if (!isComplete(req)) throw CALLER_GONE;
+  if (!isComplete(req)) throw callerGone();
 }
 
 /** A body of one piece, or of none where it is empty. */

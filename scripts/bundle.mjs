@@ -1,0 +1,77 @@
+// Bundles the program `dist/main.js` with the libraries that it imports: a start then reads a few files instead of some
+// 700. The modules that the compiler wrote stay beside it for programs that import them.
+//
+// Native modules and packages that find files of their own stay outside. A command loads its chunks when it is called.
+import { readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { join, relative, resolve } from "node:path";
+import { build } from "esbuild";
+
+const OUTSIDE = [
+  "@opentelemetry/exporter-trace-otlp-http",
+  "@opentelemetry/resources",
+  "@opentelemetry/sdk-trace-node",
+  "better-sqlite3",
+  "better-sqlite3-node20",
+  "oidc-provider",
+  "open",
+  "pg",
+  "swagger-ui-dist",
+];
+const CHUNKS = "chunks";
+
+const src = resolve("src");
+rmSync(join("dist", CHUNKS), { recursive: true, force: true });
+const { metafile } = await build({
+  entryPoints: [join(src, "main.ts")],
+  outdir: "dist",
+  chunkNames: `${CHUNKS}/[name]-[hash]`,
+  bundle: true,
+  splitting: true,
+  format: "esm",
+  platform: "node",
+  target: "node20.19",
+  minifyWhitespace: true,
+  minifySyntax: true,
+  legalComments: "none",
+  metafile: true,
+  external: OUTSIDE,
+  // For the libraries that are CommonJS.
+  banner: {
+    js: 'import{createRequire as __createRequire}from"node:module";const require=__createRequire(import.meta.url);',
+  },
+  plugins: [{ name: "arbor", setup: rewriteModules }],
+});
+writeFileSync(join("dist", "bundled-licences.txt"), collectLicences());
+
+function rewriteModules(bundler) {
+  bundler.onResolve({ filter: /^#gen\// }, ({ path }) => ({ path: resolve("gen", path.slice("#gen/".length)) }));
+  bundler.onLoad({ filter: /\.[cm]?[jt]s$/ }, ({ path }) => {
+    const text = readFileSync(path, "utf8");
+    const contents = keepErrorNames(path.startsWith(src) ? keepLocation(text, path) : text);
+    return contents === text ? undefined : { contents, loader: path.endsWith("ts") ? "ts" : "js" };
+  });
+}
+
+// A module finds its files from where the compiler wrote it, and chunks are in another folder.
+function keepLocation(text, path) {
+  const compiled = relative(src, path).replace(/\.ts$/, ".js");
+  return text.replaceAll("import.meta.url", `new URL(${JSON.stringify(`../${compiled}`)}, import.meta.url).href`);
+}
+
+// Logs name the classes of errors, and the bundler renames classes.
+function keepErrorNames(text) {
+  return text.replace(/^(\s*(?:export )?(?:default )?class (\w+) extends \w*Error\s*\{)/gm, '$1 static name = "$2";');
+}
+
+// The licences of the libraries ask for their texts to be kept with copies.
+function collectLicences() {
+  const folders = Object.keys(metafile.inputs).map((path) => /^.*node_modules\/(?:@[^/]+\/)?[^/]+/.exec(path)?.[0]);
+  return [...new Set(folders.filter((folder) => folder !== undefined))].sort().map(describeLicence).join("\n\n");
+}
+
+function describeLicence(folder) {
+  const { name, version, license } = JSON.parse(readFileSync(join(folder, "package.json"), "utf8"));
+  const file = readdirSync(folder).find((entry) => /^licen[cs]e/i.test(entry));
+  const text = file === undefined ? "" : `\n\n${readFileSync(join(folder, file), "utf8").trim()}`;
+  return `${name} ${version}: ${license}${text}`;
+}
