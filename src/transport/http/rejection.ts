@@ -2,10 +2,11 @@
 // the same for all of them, so it is made once, in the form of each protocol.
 import { type IncomingMessage, type OutgoingHttpHeaders, type ServerResponse, STATUS_CODES } from "node:http";
 import { constants, type IncomingHttpHeaders, type ServerHttp2Stream } from "node:http2";
+import type { ConnectError } from "@connectrpc/connect";
 import { httpStatusOf, retryAfterOf } from "../../codec/error-json.js";
 import { type ApiError, connectErrorFrom } from "../../kernel/errors.js";
 import { discardRest, mayHaveBody } from "./body-reader.js";
-import type { Cors } from "./cors.js";
+import type { Cors, CorsFields } from "./cors.js";
 import { errorTrailers } from "./grpc-fields.js";
 import { resetStream, resetUnreadRequest } from "./http2-end.js";
 import type { RejectedRequest } from "./request-record.js";
@@ -47,29 +48,15 @@ export function createRejection(
   error: ApiError,
   { errorDomain, isRpc, recordRejected, cors, keepAliveMs }: RejectionOptions,
 ): Rejection {
-  const answer = connectErrorFrom(error, errorDomain);
-  const retryAfter = retryAfterOf(answer);
   const withoutOrigin = cors?.fieldsFor(undefined);
-  const status = httpStatusOf(answer.code);
-  const jsonForm = (body: string): Form => {
-    const fields = {
-      "content-type": "application/json",
-      "content-length": Buffer.byteLength(body),
-      "x-content-type-options": "nosniff",
-      ...(retryAfter !== undefined && { "retry-after": String(retryAfter) }),
-      ...withoutOrigin,
-    };
-    const lines = Object.entries(fields).map(([name, value]) => `${name}: ${value}\r\n`);
-    const keepAlive = `Connection: keep-alive\r\nKeep-Alive: timeout=${Math.floor(keepAliveMs / 1000)}\r\n`;
-    const head = `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${lines.join("")}${keepAlive}`;
-    return { status, fields: { ":status": status, ...fields }, body, head };
+  let built: Forms | undefined;
+  const forms = () => {
+    built ??= buildForms(connectErrorFrom(error, errorDomain), keepAliveMs, withoutOrigin);
+    return built;
   };
-  const rest = jsonForm(statusJson(answer));
-  const connect = jsonForm(connectJson(answer));
-  const trailers = errorTrailers(answer);
-  const end = encodeEndStream(answer);
 
   function formOf(contentType: string | undefined, url: string | undefined): Form {
+    const { rest, connect, trailers, end } = forms();
     if (contentType?.startsWith("application/grpc")) {
       const fields = {
         ":status": 200,
@@ -101,7 +88,7 @@ export function createRejection(
       const requestId = recordRejected({
         reason: "overload",
         status: form.status,
-        code: answer.code,
+        code: error.code,
         httpVersion: "2",
         headers,
         httpMethod: headers[":method"],
@@ -128,7 +115,7 @@ export function createRejection(
       const requestId = recordRejected({
         reason: "overload",
         status: form.status,
-        code: answer.code,
+        code: error.code,
         httpVersion: req.httpVersionMinor === 0 ? "1.0" : "1.1",
         headers: req.headers,
         httpMethod: req.method,
@@ -149,6 +136,38 @@ export function createRejection(
     http2(stream, headers) {
       sendHttp2({ stream, headers });
     },
+  };
+}
+
+interface Forms {
+  readonly rest: Form;
+  readonly connect: Form;
+  readonly trailers: ReturnType<typeof errorTrailers>;
+  readonly end: ReturnType<typeof encodeEndStream>;
+}
+
+// Built at the first rejection: the first ConnectError makes Node load its `fetch`, which would slow down every start.
+function buildForms(answer: ConnectError, keepAliveMs: number, withoutOrigin: CorsFields | undefined): Forms {
+  const retryAfter = retryAfterOf(answer);
+  const status = httpStatusOf(answer.code);
+  const jsonForm = (body: string): Form => {
+    const fields = {
+      "content-type": "application/json",
+      "content-length": Buffer.byteLength(body),
+      "x-content-type-options": "nosniff",
+      ...(retryAfter !== undefined && { "retry-after": String(retryAfter) }),
+      ...withoutOrigin,
+    };
+    const lines = Object.entries(fields).map(([name, value]) => `${name}: ${value}\r\n`);
+    const keepAlive = `Connection: keep-alive\r\nKeep-Alive: timeout=${Math.floor(keepAliveMs / 1000)}\r\n`;
+    const head = `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${lines.join("")}${keepAlive}`;
+    return { status, fields: { ":status": status, ...fields }, body, head };
+  };
+  return {
+    rest: jsonForm(statusJson(answer)),
+    connect: jsonForm(connectJson(answer)),
+    trailers: errorTrailers(answer),
+    end: encodeEndStream(answer),
   };
 }
 
