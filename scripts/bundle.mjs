@@ -27,6 +27,8 @@ const { metafile } = await build({
   chunkNames: `${CHUNKS}/[name]-[hash]`,
   bundle: true,
   splitting: true,
+  // The names of files in the bundle do not depend on where node_modules is.
+  preserveSymlinks: true,
   format: "esm",
   platform: "node",
   target: "node20.19",
