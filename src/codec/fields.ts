@@ -152,7 +152,15 @@ export function isWrapper(desc: DescMessage): boolean {
   return name !== undefined && WRAPPERS.has(name);
 }
 
+// Reading an option takes microseconds, and a start asks several times about each field.
+const behaviors = new WeakMap<DescField, readonly FieldBehavior[]>();
+
 /** Whether the proto declares a behaviour of a field (google.api.field_behavior, AIP-203). */
 export function hasBehavior(field: DescField, behavior: FieldBehavior): boolean {
-  return hasOption(field, field_behavior) && getOption(field, field_behavior).includes(behavior);
+  let declared = behaviors.get(field);
+  if (declared === undefined) {
+    declared = hasOption(field, field_behavior) ? getOption(field, field_behavior) : [];
+    behaviors.set(field, declared);
+  }
+  return declared.includes(behavior);
 }

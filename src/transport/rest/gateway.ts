@@ -122,16 +122,20 @@ export function createGateway(options: GatewayOptions): Gateway {
   const methods = [...options.methods];
   const codecs = createCodecs(methods);
   const failures = createFailures({ errorDomain, writersOf: codecs.detailsOf, onInternalError });
-  const routes = methods.flatMap((entry) => buildBindings(entry));
+  const bound = methods.map((entry) => ({ entry, bindings: buildBindings(entry) }));
   const table = createRouteTable<Route>(
-    routes.map((binding) => {
-      const { method, template, name } = binding;
-      return { method, template, name, target: routeOf(binding) };
-    }),
+    bound
+      .flatMap(({ bindings }) => bindings)
+      .map((binding) => {
+        const { method, template, name } = binding;
+        return { method, template, name, target: routeOf(binding) };
+      }),
   );
 
   return {
-    routes: methods.flatMap((entry) => buildBindings({ ...entry, desc: entry.published })),
+    routes: bound.flatMap(({ entry, bindings }) =>
+      entry.published === entry.desc ? bindings : buildBindings({ ...entry, desc: entry.published }),
+    ),
     handle(req, res, given) {
       const record = given ?? recordHttp(req, res, peerAddress(socketAddressOf(req), req.headers, proxies));
       record.protocol = "rest";
