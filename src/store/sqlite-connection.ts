@@ -1,12 +1,11 @@
 // What all connections to a SQLite database share: the application id, settings, statements and errors.
-import type Driver from "better-sqlite3";
 import { BetterSQLiteSession } from "drizzle-orm/better-sqlite3/session";
 import { BaseSQLiteDatabase, SQLiteSyncDialect } from "drizzle-orm/sqlite-core";
 import { unavailable } from "../kernel/errors.js";
 import { type Clock, systemClock } from "../kernel/time.js";
 import { type NativeStatement, prepareNative } from "./native-statement.js";
 import * as schema from "./schema-sqlite.js";
-import { openDatabase, type SqliteDatabase, type SqliteStatement } from "./sqlite-driver.js";
+import { openDatabase, type SqliteDatabase, type SqliteResult, type SqliteStatement } from "./sqlite-driver.js";
 import type { Executor, Sql, Statement } from "./statement.js";
 import type { Tables } from "./tables.js";
 import { isOlder } from "./version.js";
@@ -93,7 +92,7 @@ function configure(db: SqliteDatabase): void {
 export function createQueries(db: SqliteDatabase) {
   const dialect = new SQLiteSyncDialect();
   const session = new BetterSQLiteSession<Record<string, never>, Record<string, never>>(db, dialect, undefined);
-  return new BaseSQLiteDatabase<"sync", Driver.RunResult>("sync", dialect, session, undefined);
+  return new BaseSQLiteDatabase<"sync", SqliteResult>("sync", dialect, session, undefined);
 }
 
 /** What the executor of a connection knows besides it. */

@@ -1,6 +1,6 @@
 // The only module that loads the SQLite driver. better-sqlite3 13 uses N-API and ships its compiled code for
-// Node 22 and newer. On Node 20 it can be imported, which the query builder does, but opening a database
-// ends the process with a segmentation fault. Version 12 runs on Node 20; on newer versions it can abort the
+// Node 22 and newer. On Node 20 it can be imported, but opening a database ends the process with a
+// segmentation fault. Version 12 runs on Node 20; on newer versions it can abort the
 // process when a statement is garbage collected, so it is used only there. Delete this file when Node 20 is
 // no longer supported.
 import { createRequire } from "node:module";
@@ -10,6 +10,8 @@ import type Driver from "better-sqlite3";
 export type SqliteDatabase = Driver.Database;
 /** A statement prepared on one. */
 export type SqliteStatement = Driver.Statement;
+/** What a statement without rows returns. */
+export type SqliteResult = Driver.RunResult;
 
 type DriverPackage = "better-sqlite3" | "better-sqlite3-node20";
 
