@@ -1,6 +1,8 @@
 // Bundles the program `dist/main.js` with the libraries that it imports: a start then reads a few files instead of some
 // 700. The modules that the compiler wrote stay beside it for programs that import them.
 //
+// An argument names another folder than `dist`, which has the compiled modules as well.
+//
 // Native modules and packages that find files of their own stay outside. A command loads its chunks when it is called.
 import { readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join, relative, resolve } from "node:path";
@@ -20,10 +22,11 @@ const OUTSIDE = [
 const CHUNKS = "chunks";
 
 const src = resolve("src");
-rmSync(join("dist", CHUNKS), { recursive: true, force: true });
+const [out = "dist"] = process.argv.slice(2);
+rmSync(join(out, CHUNKS), { recursive: true, force: true });
 const { metafile } = await build({
   entryPoints: [join(src, "main.ts")],
-  outdir: "dist",
+  outdir: out,
   chunkNames: `${CHUNKS}/[name]-[hash]`,
   bundle: true,
   splitting: true,
@@ -43,7 +46,7 @@ const { metafile } = await build({
   },
   plugins: [{ name: "arbor", setup: rewriteModules }],
 });
-writeFileSync(join("dist", "bundled-licences.txt"), collectLicences());
+writeFileSync(join(out, "bundled-licences.txt"), collectLicences());
 
 function rewriteModules(bundler) {
   bundler.onResolve({ filter: /^#gen\// }, ({ path }) => ({ path: resolve("gen", path.slice("#gen/".length)) }));
@@ -56,6 +59,7 @@ function rewriteModules(bundler) {
 
 // A module finds its files from where the compiler wrote it, and chunks are in another folder.
 function keepLocation(text, path) {
+  if (/import\.meta\.(?!url\b)/.test(text)) throw new Error(`${path}: only import.meta.url is right in a bundle`);
   const compiled = relative(src, path).replace(/\.ts$/, ".js");
   return text.replaceAll("import.meta.url", `new URL(${JSON.stringify(`../${compiled}`)}, import.meta.url).href`);
 }

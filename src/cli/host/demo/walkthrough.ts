@@ -1,5 +1,6 @@
 // The text that the demo prints: commands that work in any POSIX shell when they are pasted one after another.
-import { join, resolve } from "node:path";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
 import { ORGANISATION, type SampleOrganisation } from "./organisation.js";
 
 /** The values in the text. */
@@ -81,9 +82,8 @@ function createSteps({ url, data, workloadToken, organisation }: DemoFacts): rea
 
 // A checkout that was not compiled has no other program than the npm script.
 function arborCommand(): string {
-  return import.meta.url.endsWith(".ts")
-    ? `npm run -s --prefix ${quote(resolve(import.meta.dirname, "../../../.."))} arbor --`
-    : `node ${quote(resolve(import.meta.dirname, "../../../main.js"))}`;
+  const pathOf = (name: string) => quote(fileURLToPath(new URL(`../../../${name}`, import.meta.url)));
+  return import.meta.url.endsWith(".ts") ? `npm run -s --prefix ${pathOf("..")} arbor --` : `node ${pathOf("main.js")}`;
 }
 
 function quote(text: string): string {
