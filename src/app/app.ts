@@ -54,6 +54,7 @@ import { findRetentionObstacle } from "./audit-retention.js";
 import { watchCertificate } from "./certificate.js";
 import { createDatabaseMetrics } from "./database-metrics.js";
 import { definitions } from "./definitions.js";
+import { createHostWatch, databaseFaultSources, logDatabaseFault, readFileLimit } from "./host-watch.js";
 import { type Installation, openInstallation } from "./installation.js";
 import { createListRanking } from "./list-ranks.js";
 import { watchMasterKey } from "./master-key-watch.js";
@@ -145,6 +146,7 @@ async function openApp(options: AppOptions, opened: Close[]): Promise<App> {
     settings,
     mode: "create",
     exclusive: true,
+    onFault: logDatabaseFault(logger),
     onMigration: ({ name, done, total }) => logger.info({ migration: name, done, total }, "upgrading the database"),
     ...(options.clock && { clock: options.clock }),
   });
@@ -162,7 +164,9 @@ async function openApp(options: AppOptions, opened: Close[]): Promise<App> {
   const holder = nameNode();
   const jobs = createJobs({ store, holder, onProblem });
   opened.push(() => jobs.stop());
-  const addJob = (job: Job) => jobs.add(countRuns(job, counts));
+  const hostWatch = createHostWatch({ logger });
+  opened.push(hostWatch.stop);
+  const addJob = (job: Job) => jobs.add(countRuns(hostWatch.pauseAfterJump(job), counts));
   addJob(createSealer({ store, keys, clock, onProblem }));
   if (settings.auditRetention !== undefined) {
     const retentionMs = settings.auditRetention * 1_000;
@@ -242,7 +246,7 @@ async function openApp(options: AppOptions, opened: Close[]): Promise<App> {
   const fixedPaths = [...OPS_PATHS, ...docs.paths, ...home.paths, ...webRoutes.map(({ path }) => path)];
   assertNothingShadowed(gateway.routes, fixedPaths);
   const ready = () => store.check();
-  const limits = limitsOf(settings);
+  const limits = limitsOf(settings, readFileLimit());
   const tls = tlsOf(settings);
   const extraServices = [
     createHealth({
@@ -263,6 +267,7 @@ async function openApp(options: AppOptions, opened: Close[]): Promise<App> {
     requireRoom,
     tls,
     behindProxy: settings.behindProxy,
+    onAcceptError: hostWatch.noteAcceptError,
     extraRoutes: [docs, home],
     webRoutes,
     extraServices,
@@ -291,7 +296,7 @@ async function openApp(options: AppOptions, opened: Close[]): Promise<App> {
   const requestMetrics = createRequestMetrics(served, server.rejected);
   const stored = createDatabaseMetrics({ store, clock, holder, jobs: () => new Set(counts.jobRuns.keys()) });
   metrics.prepare(stored.refresh);
-  metrics.add(...requestMetrics.sources);
+  metrics.add(...requestMetrics.sources, ...hostWatch.sources, ...databaseFaultSources(store));
   metrics.add(...serviceSources({ counts, store, server, exchanges: issuer.exchanges, limits }), ...stored.sources);
 
   await store.write(async (tx) => {

@@ -10,6 +10,7 @@ import { type KeyRing, openKeyRing, readKeyRing } from "../issuer/keys/key-ring.
 import { hasSecrets, type MasterKeyFile, readMasterKey } from "../issuer/keys/master-key.js";
 import { failedPrecondition } from "../kernel/errors.js";
 import { type Clock, systemClock } from "../kernel/time.js";
+import type { DatabaseFaultEvent } from "../store/database-faults.js";
 import type { MigrationProgress } from "../store/migrate/phases.js";
 import { isExpansionNeeded } from "../store/migrate/state.js";
 import { openSqlite } from "../store/open-sqlite.js";
@@ -43,6 +44,8 @@ export interface InstallationOptions {
   readonly clock?: Clock;
   /** Refuse to open while a server runs on the same data directory. */
   readonly exclusive?: boolean;
+  /** Called when a fault of the machine that the database meets begins and ends; SQLite alone. */
+  readonly onFault?: (event: DatabaseFaultEvent) => void;
   /** Called every few seconds while a database of an older version is expanded. */
   readonly onMigration?: (progress: MigrationProgress) => void;
 }
@@ -105,8 +108,8 @@ async function openMasterKey(store: Store, { settings, mode }: InstallationOptio
 }
 
 async function openOrExpandSqlite(options: InstallationOptions): Promise<Store> {
-  const { settings, mode, clock = systemClock, exclusive = false, onMigration } = options;
-  const open = () => openSqlite({ directory: settings.data, clock, exclusive, create: mode === "create" });
+  const { settings, mode, clock = systemClock, exclusive = false, onMigration, onFault } = options;
+  const open = () => openSqlite({ directory: settings.data, clock, exclusive, onFault, create: mode === "create" });
   try {
     return open();
   } catch (error) {

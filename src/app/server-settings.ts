@@ -10,10 +10,20 @@ export function urlOf({ tlsCert }: Settings, { host, port }: ListenAddress): str
   return `${scheme}://${host.includes(":") ? `[${host}]` : host}:${port}`;
 }
 
-/** The limits of a server. */
-export function limitsOf(settings: Settings): Limits {
+/** The files of the database, keys and logs, connections to others, and what is opened for a moment. */
+const RESERVED_FILES = 200;
+
+/**
+ * The limits of a server.
+ *
+ * @param fileLimit how many files and connections the process may open: some of them are kept free of connections, so that
+ * the database, keys and requests to others do not fail when there are too many
+ */
+export function limitsOf(settings: Settings, fileLimit = Number.POSITIVE_INFINITY): Limits {
+  const room = fileLimit - Math.min(RESERVED_FILES, Math.ceil(fileLimit / 2));
   return {
     ...defaultLimits,
+    connections: Math.min(defaultLimits.connections, room),
     requestBufferBytes: settings.requestBuffer,
     answerBufferBytes: settings.answerBuffer,
     connectionsPerAddress: settings.connectionsPerAddress,

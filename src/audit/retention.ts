@@ -137,6 +137,7 @@ export function createRetention(deps: RetentionDeps): Job {
     name: RETENTION_JOB,
     problem: "old rows of the audit log could not be deleted",
     intervalMs: INTERVAL_MS,
+    waitsAfterClockJump: true,
     run: deleteOldRows,
   };
 }

@@ -23,6 +23,7 @@ export function createExpiredRowSweep(clock: Clock): Job {
     name: "expired-rows",
     problem: "expired rows could not be deleted",
     intervalMs: SWEEP_MS,
+    waitsAfterClockJump: true,
     run: (run) => deleteExpired(run, clock(), () => run.signal.aborted),
   };
 }

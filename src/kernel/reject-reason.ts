@@ -36,6 +36,8 @@ export const rejectReasons = [
   "database",
   "address_requests",
   "address_connections",
+  /** As many connections are open as the process may have. */
+  "connections",
   /** The request is not valid HTTP. */
   "malformed",
   "headers_too_large",

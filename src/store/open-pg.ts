@@ -119,6 +119,7 @@ export async function openPg(options: PgOptions): Promise<Store> {
         throw unavailable("the database cannot be reached", 1000, error);
       });
       assertMayOpen(oldest);
+      return "ok";
     },
     close: () => pool.end(),
   };

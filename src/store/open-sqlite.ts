@@ -4,6 +4,8 @@ import { join } from "node:path";
 import { type Clock, systemClock } from "../kernel/time.js";
 import { watchAuditVersion } from "./audit-version.js";
 import { createPrivateFile, holdFileLock, secureDataDirectory } from "./data-directory.js";
+import { createFaultMonitor, type DatabaseFaultEvent } from "./database-faults.js";
+import { guardFiles } from "./database-files.js";
 import { findSqliteInstallation } from "./find-installation.js";
 import type { DataMigration } from "./migrate/data-migration.js";
 import { dataMigrations } from "./migrate/data-migrations.js";
@@ -25,6 +27,8 @@ export interface SqliteOptions {
   readonly clock?: Clock;
   /** Fail while another process has opened the store with this option; set by servers. */
   readonly exclusive?: boolean;
+  /** Called when a fault of the machine begins and ends, such as a full disk. */
+  readonly onFault?: ((event: DatabaseFaultEvent) => void) | undefined;
   /** The migrations of stored rows; tests replace them. */
   readonly migrations?: readonly DataMigration[];
 }
@@ -48,47 +52,74 @@ export function openSqlite(options: SqliteOptions): Store {
   const release = options.exclusive ? holdFileLock(join(directory, "serve.lock"), 0) : () => {};
   const { reading, writing, openReader } = openOrRelease(release, () => openConnections(options));
 
+  const file = join(directory, DATABASE_FILE);
+  const faults = createFaultMonitor(file, options.onFault);
   const setting = reading.prepare("SELECT value FROM settings WHERE name = ?").pluck();
   const readOldest = () => setting.get(OLDEST_VERSION) as string | undefined;
   const auditVersion = watchAuditVersion(readOldest, clock);
+  const executorOptions = { auditVersion: auditVersion.current, clock, faults };
   let first: SqliteDatabase | undefined = reading;
+  const openNext = () => {
+    try {
+      return first ?? openReader();
+    } catch (error) {
+      throw faults.toCallError(error);
+    }
+  };
   const reader = createSnapshotReader(() => {
-    const db = first ?? openReader();
+    const db = openNext();
     first = undefined;
-    return Object.assign(createExecutor(db, { auditVersion: auditVersion.current, clock }), {
-      control: createControl(db),
+    return Object.assign(createExecutor(db, executorOptions), {
+      control: createControl(db, faults),
       close: () => void db.close(),
     });
   });
-  const control = createControl(writing);
-  const writer: WriterConnection = Object.assign(
-    createExecutor(writing, { auditVersion: auditVersion.current, clock }),
-    {
-      control,
-      inTransaction: false,
-    },
-  );
+  const writer: WriterConnection = Object.assign(createExecutor(writing, executorOptions), {
+    control: createControl(writing, faults),
+    inTransaction: false,
+  });
   Object.defineProperty(writer, "inTransaction", { get: () => writing.inTransaction });
   const counts = createStoreCounts();
-  const queue = createWriteQueue(writer, clock, reader.endSnapshot, counts);
+  const guard = guardFiles({ file, faults, database: writing });
+  const queue = createWriteQueue(writer, clock, reader.endSnapshot, counts, guard);
+  // Until it ends, a fault is looked at without calls as well: a commit that succeeds ends it.
+  const timer = setInterval(() => {
+    guard.check();
+    if (faults.isFaulty && queue.length === 0) queue.submit(rewriteSetting).catch(() => {});
+  }, CHECK_MS).unref();
 
   return {
-    read: <T>(unit: (tx: Tx) => Awaitable<T>) => reader.read(unit),
+    read: <T>(unit: (tx: Tx) => Awaitable<T>) => {
+      faults.assertReadable();
+      return reader.read(unit);
+    },
     write: (unit, units) => queue.submit(unit, units),
     lateCommitMs: 0,
-    stats: () => ({ ...counts, waiting: queue.length, files: () => readFileSizes(directory) }),
+    stats: () => ({ ...counts, waiting: queue.length, files: () => readFileSizes(directory), faults: faults.counts }),
     // Reads do not wait for anything.
     hasRoom: (access) => access === "read" || queue.hasRoom(),
     async check() {
+      faults.assertWritable();
       assertMayOpen(readOldest());
+      return faults.isReadOnly ? "read-only" : "ok";
     },
     async close() {
+      clearInterval(timer);
       await queue.close();
       await reader.close();
       writing.close();
       release();
     },
   };
+}
+
+/** How often the files of the database are compared with those that were opened. */
+const CHECK_MS = 1_000;
+
+// Writes a page and syncs it, and changes nothing. Every service stores its origin.
+async function rewriteSetting(tx: Tx): Promise<void> {
+  const origin = await tx.settings.get("origin");
+  if (origin !== undefined) await tx.settings.put("origin", origin);
 }
 
 function readFileSizes(directory: string) {

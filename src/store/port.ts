@@ -33,6 +33,7 @@ export type { KeyPurpose, KeyRow, KeyState, RefreshTokenRow, TicketKind, TicketR
 import type { Histogram } from "../kernel/histogram.js";
 import type { QuotaKind } from "../kernel/quotas.js";
 import type { TraceSpan } from "../kernel/trace.js";
+import type { DatabaseFaultCounts } from "./database-faults.js";
 import type { AuditChainStore, AuditCheckpointStore, AuditEventStore, AuditStore } from "./port-audit.js";
 import type {
   AccessRequestStore,
@@ -89,6 +90,8 @@ export interface StoreStats {
   readonly pool?: { readonly busy: number; readonly idle: number; readonly max: number };
   /** Reads the sizes of the files of SQLite and what is free beside them, in bytes. */
   readonly files?: () => { readonly database: number; readonly wal: number; readonly free: number };
+  /** The faults of the machine that SQLite met. */
+  readonly faults?: DatabaseFaultCounts;
 }
 
 /** A database. */
@@ -127,8 +130,11 @@ export interface Store {
    */
   hasRoom(access: "read" | "write"): boolean;
 
-  /** Resolves when the database answers and its schema is current; rejects otherwise. */
-  check(): Promise<void>;
+  /**
+   * Resolves when the database answers and its schema is current, to what works; rejects otherwise. `read-only` says that
+   * writes failed a moment ago, as on a full disk.
+   */
+  check(): Promise<"ok" | "read-only">;
 
   /** Closes every connection after the writes in progress are done. */
   close(): Promise<void>;

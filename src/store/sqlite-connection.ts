@@ -1,8 +1,8 @@
 // What all connections to a SQLite database share: the application id, settings, statements and errors.
 import { BetterSQLiteSession } from "drizzle-orm/better-sqlite3/session";
 import { BaseSQLiteDatabase, SQLiteSyncDialect } from "drizzle-orm/sqlite-core";
-import { unavailable } from "../kernel/errors.js";
 import { type Clock, systemClock } from "../kernel/time.js";
+import { createFaultMonitor, type FaultMonitor } from "./database-faults.js";
 import { type NativeStatement, prepareNative } from "./native-statement.js";
 import * as schema from "./schema-sqlite.js";
 import { openDatabase, type SqliteDatabase, type SqliteResult, type SqliteStatement } from "./sqlite-driver.js";
@@ -101,6 +101,8 @@ interface ExecutorOptions {
   readonly auditVersion?: Executor["auditVersion"];
   /** The clock of the database. */
   readonly clock?: Clock;
+  /** Notes errors and converts them to those for callers. */
+  readonly faults?: Pick<FaultMonitor, "toCallError">;
 }
 
 /**
@@ -108,7 +110,7 @@ interface ExecutorOptions {
  */
 export function createExecutor(
   db: SqliteDatabase,
-  { auditVersion = () => 1, clock = systemClock }: ExecutorOptions = {},
+  { auditVersion = () => 1, clock = systemClock, faults = createFaultMonitor(db.name) }: ExecutorOptions = {},
 ): Executor {
   const sql = createQueries(db) as unknown as Sql;
   const tables = schema as unknown as Tables;
@@ -118,15 +120,15 @@ export function createExecutor(
     auditVersion,
     nowMs: clock,
     rows<Params extends object, Row>(statement: Statement<Params, Row>, params: Params): Row[] {
-      let ready = prepared[statement.id];
-      if (ready === undefined) {
-        ready = prepareNative(db, statement.build(sql, tables));
-        prepared[statement.id] = ready;
-      }
       try {
+        let ready = prepared[statement.id];
+        if (ready === undefined) {
+          ready = prepareNative(db, statement.build(sql, tables));
+          prepared[statement.id] = ready;
+        }
         return ready(params) as Row[];
       } catch (error) {
-        throw toApiError(error);
+        throw faults.toCallError(error);
       }
     },
   };
@@ -159,27 +161,18 @@ export function runMigrationStatement(db: SqliteDatabase, statement: string): nu
 }
 
 /** Creates what runs the statements that control transactions; they are prepared once. */
-export function createControl(db: SqliteDatabase) {
+export function createControl(db: SqliteDatabase, faults: Pick<FaultMonitor, "toCallError">) {
   const known = new Map<string, SqliteStatement>();
   return (statement: string): void => {
-    let ready = known.get(statement);
-    if (ready === undefined) {
-      ready = db.prepare(statement);
-      known.set(statement, ready);
-    }
     try {
+      let ready = known.get(statement);
+      if (ready === undefined) {
+        ready = db.prepare(statement);
+        known.set(statement, ready);
+      }
       ready.run();
     } catch (error) {
-      throw toApiError(error);
+      throw faults.toCallError(error);
     }
   };
-}
-
-// Temporary failures are UNAVAILABLE. All others are defects and are thrown unchanged.
-function toApiError(error: unknown): unknown {
-  const code = String((error as { code?: unknown }).code ?? "");
-  if (/^SQLITE_(BUSY|FULL|IOERR|CANTOPEN|READONLY)/.test(code)) {
-    return unavailable("the database cannot be used at the moment", 1000, error);
-  }
-  return error;
 }

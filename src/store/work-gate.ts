@@ -33,7 +33,7 @@ export function createWorkGate(inner: Store) {
     hasRoom: (access) => inner.hasRoom(access),
     async check() {
       assertOpen();
-      await inner.check();
+      return inner.check();
     },
     close: () => inner.close(),
   };

@@ -18,6 +18,13 @@ export interface WriterConnection extends Executor {
   readonly inTransaction: boolean;
 }
 
+/** Checks whether the database may be written. What it throws fails a batch. */
+export interface WriteGuard {
+  beforeBatch(): void;
+  /** Called after each commit, before any call of the batch is answered. */
+  afterCommit(): void;
+}
+
 /** Limits of a batch. The callers of its first units wait until all of it is committed. */
 const MAX_BATCH_CALLS = 64;
 const MAX_BATCH_MS = 5;
@@ -54,12 +61,14 @@ type Outcome = { readonly call: QueuedCall } & ({ readonly value: unknown } | { 
  * answered, so that callers can then read what they wrote.
  *
  * @param counts counts batches and commits
+ * @param guard keeps writes out of files that were removed or replaced
  */
 export function createWriteQueue(
   connection: WriterConnection,
   clock: Clock,
   beforeAnswer: () => void,
   counts: StoreCounts = createStoreCounts(),
+  guard: WriteGuard = { beforeBatch() {}, afterCommit() {} },
 ) {
   const queue: QueuedCall[] = [];
   let draining = false;
@@ -75,7 +84,7 @@ export function createWriteQueue(
         const sinceMs = performance.now();
         const trace = options?.trace?.isRecording ? options.trace : undefined;
         queue.push({ unit, deadlineMs, sinceMs, trace, resolve: resolve as (value: unknown) => void, reject });
-        if (!draining) schedule(clock() + BUSY_LIMIT_MS);
+        if (!draining) schedule(performance.now() + BUSY_LIMIT_MS);
       });
     },
     /** How many units wait. */
@@ -103,9 +112,12 @@ export function createWriteQueue(
 
   async function drain(busyUntilMs: number): Promise<void> {
     try {
+      guard.beforeBatch();
+      rollBack();
       connection.control("BEGIN IMMEDIATE");
     } catch (error) {
-      if (isBusy(error) && clock() < busyUntilMs) {
+      // Not by the clock of the machine, which may be set back meanwhile.
+      if (isBusy(error) && performance.now() < busyUntilMs) {
         setTimeout(() => void drain(busyUntilMs), BUSY_RETRY_MS);
         return;
       }
@@ -119,6 +131,7 @@ export function createWriteQueue(
       outcomes = await runBatch(batch);
       const startMs = performance.now();
       commit(batch);
+      guard.afterCommit();
       counts.commitSeconds.observe((performance.now() - startMs) / 1000);
       counts.batchUnits.observe(batch.calls.length);
     } catch (error) {
@@ -188,13 +201,13 @@ export function createWriteQueue(
     try {
       if (connection.inTransaction) connection.control("ROLLBACK");
     } catch {
-      // The transaction is still open, and BEGIN fails until it has ended.
+      // The transaction is still open. The next batch tries to end it again.
     }
   }
 
   function next(): void {
     if (queue.length > 0) {
-      schedule(clock() + BUSY_LIMIT_MS);
+      schedule(performance.now() + BUSY_LIMIT_MS);
       return;
     }
     draining = false;

@@ -45,14 +45,16 @@ export interface ServerOptions {
   /** Cleartext without it. */
   readonly tls?: TlsIdentity | undefined;
   readonly limits?: Limits | undefined;
+  /** Gets what accepting connections throws, such as that no file can be opened; logged unless given. */
+  readonly onAcceptError?: ((error: Error) => void) | undefined;
   /** Throws where the database has no time for a unit of work that begins now. */
   readonly requireRoom?: ((access: "read" | "write") => void) | undefined;
   /** Do not count connections per address: they are all of the proxy's. */
   readonly behindProxy?: boolean | undefined;
   /** Whose `x-forwarded-for` counts; nobody's unless given. */
   readonly proxies?: TrustedProxies | undefined;
-  /** Rejects while the service cannot serve; asked by `/readyz`. */
-  readonly ready?: (() => Promise<void>) | undefined;
+  /** Rejects while the service cannot serve; asked by `/readyz`. Resolves to `read-only` while only writes fail. */
+  readonly ready?: (() => Promise<unknown>) | undefined;
   /** Which requests have a line in the log; none unless given. */
   readonly accessLog?: AccessLogMode | undefined;
   /** Begins the spans of requests, where traces are on. */
@@ -157,6 +159,7 @@ export function createServer(options: ServerOptions): Server {
     limits,
     behindProxy,
     logger,
+    onAcceptError: options.onAcceptError,
     admission,
     overload: createRejection(unavailable("the service is overloaded, try again", RETRY_MS), {
       ...{ errorDomain, cors },

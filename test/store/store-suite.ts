@@ -21,7 +21,9 @@ export function storeSuite(name: string, open: () => Promise<Store>): void {
     });
     after(() => store.close());
 
-    test("check() resolves when the store is ready", () => store.check());
+    test("check() resolves when the store is ready", async () => {
+      assert.equal(await store.check(), "ok");
+    });
 
     test("rows are read exactly as they were written, with milliseconds and maps", async () => {
       const row = groupRow(rootUid(1), {

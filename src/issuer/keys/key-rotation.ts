@@ -21,6 +21,7 @@ export function createKeyRotation({ keys, schedule, onKeyStateChange }: KeyRotat
   return {
     ...PAUSES,
     name: "key-rotation",
+    waitsAfterClockJump: true,
     problem: "the keys could not be rotated",
     hasWork: () => keys.isChangeDue(schedule),
     async run({ write }) {

@@ -68,6 +68,7 @@ export function createEventSweep(clock: Clock): Job {
     name: "registry-events",
     problem: "old events of the registry could not be deleted",
     intervalMs: SWEEP_INTERVAL_MS,
+    waitsAfterClockJump: true,
     async run({ write, signal }) {
       const beforeMs = clock() - RETENTION_MS;
       await write((tx) => tx.tags.sweepMarks(beforeMs));

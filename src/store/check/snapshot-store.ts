@@ -13,7 +13,7 @@ export function createSnapshotStore(connection: Executor): Store {
     lateCommitMs: 0,
     stats: () => createStoreCounts(),
     hasRoom: () => true,
-    async check() {},
+    check: async () => "ok",
     async close() {},
   };
 }

@@ -40,6 +40,8 @@ export const families = {
   arbor_write_commit_duration_seconds: histogram("Time of commits of transactions that wrote."),
   arbor_write_conflicts_total: counter("Transactions that ran again after a conflict with another; PostgreSQL alone."),
   arbor_database_up: gauge("1 when the last read for these metrics succeeded, 0 when the database did not answer."),
+  arbor_database_fault: gauge("1 while SQLite meets this fault of the machine.", "fault"),
+  arbor_database_fault_errors_total: counter("Statements of SQLite that a fault of the machine made fail.", "fault"),
   arbor_database_file_bytes: gauge("Sizes of the files of SQLite.", "file"),
   arbor_data_free_bytes: gauge("Free bytes where SQLite keeps its files."),
   arbor_database_connections: gauge("Connections to PostgreSQL by state.", "state"),
@@ -65,6 +67,9 @@ export const families = {
   arbor_cache_hits_total: counter("Lookups that a cache answered.", "cache"),
   arbor_cache_misses_total: counter("Lookups that a cache did not answer.", "cache"),
   arbor_cache_entries: gauge("Entries of a cache.", "cache"),
+
+  arbor_file_shortages_total: counter("How often no file could be opened for want of descriptors.", "found_by"),
+  arbor_clock_jumps_total: counter("Jumps of the clock of the machine of more than five seconds.", "direction"),
 
   arbor_event_loop_active_seconds_total: counter("Time in which the event loop did something; its rate is its load."),
   arbor_scrape_duration_seconds: gauge("Time that the last answer to a scrape took to make."),

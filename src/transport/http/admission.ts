@@ -19,7 +19,9 @@ export type RejectionReason =
   /** The address has too many requests open. */
   | "address_requests"
   /** The address has too many connections. */
-  | "address_connections";
+  | "address_connections"
+  /** The process has as many connections as it may have. */
+  | "connections";
 
 /** How many were rejected since the start, by reason. */
 export type RejectionCounts = Record<RejectionReason, number>;
@@ -38,7 +40,7 @@ export type Admission = ReturnType<typeof createAdmission>;
 
 /** Creates it; {@link Admission.stop} ends its timer. */
 export function createAdmission({ maxDelayMs, maxRoundMs, logger }: AdmissionOptions) {
-  const counts: RejectionCounts = { overload: 0, address_requests: 0, address_connections: 0 };
+  const counts: RejectionCounts = { overload: 0, address_requests: 0, address_connections: 0, connections: 0 };
   const isOn = maxDelayMs !== Number.POSITIVE_INFINITY;
   const maxLateMs = Math.max(maxDelayMs, maxRoundMs);
   let isLate = false;

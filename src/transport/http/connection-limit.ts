@@ -32,6 +32,8 @@ export function createConnectionLimit(options: ConnectionLimitOptions) {
   let secondMs = 0;
   let loggedMs = Number.NEGATIVE_INFINITY;
   let loggedCount = 0;
+  let dropLoggedMs = Number.NEGATIVE_INFINITY;
+  let dropLoggedCount = 0;
 
   const answers: Protocols = {
     http1: (socket) => finish(socket, http1Answer(options.errorBody(503))),
@@ -100,6 +102,18 @@ export function createConnectionLimit(options: ConnectionLimitOptions) {
       });
       if (secure) secure.serve(socket);
       else detectProtocol(socket, limits.rejectedConnectionMs, answers);
+    },
+
+    /** Counts a connection that was closed because the process has as many as it may have. */
+    drop(): void {
+      admission.count("connections");
+      const nowMs = performance.now();
+      if (nowMs - dropLoggedMs < LOG_MS) return;
+      const count = admission.counts.connections;
+      const fields = { limit: limits.connections, rejected: count - dropLoggedCount };
+      logger?.warn(fields, "connections were closed: as many are open as the process may have");
+      dropLoggedMs = nowMs;
+      dropLoggedCount = count;
     },
 
     /** Answers over TLS with another certificate from now on. */

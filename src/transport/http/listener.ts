@@ -21,11 +21,20 @@ export interface ListenAddress {
   readonly port: number;
 }
 
+/** What a port reports besides connections. */
+export interface AcceptEvents {
+  onError(error: Error): void;
+  onDrop(): void;
+}
+
 /** A bound port. Connections made before {@link BoundPort.accept} wait. */
 export interface BoundPort {
   readonly address: ListenAddress;
-  /** Hands over the connections that wait and all later ones; `onError` gets what accepting them throws. */
-  accept(onConnection: (socket: Socket) => void, onError: (error: Error) => void, maxConnections: number): void;
+  /**
+   * Hands over the connections that wait and all later ones. `onError` gets what accepting them throws, and `onDrop` is
+   * called for each connection beyond `maxConnections`, which is closed.
+   */
+  accept(onConnection: (socket: Socket) => void, events: AcceptEvents, maxConnections: number): void;
   /** Accepts no more and destroys the connections that wait. May be called again. */
   close(): void;
 }
@@ -50,9 +59,10 @@ export function bindPort(listen: ListenAddress): Promise<BoundPort> {
       const { address, port } = server.address() as AddressInfo;
       resolve({
         address: { host: address, port },
-        accept(onConnection, onError, maxConnections) {
+        accept(onConnection, { onError, onDrop }, maxConnections) {
           server.maxConnections = maxConnections;
           server.on("error", onError);
+          server.on("drop", onDrop);
           server.off("connection", hold);
           server.on("connection", onConnection);
           for (const socket of waiting) onConnection(socket);
@@ -81,6 +91,8 @@ export interface ListenerOptions {
   /** The body of the answer to what is refused before anybody looks at it, by HTTP status. */
   readonly errorBody: (status: number) => string;
   readonly admission: Admission;
+  /** Gets what accepting connections throws, such as that no file can be opened; logged unless given. */
+  readonly onAcceptError?: ((error: Error) => void) | undefined;
   /** Answers what is not admitted. */
   readonly overload: Rejection;
   /** Records what is rejected before anybody looks at it. */
@@ -179,8 +191,8 @@ export function createListener(options: ListenerOptions) {
     /** Begins to serve. */
     start(): void {
       // Running out of file descriptors is reported here and must not end the process.
-      const onAcceptError = (err: Error) => logger?.error({ err }, "accepting a connection failed");
-      options.port.accept(onConnection, onAcceptError, limits.connections);
+      const { onAcceptError = (err: Error) => logger?.error({ err }, "accepting a connection failed") } = options;
+      options.port.accept(onConnection, { onError: onAcceptError, onDrop: connectionLimit.drop }, limits.connections);
     },
 
     /** Serves new connections with another certificate. @throws Error when the key is not its own */

@@ -14,17 +14,18 @@ export const OPS_PATHS = ["/healthz", "/readyz"] as const;
 
 /**
  * Creates `/healthz` (the process runs) and `/readyz` (it can serve: `ready` resolves and it is not
- * `draining`). Both are open to everybody and say nothing else.
+ * `draining`). It answers 200 as well while only writes fail, and says so. Both are open to everybody and say nothing else.
  */
-export function createOps(ready: () => Promise<void>, draining: () => boolean): Ops {
+export function createOps(ready: () => Promise<unknown>, draining: () => boolean): Ops {
   async function answerReady(res: HttpResponse): Promise<void> {
     if (draining()) return sendJson(res, 503, '{"status":"draining"}');
+    let status: unknown;
     try {
-      await ready();
+      status = await ready();
     } catch {
       return sendJson(res, 503, '{"status":"unavailable"}');
     }
-    sendJson(res, 200, OK);
+    sendJson(res, 200, status === "read-only" ? READ_ONLY : OK);
   }
 
   return {
@@ -48,4 +49,5 @@ export function firstOf(all: readonly Ops[]): Ops {
   };
 }
 
+const READ_ONLY = '{"status":"read-only"}';
 const OK = '{"status":"ok"}';

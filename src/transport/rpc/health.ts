@@ -14,7 +14,7 @@ export interface HealthOptions {
   /** The full names of the services served. */
   readonly services: Iterable<string>;
   /** Rejects while the service cannot serve. */
-  readonly ready: () => Promise<void>;
+  readonly ready: () => Promise<unknown>;
   /** Aborted when the service begins to stop: it still answers calls in flight, and wants no new ones. */
   readonly stopping: AbortSignal;
   /** ErrorInfo's domain. */

@@ -1,0 +1,163 @@
+// Watches the machine that the service runs on: jumps of its clock, and descriptors for files and connections. Says in the
+// log when a fault begins and ends, and keeps jobs from deleting rows because of a wrong clock.
+import { closeSync, openSync, readFileSync } from "node:fs";
+import { devNull } from "node:os";
+import type { Job } from "../jobs/jobs.js";
+import { type Clock, systemClock } from "../kernel/time.js";
+import { type DatabaseFaultEvent, databaseFaults } from "../store/database-faults.js";
+import type { Store } from "../store/port.js";
+import type { Logger } from "../telemetry/logger.js";
+import { readValues, type Source } from "../telemetry/metrics/samples.js";
+
+const CHECK_MS = 1_000;
+/** A smaller difference is no jump: the clock is adjusted, or the process was late between reading both clocks. */
+const JUMP_MS = 5_000;
+/** After a jump forward of more than this, jobs that cannot be undone wait for so long. */
+const LONG_JUMP_MS = 60_000;
+const PAUSE_MS = 3_600_000;
+/** How often the log says that no file can be opened, in milliseconds. */
+const LOG_MS = 60_000;
+
+/** What {@link createHostWatch} needs. */
+export interface HostWatchDeps {
+  readonly logger: Pick<Logger, "error" | "warn" | "info">;
+  /** The clock of the machine; replaced in tests. */
+  readonly clock?: Clock;
+  /** A clock that nobody sets; replaced in tests. */
+  readonly monotonicMs?: () => number;
+  /** Throws where no file can be opened; replaced in tests. */
+  readonly openFile?: () => void;
+}
+
+/** Watches the machine. */
+export type HostWatch = ReturnType<typeof createHostWatch>;
+
+/** Creates it; it checks every second until it is stopped. */
+export function createHostWatch(deps: HostWatchDeps) {
+  const { logger, clock = systemClock, monotonicMs = () => performance.now(), openFile = openNothing } = deps;
+  const jumps = { forward: 0, back: 0 };
+  const shortages = { accept: 0, check: 0 };
+  let offsetMs = clock() - monotonicMs();
+  let pausedUntilMs = Number.NEGATIVE_INFINITY;
+  /** The last jump, and how far the clock is ahead of where it was before the jumps of the last hour. */
+  let lastJumpMs = Number.NEGATIVE_INFINITY;
+  let aheadMs = 0;
+  let shortageMs: number | undefined;
+  let loggedMs = Number.NEGATIVE_INFINITY;
+
+  function checkClock(): void {
+    const nowMs = monotonicMs();
+    const jumpMs = clock() - nowMs - offsetMs;
+    offsetMs += jumpMs;
+    if (Math.abs(jumpMs) < JUMP_MS) return;
+    jumps[jumpMs > 0 ? "forward" : "back"]++;
+    // A clock that is set right again is where it was.
+    aheadMs = (nowMs - lastJumpMs < PAUSE_MS ? aheadMs : 0) + jumpMs;
+    lastJumpMs = nowMs;
+    const isPaused = aheadMs > LONG_JUMP_MS;
+    pausedUntilMs = isPaused ? nowMs + PAUSE_MS : Number.NEGATIVE_INFINITY;
+    const fields = { jumpSeconds: Math.round(jumpMs / 1000), ...(isPaused && { pauseSeconds: PAUSE_MS / 1000 }) };
+    logger.warn(
+      fields,
+      isPaused
+        ? "the clock of the machine jumped forward: keys do not rotate and expired rows are not deleted for now"
+        : "the clock of the machine jumped",
+    );
+  }
+
+  function noteShortage(foundBy: keyof typeof shortages, err: unknown): void {
+    shortages[foundBy]++;
+    const nowMs = monotonicMs();
+    shortageMs ??= nowMs;
+    if (nowMs - loggedMs < LOG_MS) return;
+    loggedMs = nowMs;
+    logger.error(
+      { err, limit: readFileLimit() },
+      "no more files or connections can be opened: new connections are cut",
+    );
+  }
+
+  function checkFiles(): void {
+    try {
+      openFile();
+    } catch (error) {
+      if (isFileShortage(error)) noteShortage("check", error);
+      return;
+    }
+    if (shortageMs === undefined) return;
+    const durationMs = Math.round(monotonicMs() - shortageMs);
+    shortageMs = undefined;
+    loggedMs = Number.NEGATIVE_INFINITY;
+    logger.info({ durationMs }, "files and connections can be opened again");
+  }
+
+  function check(): void {
+    checkClock();
+    checkFiles();
+  }
+
+  const timer = setInterval(check, CHECK_MS).unref();
+  return {
+    check,
+    stop: () => clearInterval(timer),
+    /** Notes an error of accepting a connection. */
+    noteAcceptError(error: unknown): void {
+      if (isFileShortage(error)) noteShortage("accept", error);
+      else logger.error({ err: error }, "accepting a connection failed");
+    },
+    /** Has a job that cannot be undone do nothing for a while after the clock jumped forward. */
+    pauseAfterJump(job: Job): Job {
+      if (!job.waitsAfterClockJump) return job;
+      return {
+        ...job,
+        async run(run) {
+          checkClock();
+          return monotonicMs() < pausedUntilMs ? 0 : job.run(run);
+        },
+      };
+    },
+    sources: [
+      readValues("arbor_clock_jumps_total", "direction", () => jumps),
+      readValues("arbor_file_shortages_total", "found_by", () => shortages),
+    ] satisfies Source[],
+  };
+}
+
+/** The metrics of faults that SQLite meets; PostgreSQL has none. */
+export function databaseFaultSources(store: Pick<Store, "stats">): Source[] {
+  const byFault = (read: (fault: (typeof databaseFaults)[number]) => number) =>
+    Object.fromEntries(databaseFaults.map((fault) => [fault, read(fault)]));
+  return [
+    readValues("arbor_database_fault", "fault", () => {
+      const current = store.stats().faults?.current;
+      return current && byFault((fault) => Number(current.has(fault)));
+    }),
+    readValues("arbor_database_fault_errors_total", "fault", () => store.stats().faults?.errors),
+  ];
+}
+
+/** Says in the log when a fault of the database begins and ends: a line for each, however many calls fail. */
+export function logDatabaseFault(logger: Pick<Logger, "error" | "info">) {
+  return ({ state, message, ...fields }: DatabaseFaultEvent): void => {
+    if (state === "began") logger.error(fields, message);
+    else logger.info(fields, message);
+  };
+}
+
+/** How many files and connections this process may open; undefined where the system does not say. */
+export function readFileLimit(): number | undefined {
+  try {
+    const limit = /^Max open files\s+(\d+)/m.exec(readFileSync("/proc/self/limits", "utf8"))?.[1];
+    return limit === undefined ? undefined : Number(limit);
+  } catch {
+    return undefined;
+  }
+}
+
+function isFileShortage(error: unknown): boolean {
+  return ["EMFILE", "ENFILE"].includes(String((error as NodeJS.ErrnoException).code));
+}
+
+function openNothing(): void {
+  closeSync(openSync(devNull, "r"));
+}
