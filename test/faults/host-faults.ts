@@ -1,0 +1,150 @@
+// Faults of the machine that a service on SQLite runs on: what it answers, logs and counts meanwhile, how it comes back,
+// and whether what it acknowledged is there afterwards. Most need root, and a mount namespace of their own.
+import { execFileSync } from "node:child_process";
+import { writeFileSync } from "node:fs";
+import { connect, type Socket } from "node:net";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import {
+  fileSizeLimit,
+  fullDisk,
+  immutableFiles,
+  readOnlyFileSystem,
+  removedDatabase,
+  removedLog,
+  replacedDatabase,
+} from "./disk-faults.js";
+import { expectAnswers, type HostFault, preloadOf, report, startWritten, WRITE_MS } from "./fault-report.js";
+import type { HostService } from "./host-service.js";
+import { runArbor } from "./service.js";
+
+/** Opens connections on which nothing is sent. */
+async function openIdle(url: string, count: number): Promise<readonly Socket[]> {
+  const { port } = new URL(url);
+  const sockets = Array.from({ length: count }, () => connect(Number(port), "127.0.0.1").on("error", () => {}));
+  await sleep(500);
+  return sockets;
+}
+
+async function runConnections(
+  name: string,
+  service: HostService,
+  limit: () => void,
+  metric: readonly [string, Record<string, string>],
+) {
+  const idle = await openIdle(service.url, 100);
+  limit();
+  const more = await openIdle(service.url, 500);
+  await service.untilMetric(metric[0], metric[1], (value) => value > 0);
+  const before = service.recorder.acknowledged;
+  await sleep(WRITE_MS * 2);
+  const during = service.recorder.acknowledged - before;
+  if (during === 0) service.problems.push("connections that were open were not served");
+  const readable = await service.metric("arbor_database_up");
+  if (readable !== 1) service.problems.push(`the database was read: ${readable}`);
+  process.kill(service.pid, "SIGHUP");
+  await service.untilLogged("the master key file");
+  await runArbor(["audit", "export", "--data", service.data, "--root", service.owner.group]).catch((error) =>
+    service.problems.push(String(error)),
+  );
+  for (const socket of [...idle, ...more]) socket.destroy();
+  await sleep(1_500);
+  const answers = await service.ask();
+  expectAnswers(service, answers, {
+    restWrite: /^OK$/,
+    grpcWrite: /^OK$/,
+    restRead: /^OK$/,
+    readyz: /^200 ok/,
+    healthz: /^200 ok/,
+  });
+  await service.stopWriters();
+  await service.end("SIGTERM");
+  const lost = await service.compare();
+  return report({
+    fault: name,
+    service,
+    answers,
+    lost,
+    recovery: `by itself when connections close; ${during} writes meanwhile`,
+  });
+}
+
+const manyConnections: HostFault = async (directory) => {
+  const service = await startWritten({ data: join(directory, "data"), wrapper: ["prlimit", "--nofile=500:500"] });
+  return runConnections("more connections than descriptors", service, () => {}, [
+    "arbor_requests_rejected_total",
+    { reason: "connections" },
+  ]);
+};
+
+const noDescriptors: HostFault = async (directory) => {
+  const service = await startWritten({ data: join(directory, "data") });
+  const limit = () => execFileSync("prlimit", [`--pid=${service.pid}`, "--nofile=200:20000"]);
+  return runConnections("descriptors taken away", service, limit, ["arbor_file_shortages_total", {}]);
+};
+
+const HOUR_MS = 3_600_000;
+
+/** @param isExpiring whether the token of the writers expires before that time */
+function clockJump(name: string, jumpMs: number, isExpiring = false): HostFault {
+  return async (directory) => {
+    const clockFile = join(directory, "clock");
+    const settings = { CLOCK_FILE: clockFile };
+    const service = await startWritten({
+      data: join(directory, "data"),
+      preload: preloadOf("set-clock.mjs"),
+      settings,
+    });
+    const keys = async () => JSON.stringify(await (await fetch(`${service.url}/oauth/v1/jwks`)).text());
+    const keysBefore = await keys();
+    writeFileSync(clockFile, String(jumpMs));
+    await service.untilMetric(
+      "arbor_clock_jumps_total",
+      { direction: jumpMs > 0 ? "forward" : "back" },
+      (value) => value === 1,
+    );
+    const answers = await service.ask();
+    const expected = isExpiring ? { restWrite: /^401/, grpcWrite: /^Unauthenticated/ } : { restWrite: /^OK/ };
+    expectAnswers(service, answers, { ...expected, readyz: /^200 ok/, healthz: /^200 ok/ });
+    await sleep(WRITE_MS);
+    if ((await keys()) !== keysBefore) service.problems.push("the keys changed");
+    writeFileSync(clockFile, "0");
+    const ms = await service.untilWritten();
+    await service.untilMetric("arbor_audit_unsealed_rows", {}, (value) => value < 200);
+    await sleep(WRITE_MS);
+    expectAnswers(service, await service.ask(), { restWrite: /^OK$/, grpcWrite: /^OK$/, readyz: /^200 ok/ });
+    await service.stopWriters();
+    // A wrong clock makes tokens invalid: that is no other error.
+    const isExpected = (problem: string) => /^(REST \w+ 401|gRPC \w+ Unauthenticated)/.test(problem);
+    const problems = service.problems.filter((problem) => !isExpected(problem));
+    service.problems.splice(0, service.problems.length, ...problems);
+    await service.end("SIGTERM");
+    await runArbor(["check", "--data", service.data]).catch((error) => service.problems.push(String(error)));
+    await runArbor(["audit", "verify", "--data", service.data]).catch((error) => service.problems.push(String(error)));
+    const lost = await service.compare();
+    return report({
+      fault: name,
+      service,
+      answers,
+      lost,
+      recovery: `by itself: ${ms} ms to the next write when the clock is right again`,
+    });
+  };
+}
+
+/** All faults by their names. */
+export const hostFaults: Readonly<Record<string, HostFault>> = {
+  full: fullDisk,
+  "file-size": fileSizeLimit,
+  immutable: immutableFiles,
+  "read-only": readOnlyFileSystem,
+  replaced: replacedDatabase,
+  removed: removedDatabase,
+  "wal-removed": removedLog,
+  connections: manyConnections,
+  descriptors: noDescriptors,
+  "clock+1h": clockJump("clock 1 h forward", HOUR_MS),
+  "clock-1h": clockJump("clock 1 h back", -HOUR_MS),
+  "clock+1d": clockJump("clock 1 day forward", 24 * HOUR_MS, true),
+  "clock-1d": clockJump("clock 1 day back", -24 * HOUR_MS),
+};
