@@ -7,7 +7,7 @@ import { Transaction } from "./transaction.js";
 /** A connection that only reads. */
 export interface ReadConnection extends Executor {
   /** Begins or ends its one transaction. */
-  control(statement: "BEGIN" | "COMMIT"): void;
+  control(statement: "BEGIN" | "COMMIT" | "ROLLBACK"): void;
   close(): void;
 }
 
@@ -27,7 +27,7 @@ const MAX_PINNED = 4;
  * @param open opens a connection; called once at the start, and again when all others are pinned
  */
 export function createSnapshotReader(open: () => ReadConnection) {
-  const primary = open();
+  let primary: ReadConnection | undefined = open();
   const idle: ReadConnection[] = [primary];
   /** Paused units, in the order in which they resume. */
   const paused: (() => void)[] = [];
@@ -38,7 +38,11 @@ export function createSnapshotReader(open: () => ReadConnection) {
   let resolveClose: (() => void) | undefined;
 
   function release(connection: ReadConnection): void {
-    connection.control("COMMIT");
+    if (!endTransaction(connection)) {
+      if (connection === primary) primary = undefined;
+      connection.close();
+      return;
+    }
     // The last one is used first: the primary connection, which has the large cache, whenever it is idle.
     if (connection === primary) idle.push(connection);
     else idle.unshift(connection);
@@ -46,6 +50,7 @@ export function createSnapshotReader(open: () => ReadConnection) {
 
   function beginSnapshot(): Snapshot {
     const connection = idle.pop() ?? open();
+    primary ??= connection;
     connection.control("BEGIN");
     return new Snapshot(connection, pause, releaseWhenUnused);
   }
@@ -136,6 +141,20 @@ export function createSnapshotReader(open: () => ReadConnection) {
       for (const connection of idle) connection.close();
     },
   };
+}
+
+// A statement that failed because of the disk may have ended the transaction, or make its COMMIT fail. Its caller has got
+// the error, so there is nobody to throw this one to.
+function endTransaction(connection: ReadConnection): boolean {
+  for (const statement of ["COMMIT", "ROLLBACK"] as const) {
+    try {
+      connection.control(statement);
+      return true;
+    } catch {
+      // A connection whose transaction cannot be ended is closed.
+    }
+  }
+  return false;
 }
 
 /** A unit has to pause, but too many snapshots are pinned. */

@@ -1,6 +1,6 @@
 // Faults of the machine that a store on SQLite meets: files that are removed or replaced under it, and a full disk.
 import assert from "node:assert/strict";
-import { copyFileSync, renameSync, rmSync, unlinkSync } from "node:fs";
+import { closeSync, copyFileSync, openSync, renameSync, rmSync, unlinkSync, writeSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { ApiError } from "../../src/kernel/errors.js";
@@ -170,4 +170,44 @@ test("a full database: writes are UNAVAILABLE with one event, and the fault ends
   assert.equal(faults.isFaulty, false);
   db.close();
   rmSync(directory, { recursive: true });
+});
+
+test("a damaged page: all writes are rejected until a restart, and other pages are read", async () => {
+  const { store: first, file, directory } = openFaulty();
+  for (let n = 1; n <= 200; n++) await addGroup(first, n);
+  await first.close();
+  const db = openDatabase(file);
+  const page = db
+    .prepare("SELECT pageno FROM dbstat WHERE name = 'groups' AND pagetype = 'leaf' LIMIT 1")
+    .pluck()
+    .get();
+  const size = Number(db.pragma("page_size", { simple: true }));
+  db.close();
+  const descriptor = openSync(file, "r+");
+  writeSync(descriptor, Buffer.alloc(size, 0xa5), 0, size, (Number(page) - 1) * size);
+  closeSync(descriptor);
+
+  const events: DatabaseFaultEvent[] = [];
+  const store = openSqlite({ directory, exclusive: true, onFault: (event) => events.push(event) });
+  const isDamaged = (error: unknown) => error instanceof ApiError && error.message.includes("the database is damaged");
+  const readAll = async () => {
+    let found = 0;
+    for (let n = 1; n <= 200; n++) {
+      try {
+        if (await store.read((tx) => tx.groups.get(rootUid(n)))) found++;
+      } catch (error) {
+        assert.ok(isDamaged(error), String(error));
+      }
+    }
+    return found;
+  };
+  const found = await readAll();
+  assert.ok(found > 0 && found < 200, `${found} rows were read`);
+  await assert.rejects(addGroup(store, 300), isDamaged);
+  await assert.rejects(store.check(), isDamaged);
+  assert.deepEqual(
+    events.map(({ fault, state }) => [fault, state]),
+    [["corrupt", "began"]],
+  );
+  await store.close();
 });
