@@ -1,6 +1,6 @@
 // Whether the files of an open SQLite database are still those at their paths. SQLite itself goes on with files that were
 // removed or replaced, and what it writes to them is lost when the process ends.
-import { type BigIntStats, statSync } from "node:fs";
+import { type Stats, statSync } from "node:fs";
 import type { FaultMonitor } from "./database-faults.js";
 import type { SqliteDatabase } from "./sqlite-driver.js";
 import type { WriteGuard } from "./write-queue.js";
@@ -24,7 +24,7 @@ export type DatabaseFiles = ReturnType<typeof watchDatabaseFiles>;
 export function watchDatabaseFiles(file: string) {
   const opened = [file, `${file}-wal`, `${file}-shm`].map((path) => ({ path, stat: find(path) }));
   return {
-    /** Compares the files with those at the paths: some microseconds. */
+    /** Compares the files with those at the paths, which takes some microseconds. */
     findReplaced(): ReplacedFile | undefined {
       for (const one of opened) {
         const now = find(one.path);
@@ -45,9 +45,9 @@ export function watchDatabaseFiles(file: string) {
 }
 
 // A directory that cannot be read at the moment says nothing of the file.
-function find(path: string): BigIntStats | "unknown" | undefined {
+function find(path: string): Stats | "unknown" | undefined {
   try {
-    return statSync(path, { bigint: true, throwIfNoEntry: false });
+    return statSync(path, { throwIfNoEntry: false });
   } catch {
     return "unknown";
   }
@@ -94,7 +94,6 @@ export function guardFiles({ file, faults, database }: FileGuardDeps): WriteGuar
   return {
     check,
     beforeBatch() {
-      check();
       faults.assertWritable();
       if (faults.isFaulty) before = countChanges();
     },

@@ -6,7 +6,7 @@ import { syncBuiltinESMExports } from "node:module";
 const { statSync } = fs;
 const first = new Map();
 fs.statSync = (path, options) => {
-  if (!options?.bigint || !/arbor\.db(-wal|-shm)?$/.test(String(path))) return statSync(path, options);
+  if (options?.throwIfNoEntry !== false || !/arbor\.db(-wal|-shm)?$/.test(String(path))) return statSync(path, options);
   const stat = first.get(path) ?? statSync(path, options);
   if (stat !== undefined) first.set(path, stat);
   return stat;

@@ -101,7 +101,8 @@ test("a write-ahead log that is removed: what it had is in the database, and all
       ["replaced", "saved"],
     ],
   );
-  assert.equal(countGroups(file), 20);
+  // The write that found it was not acknowledged, and may be stored.
+  assert.ok([20, 21].includes(countGroups(file)));
   await store.close();
 });
 
