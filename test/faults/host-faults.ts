@@ -95,7 +95,11 @@ function clockJump(name: string, jumpMs: number, isExpiring = false): HostFault 
       preload: preloadOf("set-clock.mjs"),
       settings,
     });
-    const keys = async () => JSON.stringify(await (await fetch(`${service.url}/oauth/v1/jwks`)).text());
+    const keys = async () => {
+      const response = await fetch(`${service.url}/.well-known/jwks.json`);
+      if (response.status !== 200) service.problems.push(`the keys were answered with ${response.status}`);
+      return response.text();
+    };
     const keysBefore = await keys();
     writeFileSync(clockFile, String(jumpMs));
     await service.untilMetric(
