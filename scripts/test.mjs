@@ -26,7 +26,7 @@ const WHOLE = [
   "vulnerabilities",
 ];
 // Many tests mostly wait.
-const AT_ONCE = Math.ceil(1.5 * availableParallelism());
+const AT_ONCE = 2 * availableParallelism();
 // If at most this many files fail, each runs again alone.
 const MAX_AGAIN = 3;
 const FAILED = resolve(BUILD, "failed.json");

@@ -1,13 +1,11 @@
 #!/usr/bin/env node
 // Entry of the `arbor` command. docker runs the credential helper for every pull, so the helper starts without the parser
 // of the command line and without the libraries of the other commands.
-import { holdYoungGeneration } from "./cli/young-generation.js";
-
 const args = process.argv.slice(2);
 const [group, command, action = ""] = args;
 
 // Before anything is loaded.
-if (group === "serve") holdYoungGeneration();
+if (group === "serve") (await import("./cli/young-generation.js")).holdYoungGeneration();
 
 process.exitCode =
   args.length === 3 && group === "auth" && command === "docker-credential"

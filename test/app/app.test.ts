@@ -8,18 +8,10 @@ import { startApp } from "../../src/app/app.js";
 import { resolveSettings } from "../../src/config/config.js";
 import { openDatabase } from "../../src/store/sqlite-driver.js";
 import { createLogger } from "../../src/telemetry/logger.js";
+import { freePort } from "../support/free-port.js";
 import { tempDir } from "../support/temp-dir.js";
 
 const logger = createLogger("silent");
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const { port } = server.address() as AddressInfo;
-  server.close();
-  await once(server, "close");
-  return port;
-}
 
 function settingsOf(data: string, port: number) {
   return resolveSettings({ flags: { data, listen: `127.0.0.1:${port}`, accessLog: false }, env: {} });

@@ -6,7 +6,8 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
-import { environmentWithoutSettings, PROJECT, scriptArguments } from "../support/project.js";
+import { freePort } from "../support/free-port.js";
+import { environmentWithoutSettings, PROJECT, unbundledArguments } from "../support/project.js";
 import { tempDir } from "../support/temp-dir.js";
 
 /** Packages that a start on SQLite does not load. */
@@ -46,8 +47,9 @@ test("control: a start with a URL of PostgreSQL loads its driver", async () => {
 });
 
 test("control: a scrape loads prom-client", async () => {
-  const { found } = await trace(["--metrics-listen", "127.0.0.1:19464"], async () => {
-    assert.equal((await fetch("http://127.0.0.1:19464/metrics")).status, 200);
+  const listen = `127.0.0.1:${await freePort()}`;
+  const { found } = await trace(["--metrics-listen", listen], async () => {
+    assert.equal((await fetch(`http://${listen}/metrics`)).status, 200);
   });
   assert.deepEqual(found, ["prom-client"]);
 });
@@ -57,10 +59,9 @@ async function trace(settings: readonly string[], work: (url: string) => Promise
   const directory = tempDir();
   const file = join(directory, "modules.txt");
   const serve = ["serve", "--data", join(directory, "data"), "--listen", "127.0.0.1:0", "--no-access-log", ...settings];
-  const { ARBOR_METRICS_LISTEN: _, ...env } = environmentWithoutSettings();
-  const child = spawn(process.execPath, ["--import", register, ...scriptArguments("src/main.ts"), ...serve], {
+  const child = spawn(process.execPath, ["--import", register, ...unbundledArguments(), ...serve], {
     cwd: PROJECT,
-    env: { ...env, ...(settings.length === 0 && { ARBOR_METRICS_LISTEN: "off" }), MODULE_TRACE: file },
+    env: { ...environmentWithoutSettings(), MODULE_TRACE: file },
     stdio: ["ignore", "pipe", "ignore"],
     timeout: START_MS,
   });

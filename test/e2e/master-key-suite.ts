@@ -3,7 +3,6 @@ import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { readFileSync, writeFileSync } from "node:fs";
-import { createServer } from "node:net";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
@@ -14,6 +13,7 @@ import { builtinRoleUid } from "../../src/kernel/ids.js";
 import { type Rest, restAs } from "../contract/rest.js";
 import { Agent, alice, PROGRAM } from "../issuer/oauth/login-kit.js";
 import { runCommand } from "../support/command.js";
+import { freePort } from "../support/free-port.js";
 import { type OidcProvider, startOidcProvider } from "../support/oidc-provider.js";
 import { environmentWithoutSettings, PROJECT, scriptArguments } from "../support/project.js";
 import { scaled } from "../support/scale.js";
@@ -267,12 +267,4 @@ export function masterKeySuite(name: string, createStorage: () => Promise<Rotati
       else assert.equal(code, 0);
     }
   });
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer();
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  const { port } = server.address() as { port: number };
-  await new Promise((resolve) => server.close(resolve));
-  return port;
 }

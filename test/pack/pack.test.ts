@@ -55,6 +55,12 @@ describe("the package", () => {
     };
   }
 
+  it("has the program as a bundle, with the licences of what is in it", () => {
+    const dist = join(project, "node_modules/arbor-platform/dist");
+    assert.ok(readFileSync(join(dist, "main.js"), "utf8").includes(`import("./chunks/`));
+    assert.match(readFileSync(join(dist, "bundled-licences.txt"), "utf8"), /^commander \d/m);
+  });
+
   it("makes typed calls and loads nothing of the server", async () => {
     const { name, packages, own } = await call();
     assert.equal(name, "acme.example");

@@ -3,10 +3,10 @@ import assert from "node:assert/strict";
 import { spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
 import { writeFileSync } from "node:fs";
-import { type AddressInfo, createServer } from "node:net";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
+import { freePort } from "../support/free-port.js";
 import { type Harness, startHarness } from "../support/harness.js";
 import { PROJECT } from "../support/project.js";
 import { tempDir } from "../support/temp-dir.js";
@@ -122,13 +122,4 @@ async function eventually<T>(attempt: () => Promise<T | false | undefined>): Pro
     await sleep(200);
   }
   throw new Error("it did not happen within 20 s", { cause: last });
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const { port } = server.address() as AddressInfo;
-  server.close();
-  await once(server, "close");
-  return port;
 }

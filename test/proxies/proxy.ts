@@ -3,10 +3,10 @@
 import { type ChildProcess, spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
 import { readFileSync, writeFileSync } from "node:fs";
-import { type AddressInfo, createServer } from "node:net";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { connect } from "node:tls";
+import { freePort } from "../support/free-port.js";
 import { PROJECT } from "../support/project.js";
 import { tempDir } from "../support/temp-dir.js";
 
@@ -156,13 +156,4 @@ async function waitForTls(port: number, child: ChildProcess): Promise<void> {
     await sleep(50);
   }
   throw last ?? new Error("it ended");
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const { port } = server.address() as AddressInfo;
-  server.close();
-  await once(server, "close");
-  return port;
 }

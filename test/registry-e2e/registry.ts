@@ -3,10 +3,9 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
-import type { AddressInfo } from "node:net";
-import { createServer } from "node:net";
 import { join } from "node:path";
 import { parse, stringify } from "yaml";
+import { freePort } from "../support/free-port.js";
 import { environmentWithoutSettings, scriptArguments } from "../support/project.js";
 import { tempDir } from "../support/temp-dir.js";
 
@@ -133,14 +132,4 @@ async function answering(url: string, child: ChildProcess, log: () => string): P
   }
   child.kill("SIGKILL");
   throw new Error(`the registry did not start: ${log()}`);
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer();
-  server.listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const { port } = server.address() as AddressInfo;
-  server.close();
-  await once(server, "close");
-  return port;
 }

@@ -20,6 +20,13 @@ export function scriptArguments(path: `${"src" | "test" | "bench"}/${string}.ts`
 }
 
 /**
+ * The arguments with which `node` runs the program `arbor` as modules of their own, and not as the bundle that is shipped.
+ */
+export function unbundledArguments(): readonly string[] {
+  return IS_COMPILED ? [join(TREE, "src/unbundled.js")] : scriptArguments("src/main.ts");
+}
+
+/**
  * The environment of this process for one that resolves settings: without the settings of the user who runs the tests, the
  * variables of the tests themselves, which are no settings and would be rejected, and the mark of Node's test runner.
  */

@@ -4,7 +4,7 @@ import { type ChildProcessWithoutNullStreams, spawn } from "node:child_process";
 import { once } from "node:events";
 import { inspect } from "node:util";
 import { CommandError } from "../../../../src/cli/errors.js";
-import { PROJECT, scriptArguments } from "../../../support/project.js";
+import { environmentWithoutSettings, PROJECT, scriptArguments } from "../../../support/project.js";
 
 /** A process that runs, or has run. */
 export interface Running {
@@ -29,11 +29,7 @@ export function run(
   env: Readonly<Record<string, string>> = {},
   input = "",
 ): Running {
-  const inherited = { ...process.env };
-  for (const name of Object.keys(inherited)) {
-    if (name.startsWith("ARBOR_") || name === "NODE_TEST_CONTEXT") delete inherited[name];
-  }
-  const child = spawn(program, args, { cwd: PROJECT, env: { ...inherited, ...env } });
+  const child = spawn(program, args, { cwd: PROJECT, env: { ...environmentWithoutSettings(), ...env } });
   const written = { stdout: "", stderr: "" };
   for (const name of ["stdout", "stderr"] as const) {
     child[name].setEncoding("utf8").on("data", (text: string) => {
