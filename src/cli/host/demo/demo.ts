@@ -127,7 +127,16 @@ async function startService(
   const loginProviders = join(directory, "login-providers.json");
   const provider = { name: "demo", title: "the demo's login", issuer, clientId: CLIENT_ID };
   await replaceFile(loginProviders, `${JSON.stringify([provider], undefined, 2)}\n`, 0o600);
-  const flags = { data: directory, listen, loginProviders, trustedIssuers: issuer, logLevel: "warn", accessLog: false };
+  const flags = {
+    data: directory,
+    listen,
+    loginProviders,
+    trustedIssuers: issuer,
+    logLevel: "warn",
+    accessLog: false,
+    // The default address may be that of a real installation.
+    metricsListen: "off",
+  };
   // The environment may belong to a real installation, so the demo reads nothing from it.
   const resolved = resolveSettings({ flags, env: {} });
   const app = await startApp({ settings: resolved }).catch((error: unknown) => {
