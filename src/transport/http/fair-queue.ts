@@ -84,6 +84,8 @@ export function isIdlePeer(peer: Peer): boolean {
 
 const ready = new Set<Peer>();
 let waiting = 0;
+/** How many of them may be rejected. The others take no place from these: health checks may be sent by the thousand. */
+let waitingRejectable = 0;
 /** Since when requests have waited at the end of every tick, by `performance.now()`; 0 when none waits. */
 let waitingSinceMs = 0;
 /** Since when none has waited, if the queue stood before; 0 while some do. */
@@ -135,6 +137,7 @@ const schedule = onTick("requests", (lastTickMs) => {
 export function enqueue(peer: Peer, task: Task, isRejectable = false): void {
   peer.queue.push({ task, sinceMs: performance.now(), isRejectable });
   waiting++;
+  if (isRejectable) waitingRejectable++;
   ready.add(peer);
   schedule();
 }
@@ -150,7 +153,7 @@ export function noteConnection(): void {
  * of them is rejected for that of a peer with fewer.
  */
 export function hasTimeFor(peer: Peer, maxWaitMs: number): boolean {
-  if (waiting < MIN_WAITING || waiting * costMs <= Math.max(maxWaitMs, budgetMs)) return true;
+  if (waitingRejectable < MIN_WAITING || waitingRejectable * costMs <= Math.max(maxWaitMs, budgetMs)) return true;
   if (!updateStanding(performance.now())) return true;
   isCut = true;
   const queued = peer.queue.length + 1;
@@ -188,7 +191,7 @@ function rejectOverdue(nowMs: number): void {
 
 function rejectFrom(peer: Peer, queued: QueuedTask | undefined): void {
   if (queued === undefined) return;
-  forgetQueued(peer);
+  forgetQueued(peer, queued);
   try {
     queued.task.reject?.();
   } catch (error) {
@@ -196,9 +199,10 @@ function rejectFrom(peer: Peer, queued: QueuedTask | undefined): void {
   }
 }
 
-function forgetQueued(peer: Peer): void {
+function forgetQueued(peer: Peer, { isRejectable }: QueuedTask): void {
   if (peer.queue.length === 0) ready.delete(peer);
   waiting--;
+  if (isRejectable) waitingRejectable--;
 }
 
 // Takes the request of the peer with the least load: its recent cost and what its open requests are expected to cost.
@@ -235,9 +239,10 @@ function longestWaiting(nowMs: number): Peer | undefined {
 }
 
 function takeOne(peer: Peer): void {
-  const task = peer.queue.shift()?.task;
-  if (task === undefined) return;
-  forgetQueued(peer);
+  const queued = peer.queue.shift();
+  if (queued === undefined) return;
+  const { task } = queued;
+  forgetQueued(peer, queued);
   taken.push(peer);
   try {
     task.run();

@@ -87,6 +87,17 @@ test("what may not be rejected is not, as long as it waits", async () => {
   assert.deepEqual(healthLog, { ran: 20, rejected: 0 });
 });
 
+test("what may not be rejected takes no place from other requests, however much of it waits", async () => {
+  const [health, few] = [createPeer(), createPeer()];
+  const log: Log = { ran: 0, rejected: 0 };
+  for (let i = 0; i < 600; i++) put(health, log, 1, false);
+  const endMs = performance.now() + 300;
+  while (performance.now() < endMs) await tick();
+  assert.ok(health.queue.length > 60, "the queue does not stand");
+  assert.ok(hasTimeFor(few, MAX_WAIT_MS), "a request was rejected");
+  await drain([health]);
+});
+
 test("requests that were queued before the queue stood are rejected when they have waited for long", async () => {
   const peer = createPeer();
   const log: Log = { ran: 0, rejected: 0 };
