@@ -46,9 +46,13 @@ export interface Running {
   kill(): void;
 }
 
-/** Runs a command to its end in a sandbox. */
+/** Runs a command to its end in a sandbox. One that does not end is killed after a minute, and its code is null. */
 export async function runIn(sandbox: Sandbox, command: readonly string[]): Promise<Outcome> {
-  const child = spawn("bwrap", [...argumentsOf(sandbox), ...command], { stdio: ["ignore", "pipe", "pipe"] });
+  const child = spawn("bwrap", [...argumentsOf(sandbox), ...command], {
+    stdio: ["ignore", "pipe", "pipe"],
+    timeout: START_MS,
+    killSignal: "SIGKILL",
+  });
   const [stdout, stderr, [code]] = await Promise.all([text(child.stdout), text(child.stderr), once(child, "close")]);
   return { code, stdout, stderr };
 }
