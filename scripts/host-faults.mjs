@@ -32,7 +32,8 @@ process.on("uncaughtException", (error) => {
   if (!/GOAWAY without any open streams/.test(error.message)) throw error;
 });
 const { hostFaults } = await importCompiled("test/faults/host-faults.ts");
-const names = control ? ["wal-removed"] : positionals.length > 0 ? positionals : Object.keys(hostFaults);
+// Of nine services one was killed right after a checkpoint, and had nothing to lose.
+const names = control ? Array(6).fill("wal-removed") : positionals.length > 0 ? positionals : Object.keys(hostFaults);
 const unknown = names.filter((name) => hostFaults[name] === undefined);
 if (unknown.length > 0) {
   console.error(`host-faults: there is no ${unknown.join(", ")}: name some of ${Object.keys(hostFaults).join(", ")}`);

@@ -84,6 +84,8 @@ async function runReplaced(
   const after = service.recorder.acknowledged - before;
   // Those that were on their way when the fault began; each of the writers has one.
   if (!control && after > 4) service.problems.push(`${after} writes were acknowledged after the fault`);
+  // What was written last is sure to be in the removed log alone, and must be lost without a rescue.
+  if (control) await service.end("SIGKILL");
   await service.stopWriters();
   await rescue?.();
   await service.end("SIGKILL");
