@@ -17,9 +17,15 @@ const OUTSIDE = [
   "oidc-provider",
   "open",
   "pg",
+  "re2js",
   "swagger-ui-dist",
 ];
 const CHUNKS = "chunks";
+/** What is loaded by commands that open a database, or by the service when it needs it. */
+const WITH_SERVICE = [
+  /^cli\/host\/(?!serve|config|commands)[^.]*\.ts$/,
+  /^store\/(open-pg|open-snapshot|migrate\/open-sqlite-migration|migrate\/phases)\.ts$/,
+];
 
 const src = resolve("src");
 const [out = "dist"] = process.argv.slice(2);
@@ -52,7 +58,8 @@ function rewriteModules(bundler) {
   bundler.onResolve({ filter: /^#gen\// }, ({ path }) => ({ path: resolve("gen", path.slice("#gen/".length)) }));
   bundler.onLoad({ filter: /\.[cm]?[jt]s$/ }, ({ path }) => {
     const text = readFileSync(path, "utf8");
-    const contents = keepErrorNames(path.startsWith(src) ? keepLocation(text, path) : text);
+    const own = path.startsWith(src) ? addService(keepLocation(text, path), path) : text;
+    const contents = keepErrorNames(own);
     return contents === text ? undefined : { contents, loader: path.endsWith("ts") ? "ts" : "js" };
   });
 }
@@ -62,6 +69,14 @@ function keepLocation(text, path) {
   if (/import\.meta\.(?!url\b)/.test(text)) throw new Error(`${path}: only import.meta.url is right in a bundle`);
   const compiled = relative(src, path).replace(/\.ts$/, ".js");
   return text.replaceAll("import.meta.url", `new URL(${JSON.stringify(`../${compiled}`)}, import.meta.url).href`);
+}
+
+// A module of several commands goes into a chunk for each set of commands that have it, and a start takes half a
+// millisecond for each chunk. Commands that open a database have most of the service, so they are given all of it.
+function addService(text, path) {
+  const service = join(src, "cli/host/serve.ts");
+  const isGiven = WITH_SERVICE.some((pattern) => pattern.test(relative(src, path)));
+  return isGiven ? `${text}\nimport ${JSON.stringify(service)};\n` : text;
 }
 
 // Logs name the classes of errors, and the bundler renames classes.

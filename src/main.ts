@@ -4,9 +4,6 @@
 const args = process.argv.slice(2);
 const [group, command, action = ""] = args;
 
-// Before anything is loaded.
-if (group === "serve") (await import("./cli/young-generation.js")).holdYoungGeneration();
-
 process.exitCode =
   args.length === 3 && group === "auth" && command === "docker-credential"
     ? await runCredentialHelper(action)

@@ -9,7 +9,7 @@ const MAX_LINES = 400;
 
 // What each room may import besides itself: other rooms or files of src, prefixes of `#gen/`, packages.
 // `types:` allows a module for its types alone. The longest path that begins a file's path is its room.
-const feature = ["kernel", "pipeline", "types:store/port", "#gen", "@bufbuild/protobuf", "re2js", "node:crypto"];
+const feature = ["kernel", "pipeline", "types:store/port", "#gen", "@bufbuild/protobuf", "node:crypto"];
 const protocol = [
   "transport/http",
   "codec",
@@ -24,7 +24,7 @@ const protocol = [
   "node:",
 ];
 const rules: Record<string, readonly string[]> = {
-  kernel: ["#gen/google/rpc", "@connectrpc/connect", "node:crypto", "node:fs", "node:net"],
+  kernel: ["#gen/google/rpc", "@connectrpc/connect", "re2js", "node:crypto", "node:fs", "node:module", "node:net"],
   config: ["kernel", "leven", "node:"],
   jobs: ["kernel", "types:store/port"],
   outbound: ["kernel", "node:"],

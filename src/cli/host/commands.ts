@@ -18,6 +18,7 @@ import {
   addVerifyFlags,
   isOverApi,
 } from "../remote/audit/commands.js";
+import { holdYoungGeneration } from "../young-generation.js";
 
 /** The settings with which a command opens the database. */
 const databaseSettings: readonly SettingName[] = [
@@ -45,12 +46,12 @@ const hostSettings: readonly SettingName[] = [
 /** Adds the commands on the host. */
 export function addHostCommands(arbor: Command): void {
   const serve = addSettings(arbor.command("serve").description("run the service"), settingNames);
-  restrictFiles(serve).action(async (options) =>
-    (await import("./serve.js")).serve(
-      readResolution(options, { checkFiles: true }).settings,
-      findOtherVariables(process.env).ignored,
-    ),
-  );
+  restrictFiles(serve).action(async (options) => {
+    // Before most is loaded.
+    holdYoungGeneration();
+    const { serve } = await import("./serve.js");
+    await serve(readResolution(options, { checkFiles: true }).settings, findOtherVariables(process.env).ignored);
+  });
 
   addConfigCommands(arbor);
 

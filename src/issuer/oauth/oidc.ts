@@ -2,7 +2,7 @@
 // token whose signature is verified.
 
 import { LRUCache } from "lru-cache";
-import * as client from "openid-client";
+import type * as client from "openid-client";
 import { rootOf } from "../../kernel/uidp.js";
 import { asFetch, type GuardedFetch, GuardedFetchError } from "../../outbound/guarded-fetch.js";
 import { type OAuthError, oauthError } from "./oauth-error.js";
@@ -36,6 +36,9 @@ interface OidcDeps {
 
 /** Authenticates people at OpenID Providers. */
 export type OidcClient = ReturnType<typeof createOidcClient>;
+
+// Loaded at the first login: a start does not need it.
+const loadClient = () => import("openid-client");
 
 /** Creates the client of all providers. */
 export function createOidcClient({ fetch, onProblem }: OidcDeps) {
@@ -75,7 +78,7 @@ export function createOidcClient({ fetch, onProblem }: OidcDeps) {
       { state, nonce, verifier }: LoginSecrets,
     ): Promise<string | OAuthError> {
       try {
-        const configuration = await getConfiguration(provider);
+        const [client, configuration] = [await loadClient(), await getConfiguration(provider)];
         return client.buildAuthorizationUrl(configuration, {
           redirect_uri: redirectUri,
           scope: provider.scopes.join(" "),
@@ -99,6 +102,7 @@ export function createOidcClient({ fetch, onProblem }: OidcDeps) {
       callback: URL,
       { state, nonce, verifier }: LoginSecrets,
     ): Promise<VerifiedIdToken | OAuthError> {
+      const client = await loadClient();
       try {
         const configuration = await getConfiguration(provider);
         const answer = await client.authorizationCodeGrant(configuration, callback, {
@@ -131,6 +135,7 @@ function organisationOf({ providerUid }: Provider): string | undefined {
 
 async function discover(provider: Provider, fetch: client.CustomFetch): Promise<client.Configuration> {
   const { issuer, clientId, clientSecret } = provider;
+  const client = await loadClient();
   // The token may be passed on to others, so its signature is verified although it comes straight from the provider.
   const execute = [client.enableNonRepudiationChecks];
   // Only an operator can configure an issuer without TLS, and the guarded fetch rejects those that are not trusted.
@@ -139,7 +144,7 @@ async function discover(provider: Provider, fetch: client.CustomFetch): Promise<
     new URL(issuer),
     clientId,
     {},
-    clientSecret === undefined ? client.None() : authenticateWithSecret(clientSecret),
+    clientSecret === undefined ? client.None() : authenticateWithSecret(client, clientSecret),
     { [client.customFetch]: fetch, execute, timeout: TIMEOUT_S },
   );
   // Compared byte by byte: another spelling is another issuer (OpenID Connect Discovery 1.0, section 4.3).
@@ -148,8 +153,11 @@ async function discover(provider: Provider, fetch: client.CustomFetch): Promise<
 }
 
 // client_secret_basic is the default (OpenID Connect Discovery 1.0, section 3).
-function authenticateWithSecret(secret: string): client.ClientAuth {
-  const [basic, post] = [client.ClientSecretBasic(secret), client.ClientSecretPost(secret)];
+function authenticateWithSecret(
+  { ClientSecretBasic, ClientSecretPost }: typeof client,
+  secret: string,
+): client.ClientAuth {
+  const [basic, post] = [ClientSecretBasic(secret), ClientSecretPost(secret)];
   return (server, metadata, body, headers) => {
     const methods = server.token_endpoint_auth_methods_supported ?? ["client_secret_basic"];
     const proof = methods.includes("client_secret_basic") ? basic : post;

@@ -23,9 +23,11 @@ export type StartLimit = ReturnType<typeof createStartLimit>;
 
 /** Creates the limit. It counts in memory, which is bounded. */
 export function createStartLimit(clock: Clock) {
-  const windows = new LRUCache<string, { count: number; readonly endMs: number }>({ max: MAX_ADDRESSES });
+  // Created with the first login: it is as large as it may get from the beginning.
+  let windows: LRUCache<string, { count: number; readonly endMs: number }> | undefined;
 
   function getWindow(key: string, nowMs: number) {
+    windows ??= new LRUCache({ max: MAX_ADDRESSES });
     const found = windows.get(key);
     // After the clock was set back, windows that end too late start again.
     if (found !== undefined && found.endMs > nowMs && found.endMs <= nowMs + WINDOW_MS) return found;
@@ -52,7 +54,7 @@ export function createStartLimit(clock: Clock) {
     },
     /** Uncounts a finished login, so that addresses from which people sign in are not limited. */
     finish(address: string | undefined): void {
-      const window = windows.get(addressKey(address));
+      const window = windows?.get(addressKey(address));
       if (window !== undefined) window.count = Math.max(0, window.count - COUNTS_PER_LOGIN);
     },
   };

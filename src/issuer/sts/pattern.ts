@@ -1,8 +1,8 @@
 // The patterns of identities. Tenants write them, and they run on text that anybody can send, so the cost of one
 // decision is bounded for every pattern and text.
 import { LRUCache } from "lru-cache";
-import { RE2JS } from "re2js";
 import { MAX_PROGRAM } from "../../iam/identities/relationship.js";
+import { re2 } from "../../kernel/re2.js";
 
 /** The longest text that is matched, in UTF-16 units. */
 const MAX_TEXT = 1_024;
@@ -113,7 +113,7 @@ const INSTRUCTION_BYTES = 128;
  * @throws Error when the pattern is not valid RE2 syntax
  */
 export function compilePattern(pattern: string): PatternProgram {
-  const { inst, start } = RE2JS.compile(`^(?:${pattern})$`).re2().prog as {
+  const { inst, start } = re2().compile(`^(?:${pattern})$`).re2().prog as {
     readonly inst: readonly Instruction[];
     readonly start: number;
   };

@@ -106,7 +106,8 @@ interface Remembered {
 
 /** Creates the authenticator of API tokens. */
 export function createAuthenticate({ keys, policy, clock, cache }: AuthenticateDeps): Authenticate {
-  const remembered = new LRUCache<string, Remembered>({ max: REMEMBERED });
+  // Created with the first token: it is as large as it may get from the beginning.
+  let remembered: LRUCache<string, Remembered> | undefined;
 
   function verify(authorization: string): Principal | Promise<Principal> {
     const token = bearerTokenOf(authorization);
@@ -127,6 +128,7 @@ export function createAuthenticate({ keys, policy, clock, cache }: AuthenticateD
     const principal = verifyApiToken(token, key, policy, clock());
     if (principal === "token_expired") throw tokenExpired();
     if (typeof principal === "string") throw unauthenticated(undefined, principal);
+    remembered ??= new LRUCache({ max: REMEMBERED });
     remembered.set(authorization.slice(-TAIL), { authorization, principal, key, kid });
     if (cache) cache.entries = remembered.size;
     return principal;
@@ -134,7 +136,7 @@ export function createAuthenticate({ keys, policy, clock, cache }: AuthenticateD
 
   return (authorization) => {
     if (authorization === undefined) throw unauthenticated(undefined, "token_missing");
-    const known = remembered.get(authorization.slice(-TAIL));
+    const known = remembered?.get(authorization.slice(-TAIL));
     // A key that was withdrawn takes with it what it verified.
     if (known?.authorization === authorization && keys.verifying(known.kid) === known.key) {
       if (cache) cache.hits++;
