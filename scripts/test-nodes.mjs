@@ -99,7 +99,7 @@ async function testOn(label, node, env, cwd) {
     console.log(
       `${label}: ${name}: ${good} passed, ${bad} failed, ${seconds} s${end === 0 ? "" : `, ended with ${end}`}`,
     );
-    if (bad > 0) console.log(output.split("\n").filter(tellsWhy).join("\n"));
+    if (bad > 0) console.log(failuresIn(output));
   };
   if (arguments_.includes("--all")) await test("npm test", ["scripts/test.mjs"]);
   else {
@@ -127,9 +127,14 @@ function countIn(output, ...words) {
   return counts.reduce((sum, [, , count]) => sum + Number(count), 0);
 }
 
-/** Whether a line of the report names a failed test or its error. */
-function tellsWhy(line) {
-  return /^\s*(not ok[ :]|error: |location: |# Error)/.test(line);
+/** What a report says of the tests that failed: their names and all that follows of each, and the attacks' summaries. */
+function failuresIn(output) {
+  let isTelling = false;
+  const lines = output.split("\n").filter((line) => {
+    if (/^\s*(not )?ok\b/.test(line)) isTelling = /^\s*not ok\b/.test(line);
+    return isTelling || /^# (Error|.*FAILED)/.test(line);
+  });
+  return lines.join("\n");
 }
 
 function filesIn(directory) {

@@ -2,8 +2,8 @@
 // noticed, by the good client's figures or by what the system says of the process.
 import assert from "node:assert/strict";
 import { after, before, it } from "node:test";
-import { type Arena, JUDGES_TIMES, openArena } from "./support/arena.js";
-import { faultsIn, figuresOf, type Sample } from "./support/figures.js";
+import { type Arena, openArena } from "./support/arena.js";
+import { faultsIn, figuresOf, JUDGES_TIMES, type Sample } from "./support/figures.js";
 
 const CALLS = 300;
 const DEMANDS = { calls: 100, answered: 0.999, p99Ms: 50 };

@@ -8,7 +8,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { tempDir } from "../../support/temp-dir.js";
 import type { Outcome } from "./attack.js";
 import type { AttackOrder, AttackReport } from "./attack-process.js";
-import { type Demands, type Figures, faultsIn, SLICE_MS } from "./figures.js";
+import { type Demands, type Figures, faultsIn, JUDGES_TIMES, SLICE_MS } from "./figures.js";
 import type { Order } from "./good-client.js";
 import { arbor, build, onCpu, ROOT, type ServiceProcess, setUrgency, spawnLoad, startService } from "./service.js";
 import { type GoodWorld, makeWorld, type Target } from "./world.js";
@@ -17,8 +17,6 @@ import { type GoodWorld, makeWorld, type Target } from "./world.js";
 export const IS_CAMPAIGN = process.env.ARBOR_HOSTILE_CAMPAIGN !== undefined;
 /** How many calls the good client makes beside each attack. */
 export const CALLS = Number(process.env.ARBOR_HOSTILE_CALLS ?? (IS_CAMPAIGN ? 3_000 : 1_000));
-/** Whether times are judged: they mean little where others use the machine. */
-export const JUDGES_TIMES = process.env.ARBOR_HOSTILE_TIMES !== "reported";
 const CALLS_A_SECOND = 100;
 const MIB = 1024 * 1024;
 /** What buffered requests and answers may take together above an idle service, in MiB. */

@@ -31,6 +31,12 @@ export interface Figures {
   readonly p99ByKind: Readonly<Record<string, number>>;
 }
 
+/**
+ * Whether times are judged: they mean little where others use the machine. Where they are not, a service that got no
+ * processor for a while may reject calls as overloaded, and honest callers make them again.
+ */
+export const JUDGES_TIMES = process.env.ARBOR_HOSTILE_TIMES !== "reported";
+
 /** The length of a slice of time whose calls count together, in milliseconds. */
 export const SLICE_MS = 250;
 /** A slice in which the client's own event loop was later than this does not count, in milliseconds. */
