@@ -2,7 +2,7 @@
 // limits the growth of the heap first.
 import { limitHeapGrowth } from "../../src/app/process.js";
 
-const ROUNDS = 40;
+const ROUNDS = 20;
 const OBJECTS = 200_000;
 
 if (process.argv[2] === "limited") limitHeapGrowth();

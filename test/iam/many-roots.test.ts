@@ -1,4 +1,4 @@
-// A person may own 15,000 organisations: the lists of that person are right, and other callers do not wait.
+// A person may own thousands of organisations: the lists of that person are right, and other callers do not wait.
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import { builtinRoleUid, randomIds } from "../../src/kernel/ids.js";
@@ -7,8 +7,11 @@ import { type Harness, startHarness } from "../support/harness.js";
 import { bindingRow, groupRow, identityRow, rootUid } from "../support/rows.js";
 import { isCampaign, scaled } from "../support/scale.js";
 
-const ROOTS = 15_000;
-/** The longest that one caller may keep the event loop, in milliseconds. A list in one tick takes half a second. */
+const ROOTS = scaled(15_000, 6_000);
+/**
+ * The longest that one caller may keep the event loop, in milliseconds. A list in one tick takes half a second of 15,000,
+ * and a fifth of one of 6,000.
+ */
 const MAX_TICK_MS = isCampaign ? 20 : 60;
 /** Collecting garbage and compiling fall into some tick: what a list costs shows in the best of so many rounds. */
 const ROUNDS = 10;
@@ -79,7 +82,7 @@ const lists: readonly (readonly [path: string, total: number, base?: string])[] 
   ["/groups?orderBy=created_at%20desc&pageSize=200", ROOTS],
   ["/groups?uidp.inRoot=true&orderBy=name", ROOTS],
   ["/groups?uidp.childrenOf=/", ROOTS],
-  ["/groups?orderBy=name&skip=9000", ROOTS],
+  [`/groups?orderBy=name&skip=${ROOTS / 2}`, ROOTS],
   ["/groups?name=name%2042", [...Array(ROOTS).keys()].filter((i) => (i * 31) % 9_973 === 42).length],
   ["/identities", ROOTS / 5],
   ["/identities?orderBy=name%20desc", ROOTS / 5],

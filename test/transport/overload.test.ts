@@ -11,6 +11,7 @@ import { RetryInfoSchema } from "#gen/google/rpc/error_details_pb.js";
 import { Health } from "#gen/health/v1/health_pb.js";
 import { defaultLimits } from "../../src/transport/http/limits.js";
 import { createHealth } from "../../src/transport/rpc/health.js";
+import { standStill } from "../support/stand-still.js";
 import { DOMAIN, GrpcJs, groupsClient, type Running, rawTcp, SERVICE, startServer, transports } from "./harness.js";
 
 /** How long a round of the event loop may take here, and how long each takes, in milliseconds. */
@@ -23,8 +24,7 @@ const ORIGIN = "https://app.example";
 function blockLoop(): () => void {
   let isOver = false;
   const block = () => {
-    const endMs = performance.now() + BLOCK_MS;
-    while (performance.now() < endMs);
+    standStill(BLOCK_MS);
     if (!isOver) setImmediate(block);
   };
   block();

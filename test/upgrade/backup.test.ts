@@ -6,6 +6,7 @@ import { test } from "node:test";
 import { isOlder } from "../../src/store/version.js";
 import { attack } from "../audit/log-kit.js";
 import { runCommand } from "../support/command.js";
+import { isCampaign } from "../support/scale.js";
 import { tempDir } from "../support/temp-dir.js";
 import { fixtures, restoreSqlite } from "./fixtures.js";
 import { compareAnswers, startUpgraded } from "./upgrade-suite.js";
@@ -13,7 +14,10 @@ import { compareAnswers, startUpgraded } from "./upgrade-suite.js";
 /** The first version with the schema of this one: a migration that is added makes it the next version. */
 const FIRST_WITH_SCHEMA = "0.6.0";
 
-for (const fixture of fixtures) {
+/** sqlite.test.ts migrates them all; what a backup adds depends on whether the database is an older one. */
+const chosen = fixtures.filter((_, i) => isCampaign || i === 0 || i === fixtures.length - 1);
+
+for (const fixture of chosen) {
   const { version, sqlite } = fixture;
   test(`a backup of a database of version ${version} restores, migrates and answers`, async (t) => {
     const data = restoreSqlite(fixture);

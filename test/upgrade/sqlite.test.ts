@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { attack } from "../audit/log-kit.js";
+import { isCampaign } from "../support/scale.js";
 import { findDifferences, fixtures, restoreSqlite } from "./fixtures.js";
 import { compareAnswers, startUpgraded, upgradeSuite } from "./upgrade-suite.js";
 
@@ -13,6 +14,8 @@ for (const fixture of fixtures) {
     return { data };
   });
 
+  // Whether a comparison finds a change depends on its answers, which hardly differ between versions.
+  if (!isCampaign && fixture !== fixtures[0]) continue;
   test(`the database of version ${version} with one row changed gives other answers`, async (t) => {
     const data = restoreSqlite(fixture);
     attack(data, "UPDATE groups SET description = 'changed' WHERE name = 'storage'");

@@ -5,7 +5,7 @@ import { scaled } from "../../support/scale.js";
 import { runRotation } from "./rotation-run.js";
 
 /** Between two calls of one client, in milliseconds. With fewer calls the control may find no rejected token. */
-const PAUSE_MS = scaled(4, 12);
+const PAUSE_MS = scaled(4, 24);
 const CONTROL_PAUSE_MS = 4;
 
 describe("rotating keys under load", { concurrency: true }, () => {

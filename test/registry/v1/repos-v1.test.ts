@@ -208,7 +208,8 @@ for (const name of wireNames) {
     it("take no value of how they are copied that would not be stored", async () => {
       const source = await create({ name: fresh() });
       const copy = await create({ name: fresh(), syncConfig: { source: source.id } });
-      const later = { seconds: (copy.syncConfig?.expiration?.seconds ?? 0n) + 1n };
+      // A minute, because the service compares whole seconds with the time at which it sets it.
+      const later = { seconds: (copy.syncConfig?.expiration?.seconds ?? 0n) + 60n };
       const service = "is set by the service alone";
       const rows: readonly (readonly [object, string])[] = [
         [{ expiration: later }, `expiration: expiration ${service}: 14 days from the start of the copy`],

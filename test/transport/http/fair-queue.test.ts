@@ -2,14 +2,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { createPeer, enqueue, isIdlePeer, type Peer } from "../../../src/transport/http/fair-queue.js";
+import { standStill } from "../../support/stand-still.js";
 
 const MANY = 600;
 const tick = () => new Promise((resolve) => setImmediate(resolve));
-
-function burn(ms: number): void {
-  const endMs = performance.now() + ms;
-  while (performance.now() < endMs);
-}
 
 async function untilTaken(taken: readonly unknown[], count: number): Promise<number> {
   let ticks = 0;
@@ -23,7 +19,7 @@ async function untilTaken(taken: readonly unknown[], count: number): Promise<num
 function put(peer: Peer, taken: string[], name: string, costMs = 0): void {
   enqueue(peer, {
     run() {
-      burn(costMs);
+      standStill(costMs);
       taken.push(name);
     },
     onError: assert.fail,

@@ -3,14 +3,10 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
 import { createPeer, enqueue, hasTimeFor, type Peer } from "../../../src/transport/http/fair-queue.js";
+import { standStill } from "../../support/stand-still.js";
 
 const MAX_WAIT_MS = 10;
 const tick = () => new Promise((resolve) => setImmediate(resolve));
-
-function burn(ms: number): void {
-  const endMs = performance.now() + ms;
-  while (performance.now() < endMs);
-}
 
 interface Log {
   ran: number;
@@ -20,7 +16,7 @@ interface Log {
 function put(peer: Peer, log: Log, costMs = 1, isRejectable = true): void {
   const task = {
     run() {
-      burn(costMs);
+      standStill(costMs);
       log.ran++;
     },
     onError: assert.fail,
