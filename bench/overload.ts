@@ -14,7 +14,7 @@ import { bindingRow } from "../test/support/rows.js";
 import { printConditions } from "./conditions.js";
 import { watchHealth } from "./health-watch.js";
 import { type LoadReport, measureRate, percentile, runOpenLoad } from "./open-load.js";
-import { pinSelf, requireTools } from "./processes.js";
+import { keepLoadCpuBusy, pinSelf, requireTools } from "./processes.js";
 import { judge, median } from "./rounds.js";
 import { IDENTITIES, identityUid, type Seeded, seed } from "./seed.js";
 import { type Service, startService } from "./service.js";
@@ -63,10 +63,12 @@ console.log(
     `answers after ${DEADLINE_MS} ms do not count`,
 );
 pinSelf();
+const stopNeighbour = keepLoadCpuBusy();
 let built = values.service;
 const runs = [];
 for (let i = 1; i <= Number(values.runs); i++) runs.push(await run(`run ${i}`, []));
 if (!values["no-control"]) await run("control without admission", ["--overload-delay", "off"]);
+stopNeighbour();
 
 console.log("");
 judge(`goodput at ${factor} times the peak / peak, median`, median(runs.map((one) => one.goodput)), {

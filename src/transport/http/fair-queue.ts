@@ -48,8 +48,13 @@ const MIN_WAITING = 32;
 const MAX_REJECTED = 256;
 /** How many peers are looked at for one whose request gives way to that of a peer with fewer. */
 const MAX_LOOKS = 64;
-/** How long a request waits, in milliseconds, before it is taken whatever its peer has cost. */
+/** How long a request waits, in milliseconds, before one such is taken in each tick whatever its peer has cost. */
 const MAX_WAIT_MS = 500;
+/**
+ * The same while the queue stands, where half of a tick is for such requests. By their cost alone, peers that send about the
+ * same would wait for each other until a pause that was charged to one of them is made up for.
+ */
+const MAX_FAIR_WAIT_MS = 20;
 /** How long one tick may take requests before the event loop reads its sockets again, in milliseconds. */
 const TICK_BUDGET_MS = 5;
 /**
@@ -100,6 +105,8 @@ let isAccepting = false;
 let budgetMs = TICK_BUDGET_MS;
 /** The moving average of what one request costs, in milliseconds. */
 let costMs = 0.1;
+/** Whether the one request of this tick is not that which has waited longest. */
+let isFair = false;
 /** The peers of the requests that the last tick took, one entry per request. */
 let taken: Peer[] = [];
 
@@ -208,12 +215,11 @@ function forgetQueued(peer: Peer, { isRejectable }: QueuedTask): void {
 // Takes the request of the peer with the least load: its recent cost and what its open requests are expected to cost.
 function takeFairly(room: number): void {
   const nowMs = performance.now();
+  let left = room - takeLongestWaiting(room, nowMs);
   const peers = [...ready]
     .map((peer) => ({ peer, loadMs: spentBy(peer, nowMs) + (peer.open + peer.queue.length) * costMs }))
     .sort((a, b) => a.loadMs - b.loadMs);
-  const longest = longestWaiting(nowMs);
-  if (longest !== undefined) takeOne(longest);
-  for (let left = longest === undefined ? room : room - 1; left > 0; left--) {
+  for (; left > 0; left--) {
     const [first] = peers;
     if (first === undefined) return;
     takeOne(first.peer);
@@ -225,12 +231,27 @@ function takeFairly(room: number): void {
   }
 }
 
-/** The peer of the request that has waited longest, if it has waited too long. */
-function longestWaiting(nowMs: number): Peer | undefined {
+/** Takes requests that have waited too long, the longest first; returns how many. */
+function takeLongestWaiting(room: number, nowMs: number): number {
+  // Where a tick takes one request, every other tick takes it fairly.
+  isFair = room === 1 && !isFair;
+  if (isFair) return 0;
+  const most = isStanding ? Math.ceil(room / 2) : 1;
+  const leastMs = nowMs - (isStanding ? MAX_FAIR_WAIT_MS : MAX_WAIT_MS);
+  for (let count = 0; count < most; count++) {
+    const longest = longestWaiting(leastMs);
+    if (longest === undefined) return count;
+    takeOne(longest);
+  }
+  return most;
+}
+
+/** The peer of the request that has waited longest, if it was queued before a time. */
+function longestWaiting(beforeMs: number): Peer | undefined {
   let longest: Peer | undefined;
-  let leastMs = nowMs - MAX_WAIT_MS;
+  let leastMs = beforeMs;
   for (const peer of ready) {
-    const sinceMs = peer.queue[0]?.sinceMs ?? nowMs;
+    const sinceMs = peer.queue[0]?.sinceMs ?? beforeMs;
     if (sinceMs >= leastMs) continue;
     longest = peer;
     leastMs = sinceMs;

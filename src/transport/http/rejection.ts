@@ -125,7 +125,7 @@ export function createRejection(
       const { origin } = req.headers;
       if (form.head !== undefined && !hasBody && origin === undefined && isPlain(req, res)) {
         // The event is what Node itself emits for an answer that has left, and with which it goes on to the next request.
-        res.socket?.write(`${form.head}x-request-id: ${requestId}\r\nDate: ${formatDate()}\r\n\r\n${form.body}`);
+        res.socket?.write(`${form.head}x-request-id: ${requestId}\r\nDate: ${formatDate()}\r\n\r\n${form.body}`, "latin1");
         res.emit("finish");
         return;
       }

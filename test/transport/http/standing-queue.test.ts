@@ -73,6 +73,26 @@ test("in a queue that stands a peer with few requests gets the place of one with
   await drain([many, few]);
 });
 
+test("in a queue that stands a peer whose request took long soon gets its next turn", async () => {
+  const [slow, ...others] = Array.from({ length: 4 }, createPeer) as [Peer, Peer, Peer, Peer];
+  const log: Log = { ran: 0, rejected: 0 };
+  for (const peer of others) await fillUntilRejected(peer, log);
+  const own: Log = { ran: 0, rejected: 0 };
+  put(slow, own, 60, false);
+  while (own.ran === 0) await refillAndTick();
+  put(slow, own, 1, false);
+  const before = log.ran;
+  while (own.ran === 1) await refillAndTick();
+  // By what its long request has cost it would be next after about 180 of theirs.
+  assert.ok(log.ran - before < 60, `${log.ran - before} of the others were taken before it`);
+  await drain([slow, ...others]);
+
+  async function refillAndTick(): Promise<void> {
+    for (const peer of others) while (peer.queue.length < 10) put(peer, log, 1, false);
+    await tick();
+  }
+});
+
 test("what may not be rejected is not, as long as it waits", async () => {
   const [many, health] = [createPeer(), createPeer()];
   const log: Log = { ran: 0, rejected: 0 };
