@@ -18,6 +18,7 @@ import { createAcceptances } from "../iam/people/pending-bindings.js";
 import { createIssuer } from "../issuer/issuer.js";
 import { storeTokenAlgorithm } from "../issuer/keys/key-ring.js";
 import { sealForStore } from "../issuer/keys/master-key.js";
+import { createFailureThrottle } from "../issuer/sts/failure-throttle.js";
 import { createJobs, type Job } from "../jobs/jobs.js";
 import { databaseBusy } from "../kernel/errors.js";
 import { type Ids, randomIds } from "../kernel/ids.js";
@@ -35,7 +36,7 @@ import { buildRoomChecks, createQuotas } from "../pipeline/resource/quota.js";
 import { createEventSweep, notificationRoutes } from "../registry/oci/notification-routes.js";
 import { createRegistryClient } from "../registry/oci/registry-client.js";
 import { createInternalTokens } from "../registry/oci/registry-token.js";
-import { tokenRoutes } from "../registry/oci/token-routes.js";
+import { TOKEN_FAILURES, tokenRoutes } from "../registry/oci/token-routes.js";
 import { createLogger } from "../telemetry/logger.js";
 import { startTracing } from "../telemetry/tracing.js";
 import type { HttpBinding } from "../transport/http/http-binding.js";
@@ -354,6 +355,7 @@ async function openApp(options: AppOptions, opened: Close[]): Promise<App> {
         service: settings.registryService,
         issuer: issuerName,
         baseUrl,
+        failures: createFailureThrottle(TOKEN_FAILURES),
         onToken: issuer.lastSeen.touch,
       }),
       ...notificationRoutes({
