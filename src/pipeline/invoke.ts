@@ -167,13 +167,7 @@ function maskedError(caller: Caller | undefined, error: unknown, { auth }: Unary
  * The audit row of a successful write. Its subject is what the handler's outcome names, otherwise the resource of
  * the response, by its `uid` or in version 1 its `id`, otherwise the scope of the request.
  */
-export function buildAuditRow(
-  method: UnaryEntry,
-  call: UnaryCall,
-  request: Message,
-  result: object,
-  nowMs: number,
-): AuditRow {
+function buildAuditRow(method: UnaryEntry, call: UnaryCall, request: Message, result: object, nowMs: number): AuditRow {
   const scope = method.auth.mode === "guarded" ? method.auth.scope?.of(request) : undefined;
   const outcome = result instanceof Outcome ? result : undefined;
   const facts = outcome?.facts;
