@@ -50,14 +50,12 @@ import { createGateway } from "../transport/rest/gateway.js";
 import { createHealth } from "../transport/rpc/health.js";
 import { createReflection } from "../transport/rpc/reflection.js";
 import { createServer } from "../transport/server.js";
-import { createAdvisoryIndexing } from "../vulnerabilities/advisories/indexing.js";
-import { findRetentionObstacle } from "./audit-retention.js";
+import { createAdvisoryIndexing } from "../vulnerabilities/advisories/advisory.js";
 import { watchCertificate } from "./certificate.js";
 import { createDatabaseMetrics } from "./database-metrics.js";
 import { definitions } from "./definitions.js";
 import { createHostWatch, databaseFaultSources, logDatabaseFault, readFileLimit } from "./host-watch.js";
 import { type Installation, openInstallation } from "./installation.js";
-import { createListRanking } from "./list-ranks.js";
 import { watchMasterKey } from "./master-key-watch.js";
 import { openMetrics } from "./metrics.js";
 import { assertNothingShadowed, withMounts } from "./mounts.js";
@@ -65,6 +63,7 @@ import { createRequestMetrics, listServed, type RequestMetrics } from "./request
 import { limitsOf, tlsOf, urlOf } from "./server-settings.js";
 import { countRuns, createServiceCounts, serviceSources } from "./service-metrics.js";
 import { platformServices } from "./services.js";
+import { createListRanking, findRetentionObstacle } from "./version-jobs.js";
 
 /** A running service. */
 export interface App {

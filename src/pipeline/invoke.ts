@@ -10,11 +10,10 @@ import type { AuditRow, Awaitable, Tx } from "../store/port.js";
 import { authorize, type Guard, maskNotFound } from "./auth/authorize.js";
 import type { Caller } from "./auth/caller.js";
 import type { UnaryCall } from "./call.js";
-import { answerCallError, type InvokeDeps } from "./call-error.js";
 import { Outcome } from "./handlers.js";
 import { invokeMounted } from "./invoke-mounted.js";
 import type { UnaryEntry } from "./method-table.js";
-import { readTraced, UNIT_SPAN_NAMES } from "./traced-read.js";
+import { answerCallError, type InvokeDeps, readTraced, UNIT_SPAN_NAMES } from "./unit-of-work.js";
 import { assertNoNul, assertRequiredFields } from "./validate-request.js";
 
 /**
