@@ -6,7 +6,7 @@ import { addApiFlag } from "../flags.js";
 import type { AuditFlags } from "./run.js";
 
 /** Adds the flags that select events over the API. */
-function addEventFlags(command: Command): Command {
+export function addEventFlags(command: Command): Command {
   command
     .option(
       "--scope <uid>",
