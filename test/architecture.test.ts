@@ -9,24 +9,12 @@ const MAX_LINES = 400;
 
 // What each room may import besides itself: other rooms or files of src, prefixes of `#gen/`, packages.
 // `types:` allows a module for its types alone. The longest path that begins a file's path is its room.
-const feature = ["kernel", "pipeline", "types:store/port", "#gen", "@bufbuild/protobuf", "node:crypto"];
-const protocol = [
-  "transport/http",
-  "codec",
-  "kernel",
-  "pipeline",
-  "telemetry",
-  "#gen/google",
-  "#gen/grpc",
-  "#gen/health",
-  "@bufbuild/protobuf",
-  "@connectrpc",
-  "node:",
-];
+const feature = ["kernel", "pipeline", "types:store/port", "#gen", "@bufbuild/protobuf"];
+const frontEnd = ["transport/http", "codec", "kernel", "pipeline", "@bufbuild/protobuf", "node:"];
 const rules: Record<string, readonly string[]> = {
   kernel: ["#gen/google/rpc", "@connectrpc/connect", "re2js", "node:crypto", "node:fs", "node:module", "node:net"],
   config: ["kernel", "leven", "node:"],
-  jobs: ["kernel", "types:store/port"],
+  jobs: ["types:store/port"],
   outbound: ["kernel", "node:"],
   telemetry: ["kernel", "pino", "prom-client", "@opentelemetry", "node:"],
   store: [
@@ -54,10 +42,10 @@ const rules: Record<string, readonly string[]> = {
     "lru-cache",
     "node:crypto",
   ],
-  iam: feature,
-  registry: [...feature, "iam/groups", "issuer/keys", "issuer/sts", "jobs", "outbound", "@connectrpc/connect", "node:"],
-  vulnerabilities: [...feature, "iam/groups", "jobs"],
-  events: [...feature, "iam/groups", "iam/identities", "jobs"],
+  iam: [...feature, "node:crypto"],
+  registry: [...feature, "iam/groups", "types:issuer/keys", "types:issuer/sts", "jobs", "@connectrpc/connect", "node:"],
+  vulnerabilities: [...feature, "iam/groups", "jobs", "node:crypto"],
+  events: [...feature, "iam/groups", "iam/identities"],
   issuer: [
     ...feature,
     "iam/people",
@@ -85,10 +73,10 @@ const rules: Record<string, readonly string[]> = {
     "@connectrpc",
     "node:",
   ],
-  "transport/rest": protocol,
-  "transport/rpc": protocol,
-  "transport/openapi": protocol,
-  transport: ["transport/rest", "transport/rpc", "transport/openapi", ...protocol],
+  "transport/rest": [...frontEnd, "telemetry", "@connectrpc"],
+  "transport/rpc": [...frontEnd, "telemetry", "#gen/google/rpc", "#gen/grpc", "#gen/health", "@connectrpc"],
+  "transport/openapi": [...frontEnd, "#gen/google/rpc"],
+  transport: ["transport/rpc", "transport/http", "codec", "kernel", "pipeline", "telemetry", "node:"],
   // With a token, over the network: what loads no store and no native module.
   "cli/remote": [
     "audit/chain",
@@ -100,26 +88,44 @@ const rules: Record<string, readonly string[]> = {
     "client",
     "codec",
     "kernel",
-    "config",
     "#gen",
     "@bufbuild/protobuf",
     "@connectrpc",
     "commander",
+    "open",
     "yaml",
     "node:",
   ],
-  client: ["kernel", "config", "#gen", "@bufbuild/protobuf", "@connectrpc", "node:"],
+  // The command line itself and what commands print.
+  cli: [
+    "cli/remote",
+    "cli/host",
+    "types:audit/verify",
+    "kernel",
+    "@bufbuild/protobuf",
+    "@connectrpc/connect",
+    "commander",
+    "string-width",
+    "yaml",
+    "node:",
+  ],
+  client: ["#gen", "@bufbuild/protobuf", "@connectrpc", "node:"],
 };
-const rooms = [...Object.keys(rules), "app", "cli/host", "cli"].sort((one, other) => other.length - one.length);
+const rooms = [...Object.keys(rules), "app", "cli/host"].sort((one, other) => other.length - one.length);
 
 interface Import {
   readonly file: string;
   readonly target: string;
   readonly typesOnly: boolean;
+  /** Whether the module is loaded when the expression is evaluated, not with the file. */
+  readonly dynamic: boolean;
 }
 
 const sources = filesIn("src");
-const imports = sources.flatMap(importsOf);
+const edges = new Map(sources.map((file) => [file, findImports(file, readFileSync(file, "utf8"))]));
+const imports = [...edges.values()].flat();
+/** The files that every command starts with. */
+const startFiles = ["src/main.ts", "src/cli/program.ts", "src/cli/host/commands.ts"];
 
 test("rooms import only what their row of the table allows", () => {
   assert.ok(imports.length > 200, "the imports were not found");
@@ -141,29 +147,79 @@ test("an import that a room may not have is found", () => {
     ["src/cli/remote/iam/commands.ts", "iam/groups/group", true],
   ];
   for (const [file, target, typesOnly] of planted) {
-    assert.equal(brokenIn([{ file, target, typesOnly }]).length, 1, `${file} may import ${target}`);
+    assert.equal(brokenIn([{ file, target, typesOnly, dynamic: false }]).length, 1, `${file} may import ${target}`);
   }
 });
 
-test("nobody imports the composition root but the commands, and those only when called", () => {
+test("every form of an import is found", () => {
+  const value = [
+    'import { openSqlite } from "../store/open-sqlite.js";',
+    'import { type Options, openSqlite } from "../store/open-sqlite.js";',
+    'import "../store/open-sqlite.js";',
+    'export { openSqlite } from "../store/open-sqlite.js";',
+    'export * from "../store/open-sqlite.js";',
+    'const { openSqlite } = await import("../store/open-sqlite.js");',
+    'const load = () => import(\n  "../store/open-sqlite.js",\n);',
+  ];
+  const types = [
+    'import type { Options } from "../store/open-sqlite.js";',
+    'export type * from "../store/open-sqlite.js";',
+    'type Module = typeof import("../store/open-sqlite.js");',
+  ];
+  const file = "src/codec/fields.ts";
+  for (const text of [...value, ...types]) {
+    const found = findImports(file, text);
+    assert.deepEqual(
+      found.map(({ target, typesOnly }) => ({ target, typesOnly })),
+      [{ target: "store/open-sqlite", typesOnly: types.includes(text) }],
+      text,
+    );
+    assert.equal(brokenIn(found).length, 1, text);
+    assert.equal(found[0]?.dynamic, text.includes("import("), text);
+  }
+});
+
+test("every dynamic import names its module, so that it can be found", () => {
+  const unnamed = sources.filter((file) => /\bimport\((?!\s*")/.test(readFileSync(file, "utf8")));
+  assert.deepEqual(unnamed, []);
+});
+
+test("the table allows nothing that no file imports", () => {
+  const unused = Object.entries(rules).flatMap(([room, allowed]) =>
+    allowed
+      .filter((rule) => !imports.some((one) => roomOf(one.file) === room && permits(rule, one)))
+      .map((rule) => `${room}: ${rule}`),
+  );
+  assert.deepEqual(unused, []);
+});
+
+test("nobody imports the composition root but the commands", () => {
   const broken = imports.filter(({ file, target }) => {
-    return /^(?:app\/|main$)/.test(target) && !["app", "cli", "cli/host"].includes(roomOf(file) ?? "");
+    return /^(?:app\/|main$)/.test(target) && !["app", "cli/host"].includes(roomOf(file) ?? "");
   });
   assert.deepEqual(broken, []);
 });
 
-test("no modules import each other in a circle, not for types either", () => {
-  const edges = new Map(sources.map((file) => [file, importsOf(file)]));
-  const state = new Map<string, "open" | "done">();
-  const walk = (file: string, path: readonly string[]): void => {
-    if (state.get(file) === "done") return;
-    assert.notEqual(state.get(file), "open", [...path, file].join(" -> "));
-    state.set(file, "open");
-    for (const { target } of edges.get(file) ?? [])
-      if (edges.has(`src/${target}.ts`)) walk(`src/${target}.ts`, [...path, file]);
-    state.set(file, "done");
-  };
-  for (const file of sources) walk(file, []);
+test("what every command starts with loads the service only when a command is called", () => {
+  assert.deepEqual(loadedAtStart(edges).filter(isOfService), []);
+
+  const planted = new Map(edges);
+  const file = "src/cli/errors.ts";
+  const text = 'import { openStore } from "../app/installation.js";';
+  planted.set(file, [...(edges.get(file) ?? []), ...findImports(file, text)]);
+  assert.ok(loadedAtStart(planted).filter(isOfService).includes("src/app/installation.ts"));
+});
+
+test("no modules import each other in a circle, neither for types nor dynamically", () => {
+  assert.deepEqual(findCycle(edges), undefined);
+
+  for (const text of ['import type { A } from "./sqlite.js";', 'const load = () => import("./sqlite.js");']) {
+    const planted = new Map([
+      ["src/store/pg.ts", findImports("src/store/pg.ts", text)],
+      ["src/store/sqlite.ts", findImports("src/store/sqlite.ts", 'import { b } from "./pg.js";')],
+    ]);
+    assert.deepEqual(findCycle(planted), ["src/store/pg.ts", "src/store/sqlite.ts", "src/store/pg.ts"], text);
+  }
 });
 
 // Native code may still be reading a session from inside one of its events.
@@ -214,32 +270,39 @@ function filesIn(directory: string): string[] {
   });
 }
 
-function importsOf(file: string): Import[] {
-  const text = readFileSync(file, "utf8");
-  return [...text.matchAll(/^(?:import|export) (type )?(?:[^;]*? from )?"([^"]+)";/gms)].map(
-    ([statement, type, from = ""]) => {
-      const named = /\{([^}]*)\}/s.exec(statement)?.[1];
-      const everyNameIsType = named?.split(",").every((name) => name.trim() === "" || name.trim().startsWith("type "));
-      const target = from.startsWith(".")
-        ? normalize(join(dirname(file), from))
-            .replace(/^src\//, "")
-            .replace(/\.js$/, "")
-        : from;
-      return { file, target, typesOnly: type !== undefined || everyNameIsType === true };
-    },
-  );
+function findImports(file: string, text: string): Import[] {
+  const resolve = (from: string) =>
+    from.startsWith(".")
+      ? normalize(join(dirname(file), from))
+          .replace(/^src\//, "")
+          .replace(/\.js$/, "")
+      : from;
+  const statements = text.matchAll(/^(?:import|export) (type )?(?:[^;]*? from )?"([^"]+)";/gms);
+  const found = [...statements].map(([statement, type, from = ""]) => {
+    const named = /\{([^}]*)\}/s.exec(statement)?.[1];
+    const everyNameIsType = named?.split(",").every((name) => name.trim() === "" || name.trim().startsWith("type "));
+    const typesOnly = type !== undefined || everyNameIsType === true;
+    return { file, target: resolve(from), typesOnly, dynamic: false };
+  });
+  const expressions = text.matchAll(/\b(typeof )?import\(\s*"([^"]+)",?\s*\)/g);
+  const more = [...expressions].map(([, type, from = ""]) => {
+    return { file, target: resolve(from), typesOnly: type !== undefined, dynamic: true };
+  });
+  return [...found, ...more];
 }
 
 function brokenIn(some: readonly Import[]): Import[] {
-  return some.filter(({ file, target, typesOnly }) => {
-    const room = roomOf(file) ?? "";
+  return some.filter((one) => {
+    const room = roomOf(one.file) ?? "";
     const allowed = rules[room];
-    if (allowed === undefined || roomOf(`src/${target}`) === room) return false;
-    return !allowed.some((rule) => {
-      const types = rule.startsWith("types:");
-      return begins(target, types ? rule.slice(6) : rule) && (typesOnly || !types);
-    });
+    if (allowed === undefined || roomOf(`src/${one.target}`) === room) return false;
+    return !allowed.some((rule) => permits(rule, one));
   });
+}
+
+function permits(rule: string, { target, typesOnly }: Import): boolean {
+  const types = rule.startsWith("types:");
+  return begins(target, types ? rule.slice(6) : rule) && (typesOnly || !types);
 }
 
 function begins(target: string, rule: string): boolean {
@@ -248,4 +311,42 @@ function begins(target: string, rule: string): boolean {
 
 function roomOf(file: string): string | undefined {
   return rooms.find((room) => file.startsWith(`src/${room}/`));
+}
+
+type Edges = ReadonlyMap<string, readonly Import[]>;
+
+function loadedAtStart(edges: Edges): string[] {
+  const loaded = new Set(startFiles);
+  for (const file of loaded) {
+    for (const { target, typesOnly, dynamic } of edges.get(file) ?? []) {
+      if (!typesOnly && !dynamic && edges.has(`src/${target}.ts`)) loaded.add(`src/${target}.ts`);
+    }
+  }
+  return [...loaded];
+}
+
+function isOfService(file: string): boolean {
+  return /^src\/(?:app|store|cli\/host)\//.test(file) && !startFiles.includes(file);
+}
+
+// The first circle, from a file back to itself. A module may name its own type.
+function findCycle(edges: Edges): string[] | undefined {
+  const done = new Set<string>();
+  const walk = (file: string, path: readonly string[]): string[] | undefined => {
+    if (done.has(file)) return undefined;
+    if (path.includes(file)) return [...path.slice(path.indexOf(file)), file];
+    for (const { target, typesOnly } of edges.get(file) ?? []) {
+      const next = `src/${target}.ts`;
+      if (!edges.has(next) || (next === file && typesOnly)) continue;
+      const cycle = walk(next, [...path, file]);
+      if (cycle) return cycle;
+    }
+    done.add(file);
+    return undefined;
+  };
+  for (const file of edges.keys()) {
+    const cycle = walk(file, []);
+    if (cycle) return cycle;
+  }
+  return undefined;
 }

@@ -18,6 +18,7 @@ import { createAcceptances } from "../iam/people/pending-bindings.js";
 import { createIssuer } from "../issuer/issuer.js";
 import { storeTokenAlgorithm } from "../issuer/keys/key-ring.js";
 import { sealForStore } from "../issuer/keys/master-key.js";
+import { createFailureThrottle } from "../issuer/sts/failure-throttle.js";
 import { createJobs, type Job } from "../jobs/jobs.js";
 import { databaseBusy } from "../kernel/errors.js";
 import { type Ids, randomIds } from "../kernel/ids.js";
@@ -35,7 +36,7 @@ import { buildRoomChecks, createQuotas } from "../pipeline/resource/quota.js";
 import { createEventSweep, notificationRoutes } from "../registry/oci/notification-routes.js";
 import { createRegistryClient } from "../registry/oci/registry-client.js";
 import { createInternalTokens } from "../registry/oci/registry-token.js";
-import { tokenRoutes } from "../registry/oci/token-routes.js";
+import { TOKEN_FAILURES, tokenRoutes } from "../registry/oci/token-routes.js";
 import { createLogger } from "../telemetry/logger.js";
 import { startTracing } from "../telemetry/tracing.js";
 import type { HttpBinding } from "../transport/http/http-binding.js";
@@ -49,14 +50,12 @@ import { createGateway } from "../transport/rest/gateway.js";
 import { createHealth } from "../transport/rpc/health.js";
 import { createReflection } from "../transport/rpc/reflection.js";
 import { createServer } from "../transport/server.js";
-import { createAdvisoryIndexing } from "../vulnerabilities/advisories/indexing.js";
-import { findRetentionObstacle } from "./audit-retention.js";
+import { createAdvisoryIndexing } from "../vulnerabilities/advisories/advisory.js";
 import { watchCertificate } from "./certificate.js";
 import { createDatabaseMetrics } from "./database-metrics.js";
 import { definitions } from "./definitions.js";
 import { createHostWatch, databaseFaultSources, logDatabaseFault, readFileLimit } from "./host-watch.js";
 import { type Installation, openInstallation } from "./installation.js";
-import { createListRanking } from "./list-ranks.js";
 import { watchMasterKey } from "./master-key-watch.js";
 import { openMetrics } from "./metrics.js";
 import { assertNothingShadowed, withMounts } from "./mounts.js";
@@ -64,6 +63,7 @@ import { createRequestMetrics, listServed, type RequestMetrics } from "./request
 import { limitsOf, tlsOf, urlOf } from "./server-settings.js";
 import { countRuns, createServiceCounts, serviceSources } from "./service-metrics.js";
 import { platformServices } from "./services.js";
+import { createListRanking, findRetentionObstacle } from "./version-jobs.js";
 
 /** A running service. */
 export interface App {
@@ -354,6 +354,7 @@ async function openApp(options: AppOptions, opened: Close[]): Promise<App> {
         service: settings.registryService,
         issuer: issuerName,
         baseUrl,
+        failures: createFailureThrottle(TOKEN_FAILURES),
         onToken: issuer.lastSeen.touch,
       }),
       ...notificationRoutes({

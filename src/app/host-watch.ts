@@ -29,9 +29,6 @@ export interface HostWatchDeps {
   readonly openFile?: () => void;
 }
 
-/** Watches the machine. */
-export type HostWatch = ReturnType<typeof createHostWatch>;
-
 /** Creates it; it checks every second until it is stopped. */
 export function createHostWatch(deps: HostWatchDeps) {
   const { logger, clock = systemClock, monotonicMs = () => performance.now(), openFile = openNothing } = deps;

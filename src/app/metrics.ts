@@ -1,6 +1,6 @@
 // What the metrics of a service read: counters that its parts keep, and values of the database.
 import type { Logger } from "pino";
-import type { ListenAddress } from "../config/config.js";
+import type { ListenAddress } from "../kernel/ip-address.js";
 import { VERSION } from "../store/version.js";
 import { type MetricsServer, serveMetrics } from "../telemetry/metrics/metrics-server.js";
 import { createRenderer, type Renderer } from "../telemetry/metrics/renderer.js";

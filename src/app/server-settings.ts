@@ -1,8 +1,8 @@
 // What the settings say of the server.
 import { readFileSync } from "node:fs";
 import type { Settings } from "../config/config.js";
+import type { ListenAddress } from "../kernel/ip-address.js";
 import { defaultLimits, type Limits } from "../transport/http/limits.js";
-import type { ListenAddress } from "../transport/http/listener.js";
 
 /** Where a server that listens there is reached. */
 export function urlOf({ tlsCert }: Settings, { host, port }: ListenAddress): string {

@@ -28,7 +28,7 @@ export interface RetentionDeps {
 }
 
 /** The name of the job. */
-export const RETENTION_JOB = "audit-retention";
+const RETENTION_JOB = "audit-retention";
 
 const INTERVAL_MS = 3_600_000;
 /** On SQLite a batch blocks other writers for some 2 ms. */

@@ -7,7 +7,7 @@ import { checkSettingFile, readSettingFile } from "./setting-files.js";
 import type { Setting } from "./setting-types.js";
 import { flagOf, type SettingName, type Settings, type SettingTable, settings, variableOf } from "./settings.js";
 
-export { isLoopback, type ListenAddress } from "./setting-types.js";
+export { isLoopback } from "./setting-types.js";
 export { flagOf, type SettingName, type Settings, settingNames, settings, variableOf } from "./settings.js";
 
 /** Where settings may be given. */

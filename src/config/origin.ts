@@ -1,4 +1,5 @@
-import { isLoopback, type ListenAddress, type Settings } from "./config.js";
+import type { ListenAddress } from "../kernel/ip-address.js";
+import { isLoopback, type Settings } from "./config.js";
 
 /** How the service is called by others, and so who issues tokens and for whom. */
 export interface Origin {

@@ -1,6 +1,8 @@
 // The kinds of settings: how a value is written, which values are accepted, and how both are described in the help, in
 // docs/settings.md and in the JSON schema.
+
 import { BlockList, isIP } from "node:net";
+import type { ListenAddress } from "../kernel/ip-address.js";
 
 /** A JSON schema of one value. */
 export type ValueSchema = Readonly<Record<string, unknown>>;
@@ -127,7 +129,7 @@ function parseDuration(given: string): number {
 }
 
 /** Formats seconds in the largest unit that gives a whole number, such as `30d`. */
-export function formatDuration(seconds: number): string {
+function formatDuration(seconds: number): string {
   return formatIn(UNITS_S, seconds);
 }
 
@@ -181,12 +183,6 @@ export function file<R extends Row & { checkContent?: (content: Buffer) => void;
     ...{ placeholder: "file", range, schema: { type: "string" }, parse, format: String },
     ...{ isFile: true, isPrivate: row.isPrivate, checkContent: row.checkContent },
   });
-}
-
-/** An address to listen on. */
-export interface ListenAddress {
-  readonly host: string;
-  readonly port: number;
 }
 
 /** Whether connections to `host` come from this machine alone. */

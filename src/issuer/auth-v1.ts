@@ -152,7 +152,7 @@ type WhoAmICapability = NonNullable<MessageInitShape<typeof WhoAmISchema>["capab
  *
  * @param limits the quotas of organisations without limits of their own
  */
-export async function whoAmI(call: UnaryCall, limits: QuotaLimits): Promise<WhoAmI> {
+async function whoAmI(call: UnaryCall, limits: QuotaLimits): Promise<WhoAmI> {
   const { tx, caller, inbound } = call;
   const { principal } = caller;
   const row = await tx.identities.get(caller.uid);

@@ -69,9 +69,6 @@ const STOP_MS = 5_000;
 /** The longest text of an error that is stored. */
 const MAX_ERROR_LENGTH = 500;
 
-/** The jobs of a service. */
-export type Jobs = ReturnType<typeof createJobs>;
-
 /** Creates the runner of jobs, which runs nothing before it is started. */
 export function createJobs(deps: JobsDeps) {
   const runners: ReturnType<typeof createRunner>[] = [];

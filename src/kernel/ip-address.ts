@@ -72,3 +72,9 @@ export function addressKey(address: string | undefined): string {
     .map((group) => Number.parseInt(group, 16).toString(16))
     .join(":")}`;
 }
+
+/** Where to listen; port 0 takes a free one. */
+export interface ListenAddress {
+  readonly host: string;
+  readonly port: number;
+}

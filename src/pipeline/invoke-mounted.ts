@@ -8,9 +8,8 @@ import { authorize } from "./auth/authorize.js";
 import type { Caller } from "./auth/caller.js";
 import { type CallContext, MAX_CALL_MS, type UnaryCall } from "./call.js";
 import { type CallEnd, watchEnd } from "./call-end.js";
-import { answerCallError, type InvokeDeps } from "./call-error.js";
 import type { MethodEntry, UnaryEntry } from "./method-table.js";
-import { readTraced } from "./traced-read.js";
+import { answerCallError, type InvokeDeps, readTraced } from "./unit-of-work.js";
 
 /**
  * Runs a mounted unary method. A handler that does not heed `call.signal` is not awaited after the end of its call.

@@ -7,10 +7,9 @@ import { authorize, maskNotFound } from "./auth/authorize.js";
 import type { Caller } from "./auth/caller.js";
 import { MAX_CALL_MS, type StreamCall } from "./call.js";
 import { watchEnd } from "./call-end.js";
-import { answerCallError, type InvokeDeps } from "./call-error.js";
 import { authorizeMounted, mountedError } from "./invoke-mounted.js";
 import type { InputStreamEntry, StreamEntry } from "./method-table.js";
-import { readTraced } from "./traced-read.js";
+import { answerCallError, type InvokeDeps, readTraced } from "./unit-of-work.js";
 import { assertNoNul, assertRequiredFields } from "./validate-request.js";
 
 /**

@@ -10,11 +10,10 @@ import type { AuditRow, Awaitable, Tx } from "../store/port.js";
 import { authorize, type Guard, maskNotFound } from "./auth/authorize.js";
 import type { Caller } from "./auth/caller.js";
 import type { UnaryCall } from "./call.js";
-import { answerCallError, type InvokeDeps } from "./call-error.js";
 import { Outcome } from "./handlers.js";
 import { invokeMounted } from "./invoke-mounted.js";
 import type { UnaryEntry } from "./method-table.js";
-import { readTraced, UNIT_SPAN_NAMES } from "./traced-read.js";
+import { answerCallError, type InvokeDeps, readTraced, UNIT_SPAN_NAMES } from "./unit-of-work.js";
 import { assertNoNul, assertRequiredFields } from "./validate-request.js";
 
 /**
@@ -167,13 +166,7 @@ function maskedError(caller: Caller | undefined, error: unknown, { auth }: Unary
  * The audit row of a successful write. Its subject is what the handler's outcome names, otherwise the resource of
  * the response, by its `uid` or in version 1 its `id`, otherwise the scope of the request.
  */
-export function buildAuditRow(
-  method: UnaryEntry,
-  call: UnaryCall,
-  request: Message,
-  result: object,
-  nowMs: number,
-): AuditRow {
+function buildAuditRow(method: UnaryEntry, call: UnaryCall, request: Message, result: object, nowMs: number): AuditRow {
   const scope = method.auth.mode === "guarded" ? method.auth.scope?.of(request) : undefined;
   const outcome = result instanceof Outcome ? result : undefined;
   const facts = outcome?.facts;

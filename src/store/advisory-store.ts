@@ -73,6 +73,7 @@ const filters: Readonly<Record<string, (name: string) => Filter>> = {
 export const advisoryIndex = defineResourceIndex(12, {
   table: (t) => t.advisories,
   parent: "groupUid",
+  quota: "advisories",
   sorts: [
     { field: "created_at", type: "time", column: "createTimeMs" },
     { field: "updated_at", type: "time", column: "updateTimeMs" },

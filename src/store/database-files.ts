@@ -12,9 +12,6 @@ export interface ReplacedFile {
   readonly isOther: boolean;
 }
 
-/** The files of one open database. */
-export type DatabaseFiles = ReturnType<typeof watchDatabaseFiles>;
-
 /**
  * Remembers the files of a database that was just opened.
  *

@@ -35,6 +35,7 @@ import type { AccessRequestRow } from "./tables/groups.js";
 export const groupIndex = defineResourceIndex(1, {
   table: (t) => t.groups,
   parent: "parentUid",
+  quota: "groups",
   includesSelf: true,
   hasRowsBelow: true,
   childLists: true,

@@ -9,6 +9,7 @@ import { discardRows, type Executor, mapRows, statement } from "./statement.js";
 export const identityIndex = defineResourceIndex(2, {
   table: (t) => t.identities,
   parent: "groupUid",
+  quota: "identities",
   sorts: usualSorts,
 });
 

@@ -22,9 +22,9 @@ import {
 } from "./pg-connection.js";
 import type { Awaitable, Store, Tx, UnitOptions } from "./port.js";
 import type { Executor } from "./statement.js";
-import { createStoreCounts } from "./store-counts.js";
 import { Transaction } from "./transaction.js";
 import { assertMayOpen, OLDEST_VERSION, VERSION } from "./version.js";
+import { createStoreCounts } from "./work-gate.js";
 
 const MAX_UNIT_MS = 30_000;
 /** A statement that the server did not end by then has no server any more, such as one whose machine stopped. */

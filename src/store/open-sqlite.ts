@@ -14,8 +14,8 @@ import type { Awaitable, Store, Tx } from "./port.js";
 import { createSnapshotReader } from "./snapshot-reader.js";
 import { createControl, createExecutor, DATABASE_FILE, openReading, openWriting } from "./sqlite-connection.js";
 import type { SqliteDatabase } from "./sqlite-driver.js";
-import { createStoreCounts } from "./store-counts.js";
 import { assertMayOpen, OLDEST_VERSION } from "./version.js";
+import { createStoreCounts } from "./work-gate.js";
 import { createWriteQueue, type WriterConnection } from "./write-queue.js";
 
 /** How to open a SQLite store. */

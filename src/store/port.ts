@@ -3,32 +3,14 @@
 export type * from "./port-audit.js";
 export type * from "./port-iam.js";
 export type * from "./port-lists.js";
-export type { AdvisoryEventRow, AdvisoryRow } from "./tables/advisories.js";
-export type {
-  AuditCheckpoint,
-  AuditHead,
-  AuditRow,
-  ChainEntry,
-  RecordedAuditRow,
-  SealerRow,
-  StoredAuditRow,
-} from "./tables/audit.js";
-export type { AccountAssociationRow, GroupRow, SubscriptionRow, TermsAcceptanceRow } from "./tables/groups.js";
-export type { GroupMappingRow, IdentityProviderRow, IdentityRow, ScimState } from "./tables/identities.js";
-export type { JobRow } from "./tables/jobs.js";
-export type {
-  DeploymentRow,
-  ManifestRow,
-  RegistryNameRow,
-  RegistrySettingsRow,
-  RepoRow,
-  TagFamily,
-  TagMove,
-  TagRow,
-  UidPath,
-} from "./tables/registry.js";
-export type { GroupInviteRow, RoleBindingRow, RoleRow } from "./tables/roles.js";
-export type { KeyPurpose, KeyRow, KeyState, RefreshTokenRow, TicketKind, TicketRow } from "./tables/tokens.js";
+export type * from "./tables/advisories.js";
+export type * from "./tables/audit.js";
+export type * from "./tables/groups.js";
+export type * from "./tables/identities.js";
+export type * from "./tables/jobs.js";
+export type * from "./tables/registry.js";
+export type * from "./tables/roles.js";
+export type * from "./tables/tokens.js";
 
 import type { Histogram } from "../kernel/histogram.js";
 import type { QuotaKind } from "../kernel/quotas.js";

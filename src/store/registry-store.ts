@@ -27,6 +27,7 @@ import type { RegistryEventRow } from "./tables/registry.js";
 export const repoIndex = defineResourceIndex(9, {
   table: (t) => t.repos,
   parent: "groupUid",
+  quota: "repos",
   hasRowsBelow: true,
   sorts: usualSorts,
 });

@@ -1,6 +1,7 @@
 // How the rows of a kind of resource are indexed: the orders and totals from which lists are answered.
 import type { SQL } from "drizzle-orm";
 import type { AnySQLiteColumn, SQLiteTable } from "drizzle-orm/sqlite-core";
+import type { QuotaKind } from "../kernel/quotas.js";
 import type { Tables } from "./tables.js";
 
 /** A table whose rows are kept in ordered lists; each has a uid. */
@@ -46,6 +47,8 @@ export interface ResourceIndex {
   readonly hasRowsBelow: boolean;
   /** Whether the children of each parent have lists of their own. Children of other kinds are read from their table. */
   readonly childLists: boolean;
+  /** The quota that limits the rows of an organisation, counted by the totals of this index. */
+  readonly quota?: IndexedQuota;
   /** The number of the totals of subtrees; those of children have the next number. */
   readonly counter: number;
   /** The number of the lists of children in the order of uids. */
@@ -77,6 +80,9 @@ export interface Join {
   readonly tables: (tables: Tables) => readonly (readonly [SQLiteTable, SQL])[];
 }
 
+/** A quota that is counted by the totals of an index. */
+export type IndexedQuota = Exclude<QuotaKind, "roots">;
+
 /** The declaration of an index. */
 export interface ResourceIndexDeclaration {
   readonly table: ResourceIndex["table"];
@@ -87,6 +93,7 @@ export interface ResourceIndexDeclaration {
   readonly includesSelf?: boolean;
   readonly hasRowsBelow?: boolean;
   readonly childLists?: boolean;
+  readonly quota?: IndexedQuota;
   readonly sorts: readonly { readonly field: string; readonly type: SortField["type"]; readonly column: string }[];
 }
 
@@ -168,6 +175,7 @@ const byCreation = [{ field: "created_at", type: "time", column: "createTimeMs" 
 export const identityProviderIndex = defineResourceIndex(5, {
   table: (t) => t.identityProviders,
   parent: "groupUid",
+  quota: "providers",
   hasRowsBelow: true,
   sorts: usualSorts,
 });
@@ -184,6 +192,7 @@ export const accountAssociationIndex = defineResourceIndex(6, {
 export const groupInviteIndex = defineResourceIndex(7, {
   table: (t) => t.groupInvites,
   parent: "groupUid",
+  quota: "invites",
   sorts: byCreation,
 });
 
@@ -191,6 +200,7 @@ export const groupInviteIndex = defineResourceIndex(7, {
 export const subscriptionIndex = defineResourceIndex(13, {
   table: (t) => t.subscriptions,
   parent: "groupUid",
+  quota: "subscriptions",
   sorts: byCreation,
 });
 
@@ -198,5 +208,6 @@ export const subscriptionIndex = defineResourceIndex(13, {
 export const groupMappingIndex = defineResourceIndex(8, {
   table: (t) => t.groupMappings,
   parent: "providerUid",
+  quota: "mappings",
   sorts: byCreation,
 });

@@ -1,4 +1,4 @@
-// The indexes of all kinds.
+// The indexes of all kinds, which `arbor check`, ranks and quotas read.
 import { advisoryIndex } from "./advisory-store.js";
 import { groupIndex } from "./group-store.js";
 import { identityIndex } from "./identity-store.js";
@@ -7,6 +7,7 @@ import {
   accountAssociationIndex,
   groupInviteIndex,
   groupMappingIndex,
+  type IndexedQuota,
   identityProviderIndex,
   type ResourceIndex,
   subscriptionIndex,
@@ -30,3 +31,8 @@ export const resourceIndexes: readonly ResourceIndex[] = [
   advisoryIndex,
   subscriptionIndex,
 ];
+
+/** The indexes whose totals count the resources of a kind in the subtree of a root group. */
+export const quotaIndexes: ReadonlyMap<IndexedQuota, ResourceIndex> = new Map(
+  resourceIndexes.flatMap((index) => (index.quota === undefined ? [] : [[index.quota, index] as const])),
+);

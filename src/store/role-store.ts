@@ -20,7 +20,12 @@ import * as statements from "./role-binding-statements.js";
 import { discardRows, type Executor, hasRows, statement, takeFirst } from "./statement.js";
 
 /** The index of custom roles; built-in roles belong to no group. */
-export const roleIndex = defineResourceIndex(3, { table: (t) => t.roles, parent: "groupUid", sorts: usualSorts });
+export const roleIndex = defineResourceIndex(3, {
+  table: (t) => t.roles,
+  parent: "groupUid",
+  quota: "roles",
+  sorts: usualSorts,
+});
 
 // They are few: one for each built-in role, and what the operator made.
 const outsideGroups = statement<Record<string, never>, RoleRow>((q, t) =>
@@ -46,6 +51,7 @@ export class Roles extends IndexedTable<RoleRow> implements RoleStore {
 export const roleBindingIndex = defineResourceIndex(4, {
   table: (t) => t.roleBindings,
   parent: "groupUid",
+  quota: "bindings",
   sorts: [{ field: "created_at", type: "time", column: "createTimeMs" }],
   join: statements.join,
 });

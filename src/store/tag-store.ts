@@ -22,7 +22,7 @@ const declaration = {
 const DELETE_BATCH = 500;
 
 /** The index of tags of all families. */
-export const tagIndex = defineResourceIndex(10, declaration);
+export const tagIndex = defineResourceIndex(10, { ...declaration, quota: "tags" });
 
 /** The index of usual tags, which lists contain by default: the cost of those lists does not depend on other tags. */
 export const usualTagIndex: ResourceIndex = defineResourceIndex(11, {

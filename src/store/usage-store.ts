@@ -1,32 +1,10 @@
 // Counts resources for quotas, mostly by the totals that lists keep.
 import { and, eq, gt, lt, sql } from "drizzle-orm";
 import type { QuotaKind } from "../kernel/quotas.js";
-import { advisoryIndex } from "./advisory-store.js";
-import { groupIndex } from "./group-store.js";
-import { identityIndex } from "./identity-store.js";
 import { counterTotal } from "./list-statements.js";
 import type { UsageStore } from "./port.js";
-import { repoIndex } from "./registry-store.js";
-import type { ResourceIndex } from "./resource-index.js";
-import { groupInviteIndex, groupMappingIndex, identityProviderIndex, subscriptionIndex } from "./resource-index.js";
-import { roleBindingIndex, roleIndex } from "./role-store.js";
+import { quotaIndexes } from "./resource-indexes.js";
 import { type Executor, statement } from "./statement.js";
-import { tagIndex } from "./tag-store.js";
-
-/** The indexes whose totals count the resources of a kind in the subtree of a root group. */
-export const quotaIndexes: Readonly<Record<Exclude<QuotaKind, "roots">, ResourceIndex>> = {
-  groups: groupIndex,
-  identities: identityIndex,
-  roles: roleIndex,
-  bindings: roleBindingIndex,
-  invites: groupInviteIndex,
-  providers: identityProviderIndex,
-  mappings: groupMappingIndex,
-  subscriptions: subscriptionIndex,
-  repos: repoIndex,
-  tags: tagIndex,
-  advisories: advisoryIndex,
-};
 
 // The index of creators is used only where the statement itself contains its condition; a parameter would not do.
 const rootsOf = statement<{ createdBy: string; cap: number }, { uid: string }>((q, t) =>
@@ -60,7 +38,9 @@ export class Usage implements UsageStore {
 
   async count(kind: QuotaKind, ownerUid: string, cap: number): Promise<number> {
     if (kind === "roots") return (await this.#tx.rows(rootsOf, { createdBy: ownerUid, cap })).length;
-    const [row] = await this.#tx.rows(counterTotal, { counter: quotaIndexes[kind].counter, scope: ownerUid });
+    const index = quotaIndexes.get(kind);
+    if (index === undefined) throw new TypeError(`no index counts the quota ${kind}`);
+    const [row] = await this.#tx.rows(counterTotal, { counter: index.counter, scope: ownerUid });
     const stored = row?.total ?? 0;
     if (kind !== "identities" || stored >= cap) return stored;
     // People belong to no group, so no counter of a group includes those who log in through its providers.

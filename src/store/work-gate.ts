@@ -1,5 +1,7 @@
-// Stops a store from beginning work while the service shuts down.
+// What stores of both databases share: the gate that stops them from beginning work while the service shuts down, and
+// what they count.
 import { unavailable } from "../kernel/errors.js";
+import { Histogram } from "../kernel/histogram.js";
 import type { Awaitable, Store, Tx } from "./port.js";
 
 /**
@@ -44,4 +46,21 @@ export function createWorkGate(inner: Store) {
       refusing = true;
     },
   };
+}
+
+/** What both databases count in the same way; see {@link StoreStats} in port. */
+export interface StoreCounts {
+  readonly batchUnits: Histogram;
+  readonly commitSeconds: Histogram;
+  conflicts: number;
+  readonly waiting: number;
+}
+
+/** The batches of the group commit have at most 64 units. */
+const UNITS = [1, 2, 4, 8, 16, 32];
+const SECONDS = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1];
+
+/** Creates counts of nothing. */
+export function createStoreCounts(): StoreCounts {
+  return { batchUnits: new Histogram(UNITS), commitSeconds: new Histogram(SECONDS), conflicts: 0, waiting: 0 };
 }

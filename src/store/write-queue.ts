@@ -6,8 +6,8 @@ import type { Clock } from "../kernel/time.js";
 import type { TraceSpan } from "../kernel/trace.js";
 import type { Awaitable, Tx, UnitOptions } from "./port.js";
 import type { Executor } from "./statement.js";
-import { createStoreCounts, type StoreCounts } from "./store-counts.js";
 import { Transaction } from "./transaction.js";
+import { createStoreCounts, type StoreCounts } from "./work-gate.js";
 
 /** The writer connection. */
 export interface WriterConnection extends Executor {

@@ -13,12 +13,38 @@ import {
   type Tracer,
   trace,
 } from "@opentelemetry/api";
-import { parseTraceparent, type TraceAttributes, type TraceSpan } from "../kernel/trace.js";
-import { errorTypeOf, isServerFault } from "./error-type.js";
-import type { TraceFields, Tracing } from "./tracing.js";
+import { parseTraceparent, type StartRequest, type TraceAttributes, type TraceSpan } from "../kernel/trace.js";
+import { codeNames } from "./request-record.js";
 
 /** How many children of one span are recorded: an unpaginated list has a transaction for each of its chunks. */
 const MAX_CHILDREN = 100;
+
+/** The codes that are the fault of a server, by OpenTelemetry's conventions for gRPC. */
+const SERVER_FAULTS: ReadonlySet<unknown> = new Set([2, 4, 12, 13, 14, 15]);
+
+/** The header fields of a request that name the operation of its caller. */
+export interface TraceFields {
+  readonly traceparent?: string | undefined;
+  readonly tracestate?: string | undefined;
+}
+
+/** Records what requests do. */
+export interface Tracing {
+  /**
+   * Begins the span of a request. It is part of the caller's trace if `fields` name one.
+   *
+   * @param name one of a small set of names; never from a request
+   * @param startMs when the request began, by `performance.now()`
+   * @param describe is called where the sampler takes the trace
+   */
+  startServer(name: string, fields: TraceFields, startMs: number, describe: () => TraceAttributes): TraceSpan;
+
+  /** Begins the span of a request to another service that belongs to no call. */
+  readonly startRequest: StartRequest;
+
+  /** Sends what is recorded, for at most this many milliseconds. */
+  stop(maxMs: number): Promise<void>;
+}
 
 /** Creates spans with a tracer. `propagate` says whether callers and other services share traces with this one. */
 export function createSpans(tracer: Tracer, propagate: boolean): Omit<Tracing, "stop"> {
@@ -191,4 +217,18 @@ function fieldsOf({ traceId, spanId, traceFlags, traceState }: SpanContext): Rec
   const state = traceState?.serialize();
   if (state) fields.tracestate = state;
   return fields;
+}
+
+// The `error.type` of an error: its gRPC code, the code of a socket or database error, or its class; never its text, which
+// may quote a request.
+function errorTypeOf(error: unknown): string {
+  const { code, name } = (error ?? {}) as { readonly code?: unknown; readonly name?: unknown };
+  const type = typeof code === "number" ? codeNames[code] : (code ?? name);
+  return typeof type === "string" && /^\w{1,40}$/.test(type) ? type : "_OTHER";
+}
+
+// Whether an error is a failure of the operation. Others, such as NOT_FOUND, are an answer to its caller.
+function isServerFault(error: unknown): boolean {
+  const { code } = (error ?? {}) as { readonly code?: unknown };
+  return typeof code !== "number" || SERVER_FAULTS.has(code);
 }

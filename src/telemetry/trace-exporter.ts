@@ -5,9 +5,8 @@ import { OTLPTraceExporter } from "@opentelemetry/exporter-trace-otlp-http";
 import { defaultResource, detectResources, envDetector, resourceFromAttributes } from "@opentelemetry/resources";
 import { BatchSpanProcessor, NodeTracerProvider, type SpanExporter } from "@opentelemetry/sdk-trace-node";
 import type { Logger } from "./logger.js";
-import { createSpans } from "./spans.js";
+import { createSpans, type Tracing } from "./spans.js";
 import type { TraceSettings } from "./trace-settings.js";
-import type { Tracing } from "./tracing.js";
 
 /** How often the same kind of problem is logged, in milliseconds. */
 const LOG_PAUSE_MS = 60_000;

@@ -59,11 +59,69 @@ export interface DispatchOptions {
   readonly cors?: Cors | undefined;
 }
 
+/** A kind of requests and what answers them. */
+interface Protocol {
+  /** Whether a request may be one of these, by what is cheap to read. */
+  accepts(path: string, method: string, contentType: string | undefined): boolean;
+  /** Answers, unless it has no such path. Must not throw. @returns whether it answered */
+  handle(req: HttpRequest, res: HttpResponse, path: string, record: RequestRecord): boolean;
+}
+
+// The protocols in the order in which they are asked; the last answers everything. gRPC on HTTP/2 comes before all of
+// them, because it needs no objects of a request and a response (see onHttp2Stream).
+function listProtocols({ connect, ops, web, gateway, errorDomain }: DispatchOptions): readonly Protocol[] {
+  const opsNames = new Map(ops.paths.map((path) => [path, routeName(path)]));
+  const rpc: Protocol = {
+    accepts: (path) => isRpcPath(path) && connect.serves(path),
+    handle(req, res, path, record) {
+      record.method = connect.nameOf(path);
+      record.protocol = rpcProtocolOf(req.headers["content-type"]);
+      connect.handle(req, res, path, record);
+      return true;
+    },
+  };
+  const unknownGrpc: Protocol = {
+    accepts: (_path, _method, contentType) => isGrpcFamily(contentType),
+    handle(req, res, path, record) {
+      const contentType = req.headers["content-type"];
+      record.protocol = rpcProtocolOf(contentType);
+      sendGrpcStatus(res, contentType ?? "", connectErrorFrom(noSuchMethod(path), errorDomain));
+      return true;
+    },
+  };
+  const unknownConnect: Protocol = {
+    accepts: (path, method) => method === "POST" && isRpcPath(path) && gateway.serves?.(method, path) !== true,
+    handle(_req, res, path, record) {
+      record.protocol = "connect";
+      connect.refuseUnknown(res, path, record);
+      return true;
+    },
+  };
+  const operators: Protocol = {
+    accepts: () => true,
+    handle(req, res, path, record) {
+      if (!ops.handle(req.method ?? "", path, res)) return false;
+      record.method = opsNames.get(path);
+      return true;
+    },
+  };
+  const pages: Protocol = { accepts: () => true, handle: web.handle };
+  const rest: Protocol = {
+    accepts: () => true,
+    handle(req, res, _path, record) {
+      record.protocol = "rest";
+      gateway.handle(req, res, record);
+      return true;
+    },
+  };
+  return [rpc, unknownGrpc, unknownConnect, operators, pages, rest];
+}
+
 /** Creates the dispatcher. */
 export function createDispatch(options: DispatchOptions) {
   const { grpc, connect, ops, web, gateway, hosts, proxies, observers, cors } = options;
   const records = createRecords({ proxies, observers });
-  const opsNames = new Map(ops.paths.map((path) => [path, routeName(path)]));
+  const protocols = listProtocols(options);
   // Filled and read before anything else runs, so one is enough.
   const counts: FieldCounts = { host: 0, authorization: 0 };
 
@@ -144,24 +202,10 @@ export function createDispatch(options: DispatchOptions) {
   function route(req: HttpRequest, res: HttpResponse, record: RequestRecord): void {
     const path = pathOf(req.url ?? "");
     const method = req.method ?? "";
-    const rpc = isRpcPath(path);
     const contentType = req.headers["content-type"];
     if (cors?.answer(req, res, () => connect.methodsOf(path) ?? web.allowed(path) ?? gateway.allowed?.(path))) return;
-    if (rpc && connect.serves(path)) {
-      record.method = connect.nameOf(path);
-      record.protocol = rpcProtocolOf(contentType);
-      connect.handle(req, res, path, record);
-    } else if (isGrpcFamily(contentType)) {
-      record.protocol = rpcProtocolOf(contentType);
-      sendGrpcStatus(res, contentType, connectErrorFrom(noSuchMethod(path), options.errorDomain));
-    } else if (rpc && method === "POST" && gateway.serves?.(method, path) !== true) {
-      record.protocol = "connect";
-      connect.refuseUnknown(res, path, record);
-    } else if (ops.handle(method, path, res)) {
-      record.method = opsNames.get(path);
-    } else if (!web.handle(req, res, path, record)) {
-      record.protocol = "rest";
-      gateway.handle(req, res, record);
+    for (const protocol of protocols) {
+      if (protocol.accepts(path, method, contentType) && protocol.handle(req, res, path, record)) return;
     }
   }
 
@@ -171,7 +215,7 @@ export function createDispatch(options: DispatchOptions) {
     /** Records what is rejected before it gets here. */
     records,
     /** Every name that the record of a request may have for its method. */
-    methodNames: [...new Set([...connect.names, ...opsNames.values(), ...web.names])],
+    methodNames: [...new Set([...connect.names, ...ops.paths.map(routeName), ...web.names])],
     /** The body of the answer to what is refused before anybody looks at it, by HTTP status. */
     errorBody(status: number): string {
       if (status === 429) return bodyOf(resourceExhausted("too many requests of this address are open", RETRY_MS));

@@ -1,8 +1,11 @@
 // A kind of resource is declared once. A planted kind is found by everything that concerns all kinds, and every kind of
 // the contract has its definition.
 import assert from "node:assert/strict";
+import { readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
 import { describe, it, type TestContext } from "node:test";
 import { create, type DescMessage, type DescMethodUnary, type DescService } from "@bufbuild/protobuf";
+import { getTableConfig, sqliteTable, text } from "drizzle-orm/sqlite-core";
 import { definitions } from "../../src/app/definitions.js";
 import { createResourceDeps, platformServices, stableServices } from "../../src/app/services.js";
 import { resourceCommands, rowsField } from "../../src/cli/remote/iam/resource-commands.js";
@@ -18,8 +21,17 @@ import { cascadeDelete, deleteRows, guardDelete, hasRows } from "../../src/pipel
 import { type FixedField, type FixedFields, resolveFixed } from "../../src/pipeline/resource/fixed-fields.js";
 import { buildRoomChecks, createQuotas, createsInScope } from "../../src/pipeline/resource/quota.js";
 import { getRow } from "../../src/pipeline/resource/read.js";
+import { runCheck } from "../../src/store/check/findings.js";
+import { readSqlite } from "../../src/store/check/read-sqlite.js";
+import { findReferences, outliving } from "../../src/store/check/references.js";
+import { tables } from "../../src/store/check/sql.js";
+import { createUidCheck } from "../../src/store/check/uids.js";
+import { describeTables } from "../../src/store/copy/tables.js";
 import { openSqlite } from "../../src/store/open-sqlite.js";
 import type { Store, SubscriptionRow } from "../../src/store/port.js";
+import { defineResourceIndex, MAX_ID, type ResourceIndex, subscriptionIndex } from "../../src/store/resource-index.js";
+import { quotaIndexes, resourceIndexes } from "../../src/store/resource-indexes.js";
+import * as schema from "../../src/store/schema-sqlite.js";
 import { buildBindings } from "../../src/transport/http/http-binding.js";
 import { createRouteTable } from "../../src/transport/rest/route-table.js";
 import { declareService, onlyMethod } from "../pipeline/declare.js";
@@ -74,8 +86,29 @@ const probes = defineResource({
 });
 const planted = [...definitions, probes];
 
-async function openStore(t: TestContext): Promise<Store> {
-  const store = openSqlite({ directory: tempDir() });
+const probeTable = sqliteTable("probes", {
+  uid: text("uid").primaryKey(),
+  groupUid: text("group_uid").references(() => schema.groups.uid),
+  repoUid: text("repo_uid"),
+});
+
+// Columns whose name says that they name a row, and which no check reads.
+function findUnchecked(of: typeof tables): string[] {
+  const known = [...findReferences(of).map(({ from }) => from), ...outliving];
+  return of.flatMap((table) => {
+    const { name, columns } = getTableConfig(table);
+    const unknown = columns.filter((column) => column.name.endsWith("_uid") && !known.includes(column));
+    return unknown.map((column) => `${name}.${column.name}`);
+  });
+}
+
+function findWithoutCommand(of: typeof definitions): string[] {
+  const commands = resourceCommands.map(rowsField).map((field) => field.message);
+  return of.filter((one) => one.type.startsWith("iam.") && !commands.includes(one.message)).map(({ plural }) => plural);
+}
+
+async function openStore(t: TestContext, directory = tempDir()): Promise<Store> {
+  const store = openSqlite({ directory });
   t.after(() => store.close());
   await store.write(async (tx) => {
     await tx.groups.insert(groupRow(root));
@@ -120,6 +153,46 @@ describe("a planted kind", () => {
     assert.equal(await run(definitions, 1), false);
     assert.equal(await run(planted, 2), true);
     await assert.rejects(run(planted, 1), /limit of subscriptions is 1, and 1 more would exceed it/);
+  });
+
+  it("is counted by the index that names its quota, which is the only one", () => {
+    assert.deepEqual([...quotaIndexes.keys()].toSorted(), [...organisationQuotas].toSorted());
+    const counting = resourceIndexes.filter(({ quota }) => quota !== undefined);
+    assert.equal(counting.length, quotaIndexes.size);
+    const declared = definitions.flatMap(({ quota }) => (quota ? [quota.name] : []));
+    assert.deepEqual(declared.toSorted(), [...quotaIndexes.keys()].toSorted());
+  });
+
+  it("is checked by `arbor check`: its uids, its foreign keys, and that no other column names a row", async (t) => {
+    const directory = tempDir();
+    const store = await openStore(t, directory);
+    await store.write((tx) => tx.subscriptions.insert({ ...probe, uid: childUid(rootUid(2), 1) }));
+    const index = defineResourceIndex(MAX_ID, { table: (of) => of.subscriptions, parent: "groupUid", sorts: [] });
+    const db = readSqlite(directory);
+    t.after(() => db.close());
+    const find = async (kinds: readonly ResourceIndex[]) =>
+      (await runCheck(createUidCheck(kinds), db, () => {})).findings.length;
+    assert.equal(await find(resourceIndexes.filter(({ table }) => table !== subscriptionIndex.table)), 0);
+    assert.equal(await find([index]), 1);
+
+    const found = findReferences([...tables, probeTable]).filter(({ from }) => from.table === probeTable);
+    assert.deepEqual(
+      found.map(({ from, to }) => [from.name, to.name]),
+      [["group_uid", "uid"]],
+    );
+    assert.deepEqual(findUnchecked(tables), []);
+    assert.deepEqual(findUnchecked([...tables, probeTable]), ["probes.repo_uid"]);
+  });
+
+  it("is copied by `arbor copy`, after what it refers to", () => {
+    const names = describeTables([probeTable, ...tables]).map(({ name }) => name);
+    assert.ok(names.indexOf("probes") > names.indexOf("groups"));
+    assert.equal(names.length, tables.length + 1);
+  });
+
+  it("is missed among the commands where it belongs to iam", () => {
+    assert.deepEqual(findWithoutCommand(definitions), []);
+    assert.deepEqual(findWithoutCommand([...definitions, { ...probes, type: "iam.arbor.dev/Probe" }]), ["probes"]);
   });
 
   it("is served under its stable name", () => {
@@ -185,12 +258,6 @@ describe("the kinds of the contract", () => {
     const expected = organisationQuotas.map((name) => [name, quotas[name].displayName] as const);
     assert.deepEqual(named.toSorted(), expected.toSorted());
   });
-
-  it("are among the commands where they belong to iam", () => {
-    const commands = resourceCommands.map(rowsField).map((field) => field.message);
-    const absent = definitions.filter(({ type, message: one }) => type.startsWith("iam.") && !commands.includes(one));
-    assert.deepEqual(absent, []);
-  });
 });
 
 function platform(): ServedService[] {
@@ -202,6 +269,18 @@ function platform(): ServedService[] {
     registry: undefined,
   });
 }
+
+it("every index of the store is in the list of all kinds, under a number of its own", () => {
+  const files = readdirSync("src/store").filter((name) => name.endsWith(".ts"));
+  const declared = files.flatMap((name) =>
+    [...readFileSync(join("src/store", name), "utf8").matchAll(/defineResourceIndex\((\d+)/g)].map(([, id]) =>
+      Number(id),
+    ),
+  );
+  const listed = resourceIndexes.map(({ counter }) => counter / 2);
+  assert.deepEqual(listed.toSorted(), declared.toSorted());
+  assert.equal(new Set(listed).size, listed.length);
+});
 
 it("the kinds that restrict the deletion of a group come in the order in which the error names them", () => {
   const restricting = definitions.filter(({ parent }) => parent?.type === groups.type && parent.onDelete.restrict);

@@ -60,11 +60,6 @@ const byOperator = "is set by the operator alone, with `arbor admin group verify
 export const VERIFIED = ["verified", `verified ${byOperator}\``] as const;
 export const KIND = ["kind", `kind ${byOperator} --kind KIND\``] as const;
 
-/** INVALID_ARGUMENT of a request as a whole. */
-export function malformed(rule: string): Expected {
-  return failure("INVALID_ARGUMENT", `Invalid argument: ${rule}`);
-}
-
 /** FAILED_PRECONDITION. */
 export function precondition(type: string, description: string): Expected {
   const violations = [{ type, description }];

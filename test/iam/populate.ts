@@ -124,5 +124,3 @@ export async function insertGroup(tx: Tx, uid: string, texts: Texts): Promise<Pl
 
 /** The uid of the built-in viewer. */
 export const viewer = builtinRoleUid("viewer");
-/** The uid of the built-in owner. */
-export const owner = builtinRoleUid("owner");

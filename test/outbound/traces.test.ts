@@ -5,7 +5,8 @@ import type { AddressInfo } from "node:net";
 import { after, before, test } from "node:test";
 import pino from "pino";
 import { createGuardedFetch, findTracedOrigins } from "../../src/outbound/guarded-fetch.js";
-import { startTracing, type Tracing } from "../../src/telemetry/tracing.js";
+import type { Tracing } from "../../src/telemetry/spans.js";
+import { startTracing } from "../../src/telemetry/tracing.js";
 import { type OtlpCollector, startOtlpCollector } from "../support/otlp-collector.js";
 import { withVariables } from "../support/variables.js";
 

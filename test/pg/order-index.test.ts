@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import pg from "pg";
-import type { MigrationDatabase } from "../../src/store/migrate/migration-database.js";
+import type { MigrationDatabase } from "../../src/store/migrate/data-migration.js";
 import { openPgMigration } from "../../src/store/migrate/open-pg-migration.js";
 import { contract, expand } from "../../src/store/migrate/phases.js";
 import { openPg } from "../../src/store/open-pg.js";

@@ -1,8 +1,7 @@
 // The migration of the order index, beside writes of version 0.4.0, on either store.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { DataMigration } from "../../src/store/migrate/data-migration.js";
-import type { MigrationDatabase } from "../../src/store/migrate/migration-database.js";
+import type { DataMigration, MigrationDatabase } from "../../src/store/migrate/data-migration.js";
 import { defineOrderIndexMigration } from "../../src/store/migrate/order-index.js";
 import { schemaMigrationsAfter, schemaStatements } from "../../src/store/migrate/schema-migrations.js";
 import { findIndexDifferences, INDEX_TABLES, type ReadAll } from "../support/consistency.js";

@@ -3,7 +3,8 @@ import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { Code, ConnectError } from "@connectrpc/connect";
 import pino from "pino";
-import { startTracing, type TraceFields, type Tracing } from "../../src/telemetry/tracing.js";
+import type { TraceFields, Tracing } from "../../src/telemetry/spans.js";
+import { startTracing } from "../../src/telemetry/tracing.js";
 import { type OtlpCollector, startOtlpCollector } from "../support/otlp-collector.js";
 import { withVariables } from "../support/variables.js";
 

@@ -9,6 +9,7 @@ import * as grpc from "@grpc/grpc-js";
 import { loadSync } from "@grpc/proto-loader";
 import { GroupSchema, GroupsService } from "#gen/chainguard/platform/iam/v2beta1/groups_pb.js";
 import { connectErrorFrom, invalidArgument, notFound } from "../../src/kernel/errors.js";
+import type { ListenAddress } from "../../src/kernel/ip-address.js";
 import type { UnaryCall } from "../../src/pipeline/call.js";
 import type { Invoke } from "../../src/pipeline/invoke.js";
 import { createMethodTable, MAX_REQUEST_BYTES, type MethodTable, serve } from "../../src/pipeline/method-table.js";
@@ -16,7 +17,7 @@ import { createLogger } from "../../src/telemetry/logger.js";
 import { readBody } from "../../src/transport/http/body-reader.js";
 import { HttpError } from "../../src/transport/http/http-message.js";
 import { defaultLimits, type Limits } from "../../src/transport/http/limits.js";
-import { bindPort, type ListenAddress } from "../../src/transport/http/listener.js";
+import { bindPort } from "../../src/transport/http/listener.js";
 import { createServer, type Server, type ServerOptions } from "../../src/transport/server.js";
 
 /** The domain of all errors made here. */

@@ -7,7 +7,7 @@ import { createJobs } from "../../src/jobs/jobs.js";
 import { openSqlite } from "../../src/store/open-sqlite.js";
 import type { Store } from "../../src/store/port.js";
 import { openDatabase } from "../../src/store/sqlite-driver.js";
-import { createAdvisoryIndexing } from "../../src/vulnerabilities/advisories/indexing.js";
+import { createAdvisoryIndexing } from "../../src/vulnerabilities/advisories/advisory.js";
 import { childUid } from "../support/rows.js";
 import { memoryDir } from "../support/temp-dir.js";
 import { randomAdvisories, storeModel } from "./advisory-model.js";

@@ -209,7 +209,7 @@ export function addHostCommands(arbor: Command): void {
   ])
     .option("--allow-mass-removal", "remove tags here even if they are more than half of all")
     .option("--progress", "show progress on standard error, even if that is not a terminal")
-    .action(async (options) => (await import("./registry/sync.js")).syncCommand(readSettings(options), options));
+    .action(async (options) => (await import("./registry/content.js")).syncCommand(readSettings(options), options));
   addSettings(
     registry.command("move").description("copy what verified organisations have under their uids to their names"),
     [...hostSettings, "registryUrl", "registryService"],
@@ -217,7 +217,7 @@ export function addHostCommands(arbor: Command): void {
     .option("--delete-old", "then delete it under the uids")
     .option("--skip-broken", "finish although some images cannot be copied because the registry lacks parts of them")
     .option("--progress", "show progress on standard error, even if that is not a terminal")
-    .action(async (options) => (await import("./registry/move.js")).moveCommand(readSettings(options), options));
+    .action(async (options) => (await import("./registry/content.js")).moveCommand(readSettings(options), options));
 
   arbor
     .command("demo")

@@ -2,9 +2,8 @@
 // only that version needed (docs/upgrade.md).
 import type { Settings } from "../../config/config.js";
 import { readDatabaseTls } from "../../config/database.js";
-import type { DataMigration } from "../../store/migrate/data-migration.js";
+import type { DataMigration, MigrationDatabase } from "../../store/migrate/data-migration.js";
 import { dataMigrations } from "../../store/migrate/data-migrations.js";
-import type { MigrationDatabase } from "../../store/migrate/migration-database.js";
 import { openPgMigration } from "../../store/migrate/open-pg-migration.js";
 import { openSqliteMigration } from "../../store/migrate/open-sqlite-migration.js";
 import { contract, expand, readDatabaseState } from "../../store/migrate/phases.js";

@@ -16,9 +16,6 @@ export interface TableColumn {
   readonly prose?: boolean;
 }
 
-/** A table whose rows arrive in several calls. */
-export type Table = ReturnType<typeof createTable>;
-
 /** Creates a table. */
 export function createTable(columns: readonly TableColumn[], terminal: Terminal) {
   let widths = columns.map(({ title }) => stringWidth(title));

@@ -15,7 +15,7 @@ import { loginOverError } from "./oauth-error.js";
 import type { VerifiedIdToken } from "./oidc.js";
 import { redirect } from "./page.js";
 import { donePage } from "./pages.js";
-import { applyBindingDecisions } from "./pending-bindings.js";
+import { appendLoginRow, applyBindingDecisions } from "./pending-bindings.js";
 import type { Provider } from "./provider-selection.js";
 import { type AfterCommit, redirectToClient, respondWithError, withParameters, writeAndAnswer } from "./responses.js";
 import { createSecret, LOGIN_MS, type LoginRequest, type SignedInFor } from "./state.js";
@@ -183,18 +183,8 @@ async function appendAuditRow(
   const isNew = (await tx.identities.get(identityUid))?.createTimeMs === nowMs;
   if (!isNew && group === undefined) return;
   const subjectUid = group ?? (provider.providerUid === undefined ? identityUid : rootOf(provider.providerUid));
-  await tx.audit.append({
-    rootUid: rootOf(subjectUid),
-    timeMs: nowMs,
-    type: REGISTERED,
-    method: CALLBACK_PATH,
-    subjectUid,
-    actorUid: identityUid,
-    tokenId: "",
-    requestId: request.requestId,
-    traceId: request.traceId,
-    remoteAddress: request.remoteAddress ?? "",
-  });
+  const row = { type: REGISTERED, subjectUid, actorUid: identityUid };
+  await appendLoginRow(tx, row, { nowMs, method: CALLBACK_PATH, request });
 }
 
 /** The name of a person on pages: the email address or name in the ID token, otherwise the subject. */

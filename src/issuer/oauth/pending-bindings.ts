@@ -7,6 +7,7 @@ import {
   resolvePendingBindings,
 } from "../../iam/people/pending-organizations.js";
 import { invalidArgument } from "../../kernel/errors.js";
+import { rootOf } from "../../kernel/uidp.js";
 import type { WebRequest } from "../../kernel/web.js";
 import type { Tx } from "../../store/port.js";
 import { type Html, html } from "./page.js";
@@ -54,23 +55,13 @@ function rejectForm(description: string): never {
 export async function applyBindingDecisions(
   tx: Tx,
   { identityUid, decisions }: { readonly identityUid: string; readonly decisions: BindingDecisions },
-  { nowMs, method, request }: AuditContext,
+  context: AuditContext,
 ): Promise<void> {
-  for (const { root, decision, uids } of await resolvePendingBindings(tx, identityUid, decisions)) {
+  for (const { decision, uids } of await resolvePendingBindings(tx, identityUid, decisions)) {
     const isAccepted = decision === "accept";
     for (const subjectUid of isAccepted ? uids.slice(0, 1) : uids) {
-      await tx.audit.append({
-        rootUid: root,
-        timeMs: nowMs,
-        type: `dev.arbor.bindings.binding.${isAccepted ? "accepted" : "dropped"}.v1`,
-        method,
-        subjectUid,
-        actorUid: identityUid,
-        tokenId: "",
-        requestId: request.requestId,
-        traceId: request.traceId,
-        remoteAddress: request.remoteAddress ?? "",
-      });
+      const type = `dev.arbor.bindings.binding.${isAccepted ? "accepted" : "dropped"}.v1`;
+      await appendLoginRow(tx, { type, subjectUid, actorUid: identityUid }, context);
     }
   }
 }
@@ -81,6 +72,24 @@ interface AuditContext {
   /** The path of the page. */
   readonly method: string;
   readonly request: Pick<WebRequest, "remoteAddress" | "requestId" | "traceId">;
+}
+
+/** Appends an audit row to the log of the organisation of `subjectUid`, for what a login changed. */
+export async function appendLoginRow(
+  tx: Tx,
+  row: { readonly type: string; readonly subjectUid: string; readonly actorUid: string },
+  { nowMs, method, request }: AuditContext,
+): Promise<void> {
+  await tx.audit.append({
+    ...row,
+    rootUid: rootOf(row.subjectUid),
+    timeMs: nowMs,
+    method,
+    tokenId: "",
+    requestId: request.requestId,
+    traceId: request.traceId,
+    remoteAddress: request.remoteAddress ?? "",
+  });
 }
 
 // The section of the consent page about pending role bindings. People choose names freely, so names are truncated and

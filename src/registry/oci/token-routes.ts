@@ -4,7 +4,7 @@
 // API token of an hour to 30 days. The refresh token that docker sends, its "identity token", may be an API token.
 import { Code } from "@connectrpc/connect";
 import type { KeyRing } from "../../issuer/keys/key-ring.js";
-import { createFailureThrottle } from "../../issuer/sts/failure-throttle.js";
+import type { FailureLimits, FailureThrottle } from "../../issuer/sts/failure-throttle.js";
 import { ApiError, invalidArgument } from "../../kernel/errors.js";
 import { ANONYMOUS_UID, type Ids } from "../../kernel/ids.js";
 import { publicForm, publicPage, type WebAnswer, type WebRequest, type WebRoutes } from "../../kernel/web.js";
@@ -21,12 +21,17 @@ export interface TokenDeps extends CredentialDeps {
   readonly service: string;
   /** The base URL of the service. */
   readonly baseUrl: string;
+  /** Slows down callers with wrong credentials, beyond {@link TOKEN_FAILURES}. */
+  readonly failures: FailureThrottle;
   /** Records that an identity got a token, at a time in epoch milliseconds. */
   readonly onToken: (identityUid: string, nowMs: number) => void;
 }
 
 /** How many wrong credentials pass before the limiter slows them down. Valid ones always pass. */
-const FAILURES = { perName: { points: 20, seconds: 60 }, perAddress: { points: 200, seconds: 4 } };
+export const TOKEN_FAILURES: FailureLimits = {
+  perName: { points: 20, seconds: 60 },
+  perAddress: { points: 200, seconds: 4 },
+};
 
 /** The largest form: tokens of other issuers may list the groups of a directory. */
 const MAX_FORM_BYTES = 32 * 1024;
@@ -36,8 +41,6 @@ const REFRESH_USER = "<token>";
 
 /** Creates the routes. */
 export function tokenRoutes(deps: TokenDeps): WebRoutes {
-  const limiter = createFailureThrottle(FAILURES);
-
   async function answer(
     parameters: URLSearchParams,
     request: WebRequest,
@@ -52,7 +55,9 @@ export function tokenRoutes(deps: TokenDeps): WebRoutes {
       const credential = read();
       if (credential === undefined) return await issue(credential, requested, request);
       const { remoteAddress } = request;
-      return await limiter.run({ remoteAddress, name: credential.user }, () => issue(credential, requested, request));
+      return await deps.failures.run({ remoteAddress, name: credential.user }, () =>
+        issue(credential, requested, request),
+      );
     } catch (error) {
       if (error instanceof ApiError && error.code === Code.Unauthenticated) return unauthorized(deps.baseUrl);
       throw error;

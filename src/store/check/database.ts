@@ -1,6 +1,9 @@
 // The database as `arbor check` reads it: one snapshot, and no statement that writes.
 import type { SQL } from "drizzle-orm";
 import type { Store } from "../port.js";
+import type { Executor } from "../statement.js";
+import { Transaction } from "../transaction.js";
+import { createStoreCounts } from "../work-gate.js";
 
 /** An open snapshot of a database. */
 export interface CheckDatabase {
@@ -18,4 +21,19 @@ export interface CheckDatabase {
    */
   tryAll<Row extends object>(query: SQL): Promise<Row[]>;
   close(): Promise<void>;
+}
+
+/** Creates a store whose units of work all read one open snapshot. */
+export function createSnapshotStore(connection: Executor): Store {
+  return {
+    read: (unit) => unit(new Transaction(connection)),
+    write() {
+      throw new TypeError("the store was opened to be read");
+    },
+    lateCommitMs: 0,
+    stats: () => createStoreCounts(),
+    hasRoom: () => true,
+    check: async () => "ok",
+    async close() {},
+  };
 }

@@ -1,9 +1,9 @@
 // Organisations and people that have more than their quota. That is no fault: a limit may be lowered below what exists.
 // The totals that quotas are counted by are compared with the rows by the check of the index of lists.
 import { sql } from "drizzle-orm";
-import { limitsFor, type OrganisationQuota, organisationQuotas, type QuotaLimits } from "../../kernel/quotas.js";
+import { limitsFor, organisationQuotas, type QuotaLimits } from "../../kernel/quotas.js";
+import { quotaIndexes } from "../resource-indexes.js";
 import * as schema from "../schema-sqlite.js";
-import { quotaIndexes } from "../usage-store.js";
 import type { Check, CheckContext } from "./findings.js";
 
 const ROOTS_PER_PAGE = 500;
@@ -67,9 +67,7 @@ async function readRoots({ db }: CheckContext, after: string): Promise<{ uid: st
 
 // By quota and root group. People who came through a provider of the organisation count as its identities.
 async function readUsage({ db }: CheckContext, after: string, to: string): Promise<Map<string, number>> {
-  const quotaOf = new Map<number, OrganisationQuota>(
-    organisationQuotas.map((quota) => [quotaIndexes[quota].counter, quota]),
-  );
+  const quotaOf = new Map([...quotaIndexes].map(([quota, { counter }]) => [counter, quota]));
   const usage = new Map<string, number>();
   const rows = await db.all<{ counter: number; uid: string; n: number | string }>(sql`
     select counter, s.uid as uid, sum(n) as n from ${scopes} s join ${totals} on scope = s.id

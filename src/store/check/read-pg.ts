@@ -4,8 +4,8 @@ import { drizzle } from "drizzle-orm/node-postgres";
 import { connectForCommand } from "../pg-command-connection.js";
 import { createExecutor, type PgTls } from "../pg-connection.js";
 import type { CheckDatabase } from "./database.js";
+import { createSnapshotStore } from "./database.js";
 import { AVOIDED_PLANS } from "./repair.js";
-import { createSnapshotStore } from "./snapshot-store.js";
 
 /**
  * Opens a snapshot of a database. While it is open, the server keeps the rows that others delete.

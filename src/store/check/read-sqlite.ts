@@ -8,7 +8,7 @@ import { findSqliteInstallation } from "../find-installation.js";
 import { createExecutor, createQueries } from "../sqlite-connection.js";
 import { openDatabase, type SqliteDatabase } from "../sqlite-driver.js";
 import type { CheckDatabase } from "./database.js";
-import { createSnapshotStore } from "./snapshot-store.js";
+import { createSnapshotStore } from "./database.js";
 
 /**
  * Opens a snapshot of the database in a data directory. While it is open, the write-ahead log of a running server

@@ -8,7 +8,8 @@ import { at, formatKey, formatRowCondition, primaryKeyOf, tables } from "./sql.j
 
 type Row = Readonly<Record<string, unknown>>;
 
-interface Reference {
+/** A column that names a row of another table. */
+export interface Reference {
   readonly from: AnySQLiteColumn;
   readonly to: AnySQLiteColumn;
   /** The rows that must have a counterpart, where those with null are not the only exception. */
@@ -22,9 +23,23 @@ const deleteRow =
   (row: Row): string =>
     `delete the row, which nothing reads: DELETE FROM ${getTableConfig(table).name} WHERE ${formatRowCondition(table, row)}`;
 
-// Columns without a foreign key. Some may name what is gone, and are not here: who created, accepted or requested
-// something; the organisation of an audit row or of a registry name, which outlive it; and the identity of a refresh
-// token, which is rejected then and expires.
+/** Columns without a foreign key that may name what is gone. */
+export const outliving: readonly AnySQLiteColumn[] = [
+  // Who requested something.
+  schema.accessRequests.identityUid,
+  // Audit rows and names in the registry outlive their organisation.
+  schema.audit.rootUid,
+  schema.audit.subjectUid,
+  schema.audit.actorUid,
+  schema.auditChain.rootUid,
+  schema.auditCheckpoints.rootUid,
+  schema.auditHeads.rootUid,
+  schema.registryNames.groupUid,
+  // The refresh token of an identity that is gone is rejected, and expires.
+  schema.refreshTokens.identityUid,
+];
+
+// Columns without a foreign key.
 const undeclared: readonly Reference[] = [
   { from: schema.groups.parentUid, to: schema.groups.uid },
   {
@@ -34,6 +49,7 @@ const undeclared: readonly Reference[] = [
     where: sql`${at("c", schema.roleBindings.identityUid)} like '%/%'`,
     remedy: ({ uid }) => `arbor admin unbind ${uid}`,
   },
+  { from: schema.accountAssociations.parentUid, to: schema.groups.uid },
   { from: schema.identities.providerUid, to: schema.identityProviders.uid },
   {
     from: schema.groupMappings.scope,
@@ -53,23 +69,24 @@ const undeclared: readonly Reference[] = [
   },
 ];
 
-/** The foreign keys of the schema; all have one column. */
-const declared: readonly Reference[] = tables.flatMap((table) =>
+const declaredBy = (table: SQLiteTable): Reference[] =>
   getTableConfig(table).foreignKeys.flatMap((key) => {
     const { columns, foreignColumns } = key.reference();
     const [from, to] = [columns[0], foreignColumns[0]];
     if (from === undefined || to === undefined || columns.length !== 1) throw new TypeError(`${key.getName()} is wide`);
     return [{ from, to }];
-  }),
-);
+  });
 
-const references = [...declared, ...undeclared];
+/** Finds what rows of these tables name: by their foreign keys, all of one column, and by what no constraint declares. */
+export function findReferences(of: readonly SQLiteTable[]): Reference[] {
+  return [...of.flatMap(declaredBy), ...undeclared.filter(({ from }) => of.includes(tableOf(from)))];
+}
 
 /** Finds rows that name a row which does not exist. */
 export const referenceCheck: Check = {
   name: "references",
   async run(context) {
-    for (const reference of references) await checkReference(context, reference);
+    for (const reference of findReferences(tables)) await checkReference(context, reference);
     await checkRegistryNames(context);
   },
 };

@@ -1,19 +1,18 @@
 // Whether the uid of each row is a path that continues the uid of its parent: rights and lists go by the path.
 import { getTableName, sql } from "drizzle-orm";
-import { columnOf } from "../resource-index.js";
-import { resourceIndexes } from "../resource-indexes.js";
+import { columnOf, type ResourceIndex } from "../resource-index.js";
 import * as schema from "../schema-sqlite.js";
 import type { Tables } from "../tables.js";
 import type { Check } from "./findings.js";
 import { reportRows } from "./references.js";
 import { at } from "./sql.js";
 
-/** Finds rows whose uid does not lie directly below their parent. */
-export const uidCheck: Check = {
+/** Creates the check, which finds rows of these kinds whose uid does not lie directly below their parent. */
+export const createUidCheck = (kinds: readonly ResourceIndex[]): Check => ({
   name: "uids",
   async run(context) {
     const checked = new Set<string>();
-    for (const kind of resourceIndexes) {
+    for (const kind of kinds) {
       const table = kind.table(schema as unknown as Tables);
       const name = getTableName(table);
       if (checked.has(name)) continue;
@@ -39,4 +38,4 @@ export const uidCheck: Check = {
       });
     }
   },
-};
+});

@@ -48,7 +48,12 @@ const cellTypes: Readonly<Record<string, CellType>> = {
   json: "json",
 };
 
-const all = sortByReferences(tables).map(describeTable);
+/** Describes tables, each after those that it refers to. */
+export function describeTables(of: readonly SQLiteTable[]): CopiedTable[] {
+  return sortByReferences(of).map(describeTable);
+}
+
+const all = describeTables(tables);
 
 /** The tables that are copied in batches, in their order. */
 export const copiedTables: readonly CopiedTable[] = all.filter(({ name }) => !closingNames.includes(name));

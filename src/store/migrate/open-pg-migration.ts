@@ -5,7 +5,7 @@ import { createExecutor, findErrorCode, isConflict, MIGRATION_LOCK, type PgTls }
 import type { Awaitable } from "../port.js";
 import { isOlder, VERSION } from "../version.js";
 import type { MigrationTx } from "./data-migration.js";
-import { MAX_WAIT_MS, type MigrationDatabase } from "./migration-database.js";
+import { MAX_WAIT_MS, type MigrationDatabase } from "./data-migration.js";
 
 /** How long a statement waits for a lock. Statements of the nodes wait behind it meanwhile. In milliseconds. */
 const LOCK_TIMEOUT_MS = 1_000;

@@ -14,7 +14,7 @@ import {
 } from "../sqlite-connection.js";
 import { openDatabase, type SqliteDatabase } from "../sqlite-driver.js";
 import type { MigrationTx, SqlRow } from "./data-migration.js";
-import { MAX_WAIT_MS, type MigrationDatabase } from "./migration-database.js";
+import { MAX_WAIT_MS, type MigrationDatabase } from "./data-migration.js";
 import { holdOlderServers } from "./prepare-sqlite.js";
 
 /** How often to try while another process writes, in milliseconds. */

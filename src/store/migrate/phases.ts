@@ -3,9 +3,8 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { failedPrecondition } from "../../kernel/errors.js";
 import { assertMayOpen } from "../version.js";
-import type { DataMigration, MigrationTx } from "./data-migration.js";
+import type { DataMigration, MigrationDatabase, MigrationTx } from "./data-migration.js";
 import { dataMigrations } from "./data-migrations.js";
-import type { MigrationDatabase } from "./migration-database.js";
 import { schemaStatements } from "./schema-migrations.js";
 import {
   type DatabaseState,

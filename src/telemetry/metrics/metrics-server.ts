@@ -18,7 +18,7 @@ export interface MetricsServer {
 }
 
 /** The one path. */
-export const METRICS_PATH = "/metrics";
+const METRICS_PATH = "/metrics";
 
 const PLAIN = "text/plain; charset=utf-8";
 

@@ -47,7 +47,7 @@ const BUCKETS = BOUNDS.length + 1;
 const ROW_SERIES = BUCKETS + 2 + RESERVED.size + 1;
 
 /** The method of requests that no method or route answers. */
-export const UNKNOWN_METHOD = "unknown";
+const UNKNOWN_METHOD = "unknown";
 /** The method of all that have no series of their own, because there are too many. */
 const OTHER_METHOD = "other";
 

@@ -55,7 +55,7 @@ export function readHistogram(name: FamilyName, read: () => Histogram): Source {
 }
 
 /** The samples of a histogram: cumulative buckets, sum and count. */
-export function* histogramSamples(name: FamilyName, { bounds, counts, sum }: Histogram, labels: Labels) {
+function* histogramSamples(name: FamilyName, { bounds, counts, sum }: Histogram, labels: Labels) {
   let count = 0;
   for (let i = 0; i < counts.length; i++) {
     count += counts[i] ?? 0;

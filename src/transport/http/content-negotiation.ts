@@ -91,6 +91,13 @@ export function prefersEvents(accept: string | undefined): boolean {
   return events > 0 && events >= (weights.get("application/x-ndjson") ?? 0);
 }
 
+/** Whether a page should be sent as JSON: it is asked for by name, and more than HTML, which browsers name. */
+export function prefersJson(accept: string | undefined): boolean {
+  if (accept === undefined) return false;
+  const weights = weightsOf(accept);
+  return (weights.get("application/json") ?? 0) > (weights.get("text/html") ?? 0);
+}
+
 // An entry with a malformed weight is passed over; of two of the same name the greater counts.
 function weightsOf(list: string): Map<string, number> {
   const weights = new Map<string, number>();

@@ -2,7 +2,7 @@
 // listens: a net server accepts and counts connections and hands them over.
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { type AddressInfo, createServer, type Socket } from "node:net";
-import { addressKey } from "../../kernel/ip-address.js";
+import { addressKey, type ListenAddress } from "../../kernel/ip-address.js";
 import type { Logger } from "../../telemetry/logger.js";
 import type { Admission } from "./admission.js";
 import { createConnectionLimit } from "./connection-limit.js";
@@ -14,12 +14,6 @@ import { createSecure, detectProtocol, type Protocols, type TlsIdentity } from "
 import type { Rejection } from "./rejection.js";
 import type { ConnectionHolders, Connections } from "./request-buffers.js";
 import type { RequestRecords } from "./request-record.js";
-
-/** Where to listen; port 0 takes a free one. */
-export interface ListenAddress {
-  readonly host: string;
-  readonly port: number;
-}
 
 /** What a port reports besides connections. */
 export interface AcceptEvents {
@@ -109,9 +103,6 @@ export interface OpenWork {
 
 /** How many connections are open; `detecting` are those of which nothing was read yet. */
 export type OpenConnections = Readonly<Record<"http1" | "http2" | "detecting", number>>;
-
-/** Serves the connections of a port. */
-export type Listener = ReturnType<typeof createListener>;
 
 /** Creates a listener that does not serve yet. */
 export function createListener(options: ListenerOptions) {

@@ -159,7 +159,7 @@ function isCut({ rstCode }: ServerHttp2Stream): boolean {
 const REQUEST_ID = /^[A-Za-z0-9._-]{1,128}$/;
 
 /** The id of a request: its `x-request-id` if that is one well-formed field, otherwise a new one. */
-export function requestIdFrom(given: string | readonly string[] | undefined): string {
+function requestIdFrom(given: string | readonly string[] | undefined): string {
   // Node joins several fields with a comma, which no id has.
   return typeof given === "string" && REQUEST_ID.test(given) ? given : newRequestId();
 }

@@ -3,7 +3,7 @@
 import type { IncomingHttpHeaders } from "node:http";
 import type { TraceAttributes, TraceSpan } from "../../kernel/trace.js";
 import { codeNames, type RequestRecord } from "../../telemetry/request-record.js";
-import type { TraceFields, Tracing } from "../../telemetry/tracing.js";
+import type { TraceFields, Tracing } from "../../telemetry/spans.js";
 
 /** Begins the spans of requests, which become the spans of their records. */
 export interface ServerSpans {

@@ -5,7 +5,7 @@ import { promisify } from "node:util";
 import { brotliCompress, constants, gzip } from "node:zlib";
 import { type Coding, MIN_COMPRESSED_BYTES, selectCoding } from "./content-negotiation.js";
 import type { HttpResponse } from "./http-message.js";
-import { sendBody, sendEmpty } from "./send.js";
+import { sendBody, sendEmpty, sendJson } from "./send.js";
 
 /** The document. */
 export interface StaticDocumentOptions {
@@ -118,4 +118,21 @@ function headerText(value: string | readonly string[] | undefined): string | und
 function hasTag(ifNoneMatch: string | undefined, etag: string): boolean {
   if (ifNoneMatch === undefined) return false;
   return ifNoneMatch.split(",").some((tag) => ["*", etag, `W/${etag}`].includes(tag.trim()));
+}
+
+/**
+ * Answers with a document.
+ *
+ * @param document undefined where the path has none
+ * @returns whether it answered
+ */
+export function answerWith(document: StaticDocument | undefined, method: string, res: HttpResponse): boolean {
+  if (document === undefined) return false;
+  if (method !== "GET" && method !== "HEAD") {
+    sendJson(res, 405, '{"status":"method not allowed"}', { allow: "GET, HEAD" });
+    return true;
+  }
+  // A document that cannot be made or a file that is gone must not cost the process.
+  document.send(res).catch(() => sendJson(res, 500, '{"status":"unavailable"}'));
+  return true;
 }

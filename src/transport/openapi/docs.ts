@@ -4,8 +4,7 @@ import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
 import type { Ops } from "../http/ops.js";
-import { sendJson } from "../http/send.js";
-import { createStaticDocument, type StaticDocument } from "../http/static-document.js";
+import { answerWith, createStaticDocument, type StaticDocument } from "../http/static-document.js";
 
 const require = createRequire(import.meta.url);
 const UI = dirname(require.resolve("swagger-ui-dist/package.json"));
@@ -115,15 +114,7 @@ export function createDocs(document: () => Promise<string>): Ops & { readonly pa
   return {
     paths: [...documents.keys()],
     handle(method, path, res) {
-      const found = documents.get(path);
-      if (found === undefined) return false;
-      if (method !== "GET" && method !== "HEAD") {
-        sendJson(res, 405, '{"status":"method not allowed"}', { allow: "GET, HEAD" });
-        return true;
-      }
-      // A document that cannot be made or a file that is gone must not cost the process.
-      found.send(res).catch(() => sendJson(res, 500, '{"status":"unavailable"}'));
-      return true;
+      return answerWith(documents.get(path), method, res);
     },
   };
 }

@@ -4,11 +4,11 @@
 import type { Comments } from "../../codec/proto-comments.js";
 import type { HttpBinding } from "../http/http-binding.js";
 import { errorResponse, errorSchemas } from "./error-schema.js";
-import { buildDescription, type Json, type Schema } from "./json.js";
 import { buildOperation } from "./operation.js";
 import { buildDocumentPaths } from "./paths.js";
 import { createSchemas } from "./schema.js";
 import { buildSecuritySchemes, defaultSecurity } from "./security.js";
+import { buildDescription, type Json, type Schema } from "./value-schema.js";
 
 /** What the document says of the service as a whole. */
 export interface DocumentInfo {

@@ -9,8 +9,8 @@ import {
   RetryInfoSchema,
 } from "#gen/google/rpc/error_details_pb.js";
 import { TYPE_URL_PREFIX } from "../../codec/type-registry.js";
-import { buildDescription, type Schema } from "./json.js";
 import { createSchemas } from "./schema.js";
+import { buildDescription, type Schema } from "./value-schema.js";
 
 /** The name of the schema of errors. */
 export const STATUS = "google.rpc.Status";

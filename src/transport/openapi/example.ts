@@ -8,8 +8,8 @@ import type { Comments } from "../../codec/proto-comments.js";
 import { isLong } from "../../codec/value-rules.js";
 import { builtinRoleUid } from "../../kernel/ids.js";
 import { isUidp } from "../../kernel/uidp.js";
-import type { Json, Schema } from "./json.js";
 import { below, isShown } from "./schema.js";
+import type { Json, Schema } from "./value-schema.js";
 
 const ROOT = "5051d1338b19609a91b9fd331958cdba3a89951b";
 const CHILD = `${ROOT}/c6b411737c51aede`;

@@ -1,13 +1,13 @@
 // `/` for people who open the address of a service in a browser, and `/version`. Both are open to everybody: they say
 // which version runs and nothing else about the installation.
 import { createHash } from "node:crypto";
+import { prefersJson } from "../http/content-negotiation.js";
 import type { HttpResponse } from "../http/http-message.js";
 import type { Ops } from "../http/ops.js";
-import { sendJson } from "../http/send.js";
-import { createStaticDocument, type StaticDocument } from "../http/static-document.js";
+import { answerWith, createStaticDocument, type StaticDocument } from "../http/static-document.js";
 
 /** The path of the version. */
-export const VERSION_PATH = "/version";
+const VERSION_PATH = "/version";
 
 /** What {@link createHome} is made of. */
 export interface HomeOptions {
@@ -103,21 +103,9 @@ export function createHome({ version, isRootTaken }: HomeOptions): Ops & { reado
   return {
     paths: [VERSION_PATH],
     handle(method, path, res) {
-      const found = findDocument(path, res);
-      if (found === undefined) return false;
-      if (method !== "GET" && method !== "HEAD") {
-        sendJson(res, 405, '{"status":"method not allowed"}', { allow: "GET, HEAD" });
-        return true;
-      }
-      found.send(res).catch(() => sendJson(res, 500, '{"status":"unavailable"}'));
-      return true;
+      return answerWith(findDocument(path, res), method, res);
     },
   };
-}
-
-// Browsers name HTML; programs that want JSON name that alone.
-function prefersJson(accept = ""): boolean {
-  return /\bapplication\/json\b/i.test(accept) && !/\btext\/html\b/i.test(accept);
 }
 
 // `API reference` is `apiReference`.

@@ -6,11 +6,11 @@ import type { HttpBinding } from "../http/http-binding.js";
 import type { Template } from "../http/http-rule.js";
 import { ERROR_RESPONSE, STATUS } from "./error-schema.js";
 import { buildExample, fieldExample } from "./example.js";
-import { buildDescription, type Json, type Schema } from "./json.js";
 import { buildParameters } from "./parameters.js";
 import type { DocumentPath } from "./paths.js";
 import type { Schemas } from "./schema.js";
 import { buildSecurity } from "./security.js";
+import { buildDescription, type Json, type Schema } from "./value-schema.js";
 
 /** What operations are described with. */
 export interface OperationContext {

@@ -5,9 +5,17 @@ import type { Comments } from "../../codec/proto-comments.js";
 import { createTextReader } from "../../codec/query-value.js";
 import type { HttpBinding } from "../http/http-binding.js";
 import { textExample } from "./example.js";
-import { buildDescription, type Json, type Schema } from "./json.js";
 import type { DocumentPath } from "./paths.js";
-import { enumDescription, mapSchema, scalarSchema, uidSchema, wellKnownSchema } from "./value-schema.js";
+import {
+  buildDescription,
+  enumDescription,
+  type Json,
+  mapSchema,
+  type Schema,
+  scalarSchema,
+  uidSchema,
+  wellKnownSchema,
+} from "./value-schema.js";
 
 // Deeper fields can be set by a query as well; a list of them all would have no end.
 const MAX_DEPTH = 3;

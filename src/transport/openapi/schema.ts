@@ -20,8 +20,16 @@ import {
 } from "../../codec/field-behavior.js";
 import { isPrintedEmpty } from "../../codec/json-writer.js";
 import type { Comments } from "../../codec/proto-comments.js";
-import { buildDescription, type Schema } from "./json.js";
-import { enumSchema, mapSchema, nullableSchema, scalarSchema, uidSchema, wellKnownSchema } from "./value-schema.js";
+import {
+  buildDescription,
+  enumSchema,
+  mapSchema,
+  nullableSchema,
+  type Schema,
+  scalarSchema,
+  uidSchema,
+  wellKnownSchema,
+} from "./value-schema.js";
 
 /**
  * Where a message stands: in an `answer`, at any depth, or in the `detail` of an error; `body` what a

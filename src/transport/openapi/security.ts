@@ -1,7 +1,7 @@
 // What operations take for the bearer of a call. Nearly all take an API token;
 // those that lead to one take what proves who asks for it.
 import type { MethodEntry } from "../../pipeline/method-table.js";
-import type { Schema } from "./json.js";
+import type { Schema } from "./value-schema.js";
 
 const API_TOKEN = "bearer";
 const FOREIGN_TOKEN = "foreignToken";

@@ -5,7 +5,6 @@ import { isWrapper } from "../../codec/fields.js";
 import type { Comments } from "../../codec/proto-comments.js";
 import { integerRange, isLong, isSignedLong } from "../../codec/value-rules.js";
 import { UIDP_PATTERN } from "../../kernel/uidp.js";
-import { buildDescription, type Schema } from "./json.js";
 
 /** Whether a value is read from callers, in any of its spellings, or written for them, in exactly one. */
 export type Direction = "in" | "out";
@@ -112,4 +111,15 @@ export function wellKnownSchema(desc: DescMessage, direction: Direction): Schema
     default:
       return undefined;
   }
+}
+
+/** A JSON value of a document. */
+export type Json = string | number | boolean | null | Json[] | { [key: string]: Json };
+
+/** A JSON object of a document, such as a schema (JSON Schema 2020-12, as OpenAPI 3.1 uses it). */
+export type Schema = { [key: string]: Json };
+
+/** A `description`, if there is anything to say. */
+export function buildDescription(description: string): Schema {
+  return description === "" ? {} : { description };
 }

@@ -1,6 +1,5 @@
 // A migration of stored rows for tests: it copies the settings named `old:…` into a table of its own, two at a time.
-import type { DataMigration, MigrationTx } from "../../../src/store/migrate/data-migration.js";
-import type { MigrationDatabase } from "../../../src/store/migrate/migration-database.js";
+import type { DataMigration, MigrationDatabase, MigrationTx } from "../../../src/store/migrate/data-migration.js";
 
 const BATCH = 2;
 

@@ -1,7 +1,7 @@
 // What the phases of an upgrade must do on either database.
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import type { MigrationDatabase } from "../../../src/store/migrate/migration-database.js";
+import type { MigrationDatabase } from "../../../src/store/migrate/data-migration.js";
 import { contract, expand, type MigrationProgress, readDatabaseState } from "../../../src/store/migrate/phases.js";
 import { needsContracting, needsExpanding } from "../../../src/store/migrate/state.js";
 import type { Store } from "../../../src/store/port.js";

@@ -3,7 +3,12 @@ import { randomBytes } from "node:crypto";
 import { after, before, test } from "node:test";
 import { brotliDecompressSync, gunzipSync } from "node:zlib";
 import type { UnaryCall } from "../../../src/pipeline/call.js";
-import { compress, isLarge, MIN_COMPRESSED_BYTES } from "../../../src/transport/http/content-negotiation.js";
+import {
+  compress,
+  isLarge,
+  MIN_COMPRESSED_BYTES,
+  prefersJson,
+} from "../../../src/transport/http/content-negotiation.js";
 import type { ResponseHeaders } from "../../../src/transport/http/send.js";
 import { type FeatureServer, type Received, startFeatureServer } from "../../support/feature/feature-server.js";
 
@@ -149,4 +154,22 @@ const lengths: readonly { body: string | Uint8Array; large: boolean; reason: str
 
 for (const { body, large, reason } of lengths) {
   test(`${reason} are ${large ? "" : "not "}large`, () => assert.equal(isLarge(body), large));
+}
+
+const accepted: readonly { accept: string | undefined; json: boolean }[] = [
+  { accept: undefined, json: false },
+  { accept: "*/*", json: false },
+  { accept: "application/json", json: true },
+  { accept: "Application/JSON; charset=utf-8", json: true },
+  { accept: "text/html,application/xhtml+xml,*/*;q=0.8", json: false },
+  { accept: "application/json, text/html", json: false },
+  { accept: "application/json;q=0.9, text/html;q=0.5", json: true },
+  { accept: "application/json;q=0.5, text/html", json: false },
+  { accept: "application/json;q=0", json: false },
+];
+
+for (const { accept, json } of accepted) {
+  test(`a page is ${json ? "" : "not "}sent as JSON for accept: ${accept}`, () => {
+    assert.equal(prefersJson(accept), json);
+  });
 }

@@ -15,7 +15,8 @@ import { readSqlite } from "../../../store/check/read-sqlite.js";
 import { referenceCheck } from "../../../store/check/references.js";
 import { rebuildDerived } from "../../../store/check/repair.js";
 import { createSecretCheck } from "../../../store/check/secrets.js";
-import { uidCheck } from "../../../store/check/uids.js";
+import { createUidCheck } from "../../../store/check/uids.js";
+import { resourceIndexes } from "../../../store/resource-indexes.js";
 import { createProgressLine, escapeControls } from "../../output/terminal.js";
 import { print } from "../host.js";
 import { createAuditCheck, createSecretOpener } from "./sealed.js";
@@ -23,7 +24,7 @@ import { createAuditCheck, createSecretOpener } from "./sealed.js";
 /** How often progress is written, in milliseconds. */
 const EVERY_MS = { terminal: 100, lines: 1_000 };
 
-const storedChecks: readonly Check[] = [schemaCheck, integrityCheck, referenceCheck, uidCheck];
+const storedChecks: readonly Check[] = [schemaCheck, integrityCheck, referenceCheck, createUidCheck(resourceIndexes)];
 const derivedChecks = derivedIndexes.map(({ check }) => check);
 
 /** The flags of `arbor check`. */

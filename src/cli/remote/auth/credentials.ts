@@ -157,7 +157,7 @@ function isFresh(token: string, nowMs: number): boolean {
 }
 
 /** Whether `token` has not expired. A token without an expiry has not. */
-export function isValid(token: string, nowMs: number): boolean {
+function isValid(token: string, nowMs: number): boolean {
   return (parseClaims(token).expiresMs ?? Number.POSITIVE_INFINITY) > nowMs;
 }
 

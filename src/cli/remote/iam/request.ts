@@ -197,7 +197,7 @@ interface FileResource {
  * @param flag the flag with the path
  * @throws CommandError INVALID_ARGUMENT when it cannot be read
  */
-export async function readText(file: string, flag: string): Promise<string> {
+async function readText(file: string, flag: string): Promise<string> {
   try {
     return await (file === "-" ? text(process.stdin) : readFile(file, "utf8"));
   } catch (error) {

@@ -9,8 +9,9 @@ import { derivedIndexes } from "../../../../src/store/check/derived.js";
 import { runCheck } from "../../../../src/store/check/findings.js";
 import { readSqlite } from "../../../../src/store/check/read-sqlite.js";
 import { referenceCheck } from "../../../../src/store/check/references.js";
-import { uidCheck } from "../../../../src/store/check/uids.js";
+import { createUidCheck } from "../../../../src/store/check/uids.js";
 import { openSqlite } from "../../../../src/store/open-sqlite.js";
+import { resourceIndexes } from "../../../../src/store/resource-indexes.js";
 import { openDatabase } from "../../../../src/store/sqlite-driver.js";
 import { attack } from "../../../audit/log-kit.js";
 import { runCommand } from "../../../support/command.js";
@@ -117,7 +118,7 @@ test("all checks see the database as of one moment, whatever a server writes mea
   const data = await filled();
   const server = openSqlite({ directory: data, exclusive: true });
   const snapshot = readSqlite(data);
-  const checks = [referenceCheck, uidCheck, ...derivedIndexes.map(({ check }) => check)];
+  const checks = [referenceCheck, createUidCheck(resourceIndexes), ...derivedIndexes.map(({ check }) => check)];
   const run = async (db: CheckDatabase) => {
     const results: number[] = [];
     for (const check of checks) {

@@ -1,9 +1,10 @@
-// What the kinds of pipeline share: what they are made of, and how a call fails.
+// What the kinds of pipeline share: what they are made of, how they read as a part of a trace, and how a call fails.
 import type { DescMethod } from "@bufbuild/protobuf";
 import type { ConnectError } from "@connectrpc/connect";
 import { answerError, rejectReasonOf } from "../kernel/errors.js";
 import type { Clock } from "../kernel/time.js";
-import type { Store } from "../store/port.js";
+import type { TraceSpan } from "../kernel/trace.js";
+import type { Awaitable, Store, Tx } from "../store/port.js";
 import type { CallContext } from "./call.js";
 import { withFieldSpelling } from "./field-names.js";
 
@@ -32,4 +33,25 @@ export function answerCallError(
   const answer = answerError(spelled, errorDomain, (internal) => onInternalError(internal, call));
   call.inbound.record?.setFailure(answer.code, rejectReasonOf(error));
   return answer;
+}
+
+/** The names of the spans of units of work. */
+export const UNIT_SPAN_NAMES = { read: "read transaction", write: "write transaction" } as const;
+
+/** Reads as {@link Store.read} does, as a part of the trace of a call, if that has one. */
+export async function readTraced<T>(
+  store: Store,
+  { trace }: { readonly trace: TraceSpan | undefined },
+  deadlineMs: number,
+  unit: (tx: Tx) => Awaitable<T>,
+): Promise<T> {
+  const span = trace?.startChild(UNIT_SPAN_NAMES.read);
+  try {
+    const result = await store.read(unit, { deadlineMs, trace: span });
+    span?.end();
+    return result;
+  } catch (error) {
+    span?.fail(error);
+    throw error;
+  }
 }

@@ -1,0 +1,37 @@
+// Background work that waits until the database admits no version that it would harm.
+import type { Job } from "../jobs/jobs.js";
+import type { Store } from "../store/port.js";
+import { completeRanks } from "../store/rank-store.js";
+import { isOlder, OLDEST_VERSION } from "../store/version.js";
+
+const INTERVAL_MS = 600_000;
+/** Versions before this one add and remove entries without counting them. */
+const FIRST_RANKING_VERSION = "0.5.0";
+
+/**
+ * Creates the job that counts the entries of long lists, so that a long `skip` costs no more than a short one. It waits
+ * until the database admits no version that does not count.
+ */
+export function createListRanking({ read }: Pick<Store, "read">): Job {
+  return {
+    name: "list-ranks",
+    problem: "the entries of long lists could not be counted",
+    intervalMs: INTERVAL_MS,
+    async run({ write, signal }) {
+      const oldest = await read((tx) => tx.settings.get(OLDEST_VERSION));
+      if (oldest === undefined || isOlder(oldest, FIRST_RANKING_VERSION)) return 0;
+      return completeRanks({ read, write }, () => signal.aborted);
+    },
+  };
+}
+
+/** Versions before this one know no checkpoints: their `arbor audit verify` rejects a log whose beginning was deleted. */
+const FIRST_CHECKPOINT_VERSION = "0.6.0";
+
+/** Finds why nothing may be deleted yet; undefined where it may. */
+export async function findRetentionObstacle({ read }: Pick<Store, "read">): Promise<string | undefined> {
+  const oldest = await read((tx) => tx.settings.get(OLDEST_VERSION));
+  if (oldest !== undefined && !isOlder(oldest, FIRST_CHECKPOINT_VERSION)) return undefined;
+  const versions = oldest === undefined ? "any version" : `version ${oldest}`;
+  return `${versions} of Arbor may open the database, and those before ${FIRST_CHECKPOINT_VERSION} know no checkpoints; run arbor migrate --contract once no older server runs`;
+}
