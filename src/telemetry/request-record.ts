@@ -44,6 +44,7 @@ export interface RequestStart {
 }
 
 const CANCELLED = 1;
+const UNAUTHENTICATED = 16;
 
 /**
  * What happened to one request. There is one object of fixed shape per request; the layers that handle the request
@@ -139,6 +140,8 @@ export class RequestRecord {
       this.isCanceled = true;
       if (this.protocol !== "http") this.code ||= CANCELLED;
     } else if (this.protocol !== "http") this.code ??= status === undefined ? CANCELLED : codeOfStatus(status);
+    // An answer that no layer explained, such as of a mounted service: who reads the log finds a reason with each.
+    if (this.code === UNAUTHENTICATED || status === 401) this.reason ??= "credential";
     for (const observe of this.#observers) observe(this);
   }
 }

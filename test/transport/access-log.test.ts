@@ -10,14 +10,15 @@ import { signJwt } from "../../src/kernel/jws.js";
 import { encodeApiToken, type TokenClaims } from "../../src/pipeline/auth/api-token.js";
 import { createLogger } from "../../src/telemetry/logger.js";
 import { type Harness, startHarness } from "../support/harness.js";
+import { type LocalIssuer, startLocalIssuer, type TokenOptions } from "../support/local-issuer.js";
 import { openHttp2, rawTcp } from "./harness.js";
 
 type Line = Record<string, unknown>;
 
-async function startLogged(accessLog: string) {
+async function startLogged(accessLog: string, settings: Readonly<Record<string, string>> = {}) {
   const lines: Line[] = [];
   const logger = createLogger("info", { write: (line) => void lines.push(JSON.parse(line)) });
-  const service = await startHarness({ accessLog }, { logger });
+  const service = await startHarness({ accessLog, ...settings }, { logger });
   return {
     service,
     lines,
@@ -158,6 +159,91 @@ describe("the reason of a 401", () => {
           });
     await answer.arrayBuffer();
     return answer.status === 200 ? "OK" : answer.status === 401 ? "UNAUTHENTICATED" : String(answer.status);
+  }
+});
+
+describe("the reason of a 401 of other endpoints", () => {
+  let logged: Logged;
+  let workloads: LocalIssuer;
+  let identity: string;
+  before(async () => {
+    workloads = await startLocalIssuer();
+    logged = await startLogged("all", { trustedIssuers: workloads.issuer });
+    const { group } = await logged.service.organisation("others");
+    const relationship = { claimMatch: { issuer: workloads.issuer, subject: "ci" } };
+    ({ uid: identity } = await logged.service.identity({ relation: 1, relationship }, group));
+  });
+  after(async () => {
+    await logged?.service.stop();
+    await workloads?.stop();
+  });
+
+  const now = () => Math.floor(Date.now() / 1000);
+  const workload = (claims: object = {}, options: TokenOptions = {}) =>
+    workloads.token({ aud: logged.service.url, sub: "ci", ...claims }, options);
+  const foreign = generateKeyPairSync("ec", { namedCurve: "P-256" }).privateKey;
+  const own = async () => (await logged.service.identity()).token;
+  const tokens: readonly { readonly reason: string | undefined; readonly token: () => Promise<string | undefined> }[] =
+    [
+      { reason: undefined, token: async () => workload() },
+      { reason: "token_missing", token: async () => undefined },
+      { reason: "token_malformed", token: async () => "hidden.hidden" },
+      { reason: "token_expired", token: async () => workload({ iat: now() - 1_000, exp: now() - 500 }) },
+      { reason: "token_unknown_key", token: async () => workload({}, { header: { kid: "unknown" } }) },
+      { reason: "token_signature", token: async () => workload({}, { key: foreign }) },
+      { reason: "token_issuer", token: own },
+      { reason: "token_audience", token: async () => workload({ aud: "https://other.example" }) },
+      { reason: "token_claims", token: async () => workload({ iat: now() + 1_000, exp: now() + 1_500 }) },
+    ];
+
+  async function assertLogged(path: string, init: RequestInit, reason: string | undefined, secret?: string) {
+    const { service, lines, line } = logged;
+    lines.splice(0);
+    const requestId = `r-${reason}`;
+    const answer = await fetch(service.url + path, {
+      ...init,
+      headers: { ...init.headers, "x-request-id": requestId },
+    });
+    await answer.arrayBuffer();
+    assert.equal(answer.status, reason === undefined ? 200 : 401);
+    const found = await line((one) => one.requestId === requestId);
+    assert.equal(found.reason, reason);
+    if (secret !== undefined) assert.equal(JSON.stringify(lines).includes(secret.slice(-20)), false);
+  }
+
+  for (const { reason, token: newToken } of tokens) {
+    test(`exchange: ${reason ?? "none for a token that is valid"}`, async () => {
+      const token = await newToken();
+      const query = new URLSearchParams({ aud: logged.service.url, identity });
+      const headers: Record<string, string> = token === undefined ? {} : { authorization: `Bearer ${token}` };
+      await assertLogged(`/sts/exchange?${query}`, { headers }, reason, token);
+    });
+  }
+
+  const basic = (user: string, password: string) => ({
+    authorization: `Basic ${Buffer.from(`${user}:${password}`).toString("base64")}`,
+  });
+  const passwords: readonly {
+    readonly reason: string | undefined;
+    readonly user?: string;
+    readonly password: () => Promise<string>;
+  }[] = [
+    { reason: undefined, password: own },
+    { reason: "token_malformed", password: async () => "hidden.hidden.hidden.hidden" },
+    {
+      reason: "token_expired",
+      password: async () => workload({ iat: now() - 1_000, exp: now() - 500 }),
+      user: "identity",
+    },
+    { reason: "token_signature", password: async () => workload({}, { key: foreign }), user: "identity" },
+    { reason: "credential", password: async () => "" },
+  ];
+  for (const { reason, user, password: newPassword } of passwords) {
+    test(`registry: ${reason ?? "none for a password that is right"}`, async () => {
+      const password = await newPassword();
+      const headers = basic(user === undefined ? "somebody" : identity, password);
+      await assertLogged("/token?service=arbor", { headers }, reason, password || undefined);
+    });
   }
 });
 

@@ -135,7 +135,7 @@ export function createIssuers({
 
   return {
     verify(token, registration, nowMs = clock()) {
-      if (isOwnIssuer(token.issuer)) throw invalidToken("is one of ours");
+      if (isOwnIssuer(token.issuer)) throw invalidToken("token_issuer", "is one of ours");
       assertTimes(token, nowMs);
       const entry = cache.get(registration.organisation, token.issuer);
       if (entry?.keys === undefined || !isWithin(entry.fetchedMs, FRESH_MS) || lacksKey(token, entry.keys)) {

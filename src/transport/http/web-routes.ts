@@ -42,7 +42,9 @@ export function createWeb({ routes, errorDomain, spans, onInternalError, require
       requireRoom?.(route.method === "POST" ? "write" : "read");
       const request = requestOf(req, route, { path, rest, record });
       if (route.access !== "public") route.access(request);
-      send(res, await route.handle(request), req.method === "HEAD");
+      const answer = await route.handle(request);
+      record.reason ??= answer.rejection;
+      send(res, answer, req.method === "HEAD");
     } catch (error) {
       if (isCallerGone(error)) return;
       const cause = error instanceof HttpError ? error.error : error;
