@@ -59,11 +59,15 @@ export interface DispatchOptions {
   readonly cors?: Cors | undefined;
 }
 
+/** The name that logs and metrics have for answers to CORS preflights. */
+const PREFLIGHT = "preflight";
+
 /** Creates the dispatcher. */
 export function createDispatch(options: DispatchOptions) {
   const { grpc, connect, ops, web, gateway, hosts, proxies, observers, cors } = options;
-  const records = createRecords({ proxies, observers });
   const opsNames = new Map(ops.paths.map((path) => [path, routeName(path)]));
+  const names = { rpcAt: connect.nameOf, routeAt: (path: string) => opsNames.get(path) ?? web.nameOf(path) };
+  const records = createRecords({ proxies, observers, names });
   // Filled and read before anything else runs, so one is enough.
   const counts: FieldCounts = { host: 0, authorization: 0 };
 
@@ -146,7 +150,10 @@ export function createDispatch(options: DispatchOptions) {
     const method = req.method ?? "";
     const rpc = isRpcPath(path);
     const contentType = req.headers["content-type"];
-    if (cors?.answer(req, res, () => connect.methodsOf(path) ?? web.allowed(path) ?? gateway.allowed?.(path))) return;
+    if (cors?.answer(req, res, () => connect.methodsOf(path) ?? web.allowed(path) ?? gateway.allowed?.(path))) {
+      record.method = PREFLIGHT;
+      return;
+    }
     if (rpc && connect.serves(path)) {
       record.method = connect.nameOf(path);
       record.protocol = rpcProtocolOf(contentType);
@@ -171,7 +178,7 @@ export function createDispatch(options: DispatchOptions) {
     /** Records what is rejected before it gets here. */
     records,
     /** Every name that the record of a request may have for its method. */
-    methodNames: [...new Set([...connect.names, ...opsNames.values(), ...web.names])],
+    methodNames: [...new Set([...connect.names, ...opsNames.values(), ...web.names, PREFLIGHT])],
     /** The body of the answer to what is refused before anybody looks at it, by HTTP status. */
     errorBody(status: number): string {
       if (status === 429) return bodyOf(resourceExhausted("too many requests of this address are open", RETRY_MS));

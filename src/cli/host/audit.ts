@@ -8,10 +8,10 @@ import { verifyLog } from "../../audit/verify.js";
 import type { Settings } from "../../config/config.js";
 import { invalidArgument, notFound } from "../../kernel/errors.js";
 import type { AuditEventRow, AuditRowFilter, RecordedAuditRow, Store } from "../../store/port.js";
-import { parseTimeRange, type TimeFlags } from "../event-time.js";
 import { createEventFormatter } from "../output/events.js";
 import { findWarning, formatReport } from "../output/log-report.js";
 import { escapeControls, type Terminal, withStdout } from "../output/terminal.js";
+import { parseTimeRange, type TimeFlags } from "../remote/audit/event-time.js";
 import { onHost } from "./host.js";
 
 const MAX_ROWS = 1_000_000;

@@ -101,7 +101,7 @@ export function createHome({ version, isRootTaken }: HomeOptions): Ops & { reado
   }
 
   return {
-    paths: [VERSION_PATH],
+    paths: isRootTaken ? [VERSION_PATH] : [VERSION_PATH, "/"],
     handle(method, path, res) {
       const found = findDocument(path, res);
       if (found === undefined) return false;

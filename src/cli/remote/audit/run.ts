@@ -3,9 +3,9 @@ import { create, type JsonObject } from "@bufbuild/protobuf";
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import { AuditService, ListEventsRequestSchema, TailEventsRequestSchema } from "#gen/arbor/audit/v1/audit_pb.js";
 import { invalidFlag } from "../../errors.js";
-import { parseTimeRange } from "../../event-time.js";
 import { createEventFormatter } from "../../output/events.js";
 import { type Session, withSession } from "../session.js";
+import { parseTimeRange } from "./event-time.js";
 
 /** The flags of these commands. */
 export interface AuditFlags {

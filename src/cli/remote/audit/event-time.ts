@@ -1,5 +1,5 @@
 // The times of `--since` and `--until`.
-import { invalidFlag } from "./errors.js";
+import { invalidFlag } from "../../errors.js";
 
 /** The flags. Each is a time, or how long ago. */
 export interface TimeFlags {
