@@ -298,7 +298,8 @@ async function openApp(options: AppOptions, opened: Close[]): Promise<App> {
   const stored = createDatabaseMetrics({ store, clock, holder, jobs: () => new Set(counts.jobRuns.keys()) });
   metrics.prepare(stored.refresh);
   metrics.add(...requestMetrics.sources, ...hostWatch.sources, ...databaseFaultSources(store));
-  metrics.add(...serviceSources({ counts, store, server, exchanges: issuer.exchanges, limits }), ...stored.sources);
+  const { exchanges, caches } = issuer;
+  metrics.add(...serviceSources({ counts, store, server, exchanges, caches, limits }), ...stored.sources);
 
   await store.write(async (tx) => {
     await tx.settings.put("origin", JSON.stringify({ baseUrl, issuer: issuerName }));
