@@ -3,7 +3,7 @@ import { get } from "node:http";
 
 const EVERY_MS = 100;
 const TIMEOUT_MS = 2_000;
-const PATHS = ["/healthz", "/readyz"] as const;
+const PATHS: readonly string[] = ["/healthz", "/readyz"];
 
 /** What the checks got. */
 export interface HealthReport {
@@ -13,8 +13,12 @@ export interface HealthReport {
   readonly slowestMs: number;
 }
 
-/** Begins to ask. */
-export function watchHealth(url: string): { stop(): HealthReport } {
+/**
+ * Begins to ask.
+ *
+ * @param paths what to ask for in turn, and how often, in milliseconds
+ */
+export function watchHealth(url: string, paths = PATHS, everyMs = EVERY_MS): { stop(): HealthReport } {
   let answered = 0;
   let failed = 0;
   let slowestMs = 0;
@@ -29,14 +33,14 @@ export function watchHealth(url: string): { stop(): HealthReport } {
       if (status === 200) answered++;
       else failed++;
     };
-    const path = PATHS[asked++ % PATHS.length];
+    const path = paths[asked++ % paths.length];
     const req = get(`${url}${path}`, { agent: false, timeout: TIMEOUT_MS }, (res) => {
       res.resume();
       finish(res.statusCode);
     });
     req.on("timeout", () => req.destroy());
     req.on("error", () => finish(undefined));
-  }, EVERY_MS);
+  }, everyMs);
   return {
     stop() {
       clearInterval(timer);

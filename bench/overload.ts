@@ -10,6 +10,7 @@ import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { builtinRoleUid } from "../src/kernel/ids.js";
 import { openSqlite } from "../src/store/open-sqlite.js";
+import { freePort } from "../test/support/free-port.js";
 import { bindingRow } from "../test/support/rows.js";
 import { printConditions } from "./conditions.js";
 import { watchHealth } from "./health-watch.js";
@@ -31,6 +32,8 @@ const mixes: Readonly<Record<string, Readonly<Record<Kind, number>>>> = {
 };
 const REQUESTS = 8_000;
 const DEADLINE_MS = 1_000;
+/** How often metrics are scraped under load, in milliseconds. */
+const SCRAPE_MS = 1_000;
 const GOODPUT_GOAL = 0.8;
 const LATENCY_GOAL = 5;
 const MEMORY_GOAL = 1.15;
@@ -92,10 +95,11 @@ async function run(name: string, settings: readonly string[]) {
     const own: Seeded = { ...seeded, directory: join(scratch, "data") };
     cpSync(seeded.directory, own.directory, { recursive: true });
     await addWriter(own);
-    const service = await startService(own, built, settings);
+    const metrics = `127.0.0.1:${await freePort()}`;
+    const service = await startService(own, built, ["--metrics-listen", metrics, ...settings]);
     built = service.main;
     try {
-      return await measure(name, service, requestsFor(service));
+      return await measure(name, service, requestsFor(service), `http://${metrics}`);
     } finally {
       await service.server.stop();
     }
@@ -114,7 +118,7 @@ async function measurePeak(port: number, requests: readonly Buffer[]): Promise<n
   return peak;
 }
 
-async function measure(name: string, service: Service, requests: readonly Buffer[]) {
+async function measure(name: string, service: Service, requests: readonly Buffer[], metricsUrl: string) {
   const port = Number(new URL(service.url).port);
   const load = (perSecond: number, forSeconds: number) =>
     runOpenLoad({ port, requests, perSecond, seconds: forSeconds, deadlineMs: DEADLINE_MS });
@@ -124,6 +128,7 @@ async function measure(name: string, service: Service, requests: readonly Buffer
   const half = await load(peak / 2, shortSeconds);
   print("half of it", half);
   const health = watchHealth(service.url);
+  const scraping = watchHealth(metricsUrl, ["/metrics"], SCRAPE_MS);
   const memory: number[] = [];
   const sampling = setInterval(() => memory.push(service.server.residentMegabytes()), 1_000);
   const cpuBefore = service.server.cpuUs();
@@ -131,6 +136,7 @@ async function measure(name: string, service: Service, requests: readonly Buffer
   const cpu = (service.server.cpuUs() - cpuBefore) / 1e6 / seconds;
   clearInterval(sampling);
   const checks = health.stop();
+  const scrapes = scraping.stop();
   print(`${factor} times it`, over);
   // The machine may have become faster or slower meanwhile.
   const peakAfter = await measurePeak(port, requests);
@@ -146,6 +152,7 @@ async function measure(name: string, service: Service, requests: readonly Buffer
   console.log(
     `goodput / peak ${result.goodput.toFixed(2)}, p99 / p99 at half ${result.latency.toFixed(1)}, ` +
       `${checks.answered} health checks answered and ${checks.failed} not, the slowest after ${checks.slowestMs.toFixed(0)} ms, ` +
+      `${scrapes.answered} scrapes answered and ${scrapes.failed} not, the slowest after ${scrapes.slowestMs.toFixed(0)} ms, ` +
       `memory ${third} MB after a third, ${last} MB at the end, ${cpu.toFixed(2)} processors`,
   );
   return result;

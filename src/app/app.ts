@@ -45,7 +45,7 @@ import { OPS_PATHS } from "../transport/http/ops.js";
 import { createServerSpans } from "../transport/http/server-span.js";
 import { createDocs } from "../transport/openapi/docs.js";
 import { openApiDocument } from "../transport/openapi/document.js";
-import { createHome } from "../transport/openapi/home.js";
+import { createHome, VERSION_PATH } from "../transport/openapi/home.js";
 import { createGateway } from "../transport/rest/gateway.js";
 import { createHealth } from "../transport/rpc/health.js";
 import { createReflection } from "../transport/rpc/reflection.js";
@@ -243,7 +243,8 @@ async function openApp(options: AppOptions, opened: Close[]): Promise<App> {
   const docs = createDocs(() => openApiJson(gateway.routes, documentUrl));
   const home = createHome({ version: VERSION, isRootTaken: gateway.allowed("/") !== undefined });
   const webRoutes = [...issuer.routes, ...registryRoutes()];
-  const fixedPaths = [...OPS_PATHS, ...docs.paths, ...home.paths, ...webRoutes.map(({ path }) => path)];
+  // A mounted service may take `/`.
+  const fixedPaths = [...OPS_PATHS, ...docs.paths, VERSION_PATH, ...webRoutes.map(({ path }) => path)];
   assertNothingShadowed(gateway.routes, fixedPaths);
   const ready = () => store.check();
   const limits = limitsOf(settings, readFileLimit());
@@ -297,7 +298,8 @@ async function openApp(options: AppOptions, opened: Close[]): Promise<App> {
   const stored = createDatabaseMetrics({ store, clock, holder, jobs: () => new Set(counts.jobRuns.keys()) });
   metrics.prepare(stored.refresh);
   metrics.add(...requestMetrics.sources, ...hostWatch.sources, ...databaseFaultSources(store));
-  metrics.add(...serviceSources({ counts, store, server, exchanges: issuer.exchanges, limits }), ...stored.sources);
+  const { exchanges, caches } = issuer;
+  metrics.add(...serviceSources({ counts, store, server, exchanges, caches, limits }), ...stored.sources);
 
   await store.write(async (tx) => {
     await tx.settings.put("origin", JSON.stringify({ baseUrl, issuer: issuerName }));
@@ -307,20 +309,13 @@ async function openApp(options: AppOptions, opened: Close[]): Promise<App> {
   issuer.start();
   server.start();
   const url = urlOf(settings, port.address);
-  logger.info(
-    {
-      version: VERSION,
-      node: process.version,
-      store: settings.databaseUrl === undefined ? "sqlite" : "postgresql",
-      address: url,
-      settings: describeChanged(settings),
-    },
-    "started",
-  );
+  const storeName = settings.databaseUrl === undefined ? "sqlite" : "postgresql";
+  const service = { version: VERSION, store: storeName, address: url };
+  logger.info({ ...service, node: process.version, settings: describeChanged(settings) }, "started");
   const close = async (reason: string, drainMs?: number) => {
     const startMs = performance.now();
     await closeAll(opened, drainMs);
-    logger.info({ reason, durationMs: Math.round(performance.now() - startMs) }, "stopped");
+    logger.info({ ...service, reason, durationMs: Math.round(performance.now() - startMs) }, "stopped");
   };
   return {
     url,

@@ -84,14 +84,25 @@ export function findMasterKeyFile({ masterKeyFile, data }: Settings): string {
   return masterKeyFile ?? join(data, "master.key");
 }
 
+/** A store for commands that read an existing installation for long: each unit of work has a snapshot of its own. */
+export async function followStore(settings: Settings): Promise<Pick<Store, "read" | "lateCommitMs">> {
+  const { createSnapshots } = await import("../store/open-snapshot.js");
+  return createSnapshots(locateDatabase(settings));
+}
+
+function locateDatabase(settings: Settings) {
+  const { databaseUrl: url, data: directory } = settings;
+  return { directory, url, tls: url === undefined ? undefined : readDatabaseTls(settings) };
+}
+
 async function openStore(options: InstallationOptions): Promise<Store> {
   const { settings, mode, clock = systemClock } = options;
-  const { databaseUrl: url, data: directory } = settings;
-  const tls = url === undefined ? undefined : readDatabaseTls(settings);
+  const database = locateDatabase(settings);
   if (mode === "read") {
     const { openSnapshot } = await import("../store/open-snapshot.js");
-    return openSnapshot({ directory, url, tls, clock });
+    return openSnapshot({ ...database, clock });
   }
+  const { url, tls } = database;
   if (url === undefined) return openOrExpandSqlite(options);
   const { openPg } = await import("../store/open-pg.js");
   return openPg({ url, tls, clock, create: mode === "create" });

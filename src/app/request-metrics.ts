@@ -3,7 +3,7 @@ import { type RejectReason, rejectReasons } from "../kernel/reject-reason.js";
 import type { MethodTable } from "../pipeline/method-table.js";
 import { createRequestCounts } from "../telemetry/metrics/request-counts.js";
 import { readValues, type Source } from "../telemetry/metrics/samples.js";
-import type { RequestObserver, RequestProtocol } from "../telemetry/request-record.js";
+import { codeOfStatus, type RequestObserver, type RequestProtocol } from "../telemetry/request-record.js";
 import type { HttpBinding } from "../transport/http/http-binding.js";
 import type { ExtraService } from "../transport/rpc/connect-handlers.js";
 
@@ -76,8 +76,9 @@ export function createRequestMetrics(
   return {
     names,
     observe(record) {
-      const { protocol, method, code, status, reason, isCanceled, durationMs } = record;
-      counts.count(protocol, method, code ?? (isCanceled ? CANCELLED : codeOfStatus(status)), durationMs / 1000);
+      const { protocol, method, code, status, reason, isCanceled, isEarly, durationMs } = record;
+      const seconds = isEarly ? undefined : durationMs / 1000;
+      counts.count(protocol, method, code ?? (isCanceled ? CANCELLED : codeOfStatus(status ?? 500)), seconds);
       if (reason !== undefined) rejected[reason]++;
     },
     sources: [...counts.sources, readValues("arbor_requests_rejected_total", "reason", readRejected)],
@@ -85,15 +86,3 @@ export function createRequestMetrics(
 }
 
 const CANCELLED = 1;
-
-// Pages and health checks have no gRPC code, only a status.
-function codeOfStatus(status = 500): number {
-  if (status < 400) return 0;
-  if (status === 401) return 16;
-  if (status === 403) return 7;
-  if (status === 404) return 5;
-  if (status === 405) return 12;
-  if (status === 429) return 8;
-  if (status === 503) return 14;
-  return status < 500 ? 3 : 13;
-}

@@ -3,7 +3,7 @@
 import type { ExchangeCounts } from "../issuer/sts/exchange-counts.js";
 import type { Job } from "../jobs/jobs.js";
 import { type QuotaKind, quotas } from "../kernel/quotas.js";
-import type { CacheCounts } from "../pipeline/auth/authenticate.js";
+import { type CacheCounts, createCacheCounts } from "../pipeline/auth/authenticate.js";
 import type { Store } from "../store/port.js";
 import { readHistogram, readValue, readValues, type Source } from "../telemetry/metrics/samples.js";
 import type { Limits } from "../transport/http/limits.js";
@@ -20,7 +20,7 @@ export interface ServiceCounts {
 /** Creates counts of nothing. */
 export function createServiceCounts(): ServiceCounts {
   const quotaRejections = Object.fromEntries(Object.keys(quotas).map((kind) => [kind, 0])) as Record<QuotaKind, number>;
-  return { quotaRejections, tokenCache: { hits: 0, misses: 0, entries: 0 }, jobRuns: new Map() };
+  return { quotaRejections, tokenCache: createCacheCounts(), jobRuns: new Map() };
 }
 
 /** Counts the runs of a job in this process. */
@@ -48,11 +48,17 @@ export interface MeasuredService {
   readonly store: Pick<Store, "stats">;
   readonly server: Pick<Server, "openWork" | "countConnections" | "bufferedBytes">;
   readonly exchanges: ExchangeCounts;
+  /** The caches of the issuer, by name. */
+  readonly caches: Readonly<Record<string, CacheCounts>>;
   readonly limits: Limits;
 }
 
 /** Creates the sources of a service. */
-export function serviceSources({ counts, store, server, exchanges, limits }: MeasuredService): Source[] {
+export function serviceSources({ counts, store, server, exchanges, caches, limits }: MeasuredService): Source[] {
+  const readCaches = (name: keyof CacheCounts) => () =>
+    Object.fromEntries(
+      Object.entries({ tokens: counts.tokenCache, ...caches }).map(([cache, values]) => [cache, values[name]]),
+    );
   return [
     readValue("arbor_requests_in_flight", () => server.openWork().calls),
     readValues("arbor_quota_rejections_total", "kind", () => counts.quotaRejections),
@@ -77,9 +83,9 @@ export function serviceSources({ counts, store, server, exchanges, limits }: Mea
           for (const [outcome, value] of Object.entries(outcomes)) yield { value, labels: { job_name: name, outcome } };
       },
     },
-    readValues("arbor_cache_hits_total", "cache", () => ({ tokens: counts.tokenCache.hits })),
-    readValues("arbor_cache_misses_total", "cache", () => ({ tokens: counts.tokenCache.misses })),
-    readValues("arbor_cache_entries", "cache", () => ({ tokens: counts.tokenCache.entries })),
+    readValues("arbor_cache_hits_total", "cache", readCaches("hits")),
+    readValues("arbor_cache_misses_total", "cache", readCaches("misses")),
+    readValues("arbor_cache_entries", "cache", readCaches("entries")),
   ];
 }
 

@@ -4,7 +4,7 @@ import type { AuditEventRow, Store, Tx } from "../store/port.js";
 
 /** What the feed needs. */
 export interface EventFeedDeps {
-  readonly store: Store;
+  readonly store: Pick<Store, "read" | "lateCommitMs">;
   readonly onProblem: (problem: string, error?: unknown) => void;
   /** How often the log is read, in milliseconds. */
   readonly pollMs?: number;
@@ -29,8 +29,8 @@ export interface EventReader {
 
 /** The feed. */
 export interface EventFeed {
-  /** Follows the rows of an organisation that `matches` accepts, from now on. */
-  follow(rootUid: string, matches: (row: AuditEventRow) => boolean): EventReader;
+  /** Follows the rows of an organisation, or of all where undefined, that `matches` accepts, from now on. */
+  follow(rootUid: string | undefined, matches: (row: AuditEventRow) => boolean): EventReader;
 }
 
 const POLL_MS = 1_000;
@@ -63,7 +63,7 @@ interface Follower {
 /** Creates the feed. It reads nothing until it is followed. */
 export function createEventFeed(deps: EventFeedDeps): EventFeed {
   const { store, onProblem, pollMs = POLL_MS, monotonic = () => performance.now() } = deps;
-  const followers = new Map<string, Set<Follower>>();
+  const followers = new Map<string | undefined, Set<Follower>>();
   /** The highest id that was read; undefined while nobody follows. */
   let highestId: number | undefined;
   /** Ids that may still be committed, and when each was first missed: writers commit in another order than they begin. */
@@ -129,7 +129,7 @@ export function createEventFeed(deps: EventFeedDeps): EventFeed {
   }
 
   function deliver(row: AuditEventRow): void {
-    for (const follower of followers.get(row.rootUid) ?? []) {
+    for (const follower of [...(followers.get(row.rootUid) ?? []), ...(followers.get(undefined) ?? [])]) {
       if (follower.overflown || !follower.matches(row)) continue;
       if (follower.queue.length === MAX_QUEUED) {
         follower.overflown = true;

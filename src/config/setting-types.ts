@@ -94,7 +94,7 @@ export function oneOf<
   const range = `one of ${words.join(", ")}`;
   const parse = (given: string): T => {
     const word = Object.hasOwn(aliases, given) ? aliases[given] : words.find((one) => one === given);
-    return word ?? reject(range);
+    return word ?? reject(`one of ${[...words, ...truths].join(", ")}`);
   };
   const truths = Object.keys(aliases).flatMap((alias) => (/^(true|false)$/.test(alias) ? [alias === "true"] : []));
   const schema = { enum: [...words, ...Object.keys(aliases), ...truths] };

@@ -5,6 +5,7 @@ import type { Clock } from "../kernel/time.js";
 import type { StartRequest } from "../kernel/trace.js";
 import type { WebRoutes } from "../kernel/web.js";
 import { createGuardedFetch } from "../outbound/guarded-fetch.js";
+import { type CacheCounts, createCacheCounts } from "../pipeline/auth/authenticate.js";
 import type { ServedService } from "../pipeline/method-table.js";
 import type { Quotas } from "../pipeline/resource/quota.js";
 import type { Store } from "../store/port.js";
@@ -28,6 +29,7 @@ import { createExchanger, type Exchanger } from "./sts/exchange.js";
 import { createExchangeCounts, type ExchangeCounts } from "./sts/exchange-counts.js";
 import { createFailureLimiter, INVITE_FAILURE_LIMIT } from "./sts/failure-limiter.js";
 import { createFailureThrottle } from "./sts/failure-throttle.js";
+import { patternCache } from "./sts/pattern.js";
 import { createSecurityTokenService } from "./sts/sts.js";
 import { createTokens } from "./tokens.js";
 import { createIssuers } from "./upstream/issuers.js";
@@ -87,6 +89,8 @@ export interface Issuer {
   readonly exchanger: Exchanger;
   readonly lastSeen: LastSeen;
   readonly exchanges: ExchangeCounts;
+  /** Counts of its caches, by name. */
+  readonly caches: Readonly<Record<"issuer_keys" | "login_providers" | "claim_patterns", CacheCounts>>;
   /** The work that one node does for all. */
   readonly jobs: readonly Job[];
   /** Starts the background work that every node does. */
@@ -122,8 +126,10 @@ export function createIssuer(deps: IssuerDeps): Issuer {
     onFailure: (reason) => onProblem(`an outbound request failed: ${reason}`),
     startRequest: deps.startRequest,
   });
+  const [issuerKeys, providerCache] = [createCacheCounts(), createCacheCounts()];
   const issuers = createIssuers({
     fetch,
+    counts: issuerKeys,
     clock,
     isOwnIssuer: (issuer) => isOwnUrl(issuer, ownUrls),
     onProblem: (issuer, reason) => onProblem(`the keys of ${issuer} could not be fetched: ${reason}`),
@@ -169,6 +175,7 @@ export function createIssuer(deps: IssuerDeps): Issuer {
         tickets,
         masterKey,
         fetch,
+        providerCache,
         clock,
         ids,
         origin,
@@ -184,6 +191,7 @@ export function createIssuer(deps: IssuerDeps): Issuer {
     exchanger,
     lastSeen,
     exchanges,
+    caches: { issuer_keys: issuerKeys, login_providers: providerCache, claim_patterns: patternCache },
     jobs: [keyRotation, createExpiredRowSweep(clock)],
     start() {
       keyReload.start();

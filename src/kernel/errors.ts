@@ -156,9 +156,12 @@ export function deniedField(...violations: readonly FieldViolation[]): ApiError 
 /**
  * UNAUTHENTICATED: no token, or an invalid one. One text for all causes, so that callers cannot tell them apart.
  *
- * @param rejection which of the causes it is, for logs and metrics
+ * @param rejection which of the causes it is, for logs and metrics; that of `cause` unless given
  */
-export function unauthenticated(cause?: unknown, rejection: RejectReason = "credential"): ApiError {
+export function unauthenticated(
+  cause?: unknown,
+  rejection: RejectReason = rejectReasonOf(cause) ?? "credential",
+): ApiError {
   return new ApiError(
     Code.Unauthenticated,
     "UNAUTHENTICATED",

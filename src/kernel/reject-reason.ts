@@ -6,19 +6,20 @@ export const rejectReasons = [
   "token_malformed",
   /** The token was valid and has expired. */
   "token_expired",
-  /** No key of this service has the id that the token names. */
+  /** No key of its issuer has the id that the token names. */
   "token_unknown_key",
-  /** The signature is not that of the key. */
+  /** The signature is not that of the key, or of an algorithm that is not accepted. */
   "token_signature",
+  /** The token is of another issuer, or in an exchange of this service. */
   "token_issuer",
   "token_audience",
-  /** The token is signed by this service, but has claims that it does not accept, such as a time in the future. */
+  /** The token has claims that are not accepted, such as a time in the future. */
   "token_claims",
   /** The tokens of the identity were revoked after this one was issued. */
   "token_revoked",
   /** The identity that the token names does not exist any more. */
   "identity_deleted",
-  /** A credential of another kind: a token of another issuer, a password of a registry, a refresh token. */
+  /** Another credential is wrong, or a token is valid and proves nothing here: a refresh token, a signed request to AWS. */
   "credential",
   /** A quota is reached. */
   "quota",

@@ -1,6 +1,7 @@
 // Requests that are neither RPC nor REST: pages, redirects and OAuth endpoints. The types are independent of the
 // server.
 
+import type { RejectReason } from "./reject-reason.js";
 import type { TraceSpan } from "./trace.js";
 
 /** The `client_id` of the command line, which shows the code of a headless login. */
@@ -48,6 +49,8 @@ export interface WebAnswer {
   readonly headers?: Readonly<Record<string, string | readonly string[]>>;
   /** Empty unless set. */
   readonly body?: string;
+  /** Why the request is rejected, for logs and metrics. */
+  readonly rejection?: RejectReason | undefined;
 }
 
 /** Handles a request. Thrown errors are answered as the JSON of a google.rpc.Status. */

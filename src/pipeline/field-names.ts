@@ -63,7 +63,7 @@ export function withFieldSpelling(error: unknown, input: DescMessage, spelling: 
     const value: MessageInitShape<typeof BadRequestSchema> = { fieldViolations: spelled };
     return { desc: BadRequestSchema, value };
   });
-  return new ApiError(error.code, error.reason, error.message, details, error.cause);
+  return new ApiError(error.code, error.reason, error.message, details, error.cause, error.rejection);
 }
 
 function isBadRequest({ desc }: ApiError["details"][number]): boolean {

@@ -1,9 +1,25 @@
 // The stores of the audit log and of the hash chains that seal it (docs/adr/0006-audit-chain.md).
-import { and, desc, eq, getTableColumns, gt, isNull, lte, max, min, notExists, type SQL, sql } from "drizzle-orm";
+import {
+  and,
+  desc,
+  eq,
+  getTableColumns,
+  gt,
+  gte,
+  isNull,
+  lt,
+  lte,
+  max,
+  min,
+  notExists,
+  type SQL,
+  sql,
+} from "drizzle-orm";
 import type {
   AuditChainStore,
   AuditHead,
   AuditRow,
+  AuditRowFilter,
   AuditStore,
   Awaitable,
   ChainEntry,
@@ -47,16 +63,23 @@ const auditColumns = (t: Tables) => {
   const { id, ...columns } = getTableColumns(t.audit);
   return columns;
 };
-const newest = statement<{ limit: number }, RecordedAuditRow>((q, t) =>
-  q.select(auditColumns(t)).from(t.audit).orderBy(desc(t.audit.id)).limit(value("limit")),
-);
-const newestOf = statement<{ limit: number; root: string }, RecordedAuditRow>((q, t) =>
-  q
-    .select(auditColumns(t))
-    .from(t.audit)
-    .where(eq(t.audit.rootUid, value("root")))
-    .orderBy(desc(t.audit.id))
-    .limit(value("limit")),
+const equalColumns = ["rootUid", "subjectUid", "actorUid", "type", "requestId"] as const;
+type NewestParams = { limit: number; rootUid?: string } & AuditRowFilter;
+const newest = statementFamily<NewestParams, NewestParams, RecordedAuditRow>(
+  (params) => Object.keys(params).sort().join(),
+  (params) => (q, t) =>
+    q
+      .select(auditColumns(t))
+      .from(t.audit)
+      .where(
+        and(
+          ...equalColumns.map((name) => (params[name] === undefined ? undefined : eq(t.audit[name], value(name)))),
+          params.startMs === undefined ? undefined : gte(t.audit.timeMs, value("startMs")),
+          params.endMs === undefined ? undefined : lt(t.audit.timeMs, value("endMs")),
+        ),
+      )
+      .orderBy(desc(t.audit.id))
+      .limit(value("limit")),
 );
 
 /** The audit log; see {@link AuditStore}. */
@@ -73,8 +96,9 @@ export class Audit implements AuditStore {
     return discardRows(this.#tx.rows(appendVersion2, { ...row, actorName, traceId }));
   }
 
-  newest(limit: number, rootUid?: string): Awaitable<RecordedAuditRow[]> {
-    return rootUid === undefined ? this.#tx.rows(newest, { limit }) : this.#tx.rows(newestOf, { limit, root: rootUid });
+  newest(limit: number, rootUid?: string, filter: AuditRowFilter = {}): Awaitable<RecordedAuditRow[]> {
+    const params = { limit, ...(rootUid !== undefined && { rootUid }), ...filter };
+    return this.#tx.rows(newest(params), params);
   }
 }
 

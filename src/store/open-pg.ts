@@ -30,7 +30,7 @@ const MAX_UNIT_MS = 30_000;
 /** A statement that the server did not end by then has no server any more, such as one whose machine stopped. */
 const MAX_ANSWER_MS = MAX_UNIT_MS + 5_000;
 /** After its last row got a number, a unit runs the rest of that statement, idles and commits; the server limits each. */
-const LATE_COMMIT_MS = 4 * MAX_UNIT_MS;
+export const LATE_COMMIT_MS = 4 * MAX_UNIT_MS;
 
 const READ = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
 const WRITE = "BEGIN ISOLATION LEVEL SERIALIZABLE";

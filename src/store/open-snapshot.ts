@@ -43,3 +43,22 @@ export async function openSnapshot({ directory, url, tls, clock }: SnapshotOptio
   }
   return { ...database.store, close: () => database.close() };
 }
+
+/**
+ * A store that opens a snapshot for each unit of work: a command that reads for hours would keep the write-ahead log of
+ * SQLite, or dead rows of PostgreSQL, for as long.
+ */
+export async function createSnapshots(options: SnapshotOptions): Promise<Pick<Store, "read" | "lateCommitMs">> {
+  const lateCommitMs = options.url === undefined ? 0 : (await import("./open-pg.js")).LATE_COMMIT_MS;
+  return {
+    lateCommitMs,
+    async read(unit) {
+      const snapshot = await openSnapshot(options);
+      try {
+        return await snapshot.read(unit);
+      } finally {
+        await snapshot.close();
+      }
+    },
+  };
+}

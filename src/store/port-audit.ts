@@ -60,11 +60,22 @@ export interface AuditEventStore {
   lastId(): Awaitable<number>;
 }
 
+/** What rows must have to be listed. */
+export type AuditRowFilter = Partial<Readonly<Record<AuditFilterColumn | "requestId", string>>> & {
+  /** The first time, inclusive. */
+  readonly startMs?: number;
+  /** The last time, exclusive. */
+  readonly endMs?: number;
+};
+
 /** The audit log; append-only. */
 export interface AuditStore {
   append(row: AuditRow): Awaitable<void>;
-  /** The newest rows first, at most `limit`, of one organisation or of all. */
-  newest(limit: number, rootUid?: string): Awaitable<RecordedAuditRow[]>;
+  /**
+   * The newest rows first, at most `limit`, of one organisation or of all. With a filter it may read the whole log, so
+   * only commands on the host use one.
+   */
+  newest(limit: number, rootUid?: string, filter?: AuditRowFilter): Awaitable<RecordedAuditRow[]>;
 }
 
 /** A chain entry with the audit row it seals; null when the row no longer exists. */

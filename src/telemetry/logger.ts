@@ -156,9 +156,10 @@ function redact(value: unknown, depth: number): unknown {
   return copy;
 }
 
-// `tokenId` names a token without being one; `apiToken` and `x-auth-token` are tokens.
+// `tokenId` names a token and `secretFile` the file of a secret, without being one; `apiToken` and `x-auth-token` are tokens.
 function isCredential(name: string): boolean {
   const plain = name.toLowerCase().replaceAll(/[-_]/g, "");
+  if (plain.endsWith("file")) return false;
   return (
     plain.endsWith("token") ||
     plain.endsWith("tokens") ||

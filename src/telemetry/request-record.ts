@@ -44,6 +44,7 @@ export interface RequestStart {
 }
 
 const CANCELLED = 1;
+const UNAUTHENTICATED = 16;
 
 /**
  * What happened to one request. There is one object of fixed shape per request; the layers that handle the request
@@ -86,6 +87,8 @@ export class RequestRecord {
   reason: RejectReason | undefined;
   /** Whether the caller went away, or was cut off, before the response was complete. */
   isCanceled = false;
+  /** Whether it was rejected before it was dispatched: its duration says nothing of its method. */
+  isEarly = false;
   /** How long the request took, in milliseconds; set when the response has closed. */
   durationMs = 0;
   readonly #observers: readonly RequestObserver[];
@@ -139,6 +142,8 @@ export class RequestRecord {
       this.isCanceled = true;
       if (this.protocol !== "http") this.code ||= CANCELLED;
     } else if (this.protocol !== "http") this.code ??= status === undefined ? CANCELLED : codeOfStatus(status);
+    // An answer that no layer explained, such as of a mounted service: who reads the log finds a reason with each.
+    if (this.code === UNAUTHENTICATED || status === 401) this.reason ??= "credential";
     for (const observe of this.#observers) observe(this);
   }
 }
@@ -149,13 +154,24 @@ export function isSuccess({ code, status, isCanceled }: RequestRecord): boolean 
   return code === undefined ? status !== undefined && status < 400 : code === 0;
 }
 
-// As gRPC's own mapping (grpc/doc/http-grpc-status-mapping.md), for statuses that were sent without a code.
-function codeOfStatus(status: number): number {
+/** The code that a status stands for where an answer has no other, as google/rpc/code.proto maps them. */
+export function codeOfStatus(status: number): number {
   if (status < 400) return 0;
-  if (status === 400 || status === 413 || status === 415) return 3;
-  if (status === 401) return 16;
-  if (status === 403) return 7;
-  if (status === 404 || status === 405 || status === 501) return 12;
-  if (status === 429) return 8;
-  return status === 503 ? 14 : status === 408 ? 4 : 2;
+  const code = STATUS_CODES.get(status);
+  return code ?? (status < 500 ? 3 : 13);
 }
+
+const STATUS_CODES: ReadonlyMap<number, number> = new Map([
+  [401, UNAUTHENTICATED],
+  [403, 7],
+  [404, 5],
+  // The path has no such method.
+  [405, 12],
+  [408, 4],
+  [409, 10],
+  [429, 8],
+  [499, CANCELLED],
+  [501, 12],
+  [503, 14],
+  [504, 4],
+]);

@@ -69,8 +69,8 @@ interface Protocol {
 
 // The protocols in the order in which they are asked; the last answers everything. gRPC on HTTP/2 comes before all of
 // them, because it needs no objects of a request and a response (see onHttp2Stream).
-function listProtocols({ connect, ops, web, gateway, errorDomain }: DispatchOptions): readonly Protocol[] {
-  const opsNames = new Map(ops.paths.map((path) => [path, routeName(path)]));
+function listProtocols(options: DispatchOptions, opsNames: ReadonlyMap<string, string>): readonly Protocol[] {
+  const { connect, ops, web, gateway, errorDomain } = options;
   const rpc: Protocol = {
     accepts: (path) => isRpcPath(path) && connect.serves(path),
     handle(req, res, path, record) {
@@ -117,11 +117,16 @@ function listProtocols({ connect, ops, web, gateway, errorDomain }: DispatchOpti
   return [rpc, unknownGrpc, unknownConnect, operators, pages, rest];
 }
 
+/** The name that logs and metrics have for answers to CORS preflights. */
+const PREFLIGHT = "preflight";
+
 /** Creates the dispatcher. */
 export function createDispatch(options: DispatchOptions) {
   const { grpc, connect, ops, web, gateway, hosts, proxies, observers, cors } = options;
-  const records = createRecords({ proxies, observers });
-  const protocols = listProtocols(options);
+  const opsNames = new Map(ops.paths.map((path) => [path, routeName(path)]));
+  const names = { rpcAt: connect.nameOf, routeAt: (path: string) => opsNames.get(path) ?? web.nameOf(path) };
+  const records = createRecords({ proxies, observers, names });
+  const protocols = listProtocols(options, opsNames);
   // Filled and read before anything else runs, so one is enough.
   const counts: FieldCounts = { host: 0, authorization: 0 };
 
@@ -203,7 +208,10 @@ export function createDispatch(options: DispatchOptions) {
     const path = pathOf(req.url ?? "");
     const method = req.method ?? "";
     const contentType = req.headers["content-type"];
-    if (cors?.answer(req, res, () => connect.methodsOf(path) ?? web.allowed(path) ?? gateway.allowed?.(path))) return;
+    if (cors?.answer(req, res, () => connect.methodsOf(path) ?? web.allowed(path) ?? gateway.allowed?.(path))) {
+      record.method = PREFLIGHT;
+      return;
+    }
     for (const protocol of protocols) {
       if (protocol.accepts(path, method, contentType) && protocol.handle(req, res, path, record)) return;
     }
@@ -215,7 +223,7 @@ export function createDispatch(options: DispatchOptions) {
     /** Records what is rejected before it gets here. */
     records,
     /** Every name that the record of a request may have for its method. */
-    methodNames: [...new Set([...connect.names, ...ops.paths.map(routeName), ...web.names])],
+    methodNames: [...new Set([...connect.names, ...opsNames.values(), ...web.names, PREFLIGHT])],
     /** The body of the answer to what is refused before anybody looks at it, by HTTP status. */
     errorBody(status: number): string {
       if (status === 429) return bodyOf(resourceExhausted("too many requests of this address are open", RETRY_MS));

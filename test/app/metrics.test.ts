@@ -2,17 +2,21 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { readFileSync } from "node:fs";
+import { request } from "node:http";
 import { type AddressInfo, createServer } from "node:net";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
 import { startApp } from "../../src/app/app.js";
 import { DEFAULT_METRICS_ADDRESS } from "../../src/app/metrics.js";
 import { resolveSettings } from "../../src/config/config.js";
 import { createLogger } from "../../src/telemetry/logger.js";
 import { families } from "../../src/telemetry/metrics/families.js";
 import { type Harness, startHarness } from "../support/harness.js";
+import { type LocalIssuer, startLocalIssuer } from "../support/local-issuer.js";
 import { metricNamesIn, scrape } from "../support/metrics.js";
 import { PROJECT } from "../support/project.js";
+import { standStill } from "../support/stand-still.js";
 import { memoryDir } from "../support/temp-dir.js";
 
 const dashboard = readFileSync(join(PROJECT, "deploy/grafana/arbor.json"), "utf8");
@@ -93,6 +97,89 @@ describe("a service", () => {
     assert.ok((after.sum("arbor_connections", { kind: "http1" }) ?? 0) >= 1);
     assert.equal(after.sum("arbor_buffered_bytes_limit", { direction: "requests" }), 128 * 1024 * 1024);
     assert.equal(after.sum("arbor_build_info"), 1);
+  });
+});
+
+describe("values while a service works", () => {
+  let workloads: LocalIssuer;
+  let harness: Harness;
+  let token: string;
+  let group: string;
+  before(async () => {
+    workloads = await startLocalIssuer();
+    harness = await startHarness({ metricsListen: "127.0.0.1:0", trustedIssuers: workloads.issuer });
+    ({ token, group } = await harness.organisation("values"));
+  });
+  after(async () => {
+    await harness?.stop();
+    await workloads?.stop();
+  });
+
+  const value = async (name: string, labels: Record<string, string> = {}) =>
+    (await scrape(harness.app.metricsUrl)).sum(name, labels) ?? 0;
+
+  async function waitFor(name: string, isReached: (value: number) => boolean, labels: Record<string, string> = {}) {
+    for (let tries = 0; ; tries++) {
+      const found = await value(name, labels);
+      if (isReached(found)) return;
+      assert.ok(tries < 200, `${name} is ${found}`);
+      await sleep(20);
+    }
+  }
+
+  test("open requests are in flight, and what arrived of their bodies is held", async () => {
+    await waitFor("arbor_requests_in_flight", (count) => count === 0);
+    const open = Array.from({ length: 3 }, () => {
+      const req = request(`${harness.url}/iam/v2beta1/groups/${group}`, {
+        method: "POST",
+        headers: { authorization: `Bearer ${token}`, "content-type": "application/json", "content-length": 2_000 },
+      });
+      req.on("error", () => {});
+      req.write(" ".repeat(1_000));
+      return req;
+    });
+    await waitFor("arbor_requests_in_flight", (count) => count === 3);
+    await waitFor("arbor_buffered_bytes", (bytes) => bytes >= 3_000, { direction: "requests" });
+    for (const req of open) req.destroy();
+    await waitFor("arbor_requests_in_flight", (count) => count === 0);
+    await waitFor("arbor_buffered_bytes", (bytes) => bytes === 0, { direction: "requests" });
+  });
+
+  test("the delay of the event loop, and the heap", async () => {
+    // The delay is that since the last scrape, and is measured by a timer, so one stop may be missed.
+    await scrape(harness.app.metricsUrl);
+    let metrics = await scrape(harness.app.metricsUrl);
+    const lag = () => metrics.sum("nodejs_eventloop_lag_max_seconds") ?? 0;
+    for (let tries = 0; tries < 10 && lag() < 0.2; tries++) {
+      standStill(300);
+      await sleep(100);
+      metrics = await scrape(harness.app.metricsUrl);
+    }
+    assert.ok(lag() >= 0.2, `${lag()} s`);
+    const { heapUsed } = process.memoryUsage();
+    const used = metrics.sum("nodejs_heap_size_used_bytes") ?? 0;
+    assert.ok(used > heapUsed / 4 && used < heapUsed * 4, `${used} of ${heapUsed}`);
+    assert.ok((metrics.sum("process_resident_memory_bytes") ?? 0) > used);
+  });
+
+  test("lookups in the caches of the issuer", async () => {
+    const relationship = { claimMatch: { issuer: workloads.issuer, subjectPattern: "ci-[0-9]{1,7}" } };
+    const { uid } = await harness.identity({ relation: 1, relationship }, group);
+    const before = await scrape(harness.app.metricsUrl);
+    for (const sub of ["ci-1", "ci-2", "ci-3"]) {
+      const query = new URLSearchParams({ aud: harness.url, identity: uid });
+      const authorization = `Bearer ${workloads.token({ aud: harness.url, sub })}`;
+      const answer = await fetch(`${harness.url}/sts/exchange?${query}`, { headers: { authorization } });
+      assert.equal(answer.status, 200, await answer.text());
+    }
+    const after = await scrape(harness.app.metricsUrl);
+    for (const cache of ["issuer_keys", "claim_patterns"]) {
+      const grown = (name: string) => (after.sum(name, { cache }) ?? 0) - (before.sum(name, { cache }) ?? 0);
+      assert.equal(grown("arbor_cache_misses_total"), 1, cache);
+      assert.ok(grown("arbor_cache_hits_total") >= 2, cache);
+      assert.equal(grown("arbor_cache_entries"), 1, cache);
+    }
+    assert.equal(after.sum("arbor_cache_entries", { cache: "login_providers" }), 0);
   });
 });
 

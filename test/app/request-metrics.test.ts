@@ -13,10 +13,12 @@ import { requestH1, requestH2 } from "../support/requests.js";
 
 const SERVICE = "chainguard.platform.iam.v2beta1.GroupsService";
 
+const ORIGIN = "https://app.example";
+
 let harness: Harness;
 let token: string;
 before(async () => {
-  harness = await startHarness({ metricsListen: "127.0.0.1:0" });
+  harness = await startHarness({ metricsListen: "127.0.0.1:0", corsOrigins: ORIGIN });
   token = (await harness.organisation("requests")).token;
 });
 after(() => harness.stop());
@@ -74,6 +76,32 @@ test("routes that are no methods are counted as http, with the code that their s
   assert.equal(total(metrics, { method: "healthz", protocol: "http", code: "OK" }), 1);
   assert.equal(total(metrics, { method: "healthz", protocol: "http", code: "UNIMPLEMENTED" }), 1);
   assert.equal(total(metrics, { method: "readyz", protocol: "http", code: "OK" }), 1);
+});
+
+test("the home page and preflights have names", async () => {
+  const before = await scrape(harness.app.metricsUrl);
+  assert.equal((await fetch(`${harness.url}/`)).status, 200);
+  const headers = { origin: ORIGIN, "access-control-request-method": "GET" };
+  assert.equal((await fetch(`${harness.url}/iam/v2beta1/groups`, { method: "OPTIONS", headers })).status, 204);
+  const metrics = await scrapeWhen((now) => total(now, { method: "preflight" }) === 1);
+  assert.equal(total(metrics, { method: "home", protocol: "http", code: "OK" }), 1);
+  assert.equal(total(metrics, { method: "preflight", protocol: "http", code: "OK" }), 1);
+  assert.equal(total(metrics, { method: "unknown" }), total(before, { method: "unknown" }));
+});
+
+test("requests that are rejected early are counted, and have no duration", async () => {
+  const method = `${SERVICE}/ListRoles`;
+  const record = recordOf("connect", method, 14);
+  record.isEarly = true;
+  const before = await scrape(harness.app.metricsUrl);
+  harness.app.requestMetrics.observe(record);
+  const metrics = await scrape(harness.app.metricsUrl);
+  const of = (now: ParsedMetrics) => [total(now, { code: "UNAVAILABLE" }), timed(now)];
+  const [counted = 0, durations = 0] = of(before);
+  assert.deepEqual(of(metrics), [counted + 1, durations]);
+  record.isEarly = false;
+  harness.app.requestMetrics.observe(record);
+  assert.deepEqual(of(await scrape(harness.app.metricsUrl)), [counted + 2, durations + 1], "the control");
 });
 
 test("nothing that callers send is in the metrics", async () => {

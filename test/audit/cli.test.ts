@@ -1,9 +1,13 @@
 // What operators see of the log, beside a service that runs and without one.
 import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
+import { once } from "node:events";
 import { after, before, describe, test } from "node:test";
 import { setTimeout as afterMs } from "node:timers/promises";
 import { escapeControls } from "../../src/cli/output/terminal.js";
+import type { AuditRow } from "../../src/store/port.js";
 import { type Host, type Organisation, startHost, startService } from "../e2e/process.js";
+import { environmentWithoutSettings, PROJECT, scriptArguments } from "../support/project.js";
 import { tempDir } from "../support/temp-dir.js";
 import { allowVersion2, attack, auditRow, openLog } from "./log-kit.js";
 
@@ -13,10 +17,11 @@ describe("arbor audit", () => {
   const data = tempDir();
   let host: Host;
   let acme: Organisation;
+  let other: Organisation;
   before(async () => {
     host = startHost();
     acme = await host.bootstrap(data, "acme.example");
-    await host.bootstrap(data, "other.example");
+    other = await host.bootstrap(data, "other.example");
   });
   after(() => host.close());
   const audit = (...args: readonly string[]) => host.run(["audit", ...args, "--data", data]);
@@ -57,7 +62,7 @@ describe("arbor audit", () => {
     assert.deepEqual([last.head.seq, last.head.hash, last.key.crv], [1, entry.hash, "P-256"]);
   });
 
-  for (const command of ["verify", "list", "export"]) {
+  for (const command of ["verify", "list", "tail", "export"]) {
     test(`${command} of an organisation that has no log fails`, async () => {
       const root = "0".repeat(40);
       const { code, stdout, stderr } = await audit(command, "--root", root);
@@ -134,6 +139,105 @@ describe("arbor audit", () => {
     assert.ok(stderr.endsWith(`arbor: the audit log is not what was sealed\n${fault}\n`), stderr);
     attack(data, `UPDATE audit SET actor_uid = '' WHERE root_uid = '${acme.group}' AND type = 'arbor.bootstrap.v1'`);
     assert.equal((await audit("verify")).code, 0);
+  });
+
+  test("rows are listed by what was changed, by whom, when and by which request", async () => {
+    const log = await openLog(data);
+    const at = (timeMs: number, values: object) => auditRow(other.group, { timeMs, ...values });
+    await log.append(
+      at(1_000, { actorUid: "ann", requestId: "r-1" }),
+      at(2_000, { actorUid: "bob", requestId: "r-2", type: "test.thing.deleted.v1" }),
+      at(3_000, { actorUid: "ann", requestId: "r-3", subjectUid: `${other.group}/3` }),
+      auditRow(acme.group, { timeMs: 4_000, actorUid: "ann", requestId: "r-4" }),
+    );
+    await log.close();
+    const root = ["--root", other.group];
+    const cases: readonly { flags: readonly string[]; found: readonly string[] }[] = [
+      { flags: ["--actor", "ann"], found: ["r-4", "r-3", "r-1"] },
+      { flags: ["--actor", "ann", ...root], found: ["r-3", "r-1"] },
+      { flags: ["--actor", "an", ...root], found: [] },
+      { flags: ["--type", "test.thing.deleted.v1"], found: ["r-2"] },
+      { flags: ["--subject", `${other.group}/3`], found: ["r-3"] },
+      { flags: ["--request-id", "r-2"], found: ["r-2"] },
+      { flags: ["--request-id", "r-2", "--actor", "ann"], found: [] },
+      { flags: ["--since", "1970-01-01T00:00:02Z", "--until", "1970-01-01T00:00:04Z"], found: ["r-3", "r-2"] },
+      { flags: ["--until", "1970-01-01T00:00:02.001Z", ...root], found: ["r-2", "r-1"] },
+      { flags: ["--actor", "ann", "--limit", "1"], found: ["r-4"] },
+    ];
+    for (const { flags, found } of cases) {
+      const { code, stdout, stderr } = await audit("list", "--json", ...flags);
+      assert.deepEqual([code, stderr], [0, ""]);
+      const lines = stdout.split("\n").filter((line) => line !== "");
+      assert.deepEqual(
+        lines.map((line) => JSON.parse(line).requestId),
+        found,
+        flags.join(" "),
+      );
+    }
+    const backwards = await audit("list", "--since", "2026-01-02", "--until", "2026-01-01");
+    assert.deepEqual([backwards.code, backwards.stdout], [2, ""]);
+    assert.match(backwards.stderr, /--until must be after --since/);
+    const exported = await audit("export", "--root", acme.group, "--actor", "ann");
+    assert.deepEqual([exported.code, exported.stdout], [2, ""], "a chain has no gaps");
+  });
+
+  describe("tail", () => {
+    const spawnTail = (...args: readonly string[]) => {
+      const child = spawn(
+        process.execPath,
+        [...scriptArguments("src/main.ts"), "audit", "tail", "--data", data, ...args],
+        { cwd: PROJECT, env: environmentWithoutSettings(), stdio: ["ignore", "pipe", "pipe"] },
+      );
+      const texts = { stdout: "", stderr: "" };
+      for (const name of ["stdout", "stderr"] as const)
+        child[name].setEncoding("utf8").on("data", (chunk: string) => (texts[name] += chunk));
+      return { child, texts, ended: once(child, "exit") as Promise<[number | null, NodeJS.Signals | null]> };
+    };
+    // A row that is written before the command follows the log is not printed, so rows are written until one is.
+    async function appendUntil(isDone: () => boolean, values: Partial<AuditRow>): Promise<void> {
+      const log = await openLog(data);
+      for (let tries = 0; tries < 100 && !isDone(); tries++) {
+        await log.append(
+          auditRow(other.group, { ...values, requestId: "tail-other-root" }),
+          auditRow(acme.group, { ...values, actorUid: "eve", requestId: "tail-other-actor" }),
+          auditRow(acme.group, { ...values, requestId: "tail-1" }),
+        );
+        await afterMs(100);
+      }
+      await log.close();
+      assert.ok(isDone());
+    }
+
+    test("prints the rows that its filters select, until SIGINT", async (t) => {
+      const { child, texts, ended } = spawnTail("--root", acme.group, "--actor", "zoe", "--json");
+      t.after(() => child.kill("SIGKILL"));
+      await appendUntil(() => texts.stdout.includes("\n"), { actorUid: "zoe", timeMs: 5_000 });
+      child.kill("SIGINT");
+      assert.deepEqual(await ended, [null, "SIGINT"]);
+      const rows = texts.stdout.trimEnd().split("\n");
+      for (const row of rows) {
+        const { time, requestId, actorUid, rootUid } = JSON.parse(row);
+        assert.deepEqual(
+          [time, requestId, actorUid, rootUid],
+          ["1970-01-01T00:00:05.000Z", "tail-1", "zoe", acme.group],
+        );
+      }
+      assert.equal(texts.stderr, "");
+      const listed = await audit("list", "--actor", "zoe", "--root", acme.group, "--limit", "1", "--json");
+      assert.deepEqual(JSON.parse(rows[0] ?? ""), JSON.parse(listed.stdout), "a row looks as in a list");
+    });
+
+    test("ends when nobody reads what it prints", async (t) => {
+      const { child, texts, ended } = spawnTail();
+      t.after(() => child.kill("SIGKILL"));
+      await appendUntil(() => texts.stdout.includes("tail-other-root"), { actorUid: "yan" });
+      assert.match(texts.stdout, /^TIME +TYPE +SUBJECT +ACTOR +NAME +REQUEST +FROM\n/);
+      child.stdout.destroy();
+      let code: number | null | undefined;
+      void ended.then(([given]) => (code = given));
+      await appendUntil(() => code !== undefined, { actorUid: "yan" });
+      assert.deepEqual([code, texts.stderr], [0, ""]);
+    });
   });
 
   test("a key that the master key did not seal is not used", async () => {

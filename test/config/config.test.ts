@@ -201,7 +201,7 @@ const refusedValues: readonly { name: SettingName; given: string; rule: string }
   ),
   { name: "issuer", given: "https://a/b", rule: URL_RULE },
   { name: "behindProxy", given: "maybe", rule: "must be true or false" },
-  { name: "accessLog", given: "2", rule: "must be one of errors, all, off" },
+  { name: "accessLog", given: "2", rule: "must be one of errors, all, off, true, false" },
   ...["null", "example.org", "https://*.example.org", "https://a,*", "https://a,", "*,*", "https://a/b", " "].map(
     (given) => ({ name: "corsOrigins", given, rule: ORIGINS }) as const,
   ),

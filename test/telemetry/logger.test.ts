@@ -17,10 +17,12 @@ it("credentials are never written, however deep", () => {
       headers: { Authorization: "hidden", "x-auth-token": "hidden", cookie: "hidden" },
       deep: [{ client_secret: { value: "hidden" }, refreshToken: "hidden", tokenId: "shown" }],
       err: Object.assign(new Error("shown"), { token: "hidden" }),
+      settings: { registrySecretFile: "/shown", "secret-file": "/shown", secretFiles: "hidden" },
     }),
   );
   assert.equal(line.includes("hidden"), false, line);
-  const { deep, err, level } = JSON.parse(line);
+  const { deep, err, level, settings } = JSON.parse(line);
+  assert.deepEqual([settings.registrySecretFile, settings["secret-file"]], ["/shown", "/shown"]);
   assert.equal(level, "info");
   assert.equal(deep[0].tokenId, "shown");
   assert.equal(err.message, "shown");

@@ -1,6 +1,8 @@
 // What the access log has a line for, and what it says of requests that are rejected.
 import assert from "node:assert/strict";
 import { generateKeyPairSync } from "node:crypto";
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { after, before, beforeEach, describe, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { createClient } from "@connectrpc/connect";
@@ -10,14 +12,16 @@ import { signJwt } from "../../src/kernel/jws.js";
 import { encodeApiToken, type TokenClaims } from "../../src/pipeline/auth/api-token.js";
 import { createLogger } from "../../src/telemetry/logger.js";
 import { type Harness, startHarness } from "../support/harness.js";
+import { type LocalIssuer, startLocalIssuer, type TokenOptions } from "../support/local-issuer.js";
+import { tempDir } from "../support/temp-dir.js";
 import { openHttp2, rawTcp } from "./harness.js";
 
 type Line = Record<string, unknown>;
 
-async function startLogged(accessLog: string) {
+async function startLogged(accessLog: string, settings: Readonly<Record<string, string>> = {}) {
   const lines: Line[] = [];
   const logger = createLogger("info", { write: (line) => void lines.push(JSON.parse(line)) });
-  const service = await startHarness({ accessLog }, { logger });
+  const service = await startHarness({ accessLog, ...settings }, { logger });
   return {
     service,
     lines,
@@ -161,6 +165,99 @@ describe("the reason of a 401", () => {
   }
 });
 
+describe("the reason of rejections elsewhere", () => {
+  let logged: Logged;
+  let workloads: LocalIssuer;
+  let identity: string;
+  before(async () => {
+    workloads = await startLocalIssuer();
+    logged = await startLogged("all", { trustedIssuers: workloads.issuer });
+    const { group } = await logged.service.organisation("others");
+    const relationship = { claimMatch: { issuer: workloads.issuer, subject: "ci" } };
+    ({ uid: identity } = await logged.service.identity({ relation: 1, relationship }, group));
+  });
+  after(async () => {
+    await logged?.service.stop();
+    await workloads?.stop();
+  });
+
+  interface Expected {
+    readonly reason: string | undefined;
+    readonly status: number;
+    readonly secret: string | undefined;
+  }
+  const now = () => Math.floor(Date.now() / 1000);
+  const workload = (claims: object = {}, options: TokenOptions = {}) =>
+    workloads.token({ aud: logged.service.url, sub: "ci", ...claims }, options);
+  const foreign = generateKeyPairSync("ec", { namedCurve: "P-256" }).privateKey;
+  const own = async () => (await logged.service.identity()).token;
+  const tokens: readonly {
+    readonly reason: string | undefined;
+    readonly token: () => Promise<string | undefined>;
+    /** What depends on the identity is PERMISSION_DENIED, so that callers cannot find out which there are. */
+    readonly status?: number;
+  }[] = [
+    { reason: undefined, token: async () => workload(), status: 200 },
+    { reason: "token_missing", token: async () => undefined },
+    { reason: "token_malformed", token: async () => "hidden.hidden" },
+    { reason: "token_expired", token: async () => workload({ iat: now() - 1_000, exp: now() - 500 }) },
+    { reason: "token_unknown_key", token: async () => workload({}, { header: { kid: "unknown" } }), status: 403 },
+    { reason: "token_signature", token: async () => workload({}, { key: foreign }), status: 403 },
+    { reason: "token_issuer", token: own },
+    { reason: "token_audience", token: async () => workload({ aud: "https://other.example" }), status: 403 },
+    { reason: "token_claims", token: async () => workload({ iat: now() + 1_000, exp: now() + 1_500 }) },
+  ];
+
+  async function assertLogged(path: string, headers: Record<string, string>, expected: Expected) {
+    const { reason, status, secret } = expected;
+    const { service, lines, line } = logged;
+    lines.splice(0);
+    const requestId = `r-${reason}`;
+    const answer = await fetch(service.url + path, { headers: { ...headers, "x-request-id": requestId } });
+    await answer.arrayBuffer();
+    assert.equal(answer.status, status);
+    const found = await line((one) => one.requestId === requestId);
+    assert.equal(found.reason, reason);
+    if (secret !== undefined) assert.equal(JSON.stringify(lines).includes(secret.slice(-20)), false);
+  }
+
+  for (const { reason, token: newToken, status = 401 } of tokens) {
+    test(`exchange: ${reason ?? "none for a token that is valid"}`, async () => {
+      const token = await newToken();
+      const query = new URLSearchParams({ aud: logged.service.url, identity });
+      const headers: Record<string, string> = token === undefined ? {} : { authorization: `Bearer ${token}` };
+      await assertLogged(`/sts/exchange?${query}`, headers, { reason, status, secret: token });
+    });
+  }
+
+  const basic = (user: string, password: string) => ({
+    authorization: `Basic ${Buffer.from(`${user}:${password}`).toString("base64")}`,
+  });
+  const passwords: readonly {
+    readonly reason: string | undefined;
+    readonly user?: string;
+    readonly password: () => Promise<string>;
+  }[] = [
+    { reason: undefined, password: own },
+    { reason: "token_malformed", password: async () => "hidden.hidden.hidden.hidden" },
+    {
+      reason: "token_expired",
+      password: async () => workload({ iat: now() - 1_000, exp: now() - 500 }),
+      user: "identity",
+    },
+    { reason: "token_signature", password: async () => workload({}, { key: foreign }), user: "identity" },
+    { reason: "credential", password: async () => "" },
+  ];
+  for (const { reason, user, password: newPassword } of passwords) {
+    test(`registry: ${reason ?? "none for a password that is right"}`, async () => {
+      const password = await newPassword();
+      const headers = basic(user === undefined ? "somebody" : identity, password);
+      const status = reason === undefined ? 200 : 401;
+      await assertLogged("/token?service=arbor", headers, { reason, status, secret: password || undefined });
+    });
+  }
+});
+
 test("a caller that leaves is logged as cancelled, and nothing of a path ends its line", async () => {
   const { service, line, lines } = await startLogged("all");
   try {
@@ -188,7 +285,9 @@ test("a caller that leaves is logged as cancelled, and nothing of a path ends it
 });
 
 test("start and stop have a line each", async () => {
-  const { service, lines } = await startLogged("off");
+  const registrySecretFile = join(tempDir(), "registry.secret");
+  writeFileSync(registrySecretFile, "hidden-of-the-registry-0123456789abcdef", { mode: 0o600 });
+  const { service, lines } = await startLogged("off", { registrySecretFile });
   await service.app.stop("SIGTERM");
   const [started, stopped] = [lines.find(({ msg }) => msg === "started"), lines.find(({ msg }) => msg === "stopped")];
   assert.equal(started?.address, service.url);
@@ -200,8 +299,16 @@ test("start and stop have a line each", async () => {
     "listen",
     "metricsListen",
     "overloadDelay",
+    "registrySecretFile",
     "tokenAlgorithm",
   ]);
+  const settings = started?.settings as Record<string, unknown>;
+  assert.equal(settings.registrySecretFile, registrySecretFile, "a path is no secret");
+  assert.ok(!JSON.stringify(lines).includes("hidden"));
+  assert.deepEqual(
+    [stopped?.version, stopped?.store, stopped?.address],
+    [started?.version, started?.store, started?.address],
+  );
   assert.equal(stopped?.reason, "SIGTERM");
   assert.ok(Number(stopped?.durationMs) >= 0);
 });

@@ -6,6 +6,7 @@ import { connect, type Socket } from "node:net";
 import { after, describe, it } from "node:test";
 import { connect as connectTls } from "node:tls";
 import { Code } from "@connectrpc/connect";
+import { createLogger } from "../../src/telemetry/logger.js";
 import type { Limits } from "../../src/transport/http/limits.js";
 import { GrpcJs, openHttp2, type Running, rawHttp2, startServer, TLS } from "./harness.js";
 
@@ -32,13 +33,13 @@ function openSocket({ port, url }: Running, localAddress = "127.0.0.1"): Socket 
 }
 
 /** Sends a request on a connection of its own and reads until the server closes it. */
-async function askOnce(server: Running, localAddress?: string): Promise<string> {
+async function askOnce(server: Running, localAddress?: string, fields = ""): Promise<string> {
   const socket = openSocket(server, localAddress);
   let text = "";
   socket.on("data", (chunk) => {
     text += chunk;
   });
-  socket.write("GET /x HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
+  socket.write(`GET /x HTTP/1.1\r\nHost: a\r\n${fields}Connection: close\r\n\r\n`);
   await new Promise((resolve) => socket.once("close", resolve));
   return text;
 }
@@ -91,6 +92,37 @@ for (const [name, tls] of [
     });
   });
 }
+
+describe("the id of a request on a connection too many", () => {
+  const made = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
+  const cases: readonly { name: string; fields: string; id: RegExp }[] = [
+    { name: "the caller's", fields: "X-Request-Id:  mine.1 \r\n", id: /^mine\.1$/ },
+    { name: "a new one for none", fields: "", id: made },
+    { name: "a new one for one that is malformed", fields: "x-request-id: a b\r\n", id: made },
+    { name: "a new one for two", fields: "x-request-id: a\r\nx-request-id: b\r\n", id: made },
+  ];
+  for (const { name, fields, id } of cases) {
+    it(name, async () => {
+      const lines: Record<string, unknown>[] = [];
+      const logger = createLogger("info", { write: (line) => void lines.push(JSON.parse(line)) });
+      const server = await startServer({ limits: { connectionsPerAddress: 1 }, logger, accessLog: "all" });
+      running.push(server);
+      await connectOnce(server);
+      const answer = await askOnce(server, undefined, fields);
+      const [head = "", body = ""] = answer.split("\r\n\r\n");
+      const given = /\r\nx-request-id: (.*)(?:\r\n|$)/i.exec(head)?.[1] ?? "";
+      assert.match(given, id);
+      const line = lines.find((one) => one.msg === "request" && one.status === 503);
+      assert.equal(line?.requestId, given);
+      assert.deepEqual(
+        [line?.reason, line?.code, line?.path, line?.bytes, line?.remoteAddress],
+        ["address_connections", "UNAVAILABLE", "/x", Buffer.byteLength(body), "127.0.0.1"],
+      );
+      const warning = lines.find((one) => one.level === "warn");
+      assert.equal(warning?.remoteAddress, "127.0.0.1");
+    });
+  }
+});
 
 it("is bounded: beyond some that are being answered connections are cut at once", async () => {
   const server = await start({ limits: { rejectedConnections: 2, rejectedConnectionMs: 60_000 } });

@@ -9,6 +9,7 @@ import { Code, ConnectError, createClient } from "@connectrpc/connect";
 import { createGrpcTransport } from "@connectrpc/connect-node";
 import { RetryInfoSchema } from "#gen/google/rpc/error_details_pb.js";
 import { Health } from "#gen/health/v1/health_pb.js";
+import type { RequestRecord } from "../../src/telemetry/request-record.js";
 import { defaultLimits } from "../../src/transport/http/limits.js";
 import { createHealth } from "../../src/transport/rpc/health.js";
 import { standStill } from "../support/stand-still.js";
@@ -33,6 +34,8 @@ function blockLoop(): () => void {
   };
 }
 
+const records: Omit<RequestRecord, "setCaller" | "setFailure" | "end">[] = [];
+
 async function start(queueDelayMs = defaultLimits.queueDelayMs): Promise<Running> {
   const health = createHealth({
     services: [],
@@ -44,6 +47,7 @@ async function start(queueDelayMs = defaultLimits.queueDelayMs): Promise<Running
     extraServices: [health],
     limits: { queueDelayMs, loopDelayMs: LATE_MS },
     corsOrigins: [ORIGIN],
+    observers: [({ ...record }) => void records.push(record)],
   });
 }
 
@@ -109,6 +113,31 @@ describe("an event loop that is late", () => {
       }),
     );
     assert.equal(server.probe.calls.length, 0);
+  });
+
+  it("each is recorded with its method, its protocol and the bytes of its answer, and as rejected early", async () => {
+    records.splice(0);
+    const json = { "content-type": "application/json" };
+    const answers = [
+      await fetch(`${server.url}${SERVICE}/GetGroup`, { method: "POST", headers: json, body: "{}" }),
+      await fetch(`${server.url}/iam/v2beta1/groups/x`),
+      await fetch(`${server.url}/iam/v2beta1/groups/x`, { method: "HEAD" }),
+    ];
+    const bytes = await Promise.all(answers.map(async (answer) => (await answer.arrayBuffer()).byteLength));
+    const client = new GrpcJs(server.url);
+    await client.call("GetGroup", { uid: "x" });
+    client.close();
+    const method = `${SERVICE.slice(1)}/GetGroup`;
+    assert.deepEqual(
+      records.map((record) => [record.method, record.protocol, record.code, record.bytes, record.isEarly]),
+      [
+        [method, "connect", Code.Unavailable, bytes[0], true],
+        [undefined, "rest", Code.Unavailable, bytes[1], true],
+        [undefined, "rest", Code.Unavailable, 0, true],
+        [method, "grpc", Code.Unavailable, 0, true],
+      ],
+    );
+    assert.ok((bytes[0] ?? 0) > 0 && (bytes[1] ?? 0) > 0);
   });
 
   it("scripts of allowed origins may read the answer, others may not", async () => {

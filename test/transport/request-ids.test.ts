@@ -1,26 +1,47 @@
-// One request id, followed through the answer, the access log, the audit log and the record of the request.
+// One request id, followed through the answer, the access log, the span, the audit log over the API, and the log of errors.
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { Code, ConnectError, createClient, type Transport } from "@connectrpc/connect";
 import { createConnectTransport, createGrpcTransport, createGrpcWebTransport } from "@connectrpc/connect-node";
 import { GroupsService } from "#gen/chainguard/platform/iam/v2beta1/groups_pb.js";
+import { mount } from "../../src/pipeline/mount.js";
 import { createLogger } from "../../src/telemetry/logger.js";
 import { type Harness, startHarness } from "../support/harness.js";
+import { LibraryService } from "../support/library/library_pb.js";
+import { type CollectedSpan, type OtlpCollector, startOtlpCollector } from "../support/otlp-collector.js";
+import { withVariables } from "../support/variables.js";
 import { frame, openHttp2, rawHttp2, rawTcp } from "./harness.js";
 
 type Line = Record<string, unknown>;
 
 const lines: Line[] = [];
 let service: Harness;
+let collector: OtlpCollector;
 let owner: { readonly group: string; readonly identity: string; readonly token: string };
 
 before(async () => {
   const logger = createLogger("info", { write: (line) => void lines.push(JSON.parse(line)) });
-  service = await startHarness({ accessLog: "all" }, { logger });
+  const library = {
+    getBook() {
+      throw new Error("planted");
+    },
+  };
+  const rule = { get: "/library/v1/{name=books/*}" };
+  const broken = mount(LibraryService, library as never, {
+    access: "public",
+    http: { getBook: rule, createBook: null },
+  });
+  collector = await startOtlpCollector();
+  const variables = { OTEL_EXPORTER_OTLP_ENDPOINT: collector.endpoint, OTEL_BSP_SCHEDULE_DELAY: "50" };
+  const start = () => startHarness({ accessLog: "all" }, { logger, mounts: [broken] });
+  service = await withVariables(variables, start);
   owner = await service.organisation("ids");
 });
-after(() => service?.stop());
+after(async () => {
+  await service?.stop();
+  await collector?.stop();
+});
 
 // A line is written when the response has closed on the side of the server.
 async function accessLine(requestId: string): Promise<Line> {
@@ -33,10 +54,27 @@ async function accessLine(requestId: string): Promise<Line> {
   throw new assert.AssertionError({ message: `no line of ${requestId}` });
 }
 
-async function auditedIds(): Promise<string[]> {
-  const { store } = service.app.installation;
-  const rows = await store.read(async (tx) => tx.audit.newest(1_000, owner.group));
-  return rows.map(({ requestId }) => requestId);
+// What the audit API says of a request.
+async function auditedTypes(requestId: string): Promise<string[]> {
+  const query = new URLSearchParams({ scope: owner.group, requestId, startTime: "2020-01-01T00:00:00Z" });
+  const answer = await fetch(`${service.url}/audit/v1/events?${query}`, {
+    headers: { authorization: `Bearer ${owner.token}` },
+  });
+  assert.equal(answer.status, 200);
+  const { events = [] } = (await answer.json()) as { events?: readonly { requestId: string; type: string }[] };
+  assert.ok(events.every((event) => event.requestId === requestId));
+  return events.map(({ type }) => type);
+}
+
+// The span of a request, which is exported some time after its answer.
+async function spanOf(requestId: string): Promise<CollectedSpan> {
+  for (let i = 0; i < 300; i++) {
+    const found = collector.spans.filter(({ attributes }) => attributes["arbor.request_id"] === requestId);
+    assert.ok(found.length < 2, "a request has one span with its id");
+    if (found[0] !== undefined) return found[0];
+    await sleep(10);
+  }
+  throw new assert.AssertionError({ message: `no span of ${requestId}` });
 }
 
 /** What a caller of any protocol learns: the id on the answer and how the call ended. */
@@ -88,6 +126,35 @@ async function createBy(transport: Transport, name: string, requestId: string): 
   }
 }
 
+const GET_BOOK = "example.library.v1.LibraryService/GetBook";
+
+/** Calls the method that throws; resolves to the id on its answer. */
+async function causeFault(protocol: string, requestId: string): Promise<string | undefined> {
+  const headers = { "x-request-id": requestId };
+  if (protocol === "rest") {
+    const answer = await fetch(`${service.url}/library/v1/books/a`, { headers });
+    await answer.arrayBuffer();
+    assert.equal(answer.status, 500);
+    return answer.headers.get("x-request-id") ?? undefined;
+  }
+  const baseUrl = service.url;
+  const transport =
+    protocol === "grpc"
+      ? createGrpcTransport({ baseUrl })
+      : protocol === "connect"
+        ? createConnectTransport({ baseUrl, httpVersion: "1.1" })
+        : createGrpcWebTransport({ baseUrl, httpVersion: "1.1" });
+  let id: string | undefined;
+  const onHeader = (fields: Headers) => {
+    id = fields.get("x-request-id") ?? undefined;
+  };
+  const failure = await createClient(LibraryService, transport)
+    .getBook({ name: "books/a" }, { headers, onHeader })
+    .then(() => assert.fail("it must fail"), ConnectError.from);
+  assert.equal(failure.code, Code.Internal);
+  return id ?? failure.metadata.get("x-request-id") ?? undefined;
+}
+
 describe("one request id", () => {
   for (const [protocol, create] of Object.entries(protocols)) {
     test(`${protocol}: of a call that succeeds`, async () => {
@@ -102,7 +169,9 @@ describe("one request id", () => {
       assert.equal(line.remoteAddress, "127.0.0.1");
       assert.ok(Number(line.bytes) > 40);
       assert.ok(Number(line.durationMs) > 0);
-      assert.ok((await auditedIds()).includes(requestId));
+      const span = await spanOf(requestId);
+      assert.deepEqual([span.name, span.traceId, span.attributes["error.type"]], [CREATE, line.traceId, undefined]);
+      assert.deepEqual(await auditedTypes(requestId), ["dev.chainguard.api.iam.group.created.v1"]);
     });
 
     test(`${protocol}: of a call that fails`, async () => {
@@ -113,7 +182,26 @@ describe("one request id", () => {
       assert.equal(line.method, CREATE);
       assert.equal(line.code, "INVALID_ARGUMENT");
       assert.equal(line.callerUid, owner.identity);
-      assert.equal((await auditedIds()).includes(requestId), false);
+      const span = await spanOf(requestId);
+      assert.deepEqual([span.name, span.traceId], [CREATE, line.traceId]);
+      assert.equal(span.attributes["error.type"], "INVALID_ARGUMENT");
+      assert.deepEqual(await auditedTypes(requestId), [], "what changes nothing has no row");
+    });
+
+    test(`${protocol}: of a call in which the service has a fault`, async () => {
+      const requestId = `${protocol}.fault-1`;
+      assert.equal(await causeFault(protocol, requestId), requestId);
+      const line = await accessLine(requestId);
+      assert.deepEqual([line.protocol, line.method, line.code], [protocol, GET_BOOK, "INTERNAL"]);
+      const span = await spanOf(requestId);
+      assert.deepEqual([span.name, span.traceId, span.failed], [GET_BOOK, line.traceId, true]);
+      assert.equal(span.attributes["error.type"], "INTERNAL");
+      const errors = lines.filter((one) => one.level === "error" && one.requestId === requestId);
+      assert.deepEqual(
+        errors.map(({ err }) => (err as { message: string }).message),
+        ["planted"],
+      );
+      assert.deepEqual(await auditedTypes(requestId), []);
     });
   }
 

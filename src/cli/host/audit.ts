@@ -1,36 +1,97 @@
 // `arbor audit`: the commands that read the audit log, while a server runs or without one.
+import type { JsonObject } from "@bufbuild/protobuf";
+import { followStore } from "../../app/installation.js";
 import { formatLogName } from "../../audit/chain.js";
+import { createEventFeed } from "../../audit/event-feed.js";
 import { exportChain } from "../../audit/export.js";
 import { verifyLog } from "../../audit/verify.js";
 import type { Settings } from "../../config/config.js";
 import { invalidArgument, notFound } from "../../kernel/errors.js";
-import type { RecordedAuditRow, Store } from "../../store/port.js";
+import type { AuditEventRow, AuditRowFilter, RecordedAuditRow, Store } from "../../store/port.js";
+import { createEventFormatter } from "../output/events.js";
 import { findWarning, formatReport } from "../output/log-report.js";
-import { createTable } from "../output/table.js";
-import { escapeControls, withStdout } from "../output/terminal.js";
+import { escapeControls, type Terminal, withStdout } from "../output/terminal.js";
+import { parseTimeRange, type TimeFlags } from "../remote/audit/event-time.js";
 import { onHost } from "./host.js";
 
 const MAX_ROWS = 1_000_000;
+
+/** The flags that select rows. */
+interface RowFlags extends TimeFlags {
+  readonly root?: string;
+  readonly subject?: string;
+  readonly actor?: string;
+  readonly type?: string;
+  readonly requestId?: string;
+  readonly json?: boolean;
+}
 
 /**
  * `arbor audit list`
  *
  * @throws ApiError INVALID_ARGUMENT for an invalid limit, NOT_FOUND for an organisation without a log
+ * @throws CommandError INVALID_ARGUMENT for an invalid time
  */
 export async function auditListCommand(
   settings: Settings,
-  { root, limit, json = false }: { root?: string; limit: string; json?: boolean },
+  { limit, ...flags }: RowFlags & { limit: string },
 ): Promise<void> {
+  const { root, json = false } = flags;
   const count = /^\d{1,7}$/.test(limit) ? Number(limit) : 0;
   if (count < 1 || count > MAX_ROWS) {
     throw invalidArgument({ field: "limit", description: `limit must be a number from 1 to ${MAX_ROWS}` });
   }
+  const filter = { ...equalsOf(flags), ...parseTimeRange(flags) };
   await onHost(settings, "read", async ({ store }) => {
     if (root !== undefined) await assertLog(store, root);
-    const rows = await store.read((tx) => tx.audit.newest(count, root));
-    for (const line of json ? rows.map(toJsonLine) : formatTable(rows))
-      process.stdout.write(`${escapeControls(line)}\n`);
+    const rows = await store.read((tx) => tx.audit.newest(count, root, filter));
+    await withStdout(async ({ write }) => {
+      const list = createEventFormatter(json, PLAIN);
+      await write(list.page(rows.map(toJson)));
+    });
   });
+}
+
+/**
+ * `arbor audit tail`: the changes from now on, until the command is ended or nobody reads what it prints.
+ *
+ * @throws ApiError NOT_FOUND for an organisation without a log, RESOURCE_EXHAUSTED when standard output is read too slowly
+ */
+export async function auditTailCommand(settings: Settings, flags: RowFlags): Promise<void> {
+  const { root, json = false } = flags;
+  const equals = Object.entries(equalsOf(flags)) as [keyof AuditEventRow, string][];
+  await onHost(settings, "read", async ({ store }) => {
+    if (root !== undefined) await assertLog(store, root);
+  });
+  const onProblem = (problem: string, error?: unknown) => {
+    const reason = error instanceof Error ? `: ${error.message}` : "";
+    process.stderr.write(`arbor: warning: ${escapeControls(`${problem}${reason}`)}\n`);
+  };
+  const feed = createEventFeed({ store: await followStore(settings), onProblem });
+  const reader = feed.follow(root, (row) => equals.every(([column, value]) => row[column] === value));
+  await withStdout(async ({ write, closed }) => {
+    const list = createEventFormatter(json, PLAIN);
+    await reader.begin(closed);
+    while (!closed.aborted) {
+      const rows = await reader.next(IDLE_MS, closed);
+      if (rows.length > 0) await write(list.page(rows.map(({ id, seq, ...row }) => toJson(row))));
+    }
+  }).finally(() => reader.close());
+}
+
+/** How long one wait for rows takes at most, in milliseconds. */
+const IDLE_MS = 60_000;
+
+/** Tables are not cut, so that they can be searched. */
+const PLAIN: Terminal = { colour: false, width: undefined };
+
+function equalsOf({ subject, actor, type, requestId }: RowFlags): AuditRowFilter {
+  return {
+    ...(subject !== undefined && { subjectUid: subject }),
+    ...(actor !== undefined && { actorUid: actor }),
+    ...(type !== undefined && { type }),
+    ...(requestId !== undefined && { requestId }),
+  };
 }
 
 const logKind = { displayName: "audit log", type: "audit.arbor.dev/Log" };
@@ -85,18 +146,6 @@ export async function auditVerifyCommand(settings: Settings, { root }: { root?: 
   if (faults.length > 0) throw new Error(`the audit log is not what was sealed\n${faults.join("\n")}`);
 }
 
-function toJsonLine({ timeMs, ...row }: RecordedAuditRow): string {
-  return JSON.stringify({ time: formatTime(timeMs), ...row });
-}
-
-function formatTime(ms: number): string {
-  return new Date(ms).toISOString();
-}
-
-function formatTable(rows: readonly RecordedAuditRow[]): string[] {
-  const columns = ["TIME", "TYPE", "SUBJECT", "ACTOR", "NAME", "REQUEST", "FROM"].map((title) => ({ title }));
-  const cells = rows.map(({ timeMs, type, subjectUid, actorUid, actorName, requestId, remoteAddress }) => {
-    return [formatTime(timeMs), type, subjectUid, actorUid, actorName, requestId, remoteAddress];
-  });
-  return createTable(columns, { colour: false, width: undefined }).lines(cells);
+function toJson({ timeMs, ...row }: RecordedAuditRow): JsonObject {
+  return { time: new Date(timeMs).toISOString(), ...row };
 }

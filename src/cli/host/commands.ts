@@ -12,10 +12,11 @@ import {
 import { describeFlags } from "../../config/describe.js";
 import { findOtherVariables } from "../../config/names.js";
 import {
+  addEventFlags,
   addEventListFlags,
   addJwksCommand,
-  addTailCommand,
   addVerifyFlags,
+  filterFlags,
   isOverApi,
 } from "../remote/audit/commands.js";
 import { holdYoungGeneration } from "../young-generation.js";
@@ -277,12 +278,19 @@ function addAuditCommands(arbor: Command): void {
     .option("--root <uid>", "the organisation; all unless set")
     .option("--limit <rows>", "how many rows at most", "50")
     .option("--json", "print a JSON object per line");
-  addEventListFlags(list).action(async (options) => {
+  addEventListFlags(list, "anywhere").action(async (options) => {
     const { root } = options;
-    if (isOverApi(options, { root })) return (await import("../remote/audit/run.js")).listEvents(options);
+    if (isOverApi(options, { root }, filterFlags)) return (await import("../remote/audit/run.js")).listEvents(options);
     await (await import("./audit.js")).auditListCommand(readSettings(options), options);
   });
-  addTailCommand(audit);
+  const tail = addSettings(audit.command("tail").description("print changes as they happen"), hostSettings)
+    .option("--root <uid>", "the organisation; all unless set")
+    .option("--json", "print a JSON object per line");
+  addEventFlags(tail, "anywhere").action(async (options) => {
+    const { root } = options;
+    if (isOverApi(options, { root }, filterFlags)) return (await import("../remote/audit/run.js")).tailEvents(options);
+    await (await import("./audit.js")).auditTailCommand(readSettings(options), options);
+  });
   const verify = addSettings(
     audit.command("verify").description("prove that the log is what was sealed"),
     hostSettings,
@@ -299,7 +307,7 @@ function addAuditCommands(arbor: Command): void {
       .description("print the sealed rows of a log, for others to verify; with --scope its events"),
     hostSettings,
   ).option("--root <uid>", "the organisation");
-  addEventListFlags(exporting).action(async (options) => {
+  addEventListFlags(exporting, "over the API").action(async (options) => {
     const { root } = options;
     if (isOverApi(options, { root })) return (await import("../remote/audit/run.js")).exportEvents(options);
     // As commander says it of a required option.

@@ -1,6 +1,7 @@
 import type { Ids } from "../../kernel/ids.js";
 import type { Clock } from "../../kernel/time.js";
 import type { GuardedFetch } from "../../outbound/guarded-fetch.js";
+import type { CacheCounts } from "../../pipeline/auth/authenticate.js";
 import type { Quotas } from "../../pipeline/resource/quota.js";
 import type { Store } from "../../store/port.js";
 import type { MasterKey } from "../keys/master-key.js";
@@ -26,6 +27,8 @@ export interface LoginDeps {
   readonly masterKey: MasterKey;
   /** All requests to providers go through it. */
   readonly fetch: GuardedFetch;
+  /** Counts lookups in the cache of their metadata. */
+  readonly providerCache?: CacheCounts;
   readonly clock: Clock;
   readonly ids: Ids;
   readonly origin: LoginOrigin;

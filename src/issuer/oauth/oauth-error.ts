@@ -1,6 +1,7 @@
 // Errors of logins and token requests as values, with the error codes of OAuth 2.0.
 import { Code } from "@connectrpc/connect";
-import { ApiError, type FieldViolation } from "../../kernel/errors.js";
+import { ApiError, type FieldViolation, rejectReasonOf } from "../../kernel/errors.js";
+import type { RejectReason } from "../../kernel/reject-reason.js";
 
 /** An OAuth error response (RFC 6749, sections 4.1.2.1 and 5.2). */
 export interface OAuthError {
@@ -10,6 +11,8 @@ export interface OAuthError {
   readonly status: number;
   /** When to retry, in seconds. */
   readonly retryAfterS?: number;
+  /** Why the request is rejected, for logs and metrics. */
+  readonly rejection?: RejectReason | undefined;
 }
 
 /** The error for a person whom the provider authenticated and who has no account here. */
@@ -35,7 +38,11 @@ export function isOAuthError(value: object): value is OAuthError {
 
 /** Converts an error of the API; undefined for errors whose cause the caller must not learn. */
 export function toOAuthError(error: unknown): OAuthError | undefined {
-  if (!(error instanceof ApiError)) return undefined;
+  const found = error instanceof ApiError ? convert(error) : undefined;
+  return found && { ...found, rejection: rejectReasonOf(error) };
+}
+
+function convert(error: ApiError): OAuthError | undefined {
   const rules = findViolations(error).map(({ description }) => description);
   const text = rules.length > 0 ? rules.join("; ") : error.message.replace(/^[A-Z][a-z ]+: /, "");
   switch (error.code) {

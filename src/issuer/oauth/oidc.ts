@@ -5,6 +5,7 @@ import { LRUCache } from "lru-cache";
 import type * as client from "openid-client";
 import { rootOf } from "../../kernel/uidp.js";
 import { asFetch, type GuardedFetch, GuardedFetchError } from "../../outbound/guarded-fetch.js";
+import type { CacheCounts } from "../../pipeline/auth/authenticate.js";
 import { type OAuthError, oauthError } from "./oauth-error.js";
 import type { Provider } from "./provider-selection.js";
 
@@ -32,6 +33,8 @@ interface OidcDeps {
   readonly fetch: GuardedFetch;
   /** Writes to the operator's log. */
   readonly onProblem: (problem: string) => void;
+  /** Counts lookups in the cache of their metadata. */
+  readonly providerCache?: CacheCounts;
 }
 
 /** Authenticates people at OpenID Providers. */
@@ -41,12 +44,13 @@ export type OidcClient = ReturnType<typeof createOidcClient>;
 const loadClient = () => import("openid-client");
 
 /** Creates the client of all providers. */
-export function createOidcClient({ fetch, onProblem }: OidcDeps) {
-  const configurations = createConfigurationCache((provider: Provider) => {
+export function createOidcClient({ fetch, onProblem, providerCache }: OidcDeps) {
+  const fetchConfiguration = (provider: Provider) => {
     const { issuer } = provider;
     const guarded = asFetch((url, init) => fetch(url, { ...init, issuer }), organisationOf(provider));
     return discover(provider, guarded as client.CustomFetch);
-  });
+  };
+  const configurations = createConfigurationCache(fetchConfiguration, TIMES, providerCache);
 
   function getConfiguration(provider: Provider): Promise<client.Configuration> {
     const { id, issuer, clientId, clientSecret = "" } = provider;
@@ -195,6 +199,7 @@ interface Partition<T> {
 export function createConfigurationCache<P, T extends object>(
   fetchConfiguration: (provider: P) => Promise<T>,
   times = TIMES,
+  counts?: CacheCounts,
 ) {
   const operator = newPartition<T>(times);
   const organisations = new LRUCache<string, Partition<T>>({ max: MAX_ORGANISATIONS });
@@ -206,9 +211,13 @@ export function createConfigurationCache<P, T extends object>(
     return found;
   }
 
+  const countEntries = () =>
+    [operator, ...organisations.values()].reduce((count, partition) => count + partition.current.size, 0);
+
   return (organisation: string | undefined, key: string, provider: P): Promise<T> => {
     const { current, last } = partitionOf(organisation);
     const found = current.get(key);
+    if (counts) counts[found === undefined ? "misses" : "hits"]++;
     if (found !== undefined) return found;
     const pending = fetchConfiguration(provider).then(
       (value) => {
@@ -223,6 +232,7 @@ export function createConfigurationCache<P, T extends object>(
       },
     );
     current.set(key, pending);
+    if (counts) counts.entries = countEntries();
     return pending;
   };
 }

@@ -168,12 +168,13 @@ export function donePage(frame: PageFrame, title: string, text: string): WebAnsw
 }
 
 /** Renders an error with advice. */
-export function failurePage(frame: PageFrame, { error, description, status, retryAfterS }: OAuthError): WebAnswer {
+export function failurePage(frame: PageFrame, failure: OAuthError): WebAnswer {
+  const { error, description, status, retryAfterS, rejection } = failure;
   const { title, advice } = findAdvice(error, status);
   const body = html`<p>${advice}</p>
 <h2>Details</h2>
 <p class="hint">${description} (${error}, ${String(status)})</p>`;
-  return renderPage({ ...frame, title, body, status, retryAfterS });
+  return { ...renderPage({ ...frame, title, body, status, retryAfterS }), rejection };
 }
 
 function findAdvice(error: string, status: number): { title: string; advice: string } {

@@ -15,18 +15,21 @@ import type { Destination } from "./state.js";
  * @param error an {@link OAuthError} or a thrown error; rethrown when its cause must not be shown
  */
 export function respondWithError(context: LoginContext, to: Destination, error: unknown): WebAnswer {
-  const { error: code, description, status } = requireOAuthError(error);
+  const { error: code, description, status, rejection } = requireOAuthError(error);
   const errorParameters = { error_description: description, status_code: String(status) };
   switch (to.kind) {
     case "code": {
       // RFC 6749, section 4.1.2.1, has no code for an unknown account.
       const registered = code === ACCOUNT_NOT_FOUND ? "access_denied" : code;
-      return redirectToClient(context, to, { error: registered, ...errorParameters });
+      return { ...redirectToClient(context, to, { error: registered, ...errorParameters }), rejection };
     }
     case "redirect":
       // Published clients send these parameters with the value "true" to ask for a token, and would read that as the
       // token.
-      return redirect(withParameters(to.url, { error: code, ...errorParameters }, ["token", "refresh_token"]));
+      return {
+        ...redirect(withParameters(to.url, { error: code, ...errorParameters }, ["token", "refresh_token"])),
+        rejection,
+      };
     default:
       return errorPage(context, error);
   }
@@ -108,9 +111,9 @@ export async function handleForm(
   }
 }
 
-function errorResponse({ error, description, status, retryAfterS }: OAuthError): WebAnswer {
+function errorResponse({ error, description, status, retryAfterS, rejection }: OAuthError): WebAnswer {
   const headers = retryAfterS === undefined ? undefined : { "retry-after": String(retryAfterS) };
-  return jsonResponse(status, { error, error_description: description }, headers);
+  return { ...jsonResponse(status, { error, error_description: description }, headers), rejection };
 }
 
 /**

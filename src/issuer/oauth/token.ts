@@ -1,7 +1,7 @@
 // `POST /oauth/token`: the grants that programs exchange for API tokens (RFC 6749, sections 4.1.3 and 6; RFC 8628,
 // section 3.4; RFC 8693). All clients are public: the code with its verifier, or the token, proves the request.
 import { Code } from "@connectrpc/connect";
-import { ApiError, type FieldViolation, invalidArgument } from "../../kernel/errors.js";
+import { ApiError, type FieldViolation, invalidArgument, rejectReasonOf } from "../../kernel/errors.js";
 import type { WebAnswer, WebRequest } from "../../kernel/web.js";
 import type { Tx } from "../../store/port.js";
 import { findAudienceHint } from "../sts/audience.js";
@@ -141,7 +141,8 @@ async function exchange(
   } catch (error) {
     // RFC 8693, section 2.2.2, has one error code for every token that is not accepted.
     if (error instanceof ApiError && error.code === Code.Unauthenticated) {
-      return oauthError("invalid_request", `subject_token is not valid here${findAudienceHint(error)}`);
+      const description = `subject_token is not valid here${findAudienceHint(error)}`;
+      return { ...oauthError("invalid_request", description), rejection: rejectReasonOf(error) };
     }
     if (error instanceof ApiError && error.code === Code.PermissionDenied) {
       return oauthError("invalid_request", error.message);
@@ -187,5 +188,6 @@ function requireType(form: URLSearchParams, field: string, types: readonly strin
 
 // One text for all causes, so that callers cannot tell them apart.
 function invalidGrant(what: string): OAuthError {
-  return oauthError("invalid_grant", `the ${what} is wrong, was used before, has expired, or is not for this request`);
+  const description = `the ${what} is wrong, was used before, has expired, or is not for this request`;
+  return { ...oauthError("invalid_grant", description), rejection: "credential" };
 }

@@ -26,7 +26,7 @@ export function requireAudience(
   if (stated !== undefined) {
     if (!audiences.some(stated)) throw notAssumable(identityUid);
   } else if (!audiences.some((one) => isOwnUrl(one, ownUrls))) {
-    throw invalidToken("is for another audience");
+    throw invalidToken("token_audience", "is for another audience");
   }
 }
 
@@ -37,7 +37,7 @@ export function requireAudience(
  * @throws ApiError UNAUTHENTICATED
  */
 export function requireForeignIssuer(issuer: string, ownUrls: readonly string[]): void {
-  if (isOwnUrl(issuer, ownUrls)) throw invalidToken("was issued by this service");
+  if (isOwnUrl(issuer, ownUrls)) throw invalidToken("token_issuer", "was issued by this service");
 }
 
 function trimSlash(name: string): string {
@@ -55,10 +55,10 @@ function trimSlash(name: string): string {
  * tells it
  * @param cause for the log
  */
-export function notAssumable(identityUid: string, isForOthers = false, cause?: unknown): ApiError {
+export function notAssumable(identityUid: string, isForOthers = false, cause?: ApiError): ApiError {
   const hint = isForOthers ? ` with a token whose ${AUDIENCE_HINT}` : "";
   const { code, reason, message, details } = permissionDenied(`assuming ${identityUid}${hint}`);
-  return new ApiError(code, reason, message, details, cause);
+  return new ApiError(code, reason, message, details, cause?.cause ?? cause, cause?.rejection);
 }
 
 /** What refusals of a token add that is for others. */
@@ -67,9 +67,9 @@ const AUDIENCE_HINT = "aud names none of this service's audiences";
 /** Adds to UNAUTHENTICATED and INVALID_ARGUMENT errors that the token is for others; returns other errors as they are. */
 export function addAudienceHint(error: unknown): unknown {
   if (!(error instanceof ApiError)) return error;
-  const { code, reason, message, details, cause } = error;
+  const { code, reason, message, details, cause, rejection } = error;
   if (code !== Code.Unauthenticated && code !== Code.InvalidArgument) return error;
-  return new ApiError(code, reason, `${message}; the token's ${AUDIENCE_HINT}`, details, cause);
+  return new ApiError(code, reason, `${message}; the token's ${AUDIENCE_HINT}`, details, cause, rejection);
 }
 
 /** The hint that {@link addAudienceHint} added to an error, for answers with a text of their own; empty without one. */

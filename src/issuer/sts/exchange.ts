@@ -167,8 +167,10 @@ const MAX_LENGTH = 16 * 1024;
  */
 export function parseBearer(authorization: string | undefined): string {
   const token = authorization?.slice(7) ?? "";
-  if (authorization?.slice(0, 7).toLowerCase() !== "bearer ") throw unauthenticated();
-  if (token.length > MAX_LENGTH || !BEARER.test(token)) throw unauthenticated();
+  if (authorization?.slice(0, 7).toLowerCase() !== "bearer ") {
+    throw unauthenticated(undefined, authorization === undefined ? "token_missing" : "token_malformed");
+  }
+  if (token.length > MAX_LENGTH || !BEARER.test(token)) throw unauthenticated(undefined, "token_malformed");
   return token;
 }
 

@@ -183,7 +183,7 @@ function maskIdentityError(
 ) {
   if (!isRejection(error) || error instanceof InvalidClaim) return error;
   const forOthers = audiences !== undefined && !audiences.some((audience) => isOwnUrl(audience, accepted));
-  return notAssumable(identity, forOthers, error.cause ?? error);
+  return notAssumable(identity, forOthers, error);
 }
 
 async function personProof(

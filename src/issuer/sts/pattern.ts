@@ -3,6 +3,7 @@
 import { LRUCache } from "lru-cache";
 import { MAX_PROGRAM } from "../../iam/identities/relationship.js";
 import { re2 } from "../../kernel/re2.js";
+import type { CacheCounts } from "../../pipeline/auth/authenticate.js";
 
 /** The longest text that is matched, in UTF-16 units. */
 const MAX_TEXT = 1_024;
@@ -26,6 +27,9 @@ const programs = new LRUCache<string, Compiled>({
   sizeCalculation: ({ program }, pattern) => (program?.bytes ?? 0) + 256 + 2 * pattern.length,
 });
 
+/** Counts lookups of programs. */
+export const patternCache: CacheCounts = { hits: 0, misses: 0, entries: 0 };
+
 /** Creates the budget for an unverified issuer. */
 export function issuerBudget(): StepBudget {
   return { left: ISSUER_STEPS };
@@ -48,10 +52,15 @@ export function matchesPattern(pattern: string, text: string, budget = identityB
 
 function getProgram(pattern: string): PatternProgram | undefined {
   const found = programs.get(pattern);
-  if (found !== undefined) return found.program;
+  if (found !== undefined) {
+    patternCache.hits++;
+    return found.program;
+  }
+  patternCache.misses++;
   const made = compilePattern(pattern);
   const program = made.size > MAX_PROGRAM ? undefined : made;
   programs.set(pattern, { program });
+  patternCache.entries = programs.size;
   return program;
 }
 

@@ -45,7 +45,7 @@ export function verifyStaticKeys(
   }
   if (expirationTime === undefined || nowMs >= timestampMs(expirationTime)) {
     verifyWithDummyKey(token);
-    throw invalidToken("is for an identity whose keys have expired");
+    throw invalidToken("token_unknown_key", "is for an identity whose keys have expired");
   }
   const verified = verifyWithKeys(token, parseKeys(issuerKeys), nowMs, maxLifeS);
   const stated = audiences.length === 0 ? undefined : (audience: string) => audiences.includes(audience);

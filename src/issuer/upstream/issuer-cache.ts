@@ -81,6 +81,13 @@ export function createIssuerCache(limits: IssuerCacheLimits = LIMITS) {
   }
 
   return {
+    /** How many entries there are. */
+    size(): number {
+      let size = 0;
+      for (const partition of [operator, ...organisations.values()])
+        for (const tier of TIERS) size += partition[tier].size;
+      return size;
+    },
     /** Gets an entry, and marks it as used. */
     get(organisation: string | undefined, issuer: string): IssuerEntry | undefined {
       const partition = organisation === undefined ? operator : organisations.get(organisation);

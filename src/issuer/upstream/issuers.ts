@@ -1,11 +1,13 @@
 // The keys of other issuers (OpenID Connect Discovery 1.0), cached in memory. No token is valid while the keys of its
 // issuer cannot be fetched. Callers can cause at most one request per 30 s to an issuer with cached keys.
+
 import { type ApiError, unavailable } from "../../kernel/errors.js";
 import { parseJsonObject } from "../../kernel/strict-json.js";
 import type { Clock } from "../../kernel/time.js";
 import type { TraceSpan } from "../../kernel/trace.js";
 import { type GuardedFetch, GuardedFetchError, type GuardedRequest } from "../../outbound/guarded-fetch.js";
 import { OutboundError } from "../../outbound/http-request.js";
+import type { CacheCounts } from "../../pipeline/auth/authenticate.js";
 import { createIssuerCache, type IssuerCache, type IssuerEntry } from "./issuer-cache.js";
 import { parseJwks, type UsableKeys, verifyWithKeys } from "./jwks.js";
 import { assertTimes, invalidToken, MAX_ISSUER_LENGTH, type ParsedToken, type VerifiedToken } from "./token.js";
@@ -55,6 +57,8 @@ export interface IssuersOptions {
   /** Called with an issuer whose keys could not be fetched and the reason, for the operator's log. */
   readonly onProblem?: (issuer: string, reason: string) => void;
   readonly cache?: IssuerCache;
+  /** Counts the verifications that had the keys, and those that requested them first. */
+  readonly counts?: CacheCounts;
 }
 
 type FetchContext = Pick<GuardedRequest, "organisation" | "unproven" | "trace">;
@@ -66,6 +70,7 @@ export function createIssuers({
   isOwnIssuer,
   onProblem,
   cache = createIssuerCache(),
+  counts,
 }: IssuersOptions): Issuers {
   const running = new Map<string, Promise<void>>();
 
@@ -114,6 +119,7 @@ export function createIssuers({
 
   async function verifyAfterRefresh(token: ParsedToken, registration: Registration, nowMs: number) {
     await refresh(token.issuer, registration);
+    if (counts) counts.entries = cache.size();
     const entry = cache.get(registration.organisation, token.issuer);
     if (entry?.keys === undefined || !isWithin(entry.fetchedMs, STALE_MS)) throw issuerUnavailable(entry);
     // The issuer may have a new key, which cannot be fetched now.
@@ -135,12 +141,14 @@ export function createIssuers({
 
   return {
     verify(token, registration, nowMs = clock()) {
-      if (isOwnIssuer(token.issuer)) throw invalidToken("is one of ours");
+      if (isOwnIssuer(token.issuer)) throw invalidToken("token_issuer", "is one of ours");
       assertTimes(token, nowMs);
       const entry = cache.get(registration.organisation, token.issuer);
       if (entry?.keys === undefined || !isWithin(entry.fetchedMs, FRESH_MS) || lacksKey(token, entry.keys)) {
+        if (counts) counts.misses++;
         return verifyAfterRefresh(token, registration, nowMs);
       }
+      if (counts) counts.hits++;
       return verifyAndProve(token, registration, entry, entry.keys, nowMs);
     },
   };

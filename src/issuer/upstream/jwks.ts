@@ -104,20 +104,23 @@ export function verifyWithKeys(token: ParsedToken, keys: UsableKeys, nowMs: numb
   assertTimes(token, nowMs, maxLifeS);
   const key = keys.find(token.header.kid);
   const fault = findKeyFault(token, key);
-  if (fault !== undefined) verifyWithDummyKey(token);
-  if (key === undefined || fault !== undefined) throw invalidToken(fault ?? "names no key");
+  if (key === undefined || fault !== undefined) {
+    verifyWithDummyKey(token);
+    throw invalidToken(key === undefined ? "token_unknown_key" : "token_signature", fault ?? UNKNOWN_KEY);
+  }
   const { hash = null, options } = algorithms.get(token.header.alg) ?? {};
   if (!verify(hash, token.signingInput, { key: key.key, ...options }, token.signature))
-    throw invalidToken(BAD_SIGNATURE);
+    throw invalidToken("token_signature", BAD_SIGNATURE);
   const { issuer, subject, audiences, claims, expiresAt, issuedAt } = token;
   return { issuer, subject, audiences, claims, expiresAt, issuedAt };
 }
 
+const UNKNOWN_KEY = "names no key of its issuer, or none that is the only one of its name";
 const BAD_SIGNATURE = "has a signature that does not verify";
 
 // Finds faults without cryptography: no key, a key of another type, or a signature of another length.
 function findKeyFault({ header, signature }: ParsedToken, key: UsableKey | undefined): string | undefined {
-  if (key === undefined) return "names no key of its issuer, or none that is the only one of its name";
+  if (key === undefined) return UNKNOWN_KEY;
   const { type, alg, signatureLength } = key;
   if (algorithms.get(header.alg)?.keyType !== type || (alg !== undefined && alg !== header.alg)) {
     return "is signed with an algorithm that is not that of the key";

@@ -2,6 +2,7 @@
 // checks first, before any key is fetched. What two parsers could read differently, and tokens that choose their own
 // key, are rejected (RFC 8725).
 import { type ApiError, unauthenticated } from "../../kernel/errors.js";
+import type { RejectReason } from "../../kernel/reject-reason.js";
 import { parseJsonObject } from "../../kernel/strict-json.js";
 import { algorithms } from "./algorithms.js";
 
@@ -48,22 +49,23 @@ export type VerifiedToken = Pick<ParsedToken, "issuer" | "subject" | "audiences"
  * @throws ApiError UNAUTHENTICATED, with one text for every cause.
  */
 export function parseUpstreamToken(text: string): ParsedToken {
-  if (text.length > MAX_TOKEN_LENGTH) throw invalidToken("is too long");
+  if (text.length > MAX_TOKEN_LENGTH) throw invalidToken("token_malformed", "is too long");
   const first = text.indexOf(".");
   const second = text.indexOf(".", first + 1);
-  if (first < 0 || second < 0 || text.indexOf(".", second + 1) >= 0) throw invalidToken("is not of three parts");
+  if (first < 0 || second < 0 || text.indexOf(".", second + 1) >= 0)
+    throw invalidToken("token_malformed", "is not of three parts");
   const header = parseHeader(decodeBase64url(text.slice(0, first)));
   const claims = parseJsonObject(decodeBase64url(text.slice(first + 1, second)));
   const signature = decodeBase64url(text.slice(second + 1));
-  if (claims === undefined) throw invalidToken("has claims that are not a plain JSON object");
+  if (claims === undefined) throw invalidToken("token_malformed", "has claims that are not a plain JSON object");
   const { iss, sub, aud, exp, iat, nbf } = claims;
-  if (typeof iss !== "string" || iss === "") throw invalidToken("has no issuer");
-  if (iss.length > MAX_ISSUER_LENGTH) throw invalidToken("has an issuer that is too long");
+  if (typeof iss !== "string" || iss === "") throw invalidToken("token_claims", "has no issuer");
+  if (iss.length > MAX_ISSUER_LENGTH) throw invalidToken("token_claims", "has an issuer that is too long");
   if (typeof sub !== "string" || sub === "" || sub.length > MAX_SUBJECT_LENGTH)
-    throw invalidToken("has no usable subject");
-  if (typeof exp !== "number") throw invalidToken("has no expiry");
-  if (iat !== undefined && typeof iat !== "number") throw invalidToken("has an iat that is no number");
-  if (nbf !== undefined && typeof nbf !== "number") throw invalidToken("has an nbf that is no number");
+    throw invalidToken("token_claims", "has no usable subject");
+  if (typeof exp !== "number") throw invalidToken("token_claims", "has no expiry");
+  if (iat !== undefined && typeof iat !== "number") throw invalidToken("token_claims", "has an iat that is no number");
+  if (nbf !== undefined && typeof nbf !== "number") throw invalidToken("token_claims", "has an nbf that is no number");
   return {
     header,
     claims,
@@ -87,42 +89,54 @@ export function parseUpstreamToken(text: string): ParsedToken {
 export function assertTimes(token: ParsedToken, nowMs: number, maxLifeS = MAX_LIFE_S): void {
   const now = nowMs / 1000;
   const { expiresAt, issuedAt, claims } = token;
-  if (now > expiresAt + LEEWAY_S) throw invalidToken("has expired");
-  if (typeof claims.nbf === "number" && claims.nbf > now + LEEWAY_S) throw invalidToken("is not valid yet");
-  if (issuedAt !== undefined && issuedAt > now + LEEWAY_S) throw invalidToken("was issued in the future");
-  if (issuedAt !== undefined && issuedAt > expiresAt) throw invalidToken("expired before it was issued");
-  if (expiresAt - (issuedAt ?? now) > maxLifeS) throw invalidToken("lives longer than a day");
+  if (now > expiresAt + LEEWAY_S) throw invalidToken("token_expired", "has expired");
+  if (typeof claims.nbf === "number" && claims.nbf > now + LEEWAY_S)
+    throw invalidToken("token_claims", "is not valid yet");
+  if (issuedAt !== undefined && issuedAt > now + LEEWAY_S)
+    throw invalidToken("token_claims", "was issued in the future");
+  if (issuedAt !== undefined && issuedAt > expiresAt)
+    throw invalidToken("token_claims", "expired before it was issued");
+  if (expiresAt - (issuedAt ?? now) > maxLifeS) throw invalidToken("token_claims", "lives longer than a day");
 }
 
-/** Builds the UNAUTHENTICATED error of an invalid token. The caller gets one text; the log gets `rule`. */
-export function invalidToken(rule: string): ApiError {
-  return unauthenticated(new Error(`the upstream token ${rule}`));
+/**
+ * Builds the UNAUTHENTICATED error of an invalid token. The caller gets one text for every cause.
+ *
+ * @param rejection what the access log and the metrics get
+ * @param rule the cause of the error, for those who debug
+ */
+export function invalidToken(rejection: RejectReason, rule: string): ApiError {
+  return unauthenticated(new Error(`the upstream token ${rule}`), rejection);
 }
 
 function parseHeader(bytes: Buffer): ParsedToken["header"] {
   const header = parseJsonObject(bytes);
-  if (header === undefined) throw invalidToken("has a header that is not a plain JSON object");
+  if (header === undefined) throw invalidToken("token_malformed", "has a header that is not a plain JSON object");
   const { alg, kid, typ } = header;
   if (typeof alg !== "string" || !algorithms.has(alg))
-    throw invalidToken("is signed with an algorithm that is not accepted");
-  if (kid !== undefined && typeof kid !== "string") throw invalidToken("has a kid that is no string");
-  if (FORBIDDEN.some((name) => name in header)) throw invalidToken("has a header parameter that is not accepted");
+    throw invalidToken("token_signature", "is signed with an algorithm that is not accepted");
+  if (kid !== undefined && typeof kid !== "string")
+    throw invalidToken("token_malformed", "has a kid that is no string");
+  if (FORBIDDEN.some((name) => name in header))
+    throw invalidToken("token_malformed", "has a header parameter that is not accepted");
   // RFC 7515, section 4.1.9: a media type in any case, with or without "application/".
   const type = typeof typ === "string" ? typ.toLowerCase().replace(/^application\//, "") : typ;
-  if (type !== undefined && !(typeof type === "string" && TYPES.has(type))) throw invalidToken("is of another type");
+  if (type !== undefined && !(typeof type === "string" && TYPES.has(type)))
+    throw invalidToken("token_malformed", "is of another type");
   return { alg, kid };
 }
 
 function parseAudiences(aud: unknown): readonly string[] {
   const audiences: readonly unknown[] = Array.isArray(aud) ? aud : [aud];
   if (audiences.length === 0 || audiences.length > MAX_AUDIENCES || !audiences.every((one) => typeof one === "string"))
-    throw invalidToken("has no usable audience");
+    throw invalidToken("token_audience", "has no usable audience");
   return audiences;
 }
 
 // Accepts base64url without padding and stray bits only, so that a token has one spelling.
 function decodeBase64url(text: string): Buffer {
   const bytes = Buffer.from(text, "base64url");
-  if (text === "" || bytes.toString("base64url") !== text) throw invalidToken("is not in canonical base64url");
+  if (text === "" || bytes.toString("base64url") !== text)
+    throw invalidToken("token_malformed", "is not in canonical base64url");
   return bytes;
 }

@@ -91,6 +91,11 @@ export interface CacheCounts {
   entries: number;
 }
 
+/** Creates counts of nothing. */
+export function createCacheCounts(): CacheCounts {
+  return { hits: 0, misses: 0, entries: 0 };
+}
+
 /** How many verified tokens are remembered: one costs about 1 KB, verifying it again 70 µs. */
 const REMEMBERED = 20_000;
 

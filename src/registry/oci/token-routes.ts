@@ -5,7 +5,7 @@
 import { Code } from "@connectrpc/connect";
 import type { KeyRing } from "../../issuer/keys/key-ring.js";
 import type { FailureLimits, FailureThrottle } from "../../issuer/sts/failure-throttle.js";
-import { ApiError, invalidArgument } from "../../kernel/errors.js";
+import { ApiError, invalidArgument, rejectReasonOf } from "../../kernel/errors.js";
 import { ANONYMOUS_UID, type Ids } from "../../kernel/ids.js";
 import { publicForm, publicPage, type WebAnswer, type WebRequest, type WebRoutes } from "../../kernel/web.js";
 import type { Store } from "../../store/port.js";
@@ -59,7 +59,9 @@ export function tokenRoutes(deps: TokenDeps): WebRoutes {
         issue(credential, requested, request),
       );
     } catch (error) {
-      if (error instanceof ApiError && error.code === Code.Unauthenticated) return unauthorized(deps.baseUrl);
+      if (error instanceof ApiError && error.code === Code.Unauthenticated) {
+        return { ...unauthorized(deps.baseUrl), rejection: rejectReasonOf(error) };
+      }
       throw error;
     }
   }

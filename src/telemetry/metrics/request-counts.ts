@@ -1,5 +1,6 @@
 // Counts requests by method, protocol and code. The counts stand in arrays that are as large at the start as they will
 // ever be, so counting a request is an addition, and their number of series has a limit whatever callers send.
+import { codeNames } from "../request-record.js";
 import { MAX_REQUEST_SERIES } from "./families.js";
 import type { Sample, Source } from "./samples.js";
 
@@ -11,30 +12,9 @@ export interface CountedMethod {
   readonly isStream?: boolean;
 }
 
-/** Names of codes by their numbers in gRPC. */
-const CODES = [
-  "OK",
-  "CANCELLED",
-  "UNKNOWN",
-  "INVALID_ARGUMENT",
-  "DEADLINE_EXCEEDED",
-  "NOT_FOUND",
-  "ALREADY_EXISTS",
-  "PERMISSION_DENIED",
-  "RESOURCE_EXHAUSTED",
-  "FAILED_PRECONDITION",
-  "ABORTED",
-  "OUT_OF_RANGE",
-  "UNIMPLEMENTED",
-  "INTERNAL",
-  "UNAVAILABLE",
-  "DATA_LOSS",
-  "UNAUTHENTICATED",
-] as const;
-
 /** The code of a method's remaining answers once all series are taken. */
-const OTHER = CODES.length;
-const COLUMNS = CODES.length + 1;
+const OTHER = codeNames.length;
+const COLUMNS = codeNames.length + 1;
 
 /** Codes that always have a series, because alerts read them: OK, INTERNAL, UNAVAILABLE. */
 const RESERVED: ReadonlySet<number> = new Set([0, 13, 14]);
@@ -93,7 +73,7 @@ export function createRequestCounts(
     for (const [row, { method, protocol }] of rows.entries()) {
       for (let column = 0; column < COLUMNS; column++) {
         const value = counts[row * COLUMNS + column] ?? 0;
-        if (value > 0) yield { value, labels: { method, protocol, code: CODES[column] ?? "OTHER" } };
+        if (value > 0) yield { value, labels: { method, protocol, code: codeNames[column] ?? "OTHER" } };
       }
     }
   }
@@ -129,14 +109,14 @@ export function createRequestCounts(
      *
      * @param method the name of its method or route; undefined where none answers it
      * @param code the code of the answer, by its number in gRPC
-     * @param seconds from the headers of the request to the end of the answer
+     * @param seconds from the headers of the request to the end of the answer; undefined where that says nothing
      */
-    count(protocol: string, method: string | undefined, code: number, seconds: number): void {
+    count(protocol: string, method: string | undefined, code: number, seconds: number | undefined): void {
       const row = rowOf(protocol, method ?? UNKNOWN_METHOD);
       let cell = row * COLUMNS + (code >= 0 && code < OTHER ? code : 2);
       if (counts[cell] === 0) cell = takeCell(row, cell - row * COLUMNS);
       counts[cell] = (counts[cell] as number) + 1;
-      if ((rows[row] as Row).isStream) return;
+      if (seconds === undefined || (rows[row] as Row).isStream) return;
       let bucket = row * BUCKETS;
       for (const bound of BOUNDS) {
         if (seconds <= bound) break;

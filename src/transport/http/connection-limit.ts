@@ -6,6 +6,7 @@ import type { Logger } from "../../telemetry/logger.js";
 import type { Admission } from "./admission.js";
 import type { Limits } from "./limits.js";
 import { createSecure, detectProtocol, type Protocols, type TlsIdentity } from "./protocols.js";
+import type { RejectedRequest, RequestRecords } from "./request-record.js";
 
 /** How often rejected connections are logged, in milliseconds. */
 const LOG_MS = 10_000;
@@ -20,6 +21,8 @@ export interface ConnectionLimitOptions {
   /** The body of an answer, by HTTP status. */
   readonly errorBody: (status: number) => string;
   readonly admission: Admission;
+  /** Records the requests that are answered. */
+  readonly records: Pick<RequestRecords, "rejected">;
   readonly logger?: Logger | undefined;
 }
 
@@ -36,10 +39,23 @@ export function createConnectionLimit(options: ConnectionLimitOptions) {
   let dropLoggedCount = 0;
 
   const answers: Protocols = {
-    http1: (socket) => finish(socket, http1Answer(options.errorBody(503))),
+    http1: (socket) => finish(socket, answerHttp1(socket)),
     http2: (socket) => finish(socket, HTTP2_ANSWER),
   };
   const secure = options.tls && createSecure(options.tls, limits, answers);
+
+  function answerHttp1(socket: Socket): string {
+    const body = options.errorBody(503);
+    const requestId = options.records.rejected({
+      ...parseHead((socket.read() as Buffer | null)?.toString("latin1") ?? ""),
+      reason: "address_connections",
+      status: 503,
+      code: UNAVAILABLE,
+      bytes: Buffer.byteLength(body),
+      socketAddress: socket.remoteAddress,
+    });
+    return http1Answer(body, requestId);
+  }
 
   // Reads on and drops what arrives: bytes that nobody reads would make the kernel reset the connection, and the answer
   // would be lost.
@@ -49,11 +65,11 @@ export function createConnectionLimit(options: ConnectionLimitOptions) {
     socket.resume();
   }
 
-  function log(address: string): void {
+  function log(remoteAddress: string | undefined): void {
     const nowMs = performance.now();
     if (nowMs - loggedMs < LOG_MS) return;
     const count = admission.counts.address_connections;
-    const fields = { remoteAddress: address, limit: limits.connectionsPerAddress, rejected: count - loggedCount };
+    const fields = { remoteAddress, limit: limits.connectionsPerAddress, rejected: count - loggedCount };
     logger?.warn(fields, "connections of an address were rejected");
     loggedMs = nowMs;
     loggedCount = count;
@@ -86,9 +102,9 @@ export function createConnectionLimit(options: ConnectionLimitOptions) {
     },
 
     /** Answers a connection that was not counted, or cuts it where many are being answered. */
-    reject(socket: Socket, address: string): void {
+    reject(socket: Socket): void {
       admission.count("address_connections");
-      log(address);
+      log(socket.remoteAddress);
       if (rejected.size >= limits.rejectedConnections || (secure !== undefined && !mayShakeHands())) {
         socket.destroy();
         return;
@@ -128,10 +144,21 @@ export function createConnectionLimit(options: ConnectionLimitOptions) {
   };
 }
 
-function http1Answer(body: string): string {
+const UNAVAILABLE = 14;
+
+// What has arrived of a request. No parser runs for it, so only what is plain is taken from it.
+function parseHead(received: string): Pick<RejectedRequest, "httpVersion" | "httpMethod" | "url" | "headers"> {
+  const [head = ""] = received.split("\r\n\r\n", 1);
+  const [, httpMethod, url, minor] = /^([A-Z]{1,20}) (\/[!-~]*) HTTP\/1\.([01])(?:\r\n|$)/.exec(head) ?? [];
+  if (url === undefined || head === received) return { httpVersion: "1.1" };
+  const ids = [...head.matchAll(/\r\nx-request-id:[ \t]*([^\r\n]*?)[ \t]*(?=\r\n|$)/gi)].map(([, id]) => id);
+  return { httpVersion: minor === "0" ? "1.0" : "1.1", httpMethod, url, headers: { "x-request-id": ids.join() } };
+}
+
+function http1Answer(body: string, requestId: string): string {
   return (
     "HTTP/1.1 503 Service Unavailable\r\nConnection: close\r\nContent-Type: application/json\r\nRetry-After: 1\r\n" +
-    `Content-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`
+    `X-Request-Id: ${requestId}\r\nContent-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`
   );
 }
 

@@ -181,6 +181,7 @@ export function createHttp1(options: Http1Options) {
     const requestId = options.recordRejected({
       status,
       reason: status === 429 ? "address_requests" : "malformed",
+      bytes: req.method === "HEAD" ? 0 : Buffer.byteLength(body),
       headers: req.headers,
       url: req.url,
       httpMethod: req.method,
@@ -235,15 +236,17 @@ export function createHttp1(options: Http1Options) {
     const body = options.errorBody(status);
     const { remoteAddress } = socket as Socket;
     const reason = status === 431 ? "headers_too_large" : status === 408 ? "request_timeout" : "malformed";
+    // Who asks for the head alone takes a body for the next answer (RFC 9110, section 9.3.2).
+    const isHead = error.rawPacket?.subarray(0, 5).toString("latin1") === "HEAD ";
+    const bytes = isHead ? 0 : Buffer.byteLength(body);
     const record = pending && recordOf(pending);
     if (record !== undefined) {
       record.reason ??= reason;
+      record.bytes = bytes;
       record.end(status, true);
     }
-    const rejected = { status, reason, socketAddress: remoteAddress, httpVersion: "1.1" } as const;
+    const rejected = { status, reason, bytes, socketAddress: remoteAddress, httpVersion: "1.1" } as const;
     const requestId = record?.requestId ?? options.recordRejected(rejected);
-    // Who asks for the head alone takes a body for the next answer (RFC 9110, section 9.3.2).
-    const isHead = error.rawPacket?.subarray(0, 5).toString("latin1") === "HEAD ";
     socket.end(
       `HTTP/1.1 ${status} ${reasons[status]}\r\nConnection: close\r\nContent-Type: application/json\r\n` +
         `X-Request-Id: ${requestId}\r\nContent-Length: ${Buffer.byteLength(body)}\r\n\r\n${isHead ? "" : body}`,

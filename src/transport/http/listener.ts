@@ -160,7 +160,7 @@ export function createListener(options: ListenerOptions) {
     }
     const address = addressKey(socket.remoteAddress);
     if (!connectionLimit.take(address)) {
-      connectionLimit.reject(socket, address);
+      connectionLimit.reject(socket);
       return;
     }
     sockets.add(socket);

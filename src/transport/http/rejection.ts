@@ -89,6 +89,7 @@ export function createRejection(
         reason: "overload",
         status: form.status,
         code: error.code,
+        bytes: Number(form.fields["content-length"]),
         httpVersion: "2",
         headers,
         httpMethod: headers[":method"],
@@ -116,6 +117,7 @@ export function createRejection(
         reason: "overload",
         status: form.status,
         code: error.code,
+        bytes: req.method === "HEAD" ? 0 : Number(form.fields["content-length"]),
         httpVersion: req.httpVersionMinor === 0 ? "1.0" : "1.1",
         headers: req.headers,
         httpMethod: req.method,
@@ -125,7 +127,10 @@ export function createRejection(
       const { origin } = req.headers;
       if (form.head !== undefined && !hasBody && origin === undefined && isPlain(req, res)) {
         // The event is what Node itself emits for an answer that has left, and with which it goes on to the next request.
-        res.socket?.write(`${form.head}x-request-id: ${requestId}\r\nDate: ${formatDate()}\r\n\r\n${form.body}`, "latin1");
+        res.socket?.write(
+          `${form.head}x-request-id: ${requestId}\r\nDate: ${formatDate()}\r\n\r\n${form.body}`,
+          "latin1",
+        );
         res.emit("finish");
         return;
       }

@@ -12,6 +12,8 @@ export interface RecordsOptions {
   readonly proxies: TrustedProxies | undefined;
   /** Called with every record when the response has closed. */
   readonly observers: readonly RequestObserver[];
+  /** The names of RPCs and of routes by path, for requests that are rejected before they are dispatched. */
+  readonly names: Readonly<Record<"rpcAt" | "routeAt", (path: string) => string | undefined>>;
 }
 
 /** A request that is rejected before its front end is known. */
@@ -21,6 +23,8 @@ export interface RejectedRequest {
   readonly status: number | undefined;
   /** The gRPC code of the answer, where it has one. */
   readonly code?: number | undefined;
+  /** The bytes of the answer's body. */
+  readonly bytes?: number | undefined;
   readonly socketAddress: string | undefined;
   readonly httpVersion: HttpVersion;
   /** As received, where they could be read. */
@@ -40,7 +44,7 @@ export interface StreamStart {
 export type RequestRecords = ReturnType<typeof createRecords>;
 
 /** Creates it. */
-export function createRecords({ proxies, observers }: RecordsOptions) {
+export function createRecords({ proxies, observers, names }: RecordsOptions) {
   return {
     /** Begins the record of a request, which ends when `res` closes. */
     http: (req: HttpRequest, res: HttpResponse, socketAddress: string | undefined): RequestRecord =>
@@ -83,14 +87,29 @@ export function createRecords({ proxies, observers }: RecordsOptions) {
         },
         observers,
       );
+      record.isEarly = true;
       record.reason = reason;
-      record.code = rejected.code;
+      record.bytes = rejected.bytes ?? 0;
+      if (url !== "") identify(record);
+      // Pages have a status alone.
+      if (record.protocol !== "http") record.code = rejected.code;
       // As gRPC maps REFUSED_STREAM, which stands for an answer over HTTP/2.
       if (status === undefined && record.protocol !== "http") record.code ??= UNAVAILABLE;
       record.end(status, true);
       return record.requestId;
     },
   };
+
+  // Looked up in maps alone: that of REST would have to be found by its template, which costs too much here.
+  function identify(record: RequestRecord): void {
+    record.method = names.rpcAt(record.path);
+    if (record.protocol !== "http") return;
+    if (record.method !== undefined) record.protocol = "connect";
+    else {
+      record.method = names.routeAt(record.path);
+      if (record.method === undefined) record.protocol = "rest";
+    }
+  }
 }
 
 /** Begins the record of a request, which ends when `res` closes. */

@@ -42,7 +42,9 @@ export function createWeb({ routes, errorDomain, spans, onInternalError, require
       requireRoom?.(route.method === "POST" ? "write" : "read");
       const request = requestOf(req, route, { path, rest, record });
       if (route.access !== "public") route.access(request);
-      send(res, await route.handle(request), req.method === "HEAD");
+      const answer = await route.handle(request);
+      record.reason ??= answer.rejection;
+      send(res, answer, req.method === "HEAD");
     } catch (error) {
       if (isCallerGone(error)) return;
       const cause = error instanceof HttpError ? error.error : error;
@@ -60,6 +62,8 @@ export function createWeb({ routes, errorDomain, spans, onInternalError, require
   return {
     /** The methods that a path is served for, as in an Allow header; undefined when there are none. */
     allowed: table.allowed,
+    /** The name that logs and metrics have for the route at a path. */
+    nameOf: table.nameOf,
     /** The names that logs and metrics have for the routes. */
     names: [...new Set(routes.map(({ path }) => routeName(path)))],
     /** Answers if `path` is one of them; false if it is not. */
@@ -127,11 +131,8 @@ function createWebTable(routes: WebRoutes) {
 
 /** The name of a route in logs and metrics, such as `oauth.callback` for `/oauth/callback/*`. */
 export function routeName(path: string): string {
-  return path
-    .replace(/\/\*$/, "")
-    .split("/")
-    .filter((segment) => segment !== "")
-    .join(".");
+  const segments = path.replace(/\/\*$/, "").split("/");
+  return segments.filter((segment) => segment !== "").join(".") || "home";
 }
 
 // Empty segments, broken escapes and slashes that were escaped lead nowhere: no two spellings name one thing.

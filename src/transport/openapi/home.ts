@@ -7,7 +7,7 @@ import type { Ops } from "../http/ops.js";
 import { answerWith, createStaticDocument, type StaticDocument } from "../http/static-document.js";
 
 /** The path of the version. */
-const VERSION_PATH = "/version";
+export const VERSION_PATH = "/version";
 
 /** What {@link createHome} is made of. */
 export interface HomeOptions {
@@ -101,7 +101,7 @@ export function createHome({ version, isRootTaken }: HomeOptions): Ops & { reado
   }
 
   return {
-    paths: [VERSION_PATH],
+    paths: isRootTaken ? [VERSION_PATH] : [VERSION_PATH, "/"],
     handle(method, path, res) {
       return answerWith(findDocument(path, res), method, res);
     },

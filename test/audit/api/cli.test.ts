@@ -85,9 +85,11 @@ describe("arbor audit over the API", () => {
     assert.equal(denied.stdout, "");
     const cases: readonly (readonly [string[], string])[] = [
       [["list", "--scope", world.root, "--root", world.root], "--root is for the command on the host, without --scope"],
-      [["list", "--actor", "x"], "--actor needs --scope"],
+      [["list", "--state", "x"], "unknown option '--state'"],
+      [["list", "--token-file", "x"], "--token-file needs --scope"],
       [["export", "--since", "1h"], "--since needs --scope"],
-      [["tail"], "--scope is required"],
+      [["tail", "--scope", world.root, "--root", world.root], "--root is for the command on the host, without --scope"],
+      [["list", "--scope", world.root, "--since", "1h", "--until", "2h"], "--until must be after --since"],
       [["list", "--scope", world.root, "--since", "soon"], "--since must be a time such as"],
       [["list", "--scope", world.root, "--limit", "0"], "limit must be a number from 1 to"],
     ];

@@ -224,6 +224,20 @@ export function isolationSuite(): void {
         }
         throw new Error("the stream ended");
       };
+      const collect = async (token: string, filter: object, signal: AbortSignal) => {
+        const connection = connectTo({ baseUrl: world.url, token: staticToken(token) });
+        const events: Event[] = [];
+        try {
+          for await (const { event } of connection.client(AuditService).tailEvents(filter, { signal })) {
+            if (event !== undefined) events.push(event);
+          }
+        } catch (error) {
+          if (!signal.aborted) throw error;
+        } finally {
+          connection.close();
+        }
+        return events;
+      };
       await assert.rejects(tail(ofRoot, world.foreign, ""), /permission_denied/);
       await assert.rejects(tail(ofChild, world.root, ""), /permission_denied/);
       const reading = Promise.all([
@@ -231,6 +245,18 @@ export function isolationSuite(): void {
         tail(ofChild, world.child, "last"),
         tail(world.foreignOwner.token, world.foreign, "last"),
       ]);
+      // Streams whose filters name what others have, until the others end.
+      const filtered = [
+        [ofRoot, { scope: world.root, type: foreign.type }, [foreign]],
+        [ofRoot, { scope: world.root, actor: foreign.actor }, [foreign]],
+        [ofRoot, { scope: world.root, actor: foreign.actor, type: foreign.type }, [foreign]],
+        [ofChild, { scope: world.child, type: above.type }, [foreign, above]],
+        [ofChild, { scope: world.child, actor: above.actor }, [foreign, above]],
+        [ofRoot, { scope: world.root, type: above.type, actor: above.actor }, [foreign]],
+        [world.foreignOwner.token, { scope: world.foreign, type: foreign.type, actor: foreign.actor }, [above]],
+      ] as const;
+      const filteredEnd = new AbortController();
+      const collected = filtered.map(([token, filter]) => collect(token, filter, filteredEnd.signal));
       let done = false;
       reading.then(
         () => (done = true),
@@ -254,6 +280,18 @@ export function isolationSuite(): void {
         await sleep(100);
       }
       if (!done) ending.abort();
+      filteredEnd.abort();
+      const counts: number[] = [];
+      for (const [i, events] of (await Promise.all(collected)).entries()) {
+        const [, filter, marked] = filtered[i] ?? assert.fail();
+        assert.deepEqual(leaksIn(JSON.stringify(events, bigints), filter, ...marked), [], JSON.stringify(filter));
+        counts.push(events.length);
+      }
+      // The control: where the filter names what the caller may see, there are events.
+      assert.deepEqual(
+        counts.map((count) => count > 0),
+        [false, false, false, false, false, true, true],
+      );
       const [root, child, theirs] = await reading;
       assert.deepEqual(leaksIn(root, {}, foreign), []);
       assert.deepEqual(leaksIn(child, {}, foreign, above), []);

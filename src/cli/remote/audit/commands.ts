@@ -5,16 +5,21 @@ import { invalidFlag } from "../../errors.js";
 import { addApiFlag } from "../flags.js";
 import type { AuditFlags } from "./run.js";
 
-/** Adds the flags that select events over the API. */
-export function addEventFlags(command: Command): Command {
+/**
+ * Adds the flags that select events.
+ *
+ * @param filters where the filters can be used
+ */
+export function addEventFlags(command: Command, filters: "anywhere" | "over the API"): Command {
+  const prefix = prefixFor(filters);
   command
     .option(
       "--scope <uid>",
       "read over the API: the events of this organisation, group or resource, and of those below",
     )
-    .option("--subject <uid>", "with --scope: only changes of this resource")
-    .option("--actor <uid>", "with --scope: only changes by this identity")
-    .option("--type <type>", "with --scope: only events of this type")
+    .option("--subject <uid>", `${prefix}only changes of this resource`)
+    .option("--actor <uid>", `${prefix}only changes by this identity`)
+    .option("--type <type>", `${prefix}only events of this type`)
     .option(
       "--token-file <file>",
       "with --scope: file with an API token, in place of `arbor auth login`; ARBOR_TOKEN wins",
@@ -22,15 +27,20 @@ export function addEventFlags(command: Command): Command {
   return addApiFlag(command);
 }
 
-/** Adds the flags of lists over the API. */
-export function addEventListFlags(command: Command): Command {
-  return addEventFlags(command)
-    .option("--request-id <id>", "with --scope: only changes of this request")
+/** Adds the flags of lists. */
+export function addEventListFlags(command: Command, filters: "anywhere" | "over the API"): Command {
+  const prefix = prefixFor(filters);
+  return addEventFlags(command, filters)
+    .option("--request-id <id>", `${prefix}only changes of this request`)
     .option(
       "--since <time>",
-      "with --scope: only events since this time, such as 2026-01-31T12:00:00Z, or for 15m, 24h or 7d",
+      `${prefix}only events since this time, such as 2026-01-31T12:00:00Z, or for 15m, 24h or 7d`,
     )
-    .option("--until <time>", "with --scope: only events before this time");
+    .option("--until <time>", `${prefix}only events before this time`);
+}
+
+function prefixFor(filters: "anywhere" | "over the API"): string {
+  return filters === "anywhere" ? "" : "with --scope: ";
 }
 
 /** Adds the flags of verification over the API. */
@@ -56,34 +66,24 @@ export function addJwksCommand(audit: Command): void {
   addApiFlag(jwks).action(async (flags) => (await import("./verify.js")).printJwks(flags));
 }
 
-/** Adds `tail` to `audit`. */
-export function addTailCommand(audit: Command): void {
-  const tail = audit.command("tail").description("print the events of the audit log as they happen, over the API");
-  addEventFlags(tail)
-    .option("--json", "print a JSON object per line")
-    .action(async (flags: AuditFlags) => {
-      const scope = requireScope(flags);
-      await (await import("./run.js")).tailEvents({ ...flags, scope });
-    });
-}
+/** The flags that select events. */
+export const filterFlags = ["subject", "actor", "type", "requestId", "since", "until"] as const;
+const remoteFlags = [...filterFlags, "api", "tokenFile", "jwks", "expectHead", "state"] as const;
 
-const remoteFlags = [
-  ...(["subject", "actor", "type", "requestId", "since", "until", "api", "tokenFile"] as const),
-  ...(["jwks", "expectHead", "state"] as const),
-] as const;
-
-/** The values of flags that are for the API alone. */
+/** The values of flags of the API. */
 export type RemoteFlags = AuditFlags & { readonly [name in (typeof remoteFlags)[number]]?: string };
 
 /**
  * Whether flags are for the API: those with `--scope` are.
  *
  * @param hostFlags the values of the flags that only the command on the host has, by name
+ * @param shared the flags of the API that the command on the host has as well
  * @throws CommandError INVALID_ARGUMENT for flags of both
  */
 export function isOverApi(
   flags: RemoteFlags,
   hostFlags: Readonly<Record<string, unknown>>,
+  shared: readonly (typeof remoteFlags)[number][] = [],
 ): flags is RemoteFlags & { readonly scope: string } {
   if (flags.scope !== undefined) {
     for (const [name, value] of Object.entries(hostFlags)) {
@@ -94,12 +94,7 @@ export function isOverApi(
   }
   for (const name of remoteFlags) {
     const flag = `--${name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`;
-    if (flags[name] !== undefined) throw invalidFlag(flag, `${flag} needs --scope`);
+    if (flags[name] !== undefined && !shared.includes(name)) throw invalidFlag(flag, `${flag} needs --scope`);
   }
   return false;
-}
-
-function requireScope({ scope }: AuditFlags): string {
-  if (scope === undefined) throw invalidFlag("--scope", "--scope is required");
-  return scope;
 }

@@ -3,8 +3,9 @@ import { create, type JsonObject } from "@bufbuild/protobuf";
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import { AuditService, ListEventsRequestSchema, TailEventsRequestSchema } from "#gen/arbor/audit/v1/audit_pb.js";
 import { invalidFlag } from "../../errors.js";
-import { createListFormatter, type ListColumn } from "../../output/format.js";
+import { createEventFormatter } from "../../output/events.js";
 import { type Session, withSession } from "../session.js";
+import { parseTimeRange } from "./event-time.js";
 
 /** The flags of these commands. */
 export interface AuditFlags {
@@ -29,15 +30,6 @@ const PAGE_SIZE = 200;
 const MAX_EVENTS = 1_000_000;
 
 const text = (value: unknown) => (typeof value === "string" ? value : "");
-const columns: readonly ListColumn[] = [
-  { title: "TIME", cell: ({ time }) => text(time) },
-  { title: "TYPE", cell: ({ type }) => text(type) },
-  { title: "SUBJECT", cell: ({ subjectUid }) => text(subjectUid) },
-  { title: "ACTOR", cell: ({ actorUid }) => text(actorUid) },
-  { title: "NAME", cell: ({ actorName }) => text(actorName) },
-  { title: "REQUEST", cell: ({ requestId }) => text(requestId) },
-  { title: "FROM", cell: ({ remoteAddress }) => text(remoteAddress) },
-];
 
 /**
  * `arbor audit list --scope`: the newest events first.
@@ -60,7 +52,7 @@ export async function exportEvents(flags: ScopedFlags): Promise<void> {
 export async function tailEvents({ scope, subject = "", actor = "", type = "", ...flags }: ScopedFlags): Promise<void> {
   const json = flags.json === true;
   await withAuditSession(flags, async ({ follow, output }) => {
-    const list = formatterFor(json, output);
+    const list = createEventFormatter(json, output.terminal);
     const request = create(TailEventsRequestSchema, { scope, subject, actor, type });
     for await (const { event } of follow(tailMethod, request)) {
       if (event !== undefined) await output.write(list.page([event as JsonObject]));
@@ -69,12 +61,15 @@ export async function tailEvents({ scope, subject = "", actor = "", type = "", .
 }
 
 async function printEvents(flags: ScopedFlags, orderBy: string, json: boolean, count: number): Promise<void> {
-  const { scope, subject = "", actor = "", type = "", requestId = "", since, until } = flags;
-  const startTime = timestampFromMs(since === undefined ? 0 : parseTime("--since", since));
-  const endTime = until === undefined ? undefined : timestampFromMs(parseTime("--until", until));
-  const fixed = { scope, subject, actor, type, requestId, startTime, orderBy, ...(endTime && { endTime }) };
+  const { scope, subject = "", actor = "", type = "", requestId = "" } = flags;
+  const { startMs = 0, endMs } = parseTimeRange(flags);
+  const times = {
+    startTime: timestampFromMs(startMs),
+    ...(endMs !== undefined && { endTime: timestampFromMs(endMs) }),
+  };
+  const fixed = { scope, subject, actor, type, requestId, orderBy, ...times };
   await withAuditSession(flags, async ({ call, output }) => {
-    const list = formatterFor(json, output);
+    const list = createEventFormatter(json, output.terminal);
     let left = count;
     let pageToken = "";
     do {
@@ -93,18 +88,4 @@ async function printEvents(flags: ScopedFlags, orderBy: string, json: boolean, c
 function withAuditSession(flags: AuditFlags, work: (session: Session) => Promise<void>): Promise<void> {
   const { api, tokenFile } = flags;
   return withSession({ output: "table", ...(api && { api }), ...(tokenFile && { tokenFile }) }, work);
-}
-
-function formatterFor(json: boolean, { terminal }: Session["output"]) {
-  return createListFormatter(json ? "jsonl" : "table", "events", columns, terminal);
-}
-
-const unitMs: Readonly<Record<string, number>> = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 };
-
-function parseTime(flag: string, value: string): number {
-  const [, count, unit = ""] = /^(\d{1,6})([smhd])$/.exec(value) ?? [];
-  if (count !== undefined) return Math.max(0, Date.now() - Number(count) * (unitMs[unit] ?? 0));
-  const ms = /^\d{4}-\d\d-\d\d(?:T[\d:.]+(?:Z|[+-]\d\d:\d\d))?$/.test(value) ? Date.parse(value) : Number.NaN;
-  if (ms >= 0) return ms;
-  throw invalidFlag(flag, `${flag} must be a time such as 2026-01-31T12:00:00Z, or a duration such as 24h`);
 }
