@@ -3,13 +3,13 @@ import { existsSync, readFileSync } from "node:fs";
 import { findMasterKeyFile } from "../../app/installation.js";
 import type { Settings } from "../../config/config.js";
 import { unsealKeyPair, unsealSecret } from "../../issuer/keys/key-generation.js";
-import { MASTER_KEY_CHECK, type MasterKey, missingMasterKey, readMasterKey } from "../../issuer/keys/master-key.js";
+import { MASTER_KEY_CHECK, type MasterKey, createMissingKeyError, readMasterKey } from "../../issuer/keys/master-key.js";
 import { createBackup } from "../../store/backup/create-backup.js";
-import { type StepProgress, toMiB } from "../../store/backup/files.js";
+import { isWithin, type StepProgress, toMiB } from "../../store/backup/files.js";
 import type { BackupManifest } from "../../store/backup/manifest.js";
 import type { KeyRow } from "../../store/port.js";
 import type { SqliteDatabase } from "../../store/sqlite-driver.js";
-import { Code, CommandError } from "../errors.js";
+import { Code, CommandError, invalidFlag } from "../errors.js";
 import { escapeControls } from "../output/terminal.js";
 import { print } from "./host.js";
 import { createMigrationProgress } from "./migration-progress.js";
@@ -24,12 +24,15 @@ export interface BackupFlags {
 /**
  * `arbor backup`: prints what the backup has.
  *
- * @throws CommandError FAILED_PRECONDITION on PostgreSQL
+ * @throws CommandError FAILED_PRECONDITION on PostgreSQL, INVALID_ARGUMENT for a target in the data directory
  * @throws ApiError FAILED_PRECONDITION when the database has secrets and the file of the master key is missing
  */
 export async function backupCommand(settings: Settings, target: string, flags: BackupFlags): Promise<void> {
   if (settings.databaseUrl !== undefined) throw notOnPostgres("backup");
   const { data } = settings;
+  if (isWithin(target, data)) {
+    throw invalidFlag("directory", `must not be in the data directory ${data}, which would be lost together with it`);
+  }
   const masterKeyFile = findMasterKeyFile(settings);
   const { onProgress, clear } = createByteProgress(flags.progress === true);
   const readKey = (database: SqliteDatabase) => {
@@ -41,7 +44,7 @@ export async function backupCommand(settings: Settings, target: string, flags: B
     target,
     // Without the key nobody could use the backup, and a job that runs every night would be green.
     checkSource(database) {
-      if (!existsSync(masterKeyFile) && hasSecretsIn(database)) throw missingMasterKey(masterKeyFile);
+      if (!existsSync(masterKeyFile) && hasSecretsIn(database)) throw createMissingKeyError(masterKeyFile);
     },
     onProgress,
     readMasterKey: flags.withMasterKey === true ? readKey : undefined,

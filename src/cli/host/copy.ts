@@ -6,7 +6,7 @@ import { type Settings, SettingsError, settings as settingTable } from "../../co
 import { readDatabaseTls } from "../../config/database.js";
 import { COPY_TARGET_VARIABLE } from "../../config/names.js";
 import { readSettingFile } from "../../config/setting-files.js";
-import { MASTER_KEY_CHECK, missingMasterKey } from "../../issuer/keys/master-key.js";
+import { MASTER_KEY_CHECK, createMissingKeyError } from "../../issuer/keys/master-key.js";
 import { failedPrecondition } from "../../kernel/errors.js";
 import { type ComparedTable, CopyMismatch, compareDatabases, copyDatabase } from "../../store/copy/copy.js";
 import type { CopySource, CopyTarget } from "../../store/copy/databases.js";
@@ -94,7 +94,7 @@ export async function copyCommand(
     const installation = await identifySource(source, MASTER_KEY_CHECK);
     const keyFile = findMasterKeyFile(settings);
     // Without the key nobody could use the copy.
-    if (!existsSync(keyFile)) throw missingMasterKey(keyFile);
+    if (!existsSync(keyFile)) throw createMissingKeyError(keyFile);
     const mark = createMark(installation, source.name);
     const tables = await copyTo(source, { location, tls, mark }, progress.onProgress).finally(progress.clear);
     printTables(tables, json, "copied: the tables of both databases are equal");

@@ -171,7 +171,7 @@ function parseMasterKey(text: string, file: string): readonly [Buffer, ...Buffer
 export const MASTER_KEY_CHECK = "master-key-check";
 
 /** FAILED_PRECONDITION: an installation has secrets, and the file with their key is missing. */
-export function missingMasterKey(file: string): ApiError {
+export function createMissingKeyError(file: string): ApiError {
   const remedy = "restore it from where it is kept, or name it with --master-key-file";
   return failedPrecondition("MASTER_KEY", `the master key ${file} of this installation is missing: ${remedy}`);
 }
