@@ -7,7 +7,7 @@ import { readDatabaseTls } from "../config/database.js";
 import { seedAnonymous } from "../iam/identities/identity.js";
 import { seedRoles } from "../iam/roles/builtin-roles.js";
 import { type KeyRing, openKeyRing, readKeyRing } from "../issuer/keys/key-ring.js";
-import { hasSecrets, type MasterKeyFile, createMissingKeyError, readMasterKey } from "../issuer/keys/master-key.js";
+import { createMissingKeyError, hasSecrets, type MasterKeyFile, readMasterKey } from "../issuer/keys/master-key.js";
 import { type Clock, systemClock } from "../kernel/time.js";
 import type { DatabaseFaultEvent } from "../store/database-faults.js";
 import type { MigrationProgress } from "../store/migrate/phases.js";

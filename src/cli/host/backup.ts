@@ -3,7 +3,12 @@ import { existsSync, readFileSync } from "node:fs";
 import { findMasterKeyFile } from "../../app/installation.js";
 import type { Settings } from "../../config/config.js";
 import { unsealKeyPair, unsealSecret } from "../../issuer/keys/key-generation.js";
-import { MASTER_KEY_CHECK, type MasterKey, createMissingKeyError, readMasterKey } from "../../issuer/keys/master-key.js";
+import {
+  createMissingKeyError,
+  MASTER_KEY_CHECK,
+  type MasterKey,
+  readMasterKey,
+} from "../../issuer/keys/master-key.js";
 import { createBackup } from "../../store/backup/create-backup.js";
 import { isWithin, type StepProgress, toMiB } from "../../store/backup/files.js";
 import type { BackupManifest } from "../../store/backup/manifest.js";

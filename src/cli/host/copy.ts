@@ -6,7 +6,7 @@ import { type Settings, SettingsError, settings as settingTable } from "../../co
 import { readDatabaseTls } from "../../config/database.js";
 import { COPY_TARGET_VARIABLE } from "../../config/names.js";
 import { readSettingFile } from "../../config/setting-files.js";
-import { MASTER_KEY_CHECK, createMissingKeyError } from "../../issuer/keys/master-key.js";
+import { createMissingKeyError, MASTER_KEY_CHECK } from "../../issuer/keys/master-key.js";
 import { failedPrecondition } from "../../kernel/errors.js";
 import { type ComparedTable, CopyMismatch, compareDatabases, copyDatabase } from "../../store/copy/copy.js";
 import type { CopySource, CopyTarget } from "../../store/copy/databases.js";
