@@ -53,6 +53,8 @@ function stageFiles() {
   copy("deploy/systemd/postgresql.conf", `${DOC}/examples/postgresql.conf`);
   copy("deploy/debian/arbor.json", "etc/arbor/arbor.json");
   copy("README.md", `${DOC}/README.md`);
+  copy("docs/licences.md", `${DOC}/licences.md`);
+  copy("dist/bundled-licences.txt", `${DOC}/bundled-licences.txt`);
   copy("deploy/debian/copyright", `${DOC}/copyright`);
   writeChangelog();
   setModes(stage);

@@ -7,8 +7,7 @@ import { readDatabaseTls } from "../config/database.js";
 import { seedAnonymous } from "../iam/identities/identity.js";
 import { seedRoles } from "../iam/roles/builtin-roles.js";
 import { type KeyRing, openKeyRing, readKeyRing } from "../issuer/keys/key-ring.js";
-import { hasSecrets, type MasterKeyFile, readMasterKey } from "../issuer/keys/master-key.js";
-import { failedPrecondition } from "../kernel/errors.js";
+import { createMissingKeyError, hasSecrets, type MasterKeyFile, readMasterKey } from "../issuer/keys/master-key.js";
 import { type Clock, systemClock } from "../kernel/time.js";
 import type { DatabaseFaultEvent } from "../store/database-faults.js";
 import type { MigrationProgress } from "../store/migrate/phases.js";
@@ -112,8 +111,7 @@ async function openStore(options: InstallationOptions): Promise<Store> {
 async function openMasterKey(store: Store, { settings, mode }: InstallationOptions): Promise<MasterKeyFile> {
   const file = findMasterKeyFile(settings);
   if (!existsSync(file) && (mode !== "create" || (await store.read(hasSecrets)))) {
-    const remedy = "restore it from where it is kept, or name it with --master-key-file";
-    throw failedPrecondition("MASTER_KEY", `the master key ${file} of this installation is missing: ${remedy}`);
+    throw createMissingKeyError(file);
   }
   return readMasterKey(file, mode === "create" && settings.masterKeyFile === undefined);
 }

@@ -2,11 +2,14 @@
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { once } from "node:events";
+import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import { setTimeout as afterMs } from "node:timers/promises";
 import { escapeControls } from "../../src/cli/output/terminal.js";
+import { readMasterKey } from "../../src/issuer/keys/master-key.js";
 import type { AuditRow } from "../../src/store/port.js";
 import { type Host, type Organisation, startHost, startService } from "../e2e/process.js";
+import { runCommand } from "../support/command.js";
 import { environmentWithoutSettings, PROJECT, scriptArguments } from "../support/project.js";
 import { tempDir } from "../support/temp-dir.js";
 import { allowVersion2, attack, auditRow, openLog } from "./log-kit.js";
@@ -52,6 +55,20 @@ describe("arbor audit", () => {
     assert.deepEqual([result.code, result.stderr], [0, ""]);
     const stopped = await service.stop();
     assert.deepEqual([stopped.code, stopped.stderr], [0, ""]);
+  });
+
+  test("an empty organisation is not taken for that of the installation", async () => {
+    const { code, stdout, stderr } = await audit("verify", "--root", "");
+    assert.deepEqual([code, stdout], [2, ""]);
+    assert.match(stderr, /root must not be empty/);
+  });
+
+  test("where there is no log yet, that is said", async () => {
+    const data = join(tempDir(), "data");
+    assert.equal((await runCommand(["migrate", "--expand", "--data", data])).code, 0);
+    readMasterKey(join(data, "master.key"), true);
+    const { code, stdout } = await runCommand(["audit", "verify", "--data", data]);
+    assert.deepEqual([code, stdout], [0, "no audit logs\n"]);
   });
 
   test("the sealed rows of an organisation are exported, with the signed head last", async () => {

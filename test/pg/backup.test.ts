@@ -1,7 +1,6 @@
 // The backup and the restore on PostgreSQL that docs/backup.md describes.
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
-import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import pg from "pg";
@@ -10,8 +9,8 @@ import { createTokens } from "../../src/issuer/tokens.js";
 import { randomIds } from "../../src/kernel/ids.js";
 import { runCommand } from "../support/command.js";
 import { type Harness, startHarness } from "../support/harness.js";
-import { PROJECT } from "../support/project.js";
 import { tempDir } from "../support/temp-dir.js";
+import { documentedStatements } from "./documented-restore.js";
 import { emptyDatabase } from "./empty-database.js";
 
 const BASE_URL = "http://arbor.example";
@@ -50,16 +49,12 @@ test("a dump that is restored as documented answers as before, and no token of b
   const refreshed = await fetch(refreshUrl, { method: "POST", headers: { authorization: `Bearer ${login}` } });
   assert.equal(refreshed.status, 401);
   assert.deepEqual(await getGroup(voided, group, await voided.token(identity)), before);
-  const checked = await runCommand(["check", "--database-url", restored, "--master-key-file", masterKeyFile]);
+  const database = ["--database-url", restored, "--master-key-file", masterKeyFile];
+  const log = await runCommand(["audit", "list", "--root", "", ...database]);
+  assert.match(log.stdout, / arbor\.database\.restored\.v1 /);
+  const checked = await runCommand(["check", ...database]);
   assert.equal(checked.code, 0, checked.stdout);
 });
-
-function documentedStatements(): string {
-  const text = readFileSync(join(PROJECT, "docs", "backup.md"), "utf8");
-  const statements = /^```sql\n(.*?)^```$/ms.exec(text)?.[1];
-  assert.ok(statements);
-  return statements;
-}
 
 async function getGroup({ url }: Harness, uid: string, token: string) {
   const response = await fetch(`${url}/iam/v2beta1/groups/${uid}`, { headers: { authorization: `Bearer ${token}` } });

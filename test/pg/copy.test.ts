@@ -184,7 +184,10 @@ describe("arbor copy between SQLite and PostgreSQL", () => {
     writeFileSync(file, url, { mode: 0o600 });
     const verify = () => runCommand(["copy", "--verify", "--data", data, "--to-url-file", file]);
     assert.match((await verify()).stderr, /there is no installation in the database/);
-    const digests = await copy("--data", data, "--to-url-file", file);
+    const copied = await runCommand(["copy", "--data", data, "--to-url-file", file, "--progress"]);
+    assert.equal(copied.code, 0, copied.stderr);
+    assert.match(copied.stderr, /^\w+ \[[#.]{20}\] \d+ %, /m);
+    const digests = copied.stdout;
     const again = await runCommand(["copy", "--data", data, "--to-url-file", file]);
     assert.equal(again.code, 6);
     assert.match(
@@ -193,6 +196,7 @@ describe("arbor copy between SQLite and PostgreSQL", () => {
     );
     const same = await verify();
     assert.deepEqual([same.code, same.stdout], [0, digests]);
+    assert.doesNotMatch(same.stderr, / %, /, "progress only where it is asked for");
 
     await query(url, "UPDATE groups SET description = description || ' ' WHERE name = 'storage'");
     await query(url, "DELETE FROM advisory_aliases WHERE ctid = (SELECT min(ctid) FROM advisory_aliases)");

@@ -14,15 +14,17 @@ export interface HostCommand {
   readonly args: readonly string[];
 }
 
-/** The commands that begin an installation. All others must find one. */
-const CREATING: readonly string[] = ["serve", "bootstrap", "migrate", "restore"];
+/** The commands that begin an installation. All others must find one, and so must `migrate` without its first phase. */
+const CREATING: readonly string[] = ["serve", "bootstrap", "restore"];
 
 /** Commands that read settings and no installation. */
 const SETTINGS: readonly string[] = ["config print", "config check"];
 
 /** Flags with which a command does more than without them. */
 const VARIANTS: readonly (readonly string[])[] = [
+  ["migrate", "--dry-run"],
   ["migrate", "--contract"],
+  ["migrate", "--contract", "--dry-run"],
   ["migrate", "--vacuum"],
   ["check", "--repair"],
   ["check", "--json"],

@@ -126,14 +126,17 @@ export async function auditExportCommand(settings: Settings, { root }: { root: s
 /**
  * `arbor audit verify`: a line per log on standard output.
  *
- * @throws ApiError NOT_FOUND for an organisation without a log
+ * @throws ApiError NOT_FOUND for an organisation without a log, INVALID_ARGUMENT for an empty one
  * @throws Error with the first fault of each log that differs from its sealed state.
  */
 export async function auditVerifyCommand(settings: Settings, { root }: { root?: string }): Promise<void> {
+  // Such as an unset variable of a script, which would verify the log of the installation alone.
+  if (root === "") throw invalidArgument({ field: "root", description: "root must not be empty; all logs unless set" });
   const faults: string[] = [];
   await onHost(settings, "read", async ({ store, keys, clock }) => {
     if (root !== undefined) await assertLog(store, root);
     const roots = root === undefined ? await store.read((tx) => tx.auditChain.roots()) : [root];
+    if (roots.length === 0) process.stdout.write("no audit logs\n");
     for (const rootUid of roots) {
       const report = await verifyLog(store, rootUid, keys);
       const name = escapeControls(formatLogName(rootUid));

@@ -1,15 +1,20 @@
 // `arbor backup`: copies the database of a running or stopped server (docs/backup.md).
-import { readFileSync } from "node:fs";
-import { join } from "node:path";
+import { existsSync, readFileSync } from "node:fs";
+import { findMasterKeyFile } from "../../app/installation.js";
 import type { Settings } from "../../config/config.js";
 import { unsealKeyPair, unsealSecret } from "../../issuer/keys/key-generation.js";
-import { MASTER_KEY_CHECK, type MasterKey, readMasterKey } from "../../issuer/keys/master-key.js";
+import {
+  createMissingKeyError,
+  MASTER_KEY_CHECK,
+  type MasterKey,
+  readMasterKey,
+} from "../../issuer/keys/master-key.js";
 import { createBackup } from "../../store/backup/create-backup.js";
-import { type StepProgress, toMiB } from "../../store/backup/files.js";
+import { isWithin, type StepProgress, toMiB } from "../../store/backup/files.js";
 import type { BackupManifest } from "../../store/backup/manifest.js";
 import type { KeyRow } from "../../store/port.js";
 import type { SqliteDatabase } from "../../store/sqlite-driver.js";
-import { Code, CommandError } from "../errors.js";
+import { Code, CommandError, invalidFlag } from "../errors.js";
 import { escapeControls } from "../output/terminal.js";
 import { print } from "./host.js";
 import { createMigrationProgress } from "./migration-progress.js";
@@ -24,11 +29,16 @@ export interface BackupFlags {
 /**
  * `arbor backup`: prints what the backup has.
  *
- * @throws CommandError FAILED_PRECONDITION on PostgreSQL
+ * @throws CommandError FAILED_PRECONDITION on PostgreSQL, INVALID_ARGUMENT for a target in the data directory
+ * @throws ApiError FAILED_PRECONDITION when the database has secrets and the file of the master key is missing
  */
 export async function backupCommand(settings: Settings, target: string, flags: BackupFlags): Promise<void> {
   if (settings.databaseUrl !== undefined) throw notOnPostgres("backup");
-  const { data, masterKeyFile = join(data, "master.key") } = settings;
+  const { data } = settings;
+  if (isWithin(target, data)) {
+    throw invalidFlag("directory", `must not be in the data directory ${data}, which would be lost together with it`);
+  }
+  const masterKeyFile = findMasterKeyFile(settings);
   const { onProgress, clear } = createByteProgress(flags.progress === true);
   const readKey = (database: SqliteDatabase) => {
     checkMasterKeyOf(database, readMasterKey(masterKeyFile, false));
@@ -37,6 +47,10 @@ export async function backupCommand(settings: Settings, target: string, flags: B
   const manifest = await createBackup({
     data,
     target,
+    // Without the key nobody could use the backup, and a job that runs every night would be green.
+    checkSource(database) {
+      if (!existsSync(masterKeyFile) && hasSecretsIn(database)) throw createMissingKeyError(masterKeyFile);
+    },
     onProgress,
     readMasterKey: flags.withMasterKey === true ? readKey : undefined,
   }).finally(clear);
@@ -59,6 +73,11 @@ export function notOnPostgres(command: "backup" | "restore"): CommandError {
     "use pg_dump, or base backups with point-in-time recovery; copy the file of the master key before the database and " +
     "again after it, and keep both copies as long as that backup (docs/backup.md)";
   return new CommandError(Code.FailedPrecondition, `arbor ${command} is for SQLite. On PostgreSQL ${advice}`);
+}
+
+function hasSecretsIn(database: SqliteDatabase): boolean {
+  const found = "SELECT 1 FROM settings WHERE name = ? UNION ALL SELECT 1 FROM keys LIMIT 1";
+  return database.prepare(found).pluck().get(MASTER_KEY_CHECK) !== undefined;
 }
 
 /**

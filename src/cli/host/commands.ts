@@ -92,6 +92,7 @@ export function addHostCommands(arbor: Command): void {
     .option("--to-url-file <file>", "file that contains the URL to copy to, which may have a password; mode 0600")
     .option("--verify", "compare with --to, and write nothing")
     .option("--json", "print a JSON object per table")
+    .option("--progress", "show progress on standard error, even if that is not a terminal")
     .action(async (options) => {
       const { copyCommand, readTarget } = await import("./copy.js");
       const target = readTarget(options, process.env);

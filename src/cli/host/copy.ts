@@ -1,10 +1,12 @@
 // `arbor copy`: copies an installation from SQLite to PostgreSQL or back (docs/copy.md).
+import { existsSync } from "node:fs";
 import { join } from "node:path";
+import { findMasterKeyFile } from "../../app/installation.js";
 import { type Settings, SettingsError, settings as settingTable } from "../../config/config.js";
 import { readDatabaseTls } from "../../config/database.js";
 import { COPY_TARGET_VARIABLE } from "../../config/names.js";
 import { readSettingFile } from "../../config/setting-files.js";
-import { MASTER_KEY_CHECK } from "../../issuer/keys/master-key.js";
+import { createMissingKeyError, MASTER_KEY_CHECK } from "../../issuer/keys/master-key.js";
 import { failedPrecondition } from "../../kernel/errors.js";
 import { type ComparedTable, CopyMismatch, compareDatabases, copyDatabase } from "../../store/copy/copy.js";
 import type { CopySource, CopyTarget } from "../../store/copy/databases.js";
@@ -22,6 +24,7 @@ import { createMigrationProgress } from "./migration-progress.js";
 export interface CopyFlags {
   readonly verify?: boolean;
   readonly json?: boolean;
+  readonly progress?: boolean;
 }
 
 /** Where to copy to: a data directory, or a database. */
@@ -68,18 +71,19 @@ function parseUrl(text: string, label: string): string {
 /**
  * `arbor copy`: prints the digest of each table, which is that of both databases.
  *
- * @throws ApiError FAILED_PRECONDITION when the source is not ready or in use, or the target is not empty; Error when a
+ * @throws ApiError FAILED_PRECONDITION when the source is not ready or in use, its master key is missing, or the target is not
+ * empty; Error when a
  * table differs; CommandError for databases of the same kind
  */
 export async function copyCommand(
   settings: Settings,
   location: CopyLocation,
-  { verify = false, json = false }: CopyFlags,
+  { verify = false, json = false, progress: always = false }: CopyFlags,
 ): Promise<void> {
   assertOtherKind(settings, location);
   const tls = readDatabaseTls(settings);
   const source = await openSource(settings, tls, !verify);
-  const progress = createThrottledProgress();
+  const progress = createThrottledProgress(always || process.stderr.isTTY === true);
   try {
     if (verify) {
       const tables = await compareWith(source, location, tls, progress.onProgress).finally(progress.clear);
@@ -87,10 +91,14 @@ export async function copyCommand(
     }
     await source.assertNotServed();
     assertCopyable(source);
-    const mark = createMark(await identifySource(source, MASTER_KEY_CHECK), source.name);
+    const installation = await identifySource(source, MASTER_KEY_CHECK);
+    const keyFile = findMasterKeyFile(settings);
+    // Without the key nobody could use the copy.
+    if (!existsSync(keyFile)) throw createMissingKeyError(keyFile);
+    const mark = createMark(installation, source.name);
     const tables = await copyTo(source, { location, tls, mark }, progress.onProgress).finally(progress.clear);
     printTables(tables, json, "copied: the tables of both databases are equal");
-    process.stderr.write(`arbor: ${describeKey(settings, location)}\n`);
+    process.stderr.write(`arbor: ${describeKey(keyFile, location)}\n`);
   } finally {
     await source.close();
   }
@@ -169,13 +177,14 @@ async function assertUnchanged(source: CopySource): Promise<void> {
 }
 
 // Progress is told with each batch.
-function createThrottledProgress() {
+function createThrottledProgress(isShown: boolean) {
   const { onProgress, periodMs, clear } = createMigrationProgress(process.stderr);
   let shown = "";
   let shownMs = 0;
   return {
     clear,
     onProgress(progress: MigrationProgress): void {
+      if (!isShown) return;
       const nowMs = performance.now();
       if (progress.name === shown && nowMs - shownMs < periodMs && progress.done < progress.total) return;
       shown = progress.name;
@@ -194,8 +203,7 @@ function printTables(tables: readonly ComparedTable[], json: boolean, summary: s
 }
 
 // No database has the master key.
-function describeKey({ masterKeyFile, data }: Settings, { directory }: CopyLocation): string {
-  const file = masterKeyFile ?? join(data, "master.key");
+function describeKey(file: string, { directory }: CopyLocation): string {
   return directory === undefined
     ? `start it with the same master key: --master-key-file ${file}`
     : `start it with the same master key: copy ${file} to ${join(directory, "master.key")}, or name it with --master-key-file`;

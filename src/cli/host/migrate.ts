@@ -2,17 +2,18 @@
 // only that version needed (docs/upgrade.md).
 import type { Settings } from "../../config/config.js";
 import { readDatabaseTls } from "../../config/database.js";
+import { noInstallation } from "../../store/find-installation.js";
 import type { DataMigration, MigrationDatabase } from "../../store/migrate/data-migration.js";
 import { dataMigrations } from "../../store/migrate/data-migrations.js";
 import { openPgMigration } from "../../store/migrate/open-pg-migration.js";
-import { openSqliteMigration } from "../../store/migrate/open-sqlite-migration.js";
+import { openSqliteMigration, type SqliteMigrationOptions } from "../../store/migrate/open-sqlite-migration.js";
 import { contract, expand, readDatabaseState } from "../../store/migrate/phases.js";
 import { schemaStatements } from "../../store/migrate/schema-migrations.js";
 import { type DatabaseState, needsContracting, needsExpanding } from "../../store/migrate/state.js";
 import { admitsOlderVersions, creationStatements, versionStatements } from "../../store/migrate/statements.js";
 import { VERSION } from "../../store/version.js";
 import { invalidFlag } from "../errors.js";
-import { withStdout } from "../output/terminal.js";
+import { escapeControls, withStdout } from "../output/terminal.js";
 import { print } from "./host.js";
 import { createMigrationProgress } from "./migration-progress.js";
 
@@ -26,11 +27,12 @@ export interface MigrateFlags {
 }
 
 /**
- * `arbor migrate`. Without a phase it prints how far the migrations are and what is left to do.
+ * `arbor migrate`. Without a phase it prints how far the migrations are and what is left to do. Only the expand phase
+ * creates an installation.
  *
  * @param migrations the migrations of stored rows; tests replace them
- * @throws ApiError FAILED_PRECONDITION when the database needs a newer version, or when servers of an older version use
- * what would be removed; CommandError for flags that do not fit
+ * @throws ApiError FAILED_PRECONDITION when the database needs a newer version, when servers of an older version use what
+ * would be removed, or when there is no installation and the expand phase is not to run; CommandError for flags that do not fit
  */
 export async function migrateCommand(
   settings: Settings,
@@ -38,21 +40,25 @@ export async function migrateCommand(
   migrations: readonly DataMigration[] = dataMigrations,
 ): Promise<void> {
   assertFlags(settings, flags);
-  const isWriting = (flags.expand || flags.contract || flags.vacuum) && !flags.dryRun;
+  const isWriting = Boolean(flags.expand || flags.contract || flags.vacuum) && !flags.dryRun;
   const database =
     settings.databaseUrl === undefined
-      ? openSqliteMigration({
-          directory: settings.data,
-          mode: isWriting ? (flags.expand ? "create" : "update") : "read",
-        })
+      ? openSqliteMigration({ directory: settings.data, mode: chooseMode(flags, isWriting) })
       : await openPgMigration(settings.databaseUrl, readDatabaseTls(settings));
   try {
+    const state = await readDatabaseState(database, migrations);
+    if (state.isEmpty && !flags.expand) throw noInstallation(database.name, "it has no tables of one");
     if (isWriting) await runPhases(database, flags, migrations);
-    else if (flags.expand || flags.contract) await printStatements(database, flags, migrations);
-    else await printState(database, migrations);
+    else if (flags.expand || flags.contract) await printStatements(database, state, flags, migrations);
+    else printState(state);
   } finally {
     await database.close();
   }
+}
+
+function chooseMode({ expand }: MigrateFlags, isWriting: boolean): SqliteMigrationOptions["mode"] {
+  if (isWriting) return expand ? "create" : "update";
+  return expand ? "plan" : "read";
 }
 
 function assertFlags({ databaseUrl }: Settings, flags: MigrateFlags): void {
@@ -86,9 +92,7 @@ async function runPhases(
   }
 }
 
-async function printState(database: MigrationDatabase, migrations: readonly DataMigration[]): Promise<void> {
-  const state = await readDatabaseState(database, migrations);
-  if (state.isEmpty) return print("the database is empty; `arbor serve` creates what it needs");
+function printState(state: DatabaseState): void {
   print(`this version: ${VERSION}`);
   print(`oldest version that may open the database: ${state.oldestVersion ?? "none is named"}`);
   print(needsExpanding(state) ? "expand:" : "expand: done");
@@ -108,11 +112,12 @@ async function printState(database: MigrationDatabase, migrations: readonly Data
 
 async function printStatements(
   database: MigrationDatabase,
+  state: DatabaseState,
   flags: MigrateFlags,
   migrations: readonly DataMigration[],
 ): Promise<void> {
-  const state = await readDatabaseState(database, migrations);
   const lines = [
+    ...(state.isEmpty ? [`-- there is no installation in ${escapeControls(database.name)}: --expand creates one`] : []),
     ...(flags.expand ? expandStatements(database, state, migrations) : []),
     ...(flags.contract ? contractStatements(database, state) : []),
   ];

@@ -5,6 +5,7 @@ import type { Settings } from "../../config/config.js";
 import { readMasterKey } from "../../issuer/keys/master-key.js";
 import { randomIds } from "../../kernel/ids.js";
 import { systemClock } from "../../kernel/time.js";
+import { isWithin } from "../../store/backup/files.js";
 import { type BackupManifest, backupFiles, readManifest } from "../../store/backup/manifest.js";
 import { restoreBackup } from "../../store/backup/restore-backup.js";
 import { invalidFlag } from "../errors.js";
@@ -21,12 +22,14 @@ export interface RestoreFlags {
 /**
  * `arbor restore`: prints what is left to do.
  *
- * @throws CommandError FAILED_PRECONDITION on PostgreSQL, INVALID_ARGUMENT when no file has the master key
+ * @throws CommandError FAILED_PRECONDITION on PostgreSQL, INVALID_ARGUMENT when no file has the master key or
+ * the target is in the directory of the backup
  * @throws ApiError FAILED_PRECONDITION when the backup cannot be used or the data directory is not empty
  */
 export async function restoreCommand(settings: Settings, backup: string, flags: RestoreFlags): Promise<void> {
   if (settings.databaseUrl !== undefined) throw notOnPostgres("restore");
   const { data } = settings;
+  if (isWithin(data, backup)) throw invalidFlag("--data", `must not be in the directory of the backup, ${backup}`);
   const manifest = readManifest(backup);
   const keyFile = findKeyFile(settings, backup, manifest);
   const masterKey = readMasterKey(keyFile, false);

@@ -1,5 +1,6 @@
 import { randomBytes } from "node:crypto";
 import { closeSync, existsSync, fstatSync, linkSync, openSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { type ApiError, failedPrecondition } from "../../kernel/errors.js";
 import { cannotRead, describeExposure } from "../../kernel/file-error.js";
 import { seal, unseal } from "../../kernel/seal.js";
 import type { Tx } from "../../store/port.js";
@@ -168,6 +169,12 @@ function parseMasterKey(text: string, file: string): readonly [Buffer, ...Buffer
 
 /** The name of the setting with a value that only the right master key opens, and the context of that value. */
 export const MASTER_KEY_CHECK = "master-key-check";
+
+/** FAILED_PRECONDITION: an installation has secrets, and the file with their key is missing. */
+export function createMissingKeyError(file: string): ApiError {
+  const remedy = "restore it from where it is kept, or name it with --master-key-file";
+  return failedPrecondition("MASTER_KEY", `the master key ${file} of this installation is missing: ${remedy}`);
+}
 
 /** Whether the store has anything that was encrypted with a master key. */
 export async function hasSecrets(tx: Tx): Promise<boolean> {

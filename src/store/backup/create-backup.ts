@@ -38,6 +38,8 @@ export interface BackupOptions {
    * @throws Error when it does not open what is in the copy
    */
   readonly readMasterKey?: ((database: SqliteDatabase) => Uint8Array) | undefined;
+  /** @throws Error when a backup of the database would be of no use; nothing is copied then */
+  readonly checkSource?: (database: SqliteDatabase) => void;
   readonly onProgress?: (progress: StepProgress) => void;
   /** Called as each step begins; tests end the process there. */
   readonly onStep?: (step: BackupStep) => void;
@@ -69,11 +71,11 @@ export async function createBackup(options: BackupOptions): Promise<BackupManife
 }
 
 async function fillTarget(source: string, options: BackupOptions): Promise<BackupManifest> {
-  const { target, onProgress = () => {}, onStep = () => {}, clock = systemClock } = options;
+  const { target, checkSource = () => {}, onProgress = () => {}, onStep = () => {}, clock = systemClock } = options;
   const file = join(target, backupFiles.database);
   const partial = `${file}.partial`;
   onStep("copy");
-  const snapshotMs = await copySnapshot(source, partial, { target, clock, onProgress });
+  const snapshotMs = await copySnapshot(source, partial, { target, clock, checkSource, onProgress });
 
   onStep("check");
   onProgress({ name: "check", done: 0, total: 0 });
@@ -123,7 +125,12 @@ async function fillTarget(source: string, options: BackupOptions): Promise<Backu
 async function copySnapshot(
   source: string,
   file: string,
-  { target, clock, onProgress }: Required<Pick<BackupOptions, "target" | "clock" | "onProgress">>,
+  {
+    target,
+    clock,
+    checkSource,
+    onProgress,
+  }: Required<Pick<BackupOptions, "target" | "clock" | "checkSource" | "onProgress">>,
 ): Promise<number> {
   const db = openDatabase(source, { readonly: true, fileMustExist: true });
   try {
@@ -135,6 +142,7 @@ async function copySnapshot(
     db.exec("BEGIN");
     // The first read takes the snapshot.
     const { bytes } = readContents(db);
+    checkSource(db);
     requireSpace(target, bytes);
     createPrivateFile(file);
     const pageBytes = Number(db.pragma("page_size", { simple: true }));

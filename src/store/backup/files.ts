@@ -1,8 +1,19 @@
 // Files that are complete before they get their names.
 import { createHash } from "node:crypto";
-import { closeSync, fsyncSync, mkdirSync, openSync, renameSync, rmSync, statfsSync, writeFileSync } from "node:fs";
+import {
+  closeSync,
+  existsSync,
+  fsyncSync,
+  mkdirSync,
+  openSync,
+  realpathSync,
+  renameSync,
+  rmSync,
+  statfsSync,
+  writeFileSync,
+} from "node:fs";
 import { type FileHandle, open } from "node:fs/promises";
-import { dirname, resolve } from "node:path";
+import { basename, dirname, isAbsolute, join, relative, resolve, sep } from "node:path";
 import { failedPrecondition } from "../../kernel/errors.js";
 
 /** A file is read and written in chunks of this many bytes. */
@@ -37,6 +48,18 @@ export function createDirectory(directory: string): void {
   const first = mkdirSync(directory, { recursive: true, mode: 0o700 });
   if (first === undefined) return;
   for (let path = resolve(directory); path !== dirname(resolve(first)); path = dirname(path)) syncPath(dirname(path));
+}
+
+/** Whether a path, which need not exist, is a directory or within it. Links are followed. */
+export function isWithin(path: string, directory: string): boolean {
+  const steps = relative(followLinks(directory), followLinks(path));
+  return steps !== ".." && !steps.startsWith(`..${sep}`) && !isAbsolute(steps);
+}
+
+function followLinks(path: string): string {
+  const full = resolve(path);
+  if (existsSync(full)) return realpathSync(full);
+  return full === dirname(full) ? full : join(followLinks(dirname(full)), basename(full));
 }
 
 /** Writes a file that only its owner can read: under another name first, so that it is never half a file. */

@@ -58,6 +58,8 @@ export interface DataMigration {
 /** A database that is open for migrations, whether or not this version can use it. */
 export interface MigrationDatabase {
   readonly dialect: Dialect;
+  /** What holds the database, for people: a directory, or the name of a database. */
+  readonly name: string;
   /** Runs `unit` in a transaction that changes nothing and keeps no writer waiting. */
   read<T>(unit: (tx: MigrationTx) => Awaitable<T>): Promise<T>;
   /**

@@ -23,6 +23,7 @@ const MAX_CONSTRAINT_TRIES = 10;
 export async function openPgMigration(url: string, tls?: PgTls): Promise<MigrationDatabase> {
   const client = await connectForCommand({ url, tls, name: `arbor/${VERSION}` });
   await client.query(`SET lock_timeout = ${LOCK_TIMEOUT_MS}`);
+  const { rows: names } = await client.query<{ name: string }>("SELECT current_database() AS name");
   const tx: MigrationTx = {
     ...createExecutor(client),
     dialect: "pg",
@@ -32,6 +33,7 @@ export async function openPgMigration(url: string, tls?: PgTls): Promise<Migrati
 
   return {
     dialect: "pg",
+    name: `the database ${names[0]?.name}`,
     read: (unit) => runTransaction("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY", unit),
     write: (unit) => writeWithRetries(() => runTransaction("BEGIN ISOLATION LEVEL SERIALIZABLE", unit)),
     async findOlderServers() {

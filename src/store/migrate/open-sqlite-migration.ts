@@ -24,10 +24,10 @@ const BUSY_RETRY_MS = 5;
 export interface SqliteMigrationOptions {
   readonly directory: string;
   /**
-   * Whether to create a missing database, to change only one that exists, or to change nothing: not the file, and not the
-   * access to its directory either.
+   * Whether to create a missing database or to change only one that exists. `read` changes nothing: not the file, and not the
+   * access to its directory either. `plan` does so as well, and takes a missing database for an empty one.
    */
-  readonly mode: "create" | "update" | "read";
+  readonly mode: "create" | "update" | "read" | "plan";
 }
 
 /**
@@ -38,12 +38,11 @@ export interface SqliteMigrationOptions {
  */
 export function openSqliteMigration({ directory, mode }: SqliteMigrationOptions): MigrationDatabase {
   const file = join(directory, DATABASE_FILE);
-  if (mode === "read") {
-    const isEmpty = (statSync(file, { throwIfNoEntry: false })?.size ?? 0) === 0;
-    return toMigrationDatabase(
-      isEmpty ? openDatabase(":memory:") : openReading(findSqliteInstallation(directory)),
-      directory,
-    );
+  if (mode === "plan" && !hasContent(file) && !hasContent(`${file}-wal`)) {
+    return toMigrationDatabase(openDatabase(":memory:"), directory);
+  }
+  if (mode === "plan" || mode === "read") {
+    return toMigrationDatabase(openReading(findSqliteInstallation(directory)), directory);
   }
   if (mode === "update") findSqliteInstallation(directory);
   secureDataDirectory(directory);
@@ -52,6 +51,10 @@ export function openSqliteMigration({ directory, mode }: SqliteMigrationOptions)
   // A wait within SQLite would also keep this process from being stopped.
   db.pragma("busy_timeout = 0");
   return toMigrationDatabase(db, directory);
+}
+
+function hasContent(file: string): boolean {
+  return (statSync(file, { throwIfNoEntry: false })?.size ?? 0) > 0;
 }
 
 function toMigrationDatabase(db: SqliteDatabase, directory: string): MigrationDatabase {
@@ -64,6 +67,7 @@ function toMigrationDatabase(db: SqliteDatabase, directory: string): MigrationDa
 
   return {
     dialect: "sqlite",
+    name: directory,
     read: (unit) => runTransaction("BEGIN", unit),
     write: (unit) => runTransaction("BEGIN IMMEDIATE", unit),
     async findOlderServers() {

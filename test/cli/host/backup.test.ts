@@ -8,6 +8,7 @@ import {
   readdirSync,
   readFileSync,
   rmSync,
+  symlinkSync,
   truncateSync,
   writeFileSync,
 } from "node:fs";
@@ -300,6 +301,29 @@ for (const command of ["backup", "restore"]) {
     assert.equal(existsSync(target), false);
   });
 }
+
+test("a backup is not written into the data directory, nor restored into its own", async () => {
+  const data = join(tempDir(), "data");
+  assert.equal((await runCommand(["bootstrap", "--org", "example", "--data", data])).code, 0);
+  const link = join(tempDir(), "link");
+  symlinkSync(data, link);
+  const before = readdirSync(data);
+  for (const target of [data, join(data, "b"), join(data, "b", "c"), join(link, "b"), `${data}/../data/b`]) {
+    const { code, stdout, stderr } = await runCommand(["backup", target, "--data", data]);
+    assert.deepEqual([code, stdout], [2, ""], target);
+    assert.match(stderr, /directory: must not be in the data directory/);
+    assert.deepEqual(readdirSync(data), before);
+  }
+  // The control: a neighbour whose name begins in the same way.
+  const backup = `${data}..backup`;
+  assert.equal((await runCommand(["backup", backup, "--data", data, "--with-master-key"])).code, 0);
+  for (const to of [backup, join(backup, "to")]) {
+    const { code, stderr } = await runCommand(["restore", backup, "--data", to]);
+    assert.deepEqual([code, existsSync(join(backup, "to"))], [2, false]);
+    assert.match(stderr, /--data: must not be in the directory of the backup/);
+  }
+  assert.equal((await runCommand(["restore", backup, "--data", `${backup}.to`])).code, 0);
+});
 
 test("the manifest as JSON, and progress where it is asked for", async () => {
   const data = tempDir();

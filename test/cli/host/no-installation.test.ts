@@ -99,9 +99,14 @@ for (const { name, reason, make } of situations) {
       });
     }
 
-    test("arbor migrate reads, and writes nothing", async () => {
-      const { code } = await runCommand(["migrate", "--data", data]);
-      assert.equal(code, /program/.test(reason.source) ? 6 : 0);
+    test("arbor migrate --expand --dry-run says that there is none, and writes nothing", async () => {
+      const { code, stdout, stderr } = await runCommand(["migrate", "--expand", "--dry-run", "--data", data]);
+      const isForeign = /program/.test(reason.source);
+      assert.equal(code, isForeign ? 6 : 0);
+      assert.match(
+        isForeign ? stderr : stdout,
+        isForeign ? reason : /^-- there is no installation in \S+data: --expand creates one\nCREATE TABLE /,
+      );
       assert.deepEqual(listTree(parent), before);
     });
   });
