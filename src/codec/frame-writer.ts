@@ -9,9 +9,9 @@ import { isWrapperMessage } from "./json-wkt.js";
 import {
   assertMap,
   assertMessage,
+  createMapKeyReader,
   createMessageCompiler,
   fieldAccess,
-  createMapKeyReader,
   type OneofMember,
   type WriteField,
 } from "./message-walk.js";

@@ -15,17 +15,17 @@ import { type Any, AnySchema, anyPack, hasCustomJsonRepresentation } from "@bufb
 import { isJsonObject } from "../kernel/strict-json.js";
 import { type Fields, isWrapper, setField } from "./fields.js";
 import {
-  deepen,
   createEnumReader,
   createKeyReader,
   createLeafReader,
+  createScalarReader,
+  createWrapperReader,
+  deepen,
   type ReadContext,
   type ReadValue,
   readStruct,
   reject,
   rejectAt,
-  createScalarReader,
-  createWrapperReader,
 } from "./json-read-value.js";
 import { findType, TYPE_URL_PREFIX } from "./type-registry.js";
 import { messageRule, valueRule } from "./value-rules.js";

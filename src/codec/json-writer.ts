@@ -6,13 +6,13 @@ import { hasCustomJsonRepresentation } from "@bufbuild/protobuf/wkt";
 import { isInputOnly } from "./field-behavior.js";
 import { type Fields, hasPresence } from "./fields.js";
 import { formatBytes, formatNumber, quote, type TimestampDigits } from "./json-scalar.js";
-import { type MessageWriters, structFieldText, type ValueWriter, createWellKnownWriter } from "./json-wkt.js";
+import { createWellKnownWriter, type MessageWriters, structFieldText, type ValueWriter } from "./json-wkt.js";
 import {
   assertMap,
   assertMessage,
+  createMapKeyReader,
   createMessageCompiler,
   fieldAccess,
-  createMapKeyReader,
   type OneofMember,
   type WriteField,
 } from "./message-walk.js";

@@ -213,7 +213,9 @@ export class UnaryCall extends CallContext {
   async callerAt(scope: string): Promise<Caller> {
     const { tx } = this;
     const { principal, uid } = this.caller;
-    const caller = this.caller.withGrants(await withMapped(principal, tx.access.getGrantsAt(uid, lineageOf(scope)), tx));
+    const caller = this.caller.withGrants(
+      await withMapped(principal, tx.access.getGrantsAt(uid, lineageOf(scope)), tx),
+    );
     this.#pendingAt ??= caller.pendingAt;
     return caller;
   }

@@ -101,7 +101,11 @@ function mapsIn(message: DescMessage, maps = new Set<string>(), seen = new Set<D
   return maps;
 }
 
-function renameViolation({ field, description }: FieldViolation, names: FieldNames, maps: ReadonlySet<string>): FieldViolation {
+function renameViolation(
+  { field, description }: FieldViolation,
+  names: FieldNames,
+  maps: ReadonlySet<string>,
+): FieldViolation {
   const known = (name: string) => (Object.hasOwn(names, name) ? names[name] : name) ?? name;
   const endOf = (parts: readonly string[]) => parts.findIndex((part) => maps.has(part)) + 1 || parts.length;
   const path = (text: string) => {

@@ -172,7 +172,7 @@ export function createDispatch(options: DispatchOptions) {
     records,
     /** Every name that the record of a request may have for its method. */
     methodNames: [...new Set([...connect.names, ...opsNames.values(), ...web.names])],
-    /** The body of the answer to what is refused before anybody looks at it, by HTTP status. */
+    /** The body of the error for a request that is rejected before it is parsed, by HTTP status. */
     errorBody(status: number): string {
       if (status === 429) return bodyOf(resourceExhausted("too many requests of this address are open", RETRY_MS));
       if (status === 503) return bodyOf(unavailable("too many connections of this address are open", RETRY_MS));

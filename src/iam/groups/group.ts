@@ -52,7 +52,9 @@ async function findAddition(
   if (parent === "" || parent === "/") return { kind: "roots", ownerUid: caller.uid };
   if (!isUidp(parent)) return undefined;
   const { principal } = caller;
-  const there = caller.withGrants(await withMapped(principal, tx.access.getGrantsAt(caller.uid, lineageOf(parent)), tx));
+  const there = caller.withGrants(
+    await withMapped(principal, tx.access.getGrantsAt(caller.uid, lineageOf(parent)), tx),
+  );
   return there.holds(createGroups, parent) ? { ownerUid: rootOf(parent) } : undefined;
 }
 

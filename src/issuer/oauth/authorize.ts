@@ -251,7 +251,9 @@ async function showConfirmation(
   const frame = { host: hostOf(context), cookie: browser.cookie };
   const address = request.remoteAddress ?? "unknown";
   const page = { hidden: [...repeated, ["form", browser.formSecret] as const], address, atMs: nowMs, isWrong };
-  return showsCode(to) ? renderHeadlessPage(frame, page) : renderExplicitPage(frame, { ...page, clientId: to.clientId, terminal });
+  return showsCode(to)
+    ? renderHeadlessPage(frame, page)
+    : renderExplicitPage(frame, { ...page, clientId: to.clientId, terminal });
 }
 
 function requireWordsAllowed({ headlessConfirmation }: LoginContext): void {

@@ -49,7 +49,10 @@ type VerifiedLogin = Pick<LoginCompletion, "login" | "provider" | "verified">;
  * pending role bindings. Other logins need none: a program that gets a code can redeem it only if it made the request
  * itself, and for terminals and devices a code was typed.
  */
-export async function needsConsent({ store }: Pick<LoginContext, "store">, completion: VerifiedLogin): Promise<boolean> {
+export async function needsConsent(
+  { store }: Pick<LoginContext, "store">,
+  completion: VerifiedLogin,
+): Promise<boolean> {
   const { invite, to, identity } = completion.login;
   if (invite !== undefined || to.kind === "redirect") return true;
   return identity === undefined && store.read((tx) => hasPendingBindings(tx, personUidOf(completion)));
@@ -165,7 +168,10 @@ async function previewInvites(context: LoginContext, completion: VerifiedLogin) 
 }
 
 // Accepting an invite also accepts the pending bindings in its organisation, so the page does not ask for them.
-async function listPending({ store }: LoginContext, completion: VerifiedLogin): Promise<PendingOrganisations | undefined> {
+async function listPending(
+  { store }: LoginContext,
+  completion: VerifiedLogin,
+): Promise<PendingOrganisations | undefined> {
   const { identity, invite } = completion.login;
   if (identity !== undefined) return undefined;
   const group = invite === undefined ? undefined : parseInviteCode(invite)?.group;
@@ -211,7 +217,10 @@ interface Recipient {
 }
 
 /** Renders the page. Nothing is granted or delivered before its form is sent. */
-export function renderConsentPage(frame: PageFrame, { person, invites, pending, recipient, hidden }: ConsentPage): WebAnswer {
+export function renderConsentPage(
+  frame: PageFrame,
+  { person, invites, pending, recipient, hidden }: ConsentPage,
+): WebAnswer {
   const isInvite = invites.length > 0;
   const body = html`<dl>
 <dt>You are</dt><dd>${person}</dd>

@@ -9,9 +9,9 @@ import { parseTokenGrant } from "../sts/token-request.js";
 import { hostOf, type LoginContext } from "./context.js";
 import { loginOverError } from "./oauth-error.js";
 import { redirect } from "./page.js";
-import { renderActivatePage, renderApprovalPage, renderDonePage, formatCode } from "./pages.js";
+import { formatCode, renderActivatePage, renderApprovalPage, renderDonePage } from "./pages.js";
 import { isRefreshRequested, normalizeCode, parseTokenRequest, requireClientId } from "./request.js";
-import { renderErrorPage, handleForm, jsonResponse } from "./responses.js";
+import { handleForm, jsonResponse, renderErrorPage } from "./responses.js";
 import {
   type Authorization,
   type Browser,

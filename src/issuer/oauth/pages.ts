@@ -168,7 +168,10 @@ export function renderDonePage(frame: PageFrame, title: string, text: string): W
 }
 
 /** Renders an error with advice. */
-export function renderFailurePage(frame: PageFrame, { error, description, status, retryAfterS }: OAuthError): WebAnswer {
+export function renderFailurePage(
+  frame: PageFrame,
+  { error, description, status, retryAfterS }: OAuthError,
+): WebAnswer {
   const { title, advice } = findAdvice(error, status);
   const body = html`<p>${advice}</p>
 <h2>Details</h2>

@@ -58,7 +58,7 @@ export function authorize(
   }
   const rows = withMapped(principal, tx.access.getGrantsAt(principal.identityUid, lineageOf(uid)), tx);
   const admit = (found: readonly AccessRow[]) =>
-    requireHeldAt(uid, capabilities, callerOf(principal, capabilities, found));
+    requireCapabilities(uid, capabilities, callerOf(principal, capabilities, found));
   return rows instanceof Promise ? rows.then(admit) : admit(rows);
 }
 
@@ -79,7 +79,7 @@ async function addMapped(mappings: readonly string[], pending: Awaitable<readonl
   return [...rows, ...grants.map((grant) => ({ ...identity, ...grant }))];
 }
 
-function requireHeldAt(uid: string, capabilities: Guard["capabilities"], caller: Caller): Caller {
+function requireCapabilities(uid: string, capabilities: Guard["capabilities"], caller: Caller): Caller {
   if (!caller.holds(capabilities, uid)) throw permissionDenied(`${namesOf(capabilities)} at ${uid}`);
   return caller;
 }

@@ -62,7 +62,8 @@ function rightsOf({ auth }: MethodEntry): string {
 function formOf({ method }: HttpBinding, parameters: readonly Schema[]): Schema | undefined {
   const fields = parameters.filter((one) => one.in === "query" && one.required !== true);
   if (method !== "POST" || fields.length === 0) return undefined;
-  const mapByName = (of: (field: Schema) => Schema) => Object.fromEntries(fields.map((one) => [String(one.name), of(one)]));
+  const mapByName = (of: (field: Schema) => Schema) =>
+    Object.fromEntries(fields.map((one) => [String(one.name), of(one)]));
   const properties = mapByName(({ schema, description, deprecated }) => ({
     ...(schema as Schema),
     ...(description !== undefined && { description }),

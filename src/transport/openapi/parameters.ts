@@ -7,7 +7,13 @@ import type { HttpBinding } from "../http/http-binding.js";
 import { textExample } from "./example.js";
 import { buildDescription, type Json, type Schema } from "./json.js";
 import type { DocumentPath } from "./paths.js";
-import { enumDescription, buildMapSchema, buildScalarSchema, buildUidSchema, buildWellKnownSchema } from "./value-schema.js";
+import {
+  buildMapSchema,
+  buildScalarSchema,
+  buildUidSchema,
+  buildWellKnownSchema,
+  enumDescription,
+} from "./value-schema.js";
 
 // Deeper fields can be set by a query as well; a list of them all would have no end.
 const MAX_DEPTH = 3;

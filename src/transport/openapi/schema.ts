@@ -21,7 +21,14 @@ import {
 import { isPrintedEmpty } from "../../codec/json-writer.js";
 import type { Comments } from "../../codec/proto-comments.js";
 import { buildDescription, type Schema } from "./json.js";
-import { buildEnumSchema, buildMapSchema, buildNullableSchema, buildScalarSchema, buildUidSchema, buildWellKnownSchema } from "./value-schema.js";
+import {
+  buildEnumSchema,
+  buildMapSchema,
+  buildNullableSchema,
+  buildScalarSchema,
+  buildUidSchema,
+  buildWellKnownSchema,
+} from "./value-schema.js";
 
 /**
  * Where a message stands: in an `answer`, at any depth, or in the `detail` of an error; `body` what a
@@ -148,7 +155,9 @@ export function createSchemas(comments: Comments): Schemas {
     ofField: (field, form) => buildFieldSchema(field, form, []),
     ofBody(desc, form, inPath) {
       const shown = inPath.filter((path) => leadsToShown(desc, path.split("."), form));
-      return shown.length === 0 || buildWellKnownSchema(desc, "in") ? refTo(desc, form) : buildMessageSchema(desc, form, shown);
+      return shown.length === 0 || buildWellKnownSchema(desc, "in")
+        ? refTo(desc, form)
+        : buildMessageSchema(desc, form, shown);
     },
     components: () => Object.fromEntries(made),
   };

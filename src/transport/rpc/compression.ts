@@ -55,7 +55,9 @@ export function createFrameCompressor({ compressingBytes }: Pick<Limits, "compre
       const { bytes } = frame;
       underWay += bytes;
       try {
-        return buildFrame(frame.pieces.length === 1 ? await compressWhole(out, frame) : await compressPieces(out, frame));
+        return buildFrame(
+          frame.pieces.length === 1 ? await compressWhole(out, frame) : await compressPieces(out, frame),
+        );
       } finally {
         underWay -= bytes;
       }

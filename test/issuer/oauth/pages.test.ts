@@ -5,9 +5,9 @@ import { renderConsentPage } from "../../../src/issuer/oauth/consent.js";
 import { oauthError } from "../../../src/issuer/oauth/oauth-error.js";
 import { html } from "../../../src/issuer/oauth/page.js";
 import {
+  deviceIntro,
   renderActivatePage,
   renderApprovalPage,
-  deviceIntro,
   renderDonePage,
   renderExplicitPage,
   renderFailurePage,

@@ -7,8 +7,8 @@ import {
   type Credentials,
   changeCredentials,
   credentialsFile,
-  type StoredLogin,
   readCredentials,
+  type StoredLogin,
   withLogin,
 } from "./credentials-file.js";
 

@@ -63,7 +63,10 @@ export function limitParameters(
 }
 
 /** Redeems an authorization code for tokens (RFC 6749, section 4.1.3). */
-export async function redeemCode(api: string, { code, verifier, redirectUri }: AuthorizationCode): Promise<StoredLogin> {
+export async function redeemCode(
+  api: string,
+  { code, verifier, redirectUri }: AuthorizationCode,
+): Promise<StoredLogin> {
   const form = new URLSearchParams({
     grant_type: "authorization_code",
     code,

@@ -9,8 +9,8 @@ import { parseClaims } from "./credentials.js";
 import {
   changeCredentials,
   credentialsFile,
-  type StoredLogin,
   readCredentials,
+  type StoredLogin,
   type Workload,
   withLogin,
 } from "./credentials-file.js";

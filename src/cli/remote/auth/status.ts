@@ -7,7 +7,7 @@ import { withStdout } from "../../output/terminal.js";
 import type { Format } from "../flags.js";
 import { type ApiFlags, resolveApi, type ServiceAnswer, sendRequest } from "../service.js";
 import { findStoredToken, parseClaims, refreshExpiryMs } from "./credentials.js";
-import { credentialsFile, type StoredLogin, readCredentials } from "./credentials-file.js";
+import { credentialsFile, readCredentials, type StoredLogin } from "./credentials-file.js";
 
 /** The flags of `arbor auth status`. */
 export interface StatusFlags extends ApiFlags {

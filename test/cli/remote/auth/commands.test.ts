@@ -4,8 +4,8 @@ import { join } from "node:path";
 import { after, before, beforeEach, describe, it, type TestContext } from "node:test";
 import {
   changeCredentials,
-  type StoredLogin,
   readCredentials,
+  type StoredLogin,
   withLogin,
 } from "../../../../src/cli/remote/auth/credentials-file.js";
 import { type Host, startHost } from "../../../e2e/process.js";

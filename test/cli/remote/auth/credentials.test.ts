@@ -6,8 +6,8 @@ import { Code } from "@connectrpc/connect";
 import { findStoredToken, issueTokenFor } from "../../../../src/cli/remote/auth/credentials.js";
 import {
   changeCredentials,
-  type StoredLogin,
   readCredentials,
+  type StoredLogin,
   withLogin,
 } from "../../../../src/cli/remote/auth/credentials-file.js";
 import { tempDir } from "../../../support/temp-dir.js";
