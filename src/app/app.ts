@@ -329,7 +329,7 @@ async function openApp(options: AppOptions, opened: Close[]): Promise<App> {
     },
     openWork: server.openWork,
     abandon(drainMs) {
-      installation.refuseWork();
+      installation.rejectWork();
       return close("uncaught error", drainMs);
     },
   };

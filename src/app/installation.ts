@@ -22,8 +22,8 @@ export interface Installation {
   readonly masterKey: MasterKeyFile;
   readonly keys: KeyRing;
   readonly clock: Clock;
-  /** Has the store refuse every unit of work that has not begun. */
-  refuseWork(): void;
+  /** Makes the store reject every unit of work that has not begun. */
+  rejectWork(): void;
   close(): Promise<void>;
 }
 
@@ -60,7 +60,7 @@ export interface InstallationOptions {
  */
 export async function openInstallation(options: InstallationOptions): Promise<Installation> {
   const { settings, mode, clock = systemClock } = options;
-  const { store, refuse } = createWorkGate(await openStore(options));
+  const { store, reject } = createWorkGate(await openStore(options));
   try {
     const masterKey = await openMasterKey(store, options);
     const deps = { store, masterKey, clock, tokenAlgorithm: settings.tokenAlgorithm };
@@ -71,7 +71,7 @@ export async function openInstallation(options: InstallationOptions): Promise<In
         await seedAnonymous(tx, clock());
       });
     }
-    return { store, masterKey, keys, clock, refuseWork: refuse, close: () => store.close() };
+    return { store, masterKey, keys, clock, rejectWork: reject, close: () => store.close() };
   } catch (error) {
     await store.close();
     throw error;

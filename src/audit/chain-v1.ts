@@ -35,7 +35,7 @@ const MAX_UNSEALED = 1_000;
 /** Creates the handlers. */
 export function chainHandlers({ tokens, keys }: ChainHandlersDeps) {
   async function getChain({ scope }: GetChainRequest, { tx }: UnaryCall): Promise<Chain> {
-    assertOrganization(scope);
+    assertOrganisation(scope);
     const [head, checkpoint] = [await tx.auditChain.head(scope), await tx.auditCheckpoints.get(scope)];
     const settledId = (await tx.auditChain.sealer())?.settledId ?? 0;
     const range = { afterId: settledId, lastId: Number.MAX_SAFE_INTEGER };
@@ -66,7 +66,7 @@ export function chainHandlers({ tokens, keys }: ChainHandlersDeps) {
 
   async function listChainEntries(request: ListChainEntriesRequest, { tx, startMs }: UnaryCall) {
     const { scope, pageSize, pageToken } = request;
-    assertOrganization(scope);
+    assertOrganisation(scope);
     if (pageSize < 0) throw invalidArgument({ field: "pageSize", description: "pageSize must not be negative" });
     const limit = Math.min(pageSize || DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE);
     const binding = JSON.stringify(["ListChainEntries", scope]);
@@ -96,7 +96,7 @@ function toProto({ seq, auditId, hash, row }: SealedRow): ChainEntry {
   });
 }
 
-function assertOrganization(scope: string): void {
+function assertOrganisation(scope: string): void {
   if (isUidp(scope) && parentOf(scope) === undefined) return;
   throw invalidArgument({ field: "scope", description: "scope must be the uid of an organisation" });
 }

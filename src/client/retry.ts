@@ -58,7 +58,7 @@ export type CallDeadline = ReturnType<typeof startDeadline>;
  */
 export function startDeadline(timeoutMs: number, signal?: AbortSignal) {
   const endMs = timeoutMs > 0 ? performance.now() + timeoutMs : Number.POSITIVE_INFINITY;
-  const cancelled = () => ConnectError.from(signal?.reason, Code.Canceled);
+  const createCancelledError = () => ConnectError.from(signal?.reason, Code.Canceled);
   return {
     /** Whole milliseconds left, at least 1; undefined without a deadline. */
     leftMs: () => (endMs === Number.POSITIVE_INFINITY ? undefined : Math.max(1, Math.ceil(endMs - performance.now()))),
@@ -74,9 +74,9 @@ export function startDeadline(timeoutMs: number, signal?: AbortSignal) {
       let onAbort: (() => void) | undefined;
       const end = new Promise<never>((_, reject) => {
         if (endMs !== Number.POSITIVE_INFINITY) {
-          timer = setTimeout(() => reject(timedOut()), Math.max(1, endMs - performance.now()));
+          timer = setTimeout(() => reject(createTimeoutError()), Math.max(1, endMs - performance.now()));
         }
-        onAbort = () => reject(cancelled());
+        onAbort = () => reject(createCancelledError());
         if (signal?.aborted) onAbort();
         else signal?.addEventListener("abort", onAbort, { once: true });
       });
@@ -94,13 +94,13 @@ export function startDeadline(timeoutMs: number, signal?: AbortSignal) {
      */
     async pause(ms: number): Promise<void> {
       await sleep(ms, undefined, signal && { signal }).catch(() => {
-        throw cancelled();
+        throw createCancelledError();
       });
     },
   };
 }
 
 // The text of connect for the same error.
-function timedOut(): ConnectError {
+function createTimeoutError(): ConnectError {
   return new ConnectError("the operation timed out", Code.DeadlineExceeded);
 }

@@ -37,7 +37,7 @@ export function findMaskPaths(desc: DescMessage, json: JsonValue, excluded: Read
     length += path.length;
     if (length > MAX_KEYS_LENGTH) oversized ??= field;
     else if (!isJsonObject(value) || keys.length === 0 || keys.some((key) => key.includes("`"))) paths.add(path);
-    else for (const key of keys) walkKeys(value[key] ?? null, `${path}.${quoted(key)}`, field);
+    else for (const key of keys) walkKeys(value[key] ?? null, `${path}.${quoteKey(key)}`, field);
   };
 
   const walk = (at: DescMessage, value: JsonValue, prefix: string): void => {
@@ -108,7 +108,7 @@ function toSnakeCase(name: string): string {
   return name.replace(/[A-Z]/g, (capital) => `_${capital.toLowerCase()}`);
 }
 
-function quoted(key: string): string {
+function quoteKey(key: string): string {
   return NAME.test(key) ? key : `\`${key}\``;
 }
 

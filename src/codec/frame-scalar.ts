@@ -50,7 +50,7 @@ export function wireTypeOf(type: ScalarType): number {
 }
 
 /** Makes the writer of a scalar without its tag; texts and bytes come with their length. */
-export function scalarWriter(type: ScalarType): Write {
+export function createScalarWriter(type: ScalarType): Write {
   switch (type) {
     case ScalarType.STRING:
       return (value) => {

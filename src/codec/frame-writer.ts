@@ -3,15 +3,15 @@
 // a message.
 import { type DescField, type DescMessage, isMessage, ScalarType } from "@bufbuild/protobuf";
 import { type Fields, isPlainObject, isWrapper } from "./fields.js";
-import { scalarWriter, type Write, wireTypeOf } from "./frame-scalar.js";
+import { createScalarWriter, type Write, wireTypeOf } from "./frame-scalar.js";
 import { beginFrame, bytesWritten, takeFrame, writeVarint } from "./frame-scratch.js";
 import { isWrapperMessage } from "./json-wkt.js";
 import {
   assertMap,
   assertMessage,
+  createMapKeyReader,
   createMessageCompiler,
   fieldAccess,
-  keyReader,
   type OneofMember,
   type WriteField,
 } from "./message-walk.js";
@@ -52,13 +52,13 @@ const messageWriter = createMessageCompiler<Write, void>({
       assertMessage(value, typeName);
       for (let i = 0; i < fields.length; i++) (fields[i] as WriteField<void>)(value);
     },
-  field: fieldWriter,
+  field: createFieldWriter,
 });
 
-function fieldWriter(field: DescField): WriteField<void> {
-  if (field.fieldKind === "map") return mapWriter(field);
-  const write = taggedWriter(field, field.number);
-  if (field.fieldKind === "list") return listWriter(field, write);
+function createFieldWriter(field: DescField): WriteField<void> {
+  if (field.fieldKind === "map") return createMapWriter(field);
+  const write = createTaggedWriter(field, field.number);
+  if (field.fieldKind === "list") return createListWriter(field, write);
   const access = fieldAccess(field);
   const { property } = access;
   if (access.kind === "member") {
@@ -84,19 +84,19 @@ function fieldWriter(field: DescField): WriteField<void> {
 }
 
 // Writes a value and the tag before it.
-function taggedWriter(field: DescField, number: number): Write {
+function createTaggedWriter(field: DescField, number: number): Write {
   const { message, scalar = ScalarType.INT32 } = field;
-  if (message === undefined) return taggedScalar(scalar, number);
+  if (message === undefined) return createTaggedScalar(scalar, number);
   const write = messageWriter(message);
-  const enclosed = field.fieldKind !== "map" && field.delimitedEncoding ? grouped : delimited;
+  const enclosed = field.fieldKind !== "map" && field.delimitedEncoding ? writeGroup : writeDelimited;
   const toMessage = messageForm(field, message);
   return toMessage === undefined
     ? (value) => enclosed(number, write, value)
     : (value) => enclosed(number, write, toMessage(value));
 }
 
-function taggedScalar(type: ScalarType, number: number): Write {
-  const write = scalarWriter(type);
+function createTaggedScalar(type: ScalarType, number: number): Write {
+  const write = createScalarWriter(type);
   const tag = ((number << 3) | wireTypeOf(type)) >>> 0;
   return (value) => {
     write(value);
@@ -128,7 +128,7 @@ function kindOf(json: unknown): OneofMember {
   return { case: "listValue", value: { values: json.map((item) => ({ kind: kindOf(item) })) } };
 }
 
-function delimited(number: number, write: Write, value: unknown): void {
+function writeDelimited(number: number, write: Write, value: unknown): void {
   const before = bytesWritten();
   write(value);
   writeVarint(bytesWritten() - before);
@@ -136,13 +136,13 @@ function delimited(number: number, write: Write, value: unknown): void {
 }
 
 // The older encoding of messages, with a tag at either end.
-function grouped(number: number, write: Write, value: unknown): void {
+function writeGroup(number: number, write: Write, value: unknown): void {
   writeVarint(((number << 3) | END_GROUP) >>> 0);
   write(value);
   writeVarint(((number << 3) | START_GROUP) >>> 0);
 }
 
-function listWriter(field: DescField & { readonly fieldKind: "list" }, write: Write): WriteField<void> {
+function createListWriter(field: DescField & { readonly fieldKind: "list" }, write: Write): WriteField<void> {
   const { localName: name, number } = field;
   const itemsOf = (message: Fields) => checkList(message[name] ?? []);
   if (field.listKind === "message" || !field.packed) {
@@ -151,21 +151,21 @@ function listWriter(field: DescField & { readonly fieldKind: "list" }, write: Wr
       for (let i = items.length - 1; i >= 0; i--) write(items[i]);
     };
   }
-  const writeBare = scalarWriter(field.scalar ?? ScalarType.INT32);
+  const writeBare = createScalarWriter(field.scalar ?? ScalarType.INT32);
   const writeAll = (items: unknown) => {
     for (let i = (items as unknown[]).length - 1; i >= 0; i--) writeBare((items as unknown[])[i]);
   };
   return (message) => {
     const items = itemsOf(message);
-    if (items.length > 0) delimited(number, writeAll, items);
+    if (items.length > 0) writeDelimited(number, writeAll, items);
   };
 }
 
-function mapWriter(field: DescField & { readonly fieldKind: "map" }): WriteField<void> {
+function createMapWriter(field: DescField & { readonly fieldKind: "map" }): WriteField<void> {
   const { localName: name, number } = field;
-  const writeKey = taggedScalar(field.mapKey, 1);
-  const writeValue = taggedWriter(field, 2);
-  const keyOf = keyReader(field.mapKey);
+  const writeKey = createTaggedScalar(field.mapKey, 1);
+  const writeValue = createTaggedWriter(field, 2);
+  const keyOf = createMapKeyReader(field.mapKey);
   const writeEntry = (entry: unknown) => {
     const [key, value] = entry as [string, unknown];
     writeValue(value);
@@ -174,6 +174,6 @@ function mapWriter(field: DescField & { readonly fieldKind: "map" }): WriteField
   return (message) => {
     const map = message[name] ?? {};
     assertMap(map);
-    for (const entry of Object.entries(map).reverse()) delimited(number, writeEntry, entry);
+    for (const entry of Object.entries(map).reverse()) writeDelimited(number, writeEntry, entry);
   };
 }

@@ -85,7 +85,7 @@ export function deepen(context: ReadContext): void {
 }
 
 /** Makes the reader of a scalar; 64-bit integers become texts where `longAsString` says so. */
-export function scalarReader(type: ScalarType, longAsString: boolean): ReadValue {
+export function createScalarReader(type: ScalarType, longAsString: boolean): ReadValue {
   const rule = scalarRule(type);
   switch (type) {
     case ScalarType.STRING:
@@ -103,7 +103,7 @@ export function scalarReader(type: ScalarType, longAsString: boolean): ReadValue
         return value === undefined || isTooLarge ? reject(context, rule) : value;
       };
     default:
-      return isLong(type) ? longReader(type, longAsString) : integerReader(type);
+      return isLong(type) ? createLongReader(type, longAsString) : createIntegerReader(type);
   }
 }
 
@@ -127,7 +127,7 @@ function parseDecimal(json: JsonValue): number {
   return isDecimal ? Number(json) : Number.NaN;
 }
 
-function integerReader(type: ScalarType): ReadValue<number> {
+function createIntegerReader(type: ScalarType): ReadValue<number> {
   const [least, greatest] = integerRange(type);
   const rule = scalarRule(type);
   return (json, context) => {
@@ -138,7 +138,7 @@ function integerReader(type: ScalarType): ReadValue<number> {
   };
 }
 
-function longReader(type: ScalarType, longAsString: boolean): ReadValue<bigint | string> {
+function createLongReader(type: ScalarType, longAsString: boolean): ReadValue<bigint | string> {
   const [least, greatest] = integerRange(type);
   const rule = scalarRule(type);
   return (json, context) => {
@@ -154,7 +154,7 @@ function longReader(type: ScalarType, longAsString: boolean): ReadValue<bigint |
 }
 
 /** Makes the reader of the keys of a map, which protobuf-es keeps as names of properties. */
-export function keyReader(type: ScalarType): (key: string, context: ReadContext) => string {
+export function createKeyReader(type: ScalarType): (key: string, context: ReadContext) => string {
   if (type === ScalarType.STRING) {
     return (key, context) => {
       // On most objects, setting this property sets the prototype.
@@ -166,7 +166,7 @@ export function keyReader(type: ScalarType): (key: string, context: ReadContext)
     return (key, context) =>
       key === "true" || key === "false" ? key : reject(context, `has a key that ${scalarRule(type)}`);
   }
-  const read = scalarReader(type, false);
+  const read = createScalarReader(type, false);
   return (key, context) => {
     try {
       return String(read(key, context));
@@ -177,7 +177,7 @@ export function keyReader(type: ScalarType): (key: string, context: ReadContext)
 }
 
 /** Makes the reader of an enum: of names, and of numbers. Those of an open enum need no name. */
-export function enumReader(desc: DescEnum): ReadValue<number> {
+export function createEnumReader(desc: DescEnum): ReadValue<number> {
   const numbers = new Map<string, number>();
   for (const { jsonName, number } of desc.values) numbers.set(jsonName, number);
   for (const { name, number } of desc.values) numbers.set(name, number);
@@ -198,28 +198,28 @@ function isInt32(value: number): boolean {
 }
 
 /** Makes the reader of a well-known type without messages in it; undefined for all other messages. */
-export function leafReader(desc: DescMessage): ReadValue<Message> | undefined {
+export function createLeafReader(desc: DescMessage): ReadValue<Message> | undefined {
   switch (wellKnownName(desc)) {
     case "Timestamp":
       return readTimestamp;
     case "Duration":
-      return libraryReader(desc, (json) => (typeof json === "string" && DURATION.test(json) ? json : undefined));
+      return createLibraryReader(desc, (json) => (typeof json === "string" && DURATION.test(json) ? json : undefined));
     case "FieldMask":
       // In JSON the names are camelCase; callers may use either (docs/api-rules.md#masks).
-      return libraryReader(desc, (json) =>
+      return createLibraryReader(desc, (json) =>
         typeof json === "string" ? json.split(",").map(toJsonMaskPath).join(",") : undefined,
       );
     case "Struct":
     case "Value":
     case "ListValue":
-      return libraryReader(desc, (json) => json);
+      return createLibraryReader(desc, (json) => json);
     default:
       return undefined;
   }
 }
 
 // protobuf-es reads more than these types are, so that is excluded first.
-function libraryReader(desc: DescMessage, check: (json: JsonValue) => JsonValue | undefined): ReadValue<Message> {
+function createLibraryReader(desc: DescMessage, check: (json: JsonValue) => JsonValue | undefined): ReadValue<Message> {
   const rule = messageRule(desc);
   return (json, context) => {
     const checked = check(json);
@@ -249,8 +249,8 @@ function readTimestamp(json: JsonValue, context: ReadContext): Message {
 }
 
 /** Makes the reader of a wrapper as a message; null is its zero, as it has no other form where it stands alone. */
-export function wrapperReader(desc: DescMessage, value: DescField & { scalar: ScalarType }): ReadValue<Message> {
-  const read = scalarReader(value.scalar, false);
+export function createWrapperReader(desc: DescMessage, value: DescField & { scalar: ScalarType }): ReadValue<Message> {
+  const read = createScalarReader(value.scalar, false);
   return (json, context) => create(desc, json === null ? {} : { [value.localName]: read(json, context) });
 }
 

@@ -15,17 +15,17 @@ import { type Any, AnySchema, anyPack, hasCustomJsonRepresentation } from "@bufb
 import { isJsonObject } from "../kernel/strict-json.js";
 import { type Fields, isWrapper, setField } from "./fields.js";
 import {
+  createEnumReader,
+  createKeyReader,
+  createLeafReader,
+  createScalarReader,
+  createWrapperReader,
   deepen,
-  enumReader,
-  keyReader,
-  leafReader,
   type ReadContext,
   type ReadValue,
   readStruct,
   reject,
   rejectAt,
-  scalarReader,
-  wrapperReader,
 } from "./json-read-value.js";
 import { findType, TYPE_URL_PREFIX } from "./type-registry.js";
 import { messageRule, valueRule } from "./value-rules.js";
@@ -45,7 +45,7 @@ export interface JsonReadOptions {
  * @throws JsonReadError naming the first field that is wrong.
  */
 export function readMessage(desc: DescMessage, json: JsonValue, path: string, options: JsonReadOptions): Message {
-  return messageReader(desc)(json, contextAt(path, options));
+  return createMessageReader(desc)(json, contextAt(path, options));
 }
 
 /**
@@ -59,7 +59,7 @@ export function readValue(field: DescField, json: JsonValue, path: string, optio
   const context = contextAt(path, options);
   const isLeaf = field.fieldKind === "message" && hasCustomJsonRepresentation(field.message);
   if (json === null && isLeaf && !takesNull(field)) return undefined;
-  return fieldReader(field)(json, context);
+  return createFieldReader(field)(json, context);
 }
 
 /**
@@ -69,7 +69,7 @@ export function readValue(field: DescField, json: JsonValue, path: string, optio
  * @throws JsonReadError naming the first field that is wrong.
  */
 export function readElement(field: DescField, json: JsonValue, path: string, options: JsonReadOptions): unknown {
-  return elementReader(field)(json, contextAt(path, options));
+  return createElementReader(field)(json, contextAt(path, options));
 }
 
 function contextAt(path: string, { registry, ignoreUnknown }: JsonReadOptions): ReadContext {
@@ -79,7 +79,7 @@ function contextAt(path: string, { registry, ignoreUnknown }: JsonReadOptions): 
 const messageReaders = new WeakMap<DescMessage, ReadValue<Message>>();
 const fieldReaders = new WeakMap<DescField, ReadValue>();
 
-function messageReader(desc: DescMessage): ReadValue<Message> {
+function createMessageReader(desc: DescMessage): ReadValue<Message> {
   let reader = messageReaders.get(desc);
   if (reader === undefined) {
     reader = compileMessage(desc);
@@ -88,7 +88,7 @@ function messageReader(desc: DescMessage): ReadValue<Message> {
   return reader;
 }
 
-function fieldReader(field: DescField): ReadValue {
+function createFieldReader(field: DescField): ReadValue {
   let reader = fieldReaders.get(field);
   if (reader === undefined) {
     reader = compileField(field);
@@ -109,8 +109,8 @@ interface NamedField {
 function compileMessage(desc: DescMessage): ReadValue<Message> {
   if (desc.typeName === AnySchema.typeName) return readAny;
   const value = isWrapper(desc) ? desc.fields[0] : undefined;
-  if (value?.fieldKind === "scalar") return wrapperReader(desc, value);
-  const leaf = leafReader(desc);
+  if (value?.fieldKind === "scalar") return createWrapperReader(desc, value);
+  const leaf = createLeafReader(desc);
   if (leaf !== undefined) return leaf;
 
   const rule = messageRule(desc);
@@ -140,7 +140,7 @@ function compileMessage(desc: DescMessage): ReadValue<Message> {
       const value = json[key] as JsonValue;
       if (value !== null || !named.skipsNull) {
         if (field.oneof !== undefined) assertOnlyMember(message, field, context);
-        named.read ??= fieldReader(field);
+        named.read ??= createFieldReader(field);
         setField(message, field, named.read(value, context));
       }
       path.pop();
@@ -168,26 +168,26 @@ function assertOnlyMember(message: Message, { oneof }: DescField, context: ReadC
 }
 
 function compileField(field: DescField): ReadValue {
-  const read = elementReader(field);
-  if (field.fieldKind === "list") return listReader(field, read);
-  if (field.fieldKind === "map") return mapReader(field, read);
+  const read = createElementReader(field);
+  if (field.fieldKind === "list") return createListReader(field, read);
+  if (field.fieldKind === "map") return createMapReader(field, read);
   return read;
 }
 
-function elementReader(field: DescField): ReadValue {
+function createElementReader(field: DescField): ReadValue {
   const { message, scalar = ScalarType.INT32 } = field;
-  if (field.enum !== undefined) return enumReader(field.enum);
+  if (field.enum !== undefined) return createEnumReader(field.enum);
   const longAsString = field.fieldKind !== "map" && (field as { longAsString?: boolean }).longAsString === true;
-  if (message === undefined) return scalarReader(scalar, longAsString);
+  if (message === undefined) return createScalarReader(scalar, longAsString);
   // Fields keep a Struct as JSON. A Value is read whole, so none of these fields is its own.
   if (message.typeName === "google.protobuf.Struct") return readStruct;
   const value = isWrapper(message) ? message.fields[0] : undefined;
   const isBare = field.fieldKind === "message" && field.oneof === undefined;
-  if (isBare && value?.fieldKind === "scalar") return scalarReader(value.scalar, false);
-  return messageReader(message);
+  if (isBare && value?.fieldKind === "scalar") return createScalarReader(value.scalar, false);
+  return createMessageReader(message);
 }
 
-function listReader(field: DescField, read: ReadValue): ReadValue {
+function createListReader(field: DescField, read: ReadValue): ReadValue {
   const whole = valueRule(field, "whole");
   const element = valueRule(field, "element");
   const allowsNull = isNullable(field.message?.typeName ?? field.enum?.typeName);
@@ -206,11 +206,11 @@ function listReader(field: DescField, read: ReadValue): ReadValue {
   };
 }
 
-function mapReader(field: DescField & { readonly fieldKind: "map" }, read: ReadValue): ReadValue {
+function createMapReader(field: DescField & { readonly fieldKind: "map" }, read: ReadValue): ReadValue {
   const whole = valueRule(field, "whole");
   const element = valueRule(field, "element");
   const allowsNull = isNullable(field.message?.typeName ?? field.enum?.typeName);
-  const readKey = keyReader(field.mapKey);
+  const readKey = createKeyReader(field.mapKey);
   return (json, context) => {
     if (!isJsonObject(json)) return reject(context, whole);
     const { path } = context;
@@ -239,7 +239,7 @@ function readAny(json: JsonValue, context: ReadContext): Any {
   deepen(context);
   const any = anyPack(
     desc,
-    hasCustomJsonRepresentation(desc) ? readValueOf(desc) : messageReader(desc)(fields, context),
+    hasCustomJsonRepresentation(desc) ? readValueOf(desc) : createMessageReader(desc)(fields, context),
   );
   context.depth--;
   any.typeUrl = type.includes("/") ? type : TYPE_URL_PREFIX + type;
@@ -251,7 +251,7 @@ function readAny(json: JsonValue, context: ReadContext): Any {
     if (unknown !== undefined && !context.ignoreUnknown) rejectAt(context, unknown, "is not a field of this request");
     if (value === undefined) return rejectAt(context, "value", messageRule(special));
     context.path.push("value");
-    const message = messageReader(special)(value, context);
+    const message = createMessageReader(special)(value, context);
     context.path.pop();
     return message;
   }

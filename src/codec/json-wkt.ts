@@ -22,9 +22,9 @@ export interface MessageWriters {
 }
 
 /** The writer of a well-known type; undefined for every message with fields of its own in JSON. */
-export function wellKnownWriter(desc: DescMessage, writers: MessageWriters): ValueWriter | undefined {
-  const write = textWriter(desc, writers);
-  if (write === undefined) return isWrapper(desc) ? wrapperWriter(writers.scalar(desc)) : undefined;
+export function createWellKnownWriter(desc: DescMessage, writers: MessageWriters): ValueWriter | undefined {
+  const write = createTextWriter(desc, writers);
+  if (write === undefined) return isWrapper(desc) ? createWrapperWriter(writers.scalar(desc)) : undefined;
   return (value) => {
     assertMessage(value, desc.typeName);
     return write(value);
@@ -32,7 +32,7 @@ export function wellKnownWriter(desc: DescMessage, writers: MessageWriters): Val
 }
 
 // Of a message, or an init object for one.
-function textWriter(desc: DescMessage, writers: MessageWriters): ((value: Fields) => string) | undefined {
+function createTextWriter(desc: DescMessage, writers: MessageWriters): ((value: Fields) => string) | undefined {
   switch (wellKnownName(desc)) {
     case "Timestamp": {
       const { timestamps } = writers;
@@ -58,7 +58,7 @@ function textWriter(desc: DescMessage, writers: MessageWriters): ((value: Fields
 const NO_SECONDS = 0n;
 
 // A wrapper is a message in lists, maps and oneofs, and the bare value elsewhere.
-function wrapperWriter(write: ValueWriter): ValueWriter {
+function createWrapperWriter(write: ValueWriter): ValueWriter {
   return (value) =>
     isWrapperMessage(value) ? write(value.value) : value === undefined ? rejectValue(value, "wrapper") : write(value);
 }

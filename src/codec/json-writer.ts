@@ -6,13 +6,13 @@ import { hasCustomJsonRepresentation } from "@bufbuild/protobuf/wkt";
 import { isInputOnly } from "./field-behavior.js";
 import { type Fields, hasPresence } from "./fields.js";
 import { formatBytes, formatNumber, quote, type TimestampDigits } from "./json-scalar.js";
-import { type MessageWriters, structFieldText, type ValueWriter, wellKnownWriter } from "./json-wkt.js";
+import { createWellKnownWriter, type MessageWriters, structFieldText, type ValueWriter } from "./json-wkt.js";
 import {
   assertMap,
   assertMessage,
+  createMapKeyReader,
   createMessageCompiler,
   fieldAccess,
-  keyReader,
   type OneofMember,
   type WriteField,
 } from "./message-walk.js";
@@ -100,37 +100,37 @@ function createWriters(
         for (let i = 0; i < fields.length; i++) out = (fields[i] as WriteField<string>)(value as Fields, out);
         return `${out}}`;
       },
-    field: (field) => fieldWriter(field, value(field), printsEmpty(field)),
+    field: (field) => createFieldWriter(field, value(field), printsEmpty(field)),
   });
 
   const value = (field: DescField): ValueWriter => {
-    const write = elementWriter(field);
+    const write = createElementWriter(field);
     if (field.fieldKind === "list") return (list) => listText(checkList(list), write);
-    if (field.fieldKind === "map") return mapWriter(field, write);
+    if (field.fieldKind === "map") return createMapWriter(field, write);
     return write;
   };
 
-  const elementWriter = (field: DescField): ValueWriter => {
+  const createElementWriter = (field: DescField): ValueWriter => {
     if (field.message?.typeName === "google.protobuf.Struct") return structFieldText;
     if (field.message !== undefined) return messages.nested(field.message);
-    if (field.enum !== undefined) return enumWriter(field.enum);
-    return scalarWriter(field.scalar ?? ScalarType.STRING);
+    if (field.enum !== undefined) return createEnumWriter(field.enum);
+    return createScalarWriter(field.scalar ?? ScalarType.STRING);
   };
 
   const messages: MessageWriters = {
     registry,
     timestamps,
-    nested: (desc) => wellKnownWriter(desc, messages) ?? compiled(desc),
+    nested: (desc) => createWellKnownWriter(desc, messages) ?? compiled(desc),
     scalar: (desc) => {
       const type = desc.fields[0]?.scalar ?? ScalarType.STRING;
-      const write = scalarWriter(type);
+      const write = createScalarWriter(type);
       return (value) => (value === undefined ? zeroText(type) : write(value));
     },
   };
   return { messages, value };
 }
 
-function fieldWriter(field: DescField, write: ValueWriter, printsEmpty: boolean): WriteField<string> {
+function createFieldWriter(field: DescField, write: ValueWriter, printsEmpty: boolean): WriteField<string> {
   const first = `${quote(field.jsonName)}:`;
   const next = `,${first}`;
   const append = (out: string, text: string) => (out.length === 1 ? out + first + text : out + next + text);
@@ -175,10 +175,10 @@ const NOTHING = { list: [], map: {} };
 function emptyText(field: DescField): string {
   if (field.fieldKind === "list") return "[]";
   if (field.fieldKind === "map") return "{}";
-  return field.enum === undefined ? zeroText(field.scalar) : enumWriter(field.enum)(0);
+  return field.enum === undefined ? zeroText(field.scalar) : createEnumWriter(field.enum)(0);
 }
 
-function enumWriter(desc: DescEnum): ValueWriter {
+function createEnumWriter(desc: DescEnum): ValueWriter {
   if (desc.typeName === "google.protobuf.NullValue")
     return (number) => (checkInt32(number) === 0 ? "null" : rejectValue(number, "null"));
   const names = new Map<number, string>();
@@ -193,7 +193,7 @@ function zeroText(type: ScalarType | undefined): string {
   return isLong(type) ? '"0"' : "0";
 }
 
-function scalarWriter(type: ScalarType): ValueWriter {
+function createScalarWriter(type: ScalarType): ValueWriter {
   switch (type) {
     case ScalarType.STRING:
       return (value) => quote(value as string);
@@ -222,8 +222,8 @@ function listText(list: readonly unknown[], write: ValueWriter): string {
   return `${out}]`;
 }
 
-function mapWriter({ mapKey }: DescField & { readonly fieldKind: "map" }, write: ValueWriter): ValueWriter {
-  const keyOf = keyReader(mapKey);
+function createMapWriter({ mapKey }: DescField & { readonly fieldKind: "map" }, write: ValueWriter): ValueWriter {
+  const keyOf = createMapKeyReader(mapKey);
   return (map) => {
     assertMap(map);
     let out = "{";

@@ -100,7 +100,7 @@ export function assertMap(value: unknown): asserts value is Fields {
 }
 
 /** Makes the reader of the keys of a map, which are names of properties whatever their type is. */
-export function keyReader(type: ScalarType): (key: string) => unknown {
+export function createMapKeyReader(type: ScalarType): (key: string) => unknown {
   if (type === ScalarType.STRING) return (key) => key;
   if (type === ScalarType.BOOL)
     return (key) => key === "true" || (key === "false" ? false : rejectValue(key, "key that is a boolean"));

@@ -38,38 +38,38 @@ const MAX_FLOAT = 3.4028234663852886e38;
  * @param resource what the paths of a field mask are fields of, if that is known; see {@link parseMaskPath}
  */
 export function createTextReader(field: DescField, resource?: DescMessage): TextReader | undefined {
-  if (field.message !== undefined) return messageReader(field, field.message, resource);
-  if (field.enum !== undefined) return enumReader(field.enum);
+  if (field.message !== undefined) return createMessageReader(field, field.message, resource);
+  if (field.enum !== undefined) return createEnumReader(field.enum);
   if (field.scalar === undefined) return undefined;
-  return scalarReader(field.scalar, field.fieldKind !== "map" && field.longAsString);
+  return createScalarReader(field.scalar, field.fieldKind !== "map" && field.longAsString);
 }
 
 /** How to read the key of a map; keys are kept as the text protobuf-es uses as property name. */
 export function createKeyReader(type: ScalarType): (text: string, field: string) => string {
-  const read = scalarReader(type, false);
+  const read = createScalarReader(type, false);
   return (text, field) => String(read(text, field));
 }
 
-function refuse(field: string, rule: string): never {
+function reject(field: string, rule: string): never {
   throw invalidArgument({ field, description: `${field} ${rule}` });
 }
 
-function scalarReader(type: ScalarType, longAsString: boolean): TextReader {
+function createScalarReader(type: ScalarType, longAsString: boolean): TextReader {
   const rule = scalarRule(type);
   switch (type) {
     case ScalarType.STRING:
-      return (text, field) => (text.includes("\0") ? refuse(field, "must not hold U+0000") : text);
+      return (text, field) => (text.includes("\0") ? reject(field, "must not hold U+0000") : text);
     case ScalarType.BOOL:
       return (text, field) => {
         const word = text.toLowerCase();
         if (word === "true" || word === "1") return true;
         if (word === "false" || word === "0") return false;
-        return refuse(field, rule);
+        return reject(field, rule);
       };
     case ScalarType.BYTES:
       return (text, field) => {
         const digits = text.replace(/=+$/, "").length;
-        if (!BASE64.test(text) || digits % 4 === 1) refuse(field, rule);
+        if (!BASE64.test(text) || digits % 4 === 1) reject(field, rule);
         return new Uint8Array(Buffer.from(text, "base64"));
       };
     case ScalarType.DOUBLE:
@@ -78,44 +78,44 @@ function scalarReader(type: ScalarType, longAsString: boolean): TextReader {
         if (text === "NaN" || text === "Infinity" || text === "-Infinity") return Number(text);
         const value = NUMBER.test(text) ? Number(text) : Number.NaN;
         const limit = type === ScalarType.FLOAT ? MAX_FLOAT : Number.MAX_VALUE;
-        return Math.abs(value) <= limit ? value : refuse(field, rule);
+        return Math.abs(value) <= limit ? value : reject(field, rule);
       };
     default:
-      return integerReader(type, longAsString, rule);
+      return createIntegerReader(type, longAsString, rule);
   }
 }
 
-function integerReader(type: ScalarType, longAsString: boolean, rule: string): TextReader {
+function createIntegerReader(type: ScalarType, longAsString: boolean, rule: string): TextReader {
   const [least, greatest] = integerRange(type);
   if (!isLong(type)) {
     return (text, field) => {
       const value = INTEGER.test(text) ? Number(text) : Number.NaN;
-      return value >= least && value <= greatest ? value + 0 : refuse(field, rule);
+      return value >= least && value <= greatest ? value + 0 : reject(field, rule);
     };
   }
   return (text, field) => {
     const value = INTEGER.test(text) ? BigInt(text) : undefined;
-    if (value === undefined || value < least || value > greatest) return refuse(field, rule);
+    if (value === undefined || value < least || value > greatest) return reject(field, rule);
     return longAsString ? value.toString() : value;
   };
 }
 
-function enumReader(desc: DescEnum): TextReader {
+function createEnumReader(desc: DescEnum): TextReader {
   const numbers = new Map<string, number>();
   for (const value of desc.values) numbers.set(String(value.number), value.number);
   for (const value of desc.values) numbers.set(value.name, value.number);
   const rule = enumRule(desc);
-  return (text, field) => numbers.get(text) ?? refuse(field, rule);
+  return (text, field) => numbers.get(text) ?? reject(field, rule);
 }
 
-function messageReader(field: DescField, desc: DescMessage, resource?: DescMessage): TextReader | undefined {
+function createMessageReader(field: DescField, desc: DescMessage, resource?: DescMessage): TextReader | undefined {
   const rule = messageRule(desc);
   switch (wellKnownName(desc)) {
     case "FieldMask":
       return (text, name) => {
         const paths = text.trim() === "" ? [] : splitMask(text).map((path) => parseMaskPath(path, resource));
         const known = paths.filter((path) => path !== undefined);
-        return known.length === paths.length ? create(FieldMaskSchema, { paths: known }) : refuse(name, rule);
+        return known.length === paths.length ? create(FieldMaskSchema, { paths: known }) : reject(name, rule);
       };
     case "Timestamp":
     case "Duration":

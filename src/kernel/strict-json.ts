@@ -49,7 +49,7 @@ class Reader {
   }
 
   document(): JsonValue {
-    if (this.#text.charCodeAt(0) === 0xfeff) this.#refuse("must not begin with a byte order mark");
+    if (this.#text.charCodeAt(0) === 0xfeff) this.#reject("must not begin with a byte order mark");
     this.#space();
     const value = this.#value(0);
     this.#space();
@@ -84,8 +84,8 @@ class Reader {
       if (this.#text.charCodeAt(this.#at) !== 0x22) this.#broken();
       const key = this.#string();
       this.#path.push(key);
-      if (key in object) this.#refuse("is given twice");
-      if (key === "__proto__") this.#refuse("is not allowed as a name");
+      if (key in object) this.#reject("is given twice");
+      if (key === "__proto__") this.#reject("is not allowed as a name");
       this.#space();
       if (this.#text.charCodeAt(this.#at) !== 0x3a) this.#broken();
       this.#at++;
@@ -111,7 +111,7 @@ class Reader {
   #deepen(depth: number): void {
     if (depth > MAX_JSON_DEPTH) {
       this.#path.length = 0;
-      this.#refuse(`must not nest deeper than ${MAX_JSON_DEPTH} levels`);
+      this.#reject(`must not nest deeper than ${MAX_JSON_DEPTH} levels`);
     }
     this.#at++;
     this.#space();
@@ -164,8 +164,8 @@ class Reader {
     } catch {
       return this.#broken();
     }
-    if (value.includes("\0")) this.#refuse("must not hold U+0000");
-    if (LONE_SURROGATE.test(value)) this.#refuse("must not hold half a surrogate pair");
+    if (value.includes("\0")) this.#reject("must not hold U+0000");
+    if (LONE_SURROGATE.test(value)) this.#reject("must not hold half a surrogate pair");
     return value;
   }
 
@@ -174,7 +174,7 @@ class Reader {
     const literal = NUMBER.exec(this.#text)?.[0];
     if (literal === undefined) return this.#broken();
     const value = Number(literal);
-    if (!Number.isFinite(value)) this.#refuse("must be a number that a double can hold");
+    if (!Number.isFinite(value)) this.#reject("must be a number that a double can hold");
     this.#at += literal.length;
     return value;
   }
@@ -198,7 +198,7 @@ class Reader {
     throw invalidArgument({ field: this.#what, description: `${this.#what} is not valid JSON ${where}` });
   }
 
-  #refuse(rule: string): never {
+  #reject(rule: string): never {
     let field = "";
     for (const part of this.#path) {
       field += typeof part === "number" ? `[${part}]` : field === "" ? part : `.${part}`;

@@ -119,7 +119,7 @@ export function createGuardedFetch(options: GuardedFetchOptions): GuardedFetch {
     return URL.canParse(issuer) && new URL(issuer).origin === origin;
   }
 
-  async function guarded(
+  async function sendGuarded(
     url: URL,
     init: GuardedRequest,
     signal: AbortSignal,
@@ -156,7 +156,7 @@ export function createGuardedFetch(options: GuardedFetchOptions): GuardedFetch {
       assertAllowedUrl(url, isTrustedFor(url, init));
       trace = startSpan(url, init, options.startRequest);
       isWaiting = true;
-      const response = await guarded(url, { ...init, trace }, signal, () => {
+      const response = await sendGuarded(url, { ...init, trace }, signal, () => {
         isWaiting = false;
         trace?.addEvent("begin");
       });

@@ -93,7 +93,7 @@ export abstract class CallContext implements HandlerContext {
    */
   async callerEverywhere(tx: Tx): Promise<Caller> {
     const { principal, uid } = this.caller;
-    return this.caller.withGrants(await withMapped(principal, tx.access.everywhere(uid), tx));
+    return this.caller.withGrants(await withMapped(principal, tx.access.getAllGrants(uid), tx));
   }
 
   /** Appears in log lines, audit rows and errors: the caller's `x-request-id` if well formed, otherwise random. */
@@ -213,7 +213,9 @@ export class UnaryCall extends CallContext {
   async callerAt(scope: string): Promise<Caller> {
     const { tx } = this;
     const { principal, uid } = this.caller;
-    const caller = this.caller.withGrants(await withMapped(principal, tx.access.at(uid, lineageOf(scope)), tx));
+    const caller = this.caller.withGrants(
+      await withMapped(principal, tx.access.getGrantsAt(uid, lineageOf(scope)), tx),
+    );
     this.#pendingAt ??= caller.pendingAt;
     return caller;
   }

@@ -87,7 +87,7 @@ export function createInvoke(deps: InvokeDeps): Invoke {
     try {
       call.prepared = await method.prepare?.(request, call);
     } catch (error) {
-      throw maskedError(caller, error, method, request);
+      throw maskError(caller, error, method, request);
     }
   }
 
@@ -120,7 +120,7 @@ export function createInvoke(deps: InvokeDeps): Invoke {
     try {
       answer = method.handler(request, call);
     } catch (error) {
-      throw maskedError(caller, error, method, request);
+      throw maskError(caller, error, method, request);
     }
     if (method.access === "read" && !(answer instanceof Promise)) return answer;
     return finish(method, call, request, tx, caller, answer);
@@ -138,7 +138,7 @@ export function createInvoke(deps: InvokeDeps): Invoke {
     try {
       result = await answer;
     } catch (error) {
-      throw maskedError(caller, error, method, request);
+      throw maskError(caller, error, method, request);
     }
     const isChange = method.access === "write" && !(result instanceof Outcome && result.facts.unchanged);
     if (isChange) {
@@ -158,7 +158,7 @@ function noteOrganisation({ auth }: UnaryEntry, call: UnaryCall, request: Messag
   record.rootUid = rootOf(auth.scope.of(request));
 }
 
-function maskedError(caller: Caller | undefined, error: unknown, { auth }: UnaryEntry, request: Message): unknown {
+function maskError(caller: Caller | undefined, error: unknown, { auth }: UnaryEntry, request: Message): unknown {
   return auth.mode === "guarded" && caller ? maskNotFound(caller, error, auth, request) : error;
 }
 

@@ -14,7 +14,7 @@ const MAX_AT_ONCE = 50_000;
 const MAX_CONCURRENT_LISTS = 8;
 
 /** A call of a list: what {@link Invoke} takes. */
-export interface ListCall {
+export interface ListInvocation {
   readonly entry: UnaryEntry;
   readonly call: UnaryCall;
   readonly principal: Principal | undefined;
@@ -31,7 +31,7 @@ export interface ListCall {
 export async function* readChunks(
   invoke: Invoke,
   clock: Clock,
-  { entry, call, principal, request }: ListCall,
+  { entry, call, principal, request }: ListInvocation,
 ): AsyncGenerator<object, void, void> {
   let decoded: Message | undefined;
   const once = () => {
@@ -62,7 +62,7 @@ export async function* readChunks(
 export async function readAll(
   invoke: Invoke,
   clock: Clock,
-  listCall: ListCall,
+  listCall: ListInvocation,
   join: (chunks: AsyncIterable<object>) => Promise<object>,
 ): Promise<object> {
   const { entry, call, principal, request } = listCall;
@@ -82,12 +82,12 @@ export async function readAll(
   if (first.done) throw new TypeError(`${entry.path} made no list`);
   if (call.nextCursor === undefined) return first.value;
   const { value } = first;
-  async function* all() {
+  async function* readAllChunks() {
     yield value;
     yield* chunks;
   }
-  async function* counted() {
-    for await (const chunk of all()) {
+  async function* countElements() {
+    for await (const chunk of readAllChunks()) {
       elements += lengthOf(chunk) ?? 0;
       if (elements > MAX_AT_ONCE) {
         throw resourceExhausted(`list: more than ${MAX_AT_ONCE} elements; gRPC and REST answer longer ones`);
@@ -95,7 +95,7 @@ export async function readAll(
       yield chunk;
     }
   }
-  return join(counted());
+  return join(countElements());
 }
 
 interface Slots {

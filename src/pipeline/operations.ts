@@ -88,7 +88,7 @@ export function renameErrorFields(error: unknown, names: FieldNames, maps: Reado
   const detail = error instanceof ApiError ? error.details.find(({ desc }) => desc === BadRequestSchema) : undefined;
   if (detail === undefined) return error;
   const { fieldViolations } = create(BadRequestSchema, detail.value as MessageInitShape<typeof BadRequestSchema>);
-  return invalidArgument(...fieldViolations.map((violation) => renamed(violation, names, maps)));
+  return invalidArgument(...fieldViolations.map((violation) => renameViolation(violation, names, maps)));
 }
 
 // The names of all maps in a message and the messages in it.
@@ -101,7 +101,11 @@ function mapsIn(message: DescMessage, maps = new Set<string>(), seen = new Set<D
   return maps;
 }
 
-function renamed({ field, description }: FieldViolation, names: FieldNames, maps: ReadonlySet<string>): FieldViolation {
+function renameViolation(
+  { field, description }: FieldViolation,
+  names: FieldNames,
+  maps: ReadonlySet<string>,
+): FieldViolation {
   const known = (name: string) => (Object.hasOwn(names, name) ? names[name] : name) ?? name;
   const endOf = (parts: readonly string[]) => parts.findIndex((part) => maps.has(part)) + 1 || parts.length;
   const path = (text: string) => {

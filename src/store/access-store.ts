@@ -101,14 +101,14 @@ const mappedGrants = statementFamily<number, Record<string, string>, MappedGrant
 });
 
 /** Reads what an identity is granted; see {@link AccessStore}. */
-export class Access implements AccessStore {
+export class GrantReader implements AccessStore {
   readonly #tx: Executor;
 
   constructor(tx: Executor) {
     this.#tx = tx;
   }
 
-  at(identityUid: string, lineage: readonly string[]): Awaitable<AccessRow[]> {
+  getGrantsAt(identityUid: string, lineage: readonly string[]): Awaitable<AccessRow[]> {
     const [root = ""] = lineage;
     const found = this.#tx.rows(grantsInRange, { identity: identityUid, root, uid: lineage.at(-1) ?? "" });
     const select = (rows: AccessRow[]) =>
@@ -121,11 +121,11 @@ export class Access implements AccessStore {
     return this.#tx.rows(grantsAt(size), { ...params, identity: identityUid });
   }
 
-  alone(identityUid: string): Awaitable<AccessRow[]> {
+  getIdentityOnly(identityUid: string): Awaitable<AccessRow[]> {
     return this.#tx.rows(identityAlone, { identity: identityUid });
   }
 
-  everywhere(identityUid: string): Awaitable<AccessRow[]> {
+  getAllGrants(identityUid: string): Awaitable<AccessRow[]> {
     const found = this.#readPage(identityUid, "");
     const complete = (rows: GrantPage) => (rows.length < PAGE_SIZE ? rows : this.#readRest(identityUid, rows));
     return found instanceof Promise ? found.then(complete) : complete(found);
@@ -146,7 +146,7 @@ export class Access implements AccessStore {
     return all;
   }
 
-  mapped(providerUid: string, mappingUids: readonly string[]): Awaitable<MappedGrant[]> {
+  getMappedGrants(providerUid: string, mappingUids: readonly string[]): Awaitable<MappedGrant[]> {
     const { size, params } = padParams("mapping", mappingUids);
     return this.#tx.rows(mappedGrants(size), { ...params, provider: providerUid });
   }

@@ -72,7 +72,7 @@ export function createFaultMonitor(file: string, onChange: (event: DatabaseFault
     onChange({ fault, state: "began", message: messages[fault], ...more });
   }
 
-  function refuse(fault: "corrupt" | "replaced"): ApiError {
+  function createFaultError(fault: "corrupt" | "replaced"): ApiError {
     return unavailable(
       fault === "corrupt" ? "the database is damaged" : "the database was replaced while it was in use",
       LATER_MS,
@@ -138,14 +138,14 @@ export function createFaultMonitor(file: string, onChange: (event: DatabaseFault
 
     /** @throws ApiError UNAVAILABLE where nothing may be read any more */
     assertReadable(): void {
-      if (current.size > 0 && current.has("replaced")) throw refuse("replaced");
+      if (current.size > 0 && current.has("replaced")) throw createFaultError("replaced");
     },
 
     /** @throws ApiError UNAVAILABLE where nothing may be written any more */
     assertWritable(): void {
       if (current.size === 0) return;
       this.assertReadable();
-      if (current.has("corrupt")) throw refuse("corrupt");
+      if (current.has("corrupt")) throw createFaultError("corrupt");
     },
   };
 }

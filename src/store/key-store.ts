@@ -62,7 +62,7 @@ const putSetting = statement<SettingRow>((q, t) =>
 );
 
 /** Values of the installation; see {@link SettingStore}. */
-export class Settings implements SettingStore {
+export class SettingRows implements SettingStore {
   readonly #tx: Executor;
 
   constructor(tx: Executor) {

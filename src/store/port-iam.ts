@@ -30,13 +30,13 @@ export interface MappedGrant {
 /** Reads what an identity is granted. */
 export interface AccessStore {
   /** The identity and its grants at a group and its ancestors; `lineage` begins at the root. Empty: no such identity. */
-  at(identityUid: string, lineage: readonly string[]): Awaitable<AccessRow[]>;
+  getGrantsAt(identityUid: string, lineage: readonly string[]): Awaitable<AccessRow[]>;
   /** The identity, without its grants. Empty: no such identity. */
-  alone(identityUid: string): Awaitable<AccessRow[]>;
+  getIdentityOnly(identityUid: string): Awaitable<AccessRow[]>;
   /** The identity and all of its grants that are not pending. Empty: no such identity. */
-  everywhere(identityUid: string): Awaitable<AccessRow[]>;
+  getAllGrants(identityUid: string): Awaitable<AccessRow[]>;
   /** The grants of those of `mappingUids`, which are few, that exist and belong to the provider. */
-  mapped(providerUid: string, mappingUids: readonly string[]): Awaitable<MappedGrant[]>;
+  getMappedGrants(providerUid: string, mappingUids: readonly string[]): Awaitable<MappedGrant[]>;
 }
 
 /** The columns of a group that change after its creation. */
@@ -110,9 +110,9 @@ export type BindingChange = Pick<RoleBindingRow, "identityUid" | "roleUid" | "ac
 export interface RoleBindingStore {
   get(uid: string): Awaitable<RoleBindingRow | undefined>;
   /** The binding of this identity to this role at this group. */
-  same(groupUid: string, identityUid: string, roleUid: string): Awaitable<RoleBindingRow | undefined>;
+  findSame(groupUid: string, identityUid: string, roleUid: string): Awaitable<RoleBindingRow | undefined>;
   /** Those of `uids` that exist, in no order; one query. */
-  hydrated(uids: readonly string[]): Awaitable<HydratedBinding[]>;
+  getHydrated(uids: readonly string[]): Awaitable<HydratedBinding[]>;
   insert(row: RoleBindingRow): Awaitable<void>;
   /** Changes the identity or the role; a changed binding is no longer automatic. */
   update(uid: string, change: BindingChange, nowMs: number): Awaitable<void>;

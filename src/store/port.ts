@@ -264,16 +264,16 @@ export interface JobStore {
 /** Repos. */
 export interface RepoStore extends IndexedStore<RepoRow> {
   /** The child of the group with this name. */
-  named(groupUid: string, name: string): Awaitable<RepoRow | undefined>;
+  findByName(groupUid: string, name: string): Awaitable<RepoRow | undefined>;
 }
 
 /** Tags. `list` without a filter on families contains only usual tags, whose order is stored separately. */
 export interface TagStore extends IndexedStore<TagRow> {
-  named(repoUid: string, name: string): Awaitable<TagRow | undefined>;
+  findByName(repoUid: string, name: string): Awaitable<TagRow | undefined>;
   /** Lists tags of these families, or of all. */
   listAll(query: ListQuery, families?: readonly TagFamily[]): Promise<Page<TagRow>>;
   /** Records the digest that a tag points to; does nothing when it is already recorded. */
-  moved(move: TagMove): Awaitable<void>;
+  recordMove(move: TagMove): Awaitable<void>;
   /** The moves of a tag from `fromMs` to before `toMs`, oldest first, at most `limit`. */
   history(tagUid: string, fromMs: number, toMs: number, limit: number): Awaitable<TagMove[]>;
   /** Every digest that the existing tags of a repo point to or pointed to. */
@@ -309,7 +309,7 @@ export interface RegistryStore {
   /** The name of a root group in paths of the registry; undefined where it was never verified. */
   nameOf(groupUid: string): Awaitable<RegistryNameRow | undefined>;
   /** The root group, which may be deleted, with this name in paths of the registry. */
-  named(name: string): Awaitable<RegistryNameRow | undefined>;
+  findByName(name: string): Awaitable<RegistryNameRow | undefined>;
   /** Records a name, or replaces the row of the same name. */
   putName(row: RegistryNameRow): Awaitable<void>;
 }

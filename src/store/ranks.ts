@@ -60,7 +60,7 @@ export async function seekRank(
   let start: FoundBoundary | undefined;
   let left = skip;
   if (after) {
-    [start] = await tx.rows(boundariesAt({ type, size: 1 }), numbered(of, after));
+    [start] = await tx.rows(boundariesAt({ type, size: 1 }), numberParams(of, after));
     if (start === undefined || start.n === null) return undefined;
     const passed = await countFrom(tx, of, start, descending ? "before" : "upTo", after);
     if (descending && passed >= skip) return readEntry(tx, of, start, passed - skip);
@@ -114,7 +114,7 @@ export function paramsOf({ list, scope }: RankedList, { key, below }: RankPositi
   return { list, scope, key, below };
 }
 
-function numbered(of: RankedList, position: RankPosition): RankParams {
+function numberParams(of: RankedList, position: RankPosition): RankParams {
   const params: RankParams = {};
   addNumbered(params, 0, paramsOf(of, position));
   return params;

@@ -45,7 +45,7 @@ export class Repos extends IndexedTable<RepoRow> implements RepoStore {
     super(tx, repoIndex);
   }
 
-  named(groupUid: string, name: string): Awaitable<RepoRow | undefined> {
+  findByName(groupUid: string, name: string): Awaitable<RepoRow | undefined> {
     return takeFirst(this.tx.rows(repoByName, { groupUid, name }));
   }
 }
@@ -209,7 +209,7 @@ export class Registry implements RegistryStore {
     return takeFirst(this.#tx.rows(nameOfGroup, { groupUid }));
   }
 
-  named(name: string): Awaitable<RegistryNameRow | undefined> {
+  findByName(name: string): Awaitable<RegistryNameRow | undefined> {
     return takeFirst(this.#tx.rows(groupOfName, { name }));
   }
 

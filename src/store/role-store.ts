@@ -73,11 +73,11 @@ export class RoleBindings implements RoleBindingStore {
     return takeFirst(this.#tx.rows(statements.get, { uid }));
   }
 
-  same(groupUid: string, identityUid: string, roleUid: string): Awaitable<RoleBindingRow | undefined> {
+  findSame(groupUid: string, identityUid: string, roleUid: string): Awaitable<RoleBindingRow | undefined> {
     return takeFirst(this.#tx.rows(statements.same, { groupUid, identityUid, roleUid }));
   }
 
-  async hydrated(uids: readonly string[]): Promise<HydratedBinding[]> {
+  async getHydrated(uids: readonly string[]): Promise<HydratedBinding[]> {
     return (await readByUids(this.#tx, roleBindingIndex, uids)) as HydratedBinding[];
   }
 
@@ -107,7 +107,7 @@ export class RoleBindings implements RoleBindingStore {
 
   async byPending(identityUid: string, pending: boolean, after: string, limit: number): Promise<HydratedBinding[]> {
     const rows = await this.#tx.rows(statements.byPending(pending), { identityUid, after, end: MAX_UID, limit });
-    const found = new Map((await this.hydrated(rows.map(({ uid }) => uid))).map((row) => [row.uid, row]));
+    const found = new Map((await this.getHydrated(rows.map(({ uid }) => uid))).map((row) => [row.uid, row]));
     return rows.flatMap(({ uid }) => found.get(uid) ?? []);
   }
 

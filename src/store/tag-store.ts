@@ -133,11 +133,11 @@ export class Tags extends IndexedTable<TagRow> implements TagStore {
     return super.list({ ...query, filter: { ...query.filter, equals } });
   }
 
-  named(repoUid: string, name: string): Awaitable<TagRow | undefined> {
+  findByName(repoUid: string, name: string): Awaitable<TagRow | undefined> {
     return takeFirst(this.tx.rows(tagByName, { repoUid, name }));
   }
 
-  moved(move: TagMove): Awaitable<void> {
+  recordMove(move: TagMove): Awaitable<void> {
     return discardRows(this.tx.rows(insertMove, move));
   }
 

@@ -1,4 +1,4 @@
-import { Access } from "./access-store.js";
+import { GrantReader } from "./access-store.js";
 import { Advisories } from "./advisory-store.js";
 import { AuditCheckpoints } from "./audit-checkpoint-store.js";
 import { AuditEvents } from "./audit-event-store.js";
@@ -8,7 +8,7 @@ import { AccessRequests, GroupInvites, Groups, Terms } from "./group-store.js";
 import { Identities, IdentityProviders } from "./identity-store.js";
 import { IndexedTable } from "./indexed-table.js";
 import { Jobs } from "./job-store.js";
-import { Keys, Settings } from "./key-store.js";
+import { Keys, SettingRows } from "./key-store.js";
 import type { AccountAssociationRow, Awaitable, GroupMappingRow, SubscriptionRow, Tx } from "./port.js";
 import { Ranks } from "./rank-store.js";
 import { Registry, Repos } from "./registry-store.js";
@@ -29,7 +29,7 @@ export class Transaction implements Tx, Executor {
   readonly counterSlots: number;
   readonly #connection: Executor;
   #open = true;
-  #access: Access | undefined;
+  #access: GrantReader | undefined;
   #groups: Groups | undefined;
 
   constructor(connection: Executor) {
@@ -61,8 +61,8 @@ export class Transaction implements Tx, Executor {
     return this.#connection.pause?.();
   }
 
-  get access(): Access {
-    this.#access ??= new Access(this);
+  get access(): GrantReader {
+    this.#access ??= new GrantReader(this);
     return this.#access;
   }
 
@@ -171,8 +171,8 @@ export class Transaction implements Tx, Executor {
     return new SealedValues(this);
   }
 
-  get settings(): Settings {
-    return new Settings(this);
+  get settings(): SettingRows {
+    return new SettingRows(this);
   }
 }
 

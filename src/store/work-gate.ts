@@ -42,7 +42,7 @@ export function createWorkGate(inner: Store) {
   return {
     store,
     /** Rejects every unit of work that has not begun, also those in a queue; units that have begun run to their commit. */
-    refuse(): void {
+    reject(): void {
       refusing = true;
     },
   };

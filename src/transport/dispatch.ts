@@ -29,7 +29,7 @@ import { type Connect, noSuchMethod } from "./rpc/connect.js";
 import type { GrpcUnary } from "./rpc/grpc.js";
 
 /** What answers requests that are neither RPC nor for operators. */
-export interface Gateway {
+export interface RestHandler {
   /** Answers. Must not throw. */
   handle(req: HttpRequest, res: HttpResponse, record?: RequestRecord): void;
 
@@ -47,7 +47,7 @@ export interface DispatchOptions {
   readonly ops: Ops;
   /** What is neither RPC nor REST. */
   readonly web: Web;
-  readonly gateway: Gateway;
+  readonly gateway: RestHandler;
   readonly hosts: HostCheck;
   readonly errorDomain: string;
   readonly proxies: TrustedProxies | undefined;
@@ -93,7 +93,7 @@ function listProtocols(options: DispatchOptions, opsNames: ReadonlyMap<string, s
     accepts: (path, method) => method === "POST" && isRpcPath(path) && gateway.serves?.(method, path) !== true,
     handle(_req, res, path, record) {
       record.protocol = "connect";
-      connect.refuseUnknown(res, path, record);
+      connect.rejectUnknown(res, path, record);
       return true;
     },
   };
@@ -138,9 +138,9 @@ export function createDispatch(options: DispatchOptions) {
     if (counts.authorization > 1) headers.authorization = foldField(rawHeaders, "authorization");
     if (req.url?.charCodeAt(0) !== 47) req.url = originForm(req.url ?? "");
     const record = records.http(req, res, socketAddressOf(req));
-    const fault = hosts.http1(headers.host, counts.host, req.httpVersionMinor) ?? targetFault(req.url, req.method);
+    const fault = hosts.http1(headers.host, counts.host, req.httpVersionMinor) ?? findTargetFault(req.url, req.method);
     if (fault === undefined) route(req, res, record);
-    else refuse(req, res, fault, record);
+    else rejectMalformed(req, res, fault, record);
   }
 
   function onHttp2Stream(request: StreamRequest): void {
@@ -151,15 +151,15 @@ export function createDispatch(options: DispatchOptions) {
       if (counts.authorization > 1) headers.authorization = foldField(rawHeaders, "authorization");
     }
     const fault =
-      hosts.http2(headers[":authority"], host, counts.host) ?? targetFault(headers[":path"], headers[":method"]);
+      hosts.http2(headers[":authority"], host, counts.host) ?? findTargetFault(headers[":path"], headers[":method"]);
     if (isGrpc(headers["content-type"])) {
       routeGrpc(request, fault);
       return;
     }
-    const { req, res } = compat(request);
+    const { req, res } = createCompat(request);
     const record = records.http(req, res, request.socketAddress);
     if (fault === undefined) route(req, res, record);
-    else refuse(req, res, fault, record);
+    else rejectMalformed(req, res, fault, record);
   }
 
   function routeGrpc(request: StreamRequest, fault: string | undefined): void {
@@ -167,7 +167,7 @@ export function createDispatch(options: DispatchOptions) {
     const path = headers[":path"] ?? "";
     const record = records.stream(request);
     if (fault !== undefined) {
-      grpc.refuse(stream, malformedRequest(fault), record, headers["content-type"]);
+      grpc.reject(stream, malformedRequest(fault), record, headers["content-type"]);
       return;
     }
     record.method = connect.nameOf(path);
@@ -175,16 +175,16 @@ export function createDispatch(options: DispatchOptions) {
     if (entry !== undefined) {
       grpc.handle(stream, headers, entry, record);
     } else if (connect.serves(path)) {
-      const { req, res } = compat(request);
+      const { req, res } = createCompat(request);
       attachRecord(res, record);
       connect.handle(req, res, path, record);
     } else {
-      grpc.refuse(stream, noSuchMethod(path), record, headers["content-type"]);
+      grpc.reject(stream, noSuchMethod(path), record, headers["content-type"]);
     }
   }
 
   // The request and response objects Node's own compatibility layer would make.
-  function compat({ stream, headers, rawHeaders, flags }: StreamRequest) {
+  function createCompat({ stream, headers, rawHeaders, flags }: StreamRequest) {
     const req = new Http2ServerRequest(stream, headers, {}, rawHeaders);
     const res = new Http2ServerResponse(stream);
     // The end of an empty body comes with the headers, before anybody listens.
@@ -195,7 +195,7 @@ export function createDispatch(options: DispatchOptions) {
     return { req, res };
   }
 
-  function refuse(req: HttpRequest, res: HttpResponse, fault: string, record: RequestRecord): void {
+  function rejectMalformed(req: HttpRequest, res: HttpResponse, fault: string, record: RequestRecord): void {
     const contentType = req.headers["content-type"];
     record.protocol = protocolOf(contentType);
     record.reason = "malformed";
@@ -224,7 +224,7 @@ export function createDispatch(options: DispatchOptions) {
     records,
     /** Every name that the record of a request may have for its method. */
     methodNames: [...new Set([...connect.names, ...opsNames.values(), ...web.names, PREFLIGHT])],
-    /** The body of the answer to what is refused before anybody looks at it, by HTTP status. */
+    /** The body of the error for a request that is rejected before it is parsed, by HTTP status. */
     errorBody(status: number): string {
       if (status === 429) return bodyOf(resourceExhausted("too many requests of this address are open", RETRY_MS));
       if (status === 503) return bodyOf(unavailable("too many connections of this address are open", RETRY_MS));
@@ -273,7 +273,7 @@ function rpcProtocolOf(contentType: string | undefined): "grpc" | "grpc-web" | "
 }
 
 // A path, or `*` where the whole service is asked for its options: no proxying, no CONNECT.
-function targetFault(target: string | undefined, method: string | undefined): string | undefined {
+function findTargetFault(target: string | undefined, method: string | undefined): string | undefined {
   if (target?.charCodeAt(0) === 47 || (target === "*" && method === "OPTIONS")) return undefined;
   return "the request target must be a path";
 }

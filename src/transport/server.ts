@@ -8,7 +8,7 @@ import type { InvokeStream } from "../pipeline/invoke-stream.js";
 import type { MethodTable } from "../pipeline/method-table.js";
 import { type Logger, lineWriterOf } from "../telemetry/logger.js";
 import type { RequestObserver } from "../telemetry/request-record.js";
-import { createDispatch, type Gateway } from "./dispatch.js";
+import { createDispatch, type RestHandler } from "./dispatch.js";
 import { type AccessLogMode, createAccessLog } from "./http/access-log.js";
 import { createAdmission, type RejectionCounts } from "./http/admission.js";
 import { createCors } from "./http/cors.js";
@@ -36,7 +36,7 @@ export interface ServerOptions {
   /** Runs the methods that stream; without it the table must hold none. */
   readonly invokeStream?: InvokeStream | undefined;
   /** Answers everything that is neither RPC nor `/healthz` and `/readyz`. */
-  readonly gateway: Gateway;
+  readonly gateway: RestHandler;
   readonly clock: Clock;
   /** ErrorInfo's domain. */
   readonly errorDomain: string;
@@ -165,7 +165,7 @@ export function createServer(options: ServerOptions): Server {
       ...{ errorDomain, cors },
       keepAliveMs: limits.keepAliveMs,
       isRpc: connect.serves,
-      recordRejected: dispatch.records.rejected,
+      recordRejected: dispatch.records.recordRejected,
     }),
   });
 

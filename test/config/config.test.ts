@@ -234,10 +234,10 @@ const refusedValues: readonly { name: SettingName; given: string; rule: string }
 
 for (const { name, given, rule } of refusedValues) {
   test(`${name} refused: ${JSON.stringify(given)}, from wherever it comes`, () => {
-    refuses(() => resolve({ flags: { [name]: given } }), `${flagOf(name)} ${rule}`);
-    refuses(() => resolve({ env: { [variableOf(name)]: given } }), `${variableOf(name)} ${rule}`);
+    assertRejects(() => resolve({ flags: { [name]: given } }), `${flagOf(name)} ${rule}`);
+    assertRejects(() => resolve({ env: { [variableOf(name)]: given } }), `${variableOf(name)} ${rule}`);
     const file = fileOf({ [name]: given });
-    refuses(() => resolveSettings({ flags: {}, env: {}, file }), `${file}: ${name} ${rule}`);
+    assertRejects(() => resolveSettings({ flags: {}, env: {}, file }), `${file}: ${name} ${rule}`);
   });
 }
 
@@ -275,7 +275,7 @@ const together: readonly { flags: Sources["flags"]; text: string; reason: string
 ];
 
 for (const { flags, text, reason } of together) {
-  test(`refused: ${reason}`, () => refuses(() => resolve({ flags }), text));
+  test(`refused: ${reason}`, () => assertRejects(() => resolve({ flags }), text));
 }
 
 const allowed: readonly { flags: Sources["flags"]; reason: string }[] = [
@@ -339,15 +339,15 @@ const badFiles: readonly { content: string; text: (file: string) => string | Reg
 for (const { content, text, reason } of badFiles) {
   test(`a file refused: ${reason}`, () => {
     const file = fileOf(content);
-    refuses(() => resolveSettings({ flags: {}, env: {}, file }), text(file));
+    assertRejects(() => resolveSettings({ flags: {}, env: {}, file }), text(file));
   });
 }
 
 test("a file that is not there is refused", () => {
   const file = join(directory, "none.json");
   const problem = `cannot read ${file}: no such file`;
-  refuses(() => resolveSettings({ flags: {}, env: {}, file }), `--config: ${problem}`);
-  refuses(() => resolveSettings({ flags: {}, env: { ARBOR_CONFIG: file }, file }), `ARBOR_CONFIG: ${problem}`);
+  assertRejects(() => resolveSettings({ flags: {}, env: {}, file }), `--config: ${problem}`);
+  assertRejects(() => resolveSettings({ flags: {}, env: { ARBOR_CONFIG: file }, file }), `ARBOR_CONFIG: ${problem}`);
 });
 
 test("a file holds numbers and truth values as JSON has them", () => {
@@ -374,7 +374,7 @@ for (const { host, loopback } of hosts) {
   test(`${host} is ${loopback ? "" : "no "}loopback`, () => assert.equal(isLoopback(host), loopback));
 }
 
-function refuses(work: () => unknown, text: string | RegExp): void {
+function assertRejects(work: () => unknown, text: string | RegExp): void {
   assert.throws(work, (error) => {
     assert.ok(error instanceof SettingsError);
     if (typeof text === "string") assert.equal(error.message, text);

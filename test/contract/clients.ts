@@ -115,7 +115,7 @@ export function restClient(url: string, name = "REST", send: SendHttp = sendHttp
         const { code, message, details } = JSON.parse(text) as { code: number; message: string; details: JsonValue[] };
         return { code: codeName(code), message, details };
       }
-      // The spec gives a delete no body at all.
+      // A delete answers zero bytes (docs/api-rules.md#requests).
       const json: JsonValue = text === "" && method === "DeleteGroup" ? {} : JSON.parse(text);
       const { output } = descOf(method);
       return { code: "OK", result: toJson(output, fromJson(output, json, { registry }), { registry }) };

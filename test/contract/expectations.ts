@@ -1,4 +1,4 @@
-// What answers must be, written out by the spec (sections 2 and 7) and not by
+// What answers must be, as docs/api-rules.md#errors and #lists say, and not by
 // the code under test.
 
 /** What a call must come to, in the form clients give. */

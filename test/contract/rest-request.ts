@@ -11,7 +11,7 @@ interface AnyRequest {
   readonly uidp?: Readonly<Record<string, unknown>>;
 }
 
-/** What to send over REST for a call, by the paths of the spec (section 4) rather than by the protos. */
+/** What to send over REST for a call, by paths written out here, not derived from the protos. */
 export function restRequestOf(method: MethodName, request: object): RestRequest {
   const given = request as AnyRequest;
   switch (method) {

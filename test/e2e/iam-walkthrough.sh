@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Walks through an identity and its binding to the built-in viewer role with curl,
-# as the specification of the Platform API does, and cleans up in its order.
+# and cleans up in the reverse order.
 #
 #   BASE=http://127.0.0.1:8080 TOKEN=... GROUP=<uid of a group of yours> iam-walkthrough.sh
 #

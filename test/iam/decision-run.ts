@@ -70,7 +70,7 @@ export async function runDecisions(count: number, seed: number, { inherits = tru
   }
   async function addBinding(tx: Tx) {
     const [group, identity, role] = [pick(groupsOf()), pick([...model.identities]), pick([...model.roles.keys()])];
-    if (await tx.roleBindings.same(group, identity, role)) return;
+    if (await tx.roleBindings.findSame(group, identity, role)) return;
     const uid = newUid(group);
     model.bindings.set(uid, { identity, role, group });
     await tx.roleBindings.insert(bindingRow(uid, identity, role));

@@ -116,7 +116,7 @@ it("an invite that was used up restricts no deletion", async () => {
     const identity = await tx.identities.get(uid);
     assert.ok(identity);
     await acceptInvite(tx, invite, identity, { ids: randomIds, nowMs });
-    return tx.roleBindings.same(group, uid, viewer);
+    return tx.roleBindings.findSame(group, uid, viewer);
   });
   assert.equal((await rest("DELETE", `/roleBindings/${binding?.uid}`)).status, 200);
   assert.equal((await rest("DELETE", `/groups/${group}`)).status, 200);

@@ -1,4 +1,4 @@
-// The walk the specification takes: a group, an identity in it, a binding of that
+// A walkthrough: a group, an identity in it, a binding of that
 // identity to the built-in viewer, and the clean-up in its order.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";

@@ -1,5 +1,5 @@
 """Walks through every call on groups with clients generated for Python, and
-through the errors the specification shows, and checks each answer whole.
+through their errors, and checks each answer whole.
 
 Needs stubs generated from proto/ on PYTHONPATH, and in the environment BASE
 (address of the service), TOKEN (API token) and GROUP (uid of a group of its

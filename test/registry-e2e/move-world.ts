@@ -135,7 +135,7 @@ export async function startMoveWorld(name: string): Promise<MoveWorld> {
     },
     tags,
     async knownTags(repo) {
-      const row = await store.read((tx) => tx.repos.named(group, repo));
+      const row = await store.read((tx) => tx.repos.findByName(group, repo));
       const order = { field: "name", descending: false };
       const query = { visible: [row?.uid ?? ""], filter: {}, order, skip: 0, limit: 1_000 };
       const { rows } = await store.read((tx) => tx.tags.listAll(query));

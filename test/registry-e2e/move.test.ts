@@ -48,7 +48,7 @@ describe("moving a repo that was pushed under both names", { skip }, () => {
     }
     tags = await made.tags(byUid);
     content = await made.manifests(byUid);
-    const row = await made.world.write((tx) => tx.repos.named(made.group, "app"));
+    const row = await made.world.write((tx) => tx.repos.findByName(made.group, "app"));
     const known = await made.world.write((tx) => tx.tags.digestsOf(row?.uid ?? ""));
     untagged = "";
     for (const one of known) if (!content.has(one) && (await made.client.digestOf(byUid, one))) untagged = one;

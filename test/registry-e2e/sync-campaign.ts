@@ -78,7 +78,7 @@ async function differences(data: string, group: string, stored: Stored): Promise
     for (const [path, names] of stored) {
       const found = new Map<string, string>();
       await store.read(async (tx) => {
-        const repo = await tx.repos.named(group, path.slice(group.length + 1));
+        const repo = await tx.repos.findByName(group, path.slice(group.length + 1));
         if (repo === undefined) return;
         const order = { field: "uid", descending: false };
         const { rows } = await tx.tags.listAll({ visible: [repo.uid], filter: {}, order, skip: 0, limit: 1_000_000 });

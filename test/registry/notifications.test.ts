@@ -87,7 +87,7 @@ const send = (...events: Given[]) => post({ events: events.map(event) });
 
 async function tagsOf(repoName: string): Promise<Record<string, string> | undefined> {
   return store.read(async (tx) => {
-    const repo = await tx.repos.named(ROOT, repoName);
+    const repo = await tx.repos.findByName(ROOT, repoName);
     if (repo === undefined) return undefined;
     const query = { visible: [repo.uid], filter: {}, order: { field: "uid", descending: false }, skip: 0, limit: 200 };
     const { rows } = await tx.tags.listAll(query);

@@ -130,14 +130,14 @@ for (const [uidPath, both] of paths) {
     await store.write((tx) => tx.groups.insert(groupRow(child, { name: "x" })));
     assert.equal((await send("4", "push", `${child}/app`, "c")).dropped, 0);
     const lists = await store.read(async (tx) => {
-      const [repo, below] = [await tx.repos.named(uid, "app"), await tx.repos.named(child, "app")];
+      const [repo, below] = [await tx.repos.findByName(uid, "app"), await tx.repos.findByName(child, "app")];
       if (repo === undefined || below === undefined) throw new Error("there are no repos");
       return [await listRepoPaths(tx, repo), await listRepoPaths(tx, below)];
     });
     assert.deepEqual(lists, [both ? [named, `${uid}/app`] : [named], [`${child}/app`]]);
     const kept = await store.read(async (tx) => {
-      const repo = await tx.repos.named(uid, "app");
-      return (await tx.tags.named(repo?.uid ?? "", "a")) !== undefined;
+      const repo = await tx.repos.findByName(uid, "app");
+      return (await tx.tags.findByName(repo?.uid ?? "", "a")) !== undefined;
     });
     assert.equal(kept, !both);
   });

@@ -61,12 +61,12 @@ export function registrySuite(store: () => Store): void {
       await store().write((tx) => tx.repos.insert(row));
       await store().read(async (tx) => {
         assert.deepEqual({ ...(await tx.repos.get(row.uid)) }, row);
-        assert.equal((await tx.repos.named(group, "full"))?.uid, row.uid);
-        assert.equal(await tx.repos.named(root, "full"), undefined);
+        assert.equal((await tx.repos.findByName(group, "full"))?.uid, row.uid);
+        assert.equal(await tx.repos.findByName(root, "full"), undefined);
         assert.deepEqual(await tx.repos.uidsWhere("groupUid", root), [other]);
         const [, tag] = rows;
-        assert.deepEqual({ ...(await tx.tags.named(repo, "tag-01")) }, tag);
-        assert.equal(await tx.tags.named(repo, "tag-99"), undefined);
+        assert.deepEqual({ ...(await tx.tags.findByName(repo, "tag-01")) }, tag);
+        assert.equal(await tx.tags.findByName(repo, "tag-99"), undefined);
       });
       await store().write((tx) => tx.repos.delete(row.uid));
     });
@@ -121,7 +121,7 @@ export function registrySuite(store: () => Store): void {
       const move = (timeMs: number, digest: string) => ({ tagUid: row.uid, timeMs, digest });
       await store().write(async (tx) => {
         await tx.tags.insert(row);
-        for (const one of [move(30, "c"), move(10, "a"), move(20, "b"), move(10, "a")]) await tx.tags.moved(one);
+        for (const one of [move(30, "c"), move(10, "a"), move(20, "b"), move(10, "a")]) await tx.tags.recordMove(one);
         await tx.tags.putMark(other, row.name, 30);
         await tx.tags.putMark(other, row.name, 40);
       });
@@ -162,8 +162,8 @@ export function registrySuite(store: () => Store): void {
       await store().read(async (tx) => {
         assert.equal(await tx.registry.nameOf(name), undefined);
         assert.deepEqual({ ...(await tx.registry.nameOf(twin)) }, replaced);
-        assert.deepEqual({ ...(await tx.registry.named("names.example")) }, replaced);
-        assert.equal(await tx.registry.named("second.example"), undefined);
+        assert.deepEqual({ ...(await tx.registry.findByName("names.example")) }, replaced);
+        assert.equal(await tx.registry.findByName("second.example"), undefined);
         assert.deepEqual(
           (await tx.registry.names()).filter((one) => one.name.startsWith("names.")).map((one) => ({ ...one })),
           [replaced],

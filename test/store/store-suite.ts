@@ -171,15 +171,15 @@ export function storeSuite(name: string, open: () => Promise<Store>): void {
           capabilities,
           pending: false,
         };
-        assert.deepEqual((await tx.access.at(caller, [root, child])).map(plain), [grant]);
+        assert.deepEqual((await tx.access.getGrantsAt(caller, [root, child])).map(plain), [grant]);
         const none = { ...grant, groupUid: null, roleUid: null, capabilities: null, pending: null };
-        assert.deepEqual((await tx.access.at(caller, [root])).map(plain), [none]);
-        assert.deepEqual((await tx.access.at(ungranted, [root, child])).map(plain), [
+        assert.deepEqual((await tx.access.getGrantsAt(caller, [root])).map(plain), [none]);
+        assert.deepEqual((await tx.access.getGrantsAt(ungranted, [root, child])).map(plain), [
           { ...none, identityUid: ungranted },
         ]);
-        assert.deepEqual(await tx.access.at(rootUid(63), [root]), []);
-        assert.deepEqual((await tx.access.everywhere(caller)).map((row) => row.groupUid).sort(), [child, other]);
-        assert.deepEqual((await tx.access.alone(caller)).map(plain), [none]);
+        assert.deepEqual(await tx.access.getGrantsAt(rootUid(63), [root]), []);
+        assert.deepEqual((await tx.access.getAllGrants(caller)).map((row) => row.groupUid).sort(), [child, other]);
+        assert.deepEqual((await tx.access.getIdentityOnly(caller)).map(plain), [none]);
         const boundAt = (await tx.roleBindings.ofRole(viewer)).map(({ groupUid }) => groupUid);
         assert.deepEqual(boundAt, [child, other]);
         assert.ok((await tx.roles.outsideGroups()).some(({ uid }) => uid === viewer));
@@ -204,7 +204,7 @@ export function storeSuite(name: string, open: () => Promise<Store>): void {
       });
       for (const identity of [few, many]) {
         const grantsAt = async (...lineage: string[]) =>
-          (await store.read((tx) => tx.access.at(identity, lineage))).map((row) => row.groupUid);
+          (await store.read((tx) => tx.access.getGrantsAt(identity, lineage))).map((row) => row.groupUid);
         assert.deepEqual(await grantsAt(root), [null]);
         assert.deepEqual(await grantsAt(root, childUid(root, 3)), [childUid(root, 3)]);
         assert.deepEqual(await grantsAt(root, childUid(root, 99)), [null]);

@@ -10,12 +10,12 @@ const isUnavailable = (error: unknown) => error instanceof ApiError && error.cod
 
 test("units that have begun are committed; queued and new units are rejected", async () => {
   const directory = tempDir();
-  const { store, refuse } = createWorkGate(openSqlite({ directory }));
+  const { store, reject } = createWorkGate(openSqlite({ directory }));
   // Called in one tick, so that all three are in one batch.
   const results = await Promise.allSettled([
     store.write(async (tx) => {
       await tx.settings.put("first", "1");
-      refuse();
+      reject();
       await tx.settings.put("second", "2");
     }),
     store.write((tx) => tx.settings.put("third", "3")),

@@ -63,7 +63,7 @@ function typesOfEnds(bytes: Buffer): readonly number[] {
 }
 
 describe("limits", () => {
-  it("all have a reason, and those of the specification their value", () => {
+  it("have a reason each, and the promised values", () => {
     for (const { name, value, why } of describeLimits()) {
       assert.ok(value > 0, name);
       assert.ok(why.length > 10, name);

@@ -119,11 +119,19 @@ export function addHostCommands(arbor: Command): void {
   );
   addRoleCommands(admin);
   addSettings(
-    admin.command("identity").command("revoke <uid>").description("make all tokens of an identity void"),
+    admin
+      .command("identity")
+      .description("revoke identities, on the host")
+      .command("revoke <uid>")
+      .description("make all tokens of an identity void"),
     hostSettings,
   ).action(async (uid, options) => (await import("./host.js")).revokeCommand(readSettings(options), uid));
   addSettings(
-    admin.command("group").command("verify <uid>").description("confirm that a root group is who its name says"),
+    admin
+      .command("group")
+      .description("verify organisations, on the host")
+      .command("verify <uid>")
+      .description("confirm that a root group is who its name says"),
     hostSettings,
   )
     .option("--kind <kind>", "what sort of organisation it is, such as ORG_KIND_CUSTOMER")

@@ -9,7 +9,7 @@ import { withOutcome } from "../../pipeline/handlers.js";
 import { serve } from "../../pipeline/method-table.js";
 import type { ResourceDeps } from "../../pipeline/resource/read.js";
 import type { HydratedBinding, ListQuery, Page, Tx } from "../../store/port.js";
-import { acceptBinding, addOrganization, dropBinding, type OwnBinding } from "../people/pending-bindings.js";
+import { acceptBinding, addOrganisation, dropBinding, type OwnBinding } from "../people/pending-bindings.js";
 import { roleBindings } from "../role-bindings/role-binding.js";
 
 /** Creates BindingsService. */
@@ -27,7 +27,7 @@ export function bindingsV1({ listResources }: Pick<ResourceDeps, "listResources"
         call,
         roleBindings,
         { ...page, orderBy: "", skip: 0 },
-        async (row) => bindingToProto(await addOrganization(tx, row)),
+        async (row) => bindingToProto(await addOrganisation(tx, row)),
         options,
       );
       return { bindings: resources, nextPageToken, totalCount };
@@ -75,11 +75,11 @@ function requireUid(uid: string): string {
 }
 
 function bindingToProto(row: OwnBinding): Binding {
-  const { organization, groupUid, groupName } = row;
+  const { organisation, groupUid, groupName } = row;
   return create(BindingSchema, {
     uid: row.uid,
-    group: { uid: groupUid, name: groupName, verified: groupUid === organization.uid && organization.verified },
-    organization,
+    group: { uid: groupUid, name: groupName, verified: groupUid === organisation.uid && organisation.verified },
+    organization: organisation,
     role: { uid: row.roleUid, name: row.roleName, description: row.roleDescription },
     pending: row.pending,
     createTime: timestampFromMs(row.createTimeMs),

@@ -35,7 +35,7 @@ export const groups = defineResource({
   },
   quota: {
     name: "groups",
-    createdBy: [creates(GroupsService.method.createGroup, addedGroup), creates(Groups.method.create, addedGroup)],
+    createdBy: [creates(GroupsService.method.createGroup, findAddition), creates(Groups.method.create, findAddition)],
   },
   stable: StableGroupsService,
   sort: ["uid", "name", "created_at", "updated_at"],
@@ -44,7 +44,7 @@ export const groups = defineResource({
 });
 
 // The method is unscoped: the caller comes without grants, so the right to create at the parent is checked here.
-async function addedGroup(
+async function findAddition(
   { parent }: { readonly parent: string },
   caller: Caller,
   tx: Tx,
@@ -52,7 +52,9 @@ async function addedGroup(
   if (parent === "" || parent === "/") return { kind: "roots", ownerUid: caller.uid };
   if (!isUidp(parent)) return undefined;
   const { principal } = caller;
-  const there = caller.withGrants(await withMapped(principal, tx.access.at(caller.uid, lineageOf(parent)), tx));
+  const there = caller.withGrants(
+    await withMapped(principal, tx.access.getGrantsAt(caller.uid, lineageOf(parent)), tx),
+  );
   return there.holds(createGroups, parent) ? { ownerUid: rootOf(parent) } : undefined;
 }
 

@@ -65,7 +65,7 @@ async function recordRegistryName(
   { uid, name }: GroupRow,
   { keepUidPulls = false, reuseRegistryName = false }: RegistryNameOptions,
 ): Promise<void> {
-  const holder = (await tx.registry.named(name))?.groupUid;
+  const holder = (await tx.registry.findByName(name))?.groupUid;
   if (holder !== undefined && (await tx.groups.get(holder)) !== undefined) {
     throw failedPrecondition("REGISTRY_NAME", `${name} is the name of the group ${holder} in the registry`);
   }

@@ -85,7 +85,7 @@ export async function acceptInvite(
 ): Promise<void> {
   await requireAcceptable(tx, invite, identity, context.nowMs);
   const { groupUid, roleUid } = invite;
-  if ((await tx.roleBindings.same(groupUid, identity.uid, roleUid)) === undefined) {
+  if ((await tx.roleBindings.findSame(groupUid, identity.uid, roleUid)) === undefined) {
     await insertBinding(tx, groupUid, { identityUid: identity.uid, roleUid }, context, { accepted: true });
   }
   if (isPerson(identity.uid)) await acceptBindingsAt(tx, identity.uid, groupUid);
@@ -144,7 +144,7 @@ async function requireInviterRights(tx: Tx, invite: GroupInviteRow, role: RoleRo
   if (identity === undefined || Math.floor(invite.createTimeMs / 1000) < identity.notBefore) throw inviteDenied();
   const seconds = Math.floor(nowMs / 1000);
   const principal = { identityUid: createdBy, tokenId: "", issuedAt: seconds, expiresAt: seconds };
-  const inviter = new Caller(principal, [], await tx.access.at(createdBy, lineageOf(groupUid)));
+  const inviter = new Caller(principal, [], await tx.access.getGrantsAt(createdBy, lineageOf(groupUid)));
   requireGrantable(inviter, role, groupUid);
 }
 

@@ -51,7 +51,7 @@ export async function requireRoomForInvite(
 ): Promise<void> {
   const invite = await findAcceptableInvite(tx, code, person, nowMs);
   if (invite === undefined) return;
-  if (await tx.roleBindings.same(invite.groupUid, person.uid, invite.roleUid)) return;
+  if (await tx.roleBindings.findSame(invite.groupUid, person.uid, invite.roleUid)) return;
   await quotas.requireRoom(tx, { kind: "bindings", ownerUid: rootOf(invite.groupUid), most: besides + 1 });
 }
 

@@ -32,14 +32,14 @@ export async function isPendingFor(tx: Tx, identityUid: string, group: string, c
 /** A binding as its own person sees it. */
 export interface OwnBinding extends HydratedBinding {
   /** The organisation of its group. */
-  readonly organization: { readonly uid: string; readonly name: string; readonly verified: boolean };
+  readonly organisation: { readonly uid: string; readonly name: string; readonly verified: boolean };
 }
 
 /** Adds the organisation of its group to a binding. */
-export async function addOrganization(tx: Tx, row: HydratedBinding): Promise<OwnBinding> {
+export async function addOrganisation(tx: Tx, row: HydratedBinding): Promise<OwnBinding> {
   const uid = rootOf(row.groupUid);
   const root = await tx.groups.get(uid);
-  return { ...row, organization: { uid, name: root?.name ?? "", verified: root?.verified ?? false } };
+  return { ...row, organisation: { uid, name: root?.name ?? "", verified: root?.verified ?? false } };
 }
 
 /**
@@ -69,7 +69,7 @@ export async function acceptBinding(tx: Tx, identityUid: string, uid: string): P
   // The named binding comes first, because there may be more than one unit of work accepts.
   if (row.pending) await tx.roleBindings.acceptOne(uid);
   await acceptBindingsAt(tx, identityUid, uid);
-  return { ...(await addOrganization(tx, row)), pending: false };
+  return { ...(await addOrganisation(tx, row)), pending: false };
 }
 
 /**
@@ -86,7 +86,7 @@ export async function dropBinding(tx: Tx, identityUid: string, uid: string): Pro
 }
 
 async function getOwnBinding(tx: Tx, identityUid: string, uid: string, action: string): Promise<HydratedBinding> {
-  const [row] = await tx.roleBindings.hydrated([uid]);
+  const [row] = await tx.roleBindings.getHydrated([uid]);
   if (row === undefined || row.identityUid !== identityUid || !isPerson(identityUid)) {
     throw permissionDenied(`${action} ${uid}`);
   }

@@ -7,7 +7,7 @@ import { requireOwner } from "../rights.js";
 import { acceptBindingsAt, MAX_ACCEPTED } from "./pending-bindings.js";
 
 /** The largest number of organisations on one page. */
-export const MAX_ORGANIZATIONS = 10;
+export const MAX_ORGANISATIONS = 10;
 /** The largest number of organisations that are counted. */
 const MAX_COUNTED = 100;
 /** The largest number of bindings that are counted in one organisation, and of roles that are named. */
@@ -17,7 +17,7 @@ const MAX_ROLES = 3;
 const owner = builtinRoleUid("owner");
 
 /** An organisation in which bindings of a person are pending. */
-export interface PendingOrganization {
+export interface PendingOrganisation {
   readonly uid: string;
   readonly name: string;
   /** Whether the operator has verified the name. */
@@ -38,8 +38,8 @@ export interface Counted {
 }
 
 /** The organisations that a page shows. */
-export interface PendingOrganizations {
-  readonly organizations: readonly PendingOrganization[];
+export interface PendingOrganisations {
+  readonly organisations: readonly PendingOrganisation[];
   /** How many others have pending bindings. */
   readonly others: Counted;
 }
@@ -50,28 +50,28 @@ export async function hasPendingBindings(tx: Tx, identityUid: string): Promise<b
 }
 
 /**
- * Lists the organisations in which bindings of a person are pending, at most {@link MAX_ORGANIZATIONS}.
+ * Lists the organisations in which bindings of a person are pending, at most {@link MAX_ORGANISATIONS}.
  *
  * @param except the uid of an organisation to leave out
  */
-export async function listPendingOrganizations(
+export async function listPendingOrganisations(
   tx: Tx,
   identityUid: string,
   except: string | undefined,
-): Promise<PendingOrganizations> {
+): Promise<PendingOrganisations> {
   const found = await tx.roleBindings.pendingRoots(identityUid, MAX_COUNTED + 1);
   const roots = found.slice(0, MAX_COUNTED).filter((root) => root !== except);
-  const organizations: PendingOrganization[] = [];
-  for (const root of roots.slice(0, MAX_ORGANIZATIONS)) {
-    organizations.push(await describeOrganization(tx, identityUid, root));
+  const organisations: PendingOrganisation[] = [];
+  for (const root of roots.slice(0, MAX_ORGANISATIONS)) {
+    organisations.push(await describeOrganisation(tx, identityUid, root));
   }
   return {
-    organizations,
-    others: { count: roots.length - organizations.length, isMore: found.length > MAX_COUNTED },
+    organisations,
+    others: { count: roots.length - organisations.length, isMore: found.length > MAX_COUNTED },
   };
 }
 
-async function describeOrganization(tx: Tx, identityUid: string, root: string): Promise<PendingOrganization> {
+async function describeOrganisation(tx: Tx, identityUid: string, root: string): Promise<PendingOrganisation> {
   const group = await tx.groups.get(root);
   const rows = await readPendingAt(tx, identityUid, root, MAX_BINDINGS + 1);
   const roles = [...new Set(rows.slice(0, MAX_BINDINGS).map(({ roleName }) => roleName))];
@@ -88,7 +88,7 @@ async function describeOrganization(tx: Tx, identityUid: string, root: string): 
 }
 
 async function isOnlyOwner(tx: Tx, identityUid: string, root: string): Promise<boolean> {
-  if ((await tx.roleBindings.same(root, identityUid, owner)) === undefined) return false;
+  if ((await tx.roleBindings.findSame(root, identityUid, owner)) === undefined) return false;
   // A person who is not registered yet does not count as a holder.
   const self = (await tx.identities.get(identityUid)) === undefined ? 0 : 1;
   return (await tx.roleBindings.holders(root, owner)) <= self;

@@ -65,7 +65,7 @@ export async function ensureBinding(
   ids: Ids,
 ): Promise<RoleBindingRow> {
   const { tx, caller, startMs } = call;
-  const existing = await tx.roleBindings.same(group, grant.identityUid, grant.roleUid);
+  const existing = await tx.roleBindings.findSame(group, grant.identityUid, grant.roleUid);
   if (existing !== undefined) return existing;
   const pending = await isPendingFor(tx, grant.identityUid, group, caller.uid);
   return insertBinding(tx, group, grant, { ids, nowMs: startMs }, { pending });

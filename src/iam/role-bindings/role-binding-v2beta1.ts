@@ -67,7 +67,7 @@ export function roleBindingsV2beta1({ listResources, ids }: Pick<ResourceDeps, "
       if (grant.identityUid === identityUid && grant.roleUid === roleUid) return unchanged(await toProto(uid, tx));
       requireNotOperatorRole(roleUid, `changing binding ${uid}`);
       await requireBindable(groupUid, grant, call);
-      if (await tx.roleBindings.same(groupUid, grant.identityUid, grant.roleUid))
+      if (await tx.roleBindings.findSame(groupUid, grant.identityUid, grant.roleUid))
         throw alreadyExists(roleBindings, uid);
       const isSame = grant.identityUid === identityUid;
       const accepted = before.accepted && isSame;
@@ -94,7 +94,7 @@ function toProto(uid: string, tx: Tx): Awaitable<RoleBinding> {
 }
 
 async function readToProto(uids: readonly string[], tx: Tx): Promise<RoleBinding[]> {
-  const found = new Map((await tx.roleBindings.hydrated(uids)).map((row) => [row.uid, row]));
+  const found = new Map((await tx.roleBindings.getHydrated(uids)).map((row) => [row.uid, row]));
   return uids.flatMap((uid) => {
     const row = found.get(uid);
     return row ? [roleBindingToProto(row)] : [];

@@ -28,7 +28,7 @@ export const roleBindings = defineResource({
   plural: "role bindings",
   message: RoleBindingSchema,
   table: (tx) => ({
-    get: async (uid) => (await tx.roleBindings.hydrated([uid]))[0],
+    get: async (uid) => (await tx.roleBindings.getHydrated([uid]))[0],
     list: (query) => tx.roleBindings.list(query),
   }),
   parent: {
@@ -96,7 +96,7 @@ function countNew(group: string, grants: readonly { readonly identityUid: string
     async exact(tx: Tx) {
       const added = new Set<string>();
       for (const { identityUid, roleUid } of counted) {
-        if (!(await tx.roleBindings.same(group, identityUid, roleUid))) added.add(`${identityUid} ${roleUid}`);
+        if (!(await tx.roleBindings.findSame(group, identityUid, roleUid))) added.add(`${identityUid} ${roleUid}`);
       }
       return added.size;
     },

@@ -15,7 +15,7 @@ import {
 } from "./headless.js";
 import { loginOverError, toOAuthError } from "./oauth-error.js";
 import { html, redirect } from "./page.js";
-import { CONFIRMATION, deviceIntro, explicitPage, headlessPage, providerSelectionPage } from "./pages.js";
+import { CONFIRMATION, deviceIntro, renderExplicitPage, renderHeadlessPage, renderProviderSelection } from "./pages.js";
 import type { Provider } from "./provider-selection.js";
 import {
   normalizeCode,
@@ -25,7 +25,7 @@ import {
   parseLoginRequest,
   parseNamedProvider,
 } from "./request.js";
-import { errorPage, respondWithError } from "./responses.js";
+import { renderErrorPage, respondWithError } from "./responses.js";
 import {
   type Browser,
   createSecret,
@@ -47,7 +47,7 @@ export async function beginLogin(context: LoginContext, request: WebRequest): Pr
   try {
     to = parseDestination(query);
   } catch (error) {
-    return errorPage(context, error);
+    return renderErrorPage(context, error);
   }
   try {
     const login = parseLoginRequest(query, to, context);
@@ -72,7 +72,7 @@ async function continueLogin(context: LoginContext, request: WebRequest): Promis
   const key = query.get("continue") ?? "";
   const found = await store.read((tx) => tickets.get(tx, "authorization", key, clock()));
   if (browser === undefined || found?.stage !== "confirmed" || found.browser !== browser.hash) {
-    return errorPage(context, loginOverError());
+    return renderErrorPage(context, loginOverError());
   }
   try {
     const chosen = parseNamedProvider(query);
@@ -80,7 +80,7 @@ async function continueLogin(context: LoginContext, request: WebRequest): Promis
     const named = isChosen ? chosen : found.named;
     return await selectProvider(context, { login: found.request, named, request, browser, mayRedirect: isChosen });
   } catch (error) {
-    return errorPage(context, error);
+    return renderErrorPage(context, error);
   }
 }
 
@@ -102,7 +102,7 @@ async function selectProvider(context: LoginContext, selection: ProviderSelectio
   const { query } = request;
   const organisation = query.get("organisation")?.trim().slice(0, 255) || undefined;
   const found = await context.providers
-    .named(organisation === undefined ? named : { idpId: organisation })
+    .findNamed(organisation === undefined ? named : { idpId: organisation })
     .catch((error) => {
       if (organisation !== undefined && toOAuthError(error)?.status === 400) return undefined;
       throw error;
@@ -111,10 +111,10 @@ async function selectProvider(context: LoginContext, selection: ProviderSelectio
   if (only !== undefined && more.length === 0 && mayRedirect && organisation === undefined) {
     return redirectToProvider(context, only, selection);
   }
-  const providers = found ?? (await context.providers.named({}));
+  const providers = found ?? (await context.providers.findNamed({}));
   const rest = omitParameters(query, ["connection", "idp_id", "organisation"]);
   const isOpen = named.idpId === undefined && named.connection === undefined;
-  return providerSelectionPage(
+  return renderProviderSelection(
     { host: hostOf(context), cookie: browser.cookie },
     {
       ...buildIntro(context, login, providers),
@@ -195,7 +195,7 @@ export async function confirmHeadless(context: LoginContext, request: WebRequest
     await store.write((tx) => tickets.put(tx, "authorization", key, confirmed, clock() + LOGIN_MS));
     return redirect(`/oauth?continue=${key}`, browser.cookie);
   } catch (error) {
-    return errorPage(context, error);
+    return renderErrorPage(context, error);
   }
 }
 
@@ -246,12 +246,14 @@ async function showConfirmation(
     isOpen: await isHeadlessOpen(tx, to.key, nowMs),
     terminal: await findTerminal(tx, tickets, to.key, nowMs),
   }));
-  if (!isOpen) return errorPage(context, loginOverError());
+  if (!isOpen) return renderErrorPage(context, loginOverError());
   const repeated = omitParameters(parameters, ["form", "user_code", "confirmation"]);
   const frame = { host: hostOf(context), cookie: browser.cookie };
   const address = request.remoteAddress ?? "unknown";
   const page = { hidden: [...repeated, ["form", browser.formSecret] as const], address, atMs: nowMs, isWrong };
-  return showsCode(to) ? headlessPage(frame, page) : explicitPage(frame, { ...page, clientId: to.clientId, terminal });
+  return showsCode(to)
+    ? renderHeadlessPage(frame, page)
+    : renderExplicitPage(frame, { ...page, clientId: to.clientId, terminal });
 }
 
 function requireWordsAllowed({ headlessConfirmation }: LoginContext): void {

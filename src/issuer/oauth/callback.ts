@@ -5,7 +5,7 @@ import { askForConsent, needsConsent } from "./consent.js";
 import type { LoginContext } from "./context.js";
 import { isOAuthError, loginOverError, oauthError } from "./oauth-error.js";
 import { getSentProvider } from "./provider-selection.js";
-import { errorPage, respondToFailedLogin, respondWithError } from "./responses.js";
+import { renderErrorPage, respondToFailedLogin, respondWithError } from "./responses.js";
 import { type Authorization, findBrowser } from "./state.js";
 
 type ProviderStage = Extract<Authorization, { stage: "provider" }>;
@@ -19,7 +19,7 @@ export async function handleCallback(context: LoginContext, request: WebRequest)
   const { providers, oidc, origin, onProblem } = context;
   const state = request.query.get("state") ?? "";
   const authorization = await takeAuthorization(context, request, state);
-  if (authorization === undefined) return errorPage(context, loginOverError());
+  if (authorization === undefined) return renderErrorPage(context, loginOverError());
   const { request: login, sentTo, nonce, verifier } = authorization;
   try {
     if (request.path !== sentTo.callbackPath) {

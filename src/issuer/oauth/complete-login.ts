@@ -14,7 +14,7 @@ import { completeHeadlessSession, isHeadlessOpen } from "./headless.js";
 import { loginOverError } from "./oauth-error.js";
 import type { VerifiedIdToken } from "./oidc.js";
 import { redirect } from "./page.js";
-import { donePage } from "./pages.js";
+import { renderDonePage } from "./pages.js";
 import { appendLoginRow, applyBindingDecisions } from "./pending-bindings.js";
 import type { Provider } from "./provider-selection.js";
 import { type AfterCommit, redirectToClient, respondWithError, withParameters, writeAndAnswer } from "./responses.js";
@@ -147,7 +147,7 @@ async function deliverOutcome(
           : JSON.stringify({ id_token: verified.idToken, identity_provider: provider.providerUid });
       await completeHeadlessSession(tx, to.key, outcome, nowMs);
       const text = "The terminal has access now. You can close this page and go back to it.";
-      return donePage({ host: hostOf(context) }, "Signed in", text);
+      return renderDonePage({ host: hostOf(context) }, "Signed in", text);
     }
     case "device": {
       const approval = createSecret();

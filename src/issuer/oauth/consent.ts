@@ -6,8 +6,8 @@ import { parseInviteCode } from "../../iam/people/accept-invite.js";
 import {
   type BindingDecisions,
   hasPendingBindings,
-  listPendingOrganizations,
-  type PendingOrganizations,
+  listPendingOrganisations,
+  type PendingOrganisations,
 } from "../../iam/people/pending-organizations.js";
 import { derivePersonUid } from "../../iam/people/registration.js";
 import { previewSignIn } from "../../iam/people/sign-in.js";
@@ -24,7 +24,7 @@ import { type Html, html, redirect, renderPage } from "./page.js";
 import { type Hidden, hiddenInputs, type PageFrame } from "./pages.js";
 import { parseBindingDecisions, pendingSection } from "./pending-bindings.js";
 import { getSentProvider } from "./provider-selection.js";
-import { errorPage, respondToFailedLogin, respondWithError } from "./responses.js";
+import { renderErrorPage, respondToFailedLogin, respondWithError } from "./responses.js";
 import {
   type Authorization,
   type Browser,
@@ -42,14 +42,17 @@ export const CONSENT_PATH = "/oauth/consent";
 type Consent = Extract<Authorization, { stage: "consent" }>;
 
 /** A person whose ID token was verified, and the login request. */
-type Login = Pick<LoginCompletion, "login" | "provider" | "verified">;
+type VerifiedLogin = Pick<LoginCompletion, "login" | "provider" | "verified">;
 
 /**
  * Whether a login needs consent: it has an invite, it gives the tokens themselves to a program, or the person has
  * pending role bindings. Other logins need none: a program that gets a code can redeem it only if it made the request
  * itself, and for terminals and devices a code was typed.
  */
-export async function needsConsent({ store }: Pick<LoginContext, "store">, completion: Login): Promise<boolean> {
+export async function needsConsent(
+  { store }: Pick<LoginContext, "store">,
+  completion: VerifiedLogin,
+): Promise<boolean> {
   const { invite, to, identity } = completion.login;
   if (invite !== undefined || to.kind === "redirect") return true;
   return identity === undefined && store.read((tx) => hasPendingBindings(tx, personUidOf(completion)));
@@ -81,14 +84,14 @@ export async function showConsent(context: LoginContext, request: WebRequest): P
   const browser = findBrowser(request, secure);
   const found = await store.read((tx) => tickets.get(tx, "authorization", key, clock()));
   if (browser === undefined || found?.stage !== "consent" || found.browser !== browser.hash) {
-    return errorPage(context, loginOverError());
+    return renderErrorPage(context, loginOverError());
   }
   try {
     const { request: login } = found;
     const provider = await getSentProvider(providers, found.sentTo);
-    if (isOAuthError(provider)) return errorPage(context, provider);
+    if (isOAuthError(provider)) return renderErrorPage(context, provider);
     const verified = decodeVerifiedToken(found);
-    return consentPage(
+    return renderConsentPage(
       { host: hostOf(context), cookie: browser.cookie },
       {
         person: displayNameOf(verified),
@@ -107,7 +110,7 @@ export async function showConsent(context: LoginContext, request: WebRequest): P
       },
     );
   } catch (error) {
-    return errorPage(context, error);
+    return renderErrorPage(context, error);
   }
 }
 
@@ -123,9 +126,9 @@ export async function decideConsent(context: LoginContext, request: WebRequest):
     decisions = isAccepted ? parseBindingDecisions(form) : undefined;
     found = await takeConsent(context, form.get("login") ?? "", browser);
   } catch (error) {
-    return errorPage(context, error);
+    return renderErrorPage(context, error);
   }
-  if (found === undefined) return errorPage(context, loginOverError());
+  if (found === undefined) return renderErrorPage(context, loginOverError());
   const { request: login, browser } = found;
   if (!isAccepted) {
     return respondWithError(context, login.to, oauthError("access_denied", "the login was declined", 403));
@@ -157,7 +160,7 @@ function takeConsent({ store, tickets, clock }: LoginContext, key: string, brows
 }
 
 // A login that assumes an identity grants nothing; the token exchange decides.
-async function previewInvites(context: LoginContext, completion: Login) {
+async function previewInvites(context: LoginContext, completion: VerifiedLogin) {
   if (completion.login.identity !== undefined) return [];
   const { store, clock } = context;
   const invite = await store.read((tx) => previewSignIn(tx, buildSignIn(context, completion), clock()));
@@ -165,15 +168,18 @@ async function previewInvites(context: LoginContext, completion: Login) {
 }
 
 // Accepting an invite also accepts the pending bindings in its organisation, so the page does not ask for them.
-async function listPending({ store }: LoginContext, completion: Login): Promise<PendingOrganizations | undefined> {
+async function listPending(
+  { store }: LoginContext,
+  completion: VerifiedLogin,
+): Promise<PendingOrganisations | undefined> {
   const { identity, invite } = completion.login;
   if (identity !== undefined) return undefined;
   const group = invite === undefined ? undefined : parseInviteCode(invite)?.group;
   const except = group === undefined ? undefined : rootOf(group);
-  return store.read((tx) => listPendingOrganizations(tx, personUidOf(completion), except));
+  return store.read((tx) => listPendingOrganisations(tx, personUidOf(completion), except));
 }
 
-function personUidOf({ provider, verified }: Login): string {
+function personUidOf({ provider, verified }: VerifiedLogin): string {
   const { issuer, providerUid } = provider;
   return derivePersonUid({
     issuer,
@@ -196,7 +202,7 @@ interface ConsentPage {
   /** The invites that the person would accept. */
   readonly invites: readonly InvitePreview[];
   /** The pending role bindings that the person decides on; undefined where nobody signs in. */
-  readonly pending?: PendingOrganizations | undefined;
+  readonly pending?: PendingOrganisations | undefined;
   readonly recipient: Recipient;
   readonly hidden: Hidden;
 }
@@ -211,7 +217,10 @@ interface Recipient {
 }
 
 /** Renders the page. Nothing is granted or delivered before its form is sent. */
-export function consentPage(frame: PageFrame, { person, invites, pending, recipient, hidden }: ConsentPage): WebAnswer {
+export function renderConsentPage(
+  frame: PageFrame,
+  { person, invites, pending, recipient, hidden }: ConsentPage,
+): WebAnswer {
   const isInvite = invites.length > 0;
   const body = html`<dl>
 <dt>You are</dt><dd>${person}</dd>

@@ -9,9 +9,9 @@ import { parseTokenGrant } from "../sts/token-request.js";
 import { hostOf, type LoginContext } from "./context.js";
 import { loginOverError } from "./oauth-error.js";
 import { redirect } from "./page.js";
-import { activatePage, approvalPage, donePage, formatCode } from "./pages.js";
+import { formatCode, renderActivatePage, renderApprovalPage, renderDonePage } from "./pages.js";
 import { isRefreshRequested, normalizeCode, parseTokenRequest, requireClientId } from "./request.js";
-import { errorPage, handleForm, jsonResponse } from "./responses.js";
+import { handleForm, jsonResponse, renderErrorPage } from "./responses.js";
 import {
   type Authorization,
   type Browser,
@@ -96,10 +96,10 @@ export async function showActivate(context: LoginContext, request: WebRequest): 
   const browser = findBrowser(request, secure);
   const found = await store.read((tx) => tickets.get(tx, "authorization", approval, clock()));
   if (browser === undefined || found?.stage !== "approval" || found.browser !== browser.hash) {
-    return errorPage(context, loginOverError());
+    return renderErrorPage(context, loginOverError());
   }
   const hidden = [["approval", approval] as const, ["form", browser.formSecret] as const];
-  return approvalPage({ host: hostOf(context), cookie: browser.cookie }, { ...found, hidden });
+  return renderApprovalPage({ host: hostOf(context), cookie: browser.cookie }, { ...found, hidden });
 }
 
 /** `POST /activate`: the person typed a user code, or decided on the request. */
@@ -111,7 +111,7 @@ export async function activate(context: LoginContext, request: WebRequest): Prom
       ? await handleDecision(context, form, browser)
       : await confirmCode(context, request, form, browser);
   } catch (error) {
-    return errorPage(context, error);
+    return renderErrorPage(context, error);
   }
 }
 
@@ -158,11 +158,11 @@ async function handleDecision(context: LoginContext, form: URLSearchParams, brow
     await tickets.delete(tx, key);
     return recordDecision(context, tx, found, isApproved, nowMs);
   });
-  if (!isDone) return errorPage(context, loginOverError());
+  if (!isDone) return renderErrorPage(context, loginOverError());
   const frame = { host: hostOf(context) };
   return isApproved
-    ? donePage(frame, "Approved", "The device has access now. You can close this page and go back to it.")
-    : donePage(frame, "Denied", "The device gets no access. You can close this page.");
+    ? renderDonePage(frame, "Approved", "The device has access now. You can close this page and go back to it.")
+    : renderDonePage(frame, "Denied", "The device gets no access. You can close this page.");
 }
 
 async function recordDecision(
@@ -203,7 +203,7 @@ async function createUniqueUserCode({ tickets }: LoginContext, tx: Tx, nowMs: nu
 
 function showCodeForm(context: LoginContext, browser: Browser, value: string, isWrong: boolean): WebAnswer {
   const hidden = [["form", browser.formSecret] as const];
-  return activatePage({ host: hostOf(context), cookie: browser.cookie }, { hidden, value, isWrong });
+  return renderActivatePage({ host: hostOf(context), cookie: browser.cookie }, { hidden, value, isWrong });
 }
 
 /** Creates a user code: 8 letters, of which there are 20. */

@@ -28,7 +28,7 @@ export interface ProviderSelectionPage {
 }
 
 /** Renders the provider selection page. Providers are links, because a form could not lead to another site. */
-export function providerSelectionPage(frame: PageFrame, page: ProviderSelectionPage): WebAnswer {
+export function renderProviderSelection(frame: PageFrame, page: ProviderSelectionPage): WebAnswer {
   const { title, intro, links, hidden, unknownOrganisation } = page;
   const list = links.map(
     ({ title, href }) => html`<li><a class="button" href="${href}">Continue with ${title}</a></li>`,
@@ -58,7 +58,7 @@ ${wrong}
 }
 
 /** Renders the page that asks for the code of a headless login. */
-export function headlessPage(
+export function renderHeadlessPage(
   frame: PageFrame,
   { hidden, address, atMs, isWrong }: { hidden: Hidden; address: string; atMs: number; isWrong: boolean },
 ): WebAnswer {
@@ -80,7 +80,7 @@ gets access in your name.</p>`;
 export const CONFIRMATION = "give access";
 
 /** Renders the page that asks for a confirmation in words, for a headless login whose program shows no code. */
-export function explicitPage(
+export function renderExplicitPage(
   frame: PageFrame,
   page: {
     readonly hidden: Hidden;
@@ -122,7 +122,7 @@ ${isWrong ? wrong : undefined}
 }
 
 /** Renders the page that asks for the user code of a device. */
-export function activatePage(
+export function renderActivatePage(
   frame: PageFrame,
   { hidden, value, isWrong }: { hidden: Hidden; value: string; isWrong: boolean },
 ): WebAnswer {
@@ -135,7 +135,7 @@ ${codeInput("Code on your device", html`Eight letters, such as <span class="whol
 }
 
 /** Renders the page that approves or denies the request of a device. */
-export function approvalPage(
+export function renderApprovalPage(
   frame: PageFrame,
   { hidden, person, asker, userCode }: { hidden: Hidden; person: string; asker: DeviceClient; userCode: string },
 ): WebAnswer {
@@ -163,12 +163,12 @@ export function deviceIntro(asker: DeviceClient): Html {
 }
 
 /** Renders the last page of a login whose outcome goes to a terminal or a device. */
-export function donePage(frame: PageFrame, title: string, text: string): WebAnswer {
+export function renderDonePage(frame: PageFrame, title: string, text: string): WebAnswer {
   return renderPage({ ...frame, title, body: html`<p>${text}</p>` });
 }
 
 /** Renders an error with advice. */
-export function failurePage(frame: PageFrame, failure: OAuthError): WebAnswer {
+export function renderFailurePage(frame: PageFrame, failure: OAuthError): WebAnswer {
   const { error, description, status, retryAfterS, rejection } = failure;
   const { title, advice } = findAdvice(error, status);
   const body = html`<p>${advice}</p>

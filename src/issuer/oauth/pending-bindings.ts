@@ -1,9 +1,9 @@
 // Decisions on pending role bindings at login: the form fields of the consent page, and what they change.
 import {
   type BindingDecisions,
-  MAX_ORGANIZATIONS,
-  type PendingOrganization,
-  type PendingOrganizations,
+  MAX_ORGANISATIONS,
+  type PendingOrganisation,
+  type PendingOrganisations,
   resolvePendingBindings,
 } from "../../iam/people/pending-organizations.js";
 import { invalidArgument } from "../../kernel/errors.js";
@@ -28,8 +28,8 @@ function decisionField(root: string): string {
 export function parseBindingDecisions(form: URLSearchParams): BindingDecisions {
   const decisions = new Map<string, "accept" | "remove">();
   const fields = [...form].filter(([field]) => field.startsWith(FIELD_PREFIX));
-  if (fields.length > MAX_ORGANIZATIONS)
-    rejectForm(`there may be at most ${MAX_ORGANIZATIONS} fields for organisations`);
+  if (fields.length > MAX_ORGANISATIONS)
+    rejectForm(`there may be at most ${MAX_ORGANISATIONS} fields for organisations`);
   const roots = new Set<string>();
   for (const [field, value] of fields) {
     const root = field.slice(FIELD_PREFIX.length);
@@ -100,21 +100,21 @@ const MAX_NAME = 64;
 const MAX_ROLE_NAME = 32;
 
 /** Renders the section with one select for each organisation; undefined where there is none. It is part of a form. */
-export function pendingSection({ organizations, others }: PendingOrganizations): Html | undefined {
-  if (organizations.length === 0) return undefined;
+export function pendingSection({ organisations, others }: PendingOrganisations): Html | undefined {
+  if (organisations.length === 0) return undefined;
   return html`<h2>Roles that others gave you</h2>
 <p>You have not accepted these roles yet. Accept only what you expect: what you accept is in your lists and tokens.</p>
-${organizations.map(organizationSelect)}
+${organisations.map(selectOrganisation)}
 ${others.count > 0 ? othersNote(others) : undefined}`;
 }
 
-function organizationSelect(organization: PendingOrganization, index: number): Html {
-  const { uid, name, verified, isRemovable } = organization;
+function selectOrganisation(organisation: PendingOrganisation, index: number): Html {
+  const { uid, name, verified, isRemovable } = organisation;
   const [id, hint] = [`organisation-${index}`, `roles-${index}`];
   const unverified = html` <span class="note">(a name that nobody has verified)</span>`;
   const lastOwner = html` You are its only owner, so this cannot be removed.`;
   return html`<label for="${id}">${truncate(name, MAX_NAME)}${verified ? undefined : unverified}</label>
-<p class="hint" id="${hint}">${formatRoles(organization)}${isRemovable ? undefined : lastOwner}</p>
+<p class="hint" id="${hint}">${formatRoles(organisation)}${isRemovable ? undefined : lastOwner}</p>
 <select id="${id}" name="${decisionField(uid)}" aria-describedby="${hint}" autocomplete="off">
 <option value="later" selected>Not now</option>
 <option value="accept">Accept</option>
@@ -123,13 +123,13 @@ ${isRemovable ? html`<option value="remove">Remove</option>` : undefined}
 `;
 }
 
-function formatRoles({ roles, hasMoreRoles, bindings }: PendingOrganization): Html {
+function formatRoles({ roles, hasMoreRoles, bindings }: PendingOrganisation): Html {
   const names = roles.map((role, index) => html`${index === 0 ? undefined : ", "}${truncate(role, MAX_ROLE_NAME)}`);
   const counted = `${bindings.isMore ? "more than " : ""}${bindings.count} role ${bindings.count === 1 ? "binding" : "bindings"}`;
   return html`${roles.length === 1 ? "Role" : "Roles"} ${names}${hasMoreRoles ? " and others" : undefined}: ${counted}.`;
 }
 
-function othersNote({ count, isMore }: PendingOrganizations["others"]): Html {
+function othersNote({ count, isMore }: PendingOrganisations["others"]): Html {
   const waiting = count === 1 ? "organisation waits" : "organisations wait";
   return html`<p class="hint">${isMore ? "More than " : undefined}${String(count)} other ${waiting}.
 <code>arbor auth bindings list</code> lists them all.</p>`;

@@ -76,7 +76,7 @@ export function createProviders({ store, masterKey, loginProviders }: ProvidersD
      *
      * @throws ApiError INVALID_ARGUMENT when the named provider does not exist
      */
-    async named({ connection, idpId }: NamedProvider): Promise<readonly Provider[]> {
+    async findNamed({ connection, idpId }: NamedProvider): Promise<readonly Provider[]> {
       if (idpId !== undefined) {
         const found = await listOfOrganisation(idpId);
         if (found.length > 0) return found;

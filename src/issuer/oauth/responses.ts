@@ -6,7 +6,7 @@ import type { Store, Tx } from "../../store/port.js";
 import { hostOf, type LoginContext } from "./context.js";
 import { ACCOUNT_NOT_FOUND, isOAuthError, type OAuthError, oauthError, toOAuthError } from "./oauth-error.js";
 import { redirect } from "./page.js";
-import { failurePage } from "./pages.js";
+import { renderFailurePage } from "./pages.js";
 import type { Destination } from "./state.js";
 
 /**
@@ -31,7 +31,7 @@ export function respondWithError(context: LoginContext, to: Destination, error: 
         rejection,
       };
     default:
-      return errorPage(context, error);
+      return renderErrorPage(context, error);
   }
 }
 
@@ -55,8 +55,8 @@ export function redirectToClient(
 }
 
 /** Renders an error page; rethrows internal errors. */
-export function errorPage(context: LoginContext, error: unknown): WebAnswer {
-  return failurePage({ host: hostOf(context) }, requireOAuthError(error));
+export function renderErrorPage(context: LoginContext, error: unknown): WebAnswer {
+  return renderFailurePage({ host: hostOf(context) }, requireOAuthError(error));
 }
 
 function requireOAuthError(error: unknown): OAuthError {

@@ -7,7 +7,7 @@ import { type ApiError, unauthenticated, unavailable } from "../../kernel/errors
 import { parseJsonObject } from "../../kernel/strict-json.js";
 import type { GuardedFetch, GuardedRequest } from "../../outbound/guarded-fetch.js";
 import { isOwnUrl, notAssumable } from "./audience.js";
-import { identityBudget, matchesValue } from "./pattern.js";
+import { createIdentityBudget, matchesValue } from "./pattern.js";
 
 /** A validated request to AWS. Its headers are a credential and must not be logged. */
 export interface AwsRequest {
@@ -232,7 +232,7 @@ export async function getCallerIdentity(
  * @throws ApiError PERMISSION_DENIED, with the text of an unknown identity.
  */
 export function requireAwsMatch(aws: Identity_AWSIdentity, caller: AwsCaller, identityUid: string): void {
-  const budget = identityBudget();
+  const budget = createIdentityBudget();
   const same =
     aws.awsAccount === caller.account &&
     matchesValue(aws.awsArn, caller.arn, budget) &&

@@ -1,14 +1,14 @@
 import type { Identity_ClaimMatch } from "#gen/chainguard/platform/iam/v2beta1/identities_pb.js";
 import type { VerifiedToken } from "../upstream/token.js";
 import { invalidClaim, notAssumable, requireAudience } from "./audience.js";
-import { identityBudget, issuerBudget, matchesPattern, matchesValue } from "./pattern.js";
+import { createIdentityBudget, createIssuerBudget, matchesPattern, matchesValue } from "./pattern.js";
 
 /**
  * Whether the match accepts `issuer`, literally or by pattern. This is decided before the keys of the issuer are
  * fetched; the fetch validates the form of the issuer.
  */
 export function matchesIssuer(match: Identity_ClaimMatch, issuer: string): boolean {
-  return matchesValue(match.iss, issuer, issuerBudget());
+  return matchesValue(match.iss, issuer, createIssuerBudget());
 }
 
 /**
@@ -29,7 +29,7 @@ export function requireClaimMatch(
   identityUid: string,
 ): void {
   const { sub, aud, claims, claimPatterns } = match;
-  const budget = identityBudget();
+  const budget = createIdentityBudget();
   if (!matchesIssuer(match, token.issuer) || !matchesValue(sub, token.subject, budget)) throw notAssumable(identityUid);
   const stated = aud.case === undefined ? undefined : (audience: string) => matchesValue(aud, audience, budget);
   requireAudience(token.audiences, stated, ownAudiences, identityUid);

@@ -31,12 +31,12 @@ const programs = new LRUCache<string, Compiled>({
 export const patternCache: CacheCounts = { hits: 0, misses: 0, entries: 0 };
 
 /** Creates the budget for an unverified issuer. */
-export function issuerBudget(): StepBudget {
+export function createIssuerBudget(): StepBudget {
   return { left: ISSUER_STEPS };
 }
 
 /** Creates the budget for all patterns of an identity. */
-export function identityBudget(): StepBudget {
+export function createIdentityBudget(): StepBudget {
   return { left: IDENTITY_STEPS };
 }
 
@@ -45,7 +45,7 @@ export function identityBudget(): StepBudget {
  * False for text above 1,024 characters or with a lone surrogate, for patterns whose program has more than 1,000
  * instructions, such as `(x{1,30}){1,30}`, and when the budget is used up.
  */
-export function matchesPattern(pattern: string, text: string, budget = identityBudget()): boolean {
+export function matchesPattern(pattern: string, text: string, budget = createIdentityBudget()): boolean {
   if (text.length > MAX_TEXT || LONE_SURROGATE.test(text)) return false;
   return getProgram(pattern)?.matches(text, budget) ?? false;
 }

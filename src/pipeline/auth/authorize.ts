@@ -46,7 +46,7 @@ export function authorize(
   const { scope, capabilities } = guard;
   if (scope === undefined) {
     const { identityUid } = principal;
-    const granted = access === "read" ? tx.access.everywhere(identityUid) : tx.access.alone(identityUid);
+    const granted = access === "read" ? tx.access.getAllGrants(identityUid) : tx.access.getIdentityOnly(identityUid);
     const rows = withMapped(principal, granted, tx);
     const caller = (found: readonly AccessRow[]) => callerOf(principal, capabilities, found);
     return rows instanceof Promise ? rows.then(caller) : caller(rows);
@@ -56,10 +56,10 @@ export function authorize(
     const rule = uid === "" ? "is required" : "must be a uid, such as the service assigns";
     throw invalidArgument({ field: scope.field, description: `${scope.field} ${rule}` });
   }
-  const rows = withMapped(principal, tx.access.at(principal.identityUid, lineageOf(uid)), tx);
-  const admitted = (found: readonly AccessRow[]) =>
-    admittedAt(uid, capabilities, callerOf(principal, capabilities, found));
-  return rows instanceof Promise ? rows.then(admitted) : admitted(rows);
+  const rows = withMapped(principal, tx.access.getGrantsAt(principal.identityUid, lineageOf(uid)), tx);
+  const admit = (found: readonly AccessRow[]) =>
+    requireCapabilities(uid, capabilities, callerOf(principal, capabilities, found));
+  return rows instanceof Promise ? rows.then(admit) : admit(rows);
 }
 
 /** What the store says of a caller, with what the groups of its directory grant it. */
@@ -75,11 +75,11 @@ async function addMapped(mappings: readonly string[], pending: Awaitable<readonl
   const rows = await pending;
   const [identity] = rows;
   if (identity === undefined || identity.providerUid === null) return rows;
-  const grants = await tx.access.mapped(identity.providerUid, mappings);
+  const grants = await tx.access.getMappedGrants(identity.providerUid, mappings);
   return [...rows, ...grants.map((grant) => ({ ...identity, ...grant }))];
 }
 
-function admittedAt(uid: string, capabilities: Guard["capabilities"], caller: Caller): Caller {
+function requireCapabilities(uid: string, capabilities: Guard["capabilities"], caller: Caller): Caller {
   if (!caller.holds(capabilities, uid)) throw permissionDenied(`${namesOf(capabilities)} at ${uid}`);
   return caller;
 }

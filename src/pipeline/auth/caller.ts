@@ -19,7 +19,7 @@ export function effectiveGrants(principal: Principal, rows: readonly AccessRow[]
   const grants = rows.filter(isGrant);
   const providerUid = rows[0]?.providerUid ?? null;
   const within = providerUid === null ? grants : grants.filter(({ groupUid }) => inRootOf(providerUid, groupUid));
-  return principal.limit === undefined ? within : limited(within, principal.limit);
+  return principal.limit === undefined ? within : limitGrants(within, principal.limit);
 }
 
 function isGrant(row: AccessRow): row is AccessRow & Grant {
@@ -30,7 +30,7 @@ function inRootOf(uid: string, groupUid: string): boolean {
   return rootOf(groupUid) === rootOf(uid);
 }
 
-function limited(grants: readonly Grant[], { cap, scope }: NonNullable<Principal["limit"]>): readonly Grant[] {
+function limitGrants(grants: readonly Grant[], { cap, scope }: NonNullable<Principal["limit"]>): readonly Grant[] {
   const scoped =
     scope === undefined
       ? grants

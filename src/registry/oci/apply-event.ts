@@ -75,7 +75,7 @@ export async function ensureAuditedRepo(
   name: string,
   { ids, nowMs, trace, rows }: { ids: Ids; nowMs: number; trace: AuditContext; rows: AuditRow[] },
 ): Promise<RepoRow> {
-  const known = await tx.repos.named(groupUid, name);
+  const known = await tx.repos.findByName(groupUid, name);
   if (known !== undefined) return known;
   const repo = await ensureRepo(tx, groupUid, name, { ids, nowMs });
   rows.push(buildAuditRow(TYPES.repo, repo.uid, trace));

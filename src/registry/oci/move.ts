@@ -95,7 +95,7 @@ async function requireNoTags(store: Store, { groupUid, name, uidPath }: Registry
 
 async function readMove({ store }: MoveDeps, { groupUid, name }: RegistryNameRow, repo: string): Promise<RepoMove> {
   const digests = await store.read(async (tx) => {
-    const row = await tx.repos.named(groupUid, repo);
+    const row = await tx.repos.findByName(groupUid, repo);
     return row === undefined ? [] : tx.tags.digestsOf(row.uid);
   });
   return { from: `${groupUid}/${repo}`, to: `${name}/${repo}`, digests };

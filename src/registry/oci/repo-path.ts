@@ -50,7 +50,7 @@ export interface RepoLocation {
  * any name. Undefined where there is no such group; the repo need not exist.
  */
 export async function locateRepo(tx: Tx, { org, repo }: RepoPath): Promise<RepoLocation | undefined> {
-  const record = isUidp(org) ? undefined : await tx.registry.named(org);
+  const record = isUidp(org) ? undefined : await tx.registry.findByName(org);
   const groupUid = isUidp(org) ? org : record?.groupUid;
   if (groupUid === undefined || (await tx.groups.get(groupUid)) === undefined) return undefined;
   const { path, uidPath } = await resolvePath(tx, groupUid, repo);

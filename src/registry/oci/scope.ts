@@ -13,7 +13,7 @@ import { locateRepo, parseRepoPath, type RepoPath } from "./repo-path.js";
 export type RepoAction = "pull" | "push" | "delete";
 
 /** A repo and the actions that a client requests. */
-export interface RequestedScope {
+export interface RequestedRepoAccess {
   /** The name of the repo, as requested. */
   readonly name: string;
   readonly path: RepoPath;
@@ -33,7 +33,7 @@ const MAX_SCOPES = 16;
  * @param values of the parameter `scope`, each a list with blanks between
  * @throws ApiError INVALID_ARGUMENT for more than 16 scopes.
  */
-export function parseScopes(values: readonly string[]): readonly RequestedScope[] {
+export function parseScopes(values: readonly string[]): readonly RequestedRepoAccess[] {
   const scopes = values.flatMap((value) => value.split(" ")).filter(Boolean);
   if (scopes.length > MAX_SCOPES) {
     throw invalidArgument({ field: "scope", description: `scope must name at most ${MAX_SCOPES} scopes` });
@@ -88,10 +88,10 @@ export interface ResolvedAccess {
 export async function resolveAccess(
   tx: Tx,
   principal: Principal,
-  requested: readonly RequestedScope[],
+  requested: readonly RequestedRepoAccess[],
 ): Promise<ResolvedAccess> {
   // This check runs without any scope as well, so that a client cannot log in with a deleted identity.
-  callerOf(principal, [], await tx.access.alone(principal.identityUid));
+  callerOf(principal, [], await tx.access.getIdentityOnly(principal.identityUid));
   const granted: Access[] = [];
   const elsewhere: string[] = [];
   for (const one of requested) {
@@ -111,11 +111,11 @@ async function filterActions(
   tx: Tx,
   principal: Principal,
   groupUid: string,
-  { path, actions }: RequestedScope,
+  { path, actions }: RequestedRepoAccess,
 ): Promise<readonly RepoAction[]> {
-  const repo = await tx.repos.named(groupUid, path.repo);
+  const repo = await tx.repos.findByName(groupUid, path.repo);
   const resource = repo?.uid ?? groupUid;
-  const grants = await withMapped(principal, tx.access.at(principal.identityUid, lineageOf(resource)), tx);
+  const grants = await withMapped(principal, tx.access.getGrantsAt(principal.identityUid, lineageOf(resource)), tx);
   const caller = callerOf(principal, [], grants);
   return actions.filter((action) => {
     // Old bindings of `anonymous` may grant more than today's rule allows.

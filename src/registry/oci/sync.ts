@@ -112,7 +112,7 @@ async function addTags(deps: SyncDeps, state: SyncState, path: string): Promise<
       const repo = await ensureAuditedRepo(tx, groupUid, parsed.repo, { ids: deps.ids, nowMs, trace, rows });
       for (const { name, digest, timeMs } of current) {
         if (digest === undefined || !isDigest(digest)) continue;
-        if ((await tx.tags.named(repo.uid, name))?.digest === digest) continue;
+        if ((await tx.tags.findByName(repo.uid, name))?.digest === digest) continue;
         recordTag(await applyTagPush(tx, { repoUid: repo.uid, name, digest, timeMs }, deps.ids), trace, rows);
       }
       const next = { tag: batch.at(-1) ?? "", tags: state.tags + batch.length, added: state.added + rows.length };

@@ -26,7 +26,7 @@ export type TagChange = { readonly change: "put" | "removed"; readonly tag: TagR
  */
 export async function applyTagPush(tx: Tx, push: TagPush, ids: Ids): Promise<TagChange> {
   const { repoUid, name, digest, timeMs } = push;
-  const row = await tx.tags.named(repoUid, name);
+  const row = await tx.tags.findByName(repoUid, name);
   const knownMs = await lastEventMs(tx, repoUid, name, row);
   if (timeMs < knownMs || (timeMs === knownMs && row !== undefined && row.digest >= digest)) return undefined;
   await tx.tags.putMark(repoUid, name, timeMs);
@@ -37,7 +37,7 @@ export async function applyTagPush(tx: Tx, push: TagPush, ids: Ids): Promise<Tag
 
 /** Applies the deletion of a tag. An event that is older than the last one changes nothing. */
 export async function applyTagDeletion(tx: Tx, repoUid: string, name: string, timeMs: number): Promise<TagChange> {
-  const row = await tx.tags.named(repoUid, name);
+  const row = await tx.tags.findByName(repoUid, name);
   const knownMs = await lastEventMs(tx, repoUid, name, row);
   if (timeMs < knownMs || (timeMs === knownMs && row !== undefined)) return undefined;
   await tx.tags.putMark(repoUid, name, timeMs);

@@ -72,7 +72,7 @@ export async function resolveSource(change: Change, call: UnaryCall): Promise<Re
     const taken = present && Object.fromEntries(others.map((field) => [field, present[field]]));
     const { catalogTier, bundles, aliases, activeTags } = { ...before, ...taken };
     const syncConfig = { ...sync, google, amazon, azure };
-    const inherited = leftOut(change, change.inherited ?? []);
+    const inherited = findInherited(change, change.inherited ?? []);
     return { config: { ...after, catalogTier, bundles, aliases, activeTags, syncConfig }, inherited };
   };
   if (current?.source === source) return keep(current);
@@ -86,12 +86,12 @@ export async function resolveSource(change: Change, call: UnaryCall): Promise<Re
   const syncConfig = create(SyncConfigSchema, { source: found.uid, google, amazon, azure, expirationTime });
   const config = { ...after, catalogTier, bundles, aliases, activeTags, syncConfig };
   // The readme comes from the source with every start; a description, only where the repo has none.
-  const inherited = leftOut(change, [...copiedFields, "readme"]);
+  const inherited = findInherited(change, [...copiedFields, "readme"]);
   return { config, startedFrom: found, inherited };
 }
 
 // Of the fields, those that the request does not name with a value. A field that it names without one is left out.
-function leftOut({ named }: Change, unnamed: readonly InheritedField[]): readonly InheritedField[] {
+function findInherited({ named }: Change, unnamed: readonly InheritedField[]): readonly InheritedField[] {
   const all = new Set<InheritedField>(unnamed);
   for (const field of copiedFields) {
     if (!(field in named)) continue;
@@ -130,7 +130,7 @@ async function getSource(source: string, { groupUid, uid }: Change, call: UnaryC
 
 async function canPull(uid: string, call: UnaryCall): Promise<boolean> {
   if ((await call.callerAt(uid)).holds(pull, uid)) return true;
-  const rows = await call.tx.access.at(ANONYMOUS_UID, lineageOf(uid));
+  const rows = await call.tx.access.getGrantsAt(ANONYMOUS_UID, lineageOf(uid));
   return new Caller({ ...call.caller.principal, identityUid: ANONYMOUS_UID }, pull, rows).holdsNeeded(uid);
 }
 
@@ -142,8 +142,8 @@ async function findRepo(source: string, groupUid: string, tx: Tx): Promise<RepoR
     if (byUid) return byUid;
   }
   const path = source.replace(/@[^@/]*$/, "").replace(/:[^:/]*$/, "");
-  if (!path.includes("/")) return tx.repos.named(rootOf(groupUid), path);
+  if (!path.includes("/")) return tx.repos.findByName(rootOf(groupUid), path);
   const target = parseRepoPath(path.replace(HOST, ""));
   const location = target && (await locateRepo(tx, target));
-  return location && tx.repos.named(location.groupUid, target.repo);
+  return location && tx.repos.findByName(location.groupUid, target.repo);
 }

@@ -83,7 +83,8 @@ export function repoHandlersV1(served: ServedService<typeof ReposService>, { sto
     async createRepo({ parentId, repo, preventExisting }, call) {
       const fields = repoFromV1(repo);
       const name = repo?.name ?? "";
-      const existing = preventExisting || !isRepoName(name) ? undefined : await call.tx.repos.named(parentId, name);
+      const existing =
+        preventExisting || !isRepoName(name) ? undefined : await call.tx.repos.findByName(parentId, name);
       // A caller who may only create gets ALREADY_EXISTS of version 2.
       const { uid } =
         existing && call.caller.holds(update, existing.uid)

@@ -102,7 +102,7 @@ async function requireFreeName(groupUid: string, name: string, tx: Tx): Promise<
     const rule = "must be shorter in a group this deep: paths in a registry have at most 255 characters";
     throw invalidArgument({ field: "name", description: `name ${rule}` });
   }
-  const existing = await tx.repos.named(groupUid, name);
+  const existing = await tx.repos.findByName(groupUid, name);
   if (existing !== undefined) throw alreadyExists(repos, existing.uid);
 }
 

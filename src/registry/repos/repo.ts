@@ -44,7 +44,7 @@ export const repos = defineResource({
       createsInScope(ReposService.method.createRepo),
       // Version 1 updates a repo that exists, unless the caller prevents that.
       createsInScope(Registry.method.createRepo, ({ parentId, repo, preventExisting }) => ({
-        exact: async (tx) => (!preventExisting && (await tx.repos.named(parentId, repo?.name ?? "")) ? 0 : 1),
+        exact: async (tx) => (!preventExisting && (await tx.repos.findByName(parentId, repo?.name ?? "")) ? 0 : 1),
       })),
     ],
   },
@@ -154,7 +154,7 @@ export function buildRepo(groupUid: string, name: string, { ids, nowMs }: RepoCr
 
 /** Finds the repo of this name in a group that exists, or creates it. */
 export async function ensureRepo(tx: Tx, groupUid: string, name: string, creation: RepoCreation): Promise<RepoRow> {
-  const found = await tx.repos.named(groupUid, name);
+  const found = await tx.repos.findByName(groupUid, name);
   if (found !== undefined) return found;
   const row = buildRepo(groupUid, name, creation);
   await tx.repos.insert(row);

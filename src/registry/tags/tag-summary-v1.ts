@@ -33,7 +33,7 @@ export const tagSummaryHandlersV1 = {
     const page = await listTagPage(tx, { ...buildTagQuery(repoId), order, limit: 1 }, families);
     const [newest] = page.rows;
     if (newest === undefined) return { id: repoId };
-    const latest = (await tx.tags.named(repoId, "latest")) ?? newest;
+    const latest = (await tx.tags.findByName(repoId, "latest")) ?? newest;
     return {
       id: repoId,
       tagCount: BigInt(page.total),

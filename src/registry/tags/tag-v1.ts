@@ -28,7 +28,7 @@ export function tagHandlersV1(served: ServedService<typeof TagsService>, { ids }
     async createTag({ repoId, tag }, { tx, startMs }) {
       await getRow(tx, repos, repoId);
       const values = buildTagValues(tag);
-      const before = await tx.tags.named(repoId, values.name);
+      const before = await tx.tags.findByName(repoId, values.name);
       return tagToProtoV1(await upsertTag(tx, { ...keepDigest(values, before), repoUid: repoId, nowMs: startMs, ids }));
     },
 
@@ -78,7 +78,7 @@ function keepDigest<T extends { digest: string }>(values: T, before: TagRow | un
 // A registry cannot rename a tag, so only a tag without an image is renamed.
 async function rename(row: TagRow, name: string, nowMs: number, tx: Tx): Promise<void> {
   if (row.digest !== "") throw failedPrecondition("TAG_IN_USE", "cannot rename tag that points at an image");
-  const existing = await tx.tags.named(row.repoUid, name);
+  const existing = await tx.tags.findByName(row.repoUid, name);
   if (existing !== undefined) throw alreadyExists(tags, existing.uid);
   await tx.tags.replace({ ...row, name, family: classifyTag(name), updateTimeMs: nowMs });
 }

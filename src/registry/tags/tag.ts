@@ -50,7 +50,7 @@ export const tags = defineResource({
 
 // The creation of a tag that exists moves it.
 function countNew(repoUid: string, name = "") {
-  return { exact: async (tx: Tx) => ((await tx.tags.named(repoUid, name)) === undefined ? 1 : 0) };
+  return { exact: async (tx: Tx) => ((await tx.tags.findByName(repoUid, name)) === undefined ? 1 : 0) };
 }
 
 /** Classifies a tag by its name; lists hide all families but 0 unless the request includes them. */
@@ -85,7 +85,7 @@ export interface TagInput {
  */
 export async function upsertTag(tx: Tx, tag: TagInput): Promise<TagRow> {
   const { repoUid, name, digest, nowMs, ids } = tag;
-  const before = await tx.tags.named(repoUid, name);
+  const before = await tx.tags.findByName(repoUid, name);
   const { deprecated = before?.deprecated ?? false, bundles = before?.bundles ?? [] } = tag;
   const values = { digest, deprecated, bundles: [...bundles], updateTimeMs: nowMs };
   if (before === undefined) {
@@ -98,20 +98,20 @@ export async function upsertTag(tx: Tx, tag: TagInput): Promise<TagRow> {
       createTimeMs: nowMs,
     };
     await tx.tags.insert(row);
-    await tx.tags.moved({ tagUid: row.uid, timeMs: nowMs, digest });
+    await tx.tags.recordMove({ tagUid: row.uid, timeMs: nowMs, digest });
     return row;
   }
   if (before.digest === digest && before.deprecated === deprecated && isSameList(before.bundles, bundles))
     return before;
   const row: TagRow = { ...before, ...values };
   await tx.tags.replace(row);
-  if (before.digest !== digest) await tx.tags.moved({ tagUid: row.uid, timeMs: nowMs, digest });
+  if (before.digest !== digest) await tx.tags.recordMove({ tagUid: row.uid, timeMs: nowMs, digest });
   return row;
 }
 
 /** Deletes the tag of this name with its history, and returns it; undefined where it does not exist. */
 export async function removeTag(tx: Tx, repoUid: string, name: string): Promise<TagRow | undefined> {
-  const row = await tx.tags.named(repoUid, name);
+  const row = await tx.tags.findByName(repoUid, name);
   if (row !== undefined) await tx.tags.delete(row.uid);
   return row;
 }

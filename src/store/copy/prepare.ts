@@ -69,14 +69,20 @@ export async function prepareTarget(target: CopyTarget, mark: CopyMark): Promise
 }
 
 function assertSameCopy(found: CopyMark | undefined, name: string, mark: CopyMark): void {
-  const rejected = (why: string) => failedPrecondition("TARGET_NOT_EMPTY", `--to: ${name} ${why}`);
+  const createNotEmptyError = (why: string) => failedPrecondition("TARGET_NOT_EMPTY", `--to: ${name} ${why}`);
   if (found === undefined) {
-    throw rejected("has an installation: name an empty target, or compare the two with `arbor copy --verify`");
+    throw createNotEmptyError(
+      "has an installation: name an empty target, or compare the two with `arbor copy --verify`",
+    );
   }
   if (found.source !== mark.source) {
-    throw rejected(`is an unfinished copy of another installation, ${found.from}: empty it, or name another target`);
+    throw createNotEmptyError(
+      `is an unfinished copy of another installation, ${found.from}: empty it, or name another target`,
+    );
   }
   if (found.version !== mark.version) {
-    throw rejected(`is an unfinished copy by version ${found.version}: go on with that version, or empty it`);
+    throw createNotEmptyError(
+      `is an unfinished copy by version ${found.version}: go on with that version, or empty it`,
+    );
   }
 }

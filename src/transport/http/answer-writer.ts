@@ -117,7 +117,7 @@ export async function writeCharged(out: ResponseWriter, bytes: Uint8Array): Prom
     if (isGone(out)) return;
     const chunk = bytes.subarray(at, at + CHUNK_BYTES);
     if (!(out as ServerResponse).write(chunk)) await waitForDrain(out);
-    buffers?.answered(chunk.length);
+    buffers?.releaseAnswer(chunk.length);
   }
 }
 

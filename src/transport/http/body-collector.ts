@@ -28,7 +28,7 @@ export interface BodyOptions {
   /** How long a body may take after its first bytes, in milliseconds. */
   readonly timeoutMs: number;
   /** How large the body will be as far as that is known from what has arrived, in bytes. */
-  readonly announced?: (arrived: Buffer) => number | undefined;
+  readonly readAnnouncedLength?: (arrived: Buffer) => number | undefined;
   /** Looks at what has arrived; an error ends the reading. */
   readonly check?: (arrived: Buffer) => ApiError | undefined;
 }
@@ -112,7 +112,7 @@ export function collectBody(source: BodySource, options: BodyOptions, receiver: 
   // A body of known size is charged at once: several that wait for each other's rest would never end.
   function roomFor(chunk: Buffer): number {
     const needed = size + chunk.length;
-    if (body === undefined) return Math.min(Math.max(options.announced?.(chunk) ?? 0, needed), maxBytes);
+    if (body === undefined) return Math.min(Math.max(options.readAnnouncedLength?.(chunk) ?? 0, needed), maxBytes);
     return needed <= body.length
       ? body.length
       : Math.max(needed, Math.min(Math.max(body.length * 2, LEAST_BYTES), maxBytes));
@@ -120,7 +120,7 @@ export function collectBody(source: BodySource, options: BodyOptions, receiver: 
 
   // Doubles the room instead of keeping chunks: a peer may send a byte at a time, each in a buffer of its own.
   function keep(chunk: Buffer, room: number): void {
-    charge?.moved(chunk.length);
+    charge?.noteProgress(chunk.length);
     if (body === undefined) {
       body = chunk;
       lookAfterTick();

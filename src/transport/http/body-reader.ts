@@ -45,7 +45,7 @@ export async function readBody(req: HttpRequest, limit: number): Promise<Uint8Ar
   if (inflate === undefined && encoding !== "identity" && encoding !== "")
     throw new HttpError(415, unimplemented("content-encoding: must be gzip or br"), { "accept-encoding": "gzip, br" });
   const bytes = await collect(req, limit);
-  return bytes.length === 0 || inflate === undefined ? bytes : inflated(req, inflate, bytes, limit);
+  return bytes.length === 0 || inflate === undefined ? bytes : inflateBody(req, inflate, bytes, limit);
 }
 
 /**
@@ -151,7 +151,7 @@ function collect(req: HttpRequest, limit: number): Promise<Uint8Array> {
       {
         maxBytes: limit,
         timeoutMs: defaultLimits.requestMs,
-        announced: () => Number(req.headers["content-length"] ?? 0),
+        readAnnouncedLength: () => Number(req.headers["content-length"] ?? 0),
       },
       {
         onBody: resolve,
@@ -177,7 +177,7 @@ const INFLATE: Readonly<Record<string, Inflation>> = {
   br: { name: "br", run: promisify(brotliDecompress) },
 };
 
-async function inflated(req: HttpRequest, { name, run }: Inflation, bytes: Uint8Array, limit: number) {
+async function inflateBody(req: HttpRequest, { name, run }: Inflation, bytes: Uint8Array, limit: number) {
   const mostBytes = Math.min(limit, maxInflatedBytes(bytes.length));
   buffersOf(req)?.chargeRequest(mostBytes);
   try {

@@ -36,7 +36,7 @@ export interface Charge {
   shrink(bytes: number): void;
 
   /** Notes that bytes have arrived or were taken, so that the body is not the one to give way. */
-  moved(bytes: number): void;
+  noteProgress(bytes: number): void;
 
   /** Notes that the body is complete: it is held until it is released, and gives way to nobody. */
   complete(): void;
@@ -133,7 +133,7 @@ export class BufferAccount {
     while (!this.charge(body, bytes)) {
       const slowest = this.#slowest(this.#fullHolder(body, bytes), nowMs);
       if (slowest === undefined || slowest === body) return false;
-      slowest.refuse();
+      slowest.reject();
     }
     return true;
   }
@@ -148,7 +148,7 @@ export class BufferAccount {
   /** Charges bytes for a body when there is room. */
   await(body: BodyCharge, bytes: number, onRoom: () => void): void {
     if (this.#waiting.size >= this.#limits.waiting) {
-      body.refuse();
+      body.reject();
       return;
     }
     this.#waiting.add({ body, bytes, onRoom, sinceMs: performance.now() });
@@ -168,7 +168,7 @@ export class BufferAccount {
     body.index = this.#bodies.push(body) - 1;
     if (this.#limits.stallMs === undefined || this.#stallTimer !== undefined) return;
     const everyMs = Math.min(STALL_CHECK_MS, this.#limits.stallMs / 2);
-    this.#stallTimer = setInterval(() => this.#refuseStalled(), everyMs);
+    this.#stallTimer = setInterval(() => this.#rejectStalled(), everyMs);
     this.#stallTimer.unref();
   }
 
@@ -182,13 +182,13 @@ export class BufferAccount {
     body.index = -1;
   }
 
-  #refuseStalled(): void {
+  #rejectStalled(): void {
     if (this.#bodies.length === 0) {
       clearInterval(this.#stallTimer);
       this.#stallTimer = undefined;
     }
     const beforeMs = performance.now() - (this.#limits.stallMs ?? 0);
-    for (const body of this.#bodies.filter(({ movedMs }) => movedMs < beforeMs)) body.refuse();
+    for (const body of this.#bodies.filter(({ movedMs }) => movedMs < beforeMs)) body.reject();
   }
 
   #add(body: BodyCharge, bytes: number): void {
@@ -228,8 +228,8 @@ export class BufferAccount {
   #relieve(): void {
     const nowMs = performance.now();
     for (const { body, bytes, sinceMs } of this.#waiting) {
-      if (nowMs - sinceMs > MAX_WAIT_MS) body.refuse();
-      else if (nowMs - sinceMs > PATIENCE_MS) this.#slowest(this.#fullHolder(body, bytes), nowMs)?.refuse();
+      if (nowMs - sinceMs > MAX_WAIT_MS) body.reject();
+      else if (nowMs - sinceMs > PATIENCE_MS) this.#slowest(this.#fullHolder(body, bytes), nowMs)?.reject();
       return;
     }
   }
@@ -288,11 +288,11 @@ class BodyCharge implements Charge {
   }
 
   shrink(bytes: number): void {
-    this.moved(bytes);
+    this.noteProgress(bytes);
     this.#account.discharge(this, Math.min(bytes, this.bytes));
   }
 
-  moved(bytes: number): void {
+  noteProgress(bytes: number): void {
     this.movedBytes += bytes;
     this.movedMs = performance.now();
   }
@@ -306,7 +306,7 @@ class BodyCharge implements Charge {
     this.#account.discharge(this, this.bytes);
   }
 
-  refuse(): void {
+  reject(): void {
     this.release();
     this.#onRejected(
       resourceExhausted("body: the service holds as many bytes as it may, try again", RETRY_MS, "buffers"),

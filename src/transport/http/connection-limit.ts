@@ -22,7 +22,7 @@ export interface ConnectionLimitOptions {
   readonly errorBody: (status: number) => string;
   readonly admission: Admission;
   /** Records the requests that are answered. */
-  readonly records: Pick<RequestRecords, "rejected">;
+  readonly records: Pick<RequestRecords, "recordRejected">;
   readonly logger?: Logger | undefined;
 }
 
@@ -46,7 +46,7 @@ export function createConnectionLimit(options: ConnectionLimitOptions) {
 
   function answerHttp1(socket: Socket): string {
     const body = options.errorBody(503);
-    const requestId = options.records.rejected({
+    const requestId = options.records.recordRejected({
       ...parseHead((socket.read() as Buffer | null)?.toString("latin1") ?? ""),
       reason: "address_connections",
       status: 503,

@@ -103,7 +103,7 @@ function bindingOf(entry: MethodEntry, rule: HttpRule, where: string, additional
   if (typeof body === "object" && variables.some(({ parents, field }) => parents.length === 0 && field === body)) {
     throw new TypeError(`${where}: body "${rule.body}" is a variable of the path as well`);
   }
-  refuseOneofTwice(variables, body, where);
+  rejectOneofTwice(variables, body, where);
   const responseBody = rule.responseBody === "" ? undefined : output.fields.find((f) => f.name === rule.responseBody);
   if (rule.responseBody !== "" && responseBody === undefined) {
     throw new TypeError(`${where}: response_body "${rule.responseBody}" is no field of ${output.typeName}`);
@@ -154,7 +154,7 @@ function boundVariable(input: DescMessage, path: readonly string[]): BoundVariab
 }
 
 // Each sets its member, so no request could be read.
-function refuseOneofTwice(variables: readonly BoundVariable[], body: HttpBinding["body"], where: string): void {
+function rejectOneofTwice(variables: readonly BoundVariable[], body: HttpBinding["body"], where: string): void {
   const chains = variables.map(({ parents, field }) => [...parents, field]);
   if (typeof body === "object") chains.push([body]);
   const members = new Map<string, DescField>();

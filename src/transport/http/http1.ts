@@ -107,11 +107,11 @@ export function createHttp1(options: Http1Options) {
       if (draining) res.shouldKeepAlive = false;
       // The parser also passes on what calls itself HTTP/0.9 or HTTP/2.0 (RFC 9110, section 15.6.6).
       if (req.httpVersionMajor !== 1) {
-        refuse(res, 505);
+        rejectRequest(res, 505);
         return;
       }
       if (hasUnsupportedCoding(req)) {
-        refuse(res, 501);
+        rejectRequest(res, 501);
         return;
       }
       // The parser stops after such a request and drops what was sent with it: nothing may follow on this connection.
@@ -123,7 +123,7 @@ export function createHttp1(options: Http1Options) {
       const isHealth = isHealthPath(req.url ?? "");
       if (peer.open > limits.requestsPerAddress && !(isHealth && peer.open <= 2 * limits.requestsPerAddress)) {
         admission.count("address_requests");
-        refuse(res, 429);
+        rejectRequest(res, 429);
         return;
       }
       const reject = () => {
@@ -174,7 +174,7 @@ export function createHttp1(options: Http1Options) {
     return true;
   }
 
-  function refuse(res: ServerResponse, status: 429 | 501 | 505): void {
+  function rejectRequest(res: ServerResponse, status: 429 | 501 | 505): void {
     ending.set(res.req.socket, 0);
     const body = options.errorBody(status);
     const { req } = res;

@@ -36,7 +36,7 @@ export function drainSession(session: Http2Session): void {
  * Tells a peer that it asks for too much (RFC 9113, section 7, ENHANCE_YOUR_CALM). Streams it opens from now
  * on are ignored; open ones may end within `graceMs` milliseconds.
  */
-export function refuseSession(session: ServerHttp2Session, graceMs: number): void {
+export function rejectSession(session: ServerHttp2Session, graceMs: number): void {
   setImmediate(() => {
     if (session.destroyed) return;
     session.goaway(NGHTTP2_ENHANCE_YOUR_CALM);

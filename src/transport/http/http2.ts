@@ -9,7 +9,7 @@ import type { Socket } from "node:net";
 import { type Admission, isHealthPath } from "./admission.js";
 import { enqueue, type Task } from "./fair-queue.js";
 import { parseGrpcTimeout } from "./grpc-fields.js";
-import { closeSession, destroySession, drainSession, refuseSession, resetStream } from "./http2-end.js";
+import { closeSession, destroySession, drainSession, rejectSession, resetStream } from "./http2-end.js";
 import type { Limits } from "./limits.js";
 import type { Rejection } from "./rejection.js";
 import { attachBuffers, buffersOf, type Connections } from "./request-buffers.js";
@@ -174,11 +174,11 @@ function watchStreams(session: ServerHttp2Session, options: Http2Options): void 
     buffersOf(this)?.release();
     if (this.rstCode === constants.NGHTTP2_REFUSED_STREAM) return;
     if (this.headersSent || (this.rstCode === constants.NGHTTP2_NO_ERROR && !this.aborted)) return;
-    if (resets.count(this[openedMs], this[openedIn], this[allowedMs])) refuseSession(session, limits.refusedSessionMs);
+    if (resets.count(this[openedMs], this[openedIn], this[allowedMs])) rejectSession(session, limits.refusedSessionMs);
   }
 
   const open = (stream: WatchedStream, headers: IncomingHttpHeaders, flags: number, rawHeaders: string[]) => {
-    resets.opened();
+    resets.countStream();
     const timeout = headers["grpc-timeout"];
     if (timeout !== undefined) stream[allowedMs] = parseGrpcTimeout(String(timeout));
     stream[openedMs] = performance.now();
@@ -232,7 +232,7 @@ function createResetLimit(limits: Limits) {
 
   return {
     /** Counts a stream that begins now. */
-    opened(): void {
+    countStream(): void {
       const nowMs = performance.now();
       if (nowMs - windowStartMs > limits.streamResetWindowMs) {
         windowStartMs = nowMs;

@@ -109,7 +109,7 @@ export function createListener(options: ListenerOptions) {
   const { limits, logger, connections, admission, overload } = options;
   const onError = (err: unknown, requestId?: string) =>
     logger?.error({ err, requestId }, "a request failed outside of its handler");
-  const recordRejected = options.records.rejected;
+  const recordRejected = options.records.recordRejected;
   const holders = new WeakMap<Socket, ConnectionHolders>();
   const holdersOf = (socket: Socket) => {
     let connection = holders.get(socket);

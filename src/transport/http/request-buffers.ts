@@ -166,12 +166,12 @@ export class RequestBuffers {
     const { answers, maxListBytes } = this.#buffers;
     this.#answer ??= answers.open(this.#holders, onRejected, isList ? maxListBytes : undefined);
     // A list moves while it is made.
-    if (isList) this.#answer.moved(bytes);
+    if (isList) this.#answer.noteProgress(bytes);
     if (!this.#answer.growFirst(bytes)) throw resourceExhausted("answer: too much is being sent", RETRY_MS, "buffers");
   }
 
   /** Gives bytes of the answer back, which the peer has taken. */
-  answered(bytes: number): void {
+  releaseAnswer(bytes: number): void {
     this.#answer?.shrink(bytes);
   }
 

@@ -72,7 +72,7 @@ export function createRecords({ proxies, observers, names }: RecordsOptions) {
     },
 
     /** Records a request that was rejected before it was dispatched. Returns the id for its answer. */
-    rejected(rejected: RejectedRequest): string {
+    recordRejected(rejected: RejectedRequest): string {
       const { headers = {}, reason, status, url = "" } = rejected;
       const record = new RequestRecord(
         {

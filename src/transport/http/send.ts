@@ -69,7 +69,7 @@ export function copyHeaders(from: Headers, to: ResponseHeaders, prefix = ""): vo
 // For errors that come up before any method is known: the details of google.rpc are all they have.
 const writers = createJsonWriters(createTypeRegistry([])).details;
 
-/** Ends `res` with a JSON document that nobody may keep; a peer that has gone gets nothing. */
+/** Ends `res` with a JSON document that must not be cached; a peer that has gone gets nothing. */
 export function sendJson(res: HttpResponse, status: number, json: string, headers: OutgoingHttpHeaders = {}): void {
   sendBody(res, status, "application/json", json, { ...headers, "cache-control": "no-store" });
 }

@@ -54,7 +54,7 @@ export function createStaticDocument({ contentType, headers, load }: StaticDocum
     return { bytes, etag: `"${createHash("sha256").update(bytes).digest("base64url")}"`, coding: undefined };
   }
 
-  function loaded(): Promise<Variant> {
+  function loadOnce(): Promise<Variant> {
     plain ??= read().catch((error) => {
       plain = undefined;
       throw error;
@@ -63,7 +63,7 @@ export function createStaticDocument({ contentType, headers, load }: StaticDocum
   }
 
   // Made once, however many ask while it is being made.
-  function codedAs(coding: Coding, from: Variant): Promise<Variant> {
+  function encodeOnce(coding: Coding, from: Variant): Promise<Variant> {
     let variant = coded.get(coding);
     if (variant === undefined) {
       variant = encode[coding](from.bytes).then(
@@ -87,10 +87,10 @@ export function createStaticDocument({ contentType, headers, load }: StaticDocum
      */
     async send(res: HttpResponse): Promise<void> {
       const { method, headers: requestHeaders } = res.req;
-      const whole = await loaded();
+      const whole = await loadOnce();
       const compressible = whole.bytes.length >= MIN_COMPRESSED_BYTES;
       const preferred = compressible ? selectCoding(headerText(requestHeaders["accept-encoding"])) : undefined;
-      const { bytes, etag, coding } = preferred === undefined ? whole : await codedAs(preferred, whole);
+      const { bytes, etag, coding } = preferred === undefined ? whole : await encodeOnce(preferred, whole);
       const fields = {
         ...headers,
         etag,

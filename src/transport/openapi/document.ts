@@ -73,7 +73,7 @@ export function* openApiDocument(
     components: {
       securitySchemes: buildSecuritySchemes(routes.map(({ entry }) => entry)),
       responses: { Error: errorResponse },
-      schemas: sorted({ ...schemas.components(), ...errorSchemas() }),
+      schemas: sortByName({ ...schemas.components(), ...errorSchemas() }),
     },
   };
 }
@@ -83,7 +83,7 @@ function serversOf(baseUrl: string): Schema[] {
   return baseUrl === "" ? [here] : [{ url: baseUrl }, here];
 }
 
-function sorted(schemas: Record<string, Schema>): Record<string, Schema> {
+function sortByName(schemas: Record<string, Schema>): Record<string, Schema> {
   return Object.fromEntries(Object.entries(schemas).sort(([a], [b]) => (a < b ? -1 : 1)));
 }
 

@@ -56,7 +56,7 @@ export function errorSchemas(): Record<string, Schema> {
       properties: { "@type": type, ...(own?.properties as Schema) },
     };
   }
-  return { ...made, [STATUS]: statusSchema(), [OTHER]: otherDetail };
+  return { ...made, [STATUS]: buildStatusSchema(), [OTHER]: otherDetail };
 }
 
 /** The response of every error (AIP-193). */
@@ -80,7 +80,7 @@ export const errorResponse: Schema = {
   },
 };
 
-function statusSchema(): Schema {
+function buildStatusSchema(): Schema {
   const known = details.map(({ desc }) => ({ $ref: `#/components/schemas/${desc.typeName}` }));
   return {
     type: "object",

@@ -62,13 +62,14 @@ function rightsOf({ auth }: MethodEntry): string {
 function formOf({ method }: HttpBinding, parameters: readonly Schema[]): Schema | undefined {
   const fields = parameters.filter((one) => one.in === "query" && one.required !== true);
   if (method !== "POST" || fields.length === 0) return undefined;
-  const named = (of: (field: Schema) => Schema) => Object.fromEntries(fields.map((one) => [String(one.name), of(one)]));
-  const properties = named(({ schema, description, deprecated }) => ({
+  const mapByName = (of: (field: Schema) => Schema) =>
+    Object.fromEntries(fields.map((one) => [String(one.name), of(one)]));
+  const properties = mapByName(({ schema, description, deprecated }) => ({
     ...(schema as Schema),
     ...(description !== undefined && { description }),
     ...(deprecated !== undefined && { deprecated }),
   }));
-  const encoding = named(({ style = "form", explode = true }) => ({ style, explode }));
+  const encoding = mapByName(({ style = "form", explode = true }) => ({ style, explode }));
   return {
     description: "What is not in the query, which may be a required parameter as well.",
     content: { "application/x-www-form-urlencoded": { schema: { type: "object", properties }, encoding } },

@@ -8,13 +8,13 @@ import { textExample } from "./example.js";
 import type { DocumentPath } from "./paths.js";
 import {
   buildDescription,
+  buildMapSchema,
+  buildScalarSchema,
+  buildUidSchema,
+  buildWellKnownSchema,
   enumDescription,
   type Json,
-  mapSchema,
   type Schema,
-  scalarSchema,
-  uidSchema,
-  wellKnownSchema,
 } from "./value-schema.js";
 
 // Deeper fields can be set by a query as well; a list of them all would have no end.
@@ -31,7 +31,7 @@ function pathParameters({ parameters }: DocumentPath, comments: Comments): Schem
       field === undefined ? "" : descriptionOf(field, comments),
       isDeep ? "May hold slashes, as uids do; they may be sent as they are or as `%2F`." : "",
     ];
-    const schema = pathSchema(field, isWhole, comments);
+    const schema = buildPathSchema(field, isWhole, comments);
     return {
       name,
       in: "path",
@@ -43,10 +43,10 @@ function pathParameters({ parameters }: DocumentPath, comments: Comments): Schem
   });
 }
 
-function pathSchema(field: DescField | undefined, isWhole: boolean, comments: Comments): Schema {
-  if (field !== undefined && isWhole && isUid(field, comments)) return uidSchema();
+function buildPathSchema(field: DescField | undefined, isWhole: boolean, comments: Comments): Schema {
+  if (field !== undefined && isWhole && isUid(field, comments)) return buildUidSchema();
   const isText = field === undefined || !isWhole || field.scalar === ScalarType.STRING;
-  return isText ? { type: "string", minLength: 1 } : textSchema(field, comments);
+  return isText ? { type: "string", minLength: 1 } : buildTextSchema(field, comments);
 }
 
 // Every field that neither path nor body sets and that text can set, those of nested messages by
@@ -69,7 +69,7 @@ function queryParameters({ body, variables, entry }: HttpBinding, comments: Comm
             isRequiredInput(field, comments) && { required: true, example: queryExample(field, comments) }),
           ...buildDescription(descriptionOf(field, comments)),
           ...(field.deprecated && { deprecated: true }),
-          ...querySchema(field, comments),
+          ...buildQuerySchema(field, comments),
         });
       } else if (field.fieldKind === "message" && chain.length <= MAX_DEPTH && !parents.includes(field)) {
         visit(field.message, chain);
@@ -87,20 +87,20 @@ function queryName(chain: readonly DescField[]): string {
   return chain.map(({ name, jsonName }) => (isMask ? jsonName : name)).join(".");
 }
 
-function querySchema(field: DescField, comments: Comments): Schema {
-  if (field.fieldKind === "list") return { schema: { type: "array", items: textSchema(field, comments) } };
-  if (field.fieldKind !== "map") return { schema: textSchema(field, comments) };
-  return { style: "deepObject", explode: true, schema: mapSchema(field.mapKey, textSchema(field, comments)) };
+function buildQuerySchema(field: DescField, comments: Comments): Schema {
+  if (field.fieldKind === "list") return { schema: { type: "array", items: buildTextSchema(field, comments) } };
+  if (field.fieldKind !== "map") return { schema: buildTextSchema(field, comments) };
+  return { style: "deepObject", explode: true, schema: buildMapSchema(field.mapKey, buildTextSchema(field, comments)) };
 }
 
-function textSchema(field: DescField, comments: Comments): Schema {
+function buildTextSchema(field: DescField, comments: Comments): Schema {
   if (field.enum) {
     const offered = field.enum.values.filter((value) => isOffered(value, comments));
     return { type: "string", enum: offered.map(({ name }) => name) };
   }
-  if (field.message) return wellKnownSchema(field.message, "in") ?? {};
-  if (isUid(field, comments)) return uidParameterSchema(field, comments);
-  return scalarSchema(field.scalar ?? ScalarType.STRING, "in");
+  if (field.message) return buildWellKnownSchema(field.message, "in") ?? {};
+  if (isUid(field, comments)) return buildUidParameterSchema(field, comments);
+  return buildScalarSchema(field.scalar ?? ScalarType.STRING, "in");
 }
 
 function queryExample(field: DescField, comments: Comments): Json {
@@ -109,9 +109,9 @@ function queryExample(field: DescField, comments: Comments): Json {
 }
 
 // An empty parameter counts as unset.
-function uidParameterSchema(field: DescField, comments: Comments): Schema {
-  if (isRequiredInput(field, comments)) return uidSchema();
-  return isUidOrRoot(field, comments) ? uidSchema("", "/") : uidSchema("");
+function buildUidParameterSchema(field: DescField, comments: Comments): Schema {
+  if (isRequiredInput(field, comments)) return buildUidSchema();
+  return isUidOrRoot(field, comments) ? buildUidSchema("", "/") : buildUidSchema("");
 }
 
 function descriptionOf(field: DescField, comments: Comments): string {

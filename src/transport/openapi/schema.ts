@@ -22,13 +22,13 @@ import { isPrintedEmpty } from "../../codec/json-writer.js";
 import type { Comments } from "../../codec/proto-comments.js";
 import {
   buildDescription,
-  enumSchema,
-  mapSchema,
-  nullableSchema,
+  buildEnumSchema,
+  buildMapSchema,
+  buildNullableSchema,
+  buildScalarSchema,
+  buildUidSchema,
+  buildWellKnownSchema,
   type Schema,
-  scalarSchema,
-  uidSchema,
-  wellKnownSchema,
 } from "./value-schema.js";
 
 /**
@@ -61,25 +61,25 @@ export function createSchemas(comments: Comments): Schemas {
   const made = new Map<string, Schema>();
 
   function refTo(desc: DescMessage, form: Form): Schema {
-    const wellKnown = wellKnownSchema(desc, isIncoming(form) ? "in" : "out");
+    const wellKnown = buildWellKnownSchema(desc, isIncoming(form) ? "in" : "out");
     if (wellKnown) return wellKnown;
     const name = componentName(desc, form);
     if (!made.has(name)) {
       // Entered before its fields are looked at, as a message may hold itself.
       const schema: Schema = {};
       made.set(name, schema);
-      Object.assign(schema, messageSchema(desc, form, []));
+      Object.assign(schema, buildMessageSchema(desc, form, []));
     }
     return { $ref: `#/components/schemas/${name}` };
   }
 
-  function messageSchema(desc: DescMessage, form: Form, inPath: readonly string[]): Schema {
+  function buildMessageSchema(desc: DescMessage, form: Form, inPath: readonly string[]): Schema {
     const fields = desc.fields.filter((field) => isShown(field, form) && !inPath.includes(field.name));
     const required = fields.filter((field) => isAlwaysThere(field, form)).map(({ jsonName }) => jsonName);
     const properties = fields.map((field) => {
-      const schema = fieldSchema(field, form, below(inPath, field));
+      const schema = buildFieldSchema(field, form, below(inPath, field));
       const isNullable = isIncoming(form) && !isNeeded(field, form);
-      return [field.jsonName, { ...(isNullable ? nullableSchema(schema) : schema), ...notesOf(field, form) }];
+      return [field.jsonName, { ...(isNullable ? buildNullableSchema(schema) : schema), ...notesOf(field, form) }];
     });
     return {
       type: "object",
@@ -106,18 +106,18 @@ export function createSchemas(comments: Comments): Schemas {
     };
   }
 
-  function fieldSchema(field: DescField, form: Form, inPath: readonly string[]): Schema {
+  function buildFieldSchema(field: DescField, form: Form, inPath: readonly string[]): Schema {
     if (field.fieldKind === "list")
       return { type: "array", items: single(field, isBatch(field, form) ? "batch" : form) };
-    if (field.fieldKind === "map") return mapSchema(field.mapKey, single(field, form));
-    if (field.message && inPath.length > 0 && isIncoming(form)) return messageSchema(field.message, form, inPath);
+    if (field.fieldKind === "map") return buildMapSchema(field.mapKey, single(field, form));
+    if (field.message && inPath.length > 0 && isIncoming(form)) return buildMessageSchema(field.message, form, inPath);
     return single(field, form);
   }
 
   function single(field: DescField, form: Form): Schema {
     if (field.message) return refTo(field.message, form);
-    if (isUid(field, comments)) return isSet(field, form) ? uidSchema() : uidSchema("");
-    if (!field.enum) return scalarSchema(field.scalar ?? ScalarType.STRING, isIncoming(form) ? "in" : "out");
+    if (isUid(field, comments)) return isSet(field, form) ? buildUidSchema() : buildUidSchema("");
+    if (!field.enum) return buildScalarSchema(field.scalar ?? ScalarType.STRING, isIncoming(form) ? "in" : "out");
     if (field.enum.typeName === "google.protobuf.NullValue") return { type: "null" };
     return enumOrNumber(field.enum);
   }
@@ -129,7 +129,7 @@ export function createSchemas(comments: Comments): Schemas {
     const name = `${typeName}-or-number`;
     if (!made.has(typeName)) {
       const names = { $ref: `#/components/schemas/${typeName}` };
-      made.set(typeName, enumSchema(desc, comments));
+      made.set(typeName, buildEnumSchema(desc, comments));
       made.set(name, { anyOf: [names, { type: "integer", format: "int32" }] });
     }
     return { $ref: `#/components/schemas/${name}` };
@@ -153,10 +153,12 @@ export function createSchemas(comments: Comments): Schemas {
 
   return {
     refTo,
-    ofField: (field, form) => fieldSchema(field, form, []),
+    ofField: (field, form) => buildFieldSchema(field, form, []),
     ofBody(desc, form, inPath) {
       const shown = inPath.filter((path) => leadsToShown(desc, path.split("."), form));
-      return shown.length === 0 || wellKnownSchema(desc, "in") ? refTo(desc, form) : messageSchema(desc, form, shown);
+      return shown.length === 0 || buildWellKnownSchema(desc, "in")
+        ? refTo(desc, form)
+        : buildMessageSchema(desc, form, shown);
     },
     components: () => Object.fromEntries(made),
   };

@@ -10,7 +10,7 @@ import { UIDP_PATTERN } from "../../kernel/uidp.js";
 export type Direction = "in" | "out";
 
 /** The schema of a scalar. */
-export function scalarSchema(type: ScalarType, direction: Direction): Schema {
+export function buildScalarSchema(type: ScalarType, direction: Direction): Schema {
   switch (type) {
     case ScalarType.STRING:
       return { type: "string" };
@@ -25,12 +25,12 @@ export function scalarSchema(type: ScalarType, direction: Direction): Schema {
     case ScalarType.FLOAT:
       return { anyOf: [{ type: "number" }, { type: "string", enum: ["NaN", "Infinity", "-Infinity"] }] };
     default:
-      return isLong(type) ? longSchema(type) : integerSchema(type);
+      return isLong(type) ? buildLongSchema(type) : buildIntegerSchema(type);
   }
 }
 
 // 64 bits do not fit into the numbers of JavaScript and are written as strings.
-function longSchema(type: ScalarType): Schema {
+function buildLongSchema(type: ScalarType): Schema {
   const isSigned = isSignedLong(type);
   return {
     type: "string",
@@ -39,20 +39,20 @@ function longSchema(type: ScalarType): Schema {
   };
 }
 
-function integerSchema(type: ScalarType): Schema {
+function buildIntegerSchema(type: ScalarType): Schema {
   const [minimum, maximum] = integerRange(type);
   if (minimum === 0) return { type: "integer", minimum, maximum: Number(maximum) };
   return { type: "integer", format: "int32" };
 }
 
 /** The schema of a uid (docs/api-rules.md#uids). @param others texts that may stand in its place, such as the empty one */
-export function uidSchema(...others: readonly ("" | "/")[]): Schema {
+export function buildUidSchema(...others: readonly ("" | "/")[]): Schema {
   const forms = [...others.filter((text) => text !== ""), UIDP_PATTERN].join("|");
   return { type: "string", pattern: `^(?:${forms})${others.includes("") ? "?" : ""}$` };
 }
 
 /** The schema of a value that may be null as well, which is as if it were absent. */
-export function nullableSchema(schema: Schema): Schema {
+export function buildNullableSchema(schema: Schema): Schema {
   const { $ref, anyOf, type, additionalProperties } = schema;
   if (Array.isArray(anyOf)) return { ...schema, anyOf: [...anyOf, { type: "null" }] };
   // Generators that make a type of a map do not take two types for it.
@@ -62,17 +62,17 @@ export function nullableSchema(schema: Schema): Schema {
 }
 
 /** The schema of a map; keys that are not texts are written as texts. */
-export function mapSchema(key: ScalarType, values: Schema): Schema {
-  const keys = key === ScalarType.STRING ? {} : { propertyNames: keySchema(key) };
+export function buildMapSchema(key: ScalarType, values: Schema): Schema {
+  const keys = key === ScalarType.STRING ? {} : { propertyNames: buildKeySchema(key) };
   return { type: "object", ...keys, additionalProperties: values };
 }
 
-function keySchema(type: ScalarType): Schema {
+function buildKeySchema(type: ScalarType): Schema {
   return type === ScalarType.BOOL ? { enum: ["true", "false"] } : { pattern: "^-?[0-9]{1,20}$" };
 }
 
 /** The schema of the names of an enum; a description tells what each of them means. */
-export function enumSchema(desc: DescEnum, comments: Comments): Schema {
+export function buildEnumSchema(desc: DescEnum, comments: Comments): Schema {
   return {
     type: "string",
     ...buildDescription(enumDescription(desc, comments)),
@@ -90,8 +90,8 @@ export function enumDescription(desc: DescEnum, comments: Comments): string {
 }
 
 /** The schema of a well-known type; undefined for messages that have fields in JSON. */
-export function wellKnownSchema(desc: DescMessage, direction: Direction): Schema | undefined {
-  if (isWrapper(desc)) return scalarSchema(desc.fields[0]?.scalar ?? ScalarType.STRING, direction);
+export function buildWellKnownSchema(desc: DescMessage, direction: Direction): Schema | undefined {
+  if (isWrapper(desc)) return buildScalarSchema(desc.fields[0]?.scalar ?? ScalarType.STRING, direction);
   switch (desc.typeName) {
     case "google.protobuf.Timestamp":
       // Generated clients read it as a moment, which a pattern for texts would not match any more.

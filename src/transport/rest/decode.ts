@@ -68,7 +68,7 @@ export function createDecode(binding: HttpBinding, options: DecodeOptions): Deco
       const variable = variables[i];
       if (variable === undefined) continue;
       const value = variable.read(captures[i] ?? "", variable.path);
-      if (decoded !== undefined) refuseOther(message, variable, value, body);
+      if (decoded !== undefined) rejectOther(message, variable, value, body);
       const container = variable.parents.length === 0 ? message : ensureContainer(message, variable.parents);
       setField(container, variable.field, value);
     }
@@ -102,7 +102,7 @@ function bodyDecoder(
   return ({ bytes, contentType }) => read(decodeJsonText(bytes, contentType));
 }
 
-function refuseOther(message: Message, variable: BoundVariable, value: unknown, body: HttpBinding["body"]): void {
+function rejectOther(message: Message, variable: BoundVariable, value: unknown, body: HttpBinding["body"]): void {
   const ownName = (path: string) =>
     typeof body === "object" && variable.parents[0] === body ? path.slice(body.jsonName.length + 1) : path;
   const field = ownName(variable.path);

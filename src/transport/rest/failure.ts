@@ -38,7 +38,7 @@ export function createFailures({ errorDomain, writersOf, onInternalError }: Fail
     return answer;
   }
 
-  function refuse(req: HttpRequest, res: HttpResponse, error: unknown, call: CallContext | undefined): void {
+  function reject(req: HttpRequest, res: HttpResponse, error: unknown, call: CallContext | undefined): void {
     const fault = error instanceof HttpError ? error : undefined;
     const answer = answerOf(fault?.error ?? error, call);
     if (call === undefined) recordOf(res)?.setFailure(answer.code, rejectReasonOf(fault?.error ?? error));
@@ -62,7 +62,7 @@ export function createFailures({ errorDomain, writersOf, onInternalError }: Fail
     answer(req, res, error, call) {
       if (isCallerGone(error)) return;
       try {
-        refuse(req, res, error, call);
+        reject(req, res, error, call);
       } catch {
         // Not even the error could be sent: the connection is all there is left to end.
         abort(res);

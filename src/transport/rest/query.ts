@@ -79,14 +79,14 @@ export function createQueryBinder(rules: QueryRules): QueryBinder {
     const { path, field } = target;
     if (rules.body === "all" || (target.parents[0] ?? field) === rules.body) {
       if (rules.ignoreUnknown) return;
-      refuse(path, "belongs in the body of this request");
+      reject(path, "belongs in the body of this request");
     }
     if (rules.inPath.has(path)) {
       agree(message, target, text);
       return;
     }
     const conflicting = target.inOneof ? findConflictingPath(message, [...target.parents, field]) : undefined;
-    if (conflicting !== undefined) refuse(path, `cannot be given together with ${conflicting}`);
+    if (conflicting !== undefined) reject(path, `cannot be given together with ${conflicting}`);
     const container = ensureContainer(message, target.parents);
     switch (field.fieldKind) {
       case "list":
@@ -95,13 +95,13 @@ export function createQueryBinder(rules: QueryRules): QueryBinder {
       case "map": {
         const map = getField(container, field) as Fields;
         const key = target.readKey?.(name.slice(bracket + 1, -1), path) ?? "";
-        if (key === "__proto__") refuse(path, "must not have a key __proto__");
-        if (Object.hasOwn(map, key)) refuse(path, `has the key ${key} twice`);
+        if (key === "__proto__") reject(path, "must not have a key __proto__");
+        if (Object.hasOwn(map, key)) reject(path, `has the key ${key} twice`);
         map[key] = target.read(text, path);
         return;
       }
       default:
-        if (seen.has(path)) refuse(path, "is given twice");
+        if (seen.has(path)) reject(path, "is given twice");
         seen.add(path);
         setField(container, field, target.read(text, path));
     }
@@ -136,7 +136,7 @@ export function createQueryBinder(rules: QueryRules): QueryBinder {
   };
 }
 
-function refuse(path: string, rule: string): never {
+function reject(path: string, rule: string): never {
   throw invalidArgument({ field: path, description: `${path} ${rule}` });
 }
 
@@ -153,7 +153,7 @@ function agree(message: Message, { path, parents, field, read }: Target, text: s
   const container = ensureContainer(message, parents);
   const value = read(text, path);
   const current = getField(container, field);
-  if (!sameValue(field, current, value)) refuse(path, "is set by the path, the query must not say otherwise");
+  if (!sameValue(field, current, value)) reject(path, "is set by the path, the query must not say otherwise");
 }
 
 // Each name on the way in either spelling. Ends at anything that is written as one text.

@@ -71,7 +71,7 @@ export function cutPath(raw: string, into: RequestPath): void {
         into.emptyInside = true;
         return;
       }
-      if (raw.charCodeAt(start) === DOT) refuseDots(raw.slice(start, i));
+      if (raw.charCodeAt(start) === DOT) rejectDots(raw.slice(start, i));
       if (count === MAX_PATH_SEGMENTS) {
         throw malformedRequest(`path: at most ${MAX_PATH_SEGMENTS} segments are allowed`);
       }
@@ -90,7 +90,7 @@ export function cutPath(raw: string, into: RequestPath): void {
   into.escaped = escaped;
   into.keys.length = 0;
   into.trailingSlash = length > 1 && raw.charCodeAt(length - 1) === SLASH;
-  if (escaped) for (let i = 0; i < count; i++) decodedPart(raw.slice(into.starts[i], into.ends[i]));
+  if (escaped) for (let i = 0; i < count; i++) decodePart(raw.slice(into.starts[i], into.ends[i]));
 }
 
 /** The segment at `index` in the form in which literals are compared. */
@@ -115,19 +115,19 @@ export function segmentKey(path: RequestPath, index: number): string {
 export function captureOf(path: RequestPath, first: number, last: number, span: TemplateVariable["span"]): string {
   const raw = path.raw.slice(path.starts[first], path.ends[last]);
   if (!path.escaped) return raw;
-  const text = decodedPart(raw);
+  const text = decodePart(raw);
   for (const part of text.split("/")) {
     if (part === "" && span === "any") throw malformedRequest("path: a segment is empty");
-    refuseDots(part);
+    rejectDots(part);
   }
-  return span === "fixed" ? decodedPart(raw.replace(ESCAPED_SLASH, "%252F")) : text;
+  return span === "fixed" ? decodePart(raw.replace(ESCAPED_SLASH, "%252F")) : text;
 }
 
-function decodedPart(raw: string): string {
+function decodePart(raw: string): string {
   const text = decodePercent(raw);
   if (text === undefined) throw malformedRequest("path: a percent escape is malformed or not UTF-8");
   if (hasControl(text)) throw malformedRequest("path: control characters are not allowed");
-  return refuseDots(text);
+  return rejectDots(text);
 }
 
 /**
@@ -135,7 +135,7 @@ function decodedPart(raw: string): string {
  *
  * @throws ApiError INVALID_ARGUMENT for `.` and `..`, which servers and proxies resolve differently.
  */
-export function refuseDots(segment: string): string {
+export function rejectDots(segment: string): string {
   if (segment === "." || segment === "..") throw malformedRequest("path: segments . and .. are not allowed");
   return segment;
 }

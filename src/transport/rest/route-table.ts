@@ -5,7 +5,7 @@
 // before `**`, then more segments. What a verb matches comes before what matches
 // without one, and longer verbs before shorter ones.
 import { normalLiteral, type Segment, type Template } from "../http/http-rule.js";
-import { captureOf, cutPath, newRequestPath, type RequestPath, refuseDots, segmentKey } from "./request-path.js";
+import { captureOf, cutPath, newRequestPath, type RequestPath, rejectDots, segmentKey } from "./request-path.js";
 
 /** What to enter into the table. */
 export interface RouteInput<T> {
@@ -214,7 +214,7 @@ function walkVerb<T>(routes: MethodRoutes<T>, path: RequestPath): Leaf<T> | unde
     path.ends[last] = colon;
     const leaf = walk(node, path, 0);
     if (leaf !== undefined) {
-      refuseDots(segmentKey(path, last));
+      rejectDots(segmentKey(path, last));
       return leaf;
     }
     path.ends[last] = end;

@@ -55,7 +55,9 @@ export function createFrameCompressor({ compressingBytes }: Pick<Limits, "compre
       const { bytes } = frame;
       underWay += bytes;
       try {
-        return framed(frame.pieces.length === 1 ? await compressWhole(out, frame) : await compressPieces(out, frame));
+        return buildFrame(
+          frame.pieces.length === 1 ? await compressWhole(out, frame) : await compressPieces(out, frame),
+        );
       } finally {
         underWay -= bytes;
       }
@@ -73,22 +75,22 @@ async function compressWhole(out: ResponseWriter, { pieces, bytes }: ListFrame):
   const compressed = await gzipWhole(plain.subarray(PREFIX_BYTES), OPTIONS);
   if (isGone(out)) throw callerGone();
   chargeAnswer(out, PREFIX_BYTES + compressed.length);
-  buffersOf(out)?.answered(bytes);
+  buffersOf(out)?.releaseAnswer(bytes);
   return [compressed];
 }
 
 async function compressPieces(out: ResponseWriter, { pieces }: ListFrame): Promise<Buffer[]> {
   const buffers = buffersOf(out);
   const compressed: Buffer[] = [];
-  function* taken() {
+  function* takePieces() {
     let skipped = PREFIX_BYTES;
     for (let piece = pieces.shift(); piece !== undefined; piece = pieces.shift()) {
       yield piece.subarray(skipped);
       skipped = 0;
-      buffers?.answered(piece.length);
+      buffers?.releaseAnswer(piece.length);
     }
   }
-  await pipeline(taken, createGzip(OPTIONS), async (chunks: AsyncIterable<Buffer>) => {
+  await pipeline(takePieces, createGzip(OPTIONS), async (chunks: AsyncIterable<Buffer>) => {
     for await (const chunk of chunks) {
       if (isGone(out)) throw callerGone();
       chargeAnswer(out, chunk.length);
@@ -99,7 +101,7 @@ async function compressPieces(out: ResponseWriter, { pieces }: ListFrame): Promi
   return compressed;
 }
 
-function framed(message: readonly Buffer[]): ListFrame {
+function buildFrame(message: readonly Buffer[]): ListFrame {
   const length = message.reduce((sum, { length: bytes }) => sum + bytes, 0);
   const prefix = Buffer.alloc(PREFIX_BYTES);
   prefix[0] = COMPRESSED_FLAG;

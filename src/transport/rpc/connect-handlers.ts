@@ -169,16 +169,16 @@ function unaryImpl(entry: UnaryEntry, options: ConnectOptions): UnaryImpl {
     const call = new UnaryCall(inboundOf(context, options), entry.desc, options.clock());
     const principal = context.values.get(principalKey);
     const { output } = entry.desc;
-    const gone = () => context.signal.aborted;
+    const isGone = () => context.signal.aborted;
     // In bytes, which take a fraction of the room of messages, and charged until they are sent.
     const join = async (chunks: AsyncIterable<object>) => {
       const res = context.values.get(responseKey);
       const buffers = res && buffersOf(res);
-      const frame = await options.listFrames({ output, chunks, gone, buffers, cutOff: () => res && abort(res) });
+      const frame = await options.listFrames({ output, chunks, isGone, buffers, cutOff: () => res && abort(res) });
       await yieldToEventLoop();
       const bytes = Buffer.concat(frame.pieces).subarray(PREFIX_BYTES);
       const isJson = context.requestHeader.get("content-type")?.includes("json") ?? true;
-      return isJson ? fromBinary(output, bytes) : encodedMessage(output, bytes);
+      return isJson ? fromBinary(output, bytes) : wrapEncoded(output, bytes);
     };
     try {
       const answer = await readAll(options.invoke, options.clock, { entry, call, principal, request }, join);
@@ -209,7 +209,7 @@ function assertAnswer(
 }
 
 // A message that is written as these bytes: to read a long list and write it again would keep everybody waiting.
-function encodedMessage(desc: DescMessage, bytes: Uint8Array): Message {
+function wrapEncoded(desc: DescMessage, bytes: Uint8Array): Message {
   const message = create(desc);
   const reader = new BinaryReader(bytes);
   const fields: UnknownField[] = [];

@@ -51,7 +51,7 @@ export interface Connect {
   handle(req: HttpRequest, res: HttpResponse, path: string, record: RequestRecord): void;
 
   /** Answers a call of a method that is not served, in the form of the Connect protocol. */
-  refuseUnknown(res: HttpResponse, path: string, record: RequestRecord): void;
+  rejectUnknown(res: HttpResponse, path: string, record: RequestRecord): void;
 
   /** The name of the method under a path, `package.Service/Method`. */
   nameOf(path: string): string | undefined;
@@ -105,13 +105,13 @@ export function createConnect(options: ConnectOptions): Connect {
       if (message !== undefined) request.header.delete("content-length");
       const response = await handler(request);
       if (mayHaveBody(req)) discardRest(req);
-      if (response.body === undefined) refuseEmpty(response, handler, res, record);
+      if (response.body === undefined) rejectEmpty(response, handler, res, record);
       else await writeAnswer(response, res, entry?.mounted ? undefined : errorDomain, record, webText?.answer);
     } catch (error) {
       if (isCallerGone(error)) return;
       if (mayHaveBody(req)) discardRest(req);
       if (!res.headersSent && !isGone(res)) {
-        refuseRpc(req, res, handler.method, error instanceof HttpError ? error.error : error, record);
+        rejectRpc(req, res, handler.method, error instanceof HttpError ? error.error : error, record);
         return;
       }
       // Here the peer has gone, or an answer could not be written to its end.
@@ -123,7 +123,7 @@ export function createConnect(options: ConnectOptions): Connect {
   }
 
   // A refusal in the form of the protocol, without its library, which would read the body first.
-  function refuseRpc(
+  function rejectRpc(
     req: HttpRequest,
     res: HttpResponse,
     method: DescMethod,
@@ -140,7 +140,7 @@ export function createConnect(options: ConnectOptions): Connect {
     else sendJson(res, codeToHttpStatus(error.code), connectJson(error));
   }
 
-  function refuse(
+  function rejectCall(
     res: HttpResponse,
     status: number,
     cause: ApiError,
@@ -152,7 +152,7 @@ export function createConnect(options: ConnectOptions): Connect {
   }
 
   // What connect answers without a body: a wrong HTTP method, media type or HTTP version.
-  function refuseEmpty(
+  function rejectEmpty(
     response: UniversalServerResponse,
     handler: UniversalHandler,
     res: HttpResponse,
@@ -161,19 +161,19 @@ export function createConnect(options: ConnectOptions): Connect {
     const { method } = handler;
     if (response.status === 405) {
       const allow = httpMethodsOf(method);
-      refuse(res, 405, unimplemented(`method: ${method.name} takes ${allow.replace(", ", " and ")}`), record, {
+      rejectCall(res, 405, unimplemented(`method: ${method.name} takes ${allow.replace(", ", " and ")}`), record, {
         allow,
       });
     } else if (response.status === 415) {
       const problem = unimplemented("content-type: not one this method takes");
-      refuse(res, 415, problem, record, { "accept-post": ACCEPT_POST });
+      rejectCall(res, 415, problem, record, { "accept-post": ACCEPT_POST });
     } else {
-      refuse(res, response.status, unimplemented("protocol: this method needs HTTP/2"), record);
+      rejectCall(res, response.status, unimplemented("protocol: this method needs HTTP/2"), record);
     }
   }
 
-  function refuseUnknown(res: HttpResponse, path: string, record: RequestRecord): void {
-    refuse(res, 404, noSuchMethod(path), record);
+  function rejectUnknown(res: HttpResponse, path: string, record: RequestRecord): void {
+    rejectCall(res, 404, noSuchMethod(path), record);
   }
 
   const names = new Map([...handlers.keys()].map((path) => [path, path.slice(1)]));
@@ -188,17 +188,17 @@ export function createConnect(options: ConnectOptions): Connect {
       const kind = handlers.get(path)?.method.methodKind;
       return kind === "client_streaming" || kind === "bidi_streaming";
     },
-    refuseUnknown,
+    rejectUnknown,
     nameOf: (path) => names.get(path),
     names: [...names.values()],
     handle(req, res, path, record) {
       const handler = handlers.get(path);
       const version = req.headers["connect-protocol-version"];
-      if (handler === undefined) refuseUnknown(res, path, record);
+      if (handler === undefined) rejectUnknown(res, path, record);
       else if (version !== undefined && version !== "1")
-        refuse(res, 400, malformedRequest("connect-protocol-version must be 1"), record);
+        rejectCall(res, 400, malformedRequest("connect-protocol-version must be 1"), record);
       else if (req.httpVersionMajor < 2 && isGrpc(req.headers["content-type"]))
-        refuseEmpty({ status: 415 }, handler, res, record);
+        rejectEmpty({ status: 415 }, handler, res, record);
       else void answer(handler, req, res, record);
     },
   };

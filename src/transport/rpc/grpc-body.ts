@@ -25,7 +25,7 @@ export function readMessage(
 ): void {
   let expected = -1;
 
-  const announced = (arrived: Buffer) =>
+  const readAnnouncedLength = (arrived: Buffer) =>
     arrived.length < PREFIX_BYTES ? undefined : PREFIX_BYTES + arrived.readUInt32BE(1);
 
   function check(arrived: Buffer): ApiError | undefined {
@@ -41,7 +41,7 @@ export function readMessage(
 
   collectBody(
     stream,
-    { maxBytes: maxBytes + PREFIX_BYTES, timeoutMs, announced, check },
+    { maxBytes: maxBytes + PREFIX_BYTES, timeoutMs, readAnnouncedLength, check },
     {
       onBody(body) {
         if (body.length === 0) receiver.onFault(unimplemented(NOT_ONE));

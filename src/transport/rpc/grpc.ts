@@ -53,16 +53,16 @@ export interface GrpcUnary {
   entryOf(path: string): UnaryEntry | undefined;
 
   /**
-   * Reads the call, runs it and answers. Never throws; a peer that has gone gets nothing.
+   * Reads the call, runs it and answers. Never throws; does nothing if the peer has closed.
    */
   handle(stream: ServerHttp2Stream, headers: IncomingHttpHeaders, entry: UnaryEntry, record: RequestRecord): void;
 
   /** Answers without reading the request, with the content type that belongs to that of the request. */
-  refuse(stream: ServerHttp2Stream, error: unknown, record: RequestRecord, contentType?: string): void;
+  reject(stream: ServerHttp2Stream, error: unknown, record: RequestRecord, contentType?: string): void;
 }
 
 interface Answer {
-  readonly refuse: GrpcUnary["refuse"];
+  readonly reject: GrpcUnary["reject"];
   readonly onInternalError: (error: unknown, requestId: string) => void;
   readonly stream: ServerHttp2Stream;
   readonly call: UnaryCall;
@@ -94,7 +94,7 @@ export function createGrpcUnary(options: GrpcUnaryOptions): GrpcUnary {
     return errorTrailers(answer);
   }
 
-  function refuse(stream: ServerHttp2Stream, error: unknown, record: RequestRecord, requestType = ""): void {
+  function reject(stream: ServerHttp2Stream, error: unknown, record: RequestRecord, requestType = ""): void {
     const contentType = JSON_TYPE.test(requestType) ? "application/grpc+json" : CONTENT_TYPE;
     const headers = {
       ":status": 200,
@@ -130,9 +130,9 @@ export function createGrpcUnary(options: GrpcUnaryOptions): GrpcUnary {
       const decode = () => requestOf(entry.desc.input, bytes);
       if (entry.list !== undefined) {
         const chunks = readChunks(invoke, clock, { entry, call, principal, request: decode });
-        const gone = () => isStreamGone(stream);
+        const isGone = () => isStreamGone(stream);
         const cutOff = () => resetStream(stream, constants.NGHTTP2_CANCEL);
-        const list = { output: entry.desc.output, chunks, gone, buffers: buffersOf(stream), cutOff };
+        const list = { output: entry.desc.output, chunks, isGone, buffers: buffersOf(stream), cutOff };
         const frame = await listFrames(list);
         if (isStreamGone(stream)) return;
         if (compressor.takes(frame.bytes, call.inbound)) await answerCompressed(stream, call, frame, record);
@@ -179,7 +179,7 @@ export function createGrpcUnary(options: GrpcUnaryOptions): GrpcUnary {
         record.bytesIn = PREFIX_BYTES + bytes.length;
         void run(stream, entry, call, principal, bytes, record);
       },
-      onFault: (error) => refuse(stream, error, record),
+      onFault: (error) => reject(stream, error, record),
     });
   }
 
@@ -192,17 +192,17 @@ export function createGrpcUnary(options: GrpcUnaryOptions): GrpcUnary {
     isCompressed = false,
   ): void {
     record.bytes = bytes;
-    sendAnswer({ refuse, onInternalError, stream, call, frame, isCompressed, record });
+    sendAnswer({ reject, onInternalError, stream, call, frame, isCompressed, record });
   }
 
   return {
     entryOf: (path) => unary.get(path),
-    refuse,
+    reject,
     handle(stream, headers, entry, record) {
       const timeout = headers["grpc-timeout"];
       const timeoutMs = timeout === undefined ? undefined : parseGrpcTimeout(String(timeout));
       if (timeoutMs !== undefined && !(timeoutMs > 0)) {
-        refuse(stream, timeoutMs === 0 ? deadlineExceeded() : malformedRequest(BAD_TIMEOUT), record);
+        reject(stream, timeoutMs === 0 ? deadlineExceeded() : malformedRequest(BAD_TIMEOUT), record);
         return;
       }
       const call = new UnaryCall(new StreamInbound(stream, headers, timeoutMs, record), entry.desc, clock());
@@ -212,11 +212,11 @@ export function createGrpcUnary(options: GrpcUnaryOptions): GrpcUnary {
         if (authenticated instanceof Promise)
           authenticated.then(
             (principal) => read(stream, entry, call, principal, record),
-            (error) => refuse(stream, error, record),
+            (error) => reject(stream, error, record),
           );
         else read(stream, entry, call, authenticated, record);
       } catch (error) {
-        refuse(stream, error, record);
+        reject(stream, error, record);
       }
     },
   };
@@ -276,9 +276,9 @@ const sendAnswer = flushPerTick<Answer>(
     if ("pieces" in frame) void writeList(stream, frame);
     else void endAtPace(stream, frame);
   },
-  (error, { stream, refuse, onInternalError, record }) => {
+  (error, { stream, reject, onInternalError, record }) => {
     if (!stream.headersSent) {
-      refuse(stream, error, record);
+      reject(stream, error, record);
       return;
     }
     onInternalError(error, record.requestId);

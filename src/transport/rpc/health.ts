@@ -50,7 +50,7 @@ export function createHealth(options: HealthOptions): ExtraService {
       try {
         if (!known.has(service)) {
           yield { status: Status.SERVICE_UNKNOWN };
-          return await follower.ended();
+          return await follower.waitForEnd();
         }
         let last: Status | undefined;
         for (;;) {

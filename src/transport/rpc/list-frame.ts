@@ -18,7 +18,7 @@ export interface ChunkedList {
   readonly output: DescMessage;
   readonly chunks: AsyncIterable<object>;
   /** Whether the caller has disconnected. */
-  readonly gone: () => boolean;
+  readonly isGone: () => boolean;
   /** What its bytes are charged to. */
   readonly buffers: RequestBuffers | undefined;
   /** Cuts the answer off, should it have to give way to others. */
@@ -40,7 +40,7 @@ export function createListFrames(
   { responseBytes }: Pick<Limits, "responseBytes">,
   frameOf: (desc: DescMessage, chunk: object) => Buffer,
 ): ListFrames {
-  return async ({ output, chunks, gone, buffers, cutOff }) => {
+  return async ({ output, chunks, isGone, buffers, cutOff }) => {
     const pieces: Buffer[] = [];
     let bytes = PREFIX_BYTES;
     let isCutOff = false;
@@ -50,7 +50,7 @@ export function createListFrames(
     };
     try {
       for await (const chunk of chunks) {
-        if (gone() || isCutOff) break;
+        if (isGone() || isCutOff) break;
         const frame = frameOf(output, chunk);
         bytes += frame.length - PREFIX_BYTES;
         if (bytes > responseBytes) throw resourceExhausted(`list: more than ${responseBytes} bytes`);

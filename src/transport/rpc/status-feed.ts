@@ -21,7 +21,7 @@ export interface Follower<T> {
    */
   next(known: T | undefined): Promise<T | undefined>;
   /** Resolves at the end of the feed, or when the follower has gone. */
-  ended(): Promise<void>;
+  waitForEnd(): Promise<void>;
   /** Must be called once nothing more is asked. */
   close(): void;
 }
@@ -91,7 +91,7 @@ export function createFeed<T>({ check, end, last }: FeedOptions<T>): Feed<T> {
             await change(gone);
           }
         },
-        async ended() {
+        async waitForEnd() {
           while (!gone.aborted && !end.aborted) await change(gone);
         },
         close() {

@@ -15,7 +15,7 @@ function creates(says: string, identity: object, result: Pattern): Rule {
   };
 }
 
-function refuses(says: string, identity: object, field: string | RegExp): Rule {
+function buildRejection(says: string, identity: object, field: string | RegExp): Rule {
   return {
     anchor: "identities",
     says,
@@ -99,13 +99,13 @@ export const identities: readonly Rule[] = [
     { awsIdentity: { awsAccount: "123456789012", arnPattern: "arn:aws:sts::123456789012:.*", userIdPattern: ".*" } },
     { awsIdentity: { awsAccount: "123456789012" } },
   ),
-  refuses(
+  buildRejection(
     "an issuer pattern has a literal host",
     { claimMatch: { issuerPattern: ".*", subject: "s" } },
     /^claim_?[mM]atch/,
   ),
-  refuses("an issuer is a URL", { claimMatch: { issuer: "issuer", subject: "s" } }, /^claim_?[mM]atch/),
-  refuses("a claim match has a subject", { claimMatch: { issuer } }, /^claim_?[mM]atch/),
+  buildRejection("an issuer is a URL", { claimMatch: { issuer: "issuer", subject: "s" } }, /^claim_?[mM]atch/),
+  buildRejection("a claim match has a subject", { claimMatch: { issuer } }, /^claim_?[mM]atch/),
   {
     anchor: "identities",
     says: "the form over REST: claimMatch with issuer and subject, and all of its empty fields",

@@ -1,18 +1,18 @@
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
 import { test } from "node:test";
-import { consentPage } from "../../../src/issuer/oauth/consent.js";
+import { renderConsentPage } from "../../../src/issuer/oauth/consent.js";
 import { oauthError } from "../../../src/issuer/oauth/oauth-error.js";
 import { html } from "../../../src/issuer/oauth/page.js";
 import {
-  activatePage,
-  approvalPage,
   deviceIntro,
-  donePage,
-  explicitPage,
-  failurePage,
-  headlessPage,
-  providerSelectionPage,
+  renderActivatePage,
+  renderApprovalPage,
+  renderDonePage,
+  renderExplicitPage,
+  renderFailurePage,
+  renderHeadlessPage,
+  renderProviderSelection,
 } from "../../../src/issuer/oauth/pages.js";
 import { findBrowser, getBrowser, requireOwnForm } from "../../../src/issuer/oauth/state.js";
 import type { WebAnswer, WebRequest } from "../../../src/kernel/web.js";
@@ -23,15 +23,15 @@ const hidden = [[evil, evil]] as const;
 const asker = { clientId: evil, address: evil, atMs: 0 };
 
 const pages: Readonly<Record<string, WebAnswer>> = {
-  selection: providerSelectionPage(frame, {
+  selection: renderProviderSelection(frame, {
     title: evil,
     intro: deviceIntro(asker),
     links: [{ title: evil, href: evil }],
     hidden,
     unknownOrganisation: evil,
   }),
-  headless: headlessPage(frame, { hidden, address: evil, atMs: 0, isWrong: true }),
-  explicit: explicitPage(frame, {
+  headless: renderHeadlessPage(frame, { hidden, address: evil, atMs: 0, isWrong: true }),
+  explicit: renderExplicitPage(frame, {
     hidden,
     clientId: evil,
     terminal: { addresses: [evil, evil], atMs: 0 },
@@ -39,9 +39,9 @@ const pages: Readonly<Record<string, WebAnswer>> = {
     atMs: 0,
     isWrong: true,
   }),
-  activate: activatePage(frame, { hidden, value: evil, isWrong: true }),
-  approval: approvalPage(frame, { hidden, person: evil, asker, userCode: evil }),
-  consent: consentPage(frame, {
+  activate: renderActivatePage(frame, { hidden, value: evil, isWrong: true }),
+  approval: renderApprovalPage(frame, { hidden, person: evil, asker, userCode: evil }),
+  consent: renderConsentPage(frame, {
     person: evil,
     invites: [
       {
@@ -52,7 +52,7 @@ const pages: Readonly<Record<string, WebAnswer>> = {
       },
     ],
     pending: {
-      organizations: [true, false].map((isRemovable) => ({
+      organisations: [true, false].map((isRemovable) => ({
         uid: "a".repeat(40),
         name: evil,
         verified: false,
@@ -71,8 +71,8 @@ const pages: Readonly<Record<string, WebAnswer>> = {
     },
     hidden,
   }),
-  done: donePage(frame, evil, evil),
-  failure: failurePage(frame, { ...oauthError(evil, "x", 500), description: evil, retryAfterS: 5 }),
+  done: renderDonePage(frame, evil, evil),
+  failure: renderFailurePage(frame, { ...oauthError(evil, "x", 500), description: evil, retryAfterS: 5 }),
 };
 
 for (const [name, { headers = {}, body = "" }] of Object.entries(pages)) {

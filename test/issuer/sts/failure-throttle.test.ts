@@ -7,7 +7,7 @@ import { createFailureThrottle, type FailureThrottle } from "../../../src/issuer
 import { permissionDenied, unavailable } from "../../../src/kernel/errors.js";
 
 const LIMITS = { perName: { points: 30, seconds: 60 }, perAddress: { points: 70, seconds: 60 } };
-const refuse = () => {
+const reject = () => {
   throw permissionDenied("this");
 };
 const at = (remoteAddress: string, name: string) => ({ remoteAddress, name });
@@ -20,7 +20,7 @@ async function outcome(work: Promise<unknown>): Promise<string> {
 }
 
 async function fail(limiter: FailureThrottle, count: number, address: string, name: (i: number) => string) {
-  for (let i = 0; i < count; i++) await outcome(limiter.run(at(address, name(i)), refuse));
+  for (let i = 0; i < count; i++) await outcome(limiter.run(at(address, name(i)), reject));
 }
 
 const msOf = async (work: Promise<unknown>) => {
@@ -44,7 +44,7 @@ test("a full queue rejects, and no caller waits longer than 2 s", { timeout: 20_
   const limiter = createFailureThrottle(LIMITS);
   await fail(limiter, 30, "192.0.2.1", () => "a");
   const start = performance.now();
-  const flood = await Promise.all(Array.from({ length: 60 }, () => outcome(limiter.run(at("192.0.2.1", "a"), refuse))));
+  const flood = await Promise.all(Array.from({ length: 60 }, () => outcome(limiter.run(at("192.0.2.1", "a"), reject))));
   const counts = [
     flood.filter((one) => one === "Permission denied").length,
     flood.filter((one) => one === "Resource exhausted").length,
@@ -73,7 +73,7 @@ test("a name that was let in is not slowed down by the others of its address", a
   const limiter = createFailureThrottle(LIMITS);
   await limiter.run(at("2001:db8::1", "honest"), () => "good");
   await fail(limiter, 70, "2001:db8::2", (i) => `spray ${i}`);
-  const flood = Array.from({ length: 60 }, (_, i) => outcome(limiter.run(at("2001:db8::3", `spray ${i}`), refuse)));
+  const flood = Array.from({ length: 60 }, (_, i) => outcome(limiter.run(at("2001:db8::3", `spray ${i}`), reject)));
   assert.equal(await outcome(limiter.run(at("2001:db8::4", "honest"), () => "good")), "done");
   // Control: an unknown name finds the queue full, because the address is in the same network.
   assert.equal(await outcome(limiter.run(at("2001:db8::4", "unknown"), () => "good")), "Resource exhausted");
@@ -91,7 +91,7 @@ test("other errors are not counted", async () => {
 test("work in a transaction is counted and never waits; admission does both before", async () => {
   const limiter = createFailureThrottle(LIMITS);
   const claimant = at("192.0.2.1", "a");
-  const counted = msOf(Promise.all(Array.from({ length: 70 }, () => outcome(limiter.count(claimant, refuse)))));
+  const counted = msOf(Promise.all(Array.from({ length: 70 }, () => outcome(limiter.count(claimant, reject)))));
   assert.ok((await counted) < 500);
   const admitted = msOf(Promise.all(Array.from({ length: 20 }, () => limiter.admit(claimant))));
   assert.ok((await admitted) > 800);

@@ -145,7 +145,7 @@ describe("exchanges", () => {
 });
 
 describe("a failure limiter", () => {
-  const refuse = () => {
+  const reject = () => {
     throw permissionDenied("this");
   };
   const outcome = async (work: Promise<unknown>) =>
@@ -156,7 +156,7 @@ describe("a failure limiter", () => {
 
   it("counts failures for every key, and other errors for none", async () => {
     const { guard } = createFailureLimiter({ points: 2, seconds: 60 });
-    assert.equal(await outcome(guard(["a", "b"], refuse)), "Permission denied");
+    assert.equal(await outcome(guard(["a", "b"], reject)), "Permission denied");
     assert.equal(await outcome(guard(["a"], () => Promise.reject(unavailable("now")))), "Unavailable");
     assert.equal(await outcome(guard(["a"], () => Promise.reject(new TypeError("broken")))), "broken");
     assert.equal(
@@ -171,7 +171,7 @@ describe("a failure limiter", () => {
 
   it("ends", async () => {
     const { guard } = createFailureLimiter({ points: 1, seconds: 1 });
-    await outcome(guard(["a"], refuse));
+    await outcome(guard(["a"], reject));
     assert.equal(await outcome(guard(["a"], () => 1)), "Resource exhausted");
     await sleep(1_100);
     assert.equal(await outcome(guard(["a"], () => 1)), "done");

@@ -357,8 +357,8 @@ describe("groups of a directory", () => {
     // Should such a token ever come to be, the store still asks whose mapping it is.
     const { installation } = world.harness.app;
     const { rows, global } = await installation.store.read(async (tx) => ({
-      rows: await tx.access.mapped(other.uid, [mapping]),
-      global: await tx.access.mapped(provider.uid, [mapping]),
+      rows: await tx.access.getMappedGrants(other.uid, [mapping]),
+      global: await tx.access.getMappedGrants(provider.uid, [mapping]),
     }));
     assert.deepEqual([rows.length, global.length], [0, 1]);
     await world.person("hal");

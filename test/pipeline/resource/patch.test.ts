@@ -61,7 +61,7 @@ for (const { name, rule, reason } of names) {
   test(`a name of ${reason} ${rule === undefined ? "will do" : "is rejected"}`, () => {
     const body = groupOf({ name, description: "d" });
     if (rule === undefined) assert.deepEqual(buildValues(groups, body), { name, description: "d" });
-    else refuses(() => buildValues(groups, body), [{ field: "name", description: rule }]);
+    else assertRejects(() => buildValues(groups, body), [{ field: "name", description: rule }]);
   });
 }
 
@@ -85,12 +85,12 @@ for (const { description, rule, reason } of descriptions) {
   test(`a description of ${reason} ${rule === undefined ? "will do" : "is rejected"}`, () => {
     const body = groupOf({ name: "core", description });
     if (rule === undefined) assert.deepEqual(buildValues(groups, body), { name: "core", description });
-    else refuses(() => buildValues(groups, body), [{ field: "description", description: rule }]);
+    else assertRejects(() => buildValues(groups, body), [{ field: "description", description: rule }]);
   });
 }
 
 test("a new resource without a body names the field that is missing", () => {
-  refuses(() => buildValues(groups, undefined), [{ field: "name", description: NAME_RULE }]);
+  assertRejects(() => buildValues(groups, undefined), [{ field: "name", description: NAME_RULE }]);
 });
 
 test("a new resource takes nothing that the service sets", () => {
@@ -105,7 +105,7 @@ test("a new resource rejects what only the operator sets, before any rule", () =
 });
 
 test("all that is wrong is named at once", () => {
-  refuses(
+  assertRejects(
     () => buildValues(groups, groupOf({ name: "Core", description: "\n" })),
     [
       { field: "name", description: NAME_RULE },
@@ -203,7 +203,7 @@ const badMasks: readonly { mask: readonly string[]; rule: string; reason: string
 
 for (const { mask, rule, reason } of badMasks) {
   test(`mask rejected: ${reason}`, () => {
-    refuses(() => patched(full, mask), [{ field: "updateMask", description: rule }]);
+    assertRejects(() => patched(full, mask), [{ field: "updateMask", description: rule }]);
   });
 }
 
@@ -253,7 +253,7 @@ const badValues: readonly { body: Body; mask?: readonly string[]; field: string;
 
 for (const { body, mask, field, rule, reason } of badValues) {
   test(`value rejected: ${reason}`, () => {
-    refuses(() => patched(body, mask), [{ field, description: rule }]);
+    assertRejects(() => patched(body, mask), [{ field, description: rule }]);
   });
 }
 
@@ -263,7 +263,7 @@ test("a value the mask does not name is not looked at", () => {
   });
 });
 
-function refuses(work: () => unknown, violations: readonly { field: string; description: string }[]): void {
+function assertRejects(work: () => unknown, violations: readonly { field: string; description: string }[]): void {
   assert.throws(work, (error) => {
     assert.ok(error instanceof ApiError);
     assert.equal(error.code, Code.InvalidArgument);

@@ -196,7 +196,7 @@ for (const name of wireNames) {
         // More than a chunk, at few times: the chunks must neither repeat nor lose any.
         for (let i = 0; i < 1_300; i++) {
           const digest = `sha256:${i.toString(16).padStart(64, "0")}`;
-          await tx.tags.moved({ tagUid: tag.id, timeMs: third + 1 + Math.floor(i / 1_100), digest });
+          await tx.tags.recordMove({ tagUid: tag.id, timeMs: third + 1 + Math.floor(i / 1_100), digest });
         }
       });
       const { items } = await wire.call(v1.listTagHistory, { parentId: tag.id, start: atMs(third + 1) });

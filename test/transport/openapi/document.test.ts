@@ -1,5 +1,5 @@
-// What the document says of GroupsService, written out by the spec (section 4)
-// and the architecture (section 6).
+// What the document says of GroupsService, written out by hand from
+// docs/api-rules.md#requests.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { GroupsService } from "#gen/chainguard/platform/iam/v2beta1/groups_pb.js";

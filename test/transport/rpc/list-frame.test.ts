@@ -21,7 +21,7 @@ function callers() {
   const list = (caller: string, given: AsyncIterable<object>, gone = () => false) => {
     const request = new RequestBuffers(buffers, buffers.connect(`address of ${caller}`, false), undefined);
     request.holdFor(caller);
-    const frame = frames({ output: GroupListSchema, chunks: given, gone, buffers: request, cutOff() {} });
+    const frame = frames({ output: GroupListSchema, chunks: given, isGone: gone, buffers: request, cutOff() {} });
     return { frame, release: () => request.release() };
   };
   return { buffers, list };

@@ -47,7 +47,7 @@ test("at the end followers get the last value and then none, and new ones too", 
   end.abort();
   assert.equal(await next, "down");
   assert.equal(await follower.next("down"), undefined);
-  await follower.ended();
+  await follower.waitForEnd();
   const late = feed.follow(never());
   assert.equal(await late.next(undefined), "down");
   for (const each of [follower, late]) each.close();
@@ -58,7 +58,7 @@ test("one that has gone waits for nothing", async () => {
   const gone = new AbortController();
   const follower = feed.follow(gone.signal);
   assert.equal(await follower.next(undefined), "up");
-  const waiting = [follower.next("up"), follower.ended()];
+  const waiting = [follower.next("up"), follower.waitForEnd()];
   gone.abort();
   assert.deepEqual(await Promise.all(waiting), [undefined, undefined]);
   follower.close();

@@ -92,18 +92,18 @@ async function* readPages(call: Call, scope: string): AsyncGenerator<ChainPage> 
 }
 
 function toState({ head, checkpoint, ...chain }: JsonObject, rootUid: string): ChainState {
-  const signed = (value: JsonObject) => ({
+  const toSigned = (value: JsonObject) => ({
     ...{ rootUid, seq: toNumber(value.sequence), hash: toText(value.hash) },
     ...{ timeMs: toNumber(value.timeMs), signature: toText(value.signature) },
   });
   const rows = toNumber(chain.unsealedRows);
   return {
-    head: head === undefined ? undefined : signed(head as JsonObject),
+    head: head === undefined ? undefined : toSigned(head as JsonObject),
     checkpoint:
       checkpoint === undefined
         ? undefined
         : {
-            ...signed(checkpoint as JsonObject),
+            ...toSigned(checkpoint as JsonObject),
             entryTimeMs: toNumber((checkpoint as JsonObject).entryTimeMs),
           },
     unsealed: {

@@ -8,8 +8,8 @@ import type { AddressInfo } from "node:net";
 import { CLI_CLIENT_ID } from "../../../kernel/web.js";
 import { Code, CommandError } from "../../errors.js";
 import { codeFromStatus } from "../service.js";
-import type { Login } from "./credentials-file.js";
-import { type LoginRequest, limitParameters, loginParameters, redeemCode } from "./grants.js";
+import type { StoredLogin } from "./credentials-file.js";
+import { type LoginOptions, limitParameters, loginParameters, redeemCode } from "./grants.js";
 
 const CALLBACK_PATH = "/callback";
 
@@ -25,10 +25,10 @@ const MAX_TEXT = 500;
  */
 export async function browserLogin(
   api: string,
-  loginRequest: LoginRequest,
+  loginRequest: LoginOptions,
   show: (url: string) => Promise<void>,
   waitMs: number,
-): Promise<Login> {
+): Promise<StoredLogin> {
   const verifier = randomBytes(32).toString("base64url");
   const state = randomBytes(32).toString("base64url");
   const loopback = await startLoopback(state, (code, redirectUri) => redeemCode(api, { code, verifier, redirectUri }));
@@ -156,24 +156,24 @@ function errorFromCallback(query: URLSearchParams): CommandError {
   return new CommandError(codeFromStatus(status), `the login failed: ${text}`);
 }
 
-interface Page {
+interface ResultPage {
   readonly title: string;
   readonly text: string;
 }
 
 // Fixed texts: a page repeats nothing of the request.
-const DONE: Page = { title: "You are logged in", text: "You can close this window and go back to the terminal." };
-const FAILED: Page = { title: "The login failed", text: "The terminal says why. You can close this window." };
-const OTHER_LOGIN: Page = {
+const DONE: ResultPage = { title: "You are logged in", text: "You can close this window and go back to the terminal." };
+const FAILED: ResultPage = { title: "The login failed", text: "The terminal says why. You can close this window." };
+const OTHER_LOGIN: ResultPage = {
   title: "Not this login",
   text: "This address belongs to another login. Go back to the terminal.",
 };
-const NOT_FOUND: Page = { title: "Not found", text: "There is nothing at this address." };
+const NOT_FOUND: ResultPage = { title: "Not found", text: "There is nothing at this address." };
 
 const STYLE = "body{font:1.125rem/1.5 system-ui,sans-serif;max-width:36rem;margin:15vh auto;padding:0 1rem}";
 const STYLE_HASH = createHash("sha256").update(STYLE).digest("base64");
 
-function sendPage(response: ServerResponse, status: number, { title, text }: Page): void {
+function sendPage(response: ServerResponse, status: number, { title, text }: ResultPage): void {
   const body = `<!doctype html>
 <html lang="en">
   <head>

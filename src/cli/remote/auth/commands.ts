@@ -49,30 +49,30 @@ export function addAuthCommands(arbor: Command): void {
 
   const bindings = auth.command("bindings").description("your roles in groups, and those you have yet to accept");
   addCommonFlags(bindings.command("list"))
-    .description("list them, the pending ones first")
+    .description("list your roles in groups, pending ones first")
     .option("--pending", "only those that are pending")
     .action(async (flags) => (await import("./bindings.js")).listOwnBindings(flags));
   addCommonFlags(bindings.command("accept <uid>"))
-    .description("accept one, and with it all that are pending in the same organization")
+    .description("accept a pending role and all others in the same organisation")
     .action(async (uid, flags) => (await import("./bindings.js")).acceptOwnBinding(uid, flags));
   addCommonFlags(bindings.command("drop <uid>"))
-    .description("give one up")
+    .description("drop a role")
     .option("--yes", "do not ask whether to")
     .action(async (uid, flags) => (await import("./bindings.js")).dropOwnBinding(uid, flags));
 
-  const pullToken = auth.command("pull-token").description("passwords for registries that live for weeks");
+  const pullToken = auth.command("pull-token").description("long-lived passwords for container registries");
   addCommonFlags(pullToken.command("create"))
-    .description("make one, and print it this one time")
+    .description("create a pull token and print it once")
     .requiredOption("--group <uid>", "the group to pull from, with all below it")
     .option("--name <name>", "its name after the prefix pull-token-; random unless set")
     .option("--ttl <duration>", "how long it is valid, at most 8760h", "30d")
     .action(async (flags) => (await import("./pull-token.js")).createPullToken(flags));
   addCommonFlags(pullToken.command("list"))
-    .description("list those there are")
+    .description("list pull tokens")
     .option("--group <uid>", "only those at this group and below it")
     .action(async (flags) => (await import("./pull-token.js")).listPullTokens(flags));
   addCommonFlags(pullToken.command("revoke <uid>"))
-    .description("end one for good")
+    .description("revoke a pull token")
     .action(async (uid, flags) => (await import("./pull-token.js")).revokePullToken(uid, flags));
 
   // Not HELPER_ACTIONS, which would load the module for all commands of auth.

@@ -19,7 +19,7 @@ export interface Workload {
 }
 
 /** A login at one service. */
-export interface Login {
+export interface StoredLogin {
   /** The newest API token. */
   readonly token: string;
   /** Buys one new API token and the next refresh token. A second use ends the login. */
@@ -39,7 +39,7 @@ export interface Registry {
 /** The content of the file. */
 export interface Credentials {
   /** By address of the service, as `normalizeApi` spells it. */
-  readonly logins: ReadonlyMap<string, Login>;
+  readonly logins: ReadonlyMap<string, StoredLogin>;
   /** By host, with the port where one is given. */
   readonly registries: ReadonlyMap<string, Registry>;
 }
@@ -105,7 +105,7 @@ export async function changeCredentials(
 }
 
 /** `credentials` with the login at `api` set, or without it. */
-export function withLogin(credentials: Credentials, api: string, login: Login | undefined): Credentials {
+export function withLogin(credentials: Credentials, api: string, login: StoredLogin | undefined): Credentials {
   const logins = new Map(credentials.logins);
   if (login === undefined) logins.delete(api);
   else logins.set(api, login);
@@ -129,7 +129,7 @@ function parseCredentials(text: string, file: string): Credentials {
   return { logins: read(logins, parseLogin), registries: read(registries, parseRegistry) };
 }
 
-function parseLogin(value: unknown): Login | undefined {
+function parseLogin(value: unknown): StoredLogin | undefined {
   const { token, refreshToken, workload: about } = asObject(value) ?? {};
   const workload = parseWorkload(about);
   if (!isBearerToken(token) || (about !== undefined && workload === undefined)) return undefined;

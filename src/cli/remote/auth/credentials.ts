@@ -7,8 +7,8 @@ import {
   type Credentials,
   changeCredentials,
   credentialsFile,
-  type Login,
   readCredentials,
+  type StoredLogin,
   withLogin,
 } from "./credentials-file.js";
 
@@ -73,7 +73,7 @@ export async function issueTokenFor(api: string, audience: string): Promise<stri
 }
 
 async function currentToken(file: string, api: string, rejected?: string): Promise<string> {
-  const isUsable = ({ token }: Login) => token !== rejected && isFresh(token, Date.now());
+  const isUsable = ({ token }: StoredLogin) => token !== rejected && isFresh(token, Date.now());
   const login = getLogin(await readCredentials(file), api);
   if (isUsable(login)) return login.token;
   try {
@@ -94,7 +94,7 @@ async function currentToken(file: string, api: string, rejected?: string): Promi
   }
 }
 
-async function renew(api: string, login: Login, audience: string): Promise<Login> {
+async function renew(api: string, login: StoredLogin, audience: string): Promise<StoredLogin> {
   const { workload, refreshToken } = login;
   const ended = `the login at ${api} has ended`;
   if (workload === undefined && refreshToken === undefined) throw notLoggedIn(api, ended);
@@ -108,7 +108,7 @@ async function renew(api: string, login: Login, audience: string): Promise<Login
   }
 }
 
-function getLogin({ logins }: Credentials, api: string): Login {
+function getLogin({ logins }: Credentials, api: string): StoredLogin {
   const login = logins.get(api);
   if (login === undefined) throw notLoggedIn(api);
   return login;
@@ -130,7 +130,7 @@ function tryNormalizeApi(api: string): string | undefined {
 const EARLY_MS = 300_000;
 
 /** The claims of a JWT that commands show and that decide about renewal. Each is absent where the token lacks it. */
-export interface TokenClaims {
+export interface StoredTokenClaims {
   readonly subject?: string;
   readonly issuer?: string;
   /** In epoch milliseconds. */
@@ -140,7 +140,7 @@ export interface TokenClaims {
 }
 
 /** The claims of `token`; none for a text that is no JWT (RFC 7519). */
-export function parseClaims(token: string): TokenClaims {
+export function parseClaims(token: string): StoredTokenClaims {
   const { sub, iss, iat, exp } = parseJsonObject(Buffer.from(token.split(".")[1] ?? "", "base64url").toString());
   return {
     ...(typeof sub === "string" && { subject: sub }),

@@ -6,10 +6,10 @@ import { isBearerToken } from "../../../client/token-source.js";
 import { CLI_CLIENT_ID } from "../../../kernel/web.js";
 import { Code, CommandError } from "../../errors.js";
 import { sendRequest } from "../service.js";
-import type { Login, Workload } from "./credentials-file.js";
+import type { StoredLogin, Workload } from "./credentials-file.js";
 
 /** How a person wants to log in. */
-export interface LoginRequest extends TokenLimits {
+export interface LoginOptions extends TokenLimits {
   /** The uid of an organisation's login provider, or the name of the organisation. */
   readonly provider?: string;
   /** The name of one of the service's own login providers. */
@@ -42,7 +42,7 @@ export interface IdToken {
 }
 
 /** The parameters of the authorization endpoint that choose the login provider and name the invite. */
-export function loginParameters({ provider, connection, invite }: LoginRequest): [name: string, value: string][] {
+export function loginParameters({ provider, connection, invite }: LoginOptions): [name: string, value: string][] {
   const all = Object.entries({ idp_id: provider, connection, invite });
   return all.flatMap(([name, value]): [string, string][] => (value === undefined ? [] : [[name, value]]));
 }
@@ -63,7 +63,10 @@ export function limitParameters(
 }
 
 /** Redeems an authorization code for tokens (RFC 6749, section 4.1.3). */
-export async function redeemCode(api: string, { code, verifier, redirectUri }: AuthorizationCode): Promise<Login> {
+export async function redeemCode(
+  api: string,
+  { code, verifier, redirectUri }: AuthorizationCode,
+): Promise<StoredLogin> {
   const form = new URLSearchParams({
     grant_type: "authorization_code",
     code,
@@ -81,7 +84,7 @@ export async function redeemCode(api: string, { code, verifier, redirectUri }: A
  *
  * @param audience the audience of the API token
  */
-export async function renewLogin(api: string, refreshToken: string, audience: string): Promise<Login> {
+export async function renewLogin(api: string, refreshToken: string, audience: string): Promise<StoredLogin> {
   const path = "/sts/exchange_refresh_token";
   const query = new URLSearchParams({ aud: audience });
   const answer = await sendRequest({ method: "POST", api, path, query, bearer: refreshToken });
@@ -93,7 +96,7 @@ export async function exchangeIdToken(
   api: string,
   { idToken, provider }: IdToken,
   limits: TokenLimits,
-): Promise<Login> {
+): Promise<StoredLogin> {
   const query = new URLSearchParams([["aud", api], ...limitParameters(limits, "scopes")]);
   if (provider !== undefined) query.set("identity_provider", provider);
   const answer = await sendRequest({ method: "GET", api, path: "/sts/exchange", query, bearer: idToken });
@@ -115,7 +118,7 @@ export async function workloadToken(api: string, workload: Workload, audience: s
   }
 }
 
-function toLogin(token: unknown, refreshToken: unknown): Login {
+function toLogin(token: unknown, refreshToken: unknown): StoredLogin {
   if (!isBearerToken(token)) throw new CommandError(Code.Internal, "the service answered without a token");
   return { token, ...(isBearerToken(refreshToken) && { refreshToken }) };
 }

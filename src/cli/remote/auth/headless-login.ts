@@ -8,8 +8,8 @@ import { unseal } from "../../../kernel/seal.js";
 import { CLI_CLIENT_ID } from "../../../kernel/web.js";
 import { Code, CommandError } from "../../errors.js";
 import { parseJsonObject, type ServiceAnswer, sendRequest } from "../service.js";
-import type { Login } from "./credentials-file.js";
-import { exchangeIdToken, type IdToken, type LoginRequest, loginParameters } from "./grants.js";
+import type { StoredLogin } from "./credentials-file.js";
+import { exchangeIdToken, type IdToken, type LoginOptions, loginParameters } from "./grants.js";
 
 /** The times of the login, in milliseconds. */
 export interface HeadlessPace {
@@ -35,10 +35,10 @@ const NOT_YET: ReadonlySet<CommandError["code"]> = new Set([
  */
 export async function headlessLogin(
   api: string,
-  loginRequest: LoginRequest,
+  loginRequest: LoginOptions,
   show: (url: string, confirmation: string) => void,
   { pollMs, waitMs }: HeadlessPace,
-): Promise<Login> {
+): Promise<StoredLogin> {
   const key = createHeadlessKey();
   // Only of this client the page asks for the confirmation code.
   const query = new URLSearchParams([
@@ -75,7 +75,7 @@ async function findSession(api: string, code: string): Promise<ServiceAnswer | u
 }
 
 // The uid of a provider begins with that of its group and a slash. The name of an organisation has no slash.
-function providerUid({ provider }: LoginRequest): string | undefined {
+function providerUid({ provider }: LoginOptions): string | undefined {
   return provider?.includes("/") ? provider : undefined;
 }
 

@@ -9,12 +9,12 @@ import { parseClaims } from "./credentials.js";
 import {
   changeCredentials,
   credentialsFile,
-  type Login,
   readCredentials,
+  type StoredLogin,
   type Workload,
   withLogin,
 } from "./credentials-file.js";
-import { type LoginRequest, workloadToken } from "./grants.js";
+import { type LoginOptions, workloadToken } from "./grants.js";
 
 /** How long a person may take, in milliseconds. */
 const WAIT_MS = 600_000;
@@ -72,7 +72,7 @@ export async function findWorkload({ identity, identityToken }: WorkloadFlags): 
   throw invalidFlag("--identity-token", `there is no file ${tokenFile}`);
 }
 
-async function workloadLogin(api: string, workload: Workload, flags: LoginFlags): Promise<Login> {
+async function workloadLogin(api: string, workload: Workload, flags: LoginFlags): Promise<StoredLogin> {
   const { headless, identityProvider, connection, inviteFile, scope, cap } = flags;
   if ([headless, identityProvider, connection, inviteFile, scope, cap].some((flag) => flag !== undefined)) {
     throw invalidFlag("--identity", "an identity logs in with its token alone, and other flags are for people");
@@ -80,7 +80,7 @@ async function workloadLogin(api: string, workload: Workload, flags: LoginFlags)
   return { token: await workloadToken(api, workload, api), workload };
 }
 
-async function personLogin(api: string, flags: LoginFlags): Promise<Login> {
+async function personLogin(api: string, flags: LoginFlags): Promise<StoredLogin> {
   const { headless, browser } = flags;
   const loginRequest = await buildLoginRequest(flags);
   if (headless) {
@@ -99,7 +99,7 @@ async function buildLoginRequest({
   inviteFile,
   scope,
   cap,
-}: LoginFlags): Promise<LoginRequest> {
+}: LoginFlags): Promise<LoginOptions> {
   return {
     ...(identityProvider !== undefined && { provider: identityProvider }),
     ...(connection !== undefined && { connection }),

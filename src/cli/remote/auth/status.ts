@@ -7,7 +7,7 @@ import { withStdout } from "../../output/terminal.js";
 import type { Format } from "../flags.js";
 import { type ApiFlags, resolveApi, type ServiceAnswer, sendRequest } from "../service.js";
 import { findStoredToken, parseClaims, refreshExpiryMs } from "./credentials.js";
-import { credentialsFile, type Login, readCredentials } from "./credentials-file.js";
+import { credentialsFile, readCredentials, type StoredLogin } from "./credentials-file.js";
 
 /** The flags of `arbor auth status`. */
 export interface StatusFlags extends ApiFlags {
@@ -65,12 +65,12 @@ function identityFields({ subject, issuer, expiry, email, profile }: ServiceAnsw
   return nonEmptyTexts({ identity: subject, name, email, issuer, expireTime: expiry });
 }
 
-function claimFields({ token }: Login): JsonObject {
+function claimFields({ token }: StoredLogin): JsonObject {
   const { subject, issuer, expiresMs } = parseClaims(token);
   return nonEmptyTexts({ identity: subject, issuer, expireTime: formatTime(expiresMs) });
 }
 
-function renewalFields({ refreshToken, workload }: Login): JsonObject {
+function renewalFields({ refreshToken, workload }: StoredLogin): JsonObject {
   if (workload) return { renewedWith: "identity token", identityTokenFile: workload.tokenFile };
   if (refreshToken === undefined) return { renewedWith: "nothing" };
   return {

@@ -23,14 +23,14 @@ interface List {
 }
 
 /** Within a scope that has more rows than a batch: which of its lists is next, and after which entry. */
-interface ListPosition {
+interface BatchPosition {
   readonly scope: string;
   readonly index: number;
   readonly after?: readonly [key: string | number, uid: string];
 }
 
 /** Where the next batch begins: with a scope, or within one. */
-type Position = { readonly from: string } | ListPosition;
+type Position = { readonly from: string } | BatchPosition;
 
 // All lists of a scope, in the order of the new tables.
 const lists: readonly List[] = orders.flatMap(({ name }) =>
@@ -94,7 +94,7 @@ async function copyScopes(tx: MigrationTx, from: string, limits: BatchLimits): P
 }
 
 // The batch of one list of one scope. The uids below a scope begin with the slash after it, and "!" comes before that.
-async function copyList(tx: MigrationTx, { scope, index, after }: ListPosition, limits: BatchLimits): Promise<Batch> {
+async function copyList(tx: MigrationTx, { scope, index, after }: BatchPosition, limits: BatchLimits): Promise<Batch> {
   const list = lists[index];
   if (list === undefined) return { next: { from: `${scope}!` }, done: 0 };
   const { order, children } = list;

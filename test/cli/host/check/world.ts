@@ -89,7 +89,7 @@ async function addRegistry(tx: Tx): Promise<void> {
   const times = { createTimeMs: 1_000, updateTimeMs: 1_000 };
   await tx.repos.insert(repoRow(repo));
   for (let n = 0; n < 8; n++) await tx.tags.insert(tagRow(n, { repoUid: repo }));
-  await tx.tags.moved({ tagUid: uids.tag, timeMs: 1_000, digest: "sha256:a" });
+  await tx.tags.recordMove({ tagUid: uids.tag, timeMs: 1_000, digest: "sha256:a" });
   // The mark of a deleted tag stays.
   for (const name of ["tag-00", "deleted"]) await tx.tags.putMark(repo, name, 1_000);
   await tx.registry.putManifest({ repoUid: repo, digest: "sha256:a", images: { amd64: 1 } });

@@ -4,8 +4,8 @@ import { join } from "node:path";
 import { after, before, beforeEach, describe, it, type TestContext } from "node:test";
 import {
   changeCredentials,
-  type Login,
   readCredentials,
+  type StoredLogin,
   withLogin,
 } from "../../../../src/cli/remote/auth/credentials-file.js";
 import { type Host, startHost } from "../../../e2e/process.js";
@@ -24,7 +24,7 @@ describe("arbor auth", () => {
   });
 
   const auth = (...args: string[]) => host.run(["auth", ...args], { ARBOR_CREDENTIALS: file });
-  const keep = (api: string, login: Login) => changeCredentials(file, (now) => withLogin(now, api, login));
+  const keep = (api: string, login: StoredLogin) => changeCredentials(file, (now) => withLogin(now, api, login));
 
   async function loggedIn(test: TestContext) {
     const service = await startLoginService(test);

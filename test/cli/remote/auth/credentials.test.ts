@@ -6,8 +6,8 @@ import { Code } from "@connectrpc/connect";
 import { findStoredToken, issueTokenFor } from "../../../../src/cli/remote/auth/credentials.js";
 import {
   changeCredentials,
-  type Login,
   readCredentials,
+  type StoredLogin,
   withLogin,
 } from "../../../../src/cli/remote/auth/credentials-file.js";
 import { tempDir } from "../../../support/temp-dir.js";
@@ -23,11 +23,11 @@ beforeEach(() => {
   process.env.ARBOR_CREDENTIALS = file;
 });
 
-const keep = (api: string, login: Login) => changeCredentials(file, (now) => withLogin(now, api, login));
+const keep = (api: string, login: StoredLogin) => changeCredentials(file, (now) => withLogin(now, api, login));
 const kept = async (api: string) => (await readCredentials(file)).logins.get(api) ?? assert.fail("no login");
 const tokenAt = async (api: string) => (await findStoredToken(api))?.token();
 
-async function loggedIn(test: TestContext, lifeS: number): Promise<{ service: LoginService; login: Login }> {
+async function loggedIn(test: TestContext, lifeS: number): Promise<{ service: LoginService; login: StoredLogin }> {
   const service = await startLoginService(test);
   const login = service.newLogin(lifeS);
   await keep(service.url, login);

@@ -6,8 +6,8 @@ import { Code } from "@connectrpc/connect";
 import { dockerConfigFile, setCredentialHelper } from "../../../../src/cli/remote/auth/configure-docker.js";
 import {
   changeCredentials,
-  type Login,
   readCredentials,
+  type StoredLogin,
   withLogin,
 } from "../../../../src/cli/remote/auth/credentials-file.js";
 import { answerDocker, parseRegistryHost } from "../../../../src/cli/remote/auth/docker-credential.js";
@@ -154,7 +154,8 @@ describe("docker's helper", () => {
 
   it("renews the login, and lets docker go on without one", async (test) => {
     const { service } = await configured(test);
-    const keep = (login: Login | undefined) => changeCredentials(file, (now) => withLogin(now, service.url, login));
+    const keep = (login: StoredLogin | undefined) =>
+      changeCredentials(file, (now) => withLogin(now, service.url, login));
     await keep(service.newLogin(-60));
     const { Secret } = await answered("get", HOST);
     assert.equal(Secret, (await readCredentials(file)).logins.get(service.url)?.token);
