@@ -4,6 +4,9 @@
 const args = process.argv.slice(2);
 const [group, command, action = ""] = args;
 
+// Before anything is loaded: a signal ends a process that has no listener for it.
+if (args.find((arg) => !arg.startsWith("-")) === "serve") listenWhileStarting();
+
 process.exitCode =
   args.length === 3 && group === "auth" && command === "docker-credential"
     ? await runCredentialHelper(action)
@@ -17,4 +20,15 @@ async function runCredentialHelper(name: string): Promise<number> {
 async function runCommand(): Promise<number> {
   const { run } = await import("./cli/program.js");
   return run(args);
+}
+
+// SIGHUP means nothing until `serve` listens for it. SIGTERM and SIGINT stop a service that starts, which has answered
+// nothing yet; a service that runs has listeners of its own.
+function listenWhileStarting(): void {
+  for (const name of ["SIGTERM", "SIGINT"] as const) {
+    process.on(name, () => {
+      if (process.listenerCount(name) === 1) process.exit(0);
+    });
+  }
+  process.on("SIGHUP", () => {});
 }

@@ -9,6 +9,7 @@ import { join } from "node:path";
 import { after, describe, test } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
 import { connect as connectTls, type TLSSocket } from "node:tls";
+import { environmentWithoutSettings, PROJECT, scriptArguments } from "../support/project.js";
 import { tempDir } from "../support/temp-dir.js";
 import { type Service, startService } from "./process.js";
 
@@ -148,6 +149,52 @@ async function openCall({ url }: Service): Promise<Socket> {
   await delay(200);
   return socket;
 }
+
+/** A service that starts, from the moment when it listens for signals; `isReady` says whether it listens for calls. */
+async function spawnStarting() {
+  const script = [...scriptArguments("src/main.ts"), "serve", "--data", tempDir(), "--listen", "127.0.0.1:0"];
+  const env = environmentWithoutSettings();
+  const child = spawn(process.execPath, script, { cwd: PROJECT, env, stdio: ["ignore", "pipe", "ignore"] });
+  let output = "";
+  child.stdout.on("data", (chunk) => {
+    output += chunk;
+  });
+  const ended = once(child, "exit");
+  const deadlineMs = performance.now() + 10_000;
+  while (!listensForSighup(child.pid)) {
+    assert.ok(child.exitCode === null && performance.now() < deadlineMs, "the process does not listen for SIGHUP");
+    await delay(1);
+  }
+  return { child, ended, isReady: () => output.includes("arbor listening on") };
+}
+
+// Node itself does not listen for SIGHUP, whose bit is the lowest.
+function listensForSighup(pid: number | undefined): boolean {
+  const [, caught = "0"] = /^SigCgt:\s+([0-9a-f]+)$/m.exec(readFileSync(`/proc/${pid}/status`, "utf8")) ?? [];
+  return (BigInt(`0x${caught}`) & 1n) === 1n;
+}
+
+describe("signals while the service starts", { skip: process.platform !== "linux" }, () => {
+  test("SIGHUP does not end it", async () => {
+    const { child, ended, isReady } = await spawnStarting();
+    assert.equal(isReady(), false);
+    for (let i = 0; !isReady() && child.exitCode === null && i < 2_000; i++) {
+      child.kill("SIGHUP");
+      await delay(10);
+    }
+    assert.ok(isReady(), `it ended: ${child.signalCode ?? child.exitCode}`);
+    child.kill("SIGTERM");
+    assert.deepEqual(await ended, [0, null]);
+  });
+
+  for (const signal of ["SIGTERM", "SIGINT"] as const) {
+    test(`${signal} ends it with exit code 0`, async () => {
+      const { child, ended, isReady } = await spawnStarting();
+      child.kill(signal);
+      assert.deepEqual([await ended, isReady()], [[0, null], false]);
+    });
+  }
+});
 
 describe("signals", () => {
   test("SIGHUP does not end a service without TLS", async () => {

@@ -16,7 +16,7 @@ export async function serve(settings: Settings, ignoredVariables: readonly strin
   limitHeapGrowth();
   const logger = createLogger(settings.logLevel);
   let app: App | undefined;
-  // From the beginning: without a listener the signal would end the process, also while it starts.
+  // The entry of the command listens as well, from its first statement on.
   process.on("SIGHUP", () => void app?.reload());
   exitOnUncaughtError({ logger, abandon: (drainMs) => app?.abandon(drainMs) });
   app = await startApp({ settings, ignoredVariables, logger });
