@@ -6,6 +6,7 @@ import { openSqlite } from "../../src/store/open-sqlite.js";
 import type { AdvisoryRow, ListPosition, ListQuery, Store } from "../../src/store/port.js";
 import { openDatabase } from "../../src/store/sqlite-driver.js";
 import { childUid, groupRow, rootUid } from "../support/rows.js";
+import { isCampaign } from "../support/scale.js";
 import { memoryDir } from "../support/temp-dir.js";
 
 const COUNT = 5_200;
@@ -93,43 +94,47 @@ describe("lists of many advisories", () => {
     { name: "an organisation", visible: [one] },
     { name: "two groups", visible: [childUid(one, 1), childUid(one, 2)] },
   ];
-  for (const { name, visible } of callers) {
-    for (const field of ["uid", "created_at", "updated_at"] as const) {
-      for (const descending of [false, true]) {
-        it(`${name} by ${field}${descending ? ", descending" : ""}`, async () => {
-          const sign = descending ? -1 : 1;
-          const key = (row: AdvisoryRow) =>
-            ({ uid: 0, created_at: row.createTimeMs, updated_at: row.updateTimeMs })[field];
-          const sorted = rows
-            .filter(({ uid }) => visible.some((top) => uid.startsWith(`${top}/`)))
-            .sort((a, b) => sign * (key(a) - key(b) || (a.uid < b.uid ? -1 : 1)));
-          for (const { equals, lets } of filters) {
-            const expected = sorted.filter(lets).map(({ uid }) => uid);
-            const query = { visible, filter: { equals }, order: { field, descending }, limit: 40 };
-            const read = (more: Pick<ListQuery, "skip" | "after">) =>
-              store.read((tx) => tx.advisories.list({ ...query, ...more }));
-            let from: ListPosition | undefined;
-            // The first pages by token, then others by skip.
-            for (const start of [0, 40, 80]) {
-              const page = await read({ skip: 0, ...(from && { after: from }) });
-              assert.equal(page.total, expected.length);
-              assert.deepEqual(
-                page.rows.map(({ uid }) => uid),
-                expected.slice(start, start + 40),
-              );
-              from = page.next;
-              if (from === undefined) break;
-            }
-            for (const skip of [1, Math.floor(expected.length / 2), Math.max(0, expected.length - 3), COUNT]) {
-              const page = await read({ skip });
-              assert.deepEqual(
-                page.rows.map(({ uid }) => uid),
-                expected.slice(skip, skip + 40),
-              );
-            }
+  const orders = (["uid", "created_at", "updated_at"] as const).flatMap((field) =>
+    [false, true].map((descending) => ({ field, descending })),
+  );
+  // Outside of a campaign, each filter meets each order once and each caller twice.
+  const chosen = (caller: number, order: number) =>
+    filters.filter((_, filter) => isCampaign || (caller + order + filter) % callers.length === 0);
+  for (const [caller, { name, visible }] of callers.entries()) {
+    for (const [order, { field, descending }] of orders.entries()) {
+      it(`${name} by ${field}${descending ? ", descending" : ""}`, async () => {
+        const sign = descending ? -1 : 1;
+        const key = (row: AdvisoryRow) =>
+          ({ uid: 0, created_at: row.createTimeMs, updated_at: row.updateTimeMs })[field];
+        const sorted = rows
+          .filter(({ uid }) => visible.some((top) => uid.startsWith(`${top}/`)))
+          .sort((a, b) => sign * (key(a) - key(b) || (a.uid < b.uid ? -1 : 1)));
+        for (const { equals, lets } of chosen(caller, order)) {
+          const expected = sorted.filter(lets).map(({ uid }) => uid);
+          const query = { visible, filter: { equals }, order: { field, descending }, limit: 40 };
+          const read = (more: Pick<ListQuery, "skip" | "after">) =>
+            store.read((tx) => tx.advisories.list({ ...query, ...more }));
+          let from: ListPosition | undefined;
+          // The first pages by token, then others by skip.
+          for (const start of [0, 40, 80]) {
+            const page = await read({ skip: 0, ...(from && { after: from }) });
+            assert.equal(page.total, expected.length);
+            assert.deepEqual(
+              page.rows.map(({ uid }) => uid),
+              expected.slice(start, start + 40),
+            );
+            from = page.next;
+            if (from === undefined) break;
           }
-        });
-      }
+          for (const skip of [1, Math.floor(expected.length / 2), Math.max(0, expected.length - 3), COUNT]) {
+            const page = await read({ skip });
+            assert.deepEqual(
+              page.rows.map(({ uid }) => uid),
+              expected.slice(skip, skip + 40),
+            );
+          }
+        }
+      });
     }
   }
 
