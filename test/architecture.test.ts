@@ -100,6 +100,7 @@ const rules: Record<string, readonly string[]> = {
   cli: [
     "cli/remote",
     "cli/host",
+    "config/names",
     "types:audit/verify",
     "kernel",
     "@bufbuild/protobuf",

@@ -13,11 +13,11 @@ export interface FlagDescription {
 /** Describes the flags of a setting: that which sets it, and for switches that are on that which turns them off. */
 export function describeFlags(name: string, table: SettingTable = settings): readonly FlagDescription[] {
   const setting = settingOf(name, table);
-  const { placeholder, isSwitch, help } = setting;
+  const { placeholder, isSwitch } = setting;
   const value = placeholder === undefined ? "" : isSwitch ? ` [${placeholder}]` : ` <${placeholder}>`;
   const described = { flags: `${flagOf(name)}${value}`, help: describeSetting(name, setting) };
   if (!isSwitch || setting.default === "false") return [described];
-  return [described, { flags: `--no-${flagOf(name).slice(2)}`, help: `do not: ${help}` }];
+  return [described, { flags: `--no-${flagOf(name).slice(2)}`, help: `the opposite of ${flagOf(name)}` }];
 }
 
 function describeSetting(name: string, setting: Setting<unknown>): string {

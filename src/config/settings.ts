@@ -31,7 +31,7 @@ const groups = {
       since: "0.1.0",
     }),
     baseUrl: origin({
-      help: "address clients reach the service by, wherever it is another one; also the audience of API tokens",
+      help: "address clients reach the service by, if it differs from --listen; also the audience of API tokens",
       unset: "the address listened on",
       since: "0.1.0",
     }),
@@ -138,7 +138,7 @@ const groups = {
       since: "0.1.0",
     }),
     registryService: text({
-      help: "what the registry calls itself to this service, its auth.token.service",
+      help: "name of the registry in its tokens (auth.token.service)",
       placeholder: "name",
       range: "1 to 255 characters of ASCII without blanks",
       pattern: /^[!-~]{1,255}$/,
@@ -161,7 +161,7 @@ const groups = {
     }),
     quotas: define(
       {
-        help: "how many root groups a person and how many things an organisation may have",
+        help: "limits of root groups per person and of resources per organisation",
         default: Object.entries(defaultLimits)
           .map(([name, limit]) => `${name}=${limit}`)
           .join(","),
@@ -205,7 +205,7 @@ const groups = {
     }),
     overloadDelay: define(
       {
-        help: "how long calls may wait for the event loop while some wait all the time; others are rejected. off: none is",
+        help: "longest wait for the event loop under overload, beyond which calls are rejected; off disables it",
         default: "20ms",
         see: "observability.md#overload",
         since: "0.6.0",
@@ -234,7 +234,7 @@ const groups = {
       since: "0.1.0",
     }),
     metricsListen: optionalListenAddress({
-      help: "address to serve metrics for Prometheus on, host:port without authentication, or off",
+      help: "address of the metrics listener, without authentication, or off",
       unset: "127.0.0.1:9464, or off where that port is taken",
       see: "observability.md#metrics",
       since: "0.6.0",

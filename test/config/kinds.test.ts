@@ -35,6 +35,7 @@ test("a word with a switch: the flag alone, a word, and the form that turns it o
     describeFlags("detail", table).map(({ flags }) => flags),
     ["--detail [errors|all|off]", "--no-detail"],
   );
+  assert.equal(describeFlags("detail", table)[1]?.help, "the opposite of --detail");
   const validate = new Ajv2020().compile(buildSchema(table));
   for (const right of ["errors", "all", "off", "true", "false", true, false]) assert.ok(validate({ detail: right }));
   for (const wrong of ["none", 1]) assert.equal(validate({ detail: wrong }), false);

@@ -133,8 +133,9 @@ const similar = [
   "ARBOR_SERVICE_HOSTS",
   "ARBOR_HOST",
 ];
-for (const name of [...similar, "ARBOR_PORT_80_TCP_URL", "ARBOR_db_PORT"]) {
-  test(`${name}, which Kubernetes does not set, is rejected`, () => {
+const malformed = ["ARBOR_X_SERVICE_HOST_X", "ARBOR__PORT", "ARBOR_PORT_", "ARBOR_PORT\n", "ARBOR_LISTEN\n"];
+for (const name of [...similar, ...malformed, "ARBOR_PORT_80_TCP_URL", "ARBOR_db_PORT"]) {
+  test(`${JSON.stringify(name)}, which Kubernetes does not set, is rejected`, () => {
     assert.match(problemsOf({ env: { ...services, [name]: "x" } }), new RegExp(`^${name} is no setting`));
   });
 }
