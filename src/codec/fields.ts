@@ -1,6 +1,6 @@
 // Reading and writing message fields by descriptor, the way protobuf-es lays
-// messages out: a member of a oneof lives in the oneof's property, everything
-// else in its own.
+// messages out: a member of a oneof is in the oneof's property, all
+// other fields in their own.
 import {
   create,
   type DescField,

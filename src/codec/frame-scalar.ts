@@ -22,7 +22,7 @@ import {
 } from "./scalar-check.js";
 import { isSignedLong } from "./value-rules.js";
 
-/** Writes a value before all that is written. */
+/** Writes a value in front of the bytes written so far. */
 export type Write = (value: unknown) => void;
 
 const VARINT = 0;

@@ -28,7 +28,7 @@ export function bytesWritten(): number {
   return scratch.length - at;
 }
 
-/** What is written, behind the prefix of a message that is not compressed. */
+/** The bytes written so far, after the prefix of a message that is not compressed. */
 export function takeFrame(): Buffer {
   const size = bytesWritten();
   const frame = Buffer.allocUnsafe(PREFIX_BYTES + size);

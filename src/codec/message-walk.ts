@@ -1,5 +1,5 @@
-// The walk of descriptors that all writers of messages share: which fields a message has, in which order, where each
-// lives, and when it counts as set. A writer is compiled once per message type and reads init objects as well as
+// The walk of descriptors that all writers of messages share: which fields a message has, in which order, which
+// property holds each, and when it counts as set. A writer is compiled once per message type and reads init objects as well as
 // messages, so no message has to be created first.
 import { type DescField, type DescMessage, ScalarType } from "@bufbuild/protobuf";
 import { type Fields, hasPresence } from "./fields.js";
@@ -42,7 +42,7 @@ export function createMessageCompiler<W, Out>(format: MessageFormat<W, Out>): (d
 }
 
 /**
- * Where the value of a field lives, and when it counts as set. Each writer makes closures of its own for it: those
+ * Which property holds the value of a field, and when it counts as set. Each writer makes closures of its own for it: those
  * that several writers shared would be slower, because engines optimize a call by what it has called before.
  */
 export type FieldAccess =

@@ -23,7 +23,7 @@ import { file_google_rpc_status } from "#gen/google/rpc/status_pb.js";
 /** What a type URL begins with where its sender gave no other host. */
 export const TYPE_URL_PREFIX = "type.googleapis.com/";
 
-/** The type that a type URL of an Any names: what stands behind its last slash. */
+/** The type that a type URL of an Any names: the part after its last slash. */
 export function findType(registry: Registry, typeUrl: string): DescMessage | undefined {
   return registry.getMessage(typeUrl.slice(typeUrl.lastIndexOf("/") + 1));
 }

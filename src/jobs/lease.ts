@@ -1,5 +1,5 @@
-// The lease of a job: one node at a time runs it, and a number that grows with each take-over fences off the results of a
-// node that still believes to have the lease.
+// The lease of a job: one node at a time runs it. Each take-over increases a fencing token, so the results of a node that
+// lost the lease without noticing are rejected.
 import type { Awaitable, JobRow, Store, Tx, UnitOptions } from "../store/port.js";
 
 /** How long a lease lasts unless it is renewed, in milliseconds. */

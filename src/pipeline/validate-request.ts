@@ -125,7 +125,7 @@ function inList(list: readonly unknown[], one: FindIn): string | undefined {
   return undefined;
 }
 
-// What is wrong with a key is told of the map: it is not a text that an answer could hold.
+// Errors about a key name the map, because the key may be unprintable.
 function inMap(map: Readonly<Record<string, unknown>>, one: FindIn | undefined): string | undefined {
   for (const [key, value] of Object.entries(map)) {
     if (key.includes("\0")) return "";

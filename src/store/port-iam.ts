@@ -85,7 +85,7 @@ export type RolePatch = Partial<Pick<RoleRow, "name" | "description" | "capabili
 export interface RoleStore extends PatchStore<RoleRow, RolePatch> {
   /** Whether any role is a child of the group. */
   anyIn(groupUid: string): Awaitable<boolean>;
-  /** The roles that lie in no group, in the order of uids: those built in, and those of the operator. */
+  /** The roles that belong to no group, in the order of uids: those built in, and those of the operator. */
   outsideGroups(): Awaitable<RoleRow[]>;
 }
 

@@ -7,7 +7,7 @@ export type Awaitable<T> = T | Promise<T>;
 export interface ListQuery {
   /** The groups whose subtrees the caller may see, none within another. */
   readonly visible: readonly string[];
-  /** The uids of further visible rows, which lie in no group: the built-in roles. */
+  /** The uids of further visible rows, which belong to no group: the built-in roles. */
   readonly also?: readonly string[];
   readonly filter: ListFilter;
   readonly order: { readonly field: string; readonly descending: boolean };

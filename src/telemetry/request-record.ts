@@ -47,8 +47,8 @@ const CANCELLED = 1;
 const UNAUTHENTICATED = 16;
 
 /**
- * What happened to one request. There is one object of fixed shape per request; the layers that handle the request
- * fill in what they learn. It holds no header, no query and no token.
+ * What happened to one request. There is one object of fixed shape per request; each layer that handles the
+ * request sets its fields. It holds no header, no query and no token.
  */
 export class RequestRecord {
   /** The caller's `x-request-id` if it was well formed, otherwise random. */
@@ -122,14 +122,14 @@ export class RequestRecord {
     if (slash > 0) this.rootUid = identityUid.slice(0, slash);
   }
 
-  /** Sets how the call failed. The first reason stays: later layers know less. */
+  /** Sets how the call failed. The first reason stays, because it is the most specific. */
   setFailure(code: number, reason: RejectReason | undefined): void {
     this.code = code;
     this.reason ??= reason;
   }
 
   /**
-   * Tells the observers, once.
+   * Calls the observers, once.
    *
    * @param status the HTTP status; undefined where no response was begun
    */
@@ -142,7 +142,7 @@ export class RequestRecord {
       this.isCanceled = true;
       if (this.protocol !== "http") this.code ||= CANCELLED;
     } else if (this.protocol !== "http") this.code ??= status === undefined ? CANCELLED : codeOfStatus(status);
-    // An answer that no layer explained, such as of a mounted service: who reads the log finds a reason with each.
+    // Each 401 in the log has a reason, also the answer of a mounted service, for which no layer set one.
     if (this.code === UNAUTHENTICATED || status === 401) this.reason ??= "credential";
     for (const observe of this.#observers) observe(this);
   }

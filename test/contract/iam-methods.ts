@@ -59,7 +59,7 @@ const PLACED_BY_HANDLER: Readonly<Record<string, string>> = {
   // A root has no parent, so the method is unscoped and its handler looks at the parent.
   "GroupsService.CreateGroup": "parent",
   "Groups.Create": "parent",
-  // Built-in roles lie in no group; of custom ones the handler looks at the group.
+  // Built-in roles belong to no group; of custom ones the handler looks at the group.
   "RolesService.GetRole": "uid",
 };
 

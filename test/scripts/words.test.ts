@@ -30,6 +30,24 @@ test("a word of the table is found wherever a reader meets it", () => {
   });
 });
 
+test("a phrase that describes its subject by images or by what others do is found", () => {
+  const found = run("words", {
+    "src/a.ts": "// Roles that lie in no group, and one that lies in no\n// organisation.\nexport const fine = 1;\n",
+    "src/b.ts": "/** Rejected before anybody looks at it: nobody learns of it. */\nexport const fine = 1;\n",
+    "src/c.ts": "/** Told of errors of which the caller learns nothing. */\nexport const fine = 1;\n",
+    "src/d.ts": '// A proxy tells us the address.\nexport const unit = "14 us";\n',
+  });
+  assert.deepEqual(found.lines, [
+    'src/a.ts:1: "lie in no"',
+    'src/a.ts:1: "lies in no"',
+    'src/b.ts:1: "nobody learns"',
+    'src/b.ts:1: "anybody looks"',
+    'src/c.ts:1: "Told of errors"',
+    'src/c.ts:1: "of which the caller learns nothing"',
+    'src/d.ts:1: "us"',
+  ]);
+});
+
 test("a reference to a document outside the tree is found", () => {
   const found = run("words", {
     "src/a.ts": "// Errors as JSON (spec section 7).\n/* See architecture, section\n * 6. */\nexport const fine = 1;\n",

@@ -191,7 +191,7 @@ const findIssuerPatternFault: Fault = (text, field) => {
     : `${field} must begin with https:// and a literal host, its dots escaped`;
 };
 
-// Patterns must match the whole text, so one ^ before and one $ behind say nothing more. An escaped $ does.
+// Patterns must match the whole text, so a ^ at the start and a $ at the end are redundant. An escaped $ is not.
 function withoutAnchors(pattern: string): string {
   const start = pattern.startsWith("^") ? 1 : 0;
   const isAnchored = /(?<!\\)(?:\\\\)*\$$/.test(pattern);

@@ -1,4 +1,4 @@
-// Operator roles: roles with capabilities that organisations never have. They lie in no group, so no caller of the API can
+// Operator roles: roles with capabilities that organisations never have. They belong to no group, so no caller of the API can
 // reach them, and a caller that holds one cannot pass it on.
 import { create } from "@bufbuild/protobuf";
 import { RoleSchema } from "#gen/chainguard/platform/iam/v2beta1/roles_pb.js";

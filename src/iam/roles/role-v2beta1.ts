@@ -69,7 +69,7 @@ export function rolesV2beta1({ listResources, ids }: Pick<ResourceDeps, "listRes
   });
 }
 
-// The method is unscoped because built-in roles lie in no group. A custom role needs the right to list roles of
+// The method is unscoped because built-in roles belong to no group. A custom role needs the right to list roles of
 // its group. An operator role is shown on its bindings alone.
 async function getVisibleRole(uid: string, call: UnaryCall): Promise<RoleRow> {
   const { tx } = call;

@@ -39,8 +39,8 @@ export interface MasterKeyFile extends MasterKey {
 }
 
 /**
- * Reads the master key from a file: one or more lines of 32 bytes in base64. What the keys do not decrypt makes it read the
- * file again, so that servers follow a rotation before they look at the file.
+ * Reads the master key from a file: one or more lines of 32 bytes in base64. When a value cannot be decrypted, the file
+ * is read again, so servers pick up a rotation at once.
  *
  * @param file the path
  * @param create whether to create the file with a new key when it does not exist
@@ -92,7 +92,7 @@ export function readMasterKey(file: string, create: boolean): MasterKeyFile {
     seal: (plain, context) => seal(keys[0], plain, context).toString("base64"),
     unseal: (sealed, context) => openOrThrow(sealed, context).plain,
     resealLike(check, sealed, context) {
-      // In this order: the check value may replace the keys by those of a file that has no longer the key of the value.
+      // Order matters: opening the check value may replace the keys, and the new file may lack the key of this value.
       const { key: before, plain } = openOrThrow(sealed, context);
       const { key } = openOrThrow(check, MASTER_KEY_CHECK);
       return key.equals(before) ? sealed : seal(key, plain, context).toString("base64");
@@ -196,7 +196,7 @@ export async function verifyMasterKey(tx: Tx, key: MasterKey): Promise<boolean> 
 
 /**
  * Encrypts a value that is about to be stored with the key of the store, in the transaction that stores it: a process that
- * has not read the newer file of a rotation yet must not store what nothing opens once the old key is gone.
+ * has not read the newer file of a rotation yet must not store a value that no remaining key decrypts.
  *
  * @param sealed the value, encrypted with any of the keys
  * @throws Error when the master key file does not have the key of the store

@@ -65,7 +65,7 @@ export function createIdTokens(deps: {
 
     /**
      * Takes the login of an ID token, which can be taken once. Returns undefined when the ID token is not valid, was
-     * taken before, or is of a person who was deleted or revoked since, and for another provider than the person's.
+     * taken before, the person was deleted or revoked since, or `identityProvider` names another provider.
      *
      * @param identityProvider the uid of the organisation's provider that the request names; empty where it names none
      * @param requested what to narrow the login to

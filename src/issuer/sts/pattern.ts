@@ -57,8 +57,8 @@ function getProgram(pattern: string): PatternProgram | undefined {
     return found.program;
   }
   patternCache.misses++;
-  const made = compilePattern(pattern);
-  const program = made.size > MAX_PROGRAM ? undefined : made;
+  const compiled = compilePattern(pattern);
+  const program = compiled.size > MAX_PROGRAM ? undefined : compiled;
   programs.set(pattern, { program });
   patternCache.entries = programs.size;
   return program;

@@ -29,8 +29,8 @@ export function bitOf(capability: Capability): number {
  * Establishes that the bearer of a token may make this request.
  *
  * What an unscoped method may do depends on where; its lists show the descendants of the groups that the
- * caller has grants at, but for pending ones. Unscoped writes are about a place that their handlers look at, by
- * `Call.callerAt`, and nobody's grants are read for them: there may be thousands.
+ * caller has grants at, but for pending ones. Unscoped writes check their group in the handler, by `Call.callerAt`; no
+ * grants are read in advance, because there may be thousands.
  *
  * @throws ApiError UNAUTHENTICATED when the identity is gone or its tokens were revoked,
  * INVALID_ARGUMENT when the scope is not a uid at all, PERMISSION_DENIED when a capability is missing.

@@ -94,7 +94,7 @@ export interface Resource<D extends DescMessage, M extends FieldName<D>, Row>
   readonly defaultOrder?: string;
   /** The filters besides those of all kinds, by the fields of list requests. */
   readonly filters?: Readonly<Record<string, EqualsFilter>>;
-  /** The uids of rows that lie in no group and that every caller sees. */
+  /** The uids of rows that belong to no group and that every caller sees. */
   readonly builtIn?: readonly string[];
 }
 

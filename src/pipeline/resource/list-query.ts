@@ -27,7 +27,7 @@ export interface ListContext {
   readonly nowMs: number;
   /** The groups whose subtrees the caller sees. */
   readonly visible: readonly string[];
-  /** Rows that are visible as well and lie in no group. */
+  /** Rows that are visible as well and belong to no group. */
   readonly also?: readonly string[];
   /** Columns that must have these values, from the kind's own filters. */
   readonly equals?: Readonly<Record<string, string | number>>;

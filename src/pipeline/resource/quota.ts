@@ -104,8 +104,8 @@ export function createQuotas(limits: QuotaLimits, onRejection: (kind: QuotaKind)
     limits,
 
     /**
-     * Makes sure that there is room for `addition`. To be called in a read, and for callers alone who
-     * may create it: whether a quota is full is nobody else's to know.
+     * Makes sure that there is room for `addition`. Call it in a read, and only for callers who may create
+     * the resource: others must not learn whether the quota is full.
      *
      * @throws ApiError RESOURCE_EXHAUSTED with QuotaFailure
      */

@@ -19,8 +19,8 @@ import { buffersOf } from "./request-buffers.js";
 /** Bytes made per step; each costs a tick of the event loop, and the default of 16 KiB makes 256 of them for 4 MiB. */
 const INFLATE_CHUNK = 256 * 1024;
 const JSON_TYPE = /^application\/(?:json|[a-z0-9!#$&^_.+-]+\+json)$/;
-// How much of a body that nobody wants is read before its connection is cut, so that callers who
-// send first and listen later still see why they were refused. In bytes.
+// How many bytes of an unneeded body are read before its connection is cut. Callers that send the
+// whole body before they read still get the error.
 const MAX_DISCARDED = 8 * 1024 * 1024;
 
 /** Whether the headers of a request announce a body, which may yet turn out to be empty. */

@@ -53,7 +53,7 @@ function addVary(headers: ResponseHeaders, name: string): void {
   headers.vary = vary === undefined ? name : `${vary}, ${name}`;
 }
 
-// Of text, and of what is text in disguise. All else is compressed already, or might be.
+// Text, and other formats that compress well. All others are compressed already, or may be.
 function compresses(contentType: string | undefined): boolean {
   if (contentType === "application/json") return true;
   const [type = ""] = (contentType ?? "").toLowerCase().split(";");
@@ -83,7 +83,7 @@ export function selectCoding(acceptEncoding: string | undefined): Coding | undef
   return br === best ? "br" : "gzip";
 }
 
-/** Whether a stream should be sent as events: they are asked for by name, and not less than lines. */
+/** Whether to send a stream as events: `Accept` names them, with a weight that is not below that of lines. */
 export function prefersEvents(accept: string | undefined): boolean {
   if (accept === undefined) return false;
   const weights = weightsOf(accept);
@@ -91,7 +91,7 @@ export function prefersEvents(accept: string | undefined): boolean {
   return events > 0 && events >= (weights.get("application/x-ndjson") ?? 0);
 }
 
-/** Whether a page should be sent as JSON: it is asked for by name, and more than HTML, which browsers name. */
+/** Whether to send a page as JSON: `Accept` names it, with a higher weight than HTML, which browsers name. */
 export function prefersJson(accept: string | undefined): boolean {
   if (accept === undefined) return false;
   const weights = weightsOf(accept);

@@ -8,12 +8,12 @@
 //   Verb      = ":" LITERAL
 //
 // Three things more are allowed than there. `**` may stand anywhere, once, with a
-// tail of fixed length behind it, since a uid may be any number of segments and
-// have a name of something below it after them. A literal may hold whatever RFC
+// tail of fixed length after it, since a uid may have any number of segments and
+// the name of a resource in it may follow. A literal may hold whatever RFC
 // 3986 allows in a segment, `:`, `=` and `*` included. And `/` alone is the root.
 //
-// Behind a wildcard or a variable the verb begins at the first colon, and may hold
-// more of them; behind a literal it begins at the last one.
+// After a wildcard or a variable the verb begins at the first colon, and may hold
+// more of them; after a literal it begins at the last one.
 
 /** One part of a path between slashes. `text` of a literal is in the form {@link normalLiteral} gives. */
 export type Segment =

@@ -16,18 +16,18 @@ const MAX_IGNORED = 100;
 export interface Http1Options {
   readonly limits: Limits;
   readonly onRequest: (req: IncomingMessage, res: ServerResponse) => void;
-  /** Told of an error that escaped the handling of one request, which ends that request alone. */
+  /** Called with an error that the handling of a request did not catch. Only that request ends. */
   readonly onError: (error: unknown, requestId?: string) => void;
   /** Opens what bytes of a request are held for. */
   readonly beginRequest: (req: IncomingMessage) => RequestBuffers;
   /** Whose requests a request waits with. */
   readonly peerOf: (req: IncomingMessage) => Peer;
-  /** The body of the answer to what is refused before anybody looks at it, by HTTP status. */
+  /** The body of the error for a request that is rejected before it is parsed, by HTTP status. */
   readonly errorBody: (status: number) => string;
   readonly admission: Admission;
   /** Answers what is not admitted. */
   readonly overload: Rejection;
-  /** Records what is rejected before anybody looks at it. Returns the id of the request, for the answer. */
+  /** Records a request that is rejected before it is dispatched. Returns its id, for the answer. */
   readonly recordRejected: (rejected: RejectedRequest) => string;
 }
 
@@ -130,7 +130,7 @@ export function createHttp1(options: Http1Options) {
         admission.count("overload");
         overload.http1(req, res);
       };
-      // One behind another that is not answered yet.
+      // A pipelined request: the one before it has no answer yet.
       if (!isHealth && res.socket === null && !admission.admits(peer)) {
         reject();
         return;
@@ -254,7 +254,7 @@ export function createHttp1(options: Http1Options) {
     );
   });
 
-  // The timers behind headersTimeout and requestTimeout start with this event alone.
+  // Only this event starts the timers of headersTimeout and requestTimeout.
   server.emit("listening");
 
   return {

@@ -58,8 +58,8 @@ export function resetStream(stream: ServerHttp2Stream, code: number): void {
 }
 
 /**
- * How long the rest of a refused request may still arrive, in milliseconds. Most requests are whole by then, and some
- * clients forget an answer whose stream is reset while they send.
+ * How long the rest of a rejected request may still arrive, in milliseconds. Most requests are whole by then, and some
+ * clients drop an answer whose stream is reset while they send.
  */
 const REMAINDER_MS = 100;
 /** After how many of these an answer is given up whose end the peer leaves no room for. */
@@ -80,7 +80,7 @@ export function resetUnreadRequest(stream: ServerHttp2Stream): void {
     else resetSoon();
   };
   const resetSoon = () => setTimeout(reset, REMAINDER_MS).unref();
-  // Node resets a stream that nobody reads as soon as its answer is handed over, which is too early.
+  // Node resets an unread stream as soon as its answer is handed over, which is too early.
   stream.resume();
   if (stream.writableFinished) resetSoon();
   else stream.once("finish", resetSoon);
@@ -88,7 +88,7 @@ export function resetUnreadRequest(stream: ServerHttp2Stream): void {
 
 /** Cuts off an answer that cannot be completed, so that it does not look complete. */
 export function abortResponse(res: Http2ServerResponse): void {
-  // The compatibility layer forgets its stream when that has closed.
+  // The compatibility layer has no stream once that has closed.
   const stream = res.stream as ServerHttp2Stream | undefined;
   if (stream !== undefined) resetStream(stream, constants.NGHTTP2_INTERNAL_ERROR);
 }

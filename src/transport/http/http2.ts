@@ -24,7 +24,7 @@ export interface StreamRequest {
   readonly flags: number;
   /** Names and values in turn, as received. */
   readonly rawHeaders: string[];
-  /** The address at the other end; a stream forgets its session, and so this, when it closes. */
+  /** The address at the other end. It is kept here because a closed stream has no session. */
   readonly socketAddress: string | undefined;
 }
 
@@ -36,18 +36,18 @@ export interface Http2Options {
   readonly limits: Limits;
   readonly onStream: OnHttp2Stream;
   readonly connections: Connections;
-  /** Told of an error that escaped the handling of one stream, which ends that stream alone. */
+  /** Called with an error that the handling of a stream did not catch. Only that stream ends. */
   readonly onError: (error: unknown, requestId?: string) => void;
   readonly admission: Admission;
   /** Answers what is not admitted. */
   readonly overload: Rejection;
-  /** Records what is rejected before anybody looks at it. */
+  /** Records a request that is rejected before it is dispatched. Returns its id, for the answer. */
   readonly recordRejected: (rejected: RejectedRequest) => string;
 }
 
 /**
  * Creates the HTTP/2 side (RFC 9113) with the limits Node leaves open: sessions that sit idle,
- * peers that open streams only to reset them, and sessions that live for ever.
+ * peers that open streams only to reset them, and sessions that never end.
  *
  * There must be no `request` listener: Node would then attach its compatibility layer to every
  * stream and send trailers itself.
@@ -215,8 +215,8 @@ function watchStreams(session: ServerHttp2Session, options: Http2Options): void 
 /**
  * Tells peers that open streams only to reset them from callers whose time ran out. A reset counts when it came
  * with its request or within milliseconds of it, and before any answer, unless the caller announced a deadline that
- * may have passed: how long a request waited to be sent and to be read, nobody knows. It takes many of them, and most
- * of what was opened, to end a session.
+ * may have passed: the wait before sending and reading is unknown. A session ends after many such resets, if they are
+ * most of the streams that it opened.
  */
 function createResetLimit(limits: Limits) {
   let windowStartMs = 0;

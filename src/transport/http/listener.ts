@@ -82,14 +82,14 @@ export interface ListenerOptions {
   /** Who the bytes of requests and answers are held for. */
   readonly connections: Connections;
   readonly onHttp2Stream: OnHttp2Stream;
-  /** The body of the answer to what is refused before anybody looks at it, by HTTP status. */
+  /** The body of the error for a request that is rejected before it is parsed, by HTTP status. */
   readonly errorBody: (status: number) => string;
   readonly admission: Admission;
   /** Gets what accepting connections throws, such as that no file can be opened; logged unless given. */
   readonly onAcceptError?: ((error: Error) => void) | undefined;
   /** Answers what is not admitted. */
   readonly overload: Rejection;
-  /** Records what is rejected before anybody looks at it. */
+  /** Records requests that are rejected before they are dispatched. */
   readonly records: RequestRecords;
   readonly logger?: Logger | undefined;
 }

@@ -21,7 +21,8 @@ export interface Rejection {
   http2(stream: ServerHttp2Stream, headers: IncomingHttpHeaders): void;
 }
 
-interface Form {
+/** An answer that is built once and sent to many requests. */
+interface PreparedAnswer {
   readonly status: number;
   /** With the status, as HTTP/2 has it. */
   readonly fields: OutgoingHttpHeaders;
@@ -49,14 +50,14 @@ export function createRejection(
   { errorDomain, isRpc, recordRejected, cors, keepAliveMs }: RejectionOptions,
 ): Rejection {
   const withoutOrigin = cors?.fieldsFor(undefined);
-  let built: Forms | undefined;
-  const forms = () => {
-    built ??= buildForms(connectErrorFrom(error, errorDomain), keepAliveMs, withoutOrigin);
+  let built: PreparedAnswers | undefined;
+  const getAnswers = () => {
+    built ??= buildAnswers(connectErrorFrom(error, errorDomain), keepAliveMs, withoutOrigin);
     return built;
   };
 
-  function formOf(contentType: string | undefined, url: string | undefined): Form {
-    const { rest, connect, trailers, end } = forms();
+  function selectAnswer(contentType: string | undefined, url: string | undefined): PreparedAnswer {
+    const { rest, connect, trailers, end } = getAnswers();
     if (contentType?.startsWith("application/grpc")) {
       const fields = {
         ":status": 200,
@@ -74,7 +75,7 @@ export function createRejection(
     return { status: 200, fields, body: end };
   }
 
-  function fieldsOf({ fields }: Form, origin: string | undefined, requestId: string): OutgoingHttpHeaders {
+  function fieldsOf({ fields }: PreparedAnswer, origin: string | undefined, requestId: string): OutgoingHttpHeaders {
     const all = { ...fields, "x-request-id": requestId };
     return origin === undefined ? all : Object.assign(all, cors?.fieldsFor(origin));
   }
@@ -83,23 +84,23 @@ export function createRejection(
     "answers",
     ({ stream, headers }) => {
       if (stream.destroyed || stream.closed) return;
-      const form = formOf(headers["content-type"], headers[":path"]);
+      const answer = selectAnswer(headers["content-type"], headers[":path"]);
       // Written field by field here and below: to spread objects into one costs as much as the rest of the answer.
       const requestId = recordRejected({
         reason: "overload",
-        status: form.status,
+        status: answer.status,
         code: error.code,
-        bytes: Number(form.fields["content-length"]),
+        bytes: Number(answer.fields["content-length"]),
         httpVersion: "2",
         headers,
         httpMethod: headers[":method"],
         url: headers[":path"],
         socketAddress: stream.session?.socket.remoteAddress,
       });
-      const { body } = form;
-      stream.respond(fieldsOf(form, headers.origin, requestId), { endStream: body.length === 0 });
+      const { body } = answer;
+      stream.respond(fieldsOf(answer, headers.origin, requestId), { endStream: body.length === 0 });
       if (body.length > 0) stream.end(body);
-      // Nobody will read the rest of the request.
+      // The rest of the request is not read.
       if (stream.readableEnded) return;
       if (stream.endAfterHeaders) stream.resume();
       else resetUnreadRequest(stream);
@@ -110,14 +111,14 @@ export function createRejection(
   return {
     http1(req, res) {
       if (res.headersSent || res.destroyed) return;
-      const form = formOf(req.headers["content-type"], req.url);
+      const answer = selectAnswer(req.headers["content-type"], req.url);
       const hasBody = mayHaveBody(req) && !req.complete;
       if (hasBody) discardRest(req);
       const requestId = recordRejected({
         reason: "overload",
-        status: form.status,
+        status: answer.status,
         code: error.code,
-        bytes: req.method === "HEAD" ? 0 : Number(form.fields["content-length"]),
+        bytes: req.method === "HEAD" ? 0 : Number(answer.fields["content-length"]),
         httpVersion: req.httpVersionMinor === 0 ? "1.0" : "1.1",
         headers: req.headers,
         httpMethod: req.method,
@@ -125,18 +126,18 @@ export function createRejection(
         socketAddress: req.socket.remoteAddress,
       });
       const { origin } = req.headers;
-      if (form.head !== undefined && !hasBody && origin === undefined && isPlain(req, res)) {
+      if (answer.head !== undefined && !hasBody && origin === undefined && isPlain(req, res)) {
         // The event is what Node itself emits for an answer that has left, and with which it goes on to the next request.
         res.socket?.write(
-          `${form.head}x-request-id: ${requestId}\r\nDate: ${formatDate()}\r\n\r\n${form.body}`,
+          `${answer.head}x-request-id: ${requestId}\r\nDate: ${formatDate()}\r\n\r\n${answer.body}`,
           "latin1",
         );
         res.emit("finish");
         return;
       }
-      const { ":status": status, ...fields } = fieldsOf(form, origin, requestId);
+      const { ":status": status, ...fields } = fieldsOf(answer, origin, requestId);
       res.writeHead(Number(status), fields);
-      res.end(form.body);
+      res.end(answer.body);
     },
     http2(stream, headers) {
       sendHttp2({ stream, headers });
@@ -144,18 +145,22 @@ export function createRejection(
   };
 }
 
-interface Forms {
-  readonly rest: Form;
-  readonly connect: Form;
+interface PreparedAnswers {
+  readonly rest: PreparedAnswer;
+  readonly connect: PreparedAnswer;
   readonly trailers: ReturnType<typeof errorTrailers>;
   readonly end: ReturnType<typeof encodeEndStream>;
 }
 
 // Built at the first rejection: the first ConnectError makes Node load its `fetch`, which would slow down every start.
-function buildForms(answer: ConnectError, keepAliveMs: number, withoutOrigin: CorsFields | undefined): Forms {
+function buildAnswers(
+  answer: ConnectError,
+  keepAliveMs: number,
+  withoutOrigin: CorsFields | undefined,
+): PreparedAnswers {
   const retryAfter = retryAfterOf(answer);
   const status = httpStatusOf(answer.code);
-  const jsonForm = (body: string): Form => {
+  const buildJson = (body: string): PreparedAnswer => {
     const fields = {
       "content-type": "application/json",
       "content-length": Buffer.byteLength(body),
@@ -169,8 +174,8 @@ function buildForms(answer: ConnectError, keepAliveMs: number, withoutOrigin: Co
     return { status, fields: { ":status": status, ...fields }, body, head };
   };
   return {
-    rest: jsonForm(statusJson(answer)),
-    connect: jsonForm(connectJson(answer)),
+    rest: buildJson(statusJson(answer)),
+    connect: buildJson(connectJson(answer)),
     trailers: errorTrailers(answer),
     end: encodeEndStream(answer),
   };

@@ -164,7 +164,7 @@ function onStreamClose(this: ServerHttp2Stream): void {
 }
 
 function isReset(res: ServerResponse | Http2ServerResponse): boolean {
-  // A response of HTTP/2 forgets its stream when that is over.
+  // A response of HTTP/2 has no stream once that has closed.
   if (!("stream" in res)) return !res.writableFinished;
   const stream = res.stream as ServerHttp2Stream | undefined;
   return stream !== undefined && isCut(stream);

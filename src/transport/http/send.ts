@@ -15,7 +15,7 @@ import { recordOf } from "./request-record.js";
 /** Response headers by lower-case name. */
 export type ResponseHeaders = Record<string, string | number | string[]>;
 
-// What the gateway itself decides; a handler or an error that came over the wire has no say in it.
+// The gateway sets these fields; handlers and remote errors cannot.
 const OWN: ReadonlySet<string> = new Set([
   ...HOP_BY_HOP_FIELDS,
   "content-encoding",

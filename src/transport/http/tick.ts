@@ -79,8 +79,8 @@ export function onTick(phase: TickPhase, work: Flush): () => void {
  * together also cost less: to write one wakes its reader up, while a reader that is awake reads on.
  *
  * @param phase "requests" are taken before "answers"
- * @param take handles one item; an error of one item does not keep the others from their turn
- * @param onError told of what `take` throws
+ * @param take handles one item; after an error the other items are still taken
+ * @param onError called with what `take` throws
  * @param atMost how many are taken in one tick; all unless given
  */
 export function flushPerTick<T>(

@@ -1,5 +1,5 @@
 // Serves what is neither RPC nor REST: pages, redirects and the endpoints of
-// OAuth, whose handlers know nothing of HTTP's objects.
+// OAuth. Their handlers do not depend on Node's HTTP objects.
 import type { ConnectError } from "@connectrpc/connect";
 import { httpStatusOf, retryAfterOf } from "../../codec/error-json.js";
 import { answerError, invalidArgument, isCallerGone, rejectReasonOf } from "../../kernel/errors.js";
@@ -16,7 +16,7 @@ export interface WebOptions {
   readonly errorDomain: string;
   /** Begins the spans of requests, where traces are on. */
   readonly spans?: ServerSpans | undefined;
-  /** Told of errors the caller learns nothing about. */
+  /** Called with internal errors; the caller gets INTERNAL without their cause. */
   readonly onInternalError: (error: ConnectError, requestId: string) => void;
   /** Throws where the database has no time for a unit of work that begins now. */
   readonly requireRoom?: ((access: "read" | "write") => void) | undefined;

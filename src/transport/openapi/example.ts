@@ -1,6 +1,6 @@
-// Examples for documents: values of the right form, told by the names of fields,
-// so that what a reader copies looks like what the service speaks. A request
-// holds what it must and what people write; switches stay at their defaults.
+// Examples for documents: valid values, chosen by the names of fields, that look
+// like those of the service. A request has its required fields and those that
+// people write; switches stay at their defaults.
 import { type DescEnum, type DescField, type DescMessage, ScalarType } from "@bufbuild/protobuf";
 import { isDocumentedRequired, isDocumentedUnused, isUid, isUrl } from "../../codec/field-behavior.js";
 import { wellKnownName } from "../../codec/fields.js";

@@ -1,6 +1,6 @@
 // Path templates of google.api.http as OpenAPI writes them: one parameter per
-// wildcard. OpenAPI knows paths by their shape, so routes that differ in the
-// names of their variables alone share a path, and the names that most of them give.
+// wildcard. OpenAPI identifies a path by its shape. Routes that differ only in
+// variable names share one path, with the names used most often.
 import type { DescField } from "@bufbuild/protobuf";
 import type { HttpBinding } from "../http/http-binding.js";
 

@@ -1,7 +1,6 @@
 // A request over HTTP as the typed message that handlers take: body first, then
-// path, then query, and any two that disagree about a field are refused. Who may
-// do what is decided on the message, so no part of the request may say one thing
-// to us and another to somebody in front of us.
+// path, then query. A request whose parts disagree about a field is rejected, so
+// that a proxy and this service read the same request.
 import { create, type DescField, type DescMessage, type Message, type Registry } from "@bufbuild/protobuf";
 import { type FieldMask, FieldMaskSchema } from "@bufbuild/protobuf/wkt";
 import { findMaskPaths } from "../../codec/field-mask.js";

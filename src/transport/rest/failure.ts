@@ -14,7 +14,7 @@ export interface FailureOptions {
   readonly errorDomain: string;
   /** The writers of the details of the errors of a call. */
   readonly writersOf: (call: CallContext | undefined) => MessageWriters;
-  /** Told of errors that arise here and of which the caller learns nothing. */
+  /** Called with internal errors; the caller gets INTERNAL without their cause. */
   readonly onInternalError?: ((error: ConnectError, call: CallContext | undefined) => void) | undefined;
 }
 
@@ -23,7 +23,7 @@ export interface Failures {
   /** Sends the status and the body of an error; `call` is there once the request was understood. */
   answer(req: HttpRequest, res: HttpResponse, error: unknown, call: CallContext | undefined): void;
 
-  /** Tells of an error of which the caller learns nothing but that the answer ends. */
+  /** Reports an error that ends an answer after its status was sent. */
   report(error: unknown, call: CallContext): void;
 
   /** An error as google.rpc.Status in JSON, for when the status has been sent already. */

@@ -60,9 +60,9 @@ export interface GatewayOptions {
   readonly proxies?: TrustedProxies | undefined;
   /** Begins the spans of calls, where traces are on. */
   readonly spans?: ServerSpans | undefined;
-  /** How often an event stream that has nothing to say shows that it lives, in milliseconds; 15 s by default. */
+  /** How often an event stream without events sends a comment, in milliseconds; 15 s by default. */
   readonly heartbeatMs?: number;
-  /** Told of errors that arise here and of which the caller learns nothing. */
+  /** Called with internal errors; the caller gets INTERNAL without their cause. */
   readonly onInternalError?: (error: ConnectError, call: CallContext | undefined) => void;
 }
 
@@ -179,8 +179,8 @@ export function createGateway(options: GatewayOptions): Gateway {
     else void serve(req, res, match, mark < 0 ? "" : target.slice(mark + 1), record);
   }
 
-  // What authenticates its callers by itself answers with a credential, which HEAD would make, or use
-  // up, for nobody.
+  // Methods that authenticate their callers themselves answer with a credential. HEAD would issue or
+  // consume a credential without returning it.
   function isForGetAlone({ target: { entry } }: RouteMatch<Route>): boolean {
     return entry.auth.mode === "self";
   }

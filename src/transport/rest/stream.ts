@@ -8,7 +8,7 @@ import { recordOf } from "../http/request-record.js";
 import type { ResponseHeaders } from "../http/send.js";
 import type { EncodedAnswer, MessageEncode } from "./encode.js";
 
-/** How often an event stream that has nothing to say shows that it lives, in milliseconds. */
+/** How often an event stream without events sends a comment, in milliseconds. */
 export const DEFAULT_HEARTBEAT_MS = 15_000;
 
 /** What is sent of a stream. */
@@ -132,7 +132,7 @@ export interface ListAnswer {
   readonly chunks: AsyncGenerator<object, void, void>;
   readonly encode: (chunk: object) => EncodedAnswer;
   readonly headers: ResponseHeaders;
-  /** Told of what cut the list off. */
+  /** Called with the error that cut the list off. */
   readonly onError: (error: unknown) => void;
 }
 

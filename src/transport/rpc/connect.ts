@@ -71,7 +71,7 @@ export function createConnect(options: ConnectOptions): Connect {
     perAddress: limits.openStreamsPerAddress,
   });
 
-  // Many peers share the connections of a trusted proxy, and the address of a proxy nobody trusts.
+  // Connections of a trusted proxy carry many peers. An untrusted proxy counts as one peer.
   function takeStream(req: HttpRequest, address: string | undefined): () => void {
     if (address !== socketAddressOf(req)) return streams.take({ connection: undefined, address });
     const connection = isHttp2(req) ? req.stream.session : req.socket;

@@ -4,14 +4,14 @@ import type { ApiError } from "../../kernel/errors.js";
 import { malformedRequest, protocolError, resourceExhausted, unimplemented } from "../../kernel/errors.js";
 import { collectBody } from "../http/body-collector.js";
 
-/** Told of the one message of a request, or of what is wrong with it; never both, at most once. */
+/** Gets the one message of a request, or what is wrong with it; never both, at most once. */
 export interface MessageReceiver {
   onMessage(bytes: Uint8Array): void;
   onFault(error: ApiError): void;
 }
 
 /**
- * Reads the body of a unary gRPC request: exactly one message behind its prefix of a flag and a
+ * Reads the body of a unary gRPC request: exactly one message after its prefix of a flag and a
  * length (gRPC over HTTP/2, "Length-Prefixed-Message"). A message above `maxBytes` is refused when
  * its prefix arrives; one that is still incomplete `timeoutMs` after its first byte is refused too.
  *

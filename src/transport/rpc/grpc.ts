@@ -43,7 +43,7 @@ export interface GrpcUnaryOptions {
   readonly listFrames: ListFrames;
   /** Begins the spans of calls, where traces are on. */
   readonly spans?: ServerSpans | undefined;
-  /** Told of answers that could not be encoded: a bug of a handler. */
+  /** Called when an answer cannot be encoded, which is a bug of a handler. */
   readonly onInternalError: (error: unknown, requestId: string) => void;
 }
 

@@ -193,7 +193,7 @@ describe("a mounted service's calls", () => {
       assert.equal(code, "ResourceExhausted");
     });
 
-    test(`${protocol}: one line for a call, and one for an error of which the caller learns nothing`, async () => {
+    test(`${protocol}: one line for a call, and one for an error that the caller gets as INTERNAL`, async () => {
       assert.equal(await failureOf(callsOf(service.url).bug()), "Internal");
       const request = await until(() => lines.find((line) => line.includes('"msg":"request"')));
       assert.match(request, /GetBook|books\/bug/);

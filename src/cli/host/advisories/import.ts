@@ -7,7 +7,7 @@ import { randomIds } from "../../../kernel/ids.js";
 import { type ImportCounts, importOsv } from "../../../vulnerabilities/osv/import.js";
 import { createProgressLine, escapeControls, type ProgressStream } from "../../output/terminal.js";
 import { onHost, print } from "../host.js";
-import { recordFiles } from "./record-files.js";
+import { listRecordFiles } from "./record-files.js";
 
 /** How often progress is written, in milliseconds. */
 const EVERY_MS = { terminal: 100, lines: 1_000 };
@@ -27,7 +27,7 @@ export async function importCommand(
   await onHost(settings, "update", async ({ store, clock }) => {
     if ((await store.read((tx) => tx.groups.get(group))) === undefined) throw notFound(groups, group);
     const startMs = performance.now();
-    const counts = await importOsv(recordFiles(paths), {
+    const counts = await importOsv(listRecordFiles(paths), {
       store,
       groupUid: group,
       ids: randomIds,

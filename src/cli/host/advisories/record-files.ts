@@ -9,12 +9,12 @@ import type { RecordFile } from "../../../vulnerabilities/osv/import.js";
 import { MAX_RECORD_BYTES } from "../../../vulnerabilities/osv/record.js";
 
 /**
- * The files at `paths`. Directories, which are walked in depth but not through symbolic links, and zip archives give the
- * files whose names end in `.json`. The `read` of an unreadable file throws.
+ * Lists the files at `paths`, and the files in directories and zip archives whose names end in `.json`. Directories are
+ * walked in depth, but symbolic links are not followed. `read` throws for an unreadable file.
  *
  * @throws ApiError INVALID_ARGUMENT for a path without a file, before any file is read.
  */
-export async function* recordFiles(paths: readonly string[]): AsyncIterable<RecordFile> {
+export async function* listRecordFiles(paths: readonly string[]): AsyncIterable<RecordFile> {
   const kinds = await Promise.all(paths.map(detectKind));
   for (const [i, path] of paths.entries()) {
     if (kinds[i] === "directory") yield* readDirectory(path);
@@ -80,7 +80,7 @@ function fileInArchive(path: string, zip: ZipFile, entry: Entry): RecordFile {
       withReadErrors(async () => {
         if (entry.uncompressedSize > MAX_RECORD_BYTES) throw tooLarge();
         const bytes = await buffer(await zip.openReadStreamPromise(entry));
-        if (crc32(bytes) !== entry.crc32) throw new Error("its checksum is another");
+        if (crc32(bytes) !== entry.crc32) throw new Error("its checksum does not match");
         return bytes;
       }),
   };

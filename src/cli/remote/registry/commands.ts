@@ -46,7 +46,7 @@ const registryResources: readonly ResourceCommand[] = [
   },
 ];
 
-/** Adds them to `registry`, which the commands on the host have made where those are loaded. */
+/** Adds the commands to `registry`, and creates it unless the commands for the host are loaded and have created it. */
 export function addRegistryCommands(arbor: Command): void {
   const registry = arbor.commands.find((command) => command.name() === "registry") ?? arbor.command("registry");
   addResourceCommands(registry, registryResources);
