@@ -100,9 +100,7 @@ function escapeCell(text: string): string {
 export function buildSchema(table: SettingTable = settings): Record<string, unknown> {
   const properties = Object.entries(table).map(([name, setting]) => {
     const description = `${describeSetting(name, setting)}; since ${setting.since}`;
-    // An empty value is none.
-    const schema = { anyOf: [{ const: "" }, setting.schema] };
-    return [name, { description, ...schema, ...describeSchemaDefault(setting) }];
+    return [name, { description, ...setting.schema, ...describeSchemaDefault(setting) }];
   });
   return {
     $schema: "https://json-schema.org/draft/2020-12/schema",

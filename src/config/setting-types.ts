@@ -3,7 +3,6 @@
 
 import { BlockList, isIP } from "node:net";
 import type { ListenAddress } from "../kernel/ip-address.js";
-import { numberPattern, unitPattern } from "./number-pattern.js";
 
 /** A JSON schema of one value. */
 export type ValueSchema = Readonly<Record<string, unknown>>;
@@ -112,7 +111,7 @@ export function duration<R extends Row & { min: string; max: string }>(row: R) {
     const seconds = parseDuration(given);
     return seconds >= least && seconds <= most ? seconds : reject(`a number of s, m, h or d, such as 30d: ${range}`);
   };
-  const schema = stringSchema(new RegExp(unitPattern(UNITS_S, least, most, 6)));
+  const schema = stringSchema(/^[0-9]{1,6}[smhd]$/);
   return define<number, R>(row, {
     placeholder: "duration",
     range,
@@ -144,7 +143,7 @@ export function size<R extends Row & { min: string; max: string }>(row: R) {
     const bytes = parseSize(given);
     return bytes >= least && bytes <= most ? bytes : reject(`a number of KiB, MiB or GiB, such as 128MiB: ${range}`);
   };
-  const schema = stringSchema(new RegExp(unitPattern(UNITS_BYTES, least, most, 6)));
+  const schema = stringSchema(/^[0-9]{1,6}(KiB|MiB|GiB)$/);
   const format = (bytes: number) => formatIn(UNITS_BYTES, bytes);
   return define<number, R>(row, { placeholder: "size", range, hasLimits: true, schema, parse, format });
 }
@@ -167,8 +166,7 @@ export function integer<R extends Row & { placeholder: string; min: number; max:
     const value = /^\d{1,15}$/.test(given) ? Number(given) : Number.NaN;
     return value >= min && value <= max ? value : reject(`a whole number: ${range}`);
   };
-  const pattern = new RegExp(`^${numberPattern(min, max, 15)}$`);
-  const schema = { anyOf: [{ type: "integer", minimum: min, maximum: max }, stringSchema(pattern)] };
+  const schema = { anyOf: [{ type: "integer", minimum: min, maximum: max }, stringSchema(/^[0-9]{1,15}$/)] };
   return define<number, R>(row, { placeholder, range, hasLimits: true, schema, parse, format: String });
 }
 
@@ -202,7 +200,7 @@ export function listenAddress<R extends Row>(row: R) {
     return { host: match[1] ?? match[2] ?? "", port };
   };
   const format = ({ host, port }: ListenAddress) => `${host.includes(":") ? `[${host}]` : host}:${port}`;
-  const schema = stringSchema(new RegExp(`^(\\[[0-9a-fA-F:]+\\]|[^:[\\]]+):${numberPattern(0, 65_535, 5)}$`));
+  const schema = stringSchema(/^(\[[0-9a-fA-F:]+\]|[^:[\]]+):[0-9]{1,5}$/);
   return define<ListenAddress, R>(row, { placeholder: "host:port", range, schema, parse, format });
 }
 
