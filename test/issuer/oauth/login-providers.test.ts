@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { chmodSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
-import { readLoginProviders } from "../../../src/issuer/oauth/login-providers.js";
+import { readLoginProviders } from "../../../src/kernel/login-providers.js";
 import { tempDir } from "../../support/temp-dir.js";
 
 const directory = tempDir();
