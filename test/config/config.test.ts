@@ -333,7 +333,11 @@ const badFiles: readonly { content: string; text: (file: string) => string | Reg
     text: (file) => `--config: ${file}: the file is not valid JSON at line 3, column 12`,
     reason: "a colon that is missing",
   },
-  { content: '{"data":"x","data":"y"}', text: (file) => `--config: ${file}: data is given twice`, reason: "a key given twice" },
+  {
+    content: '{"data":"x","data":"y"}',
+    text: (file) => `--config: ${file}: data is given twice`,
+    reason: "a key given twice",
+  },
 ];
 
 for (const { content, text, reason } of badFiles) {
