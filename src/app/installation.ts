@@ -2,12 +2,13 @@
 // roles. The server stands on it, and so do commands run on the host.
 import { existsSync } from "node:fs";
 import { join } from "node:path";
-import type { Settings } from "../config/config.js";
+import { labelOf, type Settings } from "../config/config.js";
 import { readDatabaseTls } from "../config/database.js";
 import { seedAnonymous } from "../iam/identities/identity.js";
 import { seedRoles } from "../iam/roles/builtin-roles.js";
 import { type KeyRing, openKeyRing, readKeyRing } from "../issuer/keys/key-ring.js";
 import { createMissingKeyError, hasSecrets, type MasterKeyFile, readMasterKey } from "../issuer/keys/master-key.js";
+import { describeFileFault } from "../kernel/file-error.js";
 import { type Clock, systemClock } from "../kernel/time.js";
 import type { DatabaseFaultEvent } from "../store/database-faults.js";
 import type { MigrationProgress } from "../store/migrate/phases.js";
@@ -94,7 +95,19 @@ function locateDatabase(settings: Settings) {
   return { directory, url, tls: url === undefined ? undefined : readDatabaseTls(settings) };
 }
 
+// The errors of the file system name what failed, but not the setting that led there.
 async function openStore(options: InstallationOptions): Promise<Store> {
+  const { settings } = options;
+  try {
+    return await openDatabaseOf(options);
+  } catch (error) {
+    const fault = settings.databaseUrl === undefined ? describeFileFault(error) : undefined;
+    if (fault === undefined) throw error;
+    throw new Error(`${labelOf(settings, "data")}: cannot use ${settings.data}: ${fault}`, { cause: error });
+  }
+}
+
+async function openDatabaseOf(options: InstallationOptions): Promise<Store> {
   const { settings, mode, clock = systemClock } = options;
   const database = locateDatabase(settings);
   if (mode === "read") {

@@ -21,13 +21,13 @@ export function readConfigFile(file: string, name: string, problems: string[]): 
   const content = parseFile(file, name, problems);
   if (content === undefined) return values;
   if (!isJsonObject(content)) {
-    problems.push(`${file}: must hold a JSON object`);
+    problems.push(`${name}: ${file}: must hold a JSON object`);
     return values;
   }
   for (const [key, value] of Object.entries(content)) {
     if (key === SCHEMA_KEY) continue;
     if (["string", "number", "boolean"].includes(typeof value)) values.set(key, String(value));
-    else problems.push(`${file}: ${key} must be a string, a number or a boolean`);
+    else problems.push(`${name}: ${file}: ${key} must be a string, a number or a boolean`);
   }
   return values;
 }
@@ -44,7 +44,7 @@ function parseFile(file: string, name: string, problems: string[]): unknown {
     return parseStrictJson(text, "the file", (index) => formatPosition(text, index));
   } catch (error) {
     if (!(error instanceof ApiError)) throw error;
-    problems.push(`${file}: ${describeViolation(error)}`);
+    problems.push(`${name}: ${file}: ${describeViolation(error)}`);
     return undefined;
   }
 }

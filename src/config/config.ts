@@ -1,12 +1,16 @@
 // Resolves the settings: flag over environment over file over default. Anything wrong is found before anything is opened,
 // and all of it is reported at once.
+import { existsSync } from "node:fs";
+import { join } from "node:path";
 import { readConfigFile } from "./config-file.js";
 import { CONFIG_VARIABLE, describeUnknownKey, describeUnknownVariable, findOtherVariables } from "./names.js";
 import { findContradictions } from "./relations.js";
-import { checkSettingFile, readSettingFile } from "./setting-files.js";
+import { checkDataDirectory, checkSettingFile, readSettingFile } from "./setting-files.js";
+import { describeSource, labelOf, rememberSources, type ValueSource } from "./setting-labels.js";
 import type { Setting } from "./setting-types.js";
 import { flagOf, type SettingName, type Settings, type SettingTable, settings, variableOf } from "./settings.js";
 
+export { labelOf, type ValueSource } from "./setting-labels.js";
 export { isLoopback } from "./setting-types.js";
 export { flagOf, type SettingName, type Settings, settingNames, settings, variableOf } from "./settings.js";
 
@@ -20,12 +24,6 @@ export interface Sources {
   readonly checkFiles?: boolean;
   /** A PostgreSQL database that the command writes to beside its own, which the settings of TLS may be for. */
   readonly targetUrl?: string | undefined;
-}
-
-/** Where a value comes from, and what named it there, such as `--listen`, `ARBOR_LISTEN` or the path of the file. */
-export interface ValueSource {
-  readonly from: "flag" | "environment" | "file" | "default";
-  readonly name?: string;
 }
 
 /** All settings, and where each comes from. */
@@ -61,7 +59,7 @@ export function resolveWithSources(
   const configName = file !== undefined && file === env[CONFIG_VARIABLE] ? CONFIG_VARIABLE : "--config";
   const fromFile = file === undefined ? undefined : readConfigFile(file, configName, problems);
   for (const key of fromFile?.keys() ?? []) {
-    if (!Object.hasOwn(table, key)) problems.push(`${file}: ${describeUnknownKey(key, table)}`);
+    if (!Object.hasOwn(table, key)) problems.push(`${configName}: ${file}: ${describeUnknownKey(key, table)}`);
   }
   const found: FoundValues = { values: {}, sources: {} };
   for (const [key, setting] of Object.entries(table)) {
@@ -85,9 +83,23 @@ export function resolveWithSources(
   }
   readSecretFiles(table, found, problems);
   const resolved = found.values as Settings;
+  rememberSources(resolved, found.sources);
+  if (checkFiles && resolved.databaseUrl === undefined && found.sources.databaseUrlFile?.from === "default") {
+    checkData(resolved, problems);
+  }
   if (problems.length === 0) problems.push(...findContradictions(resolved, checkFiles, targetUrl));
   if (problems.length > 0) throw new SettingsError(problems);
   return { settings: resolved, sources: found.sources };
+}
+
+// With PostgreSQL nothing is in the data directory.
+function checkData(values: Settings, problems: string[]): void {
+  const label = labelOf(values, "data");
+  const before = problems.length;
+  checkDataDirectory(values.data, label, problems);
+  const masterKey = join(values.data, "master.key");
+  if (values.masterKeyFile !== undefined || problems.length > before || !existsSync(masterKey)) return;
+  checkSettingFile(settings.masterKeyFile, masterKey, label, problems);
 }
 
 interface FoundValues {
@@ -114,16 +126,12 @@ function readSecretFiles(table: SettingTable, found: FoundValues, problems: stri
     if (content === undefined) continue;
     try {
       found.values[contentOf] = target.parse(content.toString().replace(/\r?\n$/, ""));
-      found.sources[contentOf] = source;
+      // The file of settings alone would look as if it had the secret itself.
+      found.sources[contentOf] = { ...source, name: label };
     } catch (error) {
       problems.push(`${label}: ${file} ${(error as Error).message}`);
     }
   }
-}
-
-/** Where a value was given, as errors name it. */
-function describeSource(key: string, { from, name = "" }: ValueSource): string {
-  return from === "file" ? `${name}: ${key}` : name;
 }
 
 /** The names of settings that differ from their defaults, with their values as text; secrets as `***`. */

@@ -1,5 +1,6 @@
 // The settings of the data: where it is, and how PostgreSQL is reached.
-import { checkCertificate, checkPrivateKey } from "./pem.js";
+import { parseMasterKey } from "../kernel/secret-file.js";
+import { checkAuthorities, checkCertificate, checkPrivateKey } from "./pem.js";
 import { file, flag, oneOf, text } from "./setting-types.js";
 
 /** The rows of the table of settings about the data. */
@@ -40,7 +41,7 @@ export const dataSettings = {
   databaseTlsCa: file({
     help: "certificates of the authorities that may sign the certificate of PostgreSQL, in PEM",
     unset: "those of Node",
-    checkContent: checkCertificate,
+    checkContent: checkAuthorities,
     since: "0.6.0",
   }),
   databaseTlsCert: file({
@@ -59,6 +60,8 @@ export const dataSettings = {
   masterKeyFile: file({
     help: "key that seals secrets at rest; must be given with PostgreSQL",
     unset: "<data>/master.key",
+    checkContent: (content) => void parseMasterKey(content.toString()),
+    isPrivate: true,
     see: "operations.md#keys",
     since: "0.1.0",
   }),

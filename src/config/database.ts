@@ -3,7 +3,8 @@ import type { ConnectionOptions } from "node:tls";
 import { SettingsError } from "./config.js";
 import { isKeyOf } from "./pem.js";
 import { readSettingFile } from "./setting-files.js";
-import { flagOf, type Settings, settings } from "./settings.js";
+import { labelOf } from "./setting-labels.js";
+import { type Settings, settings } from "./settings.js";
 
 /** TLS to PostgreSQL: options of `tls.connect`, or false for none. */
 export type DatabaseTls = ConnectionOptions | false;
@@ -23,11 +24,13 @@ export function readDatabaseTls(values: Settings): DatabaseTls | undefined {
   const problems: string[] = [];
   const read = (name: FileName): Buffer | undefined => {
     const file = values[name];
-    return file === undefined ? undefined : readSettingFile(settings[name], file, flagOf(name), problems);
+    return file === undefined ? undefined : readSettingFile(settings[name], file, labelOf(values, name), problems);
   };
   const [ca, cert, key] = [read("databaseTlsCa"), read("databaseTlsCert"), read("databaseTlsKey")];
   if (cert !== undefined && key !== undefined && !isKeyOf(cert, key)) {
-    problems.push(`--database-tls-key: ${values.databaseTlsKey} is not the key of the certificate`);
+    problems.push(
+      `${labelOf(values, "databaseTlsKey")}: ${values.databaseTlsKey} is not the key of the certificate ${values.databaseTlsCert}`,
+    );
   }
   if (problems.length > 0) throw new SettingsError(problems);
   return {

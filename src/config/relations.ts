@@ -1,6 +1,7 @@
 // What must hold between settings.
 import { readFileSync, statSync } from "node:fs";
 import { isKeyOf } from "./pem.js";
+import { labelOf } from "./setting-labels.js";
 import { isLoopback } from "./setting-types.js";
 import type { Settings } from "./settings.js";
 
@@ -27,10 +28,12 @@ export function findContradictions(values: Settings, checkFiles: boolean, target
   return problems;
 }
 
-function findTlsContradictions({ tlsCert, tlsKey }: Settings, checkFiles: boolean): string[] {
-  if ((tlsCert === undefined) !== (tlsKey === undefined)) return ["--tls-cert and --tls-key go together"];
+function findTlsContradictions(values: Settings, checkFiles: boolean): string[] {
+  const { tlsCert, tlsKey } = values;
+  const [certLabel, keyLabel] = [labelOf(values, "tlsCert"), labelOf(values, "tlsKey")];
+  if ((tlsCert === undefined) !== (tlsKey === undefined)) return [`${certLabel} and ${keyLabel} go together`];
   if (!checkFiles || tlsCert === undefined || tlsKey === undefined || isPair(tlsCert, tlsKey)) return [];
-  return [`--tls-key: ${tlsKey} is not the key of the certificate ${tlsCert}`];
+  return [`${keyLabel}: ${tlsKey} is not the key of the certificate ${tlsCert}, which ${certLabel} names`];
 }
 
 // What is read from a pipe would be missing where the setting is used.
@@ -41,20 +44,20 @@ function isPair(certificate: string, key: string): boolean {
 
 function findDatabaseTlsContradictions(values: Settings, url: string | undefined): string[] {
   const { databaseTlsMode: mode, databaseTlsCa: ca, databaseTlsCert: cert, databaseTlsKey: key } = values;
-  const files = Object.entries({ "--database-tls-ca": ca, "--database-tls-cert": cert, "--database-tls-key": key });
-  const named = files.filter(([, file]) => file !== undefined).map(([flag]) => flag);
-  if (mode === undefined) return named.map((flag) => `${flag} needs --database-tls-mode`);
+  const files = (["databaseTlsCa", "databaseTlsCert", "databaseTlsKey"] as const).filter((name) => values[name]);
+  const named = files.map((name) => labelOf(values, name));
+  if (mode === undefined) return named.map((label) => `${label} needs --database-tls-mode`);
   const problems: string[] = [];
   if (url === undefined) problems.push("--database-tls-mode needs --database-url");
   if (mode === "disable")
-    problems.push(...named.map((flag) => `${flag} has no effect with --database-tls-mode disable`));
+    problems.push(...named.map((label) => `${label} has no effect with --database-tls-mode disable`));
   if (mode === "verify-ca" && ca === undefined) {
     problems.push(
       "--database-tls-mode verify-ca needs --database-tls-ca: any certificate of a public authority would do",
     );
   }
   if ((cert === undefined) !== (key === undefined))
-    problems.push("--database-tls-cert and --database-tls-key go together");
+    problems.push(`${labelOf(values, "databaseTlsCert")} and ${labelOf(values, "databaseTlsKey")} go together`);
   const parameter = url === undefined ? undefined : findTlsParameter(url);
   if (parameter !== undefined) {
     problems.push(`--database-tls-mode and ${parameter} in the database URL cannot both be given`);

@@ -1,7 +1,10 @@
 // The files that settings name. Every error says which setting named the file, and its path.
-import { accessSync, constants, readFileSync, type Stats, statSync } from "node:fs";
-import { cannotRead, describeExposure } from "../kernel/file-error.js";
+import { accessSync, constants, lstatSync, readFileSync, type Stats, statSync } from "node:fs";
+import { dirname, resolve } from "node:path";
+import { cannotRead, describeContent, describeExposure, describeFileFault } from "../kernel/file-error.js";
 import type { Setting } from "./setting-types.js";
+
+const { R_OK, W_OK, X_OK } = constants;
 
 /**
  * Checks that a file can be read and that its content is right. A pipe is not opened: what is read here would be missing
@@ -37,7 +40,7 @@ function readChecked(
 ): Buffer | undefined {
   let content: Buffer | undefined;
   try {
-    accessSync(file, constants.R_OK);
+    accessSync(file, R_OK);
     const stats = statSync(file);
     if (stats.isDirectory()) throw Object.assign(new Error(), { code: "EISDIR" });
     const exposure = isPrivate ? describeExposure(stats) : undefined;
@@ -54,7 +57,30 @@ function readChecked(
     if (content !== undefined) checkContent?.(content);
     return content;
   } catch (error) {
-    problems.push(`${label}: ${file} ${(error as Error).message}`);
+    problems.push(...describeContent(file, error as Error).map((problem) => `${label}: ${problem}`));
     return undefined;
   }
+}
+
+/**
+ * Checks that a server can use its data directory, or create it.
+ *
+ * @param label what named the directory, such as `--data`
+ * @param problems gets a line if it cannot
+ */
+export function checkDataDirectory(directory: string, label: string, problems: string[]): void {
+  try {
+    const found = findExisting(directory);
+    if (!statSync(found).isDirectory()) throw Object.assign(new Error(), { code: "EEXIST", syscall: "mkdir" });
+    accessSync(found, found === directory ? R_OK | W_OK | X_OK : W_OK | X_OK);
+  } catch (error) {
+    problems.push(`${label}: cannot use ${directory}: ${describeFileFault(error) ?? String(error)}`);
+  }
+}
+
+// A server creates what is missing, so the rights to the closest directory that exists decide.
+function findExisting(path: string): string {
+  if (lstatSync(path, { throwIfNoEntry: false }) !== undefined) return path;
+  const parent = dirname(resolve(path));
+  return parent === resolve(path) ? path : findExisting(parent);
 }

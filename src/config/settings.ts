@@ -1,7 +1,9 @@
 // Every setting of the service in one table. The help, docs/settings.md and the JSON schema are generated from it: run
 // `npm run gen` after a change. The names of flags and environment variables follow from the keys.
 import { tokenAlgorithms } from "../kernel/jws.js";
+import { parseLoginProviders } from "../kernel/login-providers.js";
 import { defaultLimits, parseLimits, type QuotaLimits, quotas } from "../kernel/quotas.js";
+import { parseRegistrySecret } from "../kernel/secret-file.js";
 import { dataSettings } from "./data-settings.js";
 import { checkCertificate, checkPrivateKey } from "./pem.js";
 import {
@@ -82,6 +84,7 @@ const groups = {
     loginProviders: file({
       help: "JSON file of the login providers of this service",
       unset: "none",
+      checkContent: (content) => void parseLoginProviders(content.toString()),
       see: "login.md",
       since: "0.1.0",
     }),
@@ -149,6 +152,8 @@ const groups = {
     registrySecretFile: file({
       help: "secret by which the registry signs in at /registry/notifications, 32 characters or more, mode 0600",
       unset: "none",
+      checkContent: (content) => void parseRegistrySecret(content.toString()),
+      isPrivate: true,
       see: "registry.md",
       since: "0.1.0",
     }),

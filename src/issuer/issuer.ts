@@ -1,6 +1,7 @@
 // The composition of the issuer: token exchange, browser login and signing keys.
 import type { Job } from "../jobs/jobs.js";
 import type { Ids } from "../kernel/ids.js";
+import { readLoginProviders } from "../kernel/login-providers.js";
 import type { Clock } from "../kernel/time.js";
 import type { StartRequest } from "../kernel/trace.js";
 import type { WebRoutes } from "../kernel/web.js";
@@ -18,7 +19,6 @@ import { createExpiredRowSweep, createLastSeen, createLastSeenFlush, type LastSe
 import type { HeadlessConfirmation } from "./oauth/context.js";
 import { createTerminalNotes } from "./oauth/headless.js";
 import { createIdTokens } from "./oauth/id-tokens.js";
-import { readLoginProviders } from "./oauth/login-providers.js";
 import { findRedirectNotices, type RedirectNotice } from "./oauth/redirect-notice.js";
 import { createLoginRoutes } from "./oauth/routes.js";
 import { createStartLimit } from "./oauth/start-limit.js";

@@ -7,6 +7,10 @@ const reasons: Readonly<Record<string, string>> = {
   EACCES: "permission denied",
   EPERM: "permission denied",
   EISDIR: "is a directory",
+  EEXIST: "is not a directory",
+  EROFS: "read-only file system",
+  ENOSPC: "no space left",
+  SQLITE_CANTOPEN: "the database cannot be opened",
   ELOOP: "too many symbolic links",
   EMFILE: "too many open files",
 };
@@ -15,6 +19,22 @@ const reasons: Readonly<Record<string, string>> = {
 export function cannotRead(file: string, error: unknown): string {
   const { code = "" } = (error ?? {}) as { readonly code?: string };
   return `cannot read ${file}: ${reasons[code] ?? (code === "" ? String(error) : code)}`;
+}
+
+/**
+ * Describes an error of the file system, such as `permission denied`.
+ *
+ * @returns undefined for any other error
+ */
+export function describeFileFault(error: unknown): string | undefined {
+  const { code = "", syscall } = (error ?? {}) as { readonly code?: string; readonly syscall?: string };
+  if (syscall === undefined && code !== "SQLITE_CANTOPEN") return undefined;
+  return reasons[code] ?? code;
+}
+
+/** Describes what is wrong with the content of a file, of which an error has a line for each problem. */
+export function describeContent(file: string, { message }: Error): string[] {
+  return message.split("\n").map((problem) => `${file}${problem.startsWith("must ") ? "" : ":"} ${problem}`);
 }
 
 /**

@@ -298,42 +298,46 @@ test("the refusal of a shared database does not print its password", () => {
 });
 
 const badFiles: readonly { content: string; text: (file: string) => string | RegExp; reason: string }[] = [
-  { content: "[]", text: (file) => `${file}: must hold a JSON object`, reason: "a list" },
-  { content: "null", text: (file) => `${file}: must hold a JSON object`, reason: "null" },
-  { content: '"x"', text: (file) => `${file}: must hold a JSON object`, reason: "a string" },
+  { content: "[]", text: (file) => `--config: ${file}: must hold a JSON object`, reason: "a list" },
+  { content: "null", text: (file) => `--config: ${file}: must hold a JSON object`, reason: "null" },
+  { content: '"x"', text: (file) => `--config: ${file}: must hold a JSON object`, reason: "a string" },
   {
     content: '{"data":null}',
-    text: (file) => `${file}: data must be a string, a number or a boolean`,
+    text: (file) => `--config: ${file}: data must be a string, a number or a boolean`,
     reason: "a null that would become text",
   },
   {
     content: '{"dta":"x"}',
-    text: (file) => `${file}: dta is no setting; did you mean data?`,
+    text: (file) => `--config: ${file}: dta is no setting; did you mean data?`,
     reason: "a key that is no setting",
   },
   {
     content: '{"base-url":"x"}',
-    text: (file) => `${file}: base-url is no setting; did you mean baseUrl?`,
+    text: (file) => `--config: ${file}: base-url is no setting; did you mean baseUrl?`,
     reason: "the name of a flag",
   },
   {
     content: '{"__proto__":{}}',
-    text: (file) => `${file}: __proto__ is not allowed as a name`,
+    text: (file) => `--config: ${file}: __proto__ is not allowed as a name`,
     reason: "a name every object has",
   },
   {
     content: '{"a":1,"b":2,"listen":"x"}',
-    text: (file) => `${file}: a is no setting\n${file}: b is no setting\n${file}: listen ${LISTEN}`,
+    text: (file) => `--config: ${file}: a is no setting\n--config: ${file}: b is no setting\n${file}: listen ${LISTEN}`,
     reason: "everything at once",
   },
-  { content: "{", text: (file) => `${file}: the file is not valid JSON at its end`, reason: "no JSON" },
-  { content: "", text: (file) => `${file}: the file is not valid JSON at its end`, reason: "an empty file" },
+  { content: "{", text: (file) => `--config: ${file}: the file is not valid JSON at its end`, reason: "no JSON" },
+  { content: "", text: (file) => `--config: ${file}: the file is not valid JSON at its end`, reason: "an empty file" },
   {
     content: '{\n  "data": "x",\n  "listen" "y"\n}',
-    text: (file) => `${file}: the file is not valid JSON at line 3, column 12`,
+    text: (file) => `--config: ${file}: the file is not valid JSON at line 3, column 12`,
     reason: "a colon that is missing",
   },
-  { content: '{"data":"x","data":"y"}', text: (file) => `${file}: data is given twice`, reason: "a key given twice" },
+  {
+    content: '{"data":"x","data":"y"}',
+    text: (file) => `--config: ${file}: data is given twice`,
+    reason: "a key given twice",
+  },
 ];
 
 for (const { content, text, reason } of badFiles) {

@@ -1,7 +1,7 @@
 // Files that settings name: what is wrong with them, and secrets in files.
 import assert from "node:assert/strict";
 import { generateKeyPairSync } from "node:crypto";
-import { chmodSync, copyFileSync, mkdirSync, writeFileSync } from "node:fs";
+import { chmodSync, copyFileSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { resolveSettings, type SettingName, type Sources, settingNames, settings } from "../../src/config/config.js";
@@ -16,6 +16,8 @@ copyFileSync(join(PROJECT, "test/support/tls/cert.pem"), cert);
 copyFileSync(join(PROJECT, "test/support/tls/key.pem"), key);
 chmodSync(key, 0o600);
 writeFileSync(other, "{}");
+const masterKey = at("master.key");
+writeFileSync(masterKey, `${Buffer.alloc(32).toString("base64")}\n`, { mode: 0o600 });
 mkdirSync(at("directory"));
 
 function problemsOf(sources: Partial<Sources>): readonly string[] {
@@ -82,7 +84,7 @@ test("a key must be that of its certificate", () => {
   const foreign = at("foreign.pem");
   const { privateKey } = generateKeyPairSync("ec", { namedCurve: "P-256" });
   writeFileSync(foreign, privateKey.export({ type: "pkcs8", format: "pem" }));
-  const problem = `--tls-key: ${foreign} is not the key of the certificate ${cert}`;
+  const problem = `--tls-key: ${foreign} is not the key of the certificate ${cert}, which --tls-cert names`;
   assert.deepEqual(problemsOf({ flags: { tlsCert: cert, tlsKey: foreign } }), [problem]);
 });
 
@@ -107,7 +109,7 @@ const contents: readonly { content: string; url: string; reason: string }[] = [
 
 for (const { content, url, reason } of contents) {
   test(`--database-url-file: ${reason}`, () => {
-    const flags = { databaseUrlFile: urlFile(content), masterKeyFile: other };
+    const flags = { databaseUrlFile: urlFile(content), masterKeyFile: masterKey };
     assert.equal(resolveSettings({ flags, env: {} }).databaseUrl, url);
   });
 }
@@ -115,7 +117,7 @@ for (const { content, url, reason } of contents) {
 for (const content of ["", "\n", "mysql://db\n", `${URL}\n\n`, `${URL}\nmore\n`]) {
   test(`--database-url-file: ${JSON.stringify(content)} is rejected`, () => {
     const file = urlFile(content);
-    const [problem = "", ...more] = problemsOf({ flags: { databaseUrlFile: file, masterKeyFile: other } });
+    const [problem = "", ...more] = problemsOf({ flags: { databaseUrlFile: file, masterKeyFile: masterKey } });
     assert.equal(problem, `--database-url-file: ${file} must be a postgres:// URL`);
     assert.deepEqual(more, []);
     assert.doesNotMatch(problem, /secret/);
@@ -130,7 +132,7 @@ test("a secret and its file cannot both be given, wherever they come from", () =
 
 test("the file of a secret is for its owner alone", () => {
   const problem = process.getuid?.() === 0 ? /must not be readable by others/ : /must be readable by its owner alone/;
-  const [found = ""] = problemsOf({ flags: { databaseUrlFile: urlFile(URL, 0o644), masterKeyFile: other } });
+  const [found = ""] = problemsOf({ flags: { databaseUrlFile: urlFile(URL, 0o644), masterKeyFile: masterKey } });
   assert.match(found, problem);
 });
 
@@ -140,4 +142,30 @@ test("every secret has a setting for its file", () => {
   const inFiles = all.flatMap(([, row]) => ("contentOf" in row ? [row.contentOf] : []));
   assert.deepEqual(secrets, ["databaseUrl"]);
   assert.deepEqual(inFiles, secrets);
+});
+
+test("a damaged second certificate is found, also among authorities", () => {
+  const chain = at("chain.pem");
+  const whole = readFileSync(cert);
+  writeFileSync(chain, Buffer.concat([whole, whole.subarray(0, 200)]));
+  for (const [name, flag] of [
+    ["tlsCert", "--tls-cert"],
+    ["databaseTlsCa", "--database-tls-ca"],
+  ] as const) {
+    const [found = ""] = problemsOf({ flags: { [name]: chain } });
+    assert.equal(found, `${flag}: ${chain} must contain whole blocks in PEM: one of them has no beginning or no end`);
+  }
+});
+
+test("the content of secrets, lists and the data directory is checked", () => {
+  const short = urlFile("short");
+  for (const [name, file] of [
+    ["registrySecretFile", short],
+    ["masterKeyFile", short],
+    ["loginProviders", other],
+    ["data", other],
+  ] as const) {
+    const [found = ""] = problemsOf({ flags: { [name]: file } });
+    assert.ok(found.startsWith("--") && found.includes(file), found);
+  }
 });

@@ -107,7 +107,7 @@ const badFiles: readonly [what: string, file: () => string, rule: RegExp][] = [
   ["too short", () => fileOf("short", "s".repeat(31)), /at least 32/],
   ["of two words", () => fileOf("words", `${SECRET} ${SECRET}`), /one word/],
   ["of two lines", () => fileOf("lines", `${SECRET}\n${SECRET}\n`), /one word/],
-  ["readable by others", () => fileOf("wide", SECRET, 0o640), /0600/],
+  ["readable by others", () => fileOf("wide", SECRET, 0o644), /0600/],
 ];
 for (const [what, file, rule] of badFiles) {
   test(`a secret that is ${what} is rejected at start`, () => {

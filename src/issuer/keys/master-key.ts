@@ -1,8 +1,8 @@
 import { randomBytes } from "node:crypto";
-import { closeSync, existsSync, fstatSync, linkSync, openSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, linkSync, rmSync, writeFileSync } from "node:fs";
 import { type ApiError, failedPrecondition } from "../../kernel/errors.js";
-import { cannotRead, describeExposure } from "../../kernel/file-error.js";
 import { seal, unseal } from "../../kernel/seal.js";
+import { parseMasterKey, readSecretFile } from "../../kernel/secret-file.js";
 import type { Tx } from "../../store/port.js";
 
 /** Encrypts secrets at rest. The first key of the file encrypts; all of them decrypt. */
@@ -108,18 +108,16 @@ export function readMasterKey(file: string, create: boolean): MasterKeyFile {
 }
 
 function readKeys(file: string): readonly [Buffer, ...Buffer[]] {
-  let descriptor: number;
+  let text: string;
   try {
-    descriptor = openSync(file, "r");
+    text = readSecretFile(file);
   } catch (cause) {
-    throw new Error(`--master-key-file: ${cannotRead(file, cause)}`, { cause });
+    throw new Error(`--master-key-file: ${(cause as Error).message}`, { cause });
   }
   try {
-    const exposure = describeExposure(fstatSync(descriptor));
-    if (exposure !== undefined) throw new Error(`--master-key-file: ${file} ${exposure}`);
-    return parseMasterKey(readFileSync(descriptor, "utf8"), file);
-  } finally {
-    closeSync(descriptor);
+    return parseMasterKey(text);
+  } catch (error) {
+    throw new Error(`--master-key-file: ${file} ${(error as Error).message}`);
   }
 }
 
@@ -146,25 +144,6 @@ function createIfMissing(file: string): void {
   } finally {
     rmSync(draft, { force: true });
   }
-}
-
-/** 32 bytes in base64. */
-const KEY = /^[A-Za-z0-9+/]{43}=$/;
-
-function malformedKeyFile(file: string): Error {
-  return new Error(`--master-key-file: ${file} must hold lines of 32 bytes in base64`);
-}
-
-function parseMasterKey(text: string, file: string): readonly [Buffer, ...Buffer[]] {
-  const lines = text
-    .split("\n")
-    .map((line) => line.trim())
-    .filter((line) => line !== "");
-  // Checked by form, because decoders accept any text and would derive another key from it.
-  if (!lines.every((line) => KEY.test(line))) throw malformedKeyFile(file);
-  const [first, ...others] = lines.map((line) => Buffer.from(line, "base64"));
-  if (first === undefined) throw malformedKeyFile(file);
-  return [first, ...others];
 }
 
 /** The name of the setting with a value that only the right master key opens, and the context of that value. */

@@ -1,4 +1,5 @@
 import type { Ids } from "../../kernel/ids.js";
+import type { LoginProvider } from "../../kernel/login-providers.js";
 import type { Clock } from "../../kernel/time.js";
 import type { GuardedFetch } from "../../outbound/guarded-fetch.js";
 import type { CacheCounts } from "../../pipeline/auth/authenticate.js";
@@ -9,7 +10,6 @@ import type { Exchanger } from "../sts/exchange.js";
 import type { FailureLimiter } from "../sts/failure-limiter.js";
 import type { Tokens } from "../tokens.js";
 import type { IdTokens } from "./id-tokens.js";
-import type { LoginProvider } from "./login-providers.js";
 import type { OidcClient } from "./oidc.js";
 import type { Providers } from "./provider-selection.js";
 import type { StartLimit } from "./start-limit.js";

@@ -1,11 +1,11 @@
 // The providers that a login request can use.
 import { formatSecretContext, oidcFromJson } from "../../iam/identity-providers/identity-provider.js";
 import { invalidArgument } from "../../kernel/errors.js";
+import type { LoginProvider } from "../../kernel/login-providers.js";
 import { isUidp } from "../../kernel/uidp.js";
 import { buildCallbackPath, CALLBACK_PATH, type WebHandler } from "../../kernel/web.js";
 import type { IdentityProviderRow, Store, Tx } from "../../store/port.js";
 import type { MasterKey } from "../keys/master-key.js";
-import type { LoginProvider } from "./login-providers.js";
 import { type OAuthError, oauthError } from "./oauth-error.js";
 import type { NamedProvider, SentTo } from "./state.js";
 

@@ -1,10 +1,10 @@
 // Notices for the operator's log at start: the redirect URIs that must be registered at providers before people can
 // sign in through them.
 
+import type { LoginProvider } from "../../kernel/login-providers.js";
 import type { Clock } from "../../kernel/time.js";
 import { CALLBACK_PATH } from "../../kernel/web.js";
 import type { Store } from "../../store/port.js";
-import type { LoginProvider } from "./login-providers.js";
 import { loginCallbackPath } from "./provider-selection.js";
 
 /** The setting that stores the redirect URIs of the last start. */

@@ -1,11 +1,10 @@
 // The webhook for the events of a registry. The registry repeats events until it gets 200, so the handler answers
 // 200 only after the commit.
 import { createHash, timingSafeEqual } from "node:crypto";
-import { closeSync, fstatSync, openSync, readFileSync } from "node:fs";
 import type { Job } from "../../jobs/jobs.js";
 import { unauthenticated } from "../../kernel/errors.js";
-import { cannotRead } from "../../kernel/file-error.js";
 import type { Ids } from "../../kernel/ids.js";
+import { parseRegistrySecret, readSecretFile } from "../../kernel/secret-file.js";
 import type { Clock } from "../../kernel/time.js";
 import type { WebRoutes } from "../../kernel/web.js";
 import type { Store } from "../../store/port.js";
@@ -81,46 +80,32 @@ export function createEventSweep(clock: Clock): Job {
   };
 }
 
-const MIN_CHARACTERS = 32;
-const PRINTABLE = /^[\x21-\x7e]+$/;
-
 /** Whether an Authorization header carries the secret; the time depends on the length of the header alone. */
 export type SecretCheck = (authorization: string | undefined) => boolean;
 
 /**
  * Reads the secret from a file, which may end in a line break.
  *
- * @throws Error when the file cannot be read, is readable by others than its owner, belongs to another
- * user, or holds anything but one word of at least 32 printable ASCII characters.
+ * @throws Error when the file cannot be read, other users can read it, or it holds anything but one word of at least 32 printable ASCII characters.
  */
 export function readSecret(file: string): SecretCheck {
-  const secret = readPrivateFile(file).replace(/\r?\n$/, "");
-  if (secret.length < MIN_CHARACTERS || !PRINTABLE.test(secret)) {
-    const rule = `one word of at least ${MIN_CHARACTERS} printable ASCII characters`;
-    throw new Error(`--registry-secret-file: ${file} must hold ${rule}`);
-  }
+  const secret = parseFile(file);
   const expected = hash(`bearer ${secret}`);
   // The scheme is case-insensitive, the secret is not (RFC 9110, section 11.1).
   return (authorization = "") => timingSafeEqual(hash(authorization.replace(/^bearer +/i, "bearer ")), expected);
 }
 
-function readPrivateFile(file: string): string {
-  let descriptor: number;
+function parseFile(file: string): string {
+  let text: string;
   try {
-    descriptor = openSync(file, "r");
+    text = readSecretFile(file);
   } catch (cause) {
-    throw new Error(`--registry-secret-file: ${cannotRead(file, cause)}`, { cause });
+    throw new Error(`--registry-secret-file: ${(cause as Error).message}`, { cause });
   }
   try {
-    const { mode, uid } = fstatSync(descriptor);
-    const owner = `--registry-secret-file: ${file} must be readable by its owner alone (mode 0600)`;
-    if ((mode & 0o077) !== 0) throw new Error(owner);
-    if (process.getuid && uid !== process.getuid()) {
-      throw new Error(`--registry-secret-file: ${file} belongs to another user`);
-    }
-    return readFileSync(descriptor, "utf8");
-  } finally {
-    closeSync(descriptor);
+    return parseRegistrySecret(text);
+  } catch (error) {
+    throw new Error(`--registry-secret-file: ${file} ${(error as Error).message}`);
   }
 }
 

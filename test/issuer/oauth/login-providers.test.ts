@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { chmodSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
-import { readLoginProviders } from "../../../src/issuer/oauth/login-providers.js";
+import { readLoginProviders } from "../../../src/kernel/login-providers.js";
 import { tempDir } from "../../support/temp-dir.js";
 
 const directory = tempDir();
@@ -61,7 +61,7 @@ const broken: readonly (readonly [string, unknown, RegExp])[] = [
   ],
   ["an empty file", [{ ...right, clientSecretFile: fileOf("\n", 0o600) }], /must hold one line/],
   ["a file of two lines", [{ ...right, clientSecretFile: fileOf("a\nb\n", 0o600) }], /must hold one line/],
-  ["a file others can read", [{ ...right, clientSecretFile: fileOf("x", 0o640) }], /its owner alone \(mode 0600\)/],
+  ["a file others can read", [{ ...right, clientSecretFile: fileOf("x", 0o644) }], /mode 0600/],
   ["a directory", [{ ...right, clientSecretFile: tempDir() }], /clientSecretFile/],
   ["two of one name", [right, { ...right, issuer: "https://b.example" }], /two providers have the name google-oauth2/],
   ["two of one issuer", [right, { ...right, name: "b" }], /two providers have the issuer https:\/\/accounts/],

@@ -1,6 +1,7 @@
 // The login providers of the service, which the operator lists in a file (docs/login.md).
-import { closeSync, fstatSync, openSync, readFileSync } from "node:fs";
-import { cannotRead } from "../../kernel/file-error.js";
+import { readFileSync } from "node:fs";
+import { cannotRead, describeContent } from "./file-error.js";
+import { readSecretFile } from "./secret-file.js";
 
 /** An OpenID Provider that the operator trusts to authenticate people of all organisations. */
 export interface LoginProvider {
@@ -31,30 +32,46 @@ const MAX_SECRET = 1024;
  */
 export function readLoginProviders(file: string | undefined): readonly LoginProvider[] {
   if (file === undefined) return [];
+  let text: string;
+  try {
+    text = readFileSync(file, "utf8");
+  } catch (cause) {
+    throw new Error(`--login-providers: ${cannotRead(file, cause)}`, { cause });
+  }
+  try {
+    return parseLoginProviders(text);
+  } catch (error) {
+    const problems = describeContent(file, error as Error);
+    throw new Error(problems.map((problem) => `--login-providers: ${problem}`).join("\n"));
+  }
+}
+
+/**
+ * Parses the list of login providers and reads the files of their secrets.
+ *
+ * @throws Error with a line for each problem
+ */
+export function parseLoginProviders(text: string): readonly LoginProvider[] {
   const problems: string[] = [];
-  const entries = readEntries(file);
-  const providers = entries.map((entry, i) => parseProvider(entry, `provider ${i + 1}`, problems));
+  const providers = parseEntries(text).map((entry, i) => parseProvider(entry, `provider ${i + 1}`, problems));
   for (const key of ["name", "issuer"] as const) {
     const values = providers.map((provider) => provider?.[key]).filter((value) => value !== undefined);
     for (const value of new Set(values.filter((value, i) => values.indexOf(value) !== i))) {
       problems.push(`two providers have the ${key} ${value}`);
     }
   }
-  if (problems.length > 0) {
-    throw new Error(problems.map((problem) => `--login-providers: ${file}: ${problem}`).join("\n"));
-  }
+  if (problems.length > 0) throw new Error(problems.join("\n"));
   return providers.filter((provider) => provider !== undefined);
 }
 
-function readEntries(file: string): readonly unknown[] {
+function parseEntries(text: string): readonly unknown[] {
   let value: unknown;
   try {
-    value = JSON.parse(readFileSync(file, "utf8"));
-  } catch (cause) {
-    const problem = cause instanceof SyntaxError ? `${file} must hold JSON` : cannotRead(file, cause);
-    throw new Error(`--login-providers: ${problem}`, { cause });
+    value = JSON.parse(text);
+  } catch {
+    throw new Error("must hold JSON");
   }
-  if (!Array.isArray(value)) throw new Error(`--login-providers: ${file} must be a JSON list`);
+  if (!Array.isArray(value)) throw new Error("must be a JSON list");
   return value;
 }
 
@@ -111,22 +128,12 @@ function readSecret(file: unknown, location: string, problems: string[]): string
     return "";
   };
   if (typeof file !== "string" || !file.startsWith("/")) return wrong("must be an absolute path");
-  let descriptor: number;
+  let secret: string;
   try {
-    descriptor = openSync(file, "r");
+    secret = readSecretFile(file).trim();
   } catch (error) {
-    return wrong(cannotRead(file, error));
+    return wrong((error as Error).message);
   }
-  try {
-    const { mode, uid } = fstatSync(descriptor);
-    if ((mode & 0o077) !== 0) return wrong(`${file} must be readable by its owner alone (mode 0600)`);
-    if (process.getuid && uid !== process.getuid()) return wrong(`${file} belongs to another user`);
-    const secret = readFileSync(descriptor, "utf8").trim();
-    const isSecret = secret.length <= MAX_SECRET && /^[\x20-\x7e]+$/.test(secret);
-    return isSecret ? secret : wrong(`${file} must hold one line of ASCII`);
-  } catch (error) {
-    return wrong(cannotRead(file, error));
-  } finally {
-    closeSync(descriptor);
-  }
+  const isSecret = secret.length <= MAX_SECRET && /^[\x20-\x7e]+$/.test(secret);
+  return isSecret ? secret : wrong(`${file} must hold one line of ASCII`);
 }
