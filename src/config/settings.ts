@@ -1,10 +1,12 @@
 // Every setting of the service in one table. The help, docs/settings.md and the JSON schema are generated from it: run
 // `npm run gen` after a change. The names of flags and environment variables follow from the keys.
 import { tokenAlgorithms } from "../kernel/jws.js";
-import { defaultLimits, parseLimits, type QuotaLimits, quotas } from "../kernel/quotas.js";
+import { defaultLimits, MAX_QUOTA, parseLimits, type QuotaLimits, quotas } from "../kernel/quotas.js";
 import { dataSettings } from "./data-settings.js";
+import { listPattern, numberPattern } from "./patterns.js";
 import { checkCertificate, checkPrivateKey } from "./pem.js";
 import {
+  buildFromPattern,
   define,
   duration,
   file,
@@ -21,6 +23,8 @@ import {
   text,
   words,
 } from "./setting-types.js";
+
+const DELAY = "off, or a number of ms from 1ms to 60000ms";
 
 /** The table, in the groups in which it is described. */
 const groups = {
@@ -41,7 +45,7 @@ const groups = {
       range: "at most 7 names without blanks, such as registry.example.org, separated by commas",
       max: 7,
       // Requests list audiences with commas between, and compare them without a slash at the end.
-      pattern: /^(?!\/$)[!-~]{1,255}$/,
+      pattern: "[!-+.0-~-][!-+--~]{0,254}|/[!-+--~]{1,254}",
       default: "",
       since: "0.3.0",
     }),
@@ -50,7 +54,7 @@ const groups = {
       help: "domain in error details",
       placeholder: "name",
       range: "1 to 255 characters of ASCII without blanks",
-      pattern: /^[!-~]{1,255}$/,
+      pattern: "[!-~]{1,255}",
       unset: "iam.<base host>",
       since: "0.1.0",
     }),
@@ -141,7 +145,7 @@ const groups = {
       help: "what the registry calls itself to this service, its auth.token.service",
       placeholder: "name",
       range: "1 to 255 characters of ASCII without blanks",
-      pattern: /^[!-~]{1,255}$/,
+      pattern: "[!-~]{1,255}",
       default: "arbor",
       see: "registry.md",
       since: "0.1.0",
@@ -172,8 +176,11 @@ const groups = {
       {
         placeholder: "kind=limit,...",
         range: `limits such as roots=5,tags=2000000, from 0 to 2147483647, of ${Object.keys(quotas).join(", ")}`,
-        schema: { type: "string", pattern: "^[a-z]+=[0-9]+(, *[a-z]+=[0-9]+)*$" },
-        parse: parseLimits,
+        ...buildFromPattern(
+          listPattern(`(?:${Object.keys(quotas).join("|")})=${numberPattern(0, MAX_QUOTA)}`),
+          `limits such as roots=5,tags=2000000: whole numbers up to ${MAX_QUOTA} for ${Object.keys(quotas).join(", ")}`,
+          parseLimits,
+        ),
         format: formatLimits,
       },
     ),
@@ -212,9 +219,10 @@ const groups = {
       },
       {
         placeholder: "delay",
-        range: "off, or a number of ms from 1ms to 60000ms",
-        schema: { type: "string", pattern: "^(off|[0-9]{1,5}ms)$" },
-        parse: parseDelay,
+        range: DELAY,
+        ...buildFromPattern(`off|${numberPattern(1, 60_000)}ms`, DELAY, (given) =>
+          given === "off" ? Number.POSITIVE_INFINITY : Number(given.replace("ms", "")),
+        ),
         format: (delayMs: number) => (delayMs === Number.POSITIVE_INFINITY ? "off" : `${delayMs}ms`),
       },
     ),
@@ -257,14 +265,6 @@ const groups = {
     }),
   },
 } as const;
-
-// In milliseconds; infinite where nothing is rejected.
-function parseDelay(given: string): number {
-  if (given === "off") return Number.POSITIVE_INFINITY;
-  const delayMs = /^\d{1,5}ms$/.test(given) ? Number(given.slice(0, -2)) : Number.NaN;
-  if (delayMs >= 1 && delayMs <= 60_000) return delayMs;
-  throw new Error("must be off, or a number of ms from 1ms to 60000ms");
-}
 
 function formatLimits(limits: QuotaLimits): string {
   return Object.entries(limits)
