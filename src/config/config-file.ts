@@ -7,8 +7,8 @@ import { isJsonObject, parseStrictJson } from "../kernel/strict-json.js";
 /** A key for editors, which load the schema from there. */
 export const SCHEMA_KEY = "$schema";
 
-/** The values of a file as text, by key. */
-export type FileValues = ReadonlyMap<string, string>;
+/** The values of a file, by key. */
+export type FileValues = ReadonlyMap<string, unknown>;
 
 /**
  * Reads a file of settings.
@@ -17,7 +17,7 @@ export type FileValues = ReadonlyMap<string, string>;
  * @param problems gets a line for everything that is wrong, which the values returned are without
  */
 export function readConfigFile(file: string, name: string, problems: string[]): FileValues {
-  const values = new Map<string, string>();
+  const values = new Map<string, unknown>();
   const content = parseFile(file, name, problems);
   if (content === undefined) return values;
   if (!isJsonObject(content)) {
@@ -25,9 +25,8 @@ export function readConfigFile(file: string, name: string, problems: string[]): 
     return values;
   }
   for (const [key, value] of Object.entries(content)) {
-    if (key === SCHEMA_KEY) continue;
-    if (["string", "number", "boolean"].includes(typeof value)) values.set(key, String(value));
-    else problems.push(`${name}: ${file}: ${key} must be a string, a number or a boolean`);
+    if (key !== SCHEMA_KEY) values.set(key, value);
+    else if (typeof value !== "string") problems.push(`${name}: ${file}: ${key} must be a string`);
   }
   return values;
 }

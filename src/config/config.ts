@@ -72,6 +72,11 @@ export function resolveWithSources(
     found.sources[key] = given?.source ?? { from: "default" };
     if (given === undefined) continue;
     const label = describeSource(key, given.source);
+    const { jsonType } = setting;
+    if (given.source.from === "file" && typeof given.value !== "string" && typeof given.value !== jsonType) {
+      problems.push(`${label} must be a string${jsonType === undefined ? "" : ` or a ${jsonType}`}`);
+      continue;
+    }
     try {
       found.values[key] = setting.parse(String(given.value));
       if (checkFiles && setting.isFile && setting.contentOf === undefined) {

@@ -39,6 +39,12 @@ function describeDefault({ default: text, unset }: Setting<unknown>): string | u
   return described === "" || described === "none" || described === "false" ? undefined : described;
 }
 
+/** The rules that no JSON schema can say. */
+const NOT_IN_SCHEMA = [
+  "which files exist and what they contain, what must hold between two settings,",
+  "whether a key or a quota is given twice, and which international host names are valid",
+] as const;
+
 const INTRODUCTION = `# Settings
 
 <!-- Written by \`npm run gen\` from src/config/settings.ts. -->
@@ -52,7 +58,8 @@ file overrides the default. An empty value is none.
 - Switches need no value as a flag. In the environment and in the file they are \`true\` or \`false\`.
 - Durations are a number of \`s\`, \`m\`, \`h\` or \`d\`; sizes a number of \`KiB\`, \`MiB\` or \`GiB\`.
 - The file is strict JSON without comments. [settings.schema.json](settings.schema.json) is its JSON schema, which
-  \`arbor config schema\` prints as well; a key \`$schema\` tells an editor where it is.
+  \`arbor config schema\` prints as well; a key \`$schema\` tells an editor where it is. The schema accepts what Arbor accepts,
+  but it cannot know ${NOT_IN_SCHEMA.join("\n  ")}.
 - An environment variable that begins with \`ARBOR_\` and is no setting stops the start, as does an unknown key of the file.
   Exceptions are \`ARBOR_CONFIG\`, the variables of the commands for clients ([cli.md](cli.md)) and those that Kubernetes sets
   for Services called \`arbor\` or \`arbor-…\`, such as \`ARBOR_PORT\` and \`ARBOR_DB_SERVICE_HOST\`: they are logged and ignored.
@@ -105,16 +112,16 @@ export function buildSchema(table: SettingTable = settings): Record<string, unkn
   return {
     $schema: "https://json-schema.org/draft/2020-12/schema",
     title: "Settings of arbor",
-    description: "The file that --config or ARBOR_CONFIG names.",
+    description: `The file that --config or ARBOR_CONFIG names. A schema cannot know ${NOT_IN_SCHEMA.join(" ")}.`,
     type: "object",
     properties: { [SCHEMA_KEY]: { type: "string" }, ...Object.fromEntries(properties) },
     additionalProperties: false,
   };
 }
 
-function describeSchemaDefault({ default: text = "", schema }: Setting<unknown>): Record<string, unknown> {
+function describeSchemaDefault({ default: text = "", jsonType }: Setting<unknown>): Record<string, unknown> {
   if (text === "") return {};
-  const isBoolean = Array.isArray(schema.enum) && schema.enum.includes(true) && /^(true|false)$/.test(text);
+  const isBoolean = jsonType === "boolean" && /^(true|false)$/.test(text);
   return { default: isBoolean ? text === "true" : text };
 }
 

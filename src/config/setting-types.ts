@@ -3,6 +3,7 @@
 
 import { BlockList, isIP } from "node:net";
 import type { ListenAddress } from "../kernel/ip-address.js";
+import { IPV6, listPattern, measurePattern, NETWORK, numberPattern, ORIGIN, PORT } from "./patterns.js";
 
 /** A JSON schema of one value. */
 export type ValueSchema = Readonly<Record<string, unknown>>;
@@ -15,8 +16,13 @@ export interface Kind<T> {
   readonly range: string;
   /** The range has a lower and an upper limit, which the help mentions. */
   readonly hasLimits?: boolean;
-  /** The schema of a value in a file. It may be stricter than `parse`. */
+  /**
+   * The schema of a value in a file. It accepts the texts that `parse` accepts, the empty text, which is none, and values of
+   * `jsonType`.
+   */
   readonly schema: ValueSchema;
+  /** What else than a text a file may have. */
+  readonly jsonType?: "boolean" | "number";
   /** The flag needs no value, which means `true`, and has a form `--no-…`, which means `false`. */
   readonly isSwitch?: boolean;
   /** The value is the path of a file that must be readable. */
@@ -62,22 +68,48 @@ export function define<T, R extends Row>(row: R, kind: Kind<T>): Setting<ValueOf
   return { ...kind, ...row, fallback } as Setting<ValueOf<T, R>>;
 }
 
-/** Text. @param row `pattern` is what it must match, and `range` says so */
-export function text<R extends Row & { placeholder: string; range: string; pattern: RegExp }>(row: R) {
+/**
+ * What a pattern says about a kind: its schema, and its parser, which accepts no other text.
+ *
+ * @param pattern what the whole text must match
+ * @param rule what errors say after `must be`
+ * @param convert converts what matches; throws Error for the little that a pattern cannot say
+ */
+export function buildFromPattern<T>(
+  pattern: string,
+  rule: string,
+  convert: (given: string) => T,
+): Pick<Kind<T>, "parse" | "schema"> {
+  const whole = new RegExp(`^(?:${pattern})$`, "u");
+  return {
+    parse: (given) => (whole.test(given) ? convert(given) : reject(rule)),
+    schema: { type: "string", pattern: `^(?:${pattern})?$` },
+  };
+}
+
+/** Text. @param row `pattern` is what the whole of it must match, and `range` says so */
+export function text<R extends Row & { placeholder: string; range: string; pattern: string }>(row: R) {
   const { pattern, placeholder, range } = row;
-  const parse = (given: string) => (pattern.test(given) ? given : reject(range));
-  return define<string, R>(row, { placeholder, range, schema: stringSchema(pattern), parse, format: String });
+  return define<string, R>(row, { placeholder, range, ...buildFromPattern(pattern, range, String), format: String });
 }
 
 /** A switch, which is on or off. */
 export function flag<R extends Row & { default: "true" | "false" }>(row: R) {
-  const parse = (given: string) => {
-    if (/^(true|1|yes|on)$/i.test(given)) return true;
-    if (/^(false|0|no|off)$/i.test(given)) return false;
-    return reject("true or false");
-  };
-  const schema = { enum: [true, false, "true", "false", "1", "0", "yes", "no", "on", "off"] };
-  return define<boolean, R>(row, { range: "true or false", schema, isSwitch: true, parse, format: String });
+  const range = "true or false";
+  const { parse, schema } = buildFromPattern(
+    anyCase(["true", "1", "yes", "on", "false", "0", "no", "off"]),
+    range,
+    (given) => /^(true|1|yes|on)$/i.test(given),
+  );
+  return define<boolean, R>(row, {
+    ...{ range, parse, format: String, isSwitch: true },
+    ...{ schema: { anyOf: [{ type: "boolean" }, schema] }, jsonType: "boolean" },
+  });
+}
+
+// A pattern in a schema has no flags.
+function anyCase(words: readonly string[]): string {
+  return words.join("|").replace(/[a-z]/g, (letter) => `[${letter.toUpperCase()}${letter}]`);
 }
 
 /**
@@ -97,35 +129,19 @@ export function oneOf<
     return word ?? reject(`one of ${[...words, ...truths].join(", ")}`);
   };
   const truths = Object.keys(aliases).flatMap((alias) => (/^(true|false)$/.test(alias) ? [alias === "true"] : []));
-  const schema = { enum: [...words, ...Object.keys(aliases), ...truths] };
-  return define<T, R>(row, { placeholder: words.join("|"), range, schema, isSwitch, parse, format: String });
+  const schema = { enum: [...words, ...Object.keys(aliases), ...truths, ""] };
+  return define<T, R>(row, {
+    ...{ placeholder: words.join("|"), range, schema, isSwitch, parse, format: String },
+    ...(truths.length > 0 && { jsonType: "boolean" }),
+  });
 }
 
 const UNITS_S: Readonly<Record<string, number>> = { s: 1, m: 60, h: 3600, d: 86_400 };
 
 /** A duration in seconds, between two others. */
 export function duration<R extends Row & { min: string; max: string }>(row: R) {
-  const range = `${row.min} to ${row.max}`;
-  const [least, most] = [parseDuration(row.min), parseDuration(row.max)];
-  const parse = (given: string) => {
-    const seconds = parseDuration(given);
-    return seconds >= least && seconds <= most ? seconds : reject(`a number of s, m, h or d, such as 30d: ${range}`);
-  };
-  const schema = stringSchema(/^[0-9]{1,6}[smhd]$/);
-  return define<number, R>(row, {
-    placeholder: "duration",
-    range,
-    hasLimits: true,
-    schema,
-    parse,
-    format: formatDuration,
-  });
-}
-
-// NaN for what is no duration.
-function parseDuration(given: string): number {
-  const match = /^(\d{1,6})([smhd])$/.exec(given);
-  return Number(match?.[1]) * (UNITS_S[match?.[2] ?? ""] ?? Number.NaN);
+  const example = "a number of s, m, h or d, such as 30d";
+  return define<number, R>(row, { placeholder: "duration", ...measure(UNITS_S, row, example), format: formatDuration });
 }
 
 /** Formats seconds in the largest unit that gives a whole number, such as `30d`. */
@@ -137,20 +153,19 @@ const UNITS_BYTES: Readonly<Record<string, number>> = { KiB: 1024, MiB: 1024 ** 
 
 /** A size in bytes, between two others. */
 export function size<R extends Row & { min: string; max: string }>(row: R) {
-  const range = `${row.min} to ${row.max}`;
-  const [least, most] = [parseSize(row.min), parseSize(row.max)];
-  const parse = (given: string) => {
-    const bytes = parseSize(given);
-    return bytes >= least && bytes <= most ? bytes : reject(`a number of KiB, MiB or GiB, such as 128MiB: ${range}`);
-  };
-  const schema = stringSchema(/^[0-9]{1,6}(KiB|MiB|GiB)$/);
+  const example = "a number of KiB, MiB or GiB, such as 128MiB";
   const format = (bytes: number) => formatIn(UNITS_BYTES, bytes);
-  return define<number, R>(row, { placeholder: "size", range, hasLimits: true, schema, parse, format });
+  return define<number, R>(row, { placeholder: "size", ...measure(UNITS_BYTES, row, example), format });
 }
 
-function parseSize(given: string): number {
-  const match = /^(\d{1,6})(KiB|MiB|GiB)$/.exec(given);
-  return Number(match?.[1]) * (UNITS_BYTES[match?.[2] ?? ""] ?? Number.NaN);
+function measure(units: Readonly<Record<string, number>>, { min, max }: { min: string; max: string }, example: string) {
+  const convert = (given: string) => {
+    const [, number = "", unit = ""] = /^([0-9]+)(.+)$/.exec(given) ?? [];
+    return Number(number) * (units[unit] ?? Number.NaN);
+  };
+  const range = `${min} to ${max}`;
+  const pattern = measurePattern(units, convert(min), convert(max));
+  return { range, hasLimits: true, ...buildFromPattern(pattern, `${example}: ${range}`, convert) };
 }
 
 function formatIn(units: Readonly<Record<string, number>>, value: number): string {
@@ -162,12 +177,11 @@ function formatIn(units: Readonly<Record<string, number>>, value: number): strin
 export function integer<R extends Row & { placeholder: string; min: number; max: number }>(row: R) {
   const { placeholder, min, max } = row;
   const range = `${min} to ${max}`;
-  const parse = (given: string) => {
-    const value = /^\d{1,15}$/.test(given) ? Number(given) : Number.NaN;
-    return value >= min && value <= max ? value : reject(`a whole number: ${range}`);
-  };
-  const schema = { anyOf: [{ type: "integer", minimum: min, maximum: max }, stringSchema(/^[0-9]{1,15}$/)] };
-  return define<number, R>(row, { placeholder, range, hasLimits: true, schema, parse, format: String });
+  const { parse, schema } = buildFromPattern(numberPattern(min, max), `a whole number: ${range}`, Number);
+  return define<number, R>(row, {
+    ...{ placeholder, range, hasLimits: true, parse, format: String },
+    ...{ schema: { anyOf: [{ type: "integer", minimum: min, maximum: max }, schema] }, jsonType: "number" },
+  });
 }
 
 /**
@@ -190,106 +204,89 @@ export function isLoopback(host: string): boolean {
   return host === "localhost" || host === "::1" || /^127(\.\d{1,3}){3}$/.test(host);
 }
 
+const ADDRESS = `(?:\\[(?:${IPV6})\\]|[^\\s:/[\\]]+):${PORT}`;
+
+function parseAddress(given: string): ListenAddress {
+  const end = given.lastIndexOf(":");
+  return { host: given.slice(0, end).replace(/^\[|\]$/g, ""), port: Number(given.slice(end + 1)) };
+}
+
+function formatAddress({ host, port }: ListenAddress): string {
+  return `${host.includes(":") ? `[${host}]` : host}:${port}`;
+}
+
 /** An address to listen on. */
 export function listenAddress<R extends Row>(row: R) {
   const range = "host:port, such as 127.0.0.1:8080 or [::1]:8080";
-  const parse = (given: string): ListenAddress => {
-    const match = /^(?:\[([0-9a-fA-F:]+)\]|([^:[\]]+)):(\d{1,5})$/.exec(given);
-    const port = Number(match?.[3]);
-    if (!match || port > 65535) return reject(range);
-    return { host: match[1] ?? match[2] ?? "", port };
-  };
-  const format = ({ host, port }: ListenAddress) => `${host.includes(":") ? `[${host}]` : host}:${port}`;
-  const schema = stringSchema(/^(\[[0-9a-fA-F:]+\]|[^:[\]]+):[0-9]{1,5}$/);
-  return define<ListenAddress, R>(row, { placeholder: "host:port", range, schema, parse, format });
+  return define<ListenAddress, R>(row, {
+    ...{ placeholder: "host:port", range, format: formatAddress },
+    ...buildFromPattern(ADDRESS, range, parseAddress),
+  });
 }
 
 /** An address to listen on, or `off`. */
 export function optionalListenAddress<R extends Row>(row: R) {
-  const { parse: parseAddress, format, schema, placeholder } = listenAddress(row);
   const range = "off, or host:port, such as 127.0.0.1:9464";
-  const parse = (given: string): ListenAddress | "off" => {
-    if (given === "off") return "off";
-    try {
-      return parseAddress(given) as ListenAddress;
-    } catch {
-      return reject(range);
-    }
-  };
   return define<ListenAddress | "off", R>(row, {
-    placeholder,
-    range,
-    schema: { anyOf: [{ const: "off" }, schema] },
-    parse,
-    format: (value) => (value === "off" ? value : format(value)),
+    ...{ placeholder: "host:port", range, format: (value) => (value === "off" ? value : formatAddress(value)) },
+    ...buildFromPattern<ListenAddress | "off">(`off|${ADDRESS}`, range, (given) =>
+      given === "off" ? given : parseAddress(given),
+    ),
   });
 }
 
-const ORIGIN = "an http or https URL without path, query or user";
-
-function parseOrigin(given: string): string {
-  const url = URL.canParse(given) ? new URL(given) : undefined;
-  const isOrigin =
-    url && /^https?:$/.test(url.protocol) && url.pathname === "/" && !url.search && !url.hash && !url.username;
-  return isOrigin ? url.origin : reject(ORIGIN);
+// A name in another script than ASCII may match the pattern and be invalid.
+function parseOrigin(given: string, rule: string): string {
+  return URL.canParse(given) ? new URL(given).origin : reject(rule);
 }
 
 /** An origin: a URL without a path. */
 export function origin<R extends Row>(row: R) {
-  const schema = stringSchema(/^[Hh][Tt][Tt][Pp][Ss]?:\/\/[^/?#@]+\/?$/);
-  return define<string, R>(row, { placeholder: "url", range: ORIGIN, schema, parse: parseOrigin, format: String });
+  const range = "an http or https URL without path, query or user";
+  return define<string, R>(row, {
+    ...{ placeholder: "url", range, format: String },
+    ...buildFromPattern(`\\s*${ORIGIN}\\s*`, range, (given) => parseOrigin(given, range)),
+  });
 }
 
 /** Origins, separated by commas. @param row `star` also accepts `*`, for all of them */
 export function origins<R extends Row & { star?: true }>(row: R) {
   const range = `${row.star ? "* or " : ""}a comma-separated list of origins, such as https://app.example.org`;
-  const parse = (given: string): readonly string[] => {
-    if (row.star && given.trim() === "*") return ["*"];
-    try {
-      // A star within an origin would match nothing, although it looks like a pattern.
-      if (given.includes("*")) return reject(range);
-      return given.split(",").map((one) => parseOrigin(one.trim()));
-    } catch {
-      return reject(range);
-    }
-  };
-  return defineList(row, "origins", range, parse);
+  const pattern = `${row.star ? "\\s*\\*\\s*|" : ""}${listPattern(ORIGIN)}`;
+  return defineList(row, "origins", range, pattern, (one) => (one === "*" ? one : parseOrigin(one, range)));
 }
 
 /** A list of words, separated by commas. @param row `max` is how many there may be, `pattern` what each must match */
-export function words<R extends Row & { placeholder: string; range: string; max: number; pattern: RegExp }>(row: R) {
+export function words<R extends Row & { placeholder: string; range: string; max: number; pattern: string }>(row: R) {
   const { placeholder, range, max, pattern } = row;
-  const parse = (given: string): readonly string[] => {
-    const names = given.split(",").map((name) => name.trim());
-    return names.length <= max && names.every((name) => pattern.test(name)) ? names : reject(range);
-  };
-  return defineList(row, placeholder, range, parse);
+  return defineList(row, placeholder, range, listPattern(pattern, max), String);
 }
 
 function defineList<R extends Row>(
   row: R,
   placeholder: string,
   range: string,
-  parse: (given: string) => readonly string[],
+  pattern: string,
+  convert: (item: string) => string,
 ) {
-  const format = (values: readonly string[]) => values.join(",");
-  const parseList = (given: string) => (given === "" ? [] : parse(given));
-  const schema = { type: "string" };
-  return define<readonly string[], R>(row, { placeholder, range, schema, parse: parseList, format });
+  const { parse, schema } = buildFromPattern(pattern, range, (given) =>
+    given.split(",").map((item) => convert(item.trim())),
+  );
+  return define<readonly string[], R>(row, {
+    ...{ placeholder, range, schema, format: (values: readonly string[]) => values.join(",") },
+    parse: (given) => (given === "" ? [] : parse(given)),
+  });
 }
 
 /** IP addresses and networks, separated by commas. */
 export function networks<R extends Row>(row: R) {
   const range = "IP addresses or networks, such as 10.0.0.0/8, separated by commas";
-  const parse = (given: string): BlockList => {
+  const convert = (given: string): BlockList => {
     const list = new BlockList();
     for (const one of given.split(",")) {
-      const [address = "", prefix, ...rest] = one.trim().split("/");
-      const family = isIP(address);
-      const bits = family === 4 ? 32 : 128;
-      const length = prefix === undefined ? bits : /^\d{1,3}$/.test(prefix) ? Number(prefix) : -1;
-      if (family === 0 || rest.length > 0 || length < 0 || length > bits) return reject(range);
-      list.addSubnet(address, length, family === 4 ? "ipv4" : "ipv6");
+      const [address = "", prefix] = one.trim().split("/");
+      const isIPv4 = isIP(address) === 4;
+      list.addSubnet(address, Number(prefix ?? (isIPv4 ? 32 : 128)), isIPv4 ? "ipv4" : "ipv6");
     }
     return list;
   };
@@ -299,11 +296,10 @@ export function networks<R extends Row>(row: R) {
       .map((rule) => rule.replace(/^.* /, ""))
       .reverse()
       .join(",");
-  return define<BlockList, R>(row, { placeholder: "addresses", range, schema: { type: "string" }, parse, format });
-}
-
-function stringSchema(pattern: RegExp): ValueSchema {
-  return { type: "string", pattern: pattern.source.replaceAll("\\/", "/") };
+  return define<BlockList, R>(row, {
+    ...{ placeholder: "addresses", range, format },
+    ...buildFromPattern(listPattern(NETWORK), range, convert),
+  });
 }
 
 function reject(range: string): never {

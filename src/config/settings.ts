@@ -2,11 +2,13 @@
 // `npm run gen` after a change. The names of flags and environment variables follow from the keys.
 import { tokenAlgorithms } from "../kernel/jws.js";
 import { parseLoginProviders } from "../kernel/login-providers.js";
-import { defaultLimits, parseLimits, type QuotaLimits, quotas } from "../kernel/quotas.js";
+import { defaultLimits, MAX_QUOTA, parseLimits, type QuotaLimits, quotas } from "../kernel/quotas.js";
 import { parseRegistrySecret } from "../kernel/secret-file.js";
 import { dataSettings } from "./data-settings.js";
+import { listPattern, numberPattern } from "./patterns.js";
 import { checkCertificate, checkPrivateKey } from "./pem.js";
 import {
+  buildFromPattern,
   define,
   duration,
   file,
@@ -23,6 +25,8 @@ import {
   text,
   words,
 } from "./setting-types.js";
+
+const DELAY = "off, or a number of ms from 1ms to 60000ms";
 
 /** The table, in the groups in which it is described. */
 const groups = {
@@ -43,7 +47,7 @@ const groups = {
       range: "at most 7 names without blanks, such as registry.example.org, separated by commas",
       max: 7,
       // Requests list audiences with commas between, and compare them without a slash at the end.
-      pattern: /^(?!\/$)[!-~]{1,255}$/,
+      pattern: "[!-+.0-~-][!-+--~]{0,254}|/[!-+--~]{1,254}",
       default: "",
       since: "0.3.0",
     }),
@@ -52,7 +56,7 @@ const groups = {
       help: "domain in error details",
       placeholder: "name",
       range: "1 to 255 characters of ASCII without blanks",
-      pattern: /^[!-~]{1,255}$/,
+      pattern: "[!-~]{1,255}",
       unset: "iam.<base host>",
       since: "0.1.0",
     }),
@@ -144,7 +148,7 @@ const groups = {
       help: "name of the registry in its tokens (auth.token.service)",
       placeholder: "name",
       range: "1 to 255 characters of ASCII without blanks",
-      pattern: /^[!-~]{1,255}$/,
+      pattern: "[!-~]{1,255}",
       default: "arbor",
       see: "registry.md",
       since: "0.1.0",
@@ -177,8 +181,11 @@ const groups = {
       {
         placeholder: "kind=limit,...",
         range: `limits such as roots=5,tags=2000000, from 0 to 2147483647, of ${Object.keys(quotas).join(", ")}`,
-        schema: { type: "string", pattern: "^[a-z]+=[0-9]+(, *[a-z]+=[0-9]+)*$" },
-        parse: parseLimits,
+        ...buildFromPattern(
+          listPattern(`(?:${Object.keys(quotas).join("|")})=${numberPattern(0, MAX_QUOTA)}`),
+          `limits such as roots=5,tags=2000000: whole numbers up to ${MAX_QUOTA} for ${Object.keys(quotas).join(", ")}`,
+          parseLimits,
+        ),
         format: formatLimits,
       },
     ),
@@ -217,9 +224,10 @@ const groups = {
       },
       {
         placeholder: "delay",
-        range: "off, or a number of ms from 1ms to 60000ms",
-        schema: { type: "string", pattern: "^(off|[0-9]{1,5}ms)$" },
-        parse: parseDelay,
+        range: DELAY,
+        ...buildFromPattern(`off|${numberPattern(1, 60_000)}ms`, DELAY, (given) =>
+          given === "off" ? Number.POSITIVE_INFINITY : Number(given.replace("ms", "")),
+        ),
         format: (delayMs: number) => (delayMs === Number.POSITIVE_INFINITY ? "off" : `${delayMs}ms`),
       },
     ),
@@ -262,14 +270,6 @@ const groups = {
     }),
   },
 } as const;
-
-// In milliseconds; infinite where nothing is rejected.
-function parseDelay(given: string): number {
-  if (given === "off") return Number.POSITIVE_INFINITY;
-  const delayMs = /^\d{1,5}ms$/.test(given) ? Number(given.slice(0, -2)) : Number.NaN;
-  if (delayMs >= 1 && delayMs <= 60_000) return delayMs;
-  throw new Error("must be off, or a number of ms from 1ms to 60000ms");
-}
 
 function formatLimits(limits: QuotaLimits): string {
   return Object.entries(limits)

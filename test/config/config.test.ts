@@ -303,8 +303,24 @@ const badFiles: readonly { content: string; text: (file: string) => string | Reg
   { content: '"x"', text: (file) => `--config: ${file}: must hold a JSON object`, reason: "a string" },
   {
     content: '{"data":null}',
-    text: (file) => `--config: ${file}: data must be a string, a number or a boolean`,
+    text: (file) => `--config: ${file}: data must be a string`,
     reason: "a null that would become text",
+  },
+  {
+    content: '{"data":5}',
+    text: (file) => `${file}: data must be a string`,
+    reason: "a number that would become text",
+  },
+  {
+    content: '{"behindProxy":1,"connectionsPerAddress":true}',
+    text: (file) =>
+      `${file}: behindProxy must be a string or a boolean\n${file}: connectionsPerAddress must be a string or a number`,
+    reason: "values of another type",
+  },
+  {
+    content: '{"$schema":5}',
+    text: (file) => `${file}: $schema must be a string`,
+    reason: "a schema that has no name",
   },
   {
     content: '{"dta":"x"}',
@@ -355,10 +371,10 @@ test("a file that is not there is refused", () => {
 });
 
 test("a file holds numbers and truth values as JSON has them", () => {
-  const resolved = resolve({ file: { behindProxy: true, accessLog: false, errorDomain: 7 } });
+  const resolved = resolve({ file: { behindProxy: true, accessLog: false, connectionsPerAddress: 7 } });
   assert.equal(resolved.behindProxy, true);
   assert.equal(resolved.accessLog, "off");
-  assert.equal(resolved.errorDomain, "7");
+  assert.equal(resolved.connectionsPerAddress, 7);
 });
 
 const hosts: readonly { host: string; loopback: boolean }[] = [

@@ -3,9 +3,8 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, test } from "node:test";
-import { Ajv2020 } from "ajv/dist/2020.js";
 import { createProgram } from "../../src/cli/program.js";
-import { resolveSettings, type SettingName, settingNames, settings, variableOf } from "../../src/config/config.js";
+import { resolveSettings, settingNames, settings, variableOf } from "../../src/config/config.js";
 import { buildSchema, formatPage } from "../../src/config/describe.js";
 import { duration, type Setting } from "../../src/config/setting-types.js";
 import { type SettingTable, settingGroups } from "../../src/config/settings.js";
@@ -62,12 +61,10 @@ describe("a setting that is planted in the table", () => {
         "| `--planted-thing <duration>` | `ARBOR_PLANTED_THING` | `plantedThing` | `3h` | 2m to 9d | 9.8.7 | " +
           "how long a planted thing lasts; see [operations.md](operations.md) |",
       );
-      assert.deepEqual(found.schema, {
-        description: `${help}; since 9.8.7`,
-        type: "string",
-        pattern: "^[0-9]{1,6}[smhd]$",
-        default: "3h",
-      });
+      const { pattern, ...schema } = found.schema as { pattern: string };
+      assert.deepEqual(schema, { description: `${help}; since 9.8.7`, type: "string", default: "3h" });
+      const isMatch = (value: string) => new RegExp(pattern, "u").test(value);
+      assert.deepEqual(["1m", "2m", "9d", "10d"].map(isMatch), [false, true, true, false]);
       const resolve = (value: string) => resolveSettings({ flags: {}, env: { ARBOR_PLANTED_THING: value } });
       assert.equal((resolve("5m") as unknown as Record<string, unknown>).plantedThing, 300);
       assert.throws(() => resolve("1m"), /^SettingsError: ARBOR_PLANTED_THING must be .*: 2m to 9d$/);
@@ -107,81 +104,5 @@ test("a default is written as its value is formatted", () => {
   for (const [name, setting] of Object.entries<Setting<unknown>>(settings)) {
     if (setting.default === undefined) assert.equal(setting.fallback, undefined, name);
     else assert.equal(setting.format(setting.fallback), setting.default, name);
-  }
-});
-
-describe("the schema", () => {
-  const validate = new Ajv2020({ strict: true, allErrors: true }).compile(buildSchema());
-
-  // What the file accepts of a setting, and what it rejects; the parser says the same.
-  const values: Readonly<Partial<Record<SettingName, readonly [right: unknown, ...wrong: unknown[]]>>> = {
-    listen: ["[::1]:8080", "8080", "a:b:80", true],
-    baseUrl: ["https://api.example.org", "api.example.org", "https://a/b"],
-    audiences: ["a,b"],
-    issuer: ["http://localhost:9", "x"],
-    errorDomain: ["iam.example.org", "a b"],
-    tlsCert: ["cert.pem"],
-    tlsKey: ["key.pem"],
-    behindProxy: [true, "maybe"],
-    trustedProxies: ["10.0.0.0/8"],
-    corsOrigins: ["*"],
-    data: ["data"],
-    databaseUrl: ["postgres://db/arbor", "mysql://db"],
-    databaseUrlFile: ["url"],
-    databaseTlsMode: ["verify-full", "prefer", true],
-    databaseTlsCa: ["ca.pem"],
-    databaseTlsCert: ["cert.pem"],
-    databaseTlsKey: ["key.pem"],
-    masterKeyFile: ["master.key"],
-    migrate: ["off", "2"],
-    loginProviders: ["providers.json"],
-    registration: ["open", "closed"],
-    headlessConfirmation: ["code", "none"],
-    trustedIssuers: ["https://a.example,http://b.example"],
-    awsStsOrigins: ["https://sts.example"],
-    tokenAlgorithm: ["ES256", "HS256"],
-    keyRotation: ["30d", "30", "30D", 30],
-    jwksMaxAge: ["5m", "5 m"],
-    registryUrl: ["https://registry.example.org", "registry"],
-    registryService: ["arbor", "a b"],
-    registrySecretFile: ["secret"],
-    rootCreation: ["off", "nobody"],
-    quotas: ["roots=5,tags=7", "roots", "roots=-1"],
-    strictBody: [false, "maybe"],
-    requestBuffer: ["128MiB", "128", "128MB"],
-    answerBuffer: ["1GiB", "1G"],
-    logLevel: ["debug", "verbose"],
-    auditRetention: ["365d", "365", "365D"],
-    metricsListen: ["127.0.0.1:9464", "9464", "on", "127.0.0.1:"],
-    accessLog: [true, "verbose"],
-  };
-
-  for (const name of settingNames) {
-    test(`${name}: accepts and rejects what the server does`, () => {
-      const { parse, default: fallback } = settings[name] as Setting<unknown>;
-      const [right = fallback, ...wrong] = values[name] ?? [];
-      assert.notEqual(right, undefined, "a setting without a default needs a value here");
-      assert.ok(validate({ [name]: right }), JSON.stringify(validate.errors));
-      parse(String(right));
-      for (const value of wrong) {
-        assert.equal(validate({ [name]: value }), false, JSON.stringify(value));
-        assert.throws(() => parse(String(value)), JSON.stringify(value));
-      }
-    });
-  }
-
-  test("accepts a file with all of them, and a file with none", () => {
-    const all = Object.fromEntries(Object.entries(values).map(([name, [right]]) => [name, right]));
-    assert.ok(validate({ $schema: "settings.schema.json", ...all }), JSON.stringify(validate.errors));
-    assert.ok(validate({}));
-  });
-
-  for (const [reason, file] of [
-    ["an unknown key", { dta: "x" }],
-    ["null", { data: null }],
-    ["a list", { audiences: ["a"] }],
-    ["no object", []],
-  ] as const) {
-    test(`rejects ${reason}`, () => assert.equal(validate(file), false));
   }
 });
