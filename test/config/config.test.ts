@@ -301,16 +301,8 @@ const badFiles: readonly { content: string; text: (file: string) => string | Reg
   { content: "[]", text: (file) => `--config: ${file}: must hold a JSON object`, reason: "a list" },
   { content: "null", text: (file) => `--config: ${file}: must hold a JSON object`, reason: "null" },
   { content: '"x"', text: (file) => `--config: ${file}: must hold a JSON object`, reason: "a string" },
-  {
-    content: '{"data":null}',
-    text: (file) => `--config: ${file}: data must be a string`,
-    reason: "a null that would become text",
-  },
-  {
-    content: '{"data":5}',
-    text: (file) => `${file}: data must be a string`,
-    reason: "a number that would become text",
-  },
+  { content: '{"data":null}', text: (file) => `${file}: data must be a string`, reason: "a null for a text" },
+  { content: '{"data":5}', text: (file) => `${file}: data must be a string`, reason: "a number for a text" },
   {
     content: '{"behindProxy":1,"connectionsPerAddress":true}',
     text: (file) =>
@@ -319,7 +311,7 @@ const badFiles: readonly { content: string; text: (file: string) => string | Reg
   },
   {
     content: '{"$schema":5}',
-    text: (file) => `${file}: $schema must be a string`,
+    text: (file) => `--config: ${file}: $schema must be a string`,
     reason: "a schema that has no name",
   },
   {

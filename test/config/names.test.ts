@@ -60,7 +60,7 @@ const keys: readonly { key: string; suggestion: string | undefined }[] = [
 for (const { key, suggestion } of keys) {
   test(`the key ${JSON.stringify(key)} is rejected, and suggests ${suggestion ?? "nothing"}`, () => {
     const question = suggestion === undefined ? "" : `; did you mean ${suggestion}?`;
-    assert.equal(problemsOfFile({ [key]: "x" }), `${key} is no setting${question}`);
+    assert.equal(problemsOfFile({ [key]: "x" }), `--config: ${key} is no setting${question}`);
   });
 }
 

@@ -13,6 +13,8 @@ import { createRandom } from "../support/openapi/random.js";
 import { tempDir } from "../support/temp-dir.js";
 
 const file = join(tempDir(), "arbor.json");
+/** What must hold between settings, of which the schema says nothing. */
+const BETWEEN = / (go together|needs --\S+|has no effect with --.*)$/;
 
 /** Compiles both sides: whether the schema, and whether the program accepts a value. */
 function createSides(table: SettingTable = settings) {
@@ -24,8 +26,7 @@ function createSides(table: SettingTable = settings) {
       resolveWithSources({ flags: {}, env: {}, file }, table);
       return { schema, program: true };
     } catch (error) {
-      // Other lines are about what must hold between settings.
-      const isAbout = (line: string) => line.startsWith(`${file}: ${name} `);
+      const isAbout = (line: string) => line.startsWith(`${file}: ${name} `) && !BETWEEN.test(line);
       return { schema, program: !(error as Error).message.split("\n").some(isAbout) };
     }
   };
