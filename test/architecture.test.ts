@@ -100,7 +100,6 @@ const rules: Record<string, readonly string[]> = {
   cli: [
     "cli/remote",
     "cli/host",
-    "config/names",
     "types:audit/verify",
     "kernel",
     "@bufbuild/protobuf",
