@@ -2,10 +2,11 @@
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { readFileSync, writeFileSync } from "node:fs";
+import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
+import { readMasterKey } from "../../src/issuer/keys/master-key.js";
 import { freePort } from "../support/free-port.js";
 import { environmentWithoutSettings, PROJECT, unbundledArguments } from "../support/project.js";
 import { tempDir } from "../support/temp-dir.js";
@@ -37,9 +38,9 @@ test("a start on SQLite loads nothing that only some installations need", async 
 });
 
 test("control: a start with a URL of PostgreSQL loads its driver", async () => {
-  // The key is read after the database is reached, and nothing listens there.
+  // Nothing listens there.
   const key = join(tempDir(), "master.key");
-  writeFileSync(key, "", { mode: 0o600 });
+  readMasterKey(key, true);
   const database = ["--database-url", "postgres://arbor@127.0.0.1:1/arbor"];
   const { line, found } = await trace([...database, "--master-key-file", key]);
   assert.equal(line, "");

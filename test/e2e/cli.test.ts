@@ -347,7 +347,7 @@ describe("what is refused before anything is opened", () => {
       code: 2,
       stderr: new RegExp(
         [
-          "^arbor: \\S+arbor.json: colour is no setting",
+          "^arbor: --config: \\S+arbor.json: colour is no setting",
           "--listen must be host:port, such as 127.0.0.1:8080 or \\[::1\\]:8080",
           "--base-url must be an http or https URL without path, query or user",
           "ARBOR_ROOT_CREATION must be one of users, owners, off",
