@@ -9,13 +9,13 @@ const BOUNDARY = /^[ \t]*-{2,}.*(BEGIN|END)/gm;
 
 /** @throws Error unless the content is a certificate in PEM, with the chain that may follow it */
 export function checkCertificate(content: Buffer): void {
-  assertCertificates(content, "a certificate in PEM");
+  assertCertificates(content);
   assertUsable({ cert: content });
 }
 
 /** @throws Error unless the content is the certificates of authorities in PEM */
 export function checkAuthorities(content: Buffer): void {
-  assertCertificates(content, "a certificate in PEM");
+  assertCertificates(content);
   assertUsable({ ca: content });
 }
 
@@ -37,15 +37,15 @@ export function isKeyOf(certificate: Buffer, key: Buffer): boolean {
   return new X509Certificate(certificate).checkPrivateKey(createPrivateKey(key));
 }
 
-function assertCertificates(content: Buffer, what: string): void {
+function assertCertificates(content: Buffer): void {
   const text = content.toString("latin1");
   const blocks = [...text.matchAll(BLOCK)];
   const certificates = blocks.filter(([, type = ""]) => CERTIFICATE.test(type)).map(([block]) => block);
   const damaged = certificates.findIndex((block) => !isCertificate(block));
   if (certificates.length === 0 || (certificates.length === 1 && damaged === 0))
-    throw new Error(`must contain ${what}`);
+    throw new Error("must contain a certificate in PEM");
   if (damaged >= 0) throw new Error(`must contain certificates in PEM: number ${damaged + 1} cannot be read`);
-  // A block that has lost one of its ends is no block, and everything after it might be skipped.
+  // A block that has lost one of its ends does not count as one, and what follows it might be skipped.
   if (text.match(BOUNDARY)?.length !== blocks.length * 2) {
     throw new Error("must contain whole blocks in PEM: one of them has no beginning or no end");
   }

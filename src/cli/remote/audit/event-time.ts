@@ -12,7 +12,7 @@ const unitMs: Readonly<Record<string, number>> = { s: 1_000, m: 60_000, h: 3_600
 /**
  * Parses both flags into epoch milliseconds, the end exclusive.
  *
- * @throws CommandError INVALID_ARGUMENT for what is no time, and for a range that ends before it begins
+ * @throws CommandError INVALID_ARGUMENT for an invalid time, and for a range that ends before it begins
  */
 export function parseTimeRange({ since, until }: TimeFlags): { readonly startMs?: number; readonly endMs?: number } {
   const nowMs = Date.now();
