@@ -63,8 +63,8 @@ const TICK_BUDGET_MS = 5;
  */
 const STANDING_BUDGET_MS = 20;
 /**
- * How long it may while connections wait to be accepted, in milliseconds: libuv accepts one in each iteration of the event
- * loop, and the kernel drops what its queue of 511 has no room for.
+ * How long every second tick may while connections wait to be accepted, in milliseconds; the others take none. libuv accepts
+ * one connection in each iteration of the event loop, so longer ticks make new callers, health checks too, wait for seconds.
  */
 const ACCEPTING_BUDGET_MS = 1;
 /** The least and the most requests that one tick takes, whatever they cost. */
@@ -101,6 +101,8 @@ let isStanding = false;
 let isCut = false;
 /** Whether a connection was accepted since the last tick; others may wait. */
 let isAccepting = false;
+/** Whether the last tick took no requests for that reason. */
+let isSkipped = false;
 /** How long this tick may take requests, in milliseconds. */
 let budgetMs = TICK_BUDGET_MS;
 /** The moving average of what one request costs, in milliseconds. */
@@ -121,9 +123,10 @@ const schedule = onTick("requests", (lastTickMs) => {
   const room = isAccepting
     ? Math.max(1, Math.floor(ACCEPTING_BUDGET_MS / costMs))
     : Math.min(MAX_REQUESTS, Math.max(MIN_REQUESTS, Math.floor(budgetMs / costMs)));
+  isSkipped = isAccepting && waiting > room && !isSkipped;
   isAccepting = false;
   if (waiting <= room) for (const peer of ready) while (peer.queue.length > 0) takeOne(peer);
-  else takeFairly(room);
+  else if (!isSkipped) takeFairly(room);
   const takenMs = performance.now();
   if (waiting === 0 && !isCut) {
     waitingSinceMs = 0;

@@ -15,6 +15,12 @@ import type { Rejection } from "./rejection.js";
 import type { ConnectionHolders, Connections } from "./request-buffers.js";
 import type { RequestRecords } from "./request-record.js";
 
+/**
+ * How many connections may wait to be accepted. What the kernel has no room for asks again after a second; of this number it
+ * takes what `net.core.somaxconn` allows.
+ */
+const BACKLOG = 4_096;
+
 /** What a port reports besides connections. */
 export interface AcceptEvents {
   onError(error: Error): void;
@@ -48,7 +54,7 @@ export function bindPort(listen: ListenAddress): Promise<BoundPort> {
   const server = createServer({ noDelay: true }, hold);
   return new Promise((resolve, reject) => {
     server.once("error", reject);
-    server.listen(listen.port, listen.host, () => {
+    server.listen({ port: listen.port, host: listen.host, backlog: BACKLOG }, () => {
       server.off("error", reject);
       const { address, port } = server.address() as AddressInfo;
       resolve({

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
-import { createPeer, enqueue, isIdlePeer, type Peer } from "../../../src/transport/http/fair-queue.js";
+import { createPeer, enqueue, isIdlePeer, noteConnection, type Peer } from "../../../src/transport/http/fair-queue.js";
 import { standStill } from "../../support/stand-still.js";
 
 const MANY = 600;
@@ -135,4 +135,28 @@ test("who sends many is served while others never stop calling", async () => {
   const served = taken.filter((name) => name === "many").length;
   assert.ok(served >= 50, `${served} of it were taken, ${taken.length - served} of others`);
   await untilTaken(taken, MANY + taken.length - served);
+});
+
+test("every second tick leaves the event loop to connections that wait to be accepted", async () => {
+  const countIdleTicks = async (onTick: () => void) => {
+    const taken: string[] = [];
+    for (let peer = 0; peer < 2; peer++) {
+      const caller = createPeer();
+      for (let i = 0; i < 40; i++) put(caller, taken, "x", 2);
+    }
+    let idle = 0;
+    let ticks = 0;
+    for (; taken.length < 80; ticks++) {
+      assert.ok(ticks < 1_000, `only ${taken.length} were taken`);
+      const before = taken.length;
+      onTick();
+      await tick();
+      if (taken.length === before) idle++;
+    }
+    return { idle, ticks };
+  };
+  const { idle, ticks } = await countIdleTicks(noteConnection);
+  assert.ok(idle > 0.3 * ticks, `${idle} of ${ticks} ticks took none`);
+  const without = await countIdleTicks(() => {});
+  assert.ok(without.idle < 5, `without new connections ${without.idle} of ${without.ticks} took none`);
 });
