@@ -227,7 +227,7 @@ export function createDispatch(options: DispatchOptions) {
     /** The body of the error for a request that is rejected before it is parsed, by HTTP status. */
     errorBody(status: number): string {
       if (status === 429) return bodyOf(resourceExhausted("too many requests of this address are open", RETRY_MS));
-      if (status === 503) return bodyOf(unavailable("too many connections of this address are open", RETRY_MS));
+      if (status === 503) return bodyOf(unavailable("too many connections are open", RETRY_MS));
       if (status === 501) return bodyOf(unimplemented("transfer-encoding: must be chunked, on HTTP/1.1"));
       if (status === 505) return bodyOf(malformedRequest("the HTTP version must be 1.0, 1.1 or 2"));
       if (status === 408) return bodyOf(malformedRequest("the request did not arrive in time"));

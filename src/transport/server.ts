@@ -16,7 +16,7 @@ import { createHostCheck } from "./http/host.js";
 import type { TrustedProxies } from "./http/http-message.js";
 import { defaultLimits, type Limits } from "./http/limits.js";
 import { type BoundPort, createListener, type OpenConnections, type OpenWork } from "./http/listener.js";
-import { createOps, firstOf, type Ops } from "./http/ops.js";
+import { createHealthCheck, createOps, firstOf, type Ops } from "./http/ops.js";
 import type { TlsIdentity } from "./http/protocols.js";
 import { createRejection } from "./http/rejection.js";
 import { Buffers, createConnections } from "./http/request-buffers.js";
@@ -106,6 +106,7 @@ export function createServer(options: ServerOptions): Server {
   const limits = options.limits ?? defaultLimits;
   const behindProxy = options.behindProxy ?? false;
   let draining = false;
+  const checkHealth = createHealthCheck(options.ready ?? alwaysReady, () => draining);
 
   const onInternalError = (error: unknown, requestId: string) =>
     logger.error({ err: error, requestId }, "an answer could not be made");
@@ -139,7 +140,7 @@ export function createServer(options: ServerOptions): Server {
   const dispatch = createDispatch({
     grpc: createGrpcUnary(shared),
     connect,
-    ops: firstOf([createOps(options.ready ?? alwaysReady, () => draining), ...(options.extraRoutes ?? [])]),
+    ops: firstOf([createOps(checkHealth), ...(options.extraRoutes ?? [])]),
     web: createWeb({ ...shared, routes: options.webRoutes ?? [], requireRoom: options.requireRoom }),
     gateway: options.gateway,
     hosts: createHostCheck(limits.validatedHosts),
@@ -160,6 +161,7 @@ export function createServer(options: ServerOptions): Server {
     behindProxy,
     logger,
     onAcceptError: options.onAcceptError,
+    checkHealth,
     admission,
     overload: createRejection(unavailable("the service is overloaded, try again", RETRY_MS), {
       ...{ errorDomain, cors },

@@ -17,7 +17,13 @@ after(async () => {
   for (const server of running) await server.stop(0);
 });
 
-async function start(options: { tls?: typeof TLS; limits?: Partial<Limits> } = {}): Promise<Running> {
+interface StartOptions {
+  readonly tls?: typeof TLS;
+  readonly limits?: Partial<Limits>;
+  readonly ready?: () => Promise<unknown>;
+}
+
+async function start(options: StartOptions = {}): Promise<Running> {
   const limits = { connectionsPerAddress: 1, ...options.limits };
   const server = await startServer({ ...options, limits });
   running.push(server);
@@ -33,13 +39,13 @@ function openSocket({ port, url }: Running, localAddress = "127.0.0.1"): Socket 
 }
 
 /** Sends a request on a connection of its own and reads until the server closes it. */
-async function askOnce(server: Running, localAddress?: string, fields = ""): Promise<string> {
+async function askOnce(server: Running, localAddress?: string, fields = "", target = "GET /x"): Promise<string> {
   const socket = openSocket(server, localAddress);
   let text = "";
   socket.on("data", (chunk) => {
     text += chunk;
   });
-  socket.write(`GET /x HTTP/1.1\r\nHost: a\r\n${fields}Connection: close\r\n\r\n`);
+  socket.write(`${target} HTTP/1.1\r\nHost: a\r\n${fields}Connection: close\r\n\r\n`);
   await new Promise((resolve) => socket.once("close", resolve));
   return text;
 }
@@ -74,6 +80,23 @@ for (const [name, tls] of [
       await once(first, "close");
       const deadlineMs = performance.now() + 5_000;
       while (!(await askOnce(server)).startsWith("HTTP/1.1 200 ")) assert.ok(performance.now() < deadlineMs);
+    });
+
+    it("health checks get their answers", async () => {
+      const server = await start({ ...(tls && { tls }), ready: async () => "read-only" });
+      await connectOnce(server);
+      const check = (target: string) => askOnce(server, undefined, "", target);
+      assert.match(await check("GET /healthz"), /^HTTP\/1\.1 200 OK\r\n.*\r\n\r\n\{"status":"ok"\}$/s);
+      assert.match(await check("GET /readyz?x=1"), /^HTTP\/1\.1 200 OK\r\n.*\r\n\r\n\{"status":"read-only"\}$/s);
+      assert.match(await check("HEAD /healthz"), /^HTTP\/1\.1 200 OK\r\n.*\r\nContent-Length: 15\r\n\r\n$/s);
+      for (const other of ["POST /healthz", "GET /healthz/x", "GET /grpc.health.v1.Health/Check", "GET //healthz"])
+        assert.match(await check(other), /^HTTP\/1\.1 503 /, other);
+      const failing = await start({ ...(tls && { tls }), ready: () => Promise.reject(new Error("no store")) });
+      await connectOnce(failing);
+      assert.match(
+        await askOnce(failing, undefined, "", "GET /readyz"),
+        /^HTTP\/1\.1 503 .*\{"status":"unavailable"\}$/s,
+      );
     });
 
     it("HTTP/2 gets GOAWAY with ENHANCE_YOUR_CALM, which gRPC calls RESOURCE_EXHAUSTED", async () => {
@@ -122,6 +145,23 @@ describe("the id of a request on a connection too many", () => {
       assert.equal(warning?.remoteAddress, "127.0.0.1");
     });
   }
+});
+
+it("above the limit of the process, the last of the places are for answers", async () => {
+  const lines: Record<string, unknown>[] = [];
+  const logger = createLogger("info", { write: (line) => void lines.push(JSON.parse(line)) });
+  const limits = { connections: 40, rejectedConnections: 100 };
+  const server = await startServer({ limits, logger, accessLog: "all" });
+  running.push(server);
+  for (let i = 0; i < 38; i++) await connectOnce(server);
+  assert.match(await askOnce(server), /^HTTP\/1\.1 503 /);
+  assert.match(await askOnce(server, "127.0.0.2", "", "GET /healthz"), /^HTTP\/1\.1 200 /);
+  assert.equal(lines.find(({ status }) => status === 503)?.reason, "connections");
+  const [warning] = lines.filter(({ level }) => level === "warn");
+  assert.match(String(warning?.msg), /as many are open as the process may have/);
+  assert.equal(warning?.limit, 40);
+  for (let i = 0; i < 2; i++) await once(openSocket(server), "connect");
+  assert.equal(await askOnce(server), "");
 });
 
 it("is bounded: beyond some that are being answered connections are cut at once", async () => {

@@ -1,16 +1,22 @@
-// Limits the connections of an address. Those above the limit get an answer that says so, as
-// far as that is cheap: for a few at a time, and without an HTTP server or a request.
+// Limits the connections of an address. Those above the limit, or above that of the process, get an answer
+// that says so, as far as that is cheap: for a few at a time, and without an HTTP server or a request. Health
+// checks over HTTP/1.1 get theirs: a balancer that took the service for dead would send its callers to others.
+import { STATUS_CODES } from "node:http";
 import { constants } from "node:http2";
 import type { Socket } from "node:net";
 import type { Logger } from "../../telemetry/logger.js";
-import type { Admission } from "./admission.js";
+import { type Admission, isHealthPath, type RejectionReason } from "./admission.js";
 import type { Limits } from "./limits.js";
+import type { CheckHealth, HealthAnswer } from "./ops.js";
 import { createSecure, detectProtocol, type Protocols, type TlsIdentity } from "./protocols.js";
-import type { RejectedRequest, RequestRecords } from "./request-record.js";
+import { pathOf, type RejectedRequest, type RequestRecords } from "./request-record.js";
 
 /** How often rejected connections are logged, in milliseconds. */
 const LOG_MS = 10_000;
 const SECOND_MS = 1_000;
+
+/** Why a connection is rejected. */
+export type ConnectionReason = Extract<RejectionReason, "address_connections" | "connections">;
 
 /** What {@link createConnectionLimit} is made of. */
 export interface ConnectionLimitOptions {
@@ -20,6 +26,7 @@ export interface ConnectionLimitOptions {
   readonly behindProxy?: boolean | undefined;
   /** The body of an answer, by HTTP status. */
   readonly errorBody: (status: number) => string;
+  readonly checkHealth: CheckHealth;
   readonly admission: Admission;
   /** Records the requests that are answered. */
   readonly records: Pick<RequestRecords, "recordRejected">;
@@ -38,23 +45,31 @@ export function createConnectionLimit(options: ConnectionLimitOptions) {
   let dropLoggedMs = Number.NEGATIVE_INFINITY;
   let dropLoggedCount = 0;
 
+  const reasons = new WeakMap<Socket, ConnectionReason>();
   const answers: Protocols = {
-    http1: (socket) => finish(socket, answerHttp1(socket)),
+    http1: (socket) => void answerHttp1(socket),
     http2: (socket) => finish(socket, HTTP2_ANSWER),
   };
   const secure = options.tls && createSecure(options.tls, limits, answers);
 
-  function answerHttp1(socket: Socket): string {
-    const body = options.errorBody(503);
+  async function answerHttp1(socket: Socket): Promise<void> {
+    const received = await readFirst(socket);
+    if (socket.destroyed) return;
+    const head = parseHead(received);
+    const { httpMethod, url = "" } = head;
+    const { remoteAddress: socketAddress } = socket;
+    const isCheck = (httpMethod === "GET" || httpMethod === "HEAD") && isHealthPath(url);
+    const check = isCheck ? await options.checkHealth(pathOf(url)) : undefined;
+    const answer = check ?? { status: 503, body: options.errorBody(503) };
     const requestId = options.records.recordRejected({
-      ...parseHead((socket.read() as Buffer | null)?.toString("latin1") ?? ""),
-      reason: "address_connections",
-      status: 503,
-      code: UNAVAILABLE,
-      bytes: Buffer.byteLength(body),
-      socketAddress: socket.remoteAddress,
+      ...head,
+      reason: check === undefined ? reasons.get(socket) : undefined,
+      code: check === undefined ? UNAVAILABLE : undefined,
+      status: answer.status,
+      bytes: httpMethod === "HEAD" ? 0 : Buffer.byteLength(answer.body),
+      socketAddress,
     });
-    return http1Answer(body, requestId);
+    finish(socket, formatHttp1(answer, requestId, httpMethod === "HEAD"));
   }
 
   // Reads on and drops what arrives: bytes that nobody reads would make the kernel reset the connection, and the answer
@@ -65,7 +80,7 @@ export function createConnectionLimit(options: ConnectionLimitOptions) {
     socket.resume();
   }
 
-  function log(remoteAddress: string | undefined): void {
+  function logAddress(remoteAddress: string | undefined): void {
     const nowMs = performance.now();
     if (nowMs - loggedMs < LOG_MS) return;
     const count = admission.counts.address_connections;
@@ -73,6 +88,16 @@ export function createConnectionLimit(options: ConnectionLimitOptions) {
     logger?.warn(fields, "connections of an address were rejected");
     loggedMs = nowMs;
     loggedCount = count;
+  }
+
+  function logProcess(): void {
+    const nowMs = performance.now();
+    if (nowMs - dropLoggedMs < LOG_MS) return;
+    const count = admission.counts.connections;
+    const fields = { limit: limits.connections, rejected: count - dropLoggedCount };
+    logger?.warn(fields, "connections were closed: as many are open as the process may have");
+    dropLoggedMs = nowMs;
+    dropLoggedCount = count;
   }
 
   function mayShakeHands(): boolean {
@@ -85,13 +110,13 @@ export function createConnectionLimit(options: ConnectionLimitOptions) {
   }
 
   return {
-    /** Counts a connection, unless its address has too many. */
-    take(address: string): boolean {
-      if (options.behindProxy) return true;
+    /** Counts a connection, or returns why it is to be rejected: its address has too many. */
+    take(address: string): ConnectionReason | undefined {
+      if (options.behindProxy) return undefined;
       const count = perAddress.get(address) ?? 0;
-      if (count >= limits.connectionsPerAddress) return false;
+      if (count >= limits.connectionsPerAddress) return "address_connections";
       perAddress.set(address, count + 1);
-      return true;
+      return undefined;
     },
 
     /** Forgets a connection that was counted. */
@@ -102,14 +127,16 @@ export function createConnectionLimit(options: ConnectionLimitOptions) {
     },
 
     /** Answers a connection that was not counted, or cuts it where many are being answered. */
-    reject(socket: Socket): void {
-      admission.count("address_connections");
-      log(socket.remoteAddress);
+    reject(socket: Socket, reason: ConnectionReason): void {
+      admission.count(reason);
+      if (reason === "connections") logProcess();
+      else logAddress(socket.remoteAddress);
       if (rejected.size >= limits.rejectedConnections || (secure !== undefined && !mayShakeHands())) {
         socket.destroy();
         return;
       }
       rejected.add(socket);
+      reasons.set(socket, reason);
       const timer = setTimeout(() => socket.destroy(), limits.rejectedConnectionMs);
       socket.on("error", () => socket.destroy());
       socket.once("close", () => {
@@ -123,13 +150,7 @@ export function createConnectionLimit(options: ConnectionLimitOptions) {
     /** Counts a connection that was closed because the process has as many as it may have. */
     drop(): void {
       admission.count("connections");
-      const nowMs = performance.now();
-      if (nowMs - dropLoggedMs < LOG_MS) return;
-      const count = admission.counts.connections;
-      const fields = { limit: limits.connections, rejected: count - dropLoggedCount };
-      logger?.warn(fields, "connections were closed: as many are open as the process may have");
-      dropLoggedMs = nowMs;
-      dropLoggedCount = count;
+      logProcess();
     },
 
     /** Answers over TLS with another certificate from now on. */
@@ -146,6 +167,17 @@ export function createConnectionLimit(options: ConnectionLimitOptions) {
 
 const UNAVAILABLE = 14;
 
+// Over TLS the protocol is known before anything of a request has arrived. Who sends nothing is cut in time.
+async function readFirst(socket: Socket): Promise<string> {
+  const received = socket.read() as Buffer | null;
+  if (received !== null) return received.toString("latin1");
+  await new Promise<void>((resolve) => {
+    socket.once("readable", resolve);
+    socket.once("close", () => resolve());
+  });
+  return (socket.read() as Buffer | null)?.toString("latin1") ?? "";
+}
+
 // What has arrived of a request. No parser runs for it, so only what is plain is taken from it.
 function parseHead(received: string): Pick<RejectedRequest, "httpVersion" | "httpMethod" | "url" | "headers"> {
   const [head = ""] = received.split("\r\n\r\n", 1);
@@ -155,16 +187,17 @@ function parseHead(received: string): Pick<RejectedRequest, "httpVersion" | "htt
   return { httpVersion: minor === "0" ? "1.0" : "1.1", httpMethod, url, headers: { "x-request-id": ids.join() } };
 }
 
-function http1Answer(body: string, requestId: string): string {
+function formatHttp1({ status, body }: HealthAnswer, requestId: string, isHead: boolean): string {
   return (
-    "HTTP/1.1 503 Service Unavailable\r\nConnection: close\r\nContent-Type: application/json\r\nRetry-After: 1\r\n" +
-    `X-Request-Id: ${requestId}\r\nContent-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`
+    `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\nConnection: close\r\nContent-Type: application/json\r\n` +
+    `Cache-Control: no-store\r\n${status === 503 ? "Retry-After: 1\r\n" : ""}` +
+    `X-Request-Id: ${requestId}\r\nContent-Length: ${Buffer.byteLength(body)}\r\n\r\n${isHead ? "" : body}`
   );
 }
 
 // SETTINGS without entries, which has to come first, and GOAWAY: no stream was processed, so a caller may try all of
 // its requests again (RFC 9113, section 6.8).
-const HTTP2_ANSWER = buildHttp2Answer("too many connections of this address are open");
+const HTTP2_ANSWER = buildHttp2Answer("too many connections are open");
 
 function buildHttp2Answer(text: string): Buffer {
   const settings = Buffer.from([0, 0, 0, 4, 0, 0, 0, 0, 0]);

@@ -10,6 +10,7 @@ import { noteConnection } from "./fair-queue.js";
 import { createHttp1 } from "./http1.js";
 import { createHttp2, type OnHttp2Stream } from "./http2.js";
 import type { Limits } from "./limits.js";
+import type { CheckHealth } from "./ops.js";
 import { createSecure, detectProtocol, type Protocols, type TlsIdentity } from "./protocols.js";
 import type { Rejection } from "./rejection.js";
 import type { ConnectionHolders, Connections } from "./request-buffers.js";
@@ -90,6 +91,8 @@ export interface ListenerOptions {
   readonly onHttp2Stream: OnHttp2Stream;
   /** The body of the error for a request that is rejected before it is parsed, by HTTP status. */
   readonly errorBody: (status: number) => string;
+  /** Answers health checks on connections that are too many. */
+  readonly checkHealth: CheckHealth;
   readonly admission: Admission;
   /** Gets what accepting connections throws, such as that no file can be opened; logged unless given. */
   readonly onAcceptError?: ((error: Error) => void) | undefined;
@@ -141,6 +144,8 @@ export function createListener(options: ListenerOptions) {
   const sniffed = new Set<Socket>();
   const sockets = new Set<Socket>();
   const connectionLimit = createConnectionLimit(options);
+  // The rest is for connections that are told that there are too many.
+  const room = limits.connections - Math.min(limits.rejectedConnections, Math.floor(limits.connections / 20));
   let http1Connections = 0;
   let onEmpty: (() => void) | undefined;
 
@@ -165,8 +170,9 @@ export function createListener(options: ListenerOptions) {
       return;
     }
     const address = addressKey(socket.remoteAddress);
-    if (!connectionLimit.take(address)) {
-      connectionLimit.reject(socket);
+    const reason = sockets.size < room ? connectionLimit.take(address) : "connections";
+    if (reason !== undefined) {
+      connectionLimit.reject(socket, reason);
       return;
     }
     sockets.add(socket);

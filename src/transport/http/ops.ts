@@ -12,30 +12,44 @@ export interface Ops {
 /** The paths of {@link createOps}. */
 export const OPS_PATHS = ["/healthz", "/readyz"] as const;
 
+/** What a health check is answered: an HTTP status and a body of JSON. */
+export interface HealthAnswer {
+  readonly status: number;
+  readonly body: string;
+}
+
+/** Answers a health check of one of {@link OPS_PATHS}; undefined for every other path. Never rejects. */
+export type CheckHealth = (path: string) => Promise<HealthAnswer> | undefined;
+
 /**
- * Creates `/healthz` (the process runs) and `/readyz` (it can serve: `ready` resolves and it is not
- * `draining`). It answers 200 as well while only writes fail, and says so. Both are open to everybody and say nothing else.
+ * Creates the checks `/healthz` (the process runs) and `/readyz` (it can serve: `ready` resolves and it is not `draining`).
+ * `/readyz` is 200 as well while only writes fail, and says so.
  */
-export function createOps(ready: () => Promise<unknown>, draining: () => boolean): Ops {
-  async function answerReady(res: HttpResponse): Promise<void> {
-    if (draining()) return sendJson(res, 503, '{"status":"draining"}');
-    let status: unknown;
+export function createHealthCheck(ready: () => Promise<unknown>, draining: () => boolean): CheckHealth {
+  async function checkReady(): Promise<HealthAnswer> {
+    if (draining()) return { status: 503, body: '{"status":"draining"}' };
     try {
-      status = await ready();
+      return (await ready()) === "read-only" ? READ_ONLY : OK;
     } catch {
-      return sendJson(res, 503, '{"status":"unavailable"}');
+      return { status: 503, body: '{"status":"unavailable"}' };
     }
-    sendJson(res, 200, status === "read-only" ? READ_ONLY : OK);
   }
 
+  return (path) => {
+    if (path === "/healthz") return Promise.resolve(OK);
+    return path === "/readyz" ? checkReady() : undefined;
+  };
+}
+
+/** Creates the routes of the health checks, which are open to everybody. */
+export function createOps(checkHealth: CheckHealth): Ops {
   return {
     paths: OPS_PATHS,
     handle(method, path, res) {
       if (path !== "/healthz" && path !== "/readyz") return false;
       if (method !== "GET" && method !== "HEAD")
         sendJson(res, 405, '{"status":"method not allowed"}', { allow: "GET, HEAD" });
-      else if (path === "/healthz") sendJson(res, 200, OK);
-      else void answerReady(res);
+      else void checkHealth(path)?.then(({ status, body }) => sendJson(res, status, body));
       return true;
     },
   };
@@ -49,5 +63,5 @@ export function firstOf(all: readonly Ops[]): Ops {
   };
 }
 
-const READ_ONLY = '{"status":"read-only"}';
-const OK = '{"status":"ok"}';
+const READ_ONLY: HealthAnswer = { status: 200, body: '{"status":"read-only"}' };
+const OK: HealthAnswer = { status: 200, body: '{"status":"ok"}' };
