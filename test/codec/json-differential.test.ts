@@ -20,13 +20,13 @@ import { createJsonWriters } from "../../src/codec/json-writer.js";
 import { ApiError } from "../../src/kernel/errors.js";
 import { createBodyReader } from "../../src/transport/rest/body-message.js";
 import { createRandom, type Random } from "../support/openapi/random.js";
-import { scaled } from "../support/scale.js";
+import { chooseScale } from "../support/scale.js";
 import { randomTypes } from "./differential/descriptors.js";
 import { MessageMaker } from "./differential/messages.js";
 import { Speller } from "./differential/spellings.js";
 
 const SEED = Number(process.env.ARBOR_JSON_SEED ?? 20_261_123);
-const MESSAGES = scaled(120_000, 2_000);
+const MESSAGES = chooseScale(120_000, 2_000);
 const PER_TYPES = 50;
 
 interface Sample {

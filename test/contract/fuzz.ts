@@ -4,7 +4,7 @@
 import type { PlacedOperation } from "../support/openapi/document.js";
 import { createRandom, type Random } from "../support/openapi/random.js";
 import { collectionOf, queryPart, withQuery } from "../support/openapi/request.js";
-import { madeBy } from "../support/openapi/subject.js";
+import { subjectCreatedBy } from "../support/openapi/subject.js";
 import { createJudge, type FuzzAnswer, type Judge } from "./fuzz-answer.js";
 import { FORM, type FuzzRequest, validRequest } from "./fuzz-request.js";
 import { createSender } from "./fuzz-send.js";
@@ -70,7 +70,7 @@ export async function fuzz(options: FuzzOptions): Promise<FuzzReport> {
   const successes: Record<string, number> = { ...operations, ...forms };
   const faults: string[] = [];
   // The first requests make things for all others to speak of.
-  const creates = world.operations.filter((one) => madeBy(one) !== undefined);
+  const creates = world.operations.filter((one) => subjectCreatedBy(one) !== undefined);
   const times = (count: number, all: readonly PlacedOperation[]) => Array.from({ length: count }, () => all).flat();
   const first = [...times(FIRST_OF_EACH, creates), ...times(THEN_OF_EACH, world.operations)];
   const startMs = performance.now();
@@ -106,7 +106,7 @@ export async function fuzz(options: FuzzOptions): Promise<FuzzReport> {
     if (operation.method === "DELETE")
       world.known.remove(collection, decodeURIComponent(request.path.split("/").slice(4).join("/")));
     const { uid, id = uid, nextPageToken, refreshToken } = (verdict.answer ?? {}) as Learnt;
-    const made = madeBy(operation);
+    const made = subjectCreatedBy(operation);
     // Some groups stay empty, as only those can be deleted.
     const kept = made === "groups" && random.chance(0.3) ? "emptyGroups" : made;
     if (kept !== undefined && id !== undefined) world.known.add(kept, id, random);

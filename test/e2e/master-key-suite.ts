@@ -16,7 +16,7 @@ import { runCommand } from "../support/command.js";
 import { freePort } from "../support/free-port.js";
 import { type OidcProvider, startOidcProvider } from "../support/oidc-provider.js";
 import { environmentWithoutSettings, PROJECT, scriptArguments } from "../support/project.js";
-import { scaled } from "../support/scale.js";
+import { chooseScale } from "../support/scale.js";
 import { tempDir } from "../support/temp-dir.js";
 import { type Organisation, type Service, startService } from "./process.js";
 
@@ -200,7 +200,7 @@ export function masterKeySuite(name: string, createStorage: () => Promise<Rotati
     test("killed at any point, it is run again", async (t) => {
       await openLogins();
       const { failures, calls } = await underLoad(async () => {
-        for (const pauseMs of [0, 40, 10, 80, 5, 160, 20, 320].slice(0, scaled(8, 1))) {
+        for (const pauseMs of [0, 40, 10, 80, 5, 160, 20, 320].slice(0, chooseScale(8, 1))) {
           await killAfter(pauseMs);
           assert.equal(keysIn().length, 2, "one new key at most");
           const { stdout } = await arbor("check");

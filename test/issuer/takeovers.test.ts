@@ -6,7 +6,7 @@ import { after, before, describe, it } from "node:test";
 import { signIn } from "../../src/iam/people/sign-in.js";
 import { builtinRoleUid, providerPersonUid, randomIds } from "../../src/kernel/ids.js";
 import { denied, FOR_OTHERS, invalid, notAssumable, unauthenticated } from "../contract/expectations.js";
-import { signed } from "../support/local-issuer.js";
+import { signToken } from "../support/local-issuer.js";
 import { invite, register } from "./auth-world.js";
 import { type Answer, ask } from "./sts/ask.js";
 import { CLIENT, claimsOf, type ExchangeWorld, type Somebody, startExchangeWorld } from "./sts/exchange-world.js";
@@ -163,7 +163,7 @@ describe("keys that stand on an identity", () => {
   const token = (iss: string, sub: string, { privateKey }: ReturnType<typeof pair>, header: object = {}) => {
     const nowS = Math.floor(Date.now() / 1000);
     const claims = { iss, sub, aud: world.url, iat: nowS, exp: nowS + 60 };
-    return signed({ alg: "ES256", kid: "k", typ: "JWT", ...header }, claims, privateKey);
+    return signToken({ alg: "ES256", kid: "k", typ: "JWT", ...header }, claims, privateKey);
   };
 
   it("do not verify for another that has other keys for the same name", async () => {

@@ -13,7 +13,7 @@ import { completeRanks } from "../../src/store/rank-store.js";
 import { fillEmptyTables, filledDirectory, readLiterals, withDatabase } from "../store/copy/copy-kit.js";
 import { runKills } from "../store/copy/kill-campaign.js";
 import { runCommand, startCommand } from "../support/command.js";
-import { seeded } from "../support/operations.js";
+import { createRandom } from "../support/operations.js";
 import { childUid, groupRow } from "../support/rows.js";
 import { memoryDir, tempDir } from "../support/temp-dir.js";
 import { FIXTURE_BASE_URL, fixtures } from "../upgrade/fixtures.js";
@@ -267,7 +267,7 @@ describe("arbor copy between SQLite and PostgreSQL", () => {
         for (let i = 0; i < 20_000; i++) row.run(`event ${i}`, i);
       })();
     });
-    const random = seeded(19);
+    const random = createRandom(19);
     const urls: string[] = [];
     const toPg = await runKills({
       from: ["--data", data],

@@ -6,7 +6,7 @@ import { decodeProtectedHeader } from "jose";
 import { verifyGroup } from "../../src/iam/operator/operate.js";
 import { builtinIdentityUid, randomIds } from "../../src/kernel/ids.js";
 import { claimsOf, type ExchangeWorld, startExchangeWorld } from "../issuer/sts/exchange-world.js";
-import { signed } from "../support/local-issuer.js";
+import { signToken } from "../support/local-issuer.js";
 import { localImage } from "./image.js";
 import { arbor, type Outcome, type Registry, registryMissing, skopeo, startRegistry } from "./registry.js";
 
@@ -184,9 +184,9 @@ test("a token with its own key is rejected", { skip }, async () => {
   const header = decodeProtectedHeader(token);
   const jwk = publicKey.export({ format: "jwk" });
   const claims = claimsOf(token);
-  assert.equal(await read(signed(header, claims, privateKey)), 401);
-  assert.equal(await read(signed({ ...header, jwk: { ...jwk, kid: header.kid } }, claims, privateKey)), 401);
-  assert.equal(await read(signed({ ...header, jwk }, claims, privateKey)), 401);
+  assert.equal(await read(signToken(header, claims, privateKey)), 401);
+  assert.equal(await read(signToken({ ...header, jwk: { ...jwk, kid: header.kid } }, claims, privateKey)), 401);
+  assert.equal(await read(signToken({ ...header, jwk }, claims, privateKey)), 401);
   // API tokens are signed with another key, and are none of the registry's.
   assert.equal(await read(pusher.password), 401);
 });

@@ -6,7 +6,7 @@ import { createLocalJWKSet, jwtVerify } from "jose";
 import { computeLibtrustFingerprint } from "../../src/issuer/keys/key-generation.js";
 import { builtinIdentityUid } from "../../src/kernel/ids.js";
 import { claimsOf, type ExchangeWorld, startExchangeWorld } from "../issuer/sts/exchange-world.js";
-import { signed } from "../support/local-issuer.js";
+import { signToken } from "../support/local-issuer.js";
 import { askToken, type TokenRequest } from "./token-kit.js";
 
 const KID = /^[A-Z2-7]{4}(?::[A-Z2-7]{4}){11}$/;
@@ -109,7 +109,7 @@ const refused: readonly (readonly [string, () => TokenRequest])[] = [
   ["a colon alone", () => ({ user: "", password: "" })],
   ["another scheme", () => ({ authorization: `Bearer ${member.token}` })],
   ["no base64", () => ({ authorization: "Basic %%%" })],
-  ["a forged API token", () => ({ user: "_token", password: signed({}, claimsOf(member.token), stranger) })],
+  ["a forged API token", () => ({ user: "_token", password: signToken({}, claimsOf(member.token), stranger) })],
   ["an OIDC token without its identity", () => ({ user: "_token", password: world.token({ sub: "ci" }) })],
   ["an OIDC token of somebody else", () => ({ user: workload, password: world.token({ sub: "x" }) })],
   ["an OIDC token for somebody else", () => ({ user: workload, password: world.token({ sub: "ci", aud: "x" }) })],

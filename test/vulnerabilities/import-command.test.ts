@@ -8,12 +8,12 @@ import { after, before, describe, it } from "node:test";
 import { openSqlite } from "../../src/store/open-sqlite.js";
 import { arbor, type Finished, type Host, startHost } from "../e2e/process.js";
 import { environmentWithoutSettings, scriptArguments } from "../support/project.js";
-import { scaled } from "../support/scale.js";
+import { chooseScale } from "../support/scale.js";
 import { tempDir } from "../support/temp-dir.js";
 import { manyRecord, osvRecord } from "./osv-kit.js";
 import { writeZip } from "./zip-writer.js";
 
-const RECORDS = scaled(3_000, 1_500);
+const RECORDS = chooseScale(3_000, 1_500);
 const data = tempDir();
 let host: Host;
 let group: string;

@@ -2,12 +2,12 @@
 // presents a million.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { scaled } from "../../support/scale.js";
+import { chooseScale } from "../../support/scale.js";
 import { runCampaign } from "./campaign.js";
 import { linesOf, totalsOf } from "./report.js";
 
 const SEED = 20_261;
-const TOKENS = scaled(20_000, 2_000);
+const TOKENS = chooseScale(20_000, 2_000);
 
 test(`none of ${TOKENS} mutated tokens is accepted, and every valid one is`, async (t) => {
   const report = await runCampaign({ tokens: TOKENS, seed: SEED });

@@ -3,11 +3,11 @@ import assert from "node:assert/strict";
 import { after, before, beforeEach, test } from "node:test";
 import { builtinRoleUid, personUid, providerPersonUid, randomIds } from "../../../src/kernel/ids.js";
 import { bindingRow } from "../../support/rows.js";
-import { scaled } from "../../support/scale.js";
+import { chooseScale } from "../../support/scale.js";
 import { Agent, alice, claimsOf, hiddenIn, type LoginKit, linksIn, postForm, startLogin } from "./login-kit.js";
 
 /** Guesses of a code, of which 30 are looked at. */
-const GUESSES = scaled(10_000, 1_000);
+const GUESSES = chooseScale(10_000, 1_000);
 
 const DEVICE = "urn:ietf:params:oauth:grant-type:device_code";
 

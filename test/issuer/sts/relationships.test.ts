@@ -7,7 +7,7 @@ import { after, before, describe, it, type TestContext } from "node:test";
 import { Code } from "@connectrpc/connect";
 import { randomIds } from "../../../src/kernel/ids.js";
 import { denied, type Expected, notAssumable, unauthenticated } from "../../contract/expectations.js";
-import { type LocalIssuer, signed, startLocalIssuer } from "../../support/local-issuer.js";
+import { type LocalIssuer, signToken, startLocalIssuer } from "../../support/local-issuer.js";
 import { exchangerOf } from "../mutations/exchanger.js";
 import { ask } from "./ask.js";
 import { claimsOf, type ExchangeWorld, startExchangeWorld } from "./exchange-world.js";
@@ -163,7 +163,7 @@ describe("static keys", () => {
   const token = (claims: object = {}, key = ours.privateKey, atMs = Date.now()) => {
     const nowS = Math.floor(atMs / 1000);
     const usual = { iss: "https://cluster.example", sub: "pod", aud: world.url, iat: nowS, exp: nowS + 600 };
-    return signed({ alg: "ES256", kid: "k", typ: "JWT" }, { ...usual, ...claims }, key);
+    return signToken({ alg: "ES256", kid: "k", typ: "JWT" }, { ...usual, ...claims }, key);
   };
 
   it("admit tokens of the key, with act", async () => {

@@ -6,7 +6,7 @@ import { createIssuers, type Issuers, type Registration } from "../../../src/iss
 import { type ParsedToken, parseUpstreamToken, type VerifiedToken } from "../../../src/issuer/upstream/token.js";
 import { ApiError } from "../../../src/kernel/errors.js";
 import { createGuardedFetch } from "../../../src/outbound/guarded-fetch.js";
-import { scaled } from "../../support/scale.js";
+import { chooseScale } from "../../support/scale.js";
 import {
   DISCOVERY,
   type ForeignIssuer,
@@ -23,7 +23,7 @@ import {
 const OPERATOR = { organisation: undefined };
 const SECOND = 1_000;
 const MINUTE = 60 * SECOND;
-const UNKNOWN = scaled(10_000, 1_000);
+const UNKNOWN = chooseScale(10_000, 1_000);
 const first = testKey("ES256", "first");
 const second = testKey("ES256", "second");
 let nowMs = 0;

@@ -2,12 +2,12 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { FieldMask } from "@bufbuild/protobuf/wkt";
-import { decoded, decodedBy, decodedMessage } from "../../support/feature/decoded.js";
+import { decodeMessage, decodeRequest, decodeRequestOf } from "../../support/feature/decoded.js";
 import { featureMethod, methodWithRule } from "../../support/feature/feature.js";
 
-const patched = (body: string, query = "") => decoded("UpdateThing", ["u"], query, body);
+const patched = (body: string, query = "") => decodeRequest("UpdateThing", ["u"], query, body);
 const maskOf = (body: string, query = "") => {
-  const message = decodedMessage(featureMethod("UpdateThing"), ["u"], query, body);
+  const message = decodeMessage(featureMethod("UpdateThing"), ["u"], query, body);
   return (message as { updateMask?: FieldMask }).updateMask?.paths.join(",");
 };
 
@@ -63,14 +63,14 @@ for (const { body, query = "", field } of unknownOnly) {
   });
   if (query !== "") continue;
   test(`refuses PATCH {"thing":${body}} of the whole request`, () => {
-    const whole = () => decodedBy(wholeBody, ["u"], "", `{"thing":${body}}`);
+    const whole = () => decodeRequestOf(wholeBody, ["u"], "", `{"thing":${body}}`);
     assert.throws(whole, { name: "ApiError", message: message(`thing.${field}`) });
   });
 }
 
 test("only a PATCH is refused so", () => {
-  assert.deepEqual(decoded("ReplaceThing", ["u"], "", '{"nope":1}'), { thing: { uid: "u" } });
-  assert.deepEqual(decoded("CreateThing", ["p"], "", '{"nope":1}'), { parent: "p", thing: {} });
+  assert.deepEqual(decodeRequest("ReplaceThing", ["u"], "", '{"nope":1}'), { thing: { uid: "u" } });
+  assert.deepEqual(decodeRequest("CreateThing", ["p"], "", '{"nope":1}'), { parent: "p", thing: {} });
 });
 
 test("a Struct with more keys than a mask can hold is named whole by the caller", () => {

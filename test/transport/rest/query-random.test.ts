@@ -22,10 +22,10 @@ import {
 import fc from "fast-check";
 import { createQueryBinder } from "../../../src/transport/rest/query.js";
 import { featureMessage, featureRegistry } from "../../support/feature/feature.js";
-import { scaled } from "../../support/scale.js";
+import { chooseScale } from "../../support/scale.js";
 
 const SEED = 16;
-const RUNS = scaled(100_000, 1_000);
+const RUNS = chooseScale(100_000, 1_000);
 const kinds = featureMessage("Kinds");
 
 // Lists and maps of all well-known types that are written as text.

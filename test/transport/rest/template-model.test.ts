@@ -5,7 +5,7 @@ import { test } from "node:test";
 import fc from "fast-check";
 import { parseTemplate } from "../../../src/transport/http/http-rule.js";
 import { createRouteTable } from "../../../src/transport/rest/route-table.js";
-import { scaled } from "../../support/scale.js";
+import { chooseScale } from "../../support/scale.js";
 import {
   anyTemplate,
   compareTemplates,
@@ -18,7 +18,7 @@ import {
 } from "../../support/template-model.js";
 
 const SEED = 16;
-const RUNS = scaled(100_000, 2_000);
+const RUNS = chooseScale(100_000, 2_000);
 const options = { seed: SEED, numRuns: RUNS };
 
 const tableOf = (templates: readonly ModelTemplate[]) =>
