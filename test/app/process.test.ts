@@ -28,7 +28,7 @@ const faults = [
   ["timer", "uncaughtException"],
   ["callback", "uncaughtException"],
   ["rejection", "unhandledRejection"],
-  ["repeated", "uncaughtException"],
+  ["repeat", "uncaughtException"],
 ] as const;
 
 describe("errors that nothing catches, one after the other", () => {

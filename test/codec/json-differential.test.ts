@@ -63,8 +63,8 @@ test("what is written as JSON is what protobuf-es writes", () => {
     const sparse = toJson(desc, message, { registry });
     const answer = asAnswer(desc, toJson(desc, message, { registry, alwaysEmitImplicit: true }), registry);
     for (const given of [message, asInit(message)]) {
-      assert.deepEqual(parsed(writers.details.nested(desc)(given)), plain(sparse));
-      assert.deepEqual(parsed(writers.answer(desc)(given)), plain(answer));
+      assert.deepEqual(parse(writers.details.writerOf(desc)(given)), plain(sparse));
+      assert.deepEqual(parse(writers.answer(desc)(given)), plain(answer));
     }
   });
 });
@@ -130,7 +130,7 @@ function plain(value: unknown): unknown {
   return JSON.parse(JSON.stringify(value));
 }
 
-function parsed(text: string): unknown {
+function parse(text: string): unknown {
   return plain(JSON.parse(text));
 }
 

@@ -79,7 +79,7 @@ export async function fuzz(options: FuzzOptions): Promise<FuzzReport> {
 
   async function one(number: number, given = first[number]): Promise<void> {
     const random = createRandom(seed + Math.imul(number, 0x9e3779b9));
-    const operation = given ?? chosen(world.operations, random);
+    const operation = given ?? chooseOperation(world.operations, random);
     const request = validRequest(world, operation, random);
     const isSpoilt = given === undefined && random.chance(spoilt);
     if (isSpoilt) spoil(request, world, random);
@@ -91,7 +91,7 @@ export async function fuzz(options: FuzzOptions): Promise<FuzzReport> {
       return;
     }
     statuses[answer.status] = (statuses[answer.status] ?? 0) + 1;
-    const verdict = judged(judge, request, answer);
+    const verdict = judgeAnswer(judge, request, answer);
     if (verdict.fault !== undefined) {
       const came = `${answer.status} ${answer.bytes.toString("latin1").slice(0, 500)}`;
       faults.push(`#${number}: ${verdict.fault}: ${formatCurl(request)} -> ${came}`);
@@ -160,12 +160,12 @@ interface Learnt {
 }
 
 // If each operation came equally often, nothing would live long enough to be spoken of.
-function chosen(operations: readonly PlacedOperation[], random: Random): PlacedOperation {
+function chooseOperation(operations: readonly PlacedOperation[], random: Random): PlacedOperation {
   const operation = random.pick(operations);
-  return operation.method === "DELETE" && random.chance(0.7) ? chosen(operations, random) : operation;
+  return operation.method === "DELETE" && random.chance(0.7) ? chooseOperation(operations, random) : operation;
 }
 
-function judged(judge: Judge, request: FuzzRequest, answer: FuzzAnswer): ReturnType<Judge> {
+function judgeAnswer(judge: Judge, request: FuzzRequest, answer: FuzzAnswer): ReturnType<Judge> {
   try {
     return judge(request, answer);
   } catch (error) {
@@ -182,7 +182,7 @@ function nextPage(path: string, token: string): string {
 // As a command that sends it again.
 function formatCurl({ method, path, headers, body }: FuzzRequest): string {
   const headerArguments = Object.entries(headers).map(
-    ([name, value]) => `-H '${name}: ${name === "authorization" ? shortened(value) : value}'`,
+    ([name, value]) => `-H '${name}: ${name === "authorization" ? shorten(value) : value}'`,
   );
   const data =
     body === undefined
@@ -191,6 +191,6 @@ function formatCurl({ method, path, headers, body }: FuzzRequest): string {
   return `curl -X ${method} ${headerArguments.join(" ").slice(0, 600)} '${path.slice(0, 600)}'${data}`;
 }
 
-function shortened(token: string): string {
+function shorten(token: string): string {
   return token.length > 40 ? `${token.slice(0, 20)}...${token.slice(-12)}` : token;
 }

@@ -47,7 +47,7 @@ before(async () => {
 after(() => harness.stop());
 
 // In time of the processor: how long others let this process wait is nothing that a list can help.
-function spentMs(): number {
+function cpuMs(): number {
   const { user, system } = process.cpuUsage();
   return (user + system) / 1000;
 }
@@ -55,10 +55,10 @@ function spentMs(): number {
 /** The longest block of the event loop while `work` ran, in milliseconds. */
 async function worstTickOf(work: () => Promise<unknown>): Promise<number> {
   let worst = 0;
-  let last = spentMs();
+  let last = cpuMs();
   let running = true;
   const sample = () => {
-    const now = spentMs();
+    const now = cpuMs();
     worst = Math.max(worst, now - last);
     last = now;
     if (running) setImmediate(sample);

@@ -85,7 +85,7 @@ export function filterSuite(name: string, open: () => Promise<Store>, runs = cho
     };
     after(() => store.close());
 
-    const requested = (request: ListRequest, visible: readonly string[]) => {
+    const filterRequested = (request: ListRequest, visible: readonly string[]) => {
       const message = create(ListAdvisoriesRequestSchema, request);
       const { childrenOf = "", descendantsOf = "", ids = [] } = message.uidp ?? {};
       return model.filter(
@@ -97,7 +97,7 @@ export function filterSuite(name: string, open: () => Promise<Store>, runs = cho
           lets(message, one),
       );
     };
-    const sorted = (rows: readonly ModelAdvisory[], orderBy: string) => {
+    const sortRows = (rows: readonly ModelAdvisory[], orderBy: string) => {
       const [field, direction] = orderBy.split(" ");
       const key = (row: ModelAdvisory) =>
         field === "created_at" ? row.createTimeMs : field === "updated_at" ? row.updateTimeMs : 0;
@@ -106,7 +106,7 @@ export function filterSuite(name: string, open: () => Promise<Store>, runs = cho
     };
     const agrees = async (request: ListRequest, visible: readonly string[] = [ours, theirs], identity = everybody) => {
       const { orderBy = "" } = request;
-      const expected = sorted(requested(request, visible), orderBy);
+      const expected = sortRows(filterRequested(request, visible), orderBy);
       const found: string[] = [];
       let pageToken = "";
       do {
@@ -249,7 +249,7 @@ export function filterSuite(name: string, open: () => Promise<Store>, runs = cho
         const [value] = fc.sample(filters[filter] ?? assert.fail(), { numRuns: 1, seed: SEED + i });
         const request = { [filter]: value, orderBy, ...(descendantsOf && { uidp: { descendantsOf } }) } as ListRequest;
         await agrees({ ...request, pageSize: size });
-        const expected = sorted(requested(request, [ours, theirs]), orderBy).slice(skip, skip + size);
+        const expected = sortRows(filterRequested(request, [ours, theirs]), orderBy).slice(skip, skip + size);
         const { advisories } = await world.list(everybody, { ...request, pageSize: size, skip });
         assert.deepEqual(
           advisories.map(({ uid }) => uid),
