@@ -187,7 +187,7 @@ function buildRequest({ method, url, body }: Prepared) {
   return Object.assign(new EventEmitter(), { method, url, headers, httpVersionMajor: 1, complete: true });
 }
 
-function buildResponse(ended: (status: number, text: string) => void) {
+function buildResponse(onEnd: (status: number, text: string) => void) {
   let status = 0;
   return {
     headersSent: false,
@@ -195,7 +195,7 @@ function buildResponse(ended: (status: number, text: string) => void) {
     writeHead(given: number) {
       status = given;
     },
-    end: (text: string) => ended(status, text),
+    end: (text: string) => onEnd(status, text),
     destroy() {},
   };
 }

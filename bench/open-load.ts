@@ -56,7 +56,7 @@ class Samples {
     this.#values[this.count++] = value;
   }
 
-  sorted(): Float64Array {
+  toSorted(): Float64Array {
     return this.#values.slice(0, this.count).sort();
   }
 }
@@ -151,9 +151,9 @@ export async function runOpenLoad(options: LoadOptions): Promise<LoadReport> {
   return {
     ...{ seconds, sent, late, other, connectionErrors, lagMs, connections },
     good: good.count,
-    goodLatencies: good.sorted(),
+    goodLatencies: good.toSorted(),
     rejected: rejected.count,
-    rejectedLatencies: rejected.sorted(),
+    rejectedLatencies: rejected.toSorted(),
   };
 }
 

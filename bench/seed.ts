@@ -175,7 +175,7 @@ async function addRanks(directory: string): Promise<void> {
 
 // What the index stores for a group: its entries in lists, and the totals of its ancestors.
 function indexOf(db: SqliteDatabase, uid: string): unknown[] {
-  const found = (table: string, columns: string) =>
+  const findRows = (table: string, columns: string) =>
     db
       .prepare(`SELECT ${columns} FROM ${table} JOIN scopes ON id = scope
         WHERE uid IN (SELECT substr(?, 1, 40 + 17 * value) FROM json_each('[0,1,2]')) ORDER BY 1, 2, 3`)
@@ -184,9 +184,9 @@ function indexOf(db: SqliteDatabase, uid: string): unknown[] {
   const isEntry = (row: unknown) => String((row as { below: string }).below).endsWith(leaf.toUpperCase());
   return [
     ...["text_entries", "time_entries"].map((table) =>
-      found(table, "list, uid, key, hex(below) AS below").filter(isEntry),
+      findRows(table, "list, uid, key, hex(below) AS below").filter(isEntry),
     ),
-    found("totals", "counter, uid, n"),
+    findRows("totals", "counter, uid, n"),
   ];
 }
 

@@ -87,10 +87,10 @@ function print(work: Work, pairs: readonly { a: Slice; b: Slice }[]): void {
 
 function ask(side: ChildProcess, work: Work): Promise<Slice> {
   return new Promise((done, fail) => {
-    const ended = (code: number | null) => fail(new Error(`a side ended with ${code}`));
-    side.once("exit", ended);
+    const onExit = (code: number | null) => fail(new Error(`a side ended with ${code}`));
+    side.once("exit", onExit);
     side.once("message", (slice) => {
-      side.off("exit", ended);
+      side.off("exit", onExit);
       done(slice as Slice);
     });
     side.send(work);

@@ -12,7 +12,7 @@ const bin = (name) => join("node_modules", ".bin", name);
 const contract = join("..", "shared", "contract", "check.mjs");
 
 const settings = [join("docs", "settings.md"), join("docs", "settings.schema.json")];
-const generated = () =>
+const snapshotGenerated = () =>
   snapshot("proto") + snapshot("gen") + settings.map((file) => readFileSync(file, "utf8")).join("");
 
 // What reads proto/ or gen/ waits until they are written anew.
@@ -28,9 +28,9 @@ console.log("check: all good");
 
 async function generate() {
   await step("buf lint", bin("buf"), ["lint", "proto"]);
-  const before = generated();
+  const before = snapshotGenerated();
   await step("generate", process.execPath, ["scripts/gen.mjs"]);
-  if (generated() !== before)
+  if (snapshotGenerated() !== before)
     fail("gen/, a v2 folder of proto/ or docs/settings was stale: commit what `npm run gen` wrote");
 }
 

@@ -124,13 +124,13 @@ function dump(url) {
 
 /** JSON with a line for each answer, so that fixtures can be compared. */
 function format(expected) {
-  const indented = (value, depth) => {
+  const indent = (value, depth) => {
     if (depth === 0 || typeof value !== "object") return JSON.stringify(value);
     const space = "  ".repeat(4 - depth);
     const entries = Object.entries(value).map(
-      ([key, one]) => `${space}${JSON.stringify(key)}: ${indented(one, depth - 1)}`,
+      ([key, one]) => `${space}${JSON.stringify(key)}: ${indent(one, depth - 1)}`,
     );
     return `{\n${entries.join(",\n")}\n${space.slice(2)}}`;
   };
-  return `${indented(expected, 3)}\n`;
+  return `${indent(expected, 3)}\n`;
 }

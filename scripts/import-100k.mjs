@@ -99,7 +99,7 @@ async function countStored() {
 
 async function timePages() {
   const store = openSqlite({ directory: data });
-  const timed = async (query) => {
+  const measurePages = async (query) => {
     const times = [];
     let page;
     for (let i = 0; i < 200; i++) {
@@ -112,12 +112,12 @@ async function timePages() {
   const seen = new Set();
   const ids = new Set();
   for (const field of ["uid", "created_at", "updated_at"]) {
-    const first = await timed(queryFor(field, false));
+    const first = await measurePages(queryFor(field, false));
     // The list in descending order gives the position at which the last page begins.
     const end = await store.read((tx) => tx.advisories.list(queryFor(field, true, { limit: 51 })));
     const last = end.rows.at(-1);
     const key = { uid: last.uid, created_at: last.createTimeMs, updated_at: last.updateTimeMs }[field];
-    const tail = await timed(queryFor(field, false, { after: { key, uid: last.uid } }));
+    const tail = await measurePages(queryFor(field, false, { after: { key, uid: last.uid } }));
     assert.equal(tail.page.rows.length, 50);
     assert.equal(tail.page.next, undefined);
     console.log(`by ${field}: first page ${first.us} µs, last page ${tail.us} µs`);
@@ -131,7 +131,7 @@ async function timePages() {
   assert.equal(seen.size, records, "records are missing or stored twice");
   assert.equal(ids.size, records, "two advisories share an id");
   for (const [name, equals] of Object.entries(filters())) {
-    const { us, page } = await timed(queryFor("uid", false, { filter: { equals } }));
+    const { us, page } = await measurePages(queryFor("uid", false, { filter: { equals } }));
     console.log(`${name}: ${page.total} found, ${us} µs`);
   }
   await store.close();

@@ -20,14 +20,16 @@ const excludedNames = table.exceptions.names.map(({ name }) => name);
 const excludedTexts = table.exceptions.texts.map(({ text }) => text);
 const excludedPaths = new Set(table.exceptions.paths.map(({ path }) => path));
 
-const nameRules = table.identifiers.flatMap(({ words, ...rule }) => words.map((word) => ({ word, ...rule })));
+// A rule lists words, and may have a pattern for more of them with the words that it finds wrongly.
+const nameRules = table.identifiers.flatMap(({ words, pattern, except = [], first, ...rule }) => {
+  const pick = (word) => ({ ...rule, pattern: new RegExp(`${first ? "^" : ""} (${word})(?= )`) });
+  const more = pattern === undefined ? [] : [pick(`(?!(?:${except.join("|")}) )${pattern}`)];
+  return [...words.map(pick), ...more];
+});
 const phraseRules = [
   ...table.phrases.flatMap(({ phrases, ...rule }) => phrases.map((phrase) => ({ ...rule, pattern: phrase }))),
   ...table.references.map((pattern) => ({ pattern, instead: "the RFC, the AIP, the proto file or a page of docs/" })),
 ].map((rule) => ({ ...rule, pattern: phrasePattern(rule.pattern) }));
-
-// To parse a file takes most of the time; most files have none of the words in any sense.
-const anyWord = new RegExp([...new Set(nameRules.map(({ word }) => namePattern(word)))].join("|"));
 
 const FUNCTIONS = new Set([
   SyntaxKind.FunctionDeclaration,
@@ -75,7 +77,7 @@ process.exitCode = findings.length > 0 ? 1 : 0;
 
 function findWords() {
   const files = filesToRead();
-  const scripts = files.filter((file) => /\.(?:ts|mjs)$/.test(file) && mayHaveWords(file));
+  const scripts = files.filter((file) => /\.(?:ts|mjs)$/.test(file));
   const found = [...files.flatMap(wordsInPath), ...wordsInScripts(scripts)];
   for (const file of files.filter((name) => /\.(?:md|proto)$/.test(name))) {
     const text = readFileSync(join(root, file), "utf8");
@@ -95,13 +97,6 @@ function filesToRead() {
     });
   const directories = readdirSync(root).filter((name) => ROOTS.includes(name));
   return [...pages, ...directories.flatMap(below)].filter((file) => !excludedPaths.has(file));
-}
-
-function mayHaveWords(file) {
-  const text = readFileSync(join(root, file), "utf8");
-  // A phrase may go on in the next line of a comment.
-  const flat = text.replace(/\n[ \t]*(?:\/\/|\*)?/g, " ");
-  return anyWord.test(text) || phraseRules.some(({ pattern }) => flat.search(pattern) >= 0);
 }
 
 function wordsInPath(file) {
@@ -177,7 +172,8 @@ function wordsInName(name, rules) {
     ` ${splitName(name).join(" ")} `,
   );
   return rules
-    .filter(({ word, first }) => (first ? segments.startsWith(` ${word} `) : segments.includes(` ${word} `)))
+    .map(({ pattern, instead }) => ({ word: pattern.exec(segments)?.[1], instead }))
+    .filter(({ word }) => word !== undefined)
     .map(({ word, instead }) => ({ word: `"${word}" in ${name}`, instead }));
 }
 
@@ -194,14 +190,6 @@ function splitName(name) {
 /** Finds a phrase as words of their own, also when a line ends within it. */
 function phrasePattern(phrase) {
   return new RegExp(`(?<![\\w-])(?:${phrase.replaceAll(" ", "\\s+")})(?![\\w-])`, "gi");
-}
-
-/** Finds at least the names that have these words as segments. */
-function namePattern(words) {
-  const segments = words.split(" ");
-  const capitals = segments.map((segment) => segment[0].toUpperCase() + segment.slice(1));
-  const camel = [segments[0], ...capitals.slice(1)].join("[_-]?");
-  return `(?<![a-z])${camel}(?![a-z])|${capitals.join("")}(?![a-z])|${segments.join("_").toUpperCase()}`;
 }
 
 /** The text with all but its comments blanked out; positions and lines stay. */

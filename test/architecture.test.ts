@@ -131,7 +131,7 @@ test("rooms import only what their row of the table allows", () => {
   assert.ok(imports.length > 200, "the imports were not found");
   const homeless = sources.filter((file) => roomOf(file) === undefined && file !== "src/main.ts");
   assert.deepEqual(homeless, []);
-  assert.deepEqual(brokenIn(imports), []);
+  assert.deepEqual(findViolations(imports), []);
 });
 
 test("an import that a room may not have is found", () => {
@@ -147,7 +147,11 @@ test("an import that a room may not have is found", () => {
     ["src/cli/remote/iam/commands.ts", "iam/groups/group", true],
   ];
   for (const [file, target, typesOnly] of planted) {
-    assert.equal(brokenIn([{ file, target, typesOnly, dynamic: false }]).length, 1, `${file} may import ${target}`);
+    assert.equal(
+      findViolations([{ file, target, typesOnly, dynamic: false }]).length,
+      1,
+      `${file} may import ${target}`,
+    );
   }
 });
 
@@ -174,7 +178,7 @@ test("every form of an import is found", () => {
       [{ target: "store/open-sqlite", typesOnly: types.includes(text) }],
       text,
     );
-    assert.equal(brokenIn(found).length, 1, text);
+    assert.equal(findViolations(found).length, 1, text);
     assert.equal(found[0]?.dynamic, text.includes("import("), text);
   }
 });
@@ -201,13 +205,13 @@ test("nobody imports the composition root but the commands", () => {
 });
 
 test("what every command starts with loads the service only when a command is called", () => {
-  assert.deepEqual(loadedAtStart(edges).filter(isOfService), []);
+  assert.deepEqual(findStartFiles(edges).filter(isOfService), []);
 
   const planted = new Map(edges);
   const file = "src/cli/errors.ts";
   const text = 'import { openStore } from "../app/installation.js";';
   planted.set(file, [...(edges.get(file) ?? []), ...findImports(file, text)]);
-  assert.ok(loadedAtStart(planted).filter(isOfService).includes("src/app/installation.ts"));
+  assert.ok(findStartFiles(planted).filter(isOfService).includes("src/app/installation.ts"));
 });
 
 test("no modules import each other in a circle, neither for types nor dynamically", () => {
@@ -291,7 +295,7 @@ function findImports(file: string, text: string): Import[] {
   return [...found, ...more];
 }
 
-function brokenIn(some: readonly Import[]): Import[] {
+function findViolations(some: readonly Import[]): Import[] {
   return some.filter((one) => {
     const room = roomOf(one.file) ?? "";
     const allowed = rules[room];
@@ -315,7 +319,7 @@ function roomOf(file: string): string | undefined {
 
 type Edges = ReadonlyMap<string, readonly Import[]>;
 
-function loadedAtStart(edges: Edges): string[] {
+function findStartFiles(edges: Edges): string[] {
   const loaded = new Set(startFiles);
   for (const file of loaded) {
     for (const { target, typesOnly, dynamic } of edges.get(file) ?? []) {

@@ -241,7 +241,7 @@ async function openApp(options: AppOptions, opened: Close[]): Promise<App> {
   });
   const documentUrl = resolveOrigin(settings, port.address).baseUrl;
   const docs = createDocs(() => openApiJson(gateway.routes, documentUrl));
-  const home = createHome({ version: VERSION, isRootTaken: gateway.allowed("/") !== undefined });
+  const home = createHome({ version: VERSION, isRootTaken: gateway.methodsAt("/") !== undefined });
   const webRoutes = [...issuer.routes, ...registryRoutes()];
   // A mounted service may take `/`.
   const fixedPaths = [...OPS_PATHS, ...docs.paths, VERSION_PATH, ...webRoutes.map(({ path }) => path)];

@@ -46,7 +46,7 @@ export function countRuns(job: Job, { jobRuns }: ServiceCounts): Job {
 export interface MeasuredService {
   readonly counts: ServiceCounts;
   readonly store: Pick<Store, "stats">;
-  readonly server: Pick<Server, "openWork" | "countConnections" | "bufferedBytes">;
+  readonly server: Pick<Server, "openWork" | "countBufferedBytes" | "countConnections">;
   readonly exchanges: ExchangeCounts;
   /** The caches of the issuer, by name. */
   readonly caches: Readonly<Record<string, CacheCounts>>;
@@ -63,7 +63,7 @@ export function serviceSources({ counts, store, server, exchanges, caches, limit
     readValue("arbor_requests_in_flight", () => server.openWork().calls),
     readValues("arbor_quota_rejections_total", "kind", () => counts.quotaRejections),
     readValues("arbor_connections", "kind", server.countConnections),
-    readValues("arbor_buffered_bytes", "direction", server.bufferedBytes),
+    readValues("arbor_buffered_bytes", "direction", server.countBufferedBytes),
     readValues("arbor_buffered_bytes_limit", "direction", () => ({
       requests: limits.requestBufferBytes,
       answers: limits.answerBufferBytes,

@@ -39,7 +39,7 @@ export function chainHandlers({ tokens, keys }: ChainHandlersDeps) {
     const [head, checkpoint] = [await tx.auditChain.head(scope), await tx.auditCheckpoints.get(scope)];
     const settledId = (await tx.auditChain.sealer())?.settledId ?? 0;
     const range = { afterId: settledId, lastId: Number.MAX_SAFE_INTEGER };
-    const unsealed = await tx.auditChain.unsealedBetween(scope, range, MAX_UNSEALED);
+    const unsealed = await tx.auditChain.readUnsealedBetween(scope, range, MAX_UNSEALED);
     const [first] = unsealed;
     return create(ChainSchema, {
       organizationUid: scope,
@@ -79,7 +79,7 @@ export function chainHandlers({ tokens, keys }: ChainHandlersDeps) {
     const settledId = (await tx.auditChain.sealer())?.settledId ?? 0;
     const highestId = entries.reduce((highest, { auditId }) => Math.max(highest, auditId), afterId);
     const range = { afterId, lastId: last === undefined ? settledId : Math.min(highestId, settledId) };
-    const [unsealed] = await tx.auditChain.unsealedBetween(scope, range, 1);
+    const [unsealed] = await tx.auditChain.readUnsealedBetween(scope, range, 1);
     const next = last && tokens.make({ key: last.seq, uid: String(highestId), skip: 0 }, binding, startMs);
     return { entries: entries.map(toProto), unsealedRowId: BigInt(unsealed?.id ?? 0), nextPageToken: next ?? "" };
   }

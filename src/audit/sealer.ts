@@ -85,7 +85,7 @@ export function createSealer(deps: SealerDeps): Job {
     const settled = observeSettled(nowMs);
     const [oldest] = await store.read(async (tx) => {
       const { settledId } = (await tx.auditChain.sealer()) ?? NO_SEALER;
-      return tx.auditChain.unsealed(Math.max(firstIdToCheck(nowMs), settledId), 1);
+      return tx.auditChain.readUnsealed(Math.max(firstIdToCheck(nowMs), settledId), 1);
     });
     if (oldest === undefined) floor = Math.max(floor, settled);
     return oldest !== undefined;
@@ -125,7 +125,7 @@ export function createSealer(deps: SealerDeps): Job {
   // failures in those others.
   async function readUnsealed(tx: Tx, afterId: number): Promise<UnsealedRows> {
     const sealer = (await tx.auditChain.sealer()) ?? NO_SEALER;
-    const rows = await tx.auditChain.unsealed(Math.max(afterId, sealer.settledId), batchRows);
+    const rows = await tx.auditChain.readUnsealed(Math.max(afterId, sealer.settledId), batchRows);
     const ends = new Map<string, StoredChainEnd>();
     for (const { rootUid } of rows) {
       if (ends.has(rootUid)) continue;

@@ -72,7 +72,7 @@ export async function verifyLog(store: Store, rootUid: string, keys: AuditVerify
 async function readState(tx: Tx, rootUid: string): Promise<ChainState> {
   return {
     head: await tx.auditChain.head(rootUid),
-    unsealed: await tx.auditChain.unsealedOf(rootUid),
+    unsealed: await tx.auditChain.readUnsealedTail(rootUid),
     settledId: (await tx.auditChain.sealer())?.settledId ?? 0,
     checkpoint: await tx.auditCheckpoints.get(rootUid),
   };

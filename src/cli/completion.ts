@@ -144,10 +144,10 @@ complete -o nosort -F _arbor arbor 2>/dev/null || complete -F _arbor arbor
 }
 
 function zsh(nodes: readonly CommandNode[]): string {
-  const described = ({ name, help }: Word) => quote(`${name.replaceAll(":", "\\:")}:${help}`);
+  const describeWord = ({ name, help }: Word) => quote(`${name.replaceAll(":", "\\:")}:${help}`);
   const words = nodes.map(({ path, commands, options, choices }) => {
-    const all = [...commands, ...choices.map((name) => ({ name, help: "" }))].map(described);
-    return `    (${quote(path)}) names=(${all.join(" ")}) flags=(${options.map(described).join(" ")}) ;;`;
+    const all = [...commands, ...choices.map((name) => ({ name, help: "" }))].map(describeWord);
+    return `    (${quote(path)}) names=(${all.join(" ")}) flags=(${options.map(describeWord).join(" ")}) ;;`;
   });
   const values = valueCases(nodes, (value) => {
     return value === "file" ? "_files" : value.length === 0 ? "_message value" : `compadd -- ${quoteWords(value)}`;

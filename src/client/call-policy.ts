@@ -27,7 +27,7 @@ export function withCallPolicy(transport: Transport, policy: CallPolicy): Transp
     async unary(method, signal, timeoutMs, header, input, contextValues) {
       const deadline = startDeadline(timeoutMs ?? policy.timeoutMs, signal);
       const headers = new Headers(header);
-      const attempt = () => transport.unary(method, signal, deadline.leftMs(), headers, input, contextValues);
+      const attempt = () => transport.unary(method, signal, deadline.remainingMs(), headers, input, contextValues);
       const send = mayRepeat(method, policy) ? () => retryUnavailable(attempt, deadline, policy.pacing) : attempt;
       const source = sourceFor(headers, policy);
       if (source === undefined) return send();

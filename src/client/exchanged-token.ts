@@ -55,7 +55,7 @@ export function exchangedToken(options: ExchangedTokenOptions): TokenSource {
 }
 
 async function exchangeOnce(fetch: typeof globalThis.fetch, url: string, subject: string, deadline: CallDeadline) {
-  const signal = AbortSignal.timeout(deadline.leftMs() ?? EXCHANGE_MS);
+  const signal = AbortSignal.timeout(deadline.remainingMs() ?? EXCHANGE_MS);
   let status: number;
   let text: string;
   try {

@@ -61,7 +61,8 @@ export function startDeadline(timeoutMs: number, signal?: AbortSignal) {
   const createCancelledError = () => ConnectError.from(signal?.reason, Code.Canceled);
   return {
     /** Whole milliseconds left, at least 1; undefined without a deadline. */
-    leftMs: () => (endMs === Number.POSITIVE_INFINITY ? undefined : Math.max(1, Math.ceil(endMs - performance.now()))),
+    remainingMs: () =>
+      endMs === Number.POSITIVE_INFINITY ? undefined : Math.max(1, Math.ceil(endMs - performance.now())),
     /** Whether there is more than `ms` milliseconds left. */
     hasMoreThan: (ms: number) => endMs - performance.now() > ms,
     /**

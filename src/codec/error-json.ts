@@ -3,7 +3,7 @@ import { create, fromBinary, isMessage, toBinary } from "@bufbuild/protobuf";
 import { Code, type ConnectError } from "@connectrpc/connect";
 import { RetryInfoSchema } from "#gen/google/rpc/error_details_pb.js";
 import { formatBytes, quote } from "./json-scalar.js";
-import { anyText, type MessageWriters, typedText } from "./json-wkt.js";
+import { anyText, formatWithType, type MessageWriters } from "./json-wkt.js";
 import { TYPE_URL_PREFIX } from "./type-registry.js";
 
 type Detail = ConnectError["details"][number];
@@ -49,16 +49,16 @@ export function retryAfterOf(error: ConnectError): number | undefined {
 // A detail is either a type and an init object, or bytes that came over the wire. One that cannot be
 // written must not cost the caller the error, so each falls back to something poorer.
 function detailText(detail: Detail, writers: MessageWriters): string {
-  if ("type" in detail) return encodedText(TYPE_URL_PREFIX + detail.type, detail.value, writers);
+  if ("type" in detail) return writeEncoded(TYPE_URL_PREFIX + detail.type, detail.value, writers);
   const typeUrl = TYPE_URL_PREFIX + detail.desc.typeName;
   try {
-    return typedText(typeUrl, detail.desc, detail.value, writers);
+    return formatWithType(typeUrl, detail.desc, detail.value, writers);
   } catch {
     return fallbackText(typeUrl, detail);
   }
 }
 
-function encodedText(typeUrl: string, value: Uint8Array, writers: MessageWriters): string {
+function writeEncoded(typeUrl: string, value: Uint8Array, writers: MessageWriters): string {
   try {
     return anyText({ typeUrl, value }, writers);
   } catch {

@@ -16,7 +16,7 @@ export interface MessageWriters {
   readonly registry: Registry;
   readonly timestamps: TimestampDigits;
   /** The writer of a message that is nested in another. */
-  nested(desc: DescMessage): ValueWriter;
+  writerOf(desc: DescMessage): ValueWriter;
   /** The writer of the value a wrapper holds; undefined stands for the zero value. */
   scalar(desc: DescMessage): ValueWriter;
 }
@@ -131,12 +131,12 @@ export function anyText(any: Partial<Any>, writers: MessageWriters): string {
     return checkBytes(value).length === 0 ? "{}" : rejectValue("google.protobuf.Any", "message of a type");
   const desc = findType(writers.registry, typeUrl);
   if (desc === undefined) return rejectValue(typeUrl, "known type");
-  return typedText(typeUrl, desc, fromBinary(desc, checkBytes(value)), writers);
+  return formatWithType(typeUrl, desc, fromBinary(desc, checkBytes(value)), writers);
 }
 
 /** A message as JSON with `@type` first, the form it has within an Any. */
-export function typedText(typeUrl: string, desc: DescMessage, value: object, writers: MessageWriters): string {
-  const text = writers.nested(desc)(value);
+export function formatWithType(typeUrl: string, desc: DescMessage, value: object, writers: MessageWriters): string {
+  const text = writers.writerOf(desc)(value);
   const type = `{"@type":${quote(typeUrl)}`;
   if (hasCustomJsonRepresentation(desc)) return `${type},"value":${text}}`;
   return text === "{}" ? `${type}}` : `${type},${text.slice(1)}`;

@@ -49,7 +49,7 @@ export function createJsonWriters(registry: Registry, timestamps: TimestampDigit
   const full = createWriters(registry, timestamps, isPrintedEmpty);
   return {
     details: createWriters(registry, timestamps, () => false).messages,
-    answer: (desc) => full.messages.nested(desc),
+    answer: (desc) => full.messages.writerOf(desc),
     answerField(field) {
       const write = full.value(field);
       const unset = unsetText(field);
@@ -112,7 +112,7 @@ function createWriters(
 
   const createElementWriter = (field: DescField): ValueWriter => {
     if (field.message?.typeName === "google.protobuf.Struct") return structFieldText;
-    if (field.message !== undefined) return messages.nested(field.message);
+    if (field.message !== undefined) return messages.writerOf(field.message);
     if (field.enum !== undefined) return createEnumWriter(field.enum);
     return createScalarWriter(field.scalar ?? ScalarType.STRING);
   };
@@ -120,7 +120,7 @@ function createWriters(
   const messages: MessageWriters = {
     registry,
     timestamps,
-    nested: (desc) => createWellKnownWriter(desc, messages) ?? compiled(desc),
+    writerOf: (desc) => createWellKnownWriter(desc, messages) ?? compiled(desc),
     scalar: (desc) => {
       const type = desc.fields[0]?.scalar ?? ScalarType.STRING;
       const write = createScalarWriter(type);

@@ -5,7 +5,7 @@ import { publicPage, type WebAnswer, type WebRequest, type WebRoutes } from "../
 import type { KeyRing } from "./keys/key-ring.js";
 
 export interface WellKnownOptions {
-  readonly keys: Pick<KeyRing, "published" | "refresh">;
+  readonly keys: Pick<KeyRing, "publicJwks" | "refresh">;
   /** The issuer URL. */
   readonly issuer: string;
   /** The max-age of the documents, in seconds. */
@@ -23,12 +23,12 @@ export function wellKnownRoutes({ keys, issuer, maxAgeS }: WellKnownOptions): We
     // algorithm. When the store cannot be read, the request fails.
     publicPage("/.well-known/openid-configuration", async (request) => {
       await keys.refresh();
-      const algorithms = [...new Set(keys.published().map(({ alg }) => String(alg)))];
+      const algorithms = [...new Set(keys.publicJwks().map(({ alg }) => String(alg)))];
       return documentAnswer(request, "application/json", buildDiscovery(issuer, algorithms), cacheControl);
     }),
     publicPage(JWKS_PATH, async (request) => {
       await keys.refresh();
-      return documentAnswer(request, "application/jwk-set+json", { keys: keys.published() }, cacheControl);
+      return documentAnswer(request, "application/jwk-set+json", { keys: keys.publicJwks() }, cacheControl);
     }),
   ];
 }

@@ -162,8 +162,10 @@ function createRunner(deps: JobsDeps, job: Job) {
     const renewal = setInterval(() => void renew(lease, controller), leaseMs / 3);
     const startMs = performance.now();
     const record = (finish: (state: JobState) => JobRow) =>
-      lease.write((tx, state) => tx.jobs.put({ ...finish(state), startTimeMs: before.nowMs, durationMs: elapsedMs() }));
-    const elapsedMs = () => Math.round(performance.now() - startMs);
+      lease.write((tx, state) =>
+        tx.jobs.put({ ...finish(state), startTimeMs: before.nowMs, durationMs: msSinceStart() }),
+      );
+    const msSinceStart = () => Math.round(performance.now() - startMs);
     try {
       const changes = await job.run({
         fence: lease.fence,
@@ -178,7 +180,7 @@ function createRunner(deps: JobsDeps, job: Job) {
     } catch (error) {
       if (error instanceof LeaseLostError) throw error;
       // The log has the error in any case.
-      await record((state) => failedRow(state, error)).catch(() => {});
+      await record((state) => buildFailedRow(state, error)).catch(() => {});
       throw error;
     } finally {
       clearInterval(renewal);
@@ -186,7 +188,7 @@ function createRunner(deps: JobsDeps, job: Job) {
     }
   }
 
-  function failedRow({ row, nowMs }: JobState, error: unknown): JobRow {
+  function buildFailedRow({ row, nowMs }: JobState, error: unknown): JobRow {
     const failures = row.failures + 1;
     return {
       ...row,

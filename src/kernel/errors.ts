@@ -94,7 +94,7 @@ export function invalidArgument(...violations: readonly FieldViolation[]): ApiEr
 }
 
 /** INVALID_ARGUMENT for a request that is malformed as a whole, so that no field can be named. */
-export function malformedRequest(rule: string): ApiError {
+export function invalidRequest(rule: string): ApiError {
   return new ApiError(Code.InvalidArgument, "INVALID_ARGUMENT", `Invalid argument: ${rule}`);
 }
 
@@ -148,7 +148,7 @@ export function notPermitted(rule: string): ApiError {
 }
 
 /** PERMISSION_DENIED: a request names values that callers may not choose. Nothing is hidden, so the text says all. */
-export function deniedField(...violations: readonly FieldViolation[]): ApiError {
+export function notPermittedField(...violations: readonly FieldViolation[]): ApiError {
   const text = violations.map((v) => `${v.field}: ${v.description}`).join("; ");
   return new ApiError(Code.PermissionDenied, "PERMISSION_DENIED", `Permission denied: ${text}`);
 }

@@ -53,7 +53,7 @@ class Reader {
     this.#space();
     const value = this.#value(0);
     this.#space();
-    if (this.#at < this.#text.length) this.#broken();
+    if (this.#at < this.#text.length) this.#rejectSyntax();
     return value;
   }
 
@@ -81,13 +81,13 @@ class Reader {
     const object: Record<string, JsonValue> = Object.create(null);
     if (this.#closes(0x7d)) return object;
     for (;;) {
-      if (this.#text.charCodeAt(this.#at) !== 0x22) this.#broken();
+      if (this.#text.charCodeAt(this.#at) !== 0x22) this.#rejectSyntax();
       const key = this.#string();
       this.#path.push(key);
       if (key in object) this.#reject("is given twice");
       if (key === "__proto__") this.#reject("is not allowed as a name");
       this.#space();
-      if (this.#text.charCodeAt(this.#at) !== 0x3a) this.#broken();
+      if (this.#text.charCodeAt(this.#at) !== 0x3a) this.#rejectSyntax();
       this.#at++;
       this.#space();
       object[key] = this.#value(depth);
@@ -127,7 +127,7 @@ class Reader {
   #ends(bracket: number): boolean {
     this.#space();
     const code = this.#text.charCodeAt(this.#at);
-    if (code !== bracket && code !== 0x2c) this.#broken();
+    if (code !== bracket && code !== 0x2c) this.#rejectSyntax();
     this.#at++;
     if (code === bracket) return true;
     this.#space();
@@ -142,11 +142,11 @@ class Reader {
       const code = text.charCodeAt(i);
       if (code === 0x22) {
         this.#at = i + 1;
-        return escaped ? this.#unescaped(text.slice(start - 1, i + 1)) : text.slice(start, i);
+        return escaped ? this.#unescape(text.slice(start - 1, i + 1)) : text.slice(start, i);
       }
       if (code < 0x20) {
         this.#at = i;
-        this.#broken();
+        this.#rejectSyntax();
       }
       if (code === 0x5c) {
         escaped = true;
@@ -154,15 +154,15 @@ class Reader {
       }
     }
     this.#at = text.length;
-    return this.#broken();
+    return this.#rejectSyntax();
   }
 
-  #unescaped(literal: string): string {
+  #unescape(literal: string): string {
     let value: string;
     try {
       value = JSON.parse(literal) as string;
     } catch {
-      return this.#broken();
+      return this.#rejectSyntax();
     }
     if (value.includes("\0")) this.#reject("must not hold U+0000");
     if (LONE_SURROGATE.test(value)) this.#reject("must not hold half a surrogate pair");
@@ -172,7 +172,7 @@ class Reader {
   #number(): number {
     NUMBER.lastIndex = this.#at;
     const literal = NUMBER.exec(this.#text)?.[0];
-    if (literal === undefined) return this.#broken();
+    if (literal === undefined) return this.#rejectSyntax();
     const value = Number(literal);
     if (!Number.isFinite(value)) this.#reject("must be a number that a double can hold");
     this.#at += literal.length;
@@ -180,7 +180,7 @@ class Reader {
   }
 
   #word<T>(word: string, value: T): T {
-    if (!this.#text.startsWith(word, this.#at)) this.#broken();
+    if (!this.#text.startsWith(word, this.#at)) this.#rejectSyntax();
     this.#at += word.length;
     return value;
   }
@@ -193,7 +193,7 @@ class Reader {
     }
   }
 
-  #broken(): never {
+  #rejectSyntax(): never {
     const where = this.#at < this.#text.length ? this.#locate(this.#at) : "at its end";
     throw invalidArgument({ field: this.#what, description: `${this.#what} is not valid JSON ${where}` });
   }

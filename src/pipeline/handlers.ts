@@ -67,7 +67,7 @@ export function withOutcome<O>(response: O | (() => Promise<O>), facts: OutcomeF
 }
 
 /** The response of an update that changes nothing, because the request names no field or the values are the same. */
-export function unchanged<O>(resource: O): Outcome<O> {
+export function withoutChange<O>(resource: O): Outcome<O> {
   return new Outcome(resource, { unchanged: true });
 }
 

@@ -30,7 +30,7 @@ export async function invokeMounted(
     try {
       return await end.or(async () => method.handler(request, call));
     } catch (error) {
-      throw mountedError(error, end, call, deps);
+      throw toMountedError(error, end, call, deps);
     }
   } catch (error) {
     throw answerCallError(error, method.desc, call, deps);
@@ -61,7 +61,7 @@ export async function authorizeMounted(
 }
 
 /** What a mounted method answers: the end of the call, if that is why it failed, otherwise what its handler threw. */
-export function mountedError(
+export function toMountedError(
   error: unknown,
   end: CallEnd,
   call: CallContext,

@@ -7,7 +7,7 @@ import { authorize, maskNotFound } from "./auth/authorize.js";
 import type { Caller } from "./auth/caller.js";
 import { MAX_CALL_MS, type StreamCall } from "./call.js";
 import { watchEnd } from "./call-end.js";
-import { authorizeMounted, mountedError } from "./invoke-mounted.js";
+import { authorizeMounted, toMountedError } from "./invoke-mounted.js";
 import type { InputStreamEntry, StreamEntry } from "./method-table.js";
 import { answerCallError, type InvokeDeps, readTraced } from "./unit-of-work.js";
 import { assertNoNul, assertRequiredFields } from "./validate-request.js";
@@ -51,7 +51,7 @@ export function createInvokeStream(deps: InvokeDeps): InvokeStream {
         }
         release = undefined;
       } catch (error) {
-        if (method.mounted) throw mountedError(error, end, call, deps);
+        if (method.mounted) throw toMountedError(error, end, call, deps);
         throw method.auth.mode === "guarded" && caller
           ? maskNotFound(caller, error, method.auth, request as Message)
           : error;

@@ -277,7 +277,7 @@ export function authRuleOf(method: DescMethod, selfAuthenticating = false): Auth
   const { mode } = getOption(method, iam);
   if (mode.case === "disabled") return { mode: "public" };
   if (mode.case !== "enabled") throw new TypeError(`${fullName}: the iam option names no mode`);
-  const capabilities = mode.value.capabilities.map((number) => neededCapability(number, fullName));
+  const capabilities = mode.value.capabilities.map((number) => requireCapability(number, fullName));
   if (mode.value.unscoped) return { mode: "guarded", capabilities };
   const scopes = scopeFieldsOf(method.input);
   const [scope] = scopes;
@@ -296,7 +296,7 @@ export function capabilitiesFor(method: DescMethod): readonly NeededCapability[]
 }
 
 /** A capability by its number. @throws TypeError naming `method` when there is none. */
-export function neededCapability(number: number, method: string): NeededCapability {
+export function requireCapability(number: number, method: string): NeededCapability {
   const known = knownCapabilities.get(number);
   if (known !== undefined) return known;
   const value = CapabilitySchema.values.find((v) => v.number === number);

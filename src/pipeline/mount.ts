@@ -22,7 +22,7 @@ import {
   declareMethod,
   type MethodEntry,
   type MountedService,
-  neededCapability,
+  requireCapability,
   type Scope,
 } from "./method-table.js";
 import type { Mount, MountAccess, MountHttpRule, MountOptions } from "./mount-options.js";
@@ -71,7 +71,7 @@ function isAccess(access: object | string): access is MountAccess {
 }
 
 function ruleOf(method: DescMethod, access: MountAccess | undefined): AuthRule {
-  const rule = access === undefined ? declaredRuleOf(method) : givenRuleOf(method, access);
+  const rule = access === undefined ? requireDeclaredRule(method) : toAuthRule(method, access);
   if (rule.mode !== "guarded") return rule;
   // Nothing would look at them: the platform's own handlers do so themselves.
   if (rule.capabilities.length > 0 && rule.scope === undefined) {
@@ -85,19 +85,19 @@ function ruleOf(method: DescMethod, access: MountAccess | undefined): AuthRule {
   return rule;
 }
 
-function declaredRuleOf(method: DescMethod): AuthRule {
+function requireDeclaredRule(method: DescMethod): AuthRule {
   if (!hasOption(method, iam)) throw new TypeError(`${fullNameOf(method)} is given no access`);
   return authRuleOf(method);
 }
 
-function givenRuleOf(method: DescMethod, access: MountAccess): AuthRule {
+function toAuthRule(method: DescMethod, access: MountAccess): AuthRule {
   if (access === "public") return { mode: "public" };
   if (access === "authenticated") return { mode: "guarded", capabilities: [] };
   const name = fullNameOf(method);
   if (typeof access !== "object" || !Array.isArray(access.capabilities) || access.capabilities.length === 0) {
     throw new TypeError(`${name}: access must be "public", "authenticated" or capabilities at a scope`);
   }
-  const capabilities = access.capabilities.map((number) => neededCapability(number, name));
+  const capabilities = access.capabilities.map((number) => requireCapability(number, name));
   return { mode: "guarded", capabilities, scope: scopeAt(method.input, access.scope, name) };
 }
 
@@ -138,7 +138,7 @@ function httpRuleOf(method: DescMethod, given: MountHttpRule | null | undefined)
 type Impl = (request: unknown, context: HandlerContext) => unknown;
 
 // What `ServiceImpl` says of each kind of method has been checked by the compiler, or is the caller's to answer for.
-function handlerOf(method: DescMethod, impl: Impl = unimplementedOf(method)) {
+function handlerOf(method: DescMethod, impl: Impl = createUnimplemented(method)) {
   switch (method.methodKind) {
     case "unary": {
       const handler = impl as (request: Message, context: HandlerContext) => Promise<object> | object;
@@ -160,7 +160,7 @@ function handlerOf(method: DescMethod, impl: Impl = unimplementedOf(method)) {
 
 type StreamImpl<I> = (request: I, context: HandlerContext) => AsyncIterable<object>;
 
-function unimplementedOf(method: DescMethod): Impl {
+function createUnimplemented(method: DescMethod): Impl {
   return () => {
     throw new ConnectError(`${fullNameOf(method)} is not implemented`, Code.Unimplemented);
   };

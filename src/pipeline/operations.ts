@@ -106,12 +106,12 @@ function renameViolation(
   names: FieldNames,
   maps: ReadonlySet<string>,
 ): FieldViolation {
-  const known = (name: string) => (Object.hasOwn(names, name) ? names[name] : name) ?? name;
+  const translateName = (name: string) => (Object.hasOwn(names, name) ? names[name] : name) ?? name;
   const endOf = (parts: readonly string[]) => parts.findIndex((part) => maps.has(part)) + 1 || parts.length;
   const path = (text: string) => {
     const parts = text.split(".");
     const end = endOf(parts);
-    const fields = parts.slice(0, end).map((part) => part.replace(/^[A-Za-z_]+/, known));
+    const fields = parts.slice(0, end).map((part) => part.replace(/^[A-Za-z_]+/, translateName));
     return [...fields.filter((part) => part !== ""), ...parts.slice(end)].join(".");
   };
   // Rules begin with the field they are about, a part of it, or the list that it is an element of; of

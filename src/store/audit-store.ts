@@ -248,13 +248,13 @@ export class AuditChain implements AuditChainStore {
     return discardRows(this.#tx.rows(putSealer, { name: NAME, ...row }));
   }
 
-  unsealed(afterId: number, limit: number): Awaitable<StoredAuditRow[]> {
+  readUnsealed(afterId: number, limit: number): Awaitable<StoredAuditRow[]> {
     return this.#tx.rows(unsealed, { afterId, limit });
   }
 
   async countUnsealed(newest: number): Promise<UnsealedCount> {
     const { settledId = 0 } = (await this.sealer()) ?? {};
-    const [oldest] = await this.unsealed(settledId, 1);
+    const [oldest] = await this.readUnsealed(settledId, 1);
     if (oldest === undefined) return { rows: 0, oldestTimeMs: null };
     const { id } = (await takeFirst(this.#tx.rows(newestId, {}))) ?? {};
     const afterId = Math.max(settledId, (id ?? 0) - newest);
@@ -262,13 +262,13 @@ export class AuditChain implements AuditChainStore {
     return { rows: Math.max(rows, 1), oldestTimeMs: oldest.timeMs };
   }
 
-  async unsealedOf(rootUid: string): Promise<UnsealedTail> {
+  async readUnsealedTail(rootUid: string): Promise<UnsealedTail> {
     const { rows = 0, firstId = null } = (await takeFirst(this.#tx.rows(unsealedOf, { rootUid }))) ?? {};
     const oldest = firstId === null ? undefined : await takeFirst(this.#tx.rows(timeOf, { id: firstId }));
     return { rows, firstId, firstTimeMs: oldest?.timeMs ?? null };
   }
 
-  unsealedBetween(rootUid: string, range: { afterId: number; lastId: number }, limit: number) {
+  readUnsealedBetween(rootUid: string, range: { afterId: number; lastId: number }, limit: number) {
     return this.#tx.rows(unsealedBetween, { rootUid, ...range, limit });
   }
 

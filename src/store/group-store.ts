@@ -123,7 +123,7 @@ export class Groups implements GroupStore {
     return hasRows(this.#tx.rows(child, { uid }));
   }
 
-  verifiedRoot(name: string): Awaitable<GroupRow | undefined> {
+  findVerifiedRoot(name: string): Awaitable<GroupRow | undefined> {
     return takeFirst(this.#tx.rows(verifiedRoot, { name }));
   }
 

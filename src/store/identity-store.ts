@@ -60,7 +60,7 @@ export class IdentityProviders extends IndexedTable<IdentityProviderRow> impleme
     super(tx, identityProviderIndex);
   }
 
-  unchangedSince(timeMs: number, limit: number): Awaitable<string[]> {
+  findUnchangedSince(timeMs: number, limit: number): Awaitable<string[]> {
     return mapRows(this.tx.rows(unchangedSince, { timeMs, limit }), (rows) => rows.map(({ uid }) => uid));
   }
 }

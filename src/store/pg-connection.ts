@@ -91,17 +91,17 @@ export function isConflict(error: unknown): boolean {
  * Rejects a new connection to a server that is not the primary: it would answer with what was true some time ago, and
  * cannot write.
  */
-export function rejectStandby(client: pg.ClientBase, done: (error?: Error) => void): void {
+export function rejectStandby(client: pg.ClientBase, callback: (error?: Error) => void): void {
   client
     .query<{ standby: boolean }>("SELECT pg_is_in_recovery() AS standby")
     .then(
       ({ rows }) =>
-        done(
+        callback(
           rows[0]?.standby === false
             ? undefined
             : failWith(READ_ONLY, "the database server is a standby: the URL of the database must lead to the primary"),
         ),
-      done,
+      callback,
     );
 }
 

@@ -104,13 +104,13 @@ export interface AuditChainStore {
   sealer(): Awaitable<SealerRow | undefined>;
   putSealer(row: SealerRow): Awaitable<void>;
   /** Unsealed rows of all organisations with ids greater than `afterId`, in the order of ids, at most `limit`. */
-  unsealed(afterId: number, limit: number): Awaitable<StoredAuditRow[]>;
-  unsealedOf(rootUid: string): Awaitable<UnsealedTail>;
+  readUnsealed(afterId: number, limit: number): Awaitable<StoredAuditRow[]>;
+  readUnsealedTail(rootUid: string): Awaitable<UnsealedTail>;
   /**
    * Rows of an organisation that are not sealed, with ids greater than `afterId` and up to `lastId`, in the order of ids, at
-   * most `limit`. Unlike {@link unsealedOf} it reads that range alone.
+   * most `limit`. Unlike {@link readUnsealedTail} it reads that range alone.
    */
-  unsealedBetween(
+  readUnsealedBetween(
     rootUid: string,
     range: { readonly afterId: number; readonly lastId: number },
     limit: number,

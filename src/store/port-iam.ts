@@ -47,7 +47,7 @@ export interface GroupStore extends Omit<PatchStore<GroupRow, GroupPatch>, "dele
   delete(row: GroupRow): Awaitable<void>;
   hasChildren(uid: string): Awaitable<boolean>;
   /** The verified root group with this name: there is at most one. */
-  verifiedRoot(name: string): Awaitable<GroupRow | undefined>;
+  findVerifiedRoot(name: string): Awaitable<GroupRow | undefined>;
   /** Whether any root group has this name. */
   anyRootNamed(name: string): Awaitable<boolean>;
 }
@@ -157,7 +157,7 @@ export interface GroupInviteStore extends IndexedStore<GroupInviteRow> {
 /** Identity providers. */
 export interface IdentityProviderStore extends IndexedStore<IdentityProviderRow> {
   /** The uids of up to `limit` providers last changed before `timeMs`; scans the whole table. */
-  unchangedSince(timeMs: number, limit: number): Awaitable<string[]>;
+  findUnchangedSince(timeMs: number, limit: number): Awaitable<string[]>;
 }
 
 /** Acceptances of terms. */

@@ -104,14 +104,14 @@ export const putBucket = statementFamily<KeyType, RankParams>(String, (type) => 
 });
 
 function rankValues(slot: ReturnType<typeof value> | SQL, suffix: string) {
-  const named = (name: string) => value(`${name}${suffix}`);
+  const valueFor = (name: string) => value(`${name}${suffix}`);
   return {
-    list: named("list"),
-    scope: named("scope"),
-    key: named("key"),
-    below: named("below"),
+    list: valueFor("list"),
+    scope: valueFor("scope"),
+    key: valueFor("key"),
+    below: valueFor("below"),
     slot: slot as SQL,
-    n: named("n"),
+    n: valueFor("n"),
   };
 }
 

@@ -54,11 +54,11 @@ export async function readCounts(
 
 // The parameter `tops`: each subtree with the bytes of the position below it.
 function formatTops(scopes: readonly string[], after?: ListPosition): string {
-  const boundOf = (scope: string) => {
+  const lowerBoundOf = (scope: string) => {
     const bound = after && positionBelow(after.uid, scope);
     return bound === AFTER_ALL ? "-" : (bound?.toString("hex") ?? "");
   };
-  return JSON.stringify(Object.fromEntries(scopes.map((scope) => [scope, boundOf(scope)])));
+  return JSON.stringify(Object.fromEntries(scopes.map((scope) => [scope, lowerBoundOf(scope)])));
 }
 
 /** Reads a page in the order of uids: subtree after subtree, since they do not overlap. */

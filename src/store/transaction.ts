@@ -47,17 +47,17 @@ export class Transaction implements Tx, Executor {
   }
 
   rows<Params extends object, Row>(statement: Statement<Params, Row>, params: Params): Awaitable<Row[]> {
-    if (!this.#open) throw usedAfterEnd();
+    if (!this.#open) throw useAfterEndError();
     return this.#connection.rows(statement, params);
   }
 
   nowMs(): Awaitable<number> {
-    if (!this.#open) throw usedAfterEnd();
+    if (!this.#open) throw useAfterEndError();
     return this.#connection.nowMs();
   }
 
   pause(): Promise<void> | undefined {
-    if (!this.#open) throw usedAfterEnd();
+    if (!this.#open) throw useAfterEndError();
     return this.#connection.pause?.();
   }
 
@@ -176,6 +176,6 @@ export class Transaction implements Tx, Executor {
   }
 }
 
-function usedAfterEnd(): TypeError {
+function useAfterEndError(): TypeError {
   return new TypeError("a transaction was used after its unit of work had settled");
 }

@@ -8,7 +8,7 @@ import {
   type IncomingHttpHeaders,
   type ServerHttp2Stream,
 } from "node:http2";
-import { connectErrorFrom, malformedRequest, resourceExhausted, unavailable, unimplemented } from "../kernel/errors.js";
+import { connectErrorFrom, invalidRequest, resourceExhausted, unavailable, unimplemented } from "../kernel/errors.js";
 import type { RequestObserver, RequestRecord } from "../telemetry/request-record.js";
 import type { Cors } from "./http/cors.js";
 import { countFields, type FieldCounts, foldField, type HostCheck } from "./http/host.js";
@@ -34,7 +34,7 @@ export interface RestHandler {
   handle(req: HttpRequest, res: HttpResponse, record?: RequestRecord): void;
 
   /** The methods that a path is served for, as in an Allow header; undefined when there are none. */
-  allowed?(path: string): string | undefined;
+  methodsAt?(path: string): string | undefined;
 
   /** Whether a path is served for a method. */
   serves?(method: string, path: string): boolean;
@@ -167,7 +167,7 @@ export function createDispatch(options: DispatchOptions) {
     const path = headers[":path"] ?? "";
     const record = records.stream(request);
     if (fault !== undefined) {
-      grpc.reject(stream, malformedRequest(fault), record, headers["content-type"]);
+      grpc.reject(stream, invalidRequest(fault), record, headers["content-type"]);
       return;
     }
     record.method = connect.nameOf(path);
@@ -199,7 +199,7 @@ export function createDispatch(options: DispatchOptions) {
     const contentType = req.headers["content-type"];
     record.protocol = protocolOf(contentType);
     record.reason = "malformed";
-    const error = connectErrorFrom(malformedRequest(fault), options.errorDomain);
+    const error = connectErrorFrom(invalidRequest(fault), options.errorDomain);
     if (isGrpcFamily(contentType)) sendGrpcStatus(res, contentType, error);
     else sendJson(res, 400, statusJson(error));
   }
@@ -208,7 +208,7 @@ export function createDispatch(options: DispatchOptions) {
     const path = pathOf(req.url ?? "");
     const method = req.method ?? "";
     const contentType = req.headers["content-type"];
-    if (cors?.answer(req, res, () => connect.methodsOf(path) ?? web.allowed(path) ?? gateway.allowed?.(path))) {
+    if (cors?.answer(req, res, () => connect.methodsOf(path) ?? web.allowed(path) ?? gateway.methodsAt?.(path))) {
       record.method = PREFLIGHT;
       return;
     }
@@ -229,10 +229,10 @@ export function createDispatch(options: DispatchOptions) {
       if (status === 429) return bodyOf(resourceExhausted("too many requests of this address are open", RETRY_MS));
       if (status === 503) return bodyOf(unavailable("too many connections are open", RETRY_MS));
       if (status === 501) return bodyOf(unimplemented("transfer-encoding: must be chunked, on HTTP/1.1"));
-      if (status === 505) return bodyOf(malformedRequest("the HTTP version must be 1.0, 1.1 or 2"));
-      if (status === 408) return bodyOf(malformedRequest("the request did not arrive in time"));
-      if (status === 431) return bodyOf(malformedRequest("the headers are larger than allowed"));
-      return bodyOf(malformedRequest("the request is not valid HTTP"));
+      if (status === 505) return bodyOf(invalidRequest("the HTTP version must be 1.0, 1.1 or 2"));
+      if (status === 408) return bodyOf(invalidRequest("the request did not arrive in time"));
+      if (status === 431) return bodyOf(invalidRequest("the headers are larger than allowed"));
+      return bodyOf(invalidRequest("the request is not valid HTTP"));
     },
   };
 }

@@ -89,7 +89,7 @@ export interface Server {
   countConnections(): OpenConnections;
 
   /** The bytes held of requests and of answers. */
-  bufferedBytes(): { readonly requests: number; readonly answers: number };
+  countBufferedBytes(): { readonly requests: number; readonly answers: number };
 
   /** How many requests and connections were rejected before they were handled, by reason. */
   readonly rejected: Readonly<RejectionCounts>;
@@ -177,7 +177,7 @@ export function createServer(options: ServerOptions): Server {
     replaceTls: listener.replaceTls,
     openWork: listener.openWork,
     countConnections: listener.countConnections,
-    bufferedBytes: () => ({ requests: buffers.requests.bufferedBytes, answers: buffers.answers.bufferedBytes }),
+    countBufferedBytes: () => ({ requests: buffers.requests.bufferedBytes, answers: buffers.answers.bufferedBytes }),
     rejected: admission.counts,
     stop(graceMs) {
       draining = true;

@@ -81,15 +81,15 @@ describe("a service", () => {
     });
     assert.ok(exchanged.status >= 400);
     const after = await scrape(harness.app.metricsUrl);
-    const grown = (name: string, labels: Record<string, string> = {}) =>
+    const increaseOf = (name: string, labels: Record<string, string> = {}) =>
       (after.sum(name, labels) ?? 0) - (before.sum(name, labels) ?? 0);
-    assert.equal(grown("arbor_quota_rejections_total", { kind: "roots" }), 1);
-    assert.equal(grown("arbor_token_exchanges_total", { grant: "token_exchange" }), 1);
-    assert.equal(grown("arbor_token_exchanges_total", { outcome: "ok" }), 0);
-    assert.ok(grown("arbor_cache_hits_total", { cache: "tokens" }) >= 4);
-    assert.ok(grown("arbor_cache_misses_total", { cache: "tokens" }) >= 2);
-    assert.ok(grown("arbor_write_batch_size_sum") >= 2, "units of work");
-    assert.ok(grown("arbor_write_commit_duration_seconds_count") >= 1);
+    assert.equal(increaseOf("arbor_quota_rejections_total", { kind: "roots" }), 1);
+    assert.equal(increaseOf("arbor_token_exchanges_total", { grant: "token_exchange" }), 1);
+    assert.equal(increaseOf("arbor_token_exchanges_total", { outcome: "ok" }), 0);
+    assert.ok(increaseOf("arbor_cache_hits_total", { cache: "tokens" }) >= 4);
+    assert.ok(increaseOf("arbor_cache_misses_total", { cache: "tokens" }) >= 2);
+    assert.ok(increaseOf("arbor_write_batch_size_sum") >= 2, "units of work");
+    assert.ok(increaseOf("arbor_write_commit_duration_seconds_count") >= 1);
     assert.ok((after.sum("arbor_database_file_bytes") ?? 0) > 4096);
     assert.equal(after.sum("arbor_database_up"), 1);
     assert.equal(after.sum("arbor_signing_keys", { purpose: "api-token", state: "active" }), 1);
@@ -174,10 +174,10 @@ describe("values while a service works", () => {
     }
     const after = await scrape(harness.app.metricsUrl);
     for (const cache of ["issuer_keys", "claim_patterns"]) {
-      const grown = (name: string) => (after.sum(name, { cache }) ?? 0) - (before.sum(name, { cache }) ?? 0);
-      assert.equal(grown("arbor_cache_misses_total"), 1, cache);
-      assert.ok(grown("arbor_cache_hits_total") >= 2, cache);
-      assert.equal(grown("arbor_cache_entries"), 1, cache);
+      const increaseOf = (name: string) => (after.sum(name, { cache }) ?? 0) - (before.sum(name, { cache }) ?? 0);
+      assert.equal(increaseOf("arbor_cache_misses_total"), 1, cache);
+      assert.ok(increaseOf("arbor_cache_hits_total") >= 2, cache);
+      assert.equal(increaseOf("arbor_cache_entries"), 1, cache);
     }
     assert.equal(after.sum("arbor_cache_entries", { cache: "login_providers" }), 0);
   });

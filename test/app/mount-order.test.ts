@@ -7,11 +7,11 @@ import { assertNothingShadowed } from "../../src/app/mounts.js";
 import type { HttpBinding } from "../../src/transport/http/http-binding.js";
 import { parseTemplate } from "../../src/transport/http/http-rule.js";
 import { createRouteTable } from "../../src/transport/rest/route-table.js";
-import { scaled } from "../support/scale.js";
+import { chooseScale } from "../support/scale.js";
 import { anyTemplate, modelMatch, templateText } from "../support/template-model.js";
 
 const SEED = 16;
-const RUNS = scaled(100_000, 8_000);
+const RUNS = chooseScale(100_000, 8_000);
 
 const word = fc.constantFrom(..."a b c a:b a:go b:go a:a:go %3Aa a%3Ago = * **".split(" "));
 const anyPath = fc.array(word, { minLength: 1, maxLength: 5 }).map((parts) => `/${parts.join("/")}`);

@@ -26,33 +26,37 @@ async function startError(starting: Promise<Harness>): Promise<string> {
 }
 
 const GET_GROUP = "chainguard.platform.iam.v2beta1.GroupsService.GetGroup: GET /iam/v2beta1/groups/{uid=**}";
-const taken = (path: string, other: string) =>
+const describeCollision = (path: string, other: string) =>
   `example.library.v1.LibraryService.GetBook: ${path} would take requests of ${other}`;
-const fixed = (path: string, other: string) =>
+const describeOwnPath = (path: string, other: string) =>
   `example.library.v1.LibraryService.GetBook: ${path}: ${other} is a path of Arbor's own`;
 
 const rows: readonly { readonly reason: string; readonly rule: MountHttpRule; readonly error: string | RegExp }[] = [
-  { reason: "a fixed path", rule: { get: "/healthz" }, error: fixed("GET /healthz", "/healthz") },
-  { reason: "a fixed path by another method", rule: { post: "/readyz" }, error: fixed("POST /readyz", "/readyz") },
-  { reason: "the documentation", rule: { get: "/docs" }, error: fixed("GET /docs", "/docs") },
-  { reason: "the version", rule: { get: "/version" }, error: fixed("GET /version", "/version") },
+  { reason: "a fixed path", rule: { get: "/healthz" }, error: describeOwnPath("GET /healthz", "/healthz") },
+  {
+    reason: "a fixed path by another method",
+    rule: { post: "/readyz" },
+    error: describeOwnPath("POST /readyz", "/readyz"),
+  },
+  { reason: "the documentation", rule: { get: "/docs" }, error: describeOwnPath("GET /docs", "/docs") },
+  { reason: "the version", rule: { get: "/version" }, error: describeOwnPath("GET /version", "/version") },
   { reason: "an endpoint of OAuth", rule: { get: "/sts/exchange" }, error: /GetBook/ },
   { reason: "below a fixed path", rule: { get: "/oauth/callback/{name}" }, error: /is a path of Arbor's own/ },
   { reason: "the path of a method", rule: { get: "/iam/v2beta1/groups/{name=**}" }, error: /GetBook|GetGroup/ },
   {
     reason: "one resource of a method",
     rule: { get: "/iam/v2beta1/groups/mine" },
-    error: taken("GET /iam/v2beta1/groups/mine", GET_GROUP),
+    error: describeCollision("GET /iam/v2beta1/groups/mine", GET_GROUP),
   },
   {
     reason: "some resources of a method",
     rule: { get: "/iam/v2beta1/groups/{name=*}" },
-    error: taken("GET /iam/v2beta1/groups/{name=*}", GET_GROUP),
+    error: describeCollision("GET /iam/v2beta1/groups/{name=*}", GET_GROUP),
   },
   {
     reason: "a verb of what would be a resource",
     rule: { get: "/iam/v2beta1/groups/{name=*}:archive" },
-    error: taken("GET /iam/v2beta1/groups/{name=*}:archive", GET_GROUP),
+    error: describeCollision("GET /iam/v2beta1/groups/{name=*}:archive", GET_GROUP),
   },
   { reason: "an additional binding", rule: { get: "/a", additionalBindings: [{ get: "/healthz" }] }, error: /healthz/ },
   { reason: "another method of a path", rule: { put: "/iam/v2beta1/groups/{name=**}" }, error: "" },

@@ -10,7 +10,7 @@ const faults = {
   rejection: () => Promise.reject(new Error("planted")),
   callback: () => stat(".", fail),
   // Again and again, until the process is gone.
-  repeated: () => setInterval(fail, 20),
+  repeat: () => setInterval(fail, 20),
 };
 
 if (process.env.PLANTED_FAULT_CONTROL) {

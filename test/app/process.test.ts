@@ -13,14 +13,14 @@ import { issueToken } from "../../src/issuer/tokens.js";
 import { randomIds } from "../../src/kernel/ids.js";
 import { openDatabase } from "../../src/store/sqlite-driver.js";
 import { inconsistenciesIn } from "../support/consistency.js";
-import { sample, scaled } from "../support/scale.js";
+import { chooseScale, sample } from "../support/scale.js";
 import { tempDir } from "../support/temp-dir.js";
 import { type Ended, startWriters, supervise, type Written } from "./supervised.js";
 
 const BASE_URL = "http://arbor.test";
 const MAX_END_MS = 5_000;
 /** How often each fault ends the service, which is started again on the same data each time. */
-const TIMES = scaled(3, 1);
+const TIMES = chooseScale(3, 1);
 /** Writes acknowledged by each run before its fault comes, which is then under load. */
 const WRITES = 50;
 
@@ -28,7 +28,7 @@ const faults = [
   ["timer", "uncaughtException"],
   ["callback", "uncaughtException"],
   ["rejection", "unhandledRejection"],
-  ["repeated", "uncaughtException"],
+  ["repeat", "uncaughtException"],
 ] as const;
 
 describe("errors that nothing catches, one after the other", () => {

@@ -35,7 +35,7 @@ async function scrapeWhen(isReached: (metrics: ParsedMetrics) => boolean): Promi
 }
 
 const total = (metrics: ParsedMetrics, labels: Labels = {}) => metrics.sum("arbor_requests_total", labels) ?? 0;
-const timed = (metrics: ParsedMetrics, labels: Labels = {}) =>
+const countTimed = (metrics: ParsedMetrics, labels: Labels = {}) =>
   metrics.sum("arbor_request_duration_seconds_count", labels) ?? 0;
 
 function transports() {
@@ -62,7 +62,7 @@ test("calls of every protocol are counted with the method and the code", async (
     const labels = { method: `${SERVICE}/ListGroups`, protocol };
     assert.equal(total(after, { ...labels, code: "OK" }), 1, protocol);
     assert.equal(total(after, { ...labels, code: "UNAUTHENTICATED" }), 1, protocol);
-    assert.equal(timed(after, labels), 2, protocol);
+    assert.equal(countTimed(after, labels), 2, protocol);
   }
   const withoutToken = (metrics: ParsedMetrics) =>
     metrics.sum("arbor_requests_rejected_total", { reason: "token_missing" }) ?? 0;
@@ -96,7 +96,7 @@ test("requests that are rejected early are counted, and have no duration", async
   const before = await scrape(harness.app.metricsUrl);
   harness.app.requestMetrics.observe(record);
   const metrics = await scrape(harness.app.metricsUrl);
-  const of = (now: ParsedMetrics) => [total(now, { code: "UNAVAILABLE" }), timed(now)];
+  const of = (now: ParsedMetrics) => [total(now, { code: "UNAVAILABLE" }), countTimed(now)];
   const [counted = 0, durations = 0] = of(before);
   assert.deepEqual(of(metrics), [counted + 1, durations]);
   record.isEarly = false;

@@ -8,7 +8,7 @@ import { test } from "node:test";
 import { fileURLToPath } from "node:url";
 import { readMasterKey } from "../../src/issuer/keys/master-key.js";
 import { freePort } from "../support/free-port.js";
-import { environmentWithoutSettings, PROJECT, unbundledArguments } from "../support/project.js";
+import { argumentsWithoutBundle, environmentWithoutSettings, PROJECT } from "../support/project.js";
 import { tempDir } from "../support/temp-dir.js";
 
 /** Packages that a start on SQLite does not load. */
@@ -60,7 +60,7 @@ async function trace(settings: readonly string[], work: (url: string) => Promise
   const directory = tempDir();
   const file = join(directory, "modules.txt");
   const serve = ["serve", "--data", join(directory, "data"), "--listen", "127.0.0.1:0", "--no-access-log", ...settings];
-  const child = spawn(process.execPath, ["--import", register, ...unbundledArguments(), ...serve], {
+  const child = spawn(process.execPath, ["--import", register, ...argumentsWithoutBundle(), ...serve], {
     cwd: PROJECT,
     env: { ...environmentWithoutSettings(), MODULE_TRACE: file },
     stdio: ["ignore", "pipe", "ignore"],

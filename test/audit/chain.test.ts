@@ -5,9 +5,9 @@ import { getTableColumns } from "drizzle-orm";
 import { buildNextLink, CHAIN_START, canonicalJson, formatLogName, isKnownVersion } from "../../src/audit/chain.js";
 import type { StoredAuditRow } from "../../src/store/port.js";
 import { audit } from "../../src/store/schema-sqlite.js";
-import { storedRow } from "./log-kit.js";
+import { buildStoredRow } from "./log-kit.js";
 
-const row = storedRow(7, "root", {
+const row = buildStoredRow(7, "root", {
   subjectUid: 'ü"\\\u0001\u2028🌳',
   actorName: "Ann 🌳",
   traceId: "4bf92f3577b34da6a3ce929d0e0e4736",

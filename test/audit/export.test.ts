@@ -11,9 +11,9 @@ import type { StoredAuditRow } from "../../src/store/port.js";
 import { rootUid } from "../support/rows.js";
 import { tempDir } from "../support/temp-dir.js";
 import { readProgram, runProgram } from "./export-program.js";
-import { allowVersion2, attack, auditRow, type Log, openLog, requireVersion1, storedRow } from "./log-kit.js";
+import { allowVersion2, attack, auditRow, buildStoredRow, type Log, openLog, requireVersion1 } from "./log-kit.js";
 
-const members = Object.keys(storedRow(1, "")).sort();
+const members = Object.keys(buildStoredRow(1, "")).sort();
 const [acme, other] = [rootUid(0xa), rootUid(0xb)];
 
 interface Export {
@@ -26,7 +26,7 @@ let kid: string;
 let exported: string;
 
 /** Writes rows of both versions into a log and seals it in two steps. */
-async function sealedLog(): Promise<Log> {
+async function createSealedLog(): Promise<Log> {
   let nowMs = Date.now();
   const log = await openLog(tempDir(), () => nowMs);
   await requireVersion1(log.store);
@@ -72,7 +72,7 @@ function verify(input: string, { key = kid, text = program } = {}): string | und
 
 before(async () => {
   program = readProgram();
-  const log = await sealedLog();
+  const log = await createSealedLog();
   kid = log.keys.auditSigning().kid;
   exported = await formatExport(log);
   await log.close();
@@ -101,7 +101,7 @@ describe("an export", () => {
   });
 
   test("ends at the signed head, and a row that was removed is null", async () => {
-    const log = await sealedLog();
+    const log = await createSealedLog();
     attack(log.directory, "DELETE FROM audit WHERE id = 3", `INSERT INTO audit_chain VALUES ('${acme}', 5, 99, 'x')`);
     const { entries } = parse(await formatExport(log));
     assert.deepEqual(
@@ -112,7 +112,7 @@ describe("an export", () => {
   });
 
   test("fails for a log that was never sealed, and for a head that is signed with another key", async () => {
-    const log = await sealedLog();
+    const log = await createSealedLog();
     await assert.rejects(formatExport(log, rootUid(0xc)), { message: "this log has no signed head" });
     const header = Buffer.from(JSON.stringify({ alg: "ES256", kid: "x" })).toString("base64url");
     attack(log.directory, `UPDATE audit_heads SET signature = '${header}..x'`);
@@ -139,13 +139,13 @@ describe("an export", () => {
 /** Changes of an export, each with the reason that the program gives. */
 const tamperings: readonly { name: string; change: (whole: Export) => void; reason: string }[] = [
   ...[0, 3].flatMap((i) =>
-    Object.keys(storedRow(1, "")).map((member) => ({
+    Object.keys(buildStoredRow(1, "")).map((member) => ({
       name: `${member} of entry ${i + 1}`,
       change: ({ entries }: Export) => {
         const one = entries[i]?.row as Record<string, unknown>;
         one[member] = typeof one[member] === "number" ? Number(one[member]) + 1 : `${one[member] ?? ""}x`;
       },
-      reason: expectedReason(i, member),
+      reason: reasonFor(i, member),
     })),
   ),
   {
@@ -197,7 +197,7 @@ const tamperings: readonly { name: string; change: (whole: Export) => void; reas
   { name: "the chain computed anew", change: computeAnew, reason: "the signature is wrong" },
 ];
 
-function expectedReason(i: number, member: string): string {
+function reasonFor(i: number, member: string): string {
   if (member === "rootUid") return `entry ${i + 1} is missing or of another chain`;
   const isOther = member === "version" || (i === 0 && (member === "actorName" || member === "traceId"));
   return `entry ${i + 1} ${isOther ? "has other members than its version" : "is not what was sealed"}`;

@@ -27,7 +27,7 @@ export function auditRow(rootUid: string, values: Partial<AuditRow> = {}): Audit
 }
 
 /** A row as stored, of version 2 unless set otherwise. */
-export function storedRow(id: number, rootUid: string, values: Partial<StoredAuditRow> = {}): StoredAuditRow {
+export function buildStoredRow(id: number, rootUid: string, values: Partial<StoredAuditRow> = {}): StoredAuditRow {
   return { ...auditRow(rootUid), id, version: 2, traceId: "", actorName: "", ...values };
 }
 

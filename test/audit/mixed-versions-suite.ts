@@ -26,7 +26,7 @@ async function readAsVersion04({
     const sealer = await readSealer(tx);
     const leftMs = sealer.expireTimeMs - Date.now();
     if (sealer.holder !== HOLDER && leftMs > 0 && leftMs <= 60_000) return undefined;
-    const rows = await tx.auditChain.unsealed(sealer.settledId, 64);
+    const rows = await tx.auditChain.readUnsealed(sealer.settledId, 64);
     const links = new Map<string, Link>();
     for (const { rootUid } of rows) links.set(rootUid, (await tx.auditChain.head(rootUid)) ?? CHAIN_START);
     return { sealer, rows, links };
@@ -72,7 +72,7 @@ function interrupt(store: Store, nth: number, before: () => Promise<unknown>): S
  *
  * @param open opens an empty log
  */
-export function mixedVersionsSuite(open: () => Promise<Log>): void {
+export function testMixedVersions(open: () => Promise<Log>): void {
   async function withLog(work: (log: Log) => Promise<void>): Promise<void> {
     const log = await open();
     try {

@@ -1,4 +1,4 @@
 import { openLog } from "./log-kit.js";
-import { mixedVersionsSuite } from "./mixed-versions-suite.js";
+import { testMixedVersions } from "./mixed-versions-suite.js";
 
-mixedVersionsSuite(() => openLog());
+testMixedVersions(() => openLog());

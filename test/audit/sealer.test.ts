@@ -73,19 +73,19 @@ describe("the sealer", () => {
     const first = await openLog(tempDir(), () => nowMs);
     const second = await openLog(first.directory, () => nowMs);
     const [one, two] = [first.sealer({ holder: "one" }), second.sealer({ holder: "two" })];
-    const sealed = async () => {
+    const runBoth = async () => {
       await first.append(auditRow(acme));
       return [await two.pass(), await one.pass()];
     };
     await first.append(auditRow(acme));
     assert.equal(await one.pass(), 1);
-    assert.deepEqual(await sealed(), [0, 1]);
+    assert.deepEqual(await runBoth(), [0, 1]);
     nowMs += 2_999;
-    assert.deepEqual(await sealed(), [0, 1], "each batch renews the lease");
+    assert.deepEqual(await runBoth(), [0, 1], "each batch renews the lease");
     nowMs += 3_000;
-    assert.deepEqual(await sealed(), [1, 0]);
+    assert.deepEqual(await runBoth(), [1, 0]);
     nowMs += 100;
-    assert.deepEqual(await sealed(), [1, 0]);
+    assert.deepEqual(await runBoth(), [1, 0]);
     await two.stop();
     await first.append(auditRow(acme));
     assert.equal(await one.pass(), 1, "and at once when it has stopped");
@@ -281,7 +281,7 @@ describe("the sealer", () => {
     };
     const watch = async () => {
       while (Date.now() < end) {
-        const [oldest] = await store.read((tx) => tx.auditChain.unsealed(0, 1));
+        const [oldest] = await store.read((tx) => tx.auditChain.readUnsealed(0, 1));
         if (oldest) oldestMs = Math.max(oldestMs, Date.now() - oldest.timeMs);
         await afterMs(20);
       }

@@ -272,7 +272,7 @@ let unsigned: AuditHead;
 let otherPurpose: AuditHead;
 let forged: { readonly known: AuditHead; readonly unknown: AuditHead; readonly publicJwk: string };
 
-async function sealedLog(): Promise<void> {
+async function createSealedLog(): Promise<void> {
   let nowMs = Date.now();
   const log = await openLog(tempDir(), () => nowMs);
   template = log.directory;
@@ -335,7 +335,7 @@ function computeAnew(db: Db): void {
   }
 }
 
-async function attackedLog(attack: (db: Db) => void) {
+async function copyAndAttackLog(attack: (db: Db) => void) {
   const directory = tempDir();
   for (const name of ["arbor.db", "master.key"]) cpSync(join(template, name), join(directory, name));
   const db = openDatabase(join(directory, "arbor.db"));
@@ -345,10 +345,10 @@ async function attackedLog(attack: (db: Db) => void) {
 }
 
 describe("a log that was tampered with", () => {
-  before(sealedLog);
+  before(createSealedLog);
 
   test("is verified whole before that", async () => {
-    const log = await attackedLog(() => {});
+    const log = await copyAndAttackLog(() => {});
     for (const root of [victim, other]) {
       for (const { sealed, unsealed, fault } of [await log.verify(root), await verifyServed(log, root)]) {
         assert.deepEqual({ sealed, rows: unsealed.rows, fault }, { sealed: 4, rows: 0, fault: undefined });
@@ -359,7 +359,7 @@ describe("a log that was tampered with", () => {
 
   for (const { name, attack, seq, what } of tamperings) {
     test(name, async () => {
-      const log = await attackedLog(attack);
+      const log = await copyAndAttackLog(attack);
       const { fault, sealed } = await log.verify(victim);
       assert.deepEqual(fault, { seq, what });
       assert.ok(sealed <= 4);
@@ -368,7 +368,7 @@ describe("a log that was tampered with", () => {
     });
 
     test(`${name}: and sealing later rows does not repair it`, async () => {
-      const log = await attackedLog(attack);
+      const log = await copyAndAttackLog(attack);
       await log.append(auditRow(victim), auditRow(rootUid(0xc)));
       await log.sealer().pass();
       assert.ok((await log.verify(victim)).fault, "still found out");
@@ -380,7 +380,7 @@ describe("a log that was tampered with", () => {
 
   // What verification cannot detect is documented here.
   test("put back as a whole to what was signed once, it verifies, and shows in the number of rows alone", async () => {
-    const log = await attackedLog((db) => {
+    const log = await copyAndAttackLog((db) => {
       run("DELETE FROM audit WHERE id >= 5", "DELETE FROM audit_chain WHERE root_uid = $A AND seq >= 3")(db);
       putHead(db, old);
     });
@@ -390,7 +390,7 @@ describe("a log that was tampered with", () => {
   });
 
   test("removed with its chain and its head, it is not missed", async () => {
-    const log = await attackedLog(
+    const log = await copyAndAttackLog(
       run(...["audit", "audit_chain", "audit_heads"].map((table) => `DELETE FROM ${table} WHERE root_uid = $A`)),
     );
     assert.deepEqual(await log.store.read((tx) => tx.auditChain.roots()), [other]);

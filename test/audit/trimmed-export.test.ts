@@ -22,7 +22,7 @@ interface Export {
 }
 
 /** A log whose checkpoints another key has signed than its heads. */
-async function trimmedLog(): Promise<{ log: Log; kids: string[] }> {
+async function createTrimmedLog(): Promise<{ log: Log; kids: string[] }> {
   const log = await openLog(memoryDir(), () => nowMs);
   for (const days of [9, 8, 7, 2, 1]) {
     await log.append(...[acme, other].map((root) => auditRow(root, { timeMs: nowMs - days * DAY_MS })));
@@ -107,7 +107,7 @@ describe("an export of a log whose beginning was deleted", () => {
   let others: Export;
   let kids: string[];
   before(async () => {
-    const trimmed = await trimmedLog();
+    const trimmed = await createTrimmedLog();
     kids = trimmed.kids;
     whole = await readExport(trimmed.log);
     others = await readExport(trimmed.log, other);

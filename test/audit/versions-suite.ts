@@ -146,10 +146,10 @@ export function versionsSuite(name: string, open: (clock: () => number) => Promi
 function withUnsealed(store: Store, view: (row: StoredAuditRow) => StoredAuditRow): Store {
   const viewOf = (tx: Tx): Tx => {
     const { auditChain } = tx;
-    const unsealed: typeof auditChain.unsealed = async (afterId, limit) =>
-      (await auditChain.unsealed(afterId, limit)).map(view);
+    const readUnsealed: typeof auditChain.readUnsealed = async (afterId, limit) =>
+      (await auditChain.readUnsealed(afterId, limit)).map(view);
     const chain = {
-      unsealed,
+      readUnsealed,
       sealer: () => auditChain.sealer(),
       head: (root: string) => auditChain.head(root),
       lastSeq: (root: string) => auditChain.lastSeq(root),

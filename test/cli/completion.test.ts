@@ -32,7 +32,7 @@ function has(shell: string): boolean {
 }
 
 /** What bash offers for the last of `words`, the way it calls a completion function. */
-function offered(...words: readonly string[]): string[] {
+function complete(...words: readonly string[]): string[] {
   const script = `source "$1"; shift
     COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _arbor
     [[ \${#COMPREPLY[@]} == 0 ]] || printf '%s\\n' "\${COMPREPLY[@]}"`;
@@ -96,7 +96,7 @@ describe("bash completes", { skip: !has("bash") && "bash is not installed" }, ()
     [["nothing", "--of-the-kind", "x"], []],
   ];
   for (const [words, expected] of cases) {
-    it(`arbor ${words.join(" ")}`, () => assert.deepEqual(offered(...words).sort(), [...expected].sort()));
+    it(`arbor ${words.join(" ")}`, () => assert.deepEqual(complete(...words).sort(), [...expected].sort()));
   }
 });
 

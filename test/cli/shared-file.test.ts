@@ -10,7 +10,7 @@ import { tempDir } from "../support/temp-dir.js";
 import { commandErrorOf, run, script } from "./remote/auth/process.js";
 
 const newLock = () => join(tempDir(), "credentials.json.lock");
-const done = async () => "done";
+const finish = async () => "done";
 
 /** The text of a lock that this process holds. */
 async function readOwner(lock: string): Promise<string> {
@@ -18,7 +18,7 @@ async function readOwner(lock: string): Promise<string> {
 }
 
 /** A pid that no process has any more. */
-async function goneProcess(): Promise<string> {
+async function pidOfEndedProcess(): Promise<string> {
   const { child, ended } = run(process.execPath, ["-e", ""]);
   await ended;
   return String(child.pid);
@@ -43,13 +43,13 @@ describe("the lock of the credentials", () => {
       withLock(lock, () => Promise.reject(new Error("no"))),
       /^Error: no$/,
     );
-    assert.equal(await withLock(lock, done, 0), "done");
+    assert.equal(await withLock(lock, finish, 0), "done");
   });
 
   it("is waited for, and then named", async () => {
     const lock = newLock();
     await withLock(lock, async () => {
-      const { code, message } = await commandErrorOf(withLock(lock, done, 100));
+      const { code, message } = await commandErrorOf(withLock(lock, finish, 100));
       assert.equal(code, Code.Unavailable);
       assert.equal(message, `another process holds the lock ${lock}; if none does, remove it and ${lock}.break`);
     });
@@ -58,7 +58,7 @@ describe("the lock of the credentials", () => {
   it("is taken from a process that is gone, by one of many", async () => {
     const lock = newLock();
     const [pid] = (await readOwner(lock)).split(" ");
-    writeFileSync(lock, `${pid} ${await goneProcess()} x`);
+    writeFileSync(lock, `${pid} ${await pidOfEndedProcess()} x`);
     let inside = 0;
     const work = async () => {
       assert.equal(++inside, 1);
@@ -74,7 +74,7 @@ describe("the lock of the credentials", () => {
   it("is taken away once, however long that takes", async (test) => {
     const lock = newLock();
     const [pid] = (await readOwner(lock)).split(" ");
-    writeFileSync(lock, `${pid} ${await goneProcess()} x`);
+    writeFileSync(lock, `${pid} ${await pidOfEndedProcess()} x`);
     const { rm } = fs.promises;
     fs.promises.rm = async (path, options) => {
       if (path === lock) await sleep(60);
@@ -100,10 +100,10 @@ describe("the lock of the credentials", () => {
 
   it("is not taken from processes that cannot be seen from here", async () => {
     const lock = newLock();
-    const pid = await goneProcess();
+    const pid = await pidOfEndedProcess();
     for (const text of [`elsewhere ${pid} x`, "", `${(await readOwner(lock)).split(" ")[0]} -1 x`]) {
       writeFileSync(lock, text);
-      assert.equal((await commandErrorOf(withLock(lock, done, 60))).code, Code.Unavailable, text);
+      assert.equal((await commandErrorOf(withLock(lock, finish, 60))).code, Code.Unavailable, text);
       assert.equal(readFileSync(lock, "utf8"), text);
     }
   });
@@ -116,8 +116,8 @@ describe("the lock of the credentials", () => {
     ] as const) {
       writeFileSync(lock, "elsewhere 1 x");
       utimesSync(lock, Date.now() / 1000, Date.now() / 1000 - ageS);
-      if (isFree) assert.equal(await withLock(lock, done, 1_000), "done");
-      else assert.equal((await commandErrorOf(withLock(lock, done, 60))).code, Code.Unavailable);
+      if (isFree) assert.equal(await withLock(lock, finish, 1_000), "done");
+      else assert.equal((await commandErrorOf(withLock(lock, finish, 60))).code, Code.Unavailable);
     }
   });
 
@@ -128,7 +128,7 @@ describe("the lock of the credentials", () => {
   });
 
   it("lets the work be done before an interrupt ends the process", async () => {
-    const interrupted = async (signal: NodeJS.Signals) => {
+    const interrupt = async (signal: NodeJS.Signals) => {
       const lock = newLock();
       const { child, waitForOutput, ended } = script("work-under-lock.ts", [lock, "300"]);
       await waitForOutput(/begun/);
@@ -138,7 +138,7 @@ describe("the lock of the credentials", () => {
       assert.match(end.stderr, /done/);
       assert.equal(existsSync(lock), false);
     };
-    await Promise.all((["SIGINT", "SIGTERM", "SIGHUP"] as const).map(interrupted));
+    await Promise.all((["SIGINT", "SIGTERM", "SIGHUP"] as const).map(interrupt));
   });
 
   it("does not hold up a second interrupt", async () => {

@@ -15,7 +15,7 @@ import {
   staticToken,
 } from "../../src/client/index.js";
 import { type Harness, startHarness } from "../support/harness.js";
-import { failureOf, jwt, printed } from "./failure.js";
+import { failureOf, jwt, print } from "./failure.js";
 import { CERTIFICATE, startFlaky } from "./flaky-service.js";
 
 const PROTOCOLS: readonly Protocol[] = ["grpc", "connect", "grpc-web"];
@@ -69,8 +69,8 @@ describe("against the service", () => {
       const connection = connect(forged);
       const failure = await failureOf(connection.client(GroupsService).getGroup({ uid: root }));
       assert.equal(failure.code, Code.Unauthenticated);
-      assert.ok(!printed(failure).includes(forged));
-      assert.ok(!printed(connection).includes(forged));
+      assert.ok(!print(failure).includes(forged));
+      assert.ok(!print(connection).includes(forged));
       connection.close();
     });
   }
@@ -108,13 +108,13 @@ describe("connections", () => {
   });
 
   it("closing ends calls in flight, and a later call connects again", async (t) => {
-    let arrived = () => {};
+    let onArrival = () => {};
     const arrival = new Promise<void>((resolve) => {
-      arrived = resolve;
+      onArrival = resolve;
     });
     const service = await startFlaky(t, (_, index) => {
       if (index > 0) return undefined;
-      arrived();
+      onArrival();
       return "hang";
     });
     const connection = connectTo({ baseUrl: service.url });

@@ -3,7 +3,7 @@ import { createServer, type IncomingMessage } from "node:http";
 import type { AddressInfo } from "node:net";
 import { after, before, beforeEach, describe, it } from "node:test";
 import { Code, type ExchangedTokenOptions, exchangedToken } from "../../src/client/index.js";
-import { failureOf, jwt, printed } from "./failure.js";
+import { failureOf, jwt, print } from "./failure.js";
 
 const SUBJECT = jwt("se-cret");
 const IDENTITY = "0123456789abcdef0123456789abcdef01234567/0123456789abcdef";
@@ -172,8 +172,8 @@ describe("exchanged tokens", () => {
         const failure = await failureOf(tokenOf());
         assert.equal(failure.code, code);
         assert.equal(failure.rawMessage, message);
-        assert.doesNotMatch(printed(failure), /se-cret/);
-        assert.ok(!printed(failure).includes(SUBJECT));
+        assert.doesNotMatch(print(failure), /se-cret/);
+        assert.ok(!print(failure).includes(SUBJECT));
       }
       assert.equal(requests.length, expected);
     });
@@ -182,7 +182,7 @@ describe("exchanged tokens", () => {
   it("sends nothing that is no token", async () => {
     const failure = await failureOf(tokenOf({ upstream: () => "se-cret\r\nx: y" }));
     assert.equal(failure.rawMessage, "token exchange: upstream gave no valid bearer token");
-    assert.doesNotMatch(printed(failure), /se-cret/);
+    assert.doesNotMatch(print(failure), /se-cret/);
     assert.equal(requests.length, 0);
   });
 
@@ -199,6 +199,6 @@ describe("exchanged tokens", () => {
   it("printing a source shows no token", async () => {
     const tokens = source();
     await tokens.token();
-    assert.ok(!printed(tokens).includes(TOKEN));
+    assert.ok(!print(tokens).includes(TOKEN));
   });
 });

@@ -14,7 +14,7 @@ export async function failureOf(promise: Promise<unknown>): Promise<ConnectError
 }
 
 /** Everything that printing `value` could show. */
-export function printed(value: unknown): string {
+export function print(value: unknown): string {
   const message = value instanceof Error ? value.message + String(value.stack) : "";
   return inspect(value, { depth: 20, showHidden: true, getters: true }) + message;
 }

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { beforeEach, describe, it } from "node:test";
 import { refreshingToken } from "../../src/client/index.js";
-import { jwt, printed } from "./failure.js";
+import { jwt, print } from "./failure.js";
 
 const HOUR_MS = 3_600_000;
 const START_MS = 1_700_000_000_000;
@@ -126,6 +126,6 @@ describe("refreshing tokens", () => {
 
   it("printing a source shows no token", async () => {
     const source = await holding("se-cret");
-    assert.doesNotMatch(printed(source), /se-cret/);
+    assert.doesNotMatch(print(source), /se-cret/);
   });
 });

@@ -8,11 +8,11 @@ import { unavailableFor } from "./flaky-service.js";
 const busy = new ConnectError("busy", Code.Unavailable);
 
 /** A call with `leftMs` milliseconds to go, whose waits take no time but are counted. */
-function simulated(leftMs: number): { time: CallDeadline; waits: number[] } {
+function createDeadline(leftMs: number): { time: CallDeadline; waits: number[] } {
   const waits: number[] = [];
   let left = leftMs;
   const time: CallDeadline = {
-    leftMs: () => left,
+    remainingMs: () => left,
     hasMoreThan: (ms) => left > ms,
     within: (promise) => promise,
     async pause(ms) {
@@ -46,7 +46,7 @@ describe("spacing of retries", () => {
   ];
   for (const { reason, errors, random, leftMs, waits } of cases) {
     it(reason, async () => {
-      const call = simulated(leftMs);
+      const call = createDeadline(leftMs);
       let attempts = 0;
       const attempt = async () => {
         throw errors[attempts++];
@@ -71,7 +71,7 @@ describe("time of a call", () => {
 
   it("has no end with a timeout of 0", () => {
     const time = startDeadline(0);
-    assert.equal(time.leftMs(), undefined);
+    assert.equal(time.remainingMs(), undefined);
     assert.equal(time.hasMoreThan(Number.MAX_SAFE_INTEGER), true);
   });
 });

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { beforeEach, describe, it } from "node:test";
 import { Code, staticToken, type TokenSource, tokenFile } from "../../src/client/index.js";
 import { tempDir } from "../support/temp-dir.js";
-import { failureOf, printed } from "./failure.js";
+import { failureOf, print } from "./failure.js";
 
 describe("token files", () => {
   let path: string;
@@ -61,7 +61,7 @@ describe("token files", () => {
       const failure = await failureOf(token());
       assert.equal(failure.code, Code.Unauthenticated);
       assert.equal(failure.rawMessage, `no token in the file ${path}`);
-      assert.doesNotMatch(printed(failure), /se cret/);
+      assert.doesNotMatch(print(failure), /se cret/);
       writeFileSync(path, "t1");
       assert.equal(await token(), "t1");
     });
@@ -76,6 +76,6 @@ describe("static tokens", () => {
   }
 
   it("printing one shows no token", () => {
-    assert.doesNotMatch(printed(staticToken("se-cret")), /se-cret/);
+    assert.doesNotMatch(print(staticToken("se-cret")), /se-cret/);
   });
 });

@@ -6,7 +6,7 @@ import { featureMessage } from "../support/feature/feature.js";
 
 const kinds = featureMessage("Kinds");
 const thing = featureMessage("Thing");
-const found = (json: object, excluded: readonly string[] = []) =>
+const findPaths = (json: object, excluded: readonly string[] = []) =>
   findMaskPaths(kinds, JSON.parse(JSON.stringify(json)), new Set(excluded));
 
 const rows: readonly { readonly json: object; readonly paths: readonly string[]; readonly reason: string }[] = [
@@ -57,12 +57,12 @@ const rows: readonly { readonly json: object; readonly paths: readonly string[];
 
 for (const { json, paths, reason } of rows) {
   test(`${JSON.stringify(json)}: ${reason}`, () => {
-    assert.deepEqual(found(json), { paths, unknown: undefined, oversized: undefined });
+    assert.deepEqual(findPaths(json), { paths, unknown: undefined, oversized: undefined });
   });
 }
 
 test("unknown keys are told, and what the URL sets is left out", () => {
-  assert.deepEqual(found({ nope: 1, detail: { title: "a", other: 1 } }, ["detail.title"]), {
+  assert.deepEqual(findPaths({ nope: 1, detail: { title: "a", other: 1 } }, ["detail.title"]), {
     paths: [],
     unknown: "nope",
     oversized: undefined,
@@ -103,7 +103,7 @@ test("the paths that are found are read again as they are, whatever the keys", (
   });
   fc.assert(
     fc.property(object, (struct) => {
-      const { paths } = found({ struct });
+      const { paths } = findPaths({ struct });
       assert.deepEqual(splitMask(paths.join(",")), paths);
       for (const path of paths) assert.equal(parseMaskPath(path, kinds), path);
     }),

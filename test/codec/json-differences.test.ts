@@ -263,13 +263,13 @@ describe("JSON that is written otherwise than protobuf-es writes it", () => {
   for (const { reason, desc = kinds, value, here, there } of rows) {
     test(reason, () => {
       const message = create(desc, value as Record<string, unknown>);
-      assert.equal(writers.details.nested(desc)(message), here, "here");
+      assert.equal(writers.details.writerOf(desc)(message), here, "here");
       assert.equal(toJsonString(desc, message, { registry }), there, "protobuf-es");
     });
   }
 
   test("a service of somebody else has the timestamps of protobuf-es", () => {
-    const foreign = createJsonWriters(registry, "exact").details.nested(kinds);
+    const foreign = createJsonWriters(registry, "exact").details.writerOf(kinds);
     for (const nanos of [0, 5_000_000, 5_000, 5, 999_999_999]) {
       const message = create(kinds, { timestamp: { seconds: -1n, nanos } } as Record<string, unknown>);
       assert.equal(foreign(message), toJsonString(kinds, message));
@@ -359,7 +359,7 @@ describe("values of a handler that cannot be written are errors, where protobuf-
   ];
   for (const { reason, desc = kinds, value, json } of rows) {
     test(reason, () => {
-      for (const write of [writers.answer(desc), writers.details.nested(desc)])
+      for (const write of [writers.answer(desc), writers.details.writerOf(desc)])
         assert.throws(() => write(value), /is no |invalid|not|premature|range|illegal|prototype/i, "JSON");
       if (json === undefined) assert.throws(() => encodeFrame(desc, value), RangeError, "frame");
       else assert.ok(encodeFrame(desc, value).length > 5);

@@ -20,13 +20,13 @@ import { createJsonWriters } from "../../src/codec/json-writer.js";
 import { ApiError } from "../../src/kernel/errors.js";
 import { createBodyReader } from "../../src/transport/rest/body-message.js";
 import { createRandom, type Random } from "../support/openapi/random.js";
-import { scaled } from "../support/scale.js";
+import { chooseScale } from "../support/scale.js";
 import { randomTypes } from "./differential/descriptors.js";
 import { MessageMaker } from "./differential/messages.js";
 import { Speller } from "./differential/spellings.js";
 
 const SEED = Number(process.env.ARBOR_JSON_SEED ?? 20_261_123);
-const MESSAGES = scaled(120_000, 2_000);
+const MESSAGES = chooseScale(120_000, 2_000);
 const PER_TYPES = 50;
 
 interface Sample {
@@ -63,8 +63,8 @@ test("what is written as JSON is what protobuf-es writes", () => {
     const sparse = toJson(desc, message, { registry });
     const answer = asAnswer(desc, toJson(desc, message, { registry, alwaysEmitImplicit: true }), registry);
     for (const given of [message, asInit(message)]) {
-      assert.deepEqual(parsed(writers.details.nested(desc)(given)), plain(sparse));
-      assert.deepEqual(parsed(writers.answer(desc)(given)), plain(answer));
+      assert.deepEqual(parse(writers.details.writerOf(desc)(given)), plain(sparse));
+      assert.deepEqual(parse(writers.answer(desc)(given)), plain(answer));
     }
   });
 });
@@ -130,7 +130,7 @@ function plain(value: unknown): unknown {
   return JSON.parse(JSON.stringify(value));
 }
 
-function parsed(text: string): unknown {
+function parse(text: string): unknown {
   return plain(JSON.parse(text));
 }
 

@@ -227,8 +227,8 @@ const nested: readonly { value: Record<string, unknown>; text: string; reason: s
 
 for (const { value, text, reason } of nested) {
   test(`prints only what is set: ${reason}`, () => {
-    assert.equal(writers.details.nested(kinds)(value), text, "from an init object");
-    assert.equal(writers.details.nested(kinds)(create(kinds, value)), text, "from a message");
+    assert.equal(writers.details.writerOf(kinds)(value), text, "from an init object");
+    assert.equal(writers.details.writerOf(kinds)(create(kinds, value)), text, "from a message");
   });
 }
 
@@ -279,7 +279,7 @@ test("an answer prints an enum at zero unless its name says that nothing is said
     const tag = createFileRegistry(file, () => undefined).getMessage("Tag");
     assert.ok(tag);
     assert.equal(writers.answer(tag)({}), text);
-    assert.equal(writers.details.nested(tag)({ state: 0 }), "{}");
+    assert.equal(writers.details.writerOf(tag)({ state: 0 }), "{}");
   }
 });
 

@@ -58,7 +58,7 @@ describe("audit events", () => {
       [atChild, root, denied],
       [atChild, child, "OK"],
       [atChild, grandchild, "OK"],
-      [(await world.bound("viewer")).token, root, "OK"],
+      [(await world.createBound("viewer")).token, root, "OK"],
       [world.owner.token, root, "OK"],
       [world.foreignOwner.token, root, denied],
       [atRoot, "", "INVALID_ARGUMENT"],

@@ -71,14 +71,14 @@ before(async () => {
   });
   for (const caller of callers) {
     if (caller.role === undefined) continue;
-    const { uid, token } = await placed(caller);
+    const { uid, token } = await createCaller(caller);
     uids.set(caller.name, uid);
     tokens.set(caller.name, token);
   }
 });
 
 /** A new identity at the place of a caller. */
-async function placed({ role = "", at }: CallerAt): Promise<{ readonly uid: string; readonly token: string }> {
+async function createCaller({ role = "", at }: CallerAt): Promise<{ readonly uid: string; readonly token: string }> {
   const made = await harness.identity();
   if (at) await harness.bind(made.uid, role, groups[at] ?? "");
   return made;
@@ -286,7 +286,7 @@ describe("Auth.Delete", () => {
   for (const caller of known) {
     it(`takes away who was ${caller.name}, and nobody else`, async () => {
       for (const client of clients) {
-        const { uid, token } = await placed(caller);
+        const { uid, token } = await createCaller(caller);
         assert.equal(await codeFor(client, token), "OK");
         assert.equal((await forget(client, uid, token)).code, "OK", client.name);
         for (const each of clients) assert.equal(await codeFor(each, token), "UNAUTHENTICATED", each.name);

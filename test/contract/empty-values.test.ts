@@ -23,7 +23,7 @@ const writers = createJsonWriters(createTypeRegistry(methods.map((desc) => ({ de
 const MAX_MEMBERS = 4;
 
 // A message whose messages are all set, down to the first that holds itself. What has presence is set to zero.
-function filled(desc: DescMessage, choice: number, above: readonly DescMessage[] = []): Plain | undefined {
+function fillMessage(desc: DescMessage, choice: number, above: readonly DescMessage[] = []): Plain | undefined {
   if (above.includes(desc)) return undefined;
   if (wellKnownName(desc) !== undefined) return {};
   const message: Plain = {};
@@ -43,7 +43,7 @@ function emptyValueOf(field: DescField, choice: number, within: readonly DescMes
   if (field.message !== undefined) {
     // Wrappers are kept as the bare value.
     if (isWrapper(field.message)) return undefined;
-    const message = filled(field.message, choice, within);
+    const message = fillMessage(field.message, choice, within);
     if (message === undefined || field.fieldKind === "message") return message;
     return field.fieldKind === "list" ? [message] : { 1: message };
   }
@@ -61,7 +61,7 @@ function emptyValueOf(field: DescField, choice: number, within: readonly DescMes
 }
 
 // The paths that are printed of such a message, in JSON.
-function expectedPaths(desc: DescMessage, message: Plain, at = ""): string[] {
+function pathsToPrint(desc: DescMessage, message: Plain, at = ""): string[] {
   if (wellKnownName(desc) !== undefined) return [];
   return desc.fields.flatMap((field) => {
     const path = at === "" ? field.jsonName : `${at}.${field.jsonName}`;
@@ -79,14 +79,14 @@ function expectedPaths(desc: DescMessage, message: Plain, at = ""): string[] {
     return [
       path,
       ...inner.flatMap(([key, one]) =>
-        expectedPaths(field.message as DescMessage, one as Plain, key === "" ? path : `${path}.${key}`),
+        pathsToPrint(field.message as DescMessage, one as Plain, key === "" ? path : `${path}.${key}`),
       ),
     ];
   });
 }
 
 // The paths that an answer has. Of lists and maps without elements and of values of well-known types it is their own.
-function printedPaths(desc: DescMessage, json: Plain, at = ""): string[] {
+function pathsOf(desc: DescMessage, json: Plain, at = ""): string[] {
   return Object.entries(json).flatMap(([key, value]) => {
     const path = at === "" ? key : `${at}.${key}`;
     const field = desc.fields.find(({ jsonName }) => jsonName === key);
@@ -96,7 +96,7 @@ function printedPaths(desc: DescMessage, json: Plain, at = ""): string[] {
     return [
       path,
       ...inner.flatMap(([key, one]) =>
-        printedPaths(field.message as DescMessage, one as Plain, key === "" ? path : `${path}.${key}`),
+        pathsOf(field.message as DescMessage, one as Plain, key === "" ? path : `${path}.${key}`),
       ),
     ];
   });
@@ -112,11 +112,11 @@ for (const desc of methods) {
     const encode = createEncode(binding, writers);
     test(`${binding.method} ${binding.name}`, () => {
       for (let choice = 0; choice < MAX_MEMBERS; choice++) {
-        const answer = filled(desc.output, choice) ?? {};
+        const answer = fillMessage(desc.output, choice) ?? {};
         const { body } = encode(answer);
         if (body === "") continue;
-        const expected = expectedPaths(desc.output, answer).sort();
-        const printed = printedPaths(desc.output, JSON.parse(String(body)) as Plain).sort();
+        const expected = pathsToPrint(desc.output, answer).sort();
+        const printed = pathsOf(desc.output, JSON.parse(String(body)) as Plain).sort();
         assert.deepEqual(printed, expected);
         for (const path of printed) if (path.includes(".")) nested.add(`${desc.output.name}.${path}`);
       }

@@ -50,7 +50,7 @@ export function withProtoFields(expected: Expected): Expected {
 }
 
 /** PERMISSION_DENIED with one field and rule for each value that callers do not choose. */
-export function fixed(...violations: readonly (readonly [field: string, description: string])[]): Expected {
+export function notPermittedField(...violations: readonly (readonly [field: string, description: string])[]): Expected {
   const text = violations.map(([field, description]) => `${field}: ${description}`).join("; ");
   return failure("PERMISSION_DENIED", `Permission denied: ${text}`);
 }
@@ -84,7 +84,7 @@ export function noPath(path: string): Expected {
 }
 
 /** PERMISSION_DENIED. */
-export function denied(what: string): Expected {
+export function permissionDenied(what: string): Expected {
   return failure("PERMISSION_DENIED", `Permission denied: ${what} (or it might not exist)`);
 }
 
@@ -96,7 +96,7 @@ export function notPermitted(rule: string): Expected {
 /** PERMISSION_DENIED for an identity that may not be assumed, or is not there; perhaps with the hint at the audience. */
 export function notAssumable(uid: string, isForOthers = false): Expected {
   const hint = isForOthers ? " with a token whose aud names none of this service's audiences" : "";
-  return denied(`assuming ${uid}${hint}`);
+  return permissionDenied(`assuming ${uid}${hint}`);
 }
 
 /** UNAUTHENTICATED. */
@@ -105,7 +105,7 @@ export function unauthenticated(hint = ""): Expected {
 }
 
 /** UNAUTHENTICATED for a token of the service that has expired. */
-export function expired(): Expected {
+export function tokenExpired(): Expected {
   return failure("UNAUTHENTICATED", "Unauthenticated: authorization: the bearer token has expired");
 }
 
@@ -113,7 +113,7 @@ export function expired(): Expected {
 export const FOR_OTHERS = "; the token's aud names none of this service's audiences";
 
 /** RESOURCE_EXHAUSTED that tells when to try again. */
-export function exhausted(what: string): Expected {
+export function resourceExhausted(what: string): Expected {
   return failure("RESOURCE_EXHAUSTED", `Resource exhausted: ${what}`, {
     "@type": `${TYPE}RetryInfo`,
     retryDelay: "<delay>",

@@ -92,7 +92,7 @@ export function createJudge({ operations, validators }: Pick<FuzzWorld, "operati
 
   function fittingOf(request: FuzzRequest): Candidate[] {
     const method = request.method === "HEAD" ? "GET" : request.method;
-    const path = decoded(request.path.split("?")[0] ?? "");
+    const path = decodePath(request.path.split("?")[0] ?? "");
     return candidates.filter((one) => one.method === method && one.matches.test(path));
   }
 
@@ -137,7 +137,7 @@ export function createJudge({ operations, validators }: Pick<FuzzWorld, "operati
       const fault = request.method === "OPTIONS" && text === "" ? undefined : "204";
       return { fault, reached: false, answer: undefined };
     }
-    const answer = text === "" ? undefined : parsed(text);
+    const answer = text === "" ? undefined : parseJson(text);
     if (text !== "" && answer === undefined) return { fault: "no JSON", reached: false, answer };
     if (status === 200) {
       const fault = successFault(request, answer, text);
@@ -185,7 +185,7 @@ function textOf(bytes: Buffer, encoding: string | undefined): string {
   return bytes.toString();
 }
 
-function parsed(text: string): unknown {
+function parseJson(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch {
@@ -193,7 +193,7 @@ function parsed(text: string): unknown {
   }
 }
 
-function decoded(path: string): string {
+function decodePath(path: string): string {
   try {
     return decodeURIComponent(path);
   } catch {

@@ -166,7 +166,7 @@ function bodyOf(
   if (Array.isArray(body)) return JSON.stringify(random.pick([body, body, body, [...body, ...body], []]));
   const { schema } = operation.requestBody?.content["application/json"] ?? {};
   if (random.chance(0.1) && schema !== undefined && typeof body === "object" && body !== null) {
-    const more = resolved(document, schema);
+    const more = resolveReference(document, schema);
     const properties = Object.entries((more.properties ?? {}) as Record<string, AnyObject>);
     if (properties.length > 0) {
       const [name, property] = random.pick(properties);
@@ -177,7 +177,7 @@ function bodyOf(
   return JSON.stringify(body);
 }
 
-function resolved(document: FuzzWorld["document"], schema: AnyObject): AnyObject {
+function resolveReference(document: FuzzWorld["document"], schema: AnyObject): AnyObject {
   return typeof schema.$ref === "string" ? (atRef(document, schema.$ref) as AnyObject) : schema;
 }
 

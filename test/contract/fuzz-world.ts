@@ -14,7 +14,7 @@ import {
 import type { Random } from "../support/openapi/random.js";
 import { readDocument } from "../support/openapi/request.js";
 import { groupRow } from "../support/rows.js";
-import { type KnownCaller, knownCaller } from "./known-caller.js";
+import { createKnownCaller, type KnownCaller } from "./known-caller.js";
 import { createAdvisory, createRepo, letDoEverything } from "./registry-things.js";
 
 /** A service to be fuzzed. */
@@ -85,14 +85,14 @@ export async function startFuzzWorld(): Promise<FuzzWorld> {
   const viewer = await harness.identity();
   await harness.bind(viewer.uid, "viewer", organisation);
   const nobody = await harness.identity();
-  const somebody = await knownCaller(world, organisation);
+  const somebody = await createKnownCaller(world, organisation);
   const people = new Map((await somebody.people(PREPARED)).map(({ uid, token }) => [uid, token]));
   const asking = Array.from({ length: PREPARED }, (_, i) => harness.identity({ email: `person${i}@${DOMAIN}` }));
   const invites = Array.from({ length: INVITES }, () => invite(world, { group: organisation, by: owner }));
   const known = createKnown({
     advisories,
     bindings,
-    events: await recordedEvents(harness.url, organisation, owner.token),
+    events: await recordEvents(harness.url, organisation, owner.token),
     delete: [...people.keys()],
     asking: (await Promise.all(asking)).map(({ token }) => token),
     refreshTokens: await somebody.refreshTokens(PREPARED),
@@ -117,7 +117,7 @@ export async function startFuzzWorld(): Promise<FuzzWorld> {
 }
 
 // Ids of events of the audit log.
-async function recordedEvents(url: string, organisation: string, token: string): Promise<string[]> {
+async function recordEvents(url: string, organisation: string, token: string): Promise<string[]> {
   const headers = { authorization: `Bearer ${token}`, "content-type": "application/json" };
   const body = JSON.stringify({ name: "recorded" });
   await fetch(`${url}/iam/v2beta1/groups/${organisation}`, { method: "POST", headers, body });

@@ -4,7 +4,7 @@
 import type { PlacedOperation } from "../support/openapi/document.js";
 import { createRandom, type Random } from "../support/openapi/random.js";
 import { collectionOf, queryPart, withQuery } from "../support/openapi/request.js";
-import { madeBy } from "../support/openapi/subject.js";
+import { subjectCreatedBy } from "../support/openapi/subject.js";
 import { createJudge, type FuzzAnswer, type Judge } from "./fuzz-answer.js";
 import { FORM, type FuzzRequest, validRequest } from "./fuzz-request.js";
 import { createSender } from "./fuzz-send.js";
@@ -70,7 +70,7 @@ export async function fuzz(options: FuzzOptions): Promise<FuzzReport> {
   const successes: Record<string, number> = { ...operations, ...forms };
   const faults: string[] = [];
   // The first requests make things for all others to speak of.
-  const creates = world.operations.filter((one) => madeBy(one) !== undefined);
+  const creates = world.operations.filter((one) => subjectCreatedBy(one) !== undefined);
   const times = (count: number, all: readonly PlacedOperation[]) => Array.from({ length: count }, () => all).flat();
   const first = [...times(FIRST_OF_EACH, creates), ...times(THEN_OF_EACH, world.operations)];
   const startMs = performance.now();
@@ -79,7 +79,7 @@ export async function fuzz(options: FuzzOptions): Promise<FuzzReport> {
 
   async function one(number: number, given = first[number]): Promise<void> {
     const random = createRandom(seed + Math.imul(number, 0x9e3779b9));
-    const operation = given ?? chosen(world.operations, random);
+    const operation = given ?? chooseOperation(world.operations, random);
     const request = validRequest(world, operation, random);
     const isSpoilt = given === undefined && random.chance(spoilt);
     if (isSpoilt) spoil(request, world, random);
@@ -91,7 +91,7 @@ export async function fuzz(options: FuzzOptions): Promise<FuzzReport> {
       return;
     }
     statuses[answer.status] = (statuses[answer.status] ?? 0) + 1;
-    const verdict = judged(judge, request, answer);
+    const verdict = judgeAnswer(judge, request, answer);
     if (verdict.fault !== undefined) {
       const came = `${answer.status} ${answer.bytes.toString("latin1").slice(0, 500)}`;
       faults.push(`#${number}: ${verdict.fault}: ${formatCurl(request)} -> ${came}`);
@@ -106,7 +106,7 @@ export async function fuzz(options: FuzzOptions): Promise<FuzzReport> {
     if (operation.method === "DELETE")
       world.known.remove(collection, decodeURIComponent(request.path.split("/").slice(4).join("/")));
     const { uid, id = uid, nextPageToken, refreshToken } = (verdict.answer ?? {}) as Learnt;
-    const made = madeBy(operation);
+    const made = subjectCreatedBy(operation);
     // Some groups stay empty, as only those can be deleted.
     const kept = made === "groups" && random.chance(0.3) ? "emptyGroups" : made;
     if (kept !== undefined && id !== undefined) world.known.add(kept, id, random);
@@ -160,12 +160,12 @@ interface Learnt {
 }
 
 // If each operation came equally often, nothing would live long enough to be spoken of.
-function chosen(operations: readonly PlacedOperation[], random: Random): PlacedOperation {
+function chooseOperation(operations: readonly PlacedOperation[], random: Random): PlacedOperation {
   const operation = random.pick(operations);
-  return operation.method === "DELETE" && random.chance(0.7) ? chosen(operations, random) : operation;
+  return operation.method === "DELETE" && random.chance(0.7) ? chooseOperation(operations, random) : operation;
 }
 
-function judged(judge: Judge, request: FuzzRequest, answer: FuzzAnswer): ReturnType<Judge> {
+function judgeAnswer(judge: Judge, request: FuzzRequest, answer: FuzzAnswer): ReturnType<Judge> {
   try {
     return judge(request, answer);
   } catch (error) {
@@ -182,7 +182,7 @@ function nextPage(path: string, token: string): string {
 // As a command that sends it again.
 function formatCurl({ method, path, headers, body }: FuzzRequest): string {
   const headerArguments = Object.entries(headers).map(
-    ([name, value]) => `-H '${name}: ${name === "authorization" ? shortened(value) : value}'`,
+    ([name, value]) => `-H '${name}: ${name === "authorization" ? shorten(value) : value}'`,
   );
   const data =
     body === undefined
@@ -191,6 +191,6 @@ function formatCurl({ method, path, headers, body }: FuzzRequest): string {
   return `curl -X ${method} ${headerArguments.join(" ").slice(0, 600)} '${path.slice(0, 600)}'${data}`;
 }
 
-function shortened(token: string): string {
+function shorten(token: string): string {
   return token.length > 40 ? `${token.slice(0, 20)}...${token.slice(-12)}` : token;
 }

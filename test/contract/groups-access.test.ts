@@ -9,7 +9,15 @@ import { builtinIdentityUid, randomIds } from "../../src/kernel/ids.js";
 import { bitOf } from "../../src/pipeline/auth/authorize.js";
 import { type Harness, startHarness } from "../support/harness.js";
 import { bindingRow, groupRow, roleRow } from "../support/rows.js";
-import { denied, exhausted, expectNotFound, notPermitted, ok, precondition, unauthenticated } from "./expectations.js";
+import {
+  expectNotFound,
+  notPermitted,
+  ok,
+  permissionDenied,
+  precondition,
+  resourceExhausted,
+  unauthenticated,
+} from "./expectations.js";
 import { connectGrpcJs } from "./grpc-js-client.js";
 import { type Rest, type RestAnswer, restAs } from "./rest.js";
 
@@ -47,7 +55,7 @@ describe("what a caller may not see", () => {
       ] as const;
       for (const [real, imagined] of pairs) {
         const [one, other] = [await send(real, rest), await send(imagined, rest)];
-        assert.deepEqual(one.outcome, denied(`${what} at ${real}`));
+        assert.deepEqual(one.outcome, permissionDenied(`${what} at ${real}`));
         assert.equal(one.status, other.status);
         assert.equal(one.text.replaceAll(real, "*"), other.text.replaceAll(imagined, "*"));
         const fields = ({ headers }: RestAnswer) =>
@@ -82,7 +90,7 @@ describe("what a caller may not see", () => {
     const call = restAs(harness.url, writer.token);
     const ghost = randomIds.newUid(org);
     for (const { name, send, what } of calls) {
-      assert.deepEqual((await send(ghost, call)).outcome, denied(`${what} at ${ghost}`), name);
+      assert.deepEqual((await send(ghost, call)).outcome, permissionDenied(`${what} at ${ghost}`), name);
     }
     const child = await call("POST", `/groups/${org}`, { name: "written" });
     assert.equal(child.status, 200, "what it may do it can");
@@ -95,7 +103,7 @@ describe("what a caller may not see", () => {
     assert.equal((await call("GET", `/groups/${org}`)).status, 200);
     assert.notEqual((await call("GET", "/groups")).json?.totalCount, "0");
     await harness.app.installation.store.write((tx) => tx.roleBindings.delete(binding));
-    assert.deepEqual((await call("GET", `/groups/${org}`)).outcome, denied(`groups.list at ${org}`));
+    assert.deepEqual((await call("GET", `/groups/${org}`)).outcome, permissionDenied(`groups.list at ${org}`));
     assert.equal((await call("GET", "/groups")).json?.totalCount, "0");
   });
 
@@ -175,7 +183,7 @@ describe("finding an organisation", () => {
     const outcome = JSON.parse(
       JSON.stringify(again.outcome).replace(/"retryDelay":"[\d.]+s"/, '"retryDelay":"<delay>"'),
     );
-    assert.deepEqual(outcome, exhausted("access to this group was requested recently"));
+    assert.deepEqual(outcome, resourceExhausted("access to this group was requested recently"));
     assert.equal(again.status, 429);
     const seconds = Number(again.headers.get("retry-after"));
     assert.ok(seconds > 86_000 && seconds <= 86_400, `${seconds}`);

@@ -46,12 +46,12 @@ before(async () => {
 
 after(() => harness.stop());
 
-function filled(query: string): string {
+function fillUids(query: string): string {
   return query.replace(/<(\w+)>/g, (_, name) => uids[name] ?? "");
 }
 
 function list(query: string, call = rest): Promise<RestAnswer> {
-  return call("GET", `/groups?${filled(query)}`);
+  return call("GET", `/groups?${fillUids(query)}`);
 }
 
 // The names that tests give to the groups of an answer.

@@ -5,7 +5,16 @@ import { verifyGroup } from "../../src/iam/operator/operate.js";
 import { randomIds } from "../../src/kernel/ids.js";
 import { type Harness, startHarness } from "../support/harness.js";
 import { groupRow } from "../support/rows.js";
-import { type Expected, expectNotFound, fixed, invalid, KIND, ok, precondition, VERIFIED } from "./expectations.js";
+import {
+  type Expected,
+  expectNotFound,
+  invalid,
+  KIND,
+  notPermittedField,
+  ok,
+  precondition,
+  VERIFIED,
+} from "./expectations.js";
 import { connectGrpcJs } from "./grpc-js-client.js";
 import { type Rest, restAs } from "./rest.js";
 import type { WireClient } from "./wire.js";
@@ -39,7 +48,7 @@ async function newGroup(parent = org): Promise<string> {
 }
 
 // What a test changes, without what all tests leave as it is.
-function changed(json: object | undefined): object {
+function changesOf(json: object | undefined): object {
   const { uid, createTime, updateTime, resourceLimits, ...rest } = json as Record<string, unknown>;
   assert.deepEqual([typeof uid, resourceLimits], ["string", {}]);
   for (const time of [createTime, updateTime]) assert.match(String(time), /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/);
@@ -139,7 +148,7 @@ describe("names and descriptions", () => {
         return;
       }
       const whole = { description: "", verified: false, ...(body as object) };
-      assert.deepEqual([changed(created.json), changed(updated.json)], [whole, whole]);
+      assert.deepEqual([changesOf(created.json), changesOf(updated.json)], [whole, whole]);
     });
   }
 
@@ -179,7 +188,7 @@ describe("updates", () => {
     {
       name: "rejects what the operator sets",
       body: { verified: true, kind: "ORG_KIND_DEV", name: "after" },
-      expect: fixed(VERIFIED, KIND),
+      expect: notPermittedField(VERIFIED, KIND),
     },
     {
       name: "passes what the operator sets as it is stored",
@@ -265,7 +274,7 @@ describe("updates", () => {
       name: "rejects what the operator sets in the mask",
       query: "updateMask=verified,kind,status",
       body: { verified: true, kind: "ORG_KIND_DEV" },
-      expect: fixed(VERIFIED, KIND),
+      expect: notPermittedField(VERIFIED, KIND),
     },
     {
       name: "ignores parts of what the service sets",
@@ -302,7 +311,7 @@ describe("updates", () => {
       if (failed) assert.deepEqual(answer.outcome, expect);
       const stored = await rest("GET", `/groups/${uid}`);
       if (!failed) assert.equal(answer.text, stored.text);
-      assert.deepEqual(changed(stored.json), { verified: false, ...(failed ? was : expect) });
+      assert.deepEqual(changesOf(stored.json), { verified: false, ...(failed ? was : expect) });
     });
   }
 
@@ -341,11 +350,15 @@ describe("updates", () => {
       ["", { name: "other.example" }, frozen],
       ["?updateMask=name", { name: "other.example" }, frozen],
       ["?updateMask=*", { name: "other.example", verified: false }, frozen],
-      ["", { name: "verified.example", verified: false, kind: "ORG_KIND_UNSPECIFIED" }, fixed(VERIFIED, KIND)],
+      [
+        "",
+        { name: "verified.example", verified: false, kind: "ORG_KIND_UNSPECIFIED" },
+        notPermittedField(VERIFIED, KIND),
+      ],
       ["", { name: "verified.example", verified: true, kind: "ORG_KIND_CUSTOMER" }, undefined],
-      ["?updateMask=verified,kind", { verified: false }, fixed(VERIFIED, KIND)],
+      ["?updateMask=verified,kind", { verified: false }, notPermittedField(VERIFIED, KIND)],
       ["?updateMask=verified,kind", { verified: true, kind: "ORG_KIND_CUSTOMER" }, undefined],
-      ["?updateMask=*", { name: "verified.example", verified: true, kind: "ORG_KIND_DEV" }, fixed(KIND)],
+      ["?updateMask=*", { name: "verified.example", verified: true, kind: "ORG_KIND_DEV" }, notPermittedField(KIND)],
       ["?updateMask=*", { name: "verified.example", description: "ours" }, undefined],
     ];
     for (const [query, body, expect] of attempts) {
@@ -354,7 +367,7 @@ describe("updates", () => {
       else assert.equal(outcome.code, "OK", query);
     }
     const { json } = await call("GET", `/groups/${group}`);
-    assert.deepEqual(changed(json), {
+    assert.deepEqual(changesOf(json), {
       name: "verified.example",
       description: "ours",
       verified: true,

@@ -41,10 +41,10 @@ export function nameOf({ name, parent }: DescMethodUnary): string {
 // Of both names of version 2 and of its beta alike: `GroupsService.GetGroup`.
 const shortNameOf = ({ name, parent }: DescMethodUnary) => `${parent.name}.${name}`;
 
-const capitalised = (name: string) => name.charAt(0).toUpperCase() + name.slice(1);
+const capitalise = (name: string) => name.charAt(0).toUpperCase() + name.slice(1);
 const unavailable: ReadonlySet<string> = new Set([
-  ...Object.keys(unavailableRegistryV1).map((name) => `Registry.${capitalised(name)}`),
-  ...Object.keys(unavailableVulnerabilitiesV1).map((name) => `Vulnerabilities.${capitalised(name)}`),
+  ...Object.keys(unavailableRegistryV1).map((name) => `Registry.${capitalise(name)}`),
+  ...Object.keys(unavailableVulnerabilitiesV1).map((name) => `Vulnerabilities.${capitalise(name)}`),
   "GroupInvites.CreateWithGroup",
   "events.Identities.Create",
 ]);
@@ -69,11 +69,11 @@ export function findScopeField(method: DescMethodUnary): readonly DescField[] {
   if (byHandler) return method.input.fields.filter(({ name }) => name === byHandler);
   const { mode } = getOption(method, iam);
   if (mode.case !== "enabled" || mode.value.unscoped) return [];
-  const marked = (fields: readonly DescField[]) =>
+  const findMarked = (fields: readonly DescField[]) =>
     fields.filter((field) => hasOption(field, iam_scope) && getOption(field, iam_scope));
-  const [outer] = marked(method.input.fields);
+  const [outer] = findMarked(method.input.fields);
   if (outer === undefined) return [];
-  return outer.fieldKind === "message" ? [outer, ...marked(outer.message.fields)] : [outer];
+  return outer.fieldKind === "message" ? [outer, ...findMarked(outer.message.fields)] : [outer];
 }
 
 // What does not follow from the names of the service and of the place field.

@@ -28,7 +28,7 @@ export interface KnownCaller {
 }
 
 /** Makes one, known to an organisation by the uid of its root. */
-export async function knownCaller(world: ExchangeWorld, organisation: string): Promise<KnownCaller> {
+export async function createKnownCaller(world: ExchangeWorld, organisation: string): Promise<KnownCaller> {
   const { issuer } = world.people;
   const subject = "known caller";
   const { uid: person } = await world.person(subject);

@@ -1,5 +1,5 @@
 // The protocol matrix: calls by which people ask for access to an organisation.
-import { exhausted, expectNotFound, invalid, ok, unauthenticated } from "./expectations.js";
+import { expectNotFound, invalid, ok, resourceExhausted, unauthenticated } from "./expectations.js";
 import type { MatrixCase } from "./matrix-case.js";
 
 const NO_ORGANISATION = "no verified organisation matches the caller's e-mail domain";
@@ -18,7 +18,7 @@ export const accessRequests: readonly MatrixCase[] = [
     method: "RequestGroupAccess",
     as: "requester",
     request: { groupUid: "<org>" },
-    expect: exhausted("access to this group was requested recently"),
+    expect: resourceExhausted("access to this group was requested recently"),
   },
   {
     name: "asks no other organisation",

@@ -1,13 +1,13 @@
 // The protocol matrix: calls that change nothing.
 import {
-  denied,
   expectNotFound,
-  expired,
   group,
   invalid,
   noPath,
   ok,
   page,
+  permissionDenied,
+  tokenExpired,
   unauthenticated,
   unimplemented,
 } from "./expectations.js";
@@ -35,26 +35,26 @@ export const reads: readonly MatrixCase[] = [
     method: "GetGroup",
     as: "viewer",
     request: { uid: "<yard>" },
-    expect: denied("groups.list at <yard>"),
+    expect: permissionDenied("groups.list at <yard>"),
   },
   {
     name: "gets no group above the viewer's",
     method: "GetGroup",
     as: "viewer",
     request: { uid: "<org>" },
-    expect: denied("groups.list at <org>"),
+    expect: permissionDenied("groups.list at <org>"),
   },
   {
     name: "gets no foreign group",
     method: "GetGroup",
     request: { uid: "<secret>" },
-    expect: denied("groups.list at <secret>"),
+    expect: permissionDenied("groups.list at <secret>"),
   },
   {
     name: "gets no unknown root",
     method: "GetGroup",
     request: { uid: "<random>" },
-    expect: denied("groups.list at <random>"),
+    expect: permissionDenied("groups.list at <random>"),
   },
   {
     name: "tells what is missing in an own group",
@@ -101,7 +101,7 @@ export const reads: readonly MatrixCase[] = [
     method: "GetGroup",
     as: "expired",
     request: { uid: "<atlas>" },
-    expect: expired(),
+    expect: tokenExpired(),
   },
   {
     name: "gets nothing as nobody any more",

@@ -1,15 +1,15 @@
 // The protocol matrix: calls that change things, or try to.
 import {
-  denied,
   expectNotFound,
-  expired,
-  fixed,
   group,
   invalid,
   KIND,
   notPermitted,
+  notPermittedField,
   ok,
+  permissionDenied,
   precondition,
+  tokenExpired,
   unauthenticated,
   VERIFIED,
 } from "./expectations.js";
@@ -19,7 +19,7 @@ const PEOPLE_ONLY = "root groups are created by people only, who signed in at a 
 
 const NAME_RULE = "name must match ^[a-z0-9 ._-]{1,}$";
 const NO_UID = "must be a uid, such as the service assigns";
-const made = (name: string, more?: object) => ok(group("<yard>/<new>", name, more));
+const expectGroup = (name: string, more?: object) => ok(group("<yard>/<new>", name, more));
 const fresh = (name: string, more?: object) => ok(group("<fresh>", name, more));
 const was = { description: "as it was" };
 const notEmpty = (children: string) => precondition("RESOURCE_NOT_EMPTY", `cannot delete group with child ${children}`);
@@ -30,7 +30,7 @@ export const writes: readonly MatrixCase[] = [
     name: "creates a group",
     method: "CreateGroup",
     request: { parent: "<yard>", group: { name: "core", description: "Kern – ü" } },
-    expect: made("core", { description: "Kern – ü" }),
+    expect: expectGroup("core", { description: "Kern – ü" }),
   },
   {
     name: "creates with nothing that callers do not set",
@@ -39,13 +39,13 @@ export const writes: readonly MatrixCase[] = [
       parent: "<yard>",
       group: { name: "core", uid: "<org>", verified: false, status: 3, resourceLimits: { repositories: 5 } },
     },
-    expect: made("core"),
+    expect: expectGroup("core"),
   },
   {
     name: "creates nothing with what the operator sets",
     method: "CreateGroup",
     request: { parent: "<yard>", group: { name: "core", verified: true, kind: 2 } },
-    expect: fixed(VERIFIED, KIND),
+    expect: notPermittedField(VERIFIED, KIND),
   },
   {
     name: "creates an organisation",
@@ -107,20 +107,20 @@ export const writes: readonly MatrixCase[] = [
     name: "creates nothing in a foreign group",
     method: "CreateGroup",
     request: { parent: "<foreign>", group: { name: "core" } },
-    expect: denied("groups.create at <foreign>"),
+    expect: permissionDenied("groups.create at <foreign>"),
   },
   {
     name: "creates nothing in an unknown root",
     method: "CreateGroup",
     request: { parent: "<random>", group: { name: "core" } },
-    expect: denied("groups.create at <random>"),
+    expect: permissionDenied("groups.create at <random>"),
   },
   {
     name: "creates nothing as viewer, whatever the name",
     method: "CreateGroup",
     as: "viewer",
     request: { parent: "<shelf>", group: { name: "" } },
-    expect: denied("groups.create at <shelf>"),
+    expect: permissionDenied("groups.create at <shelf>"),
   },
   {
     name: "creates nothing without a token",
@@ -214,7 +214,7 @@ export const writes: readonly MatrixCase[] = [
     name: "rejects what the operator sets",
     method: "UpdateGroup",
     request: { group: { uid: "<fresh>", verified: true, kind: 2 }, updateMask: { paths: ["verified", "kind"] } },
-    expect: fixed(VERIFIED, KIND),
+    expect: notPermittedField(VERIFIED, KIND),
   },
   {
     name: "passes over what the operator sets outside the mask",
@@ -251,13 +251,13 @@ export const writes: readonly MatrixCase[] = [
     method: "UpdateGroup",
     as: "nobody",
     request: { group: { uid: "<fresh>", name: "NO" } },
-    expect: denied("groups.update at <fresh>"),
+    expect: permissionDenied("groups.update at <fresh>"),
   },
   {
     name: "changes nothing of others",
     method: "UpdateGroup",
     request: { group: { uid: "<secret>", name: "mine" } },
-    expect: denied("groups.update at <secret>"),
+    expect: permissionDenied("groups.update at <secret>"),
   },
   {
     name: "changes nothing that is missing",
@@ -270,7 +270,7 @@ export const writes: readonly MatrixCase[] = [
     method: "UpdateGroup",
     as: "viewer",
     request: { group: { uid: "<ghost>", name: "core" } },
-    expect: denied("groups.update at <ghost>"),
+    expect: permissionDenied("groups.update at <ghost>"),
   },
   {
     name: "changes nothing by a wrong uid",
@@ -291,7 +291,7 @@ export const writes: readonly MatrixCase[] = [
     method: "UpdateGroup",
     as: "expired",
     request: { group: { uid: "<fresh>", name: "after" } },
-    expect: expired(),
+    expect: tokenExpired(),
   },
 
   { name: "deletes a group", method: "DeleteGroup", request: { uid: "<fresh>" }, expect: ok({}) },
@@ -330,13 +330,13 @@ export const writes: readonly MatrixCase[] = [
     method: "DeleteGroup",
     as: "viewer",
     request: { uid: "<atlas>" },
-    expect: denied("groups.delete at <atlas>"),
+    expect: permissionDenied("groups.delete at <atlas>"),
   },
   {
     name: "deletes nothing of others",
     method: "DeleteGroup",
     request: { uid: "<foreign>" },
-    expect: denied("groups.delete at <foreign>"),
+    expect: permissionDenied("groups.delete at <foreign>"),
   },
   {
     name: "deletes nothing by a wrong uid",

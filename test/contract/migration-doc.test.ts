@@ -125,7 +125,7 @@ function collectNames(methods: readonly DescMethod[], elsewhere: readonly string
 }
 
 /** What the section must say of methods: names, routes, and all that their messages hold. */
-function toldOf(methods: readonly DescMethod[], elsewhere?: readonly string[]): string[] {
+function listNames(methods: readonly DescMethod[], elsewhere?: readonly string[]): string[] {
   return [...methods.map(nameOf), ...methods.flatMap(routeOf), ...collectNames(methods, elsewhere)].sort();
 }
 
@@ -142,13 +142,13 @@ describe("docs/migration.md", () => {
 
     it(`${heading}: has each method, route, field and value of version 1`, () => {
       assert.ok(methods.length > 0);
-      assert.deepEqual([...new Set(rows.flatMap((row) => row.v1))].sort(), toldOf(methods, elsewhere));
+      assert.deepEqual([...new Set(rows.flatMap((row) => row.v1))].sort(), listNames(methods, elsewhere));
     });
 
     it(`${heading}: has each method, route, field and value of version 2`, () => {
       const named = rows.flatMap((row) => (row.v2 === "same" ? row.v1 : row.v2));
       const all = next.flatMap((service) => service.methods).concat(methodsNamed(named));
-      assert.deepEqual([...new Set(named)].sort(), [...new Set(toldOf(all, elsewhere))].sort());
+      assert.deepEqual([...new Set(named)].sort(), [...new Set(listNames(all, elsewhere))].sort());
     });
 
     it(`${heading}: says of nothing that it is the same when its type differs`, () => {
@@ -179,8 +179,8 @@ describe("docs/migration.md", () => {
     for (const { v2 } of sections) {
       for (const stable of v2.map(serviceNamed)) {
         const beta = serviceNamed(stable.typeName.slice(ROOT.length).replace(".v2.", ".v2beta1."));
-        const stated = toldOf(beta.methods).map((text) => text.replace("/v2beta1/", "/v2/"));
-        assert.deepEqual(stated.sort(), toldOf(stable.methods));
+        const stated = listNames(beta.methods).map((text) => text.replace("/v2beta1/", "/v2/"));
+        assert.deepEqual(stated.sort(), listNames(stable.methods));
       }
     }
   });

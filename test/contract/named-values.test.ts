@@ -166,7 +166,7 @@ describe("a value that a request names", () => {
         const title = `${nameOf(method)}: ${path}`;
         if (title === NOT_SHOWN_IN_V1) continue;
         await t.test(title, async () => {
-          const request = await world.arranged(operation);
+          const request = await world.arrange(operation);
           const { status, text } = await world.send({ ...request, body: withSample(request.body, sample) });
           const told = `${JSON.stringify(withSample(request.body, sample))}: ${status} ${text}`;
           const names = sample.path.filter((name) => !/^\d+$/.test(name));

@@ -47,7 +47,7 @@ const rules: readonly { name: string; isBroken: (schema: AnyObject, at: string) 
       Array.isArray(values) &&
       (type !== "string" ||
         !values.every((value) => typeof value === "string") ||
-        hasDuplicates(values.map((value) => normalized(String(value))))),
+        hasDuplicates(values.map((value) => normalize(String(value))))),
   },
   {
     name: "no schema asks for exactly one of several, which clients that look at required properties alone cannot tell",
@@ -76,7 +76,7 @@ const rules: readonly { name: string; isBroken: (schema: AnyObject, at: string) 
   },
   {
     name: "properties have different names in every language",
-    isBroken: ({ properties }) => hasDuplicates(Object.keys((properties ?? {}) as AnyObject).map(normalized)),
+    isBroken: ({ properties }) => hasDuplicates(Object.keys((properties ?? {}) as AnyObject).map(normalize)),
   },
   {
     name: "a pattern needs nothing that regular expressions have in one language alone",
@@ -102,12 +102,12 @@ describe("the document, for generators", () => {
   it("operations are functions in every language, and parameters their arguments", () => {
     for (const { operationId, parameters, tags } of operations) {
       assert.match(operationId, /^[A-Za-z][A-Za-z0-9_]*$/);
-      assert.ok(!hasDuplicates(parameters.map(({ name }) => normalized(name))), operationId);
+      assert.ok(!hasDuplicates(parameters.map(({ name }) => normalize(name))), operationId);
       for (const tag of tags) assert.match(tag, /^[A-Za-z][A-Za-z0-9.]*$/);
       // What is not one value cannot be written into a path or query by its type alone.
       for (const { name, schema } of parameters) assert.equal(schema.anyOf, undefined, `${operationId}: ${name}`);
     }
-    assert.ok(!hasDuplicates(operations.map(({ operationId }) => normalized(operationId))));
+    assert.ok(!hasDuplicates(operations.map(({ operationId }) => normalize(operationId))));
   });
 
   it("every variable of a path is a parameter", () => {
@@ -142,13 +142,13 @@ function isNamedType({ properties, additionalProperties, enum: values }: AnyObje
   return properties !== undefined || additionalProperties !== undefined || values !== undefined;
 }
 
-const normalized = (name: string) => name.replace(/[^A-Za-z0-9]/g, "").toLowerCase();
+const normalize = (name: string) => name.replace(/[^A-Za-z0-9]/g, "").toLowerCase();
 
 const hasDuplicates = (names: readonly string[]) => new Set(names).size < names.length;
 
 function duplicates(names: readonly string[]): string[] {
   const owners = new Map<string, Set<string>>();
-  for (const name of names) owners.set(normalized(name), (owners.get(normalized(name)) ?? new Set()).add(name));
+  for (const name of names) owners.set(normalize(name), (owners.get(normalize(name)) ?? new Set()).add(name));
   return [...owners.values()].filter(({ size }) => size > 1).map((set) => [...set].join(" = "));
 }
 

@@ -35,7 +35,7 @@ describe("every operation of the document", () => {
       await t.test(operation.operationId, async () => {
         const rejection = findUnservedStatus(operation);
         if (rejection === undefined) await doesWhatItSays(operation);
-        else await assertStatus(rejection, operation, await world.arranged(operation));
+        else await assertStatus(rejection, operation, await world.arrange(operation));
         await assertRejects(operation);
         exercised.add(operation.operationId);
       });
@@ -67,12 +67,12 @@ it("a path that may end where its ** begins is described without a parameter, a 
 });
 
 async function doesWhatItSays(operation: PlacedOperation): Promise<void> {
-  await succeeds(operation, await world.arranged(operation));
+  await succeeds(operation, await world.arrange(operation));
   if (operation.method === "PATCH") await changesNothingUnasked(operation);
   // The stable names of version 2 and former paths lead to the handlers of the beta, to which every parameter is given.
   if (!isCampaign && (operation.operationId.startsWith("v2_") || operation.deprecated)) return;
   for (const part of await world.optionalParts(operation)) {
-    const request = await world.arranged(operation);
+    const request = await world.arrange(operation);
     const extended = { ...request, path: withQuery(request.path, [part]) };
     await succeeds(operation, extended);
     if (takesForm(operation)) await succeeds(operation, asForm(extended, await bearerOf(operation)));
@@ -82,7 +82,7 @@ async function doesWhatItSays(operation: PlacedOperation): Promise<void> {
 // An update that names no field answers the resource, and so does one with all that a client has read of it. Neither
 // clears what is never shown, such as a secret, nor takes time or a row of the audit log unless values were given.
 async function changesNothingUnasked(operation: PlacedOperation): Promise<void> {
-  const request = await world.arranged(operation);
+  const request = await world.arrange(operation);
   const send = async (method: string, body?: AnyObject) => {
     const { status, text } = await world.send({ ...request, method, body });
     assert.equal(status, 200, `${method} ${request.path} ${JSON.stringify(body)}: ${text}`);
@@ -124,7 +124,7 @@ async function assertStatus(expected: number, operation: PlacedOperation, reques
 }
 
 async function assertRejects(operation: PlacedOperation): Promise<void> {
-  const request = await world.arranged(operation);
+  const request = await world.arrange(operation);
   const scheme = world.schemeOf(operation);
   if (scheme !== undefined) await assertStatus(401, operation, { ...request, bearer: undefined });
   else await succeeds(operation, { ...request, bearer: undefined });
@@ -132,7 +132,7 @@ async function assertRejects(operation: PlacedOperation): Promise<void> {
     if (scheme === undefined || other === scheme) continue;
     await assertStatus(401, operation, { ...request, bearer: await made() });
   }
-  const another = await world.arranged(operation);
+  const another = await world.arrange(operation);
   const unknown = { ...another, path: withQuery(another.path, ["no_such_parameter=1"]) };
   // Parameters that do not exist are refused, but where clients of other versions send their own.
   if (operation.path.startsWith("/sts/")) await succeeds(operation, unknown);

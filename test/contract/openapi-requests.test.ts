@@ -53,16 +53,16 @@ describe("every operation of the document", () => {
     for (const operation of operations()) {
       await t.test(operation.operationId, async () => {
         const schema = operation.responses["200"]?.content?.[JSON_TYPE]?.schema;
-        const request = await world.arranged(operation);
+        const request = await world.arrange(operation);
         const { status, text } = await world.send({ ...request, path: withEncodedUids(request.path) });
         assert.equal(status, 200, text);
-        if (schema !== undefined) assert.deepEqual(unpatternedUids(JSON.parse(text), schema), []);
+        if (schema !== undefined) assert.deepEqual(findUidsWithoutPattern(JSON.parse(text), schema), []);
       });
     }
   });
 
   async function checkBody(operation: PlacedOperation): Promise<void> {
-    const { body } = await world.arranged(operation);
+    const { body } = await world.arrange(operation);
     const content = operation.requestBody?.content[JSON_TYPE];
     if (body === undefined || content?.schema === undefined) return;
     const validate = of(content.schema);
@@ -112,7 +112,7 @@ describe("every operation of the document", () => {
         seen.required++;
       }
       if (!patternsIn(one.schema).some(isUidPattern)) continue;
-      const { path } = await world.arranged(operation);
+      const { path } = await world.arrange(operation);
       const changed =
         one.in === "path"
           ? otherInPath(operation, path, one)
@@ -144,7 +144,7 @@ async function sendChanged(
   body: ((body: unknown) => unknown) | undefined,
   path: (path: string) => string = (same) => same,
 ): Promise<Outcome> {
-  const request: Arranged = await world.arranged(operation);
+  const request: Arranged = await world.arrange(operation);
   return world.send({ ...request, path: path(request.path), ...(body && { body: body(request.body) }) });
 }
 
@@ -154,7 +154,7 @@ async function sendWith(
   path: Path,
   change: (parent: Record<string | number, unknown>, key: string | number) => void,
 ): Promise<{ outcome: Outcome | undefined; changed: unknown }> {
-  const request = await world.arranged(operation);
+  const request = await world.arrange(operation);
   const changed = structuredClone(request.body);
   const parent = path.slice(0, -1).reduce((at, key) => (at as AnyObject)[key], changed) as Record<string, unknown>;
   change(parent, path.at(-1) ?? "");
@@ -219,20 +219,20 @@ function patternsIn(schema: AnyObject): string[] {
 // Texts that may be uids and need not: those who wrote them, or what was said instead.
 const ALSO_OTHERS: ReadonlySet<string> = new Set(["author", "reviewer", "source"]);
 
-function unpatternedUids(value: unknown, schema: AnyObject, path = ""): string[] {
+function findUidsWithoutPattern(value: unknown, schema: AnyObject, path = ""): string[] {
   const { $ref, items, properties, additionalProperties } = schema as {
     $ref?: string;
     items?: AnyObject;
     properties?: Record<string, AnyObject>;
     additionalProperties?: AnyObject;
   };
-  if ($ref !== undefined) return unpatternedUids(value, atRef(world.document, $ref) as AnyObject, path);
+  if ($ref !== undefined) return findUidsWithoutPattern(value, atRef(world.document, $ref) as AnyObject, path);
   if (typeof value === "string") return isUidp(value) && !patternsIn(schema).some(isUidPattern) ? [path] : [];
-  if (Array.isArray(value)) return value.flatMap((one) => unpatternedUids(one, items ?? {}, `${path}[]`));
+  if (Array.isArray(value)) return value.flatMap((one) => findUidsWithoutPattern(one, items ?? {}, `${path}[]`));
   if (typeof value !== "object" || value === null) return [];
   return Object.entries(value).flatMap(([key, member]) =>
     ALSO_OTHERS.has(key)
       ? []
-      : unpatternedUids(member, properties?.[key] ?? additionalProperties ?? {}, `${path}.${key}`),
+      : findUidsWithoutPattern(member, properties?.[key] ?? additionalProperties ?? {}, `${path}.${key}`),
   );
 }

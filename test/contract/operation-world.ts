@@ -23,7 +23,7 @@ import {
 import { parentsOf, type Subject, subjectOf } from "../support/openapi/subject.js";
 import { setLimits } from "../support/quotas.js";
 import { sendHttp } from "../support/send-http.js";
-import { type KnownCaller, knownCaller } from "./known-caller.js";
+import { createKnownCaller, type KnownCaller } from "./known-caller.js";
 import { createAdvisory, createRepo, imageDigest, letDoEverything } from "./registry-things.js";
 
 const ORGANISATION = "acme.example";
@@ -46,7 +46,7 @@ export interface OperationWorld {
   readonly organisation: string;
   readonly store: Store;
   /** The example of an operation, to be accepted. */
-  arranged(operation: PlacedOperation): Promise<Arranged>;
+  arrange(operation: PlacedOperation): Promise<Arranged>;
   /** One part of a query for each value of each parameter that need not be given. */
   optionalParts(operation: PlacedOperation): Promise<string[]>;
   /** The name of the security scheme; undefined for what is open to everybody. */
@@ -65,8 +65,8 @@ export async function startOperationWorld(): Promise<OperationWorld> {
   const world = await startExchangeWorld();
   const document = await readDocument(world.url);
   const operations = endingOperationsOf(document);
-  const { organisation, caller, repo } = await filled(world);
-  const somebody = await knownCaller(world, organisation);
+  const { organisation, caller, repo } = await createFilled(world);
+  const somebody = await createKnownCaller(world, organisation);
   const { token } = caller;
   const bearers: OperationWorld["bearers"] = {
     bearer: () => token,
@@ -95,7 +95,7 @@ export async function startOperationWorld(): Promise<OperationWorld> {
     names: mappings,
     ids: mappings,
     parentId: freshGroup,
-    parent: (_, operation) => made(parentsOf(collectionOf(operation))),
+    parent: (_, operation) => createSubject(parentsOf(collectionOf(operation))),
   };
   const values = buildValues({ organisation, somebody, url: world.url });
 
@@ -124,7 +124,7 @@ export async function startOperationWorld(): Promise<OperationWorld> {
         const provider = await create("identityProviders");
         const generate = operationTo("POST", /\/v2beta1\/.*:generateScimToken$/);
         const request = requestOf(generate, (name) => (name === "identity_provider_uid" ? provider : undefined));
-        const { etag } = await answered({ ...request, bearer: token });
+        const { etag } = await sendAccepted({ ...request, bearer: token });
         known.set("etag", etag).set("identity_provider_uid", provider).set("identity_provider_id", provider);
       },
     ],
@@ -141,7 +141,7 @@ export async function startOperationWorld(): Promise<OperationWorld> {
   }
 
   // A new thing, or one that all may share.
-  async function made(subject: Subject): Promise<string> {
+  async function createSubject(subject: Subject): Promise<string> {
     switch (subject) {
       case "organisation":
         return organisation;
@@ -154,18 +154,18 @@ export async function startOperationWorld(): Promise<OperationWorld> {
         return world.harness.bind(caller.uid, "viewer", await freshGroup());
       case "deployed": {
         const deployed = await create("repos");
-        await answered(await arranged(operationTo("POST", /\/deployment$/), deployed));
+        await sendAccepted(await arrange(operationTo("POST", /\/deployment$/), deployed));
         return deployed;
       }
       case "events": {
         await freshGroup();
-        const { events } = await answered(await arranged(operationTo("GET", /^\/audit\/v1\/events$/)));
+        const { events } = await sendAccepted(await arrange(operationTo("GET", /^\/audit\/v1\/events$/)));
         return (events as readonly { id: string }[])[0]?.id ?? "";
       }
       case "advisories":
         return world.write((tx) => createAdvisory(tx, organisation, TEXT));
       case "advisoryEvents":
-        return String((await answered(await arranged(operationTo("POST", /\/advisories\/\{\w+\}\/events$/)))).id);
+        return String((await sendAccepted(await arrange(operationTo("POST", /\/advisories\/\{\w+\}\/events$/)))).id);
       default:
         return create(subject);
     }
@@ -174,7 +174,7 @@ export async function startOperationWorld(): Promise<OperationWorld> {
   async function create(collection: string, parent?: string): Promise<string> {
     const operation = createOperation(operations, collection);
     if (operation === undefined) throw new Error(`nothing creates ${collection}`);
-    return String((await answered(await arranged(operation, parent))).uid);
+    return String((await sendAccepted(await arrange(operation, parent))).uid);
   }
 
   function operationTo(method: string, path: RegExp): PlacedOperation {
@@ -183,13 +183,13 @@ export async function startOperationWorld(): Promise<OperationWorld> {
     return found;
   }
 
-  async function arranged(operation: PlacedOperation, subject?: string): Promise<Arranged> {
+  async function arrange(operation: PlacedOperation, subject?: string): Promise<Arranged> {
     const known: Known = new Map();
     for (const [path, arrange] of arrangements) if (path.test(operation.path)) await arrange(known);
     const [parameter] = operation.parameters;
     const named = subjectOf(operation);
     if (named !== undefined && parameter?.in === "path" && !known.has(parameter.name)) {
-      known.set(parameter.name, subject ?? (await made(named)));
+      known.set(parameter.name, subject ?? (await createSubject(named)));
     }
     for (const name of namesIn(operation)) {
       if (!known.has(name)) known.set(name, await things[name]?.(known, operation));
@@ -214,7 +214,7 @@ export async function startOperationWorld(): Promise<OperationWorld> {
     return { status: response.status, text: response.text };
   }
 
-  async function answered(request: Arranged): Promise<AnyObject> {
+  async function sendAccepted(request: Arranged): Promise<AnyObject> {
     const { status, text } = await send(request);
     if (status !== 200) throw new Error(`${request.method} ${request.path}: ${status} ${text}`);
     return JSON.parse(text) as AnyObject;
@@ -225,7 +225,7 @@ export async function startOperationWorld(): Promise<OperationWorld> {
     operations,
     organisation,
     store: world.harness.app.installation.store,
-    arranged,
+    arrange,
     schemeOf,
     bearers,
     send,
@@ -246,7 +246,7 @@ export async function startOperationWorld(): Promise<OperationWorld> {
 }
 
 // An organisation, who may do everything there, and a repo in it.
-async function filled(world: ExchangeWorld) {
+async function createFilled(world: ExchangeWorld) {
   const { harness } = world;
   const { group: organisation } = await harness.organisation(ORGANISATION);
   const context = { ids: randomIds, nowMs: Date.now() };

@@ -49,14 +49,14 @@ export function connectPublished(url: string, token: string): PublishedClient {
     if (known === undefined) throw new TypeError(`the protos have no method ${method}`);
     return new Promise((resolve) => {
       const options = { deadline: Date.now() + 20_000 };
-      const done = (error: grpc.ServiceError | null, message: object = {}) =>
+      const callback = (error: grpc.ServiceError | null, message: object = {}) =>
         resolve(
           error
             ? { code: codeName(error.code), message: {}, text: error.details }
             : { code: "OK", message: message as Plain, text: "" },
         );
       const { path, requestSerialize, responseDeserialize } = known;
-      client.makeUnaryRequest(path, requestSerialize, responseDeserialize, request, metadata, options, done);
+      client.makeUnaryRequest(path, requestSerialize, responseDeserialize, request, metadata, options, callback);
     });
   };
   return {

@@ -196,7 +196,7 @@ describe("data sources", () => {
   });
 
   it("see the group that the caller is bound in before those below it", async () => {
-    const caller = await world.bound("viewer", world.child);
+    const caller = await world.createBound("viewer", world.child);
     const client = connectPublished(world.url, caller.token);
     const ids = (await items("iam.Groups.List", {}, client)).map(({ id }) => id);
     client.close();

@@ -31,7 +31,7 @@ describe("updates by the mask *", () => {
     const { group } = await world.harness.organisation("verified.example");
     const context = { ids: randomIds, nowMs: Date.now() };
     await world.write((tx) => verifyGroup(tx, group, "ORG_KIND_CUSTOMER", context));
-    const person = await world.bound("owner", group);
+    const person = await world.createBound("owner", group);
     const client = connectPublished(world.url, person.token);
     const { updateTime, ...before } = await client.answer(`${iam}.GroupsService.GetGroup`, { uid: group });
     assert.deepEqual([before.verified, before.kind], [true, "ORG_KIND_CUSTOMER"]);
@@ -76,7 +76,7 @@ describe("updates by the mask *", () => {
   });
 
   it("keep the secret of an identity provider, and take a description away", async () => {
-    const sealed = (uid: unknown) =>
+    const readSealed = (uid: unknown) =>
       world.write(async (tx) => (await tx.identityProviders.get(String(uid)))?.sealedSecret ?? "");
     const organisation = await world.harness.organisation("idp.example");
     const client = connectPublished(world.url, organisation.token);
@@ -86,7 +86,7 @@ describe("updates by the mask *", () => {
       parent: organisation.group,
       identityProvider,
     });
-    const before = await sealed(made.uid);
+    const before = await readSealed(made.uid);
     const next = { uid: made.uid, name: "login2", defaultRole: viewer, oidc: { ...oidc, clientSecret: "" } };
     const changed = await client.answer(`${service}.UpdateIdentityProvider`, { identityProvider: next, ...all });
     client.close();
@@ -94,8 +94,8 @@ describe("updates by the mask *", () => {
       [changed.name, changed.description ?? "", (changed.oidc as Plain).clientSecret ?? ""],
       ["login2", "", ""],
     );
-    assert.notEqual(await sealed(made.uid), "");
-    assert.equal(await sealed(made.uid), before);
+    assert.notEqual(await readSealed(made.uid), "");
+    assert.equal(await readSealed(made.uid), before);
   });
 
   it("change identity and role of a binding, and the capabilities of a role", async () => {

@@ -17,7 +17,7 @@ before(async () => {
 after(() => world.stop());
 
 /** Sends a request; answers its status and body, and of which kinds there is more afterwards. */
-async function tried(request: Arranged) {
+async function sendAndCount(request: Arranged) {
   const earlier = await usageOf(world.store, world.organisation);
   const { status, text } = await world.send(request);
   const later = await usageOf(world.store, world.organisation);
@@ -31,9 +31,9 @@ describe("in an organisation without room", () => {
     let refused = 0;
     for (const operation of world.operations.filter((one) => findUnservedStatus(one) === undefined)) {
       await t.test(operation.operationId, async () => {
-        const request = await world.arranged(operation);
+        const request = await world.arrange(operation);
         await setLimits(world.store, world.organisation, everyLimit(0));
-        const full = await tried(request);
+        const full = await sendAndCount(request);
         await setLimits(world.store, world.organisation, everyLimit(10_000));
         assert.deepEqual(full.added, [], full.text);
         if (full.status !== 429) {
@@ -43,7 +43,7 @@ describe("in an organisation without room", () => {
         const { details } = JSON.parse(full.text) as { details: readonly Record<string, unknown>[] };
         const [violation] = (details[1]?.violations ?? []) as { subject?: string; description?: string }[];
         assert.equal(violation?.subject, `group:${world.organisation}`);
-        const again = await tried(request);
+        const again = await sendAndCount(request);
         assert.deepEqual([again.status, again.added.length], [200, 1], again.text);
         for (const quota of again.added) limiting.add(quota);
         refused++;

@@ -52,13 +52,13 @@ before(async () => {
 after(() => harness.stop());
 
 // An empty message of any size.
-const padded = (bytes: number) => `{${" ".repeat(bytes - 2)}}`;
+const padMessage = (bytes: number) => `{${" ".repeat(bytes - 2)}}`;
 
 async function post(method: DescMethod, bytes: number): Promise<string> {
   const answer = await sendHttp(`${harness.url}/${pathOf(method)}`, {
     method: "POST",
     headers: { "content-type": "application/json", authorization: `Bearer ${token}` },
-    body: padded(bytes),
+    body: padMessage(bytes),
   });
   const { code } = JSON.parse(answer.text) as { code?: string };
   return code ?? "ok";

@@ -113,7 +113,7 @@ export async function startWorld(): Promise<World> {
     },
     tokenOf: (caller) => tokens.get(caller),
     fill: (value) => JSON.parse(JSON.stringify(value).replace(/<(\w+)>/g, (whole, name) => uids.get(name) ?? whole)),
-    mask: (value) => masked(value, uids),
+    mask: (value) => maskUids(value, uids),
     stop: () => harness.stop(),
   };
 }
@@ -130,7 +130,7 @@ async function nest({ app }: Harness, root: string, depth: number): Promise<stri
   return uid;
 }
 
-function masked(value: object, uids: ReadonlyMap<string, string>): unknown {
+function maskUids(value: object, uids: ReadonlyMap<string, string>): unknown {
   const names = new Map([...uids].map(([name, uid]) => [uid, `<${name}>`]));
   const nameOf = (uid: string): string => {
     const parent = parentOf(uid);

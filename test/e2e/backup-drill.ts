@@ -44,7 +44,7 @@ export async function runDrill({ directory, gigabytes, restores, print }: Drill)
   const data = join(directory, "data");
   mkdirSync(data);
   const organisation = await createOrganisation(data);
-  const fillMs = await timed(() => fill(join(data, "arbor.db"), gigabytes * GIB));
+  const fillMs = await measureMs(() => fill(join(data, "arbor.db"), gigabytes * GIB));
   print(`database of ${mib(join(data, "arbor.db"))} MiB made in ${seconds(fillMs)} s`);
 
   let service = await start(data);
@@ -67,7 +67,7 @@ export async function runDrill({ directory, gigabytes, restores, print }: Drill)
     const backup = join(directory, "backup");
     const wal = watchSize(join(data, "arbor.db-wal"));
     let failed = "";
-    const backupMs = await timed(async () => {
+    const backupMs = await measureMs(async () => {
       const { code, stderr } = await arbor("backup", backup, "--data", data, "--with-master-key");
       if (code !== 0) failed = stderr;
     });
@@ -85,11 +85,11 @@ export async function runDrill({ directory, gigabytes, restores, print }: Drill)
     const swapped = await restoreSwapped(directory, backup, copied);
     require(/SHA-256 differs|bytes, and the manifest says/.test(swapped), "the plain copy in a backup is refused");
 
-    const restoreMs = await timed(() => restore(backup, data));
+    const restoreMs = await measureMs(() => restore(backup, data));
     print(`restored in ${seconds(restoreMs)} s`);
     const lost = findLost(join(data, "arbor.db"), before);
     require(lost === 0, `of ${before.length} writes acknowledged before the backup ${lost} are lost`);
-    const checkMs = await timed(async () => {
+    const checkMs = await measureMs(async () => {
       const { code, stdout } = await arbor("check", "--data", data);
       require(code === 0, `arbor check finds nothing${code === 0 ? "" : `: ${stdout}`}`);
     });
@@ -220,7 +220,7 @@ async function repeat({ directory, data, restores, load, require, print }: Repet
     const before = [...load.acknowledged];
     longestMs = Math.max(
       longestMs,
-      await timed(async () => {
+      await measureMs(async () => {
         const { code, stderr } = await arbor("backup", backup, "--data", data, "--with-master-key");
         if (code !== 0) throw new Error(stderr);
       }),
@@ -319,7 +319,7 @@ function watchSize(file: string) {
   };
 }
 
-async function timed(work: () => unknown): Promise<number> {
+async function measureMs(work: () => unknown): Promise<number> {
   const startMs = performance.now();
   await work();
   return performance.now() - startMs;

@@ -77,9 +77,9 @@ async function tokensOf(...identities: readonly string[]): Promise<string[]> {
   return made.map(({ stdout }) => stdout.trim());
 }
 
-const done = (stdout: string): Finished => ({ code: 0, stdout, stderr: "" });
-const failed = (code: number, message: string): Finished => ({ code, stdout: "", stderr: `arbor: ${message}\n` });
-const notFoundError = (kind: string, uid: string) => failed(5, `Not found: ${kind}: there is no ${kind} ${uid}`);
+const success = (stdout: string): Finished => ({ code: 0, stdout, stderr: "" });
+const failure = (code: number, message: string): Finished => ({ code, stdout: "", stderr: `arbor: ${message}\n` });
+const notFoundError = (kind: string, uid: string) => failure(5, `Not found: ${kind}: there is no ${kind} ${uid}`);
 const NOBODY = "0".repeat(40);
 
 describe("commands on the host", () => {
@@ -94,9 +94,9 @@ describe("commands on the host", () => {
       ["bootstrap", "--org", "third", "--owner-issuer", "https://idp.example"],
       ["bootstrap", "--org", "fourth", "--owner-issuer", "https://idp.example", "--owner-subject", "42"],
     );
-    assert.deepEqual(again, failed(6, "Precondition failed: a root group named acme.example exists already"));
-    assert.deepEqual(wrong, failed(2, "Invalid argument: org: org must match ^[a-z0-9 ._-]{1,}$"));
-    assert.deepEqual(half, failed(2, "Invalid argument: owner: --owner-issuer and --owner-subject go together"));
+    assert.deepEqual(again, failure(6, "Precondition failed: a root group named acme.example exists already"));
+    assert.deepEqual(wrong, failure(2, "Invalid argument: org: org must match ^[a-z0-9 ._-]{1,}$"));
+    assert.deepEqual(half, failure(2, "Invalid argument: owner: --owner-issuer and --owner-subject go together"));
     assert.match(plain?.stdout ?? "", /^group: [0-9a-f]{40}\nidentity: [0-9a-f]{40}\nroleBinding: \S+\ntoken: \S+\n$/);
   });
 
@@ -117,7 +117,7 @@ describe("commands on the host", () => {
     assert.deepEqual([claims.exp - claims.iat, claims.aud, claims.iss], [60, service.url, service.url]);
     assert.equal((await get("/groups", foreign?.stdout.trim() ?? "")).status, 401);
     const rule = "Invalid argument: ttl: ttl must be a number of s, m or h, more than 0 and at most 1h";
-    assert.deepEqual([late, wrong], [failed(2, rule), failed(2, rule)]);
+    assert.deepEqual([late, wrong], [failure(2, rule), failure(2, rule)]);
     assert.deepEqual(nobody, notFoundError("identity", NOBODY));
   });
 
@@ -150,13 +150,16 @@ describe("commands on the host", () => {
       role("create", "--capability", "repo.all"),
       role("create"),
     );
-    assert.deepEqual(unknown, failed(2, "Invalid argument: capability: there is no capability repo.all"));
+    assert.deepEqual(unknown, failure(2, "Invalid argument: capability: there is no capability repo.all"));
     assert.match(none?.stderr ?? "", /required option '--capability <names>'/);
     const uid = created?.stdout.trim() ?? "";
     assert.match(uid, /^[0-9a-f]{40}$/);
     const bind = ["admin", "bind", "--identity", other.identity, "--role", uid, "--group", acme.group];
     const [plain] = await onHost(bind);
-    assert.deepEqual(plain, failed(6, `Precondition failed: role ${uid} is an operator role: bind it with --internal`));
+    assert.deepEqual(
+      plain,
+      failure(6, `Precondition failed: role ${uid} is an operator role: bind it with --internal`),
+    );
     const [bound] = await onHost([...bind, "--internal"]);
     const binding = bound?.stdout.trim() ?? "";
     assert.match(binding, new RegExp(`^${acme.group}/[0-9a-f]{16}$`));
@@ -169,10 +172,10 @@ describe("commands on the host", () => {
     });
     assert.match(table?.stdout ?? "", /^UID +NAME +BOUND +CAPABILITIES\n[0-9a-f]{40} +editors +1 +internal,repo/);
     assert.match(early?.stderr ?? "", /^arbor: Precondition failed: cannot delete role that is in use/);
-    assert.deepEqual(await onHost(["admin", "unbind", binding]), [done("")]);
-    assert.deepEqual(await onHost(role("delete", uid)), [done("")]);
+    assert.deepEqual(await onHost(["admin", "unbind", binding]), [success("")]);
+    assert.deepEqual(await onHost(role("delete", uid)), [success("")]);
     assert.deepEqual(await onHost(role("delete", uid)), [
-      failed(5, `Not found: role: there is no operator role ${uid}`),
+      failure(5, `Not found: role: there is no operator role ${uid}`),
     ]);
     const [log] = await onHost(["audit", "list", "--json"]);
     const types = (log?.stdout ?? "")
@@ -234,7 +237,7 @@ describe("commands on the host", () => {
       ["admin", "identity", "revoke", acme.identity],
       ["admin", "identity", "revoke", NOBODY],
     );
-    assert.deepEqual(revoked, [done(""), notFoundError("identity", NOBODY)]);
+    assert.deepEqual(revoked, [success(""), notFoundError("identity", NOBODY)]);
     assert.equal((await get("/groups", ours)).status, 401);
     assert.equal((await get("/groups", theirs)).status, 200, "another identity keeps its own");
     // Times in tokens are whole seconds, so that those of the running second are void as well.

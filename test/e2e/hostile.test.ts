@@ -69,7 +69,7 @@ function send({ method = "GET", path, bearer = token, lines = [], body = "" }: R
     let received = "";
     const socket = connect(Number(port), "127.0.0.1", () => socket.write(`${head.join("\r\n")}\r\n\r\n${body}`));
     socket.setEncoding("utf8");
-    const done = () => {
+    const resolveAnswer = () => {
       const end = received.indexOf("\r\n\r\n");
       const answer = { head: received.slice(0, end), body: received.slice(end + 4) };
       const length = /^content-length: (\d+)$/im.exec(answer.head)?.[1];
@@ -79,7 +79,7 @@ function send({ method = "GET", path, bearer = token, lines = [], body = "" }: R
     };
     socket.on("data", (chunk) => {
       received += chunk;
-      if (done()) socket.destroy();
+      if (resolveAnswer()) socket.destroy();
     });
     socket.on("error", reject);
     socket.on("close", () => reject(new Error(`half an answer: ${received}`)));
@@ -113,7 +113,7 @@ const hostOf = (name: string, lines: readonly string[], message: string): Hostil
   ...bad(name, GROUPS, message),
   lines,
 });
-const unauthenticated = (name: string, more: Partial<Request>): Hostile => ({
+const withoutToken = (name: string, more: Partial<Request>): Hostile => ({
   name,
   path: GROUPS,
   bearer: "",
@@ -192,16 +192,16 @@ const cases: readonly Hostile[] = [
     message: `Not found: path: no such path ${GROUPS}//<ours>`,
   },
 
-  unauthenticated("no token", {}),
-  unauthenticated("two tokens", { lines: ["Authorization: Bearer TOKEN", "Authorization: Bearer TOKEN"] }),
-  unauthenticated("a token and nonsense", { lines: ["Authorization: Bearer TOKEN", "authorization: Bearer x"] }),
-  unauthenticated("two tokens in one", { lines: ["Authorization: Bearer TOKEN, Bearer TOKEN"] }),
-  unauthenticated("another scheme", { lines: ["Authorization: Basic TOKEN"] }),
-  unauthenticated("two blanks", { lines: ["Authorization: Bearer  TOKEN"] }),
-  unauthenticated("a token in a cookie", { lines: ["Cookie: token=TOKEN"] }),
-  unauthenticated("a token in gRPC's name for headers", { lines: ["Grpc-Metadata-Authorization: Bearer TOKEN"] }),
-  unauthenticated("a token in the query", { path: `${GROUPS}?access_token=TOKEN` }),
-  unauthenticated("a malformed body without a token", { method: "POST", path: `${GROUPS}/<ours>`, body: "{" }),
+  withoutToken("no token", {}),
+  withoutToken("two tokens", { lines: ["Authorization: Bearer TOKEN", "Authorization: Bearer TOKEN"] }),
+  withoutToken("a token and nonsense", { lines: ["Authorization: Bearer TOKEN", "authorization: Bearer x"] }),
+  withoutToken("two tokens in one", { lines: ["Authorization: Bearer TOKEN, Bearer TOKEN"] }),
+  withoutToken("another scheme", { lines: ["Authorization: Basic TOKEN"] }),
+  withoutToken("two blanks", { lines: ["Authorization: Bearer  TOKEN"] }),
+  withoutToken("a token in a cookie", { lines: ["Cookie: token=TOKEN"] }),
+  withoutToken("a token in gRPC's name for headers", { lines: ["Grpc-Metadata-Authorization: Bearer TOKEN"] }),
+  withoutToken("a token in the query", { path: `${GROUPS}?access_token=TOKEN` }),
+  withoutToken("a malformed body without a token", { method: "POST", path: `${GROUPS}/<ours>`, body: "{" }),
 
   {
     ...bad("another method in a header", `${GROUPS}/<foreign>`, LIST.replace("%", "foreign")),

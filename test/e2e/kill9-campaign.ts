@@ -46,15 +46,15 @@ type Acknowledged = Map<string, number>;
 /** Runs a campaign. */
 export async function runCampaign(campaign: Campaign): Promise<CampaignResult> {
   const total = { cycles: 0, acknowledged: 0, lost: 0, problems: [] as string[], startMs: [] as number[] };
-  const done = () => campaign.untilLost === true && total.lost > 0;
+  const isDone = () => campaign.untilLost === true && total.lost > 0;
 
-  async function cycles(count: number, killed: (directory: string, acknowledged: Acknowledged) => Promise<number>) {
+  async function cycles(count: number, killServer: (directory: string, acknowledged: Acknowledged) => Promise<number>) {
     let [directory, acknowledged] = ["", new Map() as Acknowledged];
-    for (let i = 0; i < count && !done(); i++) {
+    for (let i = 0; i < count && !isDone(); i++) {
       if (i % CYCLES_PER_DIRECTORY === 0) [directory, acknowledged] = [tempDir(), new Map()];
-      total.acknowledged += await killed(directory, acknowledged);
+      total.acknowledged += await killServer(directory, acknowledged);
       total.cycles++;
-      const { lost, problems } = await lookedAt(directory, acknowledged);
+      const { lost, problems } = await inspect(directory, acknowledged);
       total.lost += lost.length;
       total.problems.push(...problems);
       // Reported once, and not again with every cycle that follows.
@@ -118,7 +118,7 @@ function killSoon(child: ChildProcess): void {
 }
 
 // Opened as the next server would: the lock must be free, and the log is replayed.
-async function lookedAt(directory: string, acknowledged: Acknowledged) {
+async function inspect(directory: string, acknowledged: Acknowledged) {
   const store = openSqlite({ directory, exclusive: true });
   await store.check();
   await store.close();

@@ -1,11 +1,11 @@
 // A short campaign; `node scripts/kill9.mjs` runs a long one.
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import { scaled } from "../support/scale.js";
+import { chooseScale } from "../support/scale.js";
 import { runCampaign } from "./kill9-campaign.js";
 
 describe("kill -9", { concurrency: true }, () => {
-  const writerCycles = scaled(9, 4);
+  const writerCycles = chooseScale(9, 4);
   test("kills lose nothing that was acknowledged, and leave lists and totals right", async () => {
     const { cycles, acknowledged, lost, problems } = await runCampaign({ writerCycles, serverCycles: 1 });
     assert.deepEqual(problems, []);

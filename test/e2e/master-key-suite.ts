@@ -16,7 +16,7 @@ import { runCommand } from "../support/command.js";
 import { freePort } from "../support/free-port.js";
 import { type OidcProvider, startOidcProvider } from "../support/oidc-provider.js";
 import { environmentWithoutSettings, PROJECT, scriptArguments } from "../support/project.js";
-import { scaled } from "../support/scale.js";
+import { chooseScale } from "../support/scale.js";
 import { tempDir } from "../support/temp-dir.js";
 import { type Organisation, type Service, startService } from "./process.js";
 
@@ -186,7 +186,7 @@ export function masterKeySuite(name: string, createStorage: () => Promise<Rotati
         const retired = await arbor("admin", "master-key", "retire");
         assert.equal(retired.code, 0, retired.stderr);
         assert.deepEqual(keysIn(), rotated.slice(0, 1));
-        for (const service of services) await service.logged('"keys":1,"msg":"the master key file was read again"');
+        for (const service of services) await service.waitForLog('"keys":1,"msg":"the master key file was read again"');
       });
       t.diagnostic(`${calls} calls and logins, ${logins} of them logins, ${failures.length} failed`);
       assert.deepEqual(failures.slice(0, 2), [], `${failures.length} of ${calls}`);
@@ -200,7 +200,7 @@ export function masterKeySuite(name: string, createStorage: () => Promise<Rotati
     test("killed at any point, it is run again", async (t) => {
       await openLogins();
       const { failures, calls } = await underLoad(async () => {
-        for (const pauseMs of [0, 40, 10, 80, 5, 160, 20, 320].slice(0, scaled(8, 1))) {
+        for (const pauseMs of [0, 40, 10, 80, 5, 160, 20, 320].slice(0, chooseScale(8, 1))) {
           await killAfter(pauseMs);
           assert.equal(keysIn().length, 2, "one new key at most");
           const { stdout } = await arbor("check");
@@ -229,7 +229,7 @@ export function masterKeySuite(name: string, createStorage: () => Promise<Rotati
       assert.equal(code, 1);
       assert.match(stderr, /--master-key-file: \S+ does not open what is stored \(master-key-check\)\n$/);
       for (const service of services) {
-        const line = await service.logged("the master key file cannot be used: the keys before stay in use");
+        const line = await service.waitForLog("the master key file cannot be used: the keys before stay in use");
         assert.match(String(line.problem), /does not open what is stored/);
       }
       const { failures } = await underLoad(() => delay(500));

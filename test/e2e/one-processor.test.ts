@@ -5,10 +5,10 @@ import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { test } from "node:test";
 import { environmentWithoutSettings, PROJECT, scriptArguments } from "../support/project.js";
-import { scaled } from "../support/scale.js";
+import { chooseScale } from "../support/scale.js";
 import { tempDir } from "../support/temp-dir.js";
 
-const STARTS = scaled(10, 3);
+const STARTS = chooseScale(10, 3);
 const START_MS = 60_000;
 const env = environmentWithoutSettings();
 

@@ -19,7 +19,7 @@ export interface Service {
   /** Sends a signal. */
   signal(name: NodeJS.Signals): void;
   /** Resolves with the first line of the log from now or before that contains this text, after so many others that do. */
-  logged(message: string, after?: number): Promise<Record<string, unknown>>;
+  waitForLog(message: string, after?: number): Promise<Record<string, unknown>>;
   /** How it ended, once it has. */
   readonly ended: Promise<{ readonly code: number | null; readonly signal: NodeJS.Signals | null }>;
   /** Sends SIGTERM; tells how it ended and after how many milliseconds. */
@@ -99,7 +99,7 @@ export async function startService(data: string, ...args: readonly string[]): Pr
     pid,
     alive: () => child.exitCode === null && child.signalCode === null,
     signal: (name) => void child.kill(name),
-    async logged(message, after = 0) {
+    async waitForLog(message, after = 0) {
       const deadlineMs = performance.now() + 20_000;
       for (;;) {
         const found = logLines.filter((line) => line.includes(message))[after];

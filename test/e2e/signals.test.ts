@@ -90,7 +90,7 @@ describe("the certificate", () => {
       copyFileSync(new URL(`other-${name}`, TLS_FILES), join(directory, "new"));
       renameSync(join(directory, "new"), join(directory, name));
     }
-    assert.match(String((await service.logged(REPLACED)).subject), /other\.test/);
+    assert.match(String((await service.waitForLog(REPLACED)).subject), /other\.test/);
     assert.equal(await subjectOf(service), SECOND);
     assert.ok(await isHealthy(open), "an open connection was lost");
     assert.equal((await service.stop()).code, 0);
@@ -100,10 +100,10 @@ describe("the certificate", () => {
     const secret = mountSecret();
     const service = await serveTls(secret.directory);
     secret.swap("other-");
-    await service.logged(REPLACED);
+    await service.waitForLog(REPLACED);
     assert.equal(await subjectOf(service), SECOND);
     secret.swap("");
-    await service.logged(REPLACED, 1);
+    await service.waitForLog(REPLACED, 1);
     assert.equal(await subjectOf(service), FIRST);
   });
 
@@ -113,7 +113,7 @@ describe("the certificate", () => {
     const service = await serveTls(directory);
     // The control: files that have not changed are no reason to replace anything.
     service.signal("SIGHUP");
-    await service.logged("the TLS certificate has not changed");
+    await service.waitForLog("the TLS certificate has not changed");
     const faults: readonly (() => void)[] = [
       () => copyFileSync(new URL("other-key.pem", TLS_FILES), join(directory, "key.pem")),
       () => writeFileSync(join(directory, "cert.pem"), "no certificate"),
@@ -122,14 +122,14 @@ describe("the certificate", () => {
     for (const [i, fault] of faults.entries()) {
       fault();
       service.signal("SIGHUP");
-      const line = await service.logged(KEPT, i);
+      const line = await service.waitForLog(KEPT, i);
       assert.equal(line.level, "error");
       assert.doesNotMatch(JSON.stringify(line), /PRIVATE KEY|no certificate/);
       assert.equal(await subjectOf(service), FIRST);
     }
     copyPair(directory, "other-");
     service.signal("SIGHUP");
-    await service.logged(REPLACED);
+    await service.waitForLog(REPLACED);
     assert.equal(await subjectOf(service), SECOND);
     // Without a signal it would have been found as well.
     assert.ok(service.alive());
@@ -200,9 +200,9 @@ describe("signals", () => {
   test("SIGHUP does not end a service without TLS", async () => {
     const service = await start();
     service.signal("SIGHUP");
-    await service.logged("the master key file has not changed");
+    await service.waitForLog("the master key file has not changed");
     service.signal("SIGHUP");
-    await service.logged("the master key file has not changed", 1);
+    await service.waitForLog("the master key file has not changed", 1);
     assert.equal((await fetch(`${service.url}/healthz`)).status, 200);
     assert.equal((await service.stop()).code, 0);
   });
@@ -211,7 +211,7 @@ describe("signals", () => {
     const service = await start();
     const call = await openCall(service);
     service.signal("SIGTERM");
-    const line = await service.logged('"stopping"');
+    const line = await service.waitForLog('"stopping"');
     assert.deepEqual([line.calls, line.connections, line.drainS], [1, 1, 30]);
     service.signal("SIGHUP");
     service.signal("SIGHUP");
@@ -232,10 +232,10 @@ describe("signals", () => {
       await openCall(service);
       await openCall(service);
       service.signal(first);
-      await service.logged('"stopping"');
+      await service.waitForLog('"stopping"');
       service.signal(second);
       assert.deepEqual(await service.ended, { code: 1, signal: null });
-      const line = await service.logged("a second signal");
+      const line = await service.waitForLog("a second signal");
       assert.deepEqual([line.calls, line.connections, line.signal], [2, 2, second]);
     });
   }
@@ -246,7 +246,7 @@ describe("signals", () => {
     const cut = once(call, "close");
     service.signal("SIGTERM");
     await cut;
-    const line = await service.logged("the drain time is over");
+    const line = await service.waitForLog("the drain time is over");
     assert.deepEqual([line.calls, line.connections], [1, 1]);
     assert.deepEqual(await service.ended, { code: 0, signal: null });
   });

@@ -32,7 +32,7 @@ describe("what callers tell of themselves", () => {
   };
 
   it("in one version is shown by the other, under its name there", async () => {
-    const who = await world.bound("viewer");
+    const who = await world.createBound("viewer");
     const sent = { onboardingQuestions: { companyName: "acme", ...answers }, updatesOptIn: true };
     const told = await v1(who)("PATCH", "/identities/metadata", { ...sent, name: "identity" });
     const { onboardingQuestions, updatesOptIn, ...names } = told.json ?? {};
@@ -59,7 +59,7 @@ describe("what callers tell of themselves", () => {
   });
 
   it("replaces all answers or none, and always the opt-in", async () => {
-    const who = await world.bound("viewer");
+    const who = await world.createBound("viewer");
     const patch = (body: object) => v1(who)("PATCH", "/identities/metadata", body);
     await patch({ onboardingQuestions: { companyName: "acme", product: "p" }, updatesOptIn: true });
     const kept = (await patch({})).json as { onboardingQuestions: Record<string, unknown>; updatesOptIn: boolean };
@@ -89,7 +89,7 @@ describe("what callers tell of themselves", () => {
   }
 
   it("is recorded as a change of the caller, and needs one", async () => {
-    const who = await world.bound("viewer");
+    const who = await world.createBound("viewer");
     assert.equal((await v1(who)("PATCH", "/identities/metadata", {})).status, 200);
     const [row] = await world.write((tx) => tx.audit.newest(1));
     assert.deepEqual(
@@ -104,7 +104,7 @@ describe("an identity outside of groups", () => {
   const identity = { subject: "somebody", issuer: "https://issuer.example" };
 
   it("cannot be created with any rights", async () => {
-    for (const who of [world.owner, await world.caller(["identity.create"]), await world.bound("viewer")]) {
+    for (const who of [world.owner, await world.caller(["identity.create"]), await world.createBound("viewer")]) {
       const answer = await v1(who)("POST", "/identities", identity);
       assert.deepEqual([answer.status, answer.outcome.code], [501, "UNIMPLEMENTED"]);
       assert.match(answer.text, /no identities outside of groups are created; create one in a group/);

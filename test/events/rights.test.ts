@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { after, before, it } from "node:test";
 import { randomIds } from "../../src/kernel/ids.js";
-import { denied } from "../contract/expectations.js";
+import { permissionDenied } from "../contract/expectations.js";
 import { restAs } from "../contract/rest.js";
 import { type IamWorld, type Somebody, startIamWorld } from "../iam/iam-world.js";
 
@@ -17,7 +17,7 @@ after(() => world.stop());
 
 const rest = ({ token }: Somebody, version: string) => restAs(world.url, token, `/events/${version}`);
 
-async function stored(group: string): Promise<string> {
+async function storeSubscription(group: string): Promise<string> {
   const uid = randomIds.newUid(group);
   const times = { createTimeMs: 1_000, updateTimeMs: 1_000 };
   await world.write((tx) => tx.subscriptions.insert({ uid, groupUid: group, sink: SINK, ...times }));
@@ -26,7 +26,7 @@ async function stored(group: string): Promise<string> {
 
 for (const version of versions) {
   it(`each needs its own capability in ${version}`, async () => {
-    const uid = await stored(world.child);
+    const uid = await storeSubscription(world.child);
     const path = `/subscriptions/${world.child}`;
     const holders = new Map<string, Somebody>();
     for (const verb of ["create", "list", "delete", "update"]) {
@@ -35,7 +35,7 @@ for (const version of versions) {
     for (const [verb, who] of holders) {
       const { status, outcome } = await rest(who, version)("POST", path, { sink: SINK });
       if (verb === "create") assert.equal(status, 200);
-      else assert.deepEqual(outcome, denied(`subscriptions.create at ${world.child}`), verb);
+      else assert.deepEqual(outcome, permissionDenied(`subscriptions.create at ${world.child}`), verb);
       const { json } = await rest(who, version)("GET", `/subscriptions?uidp.ids=${uid}`);
       const visible = ((json?.items ?? json?.subscriptions ?? []) as object[]).length;
       assert.equal(visible, verb === "list" ? 1 : 0, verb);
@@ -43,18 +43,18 @@ for (const version of versions) {
     for (const [verb, who] of holders) {
       if (verb === "delete") continue;
       const { outcome } = await rest(who, version)("DELETE", `/subscriptions/${uid}`);
-      assert.deepEqual(outcome, denied(`subscriptions.delete at ${uid}`), verb);
+      assert.deepEqual(outcome, permissionDenied(`subscriptions.delete at ${uid}`), verb);
     }
     const deleter = holders.get("delete");
     assert.ok(deleter);
     assert.equal((await rest(deleter, version)("DELETE", `/subscriptions/${uid}`)).status, 200);
     // A caller who may not read the group cannot tell that it was deleted.
     const again = await rest(deleter, version)("DELETE", `/subscriptions/${uid}`);
-    assert.deepEqual(again.outcome, denied(`subscriptions.delete at ${uid}`));
+    assert.deepEqual(again.outcome, permissionDenied(`subscriptions.delete at ${uid}`));
   });
 
   it(`another organisation sees and changes nothing in ${version}`, async () => {
-    const uid = await stored(world.grandchild);
+    const uid = await storeSubscription(world.grandchild);
     const foreign = rest(world.foreignOwner, version);
     for (const query of ["", `?uidp.ids=${uid}`, `?uidp.descendants_of=${world.root}`]) {
       const { status, text } = await foreign("GET", `/subscriptions${query}`);
@@ -62,9 +62,9 @@ for (const version of versions) {
       assert.doesNotMatch(text, new RegExp(uid));
     }
     const deleted = await foreign("DELETE", `/subscriptions/${uid}`);
-    assert.deepEqual(deleted.outcome, denied(`subscriptions.delete at ${uid}`));
+    assert.deepEqual(deleted.outcome, permissionDenied(`subscriptions.delete at ${uid}`));
     const made = await foreign("POST", `/subscriptions/${world.child}`, { sink: SINK });
-    assert.deepEqual(made.outcome, denied(`subscriptions.create at ${world.child}`));
+    assert.deepEqual(made.outcome, permissionDenied(`subscriptions.create at ${world.child}`));
     const before = await rest(world.owner, version)("GET", `/subscriptions?uidp.ids=${uid}`);
     assert.match(before.text, new RegExp(uid));
     assert.equal((await restAs(world.url, undefined, `/events/${version}`)("GET", "/subscriptions")).status, 401);
@@ -73,7 +73,11 @@ for (const version of versions) {
 
 it("one holds below the group where it was given, and nowhere else", async () => {
   const who = await world.caller(["subscriptions.list"], world.child);
-  const [above, at, below] = [await stored(world.root), await stored(world.child), await stored(world.grandchild)];
+  const [above, at, below] = [
+    await storeSubscription(world.root),
+    await storeSubscription(world.child),
+    await storeSubscription(world.grandchild),
+  ];
   const { json } = await rest(who, "v1")("GET", "/subscriptions");
   const ids = ((json?.items ?? []) as { id: string }[]).map(({ id }) => id);
   assert.deepEqual(

@@ -47,7 +47,7 @@ function waysOf({ token }: Somebody): Ways {
   };
 }
 
-async function subscribed(group: string, sink = SINK): Promise<string> {
+async function subscribe(group: string, sink = SINK): Promise<string> {
   const { status, json, text } = await v2("POST", `/subscriptions/${group}`, { sink });
   assert.equal(status, 200, text);
   return String(json?.uid);
@@ -152,8 +152,8 @@ describe("a subscription", () => {
 
   it("goes with its group", async () => {
     const group = await world.group();
-    const uids = [await subscribed(group), await subscribed(group), await subscribed(group)];
-    const kept = await subscribed(world.child);
+    const uids = [await subscribe(group), await subscribe(group), await subscribe(group)];
+    const kept = await subscribe(world.child);
     assert.equal((await world.owner.rest("DELETE", `/groups/${group}`)).status, 200);
     for (const uid of uids) assert.equal(await world.write((tx) => tx.subscriptions.get(uid)), undefined);
     assert.deepEqual(await readList(v1, `?uidp.descendants_of=${group}`), []);

@@ -187,7 +187,7 @@ export const readOnlyFileSystem: HostFault = async (directory) => {
   return report({ fault: "read-only file system", service, answers, lost, recovery: "mounted again, restart" });
 };
 
-export const replacedDatabase: HostFault = async (directory, control) => {
+export const replaceDatabase: HostFault = async (directory, control) => {
   const service = await startWritten({ data: join(directory, "data") });
   const file = join(service.data, "arbor.db");
   const [other, kept] = [join(directory, "other.db"), join(service.data, "arbor.db.kept")];
@@ -204,7 +204,7 @@ export const replacedDatabase: HostFault = async (directory, control) => {
   return runReplaced("database replaced by another", service, spoil, control);
 };
 
-export const removedDatabase: HostFault = async (directory, control) => {
+export const removeDatabase: HostFault = async (directory, control) => {
   const service = await startWritten({ data: join(directory, "data") });
   const file = join(service.data, "arbor.db");
   const saved = join(directory, "saved.db");
@@ -222,7 +222,7 @@ export const removedDatabase: HostFault = async (directory, control) => {
   return runReplaced("database removed", service, spoil, control);
 };
 
-export const removedLog: HostFault = async (directory, control) => {
+export const removeLog: HostFault = async (directory, control) => {
   const service = await startWritten({
     data: join(directory, "data"),
     preload: control ? preloadOf("no-file-checks.mjs") : [],

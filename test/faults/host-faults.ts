@@ -10,9 +10,9 @@ import {
   fullDisk,
   immutableFiles,
   readOnlyFileSystem,
-  removedDatabase,
-  removedLog,
-  replacedDatabase,
+  removeDatabase,
+  removeLog,
+  replaceDatabase,
 } from "./disk-faults.js";
 import { expectAnswers, type HostFault, preloadOf, report, startWritten, WRITE_MS } from "./fault-report.js";
 import type { HostService } from "./host-service.js";
@@ -142,9 +142,9 @@ export const hostFaults: Readonly<Record<string, HostFault>> = {
   "file-size": fileSizeLimit,
   immutable: immutableFiles,
   "read-only": readOnlyFileSystem,
-  replaced: replacedDatabase,
-  removed: removedDatabase,
-  "wal-removed": removedLog,
+  replaced: replaceDatabase,
+  removed: removeDatabase,
+  "wal-removed": removeLog,
   connections: manyConnections,
   descriptors: noDescriptors,
   "clock+1h": clockJump("clock 1 h forward", HOUR_MS),

@@ -52,7 +52,7 @@ async function listening(server: Server): Promise<string> {
 const b64 = (value: unknown) => Buffer.from(JSON.stringify(value)).toString("base64url");
 
 /** A token that nobody signed. */
-function unsigned(iss: string, sub: string, kid: string): string {
+function createUnsignedToken(iss: string, sub: string, kid: string): string {
   const nowS = Math.floor(Date.now() / 1000);
   const claims = { iss, sub, aud: world.url, iat: nowS, exp: nowS + 600 };
   return `${b64({ alg: "ES256", kid, typ: "JWT" })}.${b64(claims)}.${Buffer.alloc(64, 1).toString("base64url")}`;
@@ -70,7 +70,7 @@ test("issuers of one tenant that never answer delay nobody else", { timeout: 60_
     await world.assumable({ claimMatch }, { group: world.foreign }),
   ];
   const hanging = identities.map(async (identity, i) =>
-    world.exchange({ identity }, unsigned(`${tarpitUrl}/${i}`, "s", "k")),
+    world.exchange({ identity }, createUnsignedToken(`${tarpitUrl}/${i}`, "s", "k")),
   );
   await sleep(300);
   const bearer = honest.token({ aud: world.url, sub: "ci" });
@@ -97,7 +97,7 @@ test("unsigned tokens that name 230 issuers cause no further request to an issue
   assert.equal((await world.exchange({ identity: ours }, bearer)).status, 200);
   const requests = { ...honest.requests };
   for (let i = 0; i < 230; i += 10) {
-    const batch = Array.from({ length: 10 }, (_, j) => unsigned(`${manyUrl}/${i + j}`, "s", "k"));
+    const batch = Array.from({ length: 10 }, (_, j) => createUnsignedToken(`${manyUrl}/${i + j}`, "s", "k"));
     await Promise.all(batch.map((token) => world.exchange({ identity: pattern }, token)));
   }
   // The control: they were fetched, and answered.
@@ -122,7 +122,7 @@ test("refused tokens cost little, whatever keys and patterns stand on the identi
   const cpuMsOf = async (identity: string, rounds: number, path: () => string) => {
     const start = process.cpuUsage();
     for (let i = 0; i < rounds; i++) {
-      const { status } = await world.exchange({ identity }, unsigned(issuer + path(), "s", "k"));
+      const { status } = await world.exchange({ identity }, createUnsignedToken(issuer + path(), "s", "k"));
       assert.equal(status, 403);
     }
     const { user, system } = process.cpuUsage(start);

@@ -52,7 +52,7 @@ describe(`${INPUTS} inputs of each kind, seed ${SEED}`, () => {
   });
 
   it("the same process answers, and has what memory it needs", async (t) => {
-    assert.equal(target.ended(), undefined);
+    assert.equal(target.describeEnd(), undefined);
     assert.deepEqual(await goodAnswers(target), []);
     assert.deepEqual(target.complaints, []);
     const { now, peak } = target.memory();

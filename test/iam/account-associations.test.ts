@@ -16,7 +16,9 @@ before(async () => {
 after(() => world.stop());
 
 const create = (body: object, group: string) => world.owner.rest("POST", `/accountAssociations/${group}`, body);
-const made = async (body: object = { name: "accounts", description: "d", amazon, google }): Promise<string> => {
+const createAssociation = async (
+  body: object = { name: "accounts", description: "d", amazon, google },
+): Promise<string> => {
   const group = await world.group();
   const { status, json, text } = await create(body, group);
   assert.equal(status, 200, text);
@@ -85,13 +87,13 @@ describe("an association", () => {
   }
 
   it("is one per group", async () => {
-    const uid = await made();
+    const uid = await createAssociation();
     const { status, json } = await create({ name: "again" }, uid);
     assert.deepEqual([status, json?.message], [409, `Already exists: account association: ${uid}`]);
   });
 
   it("may name an account that others name too", async () => {
-    await made({ name: "one", amazon });
+    await createAssociation({ name: "one", amazon });
     assert.equal(
       (await world.foreignOwner.rest("POST", `/accountAssociations/${world.foreign}`, { name: "two", amazon })).status,
       200,
@@ -125,7 +127,7 @@ describe("an association", () => {
   ];
   for (const { name, mask, body, after: expected } of updates) {
     it(`changes by ${name}`, async () => {
-      const uid = await made();
+      const uid = await createAssociation();
       const { json, text } = await patch(uid, body, mask);
       for (const [field, value] of Object.entries(expected)) assert.deepEqual(json?.[field], value, text);
       assert.deepEqual((await world.owner.rest("GET", `/accountAssociations/${uid}`)).json, json);
@@ -160,7 +162,7 @@ describe("an association", () => {
   });
 
   it("reports the check of its accounts", async () => {
-    const uid = await made({ name: "a", amazon });
+    const uid = await createAssociation({ name: "a", amazon });
     const check = async (providerType: string) =>
       (await world.owner.rest("POST", `/accountAssociations/${uid}:checkAccountAssociation`, { providerType })).json;
     assert.deepEqual(
@@ -175,7 +177,7 @@ describe("an association", () => {
   });
 
   it("can be deleted again and again, and only then its group", async () => {
-    const uid = await made();
+    const uid = await createAssociation();
     for (let i = 0; i < 2; i++)
       assert.equal((await world.owner.rest("DELETE", `/accountAssociations/${uid}`)).text, "");
     assert.equal((await world.owner.rest("GET", `/accountAssociations/${uid}`)).status, 404);

@@ -146,7 +146,7 @@ export async function runDecisions(count: number, seed: number, { inherits = tru
       if (!(error instanceof ApiError)) throw error;
       answer = "no";
     }
-    const right = expected(model, identity, bits, scoped ? group : undefined);
+    const right = expectDecision(model, identity, bits, scoped ? group : undefined);
     decided++;
     if (answer !== "no" && answer !== "") allowed++;
     if (answer !== right)
@@ -182,7 +182,7 @@ export async function runDecisions(count: number, seed: number, { inherits = tru
 
 const scope = { field: "uid", of: (request: object) => (request as { uid: string }).uid };
 
-function expected(model: Model, identity: string, bits: readonly number[], group: string | undefined): string {
+function expectDecision(model: Model, identity: string, bits: readonly number[], group: string | undefined): string {
   if (!model.identities.has(identity)) return "no";
   if (group === undefined) return visible(model, identity, bits).join(" ");
   return allows(model, identity, bits, group) ? "yes" : "no";

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import { builtinIdentityUid, builtinRoleUid, personUid, randomIds } from "../../src/kernel/ids.js";
-import { denied } from "../contract/expectations.js";
+import { permissionDenied } from "../contract/expectations.js";
 import type { RestAnswer } from "../contract/rest.js";
 import { identityRow } from "../support/rows.js";
 import { claimMatch, type IamWorld, type Somebody, startIamWorld } from "./iam-world.js";
@@ -19,8 +19,8 @@ before(async () => {
 });
 after(() => world.stop());
 
-const lacks = (group: string) => denied(`granting rights at ${group} that the caller lacks there`);
-const created = async (answer: Promise<RestAnswer>): Promise<string> => {
+const lacks = (group: string) => permissionDenied(`granting rights at ${group} that the caller lacks there`);
+const uidFrom = async (answer: Promise<RestAnswer>): Promise<string> => {
   const { status, json, text } = await answer;
   assert.equal(status, 200, text);
   return String(json?.uid);
@@ -57,7 +57,7 @@ const rules: readonly Rule[] = [
     name: "updating the role of a binding",
     holds: binder,
     attempt: async (who, more) => {
-      const uid = await created(
+      const uid = await uidFrom(
         bindAs(world.owner, world.root, await roleOf(false), personUid("i", randomIds.newId())),
       );
       return who.rest("PATCH", `/roleBindings/${uid}`, { roleUid: await roleOf(more) });
@@ -67,7 +67,7 @@ const rules: readonly Rule[] = [
     name: "updating the identity of a binding",
     holds: binder,
     attempt: async (who, more) => {
-      const uid = await created(bindAs(world.owner, world.root, await roleOf(more), personUid("i", randomIds.newId())));
+      const uid = await uidFrom(bindAs(world.owner, world.root, await roleOf(more), personUid("i", randomIds.newId())));
       return who.rest("PATCH", `/roleBindings/${uid}`, { identityUid: who.uid });
     },
   },
@@ -109,7 +109,7 @@ const rules: readonly Rule[] = [
       const invite = { roleUid: await roleOf(more), ttl: "60s", email: "a@b.example" };
       // A caller with the right creates the invite first.
       const giver = await world.caller([...binder, "group_invites.create", "repo.delete"]);
-      const uid = await created(giver.rest("POST", `/groupInvites/${world.root}`, invite));
+      const uid = await uidFrom(giver.rest("POST", `/groupInvites/${world.root}`, invite));
       return who.rest("PATCH", `/groupInvites/${uid}`, { email: "mine@b.example" });
     },
   },
@@ -122,7 +122,7 @@ const rules: readonly Rule[] = [
     name: "updating the default role of a provider",
     holds: [...binder, "identity_providers.update"],
     attempt: async (who, more) => {
-      const uid = await created(world.owner.rest("POST", `/identityProviders/${world.root}`, provider(viewer)));
+      const uid = await uidFrom(world.owner.rest("POST", `/identityProviders/${world.root}`, provider(viewer)));
       return who.rest("PATCH", `/identityProviders/${uid}`, { defaultRole: await roleOf(more) });
     },
   },
@@ -130,7 +130,7 @@ const rules: readonly Rule[] = [
     name: "mapping a directory's group to a role",
     holds: [...binder, "identity_providers.create"],
     attempt: async (who, more) => {
-      const uid = await created(world.owner.rest("POST", `/identityProviders/${world.root}`, provider(viewer)));
+      const uid = await uidFrom(world.owner.rest("POST", `/identityProviders/${world.root}`, provider(viewer)));
       const mapping = { externalGroupId: "x", roleUid: await roleOf(more), scope: world.root };
       return who.rest("POST", `/externalGroupRoleMappings/${uid}`, mapping);
     },
@@ -140,9 +140,9 @@ const rules: readonly Rule[] = [
     holds: ["identity.update", ...binder],
     attempt: async (who: Somebody, more: boolean) => {
       const identity = await world.identity();
-      await created(
+      await uidFrom(
         bindAs(
-          await world.bound("owner"),
+          await world.createBound("owner"),
           world.root,
           await world.role(more ? ["repo.delete"] : ["groups.list"]),
           identity,
@@ -158,10 +158,10 @@ const rules: readonly Rule[] = [
     holds: ["identity.update", ...binder],
     attempt: async (who, more) => {
       const staticKeys = { issuer: "https://keys.example", subject: "s", issuerKeys: "keys" };
-      const identity = await created(
+      const identity = await uidFrom(
         world.owner.rest("POST", `/identities/${world.root}`, { name: "keys", staticKeys }),
       );
-      await created(
+      await uidFrom(
         bindAs(world.owner, world.root, await world.role(more ? ["repo.delete"] : ["groups.list"]), identity),
       );
       return who.rest("PATCH", `/identities/${identity}?updateMask=staticKeys.issuerKeys`, {
@@ -174,7 +174,7 @@ const rules: readonly Rule[] = [
     holds: ["identity.update", ...binder],
     attempt: async (who, more) => {
       const identity = await world.identity();
-      await created(
+      await uidFrom(
         bindAs(world.owner, world.grandchild, await world.role(more ? ["repo.delete"] : ["groups.list"]), identity),
       );
       return who.rest("PATCH", `/identities/${identity}?updateMask=claimMatch.subject`, {
@@ -189,7 +189,7 @@ const rules: readonly Rule[] = [
       const group = await world.group();
       const principal = randomIds.newUid(group);
       await world.write((tx) => tx.identities.insert(identityRow(principal, servicePrincipal)));
-      await created(
+      await uidFrom(
         bindAs(world.owner, world.root, await world.role(more ? ["repo.delete"] : ["groups.list"]), principal),
       );
       const body = { name: "accounts", chainguard: { serviceBindings: { INGESTER: principal } } };
@@ -217,7 +217,7 @@ describe("callers grant only rights that they hold", () => {
   }
 
   it("changing who logs in is for owners alone, whatever the default role", async () => {
-    const uid = await created(world.owner.rest("POST", `/identityProviders/${world.root}`, provider(viewer)));
+    const uid = await uidFrom(world.owner.rest("POST", `/identityProviders/${world.root}`, provider(viewer)));
     const who = await world.caller([...binder, "identity_providers.update", "identity_providers.list"]);
     const changes = [
       { oidc: { issuer: "https://mine.example", clientId: "id", clientSecret: "s" } },
@@ -236,25 +236,31 @@ describe("callers grant only rights that they hold", () => {
     const who = await world.caller(["roles.update", "roles.create", ...binder], world.child);
     const above = await world.role(["groups.list"]);
     const change = { capabilities: ["CAP_IAM_GROUPS_LIST"] };
-    assert.deepEqual((await who.rest("PATCH", `/roles/${above}`, change)).outcome, denied(`roles.update at ${above}`));
+    assert.deepEqual(
+      (await who.rest("PATCH", `/roles/${above}`, change)).outcome,
+      permissionDenied(`roles.update at ${above}`),
+    );
     const own = await world.role(["groups.list"], world.child);
-    await created(bindAs(world.owner, world.grandchild, own));
+    await uidFrom(bindAs(world.owner, world.grandchild, own));
     const more = { capabilities: ["CAP_IAM_GROUPS_LIST", "CAP_REPO_DELETE"] };
     assert.deepEqual((await who.rest("PATCH", `/roles/${own}`, more)).outcome, lacks(world.child));
     assert.equal((await who.rest("PATCH", `/roles/${own}`, change)).status, 200);
   });
 
   it("rights in a group are no rights beside or above it", async () => {
-    const who = await world.bound("owner", world.child);
+    const who = await world.createBound("owner", world.child);
     const sibling = await world.group();
     for (const group of [world.root, sibling, world.foreign]) {
-      assert.deepEqual((await bindAs(who, group, viewer)).outcome, denied(`role_bindings.create at ${group}`));
+      assert.deepEqual(
+        (await bindAs(who, group, viewer)).outcome,
+        permissionDenied(`role_bindings.create at ${group}`),
+      );
     }
     assert.equal((await bindAs(who, world.grandchild, owner)).status, 200);
   });
 
   it("built-in roles are given by rank alone", async () => {
-    const limited = await world.bound("limited_owner");
+    const limited = await world.createBound("limited_owner");
     const rows: readonly [Somebody, string, boolean][] = [
       [world.owner, owner, true],
       [world.owner, editor, true],

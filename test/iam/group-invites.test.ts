@@ -20,7 +20,7 @@ before(async () => {
 after(() => world.stop());
 
 const create = (body: object, group = world.child) => world.owner.rest("POST", `/groupInvites/${group}`, body);
-const made = async (body: object = {}, group = world.child) => {
+const createInvite = async (body: object = {}, group = world.child) => {
   const { status, json, text } = await create({ roleUid: viewer, ttl: "3600s", ...body }, group);
   assert.equal(status, 200, text);
   return json as {
@@ -85,7 +85,7 @@ describe("an invite", () => {
       assert.ok(!text.includes(content.sec) && !text.includes(code), text);
     }
     assert.equal(others[0]?.json?.code, "");
-    const codes = await Promise.all(Array.from({ length: 20 }, () => made()));
+    const codes = await Promise.all(Array.from({ length: 20 }, () => createInvite()));
     assert.equal(new Set(codes.map((one) => one.code)).size, 20);
   });
 
@@ -107,7 +107,7 @@ describe("an invite", () => {
   });
 
   it("changes its address, use and time to live, not its role", async () => {
-    const { uid } = await made({ email: "a@b.example" });
+    const { uid } = await createInvite({ email: "a@b.example" });
     const patch = async (body: object, query = "") => {
       const { status, json, text } = await world.owner.rest("PATCH", `/groupInvites/${uid}${query}`, body);
       assert.equal(status, 200, text);
@@ -135,7 +135,7 @@ describe("an invite", () => {
   });
 
   it("can be deleted again and again", async () => {
-    const { uid } = await made();
+    const { uid } = await createInvite();
     for (let i = 0; i < 2; i++) assert.deepEqual((await world.owner.rest("DELETE", `/groupInvites/${uid}`)).text, "");
     assert.equal((await world.owner.rest("GET", `/groupInvites/${uid}`)).status, 404);
   });
@@ -145,7 +145,7 @@ describe("an invite", () => {
     const all: { uid: string; keyId: string }[] = [];
     for (let i = 0; i < 3; i++) {
       world.harness.skewMs = i * 1_000;
-      all.push(await made({}, group));
+      all.push(await createInvite({}, group));
     }
     world.harness.skewMs = 0;
     const uids = all.map(({ uid }) => uid);

@@ -27,7 +27,7 @@ async function newProvider(): Promise<string> {
 
 const mappings = "/externalGroupRoleMappings";
 const create = (body: object, parent = provider) => world.owner.rest("POST", `${mappings}/${parent}`, body);
-const made = async (externalGroupId: string, roleUid = viewer, parent = provider): Promise<string> => {
+const createMapping = async (externalGroupId: string, roleUid = viewer, parent = provider): Promise<string> => {
   const { status, json, text } = await create({ externalGroupId, roleUid, scope: world.root }, parent);
   assert.equal(status, 200, text);
   return String(json?.uid);
@@ -76,7 +76,7 @@ describe("a mapping", () => {
   }
 
   it("is a child of its provider and is there once", async () => {
-    const uid = await made("once");
+    const uid = await createMapping("once");
     assert.match(uid, new RegExp(`^${provider}/[0-9a-f]{16}$`));
     const { json } = await world.owner.rest("GET", `${mappings}/${uid}`);
     assert.deepEqual(
@@ -84,7 +84,7 @@ describe("a mapping", () => {
       [provider, "once", viewer, world.root],
     );
     assert.equal((await create({ externalGroupId: "once", roleUid: viewer, scope: world.root })).status, 409);
-    await made("once", editor);
+    await createMapping("once", editor);
   });
 
   it("needs a provider that is there", async () => {
@@ -98,7 +98,7 @@ describe("a mapping", () => {
 
   it("is an error to delete when it is not there, but not in a batch", async () => {
     const own = await newProvider();
-    const [a, b] = [await made("a", viewer, own), await made("b", viewer, own)];
+    const [a, b] = [await createMapping("a", viewer, own), await createMapping("b", viewer, own)];
     assert.equal((await world.owner.rest("DELETE", `${mappings}/${a}`)).status, 200);
     assert.equal((await world.owner.rest("DELETE", `${mappings}/${a}`)).status, 404);
     const batch = (names: readonly string[], parent = own) =>
@@ -109,7 +109,7 @@ describe("a mapping", () => {
       [own, [b]],
     );
     const rule = "names must be mappings of the parent";
-    const others = await made("c");
+    const others = await createMapping("c");
     assert.deepEqual((await batch([b, others])).outcome, invalid(["names[1]", rule]));
     assert.deepEqual((await batch(["nonsense"])).outcome, invalid(["names[0]", rule]));
     assert.deepEqual(
@@ -122,7 +122,7 @@ describe("a mapping", () => {
 
   it("is listed by provider, parent and order", async () => {
     const own = await newProvider();
-    const uids = [await made("x", viewer, own), await made("y", viewer, own)].sort();
+    const uids = [await createMapping("x", viewer, own), await createMapping("y", viewer, own)].sort();
     for (const query of [
       `identity_provider_uid=${own}`,
       `identityProviderUid=${own}&order_by=uid`,
@@ -161,7 +161,7 @@ describe("terms", () => {
   it("are accepted once, by the first person", async () => {
     const { json } = await accept(["eula", "dpa"]);
     assert.deepEqual([json?.group, json?.documentIds], [world.child, ["eula", "dpa"]]);
-    const other = await world.bound("owner");
+    const other = await world.createBound("owner");
     assert.equal((await other.rest("POST", `/terms/${world.child}`, { documentIds: ["eula"] })).status, 200);
     const { termsAcceptances, totalCount } = await list();
     assert.deepEqual([termsAcceptances.map(({ docId }) => docId).sort(), totalCount], [["dpa", "eula"], "2"]);

@@ -30,7 +30,7 @@ export interface IamWorld {
   /** A new person bound to a new role with these capabilities. */
   caller(capabilities: readonly string[], group?: string): Promise<Somebody>;
   /** A new person bound to a built-in role. */
-  bound(role: string, group?: string): Promise<Somebody>;
+  createBound(role: string, group?: string): Promise<Somebody>;
   /** A new identity of a group, with a claim match of its own. */
   identity(group?: string): Promise<string>;
   /** A new group. */
@@ -101,7 +101,7 @@ export async function startIamWorld(settings: Parameters<typeof startHarness>[0]
       await write((tx) => tx.roleBindings.insert(binding));
       return somebody(person);
     },
-    async bound(name, at = root) {
+    async createBound(name, at = root) {
       const person = await harness.identity();
       await harness.bind(person.uid, name, at);
       return somebody(person);

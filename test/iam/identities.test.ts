@@ -15,7 +15,7 @@ before(async () => {
 after(() => world.stop());
 
 const create = (body: object) => world.owner.rest("POST", `/identities/${world.child}`, body);
-const made = async (body: object): Promise<string> => {
+const createIdentity = async (body: object): Promise<string> => {
   const { status, json, text } = await create(body);
   assert.equal(status, 200, text);
   return String(json?.uid);
@@ -202,7 +202,7 @@ describe("an update of an identity", () => {
   ];
   for (const { name, mask, body, after } of cases) {
     it(`changes ${name}`, async () => {
-      const uid = await made({
+      const uid = await createIdentity({
         name: "n",
         description: "d",
         company: "c",
@@ -269,7 +269,7 @@ describe("an update of an identity", () => {
     ];
   for (const { name, from = { claimMatch: claimMatch() }, mask, body, field, rule } of refused) {
     it(`is rejected: ${name}`, async () => {
-      const uid = await made({ name: "n", ...from });
+      const uid = await createIdentity({ name: "n", ...from });
       const before = await get(uid);
       const query = mask === undefined ? "" : `?updateMask=${mask}`;
       const { outcome } = await world.owner.rest("PATCH", `/identities/${uid}${query}`, body);
@@ -323,7 +323,7 @@ describe("lists of identities", () => {
   });
 
   it("deleting what is not there is an error", async () => {
-    const uid = await made({ name: "n", claimMatch: claimMatch() });
+    const uid = await createIdentity({ name: "n", claimMatch: claimMatch() });
     assert.equal((await world.owner.rest("DELETE", `/identities/${uid}`)).status, 200);
     assert.equal((await world.owner.rest("DELETE", `/identities/${uid}`)).status, 404);
   });
@@ -331,7 +331,7 @@ describe("lists of identities", () => {
 
 describe("what callers tell of themselves", () => {
   it("changes for them alone", async () => {
-    const who = await world.bound("viewer");
+    const who = await world.createBound("viewer");
     const patch = (body: object, call = who.rest) => call("PATCH", "/identities:updateIdentityMetadata", body);
     const first = await patch({ identityMetadata: { company: "c", updatesOptIn: true, givenName: "no" } });
     assert.deepEqual(

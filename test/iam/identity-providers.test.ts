@@ -22,7 +22,7 @@ before(async () => {
 after(() => world.stop());
 
 const create = (sent: object, group = world.root) => world.owner.rest("POST", `/identityProviders/${group}`, sent);
-const made = async (sent: object = body): Promise<string> => {
+const createProvider = async (sent: object = body): Promise<string> => {
   const { status, json, text } = await create(sent);
   assert.equal(status, 200, text);
   return String(json?.uid);
@@ -88,11 +88,11 @@ describe("a provider", () => {
   });
 
   it("needs no secret with PKCE", async () => {
-    await made({ ...body, oidc: { ...oidc, clientSecret: "", pkceEnabled: true } });
+    await createProvider({ ...body, oidc: { ...oidc, clientSecret: "", pkceEnabled: true } });
   });
 
   it("never shows its secret, and keeps it through updates that omit it", async () => {
-    const uid = await made();
+    const uid = await createProvider();
     const answers = [
       await world.owner.rest("GET", `/identityProviders/${uid}`),
       await world.owner.rest("GET", "/identityProviders"),
@@ -117,8 +117,8 @@ describe("a provider", () => {
 
   it("hands its secret to no issuer but the one it was given for", async () => {
     const elsewhere = { ...oidc, issuer: "https://elsewhere.example" };
-    const uid = await made();
-    const told = await made({ ...body, oidc: { ...oidc, clientSecret: "", pkceEnabled: true } });
+    const uid = await createProvider();
+    const told = await createProvider({ ...body, oidc: { ...oidc, clientSecret: "", pkceEnabled: true } });
     const refused = invalid(["oidc.clientSecret", "clientSecret is required where the issuer changes"]);
     for (const [sent, mask] of [
       [{ oidc: { issuer: elsewhere.issuer } }, "oidc.issuer"],
@@ -167,7 +167,7 @@ describe("a provider", () => {
   ];
   for (const { name, mask, sent, after: expected } of updates) {
     it(`changes by ${name}`, async () => {
-      const uid = await made();
+      const uid = await createProvider();
       const { json, text } = await patch(uid, sent, mask);
       for (const [field, value] of Object.entries(expected)) assert.deepEqual(json?.[field], value, text);
       assert.deepEqual((await world.owner.rest("GET", `/identityProviders/${uid}`)).json, json);
@@ -175,7 +175,10 @@ describe("a provider", () => {
   }
 
   it("keeps its correlation rule", async () => {
-    const uid = await made({ ...body, oidc: { ...oidc, correlationRule: "CORRELATION_RULE_OID_EQUALS_EXTERNAL_ID" } });
+    const uid = await createProvider({
+      ...body,
+      oidc: { ...oidc, correlationRule: "CORRELATION_RULE_OID_EQUALS_EXTERNAL_ID" },
+    });
     const { outcome } = await patch(uid, {
       oidc: { ...oidc, correlationRule: "CORRELATION_RULE_SUB_EQUALS_EXTERNAL_ID" },
     });
@@ -188,7 +191,7 @@ describe("a provider", () => {
   });
 
   it("takes its mappings along when it goes, and is then not there", async () => {
-    const uid = await made();
+    const uid = await createProvider();
     const mapping = await world.owner.rest("POST", `/externalGroupRoleMappings/${uid}`, {
       externalGroupId: "g",
       roleUid: viewer,
@@ -200,7 +203,7 @@ describe("a provider", () => {
   });
 
   it("is filtered by name and parent", async () => {
-    const uid = await made({ ...body, name: "unique" });
+    const uid = await createProvider({ ...body, name: "unique" });
     for (const query of [
       "name=unique",
       `uidp.ids=${uid}`,
@@ -226,7 +229,7 @@ describe("the credentials of a directory", () => {
   const expiry = (days: number) => new Date(Date.now() + days * DAY_MS).toISOString();
 
   it("are issued once, rotated, revoked and issued anew", async () => {
-    const uid = await made();
+    const uid = await createProvider();
     assert.equal((await stateOf(uid)).credentialState, "CREDENTIAL_STATE_NOT_ISSUED");
     assert.equal((await act(uid, "regenerateScimToken", { etag: "x" })).status, 404);
     assert.equal((await act(uid, "revokeScimToken")).status, 404);
@@ -262,7 +265,7 @@ describe("the credentials of a directory", () => {
   });
 
   it("that are replaced expire no later than before", async () => {
-    const uid = await made();
+    const uid = await createProvider();
     const soon = new Date(Date.now() + 30_000).toISOString();
     const first = await act(uid, "generateScimToken", { expireTime: soon });
     const second = await act(uid, "regenerateScimToken", { etag: first.json?.etag, overlap: "3600s" });
@@ -278,12 +281,16 @@ describe("the credentials of a directory", () => {
       [{ expireTime: expiry(1), neverExpires: true }, false],
     ];
     for (const [sent, good] of cases) {
-      assert.equal((await act(await made(), "generateScimToken", sent)).status, good ? 200 : 400, JSON.stringify(sent));
+      assert.equal(
+        (await act(await createProvider(), "generateScimToken", sent)).status,
+        good ? 200 : 400,
+        JSON.stringify(sent),
+      );
     }
   });
 
   it("appear in no other answer and in the database as a hash alone", async () => {
-    const uid = await made();
+    const uid = await createProvider();
     const { json } = await act(uid, "generateScimToken");
     const token = String(json?.token);
     for (const path of [`/identityProviders/${uid}`, "/identityProviders"]) {
@@ -295,7 +302,7 @@ describe("the credentials of a directory", () => {
   });
 
   it("are enabled only with two owners, and by who saw the newest state", async () => {
-    const uid = await made();
+    const uid = await createProvider();
     const { json } = await act(uid, "generateScimToken");
     const { etag } = json as { etag: string };
     const few = precondition("OWNERS_REQUIRED", "enabling SCIM needs at least two owners of the root group");
@@ -307,7 +314,7 @@ describe("the credentials of a directory", () => {
       few,
       "an owner of a group below is none",
     );
-    await world.bound("owner");
+    await world.createBound("owner");
     const enabled = await act(uid, "setScimEnabled", { enabled: true, etag });
     assert.deepEqual([enabled.status, enabled.json?.enabled], [200, true]);
     assert.equal((await act(uid, "setScimEnabled", { enabled: false, etag })).status, 409, "the etag has changed");

@@ -5,9 +5,9 @@ import { builtinRoleUid, randomIds } from "../../src/kernel/ids.js";
 import { restAs } from "../contract/rest.js";
 import { type Harness, startHarness } from "../support/harness.js";
 import { bindingRow, groupRow, identityRow, rootUid } from "../support/rows.js";
-import { isCampaign, scaled } from "../support/scale.js";
+import { chooseScale, isCampaign } from "../support/scale.js";
 
-const ROOTS = scaled(15_000, 6_000);
+const ROOTS = chooseScale(15_000, 6_000);
 /**
  * The longest that one caller may keep the event loop, in milliseconds. A list in one tick takes half a second of 15,000,
  * and a fifth of one of 6,000.
@@ -16,7 +16,7 @@ const MAX_TICK_MS = isCampaign ? 20 : 60;
 /** Collecting garbage and compiling fall into some tick: what a list costs shows in the best of so many rounds. */
 const ROUNDS = 10;
 /** Pages that a list is followed from each of its ends: in a campaign all of them. */
-const PAGES = scaled(Number.POSITIVE_INFINITY, 6);
+const PAGES = chooseScale(Number.POSITIVE_INFINITY, 6);
 
 let harness: Harness;
 let token: string;
@@ -47,7 +47,7 @@ before(async () => {
 after(() => harness.stop());
 
 // In time of the processor: how long others let this process wait is nothing that a list can help.
-function spentMs(): number {
+function cpuMs(): number {
   const { user, system } = process.cpuUsage();
   return (user + system) / 1000;
 }
@@ -55,10 +55,10 @@ function spentMs(): number {
 /** The longest block of the event loop while `work` ran, in milliseconds. */
 async function worstTickOf(work: () => Promise<unknown>): Promise<number> {
   let worst = 0;
-  let last = spentMs();
+  let last = cpuMs();
   let running = true;
   const sample = () => {
-    const now = spentMs();
+    const now = cpuMs();
     worst = Math.max(worst, now - last);
     last = now;
     if (running) setImmediate(sample);

@@ -45,7 +45,7 @@ before(async () => {
     createOperatorRole(tx, { name: "publisher", description: "writes readmes", capabilities }, context()),
   );
   // Who holds the role owns the organisation as well.
-  holder = await world.bound("owner");
+  holder = await world.createBound("owner");
   boundAtRoot = await bindOperators(holder.uid);
   const identityProvider = {
     name: "login",
@@ -79,7 +79,7 @@ const target = () => ({
 });
 
 /** What is stored of bindings and roles, to compare. */
-function stored(): Promise<string> {
+function readStored(): Promise<string> {
   return world.write(async (tx) =>
     JSON.stringify([await tx.roleBindings.ofRole(role), await tx.roles.outsideGroups()]),
   );
@@ -102,10 +102,10 @@ describe("an operator role", () => {
 
   for (const [name, attempt] of waysToGrant) {
     it(`is not given by ${name}, not by its holder either`, async () => {
-      const before = await stored();
+      const before = await readStored();
       const rule = /^Invalid argument: \S+: \w+ must be a built-in role or one of the group or above it$/;
       for (const who of [world.owner, holder]) assert.match(await errorOf(who, await attempt(target())), rule);
-      assert.equal(await stored(), before);
+      assert.equal(await readStored(), before);
     });
   }
 
@@ -130,10 +130,10 @@ describe("an operator role", () => {
   ];
   for (const [name, attempt] of own) {
     it(`keeps its binding on ${name}`, async () => {
-      const before = await stored();
+      const before = await readStored();
       const rule = /^Permission denied: (changing|deleting) binding \S+, whose role is the operator's/;
       for (const who of [world.owner, holder]) assert.match(await errorOf(who, attempt()), rule);
-      assert.equal(await stored(), before);
+      assert.equal(await readStored(), before);
     });
   }
 
@@ -143,7 +143,7 @@ describe("an operator role", () => {
   });
 
   it("is neither changed nor deleted by callers, in any version", async () => {
-    const before = await stored();
+    const before = await readStored();
     const mask = { paths: ["name", "capabilities"] };
     const values = { name: "mine", capabilities: [Capability.CAP_IAM_GROUPS_LIST] };
     for (const who of [world.owner, holder]) {
@@ -156,7 +156,7 @@ describe("an operator role", () => {
         assert.match(await errorOf(who, attempt), /^Permission denied: roles\.(update|delete) at /);
       }
     }
-    assert.equal(await stored(), before);
+    assert.equal(await readStored(), before);
   });
 
   it("does not let its capabilities into custom roles, whatever else its holder has", async () => {
@@ -259,14 +259,14 @@ describe("the operator", () => {
       (tx) =>
         bindIdentity(tx, { ...binding, group: world.root }, context());
     const { uid: identity } = await world.caller(["groups.list"]);
-    const before = await stored();
+    const before = await readStored();
     await fails(bind({ identity, role }), /an operator role: bind it with --internal/);
     await fails(bind({ identity, role: viewer, internal: true }), /not an operator role: bind it without --internal/);
     const custom = await world.role(["groups.list"]);
     await fails(bind({ identity, role: custom, internal: true }), /not an operator role/);
     const guest = await world.harness.identity({ providerUid: provider });
     await fails(bind({ identity: guest.uid, role, internal: true }), /logs in through an organisation's own provider/);
-    assert.equal(await stored(), before);
+    assert.equal(await readStored(), before);
   });
 
   it("creates roles that exist and can be told from built-in ones, and deletes those that are not bound", async () => {

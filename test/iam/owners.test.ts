@@ -16,7 +16,7 @@ before(async () => {
 });
 after(() => world.stop());
 
-const created = async (answer: Promise<RestAnswer>): Promise<string> => {
+const uidFrom = async (answer: Promise<RestAnswer>): Promise<string> => {
   const { status, json, text } = await answer;
   assert.equal(status, 200, text);
   return String(json?.uid);
@@ -28,7 +28,7 @@ describe("owners", () => {
   const kept = precondition("OWNER_REQUIRED", "a root group must keep an owner");
 
   // Over REST there is no path without a parent.
-  async function foundRoot(token: string): Promise<string> {
+  async function createRoot(token: string): Promise<string> {
     const grpc = connectGrpcJs(world.url);
     const outcome = await grpc.call({ method: "CreateGroup", request: { group: { name: "mine" } }, token });
     grpc.close();
@@ -36,7 +36,7 @@ describe("owners", () => {
     return (outcome.result as { uid: string }).uid;
   }
 
-  async function founded() {
+  async function createFounder() {
     const founder = await world.harness.identity();
     const rest = restAs(world.url, founder.token);
     const root = randomIds.newUid();
@@ -46,7 +46,7 @@ describe("owners", () => {
   }
 
   it("the last one cannot go: by deletion or update of the binding", async () => {
-    const { rest, root, binding } = await founded();
+    const { rest, root, binding } = await createFounder();
     assert.deepEqual((await rest("DELETE", `/roleBindings/${binding}`)).outcome, kept);
     assert.deepEqual((await rest("PATCH", `/roleBindings/${binding}`, { roleUid: viewer })).outcome, kept);
     const nobodyYet = personUid("i", randomIds.newId());
@@ -64,7 +64,7 @@ describe("owners", () => {
   });
 
   it("the last one cannot go: by deletion of the identity", async () => {
-    const { rest, root, binding } = await founded();
+    const { rest, root, binding } = await createFounder();
     const workload = await world.identity(root);
     assert.equal((await rest("POST", `/roleBindings/${root}`, { identityUid: workload, roleUid: owner })).status, 200);
     assert.equal((await rest("DELETE", `/roleBindings/${binding}`)).status, 200);
@@ -76,7 +76,7 @@ describe("owners", () => {
   it("who founds a root owns it by a binding that goes with it", async () => {
     const founder = await world.harness.identity();
     const rest = restAs(world.url, founder.token);
-    const root = await foundRoot(founder.token);
+    const root = await createRoot(founder.token);
     const { json } = await rest("GET", `/roleBindings?group=${root}`);
     const [binding] = (json?.roleBindings ?? []) as { identity: { uid: string }; role: { name: string } }[];
     assert.deepEqual([binding?.identity.uid, binding?.role.name, json?.totalCount], [founder.uid, "owner", "1"]);
@@ -88,10 +88,10 @@ describe("owners", () => {
     const founder = await world.harness.identity();
     const heir = await world.harness.identity();
     const [rest, heirs] = [restAs(world.url, founder.token), restAs(world.url, heir.token)];
-    const root = await foundRoot(founder.token);
+    const root = await createRoot(founder.token);
     const { json } = await rest("GET", `/roleBindings?group=${root}`);
     const [first] = (json?.roleBindings ?? []) as { uid: string }[];
-    await created(rest("POST", `/roleBindings/${root}`, { identityUid: heir.uid, roleUid: owner }));
+    await uidFrom(rest("POST", `/roleBindings/${root}`, { identityUid: heir.uid, roleUid: owner }));
     assert.equal((await heirs("DELETE", `/roleBindings/${first?.uid}`)).status, 200);
     assert.equal((await heirs("DELETE", `/groups/${root}`)).text, "");
     assert.equal((await heirs("GET", "/groups")).json?.totalCount, "0");
@@ -101,8 +101,8 @@ describe("owners", () => {
     const identity = await world.identity(world.child);
     const rest = restAs(world.url, await world.harness.token(identity));
     const uids = [
-      await created(bindAs(world.owner, world.root, viewer, identity)),
-      await created(bindAs(world.owner, world.grandchild, editor, identity)),
+      await uidFrom(bindAs(world.owner, world.root, viewer, identity)),
+      await uidFrom(bindAs(world.owner, world.grandchild, editor, identity)),
     ];
     assert.equal((await rest("GET", `/groups/${world.root}`)).status, 200);
     assert.equal((await world.owner.rest("DELETE", `/identities/${identity}`)).status, 200);

@@ -39,7 +39,7 @@ const uidsIn = async (rest: Somebody["rest"], path: string, key = path.slice(1))
   return rows.map((row) => row.uid ?? row.id ?? "");
 };
 const pendingOf = ({ own }: { own: Somebody["rest"] }) => uidsIn(own, "/bindings?pending=true");
-const storedPending = async (uid: string) => (await world.write((tx) => tx.roleBindings.get(uid)))?.pending;
+const readPending = async (uid: string) => (await world.write((tx) => tx.roleBindings.get(uid)))?.pending;
 
 /** Waits until a call that was answered has been written down. */
 async function eventually(what: () => Promise<boolean>): Promise<void> {
@@ -51,7 +51,7 @@ describe("a binding that another identity created", () => {
   it("is pending, grants its role at its group, and is in no list over all groups", async () => {
     const person = await newPerson();
     const uid = await bindAt(person.uid);
-    assert.equal(await storedPending(uid), true);
+    assert.equal(await readPending(uid), true);
     for (const path of ["/groups", "/roleBindings", "/identities"])
       assert.deepEqual(await uidsIn(person.rest, path), []);
     assert.deepEqual(await uidsIn(person.v1, "/groups", "items"), []);
@@ -92,7 +92,7 @@ describe("a binding that another identity created", () => {
     assert.deepEqual((await uidsIn(person.rest, "/groups")).sort(), [world.child, world.grandchild].sort());
     // Accepting again changes nothing, and from here on nothing of this organisation waits.
     assert.equal((await person.own("POST", `/bindings/${uids[0]}:accept`, {})).status, 200);
-    assert.equal(await storedPending(await bindAt(person.uid, world.root)), false);
+    assert.equal(await readPending(await bindAt(person.uid, world.root)), false);
   });
 
   it("is accepted by the first call that names the group, however it does", async () => {
@@ -107,7 +107,7 @@ describe("a binding that another identity created", () => {
       const uid = await bindAt(person.uid, world.child, owner);
       assert.deepEqual(await uidsIn(person.rest, "/groups"), []);
       assert.equal((await call(person)).status, 200);
-      await eventually(async () => (await storedPending(uid)) === false);
+      await eventually(async () => (await readPending(uid)) === false);
       assert.ok((await uidsIn(person.rest, "/groups")).includes(world.child));
     }
   });
@@ -119,7 +119,7 @@ describe("a binding that another identity created", () => {
     assert.equal((await person.rest("GET", `/groups/${world.root}`)).status, 403);
     assert.equal((await person.rest("GET", "/groups")).status, 200);
     await new Promise((resolve) => setTimeout(resolve, 400));
-    assert.equal(await storedPending(uid), true);
+    assert.equal(await readPending(uid), true);
   });
 
   it("is not pending when the operator creates it, nor for its creator, workloads or members", async () => {
@@ -128,14 +128,14 @@ describe("a binding that another identity created", () => {
     const bound = await world.write((tx) =>
       bindIdentity(tx, { identity: person.uid, role: viewer, group: world.child }, context),
     );
-    assert.equal(await storedPending(bound), false);
-    assert.equal(await storedPending(await bindAt(person.uid, world.grandchild, editor)), false);
-    assert.equal(await storedPending(await bindAt(world.owner.uid, world.child)), false);
-    assert.equal(await storedPending(await bindAt(await world.identity())), false);
+    assert.equal(await readPending(bound), false);
+    assert.equal(await readPending(await bindAt(person.uid, world.grandchild, editor)), false);
+    assert.equal(await readPending(await bindAt(world.owner.uid, world.child)), false);
+    assert.equal(await readPending(await bindAt(await world.identity())), false);
     // As it was before bindings waited: what has no mark counts.
     const other = await newPerson();
     await world.write((tx) => tx.roleBindings.insert(bindingRow(randomIds.newUid(world.root), other.uid, viewer)));
-    assert.equal(await storedPending(await bindAt(other.uid)), false);
+    assert.equal(await readPending(await bindAt(other.uid)), false);
   });
 
   it("waits by every path: batch, version 1, and a change of whom it is for", async () => {
@@ -183,7 +183,7 @@ describe("a binding of one's own", () => {
 
 describe("bindings by a stranger", () => {
   it("of hundreds of groups leave the lists of a person as they were", async () => {
-    const person = await world.bound("viewer", world.child);
+    const person = await world.createBound("viewer", world.child);
     const before = await uidsIn(person.rest, "/groups");
     await world.write(async (tx) => {
       for (let i = 0; i < 300; i++) {

@@ -18,7 +18,7 @@ after(() => world.stop());
 let people = 0;
 const person = () => personUid("https://issuer.example", `${people++}`);
 const create = (body: object, group = world.child) => world.owner.rest("POST", `/roleBindings/${group}`, body);
-const made = async (identityUid = person(), roleUid = viewer, group = world.child): Promise<string> => {
+const createBinding = async (identityUid = person(), roleUid = viewer, group = world.child): Promise<string> => {
   const { status, json, text } = await create({ identityUid, roleUid }, group);
   assert.equal(status, 200, text);
   return String(json?.uid);
@@ -64,14 +64,14 @@ describe("a binding", () => {
 
   it("created again is the existing one", async () => {
     const who = person();
-    assert.equal(await made(who), await made(who));
+    assert.equal(await createBinding(who), await createBinding(who));
     const { json } = await world.owner.rest("GET", `/roleBindings?identity=${who}`);
     assert.equal(json?.totalCount, "1");
   });
 
   it("changes by the keys present, by masks, and never its group", async () => {
     const [who, other] = [person(), person()];
-    const uid = await made(who);
+    const uid = await createBinding(who);
     const patch = async (query: string, body: object) => {
       const { json, text, status } = await world.owner.rest("PATCH", `/roleBindings/${uid}${query}`, body);
       assert.equal(status, 200, text);
@@ -89,14 +89,14 @@ describe("a binding", () => {
 
   it("cannot become one that is there", async () => {
     const who = person();
-    const uid = await made(who, viewer);
-    await made(who, editor);
+    const uid = await createBinding(who, viewer);
+    await createBinding(who, editor);
     const { status, json } = await world.owner.rest("PATCH", `/roleBindings/${uid}`, { roleUid: editor });
     assert.deepEqual([status, json?.message], [409, `Already exists: role binding: ${uid}`]);
   });
 
   it("can be deleted again and again", async () => {
-    const uid = await made();
+    const uid = await createBinding();
     for (let i = 0; i < 2; i++) {
       const { status, text } = await world.owner.rest("DELETE", `/roleBindings/${uid}`);
       assert.deepEqual([status, text], [200, ""]);
@@ -185,10 +185,10 @@ describe("lists of bindings", () => {
     const inner = await world.group(group);
     const [ann, ben] = [person(), person()];
     const uids = {
-      a: await made(ann, viewer, group),
-      b: await made(ben, viewer, group),
-      c: await made(ann, editor, group),
-      d: await made(ann, viewer, inner),
+      a: await createBinding(ann, viewer, group),
+      b: await createBinding(ben, viewer, group),
+      c: await createBinding(ann, editor, group),
+      d: await createBinding(ann, viewer, inner),
     };
     const rows: readonly [query: string, names: string][] = [
       [`uidp.descendants_of=${group}`, "abcd"],

@@ -17,7 +17,7 @@ before(async () => {
 after(() => world.stop());
 
 const create = (body: object, group = world.child) => world.owner.rest("POST", `/roles/${group}`, body);
-const made = async (body: object = { name: "r", description: "d", capabilities }): Promise<string> => {
+const createRole = async (body: object = { name: "r", description: "d", capabilities }): Promise<string> => {
   const { status, json, text } = await create(body);
   assert.equal(status, 200, text);
   return String(json?.uid);
@@ -49,7 +49,7 @@ describe("custom roles", () => {
   }
 
   it("show their distinct capabilities in one order", async () => {
-    const uid = await made({ name: "r", capabilities: [...capabilities].reverse().concat(capabilities) });
+    const uid = await createRole({ name: "r", capabilities: [...capabilities].reverse().concat(capabilities) });
     const { json } = await world.owner.rest("GET", `/roles/${uid}`);
     assert.match(uid, new RegExp(`^${world.child}/[0-9a-f]{16}$`));
     assert.deepEqual(json?.capabilities, capabilities);
@@ -72,7 +72,7 @@ describe("custom roles", () => {
   ];
   for (const { name, mask, body, after: expected } of updates) {
     it(`change by ${name}`, async () => {
-      const uid = await made();
+      const uid = await createRole();
       const { json } = await world.owner.rest("PATCH", `/roles/${uid}${mask ? `?updateMask=${mask}` : ""}`, body);
       const { createTime, updateTime, ...rest } = json ?? {};
       assert.deepEqual(rest, { uid, ...expected });
@@ -81,7 +81,7 @@ describe("custom roles", () => {
   }
 
   it("have at least one capability", async () => {
-    const uid = await made();
+    const uid = await createRole();
     for (const query of ["?updateMask=capabilities", "?updateMask=*"]) {
       const { outcome } = await world.owner.rest("PATCH", `/roles/${uid}${query}`, { name: "s" });
       assert.deepEqual(outcome, invalid(["capabilities", "capabilities must name at least one capability"]));

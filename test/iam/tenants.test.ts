@@ -82,7 +82,7 @@ function listCalls(of: readonly Placed[], at: Placed): Prepared[] {
   const filters = (message: DescMessage): object[] =>
     message.fields.flatMap((field): object[] => {
       const isList = field.fieldKind === "list";
-      const filled = (value: unknown) => ({ [field.localName]: isList ? [value] : value });
+      const fillField = (value: unknown) => ({ [field.localName]: isList ? [value] : value });
       if (field.name === "uidp") {
         const parents = uids.flatMap((uid, round) =>
           sample([{ ancestorsOf: uid }, { descendantsOf: uid }, { childrenOf: uid }, { ids: [uid] }], round),
@@ -93,13 +93,13 @@ function listCalls(of: readonly Placed[], at: Placed): Prepared[] {
       if (field.name === "order_by" && !field.enum)
         return ["uid", "name", "created_at desc", "group"].map((orderBy) => ({ orderBy }));
       if (field.name === "page_size") return [{ pageSize: 1 }, { pageSize: 200 }, { pageSize: 200, skip: 1 }];
-      if (field.enum) return field.enum.values.map(({ number }) => filled(number));
+      if (field.enum) return field.enum.values.map(({ number }) => fillField(number));
       if (field.name === "page_token" || field.name === "skip") return [];
-      if (field.name === "digest") return [filled(imageDigest)];
-      if (field.scalar === ScalarType.BOOL) return [filled(true)];
-      if (field.message) return [filled({ seconds: 0n })];
+      if (field.name === "digest") return [fillField(imageDigest)];
+      if (field.scalar === ScalarType.BOOL) return [fillField(true)];
+      if (field.message) return [fillField({ seconds: 0n })];
       if (isList) return [{ [field.localName]: [MARK, ...uids] }];
-      return (/^(query|origin)$/.test(field.name) ? [MARK] : uids).map(filled);
+      return (/^(query|origin)$/.test(field.name) ? [MARK] : uids).map(fillField);
     });
   return lists.flatMap((method) => {
     const parent = findScopeField(method).length > 0;

@@ -153,7 +153,7 @@ for (const caller of Object.keys(callers)) {
             assert.deepEqual(uids.filter((uid) => builtin.includes(uid)).length, builtin.length);
             assert.deepEqual(
               uids,
-              sorted(rows, field, direction !== "").map(({ uid }) => uid),
+              sortRows(rows, field, direction !== "").map(({ uid }) => uid),
               `${field}${direction}`,
             );
           }
@@ -163,7 +163,7 @@ for (const caller of Object.keys(callers)) {
   });
 }
 
-function sorted(rows: readonly Row[], field: string, descending: boolean): Row[] {
+function sortRows(rows: readonly Row[], field: string, descending: boolean): Row[] {
   const keyOf = (row: Row): string => {
     if (field === "name") return row.name ?? "";
     if (field === "created_at") return row.createTime ?? "";

@@ -22,7 +22,7 @@ after(() => harness.stop());
 
 test("over REST", async () => {
   const rest = restAs(harness.url, org.token);
-  const timed = (json: unknown, ...times: readonly string[]) => {
+  const withoutTimes = (json: unknown, ...times: readonly string[]) => {
     const { uid, ...rest } = json as Record<string, unknown>;
     for (const time of times) {
       assert.match(String(rest[time]), TIME, time);
@@ -31,13 +31,13 @@ test("over REST", async () => {
     return { uid: String(uid), rest };
   };
 
-  const group = timed(
+  const group = withoutTimes(
     (await rest("POST", `/groups/${org.group}`, { name: "demo", description: "a demo" })).json,
     "createTime",
     "updateTime",
   );
   const made = await rest("POST", `/identities/${group.uid}`, { name: "ci", description: "builds", claimMatch });
-  const identity = timed(made.json, "createTime", "updateTime", "lastSeenTime");
+  const identity = withoutTimes(made.json, "createTime", "updateTime", "lastSeenTime");
   assert.match(identity.uid, new RegExp(`^${group.uid}/[0-9a-f]{16}$`));
   const none = { email: "", emailUnverified: "", company: "" };
   assert.deepEqual(identity.rest, {
@@ -56,7 +56,7 @@ test("over REST", async () => {
   );
   assert.deepEqual([roles.json?.totalCount, roles.json?.skipped], ["1", 0]);
 
-  const binding = timed(
+  const binding = withoutTimes(
     (await rest("POST", `/roleBindings/${group.uid}`, { identityUid: identity.uid, roleUid: viewer.uid })).json,
     "createTime",
   );
@@ -93,8 +93,8 @@ test("over gRPC, with a client that shares nothing with the service", async () =
     assert.ok(wire);
     const { path, requestSerialize, responseDeserialize } = wire;
     return new Promise((resolve, reject) => {
-      const done = (error: grpc.ServiceError | null, answer?: object) => (error ? reject(error) : resolve(answer));
-      client.makeUnaryRequest(path, requestSerialize, responseDeserialize, request, metadata, done);
+      const callback = (error: grpc.ServiceError | null, answer?: object) => (error ? reject(error) : resolve(answer));
+      client.makeUnaryRequest(path, requestSerialize, responseDeserialize, request, metadata, callback);
     });
   };
 

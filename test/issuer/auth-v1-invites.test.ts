@@ -6,14 +6,14 @@ import { Auth } from "#gen/chainguard/platform/auth/auth_pb.js";
 import { revokeTokens } from "../../src/iam/operator/operate.js";
 import { capabilitySetNamed } from "../../src/iam/roles/capability-names.js";
 import { builtinRoleUid, personUid, randomIds } from "../../src/kernel/ids.js";
-import { denied, exhausted, notAssumable } from "../contract/expectations.js";
+import { notAssumable, permissionDenied, resourceExhausted } from "../contract/expectations.js";
 import { rawClients, requestOf } from "../contract/iam-clients.js";
 import { bindingRow, groupRow, roleRow } from "../support/rows.js";
-import { changed, type Invite, invite, register } from "./auth-world.js";
+import { changeInvite, type Invite, invite, register } from "./auth-world.js";
 import { ask } from "./sts/ask.js";
 import { dumpOf, type ExchangeWorld, startExchangeWorld } from "./sts/exchange-world.js";
 
-const REFUSED = denied("accepting this invite");
+const REFUSED = permissionDenied("accepting this invite");
 const HOUR_MS = 3_600_000;
 
 let world: ExchangeWorld;
@@ -53,7 +53,7 @@ describe("an invite", () => {
     assert.deepEqual((await register(world, bearer, { code })).json, { identity: uid, group: child });
     const [binding, ...more] = await bindingsOf(uid);
     assert.deepEqual([binding?.groupUid, binding?.roleUid, more], [child, builtinRoleUid("editor"), []]);
-    const token = await world.exchanged({}, bearer);
+    const token = await world.exchangeToken({}, bearer);
     assert.equal((await ask(world.url, `/iam/v2beta1/groups/${child}`, { bearer: token })).status, 200);
     assert.equal((await ask(world.url, `/iam/v2beta1/groups/${world.root}`, { bearer: token })).status, 403);
     const [row] = await world.harness.app.installation.store.read((tx) => tx.audit.newest(1, world.root));
@@ -161,14 +161,14 @@ describe("an invite", () => {
 
 describe("codes that are none", () => {
   const wrong: readonly [name: string, code: (good: Invite, other: Invite) => string][] = [
-    ["with another secret", (good) => changed(good, { sec: "0".repeat(32) })],
-    ["with a secret one letter short", (good) => changed(good, { sec: secretOf(good).slice(0, -1) })],
-    ["with no secret", (good) => changed(good, { sec: "" })],
-    ["with the secret of another", (good, other) => changed(good, { sec: secretOf(other) })],
-    ["for another group", (good) => changed(good, { grp: world.root })],
-    ["for a group of another organisation", (good) => changed(good, { grp: world.foreign })],
-    ["with an unknown key", (good) => changed(good, { kid: "0".repeat(16) })],
-    ["with a key that is none", (good) => changed(good, { kid: ["x"] })],
+    ["with another secret", (good) => changeInvite(good, { sec: "0".repeat(32) })],
+    ["with a secret one letter short", (good) => changeInvite(good, { sec: secretOf(good).slice(0, -1) })],
+    ["with no secret", (good) => changeInvite(good, { sec: "" })],
+    ["with the secret of another", (good, other) => changeInvite(good, { sec: secretOf(other) })],
+    ["for another group", (good) => changeInvite(good, { grp: world.root })],
+    ["for a group of another organisation", (good) => changeInvite(good, { grp: world.foreign })],
+    ["with an unknown key", (good) => changeInvite(good, { kid: "0".repeat(16) })],
+    ["with a key that is none", (good) => changeInvite(good, { kid: ["x"] })],
     ["of nothing", () => ""],
     ["of nonsense", () => "nonsense"],
     ["of null", () => Buffer.from("null").toString("base64url")],
@@ -200,7 +200,7 @@ describe("codes that are none", () => {
       const [one, two] = [await invite(own), await invite(own)];
       const bearer = newcomer().bearer;
       const from = (localAddress: string, code: string) => registerFrom(own.url, localAddress, bearer, code);
-      const guess = (of: Invite, i: number) => changed(of, { sec: i.toString(16).padStart(32, "0") });
+      const guess = (of: Invite, i: number) => changeInvite(of, { sec: i.toString(16).padStart(32, "0") });
       for (let i = 0; i < 10; i++) assert.equal(await from("127.0.1.1", guess(one, i)), 403);
       assert.equal(await from("127.0.1.1", guess(one, 10)), 429, "ten guesses at one from one address");
       assert.equal(await from("127.0.1.1", guess(two, 0)), 403, "guesses at others are not counted with them");
@@ -219,7 +219,7 @@ describe("codes that are none", () => {
       const bearer = newcomer().bearer;
       for (let i = 0; i < 12; i++) {
         const { outcome } = await register(own, bearer, { code: "nonsense" });
-        assert.deepEqual(outcome, i < 10 ? REFUSED : exhausted("too many refused requests"));
+        assert.deepEqual(outcome, i < 10 ? REFUSED : resourceExhausted("too many refused requests"));
       }
       assert.equal((await register(own, bearer, { code })).status, 200);
     }),
@@ -281,7 +281,7 @@ describe("an invite whose maker was revoked", () => {
       assert.deepEqual(registered.outcome, REFUSED);
 
       harness.skewMs += 2_000;
-      const token = await own.exchanged({}, own.idToken({ sub: "maker" }));
+      const token = await own.exchangeToken({}, own.idToken({ sub: "maker" }));
       const after = await invite(own, { by: { token } });
       assert.equal((await register(own, bearer, { code: after.code })).status, 200, "one that was made after");
       harness.skewMs -= 2_000;
@@ -312,7 +312,7 @@ describe("identities that workloads assume", () => {
       for (const identityId of [ours, theirs, unknown]) {
         assert.deepEqual(
           (await register(own, mallory, { code, identityId })).outcome,
-          denied(`assuming ${identityId}`),
+          permissionDenied(`assuming ${identityId}`),
         );
       }
       const person = own.idToken({ sub: "person" });

@@ -6,7 +6,7 @@ import { Auth } from "#gen/chainguard/platform/auth/auth_pb.js";
 import { bootstrap } from "../../src/iam/operator/bootstrap.js";
 import { capabilityNamesIn } from "../../src/iam/roles/capability-names.js";
 import { builtinRoleUid, personUid, randomIds } from "../../src/kernel/ids.js";
-import { denied, invalid, notPermitted, precondition, unauthenticated } from "../contract/expectations.js";
+import { invalid, notPermitted, permissionDenied, precondition, unauthenticated } from "../contract/expectations.js";
 import { rawClients, requestOf } from "../contract/iam-clients.js";
 import { groupRow } from "../support/rows.js";
 import { invite, register } from "./auth-world.js";
@@ -52,7 +52,7 @@ const whoAmI = async (bearer: string): Promise<WhoAmI> => {
 describe("validate", () => {
   it("answers with the identity and the expiry", async () => {
     const identity = await world.workload("who");
-    const token = await world.exchanged({ identity }, world.token({ sub: "who" }));
+    const token = await world.exchangeToken({ identity }, world.token({ sub: "who" }));
     const { issuer, subject, audience, expiry, issuedAt, email, profile, capabilities } = await whoAmI(token);
     const { iat, exp } = claimsOf(token) as { iat: number; exp: number };
     assert.deepEqual([issuer, subject, audience, email, profile], [world.url, identity, [world.url], "", undefined]);
@@ -64,7 +64,7 @@ describe("validate", () => {
     await world.person("ann", { email: "ann@example.org" });
     const profile = { name: "Ann", given_name: "A", family_name: "N", picture: "https://p.example/a" };
     const answer = await whoAmI(
-      await world.exchanged({}, world.idToken({ sub: "ann", ...profile, email: "x@y.example" })),
+      await world.exchangeToken({}, world.idToken({ sub: "ann", ...profile, email: "x@y.example" })),
     );
     assert.equal(answer.email, "ann@example.org");
     assert.deepEqual(answer.profile, { name: "Ann", givenName: "A", familyName: "N", picture: "https://p.example/a" });
@@ -72,7 +72,7 @@ describe("validate", () => {
 
   it("answers with the current capabilities by group", async () => {
     const identity = await world.workload("what", { role: "viewer" });
-    const token = await world.exchanged({ identity }, world.token({ sub: "what" }));
+    const token = await world.exchangeToken({ identity }, world.token({ sub: "what" }));
     const bound = await world.harness.bind(identity, "editor", child);
     const { capabilities } = await whoAmI(token);
     assert.deepEqual(
@@ -98,7 +98,7 @@ describe("validate", () => {
     await world.harness.bind(identity, "editor", child);
     const answer = async (parameters: Readonly<Record<string, string>>) => {
       const { capabilities } = await whoAmI(
-        await world.exchanged({ identity, ...parameters }, world.token({ sub: "less" })),
+        await world.exchangeToken({ identity, ...parameters }, world.token({ sub: "less" })),
       );
       return capabilities
         .map(({ group, capabilities: names }) => [group.id, names.length > 1 ? "many" : names[0]])
@@ -116,7 +116,7 @@ describe("validate", () => {
     assert.deepEqual(await answer({ cap: editorsOnly }), [[child, editorsOnly]]);
     // What is granted below the group that limits a token does not count: of the role there, a part is left.
     const { capabilities } = await whoAmI(
-      await world.exchanged({ identity, scope: world.root }, world.token({ sub: "less" })),
+      await world.exchangeToken({ identity, scope: world.root }, world.token({ sub: "less" })),
     );
     const below = capabilities.find(({ group }) => group.id === child);
     const has = [below?.role.capabilities.includes(editorsOnly), below?.capabilities.includes(editorsOnly)];
@@ -183,7 +183,7 @@ describe("registering without an invite", () => {
   it("is not for workloads, whose identities are created explicitly", async () => {
     const identityId = await world.workload("ci");
     const { outcome } = await register(world, world.token({ sub: "ci" }), { identityId });
-    assert.deepEqual(outcome, denied("accepting this invite"));
+    assert.deepEqual(outcome, permissionDenied("accepting this invite"));
     const noUid = await register(world, world.token({ sub: "ci" }), { identityId: "ci" });
     assert.deepEqual(noUid.outcome, invalid(["identityId", "identityId must be a uid"]));
     for (const bearer of [undefined, "x.y.z", world.owner.token]) {
@@ -225,7 +225,7 @@ describe("having oneself forgotten", () => {
       const { code } = await invite(world, { group: child });
       const bearer = world.idToken({ sub: "returner" });
       assert.deepEqual((await register(world, bearer, { code })).json, { identity: uid, group: child });
-      const { capabilities } = await whoAmI(await world.exchanged({}, bearer));
+      const { capabilities } = await whoAmI(await world.exchangeToken({}, bearer));
       assert.deepEqual(
         capabilities.map(({ group }) => group.id),
         [child],
@@ -255,12 +255,12 @@ describe("having oneself forgotten", () => {
     const [one, other] = [await newcomer("one"), await newcomer("other")];
     const stored = dumpOf(world.data);
     for (const id of [other.uid, randomIds.newUid()]) {
-      assert.deepEqual((await forget(one.token, id)).outcome, denied(`deleting ${id}`));
+      assert.deepEqual((await forget(one.token, id)).outcome, permissionDenied(`deleting ${id}`));
     }
-    assert.deepEqual((await forget(world.owner.token, one.uid)).outcome, denied(`deleting ${one.uid}`));
+    assert.deepEqual((await forget(world.owner.token, one.uid)).outcome, permissionDenied(`deleting ${one.uid}`));
     const limits: Readonly<Record<string, string>>[] = [{ scope: world.root }, { cap: "groups.list" }];
     for (const parameters of limits) {
-      const token = await world.exchanged(parameters, world.idToken({ sub: "one" }));
+      const token = await world.exchangeToken(parameters, world.idToken({ sub: "one" }));
       const rule = "deleting an identity needs a token that is not limited";
       assert.deepEqual((await forget(token, one.uid)).outcome, notPermitted(rule));
     }
@@ -273,7 +273,7 @@ describe("having oneself forgotten", () => {
 
   it("is for people", async () => {
     const identity = await world.workload("ci to delete");
-    const token = await world.exchanged({ identity }, world.token({ sub: "ci to delete" }));
+    const token = await world.exchangeToken({ identity }, world.token({ sub: "ci to delete" }));
     const { outcome } = await forget(token, encodeURIComponent(identity));
     assert.deepEqual(outcome, invalid(["id", "id must be the caller's own identity as a person"]));
   });

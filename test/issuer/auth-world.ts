@@ -36,7 +36,7 @@ export function register(world: ExchangeWorld, bearer: string | undefined, json:
 }
 
 /** A code with some fields replaced. */
-export function changed({ code }: Invite, parts: Readonly<Record<string, unknown>>): string {
+export function changeInvite({ code }: Invite, parts: Readonly<Record<string, unknown>>): string {
   const content = JSON.parse(Buffer.from(code, "base64url").toString()) as object;
   return Buffer.from(JSON.stringify({ ...content, ...parts })).toString("base64url");
 }

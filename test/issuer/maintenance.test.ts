@@ -45,8 +45,8 @@ async function insertTickets(store: Store, from: number, count: number, expireTi
  * The same store, which notes how long each statement of a sweep takes: in time of the processor, since on a machine
  * with much to do a statement also waits for its turn.
  */
-function timedStore(store: Store, times: number[]): Store {
-  const timedTx = (tx: Tx): Tx =>
+function measureStore(store: Store, times: number[]): Store {
+  const measureTx = (tx: Tx): Tx =>
     new Proxy(tx, {
       get(target, name) {
         if (name !== "tickets") return Reflect.get(target, name) as unknown;
@@ -62,7 +62,7 @@ function timedStore(store: Store, times: number[]): Store {
         };
       },
     });
-  return { ...store, write: (work) => store.write((tx) => work(timedTx(tx))) };
+  return { ...store, write: (work) => store.write((tx) => work(measureTx(tx))) };
 }
 
 test(`deleting ${ROWS} expired logins of ${ROW_BYTES} bytes blocks other calls only briefly`, async (t) => {
@@ -70,7 +70,7 @@ test(`deleting ${ROWS} expired logins of ${ROW_BYTES} bytes blocks other calls o
   await insertTickets(store, 0, ROWS, 1_000);
   await insertTickets(store, ROWS, 1, 3_000);
   const times: number[] = [];
-  const timed = timedStore(store, times);
+  const timed = measureStore(store, times);
   await deleteExpired(timed, 2_000, () => false);
   const left = await store.write(async (tx) => tx.tickets.sweep(2_000, 10));
   assert.equal(left, 0, "none is left");
@@ -155,7 +155,7 @@ it("a service that stops writes down what it knows", async () => {
   const world = await startExchangeWorld();
   const identity = await world.workload("late");
   const beganMs = Date.now();
-  await world.exchanged({ identity }, world.token({ sub: "late" }));
+  await world.exchangeToken({ identity }, world.token({ sub: "late" }));
   await world.stop();
   const db = openDatabase(join(world.data, "arbor.db"), { readonly: true });
   const { lastSeenMs } = db
@@ -173,7 +173,7 @@ describe("what is known", () => {
   let writes = 0;
   let failing = 0;
   /** The store, which counts and can be made to fail. */
-  const watched = (): Store => ({
+  const watchStore = (): Store => ({
     ...store,
     async write(unit, options) {
       if (failing-- > 0) throw new Error("the disk is full");
@@ -187,7 +187,7 @@ describe("what is known", () => {
   });
   after(() => store.close());
 
-  const made = async (count: number) => {
+  const createIdentities = async (count: number) => {
     const uids = Array.from({ length: count }, () => randomIds.newUid(group));
     await store.write(async (tx) => {
       for (const uid of uids) await tx.identities.insert(identityRow(uid));
@@ -197,7 +197,7 @@ describe("what is known", () => {
   const lastSeenMs = async (uid = "") => (await store.read((tx) => tx.identities.get(uid)))?.lastSeenTimeMs;
 
   it("never goes back, neither in memory nor in the store", async () => {
-    const [uid = ""] = await made(1);
+    const [uid = ""] = await createIdentities(1);
     const lastSeen = createLastSeen(store);
     for (const timeMs of [5_000, 9_000, 7_000]) lastSeen.touch(uid, timeMs);
     await lastSeen.flush();
@@ -208,8 +208,8 @@ describe("what is known", () => {
   });
 
   it("is written for many in one transaction, and once", async () => {
-    const uids = await made(450);
-    const lastSeen = createLastSeen(watched());
+    const uids = await createIdentities(450);
+    const lastSeen = createLastSeen(watchStore());
     for (let time = 0; time < 3; time++) for (const uid of uids) lastSeen.touch(uid, 4_000 + time);
     lastSeen.touch(randomIds.newUid(group), 4_000);
     writes = 0;
@@ -220,8 +220,8 @@ describe("what is known", () => {
   });
 
   it("is not lost when it cannot be written", async () => {
-    const uids = await made(250);
-    const lastSeen = createLastSeen(watched());
+    const uids = await createIdentities(250);
+    const lastSeen = createLastSeen(watchStore());
     for (const uid of uids) lastSeen.touch(uid, 6_000);
     failing = 1;
     await assert.rejects(lastSeen.flush(), /disk is full/);

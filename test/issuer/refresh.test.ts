@@ -43,7 +43,7 @@ interface Pair {
   readonly refreshToken: { readonly token: string; readonly expiry: string };
 }
 
-async function refreshed(bearer: string, parameters: Parameters = {}): Promise<Pair> {
+async function refreshPair(bearer: string, parameters: Parameters = {}): Promise<Pair> {
   const { status, json, text } = await refresh(bearer, parameters);
   assert.equal(status, 200, text);
   return json as unknown as Pair;
@@ -92,7 +92,7 @@ describe("a refresh token", () => {
     assert.equal(Math.floor(Date.parse(refreshToken.expiry) / 1000), exp, "the login ends when it did");
     assert.notEqual(refreshToken.token, first);
     assert.equal((await ask(world.url, "/auth/v1/ok", { bearer: token.token })).status, 200);
-    await refreshed(refreshToken.token);
+    await refreshPair(refreshToken.token);
   });
 
   it("may bring its parameters in a query or a form, over every protocol", async () => {
@@ -120,7 +120,7 @@ describe("a refresh token", () => {
 
   it("is in the database as a hash alone", async () => {
     const first = await login(await newPerson());
-    const { refreshToken } = await refreshed(first);
+    const { refreshToken } = await refreshPair(first);
     const files = readdirSync(world.data).map((name) => readFileSync(join(world.data, name)));
     for (const token of [first, refreshToken.token]) {
       const { sec } = JSON.parse(Buffer.from(token, "base64").toString()) as { sec: string };
@@ -138,11 +138,11 @@ describe("the second use of one", () => {
   it("ends the login, and stays ended", async () => {
     const uid = await newPerson();
     const [first, other] = [await login(uid), await login(uid)];
-    const second = (await refreshed(first)).refreshToken.token;
-    const third = (await refreshed(second)).refreshToken.token;
+    const second = (await refreshPair(first)).refreshToken.token;
+    const third = (await refreshPair(second)).refreshToken.token;
     await isDead(first);
     for (const token of [third, second, first]) await isDead(token);
-    await refreshed(other);
+    await refreshPair(other);
     const { store } = world.harness.app.installation;
     const [row] = await store.read((tx) => tx.audit.newest(10, uid));
     assert.equal(row?.subjectUid, uid, "and the log tells whose it was");
@@ -152,7 +152,7 @@ describe("the second use of one", () => {
     const { exchangeRefreshToken: method } = SecurityTokenService.method;
     for (const client of rawClients(world.url)) {
       const first = await login(await newPerson());
-      const { refreshToken } = await refreshed(first);
+      const { refreshToken } = await refreshPair(first);
       assert.equal((await client.call(method, requestOf(method, {}), first)).code, "UNAUTHENTICATED", client.name);
       await isDead(refreshToken.token);
       client.close();
@@ -175,7 +175,7 @@ describe("a login", () => {
   it("ends 30 days after it began, however often it was renewed", async () => {
     let current = await login(await newPerson());
     for (const day of [7, 14, 21, 28, 29.99]) {
-      current = await later(day * DAY_MS, async () => (await refreshed(current)).refreshToken.token);
+      current = await later(day * DAY_MS, async () => (await refreshPair(current)).refreshToken.token);
     }
     await later(30 * DAY_MS + 1_000, () => isDead(current));
   });
@@ -191,15 +191,15 @@ describe("a login", () => {
   it("ends where the identity counts only what is newer", async () => {
     const uid = await newPerson();
     const [first, kept] = [await login(uid), await login(uid)];
-    const next = (await refreshed(first)).refreshToken.token;
+    const next = (await refreshPair(first)).refreshToken.token;
     const second = Math.floor(Date.now() / 1000);
     await world.write((tx) => tx.identities.update(uid, { notBefore: second - 1 }, 1));
-    await refreshed(kept);
+    await refreshPair(kept);
     await world.write((tx) => tx.identities.update(uid, { notBefore: second + 2 }, 1));
     await isDead(next);
     await later(5_000, async () => {
       await isDead(next);
-      await refreshed(await login(uid));
+      await refreshPair(await login(uid));
     });
   });
 
@@ -258,19 +258,19 @@ describe("what a login is valid for", () => {
 
   it("can be made less", async () => {
     const uid = await newPerson();
-    const open = await refreshed(await login(uid), { cap: "groups.list", scopes: [world.root] });
+    const open = await refreshPair(await login(uid), { cap: "groups.list", scopes: [world.root] });
     assert.deepEqual(limitOf(open), { cap: ["groups.list"], scope: [world.root] });
     assert.deepEqual(
-      limitOf(await refreshed(open.refreshToken.token)),
+      limitOf(await refreshPair(open.refreshToken.token)),
       { cap: undefined, scope: undefined },
       "for one token",
     );
     const limited = await login(uid, { cap: cap("groups.list", "roles.list"), scope: [world.root, child] });
-    const less = await refreshed(limited, { cap: ["groups.list", "groups.create"], scope: child });
+    const less = await refreshPair(limited, { cap: ["groups.list", "groups.create"], scope: child });
     assert.deepEqual(limitOf(less), { cap: ["groups.list"], scope: [child] });
-    const all = await refreshed(less.refreshToken.token);
+    const all = await refreshPair(less.refreshToken.token);
     assert.deepEqual(limitOf(all), { cap: ["groups.list", "roles.list"], scope: [world.root, child] });
-    const none = await refreshed(all.refreshToken.token, { cap: "groups.create" });
+    const none = await refreshPair(all.refreshToken.token, { cap: "groups.create" });
     assert.deepEqual(limitOf(none), { cap: [], scope: [world.root, child] });
   });
 
@@ -290,7 +290,7 @@ describe("what a login is valid for", () => {
     it(`cannot become ${name}, and asking does not end it`, async () => {
       const first = await login(await newPerson(), { scope: [child] });
       assert.deepEqual((await refresh(first, parameters())).outcome, invalid(broken));
-      assert.deepEqual(limitOf(await refreshed(first)), { cap: undefined, scope: [child] });
+      assert.deepEqual(limitOf(await refreshPair(first)), { cap: undefined, scope: [child] });
     });
   }
 
@@ -315,19 +315,19 @@ describe("what a login is valid for", () => {
     ] as const) {
       assert.deepEqual((await refresh(token, { scope })).outcome, invalid(["scopes", rule]), scope);
     }
-    assert.deepEqual(limitOf(await refreshed(elsewhere)).scope, [world.root]);
-    assert.deepEqual(limitOf(await refreshed(first, { scope: "named" })).scope, [ours.group]);
+    assert.deepEqual(limitOf(await refreshPair(elsewhere)).scope, [world.root]);
+    assert.deepEqual(limitOf(await refreshPair(first, { scope: "named" })).scope, [ours.group]);
     const same = await login(uid, { scope: [ours.group] });
-    assert.deepEqual(limitOf(await refreshed(same, { scope: "named" })).scope, [ours.group]);
+    assert.deepEqual(limitOf(await refreshPair(same, { scope: "named" })).scope, [ours.group]);
   });
 
   it("can become several names of the service, and is what it was after that", async () => {
     const both = [world.url, world.url.replace("127.0.0.1", "localhost")];
     const first = await login(await newPerson());
-    const wide = await refreshed(first, { aud: both.join() });
+    const wide = await refreshPair(first, { aud: both.join() });
     assert.deepEqual(claimsOf(wide.token.token).aud, both);
     assert.equal((await ask(world.url, "/auth/v1/ok", { bearer: wide.token.token })).status, 200);
-    const plain = await refreshed(wide.refreshToken.token);
+    const plain = await refreshPair(wide.refreshToken.token);
     assert.equal(claimsOf(plain.token.token).aud, world.url);
   });
 
@@ -337,7 +337,7 @@ describe("what a login is valid for", () => {
     await world.write((tx) => tx.groups.insert(groupRow(below)));
     await world.harness.bind(uid, "viewer", child);
     await world.harness.bind(uid, "owner", below);
-    const pair = await refreshed(await login(uid, { scope: [child] }));
+    const pair = await refreshPair(await login(uid, { scope: [child] }));
     const create = { method: "POST", json: { name: "made" }, bearer: pair.token.token };
     assert.equal((await ask(world.url, `/iam/v2beta1/groups/${below}`, { bearer: pair.token.token })).status, 200);
     assert.equal((await ask(world.url, `/iam/v2beta1/groups/${below}`, create)).status, 403);

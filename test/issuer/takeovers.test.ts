@@ -5,8 +5,8 @@ import { generateKeyPairSync } from "node:crypto";
 import { after, before, describe, it } from "node:test";
 import { signIn } from "../../src/iam/people/sign-in.js";
 import { builtinRoleUid, providerPersonUid, randomIds } from "../../src/kernel/ids.js";
-import { denied, FOR_OTHERS, invalid, notAssumable, unauthenticated } from "../contract/expectations.js";
-import { signed } from "../support/local-issuer.js";
+import { FOR_OTHERS, invalid, notAssumable, permissionDenied, unauthenticated } from "../contract/expectations.js";
+import { signToken } from "../support/local-issuer.js";
 import { invite, register } from "./auth-world.js";
 import { type Answer, ask } from "./sts/ask.js";
 import { CLIENT, claimsOf, type ExchangeWorld, type Somebody, startExchangeWorld } from "./sts/exchange-world.js";
@@ -31,29 +31,33 @@ describe("a tenant that names the issuer of the login provider as its own, with 
     evil = await makeProvider(world, { group: world.foreign, owner: world.foreignOwner, client: "evil" });
   });
   /** What the tenant gets when the victim signs in to its application. */
-  const stolen = (claims: object = {}) =>
+  const createStolenToken = (claims: object = {}) =>
     evil.token({ sub: "victim", email: "victim@example.org", email_verified: true, ...claims });
 
   it("does not become the person who signs in there", async () => {
-    assert.deepEqual((await world.exchange({}, stolen())).outcome, unauthenticated(FOR_OTHERS));
+    assert.deepEqual((await world.exchange({}, createStolenToken())).outcome, unauthenticated(FOR_OTHERS));
     assert.deepEqual(
-      (await world.exchange({ identity: victim.uid }, stolen())).outcome,
+      (await world.exchange({ identity: victim.uid }, createStolenToken())).outcome,
       notAssumable(victim.uid, true),
     );
     assert.deepEqual(
-      (await world.exchange({ identity_provider: evil.uid }, stolen())).outcome,
-      denied("Identity not found"),
+      (await world.exchange({ identity_provider: evil.uid }, createStolenToken())).outcome,
+      permissionDenied("Identity not found"),
     );
     for (const claims of [
       { aud: ["evil", CLIENT] },
       { aud: ["evil", CLIENT], azp: "evil" },
       { aud: ["evil", world.url] },
     ]) {
-      assert.deepEqual((await world.exchange({}, stolen(claims))).outcome, unauthenticated(), JSON.stringify(claims));
+      assert.deepEqual(
+        (await world.exchange({}, createStolenToken(claims))).outcome,
+        unauthenticated(),
+        JSON.stringify(claims),
+      );
     }
-    assert.deepEqual((await register(world, stolen(), {})).outcome, unauthenticated(FOR_OTHERS));
+    assert.deepEqual((await register(world, createStolenToken(), {})).outcome, unauthenticated(FOR_OTHERS));
     assert.deepEqual(
-      (await register(world, stolen(), { identityId: victim.uid })).outcome,
+      (await register(world, createStolenToken(), { identityId: victim.uid })).outcome,
       notAssumable(victim.uid, true),
     );
   });
@@ -62,7 +66,7 @@ describe("a tenant that names the issuer of the login provider as its own, with 
     const uid = await evil.signIn("victim", { email: "victim@example.org", email_verified: true });
     assert.notEqual(uid, victim.uid);
     assert.equal(uid, providerPersonUid(evil.uid, world.people.issuer, "victim"));
-    const token = tokenOf(await world.exchange({ identity_provider: evil.uid }, stolen()));
+    const token = tokenOf(await world.exchange({ identity_provider: evil.uid }, createStolenToken()));
     assert.deepEqual([claimsOf(token).sub, claimsOf(token).email_verified], [uid, false]);
     assert.equal((await call(token, `/groups/${world.foreign}`)).status, 200);
     assert.equal((await call(token, `/groups/${world.root}`)).status, 403);
@@ -101,7 +105,7 @@ describe("a tenant that names the issuer of the login provider as its own, with 
       { claimMatch: { issuer, subject: "victim", audience: "evil" } },
       { group: world.foreign },
     );
-    const token = tokenOf(await world.exchange({ identity: mine }, stolen()));
+    const token = tokenOf(await world.exchange({ identity: mine }, createStolenToken()));
     assert.equal(claimsOf(token).sub, mine);
     for (const path of [`/groups/${world.root}`, `/identities/${victim.uid}`]) {
       assert.equal((await call(token, path)).status, 403, path);
@@ -140,10 +144,13 @@ describe("a token that fits several identities", () => {
 
   it("nor where the one that is named does not fit, although others would", async () => {
     const other = await world.workload("build");
-    assert.deepEqual((await world.exchange({ identity: other }, token())).outcome, denied(`assuming ${other}`));
+    assert.deepEqual(
+      (await world.exchange({ identity: other }, token())).outcome,
+      permissionDenied(`assuming ${other}`),
+    );
     assert.deepEqual(
       (await world.exchange({ identity: world.root }, token())).outcome,
-      denied(`assuming ${world.root}`),
+      permissionDenied(`assuming ${world.root}`),
     );
     for (const identity of [[ours, theirs], [`${ours},${theirs}`]]) {
       assert.equal((await world.exchange({ identity }, token())).status, 400);
@@ -156,22 +163,22 @@ describe("keys that stand on an identity", () => {
     const { publicKey, privateKey } = generateKeyPairSync("ec", { namedCurve: "P-256" });
     return { keys: JSON.stringify({ keys: [{ ...publicKey.export({ format: "jwk" }), kid: "k" }] }), privateKey };
   };
-  const keyed = (issuer: string, subject: string, issuerKeys: string, group = world.root) => {
+  const createKeyedIdentity = (issuer: string, subject: string, issuerKeys: string, group = world.root) => {
     const expirationTime = new Date(Date.now() + 3_600_000).toISOString();
     return world.assumable({ staticKeys: { issuer, subject, issuerKeys, expirationTime } }, { group });
   };
   const token = (iss: string, sub: string, { privateKey }: ReturnType<typeof pair>, header: object = {}) => {
     const nowS = Math.floor(Date.now() / 1000);
     const claims = { iss, sub, aud: world.url, iat: nowS, exp: nowS + 60 };
-    return signed({ alg: "ES256", kid: "k", typ: "JWT", ...header }, claims, privateKey);
+    return signToken({ alg: "ES256", kid: "k", typ: "JWT", ...header }, claims, privateKey);
   };
 
   it("do not verify for another that has other keys for the same name", async () => {
     const [ours, evil] = [pair(), pair()];
     const issuer = "https://cluster.example";
     const [victim, mine] = [
-      await keyed(issuer, "pod", ours.keys),
-      await keyed(issuer, "pod", evil.keys, world.foreign),
+      await createKeyedIdentity(issuer, "pod", ours.keys),
+      await createKeyedIdentity(issuer, "pod", evil.keys, world.foreign),
     ];
     const forged = token(issuer, "pod", evil);
     assert.equal(claimsOf(tokenOf(await world.exchange({ identity: mine }, forged))).sub, mine);
@@ -182,7 +189,10 @@ describe("keys that stand on an identity", () => {
   it("do not stand in for the keys of the issuer they are named after, nor those for them", async () => {
     const evil = pair();
     const { issuer } = world.workloads;
-    const [victim, mine] = [await world.workload("prod"), await keyed(issuer, "prod", evil.keys, world.foreign)];
+    const [victim, mine] = [
+      await world.workload("prod"),
+      await createKeyedIdentity(issuer, "prod", evil.keys, world.foreign),
+    ];
     const forged = token(issuer, "prod", evil);
     for (let time = 0; time < 2; time++) {
       assert.equal((await world.exchange({ identity: mine }, forged)).status, 200);

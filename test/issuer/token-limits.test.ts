@@ -16,7 +16,7 @@ import { encodeApiToken, verifyApiToken } from "../../src/pipeline/auth/api-toke
 import { authorize, bitOf, type Guard } from "../../src/pipeline/auth/authorize.js";
 import { openSqlite } from "../../src/store/open-sqlite.js";
 import type { Store } from "../../src/store/port.js";
-import { denied, notPermitted } from "../contract/expectations.js";
+import { notPermitted, permissionDenied } from "../contract/expectations.js";
 import { bindingRow, groupRow, identityRow, roleRow } from "../support/rows.js";
 import { tempDir } from "../support/temp-dir.js";
 import { type Answer, ask } from "./sts/ask.js";
@@ -49,7 +49,7 @@ const cases: fc.Arbitrary<Case> = fc.record({
 });
 
 /** What should be allowed, in the plainest terms: sets and "is above", as facts of the published service have it. */
-function allowed({ parents, bindings, cap, scope }: Case, capability: number, group: number): boolean {
+function isAllowed({ parents, bindings, cap, scope }: Case, capability: number, group: number): boolean {
   const above = (at: number): number[] => {
     const parent = parentOf(parents, at);
     return parent === undefined ? [at] : [at, ...above(parent)];
@@ -131,7 +131,7 @@ describe("any tree, any bindings and any limit", () => {
       const { identity, uids } = await build(one);
       const principal = await principalOf(identity, one, uids);
       for (let capability = 0; capability < pool.length; capability++) {
-        const expected = uids.filter((_, group) => allowed(one, capability, group));
+        const expected = uids.filter((_, group) => isAllowed(one, capability, group));
         const found = await store.read(async (tx) => {
           const at: string[] = [];
           for (const uid of uids) {
@@ -178,12 +178,13 @@ describe("a limited token", () => {
   });
   after(() => world.stop());
 
-  const limited = (parameters: Parameters) => world.exchanged({ identity, ...parameters }, world.token({ sub: "ci" }));
+  const issueLimited = (parameters: Parameters) =>
+    world.exchangeToken({ identity, ...parameters }, world.token({ sub: "ci" }));
   const call = (bearer: string, method: string, path: string, json?: object): Promise<Answer> =>
     ask(world.url, `/iam/v2beta1${path}`, { method, bearer, ...(json && { json }) });
 
   it("reads and changes its groups and their descendants", async () => {
-    const token = await limited({ scope: child });
+    const token = await issueLimited({ scope: child });
     const { json } = await call(token, "GET", "/groups");
     assert.deepEqual(
       (json.groups as { uid: string }[]).map(({ uid }) => uid),
@@ -191,23 +192,26 @@ describe("a limited token", () => {
     );
     assert.equal((await call(token, "POST", `/groups/${child}`, { name: "made" })).status, 200);
     for (const group of [beside, world.root]) {
-      assert.deepEqual((await call(token, "GET", `/groups/${group}`)).outcome, denied(`groups.list at ${group}`));
+      assert.deepEqual(
+        (await call(token, "GET", `/groups/${group}`)).outcome,
+        permissionDenied(`groups.list at ${group}`),
+      );
       assert.equal((await call(token, "POST", `/groups/${group}`, { name: "made" })).status, 403);
     }
   });
 
   it("does what it names", async () => {
-    const token = await limited({ cap: ["groups.list"] });
+    const token = await issueLimited({ cap: ["groups.list"] });
     assert.equal((await call(token, "GET", `/groups/${child}`)).status, 200);
     assert.deepEqual(
       (await call(token, "POST", `/groups/${child}`, { name: "x" })).outcome,
-      denied(`groups.create at ${child}`),
+      permissionDenied(`groups.create at ${child}`),
     );
     assert.equal((await call(token, "GET", "/identities")).json.totalCount, "0");
   });
 
   it("with another organisation's groups has no access", async () => {
-    const token = await limited({ scope: world.foreign });
+    const token = await issueLimited({ scope: world.foreign });
     for (const group of [world.foreign, world.root, child])
       assert.equal((await call(token, "GET", `/groups/${group}`)).status, 403);
     assert.deepEqual((await call(token, "GET", "/groups")).json.totalCount, "0");
@@ -222,7 +226,7 @@ describe("a limited token", () => {
       "identity.update",
       "groups.list",
     ];
-    const token = await limited({ cap });
+    const token = await issueLimited({ cap });
     const { uid: somebody } = await world.person("somebody");
     const [viewer, pull] = ["viewer", "registry.pull"].map(builtinRoleUid);
     const attempts: readonly [method: string, path: string, json: object][] = [
@@ -237,7 +241,7 @@ describe("a limited token", () => {
       const { status, text } = await call(token, method, path, json);
       assert.equal(status, 403, `${method} ${path}: ${text}`);
       assert.equal(
-        (await call(await limited({}), method, path, json)).status,
+        (await call(await issueLimited({}), method, path, json)).status,
         200,
         `${method} ${path} is else allowed`,
       );
@@ -252,15 +256,15 @@ describe("a limited token", () => {
 
   it("creates no organisation and accepts no other word for itself", async () => {
     const { uid } = await world.person("founder");
-    const found = (bearer: string) =>
+    const createRoot = (bearer: string) =>
       ask(world.url, "/chainguard.platform.iam.v2beta1.GroupsService/CreateGroup", {
         method: "POST",
         json: { group: { name: "new" } },
         bearer,
       });
     for (const parameters of [{ cap: ["groups.create", "groups.list"] }, { scope: world.root }] as Parameters[]) {
-      const token = await world.exchanged(parameters, world.idToken({ sub: "founder" }));
-      const { status, json } = await found(token);
+      const token = await world.exchangeToken(parameters, world.idToken({ sub: "founder" }));
+      const { status, json } = await createRoot(token);
       assert.deepEqual([status, json.code], [403, "permission_denied"]);
       assert.match(String(json.message), /root groups are created with a token that is not limited$/);
       const listed = await ask(world.url, "/bindings/v1/bindings", { bearer: token });
@@ -269,6 +273,6 @@ describe("a limited token", () => {
       assert.equal((await world.exchange({}, token)).status, 401);
       assert.equal((await world.exchange({ identity: uid }, token)).status, 401);
     }
-    assert.equal((await found(await world.exchanged({}, world.idToken({ sub: "founder" })))).status, 200);
+    assert.equal((await createRoot(await world.exchangeToken({}, world.idToken({ sub: "founder" })))).status, 200);
   });
 });

@@ -121,8 +121,8 @@ async function nextLeader(
   return { node: leader, fence: leader.leads };
 }
 
-async function until(done: () => boolean): Promise<void> {
-  for (const startMs = performance.now(); !done(); await sleep(5)) {
+async function until(isDone: () => boolean): Promise<void> {
+  for (const startMs = performance.now(); !isDone(); await sleep(5)) {
     if (performance.now() - startMs > MAX_TAKEOVER_MS) throw new Error(`nothing happened in ${MAX_TAKEOVER_MS} ms`);
   }
 }

@@ -47,7 +47,7 @@ const cases: readonly (readonly [
   ],
   [
     "malformedRequest",
-    errors.malformedRequest("the body is no JSON"),
+    errors.invalidRequest("the body is no JSON"),
     "InvalidArgument",
     "Invalid argument: the body is no JSON",
   ],

@@ -61,7 +61,7 @@ test("without keys nothing is made", () => {
 });
 
 const bytes = Buffer.from(token, "base64url");
-const sealedElsewhere = (context: string, key = newer) =>
+const sealElsewhere = (context: string, key = newer) =>
   Buffer.concat([Buffer.from(newer.id, "hex"), seal(key.secret, Buffer.from('["x",1,"a","b",0]'), context)]).toString(
     "base64url",
   );
@@ -85,8 +85,8 @@ const forgeries: readonly { token: string; reason: string }[] = [
     token: Buffer.concat([Buffer.alloc(8), bytes.subarray(8)]).toString("base64url"),
     reason: "under an unknown key's id",
   },
-  { token: sealedElsewhere("arbor page token 2"), reason: "sealed for another purpose" },
-  { token: sealedElsewhere("arbor page token 1", older), reason: "sealed with a key other than it says" },
+  { token: sealElsewhere("arbor page token 2"), reason: "sealed for another purpose" },
+  { token: sealElsewhere("arbor page token 1", older), reason: "sealed with a key other than it says" },
   { token: bytes.subarray(0, 8).toString("base64url"), reason: "a key's id and nothing more" },
 ];
 

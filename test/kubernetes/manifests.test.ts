@@ -8,7 +8,7 @@ import { parseAllDocuments } from "yaml";
 import { tempDir } from "../support/temp-dir.js";
 import { fieldsIn, type Manifest, readManifests, renderKustomization } from "./kustomize.js";
 import { type Deep, find, KUBERNETES, OVERLAYS, podTemplateOf, render, VERSION } from "./overlays.js";
-import { brokenRules, containersOf, securityRules } from "./pod-security.js";
+import { containersOf, findBrokenRules, securityRules } from "./pod-security.js";
 import { findSchemaProblems } from "./schema.js";
 
 for (const overlay of OVERLAYS) {
@@ -149,7 +149,7 @@ describe("controls", () => {
     it(`a pod that breaks the row "${name}" is found by that row`, () => {
       const { spec } = podTemplateOf(render("sqlite"));
       breakIn(spec);
-      assert.deepEqual(brokenRules(spec), [name]);
+      assert.deepEqual(findBrokenRules(spec), [name]);
     });
   }
 

@@ -122,7 +122,7 @@ export const securityRules: readonly SecurityRule[] = [
 ];
 
 /** The names of the rows that a pod breaks. */
-export function brokenRules(pod: PodSpec): string[] {
+export function findBrokenRules(pod: PodSpec): string[] {
   return securityRules.filter((rule) => !rule.isKept(pod)).map(({ name }) => name);
 }
 

@@ -8,7 +8,7 @@ import { createOidcClient } from "../../src/issuer/oauth/oidc.js";
 import { createIssuers } from "../../src/issuer/upstream/issuers.js";
 import { parseUpstreamToken } from "../../src/issuer/upstream/token.js";
 import { createGuardedFetch } from "../../src/outbound/guarded-fetch.js";
-import { goodClaims, NOW_S, signed, testKey } from "../issuer/upstream/foreign-issuer.js";
+import { goodClaims, NOW_S, signToken, testKey } from "../issuer/upstream/foreign-issuer.js";
 
 const DISCOVERY = "/.well-known/openid-configuration";
 const key = testKey("ES256", "k1");
@@ -70,7 +70,9 @@ async function verifyToken(operatorIssuers: readonly string[]): Promise<unknown>
     clock: () => NOW_S * 1000,
     isOwnIssuer: () => false,
   });
-  return issuers.verify(parseUpstreamToken(signed(key, goodClaims(issuer.origin))), { organisation: "a".repeat(40) });
+  return issuers.verify(parseUpstreamToken(signToken(key, goodClaims(issuer.origin))), {
+    organisation: "a".repeat(40),
+  });
 }
 
 function finishLogin(operatorIssuers: readonly string[]) {

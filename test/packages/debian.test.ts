@@ -193,7 +193,7 @@ describe("in a Debian without systemd, the package", () => {
     const sandbox = await operator();
     const running = await startIn({ ...sandbox, cwd: `/${DATA}` }, ["arbor", "serve"]);
     try {
-      await running.printed(new RegExp(`^arbor listening on http://${OLD_LISTEN}$`, "m"));
+      await running.waitForOutput(new RegExp(`^arbor listening on http://${OLD_LISTEN}$`, "m"));
       const { code, stdout, stderr } = await running.execute(["arbor", "bootstrap", "--org", "example", "--json"]);
       assert.equal(code, 0, stderr);
       const { token, group } = JSON.parse(stdout) as { token: string; group: string };

@@ -111,7 +111,7 @@ describe("a container without root on a read-only file system", () => {
   test("starts, is bootstrapped, answers over REST and gRPC, and drains at SIGTERM", async () => {
     const sandbox = container(BEHIND_PROXY);
     running = await startIn(sandbox, command());
-    await running.printed(/^arbor listening on http:\/\/0\.0\.0\.0:8080$/m);
+    await running.waitForOutput(/^arbor listening on http:\/\/0\.0\.0\.0:8080$/m);
     const status = running.readStatus();
     assert.match(status, /^Uid:\t65532\t65532\t65532\t65532$/m);
     assert.match(status, /^CapEff:\t0+$/m);
@@ -146,7 +146,7 @@ describe("a container without root on a read-only file system", () => {
 });
 
 describe("an image of a Containerfile with a fault: the controls", () => {
-  const altered = async (from: string | RegExp, to: string) => {
+  const alterContainerfile = async (from: string | RegExp, to: string) => {
     const original = readFileSync(CONTAINERFILE, "utf8");
     const content = original.replace(from, to);
     assert.notEqual(content, original);
@@ -156,7 +156,7 @@ describe("an image of a Containerfile with a fault: the controls", () => {
   };
 
   test("without its dependencies it does not start", async () => {
-    const broken = await altered(
+    const broken = await alterContainerfile(
       /(COPY --from=build \/image\/usr\/ .*\n)/,
       "$1RUN rm -r /usr/lib/arbor/node_modules\n",
     );
@@ -166,7 +166,7 @@ describe("an image of a Containerfile with a fault: the controls", () => {
   });
 
   test("with a volume of root it does not start", async () => {
-    const broken = await altered("--chown=65532:65532 ", "");
+    const broken = await alterContainerfile("--chown=65532:65532 ", "");
     const { code, stderr } = await runIn(container(BEHIND_PROXY, broken), command(broken.config));
     assert.equal(code, 2);
     assert.match(stderr, /ARBOR_DATA: cannot use \/data\S*: permission denied/);

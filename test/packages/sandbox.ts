@@ -36,7 +36,7 @@ export interface Running {
   /** What comes before a command of this machine to run it in the network of the sandbox. */
   readonly inNetwork: readonly string[];
   /** Resolves when a line of standard output matches. @throws Error when the program ends before. */
-  printed(pattern: RegExp): Promise<RegExpExecArray>;
+  waitForOutput(pattern: RegExp): Promise<RegExpExecArray>;
   /** Runs a command beside the program, as the same user. */
   execute(command: readonly string[]): Promise<Outcome>;
   /** Of the first process, from `/proc`. */
@@ -72,7 +72,7 @@ export async function startIn(sandbox: Sandbox, command: readonly string[]): Pro
   const enter = ["nsenter", `--target=${pid}`];
   return {
     inNetwork: [...enter, "--net"],
-    printed: (pattern) => waitFor(() => pattern.exec(output.stdout), child, output),
+    waitForOutput: (pattern) => waitFor(() => pattern.exec(output.stdout), child, output),
     async execute(command) {
       const all = [...enter, "--mount", "--pid", "--net", "--ipc", "--uts", "--root", "--wd", ...asUser(sandbox)];
       const env = Object.entries(sandbox.env).map(([name, value]) => `${name}=${value}`);

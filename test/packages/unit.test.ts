@@ -59,7 +59,7 @@ describe("the service under the unit's filter of system calls", () => {
     for (const child of started) child.kill("SIGKILL");
   });
 
-  const filtered = (denied: string, args: readonly string[]) =>
+  const spawnFiltered = (denied: string, args: readonly string[]) =>
     spawn(
       "/usr/bin/python3",
       [LAUNCHER, UNIT, String(USER), denied, process.execPath, ...scriptArguments("src/main.ts"), ...args],
@@ -74,7 +74,7 @@ describe("the service under the unit's filter of system calls", () => {
   }
 
   async function serve(denied: string, data: string) {
-    const child = filtered(denied, ["serve", "--listen", "127.0.0.1:0", "--data", join(data, "arbor")]);
+    const child = spawnFiltered(denied, ["serve", "--listen", "127.0.0.1:0", "--data", join(data, "arbor")]);
     started.push(child);
     let log = "";
     child.stderr.on("data", (chunk: Buffer) => {
@@ -87,7 +87,7 @@ describe("the service under the unit's filter of system calls", () => {
   }
 
   async function bootstrap(denied: string, data: string) {
-    const child = filtered(denied, ["bootstrap", "--org", "example", "--json", "--data", join(data, "arbor")]);
+    const child = spawnFiltered(denied, ["bootstrap", "--org", "example", "--json", "--data", join(data, "arbor")]);
     const output: Buffer[] = [];
     child.stdout.on("data", (chunk: Buffer) => output.push(chunk));
     const [code] = await once(child, "close");

@@ -31,7 +31,7 @@ test("a query finds the same with and without the extension for trigrams", async
     });
     while (await store.read((tx) => tx.advisories.hasChanges()))
       await store.write((tx) => tx.advisories.indexChanges(100));
-    const found = async () => {
+    const findUids = async () => {
       const uids: string[][] = [];
       for (const query of queries) {
         const { advisories, totalCount } = await world.list(everybody, { query });
@@ -43,10 +43,10 @@ test("a query finds the same with and without the extension for trigrams", async
       }
       return uids;
     };
-    const withIndex = await found();
+    const withIndex = await findUids();
     await client.query("DROP EXTENSION pg_trgm CASCADE");
     assert.equal(await hasIndex(), null);
-    assert.deepEqual(await found(), withIndex);
+    assert.deepEqual(await findUids(), withIndex);
   } finally {
     await client.end();
     await store.close();

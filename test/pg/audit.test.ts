@@ -5,7 +5,7 @@ import pg from "pg";
 import { openPg } from "../../src/store/open-pg.js";
 import { checkpointAttacksSuite } from "../audit/checkpoint-attacks-suite.js";
 import { auditRow, type Log, openLog, requireVersion1 } from "../audit/log-kit.js";
-import { mixedVersionsSuite } from "../audit/mixed-versions-suite.js";
+import { testMixedVersions } from "../audit/mixed-versions-suite.js";
 import { retentionSuite } from "../audit/retention-suite.js";
 import { versionsSuite } from "../audit/versions-suite.js";
 import { groupRow, rootUid } from "../support/rows.js";
@@ -142,7 +142,7 @@ describe("the audit log on PostgreSQL", () => {
   });
 });
 
-mixedVersionsSuite(async () => openLog(tempDir(), Date.now, await openPg({ url: await emptyDatabase(pg) })));
+testMixedVersions(async () => openLog(tempDir(), Date.now, await openPg({ url: await emptyDatabase(pg) })));
 
 retentionSuite("retention on PostgreSQL", async (clock) => {
   return openLog(tempDir(), clock, await openPg({ url: await emptyDatabase(pg), clock }));

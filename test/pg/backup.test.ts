@@ -10,7 +10,7 @@ import { randomIds } from "../../src/kernel/ids.js";
 import { runCommand } from "../support/command.js";
 import { type Harness, startHarness } from "../support/harness.js";
 import { tempDir } from "../support/temp-dir.js";
-import { documentedStatements } from "./documented-restore.js";
+import { readStatements } from "./documented-restore.js";
 import { emptyDatabase } from "./empty-database.js";
 
 const BASE_URL = "http://arbor.example";
@@ -40,7 +40,7 @@ test("a dump that is restored as documented answers as before, and no token of b
 
   const client = new pg.Client({ connectionString: restored });
   await client.connect();
-  await client.query(`BEGIN; ${documentedStatements()} COMMIT`);
+  await client.query(`BEGIN; ${readStatements()} COMMIT`);
   await client.end();
   const voided = await start(restored);
   t.after(() => voided.stop());

@@ -8,7 +8,7 @@ import { connectForCommand } from "../../src/store/pg-command-connection.js";
 import { checkSuite } from "../cli/host/check/suite.js";
 import { fillWorld } from "../cli/host/check/world.js";
 import { runCommand } from "../support/command.js";
-import { scaled } from "../support/scale.js";
+import { chooseScale } from "../support/scale.js";
 import { tempDir } from "../support/temp-dir.js";
 import { emptyDatabase } from "./empty-database.js";
 
@@ -75,7 +75,7 @@ checkSuite("arbor check on PostgreSQL", {
     const url = await emptyDatabase(pg);
     return { store: await openPg({ url, clock }), flags: flagsOf(url) };
   },
-  share: scaled(1, 4),
+  share: chooseScale(1, 4),
   faults: [
     {
       reason: "a constraint that was never validated",

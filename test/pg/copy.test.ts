@@ -10,10 +10,10 @@ import { openPg } from "../../src/store/open-pg.js";
 import { openSqlite } from "../../src/store/open-sqlite.js";
 import { BASE_SLOT } from "../../src/store/rank-statements.js";
 import { completeRanks } from "../../src/store/rank-store.js";
-import { fillEmptyTables, filledDirectory, readLiterals, withDatabase } from "../store/copy/copy-kit.js";
+import { createFilledDirectory, fillEmptyTables, readLiterals, withDatabase } from "../store/copy/copy-kit.js";
 import { runKills } from "../store/copy/kill-campaign.js";
 import { runCommand, startCommand } from "../support/command.js";
-import { seeded } from "../support/operations.js";
+import { createRandom } from "../support/operations.js";
 import { childUid, groupRow } from "../support/rows.js";
 import { memoryDir, tempDir } from "../support/temp-dir.js";
 import { FIXTURE_BASE_URL, fixtures } from "../upgrade/fixtures.js";
@@ -84,7 +84,7 @@ async function assertServes(settings: DatabaseSettings, token: string): Promise<
 
 describe("arbor copy between SQLite and PostgreSQL", () => {
   it("keeps every answer, page token and audit log, there and back", async () => {
-    const data = filledDirectory();
+    const data = createFilledDirectory();
     const issuing = ["admin", "token", "--identity", expected.owner, "--data", data, "--base-url", FIXTURE_BASE_URL];
     const token = (await runCommand(issuing)).stdout.trim();
     const url = await emptyDatabase(pg);
@@ -98,7 +98,7 @@ describe("arbor copy between SQLite and PostgreSQL", () => {
   });
 
   it("keeps values that numbers and texts of JavaScript would change, and the next number, there and back", async () => {
-    const data = filledDirectory();
+    const data = createFilledDirectory();
     fillEmptyTables(data);
     withDatabase(data, (db) =>
       db.exec(`UPDATE jobs SET fence = 9223372036854775807, changes = -9007199254740993;
@@ -129,7 +129,7 @@ describe("arbor copy between SQLite and PostgreSQL", () => {
   });
 
   it("keeps counters and ranks of long lists right for the writers of either database", async () => {
-    const data = filledDirectory();
+    const data = createFilledDirectory();
     const rowOf = (n: number) => groupRow(childUid(expected.group, 0x1000 + n), { name: `group ${n % 100}` });
     const sqlite = openSqlite({ directory: data });
     await sqlite.write(async (tx) => {
@@ -178,7 +178,7 @@ describe("arbor copy between SQLite and PostgreSQL", () => {
   });
 
   it("compares both without a change, and finds one byte and one row that differ", async () => {
-    const data = filledDirectory();
+    const data = createFilledDirectory();
     const url = await emptyDatabase(pg);
     const file = join(tempDir(), "url");
     writeFileSync(file, url, { mode: 0o600 });
@@ -215,7 +215,7 @@ describe("arbor copy between SQLite and PostgreSQL", () => {
   });
 
   it("rejects nodes and other copies on PostgreSQL, and a database that cannot hold a value", async () => {
-    const data = filledDirectory();
+    const data = createFilledDirectory();
     const url = await emptyDatabase(pg);
     withDatabase(data, (db) => db.exec("UPDATE groups SET description = 'a' || char(0) || 'b' WHERE name = 'storage'"));
     const rejected = await runCommand(["copy", "--data", data, "--to", url]);
@@ -238,7 +238,7 @@ describe("arbor copy between SQLite and PostgreSQL", () => {
   });
 
   it("is not completed when a command changes the source meanwhile", async () => {
-    const data = filledDirectory();
+    const data = createFilledDirectory();
     const url = await emptyDatabase(pg);
     await copy("--data", data, "--to", url);
     // The copy waits for this table at its beginning.
@@ -260,14 +260,14 @@ describe("arbor copy between SQLite and PostgreSQL", () => {
   });
 
   it("goes on after SIGKILL at random moments, in both directions", async () => {
-    const data = filledDirectory();
+    const data = createFilledDirectory();
     withDatabase(data, (db) => {
       const row = db.prepare("INSERT INTO registry_events (id, time_ms) VALUES (?, ?)");
       db.transaction(() => {
         for (let i = 0; i < 20_000; i++) row.run(`event ${i}`, i);
       })();
     });
-    const random = seeded(19);
+    const random = createRandom(19);
     const urls: string[] = [];
     const toPg = await runKills({
       from: ["--data", data],

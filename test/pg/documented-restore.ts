@@ -5,12 +5,12 @@ import { join } from "node:path";
 import { PROJECT } from "../support/project.js";
 
 /** The statements that void tokens and logins and record the restore. */
-export function documentedStatements(): string {
+export function readStatements(): string {
   return findBlock("sql", "DELETE FROM keys");
 }
 
 /** The settings of PostgreSQL that begin with a name. */
-export function documentedConfiguration(first: "archive_mode" | "restore_command"): string {
+export function readConfiguration(first: "archive_mode" | "restore_command"): string {
   return findBlock("ini", first);
 }
 

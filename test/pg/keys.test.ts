@@ -22,7 +22,7 @@ async function opener() {
 }
 
 /** The settings of nodes that share a new database. */
-async function shared() {
+async function createSettings() {
   const masterKeyFile = join(tempDir(), "master.key");
   readMasterKey(masterKeyFile, true);
   return { databaseUrl: await emptyDatabase(pg), masterKeyFile };
@@ -37,7 +37,7 @@ describe("keys on several nodes", () => {
   });
 
   test("rotating under load refuses nobody", async () => {
-    const node = await shared();
+    const node = await createSettings();
     const { keys, rest, grpc, elsewhere, oldestS, ...wrong } = await runRotation({
       seconds: 12,
       rotationS: 3,
@@ -51,7 +51,7 @@ describe("keys on several nodes", () => {
   });
 
   test("one that is revoked on a node ends on the others within 5 s", async (t) => {
-    const settings = { ...(await shared()), baseUrl: "http://arbor.example" };
+    const settings = { ...(await createSettings()), baseUrl: "http://arbor.example" };
     const [here, there] = [await startHarness(settings), await startHarness(settings)];
     t.after(() => Promise.all([here.stop(), there.stop()]));
     const { group, identity, token } = await here.organisation("acme.example");

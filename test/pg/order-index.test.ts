@@ -11,7 +11,7 @@ import { createOldTables, orderIndexSuite, readTables, runAll, writeOld } from "
 import { applyChange } from "../support/apply-change.js";
 import { findIndexDifferences, INDEX_TABLES } from "../support/consistency.js";
 import { findOldIndexDifferences } from "../support/old-index.js";
-import { seeded } from "../support/operations.js";
+import { createRandom } from "../support/operations.js";
 import { RowChanges } from "../support/row-changes.js";
 import { emptyDatabase } from "./empty-database.js";
 
@@ -28,7 +28,7 @@ function withBothVersions(name: string, run: (both: Both, changes: RowChanges) =
   test(`between the phases ${name}`, async () => {
     const url = await emptyDatabase(pg);
     const database = await openPgMigration(url);
-    const changes = new RowChanges(seeded(1));
+    const changes = new RowChanges(createRandom(1));
     await createOldTables(database);
     await writeOld(database, Array.from({ length: 100 }, () => changes.next()).flat());
     await expand(database);
@@ -42,7 +42,7 @@ function withBothVersions(name: string, run: (both: Both, changes: RowChanges) =
   });
 }
 
-async function writeMixed({ database, store }: Both, changes: RowChanges, count: number, random = seeded(7)) {
+async function writeMixed({ database, store }: Both, changes: RowChanges, count: number, random = createRandom(7)) {
   for (let i = 0; i < count; i++) {
     const some = changes.next();
     if (random(2) === 0) await writeOld(database, some);
@@ -67,7 +67,7 @@ withBothVersions("what either version writes is in the index of both", async (bo
 withBothVersions("concurrent writes of both versions are in the index of both", async (both) => {
   const writers = [1, 2, 3].map(async (n) => {
     const database = await openPgMigration(both.url);
-    await writeMixed({ ...both, database }, new RowChanges(seeded(n), 5_000 * n), 60, seeded(n));
+    await writeMixed({ ...both, database }, new RowChanges(createRandom(n), 5_000 * n), 60, createRandom(n));
     await database.close();
   });
   await Promise.all(writers);

@@ -11,7 +11,7 @@ import { runCommand } from "../support/command.js";
 import { freePort } from "../support/free-port.js";
 import { startHarness } from "../support/harness.js";
 import { tempDir } from "../support/temp-dir.js";
-import { documentedConfiguration, documentedStatements } from "./documented-restore.js";
+import { readConfiguration, readStatements } from "./documented-restore.js";
 
 const BASE_URL = "http://arbor.example";
 // PostgreSQL does not run as root.
@@ -34,7 +34,7 @@ const pathOf = (name: string) => join(directory, name);
 
 /** The documented settings, with the directories and the moment of the test. */
 function configure(data: string, block: "archive_mode" | "restore_command", moment?: string): void {
-  const lines = documentedConfiguration(block)
+  const lines = readConfiguration(block)
     .replaceAll("/var/backups/wal", pathOf("wal"))
     .replace(/(?<=recovery_target_time = ')[^']+/, moment ?? "");
   appendFileSync(join(pathOf(data), "postgresql.conf"), `\n${lines}`);
@@ -100,7 +100,7 @@ test("a base backup and the archive restore the moment before a loss, and no tok
     assert.ok(tries < 200, "the server is promoted");
     await new Promise((resolve) => setTimeout(resolve, 50));
   }
-  await query(`BEGIN; ${documentedStatements()} COMMIT`);
+  await query(`BEGIN; ${readStatements()} COMMIT`);
   const restored = await serve();
   t.after(() => restored.stop());
   assert.equal(await statusOf(restored.url, token), 401);

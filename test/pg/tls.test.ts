@@ -13,7 +13,7 @@ import { readPg } from "../../src/store/check/read-pg.js";
 import { openPgSource, openPgTarget } from "../../src/store/copy/pg.js";
 import { openPgMigration } from "../../src/store/migrate/open-pg-migration.js";
 import { openPg } from "../../src/store/open-pg.js";
-import { filledDirectory } from "../store/copy/copy-kit.js";
+import { createFilledDirectory } from "../store/copy/copy-kit.js";
 import { runCommand } from "../support/command.js";
 import { startHarness } from "../support/harness.js";
 import { tempDir } from "../support/temp-dir.js";
@@ -191,7 +191,7 @@ describe("TLS to PostgreSQL", () => {
     const file = at("copy-url");
     writeFileSync(file, url.href, { mode: 0o600 });
     const tls = (ca: string) => ["--database-tls-mode", "verify-full", "--database-tls-ca", at(ca)];
-    const there = ["copy", "--data", filledDirectory(), "--to-url-file", file];
+    const there = ["copy", "--data", createFilledDirectory(), "--to-url-file", file];
     const back = [
       "copy",
       "--database-url-file",

@@ -74,7 +74,7 @@ test("every field that the source names is one of a request, as its JSON spells 
   const unused = new Set(Object.keys(elsewhere));
   const found: string[] = [];
   let count = 0;
-  for (const { file, field } of namedFields()) {
+  for (const { file, field } of listNamedFields()) {
     count++;
     if (inputs.some((input) => spellFieldPath(input, field, "json") === field)) continue;
     const folder = Object.keys(elsewhere).find((one) => file.startsWith(`${one}/`));
@@ -86,7 +86,7 @@ test("every field that the source names is one of a request, as its JSON spells 
   assert.deepEqual([...unused], []);
 });
 
-function* namedFields(): Iterable<{ file: string; field: string }> {
+function* listNamedFields(): Iterable<{ file: string; field: string }> {
   for (const folder of [
     "iam",
     "registry",

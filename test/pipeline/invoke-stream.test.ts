@@ -118,7 +118,7 @@ describe("invoke-stream", () => {
     }
   }
 
-  async function* stuck(): AsyncGenerator<object> {
+  async function* yieldOnce(): AsyncGenerator<object> {
     yield { n: 1 };
     await new Promise(() => {});
   }
@@ -255,7 +255,7 @@ describe("invoke-stream", () => {
     });
   }
 
-  for (const [name, made] of Object.entries({ linger, stuck })) {
+  for (const [name, made] of Object.entries({ linger, yieldOnce })) {
     test(`a handler that has nothing to say (${name}) is ended by the deadline`, async () => {
       handler = made;
       // Long enough for the first answer on a busy machine.

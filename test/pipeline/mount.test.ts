@@ -136,17 +136,17 @@ describe("mount", () => {
   });
 
   test("takes what protos say where nothing is given", () => {
-    const [entry] = mount(annotated({ capabilities: [], unscoped: true }, { path: "/v1/do" }), {}).entries;
+    const [entry] = mount(declareAnnotated({ capabilities: [], unscoped: true }, { path: "/v1/do" }), {}).entries;
     assert.deepEqual(entry?.auth, { mode: "guarded", capabilities: [] });
-    const given = mount(annotated({ capabilities: [], unscoped: true }), {}, { access: "public" }).entries;
+    const given = mount(declareAnnotated({ capabilities: [], unscoped: true }), {}, { access: "public" }).entries;
     assert.deepEqual(given[0]?.auth, { mode: "public" });
   });
 
   test("refuses options of protos that nothing would look at", () => {
     const capabilities = [Capability.CAP_IAM_GROUPS_LIST];
     const error = { name: "TypeError", message: /some\.Service\.Do: capabilities need a scope/ };
-    assert.throws(() => mount(annotated({ capabilities, unscoped: true }), {}), error);
-    const streaming = annotated({ capabilities: [], unscoped: true }, { path: "/v1/do", clientStreaming: true });
+    assert.throws(() => mount(declareAnnotated({ capabilities, unscoped: true }), {}), error);
+    const streaming = declareAnnotated({ capabilities: [], unscoped: true }, { path: "/v1/do", clientStreaming: true });
     const message = /some\.Service\.Do takes a stream, which JSON over HTTP cannot send/;
     assert.throws(() => mount(streaming, {}), { name: "TypeError", message });
     assert.equal(mount(streaming, {}, { http: { do: null } }).entries[0]?.http, null);
@@ -164,7 +164,10 @@ interface Rules {
 }
 
 // A service whose one method has the options of Arbor's own protos.
-function annotated(rules: Rules, { path, clientStreaming = false }: { path?: string; clientStreaming?: boolean } = {}) {
+function declareAnnotated(
+  rules: Rules,
+  { path, clientStreaming = false }: { path?: string; clientStreaming?: boolean } = {},
+) {
   const options = create(MethodOptionsSchema);
   setExtension(options, iam, create(IAMSchema, { mode: { case: "enabled", value: rules } }));
   if (path) setExtension(options, http, create(HttpRuleSchema, { pattern: { case: "get", value: path } }));

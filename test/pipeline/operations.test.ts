@@ -13,16 +13,16 @@ import { type Handlers, listInChunks, withPreparation } from "../../src/pipeline
 import { createMethodTable, serve } from "../../src/pipeline/method-table.js";
 import { operationsOf, renameErrorFields } from "../../src/pipeline/operations.js";
 
-const unused = () => ({});
+const answerNothing = () => ({});
 const base: Handlers<typeof GroupsService> = {
   getGroup: ({ uid }) => ({ uid, name: "core" }),
-  listGroups: unused,
+  listGroups: answerNothing,
   createGroup: ({ parent, group }) => ({ uid: `${parent}/1`, name: group?.name ?? "" }),
-  updateGroup: unused,
-  deleteGroup: unused,
-  lookupGroup: unused,
-  requestGroupAccess: unused,
-  checkEligibility: unused,
+  updateGroup: answerNothing,
+  deleteGroup: answerNothing,
+  lookupGroup: answerNothing,
+  requestGroupAccess: answerNothing,
+  checkEligibility: answerNothing,
 };
 const call = {} as UnaryCall;
 const violationsOf = (error: unknown) => {
@@ -61,7 +61,7 @@ describe("operations", () => {
   });
 
   test("do not run what prepares something outside the transaction", async () => {
-    const getGroup = withPreparation({ prepare: async () => 1, handle: unused });
+    const getGroup = withPreparation({ prepare: async () => 1, handle: answerNothing });
     const operations = operationsOf(serve(GroupsService, { ...base, getGroup }));
     await assert.rejects(operations.getGroup({ uid: "a" }, call), TypeError);
   });

@@ -28,12 +28,12 @@ export const group = childUid(root, 1);
 export const [member, stranger] = [rootUid(10), rootUid(11)];
 export const role = rootUid(20);
 
-const guarded = (...capabilities: Capability[]) => ({ mode: { case: "enabled", value: { capabilities } } }) as const;
+const guardWith = (...capabilities: Capability[]) => ({ mode: { case: "enabled", value: { capabilities } } }) as const;
 const fields = { parent: { scope: true }, name: { required: true } };
 const desc = declareService({
   methods: {
-    Make: { iam: guarded(Capability.CAP_IAM_GROUPS_CREATE), fields, event: "test.thing.made.v1" },
-    Look: { iam: guarded(Capability.CAP_IAM_GROUPS_LIST), fields, read: true },
+    Make: { iam: guardWith(Capability.CAP_IAM_GROUPS_CREATE), fields, event: "test.thing.made.v1" },
+    Look: { iam: guardWith(Capability.CAP_IAM_GROUPS_LIST), fields, read: true },
     Any: { iam: { mode: { case: "enabled", value: { unscoped: true } } }, fields: { name: {} } },
     Open: { iam: { mode: { case: "disabled", value: {} } }, fields: { uid: {} } },
   },
@@ -76,7 +76,7 @@ export async function startPipeline(): Promise<Pipeline> {
   const store = openSqlite({ directory: tempDir(), clock: () => pipeline.now });
   const authenticateCaller = createAuthenticateCaller((authorization) => pipeline.authenticate(authorization));
   // As a front end does before it invokes the method.
-  const authenticated = async (entry: UnaryEntry, call: UnaryCall) => {
+  const authenticate = async (entry: UnaryEntry, call: UnaryCall) => {
     try {
       return await authenticateCaller(entry, call.inbound.header("authorization"));
     } catch (error) {
@@ -117,7 +117,7 @@ export async function startPipeline(): Promise<Pipeline> {
       const entry = pipeline.entryOf(name);
       const call = new UnaryCall(inboundOf(inbound), entry.desc, pipeline.now);
       const message = create(entry.desc.input, request);
-      const answer = async () => invoke(entry, call, await authenticated(entry, call), message);
+      const answer = async () => invoke(entry, call, await authenticate(entry, call), message);
       return { call, answer: answer() };
     },
   };

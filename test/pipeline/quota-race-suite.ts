@@ -38,7 +38,7 @@ export function quotaRaceSuite(name: string, open: () => Promise<Store>): void {
     const usage = (kind: QuotaKind, of: string) => store.read((tx) => tx.usage.count(kind, of, 1_000_000));
 
     /** Creates until it is refused; answers how many calls succeeded. */
-    async function createdBy(create: () => Promise<object>): Promise<number> {
+    async function countCreated(create: () => Promise<object>): Promise<number> {
       let created = 0;
       for (let tries = 0; tries < TRIES; tries++) {
         try {
@@ -88,7 +88,7 @@ export function quotaRaceSuite(name: string, open: () => Promise<Store>): void {
     for (const { kind, each, of, create } of cases) {
       test(`${CALLERS} callers exceed the quota of ${kind} by what they have in flight at most`, async (t) => {
         const earlier = await usage(kind, of());
-        const calls = await Promise.all(Array.from({ length: CALLERS }, () => createdBy(create)));
+        const calls = await Promise.all(Array.from({ length: CALLERS }, () => countCreated(create)));
         const created = each * calls.reduce((sum, count) => sum + count, 0);
         const used = await usage(kind, of());
         t.diagnostic(`${created} created, ${used} of ${LIMIT}`);

@@ -21,7 +21,7 @@ import {
 import { builtinRoleUid, randomIds } from "../../src/kernel/ids.js";
 import { applyEvents } from "../../src/registry/oci/apply-event.js";
 import type { Store } from "../../src/store/port.js";
-import { denied, overQuota } from "../contract/expectations.js";
+import { overQuota, permissionDenied } from "../contract/expectations.js";
 import { restAs } from "../contract/rest.js";
 import { digestOf, type RegistryWorld, startRegistryWorld } from "../registry/registry-world.js";
 import { setLimits, usageOf } from "../support/quotas.js";
@@ -66,19 +66,19 @@ describe("root groups", () => {
     const [person, heir] = [await world.harness.identity(), await world.harness.identity()];
     await as(person.token, async (connection) => {
       const groups = connection.client(GroupsService);
-      const created = () => groups.createGroup({ group: { name: "root" } });
-      const [first, second] = [await created(), await created()];
+      const createRoot = () => groups.createGroup({ group: { name: "root" } });
+      const [first, second] = [await createRoot(), await createRoot()];
       await world.harness.bind(heir.uid, "owner", first.uid);
       await as(heir.token, async (other) => {
         const bindings = other.client(RoleBindingsService);
         const { roleBindings } = await bindings.listRoleBindings({ group: first.uid, identity: person.uid });
         assert.equal(roleBindings.length, 1);
         await bindings.deleteRoleBinding({ uid: roleBindings[0]?.uid ?? "" });
-        await assert.rejects(created(), tooMany(person.uid));
+        await assert.rejects(createRoot(), tooMany(person.uid));
         await other.client(GroupsService).createGroup({ group: { name: "root" } });
       });
       await groups.deleteGroup({ uid: second.uid });
-      await created();
+      await createRoot();
     });
   });
 });
@@ -92,12 +92,12 @@ describe("what belongs to an organisation", () => {
     await setLimits(store, world.root, { roles });
     const full = overQuota(`group:${world.root}`, "roles", rule(roles, "roles"));
     const role = { name: "role", capabilities: ["CAP_IAM_GROUPS_LIST"] };
-    const viewer = await world.bound("viewer");
+    const viewer = await world.createBound("viewer");
     for (const group of [world.root, world.grandchild]) {
       assert.deepEqual((await world.owner.rest("POST", `/roles/${group}`, role)).outcome, full);
       for (const other of [viewer, world.foreignOwner]) {
         const answer = await other.rest("POST", `/roles/${group}`, role);
-        assert.deepEqual(answer.outcome, denied(`roles.create at ${group}`));
+        assert.deepEqual(answer.outcome, permissionDenied(`roles.create at ${group}`));
       }
     }
     assert.equal((await restAs(world.url)("POST", `/roles/${world.root}`, role)).status, 401);
@@ -112,7 +112,7 @@ describe("what belongs to an organisation", () => {
     const full = overQuota(`group:${world.root}`, "groups", rule(groups, "groups"));
     assert.deepEqual((await world.owner.rest("POST", `/groups/${world.child}`, { name: "a" })).outcome, full);
     const foreign = await world.foreignOwner.rest("POST", `/groups/${world.child}`, { name: "a" });
-    assert.deepEqual(foreign.outcome, denied(`groups.create at ${world.child}`));
+    assert.deepEqual(foreign.outcome, permissionDenied(`groups.create at ${world.child}`));
     await setLimits(store, world.root, { groups: undefined });
   });
 

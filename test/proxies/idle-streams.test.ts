@@ -21,13 +21,13 @@ const IDLE_MS = (100 * 60_000) / DIVISOR;
 /** A timeout of a proxy that is shorter than the time between two heartbeats. */
 const TOO_SHORT_S = 10;
 
-const scaled = (ms: number) => ms / DIVISOR;
+const scaleMs = (ms: number) => ms / DIVISOR;
 const { idleSessionMs, idleSocketMs, answerStallMs, keepAliveMs } = defaultLimits;
 const limits = {
-  idleSessionMs: scaled(idleSessionMs),
-  idleSocketMs: scaled(idleSocketMs),
-  answerStallMs: scaled(answerStallMs),
-  keepAliveMs: scaled(keepAliveMs),
+  idleSessionMs: scaleMs(idleSessionMs),
+  idleSocketMs: scaleMs(idleSocketMs),
+  answerStallMs: scaleMs(answerStallMs),
+  keepAliveMs: scaleMs(keepAliveMs),
 };
 
 // As AuditService/TailEvents: a message without content after each time in which nothing happened.
@@ -35,7 +35,7 @@ async function* listBooks(_request: ListBooksRequest, { signal }: HandlerContext
   yield { name: "books/first" };
   const endMs = performance.now() + IDLE_MS;
   while (performance.now() < endMs) {
-    await sleep(scaled(HEARTBEAT_MS), undefined, { signal });
+    await sleep(scaleMs(HEARTBEAT_MS), undefined, { signal });
     yield {};
   }
   yield { name: "books/last" };
@@ -53,7 +53,7 @@ let server: Running;
 let feature: FeatureServer;
 before(async () => {
   certificate = makeCertificate();
-  const rest = { clock: Date.now, heartbeatMs: scaled(DEFAULT_HEARTBEAT_MS) };
+  const rest = { clock: Date.now, heartbeatMs: scaleMs(DEFAULT_HEARTBEAT_MS) };
   feature = await startFeatureServer({}, rest, { Watch: watch });
   const extraServices = [{ desc: LibraryService, impl: { listBooks } as unknown as Partial<ServiceImpl<DescService>> }];
   server = await startServer({ extraServices, gateway: feature.gateway, limits });
@@ -117,7 +117,7 @@ describe("streams that are idle for 100 minutes", { concurrency: true }, () => {
       const { grpc, rest, output } = await through(name, (seconds) => seconds / DIVISOR);
       assert.deepEqual([grpc.isComplete, grpc.reason], [true, ""], output);
       assert.equal(rest.isComplete, true, `${rest.reason} ${output}`);
-      const heartbeats = IDLE_MS / scaled(HEARTBEAT_MS);
+      const heartbeats = IDLE_MS / scaleMs(HEARTBEAT_MS);
       assert.ok(grpc.parts > heartbeats / 2 && rest.parts > heartbeats / 2, `${grpc.parts} ${rest.parts}`);
     });
 

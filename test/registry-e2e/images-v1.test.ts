@@ -41,7 +41,7 @@ after(async () => {
 });
 
 /** Puts something into the registry under its digest, over the registry's own API; returns its descriptor. */
-async function stored(kind: "blobs" | "manifests", value: object, mediaType: string) {
+async function storeContent(kind: "blobs" | "manifests", value: object, mediaType: string) {
   const body = JSON.stringify(value);
   const digest = `sha256:${createHash("sha256").update(body).digest("hex")}`;
   let to = `${registry.url}/v2/${path}/manifests/${digest}`;
@@ -59,9 +59,9 @@ async function stored(kind: "blobs" | "manifests", value: object, mediaType: str
 async function imageWith(config: unknown, architecture: string) {
   const mediaType = `${OCI}.manifest.v1+json`;
   const rootfs = { type: "layers", diff_ids: [] };
-  const blob = await stored("blobs", { architecture, os: "linux", rootfs, config }, `${OCI}.config.v1+json`);
+  const blob = await storeContent("blobs", { architecture, os: "linux", rootfs, config }, `${OCI}.config.v1+json`);
   const manifest = { schemaVersion: 2, mediaType, config: blob, layers: [] };
-  return { ...(await stored("manifests", manifest, mediaType)), platform: { architecture, os: "linux" } };
+  return { ...(await storeContent("manifests", manifest, mediaType)), platform: { architecture, os: "linux" } };
 }
 
 const full = {
@@ -99,7 +99,7 @@ for (const name of wireNames) {
     it("tell how they are run, by architecture", async () => {
       const parts = [await imageWith(full, "amd64"), await imageWith({ User: "arm", Env: null }, "arm64")];
       const mediaType = `${OCI}.index.v1+json`;
-      const { digest } = await stored("manifests", { schemaVersion: 2, mediaType, manifests: parts }, mediaType);
+      const { digest } = await storeContent("manifests", { schemaVersion: 2, mediaType, manifests: parts }, mediaType);
       const config = await wire.call(v1.getImageConfig, { repoId, digest });
       const { user, exposedPorts, env, entrypoint, cmd, volumes, workingDir, labels, stopSignal } = config;
       assert.deepEqual(

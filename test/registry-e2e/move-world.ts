@@ -40,9 +40,9 @@ export interface MoveWorld {
   /** The tags of a path with their digests. */
   tags(path: string): Promise<Readonly<Record<string, string>>>;
   /** The tags that the service knows. */
-  knownTags(repo: string): Promise<Readonly<Record<string, string>>>;
+  readTags(repo: string): Promise<Readonly<Record<string, string>>>;
   /** The bytes of all blobs in the storage of the registry. */
-  storedBytes(): number;
+  countStoredBytes(): number;
   /** Uploads a blob and returns its descriptor. */
   putBlob(path: string, mediaType: string, bytes: Buffer): Promise<Descriptor>;
   stop(): Promise<void>;
@@ -134,14 +134,14 @@ export async function startMoveWorld(name: string): Promise<MoveWorld> {
       return found;
     },
     tags,
-    async knownTags(repo) {
+    async readTags(repo) {
       const row = await store.read((tx) => tx.repos.findByName(group, repo));
       const order = { field: "name", descending: false };
       const query = { visible: [row?.uid ?? ""], filter: {}, order, skip: 0, limit: 1_000 };
       const { rows } = await store.read((tx) => tx.tags.listAll(query));
       return Object.fromEntries(rows.map(({ name, digest }) => [name, digest]));
     },
-    storedBytes() {
+    countStoredBytes() {
       const root = join(registry.storage, "docker", "registry", "v2", "blobs");
       const files = readdirSync(root, { recursive: true, withFileTypes: true }).filter((entry) => entry.isFile());
       return files.reduce((sum, { parentPath, name }) => sum + statSync(join(parentPath, name)).size, 0);

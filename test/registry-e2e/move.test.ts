@@ -12,7 +12,7 @@ import { arbor, type Outcome, registryMissing as skip, startRegistry } from "./r
 const NAME = "acme.example";
 const MANY = 24;
 
-function succeeded({ status, stdout, stderr }: Outcome): string {
+function assertSuccess({ status, stdout, stderr }: Outcome): string {
   assert.equal(status, 0, stderr);
   return stdout;
 }
@@ -44,7 +44,7 @@ describe("moving a repo that was pushed under both names", { skip }, () => {
       ["new", "new"],
     ]) {
       const image = `oci:${makeImage(tempDir(), String(text)).directory}`;
-      succeeded(await made.push(image, `${byName}:${tag}`));
+      assertSuccess(await made.push(image, `${byName}:${tag}`));
     }
     tags = await made.tags(byUid);
     content = await made.manifests(byUid);
@@ -53,7 +53,7 @@ describe("moving a repo that was pushed under both names", { skip }, () => {
     untagged = "";
     for (const one of known) if (!content.has(one) && (await made.client.digestOf(byUid, one))) untagged = one;
     assert.notEqual(untagged, "");
-    bytes = made.storedBytes();
+    bytes = made.countStoredBytes();
   });
   after(() => made?.stop());
 
@@ -63,20 +63,20 @@ describe("moving a repo that was pushed under both names", { skip }, () => {
     const digests = [...content.keys(), untagged].filter((digest) => !indexes.has(digest));
     const names = [...Object.keys(tags), ...more].filter((tag) => tag !== "cache");
     for (const one of [...names.map((tag) => `:${tag}`), ...digests.map((digest) => `@${digest}`)]) {
-      succeeded(await made.pull(`${path}${one}`));
+      assertSuccess(await made.pull(`${path}${one}`));
     }
   }
 
   /** Syncs until nothing changes, which is at the second time. */
   async function syncTwice(): Promise<void> {
-    succeeded(await made.run("sync"));
-    assert.match(succeeded(await made.run("sync")), /^0 changed$/m);
+    assertSuccess(await made.run("sync"));
+    assert.match(assertSuccess(await made.run("sync")), /^0 changed$/m);
   }
 
   test("before, both paths are pulled, and only the name is pushed to", async () => {
     await pullAll(byUid);
-    succeeded(await made.pull(`${byName}:latest`));
-    succeeded(await made.pull(`${byName}:new`));
+    assertSuccess(await made.pull(`${byName}:latest`));
+    assertSuccess(await made.pull(`${byName}:new`));
     const { status, stderr } = await made.push(`oci:${makeImage(tempDir(), "no").directory}`, `${byUid}:refused`);
     assert.notEqual(status, 0);
     assert.match(stderr, /invalid status code from registry 403 \(Forbidden\)/);
@@ -84,7 +84,7 @@ describe("moving a repo that was pushed under both names", { skip }, () => {
 
   test("before, a sync has the tags of both paths, and those of the name where both have one", async () => {
     await syncTwice();
-    assert.deepEqual(await made.knownTags("app"), { ...tags, ...(await made.tags(byName)) });
+    assert.deepEqual(await made.readTags("app"), { ...tags, ...(await made.tags(byName)) });
   });
 
   test("a move that is killed leaves everything as it was", async () => {
@@ -92,20 +92,20 @@ describe("moving a repo that was pushed under both names", { skip }, () => {
     assert.ok(lines >= 3);
     const copied = Object.keys(await made.tags(byName)).length;
     assert.ok(copied < Object.keys(tags).length, `${copied} tags were copied`);
-    succeeded(await made.pull(`${byUid}:multi`));
+    assertSuccess(await made.pull(`${byUid}:multi`));
     assert.deepEqual(await made.tags(byUid), tags);
   });
 
   test("the next run copies the rest; nothing is copied twice and no blob is stored twice", async () => {
     const before = await made.tags(byName);
     const missing = Object.keys(tags).filter((tag) => !(tag in before));
-    const counts = countsOf(succeeded(await made.run("move")));
+    const counts = countsOf(assertSuccess(await made.run("move")));
     assert.equal(counts["organisations moved"], 1);
     assert.equal(counts["repos moved"], 2);
     // The repo `tools` has a tag as well.
     assert.equal(counts["tags copied"], missing.length + 1);
     assert.ok((counts["manifests copied"] ?? 0) <= content.size + 2);
-    assert.equal(made.storedBytes(), bytes);
+    assert.equal(made.countStoredBytes(), bytes);
     assert.deepEqual(await made.tags(byName), { ...tags, ...before });
     for (const [digest, { mediaType, bytes }] of content) {
       const copy = await made.client.manifest(byName, digest);
@@ -115,7 +115,7 @@ describe("moving a repo that was pushed under both names", { skip }, () => {
 
   test("afterwards every tag and digest is pulled by the name, and none by the uid", async () => {
     await pullAll(byName, ["new"]);
-    succeeded(await made.pull(`${NAME}/tools:1`));
+    assertSuccess(await made.pull(`${NAME}/tools:1`));
     for (const one of [":multi", `@${untagged}`]) {
       const { status, stderr } = await made.pull(`${byUid}${one}`);
       assert.notEqual(status, 0);
@@ -130,13 +130,13 @@ describe("moving a repo that was pushed under both names", { skip }, () => {
     assert.ok(row);
     // What is deleted under the name does not come back from the uid, neither by a sync nor by another move.
     assert.equal(await made.client.remove(byName, "manifests", digest ?? ""), true);
-    succeeded(await made.run("sync"));
-    assert.equal("v1" in (await made.knownTags("app")), false);
-    const counts = countsOf(succeeded(await made.run("move")));
+    assertSuccess(await made.run("sync"));
+    assert.equal("v1" in (await made.readTags("app")), false);
+    const counts = countsOf(assertSuccess(await made.run("move")));
     assert.deepEqual([counts["organisations moved"], counts["tags copied"], counts["manifests copied"]], [0, 0, 0]);
     await made.client.putManifest(byName, "v1", row);
-    succeeded(await made.run("sync"));
-    assert.equal("v1" in (await made.knownTags("app")), true);
+    assertSuccess(await made.run("sync"));
+    assert.equal("v1" in (await made.readTags("app")), true);
   });
 
   test("--delete-old empties the old path, and nothing else changes", async () => {
@@ -145,7 +145,7 @@ describe("moving a repo that was pushed under both names", { skip }, () => {
     assert.ok((await made.kill("move", 5, "--delete-old")) >= 5);
     assert.ok(Object.keys(await made.tags(byUid)).length > 0);
     await pullAll(byName, ["new"]);
-    const stdout = succeeded(await made.run("move", "--delete-old"));
+    const stdout = assertSuccess(await made.run("move", "--delete-old"));
     assert.ok((countsOf(stdout)["manifests deleted under uids"] ?? 0) > 0, stdout);
     assert.doesNotMatch(stdout, /left under uids/);
     assert.deepEqual([await made.tags(byUid), await made.tags(`${made.group}/tools`)], [{}, {}]);
@@ -154,10 +154,10 @@ describe("moving a repo that was pushed under both names", { skip }, () => {
     }
     assert.deepEqual(await made.tags(byName), before);
     await pullAll(byName, ["new"]);
-    assert.equal(made.storedBytes(), bytes);
-    assert.match(succeeded(await made.run("sync")), /^0 changed$/m);
-    assert.deepEqual(await made.knownTags("app"), before);
-    const again = countsOf(succeeded(await made.run("move", "--delete-old")));
+    assert.equal(made.countStoredBytes(), bytes);
+    assert.match(assertSuccess(await made.run("sync")), /^0 changed$/m);
+    assert.deepEqual(await made.readTags("app"), before);
+    const again = countsOf(assertSuccess(await made.run("move", "--delete-old")));
     assert.equal(again["manifests deleted under uids"], 0);
   });
 });
@@ -173,9 +173,9 @@ describe("what cannot be moved", { skip }, () => {
     byUid = `${made.group}/app`;
     const layout = (text: string, architectures?: readonly string[]) =>
       `oci:${makeImage(tempDir(), text, architectures).directory}`;
-    succeeded(await made.push(layout("whole"), `${byUid}:whole`));
+    assertSuccess(await made.push(layout("whole"), `${byUid}:whole`));
     const index = layout("broken", ["amd64", "arm64"]);
-    succeeded(await made.push(index, `${byUid}:broken`, "--all", "--preserve-digests"));
+    assertSuccess(await made.push(index, `${byUid}:broken`, "--all", "--preserve-digests"));
     const manifests = await made.manifests(byUid);
     const { manifests: children = [] } = JSON.parse(
       manifests.get((await made.client.digestOf(byUid, "broken")) ?? "")?.bytes.toString() ?? "",
@@ -189,13 +189,13 @@ describe("what cannot be moved", { skip }, () => {
   test("a registry that has nothing of the organisation is another one, and nothing is moved", async () => {
     const empty = await startBareRegistry({ directory: tempDir() });
     try {
-      succeeded(await made.run("sync"));
+      assertSuccess(await made.run("sync"));
       const { status, stdout, stderr } = await arbor([
         ...["registry", "move", "--data", made.world.data, "--registry-url", empty.url, "--delete-old"],
       ]);
       assert.deepEqual([status, stdout], [6, ""]);
       assert.match(stderr, /the registry has no repo of broken\.example: check --registry-url/);
-      succeeded(await made.pull(`${byUid}:whole`));
+      assertSuccess(await made.pull(`${byUid}:whole`));
     } finally {
       await empty.stop();
     }
@@ -207,19 +207,19 @@ describe("what cannot be moved", { skip }, () => {
     assert.match(stderr, new RegExp(`${byUid}:broken cannot be copied: the manifest ${missing} is missing`));
     assert.match(stderr, /--skip-broken/);
     assert.deepEqual([countsOf(stdout)["organisations moved"], countsOf(stdout)["tags copied"]], [0, 1]);
-    succeeded(await made.pull(`${byUid}:whole`));
-    succeeded(await made.pull(`${other}:whole`));
+    assertSuccess(await made.pull(`${byUid}:whole`));
+    assertSuccess(await made.pull(`${other}:whole`));
   });
 
   test("--skip-broken leaves it behind, and --delete-old deletes what was copied alone", async () => {
-    const counts = countsOf(succeeded(await made.run("move", "--skip-broken", "--delete-old")));
+    const counts = countsOf(assertSuccess(await made.run("move", "--skip-broken", "--delete-old")));
     assert.equal(counts["organisations moved"], 1);
     assert.equal(counts["manifests deleted under uids"], 1);
     // The index and the image that it still has.
     assert.equal(counts["manifests left under uids, because they are not under the name"], 2);
     assert.deepEqual(Object.keys(await made.tags(byUid)), ["broken"]);
     assert.deepEqual(Object.keys(await made.tags(other)), ["whole"]);
-    succeeded(await made.pull(`${other}:whole`));
+    assertSuccess(await made.pull(`${other}:whole`));
   });
 
   test("a registry that does not delete is reported, after everything is copied", async () => {
@@ -239,21 +239,21 @@ describe("what cannot be moved", { skip }, () => {
   test("a sync with another registry removes nothing, unless more than half of the tags may go", async () => {
     const empty = await startBareRegistry({ directory: tempDir() });
     try {
-      succeeded(await made.run("sync"));
-      const known = await made.knownTags("app");
+      assertSuccess(await made.run("sync"));
+      const known = await made.readTags("app");
       assert.ok(Object.keys(known).length > 0);
       const args = ["registry", "sync", "--data", made.world.data, "--registry-url", empty.url];
       for (const _ of [1, 2]) {
         const { status, stdout, stderr } = await arbor(args);
         assert.deepEqual([status, stdout], [6, ""]);
         assert.match(stderr, /the registry lacks (\d) of \1 tags: .*--allow-mass-removal/);
-        assert.deepEqual(await made.knownTags("app"), known);
+        assert.deepEqual(await made.readTags("app"), known);
       }
       // The right registry is synced from the beginning.
-      succeeded(await made.run("sync"));
+      assertSuccess(await made.run("sync"));
       const allowed = await arbor([...args, "--allow-mass-removal"]);
-      assert.equal(countsOf(succeeded(allowed))["tags removed"], Object.keys(known).length);
-      assert.deepEqual(await made.knownTags("app"), {});
+      assert.equal(countsOf(assertSuccess(allowed))["tags removed"], Object.keys(known).length);
+      assert.deepEqual(await made.readTags("app"), {});
     } finally {
       await empty.stop();
     }

@@ -85,7 +85,7 @@ function image(architectures?: readonly string[]): MadeImage {
   return makeImage(join(images, String(++made)), `image ${made}`, architectures);
 }
 
-const named = (repo: string, tag: string) => `${registry.host}/${owner.group}/${repo}:${tag}`;
+const nameOf = (repo: string, tag: string) => `${registry.host}/${owner.group}/${repo}:${tag}`;
 
 /** Deletes an image with its tags; this registry does not delete a tag alone. */
 async function deleteImage(repo: string, digest: string): Promise<void> {
@@ -101,18 +101,18 @@ async function restart(): Promise<void> {
 
 test("a push is visible within a second, and so is the move of a tag", { skip }, async () => {
   const [first, second] = [image(), image(["amd64", "arm64"])];
-  await push(first, named("app", "latest"));
+  await push(first, nameOf("app", "latest"));
   await shows("app", { latest: first.digest }, 1_000);
-  await push(second, named("app", "latest"));
-  await push(second, named("app", "v2"));
+  await push(second, nameOf("app", "latest"));
+  await push(second, nameOf("app", "v2"));
   await shows("app", { latest: second.digest, v2: second.digest }, 1_000);
 });
 
 test("with an image its tags disappear, and others stay", { skip }, async () => {
   const [kept, single, gone] = [image(), image(), image()];
-  await push(kept, named("deleting", "kept"));
-  await push(single, named("deleting", "single"));
-  for (const tag of ["one", "two"]) await push(gone, named("deleting", tag));
+  await push(kept, nameOf("deleting", "kept"));
+  await push(single, nameOf("deleting", "single"));
+  for (const tag of ["one", "two"]) await push(gone, nameOf("deleting", tag));
   const [staying, both] = [{ kept: kept.digest }, { one: gone.digest, two: gone.digest }];
   await shows("deleting", { ...staying, ...both, single: single.digest }, 1_000);
   await deleteImage("deleting", single.digest);
@@ -123,24 +123,24 @@ test("with an image its tags disappear, and others stay", { skip }, async () => 
 
 test("what is pushed while the service is down arrives after its start", { skip }, async () => {
   const [before, meanwhile] = [image(), image()];
-  await push(before, named("down", "latest"));
+  await push(before, nameOf("down", "latest"));
   await shows("down", { latest: before.digest }, 1_000);
   await service.stop();
-  await push(meanwhile, named("down", "latest"));
-  await push(meanwhile, named("down", "new"));
+  await push(meanwhile, nameOf("down", "latest"));
+  await push(meanwhile, nameOf("down", "new"));
   await restart();
   await shows("down", { latest: meanwhile.digest, new: meanwhile.digest }, 5_000);
 });
 
 test("sync repairs what was lost with a registry that went down before it could tell", { skip }, async () => {
   const [before, deleted, meanwhile] = [image(), image(), image()];
-  for (const tag of ["moved", "same"]) await push(before, named("lost", tag));
-  await push(deleted, named("lost", "deleted"));
+  for (const tag of ["moved", "same"]) await push(before, nameOf("lost", tag));
+  await push(deleted, nameOf("lost", "deleted"));
   const known = { moved: before.digest, deleted: deleted.digest, same: before.digest };
   await shows("lost", known, 1_000);
   await service.stop();
-  await push(meanwhile, named("lost", "moved"));
-  await push(meanwhile, named("lost", "new"));
+  await push(meanwhile, nameOf("lost", "moved"));
+  await push(meanwhile, nameOf("lost", "new"));
   await push(meanwhile, `${registry.host}/nobody/app:latest`);
   await deleteImage("lost", deleted.digest);
   // Its undelivered events were in its memory alone.

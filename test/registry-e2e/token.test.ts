@@ -6,7 +6,7 @@ import { decodeProtectedHeader } from "jose";
 import { verifyGroup } from "../../src/iam/operator/operate.js";
 import { builtinIdentityUid, randomIds } from "../../src/kernel/ids.js";
 import { claimsOf, type ExchangeWorld, startExchangeWorld } from "../issuer/sts/exchange-world.js";
-import { signed } from "../support/local-issuer.js";
+import { signToken } from "../support/local-issuer.js";
 import { localImage } from "./image.js";
 import { arbor, type Outcome, type Registry, registryMissing, skopeo, startRegistry } from "./registry.js";
 
@@ -49,7 +49,7 @@ function inspect(from: string, somebody?: Somebody): Promise<Outcome> {
   return skopeo(["inspect", "--tls-verify=false", ...creds, "--format", "{{.Digest}}", from]);
 }
 
-function succeeded({ status, stdout, stderr }: Outcome): string {
+function assertSuccess({ status, stdout, stderr }: Outcome): string {
   assert.equal(status, 0, stderr);
   return stdout.trim();
 }
@@ -66,14 +66,14 @@ test("roles decide who pushes, pulls and deletes", { skip }, async () => {
   const path = at(world.root, "roles");
   assertRejected(await push(image.name, path, puller));
   assertRejected(await push(image.name, path, stranger));
-  succeeded(await push(image.name, path, pusher));
-  assert.equal(succeeded(await inspect(path, puller)), image.digest);
+  assertSuccess(await push(image.name, path, pusher));
+  assert.equal(assertSuccess(await inspect(path, puller)), image.digest);
   assertRejected(await inspect(path, stranger));
   assertRejected(await inspect(path));
   const remove = ({ user, password }: Somebody) =>
     skopeo(["delete", "--tls-verify=false", "--creds", `${user}:${password}`, path]);
   assertRejected(await remove(puller));
-  succeeded(await remove(pusher));
+  assertSuccess(await remove(pusher));
   assert.notEqual((await inspect(path, puller)).status, 0);
 });
 
@@ -82,17 +82,17 @@ test("a workload pushes with its own OIDC token for a password", { skip }, async
   const user = await world.workload("ci", { role: "registry.push" });
   const path = at(world.root, "keyless");
   assertRejected(await push(image.name, path, { user, password: world.token({ sub: "somebody else" }) }));
-  succeeded(await push(image.name, path, { user, password: world.token({ sub: "ci" }) }));
-  assert.equal(succeeded(await inspect(path, { user, password: world.token({ sub: "ci" }) })), image.digest);
+  assertSuccess(await push(image.name, path, { user, password: world.token({ sub: "ci" }) }));
+  assert.equal(assertSuccess(await inspect(path, { user, password: world.token({ sub: "ci" }) })), image.digest);
 });
 
 test("a repo bound to anonymous is pulled without credentials, until the binding is deleted", { skip }, async () => {
   const image = localImage("public");
   const path = at(world.root, "public");
-  succeeded(await push(image.name, path, await member("registry.push")));
+  assertSuccess(await push(image.name, path, await member("registry.push")));
   assertRejected(await inspect(path));
   const binding = await world.harness.bind(builtinIdentityUid("anonymous"), "registry.pull", world.root);
-  assert.equal(succeeded(await inspect(path)), image.digest);
+  assert.equal(assertSuccess(await inspect(path)), image.digest);
   assertRejected(await skopeo(["copy", ...PLAIN, "--dest-no-creds", image.name, at(world.root, "other")]));
   await world.write((tx) => tx.roleBindings.delete(binding));
   assertRejected(await inspect(path));
@@ -101,9 +101,9 @@ test("a repo bound to anonymous is pulled without credentials, until the binding
 test("a deleted binding stops pulls", { skip }, async () => {
   const image = localImage("revoked");
   const path = at(world.root, "revoked");
-  succeeded(await push(image.name, path, await member("registry.push")));
+  assertSuccess(await push(image.name, path, await member("registry.push")));
   const puller = await member("registry.pull");
-  assert.equal(succeeded(await inspect(path, puller)), image.digest);
+  assert.equal(assertSuccess(await inspect(path, puller)), image.digest);
   await world.write((tx) => tx.roleBindings.delete(puller.binding));
   assertRejected(await inspect(path, puller));
 });
@@ -116,7 +116,7 @@ test("a verified organisation is reached by its name, and no other is", { skip }
   await world.write((tx) => tx.groups.update(group, { name: "example.org" }, Date.now()));
   assertRejected(await push(image.name, at("example.org", "named"), pusher));
   await world.write((tx) => verifyGroup(tx, group, undefined, { ids: randomIds, nowMs: Date.now() }));
-  succeeded(await push(image.name, at("example.org", "named"), pusher));
+  assertSuccess(await push(image.name, at("example.org", "named"), pusher));
   assertRejected(await push(image.name, at("example.org", "named"), await member("registry.push", impostor)));
   // skopeo prints the status of what it got in place of a token, and no more.
   for (const outcome of [
@@ -130,7 +130,7 @@ test("a verified organisation is reached by its name, and no other is", { skip }
 
 test("blobs of a foreign repo are not mounted", { skip }, async () => {
   const image = localImage("secret of others");
-  succeeded(await push(image.name, at(world.foreign, "secret"), await member("registry.push", world.foreign)));
+  assertSuccess(await push(image.name, at(world.foreign, "secret"), await member("registry.push", world.foreign)));
   const { password } = await member("registry.push");
   const source = `${world.foreign}/secret`;
   const query = new URLSearchParams({ service: "arbor" });
@@ -158,16 +158,16 @@ test("a copy between two of the caller's repos mounts what it may", { skip }, as
   const image = localImage("mine");
   const pusher = await member("registry.push");
   const creds = `${pusher.user}:${pusher.password}`;
-  succeeded(await push(image.name, at(world.root, "one"), pusher));
+  assertSuccess(await push(image.name, at(world.root, "one"), pusher));
   const copy = ["copy", ...PLAIN, "--src-creds", creds, "--dest-creds", creds];
-  succeeded(await skopeo([...copy, at(world.root, "one"), at(world.root, "two")]));
-  assert.equal(succeeded(await inspect(at(world.root, "two"), pusher)), image.digest);
+  assertSuccess(await skopeo([...copy, at(world.root, "one"), at(world.root, "two")]));
+  assert.equal(assertSuccess(await inspect(at(world.root, "two"), pusher)), image.digest);
 });
 
 test("a token with its own key is rejected", { skip }, async () => {
   const image = localImage("attacker");
   const pusher = await member("registry.push");
-  succeeded(await push(image.name, at(world.root, "attacked"), pusher));
+  assertSuccess(await push(image.name, at(world.root, "attacked"), pusher));
   const scope = `repository:${world.root}/attacked:pull`;
   const basic = Buffer.from(`_token:${pusher.password}`).toString("base64");
   const answer = await fetch(`${world.url}/token?${new URLSearchParams({ service: "arbor", scope })}`, {
@@ -184,9 +184,9 @@ test("a token with its own key is rejected", { skip }, async () => {
   const header = decodeProtectedHeader(token);
   const jwk = publicKey.export({ format: "jwk" });
   const claims = claimsOf(token);
-  assert.equal(await read(signed(header, claims, privateKey)), 401);
-  assert.equal(await read(signed({ ...header, jwk: { ...jwk, kid: header.kid } }, claims, privateKey)), 401);
-  assert.equal(await read(signed({ ...header, jwk }, claims, privateKey)), 401);
+  assert.equal(await read(signToken(header, claims, privateKey)), 401);
+  assert.equal(await read(signToken({ ...header, jwk: { ...jwk, kid: header.kid } }, claims, privateKey)), 401);
+  assert.equal(await read(signToken({ ...header, jwk }, claims, privateKey)), 401);
   // API tokens are signed with another key, and are none of the registry's.
   assert.equal(await read(pusher.password), 401);
 });
@@ -195,7 +195,7 @@ test("the key that waits is trusted ahead of time, and the next one after a rest
   const image = localImage("rotated");
   const pusher = await member("registry.push");
   const path = at(world.root, "rotated");
-  succeeded(await push(image.name, path, pusher));
+  assertSuccess(await push(image.name, path, pusher));
   const rotate = async () => {
     const { status, stdout, stderr } = await arbor([
       ...["admin", "keys", "rotate", "--purpose", "registry", "--data", world.data],
@@ -209,13 +209,13 @@ test("the key that waits is trusted ahead of time, and the next one after a rest
     assert.equal(keys.registrySigning().kid, stdout.trim());
   };
   await rotate();
-  assert.equal(succeeded(await inspect(path, pusher)), image.digest);
+  assert.equal(assertSuccess(await inspect(path, pusher)), image.digest);
   await rotate();
   assertRejected(await inspect(path, pusher));
   const restarted = await startRegistry({ data: world.data });
   try {
     const elsewhere = path.replace(registry.host, restarted.host);
-    succeeded(await push(image.name, elsewhere, pusher));
+    assertSuccess(await push(image.name, elsewhere, pusher));
   } finally {
     await restarted.stop();
   }

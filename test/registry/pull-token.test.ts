@@ -21,7 +21,7 @@ after(async () => {
 const pullToken = (args: readonly string[], token = world.owner.token) =>
   host.run(["auth", "pull-token", ...args, "--api", world.url], { ARBOR_TOKEN: token });
 
-async function made(...flags: string[]) {
+async function createPullToken(...flags: string[]) {
   const { code, stdout, stderr } = await pullToken(["create", "--group", world.root, "-o", "json", ...flags]);
   assert.equal(code, 0, stderr);
   return JSON.parse(stdout) as { name: string; username: string; password: string; expireTime: string };
@@ -34,7 +34,7 @@ const pull = async (user: string, password: string) => {
 };
 
 test("a pull token pulls until it is revoked", async () => {
-  const { name, username, password, expireTime } = await made("--name", "ci");
+  const { name, username, password, expireTime } = await createPullToken("--name", "ci");
   assert.equal(name, "pull-token-ci");
   const access = [{ type: "repository", name: `${world.root}/a`, actions: ["pull"] }];
   assert.deepEqual(await pull(username, password), access);
@@ -50,7 +50,7 @@ test("a pull token pulls until it is revoked", async () => {
   // It is a password at the registry, and nothing that can be exchanged.
   assert.equal((await world.exchange({ identity: username }, password)).status, 401);
 
-  const other = await made();
+  const other = await createPullToken();
   assert.equal(await pull(other.username, password), 401);
   const list = await pullToken(["list", "-o", "json"]);
   const { pullTokens } = JSON.parse(list.stdout) as { pullTokens: { uid: string; name: string; expireTime: string }[] };
@@ -67,7 +67,7 @@ test("a pull token pulls until it is revoked", async () => {
 });
 
 test("lives as long as requested, within a year", async () => {
-  const { expireTime } = await made("--ttl", "8760h");
+  const { expireTime } = await createPullToken("--ttl", "8760h");
   assert.ok(Date.parse(expireTime) - Date.now() > 364.9 * DAY_MS);
   for (const ttl of ["8761h", "366d", "0h", "30", "1y", "-1h"]) {
     const { code, stderr } = await pullToken(["create", "--group", world.root, `--ttl=${ttl}`]);

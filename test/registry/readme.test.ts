@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import { isReadme } from "../../src/registry/repos/repo-rules.js";
-import { denied, invalid } from "../contract/expectations.js";
+import { invalid, permissionDenied } from "../contract/expectations.js";
 import type { Somebody } from "../iam/iam-world.js";
 import { type RegistryWorld, startRegistryWorld } from "./registry-world.js";
 
@@ -38,7 +38,7 @@ describe("a readme", () => {
   });
 
   it("is the operator's to change", async () => {
-    const refused = denied(`repo.update and repo.internal.admin at ${repo}`);
+    const refused = permissionDenied(`repo.update and repo.internal.admin at ${repo}`);
     assert.deepEqual((await change({ content: "x" }, "", world.owner)).outcome, refused);
     assert.equal((await world.call("GET", `/repos/${repo}/readme`, undefined, world.foreignOwner)).status, 403);
   });

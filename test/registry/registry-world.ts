@@ -24,7 +24,7 @@ export async function startRegistryWorld(settings?: Parameters<typeof startIamWo
   const call: RegistryWorld["call"] = (method, path, body, by = world.owner) =>
     // Paths of `rest` follow those of the other API; `fetch` resolves the dots.
     by.rest(method, `/../../registry/v2beta1${path}`, body);
-  const made = async (path: string, body: object, by?: Somebody): Promise<string> => {
+  const createResource = async (path: string, body: object, by?: Somebody): Promise<string> => {
     const { status, json, text } = await call("POST", path, body, by);
     if (status !== 200) throw new Error(text);
     return String(json?.uid);
@@ -32,8 +32,8 @@ export async function startRegistryWorld(settings?: Parameters<typeof startIamWo
   const by = (parent: string) => (parent.startsWith(world.foreign) ? world.foreignOwner : world.owner);
   return Object.assign(world, {
     call,
-    repo: (fields: object, group = world.root) => made(`/repos/${group}`, fields, by(group)),
+    repo: (fields: object, group = world.root) => createResource(`/repos/${group}`, fields, by(group)),
     tag: (repo: string, name: string, digit = "a") =>
-      made(`/tags/${repo}`, { name, digest: digestOf(digit) }, by(repo)),
+      createResource(`/tags/${repo}`, { name, digest: digestOf(digit) }, by(repo)),
   });
 }

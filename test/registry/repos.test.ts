@@ -204,7 +204,7 @@ describe("a repo", () => {
 
   it("is for those who hold the capability in its group", async () => {
     const uid = await world.repo(fresh());
-    const puller = await world.bound("registry.pull");
+    const puller = await world.createBound("registry.pull");
     for (const [by, status, seen] of [
       [world.foreignOwner, 403, "0"],
       [puller, 200, "1"],

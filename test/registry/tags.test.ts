@@ -140,8 +140,8 @@ describe("a tag", () => {
 
   it("is for those who hold the capability in its group", async () => {
     const uid = await world.tag(await newRepo(), "private");
-    const puller = await world.bound("registry.pull");
-    const pusher = await world.bound("registry.push");
+    const puller = await world.createBound("registry.pull");
+    const pusher = await world.createBound("registry.push");
     for (const [by, get, del] of [
       [world.foreignOwner, 403, 403],
       [puller, 200, 403],
@@ -166,7 +166,7 @@ describe("a list of tags", () => {
   let group: string;
   let repo: string;
   let uids: Readonly<Record<string, string>>;
-  const sorted = (names: readonly string[], key: (name: string) => string) =>
+  const sortBy = (names: readonly string[], key: (name: string) => string) =>
     [...names].sort((a, b) => (key(a) < key(b) ? -1 : 1));
 
   before(async () => {
@@ -184,7 +184,7 @@ describe("a list of tags", () => {
   const switches = Object.keys(families) as (keyof typeof families)[];
   for (let bits = 0; bits < 8; bits++) {
     const on = switches.filter((_, i) => bits & (1 << i));
-    const expected = () => [...usual, ...on.flatMap((one) => families[one])];
+    const listExpected = () => [...usual, ...on.flatMap((one) => families[one])];
     const parents = () => [
       `uidp.descendantsOf=${group}`,
       `uidp.childrenOf=${repo}`,
@@ -204,11 +204,11 @@ describe("a list of tags", () => {
           let token = "";
           do {
             const { names, json } = await list(`${query.filter(Boolean).join("&")}&page_token=${token}`);
-            assert.equal(json?.totalCount, String(expected().length), query.join("&"));
+            assert.equal(json?.totalCount, String(listExpected().length), query.join("&"));
             seen.push(...names);
             token = encodeURIComponent(String(json?.nextPageToken ?? ""));
           } while (token !== "");
-          assert.deepEqual(seen, sorted(expected(), key), query.join("&"));
+          assert.deepEqual(seen, sortBy(listExpected(), key), query.join("&"));
         }
       }
     });

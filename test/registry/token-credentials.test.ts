@@ -6,7 +6,7 @@ import { createLocalJWKSet, jwtVerify } from "jose";
 import { computeLibtrustFingerprint } from "../../src/issuer/keys/key-generation.js";
 import { builtinIdentityUid } from "../../src/kernel/ids.js";
 import { claimsOf, type ExchangeWorld, startExchangeWorld } from "../issuer/sts/exchange-world.js";
-import { signed } from "../support/local-issuer.js";
+import { signToken } from "../support/local-issuer.js";
 import { askToken, type TokenRequest } from "./token-kit.js";
 
 const KID = /^[A-Z2-7]{4}(?::[A-Z2-7]{4}){11}$/;
@@ -26,11 +26,11 @@ before(async () => {
 });
 after(() => world.stop());
 
-const requested = (request: TokenRequest) =>
+const requestToken = (request: TokenRequest) =>
   askToken(world.url, { ...request, parameters: [["scope", scope], ...(request.parameters ?? [])] });
 
 test("the token is what a registry takes", async () => {
-  const { status, headers, text, token } = await requested({ user: "_token", password: member.token });
+  const { status, headers, text, token } = await requestToken({ user: "_token", password: member.token });
   assert.equal(status, 200);
   assert.equal(headers.get("cache-control"), "no-store");
   const body = JSON.parse(text) as Record<string, unknown>;
@@ -58,7 +58,7 @@ test("the token is what a registry takes", async () => {
   assert.equal(Date.parse(String(body.issued_at)), Number(payload.iat) * 1000);
   assert.deepEqual(payload.access, [{ type: "repository", name: `${world.root}/app`, actions: ["pull"] }]);
   // The keys of API tokens, which are published, verify none of it.
-  const published = createLocalJWKSet({ keys: [...keys.published()] as never });
+  const published = createLocalJWKSet({ keys: [...keys.publicJwks()] as never });
   await assert.rejects(jwtVerify(token, published));
 });
 
@@ -92,7 +92,7 @@ const accepted: readonly (readonly [string, () => TokenRequest, () => string])[]
 
 for (const [name, request, subject] of accepted) {
   test(`accepts ${name}`, async () => {
-    const { status, text, token } = await requested(request());
+    const { status, text, token } = await requestToken(request());
     assert.equal(status, 200, text);
     const claims = claimsOf(token);
     assert.equal(claims.sub, subject());
@@ -109,7 +109,7 @@ const refused: readonly (readonly [string, () => TokenRequest])[] = [
   ["a colon alone", () => ({ user: "", password: "" })],
   ["another scheme", () => ({ authorization: `Bearer ${member.token}` })],
   ["no base64", () => ({ authorization: "Basic %%%" })],
-  ["a forged API token", () => ({ user: "_token", password: signed({}, claimsOf(member.token), stranger) })],
+  ["a forged API token", () => ({ user: "_token", password: signToken({}, claimsOf(member.token), stranger) })],
   ["an OIDC token without its identity", () => ({ user: "_token", password: world.token({ sub: "ci" }) })],
   ["an OIDC token of somebody else", () => ({ user: workload, password: world.token({ sub: "x" }) })],
   ["an OIDC token for somebody else", () => ({ user: workload, password: world.token({ sub: "ci", aud: "x" }) })],
@@ -123,7 +123,7 @@ const refused: readonly (readonly [string, () => TokenRequest])[] = [
 test("rejects every wrong credential with the same text", async () => {
   const seen = new Set<string>();
   for (const [name, request] of refused) {
-    const { status, headers, text } = await requested(request());
+    const { status, headers, text } = await requestToken(request());
     assert.equal(status, 401, name);
     assert.equal(headers.get("www-authenticate"), `Basic realm="${world.url}/token", charset="UTF-8"`);
     seen.add(JSON.stringify([text, ...[...headers].filter(([field]) => !/date|request-id/.test(field))]));
@@ -139,24 +139,24 @@ test("rejects an identity that was revoked or deleted", async () => {
     await tx.identities.update(revoked.uid, { notBefore: Math.floor(Date.now() / 1000) + 5 }, Date.now());
   });
   for (const { token } of [gone, revoked]) {
-    assert.equal((await requested({ user: "_token", password: token })).status, 401);
+    assert.equal((await requestToken({ user: "_token", password: token })).status, 401);
   }
 });
 
 test("wrong passwords slow down who guesses, and the right one passes all the same", { timeout: 60_000 }, async () => {
   const user = "guesser";
-  const guess = () => requested({ user, password: "wrong" });
+  const guess = () => requestToken({ user, password: "wrong" });
   for (let i = 0; i < 20; i++) assert.equal((await guess()).status, 401);
   const start = performance.now();
   for (let i = 0; i < 10; i++) assert.equal((await guess()).status, 401);
   assert.ok(performance.now() - start > 300, "twenty a second at most");
   const flood = Array.from({ length: 60 }, guess);
-  const right = await requested({ user: "user", password: member.token });
+  const right = await requestToken({ user: "user", password: member.token });
   assert.equal(right.status, 200, "another name is not held up");
   const answers = await Promise.all(flood);
   const statuses = new Set(answers.map(({ status }) => status));
   assert.deepEqual([...statuses].sort(), [401, 429], "a full queue refuses");
   const full = answers.find(({ status }) => status === 429);
   assert.ok(Number(full?.headers.get("retry-after")) > 0);
-  assert.equal((await requested({ user, password: member.token })).status, 200, "nor is the right password");
+  assert.equal((await requestToken({ user, password: member.token })).status, 200, "nor is the right password");
 });

@@ -93,7 +93,7 @@ const grants = (...entries: readonly (readonly [string, ...string[]])[]): Answer
   content: entries.map(([name, ...actions]) => ({ type: "repository", name, actions })),
 });
 const nothing = grants();
-const denied = (...paths: string[]): Answer => ({
+const answerDenied = (...paths: string[]): Answer => ({
   status: 403,
   content: paths.map((path) => ({
     code: "DENIED",
@@ -135,19 +135,19 @@ const cases: readonly Case[] = [
     "its uid is denied to who may push",
     "pusher",
     () => [scope(byUid("verified"), PUSH)],
-    () => denied(byName("verified")),
+    () => answerDenied(byName("verified")),
   ],
   [
     "its uid is denied to who may pull",
     "puller",
     () => [scope(byUid("verified"), "pull")],
-    () => denied(byName("verified")),
+    () => answerDenied(byName("verified")),
   ],
   [
     "its uid is denied to anonymous pulls",
     "anonymous",
     () => [scope(byUid("verified"), "pull")],
-    () => denied(byName("verified")),
+    () => answerDenied(byName("verified")),
   ],
   ["its uid is unknown to others", "stranger", () => [scope(byUid("verified"), PUSH)], () => nothing],
   [
@@ -191,9 +191,9 @@ const cases: readonly Case[] = [
     "before it is moved, its uid is not pushed to",
     "pusher",
     () => [scope(byUid("both"), PUSH)],
-    () => denied(byName("both")),
+    () => answerDenied(byName("both")),
   ],
-  ["nor deleted from", "pusher", () => [scope(byUid("both"), "delete")], () => denied(byName("both"))],
+  ["nor deleted from", "pusher", () => [scope(byUid("both"), "delete")], () => answerDenied(byName("both"))],
   [
     "who may only pull gets that of what is requested for a push",
     "puller",
@@ -216,7 +216,7 @@ const cases: readonly Case[] = [
     "after it is moved, its uid is denied",
     "puller",
     () => [scope(byUid("moved"), "pull")],
-    () => denied(byName("moved")),
+    () => answerDenied(byName("moved")),
   ],
   [
     "after it is moved, anonymous pulls by the name",
@@ -231,7 +231,7 @@ const cases: readonly Case[] = [
     () => grantsAll(byName("renamed")),
   ],
   ["and is not known", "pusher", () => [scope("changed.example/app", PUSH)], () => nothing],
-  ["nor named for the uid", "pusher", () => [scope(byUid("renamed"), "pull")], () => denied(byName("renamed"))],
+  ["nor named for the uid", "pusher", () => [scope(byUid("renamed"), "pull")], () => answerDenied(byName("renamed"))],
   ["the name of a deleted organisation is unknown", "pusher", () => [scope(byName("deleted"), PUSH)], () => nothing],
   ["and so is its uid", "pusher", () => [scope(byUid("deleted"), PUSH)], () => nothing],
   [
@@ -244,7 +244,7 @@ const cases: readonly Case[] = [
     "several paths that are denied are named",
     "pusher",
     () => [scope(byUid("verified", "a"), "pull"), scope(byUid("moved", "b"), "pull")],
-    () => denied(byName("verified", "a"), byName("moved", "b")),
+    () => answerDenied(byName("verified", "a"), byName("moved", "b")),
   ],
 ];
 

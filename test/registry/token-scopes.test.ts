@@ -23,7 +23,7 @@ before(async () => {
 });
 after(() => world.stop());
 
-async function granted(scopes: readonly string[], token: string | undefined): Promise<unknown[]> {
+async function requestAccess(scopes: readonly string[], token: string | undefined): Promise<unknown[]> {
   const user = token === undefined ? {} : { user: "_token", password: token };
   const answer = await askToken(world.url, { ...user, parameters: scopes.map((scope) => ["scope", scope]) });
   assert.equal(answer.status, 200, answer.text);
@@ -86,12 +86,13 @@ const cases: readonly Case[] = [
 ];
 
 for (const [name, scopes, access] of cases) {
-  test(`grants what it may of ${name}`, async () => assert.deepEqual(await granted(scopes(), pusher.token), access()));
+  test(`grants what it may of ${name}`, async () =>
+    assert.deepEqual(await requestAccess(scopes(), pusher.token), access()));
 }
 
 test("grants nothing to who has no role", async () => {
   const { token } = await world.harness.identity({}, world.root);
-  assert.deepEqual(await granted([`repository:${world.root}/a:pull,push,delete`], token), []);
+  assert.deepEqual(await requestAccess([`repository:${world.root}/a:pull,push,delete`], token), []);
 });
 
 test("roles give the actions that their capabilities stand for", async () => {
@@ -108,13 +109,13 @@ test("roles give the actions that their capabilities stand for", async () => {
     const { uid, token } = await world.harness.identity({}, world.root);
     await world.harness.bind(uid, role, world.root);
     const access = actions.length === 0 ? [] : [entry(`${world.root}/a`, ...actions)];
-    assert.deepEqual(await granted([`repository:${world.root}/a:pull,push,delete`], token), access, role);
+    assert.deepEqual(await requestAccess([`repository:${world.root}/a:pull,push,delete`], token), access, role);
   }
 });
 
 test("the limits of an API token hold", async () => {
   const { keys } = world.harness.app.installation;
-  const limited = (limit: TokenLimit) =>
+  const issueLimited = (limit: TokenLimit) =>
     issueToken(
       { issuer: world.url, audience: world.url, identity: pusher.uid, lifeS: 600, nowMs: Date.now(), limit },
       keys,
@@ -122,12 +123,16 @@ test("the limits of an API token hold", async () => {
     );
   const scopes = [`repository:${world.root}/a:pull,push`, `repository:${child}/a:pull,push`];
   const pulls = capabilitySetNamed(["repo.blobs.get", "manifest.list", "tag.list"]);
-  assert.deepEqual(await granted(scopes, await limited({ scope: [child] })), [entry(`${child}/a`, "pull", "push")]);
-  assert.deepEqual(await granted(scopes, await limited({ cap: pulls })), [
+  assert.deepEqual(await requestAccess(scopes, await issueLimited({ scope: [child] })), [
+    entry(`${child}/a`, "pull", "push"),
+  ]);
+  assert.deepEqual(await requestAccess(scopes, await issueLimited({ cap: pulls })), [
     entry(`${world.root}/a`, "pull"),
     entry(`${child}/a`, "pull"),
   ]);
-  assert.deepEqual(await granted(scopes, await limited({ cap: pulls, scope: [child] })), [entry(`${child}/a`, "pull")]);
+  assert.deepEqual(await requestAccess(scopes, await issueLimited({ cap: pulls, scope: [child] })), [
+    entry(`${child}/a`, "pull"),
+  ]);
 });
 
 test("a first push needs the right to create repos, a later one does not", async () => {
@@ -148,22 +153,22 @@ test("a first push needs the right to create repos, a later one does not", async
     await tx.roleBindings.insert({ uid: randomIds.newUid(world.root), ...binding, ...times });
   });
   const scopes = [`repository:${world.root}/later:push`];
-  assert.deepEqual(await granted(scopes, token), []);
+  assert.deepEqual(await requestAccess(scopes, token), []);
   const repo = { uid: randomIds.newUid(world.root), groupUid: world.root, name: "later", description: "", readme: "" };
   await world.write((tx) => tx.repos.insert({ ...repo, config: {}, ...times }));
-  assert.deepEqual(await granted(scopes, token), [entry(`${world.root}/later`, "push")]);
+  assert.deepEqual(await requestAccess(scopes, token), [entry(`${world.root}/later`, "push")]);
 });
 
 test("anonymous callers have the bindings of anonymous, and no others", async () => {
   const scopes = [`repository:${world.root}/a:pull,push`];
-  assert.deepEqual(await granted(scopes, undefined), []);
+  assert.deepEqual(await requestAccess(scopes, undefined), []);
   const binding = await world.harness.bind(builtinIdentityUid("anonymous"), "registry.pull", world.root);
-  assert.deepEqual(await granted(scopes, undefined), [entry(`${world.root}/a`, "pull")]);
+  assert.deepEqual(await requestAccess(scopes, undefined), [entry(`${world.root}/a`, "pull")]);
   // It is not added to what others have.
   const { token } = await world.harness.identity({}, world.root);
-  assert.deepEqual(await granted(scopes, token), []);
+  assert.deepEqual(await requestAccess(scopes, token), []);
   await world.write((tx) => tx.roleBindings.delete(binding));
-  assert.deepEqual(await granted(scopes, undefined), []);
+  assert.deepEqual(await requestAccess(scopes, undefined), []);
 });
 
 const broken: readonly (readonly [string, [string, string][], string])[] = [

@@ -81,8 +81,15 @@ test("a participle names a value, never a function", () => {
   const found = run("words", {
     "src/a.ts": "const seen = 1;\nconst shown = () => seen;\nexport function missing(): void {}\nshown();\n",
     "src/b.ts": "export function updateLastSeen(): void {}\nexport const isMissing = () => true;\n",
+    "src/c.ts": "export const used = 1;\nexport function placedRow(created: () => void): void {}\n",
+    "src/d.ts": "export function seedTable(): void {}\nexport function needsSeed(failed: boolean): void {}\n",
   });
-  assert.deepEqual(found.lines, ['src/a.ts:2: "shown" in shown', 'src/a.ts:3: "missing" in missing']);
+  assert.deepEqual(found.lines, [
+    'src/a.ts:2: "shown" in shown',
+    'src/a.ts:3: "missing" in missing',
+    'src/c.ts:2: "placed" in placedRow',
+    'src/c.ts:2: "created" in created',
+  ]);
 });
 
 test("links to pages and headings that do not exist are found", () => {

@@ -27,9 +27,9 @@ export function auditChainSuite(open: () => Store): void {
       open().write(async (tx) => {
         for (const [i, root] of roots.entries()) await tx.audit.append(row(root, i));
       });
-    const newest = async () => (await open().read((tx) => tx.auditChain.unsealed(0, 1_000_000))).at(-1)?.id ?? 0;
-    const unsealed = async (afterId: number, limit = 1_000) =>
-      (await open().read((tx) => tx.auditChain.unsealed(afterId, limit))).map(({ id, ...values }) => ({
+    const newest = async () => (await open().read((tx) => tx.auditChain.readUnsealed(0, 1_000_000))).at(-1)?.id ?? 0;
+    const readUnsealed = async (afterId: number, limit = 1_000) =>
+      (await open().read((tx) => tx.auditChain.readUnsealed(afterId, limit))).map(({ id, ...values }) => ({
         id,
         ...values,
       }));
@@ -45,7 +45,7 @@ export function auditChainSuite(open: () => Store): void {
       await write(first);
       const from = await newest();
       await write(first, second, "", first, second);
-      const all = await unsealed(from);
+      const all = await readUnsealed(from);
       assert.deepEqual(
         all.map(({ id, version, ...values }) => values),
         [first, second, "", first, second].map((root, i) => ({ ...row(root, i), traceId: "", actorName: "" })),
@@ -56,27 +56,27 @@ export function auditChainSuite(open: () => Store): void {
         [...ids].sort((a, b) => a - b),
       );
       assert.deepEqual(
-        (await unsealed(from, 2)).map(({ id }) => id),
+        (await readUnsealed(from, 2)).map(({ id }) => id),
         ids.slice(0, 2),
       );
       assert.deepEqual(
-        (await unsealed(ids[2] ?? 0)).map(({ id }) => id),
+        (await readUnsealed(ids[2] ?? 0)).map(({ id }) => id),
         ids.slice(3),
       );
       const [, one, , three] = ids;
       await seal(entry(second, 1, one ?? 0), entry(first, 1, three ?? 0));
       assert.deepEqual(
-        (await unsealed(from)).map(({ id }) => id),
+        (await readUnsealed(from)).map(({ id }) => id),
         [ids[0], ids[2], ids[4]],
       );
       assert.deepEqual(
-        (await unsealed(from, 2)).map(({ id }) => id),
+        (await readUnsealed(from, 2)).map(({ id }) => id),
         [ids[0], ids[2]],
       );
       const tail = { rows: 1, firstId: ids[4], firstTimeMs: 4_102_444_800_004 };
-      assert.deepEqual(await open().read((tx) => tx.auditChain.unsealedOf(second)), tail);
+      assert.deepEqual(await open().read((tx) => tx.auditChain.readUnsealedTail(second)), tail);
       const none = { rows: 0, firstId: null, firstTimeMs: null };
-      assert.deepEqual(await open().read((tx) => tx.auditChain.unsealedOf(absent)), none);
+      assert.deepEqual(await open().read((tx) => tx.auditChain.readUnsealedTail(absent)), none);
     });
 
     test("entries are returned in order with the rows they seal, and null for a deleted row", async () => {
@@ -84,7 +84,7 @@ export function auditChainSuite(open: () => Store): void {
       const from = await newest();
       // Enough rows for several insert statements, of which some insert one row each.
       await write(...Array.from({ length: 70 }, () => root));
-      const rows = await unsealed(from);
+      const rows = await readUnsealed(from);
       assert.equal(rows.length, 70);
       const withoutRow = entry(root, 71, 1_000_000_000);
       await seal(...rows.map(({ id }, i) => entry(root, i + 1, id)), withoutRow);

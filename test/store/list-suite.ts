@@ -81,7 +81,7 @@ export function listSuite(store: () => Store): void {
       for (const [filterName, filter] of Object.entries(filters)) {
         test(`${view}, ${filterName}: every order, in pages of 1, 4 and 50, with and without skip`, async () => {
           for (const order of orders) {
-            const expected = expectedUids(rows, { visible, filter, order });
+            const expected = listExpectedUids(rows, { visible, filter, order });
             for (const limit of [1, 4, 50]) {
               const uids = await walk(store(), { visible, filter, order, limit, skip: 0 }, expected.length);
               assert.deepEqual(uids, expected, `${order.field} ${order.descending} by ${limit}`);
@@ -112,7 +112,7 @@ export function listSuite(store: () => Store): void {
         await store().write((tx) => tx.groups.update(root, { name: named || "n5" }, 7));
         for (const order of orders.filter(({ field }) => field === "uid" || field === "name")) {
           const query = { visible: [root], filter: {}, order };
-          const expected = expectedUids(rows, query);
+          const expected = listExpectedUids(rows, query);
           for (let skip = 0; skip <= expected.length + 1; skip++) {
             const page = await store().read((tx) => tx.groups.list({ ...query, skip, limit: 3 }));
             assert.deepEqual(
@@ -194,7 +194,7 @@ export function listSuite(store: () => Store): void {
         const order = orders[step % orders.length] ?? { field: "uid", descending: false };
         for (const filter of [{}, { descendantsOf: root }, { childrenOf: target.uid }, { name: "ab" }]) {
           const query = { visible: [root], filter, order };
-          const expected = expectedUids(model, query);
+          const expected = listExpectedUids(model, query);
           assert.deepEqual(
             await walk(store(), { ...query, limit: 3, skip: 0 }, expected.length),
             expected,
@@ -221,7 +221,7 @@ async function walk(store: Store, query: ListQuery, total: number): Promise<stri
   return uids;
 }
 
-function expectedUids(
+function listExpectedUids(
   rows: readonly GroupRow[],
   { visible, filter, order }: Pick<ListQuery, "visible" | "filter" | "order">,
 ) {

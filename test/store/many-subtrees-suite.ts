@@ -47,7 +47,7 @@ function model(): Model {
 type Ordered = GroupRow | IdentityRow;
 type ListInput = Pick<ListQuery, "visible" | "filter" | "order">;
 
-function expectedUids(rows: readonly Ordered[], { visible, filter, order }: ListInput): string[] {
+function listExpectedUids(rows: readonly Ordered[], { visible, filter, order }: ListInput): string[] {
   const tops = new Set(visible);
   const key = (row: Ordered) => ({ uid: row.uid, name: row.name, created_at: row.createTimeMs })[order.field] ?? "";
   const admitted = rows.filter(
@@ -99,7 +99,7 @@ export function manySubtreesSuite(store: () => Store): void {
             const visible = Array.from({ length: size }, (_, i) => top(i)).sort();
             for (const order of orders) {
               const input = { visible, filter, order };
-              const expected = expectedUids(all[kind], input);
+              const expected = listExpectedUids(all[kind], input);
               const page = (query: Partial<ListQuery>) =>
                 store().read((tx) => tx[kind].list({ ...input, limit: 50, skip: 0, ...query }));
               const uids: string[] = [];

@@ -6,7 +6,7 @@ import { defineOrderIndexMigration } from "../../src/store/migrate/order-index.j
 import { schemaMigrationsAfter, schemaStatements } from "../../src/store/migrate/schema-migrations.js";
 import { findIndexDifferences, INDEX_TABLES, type ReadAll } from "../support/consistency.js";
 import { toOldStatements } from "../support/old-index.js";
-import { seeded } from "../support/operations.js";
+import { createRandom } from "../support/operations.js";
 import { type Change, RowChanges } from "../support/row-changes.js";
 
 const SEEDS = Number(process.env.ARBOR_TEST_SEEDS ?? 2);
@@ -93,7 +93,7 @@ export function orderIndexSuite(title: string, open: () => Promise<MigrationData
       `writes of version 0.4.0 before, between and after batches are copied, seed ${seed}`,
       async (database) => {
         const migration = defineOrderIndexMigration(limits);
-        const changes = new RowChanges(seeded(seed));
+        const changes = new RowChanges(createRandom(seed));
         await begin(database, migration, changes);
         const batches = await copyAll(database, migration, () => writeOld(database, changes.next()));
         assert.ok(batches > 12, `${batches} batches`);
@@ -106,14 +106,14 @@ export function orderIndexSuite(title: string, open: () => Promise<MigrationData
 
   withDatabase("a batch that is repeated changes nothing", async (database) => {
     const migration = defineOrderIndexMigration({ rows: 1_000, entries: 1_000 });
-    await begin(database, migration, new RowChanges(seeded(9)));
+    await begin(database, migration, new RowChanges(createRandom(9)));
     for (let i = 0; i < 2; i++) await database.write((tx) => migration.step(tx, ""));
     assert.deepEqual(await differences(database), []);
   });
 
   withDatabase("one batch left out is found", async (database) => {
     const migration = defineOrderIndexMigration(limits);
-    await begin(database, migration, new RowChanges(seeded(1)));
+    await begin(database, migration, new RowChanges(createRandom(1)));
     let left = 6;
     const step: DataMigration["step"] = async (tx, position) => {
       const before = await tx.query("SELECT count(*) AS n FROM time_entries");
@@ -139,7 +139,7 @@ export function orderIndexSuite(title: string, open: () => Promise<MigrationData
   for (const { table, event } of triggers) {
     withDatabase(`without the trigger for each ${event} in ${table} differences are found`, async (database) => {
       const migration = defineOrderIndexMigration(limits);
-      const changes = new RowChanges(seeded(2));
+      const changes = new RowChanges(createRandom(2));
       await begin(database, migration, changes);
       await copyAll(database, migration);
       await runAll(database, [
@@ -158,7 +158,7 @@ export function orderIndexSuite(title: string, open: () => Promise<MigrationData
 
   withDatabase("the contract phase removes the old index, and leaves the new one as it is", async (database) => {
     const migration = defineOrderIndexMigration(limits);
-    await begin(database, migration, new RowChanges(seeded(4)));
+    await begin(database, migration, new RowChanges(createRandom(4)));
     await copyAll(database, migration);
     const tables = INDEX_TABLES.slice(-4);
     const before = await readTables(database, tables);

@@ -11,7 +11,7 @@ import { type RankedList, seekRank } from "../../src/store/ranks.js";
 import { buildInsertValues, type Executor, statement, statementFamily } from "../../src/store/statement.js";
 import type { GroupRow } from "../../src/store/tables/groups.js";
 import type { Tables } from "../../src/store/tables.js";
-import { seeded } from "../support/operations.js";
+import { createRandom } from "../support/operations.js";
 import { childUid, groupRow, rootUid } from "../support/rows.js";
 
 /** Small buckets, so that few entries fill many of them. */
@@ -162,7 +162,7 @@ export function ranksSuite(store: () => Store): void {
       "a list by uid": (scope) => ({ type: "text", list: TEXT_LIST, scope, rows: { kind: groupIndex, scopeUid } }),
     };
     for (const [name, listOf] of Object.entries(lists)) {
-      const modelOf = (seed: number) => new Model(listOf(1_000_000 + seed), seeded(seed));
+      const modelOf = (seed: number) => new Model(listOf(1_000_000 + seed), createRandom(seed));
       const adjust = (tx: Executor, model: Model) => (changes: RankChange[]) =>
         adjustRanks(tx, changes, model.random(tx.counterSlots), SIZE);
 
@@ -275,7 +275,7 @@ export function ranksSuite(store: () => Store): void {
 
     test("concurrent writers leave exact ranks", async () => {
       const of = { type: "time", list: TIME_LIST, scope: 2_000_000 } as const;
-      const model = new Model(of, seeded(3));
+      const model = new Model(of, createRandom(3));
       await store().write((tx) => buildRanks(executor(tx), of, 1, SIZE));
       // All of them write at the end of the list.
       const positions = Array.from({ length: 200 }, (_, i) => ({ key: 1_000 + i, below: Buffer.alloc(8, i) }));

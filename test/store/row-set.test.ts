@@ -4,7 +4,7 @@ import fc from "fast-check";
 import { BLOCK_ROWS, bitOf, RowSet, wordOf } from "../../src/store/row-set.js";
 
 const numbers = fc.uniqueArray(fc.oneof(fc.nat(300), fc.integer({ min: 2_000, max: 4_200 }), fc.nat(2 ** 33)));
-const sorted = (set: RowSet) => set.numbers().sort((a, b) => a - b);
+const sortNumbers = (set: RowSet) => set.numbers().sort((a, b) => a - b);
 const ascending = (all: readonly number[]) => [...all].sort((a, b) => a - b);
 
 describe("a set of rows", () => {
@@ -23,7 +23,7 @@ describe("a set of rows", () => {
     fc.assert(
       fc.property(numbers, (some) => {
         const set = RowSet.of(some);
-        assert.deepEqual(sorted(set), ascending(some));
+        assert.deepEqual(sortNumbers(set), ascending(some));
         assert.equal(set.size, some.length);
         for (const number of some) {
           assert.ok(set.has(number));
@@ -43,9 +43,9 @@ describe("a set of rows", () => {
         united.addAll(other);
         kept.keepOnly(other);
         rest.removeAll(other);
-        assert.deepEqual(sorted(united), ascending([...new Set([...left, ...right])]));
-        assert.deepEqual(sorted(kept), ascending(left.filter((n) => right.includes(n))));
-        assert.deepEqual(sorted(rest), ascending(left.filter((n) => !right.includes(n))));
+        assert.deepEqual(sortNumbers(united), ascending([...new Set([...left, ...right])]));
+        assert.deepEqual(sortNumbers(kept), ascending(left.filter((n) => right.includes(n))));
+        assert.deepEqual(sortNumbers(rest), ascending(left.filter((n) => !right.includes(n))));
         assert.equal(kept.size + rest.size, left.length);
       }),
     );

@@ -296,11 +296,11 @@ export function storeSuite(name: string, open: () => Promise<Store>): void {
           });
         }
       });
-      const found = (timeMs: number, limit: number) =>
-        store.read(async (tx) => tx.identityProviders.unchangedSince(timeMs, limit));
-      assert.deepEqual(await found(30, 10), [childUid(root, 1), childUid(root, 2)]);
-      assert.deepEqual(await found(50, 3), [childUid(root, 1), childUid(root, 2), childUid(root, 3)]);
-      assert.deepEqual(await found(10, 3), []);
+      const findUids = (timeMs: number, limit: number) =>
+        store.read(async (tx) => tx.identityProviders.findUnchangedSince(timeMs, limit));
+      assert.deepEqual(await findUids(30, 10), [childUid(root, 1), childUid(root, 2)]);
+      assert.deepEqual(await findUids(50, 3), [childUid(root, 1), childUid(root, 2), childUid(root, 3)]);
+      assert.deepEqual(await findUids(10, 3), []);
     });
 
     listSuite(() => store);

@@ -78,7 +78,7 @@ describe("the write queue", () => {
     return root;
   }
 
-  function committed(parent: string): Set<string> {
+  function readCommitted(parent: string): Set<string> {
     return new Set(observer.prepare("SELECT uid FROM groups WHERE parent_uid = ?").pluck().all(parent) as string[]);
   }
 
@@ -129,13 +129,13 @@ describe("the write queue", () => {
                 assert.equal(value, call, "a call gets its own result");
                 // What a unit awaits may be available within the tick.
                 assert.ok(/succeeds|swallows/.test(planned.kind) || awaitsMore(planned.kind), planned.kind);
-                const there = committed(root);
+                const there = readCommitted(root);
                 for (const uid of rowsOf(root, call, planned))
                   assert.ok(there.has(uid), "durable when the call resolves");
               },
               (error: unknown) => {
                 if (!(error instanceof OverdueError && maybeOverdue)) assertOwnError(planned.kind, call, error);
-                const there = committed(root);
+                const there = readCommitted(root);
                 for (const uid of rowsOf(root, call, planned)) assert.ok(!there.has(uid), "no row of it is stored");
               },
             ),
@@ -171,9 +171,9 @@ describe("the write queue", () => {
       outcomes.map((outcome) => (outcome.status === "rejected" ? outcome.reason.name : "done")),
       ["OverdueError", "OverdueError", "done"],
     );
-    assert.deepEqual(committed(root), new Set([childUid(root, 4)]));
+    assert.deepEqual(readCommitted(root), new Set([childUid(root, 4)]));
     await insert(5);
-    assert.deepEqual(committed(root), new Set([childUid(root, 4), childUid(root, 5)]));
+    assert.deepEqual(readCommitted(root), new Set([childUid(root, 4), childUid(root, 5)]));
   });
 
   test("a stalled unit cannot use a later transaction when it continues", async () => {
@@ -194,7 +194,7 @@ describe("the write queue", () => {
     });
     await nextTick();
     assert.match(String(lateError), /a transaction was used after its unit of work had settled/);
-    assert.deepEqual(committed(root), new Set([childUid(root, 2), childUid(root, 3)]));
+    assert.deepEqual(readCommitted(root), new Set([childUid(root, 2), childUid(root, 3)]));
   });
 
   test("units run in the order of their calls", async () => {
@@ -233,7 +233,7 @@ describe("the write queue", () => {
     clearInterval(ticking);
     assert.ok(performance.now() - startMs >= 295);
     assert.ok(ticks > 10, `the event loop was not blocked: ${ticks} ticks`);
-    assert.deepEqual(committed(root), new Set(uids));
+    assert.deepEqual(readCommitted(root), new Set(uids));
   });
 
   test("after 5 s another process's lock makes writes UNAVAILABLE; they do not run, and later ones work", async (t) => {
@@ -255,7 +255,7 @@ describe("the write queue", () => {
     assert.equal(runs, 0);
     observer.exec("COMMIT");
     await store.write((tx) => tx.groups.insert(groupRow(childUid(root, 1))));
-    assert.deepEqual(committed(root), new Set([childUid(root, 1)]));
+    assert.deepEqual(readCommitted(root), new Set([childUid(root, 1)]));
   });
 
   test("a write waits for up to 5 s, and one whose deadline passes meanwhile does not run", async (t) => {
@@ -272,7 +272,7 @@ describe("the write queue", () => {
     await waits;
     const error = await answered;
     assert.ok(error instanceof ApiError && error.code === Code.DeadlineExceeded);
-    assert.deepEqual(committed(root), new Set([childUid(root, 1)]));
+    assert.deepEqual(readCommitted(root), new Set([childUid(root, 1)]));
   });
 
   test("closing runs queued units and rejects later ones", async () => {

@@ -67,7 +67,7 @@ export async function listHostCommands(
   const commands = leaves
     .map(({ command, path }) => ({
       name: path.join(" "),
-      args: [...path, ...requiredValues(command, location, outputs)],
+      args: [...path, ...listRequiredValues(command, location, outputs)],
     }))
     .filter(({ name }) => !CREATING.includes(name) && name !== "demo");
   const variants = VARIANTS.map((args) => ({ name: args.join(" "), args }));
@@ -92,7 +92,7 @@ function hasOption({ options }: Command, flag: string): boolean {
   return options.some(({ long }) => long === flag);
 }
 
-function requiredValues(command: Command, location: DataFlag, outputs: string): string[] {
+function listRequiredValues(command: Command, location: DataFlag, outputs: string): string[] {
   const example = (placeholder: string, choices?: readonly string[]) =>
     placeholder === "directory" ? join(outputs, "out") : (choices?.[0] ?? examples[placeholder] ?? "example");
   const flags = command.options.flatMap(({ long, mandatory, flags: text, argChoices }) => {

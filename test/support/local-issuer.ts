@@ -50,7 +50,7 @@ export async function startLocalIssuer(clock: () => number = Date.now): Promise<
     token(claims, options = {}) {
       const nowS = Math.floor(clock() / 1000);
       const header = { alg: "ES256", kid: key.jwk.kid, typ: "JWT", ...options.header };
-      return signed(header, { iss: issuer, iat: nowS, exp: nowS + 600, ...claims }, options.key ?? key.privateKey);
+      return signToken(header, { iss: issuer, iat: nowS, exp: nowS + 600, ...claims }, options.key ?? key.privateKey);
     },
     rotate() {
       key = newKey(++count);
@@ -63,7 +63,7 @@ export async function startLocalIssuer(clock: () => number = Date.now): Promise<
 }
 
 /** A JWT with this header and these claims, signed with ES256. */
-export function signed(header: object, claims: object, key: KeyObject): string {
+export function signToken(header: object, claims: object, key: KeyObject): string {
   const part = (value: object) => Buffer.from(JSON.stringify(value)).toString("base64url");
   const input = `${part(header)}.${part(claims)}`;
   return `${input}.${sign("sha256", Buffer.from(input), { key, dsaEncoding: "ieee-p1363" }).toString("base64url")}`;

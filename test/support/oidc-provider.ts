@@ -49,6 +49,7 @@ export interface OidcProvider {
 
 const KEY_ID = "test";
 const CLAIMS = ["sub", "email", "email_verified", "name", "given_name", "family_name", "picture", "groups"];
+const requirePkce = () => true;
 
 /** Starts one on a free port of 127.0.0.1. */
 export async function startOidcProvider(options: OidcProviderOptions = {}): Promise<OidcProvider> {
@@ -141,7 +142,7 @@ function createProvider(
     cookies: { keys: ["a key of the cookies"] },
     // Seconds; long enough for any test.
     ttl: { Interaction: 600, Grant: 600, Session: 600, AccessToken: 600, IdToken: 3600 },
-    pkce: { required: () => true },
+    pkce: { required: requirePkce },
     features: { devInteractions: { enabled: false } },
     interactions: { url: (_ctx, { uid }) => `/interaction/${uid}` },
     claims: { openid: CLAIMS, email: [], profile: [], groups: [] },

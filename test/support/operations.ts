@@ -10,7 +10,7 @@ const IAM = "/chainguard.platform.iam.v2beta1";
 const names = ["a", "a b", "a-b", "ab", "_", "z.9", "prod", "dev"];
 
 /** Creates a pseudo-random generator that a seed makes reproducible: `next(n)` is a number from 0 to n - 1. */
-export function seeded(seed: number): (n: number) => number {
+export function createRandom(seed: number): (n: number) => number {
   let state = seed * 2_654_435_761 + 1;
   return (n) => {
     state = (Math.imul(state ^ (state >>> 15), 2_246_822_519) + 0x9e3779b9) >>> 0;
@@ -37,7 +37,7 @@ export async function runOperations(
   let now = 1_700_000_000_000;
   const store = await open(() => now);
   const call = await inProcess(store, createSequentialIds(), () => now);
-  const random = seeded(seed);
+  const random = createRandom(seed);
   const pick = <T>(list: readonly T[], otherwise: T): T => list[random(list.length)] ?? otherwise;
   const owner = rootUid(0xabc);
   await store.write((tx) => tx.identities.insert(identityRow(owner)));

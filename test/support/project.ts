@@ -22,7 +22,7 @@ export function scriptArguments(path: `${"src" | "test" | "bench"}/${string}.ts`
 /**
  * The arguments with which `node` runs the program `arbor` as modules of their own, and not as the bundle that is shipped.
  */
-export function unbundledArguments(): readonly string[] {
+export function argumentsWithoutBundle(): readonly string[] {
   return IS_COMPILED ? [join(TREE, "src/unbundled.js")] : scriptArguments("src/main.ts");
 }
 

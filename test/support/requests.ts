@@ -27,7 +27,7 @@ export function requestH1(port: number, { method = "GET", path, headers = {}, bo
     const req = request(options, (res) => {
       const chunks: Buffer[] = [];
       res.on("data", (chunk: Buffer) => chunks.push(chunk));
-      res.on("end", () => resolve(received(res.statusCode ?? 0, res.headers, chunks)));
+      res.on("end", () => resolve(buildReceived(res.statusCode ?? 0, res.headers, chunks)));
       res.on("error", reject);
     });
     req.on("error", reject);
@@ -61,13 +61,13 @@ export function requestOn(
       fields = head;
     });
     stream.on("data", (chunk: Buffer) => chunks.push(chunk));
-    stream.on("end", () => resolve(received(status, fields, chunks)));
+    stream.on("end", () => resolve(buildReceived(status, fields, chunks)));
     stream.on("error", reject);
     if (body !== undefined) stream.end(body);
   });
 }
 
-function received(status: number, headers: IncomingHttpHeaders, chunks: Buffer[]): Received {
+function buildReceived(status: number, headers: IncomingHttpHeaders, chunks: Buffer[]): Received {
   const bytes = Buffer.concat(chunks);
   return { status, headers, bytes, text: bytes.toString() };
 }

@@ -49,21 +49,21 @@ export class RowChanges {
         if (this.#of("account_associations").some((row) => row.uid === uid))
           return this.#update("account_associations");
         return this.#insert("account_associations", {
-          ...this.#named(uid),
+          ...this.#buildRow(uid),
           parent_uid: parentOf(uid) ?? null,
           accounts: "{}",
         });
       }
       case 7: {
         const parent = group?.uid ?? "";
-        const row = { ...this.#named(this.#newUid(parent)), group_uid: parent, config: "{}", readme: "" };
+        const row = { ...this.#buildRow(this.#newUid(parent)), group_uid: parent, config: "{}", readme: "" };
         return this.#insert("repos", { ...row, name: row.uid.slice(-16) });
       }
       case 8:
       case 9: {
         const repo = this.#pick("repos");
         if (repo === undefined) return this.next();
-        const { description: _, ...row } = this.#named(this.#newUid(repo.uid));
+        const { description: _, ...row } = this.#buildRow(this.#newUid(repo.uid));
         const family = this.#random(2);
         const tag = { ...row, name: row.uid.slice(-16), repo_uid: repo.uid, digest: "", family, deprecated: false };
         return this.#insert("tags", { ...tag, bundles: "[]" });
@@ -100,13 +100,13 @@ export class RowChanges {
     return parent === undefined ? rootUid(n) : childUid(parent, n);
   }
 
-  #named(uid: string) {
+  #buildRow(uid: string) {
     const name = ["a", "b", "o'brien", "é", ""][this.#random(5)] ?? "";
     return { uid, name, description: "", create_time_ms: this.#random(50), update_time_ms: this.#random(50) };
   }
 
   #group(parent: string | undefined): ChangedRow {
-    const row = this.#named(this.#newUid(parent));
+    const row = this.#buildRow(this.#newUid(parent));
     return { ...row, parent_uid: parent ?? null, verified: false, kind: 0, resource_limits: "{}", created_by: "" };
   }
 
@@ -120,7 +120,7 @@ export class RowChanges {
     const i = this.#random(rows.length);
     const row = rows[i];
     if (row === undefined) return this.next();
-    const { name, update_time_ms } = this.#named(row.uid);
+    const { name, update_time_ms } = this.#buildRow(row.uid);
     const patch =
       table === "groups" || table === "account_associations" ? { name, update_time_ms } : { update_time_ms };
     const after: ChangedRow = { ...row, ...patch };

@@ -10,7 +10,7 @@ export const isCampaign = (process.env.ARBOR_TEST_CAMPAIGN ?? "") !== "";
  * @param full in a campaign
  * @param everyday in `npm test`
  */
-export function scaled(full: number, everyday: number): number {
+export function chooseScale(full: number, everyday: number): number {
   return isCampaign ? full : everyday;
 }
 

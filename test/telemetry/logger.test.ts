@@ -4,14 +4,17 @@ import { it } from "node:test";
 import { DrizzleQueryError } from "drizzle-orm";
 import { createLogger } from "../../src/telemetry/logger.js";
 
-function logged(level: Parameters<typeof createLogger>[0], write: (logger: ReturnType<typeof createLogger>) => void) {
+function collectLines(
+  level: Parameters<typeof createLogger>[0],
+  write: (logger: ReturnType<typeof createLogger>) => void,
+) {
   const lines: string[] = [];
   write(createLogger(level, { write: (line) => lines.push(line) }));
   return lines;
 }
 
 it("credentials are never written, however deep", () => {
-  const [line = ""] = logged("info", (logger) =>
+  const [line = ""] = collectLines("info", (logger) =>
     logger.info({
       authorization: "hidden",
       headers: { Authorization: "hidden", "x-auth-token": "hidden", cookie: "hidden" },
@@ -32,11 +35,11 @@ it("credentials are never written, however deep", () => {
 it("what refers to itself has an end", () => {
   const loop: Record<string, unknown> = { name: "a" };
   loop.self = loop;
-  assert.equal(logged("info", (logger) => logger.info({ loop })).length, 1);
+  assert.equal(collectLines("info", (logger) => logger.info({ loop })).length, 1);
 });
 
 it("only lines of the level and above are written", () => {
-  const lines = logged("warn", (logger) => {
+  const lines = collectLines("warn", (logger) => {
     logger.info("no");
     logger.warn("yes");
   });
@@ -58,7 +61,7 @@ it("nothing of an error is written but its name, message, stack and causes", () 
   // The control: what would be written otherwise.
   assert.match(`${wrapped.message}${wrapped.stack}${JSON.stringify(driver)}`, /hidden[\s\S]*hidden[\s\S]*hidden/);
   for (const err of [driver, wrapped, new Error("outer", { cause: wrapped })]) {
-    const [line = ""] = logged("info", (logger) => logger.error({ err }));
+    const [line = ""] = collectLines("info", (logger) => logger.error({ err }));
     assert.equal(line.includes("hidden"), false, line);
     assert.equal(line.includes("insert into"), false, line);
     assert.match(line, /duplicate key/);
@@ -70,12 +73,12 @@ it("nothing of an error is written but its name, message, stack and causes", () 
 it("causes of an error have an end", () => {
   const loop = new Error("loop");
   loop.cause = loop;
-  const [line = ""] = logged("info", (logger) => logger.error({ err: loop }));
+  const [line = ""] = collectLines("info", (logger) => logger.error({ err: loop }));
   assert.equal(line.split('"message":"loop"').length - 1, 5);
 });
 
 it("a line stays one line, whatever it says", () => {
-  const [line = ""] = logged("info", (logger) => logger.info({ path: '/a\n{"level":"fatal"}' }, "b\nc"));
+  const [line = ""] = collectLines("info", (logger) => logger.info({ path: '/a\n{"level":"fatal"}' }, "b\nc"));
   assert.equal(line.trimEnd().includes("\n"), false);
   assert.equal(JSON.parse(line).path, '/a\n{"level":"fatal"}');
 });

@@ -189,7 +189,7 @@ type GrpcMethod = (
   request: object,
   metadata: grpc.Metadata,
   options: grpc.CallOptions,
-  done: (error: grpc.ServiceError | null, response?: Record<string, unknown>) => void,
+  callback: (error: grpc.ServiceError | null, response?: Record<string, unknown>) => void,
 ) => grpc.ClientUnaryCall;
 
 const definition = grpc.loadPackageDefinition(

@@ -61,7 +61,7 @@ type Send = (stack: FeatureStack, body: string) => Promise<Outcome>;
 const post = async (stack: FeatureStack, path: string, type: string, body: string | Buffer) =>
   requestH2(stack.port, { method: "POST", path, headers: { "content-type": type }, body });
 
-function enveloped(text: string): Buffer {
+function wrapInEnvelope(text: string): Buffer {
   const prefix = Buffer.alloc(5);
   prefix.writeUInt32BE(Buffer.byteLength(text), 1);
   return Buffer.concat([prefix, Buffer.from(text)]);
@@ -71,7 +71,7 @@ const protocols: Readonly<Record<string, Send>> = {
   REST: (stack, body) => post(stack, "/feature/v1/echo", "application/json", body),
   Connect: (stack, body) => post(stack, RPC, "application/json", body),
   "gRPC-Web": async (stack, body) => {
-    const { text, headers } = await post(stack, RPC, "application/grpc-web+json", enveloped(body));
+    const { text, headers } = await post(stack, RPC, "application/grpc-web+json", wrapInEnvelope(body));
     const status = headers["grpc-status"] === "3" ? 400 : 200;
     return { status, text: status === 200 ? text : decodeURIComponent(String(headers["grpc-message"])) };
   },

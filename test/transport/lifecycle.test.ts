@@ -192,13 +192,13 @@ describe("routes for operators", () => {
 describe("access log", () => {
   it("has one line per request, without queries and tokens", async () => {
     const lines: string[] = [];
-    let done = () => {};
+    let resolveAll = () => {};
     const all = new Promise<void>((resolve) => {
-      done = resolve;
+      resolveAll = resolve;
     });
     const logger = createLogger("info", {
       write(line) {
-        if (JSON.parse(line).msg === "request" && lines.push(line) === 6) done();
+        if (JSON.parse(line).msg === "request" && lines.push(line) === 6) resolveAll();
       },
     });
     const proxies = new BlockList();

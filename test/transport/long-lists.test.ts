@@ -39,7 +39,7 @@ afterEach(async () => {
 });
 
 function methods(): MethodTable {
-  const unused = () => ({});
+  const answerNothing = () => ({});
   const service = serve(Groups, {
     list: listInChunks(async ({ name }, _call, after: number | undefined) => {
       const start = after ?? 0;
@@ -53,11 +53,11 @@ function methods(): MethodTable {
       const items = found.map((number) => ({ id: String(number), name: `group ${number}`, description: DESCRIPTION }));
       return { chunk: { items }, next: end < size ? end : undefined };
     }),
-    create: unused,
-    update: unused,
-    delete: unused,
-    lookupGroup: unused,
-    requestGroupAccess: unused,
+    create: answerNothing,
+    update: answerNothing,
+    delete: answerNothing,
+    lookupGroup: answerNothing,
+    requestGroupAccess: answerNothing,
     checkEligibility: () => ({ eligible: true }),
   });
   const table = createMethodTable([service]);

@@ -232,12 +232,12 @@ describe("a failure of the store while a caller is authenticated", () => {
       const lines: string[] = [];
       const logger = createLogger("info", { write: (line) => lines.push(line) });
       const shared = { authenticateCaller, clock: Date.now, errorDomain: DOMAIN };
-      const unused = async () => assert.fail("nothing is called");
+      const failOnCall = async () => assert.fail("nothing is called");
       const table = createMethods({ calls: [], gate: Promise.resolve() });
       const gateway = createGateway({
         ...shared,
         methods: table.values(),
-        invoke: unused,
+        invoke: failOnCall,
         onInternalError: (error) => logger.error({ err: error.cause }),
       });
       const server = await startServer({ ...shared, gateway, logger });

@@ -55,7 +55,7 @@ async function accessLine(requestId: string): Promise<Line> {
 }
 
 // What the audit API says of a request.
-async function auditedTypes(requestId: string): Promise<string[]> {
+async function readAuditedTypes(requestId: string): Promise<string[]> {
   const query = new URLSearchParams({ scope: owner.group, requestId, startTime: "2020-01-01T00:00:00Z" });
   const answer = await fetch(`${service.url}/audit/v1/events?${query}`, {
     headers: { authorization: `Bearer ${owner.token}` },
@@ -171,7 +171,7 @@ describe("one request id", () => {
       assert.ok(Number(line.durationMs) > 0);
       const span = await spanOf(requestId);
       assert.deepEqual([span.name, span.traceId, span.attributes["error.type"]], [CREATE, line.traceId, undefined]);
-      assert.deepEqual(await auditedTypes(requestId), ["dev.chainguard.api.iam.group.created.v1"]);
+      assert.deepEqual(await readAuditedTypes(requestId), ["dev.chainguard.api.iam.group.created.v1"]);
     });
 
     test(`${protocol}: of a call that fails`, async () => {
@@ -185,7 +185,7 @@ describe("one request id", () => {
       const span = await spanOf(requestId);
       assert.deepEqual([span.name, span.traceId], [CREATE, line.traceId]);
       assert.equal(span.attributes["error.type"], "INVALID_ARGUMENT");
-      assert.deepEqual(await auditedTypes(requestId), [], "what changes nothing has no row");
+      assert.deepEqual(await readAuditedTypes(requestId), [], "what changes nothing has no row");
     });
 
     test(`${protocol}: of a call in which the service has a fault`, async () => {
@@ -201,7 +201,7 @@ describe("one request id", () => {
         errors.map(({ err }) => (err as { message: string }).message),
         ["planted"],
       );
-      assert.deepEqual(await auditedTypes(requestId), []);
+      assert.deepEqual(await readAuditedTypes(requestId), []);
     });
   }
 

@@ -306,8 +306,8 @@ describe("a second service", () => {
     test("one answer", async () => {
       const client = open("FeatureService");
       const got = await new Promise<Thing>((resolve, reject) => {
-        const done = (error: Error | null, answer: Thing) => (error ? reject(error) : resolve(answer));
-        (client.GetThing as (request: object, done: unknown) => void).call(client, { uid: "a" }, done);
+        const callback = (error: Error | null, answer: Thing) => (error ? reject(error) : resolve(answer));
+        (client.GetThing as (request: object, done: unknown) => void).call(client, { uid: "a" }, callback);
       });
       assert.equal(got.uid, "a");
       client.close();

@@ -65,11 +65,11 @@ for (const { name, type, body, code, message } of rows) {
 }
 
 test("the access log has the code that a caller of gRPC-Web got", async () => {
-  let logged: (line: string) => void = () => {};
+  let onLine: (line: string) => void = () => {};
   const line = new Promise<string>((resolve) => {
-    logged = resolve;
+    onLine = resolve;
   });
-  const logger = createLogger("info", { write: (text) => text.includes('"msg":"request"') && logged(text) });
+  const logger = createLogger("info", { write: (text) => text.includes('"msg":"request"') && onLine(text) });
   const server = await startServer({ logger, accessLog: "all" });
   const answer = await fetch(`${server.url}${SERVICE}/GetGroup`, {
     method: "POST",

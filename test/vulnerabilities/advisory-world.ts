@@ -50,7 +50,7 @@ export async function advisoryWorld(store: Store): Promise<AdvisoryWorld> {
       throw error.cause;
     },
   });
-  const called = async (name: "getAdvisory" | "listAdvisories", identity: string, request: object) => {
+  const callMethod = async (name: "getAdvisory" | "listAdvisories", identity: string, request: object) => {
     const desc = AdvisoriesService.method[name];
     const entry = methods.get(`/${AdvisoriesService.typeName}/${desc.name}`);
     const call = new UnaryCall(inboundOf(identity), desc, Date.now());
@@ -68,8 +68,8 @@ export async function advisoryWorld(store: Store): Promise<AdvisoryWorld> {
     return identity;
   };
   return {
-    list: (identity, request) => called("listAdvisories", identity, request) as Promise<ListAnswer>,
-    get: (identity, uid) => called("getAdvisory", identity, { uid }) as Promise<Advisory>,
+    list: (identity, request) => callMethod("listAdvisories", identity, request) as Promise<ListAnswer>,
+    get: (identity, uid) => callMethod("getAdvisory", identity, { uid }) as Promise<Advisory>,
     holder,
     async reader(...[first = ours, ...others]) {
       const identity = await holder(first, "advisories.list");

@@ -7,7 +7,7 @@ import { ListAdvisoriesRequestSchema } from "#gen/chainguard/platform/vulnerabil
 import { isWithin } from "../../src/kernel/uidp.js";
 import type { Store } from "../../src/store/port.js";
 import { childUid } from "../support/rows.js";
-import { scaled } from "../support/scale.js";
+import { chooseScale } from "../support/scale.js";
 import {
   aliases,
   changeModel,
@@ -62,7 +62,7 @@ const parents: readonly ListRequest["uidp"][] = [
 ];
 
 /** Registers the tests. */
-export function filterSuite(name: string, open: () => Promise<Store>, runs = scaled(300, 60)): void {
+export function filterSuite(name: string, open: () => Promise<Store>, runs = chooseScale(300, 60)): void {
   describe(name, () => {
     let store: Store;
     let world: AdvisoryWorld;
@@ -85,7 +85,7 @@ export function filterSuite(name: string, open: () => Promise<Store>, runs = sca
     };
     after(() => store.close());
 
-    const requested = (request: ListRequest, visible: readonly string[]) => {
+    const filterRequested = (request: ListRequest, visible: readonly string[]) => {
       const message = create(ListAdvisoriesRequestSchema, request);
       const { childrenOf = "", descendantsOf = "", ids = [] } = message.uidp ?? {};
       return model.filter(
@@ -97,7 +97,7 @@ export function filterSuite(name: string, open: () => Promise<Store>, runs = sca
           lets(message, one),
       );
     };
-    const sorted = (rows: readonly ModelAdvisory[], orderBy: string) => {
+    const sortRows = (rows: readonly ModelAdvisory[], orderBy: string) => {
       const [field, direction] = orderBy.split(" ");
       const key = (row: ModelAdvisory) =>
         field === "created_at" ? row.createTimeMs : field === "updated_at" ? row.updateTimeMs : 0;
@@ -106,7 +106,7 @@ export function filterSuite(name: string, open: () => Promise<Store>, runs = sca
     };
     const agrees = async (request: ListRequest, visible: readonly string[] = [ours, theirs], identity = everybody) => {
       const { orderBy = "" } = request;
-      const expected = sorted(requested(request, visible), orderBy);
+      const expected = sortRows(filterRequested(request, visible), orderBy);
       const found: string[] = [];
       let pageToken = "";
       do {
@@ -128,7 +128,7 @@ export function filterSuite(name: string, open: () => Promise<Store>, runs = sca
             const found = await agrees({ [field]: value, ...(uidp && { uidp }) } as ListRequest);
             if (found > 0 && found < model.length) hits++;
           }),
-          { seed: SEED, numRuns: scaled(40, 10) },
+          { seed: SEED, numRuns: chooseScale(40, 10) },
         );
         assert.ok(hits > 0, "no value told some advisories from others");
       });
@@ -149,7 +149,7 @@ export function filterSuite(name: string, open: () => Promise<Store>, runs = sca
       for (const [i, a] of fields.entries()) {
         for (const b of fields.slice(i + 1)) {
           const both = fc.record({ [a]: filters[a] as never, [b]: filters[b] as never });
-          for (const request of fc.sample(both, { numRuns: scaled(4, 2), seed: SEED + i }))
+          for (const request of fc.sample(both, { numRuns: chooseScale(4, 2), seed: SEED + i }))
             if ((await agrees(request)) > 0) hits++;
         }
       }
@@ -230,7 +230,7 @@ export function filterSuite(name: string, open: () => Promise<Store>, runs = sca
         descendantsOf: fc.constantFrom("", ours, child),
       });
       for (const [i, { at, what, size, filter, descendantsOf, orderBy, skip }] of fc
-        .sample(step, { numRuns: scaled(400, 60), seed: SEED })
+        .sample(step, { numRuns: chooseScale(400, 60), seed: SEED })
         .entries()) {
         const before = model[at % model.length] ?? assert.fail();
         const other = others[at] ?? assert.fail();
@@ -249,7 +249,7 @@ export function filterSuite(name: string, open: () => Promise<Store>, runs = sca
         const [value] = fc.sample(filters[filter] ?? assert.fail(), { numRuns: 1, seed: SEED + i });
         const request = { [filter]: value, orderBy, ...(descendantsOf && { uidp: { descendantsOf } }) } as ListRequest;
         await agrees({ ...request, pageSize: size });
-        const expected = sorted(requested(request, [ours, theirs]), orderBy).slice(skip, skip + size);
+        const expected = sortRows(filterRequested(request, [ours, theirs]), orderBy).slice(skip, skip + size);
         const { advisories } = await world.list(everybody, { ...request, pageSize: size, skip });
         assert.deepEqual(
           advisories.map(({ uid }) => uid),

@@ -8,12 +8,12 @@ import { after, before, describe, it } from "node:test";
 import { openSqlite } from "../../src/store/open-sqlite.js";
 import { arbor, type Finished, type Host, startHost } from "../e2e/process.js";
 import { environmentWithoutSettings, scriptArguments } from "../support/project.js";
-import { scaled } from "../support/scale.js";
+import { chooseScale } from "../support/scale.js";
 import { tempDir } from "../support/temp-dir.js";
 import { manyRecord, osvRecord } from "./osv-kit.js";
 import { writeZip } from "./zip-writer.js";
 
-const RECORDS = scaled(3_000, 1_500);
+const RECORDS = chooseScale(3_000, 1_500);
 const data = tempDir();
 let host: Host;
 let group: string;
@@ -28,7 +28,7 @@ const run = (...paths: readonly string[]): Promise<Finished> =>
 const linesOf = (text: string) => text.split("\n").slice(0, -1);
 const entry = (name: string, record: object) => ({ name, content: JSON.stringify(record) });
 
-async function stored(): Promise<number> {
+async function countStored(): Promise<number> {
   const store = openSqlite({ directory: data });
   const order = { field: "uid", descending: false };
   const { total } = await store.read((tx) =>
@@ -55,7 +55,7 @@ describe("an import", () => {
     child.stderr.once("data", () => child.kill("SIGKILL"));
     const [, signal] = await once(child, "exit");
     assert.equal(signal, "SIGKILL");
-    const before = await stored();
+    const before = await countStored();
     assert.ok(before > 0 && before < RECORDS, `${before} of ${RECORDS} were stored`);
     const second = await run(zip);
     assert.equal(second.code, 0, second.stderr);
@@ -64,7 +64,7 @@ describe("an import", () => {
     assert.match(second.stdout, new RegExp(`^advisories: ${unchanged}$`, "m"));
     assert.match(second.stdout, /^took [\d.]+ s, \d+ records\/s, peak memory \d+ MB$/m);
     assert.equal(second.stderr, "");
-    assert.equal(await stored(), RECORDS);
+    assert.equal(await countStored(), RECORDS);
   });
 
   it("reads directories in depth, archives and files, and names what it cannot read", async () => {
@@ -87,7 +87,7 @@ describe("an import", () => {
     ]);
     const cut = join(path, "cut.zip");
     write(cut, "PK and nothing more");
-    const before = await stored();
+    const before = await countStored();
     const { code, stdout, stderr } = await run(join(path, "records"), cut, single, zip);
     assert.equal(code, 1);
     assert.match(stdout, /^records: 7 read, 3 malformed, 0 without a package$/m);
@@ -97,7 +97,7 @@ describe("an import", () => {
     assert.ok(inZip.startsWith(`arbor: ${zip}:x/bad.json: `) && inZip.includes("modified must be a time"), inZip);
     assert.equal(summary, "arbor: 3 of 7 records are malformed");
     assert.deepEqual(more, []);
-    assert.equal((await stored()) - before, 4);
+    assert.equal((await countStored()) - before, 4);
   });
 
   it("finds a damaged entry by its checksum", async () => {

@@ -17,7 +17,7 @@ import { type ImportCounts, importOsv, type RecordFile } from "../../src/vulnera
 import { childUid } from "../support/rows.js";
 import { tempDir } from "../support/temp-dir.js";
 import { advisoryWorld, child, ours } from "./advisory-world.js";
-import { affected, osvRecord } from "./osv-kit.js";
+import { affectPackage, osvRecord } from "./osv-kit.js";
 
 let store: Store;
 let writes = 0;
@@ -35,7 +35,7 @@ before(async () => {
 });
 
 const faults: string[] = [];
-async function imported(records: readonly (object | string)[], groupUid = ours): Promise<ImportCounts> {
+async function importRecords(records: readonly (object | string)[], groupUid = ours): Promise<ImportCounts> {
   async function* files(): AsyncIterable<RecordFile> {
     for (const [i, record] of records.entries()) {
       const text = typeof record === "string" ? record : JSON.stringify(record);
@@ -59,7 +59,7 @@ async function imported(records: readonly (object | string)[], groupUid = ours):
 const outcomes = ({ created, updated, withdrawn, unchanged, newer }: ImportCounts) =>
   [created, updated, withdrawn, unchanged, newer].join(" ");
 
-async function stored(id: string, group = ours) {
+async function readStored(id: string, group = ours) {
   return store.read(async (tx) => {
     const uids = (await tx.advisories.uidsWhere("legacyAdvisoryId", id)).filter((uid) => parentOf(uid) === group);
     const views = [];
@@ -81,16 +81,16 @@ describe("a record becomes", () => {
         { type: "Ubuntu", score: "high" },
       ],
       affected: [
-        affected("PyPI", "django", "3.2.5"),
-        affected("PyPI", "django", "4.2.1"),
-        affected("PyPI", "django", "4.2.1"),
-        { ...affected("Alpine:v3.19", "py3-django"), severity: [{ type: "CVSS_V3", score: "CVSS:3.1/AV:N" }] },
+        affectPackage("PyPI", "django", "3.2.5"),
+        affectPackage("PyPI", "django", "4.2.1"),
+        affectPackage("PyPI", "django", "4.2.1"),
+        { ...affectPackage("Alpine:v3.19", "py3-django"), severity: [{ type: "CVSS_V3", score: "CVSS:3.1/AV:N" }] },
         { ranges: [{ type: "GIT", repo: "https://example.org/x", events: [{ introduced: "0" }, { fixed: "abc" }] }] },
       ],
     });
-    assert.equal(outcomes(await imported([record])), "2 0 0 0 0");
+    assert.equal(outcomes(await importRecords([record])), "2 0 0 0 0");
     assert.equal(audited, 1);
-    const [alpine, pypi, ...rest] = await stored("MAP-1");
+    const [alpine, pypi, ...rest] = await readStored("MAP-1");
     assert.ok(alpine && pypi && rest.length === 0);
     for (const one of [alpine, pypi]) {
       assert.match(one.advisoryId, /^CGA(-[23456789cfghjmpqrvwx]{4}){3}$/);
@@ -123,7 +123,7 @@ describe("a record becomes", () => {
   });
 
   it("nothing without a package, which is not malformed", async () => {
-    const counts = await imported([osvRecord("NO-1", { affected: [] }), osvRecord("NO-2", { affected: null })]);
+    const counts = await importRecords([osvRecord("NO-1", { affected: [] }), osvRecord("NO-2", { affected: null })]);
     assert.deepEqual(
       [counts.records, counts.withoutPackage, counts.malformed, outcomes(counts)],
       [2, 2, 0, "0 0 0 0 0"],
@@ -132,9 +132,9 @@ describe("a record becomes", () => {
   });
 
   it("the same advisory id in every group", async () => {
-    await imported([osvRecord("ID-1")]);
-    await imported([osvRecord("ID-1")], child);
-    const [[here], [there]] = [await stored("ID-1"), await stored("ID-1", child)];
+    await importRecords([osvRecord("ID-1")]);
+    await importRecords([osvRecord("ID-1")], child);
+    const [[here], [there]] = [await readStored("ID-1"), await readStored("ID-1", child)];
     assert.ok(here && there && here.uid !== there.uid);
     assert.equal(here.advisoryId, there.advisoryId);
   });
@@ -143,16 +143,16 @@ describe("a record becomes", () => {
 describe("an import again", () => {
   it("of the same records writes nothing", async () => {
     const records = Array.from({ length: 300 }, (_, i) => osvRecord(`SAME-${i}`));
-    assert.equal(outcomes(await imported([...records, records[0] ?? {}])), "300 0 0 1 0");
-    const before = await stored("SAME-7");
-    assert.equal(outcomes(await imported(records)), "0 0 0 300 0");
+    assert.equal(outcomes(await importRecords([...records, records[0] ?? {}])), "300 0 0 1 0");
+    const before = await readStored("SAME-7");
+    assert.equal(outcomes(await importRecords(records)), "0 0 0 300 0");
     assert.deepEqual([writes, audited], [0, 0]);
-    assert.deepEqual(await stored("SAME-7"), before);
+    assert.deepEqual(await readStored("SAME-7"), before);
   });
 
   it("of a changed record changes its advisory alone, and keeps the events of others", async () => {
-    await imported([osvRecord("CHANGE-1"), osvRecord("CHANGE-2")]);
-    const [before] = await stored("CHANGE-1");
+    await importRecords([osvRecord("CHANGE-1"), osvRecord("CHANGE-2")]);
+    const [before] = await readStored("CHANGE-1");
     assert.ok(before);
     const [own] = await store.read((tx) => tx.advisories.events([before.uid]));
     assert.ok(own);
@@ -162,40 +162,40 @@ describe("an import again", () => {
       modified: "2024-03-01T00:00:00Z",
       withdrawn: "2024-03-01T00:00:00Z",
       aliases: ["CVE-NEW"],
-      affected: [affected("PyPI", "django")],
+      affected: [affectPackage("PyPI", "django")],
     });
-    assert.equal(outcomes(await imported([changed, osvRecord("CHANGE-2")])), "0 1 0 1 0");
-    const [after, ...more] = await stored("CHANGE-1");
+    assert.equal(outcomes(await importRecords([changed, osvRecord("CHANGE-2")])), "0 1 0 1 0");
+    const [after, ...more] = await readStored("CHANGE-1");
     assert.ok(after && more.length === 0);
     assert.deepEqual([after.uid, after.advisoryId], [before.uid, before.advisoryId]);
     assert.deepEqual(after.aliases, ["CHANGE-1", "CVE-NEW"]);
     assert.equal(after.deleteTime && timestampMs(after.deleteTime), Date.UTC(2024, 2, 1));
     assert.deepEqual(after.events.map(({ author }) => author).sort(), ["ann@example.org", "osv"]);
     assert.equal(after.row.latestEventType, EventTypeFilter.DETECTION);
-    assert.equal(outcomes(await imported([changed])), "0 0 0 1 0");
+    assert.equal(outcomes(await importRecords([changed])), "0 0 0 1 0");
   });
 
   it("of an older state of a record leaves the newer one", async () => {
-    await imported([osvRecord("OLD-1", { modified: "2024-05-01T00:00:00Z", aliases: ["NEW"] })]);
-    assert.equal(outcomes(await imported([osvRecord("OLD-1")])), "0 0 0 0 1");
+    await importRecords([osvRecord("OLD-1", { modified: "2024-05-01T00:00:00Z", aliases: ["NEW"] })]);
+    assert.equal(outcomes(await importRecords([osvRecord("OLD-1")])), "0 0 0 0 1");
     assert.equal(writes, 0);
-    assert.deepEqual((await stored("OLD-1"))[0]?.aliases, ["OLD-1", "NEW"]);
+    assert.deepEqual((await readStored("OLD-1"))[0]?.aliases, ["OLD-1", "NEW"]);
   });
 
   it("withdraws what a record no longer names, and takes that back", async () => {
-    const both = { affected: [affected("npm", "a"), affected("npm", "b")] };
-    const one = { affected: [affected("npm", "b")], modified: "2024-06-01T00:00:00Z" };
+    const both = { affected: [affectPackage("npm", "a"), affectPackage("npm", "b")] };
+    const one = { affected: [affectPackage("npm", "b")], modified: "2024-06-01T00:00:00Z" };
     const none = { affected: [], modified: "2024-07-01T00:00:00Z" };
-    await imported([osvRecord("GONE-1", both)]);
-    assert.equal(outcomes(await imported([osvRecord("GONE-1", one)])), "0 1 1 0 0");
-    const deleted = async () => (await stored("GONE-1")).map(({ deleteTime }) => deleteTime !== undefined);
-    assert.deepEqual(await deleted(), [true, false]);
-    assert.equal(outcomes(await imported([osvRecord("GONE-1", one)])), "0 0 0 1 0");
-    assert.equal(outcomes(await imported([osvRecord("GONE-1", none)])), "0 0 1 0 0");
-    assert.equal(outcomes(await imported([osvRecord("GONE-1", none)])), "0 0 0 0 0");
+    await importRecords([osvRecord("GONE-1", both)]);
+    assert.equal(outcomes(await importRecords([osvRecord("GONE-1", one)])), "0 1 1 0 0");
+    const readDeleted = async () => (await readStored("GONE-1")).map(({ deleteTime }) => deleteTime !== undefined);
+    assert.deepEqual(await readDeleted(), [true, false]);
+    assert.equal(outcomes(await importRecords([osvRecord("GONE-1", one)])), "0 0 0 1 0");
+    assert.equal(outcomes(await importRecords([osvRecord("GONE-1", none)])), "0 0 1 0 0");
+    assert.equal(outcomes(await importRecords([osvRecord("GONE-1", none)])), "0 0 0 0 0");
     assert.equal(writes, 0);
-    await imported([osvRecord("GONE-1", { ...both, modified: "2024-08-01T00:00:00Z" })]);
-    assert.deepEqual(await deleted(), [false, false]);
+    await importRecords([osvRecord("GONE-1", { ...both, modified: "2024-08-01T00:00:00Z" })]);
+    assert.deepEqual(await readDeleted(), [false, false]);
   });
 });
 
@@ -263,12 +263,12 @@ describe("a malformed record", () => {
   for (const { name, record, rule } of cases) {
     it(`${name}: is named with its rule, and the others are imported`, async () => {
       const id = `GOOD-${name}`;
-      const counts = await imported([record, osvRecord(id)]);
+      const counts = await importRecords([record, osvRecord(id)]);
       assert.deepEqual([counts.records, counts.malformed, counts.created], [2, 1, 1]);
       assert.equal(faults.length, 1);
       assert.ok(faults[0]?.startsWith("0.json: ") && faults[0].includes(`: ${rule}`), faults[0]);
-      assert.equal((await stored(id)).length, 1);
-      assert.equal((await stored("BAD-1")).length, 0);
+      assert.equal((await readStored(id)).length, 1);
+      assert.equal((await readStored("BAD-1")).length, 0);
     });
   }
 });

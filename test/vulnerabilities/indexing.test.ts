@@ -31,13 +31,13 @@ after(() => store.close());
 const hasChanges = () => store.read((tx) => tx.advisories.hasChanges());
 const totalOf = async (artifactType: string) =>
   Number((await world.list(everybody, { artifactTypes: [artifactType] })).totalCount);
-const indexed = () => {
+const countIndexed = () => {
   const file = openDatabase(join(directory, "arbor.db"), { readonly: true });
   const count = file.prepare("SELECT count(*) FROM advisory_entries").pluck().get();
   file.close();
   return count;
 };
-const unexpected = (problem: string, error: unknown) => assert.fail(`${problem}: ${error}`);
+const failUnexpectedly = (problem: string, error: unknown) => assert.fail(`${problem}: ${error}`);
 
 const NAME = "advisory-index";
 /** The job alone on a node. */
@@ -48,13 +48,13 @@ function createTestJobs(of: Store, onProblem: (problem: string, error: unknown) 
 }
 
 it("indexes all that changed when it starts", async () => {
-  assert.equal(indexed(), 0);
-  const jobs = createTestJobs(store, unexpected);
+  assert.equal(countIndexed(), 0);
+  const jobs = createTestJobs(store, failUnexpectedly);
   jobs.start();
   for (let tries = 0; tries < 1_000 && (await hasChanges()); tries++) await sleep(10);
   await jobs.stop();
   assert.equal(await hasChanges(), false);
-  assert.equal(indexed(), COUNT);
+  assert.equal(countIndexed(), COUNT);
 });
 
 it("goes on after errors, and reports them once", async () => {
@@ -92,7 +92,7 @@ it("finds what was written without it, before and after it is indexed", async ()
   assert.ok(Number(changed) > 0);
   // So that the next read begins a new snapshot.
   await sleep(20);
-  const jobs = createTestJobs(store, unexpected);
+  const jobs = createTestJobs(store, failUnexpectedly);
   for (const waits of [true, false]) {
     assert.equal(await hasChanges(), waits);
     assert.equal(await totalOf("apk"), 0);
@@ -102,7 +102,7 @@ it("finds what was written without it, before and after it is indexed", async ()
 });
 
 it("finds an advisory whose entry takes the number of one that was deleted since the last run", async () => {
-  const jobs = createTestJobs(store, unexpected);
+  const jobs = createTestJobs(store, failUnexpectedly);
   const [first = assert.fail()] = randomAdvisories(COUNT + 1, 3).slice(COUNT);
   const { artifactType } = first;
   // SQLite assigns the greatest number again once it is free.

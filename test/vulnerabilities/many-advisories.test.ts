@@ -98,7 +98,7 @@ describe("lists of many advisories", () => {
     [false, true].map((descending) => ({ field, descending })),
   );
   // Outside of a campaign, each filter meets each order once and each caller twice.
-  const chosen = (caller: number, order: number) =>
+  const chooseFilters = (caller: number, order: number) =>
     filters.filter((_, filter) => isCampaign || (caller + order + filter) % callers.length === 0);
   for (const [caller, { name, visible }] of callers.entries()) {
     for (const [order, { field, descending }] of orders.entries()) {
@@ -109,7 +109,7 @@ describe("lists of many advisories", () => {
         const sorted = rows
           .filter(({ uid }) => visible.some((top) => uid.startsWith(`${top}/`)))
           .sort((a, b) => sign * (key(a) - key(b) || (a.uid < b.uid ? -1 : 1)));
-        for (const { equals, lets } of chosen(caller, order)) {
+        for (const { equals, lets } of chooseFilters(caller, order)) {
           const expected = sorted.filter(lets).map(({ uid }) => uid);
           const query = { visible, filter: { equals }, order: { field, descending }, limit: 40 };
           const read = (more: Pick<ListQuery, "skip" | "after">) =>

@@ -8,13 +8,13 @@ export function osvRecord(id: string, values: object = {}): object {
     modified: "2024-02-01T00:00:00Z",
     published: "2024-01-01T00:00:00Z",
     aliases: [`CVE-2024-${id}`],
-    affected: [affected("PyPI", "django", "4.2.1")],
+    affected: [affectPackage("PyPI", "django", "4.2.1")],
     ...values,
   };
 }
 
 /** One package of a record: affected from the start, up to the fix if there is one. */
-export function affected(ecosystem: string, name: string, fixed?: string): object {
+export function affectPackage(ecosystem: string, name: string, fixed?: string): object {
   const events = [{ introduced: "0" }, ...(fixed === undefined ? [] : [{ fixed }])];
   return { package: { ecosystem, name }, ranges: [{ type: "ECOSYSTEM", events }] };
 }
@@ -32,7 +32,7 @@ export function manyRecord(n: number): { readonly id: string; readonly json: str
     details: `What can go wrong and why. `.repeat(20),
     severity: [{ type: "CVSS_V3", score: "CVSS:3.1/AV:N/AC:L/PR:N/UI:N/S:U/C:H/I:H/A:H" }],
     affected: [
-      affected(ecosystems[n % ecosystems.length] ?? "npm", `package-${n % 5_000}`, n % 3 ? `1.${n}.0` : undefined),
+      affectPackage(ecosystems[n % ecosystems.length] ?? "npm", `package-${n % 5_000}`, n % 3 ? `1.${n}.0` : undefined),
     ],
   });
   return { id, json: JSON.stringify(record) };

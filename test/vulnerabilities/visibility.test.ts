@@ -30,7 +30,7 @@ const visible = async (identity: string, request: ListRequest = {}) =>
   (await world.list(identity, { pageSize: 200, ...request })).advisories.map(({ uid }) => uid);
 const messageOf = (error: unknown) =>
   error instanceof ApiError || error instanceof ConnectError ? error.message : String(error);
-const rejected = async (work: Promise<unknown>, text: RegExp) => {
+const assertRejected = async (work: Promise<unknown>, text: RegExp) => {
   await assert.rejects(work, (error) => {
     assert.match(messageOf(error), text);
     return true;
@@ -49,7 +49,7 @@ describe("a caller sees the advisories", () => {
       assert.deepEqual(await visible(identity), within(...sees));
       for (const { uid, groupUid, advisoryId } of model) {
         if (sees.includes(groupUid)) assert.equal((await world.get(identity, uid)).advisoryId, advisoryId);
-        else await rejected(world.get(identity, uid), /permission_denied|Permission denied/);
+        else await assertRejected(world.get(identity, uid), /permission_denied|Permission denied/);
       }
     });
   }
@@ -57,7 +57,7 @@ describe("a caller sees the advisories", () => {
   it("only with advisories.list, whatever else it holds", async () => {
     const identity = await world.holder(ours, "groups.list", "repo.list", "advisories.create");
     assert.deepEqual(await visible(identity), []);
-    await rejected(world.get(identity, model[0]?.uid ?? ""), /Permission denied/);
+    await assertRejected(world.get(identity, model[0]?.uid ?? ""), /Permission denied/);
   });
 
   it("and not those another organisation has, by any filter", async () => {
@@ -72,9 +72,9 @@ describe("a caller sees the advisories", () => {
 
   it("and gets NOT_FOUND only where it may read the group", async () => {
     const reader = await world.reader(ours);
-    await rejected(world.get(reader, childUid(child, 0xffff)), /Permission denied/);
+    await assertRejected(world.get(reader, childUid(child, 0xffff)), /Permission denied/);
     const insider = await world.holder(ours, "advisories.list", "groups.list");
-    await rejected(world.get(insider, childUid(child, 0xffff)), /[Nn]ot found: advisory/);
+    await assertRejected(world.get(insider, childUid(child, 0xffff)), /[Nn]ot found: advisory/);
   });
 });
 
@@ -98,13 +98,13 @@ describe("a list is rejected", () => {
     { name: "with a page token of no list", request: { pageToken: "x" }, text: /page_?[tT]oken/ },
   ];
   for (const { name, request, text } of cases) {
-    it(name, async () => rejected(world.list(await world.reader(ours), request), text));
+    it(name, async () => assertRejected(world.list(await world.reader(ours), request), text));
   }
 
   it("with the page token of a list with other filters", async () => {
     const identity = await world.reader(ours);
     const { nextPageToken } = await world.list(identity, { pageSize: 1, query: "u" });
     assert.notEqual(nextPageToken, "");
-    await rejected(world.list(identity, { pageSize: 1, query: "c", pageToken: nextPageToken }), /page_?[tT]oken/);
+    await assertRejected(world.list(identity, { pageSize: 1, query: "c", pageToken: nextPageToken }), /page_?[tT]oken/);
   });
 });

@@ -77,14 +77,14 @@ function jsonList(key: string): ListFormatter {
     page(rows) {
       let text = "";
       for (const row of rows) {
-        text += `${separator()}\n    ${indentedJson(row, 4)}`;
+        text += `${separator()}\n    ${indentJson(row, 4)}`;
         hasRows = true;
       }
       return text;
     },
     end(rest) {
       const members = Object.entries(rest).map(
-        ([name, value]) => `,\n  ${JSON.stringify(name)}: ${indentedJson(value, 2)}`,
+        ([name, value]) => `,\n  ${JSON.stringify(name)}: ${indentJson(value, 2)}`,
       );
       return `${hasRows ? "\n  ]" : `${separator()}]`}${members.join("")}\n}\n`;
     },
@@ -104,7 +104,7 @@ function yamlList(key: string): ListFormatter {
   };
 }
 
-function indentedJson(value: JsonValue, spaces: number): string {
+function indentJson(value: JsonValue, spaces: number): string {
   return escapeLines(JSON.stringify(value, null, 2).replaceAll("\n", `\n${" ".repeat(spaces)}`));
 }
 

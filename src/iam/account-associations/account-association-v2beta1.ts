@@ -8,7 +8,7 @@ import {
 import { alreadyExists, invalidArgument } from "../../kernel/errors.js";
 import { parentOf } from "../../kernel/uidp.js";
 import type { UnaryCall } from "../../pipeline/call.js";
-import { unchanged } from "../../pipeline/handlers.js";
+import { withoutChange } from "../../pipeline/handlers.js";
 import { serve } from "../../pipeline/method-table.js";
 import { buildPatch, buildValues } from "../../pipeline/resource/patch.js";
 import { getResource, getRow, type ResourceDeps } from "../../pipeline/resource/read.js";
@@ -52,7 +52,7 @@ export function accountAssociationsV2beta1({ listResources }: Pick<ResourceDeps,
       const before = await getRow(tx, accountAssociations, accountAssociation?.uid ?? "");
       const view = accountAssociationToProto(before);
       const patch = buildPatch(accountAssociations, accountAssociation, updateMask, view);
-      if (Object.keys(patch).length === 0) return unchanged(view);
+      if (Object.keys(patch).length === 0) return withoutChange(view);
       if (patch.chainguard) await requireServices(before.uid, patch.chainguard, call, view.chainguard);
       const { name = before.name, description = before.description, ...accounts } = patch;
       const row = {

@@ -45,7 +45,7 @@ export function groupInvitesV1(served: ServedService<typeof GroupInvitesService>
     list: listInChunks(
       createChunkReader(
         groupInvites,
-        async (row, { tx }) => storedToProtoV1(groupInviteToProto(row, await tx.roles.get(row.roleUid)), row),
+        async (row, { tx }) => toStoredProtoV1(groupInviteToProto(row, await tx.roles.get(row.roleUid)), row),
         parseFilter,
       ),
     ),
@@ -64,16 +64,16 @@ type Times = Pick<GroupInviteRow, "createTimeMs" | "updateTimeMs"> | undefined;
 
 // The response to the creation has the code.
 function toProtoV1(invite: GroupInviteV2, row: Times): GroupInvite {
-  return create(GroupInviteSchema, { ...sharedFields(invite, row), code: invite.code });
+  return create(GroupInviteSchema, { ...toSharedFields(invite, row), code: invite.code });
 }
 
 // Lists show no code.
-function storedToProtoV1(invite: GroupInviteV2, row: Times): StoredGroupInvite {
+function toStoredProtoV1(invite: GroupInviteV2, row: Times): StoredGroupInvite {
   const { email, singleUse } = invite;
-  return create(StoredGroupInviteSchema, { ...sharedFields(invite, row), email, singleUse });
+  return create(StoredGroupInviteSchema, { ...toSharedFields(invite, row), email, singleUse });
 }
 
-function sharedFields({ uid, expirationTime, keyId, role, createTime }: GroupInviteV2, row: Times) {
+function toSharedFields({ uid, expirationTime, keyId, role, createTime }: GroupInviteV2, row: Times) {
   const updatedAt = row && timestampFromMs(Math.max(row.createTimeMs, row.updateTimeMs));
   return {
     ...{ id: uid, keyId },

@@ -5,7 +5,7 @@ import {
   GroupInviteSchema,
   GroupInvitesService,
 } from "#gen/chainguard/platform/iam/v2beta1/group_invites_pb.js";
-import { unchanged } from "../../pipeline/handlers.js";
+import { withoutChange } from "../../pipeline/handlers.js";
 import { serve } from "../../pipeline/method-table.js";
 import { buildPatch, buildValues } from "../../pipeline/resource/patch.js";
 import { getRow, type ResourceDeps } from "../../pipeline/resource/read.js";
@@ -63,7 +63,7 @@ export function groupInvitesV2beta1({ listResources, ids }: Pick<ResourceDeps, "
       // Somebody who changes the address of an invite could accept it and gain its role.
       const role = await requireAvailableRole(before.roleUid, before.groupUid, tx, "roleUid");
       requireGrantable(caller, role, before.groupUid);
-      if (ttl === undefined && Object.keys(patch).length === 0) return unchanged(groupInviteToProto(before, role));
+      if (ttl === undefined && Object.keys(patch).length === 0) return withoutChange(groupInviteToProto(before, role));
       const row = {
         ...before,
         ...patch,

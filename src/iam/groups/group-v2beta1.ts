@@ -12,7 +12,7 @@ import { ANONYMOUS_UID, builtinRoleUid, type Ids } from "../../kernel/ids.js";
 import { depthOf, isUidp, MAX_GROUP_DEPTH } from "../../kernel/uidp.js";
 import { notFoundOrDenied } from "../../pipeline/auth/authorize.js";
 import type { UnaryCall } from "../../pipeline/call.js";
-import { type Handlers, unchanged, withOutcome, withPreparation } from "../../pipeline/handlers.js";
+import { type Handlers, withOutcome, withoutChange, withPreparation } from "../../pipeline/handlers.js";
 import { serve } from "../../pipeline/method-table.js";
 import { cascadeDelete, guardDelete } from "../../pipeline/resource/delete.js";
 import { buildPatch, buildValues } from "../../pipeline/resource/patch.js";
@@ -72,8 +72,8 @@ export function groupsV2beta1({ ids, listResources, definitions, rootCreation, s
       const uid = group?.uid ?? "";
       const before = await getRow(tx, groups, uid);
       const patch = buildPatch(groups, group, updateMask, groupToProto(before));
-      if (before.verified && patch.name !== undefined && patch.name !== before.name) throw frozenName();
-      if (Object.keys(patch).length === 0) return unchanged(groupToProto(before));
+      if (before.verified && patch.name !== undefined && patch.name !== before.name) throw renameError();
+      if (Object.keys(patch).length === 0) return withoutChange(groupToProto(before));
       const row = await tx.groups.update(uid, patch, startMs);
       if (row === undefined) throw notFound(groups, uid);
       return groupToProto(row);
@@ -158,7 +158,7 @@ async function bindOwner({ caller, tx, startMs }: UnaryCall, root: GroupRow, ids
 
 async function getOrganisation(call: UnaryCall): Promise<GroupRow> {
   const domain = await findDomain(call);
-  const verified = domain === undefined ? undefined : await call.tx.groups.verifiedRoot(domain);
+  const verified = domain === undefined ? undefined : await call.tx.groups.findVerifiedRoot(domain);
   if (verified === undefined) throw noOrganisation("");
   return verified;
 }
@@ -172,7 +172,7 @@ function noOrganisation(uid: string) {
   return notFound(groups, uid, "no verified organisation matches the caller's e-mail domain");
 }
 
-function frozenName() {
+function renameError() {
   return failedPrecondition("GROUP_VERIFIED", "cannot rename a verified group");
 }
 

@@ -8,7 +8,7 @@ import {
 } from "#gen/chainguard/platform/iam/v2beta1/identities_pb.js";
 import { invalidArgument } from "../../kernel/errors.js";
 import { personUid } from "../../kernel/ids.js";
-import { type Handlers, unchanged } from "../../pipeline/handlers.js";
+import { type Handlers, withoutChange } from "../../pipeline/handlers.js";
 import { serve } from "../../pipeline/method-table.js";
 import { isSameMessage } from "../../pipeline/resource/fixed-fields.js";
 import { buildPatch, buildValues } from "../../pipeline/resource/patch.js";
@@ -79,7 +79,7 @@ export function identitiesV2beta1({ listResources, ids, trustedIssuers }: Identi
         if (changed) await requireRightsOf(call, uid);
         Object.assign(patch, changed);
       }
-      if (Object.keys(patch).length === 0) return unchanged(identityToProto(before));
+      if (Object.keys(patch).length === 0) return withoutChange(identityToProto(before));
       return identityToProto((await tx.identities.update(uid, patch, startMs)) ?? before);
     },
 
@@ -99,7 +99,7 @@ export function identitiesV2beta1({ listResources, ids, trustedIssuers }: Identi
     async updateIdentityMetadata({ identityMetadata, updateMask }, { tx, caller, startMs }) {
       const before = await getRow(tx, identities, caller.uid);
       const metadata = patchMetadata(before.metadata, identityMetadata, updateMask);
-      if (metadata === undefined) return unchanged(metadataToProto(before));
+      if (metadata === undefined) return withoutChange(metadataToProto(before));
       const row = await tx.identities.update(caller.uid, { metadata }, startMs);
       return metadataToProto(row ?? before);
     },

@@ -7,7 +7,7 @@ import {
   IdentityProvidersService,
 } from "#gen/chainguard/platform/iam/v2beta1/identity_providers_pb.js";
 import { invalidArgument } from "../../kernel/errors.js";
-import { type Handlers, unchanged } from "../../pipeline/handlers.js";
+import { type Handlers, withoutChange } from "../../pipeline/handlers.js";
 import { serve } from "../../pipeline/method-table.js";
 import { cascadeDelete, guardDelete } from "../../pipeline/resource/delete.js";
 import { buildPatch, buildValues } from "../../pipeline/resource/patch.js";
@@ -83,7 +83,7 @@ export function identityProvidersV2beta1(deps: IdentityProviderDeps) {
       const before = await getRow(tx, identityProviders, identityProvider?.uid ?? "");
       const view = identityProviderToProto(before, startMs);
       const { oidc: changed, ...patch } = buildPatch(identityProviders, identityProvider, updateMask, view);
-      if (changed === undefined && Object.keys(patch).length === 0) return unchanged(view);
+      if (changed === undefined && Object.keys(patch).length === 0) return withoutChange(view);
       if (patch.defaultRole !== undefined && patch.defaultRole !== before.defaultRole) {
         const role = await requireAvailableRole(patch.defaultRole, before.groupUid, tx, "defaultRole");
         requireGrantable(caller, role, before.groupUid);

@@ -53,7 +53,7 @@ export function roleBindingsV1(served: ServedService<typeof RoleBindingsService>
       return requireUpdated(fixed, binding, await toProtoV1(updated, call));
     },
 
-    list: listInChunks(createChunkReader(roleBindings, (row) => hydratedToProtoV1(roleBindingToProto(row), row))),
+    list: listInChunks(createChunkReader(roleBindings, (row) => toHydratedProtoV1(roleBindingToProto(row), row))),
 
     delete: ({ id }, call) => v2.deleteRoleBinding({ uid: id }, call),
   });
@@ -80,7 +80,7 @@ function convert(binding: RoleBindingV2, row: UpdateTime): RoleBinding {
 }
 
 // Lists show of identity, group and role what version 2 shows: no unverified address and no capabilities.
-function hydratedToProtoV1(binding: RoleBindingV2, row: UpdateTime): RoleBindingList_Binding {
+function toHydratedProtoV1(binding: RoleBindingV2, row: UpdateTime): RoleBindingList_Binding {
   const { uid, identity, group, role } = binding;
   return create(RoleBindingList_BindingSchema, {
     id: uid,

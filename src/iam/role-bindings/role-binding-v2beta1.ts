@@ -8,7 +8,7 @@ import {
 } from "#gen/chainguard/platform/iam/v2beta1/role_bindings_pb.js";
 import { alreadyExists, type FieldViolation, invalidArgument, notFound } from "../../kernel/errors.js";
 import { rootOf } from "../../kernel/uidp.js";
-import { unchanged, withOutcome } from "../../pipeline/handlers.js";
+import { withOutcome, withoutChange } from "../../pipeline/handlers.js";
 import { serve } from "../../pipeline/method-table.js";
 import { buildPatch, buildValues } from "../../pipeline/resource/patch.js";
 import { getResource, getRow, type ResourceDeps } from "../../pipeline/resource/read.js";
@@ -64,7 +64,7 @@ export function roleBindingsV2beta1({ listResources, ids }: Pick<ResourceDeps, "
         create(RoleBindingSchema, { identityUid, roleUid }),
       );
       const grant = { identityUid, roleUid, ...patch };
-      if (grant.identityUid === identityUid && grant.roleUid === roleUid) return unchanged(await toProto(uid, tx));
+      if (grant.identityUid === identityUid && grant.roleUid === roleUid) return withoutChange(await toProto(uid, tx));
       requireNotOperatorRole(roleUid, `changing binding ${uid}`);
       await requireBindable(groupUid, grant, call);
       if (await tx.roleBindings.findSame(groupUid, grant.identityUid, grant.roleUid))

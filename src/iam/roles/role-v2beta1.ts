@@ -5,7 +5,7 @@ import { failedPrecondition, invalidArgument, notFound, permissionDenied } from 
 import { isUidp, parentOf } from "../../kernel/uidp.js";
 import { notFoundOrDenied } from "../../pipeline/auth/authorize.js";
 import type { UnaryCall } from "../../pipeline/call.js";
-import { unchanged } from "../../pipeline/handlers.js";
+import { withoutChange } from "../../pipeline/handlers.js";
 import { serve } from "../../pipeline/method-table.js";
 import { buildPatch, buildValues } from "../../pipeline/resource/patch.js";
 import { getRow, type ResourceDeps } from "../../pipeline/resource/read.js";
@@ -55,7 +55,7 @@ export function rolesV2beta1({ listResources, ids }: Pick<ResourceDeps, "listRes
         await requireRightsWhereBound(before, change.capabilities, call);
         await requireNotPublic(tx, { uid: before.uid, capabilities: change.capabilities });
       }
-      if (Object.keys(change).length === 0) return unchanged(roleToProto(before));
+      if (Object.keys(change).length === 0) return withoutChange(roleToProto(before));
       return roleToProto((await tx.roles.update(before.uid, change, startMs)) ?? before);
     },
 

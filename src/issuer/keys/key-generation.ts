@@ -67,7 +67,7 @@ const generators: Readonly<Record<TokenAlgorithm, () => Promise<KeyPair>>> = {
 };
 
 /** The algorithm of a stored key, for planning: what verifies is decided by the key that the master key decrypts. */
-export function plannedAlgorithmOf({ publicJwk }: Pick<KeyRow, "publicJwk">): TokenAlgorithm {
+export function algorithmOfRow({ publicJwk }: Pick<KeyRow, "publicJwk">): TokenAlgorithm {
   return (JSON.parse(publicJwk) as JsonWebKey).kty === "RSA" ? "RS256" : "ES256";
 }
 

@@ -36,7 +36,7 @@ export interface KeyRing {
   /** The public key with this kid, if it may verify API tokens; the same object on every call. */
   verifying(kid: string): KeyObject | undefined;
   /** The public keys of API tokens as JWKs, newest first (RFC 7517). */
-  published(): readonly JsonWebKey[];
+  publicJwks(): readonly JsonWebKey[];
   /** The algorithm that the next key of API tokens will have, as of the last read of the store. */
   tokenAlgorithm(): TokenAlgorithm;
   /** The secrets of page tokens: the first one encrypts, all decrypt. */
@@ -186,7 +186,7 @@ async function loadKeyRing(
   return {
     signing: () => view.apiToken.signing(),
     verifying: (kid) => view.apiToken.pairs.get(kid)?.publicKey,
-    published: () => view.published,
+    publicJwks: () => view.published,
     tokenAlgorithm: () => algorithm,
     pageKeys: () => view.pageKeys,
     auditSigning: () => view.audit.signing(),

@@ -5,7 +5,7 @@ import { failedPrecondition, notFound, type ResourceKind } from "../../kernel/er
 import type { TokenAlgorithm } from "../../kernel/jws.js";
 import { LEEWAY_S, MAX_TOKEN_LIFE_S } from "../../pipeline/auth/api-token.js";
 import type { KeyRow, KeyState, Tx } from "../../store/port.js";
-import { plannedAlgorithmOf } from "./key-generation.js";
+import { algorithmOfRow } from "./key-generation.js";
 
 /** How long a key stays in each state, in milliseconds. */
 export interface KeySchedule {
@@ -106,7 +106,7 @@ export function isSuccessorDue({ rows, schedule, algorithm, nowMs }: KeyPlan): b
   if (keys.some(({ state }) => state === "pending")) return false;
   const active = keys.find(({ state }) => state === "active");
   if (active === undefined) return false;
-  return plannedAlgorithmOf(active) !== algorithm || isDue(active, nowMs + schedule.pending);
+  return algorithmOfRow(active) !== algorithm || isDue(active, nowMs + schedule.pending);
 }
 
 function signsTokens({ purpose }: KeyRow): boolean {

@@ -21,7 +21,7 @@ import { showsCode } from "./headless.js";
 import { isOAuthError, loginOverError, oauthError } from "./oauth-error.js";
 import type { VerifiedIdToken } from "./oidc.js";
 import { type Html, html, redirect, renderPage } from "./page.js";
-import { type Hidden, hiddenInputs, type PageFrame } from "./pages.js";
+import { type Hidden, type PageFrame, renderHiddenInputs } from "./pages.js";
 import { parseBindingDecisions, pendingSection } from "./pending-bindings.js";
 import { getSentProvider } from "./provider-selection.js";
 import { renderErrorPage, respondToFailedLogin, respondWithError } from "./responses.js";
@@ -228,7 +228,7 @@ export function renderConsentPage(
 ${invites.map(inviteSection)}
 <h2>${isInvite ? "What gets access then" : "What gets access"}</h2>
 <dl>${recipientRows(recipient)}</dl>
-<form method="post" action="/oauth/consent">${hiddenInputs(hidden)}
+<form method="post" action="/oauth/consent">${renderHiddenInputs(hidden)}
 ${pending && pendingSection(pending)}
 <p>Go on only if you started this yourself just now${isInvite ? " and know who invites you" : undefined}.</p>
 <div class="buttons">

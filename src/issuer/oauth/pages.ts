@@ -47,7 +47,7 @@ function organisationForm(hidden: Hidden, unknown: string | undefined): Html {
 Check the name, or ask its owner.</p>`;
   const described = unknown === undefined ? "organisation-hint" : "organisation-hint wrong";
   return html`<h2>Through your organisation</h2>
-<form method="get" action="/oauth">${hiddenInputs(hidden)}
+<form method="get" action="/oauth">${renderHiddenInputs(hidden)}
 <label for="organisation">Name of your organisation</label>
 <p class="hint" id="organisation-hint">As it was verified, such as example.org</p>
 ${wrong}
@@ -67,7 +67,7 @@ export function renderHeadlessPage(
 <dt>This browser</dt><dd>${address}</dd>
 <dt>Time</dt><dd>${formatTime(atMs)}</dd>
 </dl>
-<form method="post" action="/oauth">${hiddenInputs(hidden)}
+<form method="post" action="/oauth">${renderHiddenInputs(hidden)}
 ${codeInput("Code in your terminal", html`Eight letters and digits, such as <span class="whole">ABCD-EFGH</span>`, { isWrong, value: "" })}
 <button class="button">Continue</button>
 </form>
@@ -110,7 +110,7 @@ is yours.</p>
 <dt>This browser</dt><dd>${address}</dd>
 </dl>
 <p><strong>If somebody sent you here, close this page.</strong> They would get access in your name and could do whatever you can.</p>
-<form method="post" action="/oauth">${hiddenInputs(hidden)}
+<form method="post" action="/oauth">${renderHiddenInputs(hidden)}
 <label for="confirmation">Type “${CONFIRMATION}” to go on</label>
 <p class="hint" id="hint">Only if you started this yourself just now, on the computer that asks</p>
 ${isWrong ? wrong : undefined}
@@ -127,7 +127,7 @@ export function renderActivatePage(
   { hidden, value, isWrong }: { hidden: Hidden; value: string; isWrong: boolean },
 ): WebAnswer {
   const body = html`<p>A device or program shows you a code. Type it here, or check that it is the same.</p>
-<form method="post" action="/activate">${hiddenInputs(hidden)}
+<form method="post" action="/activate">${renderHiddenInputs(hidden)}
 ${codeInput("Code on your device", html`Eight letters, such as <span class="whole">BCDF-GHJK</span>`, { isWrong, value })}
 <button class="button">Continue</button>
 </form>`;
@@ -146,7 +146,7 @@ ${deviceRows(asker)}
 <dt>Code</dt><dd>${formatCode(userCode)}</dd>
 </dl>
 <p>Approve only if you started this yourself and the device shows this code.</p>
-<form method="post" action="/activate">${hiddenInputs(hidden)}
+<form method="post" action="/activate">${renderHiddenInputs(hidden)}
 <div class="buttons">
 <button class="button plain" name="decision" value="deny">Deny</button>
 <button class="button" name="decision" value="approve">Approve</button>
@@ -226,7 +226,7 @@ ${isWrong ? wrong : undefined}
 }
 
 /** Renders hidden fields. */
-export function hiddenInputs(hidden: Hidden): readonly Html[] {
+export function renderHiddenInputs(hidden: Hidden): readonly Html[] {
   return hidden.map(([name, value]) => html`<input type="hidden" name="${name}" value="${value}">`);
 }
 

@@ -1,5 +1,5 @@
 // Parses login requests (`GET /oauth` in the three forms that clients use) and the parameters of OAuth endpoints.
-import { invalidArgument, malformedRequest } from "../../kernel/errors.js";
+import { invalidArgument, invalidRequest } from "../../kernel/errors.js";
 import { isUidp } from "../../kernel/uidp.js";
 import { parseTokenGrant, type TokenRequest } from "../sts/token-request.js";
 import type { LoginContext } from "./context.js";
@@ -19,7 +19,7 @@ export function parseDestination(query: URLSearchParams): Exclude<Destination, {
   const forms = ["headless_code", "response_type", "redirect"].filter((name) => query.has(name));
   const [form] = forms;
   if (form === undefined || forms.length > 1) {
-    throw malformedRequest("this page is opened by programs, with response_type, redirect or headless_code");
+    throw invalidRequest("this page is opened by programs, with response_type, redirect or headless_code");
   }
   if (form === "headless_code") {
     const key = findParameter(query, "headless_code") ?? "";

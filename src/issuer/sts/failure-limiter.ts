@@ -35,7 +35,7 @@ export function createFailureLimiter({ blocks = true, ...limit }: FailureLimiter
   const counter = createFailureCounter(limit);
 
   function assertBelowLimit(keys: readonly string[]): void {
-    const waitMs = Math.max(0, ...keys.map((key) => counter.exhaustedForMs(key)));
+    const waitMs = Math.max(0, ...keys.map((key) => counter.msUntilReset(key)));
     if (waitMs > 0) throw resourceExhausted("too many refused requests", waitMs, "rate");
   }
 
@@ -92,7 +92,7 @@ export function createFailureCounter({ points, seconds }: FailureLimit, maxNames
       }
     },
     /** How long the limit stays reached, in milliseconds; 0 when it is not reached. */
-    exhaustedForMs(name: string): number {
+    msUntilReset(name: string): number {
       const found = findWindow(name);
       return found !== undefined && found.failures >= points ? found.endMs - performance.now() : 0;
     },

@@ -58,9 +58,9 @@ export function createFailureThrottle({ perName, perAddress }: FailureLimits) {
     address: string,
     name: string,
   ): { readonly account: string; readonly forMs: number } | undefined {
-    const byName = names.exhaustedForMs(name);
+    const byName = names.msUntilReset(name);
     if (byName > 0) return { account: name, forMs: byName };
-    const byAddress = isProven(name) ? 0 : addresses.exhaustedForMs(address);
+    const byAddress = isProven(name) ? 0 : addresses.msUntilReset(address);
     return byAddress > 0 ? { account: address, forMs: byAddress } : undefined;
   }
 

@@ -14,7 +14,7 @@ import { reflect } from "@bufbuild/protobuf/reflect";
 import { TimestampSchema } from "@bufbuild/protobuf/wkt";
 import { FieldBehavior } from "#gen/google/api/field_behavior_pb.js";
 import { getField, hasBehavior } from "../../codec/fields.js";
-import { deniedField, invalidArgument } from "../../kernel/errors.js";
+import { invalidArgument, notPermittedField } from "../../kernel/errors.js";
 
 /** A field whose value callers do not choose. */
 export interface FixedField {
@@ -149,7 +149,7 @@ export function requireStored(
     }));
   });
   const denied = broken.filter(({ operator }) => operator);
-  if (denied.length > 0) throw deniedField(...denied.map(({ violation }) => violation));
+  if (denied.length > 0) throw notPermittedField(...denied.map(({ violation }) => violation));
   if (broken.length > 0) throw invalidArgument(...broken.map(({ violation }) => violation));
 }
 

@@ -29,7 +29,7 @@ export function buildValues<D extends DescMessage, M extends FieldName<D>>(
   at = "",
 ): FieldValues<D, M> {
   const source = body ?? create(resource.message);
-  const fixed = fixedFields(resource).filter((field) => field.immutable !== true);
+  const fixed = findFixedFields(resource).filter((field) => field.immutable !== true);
   requireStored(fixed, source, [create(resource.message)], { at });
   const values = validate(resource, source, mutableFields(resource), at);
   return values as FieldValues<D, M>;
@@ -53,9 +53,9 @@ export function buildPatch<D extends DescMessage, M extends FieldName<D>>(
 ): Partial<FieldValues<D, M>> {
   const source = body ?? create(resource.message);
   const after = clone(resource.message, before);
-  const paths = selectedPaths(resource, source, mask?.paths ?? []);
+  const paths = selectPaths(resource, source, mask?.paths ?? []);
   for (const path of paths) copy(after, source, path);
-  const fixed = fixedFields(resource);
+  const fixed = findFixedFields(resource);
   for (const { path } of fixed) if (!endsIn(path, paths, mask) && isZeroAt(after, path)) copy(after, before, path);
   requireStored(fixed, after, [before], { zero: true });
   const changed = mutableFields(resource).filter((field) => paths.some(([head]) => head === field));
@@ -64,12 +64,12 @@ export function buildPatch<D extends DescMessage, M extends FieldName<D>>(
 
 type Path = readonly DescField[];
 
-function selectedPaths<D extends DescMessage, M extends FieldName<D>>(
+function selectPaths<D extends DescMessage, M extends FieldName<D>>(
   resource: MutableFields<D, M>,
   body: MessageShape<D>,
   paths: readonly string[],
 ): readonly Path[] {
-  const heads = fixedFields(resource).flatMap(({ path }) => path.slice(0, 1));
+  const heads = findFixedFields(resource).flatMap(({ path }) => path.slice(0, 1));
   const named = [...new Set([...mutableFields(resource), ...heads])];
   if (paths.length === 0) return named.filter((field) => isFieldSet(body, field)).map((field) => [field]);
   if (paths.includes("*")) {
@@ -148,7 +148,7 @@ function mutableFields<D extends DescMessage, M extends FieldName<D>>(
   return resource.message.fields.filter(({ localName }) => Object.hasOwn(resource.mutable, localName));
 }
 
-function fixedFields<D extends DescMessage, M extends FieldName<D>>({
+function findFixedFields<D extends DescMessage, M extends FieldName<D>>({
   message,
   fixed,
 }: MutableFields<D, M>): readonly FixedPath[] {

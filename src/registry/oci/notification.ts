@@ -1,7 +1,7 @@
 // Parses the notifications of a registry: the envelope of events of the distribution project
 // (application/vnd.docker.distribution.events.v1+json).
 
-import { invalidArgument, malformedRequest } from "../../kernel/errors.js";
+import { invalidArgument, invalidRequest } from "../../kernel/errors.js";
 import { isJsonObject } from "../../kernel/strict-json.js";
 
 /** An event of a repo in the registry. */
@@ -54,7 +54,7 @@ function parseJson(body: Uint8Array): unknown {
   try {
     return JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(body));
   } catch {
-    throw malformedRequest("the body must be JSON");
+    throw invalidRequest("the body must be JSON");
   }
 }
 

@@ -60,7 +60,7 @@ export function tokenRoutes(deps: TokenDeps): WebRoutes {
       );
     } catch (error) {
       if (error instanceof ApiError && error.code === Code.Unauthenticated) {
-        return { ...unauthorized(deps.baseUrl), rejection: rejectReasonOf(error) };
+        return { ...answerUnauthorized(deps.baseUrl), rejection: rejectReasonOf(error) };
       }
       throw error;
     }
@@ -77,7 +77,7 @@ export function tokenRoutes(deps: TokenDeps): WebRoutes {
       return { subject: principal.identityUid, ...(await resolveAccess(tx, principal, requested)) };
     });
     // A client that mounts blobs requests several scopes, and uploads what it may not mount.
-    if (granted.length === 0 && elsewhere.length > 0) return denied(elsewhere);
+    if (granted.length === 0 && elsewhere.length > 0) return answerDenied(elsewhere);
     const nowMs = deps.clock();
     const issuedAt = Math.floor(nowMs / 1000);
     const { issuer, service, ids, keys } = deps;
@@ -122,7 +122,7 @@ function parseCredential(form: URLSearchParams): Credential {
 }
 
 // Every invalid credential gets the same answer, so that the endpoint is no oracle.
-function unauthorized(baseUrl: string): WebAnswer {
+function answerUnauthorized(baseUrl: string): WebAnswer {
   const message = "the user name or the password is not valid here";
   return json(
     401,
@@ -132,7 +132,7 @@ function unauthorized(baseUrl: string): WebAnswer {
 }
 
 // Clients show the message of an error in this form (OCI distribution specification, "Error codes").
-function denied(paths: readonly string[]): WebAnswer {
+function answerDenied(paths: readonly string[]): WebAnswer {
   const errors = paths.map((path) => ({
     code: "DENIED",
     message: `the path of this repository is ${path}`,

@@ -35,7 +35,7 @@ import { buildChunkQuery, createChunkReader } from "../../pipeline/resource/unpa
 import type { ListPosition, RepoRow, Store, Tx } from "../../store/port.js";
 import type { ImageDeps } from "../images/image.js";
 import { isRepoName } from "../oci/repo-path.js";
-import { findSource, inheritedFields, markInherited, repos, repoToProto } from "./repo.js";
+import { findSource, markInherited, readInheritedFields, repos, repoToProto } from "./repo.js";
 
 /** The difference between the numbers of tiers; 0 is 0 in both versions. */
 const TIER_OFFSET = 3;
@@ -74,7 +74,8 @@ export function repoHandlersV1(served: ServedService<typeof ReposService>, { sto
 
   // An empty description leaves an inherited one as it is, as it does in the other fields of a copy.
   async function updateFields(fields: ReturnType<typeof repoFromV1>, before: RepoRow | undefined, call: UnaryCall) {
-    const keeps = fields.description === "" && before !== undefined && inheritedFields(before).includes("description");
+    const keeps =
+      fields.description === "" && before !== undefined && readInheritedFields(before).includes("description");
     const mask = { paths: keeps ? fullMask.filter((path) => path !== "description") : fullMask };
     return v2.updateRepo({ repo: fields, updateMask: mask }, call);
   }
@@ -121,14 +122,14 @@ export function repoHandlersV1(served: ServedService<typeof ReposService>, { sto
 // A copy shows the fields that its caller has left out as they were sent: clients compare both.
 function toProtoV1(row: RepoRow): Repo {
   const repo = fromV2(repoToProto(row), row.readme);
-  for (const field of inheritedFields(row)) reflect(RepoSchema, repo).clear(RepoSchema.field[field]);
+  for (const field of readInheritedFields(row)) reflect(RepoSchema, repo).clear(RepoSchema.field[field]);
   return repo;
 }
 
 // The readme of a copy is that of its source. It shows in version 1 once the caller has sent it.
 async function rememberReadme(row: RepoRow, sent: string, tx: Tx): Promise<RepoRow> {
   const isInherited = findSource(row) !== undefined && sent === "";
-  if (inheritedFields(row).includes("readme") === isInherited) return row;
+  if (readInheritedFields(row).includes("readme") === isInherited) return row;
   const marked = markInherited(row, "readme", isInherited);
   await tx.repos.replace(marked);
   return marked;

@@ -2,14 +2,14 @@
 import { ReposService } from "#gen/chainguard/platform/registry/v2beta1/repos_pb.js";
 import { groups } from "../../iam/groups/group.js";
 import { alreadyExists, failedPrecondition, invalidArgument } from "../../kernel/errors.js";
-import { type Handlers, unchanged } from "../../pipeline/handlers.js";
+import { type Handlers, withoutChange } from "../../pipeline/handlers.js";
 import { serve } from "../../pipeline/method-table.js";
 import { cascadeDelete, guardDelete } from "../../pipeline/resource/delete.js";
 import { buildPatch, buildValues } from "../../pipeline/resource/patch.js";
 import { getResource, getRow, type ResourceDeps } from "../../pipeline/resource/read.js";
 import type { RepoRow, Tx } from "../../store/port.js";
 import { parseRepoPath } from "../oci/repo-path.js";
-import { buildRepo, configToJson, inheritedFields, readmes, readmeToProto, repos, repoToProto } from "./repo.js";
+import { buildRepo, configToJson, readInheritedFields, readmes, readmeToProto, repos, repoToProto } from "./repo.js";
 import { MAX_README_REQUEST, MAX_REPO_REQUEST } from "./repo-rules.js";
 import { resolveSource } from "./repo-source.js";
 
@@ -48,14 +48,14 @@ export function reposV2beta1({ listResources, definitions, ids }: ResourceDeps) 
       const before = await getRow(tx, repos, repo?.uid ?? "");
       const view = repoToProto(before);
       const patch = buildPatch(repos, repo, updateMask, view);
-      if (Object.keys(patch).length === 0) return unchanged(view);
+      if (Object.keys(patch).length === 0) return withoutChange(view);
       const { name = before.name, ...named } = patch;
       if (name !== before.name) {
         await requireFreeName(before.groupUid, name, tx);
         await requireNoTags(before.uid, tx);
       }
       const { uid, groupUid } = before;
-      const change = { groupUid, uid, before: view, named, inherited: inheritedFields(before) };
+      const change = { groupUid, uid, before: view, named, inherited: readInheritedFields(before) };
       const { config, startedFrom, inherited } = await resolveSource(change, call);
       const row: RepoRow = {
         ...before,
@@ -83,7 +83,7 @@ export function reposV2beta1({ listResources, definitions, ids }: ResourceDeps) 
     async updateRepoReadme({ repoReadme, updateMask }, { tx, startMs }) {
       const before = await getRow(tx, repos, repoReadme?.uid ?? "");
       const { content = before.readme } = buildPatch(readmes, repoReadme, updateMask, readmeToProto(before));
-      if (content === before.readme) return unchanged(readmeToProto(before));
+      if (content === before.readme) return withoutChange(readmeToProto(before));
       if (repoToProto(before).syncConfig) throw readmeIsCopied();
       const row: RepoRow = { ...before, readme: content, updateTimeMs: startMs };
       await tx.repos.replace(row);

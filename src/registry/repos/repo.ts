@@ -109,14 +109,14 @@ export function repoToProto(row: RepoRow): Repo {
 }
 
 /** The fields of a stored copy that its caller has left out. Copies that are older than this list have none. */
-export function inheritedFields({ config }: Pick<RepoRow, "config">): readonly InheritedField[] {
+export function readInheritedFields({ config }: Pick<RepoRow, "config">): readonly InheritedField[] {
   return (config as { inherited?: readonly InheritedField[] }).inherited ?? [];
 }
 
 /** Marks a field of a stored copy as inherited, or as given by the caller. */
 export function markInherited(row: RepoRow, field: InheritedField, isInherited: boolean): RepoRow {
   const { inherited: _, ...config } = row.config as Record<string, unknown>;
-  const others = inheritedFields(row).filter((one) => one !== field);
+  const others = readInheritedFields(row).filter((one) => one !== field);
   const inherited = isInherited ? [...others, field] : others;
   return { ...row, config: { ...config, ...(inherited.length > 0 && { inherited }) } };
 }

@@ -53,16 +53,16 @@ export function unusableBackup(directory: string, rule: string): ApiError {
  */
 export function readManifest(directory: string): BackupManifest {
   const manifest = parse(directory);
-  if (typeof manifest !== "object" || manifest === null) throw malformed(directory, "it must be a JSON object");
+  if (typeof manifest !== "object" || manifest === null) throw manifestError(directory, "it must be a JSON object");
   const { format, arborVersion } = manifest as Partial<BackupManifest>;
   // A newer version may have changed everything else.
-  if (typeof arborVersion !== "string") throw malformed(directory, "arborVersion must be a text");
+  if (typeof arborVersion !== "string") throw manifestError(directory, "arborVersion must be a text");
   if (isOlder(VERSION, arborVersion) || (typeof format === "number" && format > 1)) {
     const rule = `version ${arborVersion} of arbor made this backup, and this is version ${VERSION}`;
     throw unusableBackup(directory, `${rule}: restore it with version ${arborVersion} or newer`);
   }
   const fault = findFault(manifest as BackupManifest);
-  if (fault !== undefined) throw malformed(directory, fault);
+  if (fault !== undefined) throw manifestError(directory, fault);
   return manifest as BackupManifest;
 }
 
@@ -79,11 +79,11 @@ function parse(directory: string): unknown {
   try {
     return JSON.parse(text);
   } catch {
-    throw malformed(directory, "it is not JSON");
+    throw manifestError(directory, "it is not JSON");
   }
 }
 
-function malformed(directory: string, rule: string): ApiError {
+function manifestError(directory: string, rule: string): ApiError {
   return unusableBackup(directory, `manifest.json is malformed: ${rule}`);
 }
 

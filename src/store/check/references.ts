@@ -69,7 +69,7 @@ const undeclared: readonly Reference[] = [
   },
 ];
 
-const declaredBy = (table: SQLiteTable): Reference[] =>
+const referencesOf = (table: SQLiteTable): Reference[] =>
   getTableConfig(table).foreignKeys.flatMap((key) => {
     const { columns, foreignColumns } = key.reference();
     const [from, to] = [columns[0], foreignColumns[0]];
@@ -79,7 +79,7 @@ const declaredBy = (table: SQLiteTable): Reference[] =>
 
 /** Finds what rows of these tables name: by their foreign keys, all of one column, and by what no constraint declares. */
 export function findReferences(of: readonly SQLiteTable[]): Reference[] {
-  return [...of.flatMap(declaredBy), ...undeclared.filter(({ from }) => of.includes(tableOf(from)))];
+  return [...of.flatMap(referencesOf), ...undeclared.filter(({ from }) => of.includes(tableOf(from)))];
 }
 
 /** Finds rows that name a row which does not exist. */

@@ -1,7 +1,7 @@
 // The one way by which bytes of requests come to be kept, for every protocol.
 import type { IncomingMessage } from "node:http";
 import { Http2ServerRequest, type ServerHttp2Stream } from "node:http2";
-import { type ApiError, malformedRequest } from "../../kernel/errors.js";
+import { type ApiError, invalidRequest } from "../../kernel/errors.js";
 import type { Charge } from "./buffer-account.js";
 import { enqueue } from "./fair-queue.js";
 import { buffersOf } from "./request-buffers.js";
@@ -142,7 +142,7 @@ export function collectBody(source: BodySource, options: BodyOptions, receiver: 
     isScheduled = false;
     if (isOver) return;
     isLate = true;
-    timer ??= setTimeout(() => fail(malformedRequest("the message did not arrive in time")), options.timeoutMs);
+    timer ??= setTimeout(() => fail(invalidRequest("the message did not arrive in time")), options.timeoutMs);
     const least = Math.min(LEAST_BYTES, maxBytes);
     if (body === undefined || size >= least || isWaiting || charged >= least || charge?.grow(least - charged) === false)
       return;

@@ -3,13 +3,7 @@ import { isUtf8 } from "node:buffer";
 import { promisify } from "node:util";
 import { brotliDecompress, gunzip } from "node:zlib";
 import { decodePaddedBase64 } from "../../codec/base64.js";
-import {
-  callerGone,
-  invalidArgument,
-  malformedRequest,
-  resourceExhausted,
-  unimplemented,
-} from "../../kernel/errors.js";
+import { callerGone, invalidArgument, invalidRequest, resourceExhausted, unimplemented } from "../../kernel/errors.js";
 import { collectBody } from "./body-collector.js";
 import { HttpError, type HttpRequest, isHttp2 } from "./http-message.js";
 import { resetUnreadRequest } from "./http2-end.js";
@@ -106,7 +100,7 @@ export function decodeJsonText(bytes: Uint8Array, contentType: string | undefine
   if (contentType !== undefined && contentType !== "application/json" && !isJsonType(contentType)) {
     const form = contentType.toLowerCase().includes("form");
     const hint = form ? ", forms are not accepted" : "";
-    throw new HttpError(415, malformedRequest(`content-type: must be application/json in utf-8${hint}`), {
+    throw new HttpError(415, invalidRequest(`content-type: must be application/json in utf-8${hint}`), {
       "accept-post": "application/json",
     });
   }

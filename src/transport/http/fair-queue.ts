@@ -84,7 +84,7 @@ export function createPeer(): Peer {
 
 /** Whether a peer can be forgotten: its queue is empty and its cost has decayed. */
 export function isIdlePeer(peer: Peer): boolean {
-  return peer.queue.length === 0 && spentBy(peer, performance.now()) < NEGLIGIBLE_MS;
+  return peer.queue.length === 0 && usageOf(peer, performance.now()) < NEGLIGIBLE_MS;
 }
 
 const ready = new Set<Peer>();
@@ -220,7 +220,7 @@ function takeFairly(room: number): void {
   const nowMs = performance.now();
   let left = room - takeLongestWaiting(room, nowMs);
   const peers = [...ready]
-    .map((peer) => ({ peer, loadMs: spentBy(peer, nowMs) + (peer.open + peer.queue.length) * costMs }))
+    .map((peer) => ({ peer, loadMs: usageOf(peer, nowMs) + (peer.open + peer.queue.length) * costMs }))
     .sort((a, b) => a.loadMs - b.loadMs);
   for (; left > 0; left--) {
     const [first] = peers;
@@ -282,12 +282,12 @@ function charge(lastTickMs: number): void {
   const shareMs = lastTickMs / taken.length;
   costMs += (shareMs - costMs) * SMOOTHING;
   for (const peer of taken) {
-    peer.spentMs = spentBy(peer, nowMs) + shareMs;
+    peer.spentMs = usageOf(peer, nowMs) + shareMs;
     peer.atMs = nowMs;
   }
   taken = [];
 }
 
-function spentBy({ spentMs, atMs }: Peer, nowMs: number): number {
+function usageOf({ spentMs, atMs }: Peer, nowMs: number): number {
   return spentMs * 2 ** ((atMs - nowMs) / HALF_LIFE_MS);
 }

@@ -90,7 +90,7 @@ function bindingOf(entry: MethodEntry, rule: HttpRule, where: string, additional
   const template = parseTemplate(path, where);
   const variables = template.variables.map((variable) => {
     try {
-      return boundVariable(input, variable.path);
+      return bindVariable(input, variable.path);
     } catch (error) {
       const reason = error instanceof Error ? error.message : String(error);
       throw new TypeError(`${where}: path template "${path}", column ${variable.column}: ${reason}`);
@@ -136,7 +136,7 @@ function bodyOf(input: DescMessage, body: string, where: string): HttpBinding["b
   return field;
 }
 
-function boundVariable(input: DescMessage, path: readonly string[]): BoundVariable {
+function bindVariable(input: DescMessage, path: readonly string[]): BoundVariable {
   const parents: DescField[] = [];
   let at = input;
   for (const name of path.slice(0, -1)) {

@@ -113,7 +113,7 @@ function endWhenQuiet(session: ServerHttp2Session, limits: Limits): void {
     const { bytesRead, bytesWritten } = session.socket;
     quietMs = bytes === bytesRead + bytesWritten ? quietMs + stepMs : stepMs;
     bytes = bytesRead + bytesWritten;
-    const isStuck = (session.state.outboundQueueSize ?? 0) > 0 && unwrittenBytes(session) === 0;
+    const isStuck = (session.state.outboundQueueSize ?? 0) > 0 && countUnwrittenBytes(session) === 0;
     if (isStuck) destroySession(session);
     else if (quietMs >= limits.idleSessionMs) closeSession(session, limits.sessionCloseMs);
     else session.setTimeout(stepMs, onQuiet);
@@ -122,7 +122,7 @@ function endWhenQuiet(session: ServerHttp2Session, limits: Limits): void {
 }
 
 // What HTTP/2 writes goes past the socket's own buffer, to its handle.
-function unwrittenBytes(session: ServerHttp2Session): number | undefined {
+function countUnwrittenBytes(session: ServerHttp2Session): number | undefined {
   return (session.socket as Socket & { _handle?: { writeQueueSize?: number } })._handle?.writeQueueSize;
 }
 

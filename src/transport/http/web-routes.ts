@@ -61,14 +61,14 @@ export function createWeb({ routes, errorDomain, spans, onInternalError, require
 
   return {
     /** The methods that a path is served for, as in an Allow header; undefined when there are none. */
-    allowed: table.allowed,
+    allowed: table.methodsAt,
     /** The name that logs and metrics have for the route at a path. */
     nameOf: table.nameOf,
     /** The names that logs and metrics have for the routes. */
     names: [...new Set(routes.map(({ path }) => routeName(path)))],
     /** Answers if `path` is one of them; false if it is not. */
     handle(req: HttpRequest, res: HttpResponse, path: string, record: RequestRecord): boolean {
-      const allow = table.allowed(path);
+      const allow = table.methodsAt(path);
       if (allow === undefined) return false;
       record.method = table.nameOf(path);
       const found = table.find(req.method === "HEAD" ? "GET" : (req.method ?? ""), path);
@@ -119,7 +119,7 @@ function createWebTable(routes: WebRoutes) {
       const route = at?.routes.find((one) => one.method === method);
       return at && route && { route, rest: at.rest };
     },
-    allowed(path: string): string | undefined {
+    methodsAt(path: string): string | undefined {
       const methods = routesAt(path)?.routes.map(({ method }) => method);
       return (
         methods &&

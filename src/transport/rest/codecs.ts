@@ -25,7 +25,7 @@ export function createCodecs(methods: readonly MethodEntry[]): Codecs {
   const own = codecOf(createTypeRegistry(methods.filter(({ mounted }) => mounted === undefined)));
   const mounts = new Map<DescService, Codec>();
   for (const { mounted } of methods) {
-    if (mounted !== undefined && !mounts.has(mounted.desc)) mounts.set(mounted.desc, mountedCodec(mounted));
+    if (mounted !== undefined && !mounts.has(mounted.desc)) mounts.set(mounted.desc, createMountedCodec(mounted));
   }
   const codecAt = (desc: DescService | undefined) => (desc && mounts.get(desc)) ?? own;
   return {
@@ -34,7 +34,7 @@ export function createCodecs(methods: readonly MethodEntry[]): Codecs {
   };
 }
 
-function mountedCodec({ desc, registry }: MountedService): Codec {
+function createMountedCodec({ desc, registry }: MountedService): Codec {
   return codecOf(createServiceRegistry(desc, registry), "exact");
 }
 

@@ -3,7 +3,7 @@
 // methods do nothing is known here.
 import type { Message } from "@bufbuild/protobuf";
 import type { ConnectError } from "@connectrpc/connect";
-import { invalidArgument, malformedRequest, noSuchRoute, unimplemented } from "../../kernel/errors.js";
+import { invalidArgument, invalidRequest, noSuchRoute, unimplemented } from "../../kernel/errors.js";
 import type { Principal } from "../../kernel/principal.js";
 import type { Clock } from "../../kernel/time.js";
 import type { AuthenticateCaller } from "../../pipeline/auth/authenticate.js";
@@ -76,7 +76,7 @@ export interface Gateway {
   handle(req: HttpRequest, res: HttpResponse, record?: RequestRecord): void;
 
   /** The methods that a path is served for, as in an Allow header; undefined when there are none. */
-  allowed(path: string): string | undefined;
+  methodsAt(path: string): string | undefined;
 
   /** Whether a path is served for a method. */
   serves(method: string, path: string): boolean;
@@ -145,7 +145,7 @@ export function createGateway(options: GatewayOptions): Gateway {
         failures.answer(req, res, error, undefined);
       }
     },
-    allowed: (path) => unlessMalformed(() => allowedAt(path)),
+    methodsAt: (path) => unlessMalformed(() => findMethodsAt(path)),
     serves: (method, path) => unlessMalformed(() => table.find(method, path)) !== undefined,
   };
 
@@ -171,7 +171,7 @@ export function createGateway(options: GatewayOptions): Gateway {
       sendNoContent(res, {});
       return;
     }
-    if (target.charCodeAt(0) !== 47) throw malformedRequest("path: must begin with /");
+    if (target.charCodeAt(0) !== 47) throw invalidRequest("path: must begin with /");
     const mark = target.indexOf("?");
     const path = mark < 0 ? target : target.slice(0, mark);
     const match = table.find(method, path);
@@ -185,9 +185,9 @@ export function createGateway(options: GatewayOptions): Gateway {
     return entry.auth.mode === "self";
   }
 
-  function allowedAt(path: string): string | undefined {
+  function findMethodsAt(path: string): string | undefined {
     const found = table.find("GET", path);
-    const allow = table.allowed(path);
+    const allow = table.methodsAt(path);
     return found !== undefined && isForGetAlone(found) ? allow?.replace("HEAD, ", "") : allow;
   }
 
@@ -295,11 +295,11 @@ export function createGateway(options: GatewayOptions): Gateway {
   }
 
   function noRoute(req: HttpRequest, res: HttpResponse, method: string, path: string): void {
-    const allow = allowedAt(path);
+    const allow = findMethodsAt(path);
     // A path that ends in a slash names no resource, so it has no other methods than those that are served for it.
     if (allow === undefined || (path.endsWith("/") && method !== "OPTIONS")) {
       const bare = path.endsWith("/") ? path.slice(0, -1) : "";
-      const hint = bare !== "" && table.allowed(bare) !== undefined ? `, did you mean ${bare.slice(0, 100)}?` : "";
+      const hint = bare !== "" && table.methodsAt(bare) !== undefined ? `, did you mean ${bare.slice(0, 100)}?` : "";
       throw noSuchRoute(path.slice(0, 80) + hint);
     }
     if (method === "OPTIONS") {

@@ -1,4 +1,4 @@
-import { deadlineExceeded, malformedRequest } from "../../kernel/errors.js";
+import { deadlineExceeded, invalidRequest } from "../../kernel/errors.js";
 import type { Inbound } from "../../pipeline/call.js";
 import type { RequestRecord } from "../../telemetry/request-record.js";
 import { parseGrpcTimeout } from "../http/grpc-fields.js";
@@ -90,11 +90,11 @@ function timeoutOf(req: HttpRequest): number | undefined {
   let ms = Number.POSITIVE_INFINITY;
   if (grpc !== undefined) {
     ms = parseGrpcTimeout(String(grpc));
-    if (Number.isNaN(ms)) throw malformedRequest("grpc-timeout: must be up to 8 digits and one of H, M, S, m, u, n");
+    if (Number.isNaN(ms)) throw invalidRequest("grpc-timeout: must be up to 8 digits and one of H, M, S, m, u, n");
   }
   if (server !== undefined) {
     const text = String(server);
-    if (!SECONDS.test(text)) throw malformedRequest("x-server-timeout: must be a number of seconds, such as 2.5");
+    if (!SECONDS.test(text)) throw invalidRequest("x-server-timeout: must be a number of seconds, such as 2.5");
     ms = Math.min(ms, Number(text) * 1000);
   }
   if (ms === 0) throw deadlineExceeded();

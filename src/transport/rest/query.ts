@@ -12,7 +12,7 @@ import {
   setField,
 } from "../../codec/fields.js";
 import { createKeyReader, createTextReader, type TextReader } from "../../codec/query-value.js";
-import { invalidArgument, malformedRequest } from "../../kernel/errors.js";
+import { invalidArgument, invalidRequest } from "../../kernel/errors.js";
 import { decodeQueryPart, hasRawUnsafe } from "./request-path.js";
 
 /** How many parameters a query may have: as many as fit into the headers of a request, or nearly so. */
@@ -110,7 +110,7 @@ export function createQueryBinder(rules: QueryRules): QueryBinder {
   return (message, query) => {
     if (query === "") return;
     if (hasRawUnsafe(query)) {
-      throw malformedRequest("query: characters outside printable ASCII must be percent-encoded");
+      throw invalidRequest("query: characters outside printable ASCII must be percent-encoded");
     }
     const seen = new Set<string>();
     let count = 0;
@@ -120,14 +120,14 @@ export function createQueryBinder(rules: QueryRules): QueryBinder {
       if (end < 0) end = query.length;
       if (end > start) {
         if (++count > MAX_QUERY_PARAMETERS) {
-          throw malformedRequest(`query: at most ${MAX_QUERY_PARAMETERS} parameters are allowed`);
+          throw invalidRequest(`query: at most ${MAX_QUERY_PARAMETERS} parameters are allowed`);
         }
         const equal = query.indexOf("=", start);
         const split = equal < 0 || equal > end ? end : equal;
         const name = decodeQueryPart(query.slice(start, split));
         const text = split === end ? "" : decodeQueryPart(query.slice(split + 1, end));
         if (name === undefined || text === undefined) {
-          throw malformedRequest("query: a percent escape is malformed or not UTF-8");
+          throw invalidRequest("query: a percent escape is malformed or not UTF-8");
         }
         bind(message, seen, name, text);
       }

@@ -1,7 +1,7 @@
 // A request path cut at its slashes. It is cut before anything is decoded, so
 // that an encoded slash never decides which route a request takes, and each
 // part is decoded at most once (RFC 3986, section 2.4).
-import { malformedRequest } from "../../kernel/errors.js";
+import { invalidRequest } from "../../kernel/errors.js";
 import { normalLiteral, type TemplateVariable } from "../http/http-rule.js";
 
 /** How many segments a path may have: more than any uid and what may stand around it. */
@@ -57,7 +57,7 @@ export function newRequestPath(): RequestPath {
  * paths beyond {@link MAX_PATH_LENGTH} and {@link MAX_PATH_SEGMENTS}.
  */
 export function cutPath(raw: string, into: RequestPath): void {
-  if (raw.length > MAX_PATH_LENGTH) throw malformedRequest(`path: at most ${MAX_PATH_LENGTH} characters are allowed`);
+  if (raw.length > MAX_PATH_LENGTH) throw invalidRequest(`path: at most ${MAX_PATH_LENGTH} characters are allowed`);
   let count = 0;
   let start = 1;
   let escaped = false;
@@ -73,7 +73,7 @@ export function cutPath(raw: string, into: RequestPath): void {
       }
       if (raw.charCodeAt(start) === DOT) rejectDots(raw.slice(start, i));
       if (count === MAX_PATH_SEGMENTS) {
-        throw malformedRequest(`path: at most ${MAX_PATH_SEGMENTS} segments are allowed`);
+        throw invalidRequest(`path: at most ${MAX_PATH_SEGMENTS} segments are allowed`);
       }
       into.starts[count] = start;
       into.ends[count] = i;
@@ -82,7 +82,7 @@ export function cutPath(raw: string, into: RequestPath): void {
     } else if (code === PERCENT) {
       escaped = true;
     } else if (code <= 32 || code >= 127) {
-      throw malformedRequest("path: characters outside printable ASCII must be percent-encoded");
+      throw invalidRequest("path: characters outside printable ASCII must be percent-encoded");
     }
   }
   into.raw = raw;
@@ -117,7 +117,7 @@ export function captureOf(path: RequestPath, first: number, last: number, span: 
   if (!path.escaped) return raw;
   const text = decodePart(raw);
   for (const part of text.split("/")) {
-    if (part === "" && span === "any") throw malformedRequest("path: a segment is empty");
+    if (part === "" && span === "any") throw invalidRequest("path: a segment is empty");
     rejectDots(part);
   }
   return span === "fixed" ? decodePart(raw.replace(ESCAPED_SLASH, "%252F")) : text;
@@ -125,8 +125,8 @@ export function captureOf(path: RequestPath, first: number, last: number, span: 
 
 function decodePart(raw: string): string {
   const text = decodePercent(raw);
-  if (text === undefined) throw malformedRequest("path: a percent escape is malformed or not UTF-8");
-  if (hasControl(text)) throw malformedRequest("path: control characters are not allowed");
+  if (text === undefined) throw invalidRequest("path: a percent escape is malformed or not UTF-8");
+  if (hasControl(text)) throw invalidRequest("path: control characters are not allowed");
   return rejectDots(text);
 }
 
@@ -136,7 +136,7 @@ function decodePart(raw: string): string {
  * @throws ApiError INVALID_ARGUMENT for `.` and `..`, which servers and proxies resolve differently.
  */
 export function rejectDots(segment: string): string {
-  if (segment === "." || segment === "..") throw malformedRequest("path: segments . and .. are not allowed");
+  if (segment === "." || segment === "..") throw invalidRequest("path: segments . and .. are not allowed");
   return segment;
 }
 

@@ -35,7 +35,7 @@ export interface RouteTable<T> {
   find(method: string, path: string): RouteMatch<T> | undefined;
 
   /** The methods that the path has routes for, sorted, as in an Allow header; undefined when none. */
-  allowed(path: string): string | undefined;
+  methodsAt(path: string): string | undefined;
 }
 
 interface Leaf<T> {
@@ -100,7 +100,7 @@ export function createRouteTable<T>(inputs: Iterable<RouteInput<T>>): RouteTable
       if (path.emptyInside) return undefined;
       return search(method) ?? (method === "HEAD" ? search("GET") : undefined) ?? search("*");
     },
-    allowed(raw) {
+    methodsAt(raw) {
       cutPath(raw, path);
       if (path.emptyInside) return undefined;
       const found = new Set<string>();

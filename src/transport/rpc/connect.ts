@@ -11,8 +11,8 @@ import {
   type ApiError,
   answerError,
   connectErrorFrom,
+  invalidRequest,
   isCallerGone,
-  malformedRequest,
   rejectReasonOf,
   unimplemented,
 } from "../../kernel/errors.js";
@@ -196,7 +196,7 @@ export function createConnect(options: ConnectOptions): Connect {
       const version = req.headers["connect-protocol-version"];
       if (handler === undefined) rejectUnknown(res, path, record);
       else if (version !== undefined && version !== "1")
-        rejectCall(res, 400, malformedRequest("connect-protocol-version must be 1"), record);
+        rejectCall(res, 400, invalidRequest("connect-protocol-version must be 1"), record);
       else if (req.httpVersionMajor < 2 && isGrpc(req.headers["content-type"]))
         rejectEmpty({ status: 415 }, handler, res, record);
       else void answer(handler, req, res, record);

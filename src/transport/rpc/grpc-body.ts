@@ -1,7 +1,7 @@
 import type { ServerHttp2Stream } from "node:http2";
 import { PREFIX_BYTES } from "../../codec/frame-scratch.js";
 import type { ApiError } from "../../kernel/errors.js";
-import { malformedRequest, protocolError, resourceExhausted, unimplemented } from "../../kernel/errors.js";
+import { invalidRequest, protocolError, resourceExhausted, unimplemented } from "../../kernel/errors.js";
 import { collectBody } from "../http/body-collector.js";
 
 /** Gets the one message of a request, or what is wrong with it; never both, at most once. */
@@ -33,7 +33,7 @@ export function readMessage(
       const flag = arrived[0];
       const length = arrived.readUInt32BE(1);
       expected = PREFIX_BYTES + length;
-      if (flag !== 0) return flag === 1 ? protocolError(COMPRESSED) : malformedRequest(UNKNOWN_FLAG);
+      if (flag !== 0) return flag === 1 ? protocolError(COMPRESSED) : invalidRequest(UNKNOWN_FLAG);
       if (length > maxBytes) return resourceExhausted(`message: ${length} bytes are more than ${maxBytes}`);
     }
     return expected >= 0 && arrived.length > expected ? unimplemented(NOT_ONE) : undefined;
@@ -45,7 +45,7 @@ export function readMessage(
     {
       onBody(body) {
         if (body.length === 0) receiver.onFault(unimplemented(NOT_ONE));
-        else if (body.length !== expected) receiver.onFault(malformedRequest("the message is incomplete"));
+        else if (body.length !== expected) receiver.onFault(invalidRequest("the message is incomplete"));
         else receiver.onMessage(body.subarray(PREFIX_BYTES));
       },
       // A message of the announced length would have fitted.

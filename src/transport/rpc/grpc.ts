@@ -11,7 +11,7 @@ import {
 import { type DescMessage, fromBinary, type Message } from "@bufbuild/protobuf";
 import { PREFIX_BYTES } from "../../codec/frame-scratch.js";
 import { encodeFrame } from "../../codec/frame-writer.js";
-import { answerError, deadlineExceeded, isCallerGone, malformedRequest, rejectReasonOf } from "../../kernel/errors.js";
+import { answerError, deadlineExceeded, invalidRequest, isCallerGone, rejectReasonOf } from "../../kernel/errors.js";
 import type { Principal } from "../../kernel/principal.js";
 import type { Clock } from "../../kernel/time.js";
 import type { AuthenticateCaller } from "../../pipeline/auth/authenticate.js";
@@ -202,7 +202,7 @@ export function createGrpcUnary(options: GrpcUnaryOptions): GrpcUnary {
       const timeout = headers["grpc-timeout"];
       const timeoutMs = timeout === undefined ? undefined : parseGrpcTimeout(String(timeout));
       if (timeoutMs !== undefined && !(timeoutMs > 0)) {
-        reject(stream, timeoutMs === 0 ? deadlineExceeded() : malformedRequest(BAD_TIMEOUT), record);
+        reject(stream, timeoutMs === 0 ? deadlineExceeded() : invalidRequest(BAD_TIMEOUT), record);
         return;
       }
       const call = new UnaryCall(new StreamInbound(stream, headers, timeoutMs, record), entry.desc, clock());
@@ -234,7 +234,7 @@ function requestOf(input: DescMessage, bytes: Uint8Array): Message {
   try {
     return fromBinary(input, bytes, KNOWN_FIELDS);
   } catch {
-    throw malformedRequest(`the message is no ${input.typeName}`);
+    throw invalidRequest(`the message is no ${input.typeName}`);
   }
 }
 

@@ -12,7 +12,7 @@ describe("arbor audit over the API", () => {
   let token: string;
   before(async () => {
     world = await startEventWorld();
-    token = (await world.bound("viewer")).token;
+    token = (await world.createBound("viewer")).token;
     for (let i = 0; i < 5; i++)
       await world.add({ rootUid: world.root, subjectUid: world.child, requestId: `cli-${i}` }, i);
   });

@@ -7,7 +7,7 @@ import { createEventIds } from "../../../src/audit/event-id.js";
 import { createStreamCounter } from "../../../src/audit/stream-counter.js";
 import type { AuditEventRow, AuditEventStore, Store, Tx } from "../../../src/store/port.js";
 import { rootUid } from "../../support/rows.js";
-import { auditRow, openLog, storedRow } from "../log-kit.js";
+import { auditRow, buildStoredRow, openLog } from "../log-kit.js";
 
 const [first, second] = [rootUid(0xe1), rootUid(0xe2)];
 const never = new AbortController().signal;
@@ -30,7 +30,7 @@ function rowTable(lateCommitMs: number) {
     store: { read, lateCommitMs } as unknown as Store,
     reads: () => reads,
     commit(id: number, root = first) {
-      rows.push({ ...storedRow(id, root), seq: null });
+      rows.push({ ...buildStoredRow(id, root), seq: null });
       rows.sort((a, b) => a.id - b.id);
     },
   };

@@ -39,7 +39,7 @@ export function eventsSuite(): void {
     const reader = async (capabilities: readonly string[], at = fresh) =>
       world.audit((await world.caller(capabilities, at)).token);
     const requests = (events: readonly ShownEvent[]) => events.map(({ requestId }) => requestId);
-    const numbered = (keep: (i: number) => boolean) =>
+    const listNumbers = (keep: (i: number) => boolean) =>
       Array.from({ length: 60 }, (_, i) => i)
         .filter(keep)
         .map((i) => `request-${i}`)
@@ -53,12 +53,12 @@ export function eventsSuite(): void {
         const shown = await listAll(rest, { scope: fresh, pageSize, ...window });
         assert.deepEqual(
           requests(shown),
-          numbered(() => true),
+          listNumbers(() => true),
         );
         const oldest = await listAll(rest, { scope: fresh, pageSize, ...window, orderBy: "time asc" });
         assert.deepEqual(
           requests(oldest).reverse(),
-          numbered(() => true),
+          listNumbers(() => true),
         );
       }
     });
@@ -86,7 +86,7 @@ export function eventsSuite(): void {
       ];
       for (const [filter, keep] of cases) {
         const shown = await listAll(rest, { scope: fresh, pageSize: "3", ...filter });
-        assert.deepEqual(requests(shown), numbered(keep), JSON.stringify(filter));
+        assert.deepEqual(requests(shown), listNumbers(keep), JSON.stringify(filter));
       }
       const both = { scope: fresh, actor, type: "test.rare.v1", startTime: timeAt(20), endTime: timeAt(40) };
       // 20 is inside, 40 is not.
@@ -94,7 +94,7 @@ export function eventsSuite(): void {
       const inGroup = await listAll(rest, { scope: group, ...window });
       assert.deepEqual(
         requests(inGroup),
-        numbered((i) => i % 3 !== 0 && i !== 59),
+        listNumbers((i) => i % 3 !== 0 && i !== 59),
       );
     });
 

@@ -60,8 +60,8 @@ export function isolationSuite(): void {
       own = await mark("own", world.root, [world.child, world.grandchild]);
       above = await mark("above", world.root, [world.root, await world.group(), ""]);
       foreign = await mark("foreign", world.foreign, [world.foreign, await world.group(world.foreign), ""]);
-      ofRoot = (await world.bound("viewer")).token;
-      ofChild = (await world.bound("viewer", world.child)).token;
+      ofRoot = (await world.createBound("viewer")).token;
+      ofChild = (await world.createBound("viewer", world.child)).token;
       const rest = world.audit(world.foreignOwner.token);
       foreignIds = (await listAll(rest, { scope: world.foreign })).map(({ id }) => id);
       foreignTokens = [];
@@ -143,7 +143,7 @@ export function isolationSuite(): void {
 
     it("would be found by the same search, if calls were not authorized at their scope", async () => {
       const { store } = world.harness.app.installation;
-      const identityUid = (await world.bound("viewer", world.child)).uid;
+      const identityUid = (await world.createBound("viewer", world.child)).uid;
       const principal = { identityUid, tokenId: "t", issuedAt: 1e10, expiresAt: 2e10 };
       const service = auditV1({
         keys: { auditPublished: () => [] },

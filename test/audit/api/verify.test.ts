@@ -39,7 +39,7 @@ describe("the chain of an organisation over the API", () => {
   test("needs both rights at the organisation, and the answer names them", async () => {
     const { root, child, foreign } = world;
     const both = ["role_bindings.list", "role_bindings.create"];
-    const denied = (scope: string) =>
+    const permissionDenied = (scope: string) =>
       `arbor: Permission denied: ${both.join(" and ")} at ${scope} (or it might not exist)\n`;
     const [auditor, reader] = [(await world.caller(both)).token, (await world.caller(both.slice(0, 1))).token];
     const below = (await world.caller(both, child)).token;
@@ -47,12 +47,12 @@ describe("the chain of an organisation over the API", () => {
       "arbor: Invalid argument: scope: scope must be the uid of an organisation\n  scope: scope must be the uid of an organisation\n";
     const cases: readonly (readonly [token: string, scope: string, code: number, stderr: string | RegExp])[] = [
       [auditor, root, 0, ""],
-      [reader, root, 4, denied(root)],
-      [(await world.bound("viewer")).token, root, 4, denied(root)],
-      [world.foreignOwner.token, root, 4, denied(root)],
-      [auditor, foreign, 4, denied(foreign)],
-      [auditor, "0".repeat(40), 4, denied("0".repeat(40))],
-      [below, root, 4, denied(root)],
+      [reader, root, 4, permissionDenied(root)],
+      [(await world.createBound("viewer")).token, root, 4, permissionDenied(root)],
+      [world.foreignOwner.token, root, 4, permissionDenied(root)],
+      [auditor, foreign, 4, permissionDenied(foreign)],
+      [auditor, "0".repeat(40), 4, permissionDenied("0".repeat(40))],
+      [below, root, 4, permissionDenied(root)],
       [below, child, 2, rule],
       [auditor, child, 2, rule],
       ["x.y.z", root, 3, /^arbor: Unauthenticated/],

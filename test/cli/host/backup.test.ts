@@ -76,7 +76,7 @@ describe("a backup of a running service, restored elsewhere", () => {
   after(() => harness.stop());
 
   // A service on a restored copy.
-  async function restored(...flags: readonly string[]) {
+  async function restoreAndServe(...flags: readonly string[]) {
     const to = join(tempDir(), "data");
     const done = await runCommand(["restore", backup, "--data", to, ...flags]);
     assert.equal(done.code, 0, done.stderr);
@@ -85,7 +85,7 @@ describe("a backup of a running service, restored elsewhere", () => {
   }
 
   it("voids every token of before, so that nothing that was revoked or used since is valid again", async (t) => {
-    const { to, done, copy } = await restored();
+    const { to, done, copy } = await restoreAndServe();
     t.after(() => copy.stop());
     assert.match(done.stdout, /^\S+ has the state of \S+Z\nall API and refresh tokens are void: [^\n]+\n$/);
     for (const bearer of [token, revoked]) assert.equal((await get(copy, list, bearer)).status, 401);
@@ -98,7 +98,7 @@ describe("a backup of a running service, restored elsewhere", () => {
   });
 
   it("with --keep-sessions has them valid again, those that were revoked or used since as well", async (t) => {
-    const { done, copy } = await restored("--keep-sessions");
+    const { done, copy } = await restoreAndServe("--keep-sessions");
     t.after(() => copy.stop());
     assert.match(done.stdout, /tokens and logins of that time are valid, also those that were revoked since/);
     for (const bearer of [token, revoked]) assert.equal((await get(copy, list, bearer)).status, 200);
@@ -106,7 +106,7 @@ describe("a backup of a running service, restored elsewhere", () => {
   });
 
   it("continues lists from page tokens of before", async (t) => {
-    const { copy } = await restored();
+    const { copy } = await restoreAndServe();
     t.after(() => copy.stop());
     const owner = JSON.parse(Buffer.from(token.split(".")[1] ?? "", "base64url").toString()).sub as string;
     const next = await get(copy, `${list}&page_token=${page}`, await copy.token(owner));
@@ -339,7 +339,7 @@ async function waitUntilSealed(harness: Harness): Promise<void> {
   const { store } = harness.app.installation;
   for (let i = 0; i < 100; i++) {
     const roots = await store.read((tx) => tx.auditChain.roots());
-    const tails = await Promise.all(roots.map((root) => store.read((tx) => tx.auditChain.unsealedOf(root))));
+    const tails = await Promise.all(roots.map((root) => store.read((tx) => tx.auditChain.readUnsealedTail(root))));
     if (tails.every(({ rows }) => rows === 0)) return;
     await new Promise((resolve) => setTimeout(resolve, 50));
   }

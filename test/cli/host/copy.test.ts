@@ -4,7 +4,7 @@ import { chmodSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, it } from "node:test";
 import { openSqlite } from "../../../src/store/open-sqlite.js";
-import { filledDirectory, withDatabase } from "../../store/copy/copy-kit.js";
+import { createFilledDirectory, withDatabase } from "../../store/copy/copy-kit.js";
 import { runCommand } from "../../support/command.js";
 import { tempDir } from "../../support/temp-dir.js";
 
@@ -52,7 +52,7 @@ describe("arbor copy", () => {
     ["a flag with TLS", ["--to", NO_SERVER, "--database-tls-mode", "require"], {}],
   ] as const) {
     it(`takes the URL from ${what}, and says that there is no server`, async () => {
-      const { code, stderr } = await runCommand(["copy", "--data", filledDirectory(), ...args], env);
+      const { code, stderr } = await runCommand(["copy", "--data", createFilledDirectory(), ...args], env);
       assert.equal(code, 1);
       assert.match(stderr, /ECONNREFUSED/);
       assert.doesNotMatch(stderr, /secret/);
@@ -64,19 +64,19 @@ describe("arbor copy", () => {
     const copy = async (data: string) => (await runCommand(["copy", "--data", data, ...to])).stderr;
     assert.match(await copy(tempDir()), /there is no installation in \S+: it has no arbor\.db/);
 
-    const served = filledDirectory();
+    const served = createFilledDirectory();
     const store = openSqlite({ directory: served, exclusive: true });
     assert.match(await copy(served), /a server or another copy uses \S+: stop it, then copy/);
     await store.close();
     assert.match(await copy(served), /ECONNREFUSED/);
 
-    const older = filledDirectory();
+    const older = createFilledDirectory();
     withDatabase(older, (db) => db.exec("UPDATE data_migrations SET phase = 'expanded'"));
     assert.match(await copy(older), /run `arbor migrate --contract` with the same settings/);
     withDatabase(older, (db) => db.exec("UPDATE data_migrations SET phase = 'expanding'"));
     assert.match(await copy(older), /run `arbor migrate --expand` with the same settings/);
 
-    const newer = filledDirectory();
+    const newer = createFilledDirectory();
     withDatabase(newer, (db) => db.exec("UPDATE __drizzle_migrations SET created_at = created_at + 100000000000"));
     assert.match(
       await copy(newer),

@@ -58,7 +58,7 @@ async function demo(test: TestContext, ...flags: string[]): Promise<Shown> {
 }
 
 /** Runs commands one after another in one bash, and returns what each printed. */
-async function pasted(commands: readonly string[], env: Readonly<Record<string, string>>): Promise<string[]> {
+async function runPasted(commands: readonly string[], env: Readonly<Record<string, string>>): Promise<string[]> {
   const script = commands.flatMap((command) => [command, `printf '${MARK}'`]).join("\n");
   const file = join(tempDir(), "pasted");
   writeFileSync(file, `set -euo pipefail\n${script}\n`);
@@ -110,7 +110,7 @@ describe("arbor demo", () => {
     const first = await demo(test, "--data", data, "--listen", LISTEN);
     const beginMs = performance.now();
     const { env, done } = browser("alice");
-    const answers = await pasted(first.commands, env);
+    const answers = await runPasted(first.commands, env);
     const walkthroughMs = performance.now() - beginMs;
     test.diagnostic(`ready after ${Math.round(first.readyMs)} ms, the commands took ${Math.round(walkthroughMs)} ms`);
     assert.ok(first.readyMs + walkthroughMs < MINUTE_MS);
@@ -136,7 +136,7 @@ describe("arbor demo", () => {
     const uids = (shown: Shown) => shown.commands.filter((command) => command.startsWith("PLATFORM="));
     assert.deepEqual(uids(second), uids(first));
     assert.equal(/login +(\S+),/.exec(second.text)?.[1], /login +(\S+),/.exec(first.text)?.[1]);
-    const again = await pasted(second.commands.slice(0, 6), env);
+    const again = await runPasted(second.commands.slice(0, 6), env);
     const found = (JSON.parse(again[5] ?? "").groups as { name: string }[]).map(({ name }) => name);
     assert.deepEqual(found, ["built by ci", ...groups]);
 
@@ -292,20 +292,20 @@ describe("the workload's token", () => {
     test.mock.timers.enable({ apis: ["setInterval"] });
     const file = join(tempDir(), "token");
     const steps: string[] = [];
-    let told = () => {};
+    let resolveNext = () => {};
     const next = () =>
       new Promise<void>((resolve) => {
-        told = resolve;
+        resolveNext = resolve;
         test.mock.timers.tick(300_000);
       });
     const sign = async (lifeS: number) => {
       if (steps.push(`signed for ${lifeS} s`) === 2) throw new Error("no ink");
-      setImmediate(told);
+      setImmediate(resolveNext);
       return `token ${steps.length}`;
     };
     const { stop } = await keepTokenFresh(file, sign, (error) => {
       steps.push(String(error));
-      told();
+      resolveNext();
     });
     assert.equal(readFileSync(file, "utf8"), "token 1\n");
     await next();

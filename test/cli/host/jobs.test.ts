@@ -14,8 +14,8 @@ let harness: Harness;
 before(async () => {
   harness = await startHarness({ data });
   const { store } = harness.app.installation;
-  const recorded = async () => (await store.read((tx) => tx.jobs.list())).filter((row) => row.startTimeMs !== null);
-  for (let tries = 0; (await recorded()).length < NAMES.length; tries++) {
+  const listRecorded = async () => (await store.read((tx) => tx.jobs.list())).filter((row) => row.startTimeMs !== null);
+  for (let tries = 0; (await listRecorded()).length < NAMES.length; tries++) {
     assert.ok(tries < 500, "not every job has run");
     await sleep(10);
   }

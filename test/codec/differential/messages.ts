@@ -190,13 +190,13 @@ export class MessageMaker {
       case 3:
         return { case: "boolValue", value: random.chance(0.5) };
       case 4:
-        return { case: "structValue", value: this.message(this.#named("Struct"), depth + 1) };
+        return { case: "structValue", value: this.message(this.#findMessage("Struct"), depth + 1) };
       default:
-        return { case: "listValue", value: this.message(this.#named("ListValue"), depth + 1) };
+        return { case: "listValue", value: this.message(this.#findMessage("ListValue"), depth + 1) };
     }
   }
 
-  #named(name: string): DescMessage {
+  #findMessage(name: string): DescMessage {
     return (
       this.#registry.getMessage(`google.protobuf.${name}`) ??
       (wellKnownTypes.find((desc) => desc.name === name) as DescMessage)

@@ -1,9 +1,9 @@
 // What docs/api-rules.md says about groups and their deletion.
-import { absent, denied, notFound, precondition, type Rule, type Step } from "./rule.js";
+import { absent, notFound, permissionDenied, precondition, type Rule, type Step } from "./rule.js";
 
 const TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{3})?Z$/;
 
-const named = (name: string): Step => ({
+const createNamed = (name: string): Step => ({
   call: "CreateGroup",
   request: { parent: "<fresh>", group: { name } },
   expect: { result: { name } },
@@ -39,7 +39,7 @@ const groupRules: readonly Rule[] = [
   {
     anchor: "groups",
     says: "several groups may have one name",
-    steps: [named("twice"), named("twice")],
+    steps: [createNamed("twice"), createNamed("twice")],
   },
   {
     anchor: "groups",
@@ -91,7 +91,7 @@ const groupRules: readonly Rule[] = [
     says: "a group is created in no group of others",
     call: "CreateGroup",
     request: { parent: "<foreign>", group: { name: "core" } },
-    expect: denied("groups.create at <foreign>"),
+    expect: permissionDenied("groups.create at <foreign>"),
   },
   {
     anchor: "groups",
@@ -148,14 +148,14 @@ const guards: Readonly<Record<string, string>> = {
   "group invites": "<freshInvite>",
 };
 
-const kept = (children: string) => precondition("RESOURCE_NOT_EMPTY", `cannot delete group with child ${children}`);
+const notEmpty = (children: string) => precondition("RESOURCE_NOT_EMPTY", `cannot delete group with child ${children}`);
 const deletesFresh = (...calls: readonly Step[]): readonly Step[] => [
   ...calls,
   { call: "DeleteGroup", request: { uid: "<fresh>" }, expect: { text: "" } },
   { call: "GetGroup", request: { uid: "<fresh>" }, expect: notFound("iam.chainguard.dev/Group", "<fresh>") },
 ];
 // A step that needs nothing but what it names to be there.
-const given = (...made: readonly string[]): Step => ({
+const requireGiven = (...made: readonly string[]): Step => ({
   call: "GetGroup",
   request: { uid: "<fresh>" },
   made,
@@ -169,8 +169,8 @@ const deletion: readonly Rule[] = [
       anchor: "deletion",
       says: `a group with ${children} is not deleted`,
       steps: [
-        given(placeholder),
-        { call: "DeleteGroup", request: { uid: "<fresh>" }, expect: kept(children) },
+        requireGiven(placeholder),
+        { call: "DeleteGroup", request: { uid: "<fresh>" }, expect: notEmpty(children) },
         { call: "GetGroup", request: { uid: "<fresh>" }, expect: { result: { uid: "<fresh>" } } },
       ],
     }),
@@ -192,7 +192,12 @@ const deletion: readonly Rule[] = [
         },
         expect: {},
       },
-      { call: "DeleteGroup", as: "freshOwner", request: { uid: "<freshRoot>" }, expect: kept("identity providers") },
+      {
+        call: "DeleteGroup",
+        as: "freshOwner",
+        request: { uid: "<freshRoot>" },
+        expect: notEmpty("identity providers"),
+      },
     ],
   },
   {
@@ -204,33 +209,33 @@ const deletion: readonly Rule[] = [
         request: { parent: "<fresh>", accountAssociation: { name: "a" } },
         expect: {},
       },
-      { call: "DeleteGroup", request: { uid: "<fresh>" }, expect: kept("account associations") },
+      { call: "DeleteGroup", request: { uid: "<fresh>" }, expect: notEmpty("account associations") },
     ],
   },
   {
     anchor: "deletion",
     says: "of several kinds of children the error names the first: repos before all others",
     steps: [
-      given("<freshRepo>", "<freshAdvisory>", "<freshChild>", "<freshIdentity>", "<freshRole>", "<freshInvite>"),
-      { call: "DeleteGroup", request: { uid: "<fresh>" }, expect: kept("repos") },
+      requireGiven("<freshRepo>", "<freshAdvisory>", "<freshChild>", "<freshIdentity>", "<freshRole>", "<freshInvite>"),
+      { call: "DeleteGroup", request: { uid: "<fresh>" }, expect: notEmpty("repos") },
       { call: "DeleteRepo", request: { uid: "<freshRepo>" }, expect: {} },
-      { call: "DeleteGroup", request: { uid: "<fresh>" }, expect: kept("advisories") },
+      { call: "DeleteGroup", request: { uid: "<fresh>" }, expect: notEmpty("advisories") },
     ],
   },
   {
     anchor: "deletion",
     says: "then groups, identities, roles, role bindings and invites, and without them the group goes",
     steps: deletesFresh(
-      given("<freshChild>", "<freshIdentity>", "<freshRole>", "<freshForeignBinding>", "<freshInvite>"),
-      { call: "DeleteGroup", request: { uid: "<fresh>" }, expect: kept("groups") },
+      requireGiven("<freshChild>", "<freshIdentity>", "<freshRole>", "<freshForeignBinding>", "<freshInvite>"),
+      { call: "DeleteGroup", request: { uid: "<fresh>" }, expect: notEmpty("groups") },
       { call: "DeleteGroup", request: { uid: "<freshChild>" }, expect: {} },
-      { call: "DeleteGroup", request: { uid: "<fresh>" }, expect: kept("identities") },
+      { call: "DeleteGroup", request: { uid: "<fresh>" }, expect: notEmpty("identities") },
       { call: "DeleteIdentity", request: { uid: "<freshIdentity>" }, expect: {} },
-      { call: "DeleteGroup", request: { uid: "<fresh>" }, expect: kept("roles") },
+      { call: "DeleteGroup", request: { uid: "<fresh>" }, expect: notEmpty("roles") },
       { call: "DeleteRole", request: { uid: "<freshRole>" }, expect: {} },
-      { call: "DeleteGroup", request: { uid: "<fresh>" }, expect: kept("role bindings") },
+      { call: "DeleteGroup", request: { uid: "<fresh>" }, expect: notEmpty("role bindings") },
       { call: "DeleteRoleBinding", request: { uid: "<freshForeignBinding>" }, expect: {} },
-      { call: "DeleteGroup", request: { uid: "<fresh>" }, expect: kept("group invites") },
+      { call: "DeleteGroup", request: { uid: "<fresh>" }, expect: notEmpty("group invites") },
       { call: "DeleteGroupInvite", request: { uid: "<freshInvite>" }, expect: {} },
     ),
   },
@@ -238,15 +243,15 @@ const deletion: readonly Rule[] = [
     anchor: "deletion",
     says: "account associations are named after all others",
     steps: [
-      given("<freshInvite>"),
+      requireGiven("<freshInvite>"),
       {
         call: "CreateAccountAssociation",
         request: { parent: "<fresh>", accountAssociation: { name: "a" } },
         expect: {},
       },
-      { call: "DeleteGroup", request: { uid: "<fresh>" }, expect: kept("group invites") },
+      { call: "DeleteGroup", request: { uid: "<fresh>" }, expect: notEmpty("group invites") },
       { call: "DeleteGroupInvite", request: { uid: "<freshInvite>" }, expect: {} },
-      { call: "DeleteGroup", request: { uid: "<fresh>" }, expect: kept("account associations") },
+      { call: "DeleteGroup", request: { uid: "<fresh>" }, expect: notEmpty("account associations") },
     ],
   },
   {
@@ -262,12 +267,12 @@ const deletion: readonly Rule[] = [
   {
     anchor: "deletion",
     says: "expired invites do not count and are deleted with their group",
-    steps: deletesFresh(given("<freshExpiredInvite>")),
+    steps: deletesFresh(requireGiven("<freshExpiredInvite>")),
   },
   {
     anchor: "deletion",
     says: "subscriptions do not count and are deleted with their group",
-    steps: deletesFresh(given("<freshSubscription>")),
+    steps: deletesFresh(requireGiven("<freshSubscription>")),
   },
   {
     anchor: "deletion",
@@ -288,7 +293,7 @@ const deletion: readonly Rule[] = [
   {
     anchor: "deletion",
     says: "an identity is deleted with its role bindings",
-    steps: deletesFresh(given("<freshBinding>"), {
+    steps: deletesFresh(requireGiven("<freshBinding>"), {
       call: "DeleteIdentity",
       request: { uid: "<freshIdentity>" },
       expect: {},
@@ -298,7 +303,7 @@ const deletion: readonly Rule[] = [
     anchor: "deletion",
     says: "a repo is deleted with its tags",
     steps: [
-      given("<freshTag>"),
+      requireGiven("<freshTag>"),
       { call: "DeleteRepo", request: { uid: "<freshRepo>" }, expect: { text: "" } },
       { call: "GetTag", request: { uid: "<freshTag>" }, expect: { code: "NOT_FOUND" } },
     ],

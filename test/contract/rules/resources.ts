@@ -6,7 +6,7 @@ const TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{3})?Z$/;
 /** Over REST: three digits of a second, always. */
 const MILLISECONDS = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/;
 
-const named = (name: string): Step => ({
+const createNamed = (name: string): Step => ({
   call: "CreateGroup",
   request: { parent: "<fresh>", group: { name } },
   expect: { result: { name } },
@@ -40,7 +40,7 @@ const fields: readonly Rule[] = [
   {
     anchor: "resources",
     says: "a name has lower-case letters, digits, blanks, dots, underscores and hyphens",
-    steps: ["a", "az 09._-", " ", "a".repeat(1_000)].map(named),
+    steps: ["a", "az 09._-", " ", "a".repeat(1_000)].map(createNamed),
   },
   ...["", "Core", "grün", "a/b", "core\n"].map(
     (name): Rule => ({

@@ -1,5 +1,14 @@
 // What docs/api-rules.md says about tokens, their exchange and what they allow.
-import { absent, denied, type Expectation, each, notFound, type Rule, type Step, unauthenticated } from "./rule.js";
+import {
+  absent,
+  type Expectation,
+  each,
+  notFound,
+  permissionDenied,
+  type Rule,
+  type Step,
+  unauthenticated,
+} from "./rule.js";
 import type { CallerName } from "./world.js";
 
 const HOUR_MS = 3_600_000;
@@ -87,7 +96,12 @@ const tokenRules: readonly Rule[] = [
     steps: [
       { call: "GetGroup", as: "freshViewer", request: { uid: "<fresh>" }, expect: { result: { uid: "<fresh>" } } },
       { call: "DeleteRoleBinding", request: { uid: "<freshViewerBinding>" }, expect: {} },
-      { call: "GetGroup", as: "freshViewer", request: { uid: "<fresh>" }, expect: denied("groups.list at <fresh>") },
+      {
+        call: "GetGroup",
+        as: "freshViewer",
+        request: { uid: "<fresh>" },
+        expect: permissionDenied("groups.list at <fresh>"),
+      },
     ],
   },
   {
@@ -171,7 +185,7 @@ const exchangeRules: readonly Rule[] = [
     call: exchange,
     as: "otherToken",
     request: { aud: ["<url>"], identity: "<ci>" },
-    expect: denied("assuming <ci>"),
+    expect: permissionDenied("assuming <ci>"),
   },
   {
     anchor: "token-exchange",
@@ -179,13 +193,13 @@ const exchangeRules: readonly Rule[] = [
     call: exchange,
     as: "otherToken",
     request: { aud: ["<url>"], identity: "<ghost>" },
-    expect: denied("assuming <ghost>"),
+    expect: permissionDenied("assuming <ghost>"),
   },
   {
     anchor: "token-exchange",
     says: "an expired OIDC token is UNAUTHENTICATED",
     call: exchange,
-    as: "expiredToken",
+    as: "tokenAfterExpiry",
     request: { aud: ["<url>"], identity: "<ci>" },
     expect: { code: "UNAUTHENTICATED" },
   },
@@ -274,7 +288,7 @@ const exchangeRules: readonly Rule[] = [
         call: "GetRole",
         as: "<token>",
         request: { uid: "<role>" },
-        expect: denied("roles.list at <role>"),
+        expect: permissionDenied("roles.list at <role>"),
       },
     ],
   },
@@ -290,7 +304,12 @@ const exchangeRules: readonly Rule[] = [
         keep: { token: "token" },
       },
       gets("<token>", { result: { uid: "<shelf>" } }),
-      { call: "GetGroup", as: "<token>", request: { uid: "<hall>" }, expect: denied("groups.list at <hall>") },
+      {
+        call: "GetGroup",
+        as: "<token>",
+        request: { uid: "<hall>" },
+        expect: permissionDenied("groups.list at <hall>"),
+      },
     ],
   },
 ];
@@ -311,7 +330,7 @@ const authorization: readonly Rule[] = [
     call: "GetGroup",
     as: "viewer",
     request: { uid: "<org>" },
-    expect: denied("groups.list at <org>"),
+    expect: permissionDenied("groups.list at <org>"),
   },
   {
     anchor: "authorization",
@@ -319,7 +338,7 @@ const authorization: readonly Rule[] = [
     call: "GetGroup",
     as: "viewer",
     request: { uid: "<hall>" },
-    expect: denied("groups.list at <hall>"),
+    expect: permissionDenied("groups.list at <hall>"),
   },
   {
     anchor: "authorization",
@@ -327,7 +346,7 @@ const authorization: readonly Rule[] = [
     call: "CreateRepo",
     as: "viewer",
     request: { parent: "<shelf>", repo: { name: "r" } },
-    expect: denied("repo.create at <shelf>"),
+    expect: permissionDenied("repo.create at <shelf>"),
   },
   {
     anchor: "authorization",
@@ -343,7 +362,7 @@ const authorization: readonly Rule[] = [
     call: "DeleteRoleBinding",
     as: "editor",
     request: { uid: "<freshBinding>" },
-    expect: denied("role_bindings.delete at <freshBinding>"),
+    expect: permissionDenied("role_bindings.delete at <freshBinding>"),
   },
   {
     anchor: "authorization",
@@ -351,7 +370,7 @@ const authorization: readonly Rule[] = [
     steps: ["<secret>", "<random>"].map((uid) => ({
       call: "GetGroup",
       request: { uid },
-      expect: denied(`groups.list at ${uid}`),
+      expect: permissionDenied(`groups.list at ${uid}`),
     })),
   },
   {

@@ -28,7 +28,7 @@ export type CallerName =
   | "deleted"
   | "ciToken"
   | "otherToken"
-  | "expiredToken"
+  | "tokenAfterExpiry"
   | "foreignAudienceToken"
   | `<${string}>`;
 
@@ -87,7 +87,7 @@ export async function startRulesWorld(): Promise<RulesWorld> {
   const foreignTokens: Partial<Record<CallerName, () => string>> = {
     ciToken: () => world.token({ sub: "ci" }),
     otherToken: () => world.token({ sub: "other" }),
-    expiredToken: () => world.token({ sub: "ci", exp: Math.floor(Date.now() / 1000) - 600 }),
+    tokenAfterExpiry: () => world.token({ sub: "ci", exp: Math.floor(Date.now() / 1000) - 600 }),
     foreignAudienceToken: () => world.token({ sub: "ci", aud: "https://elsewhere.example" }),
   };
   harness.skewMs = -3 * HOUR_MS;

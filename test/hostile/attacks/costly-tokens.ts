@@ -3,7 +3,7 @@
 // and unsigned tokens for them from several addresses.
 import { type Attack, Counts, pick, repeat } from "../support/attack.js";
 import { post } from "../support/http.js";
-import { unsignedToken } from "../support/tokens.js";
+import { createUnsignedToken } from "../support/tokens.js";
 import { createIdentity, type Target } from "../support/world.js";
 
 const MAX_KEYS_BYTES = 64 * 1024;
@@ -34,13 +34,13 @@ export const attack: Attack<State> = {
     const patterns = [105, 70, 35, 15, 5].map((width) => ({
       claimMatch: { issuerPattern: costlyPattern(width), subject: "x" },
     }));
-    const plain = unsignedToken({ iss: ISSUER, sub: "x", aud: target.url }, "none");
+    const plain = createUnsignedToken({ iss: ISSUER, sub: "x", aud: target.url }, "none");
     const long = `${ISSUER}/${"a".repeat(1_000)}`;
-    const patterned = (issuer: string) => unsignedToken({ iss: issuer, sub: "x", aud: target.url });
+    const tokenWithPattern = (issuer: string) => createUnsignedToken({ iss: issuer, sub: "x", aud: target.url });
     const pairs = [
       ...(await Promise.all(keys.map((candidates) => pairOf(target, candidates, plain)))).flat(),
-      ...(await pairOf(target, patterns, patterned(long))),
-      ...(await pairOf(target, patterns, patterned(long.slice(0, 255)))),
+      ...(await pairOf(target, patterns, tokenWithPattern(long))),
+      ...(await pairOf(target, patterns, tokenWithPattern(long.slice(0, 255)))),
     ];
     return { pairs };
   },

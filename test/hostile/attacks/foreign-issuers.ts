@@ -5,7 +5,7 @@
 import { type Attack, Counts, pick, repeat } from "../support/attack.js";
 import { post } from "../support/http.js";
 import { listen, startIssuers } from "../support/issuers.js";
-import { unsignedToken } from "../support/tokens.js";
+import { createUnsignedToken } from "../support/tokens.js";
 import { createIdentities, type Target, type Workload } from "../support/world.js";
 
 const QUICK = 240;
@@ -52,6 +52,6 @@ export const attack: Attack<State> = {
 
 function present({ url }: Target, { identity, issuer }: Workload, address: string): Promise<number> {
   const path = `/sts/exchange?aud=${encodeURIComponent(url)}&identity=${encodeURIComponent(identity)}`;
-  const bearer = unsignedToken({ iss: issuer, sub: "ci", aud: url }, "none");
+  const bearer = createUnsignedToken({ iss: issuer, sub: "ci", aud: url }, "none");
   return post(url, path, address, Buffer.alloc(0), { authorization: `Bearer ${bearer}` });
 }

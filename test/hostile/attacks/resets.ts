@@ -97,17 +97,17 @@ export async function resetRound(
 
 function isAnswered(connection: FrameConnection, stream: number, stop: AbortSignal): Promise<boolean> {
   return new Promise((resolve) => {
-    const done = (answered: boolean) => {
+    const finish = (answered: boolean) => {
       clearTimeout(timer);
       connection.onFrame = undefined;
       resolve(answered);
     };
-    const timer = setTimeout(() => done(false), FIRST_ANSWER_MS);
-    stop.addEventListener("abort", () => done(false), { once: true });
+    const timer = setTimeout(() => finish(false), FIRST_ANSWER_MS);
+    stop.addEventListener("abort", () => finish(false), { once: true });
     connection.onFrame = (frame) => {
       const isAnswer = frame.type === FRAME.headers || frame.type === FRAME.data || frame.type === FRAME.reset;
-      if (frame.stream === stream && isAnswer) done(true);
-      if (frame.type === FRAME.goaway) done(false);
+      if (frame.stream === stream && isAnswer) finish(true);
+      if (frame.type === FRAME.goaway) finish(false);
     };
   });
 }

@@ -115,7 +115,7 @@ export async function openArena(...flags: readonly string[]): Promise<Arena> {
     await countTo(UNDISTURBED_CALLS, service);
     const undisturbed = await order<Figures>({ do: "end" });
     const idleMib = service.rssBytes() / MIB;
-    console.log(`undisturbed: ${described(undisturbed)}, idle ${idleMib.toFixed(0)} MiB`);
+    console.log(`undisturbed: ${describeFigures(undisturbed)}, idle ${idleMib.toFixed(0)} MiB`);
     return { service, good, target, undisturbed, idleMib };
   }
 
@@ -170,7 +170,7 @@ export async function openArena(...flags: readonly string[]): Promise<Arena> {
     record({ name, faults, figures, peakMib, idleMib, undisturbed, done: outcomes.map((outcome) => outcome.done) });
     const verdict = faults.length === 0 ? "held" : `FAILED: ${faults.join(" | ")}`;
     const done = outcomes.map((outcome) => JSON.stringify(outcome.done)).join(" ");
-    console.log(`${name}: ${described(figures)}, ${peakMib.toFixed(0)} MiB, sent ${done}: ${verdict}`);
+    console.log(`${name}: ${describeFigures(figures)}, ${peakMib.toFixed(0)} MiB, sent ${done}: ${verdict}`);
     return { figures, peakMib, faults };
   }
 
@@ -201,7 +201,7 @@ async function quotaFlags(): Promise<readonly string[]> {
 }
 
 /** The figures in one line. */
-export function described(figures: Figures): string {
+export function describeFigures(figures: Figures): string {
   const { calls, answered, p50Ms, p99Ms, lagMs, lateSlices, slices } = figures;
   return (
     `${calls} calls, ${(answered * 100).toFixed(2)} % answered, p50 ${p50Ms.toFixed(1)} ms, p99 ${p99Ms.toFixed(1)} ms ` +

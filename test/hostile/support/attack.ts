@@ -36,13 +36,13 @@ export class Counts {
 export function pause(ms: number, stop: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
     if (stop.aborted) return resolve();
-    const done = () => {
+    const finish = () => {
       clearTimeout(timer);
-      stop.removeEventListener("abort", done);
+      stop.removeEventListener("abort", finish);
       resolve();
     };
-    const timer = setTimeout(done, ms);
-    stop.addEventListener("abort", done);
+    const timer = setTimeout(finish, ms);
+    stop.addEventListener("abort", finish);
   });
 }
 

@@ -1,7 +1,7 @@
 // Tokens that nobody signed.
 
 /** A JWT with these claims whose signature is zeroes. */
-export function unsignedToken(claims: object, kid?: string): string {
+export function createUnsignedToken(claims: object, kid?: string): string {
   const nowS = Math.floor(Date.now() / 1000);
   const part = (value: object) => Buffer.from(JSON.stringify(value)).toString("base64url");
   const header = { alg: "ES256", typ: "JWT", ...(kid !== undefined && { kid }) };

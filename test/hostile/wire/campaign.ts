@@ -136,7 +136,7 @@ export async function runCampaign(kind: Kind, target: Target, options: CampaignO
       return;
     }
     inputs += sent.inputs;
-    if (sent.closed !== undefined) open.push({ batch: number, closed: closedInTime(sent) });
+    if (sent.closed !== undefined) open.push({ batch: number, closed: closesInTime(sent) });
   }
 
   async function lane(): Promise<void> {
@@ -155,15 +155,15 @@ export async function runCampaign(kind: Kind, target: Target, options: CampaignO
       await new Promise((resolve) => setTimeout(resolve, WATCH_MS));
       const memory = target.memory();
       peak = Math.max(peak, memory.now);
-      const ended = target.ended();
+      const ended = target.describeEnd();
       if (ended !== undefined) fail(`the process ${ended}`);
       if (peak > before + memoryBytes) fail(`the memory grew from ${mib(before)} to ${mib(peak)} MiB`);
       if (ended !== undefined || peak > before + memoryBytes) stopped = true;
       if (rounds % 4 === 0 && !stopped && !(await isAnswering(target))) {
         fail(
-          target.ended() === undefined
+          target.describeEnd() === undefined
             ? `/healthz has no answer after ${ANSWER_CPU_MS} ms of processor time`
-            : `the process ${target.ended()}`,
+            : `the process ${target.describeEnd()}`,
         );
         stopped = true;
       }
@@ -177,7 +177,7 @@ export async function runCampaign(kind: Kind, target: Target, options: CampaignO
   const seconds = (performance.now() - startMs) / 1000;
   stopped = true;
   await watching;
-  const ended = target.ended();
+  const ended = target.describeEnd();
   if (ended !== undefined && !faults.some((fault) => fault.startsWith("the process"))) fail(`the process ${ended}`);
   if (ended === undefined) for (const fault of await goodAnswers(target)) fail(fault);
   for (const complaint of target.complaints.slice(known)) fail(`the log says: ${complaint}`);
@@ -230,7 +230,7 @@ async function isAnswering(target: Target): Promise<boolean> {
   const sinceCpuMs = target.cpuMs();
   const timer = setInterval(() => {
     const isLate = target.cpuMs() - sinceCpuMs > ANSWER_CPU_MS || performance.now() - sinceMs > ANSWER_MS;
-    if (isLate || target.ended() !== undefined) given.abort();
+    if (isLate || target.describeEnd() !== undefined) given.abort();
   }, WATCH_MS);
   try {
     const answer = await fetch(`${target.url}/healthz`, { signal: given.signal });
@@ -244,7 +244,7 @@ async function isAnswering(target: Target): Promise<boolean> {
 }
 
 // Since a connection that is left alone must not keep the test waiting, it is cut in the end.
-async function closedInTime({ closed, destroy }: Sent): Promise<boolean> {
+async function closesInTime({ closed, destroy }: Sent): Promise<boolean> {
   const isClosed = closed?.then(() => true) ?? Promise.resolve(true);
   const inTime = await within(isClosed, CONNECTION_MS);
   destroy?.();

@@ -5,7 +5,7 @@ import { createServer } from "node:http2";
 import type { AddressInfo } from "node:net";
 import { test } from "node:test";
 import { createRandom } from "../../support/openapi/random.js";
-import { blockOf, createDecoder, type Field, indexed, literal, tableSize } from "./hpack.js";
+import { blockOf, createDecoder, encodeIndexed, type Field, literal, tableSize } from "./hpack.js";
 import { openSession } from "./http2-session.js";
 
 const PRINTABLE = Array.from({ length: 95 }, (_, i) => String.fromCharCode(32 + i)).join("");
@@ -63,11 +63,11 @@ test("what is written is read", () => {
   ];
   const block = Buffer.concat([
     tableSize(100),
-    indexed(2),
+    encodeIndexed(2),
     ...fields.map((field) => literal(field, "indexed")),
-    indexed(62),
+    encodeIndexed(62),
   ]);
   const kept: Field = ["n", "\u00ff"];
   assert.deepEqual(createDecoder().decode(block), [[":method", "GET"], ...fields, kept]);
-  assert.throws(() => createDecoder().decode(indexed(62)), /no field 62/);
+  assert.throws(() => createDecoder().decode(encodeIndexed(62)), /no field 62/);
 });

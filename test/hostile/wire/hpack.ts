@@ -97,7 +97,7 @@ export function literal([name, value]: Field, as: Representation = "without-inde
 }
 
 /** A field by its place in the tables alone. */
-export function indexed(index: number): Buffer {
+export function encodeIndexed(index: number): Buffer {
   return integer(index, 7, 0x80);
 }
 

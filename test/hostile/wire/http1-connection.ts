@@ -59,7 +59,7 @@ export async function sendHttp1(peer: Peer, inputs: readonly Buffer[], options: 
   });
 
   // Resolves with the answers that are waited for, the end of the connection, or after a while without either.
-  async function answered(count: number): Promise<void> {
+  async function waitForAnswers(count: number): Promise<void> {
     let last = -1;
     while (answers < count && !socket.destroyed && answers !== last) {
       last = answers;
@@ -76,7 +76,7 @@ export async function sendHttp1(peer: Peer, inputs: readonly Buffer[], options: 
 
   if (pieces === "last-alone" && inputs.length > 1) {
     socket.write(Buffer.concat(inputs.slice(0, -1)));
-    await answered(inputs.length - 1);
+    await waitForAnswers(inputs.length - 1);
     if (!socket.destroyed) socket.write(inputs.at(-1) ?? "");
   } else {
     const all = typeof pieces === "string" ? [Buffer.concat(inputs)] : pieces;
@@ -86,7 +86,7 @@ export async function sendHttp1(peer: Peer, inputs: readonly Buffer[], options: 
       socket.write(piece);
     }
   }
-  await answered(inputs.length);
+  await waitForAnswers(inputs.length);
 
   // What waits for the rest of a request has been read; what follows an error has not.
   const taken = Math.max(1, Math.min(inputs.length, answers + (endedByService ? 0 : 1)));

@@ -60,11 +60,11 @@ function request(random: Random, peer: Peer): Made {
   if (method !== "DELETE" && random.chance(0.3)) lines.push(`Authorization: Bearer ${peer.target.token}`);
   if (random.chance(0.3)) lines.push(`X-Request-Id: b${peer.batch}`);
   for (let more = random.int(4); more > 0; more--) lines.push(choose(HEADERS));
-  if (random.chance(0.01)) lines.push(choose(oversized(random)));
+  if (random.chance(0.01)) lines.push(choose(createOversized(random)));
   let body = "";
   if (random.chance(0.35)) {
     lines.push(`Content-Type: ${random.pick(TYPES)}`);
-    const framing = keeps ? framed(random) : misframed(random);
+    const framing = keeps ? frameBody(random) : misframeBody(random);
     lines.push(...framing.lines);
     body = framing.body;
   }
@@ -266,7 +266,7 @@ const HEADERS: Choices = {
   ],
 };
 
-function oversized(random: Random): Choices {
+function createOversized(random: Random): Choices {
   return {
     kept: [`X-Large: ${"a".repeat(random.pick([1_000, 8_000]))}`],
     ending: [
@@ -284,13 +284,13 @@ interface Framing {
 
 const BODIES = ["{}", "", '{"name":"a"}', "a=b&c=%ff", "\x00\x00\x00\x00\x00", "AAAAAAA=", "x".repeat(3_000)];
 
-function framed(random: Random): Framing {
+function frameBody(random: Random): Framing {
   const body = random.pick(BODIES);
   if (random.chance(0.5)) return { lines: [`Content-Length: ${body.length}`], body };
   return { lines: ["Transfer-Encoding: chunked"], body: chunks(body, random) };
 }
 
-function misframed(random: Random): Framing {
+function misframeBody(random: Random): Framing {
   const body = random.pick(BODIES);
   const size = body.length;
   const chunked = chunks(body, random);

@@ -1,7 +1,7 @@
 // Header blocks of HTTP/2 requests, right and wrong.
 import type { Random } from "../../support/openapi/random.js";
 import { mutateBytes, randomBytes } from "./bytes.js";
-import { type Field, indexed, integer, literal, type Representation, tableSize } from "./hpack.js";
+import { encodeIndexed, type Field, integer, literal, type Representation, tableSize } from "./hpack.js";
 import type { Target } from "./target.js";
 
 const REPRESENTATIONS: readonly Representation[] = ["indexed", "without-indexing", "never-indexed"];
@@ -144,7 +144,7 @@ export function fieldsFor({ token, organisation }: Target, random: Random, isWro
 /** A block of these fields that a reader takes, written in any of the ways there are. */
 export function encodeBlock(fields: readonly Field[], random: Random): Buffer {
   const parts = fields.map((field) => {
-    if (field[0] === ":method" && field[1] === "POST" && random.chance(0.5)) return indexed(3);
+    if (field[0] === ":method" && field[1] === "POST" && random.chance(0.5)) return encodeIndexed(3);
     return literal(field, random.pick(REPRESENTATIONS));
   });
   // Allowed at the beginning alone.
@@ -153,15 +153,15 @@ export function encodeBlock(fields: readonly Field[], random: Random): Buffer {
 }
 
 /** A block that no reader takes, or that says something else than it should: it ends the session. */
-export function brokenBlock(fields: readonly Field[], random: Random): Buffer {
+export function breakBlock(fields: readonly Field[], random: Random): Buffer {
   const good = encodeBlock(fields, random);
   return random.pick<() => Buffer>([
     () => mutateBytes(good, random),
     () => mutateBytes(good, random),
     () => good.subarray(0, random.int(good.length)),
-    () => Buffer.concat([good, indexed(0)]),
-    () => Buffer.concat([good, indexed(62 + random.int(1_000))]),
-    () => Buffer.concat([good, indexed(2 ** 31)]),
+    () => Buffer.concat([good, encodeIndexed(0)]),
+    () => Buffer.concat([good, encodeIndexed(62 + random.int(1_000))]),
+    () => Buffer.concat([good, encodeIndexed(2 ** 31)]),
     () => Buffer.concat([good, tableSize(4_096)]),
     () => Buffer.concat([tableSize(2 ** 30), good]),
     () => Buffer.concat([good, Buffer.alloc(1 + random.int(20), 0xff)]),

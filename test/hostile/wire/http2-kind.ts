@@ -4,7 +4,7 @@ import type { Random } from "../../support/openapi/random.js";
 import { randomBytes } from "./bytes.js";
 import { addressOf, type Kind, type Peer, type Sent } from "./campaign.js";
 import type { Field } from "./hpack.js";
-import { brokenBlock, encodeBlock, fieldsFor } from "./http2-fields.js";
+import { breakBlock, encodeBlock, fieldsFor } from "./http2-fields.js";
 import { FLAG, FRAME, frame, openSession, settingsFrame, uint32 } from "./http2-session.js";
 import { SERVICE_FAILED } from "./target.js";
 
@@ -22,7 +22,7 @@ const LAST_PING = Buffer.from("the last");
 export const http2Kind: Kind = {
   async send(random, peer) {
     if (random.chance(0.04)) return exchange(resets(random, peer), random, peer);
-    return exchange({ frames: random.chance(0.02) ? flood(random, peer) : mixed(random, peer) }, random, peer);
+    return exchange({ frames: random.chance(0.02) ? flood(random, peer) : mixFrames(random, peer) }, random, peer);
   },
 };
 
@@ -160,7 +160,7 @@ function flood(random: Random, { target }: Peer): Buffer[] {
 }
 
 // Frames as a client sends them, and in the end one that may be wrong in any way.
-function mixed(random: Random, { target }: Peer): Buffer[] {
+function mixFrames(random: Random, { target }: Peer): Buffer[] {
   const frames: Buffer[] = [];
   const streams: number[] = [];
   let next = 1;
@@ -270,9 +270,9 @@ function wrongFrames(random: Random, next: number, stream: number, target: Peer[
   const block = encodeBlock(fields, random);
   const lengths = [0, 1, 3, 4, 5, 6, 7, 8, 9, 16_384, 16_385];
   return random.pick<() => Buffer[]>([
-    () => headersFrames(next, brokenBlock(fields, random), random.pick([0, FLAG.END_STREAM]), random),
-    () => headersFrames(next, brokenBlock(fields, random), random.pick([0, FLAG.END_STREAM]), random),
-    () => headersFrames(next, brokenBlock(fields, random), random.pick([0, FLAG.END_STREAM]), random),
+    () => headersFrames(next, breakBlock(fields, random), random.pick([0, FLAG.END_STREAM]), random),
+    () => headersFrames(next, breakBlock(fields, random), random.pick([0, FLAG.END_STREAM]), random),
+    () => headersFrames(next, breakBlock(fields, random), random.pick([0, FLAG.END_STREAM]), random),
     // Any type with any length, flags and stream.
     () => [
       frame(type, random.int(256), random.pick([0, stream, next]), Buffer.alloc(random.pick(lengths), random.int(256))),

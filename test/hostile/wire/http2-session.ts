@@ -178,13 +178,13 @@ export function openSession(port: number, options: SessionOptions = {}): RawSess
     next(withinMs = 10_000) {
       if (isClosed) return Promise.resolve(false);
       return new Promise((resolve) => {
-        const timer = setTimeout(() => done(false), withinMs);
-        const done = (arrived: boolean) => {
+        const timer = setTimeout(() => finish(false), withinMs);
+        const finish = (arrived: boolean) => {
           clearTimeout(timer);
           wake = undefined;
           resolve(arrived);
         };
-        wake = () => done(!isClosed);
+        wake = () => finish(!isClosed);
       });
     },
     end: () => void socket.end(),

@@ -95,7 +95,7 @@ function extremeText(names: readonly string[], random: Random): string {
 }
 
 /** Text with one to three tokens added, removed or put in place of others. */
-export function spoiltText(text: string, random: Random): string {
+export function spoilText(text: string, random: Random): string {
   let spoilt = text;
   for (let times = 1 + random.int(3); times > 0; times--) {
     // Mostly where a token begins or ends.

@@ -18,7 +18,7 @@ import { valueFor } from "../../support/openapi/values.js";
 import { mutateBytes } from "./bytes.js";
 import type { Kind, Peer, Sent } from "./campaign.js";
 import { ANSWER_MS, sendHttp1 } from "./http1-connection.js";
-import { jsonText, spoiltText } from "./json-text.js";
+import { jsonText, spoilText } from "./json-text.js";
 import type { Target } from "./target.js";
 
 /** The most requests of a connection. */
@@ -41,7 +41,7 @@ export function createQueryKind(target: Target): Promise<Kind> {
   return createRestKind(target, isRead, (document, operation, random, peer) => {
     const request = plainRequest(operation, peer);
     const [before = "", required = ""] = request.path.split("?");
-    const path = random.chance(0.1) ? spoiltPath(before, random) : before;
+    const path = random.chance(0.1) ? spoilPath(before, random) : before;
     const parts = required === "" || random.chance(0.2) ? [] : [required];
     for (let more = random.int(5); more > 0; more--) parts.push(parameter(document, operation, random));
     return { ...request, path: targetText(withQuery(path, parts), random), body: undefined };
@@ -141,7 +141,7 @@ function jsonBody(document: ApiDocument, operation: PlacedOperation, random: Ran
   const choice = random.int(100);
   let body: string | Buffer;
   if (choice < 3) body = valid();
-  else if (choice < 45) body = spoiltText(valid(), random);
+  else if (choice < 45) body = spoilText(valid(), random);
   else if (choice < 75) body = jsonText(names, random);
   else if (choice < 88) body = mutateBytes(Buffer.from(valid()), random);
   else body = random.pick(BODIES);
@@ -178,7 +178,7 @@ function parameter(document: ApiDocument, operation: PlacedOperation, random: Ra
   return random.chance(0.95) ? `${written}=${value}` : random.pick([written, `=${value}`, `${written}==${value}`, "&"]);
 }
 
-function spoiltPath(path: string, random: Random): string {
+function spoilPath(path: string, random: Random): string {
   const parts = path.split("/");
   const at = 1 + random.int(parts.length);
   parts.splice(at, random.int(2), random.pick(PIECES));

@@ -19,7 +19,7 @@ export interface Target {
   /** What the log says that it must not say: errors, and answers of UNKNOWN or 500. At most 20. */
   readonly complaints: readonly string[];
   /** How the process ended; undefined while it runs. */
-  ended(): string | undefined;
+  describeEnd(): string | undefined;
   /** The resident memory in bytes, now and at most so far; zero where the system does not tell. */
   memory(): { readonly now: number; readonly peak: number };
   /** The processor time that it has taken, in milliseconds; zero where the system does not tell. */
@@ -101,7 +101,7 @@ async function targetOf(child: ChildProcess): Promise<Target> {
     token: "token",
     organisation: "0123456789abcdef",
     complaints,
-    ended: () => ended,
+    describeEnd: () => ended,
     memory: () => memoryOf(pid),
     cpuMs: () => cpuMsOf(pid),
     async stop() {

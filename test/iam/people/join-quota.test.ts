@@ -4,8 +4,8 @@ import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import { createInviteCode } from "../../../src/iam/group-invites/group-invite.js";
 import { personUid, providerPersonUid } from "../../../src/kernel/ids.js";
-import { denied, exhausted, overQuota } from "../../contract/expectations.js";
-import { changed, invite, register } from "../../issuer/auth-world.js";
+import { overQuota, permissionDenied, resourceExhausted } from "../../contract/expectations.js";
+import { changeInvite, invite, register } from "../../issuer/auth-world.js";
 import { Agent, type LoginKit, PROGRAM, startLogin } from "../../issuer/oauth/login-kit.js";
 import { type ExchangeWorld, startExchangeWorld } from "../../issuer/sts/exchange-world.js";
 import { setLimits, usageOf } from "../../support/quotas.js";
@@ -37,9 +37,9 @@ describe("an invite into an organisation with as many bindings as it may have", 
     );
     const uid = personUid(world.people.issuer, "late");
     assert.equal(await storeOf().read((tx) => tx.identities.get(uid)), undefined);
-    for (const wrong of [forAnother.code, changed(await invite(world), { sec: "0".repeat(32) })]) {
+    for (const wrong of [forAnother.code, changeInvite(await invite(world), { sec: "0".repeat(32) })]) {
       const { json } = await register(world, late, { code: wrong });
-      assert.deepEqual({ ...json, code: "PERMISSION_DENIED" }, denied("accepting this invite"));
+      assert.deepEqual({ ...json, code: "PERMISSION_DENIED" }, permissionDenied("accepting this invite"));
     }
     assert.equal((await register(world, member, { code })).status, 200);
     await setLimits(storeOf(), world.root, { bindings: bindings + 1 });
@@ -66,7 +66,7 @@ describe("an invite into an organisation with as many bindings as it may have", 
     const good = await invite(world);
     await setLimits(storeOf(), world.root, { bindings: 0 });
     const guesser = (code: string) => register(world, world.idToken({ sub: "guesser" }), { code });
-    const guess = () => guesser(changed(good, { sec: "1".repeat(32) }));
+    const guess = () => guesser(changeInvite(good, { sec: "1".repeat(32) }));
     const statuses: number[] = [];
     for (let i = 0; i < 12; i++) statuses.push((await guess()).status);
     assert.equal(statuses[0], 403);
@@ -75,7 +75,7 @@ describe("an invite into an organisation with as many bindings as it may have", 
     const { details } = json as { details: { "@type": string; retryDelay?: string }[] };
     const [, detail] = details;
     const told = { ...json, code: "RESOURCE_EXHAUSTED", details: [details[0], { ...detail, retryDelay: "<delay>" }] };
-    assert.deepEqual(told, exhausted("too many refused requests"));
+    assert.deepEqual(told, resourceExhausted("too many refused requests"));
     const right = await guesser(good.code);
     const full = overQuota(`group:${world.root}`, "bindings", rule(0, "role bindings"));
     assert.deepEqual({ ...right.json, code: "RESOURCE_EXHAUSTED" }, full);
@@ -103,7 +103,7 @@ describe("a login in a browser", () => {
     "temporarily_unavailable",
     `${kind}: ${rule(limit, plural)}`,
   ];
-  const toldIn = (program: URLSearchParams) =>
+  const readProgram = (program: URLSearchParams) =>
     ["token", "status_code", "error", "error_description"].map((name) => program.get(name));
 
   it("registers nobody through the provider of a full organisation, and admits registered people", async () => {
@@ -112,9 +112,9 @@ describe("a login in a browser", () => {
     const { identities, bindings } = await usageOf(kit.store, group);
     assert.equal(identities, 1);
     await setLimits(kit.store, group, { identities });
-    assert.deepEqual(toldIn(await login("second", { idp_id: provider })), full(1, "identities", "identities"));
+    assert.deepEqual(readProgram(await login("second", { idp_id: provider })), full(1, "identities", "identities"));
     await setLimits(kit.store, group, { identities: undefined, bindings });
-    const refused = toldIn(await login("second", { idp_id: provider }));
+    const refused = readProgram(await login("second", { idp_id: provider }));
     assert.deepEqual(refused, full(bindings, "bindings", "role bindings"));
     const uid = providerPersonUid(provider, kit.provider.issuer, "second");
     assert.equal(await kit.store.read((tx) => tx.identities.get(uid)), undefined);

@@ -36,7 +36,7 @@ for (const name of wireNames) {
       wire = wireOf(name, world.url, world.owner.token);
     });
     after(() => wire.close());
-    const made = async (parentId: string, externalGroupId: string) => {
+    const createMapping = async (parentId: string, externalGroupId: string) => {
       const mapping = { externalGroupId, roleUidp: viewer, scope: world.root };
       return wire.call(v1.create, { parentId, mapping });
     };
@@ -45,7 +45,7 @@ for (const name of wireNames) {
 
     it("are the same in both versions, whichever created them", async () => {
       const parent = await provider();
-      const mine = await made(parent, "a");
+      const mine = await createMapping(parent, "a");
       const read = await wire.call(v2.getExternalGroupRoleMapping, { uid: mine.id });
       assert.deepEqual(
         [read.identityProviderUid, read.externalGroupId, read.roleUid, read.scope],
@@ -70,8 +70,11 @@ for (const name of wireNames) {
 
     it("are filtered by provider and parent", async () => {
       const [here, there] = [await provider(), await provider()];
-      const [a, b] = [(await made(here, "a")).id, (await made(here, "b")).id].sort() as [string, string];
-      const { id: c } = await made(there, "a");
+      const [a, b] = [(await createMapping(here, "a")).id, (await createMapping(here, "b")).id].sort() as [
+        string,
+        string,
+      ];
+      const { id: c } = await createMapping(there, "a");
       const rows: readonly (readonly [filter: MessageInitShape<typeof v1.list.input>, ids: string[]])[] = [
         [{ identityProviderUidp: here }, [a, b]],
         [{ identityProviderUidp: there }, [c]],
@@ -88,7 +91,11 @@ for (const name of wireNames) {
 
     it("go several at a time, or none", async () => {
       const [here, there] = [await provider(), await provider()];
-      const [a, b, c] = [await made(here, "a"), await made(here, "b"), await made(there, "a")];
+      const [a, b, c] = [
+        await createMapping(here, "a"),
+        await createMapping(here, "b"),
+        await createMapping(there, "a"),
+      ];
       const ids = [a.id, c.id];
       assert.match(await wire.expectError(v1.batchDelete, { parentId: here, ids }), /^Invalid argument: ids\[1\]: /);
       assert.deepEqual((await readList({ identityProviderUidp: here })).length, 2);
@@ -133,7 +140,7 @@ for (const name of wireNames) {
 
     it("are hidden from others, and grant no rights that the caller lacks", async () => {
       const parentId = await provider();
-      const { id } = await made(parentId, "g");
+      const { id } = await createMapping(parentId, "g");
       const mapping = { externalGroupId: "h", roleUidp: viewer, scope: world.root };
       const { token } = world.foreignOwner;
       assert.deepEqual(await readList({}, token), []);

@@ -11,7 +11,7 @@ import { RolesService } from "#gen/chainguard/platform/iam/v2beta1/roles_pb.js";
 import { type Connection, connectTo, staticToken } from "../../../src/client/index.js";
 import { verifyGroup } from "../../../src/iam/operator/operate.js";
 import { randomIds } from "../../../src/kernel/ids.js";
-import { type Expected, fixed, invalid, precondition } from "../../contract/expectations.js";
+import { type Expected, invalid, notPermittedField, precondition } from "../../contract/expectations.js";
 import { type Rest, restAs } from "../../contract/rest.js";
 import { type IamWorld, startIamWorld } from "../iam-world.js";
 
@@ -81,16 +81,16 @@ describe("groups", () => {
     const by = (command: string) => `is set by the operator alone, with \`arbor admin ${command}\``;
     const quota = by("quota set");
     const rejected: readonly (readonly [body: object, expected: Expected])[] = [
-      [{ kind: 1 }, fixed(["kind", `kind ${by("group verify UID --kind KIND")}`])],
-      [{ resourceLimits: { idps: 101 } }, fixed(["resourceLimits.idps", `idps ${quota}`])],
-      [{ resourceLimits: { clusters: 9 } }, fixed(["resourceLimits.clusters", `clusters ${quota}`])],
+      [{ kind: 1 }, notPermittedField(["kind", `kind ${by("group verify UID --kind KIND")}`])],
+      [{ resourceLimits: { idps: 101 } }, notPermittedField(["resourceLimits.idps", `idps ${quota}`])],
+      [{ resourceLimits: { clusters: 9 } }, notPermittedField(["resourceLimits.clusters", `clusters ${quota}`])],
       [{ status: 3 }, invalid(["status", "status is set by the service alone"])],
     ];
     for (const [body, expected] of rejected) {
       assert.deepEqual((await put({ name: "acme.example", description: "lost", ...body })).outcome, expected);
     }
     const created = await v1("POST", `/groups/${world.child}`, { name: "x", verified: true });
-    assert.deepEqual(created.outcome, fixed(["verified", `verified ${by("group verify UID")}`]));
+    assert.deepEqual(created.outcome, notPermittedField(["verified", `verified ${by("group verify UID")}`]));
     const overGrpc = connection.client(Groups).create({ parent: world.child, group: { name: "x", kind: 2 } });
     await assert.rejects(overGrpc, { code: Code.PermissionDenied });
     const renamed = await restAs(world.url, token, "/iam/v1")("PUT", `/groups/${group}`, { name: "other" });
@@ -228,7 +228,7 @@ describe("roles", () => {
   });
 
   it("grant no rights that the caller lacks, in either version", async () => {
-    const editor = await world.bound("editor", world.child);
+    const editor = await world.createBound("editor", world.child);
     const body = { name: "more", capabilities: ["groups.delete", "role_bindings.create"] };
     const refused = await restAs(world.url, editor.token, "/iam/v1")("POST", `/roles/${world.child}`, body);
     assert.equal(refused.status, 403);

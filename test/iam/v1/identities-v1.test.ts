@@ -6,7 +6,7 @@ import { Identities, IdentitySchema, ServicePrincipalSchema } from "#gen/chaingu
 import { ServicePrincipalSchema as ServicePrincipalV2Schema } from "#gen/chainguard/platform/iam/v2beta1/identities_pb.js";
 import { type Client, Code, ConnectError, type Connection, connectTo, staticToken } from "../../../src/client/index.js";
 import { randomIds } from "../../../src/kernel/ids.js";
-import { denied, invalid } from "../../contract/expectations.js";
+import { invalid, permissionDenied } from "../../contract/expectations.js";
 import { type Rest, restAs } from "../../contract/rest.js";
 import { identityRow } from "../../support/rows.js";
 import { claimMatch, type IamWorld, noClaims, type Somebody, startIamWorld } from "../iam-world.js";
@@ -46,7 +46,7 @@ const answer = async (call: ReturnType<Rest>): Promise<Fields> => {
   assert.equal(status, 200, text);
   return json ?? {};
 };
-const made = async (body: object, by = v1): Promise<string> => {
+const createIdentity = async (body: object, by = v1): Promise<string> => {
   const { id, uid = id } = await answer(by("POST", `/identities/${world.child}`, body));
   return String(uid);
 };
@@ -91,9 +91,9 @@ describe("a relationship is the same in both versions", () => {
   ];
   for (const { name, first, second = first } of kinds) {
     it(name, async () => {
-      const fromFirst = await made({ name: "n", ...first });
+      const fromFirst = await createIdentity({ name: "n", ...first });
       assert.deepEqual(relationshipOf(await inV2(fromFirst)), second);
-      const fromSecond = await made({ name: "n", ...second }, v2);
+      const fromSecond = await createIdentity({ name: "n", ...second }, v2);
       assert.deepEqual(relationshipOf(await inV1(fromSecond)), first);
       const { id } = await grpc.create({ parentId: world.child, identity: whole({ name: "n", ...first }) });
       assert.deepEqual(relationshipOf(await inV2(id)), second);
@@ -113,7 +113,7 @@ describe("a relationship is the same in both versions", () => {
 
 describe("an update replaces", () => {
   const before = () =>
-    made({ name: "n", description: "d", company: "c", claimMatch: { ...claimMatch(), audience: "a" } }, v2);
+    createIdentity({ name: "n", description: "d", company: "c", claimMatch: { ...claimMatch(), audience: "a" } }, v2);
 
   for (const [name, claims] of [
     ["its claims", { claimMatch: claimMatch() }],
@@ -140,7 +140,7 @@ describe("an update replaces", () => {
   }
 
   it("is visible in both versions", async () => {
-    const id = await made({ name: "n", servicePrincipal: "INGESTER" });
+    const id = await createIdentity({ name: "n", servicePrincipal: "INGESTER" });
     await answer(v2("PATCH", `/identities/${id}`, { description: "by the second" }));
     assert.equal((await inV1(id)).description, "by the second");
     await answer(v1("PUT", `/identities/${id}`, { name: "first", servicePrincipal: "COSIGNED" }));
@@ -149,7 +149,7 @@ describe("an update replaces", () => {
   });
 
   it("renews keys for a year by default", async () => {
-    const id = await made({ name: "n", static: { ...keys, expiration: tomorrow } });
+    const id = await createIdentity({ name: "n", static: { ...keys, expiration: tomorrow } });
     const shown = await answer(v1("PUT", `/identities/${id}`, { name: "n", static: keys }));
     const { expiration } = shown.static as { expiration: string };
     assert.ok(Math.abs(Date.parse(expiration) - Date.now() - 365 * DAY_MS) < 60_000, expiration);
@@ -193,7 +193,7 @@ describe("errors name the fields of version 1", () => {
     ["claims instead of a component", { servicePrincipal: "INGESTER" }, { claimMatch: claimMatch() }, fixed],
   ] as const) {
     it(`${what}, in an update that changes nothing`, async () => {
-      const id = await made({ name: "n", ...from });
+      const id = await createIdentity({ name: "n", ...from });
       const unchanged = await inV1(id);
       const { outcome } = await v1("PUT", `/identities/${id}`, { name: "m", ...to });
       assert.deepEqual(outcome, invalid(["relationship", rule]));
@@ -215,7 +215,7 @@ describe("callers who change how an identity is assumed", () => {
       const unchanged = await inV1(id);
       const body = { name: "n", claimMatch: claimMatch() };
       const { outcome } = await restV1(who)("PUT", `/identities/${id}`, body);
-      const lacks = denied(`granting rights at ${world.grandchild} that the caller lacks there`);
+      const lacks = permissionDenied(`granting rights at ${world.grandchild} that the caller lacks there`);
       assert.deepEqual(more ? outcome : outcome.code, more ? lacks : "OK");
       const call = grpcAs(who).update(whole({ id, ...body }));
       if (more) await assert.rejects(call, (error) => ConnectError.from(error).code === Code.PermissionDenied);
@@ -239,7 +239,7 @@ describe("callers who change how an identity is assumed", () => {
 
 describe("lists", () => {
   it("find a new resource by id, and are empty for an unknown one", async () => {
-    const id = await made({ name: "n", static: keys });
+    const id = await createIdentity({ name: "n", static: keys });
     const shown = ["id", "name", "description", "createdAt", "updatedAt", "lastSeen", "static"];
     assert.deepEqual(Object.keys(await inV1(id)), shown);
     assert.deepEqual(await readList(`id=${randomIds.newUid(world.child)}`), []);
@@ -260,7 +260,7 @@ describe("lists", () => {
     const inner = await world.group(outer);
     const [a, b] = [await world.identity(outer), await world.identity(inner)];
     const both = [a, b].sort();
-    const inside = await world.bound("viewer", inner);
+    const inside = await world.createBound("viewer", inner);
     const [all, other, within] = [v1, restV1(world.foreignOwner), restV1(inside)];
     const rows: readonly [by: Rest, query: string, ids: readonly string[]][] = [
       [all, `uidp.descendants_of=${outer}`, both],
@@ -279,12 +279,15 @@ describe("lists", () => {
     assert.deepEqual(idsOf(items), both);
     assert.deepEqual((await grpcAs(world.foreignOwner).list({})).items, []);
     const body = { name: "theirs", claimMatch: claimMatch() };
-    assert.deepEqual((await other("PUT", `/identities/${a}`, body)).outcome, denied(`identity.update at ${a}`));
+    assert.deepEqual(
+      (await other("PUT", `/identities/${a}`, body)).outcome,
+      permissionDenied(`identity.update at ${a}`),
+    );
     assert.deepEqual(
       (await other("POST", `/identities/${outer}`, body)).outcome,
-      denied(`identity.create at ${outer}`),
+      permissionDenied(`identity.create at ${outer}`),
     );
-    assert.deepEqual((await other("DELETE", `/identities/${a}`)).outcome, denied(`identity.delete at ${a}`));
+    assert.deepEqual((await other("DELETE", `/identities/${a}`)).outcome, permissionDenied(`identity.delete at ${a}`));
   });
 });
 
@@ -298,7 +301,10 @@ describe("lookups and deletions", () => {
   });
 
   it("a deletion holds in both versions, and a second one has the error of version 2", async () => {
-    const [one, other] = [await made({ name: "n", static: keys }), await made({ name: "n", staticKeys: keys }, v2)];
+    const [one, other] = [
+      await createIdentity({ name: "n", static: keys }),
+      await createIdentity({ name: "n", staticKeys: keys }, v2),
+    ];
     assert.equal((await v1("DELETE", `/identities/${one}`)).text, "");
     await answer(v2("DELETE", `/identities/${other}`));
     assert.deepEqual(await inV1(other), {});

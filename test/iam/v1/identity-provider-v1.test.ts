@@ -39,7 +39,8 @@ before(async () => {
 });
 after(() => world.stop());
 
-const sealedSecret = (uid: string) => world.write(async (tx) => (await tx.identityProviders.get(uid))?.sealedSecret);
+const readSealedSecret = (uid: string) =>
+  world.write(async (tx) => (await tx.identityProviders.get(uid))?.sealedSecret);
 
 for (const name of wireNames) {
   describe(`identity providers over ${name}`, () => {
@@ -48,7 +49,7 @@ for (const name of wireNames) {
       wire = wireOf(name, world.url, world.owner.token);
     });
     after(() => wire.close());
-    const made = async (more: object = {}) =>
+    const createProvider = async (more: object = {}) =>
       (await wire.call(v1.create, { parentId: world.root, identityProvider: { ...whole, ...more } })).id;
     const readList = async (filter: MessageInitShape<typeof v1.list.input>, token?: string) =>
       (await wire.call(v1.list, filter, token)).items;
@@ -90,9 +91,9 @@ for (const name of wireNames) {
     });
 
     it("lose in an update what it leaves out, but neither their secret nor their directory", async () => {
-      const id = await made();
+      const id = await createProvider();
       const { etag } = await wire.call(v1.generateScimToken, { identityProviderId: id });
-      const before = await sealedSecret(id);
+      const before = await readSealedSecret(id);
       assert.ok(before);
       const { issuer, clientId, correlationRule } = settings;
       const few = { case: "oidc" as const, value: { issuer, clientId, correlationRule } };
@@ -102,7 +103,7 @@ for (const name of wireNames) {
       assert.deepEqual(changed.configuration.value?.additionalScopes, []);
       assert.deepEqual([changed.scim?.etag, changed.scim?.credentialState], [etag, State.LIVE]);
       assert.ok(createdAt && updatedAt);
-      assert.equal(await sealedSecret(id), before);
+      assert.equal(await readSealedSecret(id), before);
       const unruled = { ...few, value: { issuer, clientId } };
       const kept = await wire.call(v1.update, { ...sent, configuration: unruled });
       assert.equal(kept.configuration.value?.correlationRule, correlationRule, "zero is absent");
@@ -112,17 +113,20 @@ for (const name of wireNames) {
       assert.ok(read);
       const echoed = await wire.call(v1.update, read);
       assert.deepEqual({ ...echoed, updatedAt: undefined }, { ...read, updatedAt: undefined });
-      assert.equal(await sealedSecret(id), before);
+      assert.equal(await readSealedSecret(id), before);
 
       await wire.call(v1.update, { ...sent, configuration: oidc({ clientSecret: "another-s3cr3t" }) });
-      assert.notEqual(await sealedSecret(id), before);
+      assert.notEqual(await readSealedSecret(id), before);
       assert.ok(!wire.heard.includes("s3cr3t"));
     });
 
     it("are filtered by id, name and parent", async () => {
       const only = `only ${name.toLowerCase()}`;
-      const [a, b] = [await made({ name: only }), await made({ name: only })].sort() as [string, string];
-      const c = await made({ name: "c" });
+      const [a, b] = [await createProvider({ name: only }), await createProvider({ name: only })].sort() as [
+        string,
+        string,
+      ];
+      const c = await createProvider({ name: "c" });
       const rows: readonly (readonly [filter: MessageInitShape<typeof v1.list.input>, ids: string[]])[] = [
         [{ id: c }, [c]],
         [{ name: only }, [a, b]],
@@ -142,7 +146,7 @@ for (const name of wireNames) {
     });
 
     it("name what is wrong as version 1 calls it", async () => {
-      const id = await made();
+      const id = await createProvider();
       const parentId = world.root;
       const proof = "oidc.clientSecret: clientSecret is required unless pkceEnabled is set";
       const uid = "must be a uid, such as the service assigns";
@@ -178,7 +182,7 @@ for (const name of wireNames) {
 
     it("are hidden from others, who cannot change them", async () => {
       const { token } = world.foreignOwner;
-      const id = await made();
+      const id = await createProvider();
       assert.deepEqual(await readList({}, token), []);
       assert.deepEqual(await readList({ id }, token), []);
       const failures = [

@@ -40,11 +40,11 @@ describe("U+0000 is rejected over gRPC as over REST", () => {
   it("in what a map holds", async () => {
     const group = await world.group();
     const github = (name: string) => ({ appInstallations: { "7": { installations: [{ installationId: 1n, name }] } } });
-    const failed = (name: string) =>
+    const expectCreateError = (name: string) =>
       grpc.expectError(GroupAccountAssociations.method.create, { group, name: "a", github: github(name) });
-    assert.equal(await failed(nul), text("github.appInstallations.7.installations[0].name"));
+    assert.equal(await expectCreateError(nul), text("github.appInstallations.7.installations[0].name"));
     assert.equal(
-      await failed("x".repeat(257)),
+      await expectCreateError("x".repeat(257)),
       "Invalid argument: github: github.appInstallations must have names of at most 256 characters",
     );
   });

@@ -4,7 +4,7 @@ import { after, before, describe, it } from "node:test";
 import { RoleBindings } from "#gen/chainguard/platform/iam/role_binding_pb.js";
 import { type Client, Code, ConnectError, type Connection, connectTo, staticToken } from "../../../src/client/index.js";
 import { builtinRoleUid, personUid, randomIds } from "../../../src/kernel/ids.js";
-import { denied, invalid } from "../../contract/expectations.js";
+import { invalid, permissionDenied } from "../../contract/expectations.js";
 import { type Rest, restAs } from "../../contract/rest.js";
 import { bindingRow, identityRow } from "../../support/rows.js";
 import { type IamWorld, type Somebody, startIamWorld } from "../iam-world.js";
@@ -42,7 +42,7 @@ const answer = async (call: ReturnType<Rest>): Promise<Fields> => {
   assert.equal(status, 200, text);
   return json ?? {};
 };
-const made = async (identity = person(), role = viewer, group = world.child) =>
+const createBinding = async (identity = person(), role = viewer, group = world.child) =>
   String((await answer(v1("POST", `/rolebindings/${group}`, { identity, role }))).id);
 const readList = async (query: string, by = v1) =>
   (await answer(by("GET", `/rolebindings?${query}`))).items as Fields[];
@@ -67,7 +67,7 @@ describe("a binding", () => {
     const { id, group } = await grpc.create({ parent: world.grandchild, roleBinding });
     assert.equal(group, world.grandchild);
     assert.deepEqual(await grantsInV2(id), [other, world.grandchild, editor]);
-    assert.equal(await made(one), shown.id, "made again it is the one that is there");
+    assert.equal(await createBinding(one), shown.id, "made again it is the one that is there");
   });
 
   it("of version 2 is one of version 1, with its group and its role", async () => {
@@ -91,7 +91,7 @@ describe("a binding", () => {
 
   it("is replaced by an update, except its group", async () => {
     const [one, other] = [person(), person()];
-    const id = await made(one);
+    const id = await createBinding(one);
     const put = (body: object) => v1("PUT", `/rolebindings/${id}`, body);
     world.harness.skewMs += 1_000;
     const { createdAt, updatedAt, ...shown } = await answer(put({ identity: other, role: editor, group: world.child }));
@@ -118,7 +118,7 @@ describe("a binding", () => {
   });
 
   it("is deleted once, and deleting it again no error", async () => {
-    const [one, other] = [await made(), await made()];
+    const [one, other] = [await createBinding(), await createBinding()];
     for (let i = 0; i < 2; i++) {
       assert.equal((await v1("DELETE", `/rolebindings/${one}`)).text, "");
       await grpc.delete({ id: other });
@@ -197,8 +197,8 @@ describe("callers grant only rights that they hold", () => {
   it("an editor cannot create owners by any method of version 1", async () => {
     const who = await world.caller(["role_bindings.create", "role_bindings.update", "groups.list"]);
     const [by, rpc] = [restV1(who), grpcAs(who)];
-    const lacks = denied(`granting rights at ${world.root} that the caller lacks there`);
-    const id = await made(who.uid, await world.role(["groups.list"]), world.root);
+    const lacks = permissionDenied(`granting rights at ${world.root} that the caller lacks there`);
+    const id = await createBinding(who.uid, await world.role(["groups.list"]), world.root);
     const before = await readList(`uidp.childrenOf=${world.root}`);
     const roleBinding = { identity: who.uid, role: owner };
     const fine = { identity: person(), role: await world.role(["groups.list"]) };
@@ -218,7 +218,7 @@ describe("callers grant only rights that they hold", () => {
     }
     assert.deepEqual(await readList(`uidp.childrenOf=${world.root}`), before);
     assert.equal((await by("POST", `/rolebindings/${world.root}`, fine)).status, 200);
-    const editing = restV1(await world.bound("editor"));
+    const editing = restV1(await world.createBound("editor"));
     assert.equal((await editing("POST", `/rolebindings/${world.root}`, roleBinding)).outcome.code, "PERMISSION_DENIED");
   });
 });
@@ -227,7 +227,7 @@ describe("lists", () => {
   it("show of identities what version 2 shows", async () => {
     const group = await world.group();
     const known = { name: "ann", email: "ann@a.example", emailUnverified: "b@b.example", issuer: "https://i.example" };
-    const bound = async (relationship: object | undefined, accepted = false) => {
+    const insertBinding = async (relationship: object | undefined, accepted = false) => {
       const uid = randomIds.newUid(relationship && world.root);
       const values = relationship ? { relation: 1, relationship } : { ...known, subject: uid };
       const id = randomIds.newUid(group);
@@ -239,11 +239,11 @@ describe("lists", () => {
     };
     const patterns = { issuerPattern: "https://i\\.example/.*", subjectPattern: "s.*" };
     const [came, named, claims, keys, aws] = [
-      await bound(undefined, true),
-      await bound(undefined),
-      await bound({ claimMatch: patterns }),
-      await bound({ staticKeys: { issuer: "https://k.example", subject: "k", issuerKeys: "keys" } }),
-      await bound({ awsIdentity: { awsAccount: "123456789012", arn: "arn", userId: "u" } }),
+      await insertBinding(undefined, true),
+      await insertBinding(undefined),
+      await insertBinding({ claimMatch: patterns }),
+      await insertBinding({ staticKeys: { issuer: "https://k.example", subject: "k", issuerKeys: "keys" } }),
+      await insertBinding({ awsIdentity: { awsAccount: "123456789012", arn: "arn", userId: "u" } }),
     ];
     for (const [{ id, uid }, ...told] of [
       [came, "ann@a.example", "https://i.example", came.uid],
@@ -265,8 +265,8 @@ describe("lists", () => {
   it("combine filters by group, and hide rows of others", async () => {
     const outer = await world.group();
     const inner = await world.group(outer);
-    const [a, b] = [await made(person(), viewer, outer), await made(person(), viewer, inner)];
-    const [within, other] = [restV1(await world.bound("viewer", inner)), restV1(world.foreignOwner)];
+    const [a, b] = [await createBinding(person(), viewer, outer), await createBinding(person(), viewer, inner)];
+    const [within, other] = [restV1(await world.createBound("viewer", inner)), restV1(world.foreignOwner)];
     const inside = idsOf(await readList(`uidp.childrenOf=${inner}`));
     const rows: readonly [by: Rest, query: string, ids: readonly unknown[]][] = [
       [v1, `uidp.descendants_of=${outer}`, [a, ...inside]],
@@ -295,7 +295,7 @@ describe("lists", () => {
       ["PUT", `/rolebindings/${a}`, "update", a, body],
       ["DELETE", `/rolebindings/${a}`, "delete", a, undefined],
     ] as const) {
-      assert.deepEqual((await other(method, path, sent)).outcome, denied(`role_bindings.${right} at ${at}`));
+      assert.deepEqual((await other(method, path, sent)).outcome, permissionDenied(`role_bindings.${right} at ${at}`));
     }
   });
 });

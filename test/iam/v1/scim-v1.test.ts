@@ -86,7 +86,7 @@ for (const name of wireNames) {
       const on = { identityProviderId, etag, enabled: true };
       if (name === wireNames[0]) {
         assert.match(await wire.expectError(v1.setScimEnabled, on), /^Precondition failed: enabling SCIM needs/);
-        await world.bound("owner");
+        await world.createBound("owner");
       }
       const changed = await wire.call(v1.setScimEnabled, on);
       assert.deepEqual([changed.identityProviderId, changed.enabled], [id, true]);

@@ -17,21 +17,21 @@ before(async () => {
 });
 after(() => world.stop());
 
-const made = async (path: string, body: object) => {
+const createResource = async (path: string, body: object) => {
   const { status, json, text } = await owner("POST", path, body);
   assert.equal(status, 200, text);
   return String(json?.id ?? json?.group);
 };
-const found = async (rest: Rest, query: string): Promise<Fields> => {
+const findFirst = async (rest: Rest, query: string): Promise<Fields> => {
   const { json = {} } = await rest("GET", query);
   return (json.items as Fields[])[0] ?? {};
 };
-const placed = async (relation: number, relationship: object) => {
+const insertIdentity = async (relation: number, relationship: object) => {
   const uid = randomIds.newUid(world.child);
   await world.write((tx) => tx.identities.insert(identityRow(uid, { relation, relationship })));
   return uid;
 };
-const principal = () => placed(4, { servicePrincipal: "SERVICE_PRINCIPAL_INGESTER" });
+const principal = () => insertIdentity(4, { servicePrincipal: "SERVICE_PRINCIPAL_INGESTER" });
 
 interface Kind {
   readonly name: string;
@@ -61,7 +61,7 @@ const kinds: readonly Kind[] = [
     capabilities: ["identity_providers.update", "identity_providers.list", "role_bindings.create"],
     make: () => {
       const oidc = { issuer: "https://i.example", clientId: "c", clientSecret: "s", additionalScopes: ["email"] };
-      return made(`/identityProviders/${world.root}`, { name: "login", defaultRole: viewer, oidc });
+      return createResource(`/identityProviders/${world.root}`, { name: "login", defaultRole: viewer, oidc });
     },
     more: async (read) => ({ ...read, oidc: { ...(read.oidc as Fields), clientSecret: "other" } }),
   },
@@ -73,7 +73,10 @@ const kinds: readonly Kind[] = [
     async make() {
       const [group, ingester] = [world.child, await principal()];
       await world.harness.bind(ingester, "editor", group);
-      return made(`/account_associations/${group}`, { name: "a", chainguard: { serviceBindings: { ingester } } });
+      return createResource(`/account_associations/${group}`, {
+        name: "a",
+        chainguard: { serviceBindings: { ingester } },
+      });
     },
     async more(read) {
       const cosigned = await principal();
@@ -101,7 +104,7 @@ describe("what was read can be sent back under another name", () => {
     it(`of ${name}, by who could not give what it gives`, async () => {
       const id = await make();
       const rest = restAs(world.url, (await world.caller(capabilities)).token, "/iam/v1");
-      const read = () => found(rest, `${path}?${filter}=${id}`);
+      const read = () => findFirst(rest, `${path}?${filter}=${id}`);
       const before = await read();
       const { status, text } = await rest("PUT", `${path}/${id}`, { ...before, name: "renamed" });
       assert.equal(status, 200, text);
@@ -116,8 +119,8 @@ describe("what was read can be sent back under another name", () => {
   it("of an identity whose keys have expired", async () => {
     const expirationTime = new Date(Date.now() - 1_000).toISOString();
     const staticKeys = { issuer: "https://i.example", subject: "s", issuerKeys: "{}", expirationTime };
-    const id = await placed(2, { staticKeys });
-    const read = await found(owner, `/identities?id=${id}`);
+    const id = await insertIdentity(2, { staticKeys });
+    const read = await findFirst(owner, `/identities?id=${id}`);
     const put = (body: object) => owner("PUT", `/identities/${id}`, body);
     const { status, json, text } = await put({ ...read, name: "renamed" });
     assert.equal(status, 200, text);
@@ -135,7 +138,7 @@ describe("what was read can be sent back under another name", () => {
     });
     await world.write((tx) => tx.identities.insert(row));
     const chainguard = { serviceBindings: { ingester } };
-    await made(`/account_associations/${group}`, { name: "a", chainguard });
+    await createResource(`/account_associations/${group}`, { name: "a", chainguard });
     await owner("DELETE", `/identities/${ingester}`);
     const put = (body: object) => owner("PUT", `/account_associations/${group}`, { name: "b", ...body });
     assert.equal((await put({ chainguard })).status, 200);

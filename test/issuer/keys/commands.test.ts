@@ -158,10 +158,10 @@ describe("arbor admin keys", () => {
 
   it("revoke rejects keys of other purposes", async () => {
     const [audit] = await listKeys("audit");
-    const failed = (code: number, text: string) => ({ code, stdout: "", stderr: `arbor: ${text}\n` });
+    const failure = (code: number, text: string) => ({ code, stdout: "", stderr: `arbor: ${text}\n` });
     const rule = `key ${audit?.kid} is for audit; only keys for api-token can be revoked`;
-    assert.deepEqual(await keys("revoke", audit?.kid ?? ""), failed(6, `Precondition failed: ${rule}`));
-    assert.deepEqual(await keys("revoke", "nothing"), failed(5, "Not found: key: there is no key nothing"));
+    assert.deepEqual(await keys("revoke", audit?.kid ?? ""), failure(6, `Precondition failed: ${rule}`));
+    assert.deepEqual(await keys("revoke", "nothing"), failure(5, "Not found: key: there is no key nothing"));
   });
 
   it("leave a row in the audit log for each key that was made or removed", async () => {

@@ -201,7 +201,7 @@ class World {
     if (nowMs >= kept.untilMs) {
       const ring = await this.#awake(i);
       await ring.refresh();
-      kept.kids = new Set(ring.published().map(({ kid }) => String(kid)));
+      kept.kids = new Set(ring.publicJwks().map(({ kid }) => String(kid)));
       kept.untilMs = nowMs + MAX_AGE_MS;
     }
     for (const { kid } of this.#live(nowMs)) {

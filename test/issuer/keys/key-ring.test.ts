@@ -63,7 +63,7 @@ describe("the key ring", () => {
     await kit.store.write((tx) => addSuccessor(tx, third));
     await rotate("audit");
     await ring.advanceKeys(schedule);
-    const published = ring.published();
+    const published = ring.publicJwks();
     assert.deepEqual(
       published.map(({ kid }) => kid),
       [third.kid, second, first],
@@ -76,12 +76,12 @@ describe("the key ring", () => {
   });
 
   test("publishes no key that was put beside a sealed one", async () => {
-    const before = ring.published();
+    const before = ring.publicJwks();
     const strange = await generateTokenKey("ES256", kit.masterKey, 0);
     const db = openDatabase(join(kit.directory, "arbor.db"));
     db.prepare("UPDATE keys SET public_jwk = ?").run(strange.publicJwk);
     db.close();
-    assert.deepEqual((await kit.node()).published(), before);
+    assert.deepEqual((await kit.node()).publicJwks(), before);
     const db2 = openDatabase(join(kit.directory, "arbor.db"));
     db2.prepare("UPDATE keys SET sealed = ? WHERE purpose = 'api-token'").run(strange.sealed);
     db2.close();
@@ -93,7 +93,7 @@ describe("the key ring", () => {
     for (let i = 0; i < 5; i++) {
       await rotate();
       await ring.advanceKeys(schedule);
-      for (const { kid } of ring.published()) {
+      for (const { kid } of ring.publicJwks()) {
         const key = ring.verifying(String(kid));
         assert.ok(key);
         assert.equal(objects.get(String(kid)) ?? key, key);
@@ -211,8 +211,8 @@ describe("the keeper of the keys", () => {
   });
 });
 
-async function until(done: () => boolean): Promise<void> {
-  for (let tries = 0; !done(); tries++) {
+async function until(isDone: () => boolean): Promise<void> {
+  for (let tries = 0; !isDone(); tries++) {
     assert.ok(tries < 500, "it did not happen within 5 s");
     await sleep(10);
   }

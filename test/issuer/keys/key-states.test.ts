@@ -37,7 +37,7 @@ async function kidsOf(state: KeyState): Promise<string[]> {
   return (await kit.rows()).filter((row) => row.state === state).map(({ kid }) => kid);
 }
 
-function rejectedAs(reason: string) {
+function hasReason(reason: string) {
   return (error: unknown) => error instanceof ApiError && error.reason === reason;
 }
 
@@ -225,7 +225,7 @@ describe("keys that are moved by command", () => {
       await advanceAfter(0);
       assert.equal(ring.verifying(kid), undefined);
       assert.equal(
-        ring.published().some((jwk) => jwk.kid === kid),
+        ring.publicJwks().some((jwk) => jwk.kid === kid),
         false,
       );
       assert.deepEqual(
@@ -241,9 +241,9 @@ describe("keys that are moved by command", () => {
     const page = ring.pageKeys()[0]?.id ?? "";
     const revoke = async (kid: string) => kit.store.write(withKey(await spare(), (tx, key) => revokeKey(tx, kid, key)));
     const before = await kit.store.read((tx) => tx.keys.list());
-    await assert.rejects(revoke(audit), rejectedAs("FAILED_PRECONDITION"));
-    await assert.rejects(revoke(page), rejectedAs("FAILED_PRECONDITION"));
-    await assert.rejects(revoke("nothing"), rejectedAs("NOT_FOUND"));
+    await assert.rejects(revoke(audit), hasReason("FAILED_PRECONDITION"));
+    await assert.rejects(revoke(page), hasReason("FAILED_PRECONDITION"));
+    await assert.rejects(revoke("nothing"), hasReason("NOT_FOUND"));
     assert.deepEqual(await kit.store.read((tx) => tx.keys.list()), before);
   });
 

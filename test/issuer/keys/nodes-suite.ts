@@ -35,7 +35,7 @@ export function keyNodesSuite(open: () => Promise<(() => Promise<Store>) | undef
       assert.deepEqual(rows.map(({ purpose }) => purpose).sort(), purposes);
       for (const ring of rings) {
         assert.equal(ring.signing().kid, rings[0]?.signing().kid);
-        assert.deepEqual(ring.published(), rings[0]?.published());
+        assert.deepEqual(ring.publicJwks(), rings[0]?.publicJwks());
       }
     });
 

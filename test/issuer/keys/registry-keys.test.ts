@@ -17,7 +17,7 @@ beforeEach(async () => {
 });
 afterEach(() => kit.close());
 
-const trusted = () => ring.registryTrusted().map(({ publicKey }) => computeLibtrustFingerprint(publicKey));
+const fingerprintTrusted = () => ring.registryTrusted().map(({ publicKey }) => computeLibtrustFingerprint(publicKey));
 
 async function states(): Promise<Record<string, string>> {
   const rows = await kit.store.read((tx) => tx.keys.list());
@@ -44,14 +44,14 @@ test("a key is called by its libtrust fingerprint, worked out here by other prog
 
 test("of two keys the registry trusts both and one signs, and every rotation keeps it so", async () => {
   const first = ring.registrySigning().kid;
-  assert.equal(trusted().length, 2);
-  const [second] = trusted().filter((kid) => kid !== first);
+  assert.equal(fingerprintTrusted().length, 2);
+  const [second] = fingerprintTrusted().filter((kid) => kid !== first);
   assert.deepEqual(await states(), { [first]: "active", [String(second)]: "pending" });
   assert.equal(await rotate(), second);
   assert.equal(ring.registrySigning().kid, second);
-  assert.equal(trusted().length, 2);
-  assert.ok(!trusted().includes(first), "what was rotated away is handed out no more");
-  const [third] = trusted().filter((kid) => kid !== second);
+  assert.equal(fingerprintTrusted().length, 2);
+  assert.ok(!fingerprintTrusted().includes(first), "what was rotated away is handed out no more");
+  const [third] = fingerprintTrusted().filter((kid) => kid !== second);
   assert.deepEqual(await states(), { [first]: "verify", [String(second)]: "active", [String(third)]: "pending" });
   assert.equal(await rotate(), third);
   assert.ok(!(first in (await states())), "and forgotten with the next rotation");
@@ -69,5 +69,5 @@ test("they are used for nothing else", () => {
   const { kid } = ring.registrySigning();
   assert.equal(ring.verifying(kid), undefined);
   assert.equal(ring.auditVerifying(kid), undefined);
-  assert.ok(!ring.published().some((jwk) => (jwk as { kid?: string }).kid === kid));
+  assert.ok(!ring.publicJwks().some((jwk) => (jwk as { kid?: string }).kid === kid));
 });

@@ -1,11 +1,11 @@
 // scripts/rotate-under-load.mjs runs the same for longer.
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import { scaled } from "../../support/scale.js";
+import { chooseScale } from "../../support/scale.js";
 import { runRotation } from "./rotation-run.js";
 
 /** Between two calls of one client, in milliseconds. With fewer calls the control may find no rejected token. */
-const PAUSE_MS = scaled(4, 24);
+const PAUSE_MS = chooseScale(4, 24);
 const CONTROL_PAUSE_MS = 4;
 
 describe("rotating keys under load", { concurrency: true }, () => {
@@ -18,7 +18,7 @@ describe("rotating keys under load", { concurrency: true }, () => {
     });
     assert.deepEqual(wrong, { refused: 0, problems: [] });
     assert.ok(keys >= 3, `${keys} keys`);
-    assert.ok(Math.min(rest, grpc, elsewhere) > scaled(100, 30), `${rest}, ${grpc}, ${elsewhere}`);
+    assert.ok(Math.min(rest, grpc, elsewhere) > chooseScale(100, 30), `${rest}, ${grpc}, ${elsewhere}`);
     assert.ok(oldestS >= 5, `${oldestS} s`);
   });
 

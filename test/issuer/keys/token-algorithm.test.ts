@@ -18,11 +18,11 @@ beforeEach(async () => {
 });
 afterEach(() => kit.close());
 
-const algorithmsOf = (ring: KeyRing) => ring.published().map(({ alg }) => alg);
+const algorithmsOf = (ring: KeyRing) => ring.publicJwks().map(({ alg }) => alg);
 const store = (algorithm: TokenAlgorithm) => kit.store.write((tx) => storeTokenAlgorithm(tx, algorithm));
 
 /** The kinds of work that were given to threads of the pool meanwhile. */
-async function pooled(work: () => Promise<unknown>): Promise<ReadonlySet<string>> {
+async function collectPoolWork(work: () => Promise<unknown>): Promise<ReadonlySet<string>> {
   const types = new Set<string>();
   const hook = createHook({ init: (_id, type) => void types.add(type) }).enable();
   try {
@@ -35,17 +35,17 @@ async function pooled(work: () => Promise<unknown>): Promise<ReadonlySet<string>
 
 for (const algorithm of tokenAlgorithms) {
   test(`${algorithm}: keys are generated and used in the pool, and others verify what they sign`, async () => {
-    const generated = await pooled(() => generateTokenKey(algorithm, kit.masterKey, kit.nowMs));
+    const generated = await collectPoolWork(() => generateTokenKey(algorithm, kit.masterKey, kit.nowMs));
     assert.ok(generated.has("KEYPAIRGENREQUEST"), [...generated].join());
     const ring = await kit.node(0, kit.store, algorithm);
     const jwt = encodeJwt("JWT", { sub: "s", iss: "i" }, ring.signing());
     let token = "";
-    const signed = await pooled(async () => {
+    const signed = await collectPoolWork(async () => {
       token = await signJwt(jwt);
     });
     assert.ok(signed.has("SIGNREQUEST"), [...signed].join());
     assert.equal(token.length, jwt.length);
-    const keys = createLocalJWKSet({ keys: ring.published() as never });
+    const keys = createLocalJWKSet({ keys: ring.publicJwks() as never });
     const { protectedHeader } = await jwtVerify(token, keys, { algorithms: [algorithm], typ: "JWT" });
     assert.deepEqual(protectedHeader, { alg: algorithm, kid: ring.signing().kid, typ: "JWT" });
   });
@@ -100,7 +100,7 @@ describe("a change of the algorithm", () => {
     for (let minute = 0; minute < 300; minute++) {
       kit.nowMs += MINUTE;
       for (const ring of [one, two]) await ring.advanceKeys(schedule);
-      for (const ring of [one, two]) for (const { kid } of ring.published()) kids.add(String(kid));
+      for (const ring of [one, two]) for (const { kid } of ring.publicJwks()) kids.add(String(kid));
     }
     assert.equal(kids.size, 2, "one rotation");
     assert.deepEqual([algorithmsOf(one), algorithmsOf(two)], [["RS256"], ["RS256"]]);
@@ -114,7 +114,7 @@ describe("tokens of a service with default settings, in the hands of those who a
   });
   after(() => service.stop());
 
-  async function verified(token: string, audience: string) {
+  async function verifyToken(token: string, audience: string) {
     const config = await discovery(new URL(service.url), "client", undefined, undefined, {
       execute: [allowInsecureRequests],
     });
@@ -125,7 +125,7 @@ describe("tokens of a service with default settings, in the hands of those who a
 
   test("an API token is verified", async () => {
     const { identity, token } = await service.organisation("acme.example");
-    const { payload, protectedHeader } = await verified(token, service.url);
+    const { payload, protectedHeader } = await verifyToken(token, service.url);
     assert.equal(payload.sub, identity);
     assert.equal(protectedHeader.typ, "at+jwt");
     const headers = { authorization: `Bearer ${token}` };
@@ -136,7 +136,7 @@ describe("tokens of a service with default settings, in the hands of those who a
     const nowS = Math.floor(Date.now() / 1000);
     const claims = { iss: service.url, sub: "webhook:acme", aud: "customer", iat: nowS, exp: nowS + 600 };
     const token = await signJwt(encodeJwt("JWT", claims, service.app.installation.keys.signing()));
-    assert.equal((await verified(token, "customer")).payload.sub, claims.sub);
+    assert.equal((await verifyToken(token, "customer")).payload.sub, claims.sub);
     const headers = { authorization: `Bearer ${token}` };
     assert.equal((await fetch(`${service.url}/iam/v2beta1/groups`, { headers })).status, 401);
   });

@@ -161,7 +161,7 @@ function wrongClaims({ url, group, assumable }: World): Record<string, WrongValu
     lim: (_, random) => wrongLimit(group, random),
     map: (_, random) =>
       random.pick<unknown>([
-        [editedUid(group, random)],
+        [editUid(group, random)],
         [group, random.pick<unknown>([null, 7, [group], "", "*", "/"])],
         Array.from({ length: 33 + random.int(40) }, () => group),
         group,
@@ -181,7 +181,7 @@ function wrongLimit(group: string, random: Random): unknown {
   ]);
   const scope = random.pick<unknown>([
     group,
-    [editedUid(group, random)],
+    [editUid(group, random)],
     Array.from({ length: 33 }, () => group),
     [group, null],
     random.pick<unknown>([null, 7, {}, [[group]], { 0: group }]),
@@ -196,6 +196,6 @@ function wrongLimit(group: string, random: Random): unknown {
   ])();
 }
 
-function editedUid(uid: string, random: Random): string {
+function editUid(uid: string, random: Random): string {
   return random.pick([uid.toUpperCase(), `${uid}/`, uid.slice(1), `${uid}/0`, `/${uid}`, uid.replace(/./, "g"), "*"]);
 }

@@ -1,8 +1,8 @@
 // Changes that make no difference: what they make must be accepted like the token
 // itself. They show that the campaign refuses what a token says, not that it is
 // another text.
-import { encoded, otherS } from "../../pipeline/auth/token-kit.js";
-import { type GoodToken, segmentsOf, signedParts, signedText } from "./good-token.js";
+import { encodePart, otherS } from "../../pipeline/auth/token-kit.js";
+import { type GoodToken, segmentsOf, signParts, signText } from "./good-token.js";
 
 /** A change that makes no difference. */
 export interface AsGood {
@@ -10,7 +10,7 @@ export interface AsGood {
   make(good: GoodToken): string;
 }
 
-const withHeader = (header: object, { claims, key }: GoodToken) => signedParts(header, claims, key);
+const withHeader = (header: object, { claims, key }: GoodToken) => signParts(header, claims, key);
 
 /** Those of tokens that are signed with ES256. */
 export const asGoodEcdsa: readonly AsGood[] = [
@@ -26,28 +26,28 @@ export const asGoodEcdsa: readonly AsGood[] = [
 
 /** Those of all tokens. */
 export const asGood: readonly AsGood[] = [
-  { name: "another signature", make: ({ text, key }) => signedText(segmentsOf(text)[0], segmentsOf(text)[1], key) },
+  { name: "another signature", make: ({ text, key }) => signText(segmentsOf(text)[0], segmentsOf(text)[1], key) },
   {
     name: "the type in upper case",
     make: (good) => withHeader({ ...good.header, typ: String(good.header.typ).toUpperCase() }, good),
   },
   {
     name: "members in another order",
-    make: ({ header, claims, key }) => signedParts(turned(header), turned(claims), key),
+    make: ({ header, claims, key }) => signParts(reverseMembers(header), reverseMembers(claims), key),
   },
   {
     name: "a claim that nobody asked for",
-    make: ({ header, claims, key }) => signedParts(header, { ...claims, admin: true }, key),
+    make: ({ header, claims, key }) => signParts(header, { ...claims, admin: true }, key),
   },
   {
     name: "an audience among others",
     make: ({ header, claims, key }) => {
-      return signedParts(header, { ...claims, aud: ["https://example.org"].concat(claims.aud as string) }, key);
+      return signParts(header, { ...claims, aud: ["https://example.org"].concat(claims.aud as string) }, key);
     },
   },
   {
     name: "nbf that has passed",
-    make: ({ header, claims, key }) => signedParts(header, { ...claims, nbf: claims.iat }, key),
+    make: ({ header, claims, key }) => signParts(header, { ...claims, nbf: claims.iat }, key),
   },
 ];
 
@@ -62,14 +62,14 @@ export const asGoodForeign: readonly AsGood[] = [
   { name: "a header field that means nothing", make: (good) => withHeader({ ...good.header, x5t: "x" }, good) },
   {
     name: "white space in the payload",
-    make: ({ header, claims, key }) => signedText(encoded(header), encoded(JSON.stringify(claims, null, 2)), key),
+    make: ({ header, claims, key }) => signText(encodePart(header), encodePart(JSON.stringify(claims, null, 2)), key),
   },
   {
     name: "no iat",
-    make: ({ header, claims: { iat: _, ...claims }, key }) => signedParts(header, claims, key),
+    make: ({ header, claims: { iat: _, ...claims }, key }) => signParts(header, claims, key),
   },
 ];
 
-function turned(object: GoodToken["header"]): object {
+function reverseMembers(object: GoodToken["header"]): object {
   return Object.fromEntries(Object.entries(object).reverse());
 }

@@ -47,7 +47,7 @@ export async function runCampaign({ tokens, seed, broken = {} }: Campaign): Prom
 
 async function run(verifier: Verifier, count: number, random: Random, report: Report): Promise<void> {
   const counts = reportOf(report, verifier.name);
-  const draw = weighted(verifier.classes, random);
+  const draw = createPicker(verifier.classes, random);
   let candidate = verifier.candidate(random);
   let httpDue = false;
   let presented = 0;
@@ -72,11 +72,11 @@ async function run(verifier: Verifier, count: number, random: Random, report: Re
     tally.presented++;
     presented++;
     const what = `${verifier.name}, ${name}`;
-    if (await answered(() => candidate.accepts(text), what, text, report)) tally.accepted++;
+    if (await judgeAnswer(() => candidate.accepts(text), what, text, report)) tally.accepted++;
     if (httpDue && isSendable(text)) {
       httpDue = false;
       counts.overHttp++;
-      if (await answered(() => candidate.acceptsOverHttp(text), `${what}, HTTP`, text, report))
+      if (await judgeAnswer(() => candidate.acceptsOverHttp(text), `${what}, HTTP`, text, report))
         counts.overHttpAccepted++;
     }
     // Lets a tick of the event loop end, and with it the snapshot that reads of one tick share.
@@ -116,7 +116,7 @@ async function control(
   }
 }
 
-async function answered(
+async function judgeAnswer(
   present: () => ReturnType<Candidate["accepts"]>,
   what: string,
   text: string,
@@ -145,7 +145,7 @@ function isSendable(text: string): boolean {
   return /^[\t\x20-\x7e\x80-\xff]*(?<![\t ])$/.test(text);
 }
 
-function weighted(classes: readonly MutationClass[], random: Random): () => MutationClass {
+function createPicker(classes: readonly MutationClass[], random: Random): () => MutationClass {
   const total = classes.reduce((sum, { weight }) => sum + weight, 0);
   const [first, ...rest] = classes;
   if (first === undefined) throw new RangeError("there are no mutations");

@@ -1,8 +1,8 @@
 // One claim that is wrong in a token that is right in all else: good form, good
 // signature. What is left of a claim is wrong by type, by value, or by an edit.
 import type { Random } from "../../support/openapi/random.js";
-import { type GoodToken, type Mutation, type MutationClass, signedParts } from "./good-token.js";
-import { editedText, otherType } from "./wrong-values.js";
+import { type GoodToken, type Mutation, type MutationClass, signParts } from "./good-token.js";
+import { editText, otherType } from "./wrong-values.js";
 
 /** A value that a claim must not have; undefined where the claim is to be left out. */
 export type WrongValue = (good: GoodToken, random: Random) => unknown;
@@ -24,7 +24,7 @@ function setting(name: string, wrong: WrongValue): Mutation {
   return (good, random) => {
     const value = random.chance(0.25) ? otherType(good.claims[name], random) : wrong(good, random);
     const claims = { ...good.claims, [name]: value };
-    return signedParts(good.header, claims, good.key);
+    return signParts(good.header, claims, good.key);
   };
 }
 
@@ -35,7 +35,7 @@ export function wrongText(
 ): WrongValue {
   return ({ claims }, random) => {
     const right = String(claims[name] ?? "");
-    return others.length > 0 && random.chance(0.5) ? random.pick(others)(right, random) : editedText(right, random);
+    return others.length > 0 && random.chance(0.5) ? random.pick(others)(right, random) : editText(right, random);
   };
 }
 

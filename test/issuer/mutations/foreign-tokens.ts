@@ -7,7 +7,7 @@ import { requestH1 } from "../../support/requests.js";
 import { asGood, asGoodEcdsa, asGoodForeign } from "./as-good.js";
 import { ageS, beyond, claimMutations, type WrongValue, wrongText } from "./claim-mutations.js";
 import { exchangerOf } from "./exchanger.js";
-import { type GoodToken, goodToken, type MutationClass, signedParts } from "./good-token.js";
+import { type GoodToken, goodToken, type MutationClass, signParts } from "./good-token.js";
 import { headerMutations } from "./header-mutations.js";
 import { payloadMutations } from "./payload-mutations.js";
 import { foreignRules } from "./reference.js";
@@ -15,7 +15,7 @@ import { signatureMutations } from "./signature-mutations.js";
 import { textMutations } from "./text-mutations.js";
 import type { Broken, Candidate, Verifier } from "./verifier.js";
 import { type Assumable, STRANGE_AUDIENCE, type World } from "./world.js";
-import { editedText, otherType } from "./wrong-values.js";
+import { editText, otherType } from "./wrong-values.js";
 
 const DAY_S = 24 * 3_600;
 const REFUSED: readonly Code[] = [Code.Unauthenticated, Code.PermissionDenied];
@@ -161,9 +161,9 @@ const furtherClaims: MutationClass = {
     const right = good.claims[name];
     const value = random.pick<() => unknown>([
       () => otherType(right, random),
-      () => editedText(String(right), random),
+      () => editText(String(right), random),
       () => random.pick(["octo", "octo/app2", "refs/heads/main2", "refs/tags/main", "yes", "True", ".*"]),
     ])();
-    return signedParts(good.header, { ...good.claims, [name]: value }, good.key);
+    return signParts(good.header, { ...good.claims, [name]: value }, good.key);
   },
 };

@@ -1,6 +1,6 @@
 // The tokens that mutations begin with, and how one is put together again.
 import { type KeyObject, sign } from "node:crypto";
-import { encoded, type Part } from "../../pipeline/auth/token-kit.js";
+import { encodePart, type Part } from "../../pipeline/auth/token-kit.js";
 import type { Random } from "../../support/openapi/random.js";
 
 /** A token that is accepted, and all that it is made of. */
@@ -40,19 +40,19 @@ export function signatureOver(input: string, key: KeyObject): Buffer {
 }
 
 /** The token whose first two parts are these texts, signed as they are. */
-export function signedText(header: string, payload: string, key: KeyObject): string {
+export function signText(header: string, payload: string, key: KeyObject): string {
   const input = `${header}.${payload}`;
   return `${input}.${signatureOver(input, key).toString("base64url")}`;
 }
 
 /** The token of this header and payload. */
-export function signedParts(header: Part, payload: Part, key: KeyObject): string {
-  return signedText(encoded(header), encoded(payload), key);
+export function signParts(header: Part, payload: Part, key: KeyObject): string {
+  return signText(encodePart(header), encodePart(payload), key);
 }
 
 /** A good token of this header and these claims. */
 export function goodToken(header: GoodToken["header"], claims: GoodToken["claims"], key: KeyObject): GoodToken {
-  return { text: signedParts(header, claims, key), header, claims, key };
+  return { text: signParts(header, claims, key), header, claims, key };
 }
 
 /** A mutation that is one of several, each as likely. */

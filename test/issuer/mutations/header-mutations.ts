@@ -3,12 +3,12 @@
 // that the header offers to a careless reader.
 import { constants, createHmac, createPublicKey, type KeyObject, sign } from "node:crypto";
 import type { SigningKey } from "../../../src/kernel/jws.js";
-import { encoded } from "../../pipeline/auth/token-kit.js";
+import { encodePart } from "../../pipeline/auth/token-kit.js";
 import type { Random } from "../../support/openapi/random.js";
-import { type GoodToken, type Mutation, type MutationClass, oneOf, segmentsOf, signedText } from "./good-token.js";
-import { repeatedMember, spacedJson } from "./payload-mutations.js";
+import { type GoodToken, type Mutation, type MutationClass, oneOf, segmentsOf, signText } from "./good-token.js";
+import { addSpace, repeatMember } from "./payload-mutations.js";
 import { strangers } from "./strangers.js";
-import { editedText, flippedBits, otherType } from "./wrong-values.js";
+import { editText, flipBits, otherType } from "./wrong-values.js";
 
 /** An address that must not be requested. */
 export interface Trap {
@@ -18,7 +18,7 @@ export interface Trap {
 type Changes = Readonly<Record<string, unknown>>;
 
 /** Writes the header anew, and signs. */
-const changed =
+const changeHeader =
   (changesOf: (good: GoodToken, random: Random) => Changes | undefined): Mutation =>
   (good, random) => {
     const changes = changesOf(good, random);
@@ -27,8 +27,8 @@ const changed =
     const header = random.chance(0.5)
       ? { ...good.header, ...changes }
       : { ...changes, ...without(good.header, changes) };
-    return signedText(
-      encoded(header),
+    return signText(
+      encodePart(header),
       segmentsOf(good.text)[1],
       random.chance(0.8) ? good.key : strangers.sameCurve.key,
     );
@@ -48,29 +48,29 @@ const ALGORITHMS = [
   "",
 ];
 
-const otherAlgorithm = changed(({ header }, random) => {
+const otherAlgorithm = changeHeader(({ header }, random) => {
   if (random.chance(0.2)) return { alg: otherType(header.alg, random) };
-  return { alg: random.chance(0.8) ? random.pick(ALGORITHMS) : editedText(String(header.alg), random) };
+  return { alg: random.chance(0.8) ? random.pick(ALGORITHMS) : editText(String(header.alg), random) };
 });
 
 // The right key, used as the algorithm it says would use a key of its own curve.
 const otherHash: Mutation = ({ header, text, key }, random) => {
   const bits = random.pick([384, 512]);
-  const input = `${encoded({ ...header, alg: `ES${bits}` })}.${segmentsOf(text)[1]}`;
+  const input = `${encodePart({ ...header, alg: `ES${bits}` })}.${segmentsOf(text)[1]}`;
   return `${input}.${sign(`sha${bits}`, Buffer.from(input), { key, dsaEncoding: "ieee-p1363" }).toString("base64url")}`;
 };
 
-const unsigned: Mutation = ({ header, text }, random) => {
+const removeSignature: Mutation = ({ header, text }, random) => {
   const alg = random.pick(["none", "None", "NONE", "nOnE", "", header.alg, undefined]);
-  return `${encoded({ ...header, alg })}.${segmentsOf(text)[1]}.`;
+  return `${encodePart({ ...header, alg })}.${segmentsOf(text)[1]}.`;
 };
 
 // The public key as a shared secret: verifiers that accept it accept every token (algorithm confusion).
-const keyedWithPublicKey: Mutation = ({ header, text, key }, random) => {
+const signWithPublicKey: Mutation = ({ header, text, key }, random) => {
   const secret = random.pick(publicFormsOf(key));
   const bits = random.pick([256, 384, 512]);
   const alg = random.pick([`HS${bits}`, header.alg]);
-  const input = `${encoded({ ...header, alg })}.${segmentsOf(text)[1]}`;
+  const input = `${encodePart({ ...header, alg })}.${segmentsOf(text)[1]}`;
   return `${input}.${createHmac(`sha${bits}`, secret).update(input).digest("base64url")}`;
 };
 
@@ -96,7 +96,7 @@ const otherSigner: Mutation = ({ header, text }, random) => {
   const stranger = random.pick(Object.values(strangers));
   const alg = random.chance(0.8) ? stranger.alg : header.alg;
   const kid = random.chance(0.5) ? header.kid : random.pick(["stranger", undefined]);
-  const input = `${encoded({ ...header, alg, kid })}.${segmentsOf(text)[1]}`;
+  const input = `${encodePart({ ...header, alg, kid })}.${segmentsOf(text)[1]}`;
   return `${input}.${stranger.sign(input).toString("base64url")}`;
 };
 
@@ -117,10 +117,10 @@ const KIDS = [
   "k".repeat(5_000),
 ];
 
-const otherKid = changed(({ header }, random) => {
+const otherKid = changeHeader(({ header }, random) => {
   if (random.chance(0.3)) return { kid: otherType(header.kid, random) };
   const kid = String(header.kid);
-  return { kid: random.chance(0.4) ? random.pick(KIDS) : editedText(kid, random) };
+  return { kid: random.chance(0.4) ? random.pick(KIDS) : editText(kid, random) };
 });
 
 const TYPES = [
@@ -132,21 +132,21 @@ const TYPES = [
   " at+jwt",
 ];
 
-const otherTyp = changed(({ header }, random) => {
+const otherTyp = changeHeader(({ header }, random) => {
   if (random.chance(0.3)) return { typ: otherType(header.typ, random) };
-  return { typ: random.chance(0.5) ? random.pick(TYPES) : editedText(String(header.typ), random) };
+  return { typ: random.chance(0.5) ? random.pick(TYPES) : editText(String(header.typ), random) };
 });
 
 /** Header fields that bring a key along, say where one is, or change how the token is read. */
 const foreignKey = (trap: Trap): Mutation =>
-  changed((_good, random) => {
+  changeHeader((_good, random) => {
     const stranger = random.pick(Object.values(strangers));
     return random.pick<() => Changes>([
       () => ({ jwk: stranger.publicJwk }),
       () => ({ jwk: random.pick([null, "x", {}, []]) }),
       () => ({ jku: random.pick([`${trap.url}/keys`, "file:///dev/null", "", 7]) }),
       () => ({ x5u: random.pick([`${trap.url}/chain.pem`, "x"]) }),
-      () => ({ x5c: random.pick([[encoded("no certificate")], [], "x", null]) }),
+      () => ({ x5c: random.pick([[encodePart("no certificate")], [], "x", null]) }),
       () => ({ crit: random.pick<unknown>([["exp"], [], ["b64"], ["alg", "kid"], "exp", null, [7]]) }),
       () => ({ crit: ["b64"], b64: false }),
       () => ({ crit: ["http://example.org/rule"], "http://example.org/rule": true }),
@@ -157,7 +157,7 @@ const foreignKey = (trap: Trap): Mutation =>
 export const moreFields: MutationClass = {
   name: "header extra",
   weight: 2,
-  mutate: changed((_good, random) =>
+  mutate: changeHeader((_good, random) =>
     random.pick<Changes>([
       { b64: false },
       { cty: "JWT" },
@@ -180,17 +180,17 @@ const HEADER_TEXTS = ["", "{", "[]", "null", "1", '"x"', "{}", "\u0000", "true",
 const otherText: Mutation = ({ header, text, key }, random) => {
   const json = JSON.stringify(header);
   const written = random.pick<() => string | Buffer>([
-    () => flippedBits(Buffer.from(json), random),
-    () => flippedBits(Buffer.from(json), random),
-    () => repeatedMember(json, random),
-    () => spacedJson(json, random),
+    () => flipBits(Buffer.from(json), random),
+    () => flipBits(Buffer.from(json), random),
+    () => repeatMember(json, random),
+    () => addSpace(json, random),
     () => random.pick(HEADER_TEXTS),
     () => `\ufeff${json}`,
     () => json + random.pick(["x", "}", json, "\u0000", ","]),
     () => Buffer.from(json, "utf16le"),
     () => `[${json}]`,
   ])();
-  return signedText(encoded(written), segmentsOf(text)[1], key);
+  return signText(encodePart(written), segmentsOf(text)[1], key);
 };
 
 /** Confuses the two keys of the service, as verifiers may that ask the token which algorithm to use. */
@@ -202,7 +202,7 @@ export function otherOwnKey(other: SigningKey): MutationClass {
       const otherAlg = header.alg === "RS256" ? "ES256" : "RS256";
       const payload = segmentsOf(text)[1];
       const pss = (alg: string) => {
-        const input = `${encoded({ ...header, alg })}.${payload}`;
+        const input = `${encodePart({ ...header, alg })}.${payload}`;
         const rsa = key.asymmetricKeyType === "rsa" ? key : other.key;
         const made = sign("sha256", Buffer.from(input), {
           key: rsa,
@@ -212,11 +212,11 @@ export function otherOwnKey(other: SigningKey): MutationClass {
         return `${input}.${made.toString("base64url")}`;
       };
       return random.pick<() => string>([
-        () => signedText(encoded({ ...header, alg: otherAlg }), payload, key),
-        () => signedText(encoded({ ...header, alg: otherAlg }), payload, other.key),
-        () => signedText(encoded(header), payload, other.key),
-        () => signedText(encoded({ ...header, kid: other.kid }), payload, key),
-        () => signedText(encoded({ ...header, kid: other.kid }), payload, other.key),
+        () => signText(encodePart({ ...header, alg: otherAlg }), payload, key),
+        () => signText(encodePart({ ...header, alg: otherAlg }), payload, other.key),
+        () => signText(encodePart(header), payload, other.key),
+        () => signText(encodePart({ ...header, kid: other.kid }), payload, key),
+        () => signText(encodePart({ ...header, kid: other.kid }), payload, other.key),
         () => pss("PS256"),
         () => pss("RS256"),
       ])();
@@ -227,8 +227,8 @@ export function otherOwnKey(other: SigningKey): MutationClass {
 /** Mutations of the header. */
 export function headerMutations(trap: Trap): readonly MutationClass[] {
   return [
-    { name: "header alg", weight: 4, mutate: oneOf(otherAlgorithm, otherAlgorithm, otherHash, unsigned) },
-    { name: "header alg HMAC", weight: 2, mutate: keyedWithPublicKey },
+    { name: "header alg", weight: 4, mutate: oneOf(otherAlgorithm, otherAlgorithm, otherHash, removeSignature) },
+    { name: "header alg HMAC", weight: 2, mutate: signWithPublicKey },
     { name: "header alg, other key", weight: 1, mutate: otherSigner },
     { name: "header kid", weight: 4, mutate: otherKid },
     { name: "header typ", weight: 3, mutate: otherTyp },

@@ -2,13 +2,13 @@
 // readers understand differently, or no JSON at all. Which of them matter to a
 // reader is for the reference to say: foreign issuers may space theirs.
 
-import { encoded } from "../../pipeline/auth/token-kit.js";
+import { encodePart } from "../../pipeline/auth/token-kit.js";
 import type { Random } from "../../support/openapi/random.js";
-import { type Mutation, type MutationClass, segmentsOf, signedText } from "./good-token.js";
-import { flippedBits } from "./wrong-values.js";
+import { type Mutation, type MutationClass, segmentsOf, signText } from "./good-token.js";
+import { flipBits } from "./wrong-values.js";
 
 /** JSON in which a member of the outermost object stands twice, once with another value or the same. */
-export function repeatedMember(json: string, random: Random): string {
+export function repeatMember(json: string, random: Random): string {
   const members = Object.entries(JSON.parse(json) as object).map(([name, value]): [string, string] => [
     JSON.stringify(name),
     JSON.stringify(value),
@@ -23,7 +23,7 @@ export function repeatedMember(json: string, random: Random): string {
 }
 
 /** JSON with white space somewhere between its tokens. */
-export function spacedJson(json: string, random: Random): string {
+export function addSpace(json: string, random: Random): string {
   const paths = [...json.matchAll(/(?<=[{}[\],])|(?<=":)|(?=[{}[\]])/g)].map(({ index }) => index);
   const at = random.pick(paths);
   return json.slice(0, at) + random.pick([" ", "\n", "\t", "\r\n", "  "]) + json.slice(at);
@@ -33,14 +33,14 @@ const NO_CLAIMS = ["", "{", "{}", "[]", "null", "1", '"x"', "true", "\u0000", "u
 /** More nesting than a reader needs to allow, and than one that calls itself can bear. */
 const DEPTHS = [70, 200, 2_000];
 
-const encodedAs: Mutation = ({ claims, text, key }, random) => {
+const encodeOtherwise: Mutation = ({ claims, text, key }, random) => {
   const json = JSON.stringify(claims);
   const open = json.slice(0, -1);
   const payload = random.pick<() => string | Buffer>([
-    () => repeatedMember(json, random),
-    () => repeatedMember(json, random),
-    () => repeatedMember(json, random),
-    () => spacedJson(json, random),
+    () => repeatMember(json, random),
+    () => repeatMember(json, random),
+    () => repeatMember(json, random),
+    () => addSpace(json, random),
     () => ` ${json}`,
     () => `${json}\n`,
     () => `\ufeff${json}`,
@@ -64,10 +64,10 @@ const encodedAs: Mutation = ({ claims, text, key }, random) => {
     () => `${open},"x":"\\udc00\\ud800"}`,
     () => `${open},"__proto__":{"sub":"x"}}`,
     () => `{"__proto__":${json}}`,
-    () => nested(open, random.pick(DEPTHS), random),
+    () => nest(open, random.pick(DEPTHS), random),
     () => Buffer.from(json, "utf16le"),
     () =>
-      patched(
+      patchBytes(
         `${open},"x":"###"}`,
         random.pick([
           [0xc3, 0x28, 0x28],
@@ -76,7 +76,7 @@ const encodedAs: Mutation = ({ claims, text, key }, random) => {
         ]),
       ),
     () =>
-      patched(
+      patchBytes(
         `${open},"x":"##"}`,
         random.pick([
           [0xc0, 0xaf],
@@ -85,10 +85,10 @@ const encodedAs: Mutation = ({ claims, text, key }, random) => {
         ]),
       ),
   ])();
-  return signedText(segmentsOf(text)[0], encoded(payload), key);
+  return signText(segmentsOf(text)[0], encodePart(payload), key);
 };
 
-function nested(open: string, depth: number, random: Random): string {
+function nest(open: string, depth: number, random: Random): string {
   const [first, last] = random.pick([
     ["[", "]"],
     ['{"x":', "}"],
@@ -96,22 +96,22 @@ function nested(open: string, depth: number, random: Random): string {
   return `${open},"x":${first.repeat(depth)}0${last.repeat(depth)}}`;
 }
 
-function patched(json: string, bytes: readonly number[]): Buffer {
+function patchBytes(json: string, bytes: readonly number[]): Buffer {
   const whole = Buffer.from(json);
   whole.set(bytes, whole.lastIndexOf("#".repeat(bytes.length)));
   return whole;
 }
 
 // Most of what these say is something else; what happens to say nothing wrong is not counted.
-const flipped: Mutation = ({ claims, text, key }, random) =>
-  signedText(segmentsOf(text)[0], encoded(flippedBits(Buffer.from(JSON.stringify(claims)), random)), key);
+const flipPayload: Mutation = ({ claims, text, key }, random) =>
+  signText(segmentsOf(text)[0], encodePart(flipBits(Buffer.from(JSON.stringify(claims)), random)), key);
 
 const tooLong: Mutation = ({ claims, text, key }, random) =>
-  signedText(segmentsOf(text)[0], encoded({ ...claims, x: "x".repeat(12_500 + random.int(500)) }), key);
+  signText(segmentsOf(text)[0], encodePart({ ...claims, x: "x".repeat(12_500 + random.int(500)) }), key);
 
 /** Mutations of how the payload is written. */
 export const payloadMutations: readonly MutationClass[] = [
-  { name: "payload text, signed", weight: 8, mutate: encodedAs },
-  { name: "payload bits, signed", weight: 6, mutate: flipped },
+  { name: "payload text, signed", weight: 8, mutate: encodeOtherwise },
+  { name: "payload bits, signed", weight: 6, mutate: flipPayload },
   { name: "payload too long, signed", weight: 1, mutate: tooLong },
 ];

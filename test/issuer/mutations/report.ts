@@ -60,7 +60,7 @@ export function addExample({ examples }: Report, example: string): void {
 }
 
 /** What several campaigns found that ran side by side. */
-export function summed(reports: readonly Report[]): Report {
+export function sumReports(reports: readonly Report[]): Report {
   const total = emptyReport();
   for (const report of reports) {
     total.failures += report.failures;

@@ -8,7 +8,7 @@ import { createHmac, createPublicKey, type KeyObject, sign } from "node:crypto";
 import type { Random } from "../../support/openapi/random.js";
 import { type GoodToken, type MutationClass, segmentsOf, signatureOver } from "./good-token.js";
 import { strangers } from "./strangers.js";
-import { flippedBits } from "./wrong-values.js";
+import { flipBits } from "./wrong-values.js";
 
 /** The order of the group of P-256: r and s of a signature are below it. */
 const ORDER = 0xffffffff00000000ffffffffffffffffbce6faada7179e84f3b9cac2fc632551n;
@@ -44,7 +44,7 @@ const forgeries: readonly Forgery[] = [
   () => Buffer.alloc(64, 0xff),
   () => Buffer.alloc(0),
   (_signature, random) => Buffer.from(Array.from({ length: 64 }, () => random.int(256))),
-  (signature, random) => flippedBits(signature, random),
+  (signature, random) => flipBits(signature, random),
   (signature, random) => signature.subarray(0, random.int(64)),
   (signature, random) => Buffer.concat([signature, Buffer.alloc(1 + random.int(66), random.int(256))]),
   (signature) => Buffer.concat([signature, signature]),

@@ -2,20 +2,20 @@
 // its parts, its length. Where a wrong spelling might be taken for the right one
 // it is also signed as it stands, so that nothing but the spelling is wrong.
 
-import { encoded } from "../../pipeline/auth/token-kit.js";
+import { encodePart } from "../../pipeline/auth/token-kit.js";
 import type { Random } from "../../support/openapi/random.js";
-import { type GoodToken, type Mutation, type MutationClass, oneOf, segmentsOf, signedText } from "./good-token.js";
-import { flippedBits } from "./wrong-values.js";
+import { type GoodToken, type Mutation, type MutationClass, oneOf, segmentsOf, signText } from "./good-token.js";
+import { flipBits } from "./wrong-values.js";
 
 const ALPHABET = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
 
-const flippedText: Mutation = ({ text }, random) => flippedBits(Buffer.from(text), random).toString("latin1");
+const flipText: Mutation = ({ text }, random) => flipBits(Buffer.from(text), random).toString("latin1");
 
 // Of the bytes that a part stands for, so that the result is base64url in its one spelling.
-const flippedBytes: Mutation = ({ text }, random) => {
+const flipBytes: Mutation = ({ text }, random) => {
   const parts = segmentsOf(text);
   const at = random.int(parts.length);
-  return parts.with(at, flippedBits(Buffer.from(parts[at] ?? "", "base64url"), random).toString("base64url")).join(".");
+  return parts.with(at, flipBits(Buffer.from(parts[at] ?? "", "base64url"), random).toString("base64url")).join(".");
 };
 
 /** Another spelling of one part; undefined where it has none of this sort. */
@@ -28,27 +28,27 @@ const respellings: readonly Respelling[] = [
   withSpareBits,
   (part) => (/[-_]/.test(part) ? part.replaceAll("-", "+").replaceAll("_", "/") : undefined),
   (part, random) =>
-    inserted(part, random.pick([" ", "\t", "\n", "\r\n", "\u0000", "%", "=", "+", "/", ",", ";", "\v"]), random),
+    insert(part, random.pick([" ", "\t", "\n", "\r\n", "\u0000", "%", "=", "+", "/", ",", ";", "\v"]), random),
   (part) => part.replace(/[A-Za-z0-9]/, (character) => `%${character.charCodeAt(0).toString(16)}`),
   (part, random) => `${part}${random.pick([...ALPHABET])}`,
-  (part, random) => inserted(part, random.pick([...ALPHABET]), random),
+  (part, random) => insert(part, random.pick([...ALPHABET]), random),
   (part) => part.slice(0, -1),
 ];
 
-const respelled: Mutation = ({ text }, random) => {
+const respell: Mutation = ({ text }, random) => {
   const parts = segmentsOf(text);
   const at = random.int(parts.length);
   const part = random.pick(respellings)(parts[at] ?? "", random);
   return part === undefined ? undefined : parts.with(at, part).join(".");
 };
 
-const respelledAndSigned: Mutation = ({ text, key }, random) => {
+const respellAndSign: Mutation = ({ text, key }, random) => {
   const [header, payload] = segmentsOf(text);
   const respelling = random.pick(respellings);
   const first = random.chance(0.3);
   const part = respelling(first ? header : payload, random);
   if (part === undefined) return undefined;
-  return first ? signedText(part, payload, key) : signedText(header, part, key);
+  return first ? signText(part, payload, key) : signText(header, part, key);
 };
 
 // The bits that the last character has beyond the last byte, set to something else.
@@ -59,13 +59,19 @@ function withSpareBits(part: string, random: Random): string | undefined {
   return part.slice(0, -1) + (ALPHABET[last ^ (1 + random.int(2 ** spare - 1))] ?? "");
 }
 
-function inserted(text: string, addition: string, random: Random): string {
+function insert(text: string, addition: string, random: Random): string {
   const at = random.int(text.length + 1);
   return text.slice(0, at) + addition + text.slice(at);
 }
 
 const jwe = (header: object) =>
-  [encoded(header), encoded("key"), encoded("0123456789ab"), encoded("text"), encoded("0123456789abcdef")].join(".");
+  [
+    encodePart(header),
+    encodePart("key"),
+    encodePart("0123456789ab"),
+    encodePart("text"),
+    encodePart("0123456789abcdef"),
+  ].join(".");
 
 const partMutations: readonly ((good: GoodToken, random: Random) => string)[] = [
   ({ text }) => text.slice(0, text.lastIndexOf(".")),
@@ -87,8 +93,8 @@ const partMutations: readonly ((good: GoodToken, random: Random) => string)[] = 
   ({ text }) => jwe({ alg: "dir", enc: "A256GCM", cty: "JWT", x: text.length }),
   () => jwe({ alg: "PBES2-HS512+A256KW", enc: "A256GCM", p2c: 2 ** 31 - 1, p2s: "x" }),
   ({ text }) => asJson(text),
-  ({ text }) => encoded(asJson(text)),
-  ({ text }) => encoded(text),
+  ({ text }) => encodePart(asJson(text)),
+  ({ text }) => encodePart(text),
 ];
 
 function asJson(text: string): string {
@@ -112,7 +118,7 @@ const LOOKALIKES: Readonly<Record<string, string>> = {
 const INVISIBLE = ["\u200b", "\u200d", "\u202e", "\ufeff", "\u00a0", "\u0301", "\u00ad", "\ud800", "\u{1f600}"];
 
 const unicode: Mutation = ({ text }, random) => {
-  if (random.chance(0.4)) return inserted(text, random.pick(INVISIBLE), random);
+  if (random.chance(0.4)) return insert(text, random.pick(INVISIBLE), random);
   const positions = [...text.matchAll(/[aeKksiI._-]/g)].map(({ index }) => index);
   const at = random.chance(0.8) && positions.length > 0 ? random.pick(positions) : random.int(text.length);
   const character = text.charAt(at);
@@ -142,10 +148,10 @@ const length: Mutation = ({ text }, random) => {
 
 /** Mutations of the text. */
 export const textMutations: readonly MutationClass[] = [
-  { name: "bits of the text", weight: 8, mutate: flippedText },
-  { name: "bits of a part", weight: 8, mutate: flippedBytes },
-  { name: "base64url", weight: 4, mutate: respelled },
-  { name: "base64url, signed", weight: 4, mutate: respelledAndSigned },
+  { name: "bits of the text", weight: 8, mutate: flipText },
+  { name: "bits of a part", weight: 8, mutate: flipBytes },
+  { name: "base64url", weight: 4, mutate: respell },
+  { name: "base64url, signed", weight: 4, mutate: respellAndSign },
   { name: "number of parts", weight: 3, mutate: oneOf(...partMutations) },
   { name: "unicode", weight: 2, mutate: unicode },
   { name: "length", weight: 2, mutate: length },

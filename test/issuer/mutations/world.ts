@@ -58,7 +58,7 @@ export async function startWorld(): Promise<World> {
     byPattern(issuer.issuer, published.privateKey),
     withKeys(ownName, url),
   ];
-  const assumable = await Promise.all(identities.map((given) => registered(harness, group, given)));
+  const assumable = await Promise.all(identities.map((given) => registerIdentity(harness, group, given)));
   return { harness, url, names, ownName, group, owner, issuer, assumable, tokenKeys, trap: trapOf(trap), stop };
 
   async function stop() {
@@ -91,7 +91,7 @@ interface Given extends Omit<Assumable, "uid"> {
   readonly relationship: object;
 }
 
-async function registered(harness: Harness, group: string, given: Given): Promise<Assumable> {
+async function registerIdentity(harness: Harness, group: string, given: Given): Promise<Assumable> {
   const { relation, relationship, ...facts } = given;
   const uid = randomIds.newUid(group);
   await harness.app.installation.store.write((tx) =>

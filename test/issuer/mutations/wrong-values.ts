@@ -6,7 +6,7 @@ import type { Random } from "../../support/openapi/random.js";
 const CHARACTERS = [..."abcdefXYZ0189-_~./:@?#%*+ \\\"'\t\n\u0000\u007f\u00a0\u00e4\u200b\u202e\u0430\uff41\u212a"];
 
 /** The text with one small change somewhere: a character more, less or another, or the case of one. */
-export function editedText(text: string, random: Random): string {
+export function editText(text: string, random: Random): string {
   const at = random.int(text.length + 1);
   const [before, after] = [text.slice(0, at), text.slice(at)];
   switch (random.int(6)) {
@@ -17,7 +17,7 @@ export function editedText(text: string, random: Random): string {
     case 2:
       return before + random.pick(CHARACTERS) + after.slice(1);
     case 3:
-      return before + switchedCase(after.slice(0, 1)) + after.slice(1);
+      return before + switchCase(after.slice(0, 1)) + after.slice(1);
     case 4:
       return before + after.slice(0, 1) + after;
     default:
@@ -36,7 +36,7 @@ export function editedText(text: string, random: Random): string {
   }
 }
 
-function switchedCase(character: string): string {
+function switchCase(character: string): string {
   return character === character.toLowerCase() ? character.toUpperCase() : character.toLowerCase();
 }
 
@@ -67,7 +67,7 @@ export function otherType(value: unknown, random: Random): unknown {
 }
 
 /** The bytes with one to three bits flipped. */
-export function flippedBits(bytes: Uint8Array, random: Random): Buffer {
+export function flipBits(bytes: Uint8Array, random: Random): Buffer {
   const flipped = Buffer.from(bytes);
   if (flipped.length === 0) return flipped;
   for (let flips = 1 + random.int(3); flips > 0; flips--) {

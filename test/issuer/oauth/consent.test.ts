@@ -10,11 +10,11 @@ import {
   alice,
   claimsOf,
   codeRequest,
-  hiddenIn,
   inviteTo,
   type LoginKit,
   newPkce,
   PROGRAM,
+  readHiddenFields,
   type Seen,
   startLogin,
 } from "./login-kit.js";
@@ -140,11 +140,11 @@ test("consent works once, with the form of the browser that signed in", async ()
   const invite = await inviteTo(kit, root, owner);
   const [agent, other] = [new Agent(), new Agent()];
   const page = await agent.get(redirectRequest({ invite }));
-  const hidden = hiddenIn(page.text);
+  const hidden = readHiddenFields(page.text);
   const send = (from: Agent, form: Record<string, string>) =>
     from.post(`${kit.url}/oauth/consent`, { ...form, decision: "accept" });
   await other.get(`${kit.url}/activate`);
-  const ownForm = hiddenIn((await other.get(`${kit.url}/activate`)).text).form ?? "";
+  const ownForm = readHiddenFields((await other.get(`${kit.url}/activate`)).text).form ?? "";
   const refused = [
     await send(agent, { login: hidden.login ?? "" }),
     await send(agent, { ...hidden, form: ownForm }),

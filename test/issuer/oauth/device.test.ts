@@ -3,11 +3,11 @@ import assert from "node:assert/strict";
 import { after, before, beforeEach, test } from "node:test";
 import { builtinRoleUid, personUid, providerPersonUid, randomIds } from "../../../src/kernel/ids.js";
 import { bindingRow } from "../../support/rows.js";
-import { scaled } from "../../support/scale.js";
-import { Agent, alice, claimsOf, hiddenIn, type LoginKit, linksIn, postForm, startLogin } from "./login-kit.js";
+import { chooseScale } from "../../support/scale.js";
+import { Agent, alice, claimsOf, type LoginKit, linksIn, postForm, readHiddenFields, startLogin } from "./login-kit.js";
 
 /** Guesses of a code, of which 30 are looked at. */
-const GUESSES = scaled(10_000, 1_000);
+const GUESSES = chooseScale(10_000, 1_000);
 
 const DEVICE = "urn:ietf:params:oauth:grant-type:device_code";
 
@@ -39,7 +39,7 @@ function poll(deviceCode: string, more: Readonly<Record<string, string>> = {}) {
 
 async function type(agent: Agent, userCode: string, at = kit) {
   const page = await agent.get(`${at.url}/activate`);
-  return agent.post(`${at.url}/activate`, { ...hiddenIn(page.text), user_code: userCode });
+  return agent.post(`${at.url}/activate`, { ...readHiddenFields(page.text), user_code: userCode });
 }
 
 /** Up to the page to decide on. */
@@ -50,7 +50,7 @@ async function signIn(agent: Agent, userCode: string) {
 }
 
 async function decide(agent: Agent, page: string, decision: string) {
-  return agent.post(`${kit.url}/activate`, { ...hiddenIn(page), decision });
+  return agent.post(`${kit.url}/activate`, { ...readHiddenFields(page), decision });
 }
 
 test("the answer to a device is that of the RFC", async () => {
@@ -173,10 +173,10 @@ test("approving takes the browser that signed in, its form, and happens once", a
   const { device_code, user_code } = await ask();
   const agent = new Agent();
   const { page } = await signIn(agent, user_code);
-  const hidden = hiddenIn(page.text);
+  const hidden = readHiddenFields(page.text);
   const stranger = new Agent();
   assert.equal((await stranger.get(page.url)).status, 400);
-  const own = hiddenIn((await stranger.get(`${kit.url}/activate`)).text);
+  const own = readHiddenFields((await stranger.get(`${kit.url}/activate`)).text);
   for (const form of [{ ...hidden, ...own }, hidden, { ...hidden, form: "" }]) {
     assert.equal((await stranger.post(`${kit.url}/activate`, { ...form, decision: "approve" })).status, 400);
   }
@@ -192,7 +192,7 @@ test("an organisation's people approve without a refresh token", async () => {
   const { device_code, user_code } = await ask({ scope: "offline_access" });
   const agent = new Agent();
   const chosen = await type(agent, user_code);
-  const query = new URLSearchParams({ ...hiddenIn(chosen.text), organisation: "devices.example" });
+  const query = new URLSearchParams({ ...readHiddenFields(chosen.text), organisation: "devices.example" });
   const found = await agent.get(`${kit.url}/oauth?${query}`);
   const links = linksIn(found);
   assert.equal(links.length, 1);
@@ -220,7 +220,7 @@ test("an unknown or unverified organisation is an error, and people can try agai
     const { user_code } = await ask();
     const agent = new Agent();
     const chosen = await type(agent, user_code);
-    const query = new URLSearchParams({ ...hiddenIn(chosen.text), organisation });
+    const query = new URLSearchParams({ ...readHiddenFields(chosen.text), organisation });
     const page = await agent.get(`${kit.url}/oauth?${query}`);
     assert.equal(page.status, 404);
     assert.match(page.text, /No verified organisation called/);
@@ -250,7 +250,7 @@ test(`of ${GUESSES} guesses of a code hardly any are looked at`, async () => {
   try {
     const { user_code } = await ask({}, guessed);
     const agent = new Agent();
-    const form = hiddenIn((await agent.get(`${guessed.url}/activate`)).text);
+    const form = readHiddenFields((await agent.get(`${guessed.url}/activate`)).text);
     const counts = new Map<number, number>();
     for (let i = 0; i < GUESSES; i++) {
       const guess = [...i.toString(20).padStart(8, "0")].map((digit) => LETTERS[Number.parseInt(digit, 20)]).join("");
@@ -275,7 +275,7 @@ test("one wrong code can be tried ten times", async () => {
   const guessed = await startLogin();
   try {
     const agent = new Agent();
-    const form = hiddenIn((await agent.get(`${guessed.url}/activate`)).text);
+    const form = readHiddenFields((await agent.get(`${guessed.url}/activate`)).text);
     const statuses: number[] = [];
     for (let i = 0; i < 11; i++) {
       statuses.push((await agent.post(`${guessed.url}/activate`, { ...form, user_code: "BBBBBBBB" })).status);

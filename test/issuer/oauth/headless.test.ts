@@ -6,7 +6,7 @@ import { after, before, beforeEach, describe, test } from "node:test";
 import { takeHeadlessSession } from "../../../src/issuer/oauth/headless.js";
 import { builtinRoleUid, personUid, randomIds } from "../../../src/kernel/ids.js";
 import { bindingRow } from "../../support/rows.js";
-import { Agent, alice, claimsOf, hiddenIn, type LoginKit, linksIn, startLogin } from "./login-kit.js";
+import { Agent, alice, claimsOf, type LoginKit, linksIn, readHiddenFields, startLogin } from "./login-kit.js";
 import { exchange, type LoginWorld, startLoginWorld } from "./login-world.js";
 import { terminal } from "./terminal.js";
 
@@ -33,7 +33,7 @@ function begin(agent: Agent, key: string, more: Readonly<Record<string, string>>
 }
 
 function confirm(agent: Agent, page: string, code: string, at = kit) {
-  return agent.post(`${at.url}/oauth`, { ...hiddenIn(page), user_code: code });
+  return agent.post(`${at.url}/oauth`, { ...readHiddenFields(page), user_code: code });
 }
 
 async function logIn(key: string, code: string, more: Readonly<Record<string, string>> = {}, agent = new Agent()) {
@@ -179,7 +179,7 @@ test("an unknown person gets an error page, and the terminal gets nothing", asyn
 describe("a program that shows no code", () => {
   const SHOWS_NONE = [{ client_id: "auth0" }, { client_id: "" }];
   const confirmInWords = (agent: Agent, page: string, confirmation: string, at = kit) =>
-    agent.post(`${at.url}/oauth`, { ...hiddenIn(page), confirmation });
+    agent.post(`${at.url}/oauth`, { ...readHiddenFields(page), confirmation });
   const textOf = ({ text }: { text: string }) => text.replace(/<style>.*<\/style>|<[^>]+>/gs, " ").replace(/\s+/g, " ");
 
   for (const client of SHOWS_NONE) {
@@ -264,7 +264,7 @@ describe("a program that shows no code", () => {
         assert.match(page.text, /programs that show a code, such as arbor auth login --headless/);
       }
       const page = await begin(agent, key, {}, strict);
-      const form = { ...hiddenIn(page.text), client_id: "auth0", confirmation: "give access" };
+      const form = { ...readHiddenFields(page.text), client_id: "auth0", confirmation: "give access" };
       const forged = await agent.post(`${strict.url}/oauth`, form);
       assert.equal(forged.status, 400);
       assert.match(forged.text, /programs that show a code/);
@@ -308,7 +308,7 @@ describe("the page of a program that shows no code", () => {
     const agent = new Agent();
     const { page, from } = await findAddress(key, agent);
     assert.equal(from, "127.0.0.2");
-    const form = { ...hiddenIn(page.text), confirmation: "give access" };
+    const form = { ...readHiddenFields(page.text), confirmation: "give access" };
     const confirmed = await agent.post(`${world.harness.url}/oauth`, form);
     await agent.get(linksIn(confirmed)[0] ?? "");
     const { status, body } = await poll(key, "127.0.0.2");

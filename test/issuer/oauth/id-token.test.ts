@@ -195,13 +195,13 @@ describe("a token that this service did not issue as an ID token", () => {
   });
 
   /** Signs with the key of the service. */
-  async function signed(header: object, changed: object): Promise<string> {
+  async function signToken(header: object, changed: object): Promise<string> {
     const { key } = harness.app.installation.keys.signing();
     const { alg, kid = "" } = decodeProtectedHeader(idToken);
     const protectedHeader = { alg: String(alg), kid, typ: "JWT", ...header };
     return new SignJWT({ ...claims, ...changed }).setProtectedHeader(protectedHeader).sign(key);
   }
-  const unsigned = (header: object) => {
+  const buildUnsigned = (header: object) => {
     const [, payload = ""] = idToken.split(".");
     return `${Buffer.from(JSON.stringify(header)).toString("base64url")}.${payload}`;
   };
@@ -209,21 +209,21 @@ describe("a token that this service did not issue as an ID token", () => {
 
   const mutations: Readonly<Record<string, () => Promise<string> | string>> = {
     "an API token": async () => (await harness.organisation("api.example")).token,
-    "an API token's type": () => signed({ typ: "at+jwt" }, {}),
-    "no type": () => signed({ typ: undefined }, {}),
-    "another type": () => signed({ typ: "logout+jwt" }, {}),
-    "an id of its own": () => signed({}, { jti: "a".repeat(43) }),
-    "no id": () => signed({}, { jti: undefined }),
-    "another spelling of the issuer": () => signed({}, { iss: `${url}/` }),
-    "a time that has passed": () => signed({}, { iat: now() - 700, exp: now() - 100 }),
-    "a time to come": () => signed({}, { nbf: now() + 100 }),
-    "no signature": () => `${unsigned({ alg: "none", typ: "JWT" })}.`,
-    "another key": () => signed({ kid: "other" }, {}),
+    "an API token's type": () => signToken({ typ: "at+jwt" }, {}),
+    "no type": () => signToken({ typ: undefined }, {}),
+    "another type": () => signToken({ typ: "logout+jwt" }, {}),
+    "an id of its own": () => signToken({}, { jti: "a".repeat(43) }),
+    "no id": () => signToken({}, { jti: undefined }),
+    "another spelling of the issuer": () => signToken({}, { iss: `${url}/` }),
+    "a time that has passed": () => signToken({}, { iat: now() - 700, exp: now() - 100 }),
+    "a time to come": () => signToken({}, { nbf: now() + 100 }),
+    "no signature": () => `${buildUnsigned({ alg: "none", typ: "JWT" })}.`,
+    "another key": () => signToken({ kid: "other" }, {}),
     "the public key as a secret": () => {
       const { keys } = harness.app.installation;
       const { kid = "" } = decodeProtectedHeader(idToken);
       const secret = keys.verifying(kid)?.export({ format: "pem", type: "spki" }) ?? "";
-      const input = unsigned({ alg: "HS256", kid, typ: "JWT" });
+      const input = buildUnsigned({ alg: "HS256", kid, typ: "JWT" });
       return `${input}.${createHmac("sha256", secret).update(input).digest("base64url")}`;
     },
     "a changed signature": () => idToken.replace(/.{8}$/, "AAAAAAAA"),
@@ -244,13 +244,17 @@ describe("a token that this service did not issue as an ID token", () => {
   test("is no API token with either's type or audience", async () => {
     const api = { lim: undefined, exp: now() + 600, iat: now() };
     const list = async (token: string) => (await ask(url, "/iam/v2beta1/groups", { bearer: token })).status;
-    assert.equal(await list(await signed({ typ: "at+jwt" }, api)), 401);
-    assert.equal(await list(await signed({}, { ...api, aud: url })), 401);
-    assert.equal(await list(await signed({ typ: "at+jwt" }, { ...api, aud: url })), 200, "the control");
+    assert.equal(await list(await signToken({ typ: "at+jwt" }, api)), 401);
+    assert.equal(await list(await signToken({}, { ...api, aud: url })), 401);
+    assert.equal(await list(await signToken({ typ: "at+jwt" }, { ...api, aud: url })), 200, "the control");
   });
 
   test("does not use up the one it is made from", async () => {
-    assert.equal((await exchange(url, await signed({}, {}))).status, 200, "the control: the same claims, signed again");
+    assert.equal(
+      (await exchange(url, await signToken({}, {}))).status,
+      200,
+      "the control: the same claims, signed again",
+    );
     assert.equal((await exchange(url, idToken)).status, 401);
   });
 });

@@ -252,7 +252,7 @@ export class Agent {
   /** Decides on the page that asks whether to go on, where that is what was seen. */
   async decide(page: Seen, decision: "accept" | "decline" = "accept"): Promise<Seen> {
     if (!new URL(page.url).pathname.endsWith("/oauth/consent")) return page;
-    return this.post(new URL("/oauth/consent", page.url).href, { ...hiddenIn(page.text), decision });
+    return this.post(new URL("/oauth/consent", page.url).href, { ...readHiddenFields(page.text), decision });
   }
 
   /** Where an address leads, which is not followed. */
@@ -298,7 +298,7 @@ export class Agent {
 }
 
 /** The fields of the form on a page, those that are hidden. */
-export function hiddenIn(page: string): Record<string, string> {
+export function readHiddenFields(page: string): Record<string, string> {
   const inputs = page.matchAll(/<input type="hidden" name="([^"]+)" value="([^"]*)">/g);
   return Object.fromEntries([...inputs].map(([, name, value = ""]) => [name, value.replaceAll("&amp;", "&")]));
 }

@@ -7,7 +7,7 @@ import { type Harness, startHarness } from "../../support/harness.js";
 import { type OidcProvider, startOidcProvider } from "../../support/oidc-provider.js";
 import { tempDir } from "../../support/temp-dir.js";
 import { type Answer, ask, queryOf } from "../sts/ask.js";
-import { Agent, alice, hiddenIn, linksIn, postForm } from "./login-kit.js";
+import { Agent, alice, linksIn, postForm, readHiddenFields } from "./login-kit.js";
 
 const DEVICE = "urn:ietf:params:oauth:grant-type:device_code";
 
@@ -73,9 +73,12 @@ export async function deviceLogin(
   const { device_code, user_code, verification_uri_complete } = started.body;
   const agent = new Agent();
   const typed = await agent.get(String(verification_uri_complete));
-  const chosen = await agent.post(`${issuer}/activate`, { ...hiddenIn(typed.text), user_code: String(user_code) });
+  const chosen = await agent.post(`${issuer}/activate`, {
+    ...readHiddenFields(typed.text),
+    user_code: String(user_code),
+  });
   const approval = await agent.get(linksIn(chosen)[0] ?? "");
-  await agent.post(`${issuer}/activate`, { ...hiddenIn(approval.text), decision: "approve" });
+  await agent.post(`${issuer}/activate`, { ...readHiddenFields(approval.text), decision: "approve" });
   const form = { grant_type: DEVICE, client_id: client.client_id, device_code: String(device_code) };
   const { status, body } = await postForm(String(metadata.token_endpoint), form);
   if (status !== 200) throw new Error(JSON.stringify(body));

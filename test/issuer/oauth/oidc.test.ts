@@ -58,7 +58,7 @@ function provider(values: Partial<Provider> = {}): Provider {
   };
 }
 
-async function signed(claims: Readonly<Record<string, unknown>>, key: KeyObject = privateKey, header?: object) {
+async function signToken(claims: Readonly<Record<string, unknown>>, key: KeyObject = privateKey, header?: object) {
   const now = Math.floor(Date.now() / 1000);
   const all = { iss: issuer, sub: "alice", aud: "arbor", nonce: proofs.nonce, iat: now, exp: now + 60, ...claims };
   return new SignJWT(all).setProtectedHeader({ alg: "ES256", kid: "a", ...header }).sign(key);
@@ -73,7 +73,7 @@ function finish(query = "code=c", from = provider()) {
 }
 
 test("a valid ID token identifies the person", async () => {
-  idToken = await signed({ email: "alice@example.org" });
+  idToken = await signToken({ email: "alice@example.org" });
   const verified = await finish();
   assert.ok("subject" in verified);
   assert.equal(verified.subject, "alice");
@@ -83,23 +83,23 @@ test("a valid ID token identifies the person", async () => {
 
 const now = Math.floor(Date.now() / 1000);
 const tokens: Readonly<Record<string, () => Promise<unknown>>> = {
-  "signed by another": () => signed({}, other.privateKey),
-  "of a key that is not known": () => signed({}, privateKey, { kid: "b" }),
+  "of another key": () => signToken({}, other.privateKey),
+  "of a key that is not known": () => signToken({}, privateKey, { kid: "b" }),
   "that is not signed": async () =>
     new UnsecuredJWT({ nonce: proofs.nonce, exp: now + 60, iat: now })
       .setIssuer(issuer)
       .setSubject("alice")
       .setAudience("arbor")
       .encode(),
-  "of another issuer": () => signed({ iss: "http://127.0.0.1:1" }),
-  "of another spelling of the issuer": () => signed({ iss: `${issuer}/` }),
-  "for another client": () => signed({ aud: "somebody" }),
-  "for several clients": () => signed({ aud: ["arbor", "somebody"], azp: "somebody" }),
-  "of another login": () => signed({ nonce: "m".repeat(43) }),
-  "without a nonce": () => signed({ nonce: undefined }),
-  "that has expired": () => signed({ exp: now - 120 }),
-  "that is not valid yet": () => signed({ nbf: now + 600 }),
-  "without a subject": () => signed({ sub: undefined }),
+  "of another issuer": () => signToken({ iss: "http://127.0.0.1:1" }),
+  "of another spelling of the issuer": () => signToken({ iss: `${issuer}/` }),
+  "for another client": () => signToken({ aud: "somebody" }),
+  "for several clients": () => signToken({ aud: ["arbor", "somebody"], azp: "somebody" }),
+  "of another login": () => signToken({ nonce: "m".repeat(43) }),
+  "without a nonce": () => signToken({ nonce: undefined }),
+  "that has expired": () => signToken({ exp: now - 120 }),
+  "that is not valid yet": () => signToken({ nbf: now + 600 }),
+  "without a subject": () => signToken({ sub: undefined }),
   "that is none": async () => "not a token",
   "that is missing": async () => undefined,
 };
@@ -125,7 +125,7 @@ const answers: readonly (readonly [string, string, string])[] = [
 
 for (const [name, query, error] of answers) {
   test(`${name} ends with ${error}`, async () => {
-    idToken = await signed({});
+    idToken = await signToken({});
     const result = await finish(query);
     assert.equal("error" in result && result.error, error);
   });

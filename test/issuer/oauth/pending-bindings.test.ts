@@ -11,13 +11,13 @@ import {
   alice,
   claimsOf,
   codeRequest,
-  hiddenIn,
   inviteTo,
   type LoginKit,
   linksIn,
   newPkce,
   PROGRAM,
   postForm,
+  readHiddenFields,
   type Seen,
   startLogin,
 } from "./login-kit.js";
@@ -75,7 +75,7 @@ function codeUrl(more: Readonly<Record<string, string>> = {}): string {
 const field = (group: string) => `bindings-${group}`;
 
 function decide(agent: Agent, page: Seen, decisions: Readonly<Record<string, string>>, decision = "accept") {
-  return agent.post(`${kit.url}/oauth/consent`, { ...hiddenIn(page.text), ...decisions, decision });
+  return agent.post(`${kit.url}/oauth/consent`, { ...readHiddenFields(page.text), ...decisions, decision });
 }
 
 function isConsent({ url, status, program }: Seen): boolean {
@@ -191,14 +191,14 @@ test("a terminal gets what it got, and the cap claim has what was accepted", asy
   const { key, code, open } = terminal();
   const agent = new Agent();
   const start = await agent.get(`${kit.url}/oauth?client_id=arbor-cli&headless_code=${key}`);
-  const confirmed = await agent.post(`${kit.url}/oauth`, { ...hiddenIn(start.text), user_code: code });
+  const confirmed = await agent.post(`${kit.url}/oauth`, { ...readHiddenFields(start.text), user_code: code });
   const page = await agent.get(linksIn(confirmed)[0] ?? "");
   assert.ok(isConsent(page), page.text);
-  const taken = () => kit.store.write((tx) => takeHeadlessSession(tx, key, kit.deps.clock()));
-  assert.equal(await taken(), undefined);
+  const takeSession = () => kit.store.write((tx) => takeHeadlessSession(tx, key, kit.deps.clock()));
+  assert.equal(await takeSession(), undefined);
   const done = await decide(agent, page, { [field(kept.group)]: "accept", [field(gone.group)]: "later" });
   assert.match(done.text, /<h1>Signed in<\/h1>/);
-  const session = await taken();
+  const session = await takeSession();
   assert.ok(session);
   const tokenRequest = { aud: [kit.url], cap: [], scopes: [], identity: "", identityProvider: "" };
   const { token } = await kit.deps.exchanger.exchange(tokenRequest, open(session), "127.0.0.1");
@@ -212,14 +212,14 @@ test("a device is approved after the page, and gets tokens", async () => {
   const agent = new Agent();
   const typed = await agent.get(String(body.verification_uri_complete));
   const chosen = await agent.post(`${kit.url}/activate`, {
-    ...hiddenIn(typed.text),
+    ...readHiddenFields(typed.text),
     user_code: String(body.user_code),
   });
   const page = await agent.get(linksIn(chosen)[0] ?? "");
   assert.ok(isConsent(page), page.text);
   const approval = await decide(agent, page, { [field(group)]: "accept" });
   assert.match(approval.text, /<h1>Give this device access\?<\/h1>/);
-  await agent.post(`${kit.url}/activate`, { ...hiddenIn(approval.text), decision: "approve" });
+  await agent.post(`${kit.url}/activate`, { ...readHiddenFields(approval.text), decision: "approve" });
   const grant_type = "urn:ietf:params:oauth:grant-type:device_code";
   const tokens = await postForm(`${kit.url}/oauth/token`, {
     grant_type,
@@ -270,7 +270,7 @@ test("fields that the page does not have are rejected, and the login can continu
     agent.post(
       `${kit.url}/oauth/consent`,
       // A list, since a field may come twice.
-      [...Object.entries(hiddenIn(page.text)), ["decision", "accept"], ...fields],
+      [...Object.entries(readHiddenFields(page.text)), ["decision", "accept"], ...fields],
     );
   const many = Array.from({ length: 11 }, () => [field(randomIds.newUid()), "later"] as const);
   const refused: readonly (readonly [Fields, RegExp])[] = [

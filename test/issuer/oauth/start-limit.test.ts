@@ -5,7 +5,7 @@ import { after, before, describe, it } from "node:test";
 import { Code } from "@connectrpc/connect";
 import { createStartLimit } from "../../../src/issuer/oauth/start-limit.js";
 import { ApiError } from "../../../src/kernel/errors.js";
-import { Agent, codeRequest, hiddenIn, type LoginKit, newPkce, startLogin } from "./login-kit.js";
+import { Agent, codeRequest, type LoginKit, newPkce, readHiddenFields, startLogin } from "./login-kit.js";
 
 const MAX = 300;
 const WINDOW_MS = 600_000;
@@ -14,15 +14,15 @@ describe("the limit of unfinished logins", () => {
   const startAll = (limit: ReturnType<typeof createStartLimit>, address: string, count: number) => {
     for (let i = 0; i < count; i++) limit.start(address, {});
   };
-  const exhausted = (error: unknown) => error instanceof ApiError && error.code === Code.ResourceExhausted;
+  const isExhausted = (error: unknown) => error instanceof ApiError && error.code === Code.ResourceExhausted;
 
   it("is one for each address, and for each network of IPv6", () => {
     const limit = createStartLimit(() => 0);
     startAll(limit, "192.0.2.1", MAX);
-    assert.throws(() => limit.start("192.0.2.1", {}), exhausted);
+    assert.throws(() => limit.start("192.0.2.1", {}), isExhausted);
     limit.start("192.0.2.2", {});
     for (let i = 0; i < MAX; i++) limit.start(`2001:db8::${i.toString(16)}`, {});
-    assert.throws(() => limit.start("2001:db8::ffff:1", {}), exhausted);
+    assert.throws(() => limit.start("2001:db8::ffff:1", {}), isExhausted);
     limit.start("2001:db8:0:1::1", {});
   });
 
@@ -31,7 +31,7 @@ describe("the limit of unfinished logins", () => {
     const limit = createStartLimit(() => nowMs);
     startAll(limit, "192.0.2.1", MAX);
     nowMs += WINDOW_MS - 1;
-    assert.throws(() => limit.start("192.0.2.1", {}), exhausted);
+    assert.throws(() => limit.start("192.0.2.1", {}), isExhausted);
     nowMs += 1;
     startAll(limit, "192.0.2.1", MAX);
     nowMs = 0;
@@ -46,7 +46,7 @@ describe("the limit of unfinished logins", () => {
     }
     limit.finish("192.0.2.9");
     startAll(limit, "192.0.2.1", MAX);
-    assert.throws(() => limit.start("192.0.2.1", {}), exhausted);
+    assert.throws(() => limit.start("192.0.2.1", {}), isExhausted);
   });
 });
 
@@ -109,7 +109,7 @@ describe("the endpoints that begin logins", () => {
     const { user_code: userCode } = JSON.parse((await from("127.0.3.4", "/oauth/device_authorization", form)).text);
     const agent = new Agent();
     const page = await agent.get(`${kit.url}/activate`);
-    const fields = { ...hiddenIn(page.text), user_code: String(userCode) };
+    const fields = { ...readHiddenFields(page.text), user_code: String(userCode) };
     const statuses = new Set<number>();
     for (let i = 0; i <= MAX; i++) statuses.add((await agent.post(`${kit.url}/activate`, fields)).status);
     assert.deepEqual([...statuses], [200, 429]);

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { generateKeyPairSync } from "node:crypto";
 import { after, before, describe, it } from "node:test";
 import { askToken } from "../../registry/token-kit.js";
-import { signed } from "../../support/local-issuer.js";
+import { signToken } from "../../support/local-issuer.js";
 import { type Answer, ask, queryOf } from "./ask.js";
 import { claimsOf, type ExchangeWorld, startExchangeWorld } from "./exchange-world.js";
 
@@ -94,7 +94,7 @@ describe("audiences", () => {
     const staticKeys = { issuer: OTHER, subject: "s", issuerKeys, expirationTime: "2099-01-01T00:00:00Z" };
     const uid = await world.assumable({ staticKeys });
     const nowS = Math.floor(Date.now() / 1000);
-    const token = signed(
+    const token = signToken(
       { alg: "ES256" },
       { iss: OTHER, sub: "s", aud: world.url, iat: nowS, exp: nowS + 60 },
       privateKey,

@@ -16,17 +16,7 @@ import {
 import { ApiError } from "../../../src/kernel/errors.js";
 import { createGuardedFetch } from "../../../src/outbound/guarded-fetch.js";
 import { authorizationOf } from "./sigv4.js";
-import {
-  answerOf,
-  bearerOf,
-  failure,
-  role,
-  type Signing,
-  serve,
-  serveSts,
-  signedRequest,
-  usualHeaders,
-} from "./sts.js";
+import { answerOf, bearerOf, failure, role, type Signing, serve, serveSts, signRequest, usualHeaders } from "./sts.js";
 import { assertNotAssumable, ownUrls, UNAUTHENTICATED, uid } from "./tokens.js";
 
 const nowMs = Date.UTC(2026, 0, 15, 12, 0, 0);
@@ -40,7 +30,7 @@ const caller: AwsCaller = { account: role.account, arn: role.arn, userId: role.u
 
 /** Reads a request signed for the server at `origin` and has that server check it. */
 function ask(origin: string, changes: Partial<Signing> = {}): Promise<AwsCaller> {
-  const text = signedRequest({ origin, ...changes, headers: { ...headers, ...changes.headers } });
+  const text = signRequest({ origin, ...changes, headers: { ...headers, ...changes.headers } });
   const expected = { stsHosts: [origin], audiences: ownUrls, identity: uid, nowMs };
   return getCallerIdentity(parseAwsRequest(bearerOf(text), expected), createGuardedFetch({ trustedOrigins: [origin] }));
 }
@@ -108,7 +98,7 @@ test("a request signed with another key is rejected by AWS", async (t) => {
 
 test("a request whose binding was changed after it was signed is rejected by AWS", async (t) => {
   const { origin } = await serveSts(t);
-  const text = signedRequest({ origin, headers: { ...headers, "chainguard-identity": "stolen-from-another" } });
+  const text = signRequest({ origin, headers: { ...headers, "chainguard-identity": "stolen-from-another" } });
   const changed = text.replace("stolen-from-another", uid);
   const expected = { stsHosts: [origin], audiences: ownUrls, identity: uid, nowMs };
   const request = parseAwsRequest(bearerOf(changed), expected);
@@ -157,7 +147,7 @@ test("AWS that cannot be reached is unavailable", async (t) => {
 
 test("a private origin that is not trusted is not requested", async (t) => {
   const { origin, requests } = await serveSts(t);
-  const text = signedRequest({ origin, headers });
+  const text = signRequest({ origin, headers });
   const expected = { stsHosts: [origin], audiences: ownUrls, identity: uid, nowMs };
   const request = parseAwsRequest(bearerOf(text), expected);
   const error = await failureOf(getCallerIdentity(request, createGuardedFetch({ trustedOrigins: [] })));

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { Code } from "@connectrpc/connect";
 import { AwsRequestError, defaultStsOrigins, parseAwsRequest } from "../../../src/issuer/sts/aws.js";
-import { bearerOf, type Signing, signedRequest, usualHeaders } from "./sts.js";
+import { bearerOf, type Signing, signRequest, usualHeaders } from "./sts.js";
 import { catchError, ownUrls, UNAUTHENTICATED, uid } from "./tokens.js";
 
 const origin = "https://sts.amazonaws.com";
@@ -16,7 +16,7 @@ const headers = {
 const target = "/?Action=GetCallerIdentity&Version=2011-06-15";
 
 const text = (changes: Partial<Signing> = {}) =>
-  signedRequest({ origin, ...changes, headers: { ...headers, ...changes.headers } });
+  signRequest({ origin, ...changes, headers: { ...headers, ...changes.headers } });
 const parse = (bearer: string, nowMs = signedMs) =>
   parseAwsRequest(bearer, { stsHosts: defaultStsOrigins, audiences: ownUrls, identity: uid, nowMs });
 
@@ -26,7 +26,7 @@ function outcomeOf(made: string, nowMs: number): unknown {
 }
 
 /** A usual request with one piece of its text replaced. */
-function edited(from: string | RegExp, to: string): string {
+function editText(from: string | RegExp, to: string): string {
   const made = text().replace(from, to);
   assert.notEqual(made, text());
   return made;
@@ -56,8 +56,8 @@ const accepted: readonly (readonly [what: string, text: string])[] = [
   ],
   ["to the host of a region", text({ origin: "https://sts.eu-central-1.amazonaws.com" })],
   ["with its query in the other order", text({ target: "/?Version=2011-06-15&Action=GetCallerIdentity" })],
-  ["with header names in any case", edited("x-amz-date", "X-Amz-Date")],
-  ["with blanks around a value", edited(`audience: ${ownUrls[0]}`, `audience:   ${ownUrls[0]}  `)],
+  ["with header names in any case", editText("x-amz-date", "X-Amz-Date")],
+  ["with blanks around a value", editText(`audience: ${ownUrls[0]}`, `audience:   ${ownUrls[0]}  `)],
   ["for our other name", text({ headers: { "chainguard-audience": "arbor.example.com" } })],
   ["without Accept", text({ headers: { accept: undefined }, signed: usualHeaders.slice(1) })],
   ["with commas alone in the Authorization header", text().replaceAll(", ", ",")],
@@ -83,18 +83,18 @@ const refused: readonly (readonly [what: string, bearer: string, outcome: string
   ["no request", bearerOf("hello"), "invalid encoding"],
   ["no end of the header", bearerOf(text().slice(0, -2)), "invalid encoding"],
   ["a body", bearerOf(`${text()}Action=AssumeRole`), "invalid encoding"],
-  ["HTTP/2", bearerOf(edited("HTTP/1.1", "HTTP/2")), "invalid encoding"],
-  ["a folded line", bearerOf(edited("\r\nhost", "\r\n host")), "invalid encoding"],
-  ["a blank before a colon", bearerOf(edited("host:", "host :")), "invalid encoding"],
-  ["a header without a colon", bearerOf(edited("host:", "host")), "invalid encoding"],
-  ["a lone CR in a value", bearerOf(edited(uid, `${uid}\rx: y`)), "invalid encoding"],
-  ["a NUL in a value", bearerOf(edited(uid, `${uid}\0`)), "invalid encoding"],
-  ["a tab in a value", bearerOf(edited(uid, `\t${uid}`)), "invalid encoding"],
-  ["a no-break space in a value", bearerOf(edited(uid, `\u00a0${uid}`)), "invalid encoding"],
+  ["HTTP/2", bearerOf(editText("HTTP/1.1", "HTTP/2")), "invalid encoding"],
+  ["a folded line", bearerOf(editText("\r\nhost", "\r\n host")), "invalid encoding"],
+  ["a blank before a colon", bearerOf(editText("host:", "host :")), "invalid encoding"],
+  ["a header without a colon", bearerOf(editText("host:", "host")), "invalid encoding"],
+  ["a lone CR in a value", bearerOf(editText(uid, `${uid}\rx: y`)), "invalid encoding"],
+  ["a NUL in a value", bearerOf(editText(uid, `${uid}\0`)), "invalid encoding"],
+  ["a tab in a value", bearerOf(editText(uid, `\t${uid}`)), "invalid encoding"],
+  ["a no-break space in a value", bearerOf(editText(uid, `\u00a0${uid}`)), "invalid encoding"],
   ...["authorization", "x-amz-date", "chainguard-audience", "chainguard-identity", "host", "accept"].map(
     (name): [string, string, string] => {
       const [line = ""] = new RegExp(`\r\n${name}: .*`).exec(text()) ?? [];
-      return [`${name} twice`, bearerOf(edited(line, line + line.toUpperCase())), "invalid request"];
+      return [`${name} twice`, bearerOf(editText(line, line + line.toUpperCase())), "invalid request"];
     },
   ),
   ["GET", bearerOf(text({ method: "GET" })), "invalid request"],
@@ -104,16 +104,16 @@ const refused: readonly (readonly [what: string, bearer: string, outcome: string
     bearerOf(text({ origin: "https://sts.cn-north-1.amazonaws.com.cn" })),
     "invalid request",
   ],
-  ["the host in capitals", bearerOf(edited("sts.amazonaws.com", "STS.amazonaws.com")), "invalid request"],
-  ["a port", bearerOf(edited("sts.amazonaws.com", "sts.amazonaws.com:8443")), "invalid request"],
-  ["no host", bearerOf(edited(/host: .*\r\n/, "")), "invalid request"],
+  ["the host in capitals", bearerOf(editText("sts.amazonaws.com", "STS.amazonaws.com")), "invalid request"],
+  ["a port", bearerOf(editText("sts.amazonaws.com", "sts.amazonaws.com:8443")), "invalid request"],
+  ["no host", bearerOf(editText(/host: .*\r\n/, "")), "invalid request"],
   [
     "an absolute target elsewhere",
-    bearerOf(edited(" /?", " https://sts.us-east-1.amazonaws.com/?")),
+    bearerOf(editText(" /?", " https://sts.us-east-1.amazonaws.com/?")),
     "invalid request",
   ],
-  ["a target that names a host", bearerOf(edited(" /?", " //evil.example/?")), "invalid request"],
-  ["a target that names a user", bearerOf(edited(" /?", " https://user@sts.amazonaws.com/?")), "invalid request"],
+  ["a target that names a host", bearerOf(editText(" /?", " //evil.example/?")), "invalid request"],
+  ["a target that names a user", bearerOf(editText(" /?", " https://user@sts.amazonaws.com/?")), "invalid request"],
   [
     "another question",
     bearerOf(text({ target: target.replace("GetCallerIdentity", "AssumeRole") })),
@@ -123,14 +123,14 @@ const refused: readonly (readonly [what: string, bearer: string, outcome: string
   ["another path", bearerOf(text({ target: target.replace("/", "/x") })), "invalid request"],
   ["no question", bearerOf(text({ target: "/" })), "invalid request"],
   ["a signature in the query", bearerOf(text({ target: `${target}&X-Amz-Signature=00` })), "invalid request"],
-  ["no Authorization", bearerOf(edited(/authorization: .*\r\n/, "")), "invalid request"],
-  ["another scheme", bearerOf(edited("AWS4-HMAC-SHA256", "AWS4-HMAC-SHA512")), "invalid request"],
-  ["another service", bearerOf(edited("/sts/aws4", "/iam/aws4")), "invalid request"],
-  ["a part of the signature twice", bearerOf(edited(", Sig", ", SignedHeaders=host, Sig")), "invalid request"],
-  ["a part of the signature missing", bearerOf(edited(/, Signature=\w+/, "")), "invalid request"],
-  ["a blank among the signed names", bearerOf(edited(";host;", "; host;")), "invalid request"],
-  ["signed names in capitals", bearerOf(edited(";host;", ";Host;")), "invalid request"],
-  ["a signed header that is missing", bearerOf(edited(/accept: .*\r\n/, "")), "invalid request"],
+  ["no Authorization", bearerOf(editText(/authorization: .*\r\n/, "")), "invalid request"],
+  ["another scheme", bearerOf(editText("AWS4-HMAC-SHA256", "AWS4-HMAC-SHA512")), "invalid request"],
+  ["another service", bearerOf(editText("/sts/aws4", "/iam/aws4")), "invalid request"],
+  ["a part of the signature twice", bearerOf(editText(", Sig", ", SignedHeaders=host, Sig")), "invalid request"],
+  ["a part of the signature missing", bearerOf(editText(/, Signature=\w+/, "")), "invalid request"],
+  ["a blank among the signed names", bearerOf(editText(";host;", "; host;")), "invalid request"],
+  ["signed names in capitals", bearerOf(editText(";host;", ";Host;")), "invalid request"],
+  ["a signed header that is missing", bearerOf(editText(/accept: .*\r\n/, "")), "invalid request"],
   [
     "a signed header nobody needs",
     bearerOf(text({ headers: { "x-amz-target": "y" }, signed: [...usualHeaders, "x-amz-target"] })),

@@ -8,20 +8,20 @@ import type { VerifiedToken } from "../../../src/issuer/upstream/token.js";
 import {
   assertNotAssumable,
   assertUnauthenticated,
+  buildVerifiedToken,
   catchError,
   claimMatch,
   issuer,
   ownUrls,
   subject,
   uid,
-  verified,
 } from "./tokens.js";
 
 const subjectOf = (value: string) => claimMatch({ sub: { case: "subject", value } });
 const subjectPattern = (value: string) => claimMatch({ sub: { case: "subjectPattern", value } });
 
 test("a token that is what the identity states is accepted", () => {
-  requireClaimMatch(claimMatch(), verified(), ownUrls, uid);
+  requireClaimMatch(claimMatch(), buildVerifiedToken(), ownUrls, uid);
 });
 
 // Every literal is compared byte for byte, whatever it looks like.
@@ -46,14 +46,16 @@ const strangers: readonly (readonly [what: string, configured: string, given: st
 
 for (const [what, configured, given] of strangers) {
   test(`a subject that differs by ${what} does not match`, () => {
-    assertNotAssumable(() => requireClaimMatch(subjectOf(configured), verified({ subject: given }), ownUrls, uid));
-    requireClaimMatch(subjectOf(configured), verified({ subject: configured }), ownUrls, uid);
+    assertNotAssumable(() =>
+      requireClaimMatch(subjectOf(configured), buildVerifiedToken({ subject: given }), ownUrls, uid),
+    );
+    requireClaimMatch(subjectOf(configured), buildVerifiedToken({ subject: configured }), ownUrls, uid);
   });
 }
 
 test("the text is that of an identity which does not exist", () => {
   const unknown = notAssumable(uid);
-  const found = catchError(() => requireClaimMatch(subjectOf("another"), verified(), ownUrls, uid));
+  const found = catchError(() => requireClaimMatch(subjectOf("another"), buildVerifiedToken(), ownUrls, uid));
   assert.deepEqual([found?.code, found?.message, found?.cause], [unknown.code, unknown.message, undefined]);
 });
 
@@ -67,7 +69,9 @@ test("a literal match accepts a token if and only if the texts are equal", () =>
   );
   fc.assert(
     fc.property(pairs, ([stated, given]) => {
-      const found = catchError(() => requireClaimMatch(subjectOf(stated), verified({ subject: given }), ownUrls, uid));
+      const found = catchError(() =>
+        requireClaimMatch(subjectOf(stated), buildVerifiedToken({ subject: given }), ownUrls, uid),
+      );
       assert.equal(found === undefined, stated === given);
       assert.equal(matchesIssuer(claimMatch({ iss: { case: "issuer", value: stated } }), given), stated === given);
     }),
@@ -95,7 +99,7 @@ for (const [given, byLiteral, byPattern] of issuers) {
     assert.equal(matchesIssuer(claimMatch({ iss: literal }), given), byLiteral);
     assert.equal(matchesIssuer(claimMatch({ iss: pattern }), given), byPattern);
     for (const [iss, admitted] of [[literal, byLiteral] as const, [pattern, byPattern] as const]) {
-      const decide = () => requireClaimMatch(claimMatch({ iss }), verified({ issuer: given }), ownUrls, uid);
+      const decide = () => requireClaimMatch(claimMatch({ iss }), buildVerifiedToken({ issuer: given }), ownUrls, uid);
       if (admitted) decide();
       else assertNotAssumable(decide);
     }
@@ -104,19 +108,23 @@ for (const [given, byLiteral, byPattern] of issuers) {
 
 test("a match without issuer or subject matches nothing", () => {
   assert.equal(matchesIssuer(claimMatch({ iss: { case: undefined } }), issuer), false);
-  assertNotAssumable(() => requireClaimMatch(claimMatch({ iss: { case: undefined } }), verified(), ownUrls, uid));
-  assertNotAssumable(() => requireClaimMatch(claimMatch({ sub: { case: undefined } }), verified(), ownUrls, uid));
+  assertNotAssumable(() =>
+    requireClaimMatch(claimMatch({ iss: { case: undefined } }), buildVerifiedToken(), ownUrls, uid),
+  );
+  assertNotAssumable(() =>
+    requireClaimMatch(claimMatch({ sub: { case: undefined } }), buildVerifiedToken(), ownUrls, uid),
+  );
 });
 
 test("two identities may have the same issuer and subject: each is judged by what it states itself", () => {
-  const token = verified({ claims: { environment: "production" } });
+  const token = buildVerifiedToken({ claims: { environment: "production" } });
   requireClaimMatch(claimMatch(), token, ownUrls, uid);
   const staging = claimMatch({ claims: { environment: "staging" } });
   assert.equal(catchError(() => requireClaimMatch(staging, token, ownUrls, uid))?.code, Code.PermissionDenied);
 });
 
 test("a match is judged as it is now, not as it was with the token before", () => {
-  const token = verified();
+  const token = buildVerifiedToken();
   requireClaimMatch(subjectPattern("repo:acme/.*"), token, ownUrls, uid);
   assertNotAssumable(() => requireClaimMatch(subjectPattern("repo:acme/.*:ref:refs/tags/.*"), token, ownUrls, uid));
 });
@@ -155,7 +163,7 @@ const statedAudience = {
 for (const [given, stated, outcome] of audiences) {
   test(`audiences ${JSON.stringify(given)} with an audience ${stated}: ${outcome}`, () => {
     const match = claimMatch({ aud: statedAudience[stated] });
-    const decide = () => requireClaimMatch(match, verified({ audiences: given }), ownUrls, uid);
+    const decide = () => requireClaimMatch(match, buildVerifiedToken({ audiences: given }), ownUrls, uid);
     if (outcome === "yes") decide();
     else if (outcome === "PD") assertNotAssumable(decide);
     else assertUnauthenticated(decide);
@@ -163,7 +171,9 @@ for (const [given, stated, outcome] of audiences) {
 }
 
 test("a mismatch of the subject is reported before one of the audience", () => {
-  assertNotAssumable(() => requireClaimMatch(subjectOf("other"), verified({ audiences: ["elsewhere"] }), ownUrls, uid));
+  assertNotAssumable(() =>
+    requireClaimMatch(subjectOf("other"), buildVerifiedToken({ audiences: ["elsewhere"] }), ownUrls, uid),
+  );
 });
 
 const ownProperty = JSON.parse('{"__proto__":"main","constructor":"main"}') as VerifiedToken["claims"];
@@ -199,7 +209,9 @@ const custom: readonly (readonly [
 
 for (const [what, stated, given, invalid] of custom) {
   test(`custom claims: ${what}`, () => {
-    const found = catchError(() => requireClaimMatch(claimMatch(stated), verified({ claims: given }), ownUrls, uid));
+    const found = catchError(() =>
+      requireClaimMatch(claimMatch(stated), buildVerifiedToken({ claims: given }), ownUrls, uid),
+    );
     const expected =
       invalid === undefined
         ? undefined
@@ -210,5 +222,5 @@ for (const [what, stated, given, invalid] of custom) {
 
 test("custom claims are not named to a bearer that does not match otherwise", () => {
   const match = claimMatch({ claims: { ref: "main" } });
-  assertNotAssumable(() => requireClaimMatch(match, verified({ subject: `${subject}x` }), ownUrls, uid));
+  assertNotAssumable(() => requireClaimMatch(match, buildVerifiedToken({ subject: `${subject}x` }), ownUrls, uid));
 });

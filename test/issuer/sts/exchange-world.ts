@@ -51,7 +51,7 @@ export interface ExchangeWorld {
   /** `GET /sts/exchange`, for this service unless `parameters` say otherwise. */
   exchange(parameters: Parameters, bearer: string | undefined): Promise<Answer>;
   /** The API token of such an exchange, which must succeed. */
-  exchanged(parameters: Parameters, bearer: string): Promise<string>;
+  exchangeToken(parameters: Parameters, bearer: string): Promise<string>;
   write<T>(unit: (tx: Tx) => Promise<T> | T): Promise<T>;
   stop(): Promise<void>;
 }
@@ -106,7 +106,7 @@ export async function startExchangeWorld(
     token: (claims) => workloads.token({ aud: url, ...claims }),
     idToken: (claims) => people.token({ aud: CLIENT, ...claims }),
     exchange,
-    async exchanged(parameters, bearer) {
+    async exchangeToken(parameters, bearer) {
       const { status, json, text } = await exchange(parameters, bearer);
       if (status !== 200) throw new Error(`the exchange was refused: ${text}`);
       return String(json.token);

@@ -83,8 +83,8 @@ test("a name that was let in is not slowed down by the others of its address", a
 test("other errors are not counted", async () => {
   const limiter = createFailureThrottle(LIMITS);
   const down = () => Promise.reject(unavailable("now"));
-  const broken = () => Promise.reject(new TypeError("broken"));
-  for (let i = 0; i < 50; i++) await outcome(limiter.run(at("192.0.2.1", "a"), i % 2 === 0 ? down : broken));
+  const throwError = () => Promise.reject(new TypeError("broken"));
+  for (let i = 0; i < 50; i++) await outcome(limiter.run(at("192.0.2.1", "a"), i % 2 === 0 ? down : throwError));
   assert.ok((await msOf(fail(limiter, 20, "192.0.2.1", () => "a"))) < 500);
 });
 
@@ -100,6 +100,6 @@ test("work in a transaction is counted and never waits; admission does both befo
 test("a bounded number of names is counted, the ones counted last", () => {
   const counter = createFailureCounter({ points: 1, seconds: 60 }, 100);
   for (let i = 0; i < 1_000; i++) counter.add(`name ${i}`);
-  assert.equal(counter.exhaustedForMs("name 0"), 0);
-  assert.ok(counter.exhaustedForMs("name 999") > 0);
+  assert.equal(counter.msUntilReset("name 0"), 0);
+  assert.ok(counter.msUntilReset("name 999") > 0);
 });

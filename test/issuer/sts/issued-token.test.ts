@@ -36,7 +36,7 @@ const bits = new Map(
 const names = new Map([...bits].map(([name, bit]) => [bit, name]));
 
 /** The names in a set: eight bytes that say how many bits, then words of 64 bits, the highest first. */
-function decoded(text: unknown): string[] {
+function decodeNames(text: unknown): string[] {
   assert.match(String(text), /^[A-Za-z0-9_-]+$/);
   const bytes = Buffer.from(String(text), "base64url");
   const length = Number(bytes.readBigUInt64BE(0));
@@ -73,7 +73,7 @@ describe("a token", () => {
       nbf: 1,
     };
     const atMs = Date.now();
-    const token = await world.exchanged({ identity }, world.token({ sub: "plain", ...noise }));
+    const token = await world.exchangeToken({ identity }, world.token({ sub: "plain", ...noise }));
     const { iat, exp, jti, ...rest } = claimsOf(token) as Record<string, unknown> & { iat: number; exp: number };
     const act = { iss: world.workloads.issuer, sub: "plain", aud: world.url };
     assert.deepEqual(rest, { iss: world.url, sub: identity, aud: world.url, act });
@@ -96,7 +96,7 @@ describe("a token", () => {
     const identity = await world.workload("many");
     const bearer = world.token({ sub: "many" });
     const ids = await Promise.all(
-      Array.from({ length: 100 }, async () => String(claimsOf(await world.exchanged({ identity }, bearer)).jti)),
+      Array.from({ length: 100 }, async () => String(claimsOf(await world.exchangeToken({ identity }, bearer)).jti)),
     );
     assert.equal(new Set(ids).size, 100);
     const ones = ids.map((id) => BigInt(`0x${id}`));
@@ -109,14 +109,14 @@ describe("a token", () => {
   it("has all audiences of the other token in act", async () => {
     const identity = await world.workload("several");
     const aud = ["https://elsewhere.example", world.url];
-    const token = await world.exchanged({ identity }, world.token({ sub: "several", aud }));
+    const token = await world.exchangeToken({ identity }, world.token({ sub: "several", aud }));
     assert.deepEqual(claimsOf(token).act, { iss: world.workloads.issuer, sub: "several", aud });
   });
 
   it("lives an hour, however soon the other token expires", async () => {
     const identity = await world.workload("late");
     const exp = Math.floor(Date.now() / 1000) + 5;
-    const claims = claimsOf(await world.exchanged({ identity }, world.token({ sub: "late", exp })));
+    const claims = claimsOf(await world.exchangeToken({ identity }, world.token({ sub: "late", exp })));
     assert.equal(Number(claims.exp) - Number(claims.iat), 3600);
   });
 
@@ -147,7 +147,7 @@ describe("a token", () => {
     const own = await startExchangeWorld({ baseUrl, issuer });
     const identity = await own.workload("ci");
     for (const aud of [baseUrl, issuer, "issuer.example", "api.example"]) {
-      const token = await own.exchanged({ identity, aud: baseUrl }, own.token({ sub: "ci", aud }));
+      const token = await own.exchangeToken({ identity, aud: baseUrl }, own.token({ sub: "ci", aud }));
       assert.deepEqual([claimsOf(token).iss, claimsOf(token).aud], [issuer, baseUrl], `with a token for ${aud}`);
       assert.equal((await ask(own.url, "/auth/v1/ok", { bearer: token })).status, 200);
     }
@@ -173,7 +173,7 @@ describe("a token", () => {
       const sub = "sub" in claims ? claims.sub : name;
       const identity = await world.workload(sub, { role: "viewer" });
       const aud = "aud" in claims ? [...claims.aud, world.url] : world.url;
-      const token = await world.exchanged({ identity, ...parameters }, world.token({ ...claims, sub, aud }));
+      const token = await world.exchangeToken({ identity, ...parameters }, world.token({ ...claims, sub, aud }));
       const used = await ask(world.url, "/auth/v1/ok", { bearer: token });
       assert.equal(used.status, 200, `${token.length} characters: ${used.text}`);
     });
@@ -199,9 +199,9 @@ describe("the claim cap", () => {
     subject: string,
     parameters: Readonly<Record<string, string | string[]>> = {},
   ) => {
-    const { cap } = claimsOf(await world.exchanged({ identity, ...parameters }, world.token({ sub: subject })));
+    const { cap } = claimsOf(await world.exchangeToken({ identity, ...parameters }, world.token({ sub: subject })));
     if (cap === undefined) return undefined;
-    return Object.fromEntries(Object.entries(cap as object).map(([group, set]) => [group, decoded(set)]));
+    return Object.fromEntries(Object.entries(cap as object).map(([group, set]) => [group, decodeNames(set)]));
   };
 
   it("is absent where there is nothing to tell", async () => {

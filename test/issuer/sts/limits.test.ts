@@ -9,14 +9,14 @@ import { notFound, permissionDenied, unavailable } from "../../../src/kernel/err
 import { randomIds } from "../../../src/kernel/ids.js";
 import { addressKey } from "../../../src/kernel/ip-address.js";
 import { rawClients, requestOf } from "../../contract/iam-clients.js";
-import { scaled } from "../../support/scale.js";
+import { chooseScale } from "../../support/scale.js";
 import { queryOf } from "./ask.js";
 import { type ExchangeWorld, startExchangeWorld } from "./exchange-world.js";
 
 const AT_ONCE = 200;
 const WINDOW_S = 4;
 /** Several times the failure limit of a window. */
-const GOOD = scaled(10_000, 1_000);
+const GOOD = chooseScale(10_000, 1_000);
 
 let world: ExchangeWorld;
 let identity: string;

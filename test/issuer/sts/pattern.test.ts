@@ -108,7 +108,7 @@ const SHAPES = [
 const LETTERS = ["a", "b", "c", "B", "1", "_", " ", "\n", "é", "k", "K", "\u212a", "\u{1f600}", "É"];
 
 /** Numbers that look random, the same in each run. */
-function seeded(seed: number): (below: number) => number {
+function createRandom(seed: number): (below: number) => number {
   let state = seed;
   return (below) => {
     state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0;
@@ -117,7 +117,7 @@ function seeded(seed: number): (below: number) => number {
 }
 
 test("matches what the library matches, over 20,000 random patterns and texts", () => {
-  const random = seeded(20_260_101);
+  const random = createRandom(20_260_101);
   const pick = (from: readonly string[]) => from[random(from.length)] ?? "";
   const pattern = (depth: number): string =>
     depth === 0

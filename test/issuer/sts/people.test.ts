@@ -7,10 +7,10 @@ import { Code } from "@connectrpc/connect";
 import { capabilitySetNamed } from "../../../src/iam/roles/capability-names.js";
 import { builtinRoleUid, personUid, providerPersonUid, randomIds } from "../../../src/kernel/ids.js";
 import {
-  denied,
   type Expected,
   FOR_OTHERS,
   invalid,
+  permissionDenied,
   precondition,
   unauthenticated,
 } from "../../contract/expectations.js";
@@ -36,7 +36,7 @@ describe("a login provider of the service", () => {
   it("identifies people by issuer and subject", async () => {
     const profile = { name: "Alice", given_name: "A", family_name: "L", picture: "https://p.example/a.png" };
     const noise = { email: "mallory@example.org", email_verified: true, groups: ["admins"], roles: "owner" };
-    const token = await world.exchanged({}, world.idToken({ sub: "alice", ...profile, ...noise }));
+    const token = await world.exchangeToken({}, world.idToken({ sub: "alice", ...profile, ...noise }));
     const { sub, email, email_verified, upstream, act, iat, exp, jti, ...rest } = claimsOf(token);
     const hash = createHash("sha256").update(`arbor person ${JSON.stringify([world.people.issuer, "alice"])}`);
     assert.equal(sub, hash.digest("hex").slice(0, 40), "the uid follows from who it is");
@@ -69,8 +69,8 @@ describe("a login provider of the service", () => {
     ["of an issuer of workloads", () => ({ iss: world.workloads.issuer, aud: world.url }), UNNAMED],
     ["of an issuer of workloads, for others", () => ({ iss: world.workloads.issuer }), UNNAMED_FOR_OTHERS],
     ["of the service itself", () => ({ iss: world.url, aud: world.url }), unauthenticated()],
-    ["for somebody unknown", () => ({ sub: "nobody" }), denied("Identity not found")],
-    ["for somebody in another case", () => ({ sub: "Alice" }), denied("Identity not found")],
+    ["for somebody unknown", () => ({ sub: "nobody" }), permissionDenied("Identity not found")],
+    ["for somebody in another case", () => ({ sub: "Alice" }), permissionDenied("Identity not found")],
     ["that ran out", () => ({ exp: Math.floor(Date.now() / 1000) - 100 }), unauthenticated()],
   ];
   for (const [name, claims, expected] of cases) {
@@ -84,15 +84,18 @@ describe("a login provider of the service", () => {
 
   it("marks an unconfirmed email address as unverified", async () => {
     await world.person("bob", { email: "", emailUnverified: "bob@example.org" });
-    const claims = claimsOf(await world.exchanged({}, world.idToken({ sub: "bob" })));
+    const claims = claimsOf(await world.exchangeToken({}, world.idToken({ sub: "bob" })));
     assert.deepEqual([claims.email, claims.email_verified], ["bob@example.org", false]);
   });
 
   it("identifies nobody whose identity was deleted", async () => {
     const { uid } = await world.person("gone");
-    const token = await world.exchanged({}, world.idToken({ sub: "gone" }));
+    const token = await world.exchangeToken({}, world.idToken({ sub: "gone" }));
     await world.write((tx) => tx.identities.delete(uid));
-    assert.deepEqual((await world.exchange({}, world.idToken({ sub: "gone" }))).outcome, denied("Identity not found"));
+    assert.deepEqual(
+      (await world.exchange({}, world.idToken({ sub: "gone" }))).outcome,
+      permissionDenied("Identity not found"),
+    );
     assert.deepEqual((await ask(world.url, "/auth/v1/ok", { bearer: token })).outcome, unauthenticated());
   });
 });
@@ -141,11 +144,11 @@ describe("an organisation's own provider", () => {
         world.exchange({ identityProvider: provider.uid }, world.token({ sub: "carol", aud: provider.client })),
         unauthenticated(),
       ],
-      ["somebody unknown", exchange({ sub: "dave" }), denied("Identity not found")],
+      ["somebody unknown", exchange({ sub: "dave" }), permissionDenied("Identity not found")],
       [
         "unknown there",
         world.exchange({ identityProvider: other.uid }, other.token({ sub: "carol" })),
-        denied("Identity not found"),
+        permissionDenied("Identity not found"),
       ],
       [
         "a provider that is none",
@@ -362,7 +365,7 @@ describe("groups of a directory", () => {
     }));
     assert.deepEqual([rows.length, global.length], [0, 1]);
     await world.person("hal");
-    const person = await world.exchanged({}, world.idToken({ sub: "hal", groups: ["eng"] }));
+    const person = await world.exchangeToken({}, world.idToken({ sub: "hal", groups: ["eng"] }));
     assert.equal(claimsOf(person).map, undefined);
     assert.equal(await mayCreate(person), false);
     await world.write((tx) => tx.groupMappings.delete(mapping));

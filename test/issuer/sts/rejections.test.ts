@@ -5,11 +5,11 @@ import { generateKeyPairSync, type KeyObject } from "node:crypto";
 import { after, before, describe, it } from "node:test";
 import { randomIds } from "../../../src/kernel/ids.js";
 import {
-  denied,
   type Expected,
   FOR_OTHERS,
   invalid,
   notAssumable,
+  permissionDenied,
   unauthenticated,
 } from "../../contract/expectations.js";
 import { type LocalIssuer, startLocalIssuer } from "../../support/local-issuer.js";
@@ -44,7 +44,7 @@ const nowS = () => Math.floor(Date.now() / 1000);
 const good = (claims: object = {}) => world.token({ sub: SUBJECT, ...claims });
 const notFor = (uid: string) => notAssumable(uid);
 // A rejected exchange must change nothing.
-async function rejectedWith(expected: Expected, parameters: Parameters, bearer: string | undefined): Promise<void> {
+async function assertRejected(expected: Expected, parameters: Parameters, bearer: string | undefined): Promise<void> {
   const stored = dumpOf(world.data);
   const { outcome, headers, status } = await world.exchange(parameters, bearer);
   assert.deepEqual(outcome, expected);
@@ -74,20 +74,20 @@ describe("subjects are compared byte by byte", () => {
     ["a percent sign", "%"],
   ];
   for (const [name, sub] of cases) {
-    it(name, () => rejectedWith(notFor(identity), { identity }, good({ sub })));
+    it(name, () => assertRejected(notFor(identity), { identity }, good({ sub })));
   }
 
   it("and never normalised", async () => {
     const composed = await world.workload("caf\u00e9");
     assert.equal((await world.exchange({ identity: composed }, good({ sub: "caf\u00e9" }))).status, 200);
-    await rejectedWith(notFor(composed), { identity: composed }, good({ sub: "cafe\u0301" }));
+    await assertRejected(notFor(composed), { identity: composed }, good({ sub: "cafe\u0301" }));
   });
 
   for (const sub of ["repo:*", "repo:.*", "repo:%", "repo:_____", "^repo", "repo$"]) {
     it(`${sub} on an identity is no pattern`, async () => {
       const literal = await world.workload(sub);
       assert.equal((await world.exchange({ identity: literal }, good({ sub }))).status, 200);
-      await rejectedWith(notFor(literal), { identity: literal }, good({ sub: "repo:alpha" }));
+      await assertRejected(notFor(literal), { identity: literal }, good({ sub: "repo:alpha" }));
     });
   }
 });
@@ -120,7 +120,7 @@ describe("malformed tokens, the same for every identity", () => {
   ];
   for (const [name, make] of cases) {
     it(name, async () => {
-      for (const uid of [identity, unknown]) await rejectedWith(unauthenticated(), { identity: uid }, make());
+      for (const uid of [identity, unknown]) await assertRejected(unauthenticated(), { identity: uid }, make());
     });
   }
 
@@ -136,7 +136,7 @@ describe("malformed tokens, the same for every identity", () => {
     const staticKeys = { issuer: world.url, subject: world.owner.uid, issuerKeys, expirationTime };
     const keyed = await world.assumable({ staticKeys });
     for (const uid of [identity, unknown, "", ...matching, keyed]) {
-      await rejectedWith(unauthenticated(), { identity: uid }, world.owner.token);
+      await assertRejected(unauthenticated(), { identity: uid }, world.owner.token);
     }
   });
 });
@@ -153,8 +153,8 @@ describe("tokens that are not valid now, the same for every identity", () => {
     it(name, async () => {
       const forOthers = good({ ...claims(), aud: ["https://elsewhere.example", `${world.url}.example`] });
       for (const uid of [identity, unknown]) {
-        await rejectedWith(unauthenticated(), { identity: uid }, good(claims()));
-        await rejectedWith(unauthenticated(FOR_OTHERS), { identity: uid }, forOthers);
+        await assertRejected(unauthenticated(), { identity: uid }, good(claims()));
+        await assertRejected(unauthenticated(FOR_OTHERS), { identity: uid }, forOthers);
       }
     });
   }
@@ -172,7 +172,7 @@ describe("tokens that are not valid now, the same for every identity", () => {
 
 describe("callers that may not assume an identity learn nothing about it", () => {
   const keyOf = () => generateKeyPairSync("ec", { namedCurve: "P-256" }).privateKey;
-  const signedBy = (key: KeyObject, claims: object = {}, header?: Readonly<Record<string, unknown>>) =>
+  const signWith = (key: KeyObject, claims: object = {}, header?: Readonly<Record<string, unknown>>) =>
     world.workloads.token({ aud: world.url, sub: SUBJECT, ...claims }, { key, ...(header && { header }) });
   let bare: string;
   let keyed: string;
@@ -196,13 +196,13 @@ describe("callers that may not assume an identity learn nothing about it", () =>
     ["an issuer with another path", () => good({ iss: `${world.workloads.issuer}/tenant` })],
     ["an issuer with a slash behind", () => good({ iss: `${world.workloads.issuer}/` })],
     ["an issuer on another port", () => stranger.token({ aud: world.url, sub: SUBJECT })],
-    ["another key", () => signedBy(keyOf())],
-    ["another key of a name that nobody knows", () => signedBy(keyOf(), {}, { kid: "unknown" })],
-    ["another algorithm", () => signedBy(keyOf(), {}, { alg: "RS256" })],
+    ["another key", () => signWith(keyOf())],
+    ["another key of a name that nobody knows", () => signWith(keyOf(), {}, { kid: "unknown" })],
+    ["another algorithm", () => signWith(keyOf(), {}, { alg: "RS256" })],
     ["another audience", () => good({ aud: "https://elsewhere.example" }), ISSUED_FOR_OTHERS],
     ["an audience of a like name", () => good({ aud: `${world.url}.example` }), ISSUED_FOR_OTHERS],
     ["another subject and audience", () => good({ sub: "x", aud: "https://elsewhere.example" }), ISSUED_FOR_OTHERS],
-    ["another key and audience", () => signedBy(keyOf(), { aud: "https://elsewhere.example" }), ISSUED_FOR_OTHERS],
+    ["another key and audience", () => signWith(keyOf(), { aud: "https://elsewhere.example" }), ISSUED_FOR_OTHERS],
   ];
   for (const [name, make, isForOthers = false] of cases) {
     it(name, async () => {
@@ -221,21 +221,21 @@ describe("callers that may not assume an identity learn nothing about it", () =>
       }
       assert.deepEqual([texts.size, heads.size], [1, 1], [...texts, ...heads].join("\n"));
       for (const uid of [identity, unknown]) {
-        await rejectedWith(notAssumable(uid, isForOthers), { identity: uid }, bearer);
+        await assertRejected(notAssumable(uid, isForOthers), { identity: uid }, bearer);
       }
     });
   }
 
   it("not the claim that it requires, until the signature was verified", async () => {
-    await rejectedWith(denied('invalid "repository"'), { identity: patterned }, good());
-    await rejectedWith(notAssumable(patterned), { identity: patterned }, signedBy(keyOf()));
+    await assertRejected(permissionDenied('invalid "repository"'), { identity: patterned }, good());
+    await assertRejected(notAssumable(patterned), { identity: patterned }, signWith(keyOf()));
   });
 
   it("and requests no issuer", () => assert.deepEqual(stranger.requests, { discovery: 0, keys: 0 }));
 
   it("nothing about identities without a relationship, groups and persons", async () => {
     const [bare, person] = [await world.assumable({}), await world.person("somebody")];
-    for (const uid of [bare, world.root, person.uid]) await rejectedWith(notFor(uid), { identity: uid }, good());
+    for (const uid of [bare, world.root, person.uid]) await assertRejected(notFor(uid), { identity: uid }, good());
   });
 });
 
@@ -293,7 +293,7 @@ describe("the token request", () => {
     ],
   ];
   for (const [name, parameters, broken] of cases) {
-    it(`${name} is rejected`, () => rejectedWith(invalid(broken), parameters(), good()));
+    it(`${name} is rejected`, () => assertRejected(invalid(broken), parameters(), good()));
   }
 
   it("reports all violations at once", async () => {

@@ -6,13 +6,13 @@ import { generateKeyPairSync } from "node:crypto";
 import { after, before, describe, it, type TestContext } from "node:test";
 import { Code } from "@connectrpc/connect";
 import { randomIds } from "../../../src/kernel/ids.js";
-import { denied, type Expected, notAssumable, unauthenticated } from "../../contract/expectations.js";
-import { type LocalIssuer, signed, startLocalIssuer } from "../../support/local-issuer.js";
+import { type Expected, notAssumable, permissionDenied, unauthenticated } from "../../contract/expectations.js";
+import { type LocalIssuer, signToken, startLocalIssuer } from "../../support/local-issuer.js";
 import { exchangerOf } from "../mutations/exchanger.js";
 import { ask } from "./ask.js";
 import { claimsOf, type ExchangeWorld, startExchangeWorld } from "./exchange-world.js";
 import { makeProvider } from "./provider-people.js";
-import { role as awsRole, bearerOf, serveSts, signedRequest } from "./sts.js";
+import { role as awsRole, bearerOf, serveSts, signRequest } from "./sts.js";
 
 const HOUR_MS = 3_600_000;
 
@@ -26,14 +26,14 @@ const outcomeOf = async (identity: string, bearer: string): Promise<Expected | "
   const { outcome } = await world.exchange({ identity }, bearer);
   return outcome.code === "OK" ? "OK" : outcome;
 };
-const escaped = (text: string) => text.replace(/[.*+?^${}()|[\]\\]/g, "\\$&");
+const escapePattern = (text: string) => text.replace(/[.*+?^${}()|[\]\\]/g, "\\$&");
 
 describe("a claim match", () => {
   type Claims = Readonly<Record<string, unknown>>;
   const PERMITTED = "OK";
-  const FORBIDDEN = (uid: string) => notAssumable(uid);
+  const DENIAL = (uid: string) => notAssumable(uid);
   const FOR_OTHERS = (uid: string) => notAssumable(uid, true);
-  const invalidClaim = (name: string) => () => denied(`invalid "${name}"`);
+  const invalidClaim = (name: string) => () => permissionDenied(`invalid "${name}"`);
   const cases: readonly {
     readonly name: string;
     readonly match: (issuer: string) => object;
@@ -45,20 +45,20 @@ describe("a claim match", () => {
       tokens: [
         [{ sub: "repo:acme/app" }, PERMITTED],
         [{ sub: "repo:other/x" }, PERMITTED],
-        [{ sub: "repo:acme/app:ref" }, FORBIDDEN],
-        [{ sub: "my-repo:acme/app" }, FORBIDDEN],
-        [{ sub: "repo:other/xy" }, FORBIDDEN],
-        [{ sub: "xrepo:other/x" }, FORBIDDEN],
-        [{ sub: "repo:acme/app\n" }, FORBIDDEN],
+        [{ sub: "repo:acme/app:ref" }, DENIAL],
+        [{ sub: "my-repo:acme/app" }, DENIAL],
+        [{ sub: "repo:other/xy" }, DENIAL],
+        [{ sub: "xrepo:other/x" }, DENIAL],
+        [{ sub: "repo:acme/app\n" }, DENIAL],
       ],
     },
     {
       name: "with a pattern of issuers",
-      match: (issuer) => ({ issuerPattern: `${escaped(issuer)}(/tenants/[a-z]+)?`, subject: "s" }),
+      match: (issuer) => ({ issuerPattern: `${escapePattern(issuer)}(/tenants/[a-z]+)?`, subject: "s" }),
       tokens: [
         [{ sub: "s" }, PERMITTED],
-        [{ sub: "s", iss: "https://127.0.0.1" }, FORBIDDEN],
-        [{ sub: "s", iss: "http://127.0.0.1:1/tenants/a" }, FORBIDDEN],
+        [{ sub: "s", iss: "https://127.0.0.1" }, DENIAL],
+        [{ sub: "s", iss: "http://127.0.0.1:1/tenants/a" }, DENIAL],
       ],
     },
     {
@@ -67,7 +67,7 @@ describe("a claim match", () => {
       tokens: [
         [{ sub: "s", aud: "sts.example" }, PERMITTED],
         [{ sub: "s", aud: ["x", "sts.example"] }, PERMITTED],
-        [{ sub: "s" }, FORBIDDEN],
+        [{ sub: "s" }, DENIAL],
         [{ sub: "s", aud: "sts.example/" }, FOR_OTHERS],
         [{ sub: "s", aud: "STS.example" }, FOR_OTHERS],
         [{ sub: "x", aud: "sts.example" }, FOR_OTHERS],
@@ -80,7 +80,7 @@ describe("a claim match", () => {
         [{ sub: "s", aud: "api-1" }, PERMITTED],
         [{ sub: "s", aud: ["x", "api-2"] }, PERMITTED],
         [{ sub: "s", aud: "api-12" }, FOR_OTHERS],
-        [{ sub: "s" }, FORBIDDEN],
+        [{ sub: "s" }, DENIAL],
       ],
     },
     {
@@ -109,7 +109,7 @@ describe("a claim match", () => {
         [{ sub: "s", repo: "acme/app", protected: false, constructor: "x" }, invalidClaim("protected")],
         [{ sub: "s", repo: "acme/app", protected: 1, constructor: "x" }, invalidClaim("protected")],
         [{ sub: "s", repo: "acme/app", protected: true }, invalidClaim("constructor")],
-        [{ sub: "x", repo: "acme/other" }, FORBIDDEN],
+        [{ sub: "x", repo: "acme/other" }, DENIAL],
       ],
     },
     {
@@ -163,12 +163,12 @@ describe("static keys", () => {
   const token = (claims: object = {}, key = ours.privateKey, atMs = Date.now()) => {
     const nowS = Math.floor(atMs / 1000);
     const usual = { iss: "https://cluster.example", sub: "pod", aud: world.url, iat: nowS, exp: nowS + 600 };
-    return signed({ alg: "ES256", kid: "k", typ: "JWT" }, { ...usual, ...claims }, key);
+    return signToken({ alg: "ES256", kid: "k", typ: "JWT" }, { ...usual, ...claims }, key);
   };
 
   it("admit tokens of the key, with act", async () => {
     const identity = await create();
-    const claims = claimsOf(await world.exchanged({ identity }, token()));
+    const claims = claimsOf(await world.exchangeToken({ identity }, token()));
     assert.deepEqual(
       [claims.sub, claims.act],
       [identity, { iss: "https://cluster.example", sub: "pod", aud: world.url }],
@@ -178,7 +178,7 @@ describe("static keys", () => {
   it("and no other tokens", async () => {
     const identity = await create();
     const other = await create({ issuerKeys: JSON.stringify({ keys: [pair().jwk] }) });
-    const forbidden = denied(`assuming ${identity}`);
+    const forbidden = permissionDenied(`assuming ${identity}`);
     assert.deepEqual(await outcomeOf(identity, token({}, pair().privateKey)), forbidden);
     assert.deepEqual(await outcomeOf(other, token()), notAssumable(other), "keys of another identity");
     assert.deepEqual(await outcomeOf(identity, token({ sub: "pods" })), forbidden);
@@ -189,7 +189,7 @@ describe("static keys", () => {
     );
     const stated = await create({ audiences: ["cluster"] });
     assert.equal(await outcomeOf(stated, token({ aud: "cluster" })), "OK");
-    assert.deepEqual(await outcomeOf(stated, token()), denied(`assuming ${stated}`));
+    assert.deepEqual(await outcomeOf(stated, token()), permissionDenied(`assuming ${stated}`));
     const unreadable = await create({ issuerKeys: "no keys" });
     assert.deepEqual(await outcomeOf(unreadable, token()), notAssumable(unreadable));
   });
@@ -227,20 +227,21 @@ it("AWS roles are admitted as AWS answers, over the exchange", async (context: T
       "chainguard-identity": uid,
       "x-amz-date": date,
     };
-    return bearerOf(signedRequest({ origin: sts.origin, headers, ...(secret && { secret }) }));
+    return bearerOf(signRequest({ origin: sts.origin, headers, ...(secret && { secret }) }));
   };
-  const claims = claimsOf(await own.exchanged({ identity }, bearer(identity)));
+  const claims = claimsOf(await own.exchangeToken({ identity }, bearer(identity)));
   const { account: Account, arn: Arn, userId } = awsRole;
   assert.deepEqual(claims.act, { sub: Arn, account: Account, arn: Arn, userId });
   const request = sts.requests.length;
   assert.equal(request, 1);
-  const rejected = async (uid: string, token: string) => (await own.exchange({ identity: uid }, token)).outcome;
+  const exchangeOutcome = async (uid: string, token: string) => (await own.exchange({ identity: uid }, token)).outcome;
   const unknown = randomIds.newUid(own.root);
-  for (const uid of [unknown, matched]) assert.deepEqual(await rejected(uid, bearer(uid)), denied(`assuming ${uid}`));
-  for (const uid of [identity, unknown]) assert.deepEqual(await rejected(uid, bearer(other)), unauthenticated());
+  for (const uid of [unknown, matched])
+    assert.deepEqual(await exchangeOutcome(uid, bearer(uid)), permissionDenied(`assuming ${uid}`));
+  for (const uid of [identity, unknown]) assert.deepEqual(await exchangeOutcome(uid, bearer(other)), unauthenticated());
   assert.equal(sts.requests.length, request, "nobody was asked about what fits no identity");
-  assert.deepEqual(await rejected(other, bearer(other)), denied(`assuming ${other}`));
-  assert.deepEqual(await rejected(identity, bearer(identity, "guessed")), notAssumable(identity));
+  assert.deepEqual(await exchangeOutcome(other, bearer(other)), permissionDenied(`assuming ${other}`));
+  assert.deepEqual(await exchangeOutcome(identity, bearer(identity, "guessed")), notAssumable(identity));
 });
 
 describe("which issuers are requested", () => {
@@ -347,7 +348,7 @@ describe("an identity that changes between check and issue", () => {
 
   it("and its tokens are void with it", async () => {
     const identity = await world.workload("gone");
-    const token = await world.exchanged({ identity }, world.token({ sub: "gone" }));
+    const token = await world.exchangeToken({ identity }, world.token({ sub: "gone" }));
     const call = () => ask(world.url, "/auth/v1/ok", { bearer: token });
     assert.equal((await call()).status, 200);
     const path = `/iam/v2beta1/identities/${identity}`;

@@ -29,7 +29,7 @@ export interface Signing {
 }
 
 /** The text of a signed `GetCallerIdentity` request, in the form of the Go client. */
-export function signedRequest({ origin, headers, method = "POST", target, signed, secret }: Signing): string {
+export function signRequest({ origin, headers, method = "POST", target, signed, secret }: Signing): string {
   const path = target ?? "/?Action=GetCallerIdentity&Version=2011-06-15";
   const given: Record<string, string> = { host: new URL(origin).host, "content-length": "0" };
   for (const [name, value] of Object.entries(headers)) if (value !== undefined) given[name] = value;

@@ -15,7 +15,7 @@ export const ownUrls = ["https://issuer.arbor.example.com", "https://arbor.examp
 export const uid = "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa/bbbbbbbbbbbbbbbb";
 
 /** A verified token, meant for this service unless said otherwise. */
-export function verified(values: Partial<VerifiedToken> = {}): VerifiedToken {
+export function buildVerifiedToken(values: Partial<VerifiedToken> = {}): VerifiedToken {
   const claims = { iss: issuer, sub: subject };
   return { issuer, subject, claims, audiences: [ownUrls[0] ?? ""], expiresAt: 2_000, issuedAt: 1_000, ...values };
 }

@@ -77,7 +77,7 @@ describe("token exchange with curl (docs/api-rules.md#token-exchange)", () => {
 });
 
 it("a token is valid for every service that reflection lists", async () => {
-  const token = await world.exchanged({ identity }, bearer());
+  const token = await world.exchangeToken({ identity }, bearer());
   const reflection = createClient(ServerReflection, createGrpcTransport({ baseUrl: world.url }));
   const listed = new Set<string>();
   async function* question() {
@@ -202,7 +202,7 @@ describe("spellings over REST", () => {
       assert.equal(sub, identity);
       assert.equal(new URL(aud).href, new URL(world.url).href);
       const expected = claimsOf(
-        await world.exchanged({ cap: tokenRequest().cap, scopes: groups(), identity }, bearer()),
+        await world.exchangeToken({ cap: tokenRequest().cap, scopes: groups(), identity }, bearer()),
       ).lim;
       assert.deepEqual(lim, isLimited ? expected : undefined);
       assert.deepEqual(lim?.scope, isLimited ? groups() : undefined);

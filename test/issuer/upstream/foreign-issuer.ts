@@ -47,7 +47,7 @@ export function goodClaims(issuer = "https://issuer.test"): Record<string, unkno
 }
 
 /** A token signed by `key`; header and claims may be texts, to write what no JSON encoder would. */
-export function signed(key: TestKey, claims: unknown = goodClaims(), header: unknown = headerOf(key)): string {
+export function signToken(key: TestKey, claims: unknown = goodClaims(), header: unknown = headerOf(key)): string {
   const input = `${part(header)}.${part(claims)}`;
   return `${input}.${signatureOf(input, key.alg, key.privateKey).toString("base64url")}`;
 }

@@ -6,7 +6,7 @@ import { createIssuers, type Issuers, type Registration } from "../../../src/iss
 import { type ParsedToken, parseUpstreamToken, type VerifiedToken } from "../../../src/issuer/upstream/token.js";
 import { ApiError } from "../../../src/kernel/errors.js";
 import { createGuardedFetch } from "../../../src/outbound/guarded-fetch.js";
-import { scaled } from "../../support/scale.js";
+import { chooseScale } from "../../support/scale.js";
 import {
   DISCOVERY,
   type ForeignIssuer,
@@ -15,7 +15,7 @@ import {
   json,
   NOW_S,
   serve,
-  signed,
+  signToken,
   startIssuer,
   testKey,
 } from "./foreign-issuer.js";
@@ -23,7 +23,7 @@ import {
 const OPERATOR = { organisation: undefined };
 const SECOND = 1_000;
 const MINUTE = 60 * SECOND;
-const UNKNOWN = scaled(10_000, 1_000);
+const UNKNOWN = chooseScale(10_000, 1_000);
 const first = testKey("ES256", "first");
 const second = testKey("ES256", "second");
 let nowMs = 0;
@@ -48,13 +48,13 @@ function issuersTrusting(origin: string): Issuers {
 /** A token that is good at the time of the test. */
 function tokenBy(key: typeof first, issuer = other.issuer): ParsedToken {
   const iat = nowMs / 1000;
-  return parseUpstreamToken(signed(key, { ...goodClaims(issuer), iat, exp: iat + 600 }));
+  return parseUpstreamToken(signToken(key, { ...goodClaims(issuer), iat, exp: iat + 600 }));
 }
 
 const verify = async (key: typeof first): Promise<VerifiedToken> => issuers.verify(tokenBy(key), OPERATOR);
 const times = (path: string) => other.requests.filter((requested) => requested === path).length;
 const isError = (code: Code) => (error: unknown) => error instanceof ApiError && error.code === code;
-const rejected = (key: typeof first) => assert.rejects(verify(key), isError(Code.Unauthenticated));
+const assertRejected = (key: typeof first) => assert.rejects(verify(key), isError(Code.Unauthenticated));
 const unavailable = (key: typeof first) => assert.rejects(verify(key), isError(Code.Unavailable));
 const breakDown = () => other.answers.set(JWKS, (res) => json(res, {}, 503));
 
@@ -77,11 +77,11 @@ test("a new key is found once 30 s have passed, and a withdrawn one is gone then
   await verify(first);
   other.keys = [second];
   nowMs += 29 * SECOND;
-  await rejected(second);
+  await assertRejected(second);
   assert.equal(times(JWKS), 1);
   nowMs += SECOND;
   await verify(second);
-  await rejected(first);
+  await assertRejected(first);
   assert.equal(times(JWKS), 2);
 });
 
@@ -138,7 +138,7 @@ test("an issuer that withdraws all its keys is believed", async () => {
   await verify(first);
   other.keys = [];
   nowMs += 10 * MINUTE;
-  await rejected(first);
+  await assertRejected(first);
 });
 
 test("an issuer that failed is not requested again for 30 s, and callers get the retry time", async () => {
@@ -187,7 +187,7 @@ async function manyIssuers() {
     verifyAt: async (name: string, registration: Registration = OPERATOR) =>
       issuers.verify(tokenBy(first, at(name)), registration),
     /** An unsigned token with the issuer and its key. */
-    unsignedAt: async (name: string, registration: Registration) => {
+    verifyUnsigned: async (name: string, registration: Registration) => {
       const token = tokenBy(first, at(name));
       const forged = { ...token, signature: Buffer.alloc(token.signature.length, 1) };
       await assert.rejects(async () => issuers.verify(forged, registration), isError(Code.Unauthenticated));
@@ -214,19 +214,19 @@ test("the 200 most recently used issuers are cached; issuers that fail evict non
 });
 
 test("unsigned tokens that name 230 issuers push out none that a token was verified of", async () => {
-  const { requested, close, verifyAt, unsignedAt } = await manyIssuers();
+  const { requested, close, verifyAt, verifyUnsigned } = await manyIssuers();
   const own = { organisation: "own", byPattern: true };
   const other = { organisation: "other" };
   try {
     await verifyAt("good", own);
     await verifyAt("good", other);
     await verifyAt("good");
-    for (let i = 0; i < 230; i++) await unsignedAt(`forged${i}`, own);
+    for (let i = 0; i < 230; i++) await verifyUnsigned(`forged${i}`, own);
     requested.length = 0;
     for (const registration of [own, other, OPERATOR]) await verifyAt("good", registration);
     assert.deepEqual(requested, [], "all are still known");
     // Control: entries of issuers that never verified a token were evicted.
-    await unsignedAt("forged0", own);
+    await verifyUnsigned("forged0", own);
     assert.equal(requested.length, 2);
   } finally {
     close();
@@ -234,10 +234,10 @@ test("unsigned tokens that name 230 issuers push out none that a token was verif
 });
 
 test("an evicted issuer is requested again at once", async () => {
-  const { requested, close, verifyAt, unsignedAt } = await manyIssuers();
+  const { requested, close, verifyAt, verifyUnsigned } = await manyIssuers();
   const own = { organisation: "own", byPattern: true };
   try {
-    for (let i = 0; i < 60; i++) await unsignedAt(`forged${i}`, own);
+    for (let i = 0; i < 60; i++) await verifyUnsigned(`forged${i}`, own);
     requested.length = 0;
     await verifyAt("forged0", own);
     assert.equal(requested.length, 2);

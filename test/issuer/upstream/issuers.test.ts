@@ -15,7 +15,7 @@ import {
   json,
   NOW_S,
   serve,
-  signed,
+  signToken,
   startIssuer,
   testKey,
 } from "./foreign-issuer.js";
@@ -54,7 +54,7 @@ function isUnavailable(error: unknown): true {
   return true;
 }
 
-const tokenOf = (issuer: string) => parseUpstreamToken(signed(key, goodClaims(issuer)));
+const tokenOf = (issuer: string) => parseUpstreamToken(signToken(key, goodClaims(issuer)));
 
 async function withIssuer(run: (other: ForeignIssuer, origin: string) => Promise<void>): Promise<void> {
   const other = await startIssuer([key]);
@@ -71,7 +71,7 @@ test("a token is verified with the keys that its issuer publishes", () =>
     const verified = await issuers.verify(tokenOf(other.issuer), OPERATOR);
     assert.deepEqual([verified.issuer, verified.subject], [other.issuer, "repo:octo/app"]);
     assert.deepEqual([other.requests, problems], [[DISCOVERY, JWKS], []]);
-    const stranger = parseUpstreamToken(signed(testKey("ES256", "k1"), goodClaims(other.issuer)));
+    const stranger = parseUpstreamToken(signToken(testKey("ES256", "k1"), goodClaims(other.issuer)));
     assert.throws(() => issuers.verify(stranger, OPERATOR), isInvalidToken("has a signature that does not verify"));
     assert.equal(other.requests.length, 2);
   }));
@@ -95,7 +95,7 @@ test("tokens of this service are rejected, and nothing is fetched", async () => 
 test("a token that is not valid now causes no request to its issuer", () =>
   withIssuer(async (other, origin) => {
     const { issuers } = issuersTrusting(origin);
-    const expired = parseUpstreamToken(signed(key, { ...goodClaims(other.issuer), exp: NOW_S - 61 }));
+    const expired = parseUpstreamToken(signToken(key, { ...goodClaims(other.issuer), exp: NOW_S - 61 }));
     assert.throws(() => issuers.verify(expired, OPERATOR), isInvalidToken("has expired"));
     assert.deepEqual(other.requests, []);
   }));

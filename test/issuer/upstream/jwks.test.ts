@@ -4,7 +4,7 @@ import { createPublicKey } from "node:crypto";
 import { test } from "node:test";
 import { parseJwks, type UsableKeys, verifyWithKeys } from "../../../src/issuer/upstream/jwks.js";
 import { parseUpstreamToken } from "../../../src/issuer/upstream/token.js";
-import { NOW_S, signed, testKey } from "./foreign-issuer.js";
+import { NOW_S, signToken, testKey } from "./foreign-issuer.js";
 import { isInvalidToken } from "./invalid-token.js";
 
 const ec = testKey("ES256", "ec");
@@ -96,7 +96,7 @@ for (const [name, jwk] of Object.entries(skipped)) {
   test(`skips ${name}, and uses the key after it`, () => {
     const keys = parseJwks({ keys: [jwk, other.publicJwk] });
     assert.equal(parseJwks({ keys: [jwk] }).any, false);
-    assert.equal(verified(keys, other), true);
+    assert.equal(verifies(keys, other), true);
     // The one that a token means that names none.
     assert.equal(keys.find(undefined)?.type, "P-256");
   });
@@ -110,8 +110,8 @@ test("of 10,000 entries the first 32 are looked at, whatever they are", () => {
   const keys = parseJwks({ keys: Array.from({ length: 10_000 }, (_, i) => ({ ...ec.publicJwk, kid: `k${i}` })) });
   const afterLimit = parseJwks({ keys: [...Array.from({ length: 32 }, () => ({ kty: "oct" })), ec.publicJwk] });
   assert.equal(afterLimit.any, false);
-  assert.equal(verified(keys, { ...ec, kid: "k31" }), true);
-  assert.throws(() => verified(keys, { ...ec, kid: "k32" }));
+  assert.equal(verifies(keys, { ...ec, kid: "k31" }), true);
+  assert.throws(() => verifies(keys, { ...ec, kid: "k32" }));
 });
 
 test("a key id of several keys identifies none of them", () => {
@@ -122,8 +122,8 @@ test("a key id of several keys identifies none of them", () => {
       .map((key) => ({ ...key.publicJwk, kid: "same" }));
     const keys = parseJwks({ keys: [...same, rsa.publicJwk] });
     for (const key of [ec, other])
-      assert.throws(() => verified(keys, { ...key, kid: "same" }), isInvalidToken(ambiguous));
-    assert.equal(verified(keys, rsa), true);
+      assert.throws(() => verifies(keys, { ...key, kid: "same" }), isInvalidToken(ambiguous));
+    assert.equal(verifies(keys, rsa), true);
   }
 });
 
@@ -149,9 +149,9 @@ test("what a full list of the slowest keys costs is bounded, however often it is
 test("a modulus that is even verifies nothing and breaks nothing", () => {
   const even = { ...rsa.publicJwk, n: base64url(Buffer.concat([Buffer.alloc(255, 0xff), Buffer.from([0xfe])])) };
   const keys = parseJwks({ keys: [even] });
-  assert.throws(() => verified(keys, rsa), isInvalidToken("has a signature that does not verify"));
+  assert.throws(() => verifies(keys, rsa), isInvalidToken("has a signature that does not verify"));
 });
 
-function verified(keys: UsableKeys, key: typeof ec): boolean {
-  return verifyWithKeys(parseUpstreamToken(signed(key)), keys, NOW_S * 1000).subject === "repo:octo/app";
+function verifies(keys: UsableKeys, key: typeof ec): boolean {
+  return verifyWithKeys(parseUpstreamToken(signToken(key)), keys, NOW_S * 1000).subject === "repo:octo/app";
 }

@@ -3,21 +3,21 @@ import { generateKeyPairSync } from "node:crypto";
 import { test } from "node:test";
 import { CompactEncrypt, CompactSign, FlattenedSign } from "jose";
 import { parseUpstreamToken } from "../../../src/issuer/upstream/token.js";
-import { goodClaims, NOW_S, part, signed, testKey } from "./foreign-issuer.js";
+import { goodClaims, NOW_S, part, signToken, testKey } from "./foreign-issuer.js";
 import { isInvalidToken } from "./invalid-token.js";
 
 const key = testKey("ES256", "k1");
-const good = signed(key);
+const good = signToken(key);
 const [header = "", claims = "", signature = ""] = good.split(".");
-const withClaims = (change: Record<string, unknown>) => signed(key, { ...goodClaims(), ...change });
-const withHeader = (change: Record<string, unknown>) => signed(key, goodClaims(), { alg: "ES256", ...change });
-const withText = (text: string) => signed(key, text);
+const withClaims = (change: Record<string, unknown>) => signToken(key, { ...goodClaims(), ...change });
+const withHeader = (change: Record<string, unknown>) => signToken(key, goodClaims(), { alg: "ES256", ...change });
+const withText = (text: string) => signToken(key, text);
 /** The text of valid claims, followed by more. */
-const appended = (text: string) => withText(`${JSON.stringify(goodClaims()).slice(0, -1)},${text}}`);
-const padded = (length: number) => withClaims({ padding: "x".repeat(length) });
+const appendText = (text: string) => withText(`${JSON.stringify(goodClaims()).slice(0, -1)},${text}}`);
+const padClaims = (length: number) => withClaims({ padding: "x".repeat(length) });
 /** How much padding makes a token of more than 16 KiB. */
 let tooMuch = 11_000;
-while (padded(tooMuch).length <= 16_384) tooMuch++;
+while (padClaims(tooMuch).length <= 16_384) tooMuch++;
 
 test("a token is taken apart", () => {
   const token = parseUpstreamToken(withClaims({ aud: ["a", "b"], nbf: NOW_S, groups: ["x"] }));
@@ -49,7 +49,7 @@ const accepted: Readonly<Record<string, string>> = {
   "no iat": withClaims({ iat: undefined }),
   "blanks between the claims": withText(JSON.stringify(goodClaims(), null, 2)),
   "a claim called constructor": withClaims({ constructor: 1 }),
-  "the longest token": padded(tooMuch - 1),
+  "the longest token": padClaims(tooMuch - 1),
 };
 
 for (const [name, text] of Object.entries(accepted)) {
@@ -57,7 +57,7 @@ for (const [name, text] of Object.entries(accepted)) {
 }
 
 const invalidTokens: readonly { name: string; text: string; rule: string }[] = [
-  { name: "a token that is too long", text: padded(tooMuch), rule: "is too long" },
+  { name: "a token that is too long", text: padClaims(tooMuch), rule: "is too long" },
   { name: "a megabyte of dots", text: ".".repeat(1_000_000), rule: "is too long" },
   { name: "16 KiB of dots", text: ".".repeat(16_384), rule: "is not of three parts" },
   { name: "nothing", text: "", rule: "is not of three parts" },
@@ -128,7 +128,7 @@ const invalidTokens: readonly { name: string; text: string; rule: string }[] = [
     "\ufeff{}",
   ].map((text) => ({
     name: `header ${text}`,
-    text: signed(key, goodClaims(), text),
+    text: signToken(key, goodClaims(), text),
     rule: "has a header that is not a plain JSON object",
   })),
 
@@ -156,7 +156,7 @@ const invalidTokens: readonly { name: string; text: string; rule: string }[] = [
     '"a":"\\u0000"',
   ].map((text) => ({
     name: `claims with ${text}`,
-    text: appended(text),
+    text: appendText(text),
     rule: "has claims that are not a plain JSON object",
   })),
   { name: "a token in a token", text: withText(good), rule: "has claims that are not a plain JSON object" },

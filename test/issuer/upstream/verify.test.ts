@@ -5,7 +5,7 @@ import { test } from "node:test";
 import { parseJwks, verifyWithKeys } from "../../../src/issuer/upstream/jwks.js";
 import { parseUpstreamToken } from "../../../src/issuer/upstream/token.js";
 import { ApiError } from "../../../src/kernel/errors.js";
-import { goodClaims, headerOf, NOW_S, part, signatureOf, signed, testKey } from "./foreign-issuer.js";
+import { goodClaims, headerOf, NOW_S, part, signatureOf, signToken, testKey } from "./foreign-issuer.js";
 import { isInvalidToken } from "./invalid-token.js";
 
 const algs = ["ES256", "ES384", "ES512", "RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "EdDSA", "Ed25519"];
@@ -20,7 +20,7 @@ const NO_KEY = isInvalidToken("names no key of its issuer, or none that is the o
 
 for (const key of keys) {
   test(`${key.alg}: verifies its own token, and no other`, () => {
-    const { claims, ...verified } = verify(signed(key));
+    const { claims, ...verified } = verify(signToken(key));
     assert.deepEqual(verified, {
       issuer: "https://issuer.test",
       subject: "repo:octo/app",
@@ -30,12 +30,12 @@ for (const key of keys) {
     });
     assert.deepEqual({ ...claims }, goodClaims());
     const stranger = { ...testKey(key.alg, key.kid) };
-    assert.throws(() => verify(signed(stranger)), BAD_SIGNATURE);
+    assert.throws(() => verify(signToken(stranger)), BAD_SIGNATURE);
   });
 
   for (const alg of algs.filter((other) => other !== key.alg)) {
     test(`${key.alg}: a header with ${alg} is rejected`, () => {
-      assert.throws(() => verify(signed(key, goodClaims(), { ...headerOf(key), alg })), OTHER_ALGORITHM);
+      assert.throws(() => verify(signToken(key, goodClaims(), { ...headerOf(key), alg })), OTHER_ALGORITHM);
     });
   }
 }
@@ -45,10 +45,10 @@ test("a key without alg verifies what its type can, and nothing else", () => {
   const { alg: _, ...publicJwk } = rsa.publicJwk;
   const found = parseJwks({ keys: [publicJwk] });
   for (const alg of ["RS256", "RS512", "PS256"]) {
-    const text = signed({ ...rsa, alg });
+    const text = signToken({ ...rsa, alg });
     assert.equal(verifyWithKeys(parseUpstreamToken(text), found, NOW_S * 1000).subject, "repo:octo/app");
   }
-  const withKid = parseUpstreamToken(signed({ ...es256, kid: "r" }));
+  const withKid = parseUpstreamToken(signToken({ ...es256, kid: "r" }));
   assert.throws(() => verifyWithKeys(withKid, found, NOW_S * 1000), OTHER_ALGORITHM);
 });
 
@@ -98,7 +98,7 @@ for (const [name, bytes] of Object.entries(signatures)) {
 
 test("RSA and Ed25519 signatures of other lengths are rejected", () => {
   for (const key of keys.slice(3)) {
-    const [header, claims, signature = ""] = signed(key).split(".");
+    const [header, claims, signature = ""] = signToken(key).split(".");
     const bytes = Buffer.from(signature, "base64url");
     for (const wrong of [bytes.subarray(1), Buffer.concat([bytes, bytes]), Buffer.alloc(bytes.length), Buffer.alloc(1)])
       assert.throws(() => verify(`${header}.${claims}.${wrong.toString("base64url")}`), BAD_SIGNATURE);
@@ -126,7 +126,7 @@ for (const key of keys.filter(({ alg }) => !alg.startsWith("Ed") && alg !== "ES5
 }
 
 test("no token with one bit flipped is accepted", () => {
-  const token = Buffer.from(signed(es256));
+  const token = Buffer.from(signToken(es256));
   verify(token.toString("latin1"));
   for (let bit = 0; bit < token.length * 8; bit++) {
     const flipped = Buffer.from(token);
@@ -146,12 +146,12 @@ for (const kid of [
   "k".repeat(10_000),
 ]) {
   test(`the key id ${kid.slice(0, 20)} names no key`, () => {
-    assert.throws(() => verify(signed({ ...es256, kid })), NO_KEY);
+    assert.throws(() => verify(signToken({ ...es256, kid })), NO_KEY);
   });
 }
 
 test("a token without a kid is rejected with several keys, and verified with one", () => {
-  const text = signed(es256, goodClaims(), { alg: "ES256" });
+  const text = signToken(es256, goodClaims(), { alg: "ES256" });
   assert.throws(() => verify(text), NO_KEY);
   const one = parseJwks({ keys: [es256.publicJwk] });
   assert.equal(verifyWithKeys(parseUpstreamToken(text), one, NOW_S * 1000).subject, "repo:octo/app");
@@ -193,7 +193,7 @@ const times: readonly { name: string; claims: Record<string, unknown>; rule?: st
 
 for (const { name, claims, rule } of times) {
   test(`a token that ${name} is ${rule ? "rejected" : "accepted"}`, () => {
-    const text = signed(es256, { ...goodClaims(), ...claims });
+    const text = signToken(es256, { ...goodClaims(), ...claims });
     if (rule) assert.throws(() => verify(text), isInvalidToken(rule));
     else assert.equal(verify(text).issuer, "https://issuer.test");
   });

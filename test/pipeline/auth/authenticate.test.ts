@@ -9,7 +9,7 @@ import { SIGNATURE_LENGTHS, signJwt, tokenAlgorithms } from "../../../src/kernel
 import { encodeApiToken, type TokenClaims } from "../../../src/pipeline/auth/api-token.js";
 import { createAuthenticate } from "../../../src/pipeline/auth/authenticate.js";
 import { isCampaign } from "../../support/scale.js";
-import { encoded } from "./token-kit.js";
+import { encodePart } from "./token-kit.js";
 
 const issuer = "https://api.example.org";
 const nowS = 1_800_000_000;
@@ -49,10 +49,10 @@ for (const algorithm of tokenAlgorithms)
     let good: string;
     before(async () => {
       [pair, other] = [newPair(), newPair()];
-      good = await signed();
+      good = await signClaims();
     });
 
-    const signed = (changes: Partial<TokenClaims> = {}, kid = "k1", key = pair.privateKey) =>
+    const signClaims = (changes: Partial<TokenClaims> = {}, kid = "k1", key = pair.privateKey) =>
       signJwt(encodeApiToken({ ...claims, ...changes }, { kid, key }));
 
     function service(known = new Map([["k1", pair.publicKey]]), found?: ReadonlyMap<string, KeyObject>) {
@@ -104,7 +104,10 @@ for (const algorithm of tokenAlgorithms)
 
     test("only the bearer of a token that was valid learns that it has expired", async () => {
       const { state, authenticate } = service();
-      const [elsewhere, stranger] = [await signed({ audience: "https://b" }), await signed({}, "k1", other.privateKey)];
+      const [elsewhere, stranger] = [
+        await signClaims({ audience: "https://b" }),
+        await signClaims({}, "k1", other.privateKey),
+      ];
       state.nowMs = (nowS + 1_000) * 1000;
       await assertRejected(authenticate(`Bearer ${good}`), "ours", EXPIRED);
       for (const token of [elsewhere, stranger, good.slice(0, -4)])
@@ -131,7 +134,7 @@ for (const algorithm of tokenAlgorithms)
     }
 
     test("no token is signed for more than an hour", async () => {
-      const principal = await service().authenticate(`Bearer ${await signed({ lifeS: 999_999 })}`);
+      const principal = await service().authenticate(`Bearer ${await signClaims({ lifeS: 999_999 })}`);
       assert.equal(principal.expiresAt, nowS + 3_600);
     });
 
@@ -192,17 +195,17 @@ for (const algorithm of tokenAlgorithms)
 
     test("a key made on another node is found", async () => {
       const { keys, authenticate } = service(new Map(), new Map([["k2", other.publicKey]]));
-      await authenticate(`Bearer ${await signed({}, "k2", other.privateKey)}`);
+      await authenticate(`Bearer ${await signClaims({}, "k2", other.privateKey)}`);
       assert.equal(keys.looks, 1);
     });
 
     test("keys are looked for only when the token has the form of ours", async () => {
       const { keys, authenticate } = service();
-      const foreign = encoded({ alg: "none", kid: "k9", typ: "at+jwt" });
-      for (const token of ["x", "a.b.c", `${foreign}.${encoded("{}")}.`, "A".repeat(8_000)])
+      const foreign = encodePart({ alg: "none", kid: "k9", typ: "at+jwt" });
+      for (const token of ["x", "a.b.c", `${foreign}.${encodePart("{}")}.`, "A".repeat(8_000)])
         await assertRejected(authenticate(`Bearer ${token}`));
       assert.equal(keys.looks, 0);
-      await assertRejected(authenticate(`Bearer ${await signed({}, "k9", other.privateKey)}`));
+      await assertRejected(authenticate(`Bearer ${await signClaims({}, "k9", other.privateKey)}`));
       assert.equal(keys.looks, 1);
     });
 
@@ -236,17 +239,17 @@ for (const algorithm of tokenAlgorithms)
       }
     });
 
-    const jwe = (header: object) => [encoded(header), "a", "b", "c", "d"].join(".");
+    const jwe = (header: object) => [encodePart(header), "a", "b", "c", "d"].join(".");
     const huge: readonly { token: string; reason: string }[] = [
       { token: ".".repeat(1_000_000), reason: "a megabyte of dots" },
       { token: ".".repeat(8_000), reason: "as many dots as are looked at" },
       { token: "A".repeat(1_000_000), reason: "a megabyte of one letter" },
       {
-        token: `${encoded({ alg: algorithm, kid: "k1", typ: "at+jwt" })}.${encoded("[".repeat(10_000))}.${"A".repeat(SIGNATURE_LENGTHS[algorithm])}`,
+        token: `${encodePart({ alg: algorithm, kid: "k1", typ: "at+jwt" })}.${encodePart("[".repeat(10_000))}.${"A".repeat(SIGNATURE_LENGTHS[algorithm])}`,
         reason: "10,000 lists deep",
       },
       {
-        token: `${encoded("[".repeat(3_000))}.${encoded("[".repeat(2_700))}.${"A".repeat(SIGNATURE_LENGTHS[algorithm])}`,
+        token: `${encodePart("[".repeat(3_000))}.${encodePart("[".repeat(2_700))}.${"A".repeat(SIGNATURE_LENGTHS[algorithm])}`,
         reason: "3,000 lists deep within the limit",
       },
       {

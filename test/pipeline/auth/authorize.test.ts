@@ -120,7 +120,7 @@ describe("authorize", () => {
   for (const { by, at, allowed, reason } of scoped) {
     test(`scoped: ${reason}: ${allowed ? "allowed" : "denied"}`, async () => {
       if (allowed) assert.equal((await decide(both, who[by], at)).uid, who[by]);
-      else await assertRejected(decide(both, who[by], at), Code.PermissionDenied, denied(needs, at));
+      else await assertRejected(decide(both, who[by], at), Code.PermissionDenied, permissionDenied(needs, at));
     });
   }
 
@@ -209,7 +209,7 @@ describe("authorize", () => {
       if (found) return assert.equal(seen, thrown);
       assert.ok(seen instanceof ApiError);
       assert.equal(seen.code, Code.PermissionDenied);
-      assert.equal(seen.message, denied(guard.capabilities.map(({ name }) => name).join(" and "), uid));
+      assert.equal(seen.message, permissionDenied(guard.capabilities.map(({ name }) => name).join(" and "), uid));
     });
   }
 
@@ -222,7 +222,10 @@ describe("authorize", () => {
     assert.equal(notFoundOrDenied(caller, uid, thrown, "groups.create"), thrown);
     await store.write((tx) => tx.roleBindings.delete(childUid(root, 0x904)));
     const without = await decide(create, who.split, uid);
-    assert.equal(notFoundOrDenied(without, uid, thrown, "groups.create").message, denied("groups.create", uid));
+    assert.equal(
+      notFoundOrDenied(without, uid, thrown, "groups.create").message,
+      permissionDenied("groups.create", uid),
+    );
   });
 
   test("forbidden and missing look alike, to the byte", async () => {
@@ -255,7 +258,7 @@ function principalOf(identityUid: string, at: number): Principal {
   return { identityUid, tokenId: "t", issuedAt: at, expiresAt: at + 3_600 };
 }
 
-function denied(needs: string, uid: string): string {
+function permissionDenied(needs: string, uid: string): string {
   return `Permission denied: ${needs} at ${uid} (or it might not exist)`;
 }
 

@@ -74,10 +74,10 @@ export const timeCases: readonly TokenCase[] = [
     (nbf): TokenCase => ({ name: `nbf ${JSON.stringify(nbf)}`, token: saying({ nbf }) }),
   ),
   { name: "exp 1e308", token: saying({ exp: 1e308 }) },
-  { name: "exp 1e308 as one writes it", token: rewritten(/"exp":\d+/, '"exp":1e308') },
-  { name: "exp with an exponent", token: rewritten(/"exp":(\d+)/, '"exp":$1e0') },
-  { name: "exp with a fraction of nothing", token: rewritten(/"exp":(\d+)/, '"exp":$1.0') },
-  { name: "exp NaN", token: rewritten(/"exp":\d+/, '"exp":NaN') },
+  { name: "exp 1e308 as one writes it", token: rewritePayload(/"exp":\d+/, '"exp":1e308') },
+  { name: "exp with an exponent", token: rewritePayload(/"exp":(\d+)/, '"exp":$1e0') },
+  { name: "exp with a fraction of nothing", token: rewritePayload(/"exp":(\d+)/, '"exp":$1.0') },
+  { name: "exp NaN", token: rewritePayload(/"exp":\d+/, '"exp":NaN') },
   {
     name: "expired for 20 s",
     token: saying((c) => ({ iat: at(c, "iat") - hour - 10, exp: at(c, "iat") - 10 })),
@@ -193,43 +193,47 @@ export const payloadCases: readonly TokenCase[] = [
   { name: "payload of UTF-16", token: payload((c) => Buffer.from(JSON.stringify(c), "utf16le")) },
   {
     name: "payload with bytes that are no UTF-8",
-    token: payload((c) => patched(JSON.stringify({ ...c, x: "##" }), "##", [0xc3, 0x28])),
+    token: payload((c) => patchBytes(JSON.stringify({ ...c, x: "##" }), "##", [0xc3, 0x28])),
   },
   {
     name: "payload with an overlong character",
-    token: payload((c) => patched(JSON.stringify({ ...c, x: "##" }), "##", [0xc0, 0xaf])),
+    token: payload((c) => patchBytes(JSON.stringify({ ...c, x: "##" }), "##", [0xc0, 0xaf])),
   },
   {
     name: "payload with half a surrogate pair",
-    token: payload((c) => patched(JSON.stringify({ ...c, x: "###" }), "###", [0xed, 0xa0, 0x80])),
+    token: payload((c) => patchBytes(JSON.stringify({ ...c, x: "###" }), "###", [0xed, 0xa0, 0x80])),
   },
   {
     name: "jti with a byte that is no UTF-8",
-    token: payload((c) => patched(JSON.stringify({ ...c, jti: "#" }), "#", [0xff])),
+    token: payload((c) => patchBytes(JSON.stringify({ ...c, jti: "#" }), "#", [0xff])),
   },
-  { name: "sub twice, ours last", token: rewritten(/"sub":/, '"sub":"x","sub":') },
-  { name: "sub twice, ours first", token: rewritten(/"aud":/, '"sub":"x","aud":') },
-  { name: "exp twice", token: rewritten(/"jti":/, '"exp":1,"jti":'), everywhere: true },
-  { name: "an escape in a claim's name", token: rewritten(/"sub":/, '"\\u0073ub":') },
-  { name: "an escape in a claim", token: rewritten(/"jti":"0/, '"jti":"\\u0030') },
+  { name: "sub twice, ours last", token: rewritePayload(/"sub":/, '"sub":"x","sub":') },
+  { name: "sub twice, ours first", token: rewritePayload(/"aud":/, '"sub":"x","aud":') },
+  { name: "exp twice", token: rewritePayload(/"jti":/, '"exp":1,"jti":'), everywhere: true },
+  { name: "an escape in a claim's name", token: rewritePayload(/"sub":/, '"\\u0073ub":') },
+  { name: "an escape in a claim", token: rewritePayload(/"jti":"0/, '"jti":"\\u0030') },
   {
     name: "claims nobody asked for",
     token: payload((c) => JSON.stringify({ ...c, "https://x": { y: ["ü"] }, admin: true })),
     accepted: true,
   },
-  { name: "a claim called __proto__", token: rewritten(/"jti":/, '"__proto__":{"sub":"x"},"jti":'), accepted: true },
-  { name: "claims inherited from one", token: rewritten(/"sub":"([0-9a-f]+)"/, '"__proto__":{"sub":"$1"}') },
+  {
+    name: "a claim called __proto__",
+    token: rewritePayload(/"jti":/, '"__proto__":{"sub":"x"},"jti":'),
+    accepted: true,
+  },
+  { name: "claims inherited from one", token: rewritePayload(/"sub":"([0-9a-f]+)"/, '"__proto__":{"sub":"$1"}') },
 ];
 
 function payload(of: (claims: Claims) => string | Uint8Array) {
   return (kit: TokenKit) => kit.token({ payload: of(kit.claims()) });
 }
 
-function rewritten(pattern: RegExp, replacement: string) {
+function rewritePayload(pattern: RegExp, replacement: string) {
   return payload((claims) => JSON.stringify(claims).replace(pattern, replacement));
 }
 
-function patched(json: string, mark: string, bytes: readonly number[]): Buffer {
+function patchBytes(json: string, mark: string, bytes: readonly number[]): Buffer {
   const whole = Buffer.from(json);
   whole.set(bytes, whole.indexOf(mark));
   return whole;

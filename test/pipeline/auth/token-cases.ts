@@ -3,7 +3,7 @@
 import {
   beyondOrder,
   derOf,
-  encoded,
+  encodePart,
   hmac,
   otherS,
   type Signer,
@@ -29,12 +29,12 @@ export interface TokenCase {
 const good = (kit: TokenKit) => kit.token();
 const withHeader = (changes: Readonly<Record<string, unknown>>) => (kit: TokenKit) =>
   kit.token({ header: kit.header(changes) });
-const signedBy =
+const signWith =
   (signerOf: (kit: TokenKit) => Signer, changes: Readonly<Record<string, unknown>> = {}) =>
   (kit: TokenKit) =>
     kit.token({ header: kit.header(changes), signer: signerOf(kit) });
 const signature = (of: (signature: Buffer) => Buffer) =>
-  signedBy(
+  signWith(
     ({ ours }) =>
       async (input) =>
         of(await ours(input)),
@@ -71,33 +71,33 @@ export const schemeCases: readonly TokenCase[] = [
   { name: "beyond ASCII", authorization: async (kit) => `Bearer \u00e4${await good(kit)}` },
 ];
 
-const unsigned = (alg: string) => (kit: TokenKit) =>
+const withoutSignature = (alg: string) => (kit: TokenKit) =>
   kit.token({ header: kit.header({ alg }), signer: () => Buffer.alloc(0) });
-const confused = (name: string, keyOf: (kit: TokenKit) => Buffer): TokenCase[] => [
-  { name: `HS256 keyed with ${name}`, token: signedBy((kit) => hmac("sha256", keyOf(kit)), { alg: "HS256" }) },
+const confuseAlgorithm = (name: string, keyOf: (kit: TokenKit) => Buffer): TokenCase[] => [
+  { name: `HS256 keyed with ${name}`, token: signWith((kit) => hmac("sha256", keyOf(kit)), { alg: "HS256" }) },
   // As long as an ES256 signature, so that the length alone does not give it away.
-  { name: `HS512 keyed with ${name}`, token: signedBy((kit) => hmac("sha512", keyOf(kit)), { alg: "HS512" }) },
-  { name: `HS512 that says ES256, keyed with ${name}`, token: signedBy((kit) => hmac("sha512", keyOf(kit))) },
+  { name: `HS512 keyed with ${name}`, token: signWith((kit) => hmac("sha512", keyOf(kit)), { alg: "HS512" }) },
+  { name: `HS512 that says ES256, keyed with ${name}`, token: signWith((kit) => hmac("sha512", keyOf(kit))) },
 ];
 
 /** Algorithms and signatures. */
 export const signatureCases: readonly TokenCase[] = [
   ...["none", "None", "NONE", "nOnE", ""].map(
-    (alg): TokenCase => ({ name: `alg "${alg}" without signature`, token: unsigned(alg) }),
+    (alg): TokenCase => ({ name: `alg "${alg}" without signature`, token: withoutSignature(alg) }),
   ),
   { name: "alg none over a good signature", token: withHeader({ alg: "none" }), everywhere: true },
-  { name: "ES256 without signature", token: unsigned("ES256") },
-  ...confused("our public key as PEM", (kit) => kit.publicForms.pem),
-  ...confused("our public key as JWK", (kit) => kit.publicForms.jwk),
-  ...confused("our public key as DER", (kit) => kit.publicForms.der),
-  ...confused("our public key as PEM behind a blank", (kit) => Buffer.from(` ${kit.publicForms.pem}`)),
-  ...confused("our public key as PEM and a line feed", (kit) => Buffer.from(`${kit.publicForms.pem}\n`)),
-  ...confused("nothing", () => Buffer.alloc(0)),
-  ...confused("our kid", (kit) => Buffer.from(kit.kid)),
+  { name: "ES256 without signature", token: withoutSignature("ES256") },
+  ...confuseAlgorithm("our public key as PEM", (kit) => kit.publicForms.pem),
+  ...confuseAlgorithm("our public key as JWK", (kit) => kit.publicForms.jwk),
+  ...confuseAlgorithm("our public key as DER", (kit) => kit.publicForms.der),
+  ...confuseAlgorithm("our public key as PEM behind a blank", (kit) => Buffer.from(` ${kit.publicForms.pem}`)),
+  ...confuseAlgorithm("our public key as PEM and a line feed", (kit) => Buffer.from(`${kit.publicForms.pem}\n`)),
+  ...confuseAlgorithm("nothing", () => Buffer.alloc(0)),
+  ...confuseAlgorithm("our kid", (kit) => Buffer.from(kit.kid)),
   ...(["RS256", "PS256", "ES384", "EdDSA"] as const).flatMap((alg): TokenCase[] => {
     const key = strangeKey(alg);
     return [
-      { name: `${alg} by such a key under our kid`, token: signedBy(() => key.signer, { alg }) },
+      { name: `${alg} by such a key under our kid`, token: signWith(() => key.signer, { alg }) },
       { name: `${alg} over our signature`, token: withHeader({ alg }) },
     ];
   }),
@@ -117,20 +117,20 @@ export const signatureCases: readonly TokenCase[] = [
   { name: "r and s swapped", token: signature((s) => Buffer.concat([s.subarray(32), s.subarray(0, 32)])) },
   // Tokens are nowhere told apart by their text, so either value of s is as good.
   { name: "the other value of s", token: signature(otherS), accepted: true },
-  { name: "another deployment's key under our kid", token: signedBy(() => strange.signer), everywhere: true },
+  { name: "another deployment's key under our kid", token: signWith(() => strange.signer), everywhere: true },
   {
     name: "another deployment's key under its own kid",
-    token: signedBy(() => strange.signer, { kid: "another" }),
+    token: signWith(() => strange.signer, { kid: "another" }),
     everywhere: true,
   },
 ];
 
-const embedded = (changes: Readonly<Record<string, unknown>>, name: string): TokenCase[] => [
+const embedKey = (changes: Readonly<Record<string, unknown>>, name: string): TokenCase[] => [
   { name: `${name}, signed by us`, token: withHeader(changes) },
-  { name: `${name}, signed by a stranger`, token: signedBy(() => strange.signer, changes) },
+  { name: `${name}, signed by a stranger`, token: signWith(() => strange.signer, changes) },
   {
     name: `${name}, signed by a stranger, without kid`,
-    token: signedBy(() => strange.signer, { ...changes, kid: undefined }),
+    token: signWith(() => strange.signer, { ...changes, kid: undefined }),
   },
 ];
 
@@ -159,11 +159,11 @@ export function headerCases(listener: string): readonly TokenCase[] {
     { name: "the kid of a page token key", token: (kit) => kit.token({ header: kit.header({ kid: kit.pageKid }) }) },
     { name: "our kid in a list", token: (kit) => kit.token({ header: kit.header({ kid: [kit.kid] }) }) },
     { name: "our kid and a blank", token: (kit) => kit.token({ header: kit.header({ kid: `${kit.kid} ` }) }) },
-    ...embedded({ jwk: strange.publicJwk }, "jwk"),
-    ...embedded({ jku: listener }, "jku"),
-    ...embedded({ x5u: listener }, "x5u"),
-    ...embedded({ x5c: [Buffer.from("no certificate").toString("base64")] }, "x5c"),
-    ...embedded({ x5t: "x" }, "x5t"),
+    ...embedKey({ jwk: strange.publicJwk }, "jwk"),
+    ...embedKey({ jku: listener }, "jku"),
+    ...embedKey({ x5u: listener }, "x5u"),
+    ...embedKey({ x5c: [Buffer.from("no certificate").toString("base64")] }, "x5c"),
+    ...embedKey({ x5t: "x" }, "x5t"),
     { name: "crit of a claim", token: withHeader({ crit: ["exp"] }), everywhere: true },
     { name: "crit of nothing", token: withHeader({ crit: [] }) },
     { name: "crit of b64", token: withHeader({ crit: ["b64"], b64: false }) },
@@ -220,7 +220,13 @@ const headerTexts: readonly TokenCase[] = [
 ];
 
 const jwe = (header: object) => () =>
-  [encoded(header), encoded("key"), encoded("0123456789ab"), encoded("text"), encoded("0123456789abcdef")].join(".");
+  [
+    encodePart(header),
+    encodePart("key"),
+    encodePart("0123456789ab"),
+    encodePart("text"),
+    encodePart("0123456789abcdef"),
+  ].join(".");
 
 /** How the parts are written and put together. */
 export const encodingCases: readonly TokenCase[] = [
@@ -255,7 +261,7 @@ export const encodingCases: readonly TokenCase[] = [
   },
   { name: "JWE zip", token: jwe({ alg: "dir", enc: "A256GCM", zip: "DEF" }) },
   { name: "JWS as JSON", token: jsonSerialized },
-  { name: "JWS as JSON, in base64url", token: async (kit) => encoded(await jsonSerialized(kit)) },
+  { name: "JWS as JSON, in base64url", token: async (kit) => encodePart(await jsonSerialized(kit)) },
 ];
 
 async function jsonSerialized(kit: TokenKit): Promise<string> {
@@ -265,16 +271,16 @@ async function jsonSerialized(kit: TokenKit): Promise<string> {
 
 async function otherAlphabet(kit: TokenKit): Promise<string> {
   // Made so that the payload holds both characters that differ.
-  const header = encoded(kit.header());
-  const payload = encoded(kit.claims({ x: "~~~???>>>" }))
+  const header = encodePart(kit.header());
+  const payload = encodePart(kit.claims({ x: "~~~???>>>" }))
     .replaceAll("-", "+")
     .replaceAll("_", "/");
   return `${header}.${payload}.${(await kit.ours(`${header}.${payload}`)).toString("base64url")}`;
 }
 
 async function spareBitsInPayload(kit: TokenKit): Promise<string> {
-  const filled = ["", "x", "xx"].map((x) => encoded(kit.claims({ x }))).find((text) => text.length % 4 === 2) ?? "";
-  const input = `${encoded(kit.header())}.${withSpareBits(filled)}`;
+  const filled = ["", "x", "xx"].map((x) => encodePart(kit.claims({ x }))).find((text) => text.length % 4 === 2) ?? "";
+  const input = `${encodePart(kit.header())}.${withSpareBits(filled)}`;
   return `${input}.${(await kit.ours(input)).toString("base64url")}`;
 }
 

@@ -64,14 +64,14 @@ export async function tokenKitOf({ keys, store }: Installation, subject: TokenSu
     claims,
     header,
     async token({ header: first = header(), payload = claims(), signer = ours } = {}) {
-      const input = `${encoded(first)}.${encoded(payload)}`;
+      const input = `${encodePart(first)}.${encodePart(payload)}`;
       return `${input}.${(await signer(input)).toString("base64url")}`;
     },
   };
 }
 
 /** A part in base64url. */
-export function encoded(part: Part): string {
+export function encodePart(part: Part): string {
   const bytes = part instanceof Uint8Array ? part : typeof part === "string" ? part : JSON.stringify(part);
   return Buffer.from(bytes).toString("base64url");
 }

@@ -43,9 +43,9 @@ for (const { below, named } of cases) {
       await tx.roles.insert(roleRow(role));
       for (const what of below) await put[what]?.(tx);
     });
-    const guarded = async () => store.read((tx) => guardDelete(definitions, groups, group, tx, 1_000));
-    if (named === undefined) return guarded();
-    await assert.rejects(guarded, (error) => {
+    const guard = async () => store.read((tx) => guardDelete(definitions, groups, group, tx, 1_000));
+    if (named === undefined) return guard();
+    await assert.rejects(guard, (error) => {
       assert.ok(error instanceof ApiError);
       assert.equal(error.code, Code.FailedPrecondition);
       assert.equal(error.message, `Precondition failed: cannot delete group with child ${named}`);

@@ -16,11 +16,11 @@ const groupOf = (body: Body | undefined) => body && create(GroupSchema, body);
 const maskOf = (paths: readonly string[] | undefined) => paths && create(FieldMaskSchema, { paths: [...paths] });
 
 const before = create(GroupSchema, { uid: "0".repeat(40), name: "before", description: "of before", verified: true });
-const patched = (body: Body | undefined, mask: readonly string[] | undefined) =>
+const buildFrom = (body: Body | undefined, mask: readonly string[] | undefined) =>
   buildPatch(groups, groupOf(body), maskOf(mask), before);
 
 // The error names each field and the command of the operator.
-function deniedFor(...fields: readonly string[]) {
+function isDeniedFor(...fields: readonly string[]) {
   return (error: unknown): boolean => {
     assert.ok(error instanceof ApiError);
     assert.equal(error.code, Code.PermissionDenied);
@@ -100,8 +100,8 @@ test("a new resource takes nothing that the service sets", () => {
 
 test("a new resource rejects what only the operator sets, before any rule", () => {
   const build = (body: Body) => () => buildValues(groups, groupOf(body));
-  assert.throws(build({ name: "core", verified: true }), deniedFor("verified"));
-  assert.throws(build({ name: "NO", verified: true, kind: 2 }), deniedFor("verified", "kind"));
+  assert.throws(build({ name: "core", verified: true }), isDeniedFor("verified"));
+  assert.throws(build({ name: "NO", verified: true, kind: 2 }), isDeniedFor("verified", "kind"));
 });
 
 test("all that is wrong is named at once", () => {
@@ -166,12 +166,12 @@ const denials: readonly { body: Body; mask?: readonly string[]; fields: readonly
 
 for (const { body, mask, fields, reason } of denials) {
   test(`another value than the stored one of the operator's field is rejected: ${reason}`, () => {
-    assert.throws(() => patched(body, mask), deniedFor(...fields));
+    assert.throws(() => buildFrom(body, mask), isDeniedFor(...fields));
   });
 }
 
 for (const { body, mask, patch, reason } of patches) {
-  test(`patch: ${reason}`, () => assert.deepEqual(patched(body, mask), patch));
+  test(`patch: ${reason}`, () => assert.deepEqual(buildFrom(body, mask), patch));
 }
 
 const badMasks: readonly { mask: readonly string[]; rule: string; reason: string }[] = [
@@ -203,7 +203,7 @@ const badMasks: readonly { mask: readonly string[]; rule: string; reason: string
 
 for (const { mask, rule, reason } of badMasks) {
   test(`mask rejected: ${reason}`, () => {
-    assertRejects(() => patched(full, mask), [{ field: "updateMask", description: rule }]);
+    assertRejects(() => buildFrom(full, mask), [{ field: "updateMask", description: rule }]);
   });
 }
 
@@ -220,7 +220,7 @@ function assertQuick(run: () => void): void {
 
 test("a mask of 10,000 paths is answered at once", () => {
   const mask = Array.from({ length: 10_000 }, () => "name");
-  assertQuick(() => assert.deepEqual(patched(full, mask), { name: "core" }));
+  assertQuick(() => assert.deepEqual(buildFrom(full, mask), { name: "core" }));
 });
 
 test("a mask that names each key of a large map is answered at once", () => {
@@ -240,7 +240,7 @@ test("a mask that names each key of a large map is answered at once", () => {
 
 test("what was there before is not changed by the patch", () => {
   const copy = structuredClone(before);
-  patched(full, ["*"]);
+  buildFrom(full, ["*"]);
   assert.deepEqual(before, copy);
 });
 
@@ -253,12 +253,12 @@ const badValues: readonly { body: Body; mask?: readonly string[]; field: string;
 
 for (const { body, mask, field, rule, reason } of badValues) {
   test(`value rejected: ${reason}`, () => {
-    assertRejects(() => patched(body, mask), [{ field, description: rule }]);
+    assertRejects(() => buildFrom(body, mask), [{ field, description: rule }]);
   });
 }
 
 test("a value the mask does not name is not looked at", () => {
-  assert.deepEqual(patched({ name: "Core", description: "d" }, ["description"]), {
+  assert.deepEqual(buildFrom({ name: "Core", description: "d" }, ["description"]), {
     description: "d",
   });
 });

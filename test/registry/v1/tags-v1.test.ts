@@ -86,10 +86,13 @@ for (const name of wireNames) {
     it("are rejected with the names of their fields, and others cannot change them", async () => {
       const repo = await newRepo();
       const { id } = await create(repo, { name: "mine" });
-      const rejected = (tag: MessageInitShape<typeof v1.updateTag.input>) =>
+      const expectUpdateError = (tag: MessageInitShape<typeof v1.updateTag.input>) =>
         wire.expectError(v1.updateTag, { id, ...tag });
-      assert.match(await rejected({ name: "" }), /^Invalid argument: name: name must match/);
-      assert.match(await rejected({ name: "mine", digest: "x" }), /^Invalid argument: digest: digest must be a digest/);
+      assert.match(await expectUpdateError({ name: "" }), /^Invalid argument: name: name must match/);
+      assert.match(
+        await expectUpdateError({ name: "mine", digest: "x" }),
+        /^Invalid argument: digest: digest must be a digest/,
+      );
       assert.match(await wire.expectError(v1.listTags, { digest: "x" }), /^Invalid argument: digest: /);
       const token = world.foreignOwner.token;
       assert.match(

@@ -12,7 +12,7 @@ import { createMark } from "../../../src/store/unfinished-copy.js";
 import { fixtures, restoreSqlite } from "../../upgrade/fixtures.js";
 
 /** A data directory of this version with resources of every kind. */
-export function filledDirectory(): string {
+export function createFilledDirectory(): string {
   const newest = fixtures.find(({ version }) => version === "0.6.0");
   assert.ok(newest);
   return restoreSqlite(newest);

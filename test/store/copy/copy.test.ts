@@ -11,7 +11,14 @@ import { createMark, formatMark } from "../../../src/store/unfinished-copy.js";
 import { isOlder } from "../../../src/store/version.js";
 import { runCommand } from "../../support/command.js";
 import { memoryDir } from "../../support/temp-dir.js";
-import { copyDirectory, ENDED, fillEmptyTables, filledDirectory, readLiterals, withDatabase } from "./copy-kit.js";
+import {
+  copyDirectory,
+  createFilledDirectory,
+  ENDED,
+  fillEmptyTables,
+  readLiterals,
+  withDatabase,
+} from "./copy-kit.js";
 
 const allTables = [...copiedTables, ...closingTables];
 const isJson = (table: string, column: string) =>
@@ -19,7 +26,7 @@ const isJson = (table: string, column: string) =>
 
 describe("a copy", () => {
   it("has every row of every table, and values that numbers and texts of JavaScript would change", async () => {
-    const from = filledDirectory();
+    const from = createFilledDirectory();
     fillEmptyTables(from);
     withDatabase(from, (db) => {
       db.exec(`UPDATE jobs SET fence = 9223372036854775807, changes = -9007199254740993;
@@ -41,7 +48,7 @@ describe("a copy", () => {
   });
 
   it("has a digest that anyone can compute", async () => {
-    const from = filledDirectory();
+    const from = createFilledDirectory();
     fillEmptyTables(from);
     const { tables } = await copyDirectory(from, join(memoryDir(), "to"));
     const lines = withDatabase(from, (db) =>
@@ -55,7 +62,7 @@ describe("a copy", () => {
   });
 
   it("goes on after an end at any batch, and writes no row twice", async () => {
-    const from = filledDirectory();
+    const from = createFilledDirectory();
     const complete = await copyDirectory(from, join(memoryDir(), "complete"));
     const to = join(memoryDir(), "resumed");
     let written = 0;
@@ -74,7 +81,7 @@ describe("a copy", () => {
   });
 
   it("begins again when the source is no longer what it was", async () => {
-    const from = filledDirectory();
+    const from = createFilledDirectory();
     const to = join(memoryDir(), "to");
     await assert.rejects(copyDirectory(from, to, { endAfter: 60 }), new RegExp(ENDED));
     withDatabase(from, (db) => db.exec("UPDATE groups SET description = 'changed since' WHERE parent_uid IS NOT NULL"));
@@ -84,7 +91,7 @@ describe("a copy", () => {
   });
 
   it("is rejected while it is unfinished, with the command that goes on", async () => {
-    const from = filledDirectory();
+    const from = createFilledDirectory();
     const to = join(memoryDir(), "to");
     await assert.rejects(copyDirectory(from, to, { endAfter: 60 }), new RegExp(ENDED));
     const advice = /the database is an unfinished copy of \S+arbor\.db: run `arbor copy` again/;
@@ -111,7 +118,7 @@ describe("a copy", () => {
     "an integer": "UPDATE audit SET time_ms = time_ms + 1 WHERE id = 3",
   })) {
     it(`stays unfinished when ${what} of the target is another, and is complete after the next run`, async () => {
-      const from = filledDirectory();
+      const from = createFilledDirectory();
       fillEmptyTables(from);
       const to = join(memoryDir(), "to");
       let changed = 0;
@@ -128,7 +135,7 @@ describe("a copy", () => {
   }
 
   it("notices that the source is written to after its snapshot", async () => {
-    const from = filledDirectory();
+    const from = createFilledDirectory();
     const source = openSqliteSource({ directory: from, exclusive: true });
     assert.equal(await source.hasChanged(), false);
     withDatabase(from, (db) => db.pragma("wal_checkpoint(PASSIVE)"));
@@ -139,7 +146,7 @@ describe("a copy", () => {
   });
 
   it("is not written over an installation, nor over the copy of another one", async () => {
-    const from = filledDirectory();
+    const from = createFilledDirectory();
     const to = join(memoryDir(), "to");
     await copyDirectory(from, to);
     await assert.rejects(copyDirectory(from, to), /has an installation: name an empty target/);
@@ -150,7 +157,7 @@ describe("a copy", () => {
   });
 
   it("assigns no number again that a deleted row had", async () => {
-    const from = filledDirectory();
+    const from = createFilledDirectory();
     const last = withDatabase(from, (db) => {
       db.exec("INSERT INTO audit SELECT max(id) + 1000, '', 0, '', '', '', '', '', '', '', 1, '', '' FROM audit");
       const id = Number(db.prepare("SELECT max(id) FROM audit").pluck().get());
@@ -166,7 +173,7 @@ describe("a copy", () => {
   });
 
   it("has one row of those that PostgreSQL spreads over slots", async () => {
-    const from = filledDirectory();
+    const from = createFilledDirectory();
     withDatabase(from, (db) =>
       db.exec(`INSERT INTO totals (counter, scope, slot, n) SELECT counter, scope, 7, 5 FROM totals WHERE slot = 0;
         INSERT INTO totals (counter, scope, slot, n) SELECT counter, scope, 31, -2 FROM totals WHERE slot = 0;

@@ -4,30 +4,30 @@ import { createDecode, type DecodeOptions, type ReadBody } from "../../../src/tr
 import { entryOf, featureMethod, featureRegistry } from "./feature.js";
 
 /** The JSON of the request that the first binding of a method of FeatureService makes of its parts. */
-export function decoded(
+export function decodeRequest(
   method: string,
   captures: readonly string[],
   query: string,
   body: string | ReadBody | undefined,
   options: Partial<DecodeOptions> = {},
 ): unknown {
-  return decodedBy(featureMethod(method), captures, query, body, options);
+  return decodeRequestOf(featureMethod(method), captures, query, body, options);
 }
 
-/** As {@link decoded}, of any method. */
-export function decodedBy(
+/** As {@link decodeRequest}, of any method. */
+export function decodeRequestOf(
   method: DescMethod,
   captures: readonly string[],
   query: string,
   body: string | ReadBody | undefined,
   options: Partial<DecodeOptions> = {},
 ): unknown {
-  const message = decodedMessage(method, captures, query, body, options);
+  const message = decodeMessage(method, captures, query, body, options);
   return toJson(method.input, message, { registry: featureRegistry });
 }
 
-/** The request itself; see {@link decoded}. */
-export function decodedMessage(
+/** The request itself; see {@link decodeRequest}. */
+export function decodeMessage(
   method: DescMethod,
   captures: readonly string[],
   query: string,

@@ -70,7 +70,7 @@ export async function startFeatureStack(others: readonly ServedService[] = []): 
     hidden: uidOf,
   };
   const watch = (request: WatchRequest, call: StreamCall) => stack.watch(request, call);
-  const streams = { watch, watchLabels: watch, export: exported };
+  const streams = { watch, watchLabels: watch, export: exportCsv };
   const methods = createMethodTable([
     { desc: featureService("FeatureService"), handlers: answers as Record<string, Handler> },
     { desc: featureService("StreamService"), handlers: streams as Record<string, Handler> },
@@ -125,6 +125,6 @@ export async function* things({ uid, count }: WatchRequest): AsyncGenerator<obje
   for (let n = 1; n <= count; n++) yield { uid: `${uid}${n}`, labels: { n: String(n) } };
 }
 
-async function* exported({ uid, count }: WatchRequest): AsyncGenerator<object> {
+async function* exportCsv({ uid, count }: WatchRequest): AsyncGenerator<object> {
   for (let n = 1; n <= count; n++) yield { contentType: "text/csv", data: Buffer.from(`${uid};${n}\n`) };
 }

@@ -53,15 +53,15 @@ export type FeatureStreamHandler = StreamEntry["handler"];
 
 /** A method as the method table would hold it; `handler` answers its calls. */
 export function entryOf(desc: DescMethod, handler: FeatureHandler = (request) => request): UnaryEntry {
-  return { ...declared(desc), kind: "unary", access: "read", auditType: "", handler };
+  return { ...declareMethod(desc), kind: "unary", access: "read", auditType: "", handler };
 }
 
 /** A method that streams, as the method table would hold it. */
 export function streamEntryOf(desc: DescMethod, handler: FeatureStreamHandler = noAnswers): StreamEntry {
-  return { ...declared(desc), kind: "server_streaming", handler };
+  return { ...declareMethod(desc), kind: "server_streaming", handler };
 }
 
-function declared(desc: DescMethod) {
+function declareMethod(desc: DescMethod) {
   const path = `/${desc.parent.typeName}/${desc.name}` as const;
   return { desc, published: desc, path, auth: { mode: "public" }, maxRequestBytes: MAX_REQUEST_BYTES } as const;
 }

@@ -61,7 +61,7 @@ function openH1(port: number, { method = "GET", path, headers = {}, body }: Sent
         res.once("close", () => ended(res.complete ? "whole" : "cut"));
       });
       const leave = () => req.destroy();
-      resolve(streamed(res, { status: res.statusCode ?? 0, headers: res.headers, end, leave }));
+      resolve(createStreamed(res, { status: res.statusCode ?? 0, headers: res.headers, end, leave }));
     });
     req.once("error", reject);
     req.end(body);
@@ -82,13 +82,13 @@ function openH2(port: number, { method = "GET", path, headers = {}, body }: Sent
     });
     stream.once("response", (head) => {
       const leave = () => stream.close(constants.NGHTTP2_CANCEL);
-      resolve(streamed(stream, { status: head[":status"] ?? 0, headers: head, end, leave }));
+      resolve(createStreamed(stream, { status: head[":status"] ?? 0, headers: head, end, leave }));
     });
     if (body !== undefined) stream.end(body);
   });
 }
 
-function streamed(readable: Readable, facts: Pick<Streamed, "status" | "headers" | "end" | "leave">): Streamed {
+function createStreamed(readable: Readable, facts: Pick<Streamed, "status" | "headers" | "end" | "leave">): Streamed {
   let text = "";
   const waiting = new Set<() => void>();
   readable.setEncoding("latin1");

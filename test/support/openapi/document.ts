@@ -103,7 +103,8 @@ export function createValidators(document: ApiDocument): Validators {
     type: "string",
     validate: (text: string) => BigInt.asIntN(64, BigInt(text)) === BigInt(text),
   });
-  for (const [name, schema] of Object.entries(document.components.schemas)) ajv.addSchema(closed(schema), name);
+  for (const [name, schema] of Object.entries(document.components.schemas))
+    ajv.addSchema(resolveReferences(schema), name);
 
   const validatorOf = (validate: ValidateFunction): Validate => {
     return (value) => (validate(value) ? undefined : (validate.errors ?? []).map(explain).join("; "));
@@ -114,7 +115,7 @@ export function createValidators(document: ApiDocument): Validators {
     return validatorOf(found);
   };
   return {
-    of: (schema) => validatorOf(ajv.compile(closed(schema))),
+    of: (schema) => validatorOf(ajv.compile(resolveReferences(schema))),
     component,
     error: component("google.rpc.Status"),
   };
@@ -123,7 +124,7 @@ export function createValidators(document: ApiDocument): Validators {
 const REF = "#/components/schemas/";
 
 // References to components become references to the schemas of those names.
-function closed(schema: AnyObject): AnyObject {
+function resolveReferences(schema: AnyObject): AnyObject {
   const visit = (value: unknown): unknown => {
     if (Array.isArray(value)) return value.map(visit);
     if (typeof value !== "object" || value === null) return value;

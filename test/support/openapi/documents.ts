@@ -17,7 +17,7 @@ import type { ApiDocument } from "./document.js";
 const INFO = { title: "Arbor", version: "1.2.3", description: "For tests.", baseUrl: "https://api.example.org" };
 
 /** Comments that say whose they are. */
-export const namedComments: Comments = (name) => `About ${name}. And more.`;
+export const commentWithName: Comments = (name) => `About ${name}. And more.`;
 
 /** The document of routes, as a reader gets it. */
 export function documentOf(routes: readonly HttpBinding[], comments: Comments, baseUrl = INFO.baseUrl): ApiDocument {
@@ -55,5 +55,5 @@ export function featureRoutes(): HttpBinding[] {
 
 /** The document of those services. Feature.proto keeps no comments, so each tells what it is about. */
 export function featureDocument(): ApiDocument {
-  return documentOf(featureRoutes(), namedComments);
+  return documentOf(featureRoutes(), commentWithName);
 }

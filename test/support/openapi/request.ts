@@ -41,12 +41,12 @@ export function requestOf(operation: PlacedOperation, fill: Fill): PlainRequest 
   for (const { name, in: location, required, example } of operation.parameters) {
     if (required !== true) continue;
     const text = String(fill(name) ?? example);
-    if (location === "path") path = path.replace(`{${name}}`, escapedPath(text));
+    if (location === "path") path = path.replace(`{${name}}`, escapePath(text));
     else query.push(queryPart(name, text));
   }
   const body = operation.requestBody?.content["application/json"]?.example;
   const { method } = operation;
-  return { method, path: withQuery(path, query), ...(body !== undefined && { body: filled(body, fill) }) };
+  return { method, path: withQuery(path, query), ...(body !== undefined && { body: fillValue(body, fill) }) };
 }
 
 /** A path with more parameters. */
@@ -60,14 +60,14 @@ export function queryPart(name: string, value: unknown): string {
 }
 
 /** A uid as it stands in a path: slashes as they are. */
-export function escapedPath(uid: string): string {
+export function escapePath(uid: string): string {
   return uid.split("/").map(encodeURIComponent).join("/");
 }
 
-function filled(value: unknown, fill: Fill): unknown {
-  if (Array.isArray(value)) return value.map((item) => filled(item, fill));
+function fillValue(value: unknown, fill: Fill): unknown {
+  if (Array.isArray(value)) return value.map((item) => fillValue(item, fill));
   if (typeof value !== "object" || value === null) return value;
-  return Object.fromEntries(Object.entries(value).map(([key, member]) => [key, fill(key) ?? filled(member, fill)]));
+  return Object.fromEntries(Object.entries(value).map(([key, member]) => [key, fill(key) ?? fillValue(member, fill)]));
 }
 
 /** Reads the document of a running service. */

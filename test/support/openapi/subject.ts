@@ -37,7 +37,7 @@ const MAKERS: readonly (readonly [of: RegExp, subject: Subject])[] = [
 ];
 
 /** Of what the answer of an operation is a new thing, by its `uid` or `id`; undefined for one that makes none. */
-export function madeBy(operation: PlacedOperation): Subject | undefined {
+export function subjectCreatedBy(operation: PlacedOperation): Subject | undefined {
   if (isCreate(operation)) return collectionOf(operation);
   if (operation.method !== "POST") return undefined;
   return MAKERS.find(([of]) => of.test(operation.path))?.[1];

@@ -122,7 +122,7 @@ async function outcomeOf(client: LibraryClient, call: Call) {
   };
   try {
     const messages = await call(client, options);
-    return { ...seen, messages: messages.map((message) => described(message as { $typeName: string })) };
+    return { ...seen, messages: messages.map((message) => describeMessage(message as { $typeName: string })) };
   } catch (error) {
     const { code, rawMessage, details, metadata } = ConnectError.from(error);
     const binary = details.map((detail) => ("type" in detail ? [detail.type, [...detail.value]] : detail));
@@ -130,7 +130,7 @@ async function outcomeOf(client: LibraryClient, call: Call) {
   }
 }
 
-function described(message: { readonly $typeName: string }) {
+function describeMessage(message: { readonly $typeName: string }) {
   const desc = registry.getMessage(message.$typeName);
   if (desc === undefined) return message;
   return [toJson(desc, message as never, { registry }), Buffer.from(toBinary(desc, message as never)).toString("hex")];

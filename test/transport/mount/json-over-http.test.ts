@@ -24,7 +24,7 @@ interface Row extends Sent {
 }
 
 const json = { "content-type": "application/json" };
-const failed = (code: number, message: string, details = "") =>
+const buildError = (code: number, message: string, details = "") =>
   `{"code":${code},"message":"${message}","details":[${details}]}`;
 const reviewed = '{"@type":"type.googleapis.com/example.library.extra.v1.Review","stars":"9007199254740993"}';
 
@@ -66,16 +66,21 @@ const rows: readonly Row[] = [
     reason: "an error with a text, details and metadata",
     path: "/library/v1/books/none",
     status: 404,
-    text: failed(
+    text: buildError(
       5,
       "no such book: 50% of ü",
       '{"@type":"type.googleapis.com/example.library.v1.Binding","material":"dust"}',
     ),
     fields: { "x-why": "lost" },
   },
-  { reason: "an unexpected error", path: "/library/v1/books/bug", status: 500, text: failed(13, "internal error") },
-  { reason: "an INTERNAL text", path: "/library/v1/books/internal", status: 500, text: failed(13, "the shelf fell") },
-  { reason: "an error alone", path: "/library/v1/books/plain-error", status: 429, text: failed(8, "") },
+  { reason: "an unexpected error", path: "/library/v1/books/bug", status: 500, text: buildError(13, "internal error") },
+  {
+    reason: "an INTERNAL text",
+    path: "/library/v1/books/internal",
+    status: 500,
+    text: buildError(13, "the shelf fell"),
+  },
+  { reason: "an error alone", path: "/library/v1/books/plain-error", status: 429, text: buildError(8, "") },
   {
     reason: "the context",
     path: "/library/v1/books/context",
@@ -108,7 +113,7 @@ describe("a mounted service as JSON over HTTP", () => {
       for await (const chunk of answer.body ?? []) text += Buffer.from(chunk).toString();
     };
     await assert.rejects(read);
-    const error = failed(15, "torn", '{"@type":"type.googleapis.com/example.library.v1.Binding"}');
+    const error = buildError(15, "torn", '{"@type":"type.googleapis.com/example.library.v1.Binding"}');
     assert.ok(text.endsWith(`{"error":${error}}\n`), text);
   });
 

@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { GroupsService } from "#gen/chainguard/platform/iam/v2beta1/groups_pb.js";
 import { type ApiDocument, operationsOf, type PlacedOperation } from "../../support/openapi/document.js";
-import { documentOf, groupsDocument, namedComments, routesOf } from "../../support/openapi/documents.js";
+import { commentWithName, documentOf, groupsDocument, routesOf } from "../../support/openapi/documents.js";
 
 const document: ApiDocument = groupsDocument();
 const operations = operationsOf(document);
@@ -180,7 +180,7 @@ test("two versions of a service have operations of different names", () => {
     name: "other.v2beta1.GroupsService.GetGroup",
     template: { ...first.template, verb: "x" },
   };
-  const ids = operationsOf(documentOf([first, elsewhere], namedComments)).map(({ operationId }) => operationId);
+  const ids = operationsOf(documentOf([first, elsewhere], commentWithName)).map(({ operationId }) => operationId);
   assert.deepEqual(ids, [
     "chainguard_platform_iam_v2beta1_GroupsService_GetGroup",
     "other_v2beta1_GroupsService_GetGroup",
@@ -190,7 +190,7 @@ test("two versions of a service have operations of different names", () => {
 test("two routes that OpenAPI cannot tell apart are an error", () => {
   const [first] = routesOf(GroupsService);
   assert.ok(first);
-  assert.throws(() => documentOf([first, first], namedComments), {
+  assert.throws(() => documentOf([first, first], commentWithName), {
     message:
       "chainguard.platform.iam.v2beta1.GroupsService.GetGroup: GET /iam/v2beta1/groups/{uid=**} has the same path as " +
       "another route",
@@ -203,7 +203,7 @@ test("servers are the base URL and wherever the document came from", () => {
     ["https://api.example.org", "/"],
   );
   assert.deepEqual(
-    documentOf([], namedComments, "").servers.map(({ url }) => url),
+    documentOf([], commentWithName, "").servers.map(({ url }) => url),
     ["/"],
   );
 });

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { decoded } from "../../support/feature/decoded.js";
+import { decodeRequest } from "../../support/feature/decoded.js";
 
 const refused: readonly {
   method: string;
@@ -245,7 +245,7 @@ const refused: readonly {
 
 for (const { method, captures = ["u"], query = "", body, strict = false, field, rule, reason } of refused) {
   test(`refuses ${method} ?${query} ${body ?? ""}: ${reason}`, () => {
-    assert.throws(() => decoded(method, captures, query, body, { strictBody: strict }), {
+    assert.throws(() => decodeRequest(method, captures, query, body, { strictBody: strict }), {
       name: "ApiError",
       message: `Invalid argument: ${field}: ${field} ${rule}`,
     });

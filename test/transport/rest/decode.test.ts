@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { decoded } from "../../support/feature/decoded.js";
+import { decodeRequest } from "../../support/feature/decoded.js";
 
 const rows: readonly {
   method: string;
@@ -139,13 +139,16 @@ const rows: readonly {
 
 for (const { method, captures, query = "", body, json, reason } of rows) {
   test(`${method} ${captures.join(" ")} ?${query} ${body ?? ""}: ${reason}`, () => {
-    assert.deepEqual(decoded(method, captures, query, body), json);
+    assert.deepEqual(decodeRequest(method, captures, query, body), json);
   });
 }
 
 test("raw bytes go into a field of type HttpBody with their type", () => {
   const body = { bytes: Buffer.from([0xff, 0x00]), contentType: "image/png" };
-  assert.deepEqual(decoded("Upload", ["f"], "", body), { uid: "f", file: { contentType: "image/png", data: "/wA=" } });
+  assert.deepEqual(decodeRequest("Upload", ["f"], "", body), {
+    uid: "f",
+    file: { contentType: "image/png", data: "/wA=" },
+  });
 });
 
 const types: readonly { contentType: string | undefined; ok: boolean }[] = [
@@ -167,7 +170,7 @@ const types: readonly { contentType: string | undefined; ok: boolean }[] = [
 
 for (const { contentType, ok } of types) {
   test(`Content-Type ${contentType} is ${ok ? "taken" : "refused"} for a body, and of no account without one`, () => {
-    const run = (text: string) => decoded("CreateThing", ["p"], "", { bytes: Buffer.from(text), contentType });
+    const run = (text: string) => decodeRequest("CreateThing", ["p"], "", { bytes: Buffer.from(text), contentType });
     assert.deepEqual(run(""), { parent: "p" });
     if (ok) assert.deepEqual(run("{}"), { parent: "p", thing: {} });
     else
@@ -181,8 +184,11 @@ for (const { contentType, ok } of types) {
 
 test("bytes that are not UTF-8 are refused", () => {
   for (const bytes of [[0xff], [0xc0, 0xaf], [0xfe, 0xff, 0x00, 0x7b]]) {
-    assert.throws(() => decoded("CreateThing", ["p"], "", { bytes: Buffer.from(bytes), contentType: undefined }), {
-      message: "Invalid argument: body: body must be UTF-8",
-    });
+    assert.throws(
+      () => decodeRequest("CreateThing", ["p"], "", { bytes: Buffer.from(bytes), contentType: undefined }),
+      {
+        message: "Invalid argument: body: body must be UTF-8",
+      },
+    );
   }
 });

@@ -129,7 +129,7 @@ for (const body of ['{"displayName":"x"}', '{"displayName":', ""]) {
     const headers = Buffer.concat(Object.entries(fields).map(([name, value]) => literal(name, value)));
     const socket = connect(server.h2Port, "127.0.0.1");
     const pings = { seen: 0 };
-    const pinged = (count: number) =>
+    const waitForPings = (count: number) =>
       new Promise<void>((resolve) => {
         const look = () => pings.seen >= count && resolve();
         socket.on("data", look);
@@ -142,9 +142,9 @@ for (const body of ['{"displayName":"x"}', '{"displayName":', ""]) {
     socket.write(Buffer.concat([frame(4, 0, 0, Buffer.alloc(0)), frame(1, 4, 1, headers)]));
     if (body !== "") socket.write(frame(0, 0, 1, Buffer.from(body)));
     socket.write(PING);
-    await pinged(1);
+    await waitForPings(1);
     socket.write(Buffer.concat([frame(3, 0, 1, Buffer.from([0, 0, 0, 8])), PING]));
-    await pinged(2);
+    await waitForPings(2);
     for (let i = 0; i < 3; i++) await server.send("h2", { path: "/feature/v1/labels/a" });
     socket.destroy();
     assert.deepEqual(

@@ -13,7 +13,7 @@ interface Part {
 const contentType = "application/json";
 const encode = (part: object) => ({ contentType, body: JSON.stringify(part) });
 
-async function sent(chunks: () => AsyncGenerator<Part, void, void>) {
+async function sendChunks(chunks: () => AsyncGenerator<Part, void, void>) {
   const errors: unknown[] = [];
   const server = createServer((req, res) => {
     const first = encode({ items: [1] });
@@ -39,7 +39,7 @@ async function sent(chunks: () => AsyncGenerator<Part, void, void>) {
 }
 
 test("chunks become one list, and those that are empty leave no trace", async () => {
-  const { status, text, errors } = await sent(async function* () {
+  const { status, text, errors } = await sendChunks(async function* () {
     yield { items: [] };
     yield { items: [2, 3] };
     yield { items: [] };
@@ -62,7 +62,7 @@ const failures: Readonly<Record<string, () => AsyncGenerator<Part, void, void>>>
 
 for (const [what, chunks] of Object.entries(failures)) {
   test(`a part that cannot be ${what} cuts the list off, and is told of`, async () => {
-    const { text, errors } = await sent(chunks);
+    const { text, errors } = await sendChunks(chunks);
     assert.equal(text, undefined);
     assert.deepEqual(
       errors.map((error) => (error as Error).name),

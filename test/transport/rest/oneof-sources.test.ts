@@ -4,7 +4,7 @@ import { test } from "node:test";
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import type { HttpRuleSchema } from "#gen/google/api/http_pb.js";
 import { buildBindings } from "../../../src/transport/http/http-binding.js";
-import { decodedBy } from "../../support/feature/decoded.js";
+import { decodeRequestOf } from "../../support/feature/decoded.js";
 import { entryOf, methodWithRule } from "../../support/feature/feature.js";
 
 type Rule = Exclude<MessageInitShape<typeof HttpRuleSchema>, { $typeName: string }>;
@@ -124,7 +124,7 @@ const refused: readonly (Request & { readonly field: string; readonly rest: stri
 
 for (const { rule, captures = [], query = "", body, field, rest, reason } of refused) {
   test(`refuses a oneof given twice: ${reason}`, () => {
-    assert.throws(() => decodedBy(methodWithRule(rule), captures, query, body), {
+    assert.throws(() => decodeRequestOf(methodWithRule(rule), captures, query, body), {
       name: "ApiError",
       message: `Invalid argument: ${field}: ${field} cannot be given together with ${rest}`,
     });
@@ -170,7 +170,7 @@ const taken: readonly (Request & { readonly json: unknown; readonly reason: stri
 ];
 
 for (const { rule, captures = [], query = "", body, json, reason } of taken) {
-  test(`takes ${reason}`, () => assert.deepEqual(decodedBy(methodWithRule(rule), captures, query, body), json));
+  test(`takes ${reason}`, () => assert.deepEqual(decodeRequestOf(methodWithRule(rule), captures, query, body), json));
 }
 
 const boot: readonly { readonly rule: Rule; readonly members: string; readonly reason: string }[] = [

@@ -116,7 +116,7 @@ function witnesses(a: Template, b: Template): Witness[] {
   const longest = a.segments.length + b.segments.length;
   const found: Witness[] = [];
   for (let length = 1; length <= longest; length++) {
-    const [left, right] = [stretched(a, length), stretched(b, length)];
+    const [left, right] = [expandSegments(a, length), expandSegments(b, length)];
     if (left === undefined || right === undefined) continue;
     const words = left.map((segment, i) => word(segment, right[i] as Segment));
     // With a verb in one of them alone, the other must take the verb as part of a name.
@@ -129,7 +129,7 @@ function witnesses(a: Template, b: Template): Witness[] {
   return found;
 }
 
-function stretched({ segments, star2 }: Template, length: number): Segment[] | undefined {
+function expandSegments({ segments, star2 }: Template, length: number): Segment[] | undefined {
   const spare = length - segments.length + (star2 < 0 ? 0 : 1);
   if (spare < 0 || (star2 < 0 && spare > 0)) return undefined;
   return segments.flatMap((one): Segment[] => (one.kind === "star2" ? Array(spare).fill({ kind: "star" }) : [one]));

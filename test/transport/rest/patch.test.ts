@@ -2,12 +2,12 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { FieldMask } from "@bufbuild/protobuf/wkt";
-import { decoded, decodedBy, decodedMessage } from "../../support/feature/decoded.js";
+import { decodeMessage, decodeRequest, decodeRequestOf } from "../../support/feature/decoded.js";
 import { featureMethod, methodWithRule } from "../../support/feature/feature.js";
 
-const patched = (body: string, query = "") => decoded("UpdateThing", ["u"], query, body);
+const decodeUpdate = (body: string, query = "") => decodeRequest("UpdateThing", ["u"], query, body);
 const maskOf = (body: string, query = "") => {
-  const message = decodedMessage(featureMethod("UpdateThing"), ["u"], query, body);
+  const message = decodeMessage(featureMethod("UpdateThing"), ["u"], query, body);
   return (message as { updateMask?: FieldMask }).updateMask?.paths.join(",");
 };
 
@@ -59,29 +59,29 @@ for (const { body, query = "", field } of unknownOnly) {
   const message = (name: string) =>
     `Invalid argument: ${name}: ${name} is not a field of this request, which has no other`;
   test(`refuses PATCH ?${query} ${body}: it would change nothing`, () => {
-    assert.throws(() => patched(body, query), { name: "ApiError", message: message(field) });
+    assert.throws(() => decodeUpdate(body, query), { name: "ApiError", message: message(field) });
   });
   if (query !== "") continue;
   test(`refuses PATCH {"thing":${body}} of the whole request`, () => {
-    const whole = () => decodedBy(wholeBody, ["u"], "", `{"thing":${body}}`);
+    const whole = () => decodeRequestOf(wholeBody, ["u"], "", `{"thing":${body}}`);
     assert.throws(whole, { name: "ApiError", message: message(`thing.${field}`) });
   });
 }
 
 test("only a PATCH is refused so", () => {
-  assert.deepEqual(decoded("ReplaceThing", ["u"], "", '{"nope":1}'), { thing: { uid: "u" } });
-  assert.deepEqual(decoded("CreateThing", ["p"], "", '{"nope":1}'), { parent: "p", thing: {} });
+  assert.deepEqual(decodeRequest("ReplaceThing", ["u"], "", '{"nope":1}'), { thing: { uid: "u" } });
+  assert.deepEqual(decodeRequest("CreateThing", ["p"], "", '{"nope":1}'), { parent: "p", thing: {} });
 });
 
 test("a Struct with more keys than a mask can hold is named whole by the caller", () => {
   const keys = Array.from({ length: 10_000 }, (_, i) => `"key${i}":1`).join(",");
   const body = `{"extra":{${keys}}}`;
-  assert.throws(() => patched(body), {
+  assert.throws(() => decodeUpdate(body), {
     message: "Invalid argument: extra: extra has too many keys to change one by one, updateMask may name it as a whole",
   });
   assert.equal(maskOf(body, "updateMask=extra"), "extra");
   const long = JSON.stringify({
     extra: { ["k".repeat(100_000)]: Object.fromEntries([...keys].map((_, i) => [i, 1])) },
   });
-  assert.throws(() => patched(long), /has too many keys/);
+  assert.throws(() => decodeUpdate(long), /has too many keys/);
 });

@@ -22,10 +22,10 @@ import {
 import fc from "fast-check";
 import { createQueryBinder } from "../../../src/transport/rest/query.js";
 import { featureMessage, featureRegistry } from "../../support/feature/feature.js";
-import { scaled } from "../../support/scale.js";
+import { chooseScale } from "../../support/scale.js";
 
 const SEED = 16;
-const RUNS = scaled(100_000, 1_000);
+const RUNS = chooseScale(100_000, 1_000);
 const kinds = featureMessage("Kinds");
 
 // Lists and maps of all well-known types that are written as text.
@@ -113,7 +113,7 @@ function field(name: string, number: number) {
   return one;
 }
 
-function bound(input: DescMessage, query: string): unknown {
+function bindQuery(input: DescMessage, query: string): unknown {
   const message = create(input);
   createQueryBinder({ input, body: "none", inPath: new Set(), ignoreUnknown: false })(message, query);
   return toJson(input, message, { registry: featureRegistry });
@@ -138,7 +138,7 @@ for (const [i, name] of names.entries()) {
       fc.property(fc.array(text, { minLength: 1, maxLength: 4 }), (texts) => {
         const query = texts.map((one) => `${lower}_list=${part(one)}`).join("&");
         assert.deepEqual(
-          bound(wrapped, query),
+          bindQuery(wrapped, query),
           read(wrapped, { [`${lower}List`]: texts.map((one) => jsonOf(name, one)) }),
         );
       }),
@@ -153,7 +153,7 @@ for (const [i, name] of names.entries()) {
         (pairs) => {
           const query = pairs.map(([key, one]) => `${lower}Map${part(`[${key}]`)}=${part(one)}`).join("&");
           const json = Object.fromEntries(pairs.map(([key, one]) => [key, jsonOf(name, one)]));
-          assert.deepEqual(bound(wrapped, query), read(wrapped, { [`${lower}Map`]: json }));
+          assert.deepEqual(bindQuery(wrapped, query), read(wrapped, { [`${lower}Map`]: json }));
         },
       ),
       options,
@@ -210,7 +210,7 @@ test(`requests of many parameters: seed ${SEED}, ${RUNS} runs`, () => {
         const nested = name.split(".").reduceRight<unknown>((inner, one) => ({ [one]: inner }), value);
         merge(json, nested as Record<string, unknown>);
       }
-      assert.deepEqual(bound(kinds, parameters.join("&")), read(kinds, json));
+      assert.deepEqual(bindQuery(kinds, parameters.join("&")), read(kinds, json));
     }),
     { seed: SEED, numRuns: RUNS },
   );

@@ -8,7 +8,7 @@ import { featureMessage, featureRegistry } from "../../support/feature/feature.j
 const kinds = featureMessage("Kinds");
 const list = featureMessage("ListThingsRequest");
 
-function bound(query: string, rules: Partial<QueryRules> = {}): unknown {
+function bindQuery(query: string, rules: Partial<QueryRules> = {}): unknown {
   const input = rules.input ?? kinds;
   const bind = createQueryBinder({ input, body: "none", inPath: new Set(), ignoreUnknown: false, ...rules });
   const message = create(input);
@@ -124,7 +124,7 @@ const rows: readonly { query: string; json: unknown; reason: string }[] = [
 ];
 
 for (const { query, json, reason } of rows) {
-  test(`?${query}: ${reason}`, () => assert.deepEqual(bound(query), json));
+  test(`?${query}: ${reason}`, () => assert.deepEqual(bindQuery(query), json));
 }
 
 const int32 = "must be an integer between -2147483648 and 2147483647";
@@ -227,7 +227,10 @@ const refused: readonly { query: string; field: string; rule: string; reason: st
 
 for (const { query, field, rule, reason } of refused) {
   test(`refuses ?${query.slice(0, 60)}: ${reason}`, () => {
-    assert.throws(() => bound(query), { name: "ApiError", message: `Invalid argument: ${field}: ${field} ${rule}` });
+    assert.throws(() => bindQuery(query), {
+      name: "ApiError",
+      message: `Invalid argument: ${field}: ${field} ${rule}`,
+    });
   });
 }
 
@@ -265,10 +268,10 @@ const unknown: readonly { query: string; shown: string; hint: string; reason: st
 
 for (const { query, shown, hint, reason } of unknown) {
   test(`refuses the unknown ?${query.slice(0, 40)}: ${reason}`, () => {
-    assert.throws(() => bound(query, { input: list }), {
+    assert.throws(() => bindQuery(query, { input: list }), {
       message: `Invalid argument: ${shown}: ${shown} is not a parameter of this method${hint}`,
     });
-    assert.deepEqual(bound(query, { input: list, ignoreUnknown: true }), {}, "and passes it over where told so");
+    assert.deepEqual(bindQuery(query, { input: list, ignoreUnknown: true }), {}, "and passes it over where told so");
   });
 }
 
@@ -283,31 +286,31 @@ const broken: readonly { query: string; rule: string; reason: string }[] = [
 
 for (const { query, rule, reason } of broken) {
   test(`refuses ?${query}: ${reason}`, () => {
-    assert.throws(() => bound(query), { message: `Invalid argument: query: ${rule}` });
+    assert.throws(() => bindQuery(query), { message: `Invalid argument: query: ${rule}` });
   });
 }
 
 test("1,024 parameters are taken, 1,025 are not", () => {
   const many = (count: number) => Array.from({ length: count }, () => "strings=a").join("&");
-  assert.equal((bound(many(MAX_QUERY_PARAMETERS)) as { strings: string[] }).strings.length, MAX_QUERY_PARAMETERS);
-  assert.throws(() => bound(many(MAX_QUERY_PARAMETERS + 1)), {
+  assert.equal((bindQuery(many(MAX_QUERY_PARAMETERS)) as { strings: string[] }).strings.length, MAX_QUERY_PARAMETERS);
+  assert.throws(() => bindQuery(many(MAX_QUERY_PARAMETERS + 1)), {
     message: "Invalid argument: query: at most 1024 parameters are allowed",
   });
-  assert.throws(() => bound(many(100_000)), {
+  assert.throws(() => bindQuery(many(100_000)), {
     message: "Invalid argument: query: at most 1024 parameters are allowed",
   });
 });
 
 test("a rule whose body is everything leaves the query nothing", () => {
-  assert.throws(() => bound("string_value=a", { body: "all" }), {
+  assert.throws(() => bindQuery("string_value=a", { body: "all" }), {
     message: "Invalid argument: stringValue: stringValue belongs in the body of this request",
   });
 });
 
 test("a field that is the body cannot be given in the query, in whole or in part", () => {
   const body = fieldsByName(kinds).get("detail") ?? "none";
-  assert.throws(() => bound("detail.title=a", { body }), {
+  assert.throws(() => bindQuery("detail.title=a", { body }), {
     message: "Invalid argument: detail.title: detail.title belongs in the body of this request",
   });
-  assert.deepEqual(bound("stringValue=a", { body }), { stringValue: "a" });
+  assert.deepEqual(bindQuery("stringValue=a", { body }), { stringValue: "a" });
 });

@@ -222,7 +222,7 @@ const allowed: readonly { routes: readonly string[]; path: string; allow: string
 
 for (const { routes, path, allow, reason } of allowed) {
   test(`methods of ${path} among ${routes.join(", ")}: ${reason}`, () => {
-    assert.equal(tableOf(routes).allowed(path), allow);
+    assert.equal(tableOf(routes).methodsAt(path), allow);
   });
 }
 
@@ -348,15 +348,16 @@ test("only a template that ends in a slash matches a path that does, and no othe
     return { method: "POST", template, name: template.text, target: template.text };
   });
   const table = createRouteTable(inputs);
-  const found = (path: string) => {
+  const findRoute = (path: string) => {
     const match = table.find("POST", path);
     return match && `${match.target} [${match.captures.join(" ")}]`;
   };
-  assert.equal(found("/v1/1/b/"), "/v1/{a}/b/ [1]");
-  assert.equal(found("/v1/%31/b/"), "/v1/{a}/b/ [1]");
-  assert.equal(found("/v1/1/b"), "/v1/{a}/b [1]");
-  assert.equal(found("/v1/1/b/2/3"), "/v1/{a}/b/{x=**} [1 2/3]");
-  for (const path of ["/v1/1/b//", "/v1/1/b/2/", "/v1/1/", "/v1//b/", "/"]) assert.equal(found(path), undefined, path);
+  assert.equal(findRoute("/v1/1/b/"), "/v1/{a}/b/ [1]");
+  assert.equal(findRoute("/v1/%31/b/"), "/v1/{a}/b/ [1]");
+  assert.equal(findRoute("/v1/1/b"), "/v1/{a}/b [1]");
+  assert.equal(findRoute("/v1/1/b/2/3"), "/v1/{a}/b/{x=**} [1 2/3]");
+  for (const path of ["/v1/1/b//", "/v1/1/b/2/", "/v1/1/", "/v1//b/", "/"])
+    assert.equal(findRoute(path), undefined, path);
   assert.equal(table.find("GET", "/v1/1/b/"), undefined);
-  assert.equal(table.allowed("/v1/1/b/"), "OPTIONS, POST");
+  assert.equal(table.methodsAt("/v1/1/b/"), "OPTIONS, POST");
 });

@@ -5,7 +5,7 @@ import { test } from "node:test";
 import fc from "fast-check";
 import { parseTemplate } from "../../../src/transport/http/http-rule.js";
 import { createRouteTable } from "../../../src/transport/rest/route-table.js";
-import { scaled } from "../../support/scale.js";
+import { chooseScale } from "../../support/scale.js";
 import {
   anyTemplate,
   compareTemplates,
@@ -18,7 +18,7 @@ import {
 } from "../../support/template-model.js";
 
 const SEED = 16;
-const RUNS = scaled(100_000, 2_000);
+const RUNS = chooseScale(100_000, 2_000);
 const options = { seed: SEED, numRuns: RUNS };
 
 const tableOf = (templates: readonly ModelTemplate[]) =>
@@ -40,7 +40,7 @@ const segment = text.map((one) => one.replaceAll("/", "~"));
 const manySegments = fc.array(segment.filter(notDots), { minLength: 1, maxLength: 4 }).map((parts) => parts.join("/"));
 
 // Every character that a segment cannot hold is escaped, and of the others as `isEscaped` says.
-function escaped(value: string, isEscaped: () => boolean, slash: "always" | "either"): string {
+function escapeValue(value: string, isEscaped: () => boolean, slash: "always" | "either"): string {
   return [...value]
     .map((one) => {
       if (one === "/") return slash === "either" && !isEscaped() ? "/" : "%2F";
@@ -89,11 +89,11 @@ test(`paths made of values give those values: seed ${SEED}, ${RUNS} runs`, () =>
         const deep = Array.isArray(item) && spanOf(parts) === "any";
         return parts.map((part, k) => {
           const value = values[i]?.[k] ?? "";
-          return escaped(value, flip, deep && part.kind === "star2" ? "either" : "always");
+          return escapeValue(value, flip, deep && part.kind === "star2" ? "either" : "always");
         });
       });
       // A bare `**` was given its own slashes, escaped: one segment.
-      const verb = template.verb === "" ? "" : `${flip() ? ":" : "%3A"}${escaped(template.verb, flip, "always")}`;
+      const verb = template.verb === "" ? "" : `${flip() ? ":" : "%3A"}${escapeValue(template.verb, flip, "always")}`;
       const path = `/${segments.join("/")}${verb}`;
       const expected = template.items.flatMap((item, i) => (Array.isArray(item) ? [(values[i] ?? []).join("/")] : []));
       assert.deepEqual(tableOf([template]).find("GET", path)?.captures, expected, `${templateText(template)} ${path}`);

@@ -61,7 +61,7 @@ describe("a service that stops", () => {
     const service = await startHarness({ data });
     const { group: parent, token } = await service.organisation("leaving");
     const watches = [watch(service.url, ""), watch(service.url, GROUPS), watch(service.url, "liveness")];
-    for (const { changed } of watches) await changed();
+    for (const { nextChange } of watches) await nextChange();
     const asking = await Promise.all([
       startRequest(service.url, "GET /healthz"),
       startRequest(service.url, "GET /readyz"),
@@ -106,7 +106,7 @@ describe("a service that stops", () => {
     const onWarning = (warning: Error) => warnings.push(warning);
     process.on("warning", onWarning);
     const watches = Array.from({ length: 30 }, () => watch(service.url, ""));
-    for (const { changed } of watches) await changed();
+    for (const { nextChange } of watches) await nextChange();
     const startMs = performance.now();
     await service.stop();
     assert.ok(performance.now() - startMs < 900, "the stop waited for the next look of the watchers");
@@ -160,7 +160,7 @@ function watch(url: string, service: string) {
   const ended = once(stream, "end").finally(() => client.close());
   // Listens from the beginning: the first answers of several watchers may come in the same tick.
   const first = once(stream, "data");
-  return { seen, ended, changed: () => first };
+  return { seen, ended, nextChange: () => first };
 }
 
 /**

@@ -38,8 +38,8 @@ test("a health check that is refused before its body of 5 MB has ended gets its 
   const same = (bytes: Buffer) => bytes;
   const [body, options] = [Buffer.alloc(5_000_000, 0x0a), { deadline: Date.now() + 5_000 }];
   const code = await new Promise((resolve) => {
-    const done = (error: grpc.ServiceError | null) => resolve(error?.code);
-    client.makeUnaryRequest("/grpc.health.v1.Health/Check", same, same, body, options, done);
+    const callback = (error: grpc.ServiceError | null) => resolve(error?.code);
+    client.makeUnaryRequest("/grpc.health.v1.Health/Check", same, same, body, options, callback);
   });
   assert.equal(code, grpc.status.RESOURCE_EXHAUSTED);
   client.close();

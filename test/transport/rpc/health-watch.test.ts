@@ -8,7 +8,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { defaultLimits } from "../../../src/transport/http/limits.js";
 import { startService } from "../../e2e/process.js";
 import { type Harness, startHarness } from "../../support/harness.js";
-import { scaled } from "../../support/scale.js";
+import { chooseScale } from "../../support/scale.js";
 import { tempDir } from "../../support/temp-dir.js";
 
 const { openStreamsPerAddress: perAddress, openStreamsPerConnection: perConnection } = defaultLimits;
@@ -74,7 +74,7 @@ test("two thousand watchers cost a server less than a twentieth of a processor",
     // What opening them cost is over.
     await delay(1_000);
     const [cpuMs, startMs] = [cpuMsOf(service.pid), performance.now()];
-    await delay(scaled(5_000, 2_000));
+    await delay(chooseScale(5_000, 2_000));
     const share = (cpuMsOf(service.pid) - cpuMs) / (performance.now() - startMs);
     t.diagnostic(`2000 watchers: ${(share * 100).toFixed(1)} % of a processor`);
     assert.ok(share < 0.05, `${(share * 100).toFixed(1)} % of a processor`);

@@ -18,10 +18,10 @@ async function* chunks(count: number) {
 
 function callers() {
   const buffers = new Buffers(limits);
-  const list = (caller: string, given: AsyncIterable<object>, gone = () => false) => {
+  const list = (caller: string, given: AsyncIterable<object>, isGone = () => false) => {
     const request = new RequestBuffers(buffers, buffers.connect(`address of ${caller}`, false), undefined);
     request.holdFor(caller);
-    const frame = frames({ output: GroupListSchema, chunks: given, isGone: gone, buffers: request, cutOff() {} });
+    const frame = frames({ output: GroupListSchema, chunks: given, isGone, buffers: request, cutOff() {} });
     return { frame, release: () => request.release() };
   };
   return { buffers, list };

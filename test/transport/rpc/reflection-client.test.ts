@@ -33,7 +33,7 @@ for (const version of VERSIONS) {
   test(`${version}: clients of all services can be built from what reflection says`, async () => {
     const reflection = new Reflection(service.url, version);
     const names = await reflection.services();
-    assert.deepEqual([...names].sort(), expectedServices());
+    assert.deepEqual([...names].sort(), listServices());
     for (const name of names) {
       const methods = await reflection.describe(name);
       assert.ok(Object.keys(methods).length > 0, `${name} has methods`);
@@ -123,7 +123,7 @@ for (const version of VERSIONS) {
 }
 
 // By the text of the protos, so that none can be forgotten here.
-function expectedServices(): string[] {
+function listServices(): string[] {
   const served = readdirSync("proto", { recursive: true, encoding: "utf8" }).flatMap((file) => {
     if (!file.endsWith(".proto")) return [];
     const text = readFileSync(join("proto", file), "utf8");

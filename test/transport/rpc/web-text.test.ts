@@ -38,9 +38,9 @@ after(async () => {
   await server.stop();
 });
 
-const framed = <D extends DescMessage>(desc: D, init: MessageInitShape<D>): Buffer =>
+const frameMessage = <D extends DescMessage>(desc: D, init: MessageInitShape<D>): Buffer =>
   frame(toBinary(desc, create(desc, init)));
-const getU1 = framed(GetGroupRequestSchema, { uid: "u1" });
+const getU1 = frameMessage(GetGroupRequestSchema, { uid: "u1" });
 
 interface Frame {
   readonly flag: number;
@@ -147,7 +147,7 @@ describe("gRPC-Web as text", () => {
   it("has errors, their details and the trailers of the handler in its last frame", async () => {
     const { status, messages, trailer } = await call(
       GET,
-      framed(GetGroupRequestSchema, { uid: "fails" }).toString("base64"),
+      frameMessage(GetGroupRequestSchema, { uid: "fails" }).toString("base64"),
     );
     assert.equal(status, 200);
     assert.deepEqual(messages, []);
@@ -160,7 +160,7 @@ describe("gRPC-Web as text", () => {
     const answer = await fetch(server.url + WATCH, {
       method: "POST",
       headers: { "content-type": TEXT },
-      body: framed(HealthCheckRequestSchema, { service: "" }).toString("base64"),
+      body: frameMessage(HealthCheckRequestSchema, { service: "" }).toString("base64"),
       signal: controller.signal,
     });
     const { value } = (await answer.body?.getReader().read()) ?? {};
@@ -170,7 +170,8 @@ describe("gRPC-Web as text", () => {
   });
 
   const MIB = 1024 * 1024;
-  const create4 = (bytes: number) => framed(CreateGroupRequestSchema, { group: { description: "x".repeat(bytes) } });
+  const create4 = (bytes: number) =>
+    frameMessage(CreateGroupRequestSchema, { group: { description: "x".repeat(bytes) } });
   for (const [name, path, body, code, text] of [
     ["a message just below 4 MiB", CREATE, create4(4 * MIB - 100).toString("base64"), "0", undefined],
     [

@@ -73,7 +73,7 @@ for (const index of [0, 1]) {
     });
 
     it("that was imported is in version 1 as in version 2", async () => {
-      await world.imported(osvRecord(`SEEN-${index}`));
+      await world.importRecords(osvRecord(`SEEN-${index}`));
       const { items } = await wire().call(v1.list, { legacyAdvisoryIds: [`SEEN-${index}`] });
       const { advisories } = await wire().call(v2.listAdvisories, { legacyAdvisoryIds: [`SEEN-${index}`] });
       const [[one], [two]] = [items, advisories];
@@ -120,7 +120,7 @@ for (const index of [0, 1]) {
         [artifactName, componentName, componentLocation, componentType, aliases],
         ["wget", undefined, undefined, "go-module", []],
       );
-      const kept = ({ id, advisoryId, author, createdAt, legacyAdvisoryID, deletedAt }: typeof before) => [
+      const pickKept = ({ id, advisoryId, author, createdAt, legacyAdvisoryID, deletedAt }: typeof before) => [
         id,
         advisoryId,
         author,
@@ -128,7 +128,7 @@ for (const index of [0, 1]) {
         legacyAdvisoryID,
         deletedAt,
       ];
-      assert.deepEqual(kept(after), kept(before));
+      assert.deepEqual(pickKept(after), pickKept(before));
       assert.equal(after.events.length, 1);
       const seen = await wire().call(v2.getAdvisory, { uid: before.id });
       assert.deepEqual([seen.artifactName, seen.componentName, seen.events.length], ["wget", "", 1]);
@@ -238,7 +238,7 @@ describe("what an import and callers write of one advisory", () => {
     const { advisories } = await world.wire.call(v2.listAdvisories, { legacyAdvisoryIds: [id] });
     return advisories[0] ?? assert.fail();
   };
-  const approved = (at?: bigint) => ({
+  const buildApproved = (at?: bigint) => ({
     status: ReviewStatus.APPROVED,
     type: { case: "fixNotPlanned" as const, value: { note: "no" } },
     ...(at !== undefined && { timestamp: { seconds: at } }),
@@ -246,7 +246,7 @@ describe("what an import and callers write of one advisory", () => {
 
   it("lasts until the record changes after that", async () => {
     const record = osvRecord("EDIT-1");
-    await world.imported(record);
+    await world.importRecords(record);
     const { uid } = await one("EDIT-1");
     // Imported advisories have no architecture, and need none until a caller sets one.
     const update = { id: uid, artifactType: "library", artifactName: "django", aliases: ["MINE"] };
@@ -256,46 +256,46 @@ describe("what an import and callers write of one advisory", () => {
     const error = await world.wire.expectError(v1.update, { ...update, artifactType: "" });
     assert.match(error, /^Invalid argument: artifactType: artifactType is required$/);
 
-    assert.equal((await world.imported(record)).unchanged, 1);
+    assert.equal((await world.importRecords(record)).unchanged, 1);
     const older = osvRecord("EDIT-1", { modified: "2024-03-01T00:00:00Z", aliases: ["THEIRS"] });
-    assert.equal((await world.imported(older)).newer, 1);
+    assert.equal((await world.importRecords(older)).newer, 1);
     assert.deepEqual((await one("EDIT-1")).aliases, ["MINE"]);
     const modified = new Date(Date.now() + 86_400_000).toISOString();
     const newer = osvRecord("EDIT-1", { modified, aliases: ["THEIRS"] });
-    assert.equal((await world.imported(newer)).updated, 1);
+    assert.equal((await world.importRecords(newer)).updated, 1);
     const after = await one("EDIT-1");
     assert.deepEqual([after.uid, after.aliases], [uid, ["EDIT-1", "THEIRS"]]);
   });
 
   it("keeps the events of people, and the type of the latest right", async () => {
-    await world.imported(osvRecord("EVENT-1"));
+    await world.importRecords(osvRecord("EVENT-1"));
     const { uid } = await one("EVENT-1");
-    const found = async (latestEventType: EventTypeFilter) =>
+    const countFound = async (latestEventType: EventTypeFilter) =>
       (await world.wire.call(v2.listAdvisories, { ...only(uid), latestEventType })).advisories.length;
-    await world.event(uid, approved(1n), world.approver);
-    assert.equal(await found(EventTypeFilter.FIXED), 1, "an event of long ago is not the latest");
-    await world.event(uid, approved(), world.approver);
-    assert.equal(await found(EventTypeFilter.FIX_NOT_PLANNED), 1);
+    await world.event(uid, buildApproved(1n), world.approver);
+    assert.equal(await countFound(EventTypeFilter.FIXED), 1, "an event of long ago is not the latest");
+    await world.event(uid, buildApproved(), world.approver);
+    assert.equal(await countFound(EventTypeFilter.FIX_NOT_PLANNED), 1);
     const modified = new Date(Date.now() + 86_400_000).toISOString();
-    assert.equal((await world.imported(osvRecord("EVENT-1", { modified, affected: [] }))).withdrawn, 1);
+    assert.equal((await world.importRecords(osvRecord("EVENT-1", { modified, affected: [] }))).withdrawn, 1);
     assert.equal((await one("EVENT-1")).events.length, 4);
-    await world.imported(osvRecord("EVENT-1", { modified: new Date(Date.now() + 90_000_000).toISOString() }));
+    await world.importRecords(osvRecord("EVENT-1", { modified: new Date(Date.now() + 90_000_000).toISOString() }));
     const { events, deleteTime } = await one("EVENT-1");
     assert.equal(deleteTime, undefined);
     assert.deepEqual(
       events.map(({ type }) => type.case),
       ["fixNotPlanned", "detection", "fixNotPlanned", "fixed"],
     );
-    assert.equal(await found(EventTypeFilter.FIXED), 1);
+    assert.equal(await countFound(EventTypeFilter.FIXED), 1);
   });
 
   it("of a withdrawn one, an import of the same record leaves it withdrawn", async () => {
     const record = osvRecord("GONE-1");
-    await world.imported(record);
+    await world.importRecords(record);
     const { uid } = await one("GONE-1");
     await world.wire.call(v1.delete, { id: uid }, world.admin);
-    assert.equal((await world.imported(record)).unchanged, 1);
-    assert.equal((await world.imported(osvRecord("GONE-1", { modified: "2024-05-01T00:00:00Z" }))).newer, 1);
+    assert.equal((await world.importRecords(record)).unchanged, 1);
+    assert.equal((await world.importRecords(osvRecord("GONE-1", { modified: "2024-05-01T00:00:00Z" }))).newer, 1);
     assert.ok((await one("GONE-1")).deleteTime);
   });
 });

@@ -32,13 +32,13 @@ const v2 = AdvisoriesService.method;
 const { PENDING, APPROVED, REQUEST_CHANGES, REJECTED } = ReviewStatus;
 
 const findings = Buffer.from('{"found":["x"]}');
-const approved = (type: NonNullable<EventInit["type"]>, values: EventInit = {}): EventInit => ({
+const buildApproved = (type: NonNullable<EventInit["type"]>, values: EventInit = {}): EventInit => ({
   status: APPROVED,
   type,
   ...values,
 });
 const fix = (version: string, values: EventInit = {}) =>
-  approved({ case: "fixed", value: { fixedVersion: version } }, values);
+  buildApproved({ case: "fixed", value: { fixedVersion: version } }, values);
 
 describe("an event", () => {
   it("loses the fields that an update omits, and keeps its author and time", async () => {
@@ -110,11 +110,11 @@ describe("an event", () => {
     const at = (ms: number) => ({ timestamp: timestampFromMs(ms) });
     const made = await world.event(id, { ...fix("1"), ...at(2_000), status: PENDING });
     assert.ok(!(await latest(EventTypeFilter.FIXED)));
-    await world.event(id, approved({ case: "patched", value: {} }, at(1_000)), world.approver);
+    await world.event(id, buildApproved({ case: "patched", value: {} }, at(1_000)), world.approver);
     assert.ok(await latest(EventTypeFilter.PATCHED));
     await world.wire.call(v1.updateAdvisoryEvent, { ...made, status: APPROVED }, world.approver);
     assert.ok(await latest(EventTypeFilter.FIXED));
-    await world.event(id, approved({ case: "componentLocationChanged", value: moved }, at(3_000)), world.approver);
+    await world.event(id, buildApproved({ case: "componentLocationChanged", value: moved }, at(3_000)), world.approver);
     assert.ok(await latest(EventTypeFilter.COMPONENT_LOCATION_CHANGED));
     await world.event(id, { ...fix("2"), ...at(4_000), status: REJECTED }, world.approver);
     assert.ok(await latest(EventTypeFilter.COMPONENT_LOCATION_CHANGED));
@@ -134,7 +134,7 @@ describe("an event", () => {
     const { id: parentId } = await world.advisory();
     const { id } = await world.event(parentId, pending);
     const far = timestampFromMs(Date.now() + 86_400_000);
-    const scanned = (values: object): EventInit => ({
+    const buildScan = (values: object): EventInit => ({
       type: { case: "detection", value: { type: { case: "scanv1", value: { ...scan, ...values } } } },
     });
     const withNote = (text: string): EventInit => ({ type: { case: "patched", value: { note: text } } });
@@ -146,11 +146,11 @@ describe("an event", () => {
       [{ type: { case: undefined } }, "type: type must have one of detection, fixed, "],
       [{ type: { case: "detection", value: {} } }, "detection: detection must have one of nvdapi, manual, scanv1"],
       [
-        scanned({ subpackageName: "a\nb" }),
+        buildScan({ subpackageName: "a\nb" }),
         "detection.scanv1.subpackageName: detection.scanv1.subpackageName must be one",
       ],
       [
-        scanned({ componentName: "x".repeat(513) }),
+        buildScan({ componentName: "x".repeat(513) }),
         "detection.scanv1.componentName: detection.scanv1.componentName must",
       ],
       [withNote("x".repeat(16_385)), "patched.note: patched.note must be at most 16384 characters"],

@@ -51,21 +51,21 @@ before(async () => {
 after(() => world.stop());
 
 const indices = (found: readonly string[]) => found.map((id) => made.findIndex((one) => one.id === id));
-const sorted = (requested: (i: number) => boolean) => [...Array(COUNT).keys()].filter(requested);
+const filterIndexes = (isRequested: (i: number) => boolean) => [...Array(COUNT).keys()].filter(isRequested);
 
 describe("a list", () => {
   const uidOrder = () => indices(made.map(({ id }) => id).sort());
   const ascending = [...Array(COUNT).keys()];
-  const orders: readonly { order: OrderBy; expected: () => readonly number[] }[] = [
-    { order: OrderBy.ORDER_BY_UNSPECIFIED, expected: uidOrder },
-    { order: OrderBy.ID_ASC, expected: uidOrder },
-    { order: OrderBy.ID_DESC, expected: () => uidOrder().reverse() },
-    { order: OrderBy.CREATED_AT_ASC, expected: () => ascending },
-    { order: OrderBy.CREATED_AT_DESC, expected: () => ascending.toReversed() },
-    { order: OrderBy.UPDATED_AT_ASC, expected: () => ascending },
-    { order: OrderBy.UPDATED_AT_DESC, expected: () => ascending.toReversed() },
+  const orders: readonly { order: OrderBy; listExpected: () => readonly number[] }[] = [
+    { order: OrderBy.ORDER_BY_UNSPECIFIED, listExpected: uidOrder },
+    { order: OrderBy.ID_ASC, listExpected: uidOrder },
+    { order: OrderBy.ID_DESC, listExpected: () => uidOrder().reverse() },
+    { order: OrderBy.CREATED_AT_ASC, listExpected: () => ascending },
+    { order: OrderBy.CREATED_AT_DESC, listExpected: () => ascending.toReversed() },
+    { order: OrderBy.UPDATED_AT_ASC, listExpected: () => ascending },
+    { order: OrderBy.UPDATED_AT_DESC, listExpected: () => ascending.toReversed() },
   ];
-  for (const { order, expected } of orders) {
+  for (const { order, listExpected } of orders) {
     it(`in the order ${OrderBy[order]} comes by pages`, async () => {
       for (const { wire } of world.wires) {
         const found: string[] = [];
@@ -77,7 +77,7 @@ describe("a list", () => {
           pageToken = page.nextPageToken;
           assert.ok(pageToken === "" || page.items.length === 5);
         } while (pageToken !== "");
-        assert.deepEqual(indices(found), expected());
+        assert.deepEqual(indices(found), listExpected());
       }
     });
   }
@@ -169,7 +169,7 @@ describe("a list", () => {
     for (const { wire } of world.wires) {
       for (const { v1, v2, finds } of cases) {
         const { items, totalCount } = await wire.call(list, { ...v1(), orderBy: OrderBy.CREATED_AT_ASC });
-        assert.deepEqual(indices(items.map(({ id }) => id)), sorted(finds), JSON.stringify(v1()));
+        assert.deepEqual(indices(items.map(({ id }) => id)), filterIndexes(finds), JSON.stringify(v1()));
         assert.equal(totalCount, BigInt(items.length));
         const { advisories } = await wire.call(listAdvisories, { ...v2(), orderBy: "created_at" });
         assert.deepEqual(

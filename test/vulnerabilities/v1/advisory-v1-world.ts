@@ -38,7 +38,7 @@ export interface AdvisoryV1World {
   /** Creates an event, by `author` unless given. */
   event(parentId: string, event: EventInit, token?: string): Promise<AdvisoryEvent>;
   /** Imports OSV records into the own root group. */
-  imported(...records: readonly object[]): Promise<ImportCounts>;
+  importRecords(...records: readonly object[]): Promise<ImportCounts>;
   stop(): Promise<void>;
 }
 
@@ -100,7 +100,7 @@ export async function startAdvisoryV1World(): Promise<AdvisoryV1World> {
       wire.call(Advisories.method.create, { parentId: group, advisory: { ...artifact, ...values } }),
     event: (parentId, advisoryEvent, token) =>
       wire.call(Advisories.method.createAdvisoryEvent, { parentId, advisoryEvent }, token),
-    imported(...records) {
+    importRecords(...records) {
       async function* files() {
         for (const [i, record] of records.entries())
           yield { name: `${i}.json`, read: async () => Buffer.from(JSON.stringify(record)) };

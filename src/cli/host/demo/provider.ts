@@ -20,6 +20,7 @@ const LOGIN_S = 600;
 /** How long an ID token lives, in seconds. */
 const TOKEN_S = 3600;
 const CLAIMS = ["email", "email_verified", "name"];
+const requirePkce = () => true;
 
 /** A running provider. */
 export interface DemoProvider {
@@ -138,7 +139,7 @@ function createProvider(library: Library, options: ProviderOptions): Provider {
     cookies: { keys: [randomBytes(32).toString("base64url")] },
     ttl: { Interaction: LOGIN_S, Session: LOGIN_S, Grant: LOGIN_S, AccessToken: LOGIN_S, IdToken: TOKEN_S },
     enabledJWA: { idTokenSigningAlgValues: ["ES256"] },
-    pkce: { required: () => true },
+    pkce: { required: requirePkce },
     features: { devInteractions: { enabled: false } },
     interactions: { url: (_ctx, { uid }) => `/interaction/${uid}` },
     claims: { openid: ["sub", ...CLAIMS], email: [], profile: [] },

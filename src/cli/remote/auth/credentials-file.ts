@@ -120,12 +120,12 @@ function parseCredentials(text: string, file: string): Credentials {
     const found = new Map<string, T>();
     for (const [name, value] of Object.entries(asObject(members) ?? {})) {
       const parsed = parse(value);
-      if (parsed === undefined) throw damagedFile(file);
+      if (parsed === undefined) throw damageError(file);
       found.set(name, parsed);
     }
     return found;
   };
-  if (version !== VERSION) throw damagedFile(file);
+  if (version !== VERSION) throw damageError(file);
   return { logins: read(logins, parseLogin), registries: read(registries, parseRegistry) };
 }
 
@@ -153,7 +153,7 @@ function asObject(value: unknown): Readonly<Record<string, unknown>> | undefined
   return typeof value === "object" && value !== null ? (value as Readonly<Record<string, unknown>>) : undefined;
 }
 
-function damagedFile(file: string) {
+function damageError(file: string) {
   return fileError(file, "is damaged; remove it and log in again");
 }
 

@@ -104,7 +104,7 @@ export function createHeadlessKey(): HeadlessKey {
     code,
     confirmation: encodeBase32(digest.subarray(0, 5)).replace(/^.{4}/, "$&-"),
     open(serviceKey, sealed) {
-      const secret = sharedSecret(privateKey, decodeText(serviceKey));
+      const secret = deriveSharedSecret(privateKey, decodeText(serviceKey));
       // The protocol has no additional data (AES-GCM).
       const plain = secret && unseal(secret, Buffer.from(typeof sealed === "string" ? sealed : "", "base64"), "");
       const result = plain && parseIdToken(plain.toString());
@@ -118,7 +118,7 @@ function decodeText(base64: unknown): string {
   return Buffer.from(typeof base64 === "string" ? base64 : "", "base64").toString("latin1");
 }
 
-function sharedSecret(privateKey: KeyObject, x: string): Buffer | undefined {
+function deriveSharedSecret(privateKey: KeyObject, x: string): Buffer | undefined {
   try {
     const publicKey = createPublicKey({ format: "jwk", key: { kty: "OKP", crv: "X25519", x } });
     return diffieHellman({ privateKey, publicKey });

@@ -19,7 +19,7 @@ import { childUid, groupRow, rootUid } from "../../../support/rows.js";
 import { memoryDir } from "../../../support/temp-dir.js";
 import { fillWorld, uids } from "./world.js";
 
-async function filled(): Promise<string> {
+async function createFilledStore(): Promise<string> {
   const directory = memoryDir();
   const store = openSqlite({ directory });
   await fillWorld(store, directory);
@@ -45,7 +45,7 @@ const names = [
 const sound = (checks: readonly string[]) => checks.map((name) => `${name}: sound\n`).join("");
 
 test("a line per check says that it is sound", async () => {
-  const data = await filled();
+  const data = await createFilledStore();
   assert.deepEqual(await runCommand(["check", "--data", data]), { code: 0, stdout: sound(names), stderr: "" });
   const { stdout, stderr } = await runCommand(["check", "--data", data, "--progress"]);
   assert.equal(stdout, sound(names));
@@ -53,7 +53,7 @@ test("a line per check says that it is sound", async () => {
 });
 
 test("a finding has the table, the key and a remedy, and more of its kind are counted", async () => {
-  const data = await filled();
+  const data = await createFilledStore();
   const inserts = Array.from(
     { length: 15 },
     (_, i) => `INSERT INTO tag_history VALUES ('${uids.gone}', ${i + 10}, 'it''s')`,
@@ -75,7 +75,7 @@ test("a finding has the table, the key and a remedy, and more of its kind are co
 });
 
 test("a missing master key file is a finding, and what needs it is left out", async () => {
-  const data = await filled();
+  const data = await createFilledStore();
   rmSync(join(data, "master.key"));
   const { code, stdout } = await runCommand(["check", "--data", data]);
   const reason = `there is no master key file ${data}/master.key`;
@@ -99,7 +99,7 @@ test("a missing master key file is a finding, and what needs it is left out", as
 });
 
 test("a page that cannot be read is a finding of each check that reads it", async () => {
-  const data = await filled();
+  const data = await createFilledStore();
   const db = openDatabase(join(data, "arbor.db"));
   const page = db.prepare("SELECT rootpage FROM sqlite_schema WHERE name = 'tag_history'").pluck().get() as number;
   db.pragma("wal_checkpoint(TRUNCATE)");
@@ -115,7 +115,7 @@ test("a page that cannot be read is a finding of each check that reads it", asyn
 });
 
 test("all checks see the database as of one moment, whatever a server writes meanwhile", async () => {
-  const data = await filled();
+  const data = await createFilledStore();
   const server = openSqlite({ directory: data, exclusive: true });
   const snapshot = readSqlite(data);
   const checks = [referenceCheck, createUidCheck(resourceIndexes), ...derivedIndexes.map(({ check }) => check)];
@@ -138,7 +138,7 @@ test("all checks see the database as of one moment, whatever a server writes mea
 });
 
 test("a repair is refused while a server runs", async () => {
-  const data = await filled();
+  const data = await createFilledStore();
   const server = openSqlite({ directory: data, exclusive: true });
   attack(data, `INSERT INTO scopes (uid) VALUES ('${rootUid(0xdead)}')`);
   const repair = await runCommand(["check", "--repair", "--data", data]);
@@ -149,7 +149,7 @@ test("a repair is refused while a server runs", async () => {
 });
 
 test("it leaves the permissions of files, which a server would correct", async () => {
-  const data = await filled();
+  const data = await createFilledStore();
   chmodSync(join(data, "arbor.db"), 0o640);
   assert.equal((await runCommand(["check", "--data", data])).code, 0);
   assert.equal(statSync(join(data, "arbor.db")).mode & 0o777, 0o640);

@@ -26,7 +26,7 @@ describe("arbor auth", () => {
   const auth = (...args: string[]) => host.run(["auth", ...args], { ARBOR_CREDENTIALS: file });
   const keep = (api: string, login: StoredLogin) => changeCredentials(file, (now) => withLogin(now, api, login));
 
-  async function loggedIn(test: TestContext) {
+  async function logIn(test: TestContext) {
     const service = await startLoginService(test);
     const login = service.newLogin(3600);
     await keep(service.url, login);
@@ -75,7 +75,7 @@ describe("arbor auth", () => {
   }
 
   it("token prints the token, and renews it when it must", async (test) => {
-    const { service, login, api } = await loggedIn(test);
+    const { service, login, api } = await logIn(test);
     assert.deepEqual(await auth("token", ...api), { code: 0, stdout: `${login.token}\n`, stderr: "" });
     const own = await auth("token", ...api, "--audience", `${service.url}/`);
     assert.equal(own.stdout, `${login.token}\n`);
@@ -88,7 +88,7 @@ describe("arbor auth", () => {
   });
 
   it("token takes the service from the environment", async (test) => {
-    const { service, login } = await loggedIn(test);
+    const { service, login } = await logIn(test);
     const env = { ARBOR_CREDENTIALS: file, ARBOR_API: service.url };
     assert.equal((await host.run(["auth", "token"], env)).stdout, `${login.token}\n`);
     const wrong = await host.run(["auth", "token"], { ...env, ARBOR_API: "http://platform.example.com" });
@@ -97,7 +97,7 @@ describe("arbor auth", () => {
   });
 
   it("no command reads a file that is open to others", async (test) => {
-    const { api } = await loggedIn(test);
+    const { api } = await logIn(test);
     chmodSync(file, 0o644);
     for (const command of [["login", "--no-browser"], ["token"], ["status"], ["logout"]]) {
       const { code, stdout, stderr } = await auth(...command, ...api);
@@ -107,7 +107,7 @@ describe("arbor auth", () => {
   });
 
   it("status shows what the service says and what is stored, without secrets", async (test) => {
-    const { service, login, api } = await loggedIn(test);
+    const { service, login, api } = await logIn(test);
     const { code, stdout, stderr } = await auth("status", ...api, "-o", "json");
     assert.deepEqual([code, stderr], [0, ""]);
     const { expireTime, renewableUntil, ...rest } = JSON.parse(stdout);
@@ -132,7 +132,7 @@ describe("arbor auth", () => {
   });
 
   it("status renews what the service refuses", async (test) => {
-    const { service, login, api } = await loggedIn(test);
+    const { service, login, api } = await logIn(test);
     service.refused.add(login.token);
     const { code, stdout } = await auth("status", ...api, "-o", "json");
     assert.equal(code, 0);
@@ -141,7 +141,7 @@ describe("arbor auth", () => {
   });
 
   it("status shows what is stored when the service does not answer, or refuses", async (test) => {
-    const { service, login, api } = await loggedIn(test);
+    const { service, login, api } = await logIn(test);
     service.fault = [401, { code: 16, message: "Unauthenticated: no" }];
     const refused = await auth("status", ...api, "-o", "json");
     assert.equal(refused.code, 3);
@@ -157,7 +157,7 @@ describe("arbor auth", () => {
   });
 
   it("logout forgets one login and says so", async (test) => {
-    const { service, api } = await loggedIn(test);
+    const { service, api } = await logIn(test);
     await keep("https://other.example.com", { token: "a.b.c" });
     const first = await auth("logout", ...api);
     assert.deepEqual(first, { code: 0, stdout: `removed the login at ${service.url} from ${file}\n`, stderr: "" });

@@ -24,10 +24,10 @@ beforeEach(() => {
 });
 
 const keep = (api: string, login: StoredLogin) => changeCredentials(file, (now) => withLogin(now, api, login));
-const kept = async (api: string) => (await readCredentials(file)).logins.get(api) ?? assert.fail("no login");
+const readLogin = async (api: string) => (await readCredentials(file)).logins.get(api) ?? assert.fail("no login");
 const tokenAt = async (api: string) => (await findStoredToken(api))?.token();
 
-async function loggedIn(test: TestContext, lifeS: number): Promise<{ service: LoginService; login: StoredLogin }> {
+async function logIn(test: TestContext, lifeS: number): Promise<{ service: LoginService; login: StoredLogin }> {
   const service = await startLoginService(test);
   const login = service.newLogin(lifeS);
   await keep(service.url, login);
@@ -36,14 +36,14 @@ async function loggedIn(test: TestContext, lifeS: number): Promise<{ service: Lo
 
 describe("a stored login", () => {
   it("is used as it is while its token is good", async (test) => {
-    const { service, login } = await loggedIn(test, 3600);
+    const { service, login } = await logIn(test, 3600);
     assert.equal(await tokenAt(service.url), login.token);
     assert.equal(await tokenAt(`${service.url}/`), login.token);
     assert.deepEqual(service.requests, []);
   });
 
   it("is nobody else's: no other service gets a token", async (test) => {
-    const { service } = await loggedIn(test, 3600);
+    const { service } = await logIn(test, 3600);
     const { port } = new URL(service.url);
     const others = [
       `http://localhost:${port}`,
@@ -66,7 +66,7 @@ describe("a stored login", () => {
   it("is renewed when its token ends soon, for its own service", async (test) => {
     for (const lifeS of [-60, 0, 200]) {
       // A token of an hour, of which this much is left.
-      const { service, login } = await loggedIn(test, 3600);
+      const { service, login } = await logIn(test, 3600);
       const token = jwt({ iat: Date.now() / 1000 - 3600 + lifeS, exp: Date.now() / 1000 + lifeS });
       await keep(service.url, { ...login, token });
       const renewed = await tokenAt(service.url);
@@ -75,7 +75,7 @@ describe("a stored login", () => {
       assert.deepEqual([...(request?.query ?? [])], [["aud", service.url]]);
       assert.equal(request?.bearer, login.refreshToken);
       assert.deepEqual(more, []);
-      const { token: stored, refreshToken } = await kept(service.url);
+      const { token: stored, refreshToken } = await readLogin(service.url);
       assert.equal(stored, renewed);
       assert.notEqual(refreshToken, login.refreshToken);
       assert.equal(await tokenAt(service.url), renewed, "and the new one is used");
@@ -84,12 +84,12 @@ describe("a stored login", () => {
   });
 
   it("is used for half the life of a token that is short", async (test) => {
-    const { service, login } = await loggedIn(test, 60);
+    const { service, login } = await logIn(test, 60);
     assert.equal(await tokenAt(service.url), login.token);
   });
 
   it("is renewed when the service refuses its token, once for all who hear that", async (test) => {
-    const { service, login } = await loggedIn(test, 3600);
+    const { service, login } = await logIn(test, 3600);
     const source = (await findStoredToken(service.url)) ?? assert.fail("no login");
     const [one, two] = await Promise.all([source.renew?.(login.token), source.renew?.(login.token)]);
     assert.notEqual(one, login.token);
@@ -98,7 +98,7 @@ describe("a stored login", () => {
   });
 
   it("gives what is left of its token while the service cannot renew it", async (test) => {
-    const { service, login } = await loggedIn(test, 3600);
+    const { service, login } = await logIn(test, 3600);
     const token = jwt({ iat: 0, exp: Math.floor(Date.now() / 1000) + 100 });
     await keep(service.url, { ...login, token });
     service.fault = [503, { code: 14, message: "Unavailable: soon", details: [] }];
@@ -113,7 +113,7 @@ describe("a stored login", () => {
   });
 
   it("says that it has ended when it has", async (test) => {
-    const { service, login } = await loggedIn(test, -60);
+    const { service, login } = await logIn(test, -60);
     const ended = `the login at ${service.url} has ended; run: arbor auth login --api ${service.url}`;
     const stolen = await fetch(`${service.url}/sts/exchange_refresh_token?aud=x`, {
       method: "POST",
@@ -128,7 +128,7 @@ describe("a stored login", () => {
   });
 
   it("keeps secrets out of errors", async (test) => {
-    const { service, login } = await loggedIn(test, -60);
+    const { service, login } = await logIn(test, -60);
     service.fault = [500, { code: 13, message: `what is ${login.refreshToken}?`, details: [] }];
     assert.equal((await commandErrorOf(tokenAt(service.url))).message, "what is [secret]?");
     service.fault = [307, {}, "http://127.0.0.1:1/elsewhere"];
@@ -136,10 +136,10 @@ describe("a stored login", () => {
   });
 
   it("gives tokens for others without keeping them, and stays good", async (test) => {
-    const { service, login } = await loggedIn(test, 3600);
+    const { service, login } = await logIn(test, 3600);
     const other = await issueTokenFor(service.url, "https://other.example.com");
     assert.equal(service.requests[0]?.query.get("aud"), "https://other.example.com");
-    const stored = await kept(service.url);
+    const stored = await readLogin(service.url);
     assert.equal(stored.token, login.token);
     assert.notEqual(stored.token, other);
     assert.notEqual(await issueTokenFor(service.url, "https://other.example.com"), other);
@@ -149,12 +149,12 @@ describe("a stored login", () => {
 
 describe("processes that renew one login at the same time", () => {
   it("use its refresh token once, and all get the new token", async (test) => {
-    const { service } = await loggedIn(test, -60);
+    const { service } = await logIn(test, -60);
     // Long enough for all of them to be there before the first is done.
     service.renewalMs = 1_000;
     const all = Array.from({ length: 4 }, () => script("print-token.ts", [service.url], { ARBOR_CREDENTIALS: file }));
     const ends = await Promise.all(all.map(({ ended }) => ended));
-    const { token, refreshToken = "" } = await kept(service.url);
+    const { token, refreshToken = "" } = await readLogin(service.url);
     for (const end of ends) assert.deepEqual(end, { code: 0, signal: null, stdout: token, stderr: "" });
     assert.equal(service.count(RENEWAL), 1);
     // The service would know by now if one had been used twice.
@@ -163,14 +163,14 @@ describe("processes that renew one login at the same time", () => {
   });
 
   it("do not lose it when one is interrupted between the answer and the write", async (test) => {
-    const { service, login } = await loggedIn(test, -60);
+    const { service, login } = await logIn(test, -60);
     service.renewalMs = 500;
     const { child, ended } = script("print-token.ts", [service.url], { ARBOR_CREDENTIALS: file });
     while (service.requests.length === 0 && child.exitCode === null)
       await new Promise((resolve) => setTimeout(resolve, 10));
     child.kill("SIGINT");
     assert.equal((await ended).signal, "SIGINT");
-    const { token, refreshToken } = await kept(service.url);
+    const { token, refreshToken } = await readLogin(service.url);
     assert.notEqual(refreshToken, login.refreshToken);
     assert.equal(await tokenAt(service.url), token);
     assert.equal(service.count(RENEWAL), 1);
@@ -197,7 +197,7 @@ describe("a stored login of an identity", () => {
         [EXCHANGE, "second", "https://other.example.com", workload.identity],
       ],
     );
-    const stored = await kept(service.url);
+    const stored = await readLogin(service.url);
     assert.deepEqual(stored.workload, workload);
     await keep(service.url, { ...stored, token: jwt({ exp: 0 }) });
     rmSync(tokenFile);

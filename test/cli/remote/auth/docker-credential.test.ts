@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { describe, it } from "node:test";
 import { createProgram } from "../../../../src/cli/program.js";
 import { HELPER_ACTIONS } from "../../../../src/cli/remote/auth/docker-credential.js";
-import { unbundledArguments } from "../../../support/project.js";
+import { argumentsWithoutBundle } from "../../../support/project.js";
 import { tempDir } from "../../../support/temp-dir.js";
 import { run } from "./process.js";
 
@@ -29,7 +29,7 @@ async function modulesOf(args: readonly string[], input = ""): Promise<{ stdout:
   const credentials = { version: 1, logins: { [API]: { token: "a.b.c" } }, registries: { [HOST]: { api: API } } };
   writeFileSync(file, JSON.stringify(credentials), { mode: 0o600 });
   const hook = ["--import", `data:text/javascript,${encodeURIComponent(REGISTER)}`];
-  const command = [...hook, ...unbundledArguments(), ...args];
+  const command = [...hook, ...argumentsWithoutBundle(), ...args];
   const { code, stdout, stderr } = await run(process.execPath, command, { ARBOR_CREDENTIALS: file }, input).ended;
   assert.equal(code, 0, stderr);
   const urls = [...stderr.matchAll(/^loaded: (file:[^?\n]+)/gm)].map(([, url = ""]) => url);

@@ -110,9 +110,9 @@ describe("docker's helper", () => {
   // As docker does: the program by its name, the action, and the server on standard input.
   const helper = (action: string, input: string) =>
     run("docker-credential-arbor", [action], { ...env, PATH: `${binDir}${delimiter}${process.env.PATH}` }, input).ended;
-  const answered = async (...request: Parameters<typeof answerDocker>) => JSON.parse(await answerDocker(...request));
+  const askDocker = async (...request: Parameters<typeof answerDocker>) => JSON.parse(await answerDocker(...request));
 
-  async function configured(test: TestContext) {
+  async function configureDocker(test: TestContext) {
     const service = await startLoginService(test);
     const login = service.newLogin(3600);
     await changeCredentials(file, (now) => withLogin(now, service.url, login));
@@ -122,7 +122,7 @@ describe("docker's helper", () => {
   }
 
   it("is installed, and says what was done and what is missing", async (test) => {
-    const { service, stdout, stderr } = await configured(test);
+    const { service, stdout, stderr } = await configureDocker(test);
     const program = join(binDir, "docker-credential-arbor");
     const config = join(env.DOCKER_CONFIG ?? "", "config.json");
     assert.equal(stdout, `docker gets the credentials of ${HOST} from ${program} (${config})\n`);
@@ -136,13 +136,13 @@ describe("docker's helper", () => {
   });
 
   it("gives the API token to the registry, and to no other", async (test) => {
-    const { service, login } = await configured(test);
+    const { service, login } = await configureDocker(test);
     const { code, stdout, stderr } = await helper("get", HOST);
     assert.deepEqual([code, stderr], [0, ""]);
     assert.deepEqual(JSON.parse(stdout), { ServerURL: HOST, Username: "_token", Secret: login.token });
     const url = `https://${HOST}/v2/`;
-    assert.deepEqual(await answered("get", url), { ServerURL: url, Username: "_token", Secret: login.token });
-    assert.deepEqual(await answered("list", ""), { [HOST]: "_token" });
+    assert.deepEqual(await askDocker("get", url), { ServerURL: url, Username: "_token", Secret: login.token });
+    assert.deepEqual(await askDocker("list", ""), { [HOST]: "_token" });
     const others = ["docker.io", `${HOST}:5000`, `${HOST}.example.org`, `https://${HOST}@evil.example.com`, ""];
     for (const server of others) {
       const { code, message } = await commandErrorOf(answerDocker("get", server));
@@ -153,11 +153,11 @@ describe("docker's helper", () => {
   });
 
   it("renews the login, and lets docker go on without one", async (test) => {
-    const { service } = await configured(test);
+    const { service } = await configureDocker(test);
     const keep = (login: StoredLogin | undefined) =>
       changeCredentials(file, (now) => withLogin(now, service.url, login));
     await keep(service.newLogin(-60));
-    const { Secret } = await answered("get", HOST);
+    const { Secret } = await askDocker("get", HOST);
     assert.equal(Secret, (await readCredentials(file)).logins.get(service.url)?.token);
     await keep(service.newLogin(-60));
     service.fault = [503, { code: 14, message: "Unavailable: soon" }];
@@ -171,12 +171,12 @@ describe("docker's helper", () => {
   });
 
   it("stores nothing, and takes back what it gave", async (test) => {
-    await configured(test);
+    await configureDocker(test);
     const before = readFileSync(file, "utf8");
-    const stored = (Username: string) => JSON.stringify({ ServerURL: HOST, Username, Secret: "se-cret" });
-    assert.equal(await answerDocker("store", stored("_token")), "");
+    const credentialOf = (Username: string) => JSON.stringify({ ServerURL: HOST, Username, Secret: "se-cret" });
+    assert.equal(await answerDocker("store", credentialOf("_token")), "");
     const attempts = [
-      ["store", stored("ada")],
+      ["store", credentialOf("ada")],
       ["store", "{"],
       ["erase", HOST],
     ] as const;
@@ -193,7 +193,7 @@ describe("docker's helper", () => {
     const tokenFile = join(tempDir(), "oidc");
     writeFileSync(tokenFile, "oidc-token");
     assert.equal((await configure(service, "--identity", "0123/45", "--identity-token", tokenFile)).code, 0);
-    assert.ok((await answered("get", HOST)).Secret);
+    assert.ok((await askDocker("get", HOST)).Secret);
     const [request] = service.requests;
     assert.deepEqual([request?.bearer, request?.query.get("identity")], ["oidc-token", "0123/45"]);
     rmSync(tokenFile);

@@ -4,7 +4,7 @@ import { describe, it } from "node:test";
 import { Code } from "@connectrpc/connect";
 import { CommandError } from "../../../../src/cli/errors.js";
 import { createHeadlessKey } from "../../../../src/cli/remote/auth/headless-login.js";
-import { sealed } from "./login-service.js";
+import { sealOutcome } from "./login-service.js";
 
 const ID_TOKEN = "eyJhbGciOiJFUzI1NiJ9.eyJzdWIiOiJzdWIifQ.c2ln";
 
@@ -47,16 +47,16 @@ describe("the key of a headless login", () => {
   for (const [what, text, expected] of outcomes) {
     it(`opens ${what}`, async () => {
       const key = createHeadlessKey();
-      const { ecdhPublicKey, encryptedIdtoken } = await sealed(key.code, text);
+      const { ecdhPublicKey, encryptedIdtoken } = await sealOutcome(key.code, text);
       assert.deepEqual(key.open(ecdhPublicKey, encryptedIdtoken), expected);
     });
   }
 
   it("opens nothing else", async () => {
     const key = createHeadlessKey();
-    const { ecdhPublicKey, encryptedIdtoken } = await sealed(key.code, ID_TOKEN);
-    const other = await sealed(createHeadlessKey().code, ID_TOKEN);
-    const noToken = await sealed(key.code, '{"id_token":"two words"}');
+    const { ecdhPublicKey, encryptedIdtoken } = await sealOutcome(key.code, ID_TOKEN);
+    const other = await sealOutcome(createHeadlessKey().code, ID_TOKEN);
+    const noToken = await sealOutcome(key.code, '{"id_token":"two words"}');
     const flipped = Buffer.from(encryptedIdtoken, "base64");
     flipped.writeUInt8(flipped.readUInt8(20) ^ 1, 20);
     const inBase64 = (text: string) => Buffer.from(text).toString("base64");

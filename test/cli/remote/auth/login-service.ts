@@ -44,7 +44,7 @@ export async function startLoginService(test: Pick<TestContext, "after">): Promi
   const families = new Map<string, { newest: string; revoked: boolean }>();
   const familyOf = new Map<string, string>();
 
-  const rotated = (family: string) => {
+  const rotate = (family: string) => {
     const refreshToken = Buffer.from(JSON.stringify({ exp: nowS() + 3600, sec: randomUUID() })).toString("base64");
     familyOf.set(refreshToken, family);
     families.set(family, { newest: refreshToken, revoked: false });
@@ -77,7 +77,7 @@ export async function startLoginService(test: Pick<TestContext, "after">): Promi
         authorization.get("client_id") === form.get("client_id") &&
         authorization.get("redirect_uri") === form.get("redirect_uri");
       if (!isRight) return [400, { error: "invalid_grant", error_description: `not good: ${form.get("code")}` }];
-      return [200, { access_token: tokens().token, token_type: "Bearer", refresh_token: rotated(randomUUID()) }];
+      return [200, { access_token: tokens().token, token_type: "Bearer", refresh_token: rotate(randomUUID()) }];
     },
     "POST /sts/exchange_refresh_token": async (query, bearer) => {
       const name = familyOf.get(bearer) ?? "";
@@ -87,7 +87,7 @@ export async function startLoginService(test: Pick<TestContext, "after">): Promi
         family.revoked = true;
         return unauthenticated;
       }
-      const refreshToken = { token: rotated(name) };
+      const refreshToken = { token: rotate(name) };
       // What was asked is done; the answer takes its time.
       await sleep(service.renewalMs);
       return [200, { token: tokens(), refreshToken }];
@@ -99,7 +99,7 @@ export async function startLoginService(test: Pick<TestContext, "after">): Promi
     "GET /sts/headless_sessions": async (query) => {
       const { headless } = service;
       if (headless.notYet-- > 0) return [404, { code: 5, message: "Not found: headless session", details: [] }];
-      return [200, await sealed(query.get("code") ?? "", headless.outcome)];
+      return [200, await sealOutcome(query.get("code") ?? "", headless.outcome)];
     },
     "GET /auth/v1/ok": (_, bearer) => {
       if (service.refused.has(bearer)) return unauthenticated;
@@ -126,7 +126,7 @@ export async function startLoginService(test: Pick<TestContext, "after">): Promi
     renewalMs: 0,
     fault: undefined,
     headless: { outcome: "", notYet: 0 },
-    newLogin: (lifeS) => ({ token: tokens(lifeS).token, refreshToken: rotated(randomUUID()) }),
+    newLogin: (lifeS) => ({ token: tokens(lifeS).token, refreshToken: rotate(randomUUID()) }),
     count: (route) => service.requests.filter((request) => request.route === route).length,
     async stop() {
       const closed = new Promise((resolve) => server.close(resolve));
@@ -147,7 +147,7 @@ export function jwt(claims: Readonly<Record<string, unknown>>): string {
 }
 
 /** What a service answers with a headless login that ended with `outcome`, made with Web Crypto. */
-export async function sealed(headlessCode: string, outcome: string) {
+export async function sealOutcome(headlessCode: string, outcome: string) {
   const { subtle } = webcrypto;
   const pair = (await subtle.generateKey("X25519", false, ["deriveBits"])) as webcrypto.CryptoKeyPair;
   const theirs = await subtle.importKey("raw", Buffer.from(headlessCode, "base64url"), "X25519", false, []);

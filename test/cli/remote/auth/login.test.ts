@@ -17,7 +17,7 @@ beforeEach(() => {
   env = { ARBOR_CREDENTIALS: join(tempDir(), "credentials.json") };
 });
 
-const kept = async (api: string) => (await readCredentials(env.ARBOR_CREDENTIALS ?? "")).logins.get(api);
+const readLogin = async (api: string) => (await readCredentials(env.ARBOR_CREDENTIALS ?? "")).logins.get(api);
 
 /** A login that waits for the browser, and the page that the person is asked to open. */
 async function startLogin(
@@ -58,8 +58,8 @@ function rejection(page: URL): URL {
   return back;
 }
 
-const without = (url: URL, name: string) => changed(url, (query) => query.delete(name));
-function changed(url: URL, change: (query: URLSearchParams) => void): URL {
+const without = (url: URL, name: string) => changeQuery(url, (query) => query.delete(name));
+function changeQuery(url: URL, change: (query: URLSearchParams) => void): URL {
   const copy = new URL(url);
   change(copy.searchParams);
   return copy;
@@ -105,7 +105,7 @@ describe("arbor auth login", () => {
     const { code, stdout, stderr } = await ended;
     assert.equal(code, 0, stderr);
     assert.match(stdout, /^logged in at http:\S+ as person, with a token until 20\S+Z\n$/);
-    const login = await kept(service.url);
+    const login = await readLogin(service.url);
     assert.ok(login?.refreshToken);
     const secrets = [login.token, login.refreshToken];
     for (const secret of secrets) assert.ok(!(stdout + stderr).includes(secret), "nothing secret is shown");
@@ -118,8 +118,8 @@ describe("arbor auth login", () => {
   it("hears only what knows the state, at its own address, once", async (test) => {
     const { page, service, ended } = await startLogin(test);
     const back = await callbackOf(page);
-    const wrong = (value: string) => changed(back, (query) => query.set("state", value));
-    const twice = changed(back, (query) => query.append("state", query.get("state") ?? ""));
+    const wrong = (value: string) => changeQuery(back, (query) => query.set("state", value));
+    const twice = changeQuery(back, (query) => query.append("state", query.get("state") ?? ""));
     const error = new URL(`?error=access_denied`, back);
     const refused: [what: string, url: URL, status: number, host?: string, method?: string][] = [
       ["another path", new URL("/favicon.ico", back), 404],
@@ -203,7 +203,7 @@ describe("arbor auth login", () => {
 
   it("does not show the code when the service does not take it", async (test) => {
     const { page, ended } = await startLogin(test);
-    const back = changed(await callbackOf(page), (query) => query.set("code", "se-cret"));
+    const back = changeQuery(await callbackOf(page), (query) => query.set("code", "se-cret"));
     assert.equal((await visit(back)).status, 400);
     const { code, stderr } = await ended;
     assert.equal(code, 3);
@@ -247,7 +247,7 @@ describe("arbor auth login", () => {
 });
 
 describe("arbor auth login --headless", () => {
-  async function done(test: TestContext, outcome: string, ...flags: string[]) {
+  async function logInHeadless(test: TestContext, outcome: string, ...flags: string[]) {
     const service = await startLoginService(test);
     service.headless = { outcome, notYet: 1 };
     const { waitForOutput, ended } = startCommand(["auth", "login", "--headless", "--api", service.url, ...flags], env);
@@ -257,7 +257,7 @@ describe("arbor auth login --headless", () => {
   const idToken = jwt({ sub: "upstream" });
 
   it("asks until the person is done, and exchanges what it can open", async (test) => {
-    const { service, page, end } = await done(test, idToken, "--connection", "corp", "--cap", "groups.list");
+    const { service, page, end } = await logInHeadless(test, idToken, "--connection", "corp", "--cap", "groups.list");
     assert.equal(end.code, 0, end.stderr);
     assert.equal(page.origin + page.pathname, `${service.url}/oauth`);
     assert.deepEqual([...page.searchParams.keys()], ["headless_code", "client_id", "connection"]);
@@ -277,13 +277,13 @@ describe("arbor auth login --headless", () => {
       ],
     );
     assert.match(end.stdout, /^logged in at /);
-    assert.ok((await kept(service.url))?.token);
+    assert.ok((await readLogin(service.url))?.token);
     assert.ok(!(end.stdout + end.stderr).includes(idToken));
   });
 
   it("names the provider that the ID token is from", async (test) => {
     const outcome = JSON.stringify({ id_token: idToken, identity_provider: "01/23" });
-    const { service, end } = await done(test, outcome, "--identity-provider", "example.com");
+    const { service, end } = await logInHeadless(test, outcome, "--identity-provider", "example.com");
     assert.equal(end.code, 0, end.stderr);
     assert.equal(service.requests.at(-1)?.query.get("identity_provider"), "01/23");
   });
@@ -310,7 +310,7 @@ describe("arbor auth login --identity", () => {
         ["identity", "0123/45"],
       ],
     );
-    assert.deepEqual((await kept(service.url))?.workload, { identity: "0123/45", tokenFile: env.tokenFile });
+    assert.deepEqual((await readLogin(service.url))?.workload, { identity: "0123/45", tokenFile: env.tokenFile });
   });
 
   it("keeps nothing when the service refuses", async (test) => {

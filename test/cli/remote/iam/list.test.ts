@@ -21,7 +21,7 @@ before(async () => {
 after(() => world?.stop());
 
 const pages = ["--order-by", "name desc", "--page-size", "2", "--page-all"];
-const expected = () =>
+const readExpected = () =>
   world.rest(`/groups?uidp.children_of=${world.root}&order_by=name%20desc`) as Promise<{ groups: { name: string }[] }>;
 
 describe("a list", () => {
@@ -40,14 +40,14 @@ describe("a list", () => {
   it("of all pages is one document of JSON, as one page would be", async () => {
     const { code, stdout, stderr } = await world.iam(...children, ...pages, "-o", "json");
     assert.deepEqual([code, stderr], [0, ""]);
-    assert.deepEqual(JSON.parse(stdout), await expected());
+    assert.deepEqual(JSON.parse(stdout), await readExpected());
     const { stdout: whole } = await world.iam(...children, "--order-by", "name desc", "-o", "json");
     assert.equal(stdout, whole);
   });
 
   it("of all pages is one document of YAML", async () => {
     const { stdout } = await world.iam(...children, ...pages, "-o", "yaml");
-    assert.deepEqual(parse(stdout), await expected());
+    assert.deepEqual(parse(stdout), await readExpected());
   });
 
   it("in jsonl is a line for each", async () => {
@@ -55,7 +55,7 @@ describe("a list", () => {
     const rows = stdout.trimEnd().split("\n");
     assert.deepEqual(
       rows.map((row) => JSON.parse(row)),
-      (await expected()).groups,
+      (await readExpected()).groups,
     );
   });
 
@@ -99,12 +99,12 @@ describe("a list", () => {
         },
       });
     });
-    const broken = (format: string) => world.iamWith({ ARBOR_API: service.url }, ...children, ...pages, "-o", format);
-    const json = await broken("json");
+    const listFrom = (format: string) => world.iamWith({ ARBOR_API: service.url }, ...children, ...pages, "-o", format);
+    const json = await listFrom("json");
     assert.deepEqual([json.code, json.stderr], [4, "arbor: Permission denied: groups\n"]);
     const document = JSON.parse(json.stdout) as { groups: { name: string }[]; nextPageToken: string };
     assert.deepEqual([namesIn(document), document.nextPageToken], [["a5", "a4"], "more"]);
-    assert.deepEqual(parse((await broken("yaml")).stdout), document);
+    assert.deepEqual(parse((await listFrom("yaml")).stdout), document);
     await service.stop();
   });
 

@@ -25,7 +25,7 @@ function start(args: readonly string[], api = world.service.url, redirect = "") 
   });
 }
 
-async function finished(child: ReturnType<typeof start>, input = "") {
+async function finish(child: ReturnType<typeof start>, input = "") {
   child.stdin.end(input);
   const [stdout, stderr, [code]] = await Promise.all([text(child.stdout), text(child.stderr), once(child, "close")]);
   return { code: code as number, stdout, stderr };
@@ -34,29 +34,29 @@ async function finished(child: ReturnType<typeof start>, input = "") {
 describe("a process", () => {
   it("reads a resource from standard input", async () => {
     const args = ["groups", "create", "--parent", world.root, "--file", "-", "-o", "json"];
-    const { code, stdout, stderr } = await finished(start(args), "name: piped\ndescription: by a pipe\n");
+    const { code, stdout, stderr } = await finish(start(args), "name: piped\ndescription: by a pipe\n");
     assert.deepEqual([code, stderr], [0, ""]);
     const { name, description } = JSON.parse(stdout);
     assert.deepEqual([name, description], ["piped", "by a pipe"]);
   });
 
   it("ends with the class of what went wrong, and shows no stack", async () => {
-    const wrong = await finished(start(["groups", "create", "--parent", world.root, "--name", "X"]));
+    const wrong = await finish(start(["groups", "create", "--parent", world.root, "--name", "X"]));
     assert.deepEqual([wrong.code, wrong.stdout], [2, ""]);
-    const missing = await finished(start(["groups", "get", `${world.root}/0123456789abcdef`]));
+    const missing = await finish(start(["groups", "get", `${world.root}/0123456789abcdef`]));
     assert.deepEqual([missing.code, missing.stdout], [5, ""]);
     for (const { stderr } of [wrong, missing]) assert.doesNotMatch(stderr, /\n {4}at |file:/);
   });
 
   it("deletes nothing where nobody can be asked", async () => {
-    const { code, stderr } = await finished(start(["groups", "delete", world.root]), "y\n");
+    const { code, stderr } = await finish(start(["groups", "delete", world.root]), "y\n");
     assert.equal(code, 2);
     assert.equal(stderr, "arbor: Invalid argument: --yes: --yes is required where nobody can be asked\n");
     assert.equal((await world.rest(`/groups/${world.root}`)).uid, world.root);
   });
 
   it("says when its answer could not be written", { skip: !existsSync("/dev/full") && "no /dev/full" }, async () => {
-    const { code, stderr } = await finished(start(["groups", "list"], world.service.url, "> /dev/full"));
+    const { code, stderr } = await finish(start(["groups", "list"], world.service.url, "> /dev/full"));
     assert.deepEqual([code, stderr], [1, "arbor: standard output cannot be written to (ENOSPC)\n"]);
   });
 

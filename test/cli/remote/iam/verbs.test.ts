@@ -14,7 +14,7 @@ interface Case {
   /** What it takes to create one. */
   readonly create: () => Promise<readonly string[]> | readonly string[];
   /** What the one created holds; checked as part of it. */
-  readonly created: () => object;
+  readonly expectCreated: () => object;
   /** What changes it, and into what. */
   readonly update?: readonly string[];
   readonly updated?: object;
@@ -45,7 +45,7 @@ const cases: readonly Case[] = [
     resource: "groups",
     path: "groups",
     create: () => ["--parent", world.root, "--name", "team", "--description", "who builds"],
-    created: () => ({ name: "team", description: "who builds", verified: false }),
+    expectCreated: () => ({ name: "team", description: "who builds", verified: false }),
     update: ["--description", ""],
     updated: { name: "team", description: "" },
     filter: (uid) => ["--children-of", world.root, "--name", "team", "--id", uid],
@@ -58,7 +58,7 @@ const cases: readonly Case[] = [
       ...["--parent", group, "--name", "ci", "--issuer", "https://idp.example", "--subject-pattern", "repo:acme/.*"],
       ...["--audience", "arbor", "--claim", "ref=a,b=c", "--claim", "event=push", "--claim-pattern", "actor=a|b"],
     ],
-    created: () => ({
+    expectCreated: () => ({
       claimMatch: {
         issuer: "https://idp.example",
         subjectPattern: "repo:acme/.*",
@@ -87,7 +87,9 @@ const cases: readonly Case[] = [
       ...["--parent", group, "--name", "reader"],
       ...["--capability", "groups.list,ROLES.LIST", "--capability", "CAP_IAM_ROLE_BINDINGS_LIST"],
     ],
-    created: () => ({ capabilities: ["CAP_IAM_GROUPS_LIST", "CAP_IAM_ROLES_LIST", "CAP_IAM_ROLE_BINDINGS_LIST"] }),
+    expectCreated: () => ({
+      capabilities: ["CAP_IAM_GROUPS_LIST", "CAP_IAM_ROLES_LIST", "CAP_IAM_ROLE_BINDINGS_LIST"],
+    }),
     update: ["--capability", "identity.list"],
     updated: { name: "reader", capabilities: ["CAP_IAM_IDENTITY_LIST"] },
     filter: () => ["--descendants-of", group, "--name", "reader"],
@@ -100,7 +102,7 @@ const cases: readonly Case[] = [
       const { uid } = await world.service.identity({}, world.root);
       return ["--parent", group, "--identity-uid", uid, "--role-uid", viewer];
     },
-    created: () => ({ role: { uid: viewer, name: "viewer", description: "Viewer Role (built-in)" } }),
+    expectCreated: () => ({ role: { uid: viewer, name: "viewer", description: "Viewer Role (built-in)" } }),
     update: ["--role-uid", editor],
     updated: { role: { uid: editor, name: "editor", description: "Editor Role (built-in)" } },
     filter: (uid) => ["--group", group, "--id", uid],
@@ -115,7 +117,7 @@ const cases: readonly Case[] = [
       ...["--oidc-additional-scope", "groups", "--oidc-additional-scope", "roles"],
       ...["--oidc-correlation-rule", "sub-equals-external-id"],
     ],
-    created: () => ({
+    expectCreated: () => ({
       name: "second",
       oidc: {
         issuer: "https://idp.example",
@@ -148,7 +150,7 @@ const cases: readonly Case[] = [
       ...["--azure-tenant-id", "t", "--azure-client-id", "syncer=1-2", "--azure-client-id", "scanner=3=4"],
       ...["--github-app-installation", '12={"installations":[{"installationId":"7","name":"acme"}]}'],
     ],
-    created: () => ({
+    expectCreated: () => ({
       uid: group,
       amazon: { account: "123456789012" },
       azure: { tenantId: "t", clientIds: { syncer: "1-2", scanner: "3=4" } },
@@ -163,7 +165,7 @@ const cases: readonly Case[] = [
     resource: "group-invites",
     path: "groupInvites",
     create: () => ["--parent", group, "--role-uid", viewer, "--ttl", "7d", "--single-use"],
-    created: () => ({ singleUse: true, email: "" }),
+    expectCreated: () => ({ singleUse: true, email: "" }),
     update: ["--no-single-use", "--email", "ada@acme.example"],
     updated: { singleUse: false, email: "ada@acme.example" },
     filter: (uid) => ["--id", uid],
@@ -173,17 +175,22 @@ const cases: readonly Case[] = [
     resource: "group-mappings",
     path: "externalGroupRoleMappings",
     create: () => ["--parent", provider, "--external-group-id", "g 1", "--role-uid", viewer, "--scope", world.root],
-    created: () => ({ identityProviderUid: provider, externalGroupId: "g 1", roleUid: viewer, scope: world.root }),
+    expectCreated: () => ({
+      identityProviderUid: provider,
+      externalGroupId: "g 1",
+      roleUid: viewer,
+      scope: world.root,
+    }),
     filter: () => ["--identity-provider-uid", provider],
     row: /^g 1 {13}UID {2}UID$/,
   },
 ];
 
 describe("a resource", () => {
-  for (const { resource, path, create, created, update, updated, filter, row } of cases) {
+  for (const { resource, path, create, expectCreated, update, updated, filter, row } of cases) {
     it(`${resource}: create, get, list, update, delete`, async () => {
       const made = await world.json(resource, "create", ...(await create()));
-      assertHolds(made, created());
+      assertHolds(made, expectCreated());
       const uid = String(made.uid);
 
       const { code, ...shown } = made;
