@@ -51,7 +51,7 @@ import { createHealth } from "../transport/rpc/health.js";
 import { createReflection } from "../transport/rpc/reflection.js";
 import { createServer } from "../transport/server.js";
 import { createAdvisoryIndexing } from "../vulnerabilities/advisories/advisory.js";
-import { watchCertificate } from "./certificate.js";
+import { readCertificate, watchCertificate } from "./certificate.js";
 import { createDatabaseMetrics } from "./database-metrics.js";
 import { definitions } from "./definitions.js";
 import { createHostWatch, databaseFaultSources, logDatabaseFault, readFileLimit } from "./host-watch.js";
@@ -60,7 +60,7 @@ import { watchMasterKey } from "./master-key-watch.js";
 import { openMetrics } from "./metrics.js";
 import { assertNothingShadowed, withMounts } from "./mounts.js";
 import { createRequestMetrics, listServed, type RequestMetrics } from "./request-metrics.js";
-import { limitsOf, tlsOf, urlOf } from "./server-settings.js";
+import { limitsOf, urlOf } from "./server-settings.js";
 import { countRuns, createServiceCounts, serviceSources } from "./service-metrics.js";
 import { platformServices } from "./services.js";
 import { createListRanking, findRetentionObstacle } from "./version-jobs.js";
@@ -248,7 +248,7 @@ async function openApp(options: AppOptions, opened: Close[]): Promise<App> {
   assertNothingShadowed(gateway.routes, fixedPaths);
   const ready = () => store.check();
   const limits = limitsOf(settings, readFileLimit());
-  const tls = tlsOf(settings);
+  const tls = readCertificate(settings);
   const extraServices = [
     createHealth({
       services: described.map(({ typeName }) => typeName),
@@ -283,15 +283,7 @@ async function openApp(options: AppOptions, opened: Close[]): Promise<App> {
 
   const masterKeyWatch = watchMasterKey({ masterKey, store, logger });
   opened.push(masterKeyWatch.stop);
-  const certificate =
-    tls &&
-    watchCertificate({
-      certFile: settings.tlsCert ?? "",
-      keyFile: settings.tlsKey ?? "",
-      current: tls,
-      replace: server.replaceTls,
-      logger,
-    });
+  const certificate = tls && watchCertificate({ settings, current: tls, replace: server.replaceTls, logger, clock });
   if (certificate) opened.push(certificate.stop);
   const served = listServed(server.methodNames, { methods, extraServices, routes: gateway.routes });
   const requestMetrics = createRequestMetrics(served, server.rejected);
