@@ -45,6 +45,7 @@ import { OPS_PATHS } from "../transport/http/ops.js";
 import { createServerSpans } from "../transport/http/server-span.js";
 import { createDocs } from "../transport/openapi/docs.js";
 import { openApiDocument } from "../transport/openapi/document.js";
+import { createGuide } from "../transport/openapi/guide.js";
 import { createHome, VERSION_PATH } from "../transport/openapi/home.js";
 import { createGateway } from "../transport/rest/gateway.js";
 import { createHealth } from "../transport/rpc/health.js";
@@ -242,9 +243,10 @@ async function openApp(options: AppOptions, opened: Close[]): Promise<App> {
   const documentUrl = resolveOrigin(settings, port.address).baseUrl;
   const docs = createDocs(() => openApiJson(gateway.routes, documentUrl));
   const home = createHome({ version: VERSION, isRootTaken: gateway.allowed("/") !== undefined });
+  const guide = createGuide();
   const webRoutes = [...issuer.routes, ...registryRoutes()];
   // A mounted service may take `/`.
-  const fixedPaths = [...OPS_PATHS, ...docs.paths, VERSION_PATH, ...webRoutes.map(({ path }) => path)];
+  const fixedPaths = [...OPS_PATHS, ...docs.paths, ...guide.paths, VERSION_PATH, ...webRoutes.map(({ path }) => path)];
   assertNothingShadowed(gateway.routes, fixedPaths);
   const ready = () => store.check();
   const limits = limitsOf(settings, readFileLimit());
@@ -269,7 +271,7 @@ async function openApp(options: AppOptions, opened: Close[]): Promise<App> {
     tls,
     behindProxy: settings.behindProxy,
     onAcceptError: hostWatch.noteAcceptError,
-    extraRoutes: [docs, home],
+    extraRoutes: [docs, home, guide],
     webRoutes,
     extraServices,
     observers: [(record) => requestMetrics.observe(record)],
