@@ -3,7 +3,7 @@
 //
 //   npm run bench:advisories -- [--rows 100000] [--calls 30] [--service dist/main.js]... [--orders]
 //
-// With ARBOR_TEST_DATABASE_URL the advisories are in that empty PostgreSQL database, else in SQLite. Several services
+// With TEST_ARBOR_DATABASE_URL the advisories are in that empty PostgreSQL database, else in SQLite. Several services
 // answer one after the other on the same data.
 import { mkdtempSync, rmSync } from "node:fs";
 import { Agent, request } from "node:http";
@@ -188,7 +188,7 @@ function buildCases(): Case[] {
 const directory = mkdtempSync(join(tmpdir(), "arbor-bench-advisories-"));
 process.once("exit", () => rmSync(directory, { recursive: true, force: true }));
 const data = join(directory, "data");
-const databaseUrl = process.env.ARBOR_TEST_DATABASE_URL;
+const databaseUrl = process.env.TEST_ARBOR_DATABASE_URL;
 await (await openInstallation({ mode: "create", settings: resolveSettings({ flags: { data }, env: {} }) })).close();
 const masterKeyFile = join(data, "master.key");
 const flags = databaseUrl === undefined ? { data } : { data, databaseUrl, masterKeyFile };

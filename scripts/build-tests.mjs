@@ -26,8 +26,8 @@ export function buildTests(output = join(BUILD, "all")) {
   for (const directory of ["src", "test"]) {
     cpSync(directory, join(output, directory), { recursive: true, filter: (path) => !path.endsWith(".ts") });
   }
-  // `#gen/*` and the files that are read at run time are found from package.json and gen/ beside src/.
-  for (const name of ["package.json", "gen"]) symlinkSync(relative(output, name), join(output, name));
+  // `#gen/*` and the files that are read at run time are found from package.json, gen/ and docs/ beside src/.
+  for (const name of ["package.json", "gen", "docs"]) symlinkSync(relative(output, name), join(output, name));
   // As it is shipped; the tests start it some hundred times. Some look at the modules that it loads.
   cpSync(join(output, "src/main.js"), join(output, "src/unbundled.js"));
   execFileSync(process.execPath, ["scripts/bundle.mjs", join(output, "src")], { stdio: "inherit" });

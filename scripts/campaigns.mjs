@@ -39,7 +39,7 @@ const results = [...campaigns]
   .map(([name, [program, ...args]]) => {
     console.log(`\n== ${name}: ${args.join(" ")}`);
     const startMs = performance.now();
-    const env = { ...process.env, ARBOR_TEST_CAMPAIGN: "1" };
+    const env = { ...process.env, TEST_ARBOR_CAMPAIGN: "1" };
     const { status } = spawnSync(program, args, { stdio: "inherit", env });
     return {
       name,

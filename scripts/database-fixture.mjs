@@ -23,7 +23,7 @@ const README = `What version VERSION leaves behind, made by scripts/database-fix
 
 const checkout = resolve(process.argv[2] ?? PROJECT);
 const { version } = JSON.parse(readFileSync(join(checkout, "package.json"), "utf8"));
-const server = process.env.ARBOR_TEST_DATABASE_URL;
+const server = process.env.TEST_ARBOR_DATABASE_URL;
 const folder = join(PROJECT, "test", "fixtures", "databases", version);
 // A released version does not change, but a checkout keeps its number until the next release.
 if (existsSync(folder)) throw new Error(`${folder} exists: delete it to make it anew`);
@@ -44,7 +44,7 @@ async function writeFixture() {
   }
   const files = { "sqlite.db.gz": compress(readFileSync(database)), "master.key": readFileSync(masterKey) };
   if (server === undefined) {
-    console.error("ARBOR_TEST_DATABASE_URL is not set: no fixture of PostgreSQL is written");
+    console.error("TEST_ARBOR_DATABASE_URL is not set: no fixture of PostgreSQL is written");
   } else {
     const url = await emptyDatabase(pg);
     expected.postgres = await fill(["--data", data, "--database-url", url, "--master-key-file", masterKey]);

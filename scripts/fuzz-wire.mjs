@@ -1,7 +1,7 @@
 // Sends hostile input to a process of `arbor serve` and checks it; see test/hostile/wire/.
 //   node scripts/fuzz-wire.mjs --kind http1|http2|envelopes|json|query [--inputs 1000000] [--seed N]
 //        [--from BATCH] [--lanes 24] [--memory-mib 512]
-// ARBOR_HOSTILE_ROOT names another checkout whose service to fuzz. A fault names its batch. To send
+// HOSTILE_ROOT names another checkout whose service to fuzz. A fault names its batch. To send
 // that batch again, use the same seed, `--from` with its number, `--inputs 1` and `--lanes 1`.
 import { parseArgs } from "node:util";
 import { register } from "tsx/esm/api";

@@ -5,11 +5,11 @@
 // 1,000, and the combined attack takes 5 minutes in place of one. With --short, for
 // shared machines, it makes 300, the combined attack takes 15 seconds, and times are
 // only printed.
-//   ARBOR_HOSTILE_ROOT     another built checkout to attack, such as the commit before
-//   ARBOR_HOSTILE_CALLS    calls of the honest client during each attack
-//   ARBOR_HOSTILE_SECONDS  duration of the combined attack
-//   ARBOR_HOSTILE_TIMES    "reported": times are only printed
-//   ARBOR_HOSTILE_RESULTS  a file for a line of JSON per row
+//   HOSTILE_ROOT     another built checkout to attack, such as the commit before
+//   HOSTILE_CALLS    calls of the honest client during each attack
+//   HOSTILE_SECONDS  duration of the combined attack
+//   HOSTILE_TIMES    "reported": times are only printed
+//   HOSTILE_RESULTS  a file for a line of JSON per row
 import { spawnSync } from "node:child_process";
 import { readdirSync } from "node:fs";
 import { join } from "node:path";
@@ -20,16 +20,16 @@ const folder = join("test", "hostile");
 const files = named.length > 0 ? named : testsIn(folder);
 const env = {
   ...process.env,
-  ARBOR_HOSTILE_BUILT: "1",
-  ...(given.includes("--campaign") && { ARBOR_HOSTILE_CAMPAIGN: "1" }),
+  HOSTILE_BUILT: "1",
+  ...(given.includes("--campaign") && { HOSTILE_CAMPAIGN: "1" }),
   ...(given.includes("--short") && {
-    ARBOR_HOSTILE_CALLS: "300",
-    ARBOR_HOSTILE_SECONDS: "15",
-    ARBOR_HOSTILE_TIMES: "reported",
+    HOSTILE_CALLS: "300",
+    HOSTILE_SECONDS: "15",
+    HOSTILE_TIMES: "reported",
   }),
 };
 
-if (process.env.ARBOR_HOSTILE_ROOT === undefined) run("npm", ["run", "-s", "build"]);
+if (process.env.HOSTILE_ROOT === undefined) run("npm", ["run", "-s", "build"]);
 run(process.execPath, ["--import", "tsx", "--test", "--test-concurrency=1", ...files]);
 
 function testsIn(directory) {

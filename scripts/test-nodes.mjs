@@ -29,7 +29,7 @@ const FILES = [
   ...filesIn("test/hostile").filter((name) => /\/reset[^/]*\.test\.ts$/.test(name)),
 ];
 /** See scripts/hostile.mjs. */
-const SHORT = { ARBOR_HOSTILE_CALLS: "150", ARBOR_HOSTILE_TIMES: "reported" };
+const SHORT = { HOSTILE_CALLS: "150", HOSTILE_TIMES: "reported" };
 const INSTALL_MS = 1_200_000;
 const ALL_MS = 1_200_000;
 /** What a checkout has that is not in the repository. */

@@ -67,6 +67,6 @@ function runNamed() {
 }
 
 function run(args) {
-  const env = { ...process.env, ARBOR_FAILED_TESTS: FAILED };
+  const env = { ...process.env, TEST_ARBOR_FAILED: FAILED };
   return spawnSync(process.execPath, args, { stdio: "inherit", env }).status ?? 1;
 }

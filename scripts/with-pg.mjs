@@ -1,5 +1,5 @@
 // Starts a PostgreSQL server on a free port of 127.0.0.1 and runs a command with
-// ARBOR_TEST_DATABASE_URL, the address of an empty database on it.
+// TEST_ARBOR_DATABASE_URL, the address of an empty database on it.
 import { spawn, spawnSync } from "node:child_process";
 import { chmodSync, mkdtempSync, rmSync } from "node:fs";
 import { createServer } from "node:net";
@@ -39,7 +39,7 @@ try {
   const [run, ...rest] = process.argv.slice(2);
   const url = `postgres://arbor@127.0.0.1:${port}/postgres`;
   // Tests run programs of the same version, such as pg_dump.
-  const env = { ...process.env, PATH: `${bin}:${process.env.PATH}`, ARBOR_TEST_DATABASE_URL: url };
+  const env = { ...process.env, PATH: `${bin}:${process.env.PATH}`, TEST_ARBOR_DATABASE_URL: url };
   code = spawnSync(run, rest, { stdio: "inherit", env }).status ?? 1;
 } finally {
   must(...command("pg_ctl", "-D", data, "-m", "immediate", "stop"));

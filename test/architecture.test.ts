@@ -100,6 +100,8 @@ const rules: Record<string, readonly string[]> = {
   cli: [
     "cli/remote",
     "cli/host",
+    "config/command-variables",
+    "config/names",
     "types:audit/verify",
     "kernel",
     "@bufbuild/protobuf",

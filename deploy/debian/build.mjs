@@ -45,7 +45,7 @@ try {
 }
 
 function stageFiles() {
-  for (const name of ["dist", "gen", "proto", "package.json"]) copy(name, `${HOME}/${name}`);
+  for (const name of ["dist", "docs", "gen", "proto", "package.json"]) copy(name, `${HOME}/${name}`);
   for (const directory of listProductionPackages()) copy(directory, `${HOME}/${directory}`);
   fs.mkdirSync(join(stage, "usr/bin"));
   fs.symlinkSync("../lib/arbor/dist/main.js", join(stage, "usr/bin/arbor"));
@@ -54,6 +54,8 @@ function stageFiles() {
   copy("deploy/debian/arbor.json", "etc/arbor/arbor.json");
   copy("README.md", `${DOC}/README.md`);
   copy("docs/licences.md", `${DOC}/licences.md`);
+  // Where people look for it; systems may leave out the files in that directory, and the service serves these.
+  fs.symlinkSync("../../../lib/arbor/docs", join(stage, DOC, "docs"));
   copy("dist/bundled-licences.txt", `${DOC}/bundled-licences.txt`);
   copy("deploy/debian/copyright", `${DOC}/copyright`);
   writeChangelog();

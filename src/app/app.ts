@@ -45,13 +45,14 @@ import { OPS_PATHS } from "../transport/http/ops.js";
 import { createServerSpans } from "../transport/http/server-span.js";
 import { createDocs } from "../transport/openapi/docs.js";
 import { openApiDocument } from "../transport/openapi/document.js";
+import { createGuide } from "../transport/openapi/guide.js";
 import { createHome, VERSION_PATH } from "../transport/openapi/home.js";
 import { createGateway } from "../transport/rest/gateway.js";
 import { createHealth } from "../transport/rpc/health.js";
 import { createReflection } from "../transport/rpc/reflection.js";
 import { createServer } from "../transport/server.js";
 import { createAdvisoryIndexing } from "../vulnerabilities/advisories/advisory.js";
-import { watchCertificate } from "./certificate.js";
+import { readCertificate, watchCertificate } from "./certificate.js";
 import { createDatabaseMetrics } from "./database-metrics.js";
 import { definitions } from "./definitions.js";
 import { createHostWatch, databaseFaultSources, logDatabaseFault, readFileLimit } from "./host-watch.js";
@@ -60,7 +61,7 @@ import { watchMasterKey } from "./master-key-watch.js";
 import { openMetrics } from "./metrics.js";
 import { assertNothingShadowed, withMounts } from "./mounts.js";
 import { createRequestMetrics, listServed, type RequestMetrics } from "./request-metrics.js";
-import { limitsOf, tlsOf, urlOf } from "./server-settings.js";
+import { limitsOf, urlOf } from "./server-settings.js";
 import { countRuns, createServiceCounts, serviceSources } from "./service-metrics.js";
 import { platformServices } from "./services.js";
 import { createListRanking, findRetentionObstacle } from "./version-jobs.js";
@@ -242,13 +243,14 @@ async function openApp(options: AppOptions, opened: Close[]): Promise<App> {
   const documentUrl = resolveOrigin(settings, port.address).baseUrl;
   const docs = createDocs(() => openApiJson(gateway.routes, documentUrl));
   const home = createHome({ version: VERSION, isRootTaken: gateway.methodsAt("/") !== undefined });
+  const guide = createGuide();
   const webRoutes = [...issuer.routes, ...registryRoutes()];
   // A mounted service may take `/`.
-  const fixedPaths = [...OPS_PATHS, ...docs.paths, VERSION_PATH, ...webRoutes.map(({ path }) => path)];
+  const fixedPaths = [...OPS_PATHS, ...docs.paths, ...guide.paths, VERSION_PATH, ...webRoutes.map(({ path }) => path)];
   assertNothingShadowed(gateway.routes, fixedPaths);
   const ready = () => store.check();
   const limits = limitsOf(settings, readFileLimit());
-  const tls = tlsOf(settings);
+  const tls = readCertificate(settings);
   const extraServices = [
     createHealth({
       services: described.map(({ typeName }) => typeName),
@@ -269,7 +271,7 @@ async function openApp(options: AppOptions, opened: Close[]): Promise<App> {
     tls,
     behindProxy: settings.behindProxy,
     onAcceptError: hostWatch.noteAcceptError,
-    extraRoutes: [docs, home],
+    extraRoutes: [docs, home, guide],
     webRoutes,
     extraServices,
     observers: [(record) => requestMetrics.observe(record)],
@@ -283,15 +285,7 @@ async function openApp(options: AppOptions, opened: Close[]): Promise<App> {
 
   const masterKeyWatch = watchMasterKey({ masterKey, store, logger });
   opened.push(masterKeyWatch.stop);
-  const certificate =
-    tls &&
-    watchCertificate({
-      certFile: settings.tlsCert ?? "",
-      keyFile: settings.tlsKey ?? "",
-      current: tls,
-      replace: server.replaceTls,
-      logger,
-    });
+  const certificate = tls && watchCertificate({ settings, current: tls, replace: server.replaceTls, logger, clock });
   if (certificate) opened.push(certificate.stop);
   const served = listServed(server.methodNames, { methods, extraServices, routes: gateway.routes });
   const requestMetrics = createRequestMetrics(served, server.rejected);

@@ -3,22 +3,39 @@
 // directories behind symbolic links that are swapped, leave watchers of inodes behind.
 import { X509Certificate } from "node:crypto";
 import { readFile } from "node:fs/promises";
-import { createSecureContext } from "node:tls";
+import { type Settings, SettingsError } from "../config/config.js";
+import { labelOf } from "../config/setting-labels.js";
+import { readTlsPair, SERVER_PAIR, type TlsContent } from "../config/tls-files.js";
+import type { Clock } from "../kernel/time.js";
 import type { Logger } from "../telemetry/logger.js";
-import type { TlsIdentity } from "../transport/http/protocols.js";
 
 const CHECK_MS = 2_000;
+const KEPT = "the TLS certificate cannot be replaced: the one before stays in use";
+
+/**
+ * Reads the certificate and its key.
+ *
+ * @returns undefined without TLS
+ * @throws SettingsError naming each file that cannot be used
+ */
+export function readCertificate(settings: Settings): TlsContent | undefined {
+  const problems: string[] = [];
+  const found = readTlsPair(settings, SERVER_PAIR, problems);
+  if (problems.length > 0) throw new SettingsError(problems);
+  return found;
+}
 
 /** What {@link watchCertificate} needs. */
 export interface CertificateOptions {
-  /** The paths of the files. */
-  readonly certFile: string;
-  readonly keyFile: string;
+  readonly settings: Settings;
   /** What is served now. */
-  readonly current: TlsIdentity;
+  readonly current: TlsContent;
   /** Serves new connections with another certificate. */
-  readonly replace: (identity: TlsIdentity) => void;
+  readonly replace: (content: TlsContent) => void;
   readonly logger: Logger;
+  readonly clock: Clock;
+  /** The time between two looks at the files, in milliseconds; tests shorten it. */
+  readonly checkMs?: number;
 }
 
 /** Reads the files of the certificate again. */
@@ -29,70 +46,88 @@ export interface CertificateWatch {
 }
 
 /**
- * Begins to look at the files. A pair that cannot be used is logged once and the certificate before stays. Two files are
- * not replaced at the same moment, so a pair that does not match is looked at twice before it is logged.
+ * Begins to look at the files. A pair that cannot be used is logged once and the certificate before stays, as it does when
+ * it is valid and the other is not. Two files are not replaced at the same moment, so a pair is looked at twice before it is
+ * logged.
  */
 export function watchCertificate(options: CertificateOptions): CertificateWatch {
-  const { certFile, keyFile, replace, logger } = options;
-  let served = textOf(options.current);
-  /** What was found last and could not be used: a pair of files, or why there is none. */
+  const { settings, replace, logger, clock, checkMs = CHECK_MS } = options;
+  let served = options.current;
+  /** What was found last and could not be used, with the reason. */
   let rejected = "";
   let isLogged = false;
   let work: Promise<void> = Promise.resolve();
 
+  function warn(): void {
+    const problem = describeValidity(served, clock());
+    if (problem !== undefined) logger.warn(describe(served), `the TLS certificate that is served ${problem}`);
+  }
+
+  // Why a pair that can be used is worse than the one that is served.
+  function compare(found: TlsContent): string[] {
+    const problem = describeValidity(found, clock());
+    if (problem === undefined || describeValidity(served, clock()) !== undefined) return [];
+    return [`${labelOf(settings, "tlsCert")}: ${settings.tlsCert} ${problem}`];
+  }
+
   // `isAsked`: an operator waits for the result.
   async function check(isAsked: boolean): Promise<void> {
-    let found = "";
-    try {
-      const identity = { cert: await readFile(certFile), key: await readFile(keyFile) };
-      found = textOf(identity);
-      if (found === served) {
-        rejected = "";
-        if (isAsked) logger.info(describe(identity), "the TLS certificate has not changed");
-        return;
-      }
-      // Throws unless both are in PEM and belong together.
-      createSecureContext(identity);
-      replace(identity);
+    const content = await readContent(settings);
+    if (content === textOf(served)) {
+      rejected = "";
+      if (isAsked) logger.info(describe(served), "the TLS certificate has not changed");
+      return;
+    }
+    const problems: string[] = [];
+    const found = readTlsPair(settings, SERVER_PAIR, problems);
+    if (found !== undefined) problems.push(...compare(found));
+    if (found !== undefined && problems.length === 0) {
+      replace(found);
       served = found;
       rejected = "";
-      logger.info(describe(identity), "the TLS certificate was replaced");
-    } catch (error) {
-      const problem = found || String(error);
-      if (problem !== rejected) isLogged = false;
-      const isFirst = problem !== rejected;
-      rejected = problem;
-      if (isLogged || (isFirst && !isAsked)) return;
-      isLogged = true;
-      const fields = { certFile, keyFile, problem: reasonOf(error) };
-      logger.error(fields, "the TLS certificate cannot be replaced: the one before stays in use");
+      logger.info(describe(found), "the TLS certificate was replaced");
+      return warn();
     }
+    const problem = problems.join("\n");
+    const isFirst = `${problem}\n${content}` !== rejected;
+    rejected = `${problem}\n${content}`;
+    if (isFirst) isLogged = false;
+    if (isLogged || (isFirst && !isAsked)) return;
+    isLogged = true;
+    logger.error({ problem }, KEPT);
   }
 
   // One at a time: two that overlap could serve the older files.
   const enqueue = (isAsked: boolean) => {
     if (isAsked) isLogged = false;
-    work = work.then(() => check(isAsked));
+    work = work.then(() => check(isAsked)).catch((err) => logger.error({ err }, KEPT));
     return work;
   };
-  const timer = setInterval(() => void enqueue(false), CHECK_MS).unref();
+  warn();
+  const timer = setInterval(() => void enqueue(false), checkMs).unref();
   return {
     reload: () => enqueue(true),
     stop: () => clearInterval(timer),
   };
 }
 
-function textOf({ cert, key }: TlsIdentity): string {
+// Without their checks, which are for what is new; a file system that does not answer stops no call.
+async function readContent({ tlsCert = "", tlsKey = "" }: Settings): Promise<string> {
+  const files = await Promise.all([readFile(tlsCert), readFile(tlsKey)]).catch(() => undefined);
+  return files === undefined ? "" : textOf({ cert: files[0], key: files[1] });
+}
+
+function textOf({ cert, key }: TlsContent): string {
   return `${cert}\n${key}`;
 }
 
-function describe({ cert }: TlsIdentity) {
+function describe({ cert }: TlsContent) {
   const { subject, validTo, fingerprint256 } = new X509Certificate(cert);
   return { subject: subject.replaceAll("\n", ", "), validTo, fingerprint256 };
 }
 
-// OpenSSL's errors have a reason; those of the file system have a code. Neither has the content of a file.
-function reasonOf(error: unknown): string {
-  const { reason, code, message } = error as { reason?: string; code?: string; message?: string };
-  return reason ?? code ?? String(message);
+function describeValidity({ cert }: TlsContent, nowMs: number): string | undefined {
+  const { validFrom, validTo } = new X509Certificate(cert);
+  if (nowMs > Date.parse(validTo)) return `has expired: it was valid until ${validTo}`;
+  return nowMs < Date.parse(validFrom) ? `is not valid before ${validFrom}` : undefined;
 }

@@ -1,5 +1,4 @@
 // What the settings say of the server.
-import { readFileSync } from "node:fs";
 import type { Settings } from "../config/config.js";
 import type { ListenAddress } from "../kernel/ip-address.js";
 import { defaultLimits, type Limits } from "../transport/http/limits.js";
@@ -30,10 +29,4 @@ export function limitsOf(settings: Settings, fileLimit = Number.POSITIVE_INFINIT
     queueDelayMs: settings.overloadDelay,
     drainMs: settings.drainTime * 1000,
   };
-}
-
-/** The certificate and its key, as the files hold them now; undefined without TLS. */
-export function tlsOf({ tlsCert, tlsKey }: Settings) {
-  if (tlsCert === undefined || tlsKey === undefined) return undefined;
-  return { cert: readFileSync(tlsCert), key: readFileSync(tlsKey) };
 }

@@ -1,8 +1,9 @@
 // The command line. A group of commands is loaded when the command line names it, and a command loads its own modules when
 // it is called. So commands over the network load no server and no native module.
 import { Command, CommanderError } from "commander";
+import { commandVariables } from "../config/command-variables.js";
 import { VERSION } from "../kernel/version.js";
-import { reportError } from "./errors.js";
+import { Code, CommandError, reportError } from "./errors.js";
 
 type AddCommands = (arbor: Command) => void;
 
@@ -60,8 +61,33 @@ export async function createProgram(name?: string): Promise<Command> {
     .description("Self-hostable platform API")
     .version(VERSION, "-V, --version", "print the version")
     .exitOverride()
-    .showHelpAfterError();
+    .showHelpAfterError()
+    .hook("preAction", (_, command) => rejectUnknownVariables(command));
   const named = groups.filter(({ names }) => name !== undefined && name !== "completion" && names.includes(name));
   for (const { load } of named.length > 0 ? named : groups) (await load())(arbor);
   return arbor;
+}
+
+/** The commands that read no variable. docker runs its helper in whatever environment it has. */
+const withoutVariables = ["completion", "config schema", "auth docker-credential"];
+
+/**
+ * Rejects variables that begin with `ARBOR_` and set nothing. Commands that resolve the settings report them with all else
+ * that is wrong; those that read a few variables for themselves would use the default in place of one that is misspelt.
+ */
+async function rejectUnknownVariables(command: Command): Promise<void> {
+  const resolvesSettings =
+    command.options.some(({ long }) => long === "--config") && command.opts().scope === undefined;
+  if (resolvesSettings || withoutVariables.includes(pathOf(command))) return;
+  // Loaded only where there is something to look up.
+  if (!Object.keys(process.env).some((name) => name.startsWith("ARBOR_") && !commandVariables.includes(name))) return;
+  const { describeUnknownVariable, findOtherVariables } = await import("../config/names.js");
+  const { unknown } = findOtherVariables(process.env);
+  if (unknown.length === 0) return;
+  throw new CommandError(Code.InvalidArgument, unknown.map((name) => describeUnknownVariable(name)).join("\n"));
+}
+
+/** The names of a command and of the groups it is in, such as `auth login`. */
+function pathOf(command: Command): string {
+  return command.parent === null ? "" : `${pathOf(command.parent)} ${command.name()}`.trim();
 }

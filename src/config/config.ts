@@ -2,8 +2,9 @@
 // and all of it is reported at once.
 import { existsSync } from "node:fs";
 import { join } from "node:path";
+import { CONFIG_VARIABLE } from "./command-variables.js";
 import { readConfigFile } from "./config-file.js";
-import { CONFIG_VARIABLE, describeUnknownKey, describeUnknownVariable, findOtherVariables } from "./names.js";
+import { describeUnknownKey, describeUnknownVariable, findOtherVariables } from "./names.js";
 import { findContradictions } from "./relations.js";
 import { checkDataDirectory, checkSettingFile, readSettingFile } from "./setting-files.js";
 import { describeSource, labelOf, rememberSources, type ValueSource } from "./setting-labels.js";

@@ -64,7 +64,8 @@ file overrides the default. An empty value is none.
   Exceptions are \`ARBOR_CONFIG\`, the variables of the commands for clients ([cli.md](cli.md)) and those that Kubernetes sets
   for Services called \`arbor\` or \`arbor-…\`, such as \`ARBOR_PORT\` and \`ARBOR_DB_SERVICE_HOST\`: they are logged and ignored.
 - A secret can be given as a file, which may end in a line break. Files of secrets belong to the user that runs Arbor, with
-  mode 0600, or to root, with mode 0640 at most.
+  mode 0600, or to root, with mode 0640 at most; that of \`--tls-key\` is not checked
+  ([operations.md](operations.md#tls-certificates)).
 `;
 
 /** Formats docs/settings.md: an introduction and a table per group. */

@@ -1,15 +1,7 @@
 // Which environment variables and keys are settings. A misspelt one would otherwise be ignored, and the default apply.
 import { closestMatch } from "leven";
+import { commandVariables } from "./command-variables.js";
 import { type SettingTable, settings, variableOf } from "./settings.js";
-
-/** Names the file of settings. */
-export const CONFIG_VARIABLE = "ARBOR_CONFIG";
-
-/** Names what `arbor copy` writes to. */
-export const COPY_TARGET_VARIABLE = "ARBOR_COPY_TO";
-
-/** What commands read and servers do not (docs/cli.md). A shell may have both. */
-const commandVariables = ["ARBOR_API", "ARBOR_TOKEN", "ARBOR_CREDENTIALS", COPY_TARGET_VARIABLE];
 
 /**
  * What Kubernetes sets in every container for the Services of its namespace, if one is called `arbor` or `arbor-…`. No
@@ -36,7 +28,7 @@ export function findOtherVariables(
   env: Readonly<Record<string, string | undefined>>,
   table: SettingTable = settings,
 ): OtherVariables {
-  const known = new Set([...Object.keys(table).map(variableOf), CONFIG_VARIABLE, ...commandVariables]);
+  const known = new Set([...Object.keys(table).map(variableOf), ...commandVariables]);
   const others = Object.keys(env).filter((name) => name.startsWith("ARBOR_") && !known.has(name));
   return {
     ignored: others.filter(isKubernetesVariable).sort(),
@@ -46,7 +38,7 @@ export function findOtherVariables(
 
 /** Describes an environment variable that is no setting, with the name that was probably meant. */
 export function describeUnknownVariable(name: string, table: SettingTable = settings): string {
-  const known = [...Object.keys(table).map(variableOf), CONFIG_VARIABLE, ...commandVariables];
+  const known = [...Object.keys(table).map(variableOf), ...commandVariables];
   return describeUnknown(
     name,
     suggestName(name, known, (one) => simplify(one.slice("ARBOR_".length))),

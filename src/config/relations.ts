@@ -4,6 +4,7 @@ import { isKeyOf } from "./pem.js";
 import { labelOf } from "./setting-labels.js";
 import { isLoopback } from "./setting-types.js";
 import type { Settings } from "./settings.js";
+import { DATABASE_PAIR, describeMismatch, SERVER_PAIR, type TlsPair } from "./tls-files.js";
 
 /**
  * Finds what settings contradict.
@@ -13,14 +14,14 @@ import type { Settings } from "./settings.js";
  */
 export function findContradictions(values: Settings, checkFiles: boolean, targetUrl?: string): string[] {
   const { listen, behindProxy, tlsCert, databaseUrl, masterKeyFile } = values;
-  const problems = findTlsContradictions(values, checkFiles);
+  const problems = findPairContradictions(values, SERVER_PAIR, checkFiles);
   if (tlsCert === undefined && !behindProxy && !isLoopback(listen.host)) {
     problems.push("--listen on a non-loopback address needs TLS, or --behind-proxy where a proxy in front ends it");
   }
   if (databaseUrl !== undefined && masterKeyFile === undefined) {
     problems.push("--database-url needs --master-key-file: nodes that share a database share the key");
   }
-  problems.push(...findDatabaseTlsContradictions(values, values.databaseUrl ?? targetUrl));
+  problems.push(...findDatabaseTlsContradictions(values, checkFiles, values.databaseUrl ?? targetUrl));
   // A new key is published for twice the age before it signs.
   if (values.jwksMaxAge * 2 > values.keyRotation) {
     problems.push("--jwks-max-age must be at most half of --key-rotation: a new key waits up to twice as long to sign");
@@ -28,12 +29,13 @@ export function findContradictions(values: Settings, checkFiles: boolean, target
   return problems;
 }
 
-function findTlsContradictions(values: Settings, checkFiles: boolean): string[] {
-  const { tlsCert, tlsKey } = values;
-  const [certLabel, keyLabel] = [labelOf(values, "tlsCert"), labelOf(values, "tlsKey")];
-  if ((tlsCert === undefined) !== (tlsKey === undefined)) return [`${certLabel} and ${keyLabel} go together`];
-  if (!checkFiles || tlsCert === undefined || tlsKey === undefined || isPair(tlsCert, tlsKey)) return [];
-  return [`${keyLabel}: ${tlsKey} is not the key of the certificate ${tlsCert}, which ${certLabel} names`];
+function findPairContradictions(values: Settings, pair: TlsPair, checkFiles: boolean): string[] {
+  const [cert, key] = [values[pair.cert], values[pair.key]];
+  if ((cert === undefined) !== (key === undefined)) {
+    return [`${labelOf(values, pair.cert)} and ${labelOf(values, pair.key)} go together`];
+  }
+  if (!checkFiles || cert === undefined || key === undefined || isPair(cert, key)) return [];
+  return [describeMismatch(values, pair)];
 }
 
 // What is read from a pipe would be missing where the setting is used.
@@ -42,8 +44,8 @@ function isPair(certificate: string, key: string): boolean {
   return isKeyOf(readFileSync(certificate), readFileSync(key));
 }
 
-function findDatabaseTlsContradictions(values: Settings, url: string | undefined): string[] {
-  const { databaseTlsMode: mode, databaseTlsCa: ca, databaseTlsCert: cert, databaseTlsKey: key } = values;
+function findDatabaseTlsContradictions(values: Settings, checkFiles: boolean, url: string | undefined): string[] {
+  const { databaseTlsMode: mode, databaseTlsCa: ca } = values;
   const files = (["databaseTlsCa", "databaseTlsCert", "databaseTlsKey"] as const).filter((name) => values[name]);
   const named = files.map((name) => labelOf(values, name));
   if (mode === undefined) return named.map((label) => `${label} needs --database-tls-mode`);
@@ -56,8 +58,7 @@ function findDatabaseTlsContradictions(values: Settings, url: string | undefined
       "--database-tls-mode verify-ca needs --database-tls-ca: any certificate of a public authority would do",
     );
   }
-  if ((cert === undefined) !== (key === undefined))
-    problems.push(`${labelOf(values, "databaseTlsCert")} and ${labelOf(values, "databaseTlsKey")} go together`);
+  problems.push(...findPairContradictions(values, DATABASE_PAIR, checkFiles));
   const parameter = url === undefined ? undefined : findTlsParameter(url);
   if (parameter !== undefined) {
     problems.push(`--database-tls-mode and ${parameter} in the database URL cannot both be given`);

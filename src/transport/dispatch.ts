@@ -101,7 +101,7 @@ function listProtocols(options: DispatchOptions, opsNames: ReadonlyMap<string, s
     accepts: () => true,
     handle(req, res, path, record) {
       if (!ops.handle(req.method ?? "", path, res)) return false;
-      record.method = opsNames.get(path);
+      record.method = findRouteName(opsNames, path);
       return true;
     },
   };
@@ -117,6 +117,12 @@ function listProtocols(options: DispatchOptions, opsNames: ReadonlyMap<string, s
   return [rpc, unknownGrpc, unknownConnect, operators, pages, rest];
 }
 
+// A path that ends in `/*` is that of all paths below it.
+function findRouteName(names: ReadonlyMap<string, string>, path: string): string | undefined {
+  const isAbove = ([known]: [string, string]) => known.endsWith("/*") && path.startsWith(known.slice(0, -1));
+  return names.get(path) ?? [...names].find(isAbove)?.[1];
+}
+
 /** The name that logs and metrics have for answers to CORS preflights. */
 const PREFLIGHT = "preflight";
 
@@ -124,7 +130,7 @@ const PREFLIGHT = "preflight";
 export function createDispatch(options: DispatchOptions) {
   const { grpc, connect, ops, web, gateway, hosts, proxies, observers, cors } = options;
   const opsNames = new Map(ops.paths.map((path) => [path, routeName(path)]));
-  const names = { rpcAt: connect.nameOf, routeAt: (path: string) => opsNames.get(path) ?? web.nameOf(path) };
+  const names = { rpcAt: connect.nameOf, routeAt: (path: string) => findRouteName(opsNames, path) ?? web.nameOf(path) };
   const records = createRecords({ proxies, observers, names });
   const protocols = listProtocols(options, opsNames);
   // Filled and read before anything else runs, so one is enough.

@@ -78,13 +78,16 @@ test("routes that are no methods are counted as http, with the code that their s
   assert.equal(total(metrics, { method: "readyz", protocol: "http", code: "OK" }), 1);
 });
 
-test("the home page and preflights have names", async () => {
+test("the home page, the documentation and preflights have names", async () => {
   const before = await scrape(harness.app.metricsUrl);
-  assert.equal((await fetch(`${harness.url}/`)).status, 200);
+  for (const path of ["/", "/docs/guide", "/docs/guide/cli.md", "/docs/guide/adr/0003-group-commit.md"]) {
+    assert.equal((await fetch(harness.url + path)).status, 200);
+  }
   const headers = { origin: ORIGIN, "access-control-request-method": "GET" };
   assert.equal((await fetch(`${harness.url}/iam/v2beta1/groups`, { method: "OPTIONS", headers })).status, 204);
   const metrics = await scrapeWhen((now) => total(now, { method: "preflight" }) === 1);
   assert.equal(total(metrics, { method: "home", protocol: "http", code: "OK" }), 1);
+  assert.equal(total(metrics, { method: "docs.guide", protocol: "http", code: "OK" }), 3);
   assert.equal(total(metrics, { method: "preflight", protocol: "http", code: "OK" }), 1);
   assert.equal(total(metrics, { method: "unknown" }), total(before, { method: "unknown" }));
 });

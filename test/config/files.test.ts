@@ -83,9 +83,17 @@ test("a certificate and a key must be what they are named", () => {
 test("a key must be that of its certificate", () => {
   const foreign = at("foreign.pem");
   const { privateKey } = generateKeyPairSync("ec", { namedCurve: "P-256" });
-  writeFileSync(foreign, privateKey.export({ type: "pkcs8", format: "pem" }));
+  writeFileSync(foreign, privateKey.export({ type: "pkcs8", format: "pem" }), { mode: 0o600 });
   const problem = `--tls-key: ${foreign} is not the key of the certificate ${cert}, which --tls-cert names`;
   assert.deepEqual(problemsOf({ flags: { tlsCert: cert, tlsKey: foreign } }), [problem]);
+  const database = { databaseUrl: URL, databaseTlsMode: "verify-full", masterKeyFile: masterKey };
+  const check = (databaseTlsKey: string) =>
+    problemsOf({ flags: { ...database, databaseTlsCert: cert }, env: { ARBOR_DATABASE_TLS_KEY: databaseTlsKey } });
+  assert.deepEqual(check(foreign), [
+    `ARBOR_DATABASE_TLS_KEY: ${foreign} is not the key of the certificate ${cert}, which --database-tls-cert names`,
+  ]);
+  // The control: its own key is accepted.
+  assert.deepEqual(check(key), []);
 });
 
 test("commands on the host read no files that they do not need", () => {

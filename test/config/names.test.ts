@@ -1,10 +1,11 @@
 // Environment variables and keys that are no settings.
 import assert from "node:assert/strict";
-import { writeFileSync } from "node:fs";
+import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { resolveSettings, type Sources, settingNames, variableOf } from "../../src/config/config.js";
 import { findOtherVariables, isKubernetesVariable } from "../../src/config/names.js";
+import { PROJECT } from "../support/project.js";
 import { tempDir } from "../support/temp-dir.js";
 
 const directory = tempDir();
@@ -145,4 +146,18 @@ test("no setting has a name that Kubernetes may set", () => {
   assert.deepEqual(variables.filter(isKubernetesVariable), []);
   // Control: such a name is found.
   assert.ok(isKubernetesVariable(variableOf("metricsPort")));
+});
+
+test("variables of the tests and scripts are not taken for misspelt settings by the commands they start", () => {
+  const found = new Set<string>();
+  for (const folder of ["test", "scripts", "bench"]) {
+    for (const file of readdirSync(join(PROJECT, folder), { recursive: true, encoding: "utf8" })) {
+      if (!/\.(?:ts|mjs)$/.test(file)) continue;
+      const text = readFileSync(join(PROJECT, folder, file), "utf8");
+      for (const [, name = ""] of text.matchAll(/\benv\.(\w+)/g)) found.add(name);
+    }
+  }
+  // Control: they have variables.
+  assert.ok(found.has("TEST_ARBOR_DATABASE_URL"));
+  assert.deepEqual(findOtherVariables(Object.fromEntries([...found].map((name) => [name, ""]))).unknown, []);
 });

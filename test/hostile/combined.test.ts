@@ -21,7 +21,7 @@ const ATTACKS = [
   "device-requests",
   "many-roots",
 ];
-const SECONDS = Number(process.env.ARBOR_HOSTILE_SECONDS ?? (IS_CAMPAIGN ? 300 : 60));
+const SECONDS = Number(process.env.HOSTILE_SECONDS ?? (IS_CAMPAIGN ? 300 : 60));
 const ROUNDS = 3;
 const CALLS_A_SECOND = 100;
 /** How long the service is left alone before its memory is looked at, in milliseconds. */

@@ -4,12 +4,13 @@
 import assert from "node:assert/strict";
 import { execFile, spawn } from "node:child_process";
 import { once } from "node:events";
-import { existsSync, mkdirSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
 import { promisify } from "node:util";
 import { bareEnvironment, getNode, getNpm, type OtherNode } from "../support/other-node.js";
 import { pack } from "../support/packed.js";
+import { PROJECT } from "../support/project.js";
 import { tempDir } from "../support/temp-dir.js";
 
 const run = promisify(execFile);
@@ -54,6 +55,11 @@ describe("the packed service on Node 24, installed with npm 12 where there is no
     assert.ok(url, stderr);
     const answer = await fetch(`${url}/readyz`);
     assert.equal(answer.status, 200, await answer.text());
+    // The documentation is installed with it, and `/` leads there.
+    assert.match(await (await fetch(url)).text(), /href="\/docs\/guide\/"/);
+    assert.match(await (await fetch(`${url}/docs/guide/`)).text(), /href="\/docs\/guide\/settings\.md"/);
+    const page = await fetch(`${url}/docs/guide/settings.md`);
+    assert.equal(await page.text(), readFileSync(join(PROJECT, "docs/settings.md"), "utf8"));
     child.kill("SIGTERM");
     assert.deepEqual(await closed, [0, null]);
   });

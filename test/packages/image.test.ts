@@ -74,7 +74,7 @@ describe("the image", () => {
     // Types are optional peers of packages that run.
     const notRun = present(devDependencies).filter((name) => !name.startsWith("@types/"));
     assert.deepEqual(notRun, []);
-    const files = "CHANGELOG.md LICENSE README.md dist gen healthcheck.mjs node_modules package.json proto";
+    const files = "CHANGELOG.md LICENSE README.md dist docs gen healthcheck.mjs node_modules package.json proto";
     assert.equal(readdirSync(join(root, "usr/lib/arbor")).sort().join(" "), files);
     assert.equal(existsSync(join(root, "src")), false);
   });

@@ -1,4 +1,4 @@
-// The audit log with concurrent writers. Needs ARBOR_TEST_DATABASE_URL.
+// The audit log with concurrent writers. Needs TEST_ARBOR_DATABASE_URL.
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import pg from "pg";

@@ -1,4 +1,4 @@
-// Needs ARBOR_TEST_DATABASE_URL, which `npm run test:pg` sets.
+// Needs TEST_ARBOR_DATABASE_URL, which `npm run test:pg` sets.
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { test } from "node:test";
@@ -41,7 +41,7 @@ checkSuite("arbor check on PostgreSQL", {
     const from = new URL(template).pathname.slice(1);
     const url = new URL(template);
     url.pathname = `/${from}_${copies++}`;
-    await withClient(process.env.ARBOR_TEST_DATABASE_URL ?? "", (client) =>
+    await withClient(process.env.TEST_ARBOR_DATABASE_URL ?? "", (client) =>
       client.query(`CREATE DATABASE ${url.pathname.slice(1)} TEMPLATE ${from}`),
     );
     return {
@@ -104,7 +104,7 @@ test("a repair waits for no node: it is refused while one is connected", async (
 test("limits of the server do not end what commands do", async () => {
   const url = await emptyDatabase(pg);
   const name = new URL(url).pathname.slice(1);
-  await withClient(process.env.ARBOR_TEST_DATABASE_URL ?? "", (client) =>
+  await withClient(process.env.TEST_ARBOR_DATABASE_URL ?? "", (client) =>
     client.query(`ALTER DATABASE ${name} SET statement_timeout = 1000`),
   );
   const limitOf = async (client: pg.Client) => (await client.query("SHOW statement_timeout")).rows;

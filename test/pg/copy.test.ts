@@ -1,4 +1,4 @@
-// Copies of installations from SQLite to PostgreSQL and back. Needs ARBOR_TEST_DATABASE_URL.
+// Copies of installations from SQLite to PostgreSQL and back. Needs TEST_ARBOR_DATABASE_URL.
 import assert from "node:assert/strict";
 import { copyFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -116,7 +116,7 @@ describe("arbor copy between SQLite and PostgreSQL", () => {
     await query(url, `ALTER DATABASE ${name} SET statement_timeout = 1`);
     const back = join(tempDir(), "back");
     assert.equal(await copy(...pgFlags(url, data), "--to", back), there, "the digests are equal");
-    await query(process.env.ARBOR_TEST_DATABASE_URL ?? "", `ALTER DATABASE ${name} RESET ALL`);
+    await query(process.env.TEST_ARBOR_DATABASE_URL ?? "", `ALTER DATABASE ${name} RESET ALL`);
     assert.deepEqual(readLiterals(back, isJson), readLiterals(data, isJson));
 
     const last = withDatabase(data, (db) => Number(db.prepare("SELECT seq FROM sqlite_sequence").pluck().get()));

@@ -1,4 +1,4 @@
-// ID tokens on two nodes. Needs ARBOR_TEST_DATABASE_URL, which `npm run test:pg` sets.
+// ID tokens on two nodes. Needs TEST_ARBOR_DATABASE_URL, which `npm run test:pg` sets.
 import { join } from "node:path";
 import pg from "pg";
 import { readMasterKey } from "../../src/issuer/keys/master-key.js";

@@ -1,4 +1,4 @@
-// Background jobs on nodes that share a database. Needs ARBOR_TEST_DATABASE_URL.
+// Background jobs on nodes that share a database. Needs TEST_ARBOR_DATABASE_URL.
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import pg from "pg";
@@ -26,7 +26,7 @@ describe("background jobs on PostgreSQL", () => {
   });
 
   // `npm run test:campaigns jobs` makes all 20.
-  const takeovers = process.env.ARBOR_TEST_CAMPAIGN === "1" ? 20 : 4;
+  const takeovers = process.env.TEST_ARBOR_CAMPAIGN === "1" ? 20 : 4;
 
   test(`${takeovers} take-overs of nodes that are killed or paused mix no results`, async () => {
     const { violations, rejected, takeoverMs, numbers } = await runTakeovers({

@@ -1,4 +1,4 @@
-// Keys where nodes write side by side. Needs ARBOR_TEST_DATABASE_URL.
+// Keys where nodes write side by side. Needs TEST_ARBOR_DATABASE_URL.
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { describe, test } from "node:test";

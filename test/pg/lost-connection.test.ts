@@ -1,4 +1,4 @@
-// A connection that ends while the process uses it for nothing. Needs ARBOR_TEST_DATABASE_URL.
+// A connection that ends while the process uses it for nothing. Needs TEST_ARBOR_DATABASE_URL.
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";

@@ -1,4 +1,4 @@
-// Servers that stop answering, and servers that are not the primary. Needs ARBOR_TEST_DATABASE_URL.
+// Servers that stop answering, and servers that are not the primary. Needs TEST_ARBOR_DATABASE_URL.
 import assert from "node:assert/strict";
 import { connect, createServer, type Socket } from "node:net";
 import { describe, test } from "node:test";

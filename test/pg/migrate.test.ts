@@ -1,4 +1,4 @@
-// Upgrades of PostgreSQL databases: both phases, and nodes of older versions. Needs ARBOR_TEST_DATABASE_URL.
+// Upgrades of PostgreSQL databases: both phases, and nodes of older versions. Needs TEST_ARBOR_DATABASE_URL.
 import assert from "node:assert/strict";
 import { it } from "node:test";
 import pg from "pg";

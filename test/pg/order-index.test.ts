@@ -1,4 +1,4 @@
-// Needs ARBOR_TEST_DATABASE_URL, which `npm run test:pg` sets.
+// Needs TEST_ARBOR_DATABASE_URL, which `npm run test:pg` sets.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import pg from "pg";

@@ -1,5 +1,5 @@
-// The same operations lead to the same rows in both databases. ARBOR_TEST_SEEDS and
-// ARBOR_TEST_OPERATIONS set how many are run.
+// The same operations lead to the same rows in both databases. TEST_ARBOR_SEEDS and
+// TEST_ARBOR_OPERATIONS set how many are run.
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { test } from "node:test";
@@ -11,8 +11,8 @@ import { dump, runOperations } from "../support/operations.js";
 import { tempDir } from "../support/temp-dir.js";
 import { emptyDatabase } from "./empty-database.js";
 
-const seeds = Number(process.env.ARBOR_TEST_SEEDS ?? 3);
-const operations = Number(process.env.ARBOR_TEST_OPERATIONS ?? 400);
+const seeds = Number(process.env.TEST_ARBOR_SEEDS ?? 3);
+const operations = Number(process.env.TEST_ARBOR_OPERATIONS ?? 400);
 
 for (let seed = 1; seed <= seeds; seed++) {
   test(`seed ${seed}: ${operations} operations end in equal dumps`, async () => {

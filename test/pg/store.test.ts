@@ -1,4 +1,4 @@
-// Needs ARBOR_TEST_DATABASE_URL, which `npm run test:pg` sets.
+// Needs TEST_ARBOR_DATABASE_URL, which `npm run test:pg` sets.
 import pg from "pg";
 import { openPg } from "../../src/store/open-pg.js";
 import { storeSuite } from "../store/store-suite.js";

@@ -1,5 +1,5 @@
 // The current service on PostgreSQL databases of released versions. Needs
-// ARBOR_TEST_DATABASE_URL.
+// TEST_ARBOR_DATABASE_URL.
 import pg from "pg";
 import { openPgMigration } from "../../src/store/migrate/open-pg-migration.js";
 import { expand } from "../../src/store/migrate/phases.js";

@@ -9,7 +9,7 @@ import { toOldStatements } from "../support/old-index.js";
 import { createRandom } from "../support/operations.js";
 import { type Change, RowChanges } from "../support/row-changes.js";
 
-const SEEDS = Number(process.env.ARBOR_TEST_SEEDS ?? 2);
+const SEEDS = Number(process.env.TEST_ARBOR_SEEDS ?? 2);
 /** Tables of rows that have lists of their own. */
 const PARENTS: ReadonlySet<string> = new Set(["groups", "repos"]);
 /** Small enough that scopes of a few rows take several batches. */

@@ -167,7 +167,7 @@ export function ranksSuite(store: () => Store): void {
         adjustRanks(tx, changes, model.random(tx.counterSlots), SIZE);
 
       test(`${name}: every skip is exact while entries change and are counted`, async () => {
-        const rounds = process.env.ARBOR_TEST_CAMPAIGN === "1" ? 3_000 : 300;
+        const rounds = process.env.TEST_ARBOR_CAMPAIGN === "1" ? 3_000 : 300;
         const model = modelOf(1);
         for (let i = 0; i < rounds; i++) {
           await store().write(async (unit) => {

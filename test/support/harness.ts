@@ -34,7 +34,7 @@ export interface Harness {
 }
 
 async function newStorage(): Promise<Record<string, string>> {
-  if (process.env.ARBOR_TEST_DATABASE_URL === undefined) return {};
+  if (process.env.TEST_ARBOR_DATABASE_URL === undefined) return {};
   const masterKeyFile = join(tempDir(), "master.key");
   readMasterKey(masterKeyFile, true);
   return { databaseUrl: await emptyDatabase(pg), masterKeyFile };
@@ -42,7 +42,7 @@ async function newStorage(): Promise<Record<string, string>> {
 
 /**
  * Starts a service on SQLite in a directory of its own, on the database of `databaseUrl`, or where
- * ARBOR_TEST_DATABASE_URL names a server, on a new database there.
+ * TEST_ARBOR_DATABASE_URL names a server, on a new database there.
  *
  * @param settings flags of `arbor serve` by setting name, such as `{ rootCreation: "off" }`
  * @param options services to mount, a logger for tests that read its lines, and values of settings beyond what operators may

@@ -27,8 +27,8 @@ export function argumentsWithoutBundle(): readonly string[] {
 }
 
 /**
- * The environment of this process for one that resolves settings: without the settings of the user who runs the tests, the
- * variables of the tests themselves, which are no settings and would be rejected, and the mark of Node's test runner.
+ * The environment of this process for a command: without the settings of the user who runs the tests and the mark of
+ * Node's test runner.
  */
 export function environmentWithoutSettings(): NodeJS.ProcessEnv {
   const kept = Object.entries(process.env).filter(([name]) => !/^(ARBOR_.*|NODE_TEST_CONTEXT)$/.test(name));

@@ -22,7 +22,7 @@ import {
 import { type AdvisoryWorld, advisoryWorld, child, type ListRequest, ours, sibling, theirs } from "./advisory-world.js";
 
 const COUNT = 150;
-const SEED = Number(process.env.ARBOR_TEST_SEED ?? 20_240_131);
+const SEED = Number(process.env.TEST_ARBOR_SEED ?? 20_240_131);
 
 const some = (values: readonly string[]) =>
   fc.uniqueArray(fc.constantFrom(...values, "nobody"), { minLength: 1, maxLength: 3 });

@@ -2,9 +2,9 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { findMasterKeyFile } from "../../app/installation.js";
+import { COPY_TARGET_VARIABLE } from "../../config/command-variables.js";
 import { type Settings, SettingsError, settings as settingTable } from "../../config/config.js";
 import { readDatabaseTls } from "../../config/database.js";
-import { COPY_TARGET_VARIABLE } from "../../config/names.js";
 import { readSettingFile } from "../../config/setting-files.js";
 import { createMissingKeyError, MASTER_KEY_CHECK } from "../../issuer/keys/master-key.js";
 import { failedPrecondition } from "../../kernel/errors.js";

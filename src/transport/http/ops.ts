@@ -3,7 +3,7 @@ import { sendJson } from "./send.js";
 
 /** The routes for operators. */
 export interface Ops {
-  /** The paths, after which logs and metrics name the routes. */
+  /** The paths, after which logs and metrics name the routes. One that ends in `/*` stands for all below it. */
   readonly paths: readonly string[];
   /** Answers if `path` is one of them; false if it is not. */
   handle(method: string, path: string, res: HttpResponse): boolean;

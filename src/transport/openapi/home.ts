@@ -9,6 +9,9 @@ import { answerWith, createStaticDocument, type StaticDocument } from "../http/s
 /** The path of the version. */
 export const VERSION_PATH = "/version";
 
+/** The path below which the pages of the documentation are. */
+export const GUIDE_PATH = "/docs/guide/";
+
 /** What {@link createHome} is made of. */
 export interface HomeOptions {
   readonly version: string;
@@ -18,6 +21,7 @@ export interface HomeOptions {
 
 const links: readonly { readonly href: string; readonly name: string; readonly what: string }[] = [
   { href: "/docs", name: "API reference", what: "every operation over REST, with a form to try it" },
+  { href: GUIDE_PATH, name: "Documentation", what: "for operators and developers, of the version that runs" },
   { href: "/openapi.json", name: "OpenAPI document", what: "the same for programs" },
   { href: "/.well-known/openid-configuration", name: "Discovery", what: "the issuer of API tokens" },
   { href: "/healthz", name: "Health", what: "whether the service runs" },
@@ -50,34 +54,38 @@ const POLICY = [
   "frame-ancestors 'none'",
 ].join("; ");
 
-const PAGE = `<!doctype html>
+/** Formats a page that needs nothing but its own style. @param content HTML */
+export function formatPage(title: string, content: string): string {
+  return `<!doctype html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
-<title>Arbor</title>
+<title>${title}</title>
 <style>${STYLE}</style>
 </head>
 <body>
 <main>
-<h1>Arbor</h1>
-<p>A platform API: organisations, identities, roles and access, over gRPC, Connect and REST on this address.</p>
-<dl>
-${links.map(({ href, name, what }) => `<dt><a href="${href}">${name}</a></dt>\n<dd>${what}</dd>`).join("\n")}
-</dl>
-<p>The documentation for operators and developers is in the folder <code>docs/</code> of the source.</p>
+${content}
 </main>
 </body>
 </html>
 `;
+}
+
+const PAGE = formatPage(
+  "Arbor",
+  `<h1>Arbor</h1>
+<p>A platform API: organisations, identities, roles and access, over gRPC, Connect and REST on this address.</p>
+<dl>
+${links.map(({ href, name, what }) => `<dt><a href="${href}">${name}</a></dt>\n<dd>${what}</dd>`).join("\n")}
+</dl>`,
+);
 
 const FRESH = { "cache-control": "no-cache" };
-const PAGE_HEADERS = {
-  ...FRESH,
-  "content-security-policy": POLICY,
-  "referrer-policy": "no-referrer",
-  vary: "accept",
-};
+/** The header fields of such a page. */
+export const PAGE_HEADERS = { ...FRESH, "content-security-policy": POLICY, "referrer-policy": "no-referrer" };
+const CHOSEN = { vary: "accept" };
 
 /** Creates the routes. */
 export function createHome({ version, isRootTaken }: HomeOptions): Ops & { readonly paths: readonly string[] } {
@@ -85,12 +93,12 @@ export function createHome({ version, isRootTaken }: HomeOptions): Ops & { reado
     createStaticDocument({ contentType: "application/json", headers, load: () => JSON.stringify(value) });
   const page = createStaticDocument({
     contentType: "text/html; charset=utf-8",
-    headers: PAGE_HEADERS,
+    headers: { ...PAGE_HEADERS, ...CHOSEN },
     load: () => PAGE,
   });
   const list = json(Object.fromEntries(links.map(({ href, name }) => [toKey(name), href])), {
     ...FRESH,
-    vary: "accept",
+    ...CHOSEN,
   });
   const versionJson = json({ version }, FRESH);
 

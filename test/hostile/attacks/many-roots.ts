@@ -3,7 +3,7 @@
 import { type Attack, Counts, pick, repeat } from "../support/attack.js";
 import { createGroups, get } from "../support/http.js";
 
-const ROOTS = process.env.ARBOR_HOSTILE_CAMPAIGN === undefined ? 1_500 : 15_000;
+const ROOTS = process.env.HOSTILE_CAMPAIGN === undefined ? 1_500 : 15_000;
 const NAME = "popular.example";
 const LISTS = [
   "/iam/v2beta1/groups?page_size=200",

@@ -14,9 +14,9 @@ import { arbor, build, onCpu, ROOT, type ServiceProcess, setUrgency, spawnLoad, 
 import { type GoodWorld, makeWorld, type Target } from "./world.js";
 
 /** Whether this is the long run of `npm run test:campaigns`. */
-export const IS_CAMPAIGN = process.env.ARBOR_HOSTILE_CAMPAIGN !== undefined;
+export const IS_CAMPAIGN = process.env.HOSTILE_CAMPAIGN !== undefined;
 /** How many calls the good client makes beside each attack. */
-export const CALLS = Number(process.env.ARBOR_HOSTILE_CALLS ?? (IS_CAMPAIGN ? 3_000 : 1_000));
+export const CALLS = Number(process.env.HOSTILE_CALLS ?? (IS_CAMPAIGN ? 3_000 : 1_000));
 const CALLS_A_SECOND = 100;
 const MIB = 1024 * 1024;
 /** What buffered requests and answers may take together above an idle service, in MiB. */
@@ -301,9 +301,9 @@ async function freePorts(count: number): Promise<number[]> {
   );
 }
 
-// For those who compare runs: one line of JSON a row, in the file that ARBOR_HOSTILE_RESULTS names.
+// For those who compare runs: one line of JSON a row, in the file that HOSTILE_RESULTS names.
 function record(row: object): void {
-  const file = process.env.ARBOR_HOSTILE_RESULTS;
+  const file = process.env.HOSTILE_RESULTS;
   if (file !== undefined) appendFileSync(file, `${JSON.stringify({ root: ROOT, ...row })}\n`);
 }
 

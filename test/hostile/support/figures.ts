@@ -35,7 +35,7 @@ export interface Figures {
  * Whether times are judged: they mean little where others use the machine. Where they are not, a service that got no
  * processor for a while may reject calls as overloaded, and honest callers make them again.
  */
-export const JUDGES_TIMES = process.env.ARBOR_HOSTILE_TIMES !== "reported";
+export const JUDGES_TIMES = process.env.HOSTILE_TIMES !== "reported";
 
 /** The length of a slice of time whose calls count together, in milliseconds. */
 export const SLICE_MS = 250;

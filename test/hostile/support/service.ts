@@ -16,8 +16,8 @@ const START_MS = 30_000;
 const MEMORY_MS = 20_000;
 const LOG_LINES = 40;
 
-/** The tree whose service is attacked: this one, unless ARBOR_HOSTILE_ROOT names another that has `node_modules`. */
-export const ROOT = process.env.ARBOR_HOSTILE_ROOT ?? HERE;
+/** The tree whose service is attacked: this one, unless HOSTILE_ROOT names another that has `node_modules`. */
+export const ROOT = process.env.HOSTILE_ROOT ?? HERE;
 
 /** A running service. */
 export interface ServiceProcess {
@@ -41,9 +41,9 @@ export interface ServiceProcess {
   stop(): Promise<void>;
 }
 
-let isBuilt = process.env.ARBOR_HOSTILE_BUILT !== undefined;
+let isBuilt = process.env.HOSTILE_BUILT !== undefined;
 
-/** Compiles the service, once a process; not at all where ARBOR_HOSTILE_BUILT says that it just was. */
+/** Compiles the service, once a process; not at all where HOSTILE_BUILT says that it just was. */
 export function build(): void {
   if (isBuilt && existsSync(join(ROOT, "dist", "main.js"))) return;
   execFileSync("npm", ["run", "-s", "build"], { cwd: ROOT, stdio: ["ignore", "inherit", "inherit"] });

@@ -45,7 +45,7 @@ function node(root: string, args: readonly string[]): ChildProcess {
  *
  * @param root the checkout whose service is started
  */
-export async function startArbor(root = process.env.ARBOR_HOSTILE_ROOT ?? here): Promise<Target> {
+export async function startArbor(root = process.env.HOSTILE_ROOT ?? here): Promise<Target> {
   const data = tempDir();
   const args = ["--data", data, "--listen", "127.0.0.1:0", "--trusted-proxies", "127.0.0.0/8"];
   const target = await targetOf(node(root, ["src/main.ts", "serve", ...args]));

@@ -1,4 +1,4 @@
-// Run with ARBOR_TEST_RUNS for more sequences.
+// Run with TEST_ARBOR_RUNS for more sequences.
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { chooseScale } from "../../support/scale.js";
@@ -9,7 +9,7 @@ const quick = { ...schedule, active: 2 * HOUR };
 
 describe("keys on several nodes, in any order of events", () => {
   test("no live token is rejected, no revoked key is trusted, and one key is always active", async () => {
-    const runs = Number(process.env.ARBOR_TEST_RUNS ?? chooseScale(200, 20));
+    const runs = Number(process.env.TEST_ARBOR_RUNS ?? chooseScale(200, 20));
     const tally = await runInterleavings(quick, { runs });
     for (const [what, count] of Object.entries(tally)) assert.ok(count > runs / 4, `${what}: ${count}`);
   });

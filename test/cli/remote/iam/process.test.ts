@@ -6,7 +6,7 @@ import { existsSync } from "node:fs";
 import { text } from "node:stream/consumers";
 import { after, before, describe, it } from "node:test";
 import { GroupsService } from "#gen/chainguard/platform/iam/v2beta1/groups_pb.js";
-import { PROJECT, scriptArguments } from "../../../support/project.js";
+import { environmentWithoutSettings, PROJECT, scriptArguments } from "../../../support/project.js";
 import { type CliWorld, startCliWorld } from "./cli-world.js";
 import { startFakeService } from "./fake-service.js";
 
@@ -17,11 +17,10 @@ before(async () => {
 after(() => world?.stop());
 
 function start(args: readonly string[], api = world.service.url, redirect = "") {
-  const { NODE_TEST_CONTEXT: _, ...env } = process.env;
   const command = [process.execPath, ...scriptArguments("src/main.ts"), "iam", ...args];
   return spawn("sh", ["-c", `exec "$0" "$@" ${redirect}`, ...command], {
     cwd: PROJECT,
-    env: { ...env, ARBOR_API: api, ARBOR_TOKEN: world.token },
+    env: { ...environmentWithoutSettings(), ARBOR_API: api, ARBOR_TOKEN: world.token },
   });
 }
 
