@@ -25,12 +25,12 @@ if (![seconds, rotationS, maxAgeS].every((value) => Number.isInteger(value) && v
 register();
 const { runRotation } = await import("../test/issuer/keys/rotation-run.ts");
 const result = await runRotation({ seconds, rotationS, maxAgeS, control: values.control });
-const { keys, rest, grpc, elsewhere, oldestS, refused, problems } = result;
+const { keys, rest, grpc, elsewhere, oldestS, rejected, problems } = result;
 for (const problem of new Set(problems)) console.error(`rotate-under-load: ${problem}`);
 console.log(`${seconds} s, ${keys} keys signed, tokens up to ${oldestS} s old`);
 console.log(`accepted: ${rest} over REST, ${grpc} over gRPC, ${elsewhere} elsewhere`);
-console.log(`refused: ${refused}`);
-if (values.control && refused === 0)
+console.log(`rejected: ${rejected}`);
+if (values.control && rejected === 0)
   console.error("rotate-under-load: the control rejected no token, so the run proves nothing");
-const asExpected = values.control ? refused > 0 : refused === 0 && keys > seconds / rotationS / 2;
+const asExpected = values.control ? rejected > 0 : rejected === 0 && keys > seconds / rotationS / 2;
 process.exit(asExpected && problems.length === 0 ? 0 : 1);

@@ -1,4 +1,4 @@
-// Invites over REST: whom their code lets in, as what, and how often.
+// Invites over REST: who may register with a code, with which role, and how often.
 import assert from "node:assert/strict";
 import { request } from "node:http";
 import { after, before, describe, it } from "node:test";
@@ -13,7 +13,7 @@ import { changeInvite, type Invite, invite, register } from "./auth-world.js";
 import { ask } from "./sts/ask.js";
 import { dumpOf, type ExchangeWorld, startExchangeWorld } from "./sts/exchange-world.js";
 
-const REFUSED = permissionDenied("accepting this invite");
+const REJECTED = permissionDenied("accepting this invite");
 const HOUR_MS = 3_600_000;
 
 let world: ExchangeWorld;
@@ -82,17 +82,17 @@ describe("an invite", () => {
     }
   });
 
-  it("for one lets in one", async () => {
+  it("for a single use registers one person", async () => {
     const { code, uid } = await invite(world, { singleUse: true });
     assert.equal((await register(world, newcomer().bearer, { code })).status, 200);
     const late = newcomer();
-    assert.deepEqual((await register(world, late.bearer, { code })).outcome, REFUSED);
+    assert.deepEqual((await register(world, late.bearer, { code })).outcome, REJECTED);
     assert.equal(await exists(late.uid), false);
     const read = await ask(world.url, `/iam/v2beta1/groupInvites/${uid}`, { bearer: world.owner.token });
     assert.equal(read.status, 404);
   });
 
-  it("for one lets in one of many at once", () =>
+  it("for a single use registers one of many at the same time", () =>
     inOwnWorld(async (own) => {
       const { code } = await invite(own, { singleUse: true });
       const people = Array.from({ length: 8 }, () => newcomer());
@@ -108,7 +108,7 @@ describe("an invite", () => {
     try {
       assert.equal((await register(world, newcomer().bearer, { code })).status, 200);
       world.harness.skewMs = HOUR_MS + 1_000;
-      assert.deepEqual((await register(world, newcomer().bearer, { code })).outcome, REFUSED);
+      assert.deepEqual((await register(world, newcomer().bearer, { code })).outcome, REJECTED);
     } finally {
       world.harness.skewMs = 0;
     }
@@ -117,7 +117,7 @@ describe("an invite", () => {
   it("ends with its deletion", async () => {
     const { code, uid } = await invite(world);
     await ask(world.url, `/iam/v2beta1/groupInvites/${uid}`, { method: "DELETE", bearer: world.owner.token });
-    assert.deepEqual((await register(world, newcomer().bearer, { code })).outcome, REFUSED);
+    assert.deepEqual((await register(world, newcomer().bearer, { code })).outcome, REJECTED);
   });
 
   const addresses: readonly [name: string, claims: object, isLetIn: boolean][] = [
@@ -141,12 +141,12 @@ describe("an invite", () => {
       }
     }));
 
-  it("for an address is not for one that lower case makes it", () =>
+  it("for an address rejects another address that lower case turns into it", () =>
     inOwnWorld(async (own) => {
       // The sign for kelvin: its lower case is the letter k.
       const { code } = await invite(own, { email: "kate@example.org" });
       const { bearer } = newcomer({ email: "\u212aate@example.org", email_verified: true });
-      assert.deepEqual((await register(own, bearer, { code })).outcome, REFUSED);
+      assert.deepEqual((await register(own, bearer, { code })).outcome, REJECTED);
     }));
 
   it("for an email address is invalid for workloads, which have none", async () => {
@@ -154,12 +154,12 @@ describe("an invite", () => {
     const { code } = await invite(world, { email: "guest@example.org" });
     assert.deepEqual(
       (await register(world, world.token({ sub: "for an address" }), { code, identityId })).outcome,
-      REFUSED,
+      REJECTED,
     );
   });
 });
 
-describe("codes that are none", () => {
+describe("invalid codes", () => {
   const wrong: readonly [name: string, code: (good: Invite, other: Invite) => string][] = [
     ["with another secret", (good) => changeInvite(good, { sec: "0".repeat(32) })],
     ["with a secret one letter short", (good) => changeInvite(good, { sec: secretOf(good).slice(0, -1) })],
@@ -184,9 +184,9 @@ describe("codes that are none", () => {
         const stored = dumpOf(own.data);
         const { uid, bearer } = newcomer();
         const { outcome, json } = await register(own, bearer, { code: of(good, other) });
-        // Without any code the person is simply not known.
+        // Without a code the person is not registered.
         if (name === "of nothing") assert.equal(json.code, 5);
-        else assert.deepEqual(outcome, REFUSED);
+        else assert.deepEqual(outcome, REJECTED);
         assert.deepEqual(dumpOf(own.data), stored);
         assert.equal(await exists(uid), false);
         assert.equal((await register(own, bearer, { code: good.code })).status, 200, "the good one is still good");
@@ -209,7 +209,7 @@ describe("codes that are none", () => {
       assert.equal(await from("127.0.1.1", one.code), 200, "and so is the one that was guessed at");
       assert.equal(await from("127.0.1.1", guess(one, 12)), 429, "whose count goes on");
       const { outcome } = await register(own, bearer, { code: guess(one, 13) });
-      assert.deepEqual(outcome, REFUSED);
+      assert.deepEqual(outcome, REJECTED);
     }),
   );
 
@@ -219,7 +219,7 @@ describe("codes that are none", () => {
       const bearer = newcomer().bearer;
       for (let i = 0; i < 12; i++) {
         const { outcome } = await register(own, bearer, { code: "nonsense" });
-        assert.deepEqual(outcome, i < 10 ? REFUSED : resourceExhausted("too many refused requests"));
+        assert.deepEqual(outcome, i < 10 ? REJECTED : resourceExhausted("too many refused requests"));
       }
       assert.equal((await register(own, bearer, { code })).status, 200);
     }),
@@ -241,7 +241,7 @@ describe("the creator of an invite", () => {
     return { person, binding: uid, made: await invite(world, { by: person, group: child }) };
   };
 
-  it("must still hold what it gives", async () => {
+  it("must still hold the rights that the invite grants", async () => {
     const { person, binding, made } = await maker();
     const row = await world.harness.app.installation.store.read((tx) => tx.roleBindings.get(binding));
     assert.ok(row, "the binding is there");
@@ -273,12 +273,12 @@ describe("an invite whose maker was revoked", () => {
       const { harness } = own;
       await own.write((tx) => revokeTokens(tx, maker.uid, { ids: randomIds, nowMs: Date.now() + harness.skewMs }));
       const { uid: late, bearer } = newcomer();
-      assert.deepEqual((await register(own, bearer, { code: before.code })).outcome, REFUSED);
-      assert.deepEqual((await register(own, bearer, { code: used })).outcome, REFUSED);
+      assert.deepEqual((await register(own, bearer, { code: before.code })).outcome, REJECTED);
+      assert.deepEqual((await register(own, bearer, { code: used })).outcome, REJECTED);
       assert.equal(await exists(late), false);
       const identityId = await own.workload("late");
       const registered = await register(own, own.token({ sub: "late" }), { code: before.code, identityId });
-      assert.deepEqual(registered.outcome, REFUSED);
+      assert.deepEqual(registered.outcome, REJECTED);
 
       harness.skewMs += 2_000;
       const token = await own.exchangeToken({}, own.idToken({ sub: "maker" }));
@@ -289,7 +289,7 @@ describe("an invite whose maker was revoked", () => {
 });
 
 describe("identities that workloads assume", () => {
-  it("are let in by name, within their organisation", async () => {
+  it("are registered by uid, within their organisation", async () => {
     const identityId = await world.workload("invited");
     const { code } = await invite(world, { group: child });
     const bearer = world.token({ sub: "invited" });
@@ -306,7 +306,7 @@ describe("identities that workloads assume", () => {
       const [ours, theirs] = [await own.workload("a"), await own.workload("a", { group: own.foreign })];
       const { code } = await invite(own, { singleUse: true });
       const bearer = own.token({ sub: "a" });
-      assert.deepEqual((await register(own, bearer, { code, identityId: theirs })).outcome, REFUSED);
+      assert.deepEqual((await register(own, bearer, { code, identityId: theirs })).outcome, REJECTED);
       const mallory = own.token({ sub: "mallory" });
       const unknown = randomIds.newUid(own.root);
       for (const identityId of [ours, theirs, unknown]) {
@@ -319,7 +319,7 @@ describe("identities that workloads assume", () => {
       assert.deepEqual((await register(own, person, { code, identityId: ours })).outcome, notAssumable(ours, true));
       const { group: foreign, token } = await own.harness.organisation("third");
       const { code: abroad } = await invite(own, { group: foreign, by: { token } });
-      assert.deepEqual((await register(own, bearer, { code: abroad, identityId: ours })).outcome, REFUSED);
+      assert.deepEqual((await register(own, bearer, { code: abroad, identityId: ours })).outcome, REJECTED);
       assert.deepEqual([(await bindingsOf(theirs)).length, (await bindingsOf(ours)).length], [0, 0]);
       assert.equal((await register(own, bearer, { code, identityId: ours })).status, 200, "the invite is still there");
     }));

@@ -1,5 +1,5 @@
-// Auth: what the bearer of a token is told of itself, how people become known
-// without an invite, and how they have themselves forgotten.
+// Auth: what callers learn about their own token, registration without an invite, and the deletion of one's own
+// identity.
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import { Auth } from "#gen/chainguard/platform/auth/auth_pb.js";
@@ -194,7 +194,7 @@ describe("registering without an invite", () => {
   });
 });
 
-describe("having oneself forgotten", () => {
+describe("deleting one's own identity", () => {
   const forget = (bearer: string, id: string) => ask(world.url, `/auth/v1/delete/${id}`, { method: "DELETE", bearer });
   const newcomer = async (name: string, role?: string): Promise<Somebody> => {
     const person = await world.person(name);

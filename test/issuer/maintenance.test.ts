@@ -98,8 +98,7 @@ test("a sweep ends when the service stops", async () => {
   assert.equal(await store.write(async (tx) => tx.tickets.sweep(2_000, 500)), 200);
 });
 
-// When identities were last seen: written down some seconds later, for many at
-// once, and never back.
+// The times when identities were last seen: written some seconds later, for many at once, and never set back.
 
 describe("exchanges", () => {
   let world: ExchangeWorld;

@@ -126,7 +126,7 @@ describe("any tree, any bindings and any limit", () => {
   }
 
   it("allow exactly what the store grants less what the limit takes", { timeout: 120_000 }, async () => {
-    let [granted, refused] = [0, 0];
+    let [granted, rejected] = [0, 0];
     const property = fc.asyncProperty(cases, async (one) => {
       const { identity, uids } = await build(one);
       const principal = await principalOf(identity, one, uids);
@@ -155,11 +155,11 @@ describe("any tree, any bindings and any limit", () => {
         });
         assert.deepEqual(found, { at: expected, listed: expected, holds: expected });
         granted += expected.length;
-        refused += uids.length - expected.length;
+        rejected += uids.length - expected.length;
       }
     });
     await fc.assert(property, { numRuns: 250 });
-    assert.ok(granted > 500 && refused > 500, `${granted} granted, ${refused} refused`);
+    assert.ok(granted > 500 && rejected > 500, `${granted} granted, ${rejected} rejected`);
   });
 });
 

@@ -1,4 +1,4 @@
-// The documents over HTTP, as those who trust the tokens ask for them.
+// The discovery document and the public keys over HTTP, as relying parties request them.
 import assert from "node:assert/strict";
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -157,7 +157,7 @@ describe("the public keys", () => {
     assert.notEqual(now.headers.get("etag"), before.headers.get("etag"));
   });
 
-  test("are not given as they were when it cannot be known whether they still are", async () => {
+  test("are UNAVAILABLE, and not stale, while the store cannot be read", async () => {
     down = true;
     kit.nowMs += SECOND;
     const answer = await get(JWKS);
@@ -167,7 +167,7 @@ describe("the public keys", () => {
     assert.equal((await get(JWKS)).status, 200);
   });
 
-  test("verify tokens in the hands of others", async () => {
+  test("verify tokens for relying parties", async () => {
     const nowMs = Date.now();
     const token = await issueToken(
       { issuer, audience: issuer, identity: "a".repeat(40), lifeS: 60, nowMs },

@@ -40,7 +40,7 @@ describe("plans of the audit log", async () => {
     }
   }
 
-  test("are found to be others without the index", () => {
+  test("control: differ without the index", () => {
     db.exec("DROP INDEX audit_actor");
     assert.doesNotMatch(planOf("actorUid", true), /audit_actor/);
   });

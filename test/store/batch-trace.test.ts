@@ -40,8 +40,8 @@ function spanOf(trace: readonly CollectedSpan[], name: string): CollectedSpan {
 }
 
 /**
- * Writes as `run` does until all its units are in one batch: a batch ends after some milliseconds, which a busy machine
- * takes for one unit.
+ * Repeats `run` until all its units are in one batch. A batch ends after some milliseconds, and on a busy machine one
+ * unit may take as long.
  *
  * @returns the trace of the call with this name
  */

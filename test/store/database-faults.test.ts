@@ -44,7 +44,7 @@ function countGroups(file: string): number {
   }
 }
 
-async function assertRefusesAll(store: Store): Promise<void> {
+async function assertRejectsAll(store: Store): Promise<void> {
   await assert.rejects(addGroup(store, 90), isReplaced);
   await assert.rejects(async () => store.read((tx) => tx.groups.get(rootUid(1))), isReplaced);
   await assert.rejects(store.check(), isReplaced);
@@ -62,12 +62,12 @@ for (const { name, spoil } of [
     },
   },
 ]) {
-  test(`a database that is ${name}: all calls are refused, with one event`, async () => {
+  test(`a database that is ${name}: all calls are rejected, with one event`, async () => {
     const { store, file, events } = openFaulty();
     await addGroup(store, 1);
     spoil(file);
-    await assertRefusesAll(store);
-    await assertRefusesAll(store);
+    await assertRejectsAll(store);
+    await assertRejectsAll(store);
     assert.deepEqual(
       events.map(({ fault, state, file: named }) => [fault, state, named]),
       [["replaced", "began", file]],
@@ -89,11 +89,11 @@ test("a database that is moved away during a commit: the commit is not acknowled
   await store.close();
 });
 
-test("a write-ahead log that is removed: what it had is in the database, and all calls are refused", async () => {
+test("a write-ahead log that is removed: what it had is in the database, and all calls are rejected", async () => {
   const { store, file, events } = openFaulty();
   for (let n = 1; n <= 20; n++) await addGroup(store, n);
   unlinkSync(`${file}-wal`);
-  await assertRefusesAll(store);
+  await assertRejectsAll(store);
   assert.deepEqual(
     events.map(({ fault, state }) => [fault, state]),
     [
@@ -101,12 +101,12 @@ test("a write-ahead log that is removed: what it had is in the database, and all
       ["replaced", "saved"],
     ],
   );
-  // The write that found it was not acknowledged, and may be stored.
+  // The write that detected the fault was not acknowledged; its row may be stored or not.
   assert.ok([20, 21].includes(countGroups(file)));
   await store.close();
 });
 
-test("control: without that, what the removed log had is lost", async () => {
+test("control: without the check the content of the removed log is lost", async () => {
   const { store, file } = openFaulty();
   for (let n = 1; n <= 20; n++) await addGroup(store, n);
   unlinkSync(`${file}-wal`);
@@ -114,7 +114,7 @@ test("control: without that, what the removed log had is lost", async () => {
   await store.close();
 });
 
-test("control: files that stay where they are refuse nothing", async () => {
+test("control: while the files stay in place no call is rejected", async () => {
   const { store, events } = openFaulty();
   for (let n = 1; n <= 20; n++) await addGroup(store, n);
   assert.equal(await store.check(), "ok");

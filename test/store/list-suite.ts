@@ -100,7 +100,7 @@ export function listSuite(store: () => Store): void {
       }
     }
 
-    test("the row of a group itself is in its place, wherever a page of what is below begins", async () => {
+    test("the row of a group is listed at its position, wherever a page of its descendants begins", async () => {
       const root = rootUid(0x10008);
       const below = Array.from({ length: 12 }, (_, i) => groupRow(childUid(root, i + 1), { name: `n${i}` }));
       await store().write(async (tx) => {
@@ -125,7 +125,7 @@ export function listSuite(store: () => Store): void {
       }
     });
 
-    test("rows with the uid of a group, such as its account association, do not take its lists with them", async () => {
+    test("deleting a row with the uid of a group, such as its account association, keeps the lists of the group", async () => {
       const root = rootUid(0x10007);
       const child = childUid(root, 1);
       const association = { name: "a", description: "", accounts: {}, createTimeMs: 1, updateTimeMs: 1 };
@@ -143,7 +143,7 @@ export function listSuite(store: () => Store): void {
       assert.deepEqual([groups.rows.map(({ uid }) => uid), groups.total], [[child, root], 2]);
     });
 
-    test("a group that is gone leaves no list and no total to a later one", async () => {
+    test("a deleted group leaves no list and no total to a group created later", async () => {
       const query = { filter: {}, order: { field: "name", descending: false }, skip: 0, limit: 5 };
       for (let n = 0; n < 3; n++) {
         const root = rootUid(0x10100 + n);

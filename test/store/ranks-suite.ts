@@ -16,7 +16,7 @@ import { childUid, groupRow, rootUid } from "../support/rows.js";
 
 /** Small buckets, so that few entries fill many of them. */
 const SIZE = 4;
-/** Lists that no kind has. */
+/** Numbers of lists that no kind of resource has. */
 const [TEXT_LIST, TIME_LIST] = [9_000, 9_001];
 
 const entries = (type: KeyType, t: Tables) => (type === "text" ? t.textEntries : t.timeEntries) as typeof t.textEntries;
@@ -90,7 +90,7 @@ class Model {
     const changes: RankChange[] = [];
     const remove = positions.length > 0 && random(5) < 2;
     for (let i = random(3); i >= 0; i--) {
-      // A changed key is an entry that goes and one that comes.
+      // A changed key deletes one entry and adds another.
       if (remove || random(4) === 0) {
         const [position] = positions.splice(random(positions.length), 1);
         if (position) changes.push({ of, ...position, delta: -1 });
@@ -192,7 +192,7 @@ export function ranksSuite(store: () => Store): void {
         });
       });
 
-      test(`${name}: a change that ranks do not learn of is found`, async () => {
+      test(`${name}: detects a change that does not update the ranks`, async () => {
         const model = modelOf(2);
         await store()
           .write(async (unit) => {

@@ -223,7 +223,7 @@ export function storeSuite(name: string, open: () => Promise<Store>): void {
           await tx.groups.insert(groupRow(childUid(root, 1)));
           const bind = (group: string, n: number, identity: string, pending: boolean) =>
             tx.roleBindings.insert(bindingRow(childUid(group, n), identity, viewer, { pending }));
-          // The third root has none that is pending, the last is the other person's.
+          // The third root has no pending binding, and that of the last is for the other person.
           await bind(root, 2, i === 11 ? other : person, i !== 2);
           await bind(childUid(root, 1), 3, i === 11 ? other : person, i !== 2);
         }

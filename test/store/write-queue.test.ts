@@ -38,7 +38,7 @@ interface Planned {
 }
 
 const nextTick = () => new Promise<void>((resolve) => setImmediate(resolve));
-/** Has `performance.now` jump forward by as much as is passed. */
+/** Moves `performance.now` forward by the given milliseconds. */
 function mockTime(t: TestContext): (ms: number) => void {
   const readTime = performance.now.bind(performance);
   let passedMs = 0;
@@ -243,7 +243,7 @@ describe("the write queue", () => {
     let runs = 0;
     const rejected = Array.from({ length: 3 }, () => store.write(() => void runs++));
     passTime(5_000);
-    // A clock that is set back meanwhile makes nobody wait for longer.
+    // Setting the clock back meanwhile does not extend the wait.
     now -= 86_400_000;
     for (const outcome of await Promise.allSettled(rejected)) {
       assert.ok(outcome.status === "rejected" && outcome.reason instanceof ApiError);

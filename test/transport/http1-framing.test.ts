@@ -40,7 +40,7 @@ describe("Transfer-Encoding on HTTP/1.1", () => {
     { name: "another beside a length", head: "Content-Length: 5\r\nTransfer-Encoding: gzip", status: 400 },
   ];
   for (const { name, head, version = "1.1", status } of rows) {
-    it(`${name} is ${status}, and nothing behind a refused one runs`, async () => {
+    it(`${name} is ${status}, and no request after a rejected one runs`, async () => {
       server.probe.calls = [];
       const text = await rawTcp(
         server.port,
@@ -104,7 +104,7 @@ describe("Upgrade", () => {
     ["POST with Expect", `POST /a HTTP/1.1\r\n${upgrade}Expect: 100-continue\r\nContent-Length: 2\r\n\r\n{}`],
     ["GET to another protocol", `GET /a HTTP/1.1\r\n${upgrade.replace("h2c", "websocket")}\r\n`],
   ] as const) {
-    it(`a connection ends with the answer to an Upgrade by ${name}, and nothing behind it runs`, async () => {
+    it(`a connection ends with the answer to an Upgrade by ${name}, and no request after it runs`, async () => {
       server.probe.calls = [];
       const text = await rawTcp(server.port, request + POST_JSON);
       assert.equal(text.match(/HTTP\/1\.1 [2-5]/g)?.length, 1, text);

@@ -244,7 +244,7 @@ describe("limits", () => {
     await stillServes(server);
   });
 
-  it("open streams above the limit are refused", async () => {
+  it("open streams above the limit are rejected", async () => {
     const server = await start({ limits: { concurrentStreams: 5 } });
     const session = openHttp2(server.url);
     await new Promise((resolve) => session.once("remoteSettings", resolve));
@@ -269,12 +269,12 @@ describe("limits", () => {
       ends = typesOfEnds(Buffer.from(text, "latin1"));
       return ends.length >= width;
     });
-    assert.deepEqual(new Set(ends), new Set([HEADERS]), "calls were refused");
+    assert.deepEqual(new Set(ends), new Set([HEADERS]), "calls were rejected");
     assert.equal(ends.length, width);
   });
 
   for (const contentType of ["application/json", "application/grpc-web+proto"]) {
-    it(`a connection stays of use after a body that was refused half-way: ${contentType}`, async () => {
+    it(`a connection stays usable after a body was rejected half-way: ${contentType}`, async () => {
       const server = await start();
       const agent = new Agent({ keepAlive: true, maxSockets: 1 });
       const post = (body: Buffer) =>
@@ -286,8 +286,8 @@ describe("limits", () => {
           req.end(body);
         });
       const startMs = performance.now();
-      const refused = await post(frame(Buffer.alloc(6 * 1024 * 1024)));
-      assert.equal(refused, contentType === "application/json" ? 429 : 200);
+      const rejected = await post(frame(Buffer.alloc(6 * 1024 * 1024)));
+      assert.equal(rejected, contentType === "application/json" ? 429 : 200);
       assert.equal(await post(contentType === "application/json" ? Buffer.from("{}") : good), 200);
       assert.ok(performance.now() - startMs < 10_000, "the connection was stuck until a timeout");
       agent.destroy();

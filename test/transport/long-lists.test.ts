@@ -221,10 +221,10 @@ describe("limits of lists", () => {
       assert.ok(transport);
       const client = createClient(Groups, transport);
       const many = await Promise.allSettled(Array.from({ length: 8 }, () => client.list({})));
-      const refused = many.filter((one) => one.status === "rejected");
-      assert.ok(refused.length > 0 && refused.length < 8, `${refused.length} of 8 were refused`);
+      const rejected = many.filter((one) => one.status === "rejected");
+      assert.ok(rejected.length > 0 && rejected.length < 8, `${rejected.length} of 8 were rejected`);
 
-      for (const { reason } of refused) assert.equal(ConnectError.from(reason).code, Code.ResourceExhausted);
+      for (const { reason } of rejected) assert.equal(ConnectError.from(reason).code, Code.ResourceExhausted);
       for (let i = 0; i < 5; i++) assert.equal((await client.list({})).items.length, size);
     });
   }

@@ -61,7 +61,7 @@ function endsOf(connection: FrameConnection, count: number): Promise<ReadonlyMap
   });
 }
 
-it("refuses an address one more over HTTP/2 so that it may be tried again, and no other address", async () => {
+it("rejects one request more of an address over HTTP/2 so that it may be retried, and none of other addresses", async () => {
   const server = await start({ requestsPerAddress: LIMIT });
   const holding = await connectFrames(server, "127.0.2.1");
   // Their messages never come.
@@ -77,14 +77,14 @@ it("refuses an address one more over HTTP/2 so that it may be tried again, and n
     return (await ended).get(id);
   };
   const deadline = performance.now() + 5_000;
-  const refused = `reset with ${constants.NGHTTP2_REFUSED_STREAM}`;
-  while ((await outcome(second)) !== refused) assert.ok(performance.now() < deadline, "never refused");
+  const rejected = `reset with ${constants.NGHTTP2_REFUSED_STREAM}`;
+  while ((await outcome(second)) !== rejected) assert.ok(performance.now() < deadline, "never rejected");
   assert.equal(await outcome(await connectFrames(server, "127.0.2.2")), "answered");
   holding.send(resetFrame(ids[0] ?? 0));
   while ((await outcome(second)) !== "answered") assert.ok(performance.now() < deadline, "room is lost");
 });
 
-it("refuses an address one more over HTTP/1.1 with 429", async () => {
+it("rejects one request more of an address over HTTP/1.1 with 429", async () => {
   const server = await start({ requestsPerAddress: LIMIT });
   const head = "POST /x HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\n";
   const ask = async () => {

@@ -1,4 +1,4 @@
-// Peers that break off, lie about the version or send on after they were refused:
+// Peers that break off, lie about the version or send on after they were rejected:
 // each gets its answer, and neither the process nor other calls suffer.
 import assert from "node:assert/strict";
 import { once } from "node:events";
@@ -44,7 +44,7 @@ describe("the version in an HTTP/1 request line", () => {
 
   for (const version of ["2.0", "0.9"]) {
     for (const path of ["/", "/healthz", GET, "/oauth", "http://a/x"]) {
-      it(`${version} is refused with 505: ${path}`, async () => {
+      it(`${version} is rejected with 505: ${path}`, async () => {
         const text = await rawTcp(server.port, `GET ${path} HTTP/${version}\r\nHost: a\r\n\r\n`);
         assert.match(text, /^HTTP\/1\.1 505 /);
       });
@@ -59,7 +59,7 @@ describe("the version in an HTTP/1 request line", () => {
   });
 });
 
-describe("invalid bytes behind a request that was carried out", () => {
+describe("invalid bytes after a request that was handled", () => {
   const post = "POST /slow HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\n{}";
 
   for (const [name, answerMs] of [
@@ -113,7 +113,7 @@ it("an error while a request is taken ends that request alone", async () => {
   await server.stop();
 });
 
-describe("a gRPC call that is refused before its body ends", () => {
+describe("a gRPC call that is rejected before its body ends", () => {
   const rejectAll: Invoke = async () => {
     throw connectErrorFrom(unauthenticated(), DOMAIN);
   };
@@ -240,7 +240,7 @@ describe("streams that are reset", () => {
   });
 });
 
-describe("a body that arrives while its refusal is sent", () => {
+describe("a body that arrives while its rejection is sent", () => {
   let server: Running;
   before(async () => {
     server = await startServer({
@@ -256,7 +256,7 @@ describe("a body that arrives while its refusal is sent", () => {
     ["gRPC-Web", "application/grpc-web+proto"],
     ["gRPC", "application/grpc"],
   ] as const) {
-    it(`does not end the refusal before its end is sent: ${name}`, async () => {
+    it(`does not end the rejection before its end is sent: ${name}`, async () => {
       for (let i = 0; i < 60; i++) {
         const frames = await answerFrames(server.port, contentType, i % 6);
         const end = frames.findIndex(({ type, flags }) => (type === DATA || type === HEADERS) && flags & END_STREAM);

@@ -303,7 +303,7 @@ describe("what is not served", () => {
     assert.equal(await rawTcp(server.port, "CONNECT a:22 HTTP/1.1\r\nHost: a\r\n\r\n"), "");
   });
 
-  it("HTTP/2: CONNECT is refused", async () => {
+  it("HTTP/2: CONNECT is rejected", async () => {
     const stream = session.request({ ":method": "CONNECT", ":authority": "a:22" });
     const status = await new Promise((resolve) => stream.on("response", (fields) => resolve(fields[":status"])));
     assert.equal(status, 400);

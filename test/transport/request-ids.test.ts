@@ -245,7 +245,7 @@ describe("x-request-id is on", () => {
     });
   }
 
-  const refused = [
+  const rejected = [
     { name: "what is no HTTP", bytes: "GET\r\n\r\n", status: 400 },
     {
       name: "headers that are too large",
@@ -258,7 +258,7 @@ describe("x-request-id is on", () => {
       status: 501,
     },
   ];
-  for (const { name, bytes, status } of refused) {
+  for (const { name, bytes, status } of rejected) {
     test(name, async () => {
       const text = await rawTcp(Number(new URL(service.url).port), bytes);
       const id = /^x-request-id: (.*)\r$/im.exec(text)?.[1] ?? "";

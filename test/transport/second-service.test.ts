@@ -124,7 +124,7 @@ const rest: readonly Row[] = [
     body: "{}",
     status: 400,
     text: '{"code":3,"message":"Invalid argument: uid: uid is required","details":[{"@type":"type.googleapis.com/google.rpc.ErrorInfo","reason":"INVALID_ARGUMENT","domain":"feature.test"},{"@type":"type.googleapis.com/google.rpc.BadRequest","fieldViolations":[{"field":"uid","description":"uid is required"}]}]}',
-    reason: "a stream that is refused",
+    reason: "a stream that is rejected",
   },
 ];
 
@@ -203,10 +203,10 @@ describe("a second service", () => {
       assert.deepEqual(lines, ["a;1\n", "a;2\n"]);
     });
 
-    test(`${protocol}: a stream is refused like any call, and fails like any`, async () => {
-      const refused = await failureOf(streams().watch({ count: 1 }));
+    test(`${protocol}: a stream is rejected like any call, and fails like any`, async () => {
+      const rejected = await failureOf(streams().watch({ count: 1 }));
       assert.deepEqual(
-        [refused.code, refused.rawMessage],
+        [rejected.code, rejected.rawMessage],
         [Code.InvalidArgument, "Invalid argument: uid: uid is required"],
       );
       stack.watch = async function* () {

@@ -2,10 +2,10 @@
 import {
   absent,
   alreadyExists,
+  denial,
   each,
   invalid,
   notFound,
-  permissionDenied,
   precondition,
   type Rule,
   unauthenticated,
@@ -100,7 +100,7 @@ export const errors: readonly Rule[] = [
     call: "CreateGroup",
     as: "viewer",
     request: { parent: "<shelf>", group: { name: "" } },
-    expect: permissionDenied("groups.create at <shelf>"),
+    expect: denial("groups.create at <shelf>"),
   },
   {
     anchor: "errors",
@@ -108,7 +108,7 @@ export const errors: readonly Rule[] = [
     call: "DeleteGroup",
     as: "viewer",
     request: { uid: "<shelf>" },
-    expect: permissionDenied("groups.delete at <shelf>"),
+    expect: denial("groups.delete at <shelf>"),
   },
   {
     anchor: "errors",
@@ -160,14 +160,14 @@ export const errors: readonly Rule[] = [
     call: "UpdateGroup",
     as: "viewer",
     request: { group: { uid: "<shelf>", name: "after" } },
-    expect: { ...permissionDenied("groups.update at <shelf>"), status: 403 },
+    expect: { ...denial("groups.update at <shelf>"), status: 403 },
   },
   {
     anchor: "error-reasons",
     says: "PERMISSION_DENIED is the answer for what does not exist as well",
     call: "GetGroup",
     request: { uid: "<random>" },
-    expect: permissionDenied("groups.list at <random>"),
+    expect: denial("groups.list at <random>"),
   },
   {
     anchor: "error-reasons",

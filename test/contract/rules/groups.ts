@@ -1,5 +1,5 @@
 // What docs/api-rules.md says about groups and their deletion.
-import { absent, notFound, permissionDenied, precondition, type Rule, type Step } from "./rule.js";
+import { absent, denial, notFound, precondition, type Rule, type Step } from "./rule.js";
 
 const TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{3})?Z$/;
 
@@ -91,7 +91,7 @@ const groupRules: readonly Rule[] = [
     says: "a group is created in no group of others",
     call: "CreateGroup",
     request: { parent: "<foreign>", group: { name: "core" } },
-    expect: permissionDenied("groups.create at <foreign>"),
+    expect: denial("groups.create at <foreign>"),
   },
   {
     anchor: "groups",

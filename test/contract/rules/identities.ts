@@ -1,5 +1,5 @@
 // What docs/api-rules.md says about identities and roles.
-import { absent, each, invalid, type Pattern, permissionDenied, type Rule } from "./rule.js";
+import { absent, denial, each, invalid, type Pattern, type Rule } from "./rule.js";
 import type { CallerName } from "./world.js";
 
 const TIME = /^20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{3})?Z$/;
@@ -172,7 +172,7 @@ export const identities: readonly Rule[] = [
     says: "a built-in role is changed by nobody",
     call: "UpdateRole",
     request: { role: { uid: "<viewerRole>", description: "mine" } },
-    expect: permissionDenied("roles.update at <viewerRole>"),
+    expect: denial("roles.update at <viewerRole>"),
   },
   {
     anchor: "roles",
@@ -226,7 +226,7 @@ export const identities: readonly Rule[] = [
         call: "GetGroup",
         as: "freshPerson",
         request: { uid: "<fresh>" },
-        expect: permissionDenied("groups.list at <fresh>"),
+        expect: denial("groups.list at <fresh>"),
       },
       {
         call: "UpdateRole",

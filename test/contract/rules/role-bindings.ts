@@ -1,5 +1,5 @@
 // What docs/api-rules.md says about role bindings.
-import { absent, each, invalid, permissionDenied, type Rule, type Step } from "./rule.js";
+import { absent, denial, each, invalid, type Rule, type Step } from "./rule.js";
 
 const TIME = /^20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{3})?Z$/;
 
@@ -110,7 +110,7 @@ export const roleBindings: readonly Rule[] = [
         call: "GetGroup",
         as: "freshPerson",
         request: { uid: "<child>" },
-        expect: permissionDenied("groups.list at <child>"),
+        expect: denial("groups.list at <child>"),
       },
       {
         call: "CreateRoleBinding",
@@ -122,7 +122,7 @@ export const roleBindings: readonly Rule[] = [
         call: "GetGroup",
         as: "freshPerson",
         request: { uid: "<org>" },
-        expect: permissionDenied("groups.list at <org>"),
+        expect: denial("groups.list at <org>"),
       },
     ],
   },

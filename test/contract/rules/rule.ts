@@ -134,7 +134,7 @@ export function precondition(type: string, description: string | RegExp): Expect
 }
 
 /** PERMISSION_DENIED that does not tell whether the resource exists. */
-export function permissionDenied(what: string): Expectation {
+export function denial(what: string): Expectation {
   return { code: "PERMISSION_DENIED", message: `Permission denied: ${what} (or it might not exist)`, details: [] };
 }
 

@@ -1,14 +1,5 @@
 // What docs/api-rules.md says about tokens, their exchange and what they allow.
-import {
-  absent,
-  type Expectation,
-  each,
-  notFound,
-  permissionDenied,
-  type Rule,
-  type Step,
-  unauthenticated,
-} from "./rule.js";
+import { absent, denial, type Expectation, each, notFound, type Rule, type Step, unauthenticated } from "./rule.js";
 import type { CallerName } from "./world.js";
 
 const HOUR_MS = 3_600_000;
@@ -96,12 +87,7 @@ const tokenRules: readonly Rule[] = [
     steps: [
       { call: "GetGroup", as: "freshViewer", request: { uid: "<fresh>" }, expect: { result: { uid: "<fresh>" } } },
       { call: "DeleteRoleBinding", request: { uid: "<freshViewerBinding>" }, expect: {} },
-      {
-        call: "GetGroup",
-        as: "freshViewer",
-        request: { uid: "<fresh>" },
-        expect: permissionDenied("groups.list at <fresh>"),
-      },
+      { call: "GetGroup", as: "freshViewer", request: { uid: "<fresh>" }, expect: denial("groups.list at <fresh>") },
     ],
   },
   {
@@ -185,7 +171,7 @@ const exchangeRules: readonly Rule[] = [
     call: exchange,
     as: "otherToken",
     request: { aud: ["<url>"], identity: "<ci>" },
-    expect: permissionDenied("assuming <ci>"),
+    expect: denial("assuming <ci>"),
   },
   {
     anchor: "token-exchange",
@@ -193,7 +179,7 @@ const exchangeRules: readonly Rule[] = [
     call: exchange,
     as: "otherToken",
     request: { aud: ["<url>"], identity: "<ghost>" },
-    expect: permissionDenied("assuming <ghost>"),
+    expect: denial("assuming <ghost>"),
   },
   {
     anchor: "token-exchange",
@@ -288,7 +274,7 @@ const exchangeRules: readonly Rule[] = [
         call: "GetRole",
         as: "<token>",
         request: { uid: "<role>" },
-        expect: permissionDenied("roles.list at <role>"),
+        expect: denial("roles.list at <role>"),
       },
     ],
   },
@@ -304,12 +290,7 @@ const exchangeRules: readonly Rule[] = [
         keep: { token: "token" },
       },
       gets("<token>", { result: { uid: "<shelf>" } }),
-      {
-        call: "GetGroup",
-        as: "<token>",
-        request: { uid: "<hall>" },
-        expect: permissionDenied("groups.list at <hall>"),
-      },
+      { call: "GetGroup", as: "<token>", request: { uid: "<hall>" }, expect: denial("groups.list at <hall>") },
     ],
   },
 ];
@@ -330,7 +311,7 @@ const authorization: readonly Rule[] = [
     call: "GetGroup",
     as: "viewer",
     request: { uid: "<org>" },
-    expect: permissionDenied("groups.list at <org>"),
+    expect: denial("groups.list at <org>"),
   },
   {
     anchor: "authorization",
@@ -338,7 +319,7 @@ const authorization: readonly Rule[] = [
     call: "GetGroup",
     as: "viewer",
     request: { uid: "<hall>" },
-    expect: permissionDenied("groups.list at <hall>"),
+    expect: denial("groups.list at <hall>"),
   },
   {
     anchor: "authorization",
@@ -346,7 +327,7 @@ const authorization: readonly Rule[] = [
     call: "CreateRepo",
     as: "viewer",
     request: { parent: "<shelf>", repo: { name: "r" } },
-    expect: permissionDenied("repo.create at <shelf>"),
+    expect: denial("repo.create at <shelf>"),
   },
   {
     anchor: "authorization",
@@ -362,7 +343,7 @@ const authorization: readonly Rule[] = [
     call: "DeleteRoleBinding",
     as: "editor",
     request: { uid: "<freshBinding>" },
-    expect: permissionDenied("role_bindings.delete at <freshBinding>"),
+    expect: denial("role_bindings.delete at <freshBinding>"),
   },
   {
     anchor: "authorization",
@@ -370,7 +351,7 @@ const authorization: readonly Rule[] = [
     steps: ["<secret>", "<random>"].map((uid) => ({
       call: "GetGroup",
       request: { uid },
-      expect: permissionDenied(`groups.list at ${uid}`),
+      expect: denial(`groups.list at ${uid}`),
     })),
   },
   {

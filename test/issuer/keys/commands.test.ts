@@ -136,12 +136,12 @@ describe("arbor admin keys", () => {
     assert.deepEqual(lines, [
       `${active?.kid} is removed; it was active`,
       `${now?.kid} is new and signs API tokens at once`,
-      "running servers refuse what the removed key signed within 5 s",
+      "running servers reject what the removed key signed within 5 s",
       "others may trust it, and not know the new one, for as long as they keep keys: up to 60 s (--jwks-max-age)",
       "",
     ]);
-    const [refusedMs, acceptedMs] = await Promise.all([timeUntil(401, token), timeUntil(200, await newToken())]);
-    assert.ok(refusedMs < 5_000, `refused after ${refusedMs} ms`);
+    const [rejectedMs, acceptedMs] = await Promise.all([timeUntil(401, token), timeUntil(200, await newToken())]);
+    assert.ok(rejectedMs < 5_000, `rejected after ${rejectedMs} ms`);
     assert.ok(acceptedMs < 5_000, `accepted after ${acceptedMs} ms`);
   });
 

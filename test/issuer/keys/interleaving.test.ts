@@ -24,7 +24,7 @@ describe("keys on several nodes, in any order of events", () => {
     { name: "a key that is removed too early", schedule: { ...quick, verify: 20 * MINUTE }, found: /a live token/ },
   ];
   for (const { name, schedule: wrong, found } of faults) {
-    test(`${name} would be found`, async () => {
+    test(`control: detects ${name}`, async () => {
       await assert.rejects(runInterleavings(wrong, { runs: 1_000 }), (error: Error) => {
         assert.match(String(error.cause), found);
         return true;

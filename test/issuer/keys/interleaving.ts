@@ -1,5 +1,5 @@
-// Several nodes and others who keep their public keys, in any order of events:
-// what must hold whatever happens when.
+// Several nodes, and verifiers that cache their public keys, under random sequences of events: what must hold in any
+// order.
 import assert from "node:assert/strict";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import fc from "fast-check";
@@ -8,7 +8,7 @@ import type { KeyRing } from "../../../src/issuer/keys/key-ring.js";
 import { addSuccessor, type KeySchedule, revokeKey } from "../../../src/issuer/keys/key-states.js";
 import { DAY, HOUR, type KeyKit, MINUTE, openKit, SECOND } from "./key-kit.js";
 
-/** Something that happens. */
+/** An event of a sequence. */
 type Event =
   | { readonly do: "wait"; readonly ms: number }
   | { readonly do: "sign" | "verify" | "tend" | "refresh" | "ask"; readonly node: number }
@@ -19,7 +19,7 @@ type Event =
 const SKEWS_MS = [0, 3 * SECOND, -3 * SECOND] as const;
 const MAX_AGE_MS = 300 * SECOND;
 const TOKEN_LIFE_MS = HOUR;
-/** A node that is awake has looked within this: the keeper's second, and some. */
+/** A running node has read the store within this time: the interval of its maintenance, and some more. */
 const LOOKED_MS = 1_500;
 
 const node = fc.nat({ max: SKEWS_MS.length - 1 });
@@ -34,14 +34,14 @@ const event: fc.Arbitrary<Event> = fc.oneof(
   { weight: 2, arbitrary: fc.record({ do: fc.constant("revoke" as const), pick: fc.nat() }) },
 );
 
-/** What was looked at, to show that something was. */
+/** Counts, to show that the run checked something. */
 export interface Tally {
   signed: number;
-  /** Live tokens that a node accepted, and that others did. */
+  /** Valid tokens that a node accepted, and that other verifiers accepted. */
   accepted: number;
   acceptedElsewhere: number;
   /** Tokens of revoked keys that a node rejected. */
-  refused: number;
+  rejected: number;
   keys: number;
 }
 
@@ -55,7 +55,7 @@ export async function runInterleavings(
   schedule: KeySchedule,
   options: { readonly runs: number; readonly open?: Parameters<typeof openKit>[0]; readonly seed?: number },
 ): Promise<Tally> {
-  const tally: Tally = { signed: 0, accepted: 0, acceptedElsewhere: 0, refused: 0, keys: 0 };
+  const tally: Tally = { signed: 0, accepted: 0, acceptedElsewhere: 0, rejected: 0, keys: 0 };
   const kit = await openKit(options.open);
   const stores = [kit.store, await kit.anotherStore(), await kit.anotherStore()];
   try {
@@ -88,10 +88,10 @@ class World {
   readonly #schedule: KeySchedule;
   readonly #tally: Tally;
   readonly #lookedMs: number[];
-  /** Public keys that others keep, each from another node. */
+  /** Public keys that other verifiers cache, each from another node. */
   readonly #kept: { kids: ReadonlySet<string>; untilMs: number }[];
   readonly #revokedMs = new Map<string, number>();
-  /** Keys that had to be used unannounced, and when. */
+  /** Keys that were used before they were published, and when. */
   readonly #suddenMs = new Map<string, number>();
   #tokens: Token[] = [];
 
@@ -158,7 +158,7 @@ class World {
     await this.#ring(i).advanceKeys(this.#schedule);
   }
 
-  // A node does nothing before its keeper has looked, be it after a sleep.
+  // A node does nothing before its maintenance has read the store, also after a sleep.
   async #awake(i: number): Promise<KeyRing> {
     if (this.#kit.nowMs - (this.#lookedMs[i] ?? 0) > LOOKED_MS) await this.#advanceKeys(i);
     return this.#ring(i);
@@ -183,13 +183,13 @@ class World {
     for (const { kid } of this.#live(nowMs + (SKEWS_MS[i] ?? 0))) {
       const revokedMs = this.#revokedMs.get(kid);
       if (revokedMs === undefined) {
-        // Within a second of the look before nothing unknown is looked for.
+        // Within a second of the last read, an unknown key causes no other read.
         if (nowMs - (this.#suddenMs.get(kid) ?? 0) <= LOOKED_MS) continue;
         assert.ok(ring.verifying(kid), "a live token is accepted by every node");
         this.#tally.accepted++;
       } else if (nowMs - revokedMs > LOOKED_MS) {
-        assert.equal(ring.verifying(kid), undefined, "a token of a revoked key is refused");
-        this.#tally.refused++;
+        assert.equal(ring.verifying(kid), undefined, "a token of a revoked key is rejected");
+        this.#tally.rejected++;
       }
     }
   }
@@ -216,7 +216,7 @@ class World {
     const rows = await this.#kit.rows();
     const { kid } = rows[pick % rows.length] ?? assert.fail("there is no key");
     const spare = await this.#newKey();
-    // Nodes may be at it in the same moment.
+    // Nodes may do so at the same moment.
     const [{ replaced }] = await Promise.all([
       this.#kit.store.write((tx) => revokeKey(tx, kid, spare)),
       this.#advanceKeys(0),

@@ -1,4 +1,4 @@
-// What a node holds of the keys, and when it looks for others.
+// Which keys a node has in memory, and when it reads the store for others.
 import assert from "node:assert/strict";
 import { type KeyObject, sign, verify } from "node:crypto";
 import { join } from "node:path";
@@ -18,7 +18,7 @@ import { keyNodesSuite } from "./nodes-suite.js";
 
 let kit: KeyKit;
 let ring: KeyRing;
-/** The looks of `ring` at the store; fails while `down`. */
+/** The reads that `ring` makes of the store; they fail while `down`. */
 let reads: number;
 let down: boolean;
 
@@ -103,7 +103,7 @@ describe("the key ring", () => {
     assert.equal(objects.size, 6);
   });
 
-  test("looks for unknown keys at once, but not more than once a second", async () => {
+  test("reads unknown keys at once, but not more than once a second", async () => {
     kit.nowMs += SECOND;
     const kid = await rotate();
     assert.equal(await ring.refresh(), true);
@@ -121,14 +121,14 @@ describe("the key ring", () => {
     assert.ok(ring.verifying(next));
   });
 
-  test("looks again when the clock was put back", async () => {
+  test("reads again when the clock was set back", async () => {
     kit.nowMs -= 3_600 * SECOND;
     const kid = await rotate();
     assert.equal(await ring.refresh(), true);
     assert.ok(ring.verifying(kid));
   });
 
-  test("does not take a failure for a look, and keeps what it has", async () => {
+  test("does not count a failed read as a read, and keeps its keys", async () => {
     const { kid } = ring.signing();
     kit.nowMs += SECOND;
     down = true;
@@ -141,7 +141,7 @@ describe("the key ring", () => {
     assert.ok(ring.verifying(next));
   });
 
-  test("tends without writing where nothing is due", async () => {
+  test("writes nothing during maintenance while nothing is due", async () => {
     await ring.advanceKeys(schedule);
     reads = 0;
     let writes = 0;
@@ -176,7 +176,7 @@ describe("the key ring", () => {
   });
 });
 
-describe("the keeper of the keys", () => {
+describe("the maintenance of keys", () => {
   test("reads revocations of other nodes within seconds, and reports a problem once", async () => {
     const moves: KeyStateChange[] = [];
     const problems: string[] = [];

@@ -167,7 +167,7 @@ describe("keys that change state on schedule", () => {
     assert.deepEqual(await states(), [["active", DAY]]);
   });
 
-  test("keys for other things stay as they are", async () => {
+  test("keys for other purposes stay as they are", async () => {
     const others = async () =>
       (await kit.store.read((tx) => tx.keys.list())).filter((row) => row.purpose !== "api-token");
     for (const purpose of ["page-token", "audit"] as const) {
@@ -236,7 +236,7 @@ describe("keys that are moved by command", () => {
     });
   }
 
-  test("what is no key of API tokens is not revoked", async () => {
+  test("rejects the revocation of keys for other purposes", async () => {
     const audit = ring.auditSigning().kid;
     const page = ring.pageKeys()[0]?.id ?? "";
     const revoke = async (kid: string) => kit.store.write(withKey(await spare(), (tx, key) => revokeKey(tx, kid, key)));
@@ -257,7 +257,7 @@ describe("keys that are moved by command", () => {
     ]);
   });
 
-  test("kids are what commands can be given", async () => {
+  test("kids are valid arguments of commands", async () => {
     for (let i = 0; i < 600; i++) assert.match((await spare(i % 2 ? "audit" : "api-token")).kid, /^[\w][\w-]{42}$/);
   });
 });

@@ -1,5 +1,5 @@
-// Rotates keys under load: clients call with tokens of any age, others verify
-// them with the public keys they keep, and nobody may be refused.
+// Rotates keys under load: clients call with tokens of any age, others verify them with the public keys they keep,
+// and no token may be rejected.
 import { spawn } from "node:child_process";
 import { createInterface } from "node:readline";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -24,7 +24,7 @@ export interface RotationRun {
   readonly control?: boolean;
 }
 
-/** What was seen. */
+/** The counts of a run. */
 export interface RotationResult {
   /** The keys that signed. */
   readonly keys: number;
@@ -34,7 +34,7 @@ export interface RotationResult {
   readonly elsewhere: number;
   /** The age of the oldest token that was accepted, in seconds. */
   readonly oldestS: number;
-  readonly refused: number;
+  readonly rejected: number;
   /** Whatever else went wrong. */
   readonly problems: readonly string[];
 }
@@ -58,7 +58,7 @@ export async function runRotation(run: RotationRun): Promise<RotationResult> {
   const [first] = services;
   if (first === undefined) throw new TypeError("a run needs a node");
   const { identity, group } = await first.organisation("rotation.example");
-  const tally = { rest: 0, grpc: 0, elsewhere: 0, refused: 0, oldestS: 0 };
+  const tally = { rest: 0, grpc: 0, elsewhere: 0, rejected: 0, oldestS: 0 };
   const problems: string[] = [];
   const kids = new Set<string>();
   const tokens: Token[] = [];
@@ -67,7 +67,7 @@ export async function runRotation(run: RotationRun): Promise<RotationResult> {
 
   const pick = () => tokens[Math.floor(Math.random() * tokens.length)] as Token;
   function count(what: "rest" | "grpc" | "elsewhere", { madeMs }: Token, rejection: boolean): void {
-    if (rejection) tally.refused++;
+    if (rejection) tally.rejected++;
     else {
       tally[what]++;
       tally.oldestS = Math.max(tally.oldestS, Math.round((performance.now() - madeMs) / 1000));
@@ -121,7 +121,7 @@ export async function runRotation(run: RotationRun): Promise<RotationResult> {
     for (let i = 0; running(); i++) {
       const token = i % 2 ? pick() : (tokens.at(-1) as Token);
       const answer = await verifier.verify(token.text);
-      if (answer === "accepted" || answer.startsWith("refused")) count("elsewhere", token, answer !== "accepted");
+      if (answer === "accepted" || answer.startsWith("rejected")) count("elsewhere", token, answer !== "accepted");
       else problems.push(`elsewhere: ${answer}`);
       await sleep(pauseMs);
     }

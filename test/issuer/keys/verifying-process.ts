@@ -1,5 +1,5 @@
-// Somebody else who trusts the tokens: verifies those given on standard input,
-// one per line, with the public keys of a URL, and answers each with a line.
+// A relying party: verifies the tokens given on standard input, one per line, with the public keys of a URL, and answers
+// each with a line.
 //   node --import tsx verifying-process.ts JWKS_URL MAX_AGE_MS ISSUER
 import { createInterface } from "node:readline";
 import { createRemoteJWKSet, errors, jwtVerify } from "jose";
@@ -15,7 +15,7 @@ for await (const token of createInterface({ input: process.stdin })) {
   try {
     await jwtVerify(token, keys, { issuer, audience: issuer, typ: "at+jwt", algorithms: ["ES256"] });
   } catch (error) {
-    answer = error instanceof errors.JOSEError ? `refused ${error.code}` : `failed ${error}`;
+    answer = error instanceof errors.JOSEError ? `rejected ${error.code}` : `failed ${error}`;
   }
   process.stdout.write(`${answer}\n`);
 }

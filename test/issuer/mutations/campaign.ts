@@ -1,6 +1,5 @@
-// A campaign of mutated tokens against both verifiers: none may be accepted. That
-// a verifier which refuses everything does not pass, nor one that chokes, is seen
-// to by controls and by telling a refusal from a failure.
+// A campaign of mutated tokens against both verifiers: none may be accepted. Controls fail for a verifier that
+// rejects everything, and failures are counted apart from rejections, so that a verifier that crashes does not pass.
 import { createRandom, type Random } from "../../support/openapi/random.js";
 import { apiTokens } from "./api-tokens.js";
 import { foreignTokens } from "./foreign-tokens.js";
@@ -110,7 +109,7 @@ async function control(
   counts.controls++;
   try {
     if (await present(text)) counts.controlsAccepted++;
-    else addExample(report, `control: ${what}: refused: ${formatToken(text)}`);
+    else addExample(report, `control: ${what}: rejected: ${formatToken(text)}`);
   } catch (error) {
     addExample(report, `control: ${what}: ${String(error)}: ${formatToken(text)}`);
   }
@@ -133,7 +132,7 @@ async function judgeAnswer(
   }
 }
 
-/** What a token says, without what makes it one. */
+/** The content of a token, without its signature: reports must not hold tokens that are valid. */
 function formatToken(text: string): string {
   const [header = "", payload = "", ...rest] = text.split(".");
   const decoded = [header, payload].map((part) => JSON.stringify(Buffer.from(part, "base64url").toString()));

@@ -1,5 +1,5 @@
-// One claim that is wrong in a token that is right in all else: good form, good
-// signature. What is left of a claim is wrong by type, by value, or by an edit.
+// One wrong claim in a token whose form and signature are valid. The claim is absent, or wrong by type, by value or
+// by an edit.
 import type { Random } from "../../support/openapi/random.js";
 import { type GoodToken, type Mutation, type MutationClass, signParts } from "./good-token.js";
 import { editText, otherType } from "./wrong-values.js";
@@ -46,7 +46,7 @@ export function beyond(least: number, random: Random): number {
 
 /**
  * How long ago a token was issued, in seconds: a while, or so lately that what expires before it was
- * issued is still within the leeway, and refused for that alone.
+ * issued is still within the leeway, and rejected for that alone.
  */
 export function ageS(random: Random): number {
   return random.int(random.pick([10, 3_000]));

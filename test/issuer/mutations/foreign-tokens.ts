@@ -18,7 +18,7 @@ import { type Assumable, STRANGE_AUDIENCE, type World } from "./world.js";
 import { editText, otherType } from "./wrong-values.js";
 
 const DAY_S = 24 * 3_600;
-const REFUSED: readonly Code[] = [Code.Unauthenticated, Code.PermissionDenied];
+const REJECTED: readonly Code[] = [Code.Unauthenticated, Code.PermissionDenied];
 
 /** The verifier of foreign tokens. */
 export function foreignTokens(world: World, broken: Broken = {}): Verifier {
@@ -40,7 +40,7 @@ export function foreignTokens(world: World, broken: Broken = {}): Verifier {
       if (identityUid !== uid) throw new Error(`the token is for ${identityUid}`);
       return true;
     } catch (error) {
-      if (error instanceof ApiError && REFUSED.includes(error.code)) return false;
+      if (error instanceof ApiError && REJECTED.includes(error.code)) return false;
       throw error;
     }
   }

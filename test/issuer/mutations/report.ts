@@ -31,7 +31,7 @@ export interface Report {
   /** Requests to the issuer of the foreign tokens. */
   fetches: number;
   seconds: number;
-  /** The first few things that should not have been. */
+  /** The first few unexpected results. */
   readonly examples: string[];
 }
 
@@ -54,7 +54,7 @@ export function tallyOf({ classes }: VerifierReport, name: string, oneClaim: boo
   return classes[name];
 }
 
-/** Remembers what should not have been. */
+/** Records an unexpected result. */
 export function addExample({ examples }: Report, example: string): void {
   if (examples.length < MAX_EXAMPLES) examples.push(example);
 }

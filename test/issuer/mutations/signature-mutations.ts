@@ -70,7 +70,7 @@ const forgeries: readonly Forgery[] = [
   (_signature, random, { key, text }) => signatureOver(random.pick([...segmentsOf(text).slice(0, 2), text, ""]), key),
   (_signature, random, { key }, input) => signatureOver(random.pick([` ${input}`, `${input}.`, input.slice(1)]), key),
   (_signature, random, _good, input) => random.pick([strangers.sameCurve, strangers.rsa]).sign(input),
-  // As long as the right one, so that it is not refused for its length.
+  // As long as the right one, so that it is not rejected for its length.
   (signature, random) => random.pick([Buffer.alloc(signature.length), Buffer.alloc(signature.length, 0xff)]),
   (signature, random) => Buffer.from(Array.from({ length: signature.length }, () => random.int(256))),
   (signature, random, { key }) => aroundModulus(signature, random, key),

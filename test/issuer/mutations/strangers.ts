@@ -1,5 +1,4 @@
-// Keys that no token here is signed with rightly, one for each family of
-// algorithms, and how they sign.
+// Keys that sign no valid token here, one for each family of algorithms, and how they sign.
 import { generateKeyPairSync, type KeyObject, sign } from "node:crypto";
 
 /** A key of another issuer. */

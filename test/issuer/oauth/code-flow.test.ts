@@ -133,7 +133,7 @@ test("a code is invalid after the person's logins were revoked", async () => {
 });
 
 const { challenge } = newPkce();
-const refusedRequests: readonly (readonly [string, Readonly<Record<string, string>>, string])[] = [
+const rejectedRequests: readonly (readonly [string, Readonly<Record<string, string>>, string])[] = [
   ["no challenge", { code_challenge: "" }, "invalid_request"],
   ["a challenge that is too short", { code_challenge: challenge.slice(1) }, "invalid_request"],
   ["a challenge that is no base64url", { code_challenge: `${challenge.slice(1)}+` }, "invalid_request"],
@@ -150,7 +150,7 @@ const refusedRequests: readonly (readonly [string, Readonly<Record<string, strin
   ["an identity", { identity: "0".repeat(40) }, "invalid_request"],
 ];
 
-for (const [name, more, error] of refusedRequests) {
+for (const [name, more, error] of rejectedRequests) {
   test(`${name} is an error redirect to the program`, async () => {
     const { program } = await new Agent().get(oauth(codeRequest(challenge, more)));
     assert.equal(program?.get("error"), error);
@@ -203,7 +203,7 @@ test("a state leads to one login", async () => {
   isOver(await agent.get(callback));
 });
 
-test("what was begun in one browser is not ended in another, and can still be ended in its own", async () => {
+test("a login of one browser cannot be completed in another, and still can in its own", async () => {
   const agent = new Agent();
   const first = await fetch(oauth(codeRequest(challenge)), { redirect: "manual" });
   const [, cookie = ""] = /^(arbor-login=[^;]+);/.exec(first.headers.get("set-cookie") ?? "") ?? [];
@@ -245,7 +245,7 @@ test("a login that was cancelled at the provider is access_denied", async () => 
   assert.equal(page.program?.get("status_code"), "403");
 });
 
-test("a code of the provider that is wrong gives no token", async () => {
+test("rejects a wrong code of the provider", async () => {
   const first = await fetch(oauth(codeRequest(challenge)), { redirect: "manual" });
   const [, cookie = ""] = /^(arbor-login=[^;]+);/.exec(first.headers.get("set-cookie") ?? "") ?? [];
   const state = new URL(first.headers.get("location") ?? "").searchParams.get("state") ?? "";

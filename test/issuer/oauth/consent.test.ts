@@ -145,7 +145,7 @@ test("consent works once, with the form of the browser that signed in", async ()
     from.post(`${kit.url}/oauth/consent`, { ...form, decision: "accept" });
   await other.get(`${kit.url}/activate`);
   const ownForm = readHiddenFields((await other.get(`${kit.url}/activate`)).text).form ?? "";
-  const refused = [
+  const rejected = [
     await send(agent, { login: hidden.login ?? "" }),
     await send(agent, { ...hidden, form: ownForm }),
     await send(other, hidden),
@@ -155,8 +155,8 @@ test("consent works once, with the form of the browser that signed in", async ()
     await other.get(page.url),
     await agent.get(`${kit.url}/oauth/consent?${new URLSearchParams({ ...hidden, decision: "accept" })}`),
   ];
-  const last = refused.pop();
-  for (const answer of refused) assert.deepEqual([answer.status, answer.program], [400, undefined]);
+  const last = rejected.pop();
+  for (const answer of rejected) assert.deepEqual([answer.status, answer.program], [400, undefined]);
   assertConsentPage(last as Seen, "Accept this invite?");
   assert.deepEqual(await bindings(), []);
   assert.ok((await send(agent, hidden)).program?.get("token"), "the control");

@@ -6,7 +6,7 @@ import { bindingRow } from "../../support/rows.js";
 import { chooseScale } from "../../support/scale.js";
 import { Agent, alice, claimsOf, type LoginKit, linksIn, postForm, readHiddenFields, startLogin } from "./login-kit.js";
 
-/** Guesses of a code, of which 30 are looked at. */
+/** Guesses of a code, of which 30 are checked. */
 const GUESSES = chooseScale(10_000, 1_000);
 
 const DEVICE = "urn:ietf:params:oauth:grant-type:device_code";
@@ -42,7 +42,7 @@ async function type(agent: Agent, userCode: string, at = kit) {
   return agent.post(`${at.url}/activate`, { ...readHiddenFields(page.text), user_code: userCode });
 }
 
-/** Up to the page to decide on. */
+/** Runs the login up to the page with the decision. */
 async function signIn(agent: Agent, userCode: string) {
   const chosen = await type(agent, userCode);
   const [link = ""] = linksIn(chosen);
@@ -91,18 +91,18 @@ test("a device polls, a person approves, and the device gets tokens once", async
   assert.equal((await poll(device_code)).body.error, "invalid_grant");
 });
 
-test("the name of an organisation counts for a person who holds a role there, and is refused to others", async () => {
+test("the name of an organisation counts for a person who holds a role there, and is rejected for others", async () => {
   const { group } = await kit.organisation("scoped.example");
   const person = personUid(kit.provider.issuer, "alice");
   const { device_code, user_code } = await ask({ scope: "scoped.example" });
-  const refused = await signIn(new Agent(), user_code);
+  const rejected = await signIn(new Agent(), user_code);
   const other = await signIn(new Agent(), (await ask({ scope: "unknown.example" })).user_code);
-  assert.equal(refused.page.status, 400);
-  assert.match(refused.page.text, /names of verified organisations/);
-  assert.equal(refused.page.text, other.page.text);
+  assert.equal(rejected.page.status, 400);
+  assert.match(rejected.page.text, /names of verified organisations/);
+  assert.equal(rejected.page.text, other.page.text);
   const binding = bindingRow(randomIds.newUid(group), person, builtinRoleUid("viewer"));
   await kit.store.write((tx) => tx.roleBindings.insert(binding));
-  // The refused login decided nothing.
+  // The rejected login decided nothing.
   const agent = new Agent();
   const { page } = await signIn(agent, user_code);
   await decide(agent, page.text, "approve");
@@ -245,7 +245,7 @@ for (const [name, more, error] of broken) {
   });
 }
 
-test(`of ${GUESSES} guesses of a code hardly any are looked at`, async () => {
+test(`of ${GUESSES} guesses of a code hardly any are checked`, async () => {
   const guessed = await startLogin();
   try {
     const { user_code } = await ask({}, guessed);

@@ -60,7 +60,7 @@ test("the terminal gets the ID token of the provider, once", async () => {
   assert.equal(await take(key), undefined);
 });
 
-test("the name of an organisation in which the person holds nothing is refused, and the terminal waits", async () => {
+test("the name of an organisation in which the person holds nothing is rejected, and the terminal waits", async () => {
   await kit.organisation("foreign.example");
   const { key, code } = terminal();
   const pages: string[] = [];

@@ -158,11 +158,11 @@ test("a rejected request does not use the ID token up", async () => {
   for (const [parameters, status] of requests) {
     assert.equal((await exchange(url, idToken, parameters)).status, status, JSON.stringify(parameters));
   }
-  const [unknown, refused] = [
+  const [unknown, rejected] = [
     await exchange(url, idToken, { scopes: "unknown.example" }),
     await exchange(url, idToken, { scopes: "foreign.example" }),
   ];
-  assert.deepEqual([refused.status, refused.json], [400, unknown.json]);
+  assert.deepEqual([rejected.status, rejected.json], [400, unknown.json]);
   const right = await exchange(url, idToken, { identity_provider: providerUid, scopes: "tries.example" });
   assert.deepEqual([right.status, claimsOf(right.json.token).lim], [200, { scope: [group] }]);
 });

@@ -54,7 +54,8 @@ for (const stripIss of [false, true]) {
         assert.ok(kit.problems.some((problem) => /answered at another provider's redirect URI/.test(problem)));
       });
 
-      // Where all share one redirect URI the same attack works: it is that which keeps it out, and nothing else here.
+      // With one redirect URI for all providers the same attack works, so the separate redirect URIs are what
+      // prevents it.
       it("would give it to the attacker if it could be sent to her redirect URI", { skip: !stripIss }, async () => {
         const before = attacker.stolen.length;
         attacker.redirectUri = `${kit.url}/oauth/callback/${mallory}`;

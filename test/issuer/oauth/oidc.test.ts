@@ -139,7 +139,7 @@ const documents: Readonly<Record<string, () => object>> = {
 };
 
 for (const [name, change] of Object.entries(documents)) {
-  test(`metadata with ${name} lead nowhere`, async () => {
+  test(`metadata with ${name} are rejected`, async () => {
     metadata = { ...metadata, ...change() };
     const result = await oidc().authorizationUrl(provider(), "http://arbor.example/oauth/callback", proofs);
     assert.ok(typeof result === "object");
@@ -147,7 +147,7 @@ for (const [name, change] of Object.entries(documents)) {
   });
 }
 
-test("the way to the provider carries state, nonce and challenge", async () => {
+test("the authorization request carries state, nonce and code challenge", async () => {
   const url = await oidc().authorizationUrl(provider(), "http://arbor.example/oauth/callback", proofs);
   assert.ok(typeof url === "string");
   const query = Object.fromEntries(new URL(url).searchParams);

@@ -273,7 +273,7 @@ test("fields that the page does not have are rejected, and the login can continu
       [...Object.entries(readHiddenFields(page.text)), ["decision", "accept"], ...fields],
     );
   const many = Array.from({ length: 11 }, () => [field(randomIds.newUid()), "later"] as const);
-  const refused: readonly (readonly [Fields, RegExp])[] = [
+  const rejected: readonly (readonly [Fields, RegExp])[] = [
     [[[field(group), "Accept"]], /must be accept, later or remove/],
     [[[field(group), ""]], /must be accept, later or remove/],
     [[[field(`${group}/${"a".repeat(16)}`), "accept"]], /the uid of an organisation/],
@@ -288,7 +288,7 @@ test("fields that the page does not have are rejected, and the login can continu
     ],
     [many, /at most 10/],
   ];
-  for (const [fields, rule] of refused) {
+  for (const [fields, rule] of rejected) {
     const { status, text } = await send(fields);
     assert.equal(status, 400);
     assert.match(text, rule);

@@ -148,11 +148,11 @@ test("before the person is known, the answers are the same whether an organisati
   assert.match(String(unknown[1]), /state=SECRET/);
   assert.deepEqual(await answers("unproven.example"), unknown);
   assert.deepEqual(await answers("hidden.example"), unknown);
-  // The control: what no name can be is an error at once.
+  // The control: a text that cannot be a name is an error at once.
   assert.equal((await answers("no,name"))[0]?.[1 as never], "invalid_scope");
 });
 
-test("a refresh with the name of another organisation is refused as an unknown one, and ends nothing", async () => {
+test("a refresh with the name of another organisation is rejected as an unknown one, and ends nothing", async () => {
   await kit.organisation("elsewhere.example");
   const first = (await login({ create_refresh_token: "true" })).program.get("refresh_token") ?? "";
   for (const scope of ["unknown.example", "elsewhere.example", "elsewhere.example unknown.example"]) {
@@ -226,9 +226,9 @@ test("an identity is assumed with a matching ID token only", async () => {
   assert.equal(claimsOf(program.get("token")).sub, uid, String(program));
   assert.equal(program.get("refresh_token"), null);
   kit.provider.account = { subject: "bob" };
-  const refused = await login({ identity: uid });
-  assert.equal(refused.program.get("status_code"), "403");
-  assert.equal(refused.program.get("token"), null);
+  const rejected = await login({ identity: uid });
+  assert.equal(rejected.program.get("status_code"), "403");
+  assert.equal(rejected.program.get("token"), null);
 });
 
 test("a cancelled login is access_denied", async () => {

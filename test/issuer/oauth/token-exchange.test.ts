@@ -59,7 +59,7 @@ test("a workload names its organisation once it holds a role there, if only belo
   assert.deepEqual(claimsOf(body.access_token).lim, { scope: [group] });
 });
 
-test("the name of another organisation is refused as a name of none", async () => {
+test("the name of another organisation is rejected as a name of none", async () => {
   const strangers = await kit.organisation("strangers.example");
   // A binding that nobody accepted is no role.
   const pending = bindingRow(randomIds.newUid(strangers.group), identity, builtinRoleUid("viewer"), { pending: true });
@@ -74,7 +74,7 @@ test("resource stands for audience", async () => {
   assert.equal((await exchange({ resource: kit.url })).status, 200);
 });
 
-const refused: readonly (readonly [string, Readonly<Record<string, string>>, string])[] = [
+const rejected: readonly (readonly [string, Readonly<Record<string, string>>, string])[] = [
   ["another kind of token", { subject_token_type: `${TYPE}saml2` }, "invalid_request"],
   ["no kind of token", { subject_token_type: "" }, "invalid_request"],
   ["a token wanted of another kind", { requested_token_type: `${TYPE}refresh_token` }, "invalid_request"],
@@ -88,7 +88,7 @@ const refused: readonly (readonly [string, Readonly<Record<string, string>>, str
   ["no grant", { grant_type: "" }, "invalid_request"],
 ];
 
-for (const [name, more, error] of refused) {
+for (const [name, more, error] of rejected) {
   test(`${name} is rejected with ${error}`, async () => {
     const { status, headers, body } = await exchange(more);
     assert.deepEqual([status, body.error], [400, error]);

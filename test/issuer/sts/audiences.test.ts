@@ -66,7 +66,7 @@ describe("audiences", () => {
       });
     }
 
-    it(`a name that is not the service's among them, ${way}: refused`, async () => {
+    it(`a name that is not the service's among them, ${way}: rejected`, async () => {
       for (const aud of [
         [world.url, "https://elsewhere.example"],
         [REGISTRY, `${REGISTRY}.example`],

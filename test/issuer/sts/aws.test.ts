@@ -72,7 +72,7 @@ for (const [what, made] of accepted) {
 }
 
 const questions = text({ headers: { x: "????????" } });
-const refused: readonly (readonly [what: string, bearer: string, outcome: string])[] = [
+const rejected: readonly (readonly [what: string, bearer: string, outcome: string])[] = [
   ["nothing", "", "invalid encoding"],
   ["a JSON Web Token", "eyJhbGciOiJSUzI1NiJ9.eyJzdWIiOiJ4In0.c2ln", "invalid encoding"],
   ["no base64", "!!!!", "invalid encoding"],
@@ -163,7 +163,7 @@ const refused: readonly (readonly [what: string, bearer: string, outcome: string
   ],
 ];
 
-for (const [what, bearer, outcome] of refused) {
+for (const [what, bearer, outcome] of rejected) {
   test(`a signed request is rejected with ${what}: ${outcome}`, () => {
     const found = catchError(() => parse(bearer));
     assert.ok(found?.cause instanceof AwsRequestError, "it was accepted");

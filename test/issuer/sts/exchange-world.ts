@@ -108,7 +108,7 @@ export async function startExchangeWorld(
     exchange,
     async exchangeToken(parameters, bearer) {
       const { status, json, text } = await exchange(parameters, bearer);
-      if (status !== 200) throw new Error(`the exchange was refused: ${text}`);
+      if (status !== 200) throw new Error(`the exchange was rejected: ${text}`);
       return String(json.token);
     },
     write,

@@ -1,4 +1,4 @@
-// Who fails often is slowed down; who brings what is good is let in.
+// Callers that fail often are slowed down; callers with valid credentials are not.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";

@@ -53,7 +53,7 @@ function from(localAddress: string, bearer: string, uid = identity): Promise<Ans
   });
 }
 
-/** So many of them, some at a time; how many came to what. */
+/** Sends that many of them, some at a time, and counts the outcomes. */
 async function many(count: number, atATime: number, send: () => Promise<Answered>): Promise<Map<number, Answered[]>> {
   const statuses = new Map<number, Answered[]>();
   let left = count;
@@ -92,7 +92,7 @@ describe("exchanges", () => {
       const flood = await Promise.all(Array.from({ length: 60 }, spray));
       full = flood.find(({ status }) => status === 429);
     }
-    assert.ok(full, "a full queue refuses");
+    assert.ok(full, "a full queue rejects");
     assert.ok(Number(full.retryAfter) >= 1 && Number(full.retryAfter) <= WINDOW_S, full.retryAfter);
     const { code, message, details } = JSON.parse(full.text) as { code: number; message: string; details: object[] };
     assert.deepEqual([code, message], [8, "Resource exhausted: too many refused requests"]);

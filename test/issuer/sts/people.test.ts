@@ -131,7 +131,7 @@ describe("an organisation's own provider", () => {
       owner: world.foreignOwner,
       client: "client-of-theirs",
     });
-    const refused: readonly [string, Promise<Answer>, Expected][] = [
+    const rejected: readonly [string, Promise<Answer>, Expected][] = [
       ["without its name", world.exchange({}, provider.token({ sub: "carol" })), unauthenticated(FOR_OTHERS)],
       ["for the login provider's client", exchange({ aud: CLIENT }), unauthenticated()],
       [
@@ -161,7 +161,7 @@ describe("an organisation's own provider", () => {
         unauthenticated(),
       ],
     ];
-    for (const [name, answer, expected] of refused) assert.deepEqual((await answer).outcome, expected, name);
+    for (const [name, answer, expected] of rejected) assert.deepEqual((await answer).outcome, expected, name);
   });
 
   it("and as it is when the token is issued", async () => {
@@ -308,10 +308,10 @@ describe("groups of a directory", () => {
       const { outcome, json } = await world.exchange(parameters, provider.token({ sub: "hana", groups }));
       return json.token === undefined ? outcome : claimsOf(String(json.token)).lim;
     };
-    const refused = await limitOf("unknown.example", ["eng"]);
+    const rejected = await limitOf("unknown.example", ["eng"]);
     assert.deepEqual(await limitOf("mapping.example", ["eng"]), { scope: [world.root] });
-    assert.deepEqual(await limitOf("mapping.example", []), refused);
-    assert.deepEqual(await limitOf("mapped.example", ["eng"]), refused);
+    assert.deepEqual(await limitOf("mapping.example", []), rejected);
+    assert.deepEqual(await limitOf("mapped.example", ["eng"]), rejected);
     await call(`/externalGroupRoleMappings/${mapping}`, world.owner.token, "DELETE");
   });
 

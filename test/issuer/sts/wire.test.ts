@@ -289,12 +289,12 @@ describe("protocols", () => {
     });
 
     it(`${name} rejects with the same code, not to be cached`, async () => {
-      const refused: readonly [string, object, string][] = [
+      const rejected: readonly [string, object, string][] = [
         ["PERMISSION_DENIED", limits(), world.token({ sub: "x" })],
         ["UNAUTHENTICATED", limits(), "x"],
         ["INVALID_ARGUMENT", { identity }, bearer()],
       ];
-      for (const [code, request, token] of refused) {
+      for (const [code, request, token] of rejected) {
         const answer = await client().call(exchange, requestOf(exchange, request), token);
         assert.equal(answer.code, code);
         // Responses of gRPC are not cached, and its errors are trailers only.

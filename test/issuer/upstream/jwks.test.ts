@@ -106,7 +106,7 @@ for (const jwks of [undefined, null, [], "keys", {}, { keys: {} }, { keys: "x" }
   test(`${JSON.stringify(jwks)} has no usable keys`, () => assert.equal(parseJwks(jwks).any, false));
 }
 
-test("of 10,000 entries the first 32 are looked at, whatever they are", () => {
+test("of 10,000 entries the first 32 are read, whatever they are", () => {
   const keys = parseJwks({ keys: Array.from({ length: 10_000 }, (_, i) => ({ ...ec.publicJwk, kid: `k${i}` })) });
   const afterLimit = parseJwks({ keys: [...Array.from({ length: 32 }, () => ({ kty: "oct" })), ec.publicJwk] });
   assert.equal(afterLimit.any, false);

@@ -114,7 +114,7 @@ const occupiedTargets: readonly { reason: string; prepare: (target: string) => v
 ];
 
 for (const { reason, prepare, error } of occupiedTargets) {
-  test(`a target with ${reason} is refused and stays as it is`, async (t) => {
+  test(`a target with ${reason} is rejected and stays as it is`, async (t) => {
     const { data, store } = await openWithMarker();
     t.after(() => store.close());
     const target = tempDir();
@@ -125,7 +125,7 @@ for (const { reason, prepare, error } of occupiedTargets) {
   });
 }
 
-test("of two backups into one directory the second is refused", async (t) => {
+test("of two backups into one directory the second is rejected", async (t) => {
   const { data, store } = await openWithMarker();
   t.after(() => store.close());
   const target = tempDir();
@@ -137,7 +137,7 @@ test("of two backups into one directory the second is refused", async (t) => {
   await createBackup({ data, target });
 });
 
-test("a volume's lost+found is no file of somebody else", async (t) => {
+test("a directory that has only the lost+found of its volume counts as empty", async (t) => {
   const { data, store } = await openWithMarker();
   t.after(() => store.close());
   const target = tempDir();
@@ -164,7 +164,7 @@ test("a database that needs a newer version is not backed up", async () => {
   assert.deepEqual(readdirSync(target), []);
 });
 
-test("a disk without room is refused before anything is copied", () => {
+test("a disk without room is rejected before anything is copied", () => {
   const directory = tempDir();
   requireSpace(directory, 1);
   assert.throws(() => requireSpace(directory, 2 ** 60), /1099511627776 MiB are needed and \d+ MiB are free$/);

@@ -74,7 +74,7 @@ describe("kill -9", { concurrency: 3 }, () => {
       assert.equal(existsSync(join(to, "arbor.db")), isDone);
       if (isDone) await assert.rejects(restore(complete, to), /is not empty: it has/);
       else {
-        // A server must not take the place of the database that is to come.
+        // A server must not create a database where the restore is about to put one.
         if (step !== "verify") assert.throws(() => openSqlite({ directory: to }), /a restore into .* was interrupted/);
         await restore(complete, to);
       }

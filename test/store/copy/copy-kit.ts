@@ -37,7 +37,7 @@ export function fillEmptyTables(directory: string): void {
   );
 }
 
-/** What a test puts in the way of a copy. */
+/** What a test changes about a copy. */
 export interface Interference {
   /** How many batches are written before the copy ends with an error. */
   readonly endAfter?: number;
@@ -47,7 +47,7 @@ export interface Interference {
   readonly beforeVerification?: (target: string) => void;
 }
 
-/** What came of a copy. */
+/** The result of a copy. */
 export interface CopyOutcome {
   readonly tables: readonly ComparedTable[];
   readonly isResumed: boolean;

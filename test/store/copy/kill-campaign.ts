@@ -21,7 +21,7 @@ export interface KillResult {
   /** Runs that went on with what an earlier run wrote. */
   readonly resumed: number;
   readonly completed: number;
-  /** What must not be. */
+  /** Violations of what must hold. */
   readonly violations: readonly string[];
 }
 

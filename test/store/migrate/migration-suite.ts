@@ -174,7 +174,7 @@ export function migrationSuite(name: string, create: () => Promise<TestDatabase>
     });
   });
 
-  // Runs both phases in what stands for a process that ends at a transaction, after it committed some.
+  // Runs both phases as a process does that ends at a transaction, after it has committed some.
   async function reachesTheEnd(test: TestDatabase, end: End, committed: number): Promise<boolean> {
     let commits = 0;
     const theEnd = new Error("the end of the process");

@@ -70,7 +70,7 @@ describe("cors", () => {
   const answered: readonly (CorsRequest & { status: number; vary?: string; reason: string })[] = [
     { path: thing, status: 200, vary: "origin, x-tenant, accept-encoding", reason: "REST" },
     { path: "/feature/v1/nothing", status: 404, reason: "an error of REST" },
-    { path: "/feature/v1/things?nope=1", status: 400, reason: "a refusal of REST" },
+    { path: "/feature/v1/things?nope=1", status: 400, reason: "a rejection of REST" },
     { method: "POST", path: getGroup, headers: unary, body: '{"uid":"a"}', status: 200, reason: "Connect" },
     {
       method: "POST",

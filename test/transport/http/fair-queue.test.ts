@@ -1,4 +1,4 @@
-// Whose request is taken next while more wait than a tick takes.
+// Which request is handled next while more wait than one tick handles.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
@@ -38,7 +38,7 @@ test("a few requests are all taken in the next tick, each peer's in their order"
   assert.deepEqual(taken, ["a", "b", "c", "d"]);
 });
 
-test("who sends many waits for itself, and nobody else for it", async () => {
+test("a peer with many requests delays its own alone", async () => {
   const taken: string[] = [];
   const [many, few] = [createPeer(), createPeer()];
   for (let i = 0; i < MANY; i++) put(many, taken, "many", 0.5);
@@ -46,7 +46,7 @@ test("who sends many waits for itself, and nobody else for it", async () => {
     put(few, taken, "few");
     const before = taken.length;
     while (taken.filter((name) => name === "few").length <= call) await tick();
-    // One that came later than all of the others would be the last of them if it waited behind them.
+    // In the order of arrival the latest request would be handled last.
     assert.ok(taken.length - before < 60, `${taken.length - before} were taken before it`);
   }
   await untilTaken(taken, MANY + 5);
@@ -72,7 +72,7 @@ test("the event loop turns while requests wait", async () => {
   assert.ok(ticks > 10, `all were taken within ${ticks} ticks`);
 });
 
-test("an error of one request is told, and keeps no other from its turn", async () => {
+test("an error of one request is reported, and the others are handled", async () => {
   const taken: string[] = [];
   const told: unknown[] = [];
   const peer = createPeer();
@@ -100,7 +100,7 @@ test("a peer that has cost much is remembered for a while", async () => {
   assert.ok(!isIdlePeer(peer), "its requests have cost 40 ms");
 });
 
-test("who has many requests under way pays for the ticks that they make long", async () => {
+test("a peer with many open requests is charged for the ticks that they make long", async () => {
   const taken: string[] = [];
   const [busy, honest] = [createPeer(), createPeer()];
   // Both cost the same so far, as far as can be told.
@@ -119,7 +119,7 @@ test("who has many requests under way pays for the ticks that they make long", a
   );
 });
 
-test("who sends many is served while others never stop calling", async () => {
+test("a peer with many requests is served while others keep calling", async () => {
   const taken: string[] = [];
   const many = createPeer();
   for (let i = 0; i < MANY; i++) put(many, taken, "many", 0.2);

@@ -11,7 +11,7 @@ type Rule = Exclude<MessageInitShape<typeof HttpRuleSchema>, { $typeName: string
 const get = (path: string): Rule => ({ pattern: { case: "get", value: path } });
 const post = (path: string, body = ""): Rule => ({ pattern: { case: "post", value: path }, body });
 
-const refused: readonly { rule: Rule; message: string; reason: string }[] = [
+const rejected: readonly { rule: Rule; message: string; reason: string }[] = [
   { rule: {}, message: "google.api.http names no HTTP method", reason: "no pattern" },
   {
     rule: get("/v1/{nope}"),
@@ -110,8 +110,8 @@ const refused: readonly { rule: Rule; message: string; reason: string }[] = [
   },
 ];
 
-for (const { rule, message, reason } of refused) {
-  test(`refuses at boot: ${reason}`, () => {
+for (const { rule, message, reason } of rejected) {
+  test(`rejects at boot: ${reason}`, () => {
     assert.throws(() => buildBindings(entryOf(methodWithRule(rule))), {
       name: "TypeError",
       message: `bad.proto: bad.Service.Do: ${message}`,
@@ -144,7 +144,7 @@ for (const field of bindable) {
   });
 }
 
-test("a method that takes a stream and has an HTTP rule is refused at boot", () => {
+test("rejects at boot a method that takes a stream and has an HTTP rule", () => {
   assert.throws(() => buildBindings(entryOf(featureService("ChatService").methods[0] ?? featureMethod("Hidden"))), {
     name: "TypeError",
     message:

@@ -73,7 +73,7 @@ for (const { template, shape, reason } of accepted) {
   test(`accepts ${template}: ${reason}`, () => assert.equal(shapeOf(template), shape));
 }
 
-const refused: readonly { template: string; column: number; rule: string; reason: string }[] = [
+const rejected: readonly { template: string; column: number; rule: string; reason: string }[] = [
   { template: "", column: 1, rule: "a template begins with /", reason: "nothing" },
   { template: "v1", column: 1, rule: "a template begins with /", reason: "relative" },
   { template: "/v1/", column: 4, rule: "a template must not end in /", reason: "trailing slash" },
@@ -128,8 +128,8 @@ const refused: readonly { template: string; column: number; rule: string; reason
   { template: "/v1/{a=..}", column: 8, rule: "a segment cannot be . or ..", reason: "dots in a variable" },
 ];
 
-for (const { template, column, rule, reason } of refused) {
-  test(`refuses ${template}: ${reason}`, () => {
+for (const { template, column, rule, reason } of rejected) {
+  test(`rejects ${template}: ${reason}`, () => {
     assert.throws(() => parseTemplate(template, "a.proto: p.S.M"), {
       name: "TypeError",
       message: `a.proto: p.S.M: path template "${template}", column ${column}: ${rule}`,

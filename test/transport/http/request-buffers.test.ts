@@ -28,7 +28,7 @@ function start({ proxy, behindProxy = false }: { proxy?: string; behindProxy?: b
   return { buffers, begin };
 }
 
-const failIfRejected = () => assert.fail("the body was refused");
+const failIfRejected = () => assert.fail("the body was rejected");
 const fits = (request: RequestBuffers, bytes: number) => request.openRequest(failIfRejected).grow(bytes);
 
 describe("an empty answer", () => {
@@ -72,7 +72,7 @@ describe("a share of the requests", () => {
     assert.ok(!fits(begin("10.0.0.1", "192.0.2.1"), MIB));
   });
 
-  it("is nobody's behind a proxy that names no addresses", () => {
+  it("is charged to no address where the proxy names none", () => {
     const { begin } = start({ behindProxy: true });
     for (let i = 0; i < 3; i++) assert.ok(fits(begin("10.0.0.1"), SHARE));
   });
@@ -124,7 +124,7 @@ describe("a body without room", () => {
     assert.equal(complete.bytes, SHARE / 2);
   });
 
-  it("is refused at once where too many wait", () => {
+  it("is rejected at once where too many wait", () => {
     const { begin } = start();
     assert.ok(fits(begin("192.0.2.1"), SHARE));
     let rejections = 0;
@@ -157,7 +157,7 @@ describe("an answer", () => {
     assert.equal(cut, 1);
   });
 
-  it("that is new does not, and the other is refused with its reason", () => {
+  it("that is new does not, and the other is rejected with its reason", () => {
     const { begin } = start();
     begin("192.0.2.1").chargeAnswer(SHARE, failIfRejected);
     assert.throws(() => begin("192.0.2.1").chargeAnswer(SHARE, failIfRejected), { reason: "RESOURCE_EXHAUSTED" });

@@ -34,7 +34,7 @@ test("an item that is put off while others are taken waits for the next tick", a
   }
 });
 
-test("a request that is put off between the phases of a tick has its turn in the next", async () => {
+test("a request that is put off between the phases of a tick is handled in the next", async () => {
   const taken: string[] = [];
   const late = flushPerTick<string>("requests", (item) => taken.push(item), assert.fail);
   const early = flushPerTick<string>(

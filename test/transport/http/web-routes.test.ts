@@ -71,7 +71,7 @@ describe("a route with a check", () => {
     assert.equal(status, 401);
   });
 
-  it("takes a body of its limit and refuses one byte more", async () => {
+  it("takes a body of its limit and rejects one byte more", async () => {
     const whole = await send("/hook", { method: "POST", headers: right, body: Buffer.alloc(MAX) });
     assert.deepEqual(whole, { status: 200, body: String(MAX) });
     const { status } = await send("/hook", { method: "POST", headers: right, body: Buffer.alloc(MAX + 1) });
@@ -109,6 +109,6 @@ describe("a route that ends in a star", () => {
   });
 });
 
-it("a route that is registered twice is refused at start", async () => {
+it("rejects at start a route that is registered twice", async () => {
   await assert.rejects(startServer({ webRoutes: [...routes, guarded] }), /registered twice/);
 });

@@ -92,7 +92,7 @@ for (const name of ["Kinds", "Thing"]) {
   });
 }
 
-test("an error is refused that lacks ErrorInfo, or has a detail that is not as its type says", () => {
+test("rejects an error that lacks ErrorInfo, or has a detail that does not match its type", () => {
   const info = { "@type": "type.googleapis.com/google.rpc.ErrorInfo", reason: "ABORTED", domain: "iam.test" };
   const error = (...details: object[]) => validators.error({ code: 3, message: "m", details });
   assert.equal(error(info), undefined);

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { decodeRequest } from "../../support/feature/decoded.js";
 
-const refused: readonly {
+const rejected: readonly {
   method: string;
   captures?: readonly string[];
   query?: string;
@@ -243,8 +243,8 @@ const refused: readonly {
   },
 ];
 
-for (const { method, captures = ["u"], query = "", body, strict = false, field, rule, reason } of refused) {
-  test(`refuses ${method} ?${query} ${body ?? ""}: ${reason}`, () => {
+for (const { method, captures = ["u"], query = "", body, strict = false, field, rule, reason } of rejected) {
+  test(`rejects ${method} ?${query} ${body ?? ""}: ${reason}`, () => {
     assert.throws(() => decodeRequest(method, captures, query, body, { strictBody: strict }), {
       name: "ApiError",
       message: `Invalid argument: ${field}: ${field} ${rule}`,

@@ -169,7 +169,7 @@ const types: readonly { contentType: string | undefined; ok: boolean }[] = [
 ];
 
 for (const { contentType, ok } of types) {
-  test(`Content-Type ${contentType} is ${ok ? "taken" : "refused"} for a body, and of no account without one`, () => {
+  test(`Content-Type ${contentType} is ${ok ? "accepted" : "rejected"} for a body, and ignored without one`, () => {
     const run = (text: string) => decodeRequest("CreateThing", ["p"], "", { bytes: Buffer.from(text), contentType });
     assert.deepEqual(run(""), { parent: "p" });
     if (ok) assert.deepEqual(run("{}"), { parent: "p", thing: {} });
@@ -182,7 +182,7 @@ for (const { contentType, ok } of types) {
   });
 }
 
-test("bytes that are not UTF-8 are refused", () => {
+test("rejects bytes that are not UTF-8", () => {
   for (const bytes of [[0xff], [0xc0, 0xaf], [0xfe, 0xff, 0x00, 0x7b]]) {
     assert.throws(
       () => decodeRequest("CreateThing", ["p"], "", { bytes: Buffer.from(bytes), contentType: undefined }),

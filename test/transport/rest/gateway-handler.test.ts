@@ -165,7 +165,7 @@ test("without query and body nothing comes between a request and its method", as
   direct.close();
 });
 
-test("strictBody refuses unknown fields, ignoreUnknownQuery takes unknown parameters", async () => {
+test("strictBody rejects unknown fields, ignoreUnknownQuery accepts unknown parameters", async () => {
   const methods = ["CreateThing", "ListThings", "GetThing"].map((name) => ({
     ...entryOf(featureMethod(name), () => ({})),
     ignoreUnknownQuery: name === "ListThings",

@@ -53,7 +53,7 @@ for (const { line, status, reason } of targets) {
   });
 }
 
-test("a chunked body without end is refused as soon as it is too large", async () => {
+test("rejects a chunked body without end as soon as it is too large", async () => {
   const chunk = `4000\r\n${"x".repeat(0x4000)}\r\n`;
   const head = "POST /feature/v1/things/p HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n";
   const got = await raw(head + chunk.repeat(6), (soFar) => soFar.includes("details"));
@@ -61,10 +61,10 @@ test("a chunked body without end is refused as soon as it is too large", async (
   assert.ok(got.includes(tooLarge), got);
 });
 
-test("a connection outlives a request that was refused with its body unread", async () => {
-  const refused = `POST /feature/v1/nothing HTTP/1.1\r\nHost: x\r\nContent-Length: 100000\r\n\r\n${"x".repeat(100_000)}`;
+test("a connection outlives a request that was rejected with its body unread", async () => {
+  const rejected = `POST /feature/v1/nothing HTTP/1.1\r\nHost: x\r\nContent-Length: 100000\r\n\r\n${"x".repeat(100_000)}`;
   const next = "GET /feature/v1/labels/a HTTP/1.1\r\nHost: x\r\n\r\n";
-  const got = await raw(refused + next, (soFar) => soFar.endsWith('{"a":"b"}'));
+  const got = await raw(rejected + next, (soFar) => soFar.endsWith('{"a":"b"}'));
   assert.match(got, /^HTTP\/1\.1 404 [\s\S]*HTTP\/1\.1 200 OK\r\n[\s\S]*\{"a":"b"\}$/);
 });
 

@@ -17,7 +17,7 @@ interface Request {
   readonly body?: string;
 }
 
-const refused: readonly (Request & { readonly field: string; readonly rest: string; readonly reason: string })[] = [
+const rejected: readonly (Request & { readonly field: string; readonly rest: string; readonly reason: string })[] = [
   {
     rule: post("/v1/{choice_string}", "*"),
     captures: ["a"],
@@ -122,8 +122,8 @@ const refused: readonly (Request & { readonly field: string; readonly rest: stri
   },
 ];
 
-for (const { rule, captures = [], query = "", body, field, rest, reason } of refused) {
-  test(`refuses a oneof given twice: ${reason}`, () => {
+for (const { rule, captures = [], query = "", body, field, rest, reason } of rejected) {
+  test(`rejects a oneof given twice: ${reason}`, () => {
     assert.throws(() => decodeRequestOf(methodWithRule(rule), captures, query, body), {
       name: "ApiError",
       message: `Invalid argument: ${field}: ${field} cannot be given together with ${rest}`,
@@ -197,7 +197,7 @@ const boot: readonly { readonly rule: Rule; readonly members: string; readonly r
 ];
 
 for (const { rule, members, reason } of boot) {
-  test(`refuses at boot a rule that sets a oneof twice: ${reason}`, () => {
+  test(`rejects at boot a rule that sets a oneof twice: ${reason}`, () => {
     const bad = () => buildBindings(entryOf(methodWithRule(rule)));
     assert.throws(bad, { name: "TypeError", message: `bad.proto: bad.Service.Do: ${members}` });
   });

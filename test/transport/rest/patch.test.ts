@@ -58,17 +58,17 @@ const unknownOnly: readonly { readonly body: string; readonly query?: string; re
 for (const { body, query = "", field } of unknownOnly) {
   const message = (name: string) =>
     `Invalid argument: ${name}: ${name} is not a field of this request, which has no other`;
-  test(`refuses PATCH ?${query} ${body}: it would change nothing`, () => {
+  test(`rejects PATCH ?${query} ${body}: it would change nothing`, () => {
     assert.throws(() => decodeUpdate(body, query), { name: "ApiError", message: message(field) });
   });
   if (query !== "") continue;
-  test(`refuses PATCH {"thing":${body}} of the whole request`, () => {
+  test(`rejects PATCH {"thing":${body}} of the whole request`, () => {
     const whole = () => decodeRequestOf(wholeBody, ["u"], "", `{"thing":${body}}`);
     assert.throws(whole, { name: "ApiError", message: message(`thing.${field}`) });
   });
 }
 
-test("only a PATCH is refused so", () => {
+test("only a PATCH is rejected for that", () => {
   assert.deepEqual(decodeRequest("ReplaceThing", ["u"], "", '{"nope":1}'), { thing: { uid: "u" } });
   assert.deepEqual(decodeRequest("CreateThing", ["p"], "", '{"nope":1}'), { parent: "p", thing: {} });
 });

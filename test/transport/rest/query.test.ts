@@ -131,7 +131,7 @@ const int32 = "must be an integer between -2147483648 and 2147483647";
 const int64 = "must be an integer between -9223372036854775808 and 9223372036854775807";
 const color = "must be one of COLOR_UNSPECIFIED, COLOR_RED, COLOR_BLUE";
 
-const refused: readonly { query: string; field: string; rule: string; reason: string }[] = [
+const rejected: readonly { query: string; field: string; rule: string; reason: string }[] = [
   ...["", "a", "1.5", "1e2", "+5", "%205", "5%20", "0x5", "2147483648", "-2147483649", "--1", "9".repeat(400)].map(
     (text) => ({
       query: `int32Value=${text}`,
@@ -225,8 +225,8 @@ const refused: readonly { query: string; field: string; rule: string; reason: st
   { query: "struct=x", field: "struct", rule: "is not valid JSON at position 1", reason: "no JSON" },
 ];
 
-for (const { query, field, rule, reason } of refused) {
-  test(`refuses ?${query.slice(0, 60)}: ${reason}`, () => {
+for (const { query, field, rule, reason } of rejected) {
+  test(`rejects ?${query.slice(0, 60)}: ${reason}`, () => {
     assert.throws(() => bindQuery(query), {
       name: "ApiError",
       message: `Invalid argument: ${field}: ${field} ${rule}`,
@@ -267,7 +267,7 @@ const unknown: readonly { query: string; shown: string; hint: string; reason: st
 ];
 
 for (const { query, shown, hint, reason } of unknown) {
-  test(`refuses the unknown ?${query.slice(0, 40)}: ${reason}`, () => {
+  test(`rejects the unknown ?${query.slice(0, 40)}: ${reason}`, () => {
     assert.throws(() => bindQuery(query, { input: list }), {
       message: `Invalid argument: ${shown}: ${shown} is not a parameter of this method${hint}`,
     });
@@ -285,7 +285,7 @@ const broken: readonly { query: string; rule: string; reason: string }[] = [
 ];
 
 for (const { query, rule, reason } of broken) {
-  test(`refuses ?${query}: ${reason}`, () => {
+  test(`rejects ?${query}: ${reason}`, () => {
     assert.throws(() => bindQuery(query), { message: `Invalid argument: query: ${rule}` });
   });
 }

@@ -171,7 +171,7 @@ for (const { headers, ms } of allowances) {
   });
 }
 
-const refused: readonly { headers: Record<string, string>; status: number; text: string }[] = [
+const rejected: readonly { headers: Record<string, string>; status: number; text: string }[] = [
   ...["", "-1", "+1", "1e3", "0x1", "1s", ".5", "1,5", "Infinity", "NaN", "1 2", "1234567890", "0.0000000001"].map(
     (value) => ({
       headers: { "x-server-timeout": value },
@@ -190,8 +190,8 @@ const refused: readonly { headers: Record<string, string>; status: number; text:
   { headers: { "grpc-timeout": "0S" }, status: 504, text: failure(4, "DEADLINE_EXCEEDED", LATE) },
 ];
 
-for (const { headers, status, text } of refused) {
-  test(`${JSON.stringify(headers)} is refused with ${status}`, async () => {
+for (const { headers, status, text } of rejected) {
+  test(`${JSON.stringify(headers)} is rejected with ${status}`, async () => {
     const { length } = server.calls;
     const got = await server.send("h1", { path: "/feature/v1/things/a", headers });
     assert.deepEqual([got.status, got.text], [status, text]);

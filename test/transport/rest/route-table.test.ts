@@ -192,7 +192,7 @@ const malformed: readonly { path: string; rule: string; reason: string }[] = [
 ];
 
 for (const { path, rule, reason } of malformed) {
-  test(`refuses ${JSON.stringify(path)}: ${reason}`, () => {
+  test(`rejects ${JSON.stringify(path)}: ${reason}`, () => {
     assert.throws(() => find(["GET /v1/{x=**}"], "GET", path), {
       name: "ApiError",
       message: `Invalid argument: path: ${rule}`,
@@ -252,7 +252,7 @@ const contradictions: readonly { routes: readonly [string, string]; reason: stri
 ];
 
 for (const { routes, reason } of contradictions) {
-  test(`refuses ${routes.join(" beside ")}: ${reason}`, () => {
+  test(`rejects ${routes.join(" beside ")}: ${reason}`, () => {
     const [first, second] = routes;
     assert.throws(() => tableOf(routes), {
       name: "TypeError",

@@ -154,7 +154,7 @@ for (const protocol of ["h1", "h2"] as const) {
     ];
 
   for (const { path, headers = {}, first, last, reason } of failures) {
-    test(`${protocol}: a stream that fails later is cut off behind its error: ${reason}`, async () => {
+    test(`${protocol}: a stream that fails later is cut off after its error: ${reason}`, async () => {
       watch = async function* () {
         yield { labels: { a: "b" }, contentType: "text/plain", data: Buffer.from("bytes") };
         throw failedPrecondition("T", "no");
@@ -325,7 +325,7 @@ for (const { accept, events: expected } of accepts) {
   });
 }
 
-test("a stream with an HTTP rule and nothing to run streams is refused at boot", () => {
+test("rejects at boot a stream with an HTTP rule and nothing to run streams", () => {
   assert.throws(
     () =>
       createGateway({

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { tableOf } from "../../support/route-found.js";
 
-/** The captures; `null` where nothing matches, a part of the error's text where the path is refused. */
+/** The captures; `null` where nothing matches, a part of the error's text where the path is rejected. */
 type Result = readonly string[] | null | "escape" | "dots" | "empty" | "control" | "printable" | "long" | "segments";
 interface Kind {
   readonly kind: string;

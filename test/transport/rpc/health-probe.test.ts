@@ -1,6 +1,5 @@
-// Health as those ask who decide by it whether to send calls: the gRPC probes of
-// Kubernetes (`Check` within a second, no token), balancers that hold a `Watch`
-// open, and plain HTTP probes; before and while the service stops.
+// Health for those that decide by it whether to send calls: the gRPC probes of Kubernetes (`Check` within a second,
+// no token), balancers that hold a `Watch` open, and plain HTTP probes; before and while the service stops.
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { connect, type Socket } from "node:net";
@@ -74,7 +73,7 @@ describe("a service that stops", () => {
     other.exec("BEGIN IMMEDIATE");
     const client = new grpc.Client(new URL(service.url).host, grpc.credentials.createInsecure());
     const pending = call(client, groups.CreateGroup, { parent, group: { name: "last" } }, 10_000, token);
-    // Behind it on its connection, so that it has come when this is answered.
+    // Sent after it on the same connection, so that the call has arrived when this is answered.
     assert.deepEqual(await call(client, health.Check, { service: "" }), { status: "SERVING" });
 
     const startMs = performance.now();

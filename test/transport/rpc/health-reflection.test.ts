@@ -33,7 +33,7 @@ test("health checks the service as a whole and each RPC service, without a token
 });
 
 // Its client takes a status for the end of a call only where one frame both begins and ends the answer.
-test("a health check that is refused before its body of 5 MB has ended gets its status", async () => {
+test("a health check that is rejected before its body of 5 MB has ended gets its status", async () => {
   const client = new grpc.Client(new URL(service.url).host, grpc.credentials.createInsecure());
   const same = (bytes: Buffer) => bytes;
   const [body, options] = [Buffer.alloc(5_000_000, 0x0a), { deadline: Date.now() + 5_000 }];

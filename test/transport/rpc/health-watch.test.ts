@@ -1,4 +1,4 @@
-// Watchers of the health: that many of them cost next to nothing, and that nobody has room for all of them.
+// Watchers of the health: many of them cost little, and no caller may open all of them.
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { type ClientHttp2Session, type ClientHttp2Stream, connect } from "node:http2";
@@ -14,7 +14,7 @@ import { tempDir } from "../../support/temp-dir.js";
 const { openStreamsPerAddress: perAddress, openStreamsPerConnection: perConnection } = defaultLimits;
 const RESOURCE_EXHAUSTED = "8";
 
-/** An open watch, or the status it was refused with. */
+/** An open watch, or the status it was rejected with. */
 interface Watch {
   readonly stream: ClientHttp2Stream;
   /** Resolves with `open` at the first message, else with the gRPC status. */
@@ -100,7 +100,7 @@ describe("a service that peers reach by themselves", () => {
     await service.stop();
   });
 
-  it("gives a connection so many watchers, and another when one has gone", async () => {
+  it("limits the watchers of a connection, and admits another when one has gone", async () => {
     const session = open("127.0.1.1");
     const first = watch(session);
     assert.equal(await first.outcome, "open");
@@ -115,7 +115,7 @@ describe("a service that peers reach by themselves", () => {
     }
   });
 
-  it("gives an address so many, over however many connections, and leaves others theirs", async () => {
+  it("limits the watchers of an address over all its connections, and not those of others", async () => {
     for (let left = perAddress; left > 0; left -= perConnection) {
       const count = Math.min(left, perConnection);
       assert.deepEqual(await watchTimes(count, open("127.0.1.2")), allOpen(count));
@@ -124,7 +124,7 @@ describe("a service that peers reach by themselves", () => {
     assert.equal(await watch(open("127.0.1.3")).outcome, "open");
   });
 
-  it("gives the room of a lost connection back", async () => {
+  it("releases the watchers of a lost connection", async () => {
     for (let round = 0; round < 3; round++) {
       for (let left = perAddress; left > 0; left -= perConnection) {
         const session = connectFrom(service.url, "127.0.1.4");
@@ -139,7 +139,7 @@ describe("a service that peers reach by themselves", () => {
     }
   });
 
-  it("believes nobody's X-Forwarded-For", async () => {
+  it("ignores X-Forwarded-For", async () => {
     const session = open("127.0.1.5");
     await watchTimes(perConnection, session, "192.0.2.1");
     assert.equal(await watch(session, "192.0.2.2").outcome, RESOURCE_EXHAUSTED);

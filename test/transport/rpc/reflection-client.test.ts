@@ -63,7 +63,7 @@ for (const version of VERSIONS) {
     const call = groups.call("CreateGroup", { parent: group, group: { name: "Core" } });
     const error = await call.then(
       () => assert.fail("a group has a wrong name"),
-      (refused: grpc.ServiceError) => refused,
+      (rejected: grpc.ServiceError) => rejected,
     );
     const types = await reflection.describeFile("google.rpc.BadRequest");
     const read = (name: string, bytes: Buffer) =>

@@ -14,7 +14,7 @@ function setUp() {
 }
 const never = () => new AbortController().signal;
 
-test("a thousand followers share one look at the value, and hear of a change", async () => {
+test("a thousand followers share one read of the value, and get each change", async () => {
   const { seen, feed } = setUp();
   const followers = Array.from({ length: 1_000 }, () => feed.follow(never()));
   assert.deepEqual(new Set(await Promise.all(followers.map((each) => each.next(undefined)))), new Set(["up"]));
@@ -25,7 +25,7 @@ test("a thousand followers share one look at the value, and hear of a change", a
   for (const each of followers) each.close();
 });
 
-test("nothing is looked at without followers, and the next one gets no old value", async () => {
+test("nothing is read without followers, and the next one gets no old value", async () => {
   const { seen, feed } = setUp();
   const first = feed.follow(never());
   assert.equal(await first.next(undefined), "up");
