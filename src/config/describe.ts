@@ -65,7 +65,7 @@ file overrides the default. An empty value is none.
   for Services called \`arbor\` or \`arbor-…\`, such as \`ARBOR_PORT\` and \`ARBOR_DB_SERVICE_HOST\`: they are logged and ignored.
 - A secret can be given as a file, which may end in a line break. Files of secrets belong to the user that runs Arbor, with
   mode 0600, or to root, with mode 0640 at most; that of \`--tls-key\` is not checked
-  ([operations.md](operations.md#tls-certificates)).
+  ([operations.md](operations.md#tls-certificates)). No file that a setting names may have more than 16 MiB.
 `;
 
 /** Formats docs/settings.md: an introduction and a table per group. */

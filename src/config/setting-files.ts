@@ -6,6 +6,9 @@ import type { Setting } from "./setting-types.js";
 
 const { R_OK, W_OK, X_OK } = constants;
 
+/** Far more than any of these files has; a database that is named by mistake is not read. */
+const MAX_BYTES = 16 * 2 ** 20;
+
 /**
  * Checks that a file can be read and that its content is right. A pipe is not opened: what is read here would be missing
  * where the setting is used.
@@ -46,6 +49,10 @@ function readChecked(
     const exposure = isPrivate ? describeExposure(stats) : undefined;
     if (exposure !== undefined) {
       problems.push(`${label}: ${file} ${exposure}`);
+      return undefined;
+    }
+    if (stats.size > MAX_BYTES) {
+      problems.push(`${label}: ${file} must have at most 16 MiB`);
       return undefined;
     }
     if (isRead(stats)) content = readFileSync(file);

@@ -1,10 +1,28 @@
 // Files that settings name: what is wrong with them, and secrets in files.
 import assert from "node:assert/strict";
 import { generateKeyPairSync } from "node:crypto";
-import { chmodSync, copyFileSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
+import {
+  chmodSync,
+  copyFileSync,
+  mkdirSync,
+  readFileSync,
+  rmdirSync,
+  symlinkSync,
+  truncateSync,
+  writeFileSync,
+} from "node:fs";
+import { dirname, join } from "node:path";
 import { test } from "node:test";
-import { resolveSettings, type SettingName, type Sources, settingNames, settings } from "../../src/config/config.js";
+import {
+  flagOf,
+  resolveSettings,
+  type SettingName,
+  type Sources,
+  settingNames,
+  settings,
+  variableOf,
+} from "../../src/config/config.js";
+import type { Setting } from "../../src/config/setting-types.js";
 import { PROJECT } from "../support/project.js";
 import { tempDir } from "../support/temp-dir.js";
 
@@ -39,28 +57,113 @@ test("settings that are files are marked so", () => {
   assert.deepEqual([...fileSettings].sort(), [...expected].sort());
 });
 
-for (const name of fileSettings) {
-  const flag = `--${name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`;
-  const variable = `ARBOR_${flag.slice(2).replaceAll("-", "_").toUpperCase()}`;
+const URL = "postgres://arbor:secret@db.example.org/arbor";
+const WHOLE = { cert: readFileSync(cert, "utf8"), key: readFileSync(key, "utf8") };
 
-  test(`${flag}: a file that cannot be read is named with the flag, the variable or the key`, () => {
-    const problem = `cannot read ${missing}: no such file`;
-    assert.deepEqual(problemsOf({ flags: { [name]: missing } }), [`${flag}: ${problem}`]);
-    assert.deepEqual(problemsOf({ env: { [variable]: missing } }), [`${variable}: ${problem}`]);
-    const file = at(`${name}.json`);
-    writeFileSync(file, JSON.stringify({ [name]: missing }));
-    assert.deepEqual(problemsOf({ file }), [`${file}: ${name}: ${problem}`]);
-    const folder = at("directory");
-    assert.deepEqual(problemsOf({ flags: { [name]: folder } }), [`${flag}: cannot read ${folder}: is a directory`]);
-  });
+/** What each file may contain. A setting that is new needs a line here, and has all faults tested. */
+const accepted: Readonly<Record<string, string>> = {
+  ...{ tlsCert: WHOLE.cert, tlsKey: WHOLE.key },
+  ...{ databaseTlsCa: WHOLE.cert, databaseTlsCert: WHOLE.cert, databaseTlsKey: WHOLE.key },
+  databaseUrlFile: URL,
+  masterKeyFile: `${Buffer.alloc(32).toString("base64")}\n`,
+  loginProviders: "[]",
+  registrySecretFile: "r".repeat(32),
+};
+
+interface Fault {
+  readonly reason: string;
+  /** Makes the fault. `content` is what the setting accepts. */
+  readonly make: (file: string, content: string) => void;
+  readonly problem: RegExp;
+  /** Whether the file of this setting can have it; any can unless this says otherwise. */
+  readonly applies?: (setting: Setting<unknown>) => boolean;
 }
 
-test("a file of another user's is named as well", { skip: process.getuid?.() === 0 }, () => {
-  chmodSync(other, 0o000);
-  const problem = `--login-providers: cannot read ${other}: permission denied`;
-  assert.deepEqual(problemsOf({ flags: { loginProviders: other } }), [problem]);
-  chmodSync(other, 0o600);
-});
+const isRoot = process.getuid?.() === 0;
+const write = (content: string | Buffer, mode = 0o600) => {
+  return (file: string) => writeFileSync(file, content, { mode });
+};
+const RULE = /: .* must /;
+const faults: readonly Fault[] = [
+  { reason: "missing", make: () => {}, problem: /: cannot read .*: no such file$/ },
+  { reason: "in a file", make: (file) => makeInFile(file), problem: /: cannot read .*: no such file$/ },
+  { reason: "a link to itself", make: (file) => symlinkSync(file, file), problem: /: too many symbolic links$/ },
+  { reason: "a directory", make: (file) => mkdirSync(file), problem: /: cannot read .*: is a directory$/ },
+  {
+    reason: "unreadable",
+    make: (file, content) => write(content, 0o000)(file),
+    problem: /: cannot read .*: permission denied$/,
+    applies: () => !isRoot,
+  },
+  { reason: "empty", make: write(""), problem: RULE },
+  { reason: "a line break alone", make: write("\n"), problem: RULE },
+  { reason: "text of another kind", make: write("{}"), problem: RULE },
+  { reason: "no text", make: write(Buffer.from([0, 255, 254, 0, 10])), problem: RULE },
+  {
+    reason: "truncated",
+    make: (file, content) => write(content.slice(0, 1 + content.length / 8))(file),
+    problem: RULE,
+  },
+  {
+    reason: "too large",
+    make: (file) => {
+      write("")(file);
+      truncateSync(file, 3 * 2 ** 30);
+    },
+    problem: / must have at most 16 MiB$/,
+  },
+  {
+    reason: "readable by others",
+    make: (file, content) => write(content, 0o644)(file),
+    problem: / must (?:not be readable by others|be readable by its owner alone) /,
+    applies: ({ isPrivate }) => isPrivate === true,
+  },
+];
+
+let made = 0;
+// What is in a file that is no directory does not exist.
+function makeInFile(file: string): void {
+  rmdirSync(dirname(file));
+  writeFileSync(dirname(file), "");
+}
+
+for (const name of fileSettings) {
+  const setting: Setting<unknown> = settings[name];
+
+  for (const { reason, make, problem, applies = () => true } of faults) {
+    const skip = !applies(setting) && "not of this file";
+    test(`${flagOf(name)}: ${reason} is found, with what named it and the path`, { skip }, () => {
+      const folder = at(`fault-${made++}`);
+      mkdirSync(folder);
+      const file = join(folder, name);
+      make(file, accepted[name] ?? "");
+      const config = at(`${made}.json`);
+      writeFileSync(config, JSON.stringify({ [name]: file }));
+      for (const [label, problems] of [
+        [flagOf(name), problemsOf({ flags: { [name]: file } })],
+        [variableOf(name), problemsOf({ env: { [variableOf(name)]: file } })],
+        [`${config}: ${name}`, problemsOf({ file: config })],
+      ] as const) {
+        const [found = ""] = problems;
+        assert.deepEqual([problems.length, found.startsWith(`${label}: `)], [1, true], problems.join("\n"));
+        assert.ok(found.includes(file), found);
+        assert.match(found, problem);
+      }
+    });
+  }
+
+  test(`control: ${flagOf(name)} accepts a file without a fault`, () => {
+    const content = accepted[name];
+    assert.ok(content !== undefined, "the table above has no content that the setting accepts");
+    const file = at(`right-${name}`);
+    writeFileSync(file, content, { mode: setting.isPrivate ? 0o600 : 0o644 });
+    // Other settings may be missing.
+    assert.deepEqual(
+      problemsOf({ flags: { [name]: file } }).filter((problem) => problem.includes(file)),
+      [],
+    );
+  });
+}
 
 test("everything that is wrong with files and values is reported at once", () => {
   const flags = { tlsCert: missing, loginProviders: at("directory"), registration: "x" };
@@ -100,7 +203,6 @@ test("commands on the host read no files that they do not need", () => {
   assert.deepEqual(problemsOf({ flags: { tlsCert: missing, tlsKey: missing }, checkFiles: false }), []);
 });
 
-const URL = "postgres://arbor:secret@db.example.org/arbor";
 let files = 0;
 function urlFile(content: string, mode = 0o600): string {
   const file = at(`url-${files++}`);
@@ -136,12 +238,6 @@ test("a secret and its file cannot both be given, wherever they come from", () =
   const file = urlFile(URL);
   const both = { flags: { databaseUrlFile: file }, env: { ARBOR_DATABASE_URL: URL } };
   assert.deepEqual(problemsOf(both), ["ARBOR_DATABASE_URL and --database-url-file cannot both be given"]);
-});
-
-test("the file of a secret is for its owner alone", () => {
-  const problem = process.getuid?.() === 0 ? /must not be readable by others/ : /must be readable by its owner alone/;
-  const [found = ""] = problemsOf({ flags: { databaseUrlFile: urlFile(URL, 0o644), masterKeyFile: masterKey } });
-  assert.match(found, problem);
 });
 
 test("every secret has a setting for its file", () => {
