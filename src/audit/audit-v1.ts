@@ -78,7 +78,7 @@ export function auditV1(deps: AuditServiceDeps) {
   async function getEvent({ id }: GetEventRequest, call: UnaryCall) {
     if (!isEventId(id)) throw invalidArgument({ field: "id", description: "id must be one that ListEvents returns" });
     const rowId = eventIds.parse(id);
-    const row = rowId === undefined ? undefined : await call.tx.auditEvents.get(rowId);
+    const row = rowId === undefined ? undefined : await call.tx.auditEvents.find(rowId);
     const scope = row && scopeOf(row);
     if (row === undefined || scope === undefined) throw notFound(eventKind, id);
     const caller = await call.callerAt(scope);

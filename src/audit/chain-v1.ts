@@ -36,7 +36,7 @@ const MAX_UNSEALED = 1_000;
 export function chainHandlers({ tokens, keys }: ChainHandlersDeps) {
   async function getChain({ scope }: GetChainRequest, { tx }: UnaryCall): Promise<Chain> {
     assertOrganisation(scope);
-    const [head, checkpoint] = [await tx.auditChain.head(scope), await tx.auditCheckpoints.get(scope)];
+    const [head, checkpoint] = [await tx.auditChain.head(scope), await tx.auditCheckpoints.find(scope)];
     const settledId = (await tx.auditChain.sealer())?.settledId ?? 0;
     const range = { afterId: settledId, lastId: Number.MAX_SAFE_INTEGER };
     const unsealed = await tx.auditChain.unsealedBetween(scope, range, MAX_UNSEALED);

@@ -25,7 +25,7 @@ export function isEventId(text: string): boolean {
  * there are, and grants nothing.
  */
 export async function readEventIdKey(tx: Tx): Promise<Buffer> {
-  const stored = await tx.settings.get(SETTING);
+  const stored = await tx.settings.find(SETTING);
   if (stored !== undefined) return Buffer.from(stored, "hex");
   const key = randomBytes(KEY_BYTES);
   await tx.settings.put(SETTING, key.toString("hex"));

@@ -41,9 +41,9 @@ export async function* exportChain(
   rootUid: string,
   keys: AuditKeys,
 ): AsyncGenerator<ExportedCheckpoint | ExportedEntry | ExportedHead> {
-  const readCheckpoint = () => store.read((tx) => tx.auditCheckpoints.get(rootUid));
+  const readCheckpoint = () => store.read((tx) => tx.auditCheckpoints.find(rootUid));
   const { head, checkpoint } = await store.read(async (tx) => {
-    return { head: await tx.auditChain.head(rootUid), checkpoint: await tx.auditCheckpoints.get(rootUid) };
+    return { head: await tx.auditChain.head(rootUid), checkpoint: await tx.auditCheckpoints.find(rootUid) };
   });
   if (head === undefined) throw new Error("this log has no signed head");
   const key = await exportKey("head", head, keys);

@@ -71,7 +71,7 @@ export function createRetention(deps: RetentionDeps): Job {
     for (let deleted = 0; ; ) {
       if (run.signal.aborted) return deleted;
       const start = await store.read(async (tx): Promise<ChainStart> => {
-        const [checkpoint, head] = [await tx.auditCheckpoints.get(rootUid), await tx.auditChain.head(rootUid)];
+        const [checkpoint, head] = [await tx.auditCheckpoints.find(rootUid), await tx.auditChain.head(rootUid)];
         return { checkpoint, head, entries: await tx.auditChain.entries(rootUid, BEFORE_ALL_ENTRIES, batchRows + 1) };
       });
       const next = await findNextCheckpoint(rootUid, start, beforeMs);
@@ -122,7 +122,7 @@ export function createRetention(deps: RetentionDeps): Job {
     const { rootUid, seq } = next;
     const afterSeq = checkpoint?.seq ?? 0;
     return run.write(async (tx) => {
-      const current = await tx.auditCheckpoints.get(rootUid);
+      const current = await tx.auditCheckpoints.find(rootUid);
       const { entries, rows } = await tx.auditCheckpoints.deleteEntries(rootUid, afterSeq, seq);
       // The database was changed by hand since it was read. The error undoes the deletion.
       if (current?.signature !== checkpoint?.signature || entries !== seq - afterSeq || rows !== entries) {

@@ -74,7 +74,7 @@ async function readState(tx: Tx, rootUid: string): Promise<ChainState> {
     head: await tx.auditChain.head(rootUid),
     unsealed: await tx.auditChain.unsealedOf(rootUid),
     settledId: (await tx.auditChain.sealer())?.settledId ?? 0,
-    checkpoint: await tx.auditCheckpoints.get(rootUid),
+    checkpoint: await tx.auditCheckpoints.find(rootUid),
   };
 }
 

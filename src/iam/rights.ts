@@ -88,7 +88,7 @@ export async function requireRightsOf(call: UnaryCall, identityUid: string): Pro
   const bindings = await tx.roleBindings.ofIdentity(identityUid);
   if (bindings.length === 0) return;
   for (const { roleUid, groupUid } of bindings) {
-    const role = await tx.roles.get(roleUid);
+    const role = await tx.roles.find(roleUid);
     if (role) requireGrantable(await call.callerAt(groupUid), role, groupUid);
   }
 }

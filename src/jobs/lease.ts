@@ -23,7 +23,7 @@ export interface JobState {
 
 /** Reads a job, which may never have run. */
 export async function readJob(tx: Tx, name: string): Promise<JobState> {
-  return { row: (await tx.jobs.get(name)) ?? newJob(name), nowMs: await tx.jobs.nowMs() };
+  return { row: (await tx.jobs.find(name)) ?? newJob(name), nowMs: await tx.jobs.nowMs() };
 }
 
 /** Whether another node than `holder` has the lease. */
@@ -106,7 +106,7 @@ export async function takeLease(
 /** Ends the lease of this process, so that another node need not wait for its end. */
 export async function releaseLease({ store, name, holder }: Omit<LeaseDeps, "leaseMs">): Promise<void> {
   await store.write(async (tx) => {
-    const row = await tx.jobs.get(name);
+    const row = await tx.jobs.find(name);
     if (row?.holder === holder) await tx.jobs.put({ ...row, expireTimeMs: 0 });
   });
 }

@@ -93,7 +93,7 @@ export abstract class CallContext implements HandlerContext {
    */
   async callerEverywhere(tx: Tx): Promise<Caller> {
     const { principal, uid } = this.caller;
-    return this.caller.withGrants(await withMapped(principal, tx.access.getAllGrants(uid), tx));
+    return this.caller.withGrants(await withMapped(principal, tx.access.findAllGrants(uid), tx));
   }
 
   /** Appears in log lines, audit rows and errors: the caller's `x-request-id` if well formed, otherwise random. */
@@ -214,7 +214,7 @@ export class UnaryCall extends CallContext {
     const { tx } = this;
     const { principal, uid } = this.caller;
     const caller = this.caller.withGrants(
-      await withMapped(principal, tx.access.getGrantsAt(uid, lineageOf(scope)), tx),
+      await withMapped(principal, tx.access.findGrantsAt(uid, lineageOf(scope)), tx),
     );
     this.#pendingAt ??= caller.pendingAt;
     return caller;

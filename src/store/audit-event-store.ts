@@ -90,7 +90,7 @@ export class AuditEvents implements AuditEventStore {
     this.#tx = tx;
   }
 
-  get(id: number): Awaitable<AuditEventRow | undefined> {
+  find(id: number): Awaitable<AuditEventRow | undefined> {
     return takeFirst(this.#tx.rows(byId, { id }));
   }
 

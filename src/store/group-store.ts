@@ -92,7 +92,7 @@ export class Groups implements GroupStore {
     this.#tx = tx;
   }
 
-  get(uid: string): Awaitable<GroupRow | undefined> {
+  find(uid: string): Awaitable<GroupRow | undefined> {
     return takeFirst(this.#tx.rows(get, { uid }));
   }
 
@@ -102,7 +102,7 @@ export class Groups implements GroupStore {
   }
 
   async update(uid: string, patch: GroupPatch, nowMs: number): Promise<GroupRow | undefined> {
-    const before = await this.get(uid);
+    const before = await this.find(uid);
     if (before === undefined) return undefined;
     const after = { ...before, ...patch, updateTimeMs: nowMs };
     await this.#tx.rows(update, after);

@@ -34,7 +34,7 @@ export class Jobs implements JobStore {
     return this.#tx.nowMs();
   }
 
-  get(name: string): Awaitable<JobRow | undefined> {
+  find(name: string): Awaitable<JobRow | undefined> {
     return takeFirst(this.#tx.rows(get, { name }));
   }
 

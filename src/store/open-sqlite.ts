@@ -118,7 +118,7 @@ const CHECK_MS = 1_000;
 
 // Writes a page and syncs it, and changes nothing. Every service stores its origin.
 async function rewriteSetting(tx: Tx): Promise<void> {
-  const origin = await tx.settings.get("origin");
+  const origin = await tx.settings.find("origin");
   if (origin !== undefined) await tx.settings.put("origin", origin);
 }
 

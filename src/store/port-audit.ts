@@ -50,7 +50,7 @@ export interface AuditEventPage {
 
 /** The audit log as the API reads it. */
 export interface AuditEventStore {
-  get(id: number): Awaitable<AuditEventRow | undefined>;
+  find(id: number): Awaitable<AuditEventRow | undefined>;
   page(query: AuditEventQuery): Promise<AuditEventPage>;
   /** The rows of all organisations with higher ids, in the order of ids. */
   after(id: number, limit: number): Awaitable<AuditEventRow[]>;
@@ -141,7 +141,7 @@ export interface OldChains {
 
 /** The beginnings of chains. Only the job that deletes old rows writes here. */
 export interface AuditCheckpointStore {
-  get(rootUid: string): Awaitable<AuditCheckpoint | undefined>;
+  find(rootUid: string): Awaitable<AuditCheckpoint | undefined>;
   /** Inserts or replaces a checkpoint. */
   put(checkpoint: AuditCheckpoint): Awaitable<void>;
   /**

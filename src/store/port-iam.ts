@@ -30,13 +30,13 @@ export interface MappedGrant {
 /** Reads what an identity is granted. */
 export interface AccessStore {
   /** The identity and its grants at a group and its ancestors; `lineage` begins at the root. Empty: no such identity. */
-  getGrantsAt(identityUid: string, lineage: readonly string[]): Awaitable<AccessRow[]>;
+  findGrantsAt(identityUid: string, lineage: readonly string[]): Awaitable<AccessRow[]>;
   /** The identity, without its grants. Empty: no such identity. */
-  getIdentityOnly(identityUid: string): Awaitable<AccessRow[]>;
+  findIdentity(identityUid: string): Awaitable<AccessRow[]>;
   /** The identity and all of its grants that are not pending. Empty: no such identity. */
-  getAllGrants(identityUid: string): Awaitable<AccessRow[]>;
+  findAllGrants(identityUid: string): Awaitable<AccessRow[]>;
   /** The grants of those of `mappingUids`, which are few, that exist and belong to the provider. */
-  getMappedGrants(providerUid: string, mappingUids: readonly string[]): Awaitable<MappedGrant[]>;
+  findMappedGrants(providerUid: string, mappingUids: readonly string[]): Awaitable<MappedGrant[]>;
 }
 
 /** The columns of a group that change after its creation. */
@@ -108,11 +108,11 @@ export type BindingChange = Pick<RoleBindingRow, "identityUid" | "roleUid" | "ac
 
 /** Role bindings. */
 export interface RoleBindingStore {
-  get(uid: string): Awaitable<RoleBindingRow | undefined>;
+  find(uid: string): Awaitable<RoleBindingRow | undefined>;
   /** The binding of this identity to this role at this group. */
   findSame(groupUid: string, identityUid: string, roleUid: string): Awaitable<RoleBindingRow | undefined>;
   /** Those of `uids` that exist, in no order; one query. */
-  getHydrated(uids: readonly string[]): Awaitable<HydratedBinding[]>;
+  findHydrated(uids: readonly string[]): Awaitable<HydratedBinding[]>;
   insert(row: RoleBindingRow): Awaitable<void>;
   /** Changes the identity or the role; a changed binding is no longer automatic. */
   update(uid: string, change: BindingChange, nowMs: number): Awaitable<void>;

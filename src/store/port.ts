@@ -203,7 +203,7 @@ export interface KeyStore {
 
 /** Values that belong to the installation itself, such as the check value of the master key. */
 export interface SettingStore {
-  get(name: string): Awaitable<string | undefined>;
+  find(name: string): Awaitable<string | undefined>;
   put(name: string, value: string): Awaitable<void>;
 }
 
@@ -221,7 +221,7 @@ export interface SealedStore {
 /** Tickets. */
 export interface TicketStore {
   /** The ticket of this kind, also when it is expired and not yet swept. */
-  get(kind: TicketKind, hash: string): Awaitable<TicketRow | undefined>;
+  find(kind: TicketKind, hash: string): Awaitable<TicketRow | undefined>;
   /** Stores a ticket; replaces one with the same hash. */
   put(row: TicketRow): Awaitable<void>;
   /** Does nothing when the ticket does not exist. */
@@ -236,7 +236,7 @@ export interface TicketStore {
 
 /** Refresh tokens. */
 export interface RefreshTokenStore {
-  get(hash: string): Awaitable<RefreshTokenRow | undefined>;
+  find(hash: string): Awaitable<RefreshTokenRow | undefined>;
   insert(row: RefreshTokenRow): Awaitable<void>;
   markUsed(hash: string): Awaitable<void>;
   deleteFamily(family: string): Awaitable<void>;
@@ -252,7 +252,7 @@ export interface JobStore {
    * the process.
    */
   nowMs(): Awaitable<number>;
-  get(name: string): Awaitable<JobRow | undefined>;
+  find(name: string): Awaitable<JobRow | undefined>;
   /** Inserts or replaces a job. */
   put(row: JobRow): Awaitable<void>;
   /** All jobs in the order of their names. */

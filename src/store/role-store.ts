@@ -69,7 +69,7 @@ export class RoleBindings implements RoleBindingStore {
     this.#tx = tx;
   }
 
-  get(uid: string): Awaitable<RoleBindingRow | undefined> {
+  find(uid: string): Awaitable<RoleBindingRow | undefined> {
     return takeFirst(this.#tx.rows(statements.get, { uid }));
   }
 
@@ -77,7 +77,7 @@ export class RoleBindings implements RoleBindingStore {
     return takeFirst(this.#tx.rows(statements.same, { groupUid, identityUid, roleUid }));
   }
 
-  async getHydrated(uids: readonly string[]): Promise<HydratedBinding[]> {
+  async findHydrated(uids: readonly string[]): Promise<HydratedBinding[]> {
     return (await readByUids(this.#tx, roleBindingIndex, uids)) as HydratedBinding[];
   }
 
@@ -91,7 +91,7 @@ export class RoleBindings implements RoleBindingStore {
   }
 
   async delete(uid: string): Promise<void> {
-    const row = await this.get(uid);
+    const row = await this.find(uid);
     if (row === undefined) return;
     await removeFromIndex(this.#tx, roleBindingIndex, row);
     await this.#tx.rows(statements.remove, { uid });
@@ -107,7 +107,7 @@ export class RoleBindings implements RoleBindingStore {
 
   async byPending(identityUid: string, pending: boolean, after: string, limit: number): Promise<HydratedBinding[]> {
     const rows = await this.#tx.rows(statements.byPending(pending), { identityUid, after, end: MAX_UID, limit });
-    const found = new Map((await this.getHydrated(rows.map(({ uid }) => uid))).map((row) => [row.uid, row]));
+    const found = new Map((await this.findHydrated(rows.map(({ uid }) => uid))).map((row) => [row.uid, row]));
     return rows.flatMap(({ uid }) => found.get(uid) ?? []);
   }
 

@@ -109,14 +109,14 @@ export class Tags extends IndexedTable<TagRow> implements TagStore {
   }
 
   override async replace(row: TagRow): Promise<void> {
-    const before = await this.get(row.uid);
+    const before = await this.find(row.uid);
     if (before === undefined) return;
     await super.replace(row);
     await reindex(this.tx, usualTagIndex, before, row);
   }
 
   override async delete(uid: string): Promise<void> {
-    const row = await this.get(uid);
+    const row = await this.find(uid);
     if (row === undefined) return;
     await removeFromIndex(this.tx, usualTagIndex, row);
     await super.delete(uid);

@@ -129,7 +129,7 @@ describe("a planted kind", () => {
     const store = await openStore(t);
     const left = await store.write(async (tx) => {
       await cascadeDelete([probes], groups, root, tx);
-      return tx.subscriptions.get(probe.uid);
+      return tx.subscriptions.find(probe.uid);
     });
     assert.equal(left, undefined);
   });

@@ -25,7 +25,7 @@ describe("audit rows of callers who delete themselves", () => {
     return { type, actorUid, subjectUid, actorName };
   }
   const exists = async (uid: string) =>
-    (await harness.app.installation.store.read((tx) => tx.identities.get(uid))) !== undefined;
+    (await harness.app.installation.store.read((tx) => tx.identities.find(uid))) !== undefined;
 
   for (const [name, email] of [
     ["Ann", "ann@acme.example"],

@@ -326,7 +326,7 @@ export function checkpointAttacksSuite(name: string, open: (clock: () => number)
 async function checkpointsOf(log: Log, roots: readonly string[]): Promise<AuditCheckpoint[]> {
   return log.store.read(async (tx) => {
     const found: AuditCheckpoint[] = [];
-    for (const root of roots) found.push({ ...((await tx.auditCheckpoints.get(root)) ?? assert.fail()) });
+    for (const root of roots) found.push({ ...((await tx.auditCheckpoints.find(root)) ?? assert.fail()) });
     return found;
   });
 }

@@ -206,7 +206,7 @@ describe("an operator role", () => {
     }
     // The deletion of the identity takes its bindings along: that gives nobody anything.
     await call(IdentitiesService.method.deleteIdentity, { uid: identity });
-    assert.equal(await world.write((tx) => tx.roleBindings.get(uid)), undefined);
+    assert.equal(await world.write((tx) => tx.roleBindings.find(uid)), undefined);
   });
 
   it("is shown on its bindings, and nowhere else", async () => {

@@ -33,7 +33,7 @@ const newcomer = (claims: object = {}) => {
 };
 const bindingsOf = (uid: string) => world.harness.app.installation.store.read((tx) => tx.roleBindings.ofIdentity(uid));
 const exists = async (uid: string) =>
-  (await world.harness.app.installation.store.read((tx) => tx.identities.get(uid))) !== undefined;
+  (await world.harness.app.installation.store.read((tx) => tx.identities.find(uid))) !== undefined;
 /** Wrong codes count against the address; each test that gives some gets a service whose count is new. */
 async function inOwnWorld(work: (own: ExchangeWorld) => Promise<void>): Promise<void> {
   const before = world;
@@ -231,7 +231,7 @@ describe("the creator of an invite", () => {
     const person = await world.harness.identity();
     const role = randomIds.newUid(world.root);
     const uid = randomIds.newUid(world.root);
-    const viewer = await world.harness.app.installation.store.read((tx) => tx.roles.get(builtinRoleUid("viewer")));
+    const viewer = await world.harness.app.installation.store.read((tx) => tx.roles.find(builtinRoleUid("viewer")));
     const rights = capabilitySetNamed(["group_invites.create", "role_bindings.create"]);
     await world.write(async (tx) => {
       await tx.roles.insert(roleRow(role, { groupUid: world.root, capabilities: rights }));
@@ -243,7 +243,7 @@ describe("the creator of an invite", () => {
 
   it("must still hold what it gives", async () => {
     const { person, binding, made } = await maker();
-    const row = await world.harness.app.installation.store.read((tx) => tx.roleBindings.get(binding));
+    const row = await world.harness.app.installation.store.read((tx) => tx.roleBindings.find(binding));
     assert.ok(row, "the binding is there");
     await world.write((tx) => tx.roleBindings.delete(binding));
     const late = newcomer();

@@ -94,7 +94,7 @@ describe("the audit log on PostgreSQL", () => {
       for (let i = 0; i < ROUNDS; i++) {
         await log.store.write(async (tx) => {
           units++;
-          await tx.groups.get(group);
+          await tx.groups.find(group);
           await tx.audit.append(auditRow(i % 2 ? group : root));
         });
       }

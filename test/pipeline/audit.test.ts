@@ -141,7 +141,7 @@ describe("the audit log", () => {
       };
       assert.equal((await errorOf(p.start("Make", good, { authorization: member }).answer)).code, code);
       assert.equal(await auditCount(), rows);
-      assert.equal(await p.store.read((tx) => tx.groups.get(uid)), undefined);
+      assert.equal(await p.store.read((tx) => tx.groups.find(uid)), undefined);
     });
   }
 
@@ -153,7 +153,7 @@ describe("the audit log", () => {
     };
     await p.start("Make", good, { authorization: member }).answer;
     await p.store.read(async (tx) => {
-      assert.ok(await tx.groups.get(uid));
+      assert.ok(await tx.groups.find(uid));
       assert.equal((await tx.audit.newest(1))[0]?.subjectUid, uid);
     });
   });

@@ -84,6 +84,6 @@ test("a caller who may not bind creates nothing, and other identities are not re
   const workload = await world.workload("ci");
   const refused = await pullToken(["revoke", workload]);
   assert.match(refused.stderr, /is no pull token/);
-  const row = await world.harness.app.installation.store.read((tx) => tx.identities.get(workload));
+  const row = await world.harness.app.installation.store.read((tx) => tx.identities.find(workload));
   assert.ok(row);
 });

@@ -27,7 +27,7 @@ const verify = (uid: string, options?: RegistryNameOptions) =>
 const rename = (uid: string, name: string) => store.write((tx) => tx.groups.update(uid, { name }, NOW));
 const remove = (uid: string) =>
   store.write(async (tx) => {
-    const row = await tx.groups.get(uid);
+    const row = await tx.groups.find(uid);
     if (row) await tx.groups.delete(row);
   });
 const nameOf = (uid: string) => store.read((tx) => tx.registry.nameOf(uid));
@@ -74,7 +74,7 @@ test("a new name of the group leaves the recorded one, and the old name is nobod
   const inUse = new RegExp(`before\\.example is the name of the group ${uid} in the registry`);
   await rejects(verify(other), inUse);
   await rejects(verify(other, { reuseRegistryName: true }), inUse);
-  assert.equal((await store.read((tx) => tx.groups.get(other)))?.verified, false);
+  assert.equal((await store.read((tx) => tx.groups.find(other)))?.verified, false);
   assert.deepEqual(await locate(`${other}/app`), { groupUid: other, path: `${other}/app` });
 });
 

@@ -60,7 +60,7 @@ export function registrySuite(store: () => Store): void {
       const row = repoRow(childUid(group, 9), { name: "full", config, readme: "# 🌳", description: "d" });
       await store().write((tx) => tx.repos.insert(row));
       await store().read(async (tx) => {
-        assert.deepEqual({ ...(await tx.repos.get(row.uid)) }, row);
+        assert.deepEqual({ ...(await tx.repos.find(row.uid)) }, row);
         assert.equal((await tx.repos.findByName(group, "full"))?.uid, row.uid);
         assert.equal(await tx.repos.findByName(root, "full"), undefined);
         assert.deepEqual(await tx.repos.uidsWhere("groupUid", root), [other]);

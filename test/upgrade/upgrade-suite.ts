@@ -142,7 +142,7 @@ export function upgradeSuite(
             names.map(({ name, uidPath }) => ({ name, uidPath })),
             [{ name: "second.example", uidPath: "pulls" }],
           );
-          const root = await upgraded.store.read((tx) => tx.groups.get(names[0]?.groupUid ?? ""));
+          const root = await upgraded.store.read((tx) => tx.groups.find(names[0]?.groupUid ?? ""));
           assert.deepEqual([root?.name, root?.verified, root?.parentUid], ["second.example", true, null]);
         } finally {
           await upgraded.close();

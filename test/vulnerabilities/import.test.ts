@@ -64,7 +64,7 @@ async function stored(id: string, group = ours) {
     const uids = (await tx.advisories.uidsWhere("legacyAdvisoryId", id)).filter((uid) => parentOf(uid) === group);
     const views = [];
     for (const uid of uids) {
-      const row = (await tx.advisories.get(uid)) ?? assert.fail();
+      const row = (await tx.advisories.find(uid)) ?? assert.fail();
       views.push({ row, ...advisoryToProto(row, await tx.advisories.events([uid])) });
     }
     return views.sort((a, b) => (a.row.sourceKey < b.row.sourceKey ? -1 : 1));

@@ -101,7 +101,7 @@ async function assertLog(store: Store, rootUid: string): Promise<void> {
   const isKnown = await store.read(async (tx) => {
     if (rootUid === "" || (await tx.auditChain.lastSeq(rootUid)) > 0) return true;
     if ((await tx.audit.newest(1, rootUid)).length > 0) return true;
-    return (await tx.auditChain.head(rootUid)) !== undefined || (await tx.auditCheckpoints.get(rootUid)) !== undefined;
+    return (await tx.auditChain.head(rootUid)) !== undefined || (await tx.auditCheckpoints.find(rootUid)) !== undefined;
   });
   if (!isKnown) throw notFound(logKind, rootUid, `there is no log of ${escapeControls(rootUid)}`);
 }

@@ -31,7 +31,7 @@ export function groupInvitesV1(served: ServedService<typeof GroupInvitesService>
     async create({ group, role, ttl, email, singleUse }, call) {
       const groupInvite = { roleUid: role, email, singleUse, ...(ttl && { ttl }) };
       const created = await v2.createGroupInvite({ parent: group, groupInvite }, call);
-      return toProtoV1(created, await call.tx.groupInvites.get(created.uid));
+      return toProtoV1(created, await call.tx.groupInvites.find(created.uid));
     },
 
     // A root group always has an owner, and callers grant only rights that they hold. A root group whose only
@@ -45,7 +45,7 @@ export function groupInvitesV1(served: ServedService<typeof GroupInvitesService>
     list: listInChunks(
       createChunkReader(
         groupInvites,
-        async (row, { tx }) => storedToProtoV1(groupInviteToProto(row, await tx.roles.get(row.roleUid)), row),
+        async (row, { tx }) => storedToProtoV1(groupInviteToProto(row, await tx.roles.find(row.roleUid)), row),
         parseFilter,
       ),
     ),

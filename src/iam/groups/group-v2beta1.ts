@@ -142,7 +142,7 @@ async function requireParent(parent: string, call: UnaryCall): Promise<void> {
   const { tx } = call;
   const caller = await call.callerAt(parent);
   if (!caller.holds(createGroups, parent)) throw permissionDenied(`groups.create at ${parent}`);
-  if ((await tx.groups.get(parent)) === undefined) {
+  if ((await tx.groups.find(parent)) === undefined) {
     throw notFoundOrDenied(caller, parent, notFound(groups, parent), "groups.create");
   }
   if (depthOf(parent) >= MAX_GROUP_DEPTH) {
@@ -164,7 +164,7 @@ async function getOrganisation(call: UnaryCall): Promise<GroupRow> {
 }
 
 async function findDomain({ tx, caller }: UnaryCall): Promise<string | undefined> {
-  return findOrganisationDomain((await tx.identities.get(caller.uid))?.email ?? "");
+  return findOrganisationDomain((await tx.identities.find(caller.uid))?.email ?? "");
 }
 
 // Every cause has the same text, so that callers cannot tell whether the organisation exists.

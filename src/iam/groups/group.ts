@@ -53,7 +53,7 @@ async function findAddition(
   if (!isUidp(parent)) return undefined;
   const { principal } = caller;
   const there = caller.withGrants(
-    await withMapped(principal, tx.access.getGrantsAt(caller.uid, lineageOf(parent)), tx),
+    await withMapped(principal, tx.access.findGrantsAt(caller.uid, lineageOf(parent)), tx),
   );
   return there.holds(createGroups, parent) ? { ownerUid: rootOf(parent) } : undefined;
 }

@@ -106,7 +106,7 @@ export function buildIdentityOutside(
 
 /** Makes sure that the identity `anonymous` exists. It has no relationship, so nobody can assume it. */
 export async function seedAnonymous(tx: Tx, nowMs: number): Promise<void> {
-  if ((await tx.identities.get(ANONYMOUS_UID)) !== undefined) return;
+  if ((await tx.identities.find(ANONYMOUS_UID)) !== undefined) return;
   const description = "Everybody, without credentials (built-in)";
   await tx.identities.insert(buildIdentityOutside(nowMs, { uid: ANONYMOUS_UID, name: "anonymous", description }));
 }

@@ -48,7 +48,7 @@ export async function bootstrap(tx: Tx, { org, owner }: Bootstrap, ids: Ids, now
     ...times,
   });
   const identity = owner ? personUid(owner.issuer, owner.subject) : builtinIdentityUid(`owner@${group}`);
-  if ((await tx.identities.get(identity)) === undefined) {
+  if ((await tx.identities.find(identity)) === undefined) {
     await tx.identities.insert(
       buildIdentityOutside(nowMs, {
         uid: identity,

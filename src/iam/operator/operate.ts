@@ -66,7 +66,7 @@ async function recordRegistryName(
   { keepUidPulls = false, reuseRegistryName = false }: RegistryNameOptions,
 ): Promise<void> {
   const holder = (await tx.registry.findByName(name))?.groupUid;
-  if (holder !== undefined && (await tx.groups.get(holder)) !== undefined) {
+  if (holder !== undefined && (await tx.groups.find(holder)) !== undefined) {
     throw failedPrecondition("REGISTRY_NAME", `${name} is the name of the group ${holder} in the registry`);
   }
   if (holder !== undefined && !reuseRegistryName) {

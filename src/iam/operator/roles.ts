@@ -73,7 +73,7 @@ export async function listOperatorRoles(tx: Tx): Promise<OperatorRole[]> {
  * @throws ApiError NOT_FOUND, also for any other role, or FAILED_PRECONDITION while it is bound.
  */
 export async function deleteOperatorRole(tx: Tx, uid: string, { ids, nowMs }: HostContext): Promise<void> {
-  if (!isOperatorRole(uid) || (await tx.roles.get(uid)) === undefined) {
+  if (!isOperatorRole(uid) || (await tx.roles.find(uid)) === undefined) {
     throw notFound(roles, uid, `there is no operator role ${uid}`);
   }
   if ((await tx.roleBindings.groupsOfRole(uid)).length > 0) {

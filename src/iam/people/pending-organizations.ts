@@ -72,7 +72,7 @@ export async function listPendingOrganisations(
 }
 
 async function describeOrganisation(tx: Tx, identityUid: string, root: string): Promise<PendingOrganisation> {
-  const group = await tx.groups.get(root);
+  const group = await tx.groups.find(root);
   const rows = await readPendingAt(tx, identityUid, root, MAX_BINDINGS + 1);
   const roles = [...new Set(rows.slice(0, MAX_BINDINGS).map(({ roleName }) => roleName))];
   const isMore = rows.length > MAX_BINDINGS;
@@ -90,7 +90,7 @@ async function describeOrganisation(tx: Tx, identityUid: string, root: string): 
 async function isOnlyOwner(tx: Tx, identityUid: string, root: string): Promise<boolean> {
   if ((await tx.roleBindings.findSame(root, identityUid, owner)) === undefined) return false;
   // A person who is not registered yet does not count as a holder.
-  const self = (await tx.identities.get(identityUid)) === undefined ? 0 : 1;
+  const self = (await tx.identities.find(identityUid)) === undefined ? 0 : 1;
   return (await tx.roleBindings.holders(root, owner)) <= self;
 }
 

@@ -47,7 +47,7 @@ export async function requireBindable(
   const { identityUid } = grant;
   const isPerson = !identityUid.includes("/");
   const known =
-    isPerson || (rootOf(identityUid) === rootOf(group) && (await tx.identities.get(identityUid)) !== undefined);
+    isPerson || (rootOf(identityUid) === rootOf(group) && (await tx.identities.find(identityUid)) !== undefined);
   if (!known) addViolation("identityUid", "must be a person or an identity of the organisation");
 
   if (available && identityUid === ANONYMOUS_UID && !isPullRole(available)) addViolation("roleUid", PULL_ROLE_RULE);
@@ -83,7 +83,7 @@ export async function insertBinding(
   { ids, nowMs }: { readonly ids: Ids; readonly nowMs: number },
   origin: BindingOrigin = {},
 ): Promise<RoleBindingRow> {
-  if (identityUid === ANONYMOUS_UID) requirePullRole(await tx.roles.get(roleUid));
+  if (identityUid === ANONYMOUS_UID) requirePullRole(await tx.roles.find(roleUid));
   const row: RoleBindingRow = {
     uid: ids.newUid(group),
     groupUid: group,

@@ -65,7 +65,7 @@ function fromV1({ identity = "", role = "" }: Partial<RoleBinding> = {}) {
 }
 
 async function toProtoV1(binding: RoleBindingV2, { tx }: UnaryCall): Promise<RoleBinding> {
-  return convert(binding, await tx.roleBindings.get(binding.uid));
+  return convert(binding, await tx.roleBindings.find(binding.uid));
 }
 
 type UpdateTime = Pick<RoleBindingRow, "updateTimeMs"> | undefined;

@@ -28,7 +28,7 @@ export const roleBindings = defineResource({
   plural: "role bindings",
   message: RoleBindingSchema,
   table: (tx) => ({
-    get: async (uid) => (await tx.roleBindings.getHydrated([uid]))[0],
+    find: async (uid) => (await tx.roleBindings.findHydrated([uid]))[0],
     list: (query) => tx.roleBindings.list(query),
   }),
   parent: {

@@ -174,7 +174,7 @@ export async function seedRoles(tx: Tx, nowMs: number): Promise<void> {
       createTimeMs: nowMs,
       updateTimeMs: nowMs,
     };
-    const stored = await tx.roles.get(row.uid);
+    const stored = await tx.roles.find(row.uid);
     if (stored === undefined) await tx.roles.insert(row);
     else if (stored.description !== row.description || stored.capabilities !== row.capabilities) {
       await tx.roles.update(row.uid, row, nowMs);

@@ -75,7 +75,7 @@ async function getVisibleRole(uid: string, call: UnaryCall): Promise<RoleRow> {
   const { tx } = call;
   if (!isUidp(uid))
     throw invalidArgument({ field: "uid", description: "uid must be a uid, such as the service assigns" });
-  const row = isOperatorRole(uid) ? undefined : await tx.roles.get(uid);
+  const row = isOperatorRole(uid) ? undefined : await tx.roles.find(uid);
   const group = parentOf(uid);
   if (row?.groupUid === null) return row;
   const absent = notFound(roles, uid);

@@ -29,7 +29,7 @@ export const termsAcceptances = defineResource({
   type: "iam.chainguard.dev/TermsAcceptance",
   plural: "terms acceptances",
   message: TermsAcceptanceSchema,
-  table: (tx) => ({ get: () => undefined, list: (query) => readPage(query, tx) }),
+  table: (tx) => ({ find: () => undefined, list: (query) => readPage(query, tx) }),
   parent: {
     type: "iam.chainguard.dev/Group",
     onDelete: { cascade: (tx, groupUid) => tx.terms.deleteOf(groupUid) },

@@ -53,7 +53,7 @@ export function createProviders({ store, masterKey, loginProviders }: ProvidersD
       const uids = isUidp(idpId) ? [idpId] : await findVerifiedProviders(tx, idpId, MAX_OF_ORGANISATION);
       const found: IdentityProviderRow[] = [];
       for (const uid of uids) {
-        const row = await tx.identityProviders.get(uid);
+        const row = await tx.identityProviders.find(uid);
         if (row) found.push(row);
       }
       return found;

@@ -53,7 +53,7 @@ export async function readGrants(tx: Tx, { identityUid, limit, mappings }: Token
     ...(limit && { limit }),
     ...(mappings?.length && { mappings }),
   };
-  return effectiveGrants(principal, await withMapped(principal, tx.access.getAllGrants(identityUid), tx));
+  return effectiveGrants(principal, await withMapped(principal, tx.access.findAllGrants(identityUid), tx));
 }
 
 // Of a bearer with a limit, only organisations within the limit count. Grants below its groups, which the limit takes away

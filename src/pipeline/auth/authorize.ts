@@ -46,7 +46,7 @@ export function authorize(
   const { scope, capabilities } = guard;
   if (scope === undefined) {
     const { identityUid } = principal;
-    const granted = access === "read" ? tx.access.getAllGrants(identityUid) : tx.access.getIdentityOnly(identityUid);
+    const granted = access === "read" ? tx.access.findAllGrants(identityUid) : tx.access.findIdentity(identityUid);
     const rows = withMapped(principal, granted, tx);
     const caller = (found: readonly AccessRow[]) => callerOf(principal, capabilities, found);
     return rows instanceof Promise ? rows.then(caller) : caller(rows);
@@ -56,7 +56,7 @@ export function authorize(
     const rule = uid === "" ? "is required" : "must be a uid, such as the service assigns";
     throw invalidArgument({ field: scope.field, description: `${scope.field} ${rule}` });
   }
-  const rows = withMapped(principal, tx.access.getGrantsAt(principal.identityUid, lineageOf(uid)), tx);
+  const rows = withMapped(principal, tx.access.findGrantsAt(principal.identityUid, lineageOf(uid)), tx);
   const admit = (found: readonly AccessRow[]) =>
     requireCapabilities(uid, capabilities, callerOf(principal, capabilities, found));
   return rows instanceof Promise ? rows.then(admit) : admit(rows);
@@ -75,7 +75,7 @@ async function addMapped(mappings: readonly string[], pending: Awaitable<readonl
   const rows = await pending;
   const [identity] = rows;
   if (identity === undefined || identity.providerUid === null) return rows;
-  const grants = await tx.access.getMappedGrants(identity.providerUid, mappings);
+  const grants = await tx.access.findMappedGrants(identity.providerUid, mappings);
   return [...rows, ...grants.map((grant) => ({ ...identity, ...grant }))];
 }
 

@@ -72,7 +72,7 @@ export interface ResourceDefinition extends ResourceKind {
 
 /** The rows of a kind, as `Tx` offers them. */
 export interface ResourceTable<Row> {
-  get(uid: string): Awaitable<Row | undefined>;
+  find(uid: string): Awaitable<Row | undefined>;
   list(query: ListQuery): Awaitable<Page<Row>>;
 }
 

@@ -111,7 +111,7 @@ export function createQuotas(limits: QuotaLimits, onRejection: (kind: QuotaKind)
      */
     async requireRoom(tx: Tx, { kind, ownerUid, most = 1, exact }: Addition): Promise<void> {
       const { per, displayName } = quotas[kind];
-      const own = per === "organisation" ? (await tx.groups.get(ownerUid))?.resourceLimits : undefined;
+      const own = per === "organisation" ? (await tx.groups.find(ownerUid))?.resourceLimits : undefined;
       const limit = limitsFor(own, limits)[kind];
       const used = await tx.usage.count(kind, ownerUid, limit);
       if (used + most <= limit) return;

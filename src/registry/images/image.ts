@@ -77,7 +77,7 @@ export function createImageSource({ store, registry }: ImageDeps): ImageSource {
       const images = await readSizes(manifest, reader);
       const { repoUid, digest } = image;
       await store.write(async (tx) => {
-        if ((await tx.repos.get(repoUid)) !== undefined) await tx.registry.putManifest({ repoUid, digest, images });
+        if ((await tx.repos.find(repoUid)) !== undefined) await tx.registry.putManifest({ repoUid, digest, images });
       });
       return images;
     },

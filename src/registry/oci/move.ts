@@ -64,7 +64,7 @@ async function findOrganisations({ store, registry }: MoveDeps): Promise<readonl
   const organisations = await store.read(async (tx) => {
     const existing: Organisation[] = [];
     for (const record of await tx.registry.names()) {
-      if (await tx.groups.get(record.groupUid)) existing.push({ record, repos: [], isFound: false });
+      if (await tx.groups.find(record.groupUid)) existing.push({ record, repos: [], isFound: false });
     }
     return existing;
   });

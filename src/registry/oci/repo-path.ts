@@ -52,7 +52,7 @@ export interface RepoLocation {
 export async function locateRepo(tx: Tx, { org, repo }: RepoPath): Promise<RepoLocation | undefined> {
   const record = isUidp(org) ? undefined : await tx.registry.findByName(org);
   const groupUid = isUidp(org) ? org : record?.groupUid;
-  if (groupUid === undefined || (await tx.groups.get(groupUid)) === undefined) return undefined;
+  if (groupUid === undefined || (await tx.groups.find(groupUid)) === undefined) return undefined;
   const { path, uidPath } = await resolvePath(tx, groupUid, repo);
   return path === `${org}/${repo}` ? { groupUid, path } : { groupUid, path, ...(uidPath && { uidPath }) };
 }

@@ -91,7 +91,7 @@ export async function resolveAccess(
   requested: readonly RequestedRepoAccess[],
 ): Promise<ResolvedAccess> {
   // This check runs without any scope as well, so that a client cannot log in with a deleted identity.
-  callerOf(principal, [], await tx.access.getIdentityOnly(principal.identityUid));
+  callerOf(principal, [], await tx.access.findIdentity(principal.identityUid));
   const granted: Access[] = [];
   const elsewhere: string[] = [];
   for (const one of requested) {
@@ -115,7 +115,7 @@ async function filterActions(
 ): Promise<readonly RepoAction[]> {
   const repo = await tx.repos.findByName(groupUid, path.repo);
   const resource = repo?.uid ?? groupUid;
-  const grants = await withMapped(principal, tx.access.getGrantsAt(principal.identityUid, lineageOf(resource)), tx);
+  const grants = await withMapped(principal, tx.access.findGrantsAt(principal.identityUid, lineageOf(resource)), tx);
   const caller = callerOf(principal, [], grants);
   return actions.filter((action) => {
     // Old bindings of `anonymous` may grant more than today's rule allows.

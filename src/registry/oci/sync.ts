@@ -71,7 +71,7 @@ export async function syncRegistry(deps: SyncDeps): Promise<SyncState> {
 }
 
 async function resumeOrStart({ store, clock }: SyncDeps): Promise<SyncState> {
-  const kept = await store.read((tx) => tx.settings.get(POSITION));
+  const kept = await store.read((tx) => tx.settings.find(POSITION));
   const left = kept ? (JSON.parse(kept) as SyncState) : undefined;
   if (left !== undefined && left.startMs > clock() - MAX_AGE_MS) return left;
   return { startMs: clock(), stage: "add", after: "", path: "", tag: "", tags: 0, added: 0, removed: 0, unknown: 0 };

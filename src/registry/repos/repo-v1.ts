@@ -96,7 +96,7 @@ export function repoHandlersV1(served: ServedService<typeof ReposService>, { sto
     },
 
     async updateRepo(repo, call) {
-      const { uid } = await updateFields(repoFromV1(repo), await call.tx.repos.get(repo.id), call);
+      const { uid } = await updateFields(repoFromV1(repo), await call.tx.repos.find(repo.id), call);
       const row = await rememberReadme(await updateReadme(uid, repo.readme, call), repo.readme, call.tx);
       return requireUpdated(fixed, repo, maskReadme(row, call));
     },

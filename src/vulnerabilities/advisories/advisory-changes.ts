@@ -171,7 +171,7 @@ function isReview(state: ReviewState, advisoryUid: string, { caller }: UnaryCall
 
 // Filters find people by their e-mail address; an identity without one is named by its uid.
 async function getCallerName({ tx, caller }: UnaryCall): Promise<string> {
-  return (await tx.identities.get(caller.uid))?.email || caller.uid;
+  return (await tx.identities.find(caller.uid))?.email || caller.uid;
 }
 
 function isSame(a: AdvisoryEventRow, b: AdvisoryEventRow): boolean {

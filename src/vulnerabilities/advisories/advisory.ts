@@ -64,7 +64,7 @@ export const advisories = defineResource({
 async function findWithdrawnOnly(tx: Tx, groupUid: string): Promise<string[] | undefined> {
   const uids = await tx.advisories.uidsWhere("groupUid", groupUid, MAX_WITHDRAWN + 1);
   if (uids.length > MAX_WITHDRAWN) return undefined;
-  for (const one of uids) if ((await tx.advisories.get(one))?.deleteTimeMs === null) return undefined;
+  for (const one of uids) if ((await tx.advisories.find(one))?.deleteTimeMs === null) return undefined;
   return uids;
 }
 

@@ -207,7 +207,7 @@ async function listOrphans(tx: Tx, { groupUid }: ImportTarget, record: MappedRec
   const orphans: AdvisoryRow[] = [];
   for (const uid of await tx.advisories.uidsWhere("legacyAdvisoryId", record.id, MAX_PACKAGES)) {
     if (parentOf(uid) !== groupUid) continue;
-    const row = await tx.advisories.get(uid);
+    const row = await tx.advisories.find(uid);
     if (row === undefined || named.has(row.sourceKey) || !row.sourceKey.startsWith(prefix)) continue;
     if (row.deleteTimeMs === null && row.updateTimeMs <= record.modifiedMs) orphans.push(row);
   }

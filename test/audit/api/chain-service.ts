@@ -48,7 +48,7 @@ export async function serveLog(
     await tx.identities.insert(identityRow(identityUid));
     await tx.roles.insert(roleRow(roleUid, { capabilities: capabilitySetNamed(capabilities) }));
     for (const groupUid of roots) {
-      if ((await tx.groups.get(groupUid)) === undefined) await tx.groups.insert(groupRow(groupUid));
+      if ((await tx.groups.find(groupUid)) === undefined) await tx.groups.insert(groupRow(groupUid));
       await tx.roleBindings.insert({
         ...{ uid: randomIds.newUid(groupUid), groupUid, identityUid, roleUid },
         ...{ automatic: false, accepted: false, pending: false, createTimeMs: 1_000, updateTimeMs: 1_000 },

@@ -39,7 +39,7 @@ before(async () => {
 });
 after(() => world.stop());
 
-const sealedSecret = (uid: string) => world.write(async (tx) => (await tx.identityProviders.get(uid))?.sealedSecret);
+const sealedSecret = (uid: string) => world.write(async (tx) => (await tx.identityProviders.find(uid))?.sealedSecret);
 
 for (const name of wireNames) {
   describe(`identity providers over ${name}`, () => {

@@ -39,7 +39,7 @@ beforeEach(() => {
 after(() => kit?.stop());
 
 const uidOf = () => personUid(kit.provider.issuer, kit.provider.account?.subject ?? "");
-const person = () => kit.store.read((tx) => tx.identities.get(uidOf()));
+const person = () => kit.store.read((tx) => tx.identities.find(uidOf()));
 const bindings = () => kit.store.read((tx) => tx.roleBindings.ofIdentity(uidOf()));
 
 const redirectRequest = (more: Readonly<Record<string, string>> = {}) =>

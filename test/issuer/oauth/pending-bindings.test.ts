@@ -46,7 +46,7 @@ const bindings = async () =>
     (await kit.store.read((tx) => tx.roleBindings.ofIdentity(uidOf()))).map(({ uid, pending }) => [uid, pending]),
   );
 const listPending = async () =>
-  (await kit.store.read((tx) => tx.access.getAllGrants(uidOf()))).flatMap(({ groupUid }) => groupUid ?? []).sort();
+  (await kit.store.read((tx) => tx.access.findAllGrants(uidOf()))).flatMap(({ groupUid }) => groupUid ?? []).sort();
 
 /** Makes the person known, with nothing bound. */
 async function register(): Promise<void> {

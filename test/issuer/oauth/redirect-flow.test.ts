@@ -188,7 +188,7 @@ test("an unknown person gets account not found with a status, and no token", asy
     assert.ok(program.get("error_description"));
   }
   const uid = personUid(kit.provider.issuer, "stranger");
-  assert.equal(await kit.store.read((tx) => tx.identities.get(uid)), undefined);
+  assert.equal(await kit.store.read((tx) => tx.identities.find(uid)), undefined);
 });
 
 test("an invite registers an unknown person with its role", async () => {

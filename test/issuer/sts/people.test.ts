@@ -168,7 +168,7 @@ describe("an organisation's own provider", () => {
     const verified = await exchanger.verify(request, provider.token({ sub: "carol" }), undefined);
     const finish = async () => installation.store.read((tx) => exchanger.finish(tx, verified, undefined));
     assert.equal((await finish()).identityUid, carol);
-    const before = await installation.store.read((tx) => tx.identityProviders.get(provider.uid));
+    const before = await installation.store.read((tx) => tx.identityProviders.find(provider.uid));
     assert.ok(before, "the provider is there");
     for (const oidc of [
       { ...before.oidc, clientId: "another" },
@@ -218,8 +218,8 @@ describe("an organisation's own provider", () => {
     assert.deepEqual((await call("/groups", token)).outcome, unauthenticated());
     const { store } = world.harness.app.installation;
     const left = await store.read(async (tx) => [
-      await tx.identities.get(carol),
-      await tx.roleBindings.get(bound),
+      await tx.identities.find(carol),
+      await tx.roleBindings.find(bound),
       ...(await tx.roleBindings.ofIdentity(carol)),
     ]);
     assert.deepEqual(left, [undefined, undefined]);
@@ -357,8 +357,8 @@ describe("groups of a directory", () => {
     // Should such a token ever come to be, the store still asks whose mapping it is.
     const { installation } = world.harness.app;
     const { rows, global } = await installation.store.read(async (tx) => ({
-      rows: await tx.access.getMappedGrants(other.uid, [mapping]),
-      global: await tx.access.getMappedGrants(provider.uid, [mapping]),
+      rows: await tx.access.findMappedGrants(other.uid, [mapping]),
+      global: await tx.access.findMappedGrants(provider.uid, [mapping]),
     }));
     assert.deepEqual([rows.length, global.length], [0, 1]);
     await world.person("hal");
