@@ -61,7 +61,7 @@ export function auditV1(deps: AuditServiceDeps) {
     const { startMs, endMs, descending } = selection;
     const binding = JSON.stringify(["ListEvents", filter.scope, filter.equals, startMs, endMs, descending]);
     const cursor = pageToken === "" ? undefined : tokens.read(pageToken, binding, call.startMs);
-    const { rows, next } = await call.tx.auditEvents.page({
+    const { rows, next } = await call.tx.auditEvents.list({
       ...selection,
       after: cursor && { timeMs: Number(cursor.key), id: Number(cursor.uid) },
       limit: Math.min(pageSize || DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE),

@@ -95,10 +95,10 @@ export function createEventFeed(deps: EventFeedDeps): EventFeed {
       const startId = await auditEvents.lastId();
       // Some of the last ids may belong to transactions that have not ended.
       const floor = store.lateCommitMs === 0 ? startId : Math.max(0, startId - MAX_MISSING);
-      return { floor, known: await auditEvents.after(floor, MAX_MISSING), late: [], added: [] };
+      return { floor, known: await auditEvents.listAfter(floor, MAX_MISSING), late: [], added: [] };
     }
-    const late = missing.size === 0 ? [] : await auditEvents.withIds([...missing.keys()]);
-    return { floor: highestId, known: [], late, added: await auditEvents.after(highestId, ROWS_PER_READ) };
+    const late = missing.size === 0 ? [] : await auditEvents.findByIds([...missing.keys()]);
+    return { floor: highestId, known: [], late, added: await auditEvents.listAfter(highestId, ROWS_PER_READ) };
   }
 
   function noteBatch({ floor, known, late, added }: Batch): void {

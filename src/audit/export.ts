@@ -43,13 +43,13 @@ export async function* exportChain(
 ): AsyncGenerator<ExportedCheckpoint | ExportedEntry | ExportedHead> {
   const readCheckpoint = () => store.read((tx) => tx.auditCheckpoints.find(rootUid));
   const { head, checkpoint } = await store.read(async (tx) => {
-    return { head: await tx.auditChain.head(rootUid), checkpoint: await tx.auditCheckpoints.find(rootUid) };
+    return { head: await tx.auditChain.findHead(rootUid), checkpoint: await tx.auditCheckpoints.find(rootUid) };
   });
   if (head === undefined) throw new Error("this log has no signed head");
   const key = await exportKey("head", head, keys);
   if (checkpoint !== undefined) yield { checkpoint, key: await exportKey("checkpoint", checkpoint, keys) };
   for (let end = checkpoint?.seq ?? 0; end < head.seq; ) {
-    const page = await store.read((tx) => tx.auditChain.entries(rootUid, end, ENTRIES_PER_READ));
+    const page = await store.read((tx) => tx.auditChain.listEntries(rootUid, end, ENTRIES_PER_READ));
     if (page[0]?.seq !== end + 1 && ((await readCheckpoint())?.seq ?? 0) > end) {
       throw new Error("old rows of this log were deleted while it was exported: export it again");
     }

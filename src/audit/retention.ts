@@ -71,8 +71,12 @@ export function createRetention(deps: RetentionDeps): Job {
     for (let deleted = 0; ; ) {
       if (run.signal.aborted) return deleted;
       const start = await store.read(async (tx): Promise<ChainStart> => {
-        const [checkpoint, head] = [await tx.auditCheckpoints.find(rootUid), await tx.auditChain.head(rootUid)];
-        return { checkpoint, head, entries: await tx.auditChain.entries(rootUid, BEFORE_ALL_ENTRIES, batchRows + 1) };
+        const [checkpoint, head] = [await tx.auditCheckpoints.find(rootUid), await tx.auditChain.findHead(rootUid)];
+        return {
+          checkpoint,
+          head,
+          entries: await tx.auditChain.listEntries(rootUid, BEFORE_ALL_ENTRIES, batchRows + 1),
+        };
       });
       const next = await findNextCheckpoint(rootUid, start, beforeMs);
       if (next === undefined) return deleted;

@@ -160,7 +160,7 @@ async function whoAmI(call: UnaryCall, limits: QuotaLimits): Promise<WhoAmI> {
   const capabilities: WhoAmICapability[] = [];
   const namesOf = createNameCache();
   const roles = new Map<string, RoleRow>();
-  for (const { groupUid, roleUid } of await tx.roleBindings.byPending(caller.uid, false, "", MAX_BINDINGS)) {
+  for (const { groupUid, roleUid } of await tx.roleBindings.findByPending(caller.uid, false, "", MAX_BINDINGS)) {
     const role = roles.get(roleUid) ?? (await tx.roles.find(roleUid));
     const group = await tx.groups.find(groupUid);
     if (role === undefined || group === undefined) continue;

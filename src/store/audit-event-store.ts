@@ -94,11 +94,11 @@ export class AuditEvents implements AuditEventStore {
     return takeFirst(this.#tx.rows(byId, { id }));
   }
 
-  after(id: number, limit: number): Awaitable<AuditEventRow[]> {
+  listAfter(id: number, limit: number): Awaitable<AuditEventRow[]> {
     return this.#tx.rows(afterId, { id, limit });
   }
 
-  withIds(ids: readonly number[]): Awaitable<AuditEventRow[]> {
+  findByIds(ids: readonly number[]): Awaitable<AuditEventRow[]> {
     let size = 1;
     while (size < ids.length) size *= 2;
     const last = ids.at(-1) ?? 0;
@@ -110,7 +110,7 @@ export class AuditEvents implements AuditEventStore {
     return mapRows(this.#tx.rows(lastId, {}), ([row]) => row?.id ?? 0);
   }
 
-  async page(query: AuditEventQuery): Promise<AuditEventPage> {
+  async list(query: AuditEventQuery): Promise<AuditEventPage> {
     const { rootUid, by, startMs, endMs, descending, limit, matches, assertInTime } = query;
     const statement = nextEvents({ column: by?.column, descending });
     const fixed = { rootUid, value: by?.value ?? "" };

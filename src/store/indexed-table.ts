@@ -99,7 +99,7 @@ export class IndexedTable<Row extends IndexedRow> implements IndexedStore<Row> {
     return listPage<Row>(this.tx, this.#kind, query);
   }
 
-  async uidsWhere(column: keyof Row & string, value: string, limit = 1_000): Promise<string[]> {
+  async findUidsWhere(column: keyof Row & string, value: string, limit = 1_000): Promise<string[]> {
     const rows = await this.tx.rows(uidsWhere({ kind: this.#kind, column }), { value, limit });
     return rows.map(({ uid }) => uid);
   }

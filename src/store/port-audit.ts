@@ -51,11 +51,11 @@ export interface AuditEventPage {
 /** The audit log as the API reads it. */
 export interface AuditEventStore {
   find(id: number): Awaitable<AuditEventRow | undefined>;
-  page(query: AuditEventQuery): Promise<AuditEventPage>;
+  list(query: AuditEventQuery): Promise<AuditEventPage>;
   /** The rows of all organisations with higher ids, in the order of ids. */
-  after(id: number, limit: number): Awaitable<AuditEventRow[]>;
+  listAfter(id: number, limit: number): Awaitable<AuditEventRow[]>;
   /** Those of the rows that exist. */
-  withIds(ids: readonly number[]): Awaitable<AuditEventRow[]>;
+  findByIds(ids: readonly number[]): Awaitable<AuditEventRow[]>;
   /** The highest id; 0 in an empty log. */
   lastId(): Awaitable<number>;
 }
@@ -75,7 +75,7 @@ export interface AuditStore {
    * The newest rows first, at most `limit`, of one organisation or of all. With a filter it may read the whole log, so
    * only commands on the host use one.
    */
-  newest(limit: number, rootUid?: string, filter?: AuditRowFilter): Awaitable<RecordedAuditRow[]>;
+  listNewest(limit: number, rootUid?: string, filter?: AuditRowFilter): Awaitable<RecordedAuditRow[]>;
 }
 
 /** A chain entry with the audit row it seals; null when the row no longer exists. */
@@ -101,16 +101,16 @@ export interface UnsealedCount {
 /** The hash chains of the audit log. Only the sealer writes here. */
 export interface AuditChainStore {
   /** The sealer's own row; undefined before anything was sealed. */
-  sealer(): Awaitable<SealerRow | undefined>;
+  findSealer(): Awaitable<SealerRow | undefined>;
   putSealer(row: SealerRow): Awaitable<void>;
   /** Unsealed rows of all organisations with ids greater than `afterId`, in the order of ids, at most `limit`. */
-  unsealed(afterId: number, limit: number): Awaitable<StoredAuditRow[]>;
-  unsealedOf(rootUid: string): Awaitable<UnsealedTail>;
+  listUnsealed(afterId: number, limit: number): Awaitable<StoredAuditRow[]>;
+  readUnsealedTail(rootUid: string): Awaitable<UnsealedTail>;
   /**
    * Rows of an organisation that are not sealed, with ids greater than `afterId` and up to `lastId`, in the order of ids, at
-   * most `limit`. Unlike {@link unsealedOf} it reads that range alone.
+   * most `limit`. Unlike {@link readUnsealedTail} it reads that range alone.
    */
-  unsealedBetween(
+  listUnsealedBetween(
     rootUid: string,
     range: { readonly afterId: number; readonly lastId: number },
     limit: number,
@@ -125,11 +125,11 @@ export interface AuditChainStore {
   /** The number of the last entry of a chain; 0 where there is none. */
   lastSeq(rootUid: string): Awaitable<number>;
   /** Entries with numbers greater than `afterSeq`, in order, with their rows, at most `limit`. */
-  entries(rootUid: string, afterSeq: number, limit: number): Awaitable<SealedRow[]>;
-  head(rootUid: string): Awaitable<AuditHead | undefined>;
+  listEntries(rootUid: string, afterSeq: number, limit: number): Awaitable<SealedRow[]>;
+  findHead(rootUid: string): Awaitable<AuditHead | undefined>;
   putHead(head: AuditHead): Awaitable<void>;
   /** Every organisation that has rows, a chain, a head or a checkpoint, in order. */
-  roots(): Awaitable<string[]>;
+  listRoots(): Awaitable<string[]>;
 }
 
 /** A part of the organisations, some of which have chains that begin with an old row. */

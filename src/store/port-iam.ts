@@ -47,9 +47,9 @@ export interface GroupStore extends Omit<PatchStore<GroupRow, GroupPatch>, "dele
   delete(row: GroupRow): Awaitable<void>;
   hasChildren(uid: string): Awaitable<boolean>;
   /** The verified root group with this name: there is at most one. */
-  verifiedRoot(name: string): Awaitable<GroupRow | undefined>;
+  findVerifiedRoot(name: string): Awaitable<GroupRow | undefined>;
   /** Whether any root group has this name. */
-  anyRootNamed(name: string): Awaitable<boolean>;
+  hasRootNamed(name: string): Awaitable<boolean>;
 }
 
 /** The columns of an identity that change after its creation. */
@@ -71,9 +71,9 @@ export type IdentityPatch = Partial<
 /** Identities. */
 export interface IdentityStore extends PatchStore<IdentityRow, IdentityPatch> {
   /** Whether any identity is a child of the group. */
-  anyIn(groupUid: string): Awaitable<boolean>;
+  hasAnyIn(groupUid: string): Awaitable<boolean>;
   /** The uids of people who log in through this provider, at most `limit`. */
-  ofProvider(providerUid: string, limit: number): Awaitable<string[]>;
+  findByProvider(providerUid: string, limit: number): Awaitable<string[]>;
   /** Sets the last seen time unless the stored one is later. */
   updateLastSeen(uid: string, timeMs: number): Awaitable<void>;
 }
@@ -84,9 +84,9 @@ export type RolePatch = Partial<Pick<RoleRow, "name" | "description" | "capabili
 /** Roles. */
 export interface RoleStore extends PatchStore<RoleRow, RolePatch> {
   /** Whether any role is a child of the group. */
-  anyIn(groupUid: string): Awaitable<boolean>;
+  hasAnyIn(groupUid: string): Awaitable<boolean>;
   /** The roles that belong to no group, in the order of uids: those built in, and those of the operator. */
-  outsideGroups(): Awaitable<RoleRow[]>;
+  listOutsideGroups(): Awaitable<RoleRow[]>;
 }
 
 /** A role binding with the columns of its group, role and identity that answers contain; null where there is no identity. */
@@ -120,57 +120,57 @@ export interface RoleBindingStore {
   delete(uid: string): Awaitable<void>;
   list(query: ListQuery): Awaitable<Page<HydratedBinding>>;
   /** The bindings of an identity, at most `limit`; all of them by default. */
-  ofIdentity(identityUid: string, limit?: number): Awaitable<RoleBindingRow[]>;
+  findByIdentity(identityUid: string, limit?: number): Awaitable<RoleBindingRow[]>;
   /** The bindings of an identity that are pending, or are not, with uids greater than `after`, in the order of uids. */
-  byPending(identityUid: string, pending: boolean, after: string, limit: number): Awaitable<HydratedBinding[]>;
+  findByPending(identityUid: string, pending: boolean, after: string, limit: number): Awaitable<HydratedBinding[]>;
   /** How many bindings of an identity are pending, or are not. */
   countPending(identityUid: string, pending: boolean): Awaitable<number>;
   /** The root groups in whose subtrees bindings of an identity are pending, in the order of uids. */
-  pendingRoots(identityUid: string, limit: number): Awaitable<string[]>;
+  findPendingRoots(identityUid: string, limit: number): Awaitable<string[]>;
   /** Whether the identity has a binding that is not pending in the subtree of a root group. */
-  anyAccepted(identityUid: string, rootUid: string): Awaitable<boolean>;
+  hasAccepted(identityUid: string, rootUid: string): Awaitable<boolean>;
   /** Accepts pending bindings of the identity in the subtree of the root group, at most `limit`; returns their uids. */
   accept(identityUid: string, rootUid: string, limit: number): Awaitable<string[]>;
   /** Accepts one binding. */
   acceptOne(uid: string): Awaitable<void>;
   /** Whether the identity has the role at any group. */
-  anyOf(identityUid: string, roleUid: string): Awaitable<boolean>;
+  hasRole(identityUid: string, roleUid: string): Awaitable<boolean>;
   /** The bindings of a role, in the order of uids. */
-  ofRole(roleUid: string): Awaitable<RoleBindingRow[]>;
+  findByRole(roleUid: string): Awaitable<RoleBindingRow[]>;
   /** The groups at which a role is bound, each once. */
-  groupsOfRole(roleUid: string): Awaitable<string[]>;
-  /** Whether the group has a binding that is not automatic. */
-  anyGranted(groupUid: string): Awaitable<boolean>;
+  findGroupsOfRole(roleUid: string): Awaitable<string[]>;
+  /** Whether the group has a binding besides the automatic ones. */
+  hasGranted(groupUid: string): Awaitable<boolean>;
   /** How many existing identities have the role at the group, without `anonymous`; counts up to two. */
-  holders(groupUid: string, roleUid: string): Awaitable<number>;
+  countHolders(groupUid: string, roleUid: string): Awaitable<number>;
   /** Whether the identity has the role at any root group. */
-  holdsAtRoot(identityUid: string, roleUid: string): Awaitable<boolean>;
+  hasRoleAtRoot(identityUid: string, roleUid: string): Awaitable<boolean>;
   deleteAutomatic(groupUid: string): Awaitable<void>;
 }
 
 /** Group invites. */
 export interface GroupInviteStore extends IndexedStore<GroupInviteRow> {
   /** The uids of the group's invites that expire after `nowMs` (`live`) or do not, at most `limit`. */
-  byExpiry(groupUid: string, nowMs: number, live: boolean, limit: number): Awaitable<string[]>;
+  findByExpiry(groupUid: string, nowMs: number, live: boolean, limit: number): Awaitable<string[]>;
 }
 
 /** Identity providers. */
 export interface IdentityProviderStore extends IndexedStore<IdentityProviderRow> {
   /** The uids of up to `limit` providers last changed before `timeMs`; scans the whole table. */
-  unchangedSince(timeMs: number, limit: number): Awaitable<string[]>;
+  findUnchangedSince(timeMs: number, limit: number): Awaitable<string[]>;
 }
 
 /** Acceptances of terms. */
 export interface TermsStore {
   /** Records the acceptance unless it is already recorded. */
   accept(row: TermsAcceptanceRow): Awaitable<void>;
-  of(groupUid: string): Awaitable<TermsAcceptanceRow[]>;
+  findByGroup(groupUid: string): Awaitable<TermsAcceptanceRow[]>;
   deleteOf(groupUid: string): Awaitable<void>;
 }
 
 /** When identities last requested access to a group. */
 export interface AccessRequestStore {
-  lastMs(groupUid: string, identityUid: string): Awaitable<number | undefined>;
+  findLastMs(groupUid: string, identityUid: string): Awaitable<number | undefined>;
   put(groupUid: string, identityUid: string, nowMs: number): Awaitable<void>;
   deleteOf(groupUid: string): Awaitable<void>;
 }

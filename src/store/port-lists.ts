@@ -59,7 +59,7 @@ export interface IndexedStore<Row> {
   delete(uid: string): Awaitable<void>;
   list(query: ListQuery): Awaitable<Page<Row>>;
   /** The uids of rows whose `column` has this value, at most `limit`. */
-  uidsWhere(column: keyof Row & string, value: string, limit?: number): Awaitable<string[]>;
+  findUidsWhere(column: keyof Row & string, value: string, limit?: number): Awaitable<string[]>;
 }
 
 /** As {@link IndexedStore}, for a kind whose rows change by patches. */

@@ -275,11 +275,11 @@ export interface TagStore extends IndexedStore<TagRow> {
   /** Records the digest that a tag points to; does nothing when it is already recorded. */
   recordMove(move: TagMove): Awaitable<void>;
   /** The moves of a tag from `fromMs` to before `toMs`, oldest first, at most `limit`. */
-  history(tagUid: string, fromMs: number, toMs: number, limit: number): Awaitable<TagMove[]>;
+  listMoves(tagUid: string, fromMs: number, toMs: number, limit: number): Awaitable<TagMove[]>;
   /** Every digest that the existing tags of a repo point to or pointed to. */
   digestsOf(repoUid: string): Promise<string[]>;
   /** When a tag was last pushed or deleted according to the registry; undefined: never. */
-  mark(repoUid: string, name: string): Awaitable<number | undefined>;
+  findMark(repoUid: string, name: string): Awaitable<number | undefined>;
   putMark(repoUid: string, name: string, timeMs: number): Awaitable<void>;
   /** Deletes all tags of a repo with their histories and marks. */
   deleteOf(repoUid: string): Promise<void>;
@@ -290,24 +290,24 @@ export interface TagStore extends IndexedStore<TagRow> {
 /** Events of a registry, contents of its manifests, and its settings. */
 export interface RegistryStore {
   /** Records an event of a registry; false when it is already recorded. */
-  see(id: string, timeMs: number): Promise<boolean>;
+  recordEvent(id: string, timeMs: number): Promise<boolean>;
   /** Deletes events older than `timeMs`, as {@link TicketStore.sweep} does. */
   sweep(timeMs: number, limit: number): Awaitable<number>;
-  manifest(repoUid: string, digest: string): Awaitable<ManifestRow | undefined>;
+  findManifest(repoUid: string, digest: string): Awaitable<ManifestRow | undefined>;
   putManifest(row: ManifestRow): Awaitable<void>;
   deleteManifestsOf(repoUid: string): Awaitable<void>;
-  deployment(repoUid: string): Awaitable<DeploymentRow | undefined>;
+  findDeployment(repoUid: string): Awaitable<DeploymentRow | undefined>;
   /** Inserts or replaces a deployment. */
   putDeployment(row: DeploymentRow): Awaitable<void>;
   deleteDeployment(repoUid: string): Awaitable<void>;
-  settings(groupUid: string): Awaitable<RegistrySettingsRow | undefined>;
+  findSettings(groupUid: string): Awaitable<RegistrySettingsRow | undefined>;
   /** Inserts or replaces the settings of a group. */
   putSettings(row: RegistrySettingsRow): Awaitable<void>;
   deleteSettings(groupUid: string): Awaitable<void>;
   /** The names of all organisations in paths of the registry, those of deleted organisations included. */
-  names(): Awaitable<RegistryNameRow[]>;
+  listNames(): Awaitable<RegistryNameRow[]>;
   /** The name of a root group in paths of the registry; undefined where it was never verified. */
-  nameOf(groupUid: string): Awaitable<RegistryNameRow | undefined>;
+  findName(groupUid: string): Awaitable<RegistryNameRow | undefined>;
   /** The root group, which may be deleted, with this name in paths of the registry. */
   findByName(name: string): Awaitable<RegistryNameRow | undefined>;
   /** Records a name, or replaces the row of the same name. */
@@ -317,9 +317,9 @@ export interface RegistryStore {
 /** Advisories. Their filters are named in `ListFilter.equals`; see advisory-store.ts. */
 export interface AdvisoryStore extends IndexedStore<AdvisoryRow> {
   /** The advisory that was imported from this record. */
-  fromSource(groupUid: string, sourceKey: string): Awaitable<AdvisoryRow | undefined>;
+  findBySource(groupUid: string, sourceKey: string): Awaitable<AdvisoryRow | undefined>;
   /** The events of these advisories, ordered by advisory, then oldest first. */
-  events(advisoryUids: readonly string[]): Awaitable<AdvisoryEventRow[]>;
+  listEvents(advisoryUids: readonly string[]): Awaitable<AdvisoryEventRow[]>;
   putEvent(row: AdvisoryEventRow): Awaitable<void>;
   deleteEvents(advisoryUid: string): Awaitable<void>;
   /** Whether advisories changed since they were indexed. */

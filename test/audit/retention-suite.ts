@@ -22,9 +22,9 @@ export function retentionSuite(name: string, open: (clock: () => number) => Prom
   }
 
   const countRows = async (log: Log, root: string) =>
-    (await log.store.read((tx) => tx.audit.newest(100_000, root))).length;
+    (await log.store.read((tx) => tx.audit.listNewest(100_000, root))).length;
   const seqsOf = async (log: Log, root: string) =>
-    (await log.store.read((tx) => tx.auditChain.entries(root, 0, 100_000))).map(({ seq }) => seq);
+    (await log.store.read((tx) => tx.auditChain.listEntries(root, 0, 100_000))).map(({ seq }) => seq);
 
   describe(name, () => {
     test("old rows go with their entries, and what is left verifies and says from when", async (t) => {

@@ -76,7 +76,7 @@ it("advisories restrict the deletion of a group until they are withdrawn, and ar
   assert.equal((await rest("DELETE", `/groups/${group}`)).status, 200);
   const left = await world.write(async (tx) => [
     await tx.advisories.find(advisories[0] ?? ""),
-    await tx.advisories.events(advisories),
+    await tx.advisories.listEvents(advisories),
   ]);
   assert.deepEqual(left, [undefined, []]);
 });
@@ -86,7 +86,7 @@ it("accepted terms are deleted with their group", async () => {
   const { rest } = world.owner;
   assert.equal((await rest("POST", `/terms/${group}`, { documentIds: ["eula"] })).status, 200);
   assert.equal((await rest("DELETE", `/groups/${group}`)).status, 200);
-  assert.deepEqual(await world.write((tx) => tx.terms.of(group)), []);
+  assert.deepEqual(await world.write((tx) => tx.terms.findByGroup(group)), []);
 });
 
 it("the error names the kinds in their order: the first that restricts", async () => {

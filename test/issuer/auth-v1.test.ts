@@ -169,7 +169,7 @@ describe("registering without an invite", () => {
     const answer = await register(open, bearer, {});
     const uid = personUid(open.people.issuer, "stranger");
     assert.deepEqual(answer.json, { identity: uid, group: "" });
-    const [row] = await open.harness.app.installation.store.read((tx) => tx.audit.newest(1));
+    const [row] = await open.harness.app.installation.store.read((tx) => tx.audit.listNewest(1));
     const { type, actorUid, subjectUid } = row ?? {};
     assert.deepEqual([type, actorUid, subjectUid], ["dev.chainguard.api.auth.registered.v1", uid, uid]);
     const { json } = await open.exchange({}, bearer);
@@ -207,9 +207,9 @@ describe("having oneself forgotten", () => {
     const answer = await forget(token, uid);
     assert.deepEqual([answer.status, answer.text], [200, ""]);
     const { store } = world.harness.app.installation;
-    assert.deepEqual(await store.read((tx) => tx.roleBindings.ofIdentity(uid)), []);
+    assert.deepEqual(await store.read((tx) => tx.roleBindings.findByIdentity(uid)), []);
     assert.equal(await store.read((tx) => tx.identities.find(uid)), undefined);
-    const [row] = await store.read((tx) => tx.audit.newest(1));
+    const [row] = await store.read((tx) => tx.audit.listNewest(1));
     assert.deepEqual(
       [row?.method, row?.subjectUid, row?.actorUid],
       ["/chainguard.platform.auth.Auth/Delete", uid, uid],

@@ -30,7 +30,7 @@ const remove = (uid: string) =>
     const row = await tx.groups.find(uid);
     if (row) await tx.groups.delete(row);
   });
-const nameOf = (uid: string) => store.read((tx) => tx.registry.nameOf(uid));
+const nameOf = (uid: string) => store.read((tx) => tx.registry.findName(uid));
 const locate = async (path: string): Promise<RepoLocation | undefined> => {
   const parsed = parseRepoPath(path) ?? assert.fail(path);
   return store.read((tx) => locateRepo(tx, parsed));
@@ -90,7 +90,7 @@ test("the name of a deleted organisation leads nowhere, and is given again only 
   assert.equal(await verify(next, { reuseRegistryName: true }), "gone.example");
   assert.deepEqual(await locate("gone.example/app"), { groupUid: next, path: "gone.example/app" });
   assert.deepEqual(
-    (await store.read((tx) => tx.registry.names())).filter(({ name }) => name === "gone.example"),
+    (await store.read((tx) => tx.registry.listNames())).filter(({ name }) => name === "gone.example"),
     [{ name: "gone.example", groupUid: next, uidPath: "closed" }],
   );
 });

@@ -27,9 +27,9 @@ export function auditChainSuite(open: () => Store): void {
       open().write(async (tx) => {
         for (const [i, root] of roots.entries()) await tx.audit.append(row(root, i));
       });
-    const newest = async () => (await open().read((tx) => tx.auditChain.unsealed(0, 1_000_000))).at(-1)?.id ?? 0;
+    const newest = async () => (await open().read((tx) => tx.auditChain.listUnsealed(0, 1_000_000))).at(-1)?.id ?? 0;
     const unsealed = async (afterId: number, limit = 1_000) =>
-      (await open().read((tx) => tx.auditChain.unsealed(afterId, limit))).map(({ id, ...values }) => ({
+      (await open().read((tx) => tx.auditChain.listUnsealed(afterId, limit))).map(({ id, ...values }) => ({
         id,
         ...values,
       }));
@@ -74,9 +74,9 @@ export function auditChainSuite(open: () => Store): void {
         [ids[0], ids[2]],
       );
       const tail = { rows: 1, firstId: ids[4], firstTimeMs: 4_102_444_800_004 };
-      assert.deepEqual(await open().read((tx) => tx.auditChain.unsealedOf(second)), tail);
+      assert.deepEqual(await open().read((tx) => tx.auditChain.readUnsealedTail(second)), tail);
       const none = { rows: 0, firstId: null, firstTimeMs: null };
-      assert.deepEqual(await open().read((tx) => tx.auditChain.unsealedOf(absent)), none);
+      assert.deepEqual(await open().read((tx) => tx.auditChain.readUnsealedTail(absent)), none);
     });
 
     test("entries are returned in order with the rows they seal, and null for a deleted row", async () => {
@@ -89,7 +89,7 @@ export function auditChainSuite(open: () => Store): void {
       const withoutRow = entry(root, 71, 1_000_000_000);
       await seal(...rows.map(({ id }, i) => entry(root, i + 1, id)), withoutRow);
       await open().read(async (tx) => {
-        const all = await tx.auditChain.entries(root, 0, 1_000);
+        const all = await tx.auditChain.listEntries(root, 0, 1_000);
         assert.deepEqual(
           all.map(({ row: sealed, ...rest }) => ({ ...rest, row: sealed && { ...sealed } })),
           [
@@ -98,10 +98,10 @@ export function auditChainSuite(open: () => Store): void {
           ],
         );
         assert.deepEqual(
-          (await tx.auditChain.entries(root, 10, 3)).map(({ seq }) => seq),
+          (await tx.auditChain.listEntries(root, 10, 3)).map(({ seq }) => seq),
           [11, 12, 13],
         );
-        assert.deepEqual(await tx.auditChain.entries(root, 71, 3), []);
+        assert.deepEqual(await tx.auditChain.listEntries(root, 71, 3), []);
         assert.equal(await tx.auditChain.lastSeq(root), 71);
         assert.equal(await tx.auditChain.lastSeq(absent), 0);
       });
@@ -121,16 +121,16 @@ export function auditChainSuite(open: () => Store): void {
       const head = (seq: number): AuditHead => {
         return { rootUid: first, seq, hash: `h${seq}`, timeMs: 4_102_444_800_000 + seq, signature: `s${seq}` };
       };
-      assert.equal(await open().read((tx) => tx.auditChain.head(absent)), undefined);
-      assert.equal(await open().read((tx) => tx.auditChain.sealer()), undefined);
+      assert.equal(await open().read((tx) => tx.auditChain.findHead(absent)), undefined);
+      assert.equal(await open().read((tx) => tx.auditChain.findSealer()), undefined);
       for (const seq of [1, 2]) {
         const sealer = { holder: `node ${seq}`, expireTimeMs: 4_102_444_800_000, settledId: seq, passes: seq };
         await open().write(async (tx) => {
           await tx.auditChain.putHead(head(seq));
           await tx.auditChain.putSealer(sealer);
         });
-        assert.deepEqual({ ...(await open().read((tx) => tx.auditChain.head(first))) }, head(seq));
-        assert.deepEqual({ ...(await open().read((tx) => tx.auditChain.sealer())) }, sealer);
+        assert.deepEqual({ ...(await open().read((tx) => tx.auditChain.findHead(first))) }, head(seq));
+        assert.deepEqual({ ...(await open().read((tx) => tx.auditChain.findSealer())) }, sealer);
       }
     });
 
@@ -140,7 +140,7 @@ export function auditChainSuite(open: () => Store): void {
       await seal(entry(chain, 1, 3_000_000_001));
       const head = { rootUid: headed, seq: 1, hash: "", timeMs: 1, signature: "" };
       await open().write((tx) => tx.auditChain.putHead(head));
-      const roots = await open().read((tx) => tx.auditChain.roots());
+      const roots = await open().read((tx) => tx.auditChain.listRoots());
       for (const root of [rows, chain, headed, ""]) assert.ok(roots.includes(root), root);
       assert.deepEqual(roots, [...new Set(roots)].sort());
       assert.ok(!roots.includes(absent));

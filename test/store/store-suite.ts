@@ -180,11 +180,11 @@ export function storeSuite(name: string, open: () => Promise<Store>): void {
         assert.deepEqual(await tx.access.findGrantsAt(rootUid(63), [root]), []);
         assert.deepEqual((await tx.access.findAllGrants(caller)).map((row) => row.groupUid).sort(), [child, other]);
         assert.deepEqual((await tx.access.findIdentity(caller)).map(plain), [none]);
-        const boundAt = (await tx.roleBindings.ofRole(viewer)).map(({ groupUid }) => groupUid);
+        const boundAt = (await tx.roleBindings.findByRole(viewer)).map(({ groupUid }) => groupUid);
         assert.deepEqual(boundAt, [child, other]);
-        assert.ok((await tx.roles.outsideGroups()).some(({ uid }) => uid === viewer));
-        assert.equal(await tx.roleBindings.anyGranted(child), true);
-        assert.equal(await tx.roleBindings.anyGranted(root), false);
+        assert.ok((await tx.roles.listOutsideGroups()).some(({ uid }) => uid === viewer));
+        assert.equal(await tx.roleBindings.hasGranted(child), true);
+        assert.equal(await tx.roleBindings.hasGranted(root), false);
       });
     });
 
@@ -230,12 +230,12 @@ export function storeSuite(name: string, open: () => Promise<Store>): void {
       });
       const expected = roots.filter((_, i) => i !== 2 && i !== 11);
       await store.read(async (tx) => {
-        assert.deepEqual(await tx.roleBindings.pendingRoots(person, 100), expected);
-        assert.deepEqual(await tx.roleBindings.pendingRoots(person, 10), expected);
-        assert.deepEqual(await tx.roleBindings.pendingRoots(person, 1), expected.slice(0, 1));
-        assert.deepEqual(await tx.roleBindings.pendingRoots(person, 4), expected.slice(0, 4));
-        assert.deepEqual(await tx.roleBindings.pendingRoots(other, 4), [roots[11]]);
-        assert.deepEqual(await tx.roleBindings.pendingRoots(rootUid(73), 4), []);
+        assert.deepEqual(await tx.roleBindings.findPendingRoots(person, 100), expected);
+        assert.deepEqual(await tx.roleBindings.findPendingRoots(person, 10), expected);
+        assert.deepEqual(await tx.roleBindings.findPendingRoots(person, 1), expected.slice(0, 1));
+        assert.deepEqual(await tx.roleBindings.findPendingRoots(person, 4), expected.slice(0, 4));
+        assert.deepEqual(await tx.roleBindings.findPendingRoots(other, 4), [roots[11]]);
+        assert.deepEqual(await tx.roleBindings.findPendingRoots(rootUid(73), 4), []);
       });
     });
 
@@ -254,7 +254,7 @@ export function storeSuite(name: string, open: () => Promise<Store>): void {
       const [mine, theirs] = [rootUid(80), rootUid(81)];
       for (let i = 0; i < 6; i++) await store.write((tx) => tx.audit.append(row(i, i % 2 ? mine : theirs)));
       const types = async (root?: string) =>
-        (await store.read((tx) => tx.audit.newest(3, root))).map(({ type }) => type);
+        (await store.read((tx) => tx.audit.listNewest(3, root))).map(({ type }) => type);
       assert.deepEqual(await types(mine), ["test.5", "test.3", "test.1"]);
       assert.deepEqual(await types(), ["test.5", "test.4", "test.3"]);
     });
@@ -297,7 +297,7 @@ export function storeSuite(name: string, open: () => Promise<Store>): void {
         }
       });
       const found = (timeMs: number, limit: number) =>
-        store.read(async (tx) => tx.identityProviders.unchangedSince(timeMs, limit));
+        store.read(async (tx) => tx.identityProviders.findUnchangedSince(timeMs, limit));
       assert.deepEqual(await found(30, 10), [childUid(root, 1), childUid(root, 2)]);
       assert.deepEqual(await found(50, 3), [childUid(root, 1), childUid(root, 2), childUid(root, 3)]);
       assert.deepEqual(await found(10, 3), []);

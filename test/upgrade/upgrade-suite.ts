@@ -137,7 +137,7 @@ export function upgradeSuite(
           settings: resolveSettings({ flags: restored, env: {} }),
         });
         try {
-          const names = await upgraded.store.read((tx) => tx.registry.names());
+          const names = await upgraded.store.read((tx) => tx.registry.listNames());
           assert.deepEqual(
             names.map(({ name, uidPath }) => ({ name, uidPath })),
             [{ name: "second.example", uidPath: "pulls" }],
@@ -147,7 +147,7 @@ export function upgradeSuite(
         } finally {
           await upgraded.close();
         }
-        assert.deepEqual(await harness.app.installation.store.read((tx) => tx.registry.names()), []);
+        assert.deepEqual(await harness.app.installation.store.read((tx) => tx.registry.listNames()), []);
       });
 
     it("continues an audit log that stays intact", async () => {

@@ -66,7 +66,7 @@ export function groupMappingsV2beta1({ listResources, ids }: Pick<ResourceDeps, 
 }
 
 async function isMapped(row: GroupMappingRow, tx: Tx): Promise<boolean> {
-  for (const uid of await tx.groupMappings.uidsWhere("providerUid", row.providerUid)) {
+  for (const uid of await tx.groupMappings.findUidsWhere("providerUid", row.providerUid)) {
     const other = await tx.groupMappings.find(uid);
     const same = other?.externalGroupId === row.externalGroupId && other.roleUid === row.roleUid;
     if (same && other.scope === row.scope) return true;

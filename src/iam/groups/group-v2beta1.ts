@@ -99,7 +99,7 @@ export function groupsV2beta1({ ids, listResources, definitions, rootCreation, s
       const group = await getOrganisation(call);
       if (group.uid !== groupUid) throw noOrganisation(groupUid);
       const { tx, caller, startMs } = call;
-      const lastMs = await tx.accessRequests.lastMs(groupUid, caller.uid);
+      const lastMs = await tx.accessRequests.findLastMs(groupUid, caller.uid);
       if (lastMs !== undefined && startMs - lastMs < ACCESS_REQUEST_INTERVAL_MS) {
         throw resourceExhausted(
           "access to this group was requested recently",
@@ -127,7 +127,7 @@ export async function deleteExpiredInvites(uid: string, nowMs: number, store: Pi
   let total = 0;
   do {
     deleted = await store.write(async (tx) => {
-      const uids = await tx.groupInvites.byExpiry(uid, nowMs, false, MAX_DELETED);
+      const uids = await tx.groupInvites.findByExpiry(uid, nowMs, false, MAX_DELETED);
       for (const one of uids) await tx.groupInvites.delete(one);
       return uids.length;
     });
@@ -158,7 +158,7 @@ async function bindOwner({ caller, tx, startMs }: UnaryCall, root: GroupRow, ids
 
 async function getOrganisation(call: UnaryCall): Promise<GroupRow> {
   const domain = await findDomain(call);
-  const verified = domain === undefined ? undefined : await call.tx.groups.verifiedRoot(domain);
+  const verified = domain === undefined ? undefined : await call.tx.groups.findVerifiedRoot(domain);
   if (verified === undefined) throw noOrganisation("");
   return verified;
 }
@@ -184,7 +184,7 @@ async function requireRootCreation(rule: RootCreation, { caller, tx }: UnaryCall
   if (!isPerson)
     throw notPermitted("root groups are created by people only, who signed in at a login provider of the service");
   if (!caller.unlimited) throw notPermitted("root groups are created with a token that is not limited");
-  if (rule === "owners" && !(await tx.roleBindings.holdsAtRoot(caller.uid, owner))) {
+  if (rule === "owners" && !(await tx.roleBindings.hasRoleAtRoot(caller.uid, owner))) {
     throw notPermitted("root groups are created by people who own one only");
   }
 }

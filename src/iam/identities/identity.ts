@@ -33,7 +33,7 @@ export const identities = defineResource({
   table: (tx) => tx.identities,
   parent: {
     type: "iam.chainguard.dev/Group",
-    onDelete: { restrict: (tx, uid) => tx.identities.anyIn(uid) },
+    onDelete: { restrict: (tx, uid) => tx.identities.hasAnyIn(uid) },
   },
   quota: {
     name: "identities",

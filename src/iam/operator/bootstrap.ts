@@ -31,7 +31,7 @@ export interface Bootstrapped {
 export async function bootstrap(tx: Tx, { org, owner }: Bootstrap, ids: Ids, nowMs: number): Promise<Bootstrapped> {
   const broken = isName(org, "org");
   if (broken !== undefined) throw invalidArgument({ field: "org", description: broken });
-  if (await tx.groups.anyRootNamed(org)) {
+  if (await tx.groups.hasRootNamed(org)) {
     throw failedPrecondition("ALREADY_BOOTSTRAPPED", `a root group named ${org} exists already`);
   }
   const times = { createTimeMs: nowMs, updateTimeMs: nowMs };

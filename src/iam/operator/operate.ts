@@ -49,10 +49,10 @@ export async function verifyGroup(
   const notVerifiable = (rule: string) => failedPrecondition("GROUP_NOT_VERIFIABLE", rule);
   if (row.parentUid !== null) throw notVerifiable("only a root group can be verified");
   if (!DOMAIN.test(row.name)) throw notVerifiable("a verified group must be named like a domain, such as example.org");
-  const namesake = await tx.groups.verifiedRoot(row.name);
+  const namesake = await tx.groups.findVerifiedRoot(row.name);
   if (namesake !== undefined && namesake.uid !== uid) throw notVerifiable("another verified group has this name");
   const patch: GroupPatch = { verified: true, ...(kind !== undefined && { kind: parseKind(kind) }) };
-  const recorded = await tx.registry.nameOf(uid);
+  const recorded = await tx.registry.findName(uid);
   if (recorded === undefined) await recordRegistryName(tx, row, options);
   await tx.groups.update(uid, patch, context.nowMs);
   await auditOnHost(tx, "arbor.group.verified.v1", uid, context.nowMs, context.ids);

@@ -61,8 +61,8 @@ export interface OperatorRole {
 /** Lists the operator roles, in the order of uids. */
 export async function listOperatorRoles(tx: Tx): Promise<OperatorRole[]> {
   const listed: OperatorRole[] = [];
-  for (const row of await tx.roles.outsideGroups()) {
-    if (isOperatorRole(row.uid)) listed.push({ row, bindings: await tx.roleBindings.ofRole(row.uid) });
+  for (const row of await tx.roles.listOutsideGroups()) {
+    if (isOperatorRole(row.uid)) listed.push({ row, bindings: await tx.roleBindings.findByRole(row.uid) });
   }
   return listed;
 }
@@ -76,7 +76,7 @@ export async function deleteOperatorRole(tx: Tx, uid: string, { ids, nowMs }: Ho
   if (!isOperatorRole(uid) || (await tx.roles.find(uid)) === undefined) {
     throw notFound(roles, uid, `there is no operator role ${uid}`);
   }
-  if ((await tx.roleBindings.groupsOfRole(uid)).length > 0) {
+  if ((await tx.roleBindings.findGroupsOfRole(uid)).length > 0) {
     throw failedPrecondition("RESOURCE_IN_USE", "cannot delete role that is in use");
   }
   await tx.roles.delete(uid);

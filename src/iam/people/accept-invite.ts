@@ -37,7 +37,7 @@ export function parseInviteCode(code: string): InviteCode | undefined {
 export async function requireInvite(tx: Tx, code: string, nowMs: number): Promise<GroupInviteRow> {
   const parsed = parseInviteCode(code);
   if (parsed === undefined) throw inviteDenied();
-  const [uid] = await tx.groupInvites.uidsWhere("keyId", parsed.keyId, 1);
+  const [uid] = await tx.groupInvites.findUidsWhere("keyId", parsed.keyId, 1);
   const invite = uid === undefined ? undefined : await tx.groupInvites.find(uid);
   const hash = createHash("sha256").update(parsed.secret).digest();
   // An absent invite is compared as well, so that the time of the answer does not show whether it exists.

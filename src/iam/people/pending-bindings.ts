@@ -26,7 +26,7 @@ export function isPerson(identityUid: string): boolean {
  */
 export async function isPendingFor(tx: Tx, identityUid: string, group: string, createdBy: string): Promise<boolean> {
   if (!isPerson(identityUid) || identityUid === createdBy) return false;
-  return !(await tx.roleBindings.anyAccepted(identityUid, rootOf(group)));
+  return !(await tx.roleBindings.hasAccepted(identityUid, rootOf(group)));
 }
 
 /** A binding as its own person sees it. */

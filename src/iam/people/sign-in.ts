@@ -142,7 +142,7 @@ async function findMappings(tx: Tx, { provider, claims }: AssertedIdentity): Pro
   const groups = new Set<unknown>(Array.isArray(groupsValue) ? groupsValue : [groupsValue]);
   if (groups.size === 0) return [];
   const found: string[] = [];
-  for (const uid of await tx.groupMappings.uidsWhere("providerUid", provider.uid)) {
+  for (const uid of await tx.groupMappings.findUidsWhere("providerUid", provider.uid)) {
     const mapping = await tx.groupMappings.find(uid);
     if (mapping !== undefined && groups.has(mapping.externalGroupId)) found.push(uid);
   }

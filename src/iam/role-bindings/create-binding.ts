@@ -121,6 +121,6 @@ function requirePullRole(role: Pick<RoleRow, "capabilities"> | undefined): void 
  * @throws ApiError FAILED_PRECONDITION
  */
 export async function requireNotPublic(tx: Tx, role: Pick<RoleRow, "uid" | "capabilities">): Promise<void> {
-  if (isPullRole(role) || !(await tx.roleBindings.anyOf(ANONYMOUS_UID, role.uid))) return;
+  if (isPullRole(role) || !(await tx.roleBindings.hasRole(ANONYMOUS_UID, role.uid))) return;
   throw failedPrecondition("ROLE_IS_PUBLIC", "a role that is bound to anonymous can grant no more than registry.pull");
 }

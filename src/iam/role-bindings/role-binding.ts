@@ -34,7 +34,7 @@ export const roleBindings = defineResource({
   parent: {
     type: "iam.chainguard.dev/Group",
     onDelete: {
-      restrict: async (tx, uid) => (await tx.roleBindings.anyGranted(uid)) && !(await findLastOwner(tx, uid)),
+      restrict: async (tx, uid) => (await tx.roleBindings.hasGranted(uid)) && !(await findLastOwner(tx, uid)),
       async cascade(tx, uid) {
         await tx.roleBindings.deleteAutomatic(uid);
         const last = await findLastOwner(tx, uid);

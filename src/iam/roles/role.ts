@@ -27,7 +27,7 @@ export const roles = defineResource({
   table: (tx) => tx.roles,
   parent: {
     type: "iam.chainguard.dev/Group",
-    onDelete: { restrict: (tx, uid) => tx.roles.anyIn(uid) },
+    onDelete: { restrict: (tx, uid) => tx.roles.hasAnyIn(uid) },
   },
   quota: {
     name: "roles",

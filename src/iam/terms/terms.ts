@@ -77,7 +77,7 @@ export function termsV2beta1({ listResources }: Pick<ResourceDeps, "listResource
 async function readPage(query: ListQuery, tx: Tx): Promise<Page<TermsAcceptanceRow>> {
   const { visible, order, after, skip, limit } = query;
   const rows: TermsAcceptanceRow[] = [];
-  for (const group of visible) rows.push(...(await tx.terms.of(group)));
+  for (const group of visible) rows.push(...(await tx.terms.findByGroup(group)));
   const sign = order.descending ? -1 : 1;
   const key = ({ createTimeMs, docId, groupUid }: TermsAcceptanceRow) =>
     `${String(createTimeMs).padStart(16, "0")} ${docId} ${groupUid}`;

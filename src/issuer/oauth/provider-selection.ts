@@ -126,9 +126,9 @@ export function loginCallbackPath({ name }: Pick<LoginProvider, "name">, all: re
  * @param limit the largest number of uids
  */
 async function findVerifiedProviders(tx: Tx, name: string, limit: number): Promise<string[]> {
-  const root = await tx.groups.verifiedRoot(name);
+  const root = await tx.groups.findVerifiedRoot(name);
   // Read in any case, so that the response time does not reveal which names are verified.
-  return tx.identityProviders.uidsWhere("groupUid", root?.uid ?? "", limit);
+  return tx.identityProviders.findUidsWhere("groupUid", root?.uid ?? "", limit);
 }
 
 /**

@@ -53,7 +53,7 @@ export async function findRedirectNotices(deps: {
     await tx.settings.put(SETTING, JSON.stringify(current));
     return known;
   });
-  const waiting = await store.read(async (tx) => tx.identityProviders.unchangedSince(known.sinceMs, MAX_NAMED + 1));
+  const waiting = await store.read(async (tx) => tx.identityProviders.findUnchangedSince(known.sinceMs, MAX_NAMED + 1));
   const notices: RedirectNotice[] = [];
   const changed = Object.entries(paths).filter(([name, path]) => (known.paths[name] ?? CALLBACK_PATH) !== path);
   if (changed.length > 0) {

@@ -35,7 +35,7 @@ export async function resolveScopes<R extends { readonly limit?: RequestedLimit 
   const scope = new Set<string>();
   let isRefused = false;
   for (const one of scopes) {
-    const uid = "uid" in one ? one.uid : (await tx.groups.verifiedRoot(one.name))?.uid;
+    const uid = "uid" in one ? one.uid : (await tx.groups.findVerifiedRoot(one.name))?.uid;
     if (uid !== undefined && ("uid" in one || roots.has(uid))) scope.add(uid);
     else isRefused = true;
   }

@@ -47,7 +47,7 @@ export function createImageSource({ store, registry }: ImageDeps): ImageSource {
       throw invalidArgument({ field: "digest", description: "digest must be sha256: and 64 hexadecimal digits" });
     }
     return store.read(async (tx) => {
-      const sizes = (await tx.registry.manifest(repoUid, digest))?.images;
+      const sizes = (await tx.registry.findManifest(repoUid, digest))?.images;
       const repo = await getRow(tx, repos, repoUid);
       return { sizes, paths: await listRepoPaths(tx, repo) };
     });

@@ -63,7 +63,7 @@ interface Organisation {
 async function findOrganisations({ store, registry }: MoveDeps): Promise<readonly Organisation[]> {
   const organisations = await store.read(async (tx) => {
     const existing: Organisation[] = [];
-    for (const record of await tx.registry.names()) {
+    for (const record of await tx.registry.listNames()) {
       if (await tx.groups.find(record.groupUid)) existing.push({ record, repos: [], isFound: false });
     }
     return existing;

@@ -149,7 +149,7 @@ interface RepoPaths {
 
 // The repos of all organisations after a uid, in the order of their uids.
 async function* readRepos(store: Store, afterUid: string): AsyncGenerator<RepoPaths> {
-  for (const root of await store.read((tx) => tx.auditChain.roots())) {
+  for (const root of await store.read((tx) => tx.auditChain.listRoots())) {
     const query = { visible: [root], filter: {}, order: BY_UID, skip: 0, limit: 100 };
     let after = afterUid > root ? afterUid : "";
     for (;;) {

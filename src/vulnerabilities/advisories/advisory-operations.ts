@@ -44,7 +44,7 @@ export async function replaceAdvisory(
   const before = await tx.advisories.find(advisory.uid);
   if (before === undefined) throw notFound(advisories, advisory.uid);
   const { advisoryId, createTimeMs } = before;
-  const all = events ?? (await tx.advisories.events([advisory.uid]));
+  const all = events ?? (await tx.advisories.listEvents([advisory.uid]));
   const row: AdvisoryRow = { ...advisory, ...deriveColumns(advisory, all), advisoryId, createTimeMs };
   await tx.advisories.replace(row);
   if (events) {

@@ -62,7 +62,7 @@ export const advisories = defineResource({
 
 // The advisories of a group where all of them are withdrawn; undefined otherwise, and where there are too many.
 async function findWithdrawnOnly(tx: Tx, groupUid: string): Promise<string[] | undefined> {
-  const uids = await tx.advisories.uidsWhere("groupUid", groupUid, MAX_WITHDRAWN + 1);
+  const uids = await tx.advisories.findUidsWhere("groupUid", groupUid, MAX_WITHDRAWN + 1);
   if (uids.length > MAX_WITHDRAWN) return undefined;
   for (const one of uids) if ((await tx.advisories.find(one))?.deleteTimeMs === null) return undefined;
   return uids;

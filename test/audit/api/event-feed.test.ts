@@ -17,9 +17,9 @@ const all = () => true;
 function rowTable(lateCommitMs: number) {
   const rows: AuditEventRow[] = [];
   let reads = 0;
-  const auditEvents: Pick<AuditEventStore, "after" | "withIds" | "lastId"> = {
-    after: (id, limit) => rows.filter((row) => row.id > id).slice(0, limit),
-    withIds: (ids) => rows.filter(({ id }) => ids.includes(id)),
+  const auditEvents: Pick<AuditEventStore, "listAfter" | "findByIds" | "lastId"> = {
+    listAfter: (id, limit) => rows.filter((row) => row.id > id).slice(0, limit),
+    findByIds: (ids) => rows.filter(({ id }) => ids.includes(id)),
     lastId: () => rows.at(-1)?.id ?? 0,
   };
   const read = async (unit: (tx: Tx) => unknown) => {

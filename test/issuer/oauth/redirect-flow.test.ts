@@ -198,7 +198,7 @@ test("an invite registers an unknown person with its role", async () => {
   const { program } = await login({ invite: code });
   assert.ok(program.get("token"), String(program));
   const uid = personUid(kit.provider.issuer, "guest");
-  const bindings = await kit.store.read((tx) => tx.roleBindings.ofIdentity(uid));
+  const bindings = await kit.store.read((tx) => tx.roleBindings.findByIdentity(uid));
   assert.deepEqual(
     bindings.map(({ groupUid, roleUid }) => [groupUid, roleUid]),
     [[group, builtinRoleUid("viewer")]],

@@ -220,7 +220,7 @@ describe("an organisation's own provider", () => {
     const left = await store.read(async (tx) => [
       await tx.identities.find(carol),
       await tx.roleBindings.find(bound),
-      ...(await tx.roleBindings.ofIdentity(carol)),
+      ...(await tx.roleBindings.findByIdentity(carol)),
     ]);
     assert.deepEqual(left, [undefined, undefined]);
     assert.deepEqual((await exchange({})).outcome, unauthenticated());
@@ -231,7 +231,7 @@ describe("an organisation's own provider", () => {
     const own = await makeProvider(world, { group, owner: { uid: identity, token }, defaultRole: "owner" });
     const [erin] = [await own.signIn("erin"), await own.signIn("frank")];
     await world.write(async (tx) => {
-      for (const { uid } of await tx.roleBindings.ofIdentity(identity)) await tx.roleBindings.delete(uid);
+      for (const { uid } of await tx.roleBindings.findByIdentity(identity)) await tx.roleBindings.delete(uid);
     });
     const bearer = await world.harness.token(erin);
     const stored = dumpOf(world.data);
@@ -295,7 +295,7 @@ describe("groups of a directory", () => {
     const uid = await provider.signIn("hana");
     const { group } = await world.harness.organisation("mapped.example");
     await world.write(async (tx) => {
-      for (const binding of await tx.roleBindings.ofIdentity(uid)) await tx.roleBindings.delete(binding.uid);
+      for (const binding of await tx.roleBindings.findByIdentity(uid)) await tx.roleBindings.delete(binding.uid);
       await tx.groups.update(world.root, { name: "mapping.example", verified: true }, Date.now());
       await tx.groups.update(group, { verified: true }, Date.now());
     });

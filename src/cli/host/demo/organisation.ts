@@ -54,7 +54,7 @@ export interface SampleOrganisation {
 /** The root group with Alice as its owner. It is created and verified at the first start. */
 export function ensureRoot(store: Store, issuer: string, nowMs: number): Promise<string> {
   return store.write(async (tx) => {
-    const root = await tx.groups.verifiedRoot(ORGANISATION);
+    const root = await tx.groups.findVerifiedRoot(ORGANISATION);
     if (root !== undefined) return root.uid;
     const owner = { issuer, subject: alice.subject };
     const { group } = await bootstrap(tx, { org: ORGANISATION, owner }, randomIds, nowMs);
