@@ -1,5 +1,5 @@
-// The handlers of AuditService from which clients verify a chain themselves (docs/audit.md). A row is answered with the values
-// that its seal covers: what a client computes must not depend on how events are shown.
+// The handlers of AuditService from which clients verify a chain themselves (docs/audit.md). A row is answered with
+// the values that its seal covers: what a client computes must not depend on how events are shown.
 import { create } from "@bufbuild/protobuf";
 import {
   type Chain,

@@ -66,7 +66,9 @@ export function createEventFeed(deps: EventFeedDeps): EventFeed {
   const followers = new Map<string | undefined, Set<Follower>>();
   /** The highest id that was read; undefined while nobody follows. */
   let highestId: number | undefined;
-  /** Ids that may still be committed, and when each was first missed: writers commit in another order than they begin. */
+  /**
+   * Ids that may still be committed, and when each was first missed: writers commit in another order than they begin.
+   */
   const missing = new Map<number, number>();
   let timer: NodeJS.Timeout | undefined;
   let polling = false;

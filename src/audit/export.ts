@@ -5,8 +5,8 @@ import type { AuditCheckpoint, AuditHead, Store, StoredAuditRow } from "../store
 import { type AuditKeys, membersOf } from "./chain.js";
 
 /**
- * The first line of an export whose oldest entries were deleted: the signed checkpoint, and the public key with the kid that
- * its signature names.
+ * The first line of an export whose oldest entries were deleted: the signed checkpoint, and the public key with the
+ * kid that its signature names.
  */
 export interface ExportedCheckpoint {
   readonly checkpoint: AuditCheckpoint;
@@ -32,8 +32,8 @@ const ENTRIES_PER_READ = 1_000;
 /**
  * Reads the chain of an organisation from its checkpoint, if it has one, up to its signed head. It verifies nothing.
  *
- * @throws Error when the chain has no signed head, the head or the checkpoint is signed with a key that is not known, or
- * retention deletes entries before they are read
+ * @throws Error when the chain has no signed head, the head or the checkpoint is signed with a key that is not known,
+ * or retention deletes entries before they are read
  * @throws RangeError for a row of a version that is not known
  */
 export async function* exportChain(

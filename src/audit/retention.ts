@@ -1,5 +1,5 @@
-// Deletes sealed rows of the audit log that are older than they are to be kept, always from the beginning of a chain, and
-// signs a checkpoint at which the chain begins from then on (docs/adr/0006-audit-chain.md).
+// Deletes sealed rows of the audit log that are older than they are to be kept, always from the beginning of a chain,
+// and signs a checkpoint at which the chain begins from then on (docs/adr/0006-audit-chain.md).
 import type { Job, JobRun } from "../jobs/jobs.js";
 import type { Clock } from "../kernel/time.js";
 import type { AuditCheckpoint, AuditHead, SealedRow, Store } from "../store/port.js";
@@ -95,9 +95,9 @@ export function createRetention(deps: RetentionDeps): Job {
   }
 
   /**
-   * Finds the last entry to delete in one batch: a prefix of the chain, of old rows only, and never the entry that the head
-   * signs. A sealer of any version continues the chain from that entry. What is deleted is verified before, together with
-   * the entry after it: otherwise the checkpoint would confirm what an attacker changed.
+   * Finds the last entry to delete in one batch: a prefix of the chain, of old rows only, and never the entry that the
+   * head signs. A sealer of any version continues the chain from that entry. What is deleted is verified before,
+   * together with the entry after it: otherwise the checkpoint would confirm what an attacker changed.
    *
    * @returns undefined when nothing is to be deleted, or the fault for which nothing is
    */

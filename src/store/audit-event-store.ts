@@ -1,5 +1,5 @@
-// The store from which the API reads the audit log. Each filter has an index that is ordered by time; rows that no index
-// finds alone are read in slices.
+// The store from which the API reads the audit log. Each filter has an index that is ordered by time; rows that no
+// index finds alone are read in slices.
 import { and, asc, desc, eq, getTableColumns, gt, inArray, max, sql } from "drizzle-orm";
 import type { Awaitable } from "./port.js";
 import type {
@@ -59,9 +59,9 @@ interface SliceParams {
 }
 
 /**
- * Builds the statement that reads the next rows of an index. Both databases read the comparison of pairs as a range of it.
- * A second bound of the time would mislead the planner of SQLite: it would read the index of time for all filters. So
- * would the organisation beside a subject, which names it.
+ * Builds the statement that reads the next rows of an index. Both databases read the comparison of pairs as a range of
+ * it. A second bound of the time would mislead the planner of SQLite: it would read the index of time for all filters.
+ * So would the organisation beside a subject, which names it.
  */
 export const nextEvents = statementFamily<SliceShape, SliceParams, AuditEventRow>(
   ({ column = "", descending }) => `${column} ${descending}`,

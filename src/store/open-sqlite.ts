@@ -42,8 +42,8 @@ export interface SqliteOptions {
  * @throws Error when another server uses the directory, other users can access it or a file in it and this
  * cannot be changed, the file is the database of another program, or the linked SQLite is older than 3.51.3,
  * which has a race in WAL reset.
- * @throws ApiError FAILED_PRECONDITION when there is no database and none may be created, or it needs a newer version; as
- * `isExpansionNeeded` recognises it, when the database is that of an older version and must be expanded first.
+ * @throws ApiError FAILED_PRECONDITION when there is no database and none may be created, or it needs a newer version;
+ * as `isExpansionNeeded` recognises it, when the database is that of an older version and must be expanded first.
  */
 export function openSqlite(options: SqliteOptions): Store {
   const { directory, clock = systemClock, create = true } = options;

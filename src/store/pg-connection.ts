@@ -16,7 +16,8 @@ export type PgTls = ConnectionOptions | false | undefined;
 /**
  * Waits for a connection.
  *
- * @throws Error that says so when TLS is why there is none: OpenSSL's own errors name neither the database nor a setting
+ * @throws Error that says so when TLS is why there is none: OpenSSL's own errors name neither the database nor a
+ * setting
  */
 export async function awaitConnection<T>(connecting: Promise<T>): Promise<T> {
   try {
@@ -32,7 +33,10 @@ export async function awaitConnection<T>(connecting: Promise<T>): Promise<T> {
 
 const NOW = { name: "arbor_now", text: "SELECT floor(extract(epoch FROM clock_timestamp()) * 1000) AS ms" };
 
-/** An arbitrary number for the advisory lock that no other program should use. A process holds it while it changes the schema. */
+/**
+ * An arbitrary number for the advisory lock that no other program should use. A process holds it while it changes the
+ * schema.
+ */
 export const MIGRATION_LOCK = 0x4172626f;
 
 /**
@@ -80,8 +84,8 @@ export function findErrorCode(error: unknown): string {
 
 /**
  * Whether a transaction conflicted with another and is to run again. PostgreSQL reports a serialization failure or a
- * deadlock, and sometimes a violated constraint, because of a row that the other transaction inserted. When the unit runs
- * again it sees that row.
+ * deadlock, and sometimes a violated constraint, because of a row that the other transaction inserted. When the unit
+ * runs again it sees that row.
  */
 export function isConflict(error: unknown): boolean {
   return ["40001", "40P01", "23503", "23505"].includes(findErrorCode(error));

@@ -107,8 +107,8 @@ export interface AuditChainStore {
   listUnsealed(afterId: number, limit: number): Awaitable<StoredAuditRow[]>;
   readUnsealedTail(rootUid: string): Awaitable<UnsealedTail>;
   /**
-   * Rows of an organisation that are not sealed, with ids greater than `afterId` and up to `lastId`, in the order of ids, at
-   * most `limit`. Unlike {@link readUnsealedTail} it reads that range alone.
+   * Rows of an organisation that are not sealed, with ids greater than `afterId` and up to `lastId`, in the order of
+   * ids, at most `limit`. Unlike {@link readUnsealedTail} it reads that range alone.
    */
   listUnsealedBetween(
     rootUid: string,
@@ -145,8 +145,8 @@ export interface AuditCheckpointStore {
   /** Inserts or replaces a checkpoint. */
   put(checkpoint: AuditCheckpoint): Awaitable<void>;
   /**
-   * Searches a part of all organisations, in some milliseconds, for those whose first row is older than `beforeMs` and is
-   * not the one that their head signs.
+   * Searches a part of all organisations, in some milliseconds, for those whose first row is older than `beforeMs` and
+   * is not the one that their head signs.
    *
    * @param after `next` of the answer before; by default the search begins
    */

@@ -29,7 +29,9 @@ export interface MappedGrant {
 
 /** Reads what an identity is granted. */
 export interface AccessStore {
-  /** The identity and its grants at a group and its ancestors; `lineage` begins at the root. Empty: no such identity. */
+  /**
+   * The identity and its grants at a group and its ancestors; `lineage` begins at the root. Empty: no such identity.
+   */
   findGrantsAt(identityUid: string, lineage: readonly string[]): Awaitable<AccessRow[]>;
   /** The identity, without its grants. Empty: no such identity. */
   findIdentity(identityUid: string): Awaitable<AccessRow[]>;
@@ -89,7 +91,10 @@ export interface RoleStore extends PatchStore<RoleRow, RolePatch> {
   listOutsideGroups(): Awaitable<RoleRow[]>;
 }
 
-/** A role binding with the columns of its group, role and identity that answers contain; null where there is no identity. */
+/**
+ * A role binding with the columns of its group, role and identity that answers contain; null where there is no
+ * identity.
+ */
 export interface HydratedBinding extends RoleBindingRow {
   readonly groupName: string;
   readonly groupDescription: string;

@@ -107,14 +107,14 @@ export interface Store {
   stats(): StoreStats;
 
   /**
-   * Whether a unit that begins now would run soon; false while too many wait for the database, or the first of them waits
-   * too long. Units are queued all the same: callers ask before they have done any work.
+   * Whether a unit that begins now would run soon; false while too many wait for the database, or the first of them
+   * waits too long. Units are queued all the same: callers ask before they have done any work.
    */
   hasRoom(access: "read" | "write"): boolean;
 
   /**
-   * Resolves when the database answers and its schema is current, to what works; rejects otherwise. `read-only` says that
-   * writes failed a moment ago, as on a full disk.
+   * Resolves when the database answers and its schema is current, to what works; rejects otherwise. `read-only` says
+   * that writes failed a moment ago, as on a full disk.
    */
   check(): Promise<"ok" | "read-only">;
 
@@ -248,8 +248,8 @@ export interface RefreshTokenStore {
 /** Background jobs. Only src/jobs and commands of the operator use it. */
 export interface JobStore {
   /**
-   * The time of the database in epoch milliseconds. All nodes on PostgreSQL share its clock; on SQLite it is the clock of
-   * the process.
+   * The time of the database in epoch milliseconds. All nodes on PostgreSQL share its clock; on SQLite it is the clock
+   * of the process.
    */
   nowMs(): Awaitable<number>;
   find(name: string): Awaitable<JobRow | undefined>;

@@ -17,7 +17,7 @@ import type {
 import { unimplemented } from "../../kernel/errors.js";
 import { listInChunks } from "../../pipeline/handlers.js";
 import { type ServedService, serve } from "../../pipeline/method-table.js";
-import { operationsOf } from "../../pipeline/operations.js";
+import { createOperations } from "../../pipeline/operations.js";
 import { requireUidFilter } from "../../pipeline/resource/rules.js";
 import { type ChunkFilter, createChunkReader } from "../../pipeline/resource/unpaginated-list.js";
 import type { GroupInviteRow } from "../../store/port.js";
@@ -26,7 +26,7 @@ import { groupInvites, groupInviteToProto } from "./group-invite.js";
 
 /** Creates GroupInvites of version 1. */
 export function groupInvitesV1(served: ServedService<typeof GroupInvitesService>) {
-  const v2 = operationsOf(served, { uid: "id", parent: "group", roleUid: "role" });
+  const v2 = createOperations(served, { uid: "id", parent: "group", roleUid: "role" });
   return serve(GroupInvites, {
     async create({ group, role, ttl, email, singleUse }, call) {
       const groupInvite = { roleUid: role, email, singleUse, ...(ttl && { ttl }) };

@@ -69,7 +69,9 @@ export function identityToProto(row: IdentityRow): Identity {
   });
 }
 
-/** The name of an identity in the audit log, for a handler that deletes its caller. Of all others the store reads it. */
+/**
+ * The name of an identity in the audit log, for a handler that deletes its caller. Of all others the store reads it.
+ */
 export function formatActorName({ name, email }: IdentityRow): string {
   return name || email;
 }
@@ -95,7 +97,8 @@ export function buildIdentityOutside(
     relation: 0,
     relationship: {},
     metadata: {},
-    // The uid of a person follows from issuer and subject, so a deleted one may have had it. Tokens from before stay revoked.
+    // The uid of a person follows from issuer and subject, so a deleted one may have had it. Tokens from before stay
+    // revoked.
     notBefore: fields.subject === undefined || fields.subject === "" ? 0 : Math.floor(nowMs / 1000),
     createTimeMs: nowMs,
     updateTimeMs: nowMs,

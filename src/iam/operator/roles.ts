@@ -1,5 +1,5 @@
-// Operator roles: roles with capabilities that organisations never have. They belong to no group, so no caller of the API can
-// reach them, and a caller that holds one cannot pass it on.
+// Operator roles: roles with capabilities that organisations never have. They belong to no group, so no caller of the
+// API can reach them, and a caller that holds one cannot pass it on.
 import { create } from "@bufbuild/protobuf";
 import { RoleSchema } from "#gen/chainguard/platform/iam/v2beta1/roles_pb.js";
 import { failedPrecondition, invalidArgument, notFound } from "../../kernel/errors.js";
@@ -21,8 +21,8 @@ export interface NewOperatorRole {
 /**
  * Creates an operator role; returns its uid.
  *
- * @throws ApiError INVALID_ARGUMENT for a capability that does not exist, none at all, a name or description that breaks
- * its rule, or the name of a built-in role, as which organisations would see it on its bindings.
+ * @throws ApiError INVALID_ARGUMENT for a capability that does not exist, none at all, a name or description that
+ * breaks its rule, or the name of a built-in role, as which organisations would see it on its bindings.
  */
 export async function createOperatorRole(
   tx: Tx,

@@ -13,7 +13,7 @@ import { invalidArgument } from "../../kernel/errors.js";
 import { lineageOf } from "../../kernel/uidp.js";
 import { listInChunks, withOutcome } from "../../pipeline/handlers.js";
 import { type ServedService, serve } from "../../pipeline/method-table.js";
-import { operationsOf } from "../../pipeline/operations.js";
+import { createOperations } from "../../pipeline/operations.js";
 import { defineResource } from "../../pipeline/resource/define.js";
 import { getRow, type ResourceDeps } from "../../pipeline/resource/read.js";
 import { isPrintable } from "../../pipeline/resource/rules.js";
@@ -105,7 +105,7 @@ const CHUNK_SIZE = 200;
 
 /** Creates Terms of version 1. */
 export function termsV1(served: ServedService<typeof TermsService>) {
-  const v2 = operationsOf(served);
+  const v2 = createOperations(served);
   return serve(Terms, {
     async acceptTerms({ group, documentIds }, call) {
       const accepted = await v2.acceptTerms({ group, documentIds }, call);

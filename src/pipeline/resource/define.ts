@@ -98,7 +98,10 @@ export interface Resource<D extends DescMessage, M extends FieldName<D>, Row>
   readonly builtIn?: readonly string[];
 }
 
-/** Declares a kind of resource. It takes part in everything that concerns all kinds once src/app/definitions.ts lists it. */
+/**
+ * Declares a kind of resource. It takes part in everything that concerns all kinds once src/app/definitions.ts lists
+ * it.
+ */
 export function defineResource<D extends DescMessage, M extends FieldName<D>, Row>(
   resource: Resource<D, M, Row>,
 ): Resource<D, M, Row> {

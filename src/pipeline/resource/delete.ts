@@ -1,4 +1,4 @@
-// What the deletion of a resource means for the kinds below it, as their definitions say it.
+// What the deletion of a resource means for the kinds below it, as their definitions declare it.
 import { failedPrecondition, type ResourceKind } from "../../kernel/errors.js";
 import type { Awaitable, Tx } from "../../store/port.js";
 import type { ResourceDefinition } from "./define.js";

@@ -33,7 +33,10 @@ export interface ImageCall {
 /** Sizes in bytes by architecture. */
 export type Sizes = ManifestRow["images"];
 
-/** Reads images. Both functions throw ApiError INVALID_ARGUMENT, NOT_FOUND, FAILED_PRECONDITION without a registry, UNAVAILABLE. */
+/**
+ * Reads images. Both functions throw ApiError INVALID_ARGUMENT, NOT_FOUND, FAILED_PRECONDITION without a registry,
+ * UNAVAILABLE.
+ */
 export interface ImageSource {
   sizes(image: ImageName, call: ImageCall): Promise<Sizes>;
   /** Reads the manifest; the reader reads more of the same repo. */

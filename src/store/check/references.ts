@@ -1,4 +1,5 @@
-// Whether every row that another one names exists: by the foreign keys of the schema, and by what no constraint declares.
+// Whether every row that another one names exists: by the foreign keys of the schema, and by what no constraint
+// declares.
 import { is, type SQL, sql } from "drizzle-orm";
 import { type AnySQLiteColumn, getTableConfig, SQLiteTable } from "drizzle-orm/sqlite-core";
 import * as schema from "../schema-sqlite.js";
@@ -77,7 +78,9 @@ const declaredBy = (table: SQLiteTable): Reference[] =>
     return [{ from, to }];
   });
 
-/** Finds what rows of these tables name: by their foreign keys, all of one column, and by what no constraint declares. */
+/**
+ * Finds what rows of these tables name: by their foreign keys, all of one column, and by what no constraint declares.
+ */
 export function findReferences(of: readonly SQLiteTable[]): Reference[] {
   return [...of.flatMap(declaredBy), ...undeclared.filter(({ from }) => of.includes(tableOf(from)))];
 }

@@ -171,10 +171,15 @@ export function advisoryToProto(row: AdvisoryRow, events: readonly AdvisoryEvent
 
 /** The interval between looks at what changed, in milliseconds. */
 const INTERVAL_MS = 1_000;
-/** How many changes one transaction indexes: on SQLite it blocks the main thread, and every write of other processes. */
+/**
+ * How many changes one transaction indexes: on SQLite it blocks the main thread, and every write of other processes.
+ */
 const BATCH = 32;
 
-/** Creates the job that indexes. What it has not indexed yet is examined one by one by lists, which are exact at any time. */
+/**
+ * Creates the job that indexes. What it has not indexed yet is examined one by one by lists, which are exact at any
+ * time.
+ */
 export function createAdvisoryIndexing({ read }: Pick<Store, "read">): Job {
   const hasWork = async () => read(async (tx) => tx.advisories.hasChanges());
   return {
