@@ -21,10 +21,9 @@ import type { CallContext, StreamCall, UnaryCall } from "../pipeline/call.js";
 import { readCapabilities, serve } from "../pipeline/method-table.js";
 import type { AuditEventRow, AuditPosition, Store, Tx } from "../store/port.js";
 import { type ChainHandlersDeps, chainHandlers } from "./chain-v1.js";
-import type { EventFeed } from "./event-feed.js";
+import type { EventFeed, StreamCounter } from "./event-feed.js";
 import { matchesFilter, parseEventFilter, selectEvents } from "./event-filter.js";
 import { type EventIds, isEventId } from "./event-id.js";
-import type { StreamCounter } from "./stream-counter.js";
 
 /** What the service needs. */
 export interface AuditServiceDeps {

@@ -124,18 +124,18 @@ export class AuditEvents implements AuditEventStore {
       for (const row of found) {
         if (descending ? row.timeMs < startMs : row.timeMs >= endMs) return { rows, next: undefined };
         if (row.rootUid !== rootUid || matches?.(row) === false) continue;
-        if (rows.length === limit) return { rows, next: positionOf(rows.at(-1)) };
+        if (rows.length === limit) return { rows, next: findPosition(rows.at(-1)) };
         rows.push(row);
       }
       if (found.length < size) return { rows, next: undefined };
       read += found.length;
-      position = positionOf(found.at(-1)) ?? position;
+      position = findPosition(found.at(-1)) ?? position;
       if (read >= MAX_READ_ROWS) return { rows, next: position };
       await this.#tx.pause?.();
     }
   }
 }
 
-function positionOf(row: AuditEventRow | undefined) {
+function findPosition(row: AuditEventRow | undefined) {
   return row && { timeMs: row.timeMs, id: row.id };
 }

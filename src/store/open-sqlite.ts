@@ -82,7 +82,7 @@ export function openSqlite(options: SqliteOptions): Store {
   const counts = createStoreCounts();
   const guard = guardFiles({ file, faults, database: writing });
   const queue = createWriteQueue(writer, clock, reader.endSnapshot, counts, guard);
-  // Until it ends, a fault is looked at without calls as well: a commit that succeeds ends it.
+  // Without calls nothing would end a fault, because only a commit that succeeds does.
   const timer = setInterval(() => {
     guard.check();
     if (faults.isFaulty && queue.length === 0) queue.submit(rewriteSetting).catch(() => {});
@@ -116,7 +116,7 @@ export function openSqlite(options: SqliteOptions): Store {
 /** How often the files of the database are compared with those that were opened. */
 const CHECK_MS = 1_000;
 
-// Writes a page and syncs it, and changes nothing. Every service stores its origin.
+// Writes a page and syncs it without a change of any value. Every service stores its origin.
 async function rewriteSetting(tx: Tx): Promise<void> {
   const origin = await tx.settings.find("origin");
   if (origin !== undefined) await tx.settings.put("origin", origin);

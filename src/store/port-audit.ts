@@ -1,4 +1,4 @@
-// What the rest of the service knows of the audit log in the store: types only.
+// The interfaces of the stores of the audit log: types only.
 import type { Awaitable } from "./port-lists.js";
 import type {
   AuditCheckpoint,
@@ -54,13 +54,13 @@ export interface AuditEventStore {
   list(query: AuditEventQuery): Promise<AuditEventPage>;
   /** The rows of all organisations with higher ids, in the order of ids. */
   listAfter(id: number, limit: number): Awaitable<AuditEventRow[]>;
-  /** Those of the rows that exist. */
+  /** The rows with these ids that exist. */
   findByIds(ids: readonly number[]): Awaitable<AuditEventRow[]>;
   /** The highest id; 0 in an empty log. */
   lastId(): Awaitable<number>;
 }
 
-/** What rows must have to be listed. */
+/** Restricts the rows that are listed; all that is set must hold. */
 export type AuditRowFilter = Partial<Readonly<Record<AuditFilterColumn | "requestId", string>>> & {
   /** The first time, inclusive. */
   readonly startMs?: number;

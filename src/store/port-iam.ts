@@ -30,12 +30,14 @@ export interface MappedGrant {
 /** Reads what an identity is granted. */
 export interface AccessStore {
   /**
-   * The identity and its grants at a group and its ancestors; `lineage` begins at the root. Empty: no such identity.
+   * The identity and its grants at a group and its ancestors; empty where there is no such identity.
+   *
+   * @param lineage the uids of the ancestors and of the group, root first
    */
   findGrantsAt(identityUid: string, lineage: readonly string[]): Awaitable<AccessRow[]>;
-  /** The identity, without its grants. Empty: no such identity. */
+  /** The identity in one row without a grant; empty where there is no such identity. */
   findIdentity(identityUid: string): Awaitable<AccessRow[]>;
-  /** The identity and all of its grants that are not pending. Empty: no such identity. */
+  /** The identity and all of its grants that are not pending; empty where there is no such identity. */
   findAllGrants(identityUid: string): Awaitable<AccessRow[]>;
   /** The grants of those of `mappingUids`, which are few, that exist and belong to the provider. */
   findMappedGrants(providerUid: string, mappingUids: readonly string[]): Awaitable<MappedGrant[]>;

@@ -1,5 +1,5 @@
-// What the rest of the service knows of storage: types only. SQLite and PostgreSQL implement it;
-// `test/store/store-suite.ts` tests what both must do.
+// The interfaces of the store: types only. SQLite and PostgreSQL implement them; `test/store/store-suite.ts` tests
+// both.
 export type * from "./port-audit.js";
 export type * from "./port-iam.js";
 export type * from "./port-lists.js";
@@ -108,7 +108,7 @@ export interface Store {
 
   /**
    * Whether a unit that begins now would run soon; false while too many wait for the database, or the first of them
-   * waits too long. Units are queued all the same: callers ask before they have done any work.
+   * has waited too long. Units are queued in either case: callers ask before they do any work.
    */
   hasRoom(access: "read" | "write"): boolean;
 
