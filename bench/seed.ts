@@ -229,7 +229,7 @@ async function verify(directory: string, tree: Tree): Promise<void> {
 
     const leaf = String(db.prepare("SELECT max(uid) FROM groups WHERE uid < ?").pluck().get(`${tree.root}0`));
     const before = indexOf(db, leaf);
-    const row = (await store.read((tx) => tx.groups.get(leaf))) as GroupRow;
+    const row = (await store.read((tx) => tx.groups.find(leaf))) as GroupRow;
     await store.write((tx) => tx.groups.delete(row));
     check("places of a deleted group", indexOf(db, leaf).slice(0, 2), [[], []]);
     await store.write((tx) => tx.groups.insert(row));

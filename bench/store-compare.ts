@@ -127,7 +127,7 @@ async function runSide(checkout: string, directory: string): Promise<void> {
     };
     await store.write((tx) => tx.groups.insert(row));
   };
-  const get = () => store.read((tx) => tx.groups.get(pick(leaves)));
+  const get = () => store.read((tx) => tx.groups.find(pick(leaves)));
   const order = { field: "name", descending: false };
   const query = { visible: [tree.root], filter: {}, order, skip: 0, limit: 50 };
   const far = async (skip: number) =>

@@ -253,6 +253,23 @@ test(`no file has more than ${MAX_LINES} lines`, () => {
   assert.deepEqual(long, []);
 });
 
+test("a function that may return nothing is called find, and get throws instead", () => {
+  const findGetters = (text: string) => {
+    const signatures = text.matchAll(/\b(get\w*)(?:<[^>(]*>)?\([^;{}]*?\): ([^;{}=]*?)(?: \{\n|;\n| =>)/g);
+    return [...signatures].filter(([, , result = ""]) => /\bundefined\b|\[\]/.test(result)).map(([, name]) => name);
+  };
+  const found = sources.flatMap((file) => findGetters(readFileSync(file, "utf8")).map((name) => `${file}: ${name}`));
+  assert.deepEqual(found, []);
+
+  const planted = `
+    get(uid: string): Awaitable<Row | undefined>;
+    getAll(): Promise<Row[]>;
+    getOne(uid: string): Promise<Row>;
+    findOne(uid: string): Row | undefined;
+  `;
+  assert.deepEqual(findGetters(planted), ["get", "getAll"]);
+});
+
 test("every exported symbol has a doc comment", () => {
   const bare = sources.flatMap((file) => {
     const lines = readFileSync(file, "utf8").split("\n");

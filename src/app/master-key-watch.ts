@@ -26,7 +26,7 @@ export function watchMasterKey({ masterKey, store, logger }: MasterKeyWatchDeps)
 
   async function check(isAsked: boolean): Promise<void> {
     try {
-      const stored = await store.read((tx) => tx.settings.get(MASTER_KEY_CHECK));
+      const stored = await store.read((tx) => tx.settings.find(MASTER_KEY_CHECK));
       masterKey.reload(stored);
       rejected = "";
       // A value that only a new key opens makes the file be read as well.

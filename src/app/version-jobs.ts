@@ -18,7 +18,7 @@ export function createListRanking({ read }: Pick<Store, "read">): Job {
     problem: "the entries of long lists could not be counted",
     intervalMs: INTERVAL_MS,
     async run({ write, signal }) {
-      const oldest = await read((tx) => tx.settings.get(OLDEST_VERSION));
+      const oldest = await read((tx) => tx.settings.find(OLDEST_VERSION));
       if (oldest === undefined || isOlder(oldest, FIRST_RANKING_VERSION)) return 0;
       return completeRanks({ read, write }, () => signal.aborted);
     },
@@ -30,7 +30,7 @@ const FIRST_CHECKPOINT_VERSION = "0.6.0";
 
 /** Finds why nothing may be deleted yet; undefined where it may. */
 export async function findRetentionObstacle({ read }: Pick<Store, "read">): Promise<string | undefined> {
-  const oldest = await read((tx) => tx.settings.get(OLDEST_VERSION));
+  const oldest = await read((tx) => tx.settings.find(OLDEST_VERSION));
   if (oldest !== undefined && !isOlder(oldest, FIRST_CHECKPOINT_VERSION)) return undefined;
   const versions = oldest === undefined ? "any version" : `version ${oldest}`;
   return `${versions} of Arbor may open the database, and those before ${FIRST_CHECKPOINT_VERSION} know no checkpoints; run arbor migrate --contract once no older server runs`;

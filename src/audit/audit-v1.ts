@@ -18,13 +18,12 @@ import { isExpired } from "../pipeline/auth/api-token.js";
 import { authorize, bitOf } from "../pipeline/auth/authorize.js";
 import type { Caller } from "../pipeline/auth/caller.js";
 import type { CallContext, StreamCall, UnaryCall } from "../pipeline/call.js";
-import { capabilitiesFor, serve } from "../pipeline/method-table.js";
+import { readCapabilities, serve } from "../pipeline/method-table.js";
 import type { AuditEventRow, AuditPosition, Store, Tx } from "../store/port.js";
 import { type ChainHandlersDeps, chainHandlers } from "./chain-v1.js";
-import type { EventFeed } from "./event-feed.js";
+import type { EventFeed, StreamCounter } from "./event-feed.js";
 import { matchesFilter, parseEventFilter, selectEvents } from "./event-filter.js";
 import { type EventIds, isEventId } from "./event-id.js";
-import type { StreamCounter } from "./stream-counter.js";
 
 /** What the service needs. */
 export interface AuditServiceDeps {
@@ -42,8 +41,8 @@ export interface AuditServiceDeps {
 const DEFAULT_PAGE_SIZE = 50;
 const MAX_PAGE_SIZE = 200;
 /**
- * How often a stream without events sends a message, and looks at the rights of its caller, in milliseconds. Connections that
- * carry nothing for longer are cut.
+ * How often a stream without events sends a message, and looks at the rights of its caller, in milliseconds.
+ * Connections that carry nothing for longer are cut.
  */
 export const HEARTBEAT_MS = 15_000;
 const eventKind = { displayName: "audit event", type: "audit.arbor.dev/Event" };
@@ -61,7 +60,7 @@ export function auditV1(deps: AuditServiceDeps) {
     const { startMs, endMs, descending } = selection;
     const binding = JSON.stringify(["ListEvents", filter.scope, filter.equals, startMs, endMs, descending]);
     const cursor = pageToken === "" ? undefined : tokens.read(pageToken, binding, call.startMs);
-    const { rows, next } = await call.tx.auditEvents.page({
+    const { rows, next } = await call.tx.auditEvents.list({
       ...selection,
       after: cursor && { timeMs: Number(cursor.key), id: Number(cursor.uid) },
       limit: Math.min(pageSize || DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE),
@@ -78,7 +77,7 @@ export function auditV1(deps: AuditServiceDeps) {
   async function getEvent({ id }: GetEventRequest, call: UnaryCall) {
     if (!isEventId(id)) throw invalidArgument({ field: "id", description: "id must be one that ListEvents returns" });
     const rowId = eventIds.parse(id);
-    const row = rowId === undefined ? undefined : await call.tx.auditEvents.get(rowId);
+    const row = rowId === undefined ? undefined : await call.tx.auditEvents.find(rowId);
     const scope = row && scopeOf(row);
     if (row === undefined || scope === undefined) throw notFound(eventKind, id);
     const caller = await call.callerAt(scope);
@@ -91,7 +90,7 @@ export function auditV1(deps: AuditServiceDeps) {
     const filter = parseEventFilter(request);
     const { principal } = call.caller;
     const guard = {
-      capabilities: capabilitiesFor(AuditService.method.tailEvents),
+      capabilities: readCapabilities(AuditService.method.tailEvents),
       scope: { field: "scope", of: () => request.scope },
     };
     const gone = AbortSignal.any([call.signal, stopping]);
@@ -146,7 +145,9 @@ export function auditV1(deps: AuditServiceDeps) {
   return serve(AuditService, { listEvents, getEvent, tailEvents, ...chainHandlers(deps) });
 }
 
-/** Where the rights to read an event count: at its subject, otherwise at its organisation; undefined where neither is. */
+/**
+ * Where the rights to read an event count: at its subject, otherwise at its organisation; undefined where neither is.
+ */
 function scopeOf({ rootUid, subjectUid }: AuditEventRow): string | undefined {
   const scope = isUidp(subjectUid) && isWithin(subjectUid, rootUid) ? subjectUid : rootUid;
   return isUidp(scope) ? scope : undefined;

@@ -1,5 +1,5 @@
-// The handlers of AuditService from which clients verify a chain themselves (docs/audit.md). A row is answered with the values
-// that its seal covers: what a client computes must not depend on how events are shown.
+// The handlers of AuditService from which clients verify a chain themselves (docs/audit.md). A row is answered with
+// the values that its seal covers: what a client computes must not depend on how events are shown.
 import { create } from "@bufbuild/protobuf";
 import {
   type Chain,
@@ -36,10 +36,10 @@ const MAX_UNSEALED = 1_000;
 export function chainHandlers({ tokens, keys }: ChainHandlersDeps) {
   async function getChain({ scope }: GetChainRequest, { tx }: UnaryCall): Promise<Chain> {
     assertOrganisation(scope);
-    const [head, checkpoint] = [await tx.auditChain.head(scope), await tx.auditCheckpoints.get(scope)];
-    const settledId = (await tx.auditChain.sealer())?.settledId ?? 0;
+    const [head, checkpoint] = [await tx.auditChain.findHead(scope), await tx.auditCheckpoints.find(scope)];
+    const settledId = (await tx.auditChain.findSealer())?.settledId ?? 0;
     const range = { afterId: settledId, lastId: Number.MAX_SAFE_INTEGER };
-    const unsealed = await tx.auditChain.readUnsealedBetween(scope, range, MAX_UNSEALED);
+    const unsealed = await tx.auditChain.listUnsealedBetween(scope, range, MAX_UNSEALED);
     const [first] = unsealed;
     return create(ChainSchema, {
       organizationUid: scope,
@@ -74,12 +74,12 @@ export function chainHandlers({ tokens, keys }: ChainHandlersDeps) {
     const afterSeq = cursor === undefined ? BEFORE_ALL_ENTRIES : Number(cursor.key);
     // The highest row id of the pages before.
     const afterId = cursor === undefined ? Number.MIN_SAFE_INTEGER : Number(cursor.uid);
-    const entries = await tx.auditChain.entries(scope, afterSeq, limit);
+    const entries = await tx.auditChain.listEntries(scope, afterSeq, limit);
     const last = entries.length === limit ? entries.at(-1) : undefined;
-    const settledId = (await tx.auditChain.sealer())?.settledId ?? 0;
+    const settledId = (await tx.auditChain.findSealer())?.settledId ?? 0;
     const highestId = entries.reduce((highest, { auditId }) => Math.max(highest, auditId), afterId);
     const range = { afterId, lastId: last === undefined ? settledId : Math.min(highestId, settledId) };
-    const [unsealed] = await tx.auditChain.readUnsealedBetween(scope, range, 1);
+    const [unsealed] = await tx.auditChain.listUnsealedBetween(scope, range, 1);
     const next = last && tokens.make({ key: last.seq, uid: String(highestId), skip: 0 }, binding, startMs);
     return { entries: entries.map(toProto), unsealedRowId: BigInt(unsealed?.id ?? 0), nextPageToken: next ?? "" };
   }

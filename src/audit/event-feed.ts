@@ -66,7 +66,9 @@ export function createEventFeed(deps: EventFeedDeps): EventFeed {
   const followers = new Map<string | undefined, Set<Follower>>();
   /** The highest id that was read; undefined while nobody follows. */
   let highestId: number | undefined;
-  /** Ids that may still be committed, and when each was first missed: writers commit in another order than they begin. */
+  /**
+   * Ids that may still be committed, and when each was first missed: writers commit in another order than they begin.
+   */
   const missing = new Map<number, number>();
   let timer: NodeJS.Timeout | undefined;
   let polling = false;
@@ -95,10 +97,10 @@ export function createEventFeed(deps: EventFeedDeps): EventFeed {
       const startId = await auditEvents.lastId();
       // Some of the last ids may belong to transactions that have not ended.
       const floor = store.lateCommitMs === 0 ? startId : Math.max(0, startId - MAX_MISSING);
-      return { floor, known: await auditEvents.after(floor, MAX_MISSING), late: [], added: [] };
+      return { floor, known: await auditEvents.listAfter(floor, MAX_MISSING), late: [], added: [] };
     }
-    const late = missing.size === 0 ? [] : await auditEvents.withIds([...missing.keys()]);
-    return { floor: highestId, known: [], late, added: await auditEvents.after(highestId, ROWS_PER_READ) };
+    const late = missing.size === 0 ? [] : await auditEvents.findByIds([...missing.keys()]);
+    return { floor: highestId, known: [], late, added: await auditEvents.listAfter(highestId, ROWS_PER_READ) };
   }
 
   function noteBatch({ floor, known, late, added }: Batch): void {
@@ -187,4 +189,42 @@ function waitFor(follower: Follower, waitMs: number, gone: AbortSignal): Promise
     gone.addEventListener("abort", wake, { once: true });
     follower.wake = wake;
   });
+}
+
+// How many streams of events there may be: each holds memory and a connection for as long as its caller likes.
+
+/** Counts open streams. */
+export interface StreamCounter {
+  /**
+   * Counts one more stream of an identity until the returned function is called.
+   *
+   * @throws ApiError RESOURCE_EXHAUSTED when one more is too many
+   */
+  take(identityUid: string): () => void;
+}
+
+const MAX_TOTAL = 1_000;
+const MAX_PER_IDENTITY = 50;
+
+/** Creates the counter. */
+export function createStreamCounter(maxTotal = MAX_TOTAL, maxPerIdentity = MAX_PER_IDENTITY): StreamCounter {
+  let total = 0;
+  const counts = new Map<string, number>();
+
+  return {
+    take(identityUid) {
+      const count = counts.get(identityUid) ?? 0;
+      if (total >= maxTotal) throw resourceExhausted(`there are ${maxTotal} streams of audit events`);
+      if (count >= maxPerIdentity)
+        throw resourceExhausted(`this identity has ${maxPerIdentity} streams of audit events`);
+      total++;
+      counts.set(identityUid, count + 1);
+      return () => {
+        total--;
+        const left = (counts.get(identityUid) ?? 0) - 1;
+        if (left > 0) counts.set(identityUid, left);
+        else counts.delete(identityUid);
+      };
+    },
+  };
 }

@@ -1,5 +1,5 @@
-// The ids of events in the API. The numbers of rows are counted over all organisations: they would tell one organisation
-// how much happens in the others.
+// The ids of events in the API. The numbers of rows are counted over all organisations: they would tell one
+// organisation how much happens in the others.
 import { createCipheriv, createDecipheriv, randomBytes } from "node:crypto";
 import type { Tx } from "../store/port.js";
 
@@ -21,11 +21,11 @@ export function isEventId(text: string): boolean {
 }
 
 /**
- * Reads the key of the ids, and generates it the first time. It stays the same, so that ids do; it hides how many events
- * there are, and grants nothing.
+ * Reads the key of the ids, and generates it the first time. It stays the same, so that ids do; it hides how many
+ * events there are, and grants nothing.
  */
 export async function readEventIdKey(tx: Tx): Promise<Buffer> {
-  const stored = await tx.settings.get(SETTING);
+  const stored = await tx.settings.find(SETTING);
   if (stored !== undefined) return Buffer.from(stored, "hex");
   const key = randomBytes(KEY_BYTES);
   await tx.settings.put(SETTING, key.toString("hex"));

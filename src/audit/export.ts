@@ -5,8 +5,8 @@ import type { AuditCheckpoint, AuditHead, Store, StoredAuditRow } from "../store
 import { type AuditKeys, membersOf } from "./chain.js";
 
 /**
- * The first line of an export whose oldest entries were deleted: the signed checkpoint, and the public key with the kid that
- * its signature names.
+ * The first line of an export whose oldest entries were deleted: the signed checkpoint, and the public key with the
+ * kid that its signature names.
  */
 export interface ExportedCheckpoint {
   readonly checkpoint: AuditCheckpoint;
@@ -32,8 +32,8 @@ const ENTRIES_PER_READ = 1_000;
 /**
  * Reads the chain of an organisation from its checkpoint, if it has one, up to its signed head. It verifies nothing.
  *
- * @throws Error when the chain has no signed head, the head or the checkpoint is signed with a key that is not known, or
- * retention deletes entries before they are read
+ * @throws Error when the chain has no signed head, the head or the checkpoint is signed with a key that is not known,
+ * or retention deletes entries before they are read
  * @throws RangeError for a row of a version that is not known
  */
 export async function* exportChain(
@@ -41,15 +41,15 @@ export async function* exportChain(
   rootUid: string,
   keys: AuditKeys,
 ): AsyncGenerator<ExportedCheckpoint | ExportedEntry | ExportedHead> {
-  const readCheckpoint = () => store.read((tx) => tx.auditCheckpoints.get(rootUid));
+  const readCheckpoint = () => store.read((tx) => tx.auditCheckpoints.find(rootUid));
   const { head, checkpoint } = await store.read(async (tx) => {
-    return { head: await tx.auditChain.head(rootUid), checkpoint: await tx.auditCheckpoints.get(rootUid) };
+    return { head: await tx.auditChain.findHead(rootUid), checkpoint: await tx.auditCheckpoints.find(rootUid) };
   });
   if (head === undefined) throw new Error("this log has no signed head");
   const key = await exportKey("head", head, keys);
   if (checkpoint !== undefined) yield { checkpoint, key: await exportKey("checkpoint", checkpoint, keys) };
   for (let end = checkpoint?.seq ?? 0; end < head.seq; ) {
-    const page = await store.read((tx) => tx.auditChain.entries(rootUid, end, ENTRIES_PER_READ));
+    const page = await store.read((tx) => tx.auditChain.listEntries(rootUid, end, ENTRIES_PER_READ));
     if (page[0]?.seq !== end + 1 && ((await readCheckpoint())?.seq ?? 0) > end) {
       throw new Error("old rows of this log were deleted while it was exported: export it again");
     }

@@ -1,5 +1,5 @@
-// Deletes sealed rows of the audit log that are older than they are to be kept, always from the beginning of a chain, and
-// signs a checkpoint at which the chain begins from then on (docs/adr/0006-audit-chain.md).
+// Deletes sealed rows of the audit log that are older than they are to be kept, always from the beginning of a chain,
+// and signs a checkpoint at which the chain begins from then on (docs/adr/0006-audit-chain.md).
 import type { Job, JobRun } from "../jobs/jobs.js";
 import type { Clock } from "../kernel/time.js";
 import type { AuditCheckpoint, AuditHead, SealedRow, Store } from "../store/port.js";
@@ -71,8 +71,12 @@ export function createRetention(deps: RetentionDeps): Job {
     for (let deleted = 0; ; ) {
       if (run.signal.aborted) return deleted;
       const start = await store.read(async (tx): Promise<ChainStart> => {
-        const [checkpoint, head] = [await tx.auditCheckpoints.get(rootUid), await tx.auditChain.head(rootUid)];
-        return { checkpoint, head, entries: await tx.auditChain.entries(rootUid, BEFORE_ALL_ENTRIES, batchRows + 1) };
+        const [checkpoint, head] = [await tx.auditCheckpoints.find(rootUid), await tx.auditChain.findHead(rootUid)];
+        return {
+          checkpoint,
+          head,
+          entries: await tx.auditChain.listEntries(rootUid, BEFORE_ALL_ENTRIES, batchRows + 1),
+        };
       });
       const next = await findNextCheckpoint(rootUid, start, beforeMs);
       if (next === undefined) return deleted;
@@ -91,9 +95,9 @@ export function createRetention(deps: RetentionDeps): Job {
   }
 
   /**
-   * Finds the last entry to delete in one batch: a prefix of the chain, of old rows only, and never the entry that the head
-   * signs. A sealer of any version continues the chain from that entry. What is deleted is verified before, together with
-   * the entry after it: otherwise the checkpoint would confirm what an attacker changed.
+   * Finds the last entry to delete in one batch: a prefix of the chain, of old rows only, and never the entry that the
+   * head signs. A sealer of any version continues the chain from that entry. What is deleted is verified before,
+   * together with the entry after it: otherwise the checkpoint would confirm what an attacker changed.
    *
    * @returns undefined when nothing is to be deleted, or the fault for which nothing is
    */
@@ -122,7 +126,7 @@ export function createRetention(deps: RetentionDeps): Job {
     const { rootUid, seq } = next;
     const afterSeq = checkpoint?.seq ?? 0;
     return run.write(async (tx) => {
-      const current = await tx.auditCheckpoints.get(rootUid);
+      const current = await tx.auditCheckpoints.find(rootUid);
       const { entries, rows } = await tx.auditCheckpoints.deleteEntries(rootUid, afterSeq, seq);
       // The database was changed by hand since it was read. The error undoes the deletion.
       if (current?.signature !== checkpoint?.signature || entries !== seq - afterSeq || rows !== entries) {

@@ -84,8 +84,8 @@ export function createSealer(deps: SealerDeps): Job {
     const nowMs = monotonic();
     const settled = observeSettled(nowMs);
     const [oldest] = await store.read(async (tx) => {
-      const { settledId } = (await tx.auditChain.sealer()) ?? NO_SEALER;
-      return tx.auditChain.readUnsealed(Math.max(firstIdToCheck(nowMs), settledId), 1);
+      const { settledId } = (await tx.auditChain.findSealer()) ?? NO_SEALER;
+      return tx.auditChain.listUnsealed(Math.max(firstIdToCheck(nowMs), settledId), 1);
     });
     if (oldest === undefined) floor = Math.max(floor, settled);
     return oldest !== undefined;
@@ -124,12 +124,12 @@ export function createSealer(deps: SealerDeps): Job {
   // Read-only: on PostgreSQL, a transaction that reads where others append and also writes causes serialization
   // failures in those others.
   async function readUnsealed(tx: Tx, afterId: number): Promise<UnsealedRows> {
-    const sealer = (await tx.auditChain.sealer()) ?? NO_SEALER;
-    const rows = await tx.auditChain.readUnsealed(Math.max(afterId, sealer.settledId), batchRows);
+    const sealer = (await tx.auditChain.findSealer()) ?? NO_SEALER;
+    const rows = await tx.auditChain.listUnsealed(Math.max(afterId, sealer.settledId), batchRows);
     const ends = new Map<string, StoredChainEnd>();
     for (const { rootUid } of rows) {
       if (ends.has(rootUid)) continue;
-      ends.set(rootUid, { head: await tx.auditChain.head(rootUid), lastSeq: await tx.auditChain.lastSeq(rootUid) });
+      ends.set(rootUid, { head: await tx.auditChain.findHead(rootUid), lastSeq: await tx.auditChain.lastSeq(rootUid) });
     }
     return { sealer, rows, ends };
   }
@@ -180,7 +180,7 @@ export function createSealer(deps: SealerDeps): Job {
   // Returns false when another node sealed since the batch was read. The fencing number excludes that among nodes that
   // know the lease of the job. Nodes of version 0.4 know this counter alone.
   async function commit(tx: Tx, { entries, heads }: Batch, next: SealerRow): Promise<boolean> {
-    const current = (await tx.auditChain.sealer()) ?? NO_SEALER;
+    const current = (await tx.auditChain.findSealer()) ?? NO_SEALER;
     if (current.passes !== next.passes) return false;
     await tx.auditChain.putSealer({ ...next, passes: next.passes + 1 });
     await tx.auditChain.append(entries);

@@ -71,17 +71,17 @@ export async function verifyLog(store: Store, rootUid: string, keys: AuditVerify
 
 async function readState(tx: Tx, rootUid: string): Promise<ChainState> {
   return {
-    head: await tx.auditChain.head(rootUid),
+    head: await tx.auditChain.findHead(rootUid),
     unsealed: await tx.auditChain.readUnsealedTail(rootUid),
-    settledId: (await tx.auditChain.sealer())?.settledId ?? 0,
-    checkpoint: await tx.auditCheckpoints.get(rootUid),
+    settledId: (await tx.auditChain.findSealer())?.settledId ?? 0,
+    checkpoint: await tx.auditCheckpoints.find(rootUid),
   };
 }
 
 async function* readPages(tx: Tx, rootUid: string): AsyncGenerator<ChainPage> {
   // An entry before the start of the chain would be found nowhere else.
   for (let afterSeq = BEFORE_ALL_ENTRIES; ; ) {
-    const entries = await tx.auditChain.entries(rootUid, afterSeq, ENTRIES_PER_READ);
+    const entries = await tx.auditChain.listEntries(rootUid, afterSeq, ENTRIES_PER_READ);
     yield { entries };
     if (entries.length < ENTRIES_PER_READ) return;
     afterSeq = entries.at(-1)?.seq ?? afterSeq;

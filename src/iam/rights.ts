@@ -85,10 +85,10 @@ export function requireOwnersRights(caller: Caller, group: string): void {
  */
 export async function requireRightsOf(call: UnaryCall, identityUid: string): Promise<void> {
   const { tx } = call;
-  const bindings = await tx.roleBindings.ofIdentity(identityUid);
+  const bindings = await tx.roleBindings.findByIdentity(identityUid);
   if (bindings.length === 0) return;
   for (const { roleUid, groupUid } of bindings) {
-    const role = await tx.roles.get(roleUid);
+    const role = await tx.roles.find(roleUid);
     if (role) requireGrantable(await call.callerAt(groupUid), role, groupUid);
   }
 }
@@ -99,6 +99,6 @@ export async function requireRightsOf(call: UnaryCall, identityUid: string): Pro
  * @throws ApiError FAILED_PRECONDITION of type OWNER_REQUIRED
  */
 export async function requireOwner(tx: Tx, uid: string): Promise<void> {
-  if ((await tx.roleBindings.holders(rootOf(uid), owner)) > 0) return;
+  if ((await tx.roleBindings.countHolders(rootOf(uid), owner)) > 0) return;
   throw failedPrecondition("OWNER_REQUIRED", "a root group must keep an owner");
 }

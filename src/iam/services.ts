@@ -4,7 +4,7 @@ import { PingService as PingServiceV1 } from "#gen/chainguard/platform/ping/ping
 import { PingService } from "#gen/chainguard/platform/ping/v2beta1/ping_pb.js";
 import type { QuotaLimits } from "../kernel/quotas.js";
 import { type FormerPath, type ServedService, serve } from "../pipeline/method-table.js";
-import { operationsOf } from "../pipeline/operations.js";
+import { createOperations } from "../pipeline/operations.js";
 import { accountAssociationsV1 } from "./account-associations/account-association-v1.js";
 import { accountAssociationsV2beta1 } from "./account-associations/account-association-v2beta1.js";
 import { bindingsV1 } from "./bindings/bindings-v1.js";
@@ -95,7 +95,7 @@ function pingV2beta1() {
 
 /** Creates PingService of version 1. */
 function pingV1(served: ServedService<typeof PingService>) {
-  const v2 = operationsOf(served);
+  const v2 = createOperations(served);
   return serve(PingServiceV1, {
     ping: async (_, call) => ({ response: (await v2.ping({}, call)).response }),
   });

@@ -117,13 +117,13 @@ export function authV1({ exchanger, ids, store, quotas, open, inviteLimiter, not
 
   async function requireRoomFor(tx: Tx, proof: Proof, code: string, context: RoomContext): Promise<void> {
     if (proof.by === "person") return requireRoomForLogin(tx, buildSignIn(proof, code), context);
-    const identity = await tx.identities.get(proof.identity);
+    const identity = await tx.identities.find(proof.identity);
     if (identity !== undefined) await requireRoomForInvite(tx, code, { person: identity }, context);
   }
 
   async function acceptAsIdentity(tx: Tx, proof: Proof, code: string, address: string | undefined, nowMs: number) {
     const { identityUid } = await exchanger.decide(tx, proof, address);
-    const identity = await tx.identities.get(identityUid);
+    const identity = await tx.identities.find(identityUid);
     const invite = await requireInvite(tx, code, nowMs);
     if (identity === undefined) throw permissionDenied("accepting this invite");
     await acceptInvite(tx, invite, identity, { ids, nowMs });
@@ -155,14 +155,14 @@ type WhoAmICapability = NonNullable<MessageInitShape<typeof WhoAmISchema>["capab
 async function whoAmI(call: UnaryCall, limits: QuotaLimits): Promise<WhoAmI> {
   const { tx, caller, inbound } = call;
   const { principal } = caller;
-  const row = await tx.identities.get(caller.uid);
+  const row = await tx.identities.find(caller.uid);
   if (row === undefined) throw notFound(identities, caller.uid);
   const capabilities: WhoAmICapability[] = [];
   const namesOf = createNameCache();
   const roles = new Map<string, RoleRow>();
-  for (const { groupUid, roleUid } of await tx.roleBindings.byPending(caller.uid, false, "", MAX_BINDINGS)) {
-    const role = roles.get(roleUid) ?? (await tx.roles.get(roleUid));
-    const group = await tx.groups.get(groupUid);
+  for (const { groupUid, roleUid } of await tx.roleBindings.findByPending(caller.uid, false, "", MAX_BINDINGS)) {
+    const role = roles.get(roleUid) ?? (await tx.roles.find(roleUid));
+    const group = await tx.groups.find(groupUid);
     if (role === undefined || group === undefined) continue;
     roles.set(roleUid, role);
     // The caller lacks capabilities that its token does not have or that are not effective there.

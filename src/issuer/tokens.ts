@@ -180,7 +180,7 @@ function hashSecret(secret: string): string {
 
 async function findRow(tx: Tx, refreshToken: string): Promise<RefreshTokenRow | undefined> {
   const secret = parseSecret(refreshToken);
-  return secret === undefined ? undefined : await tx.refreshTokens.get(hashSecret(secret));
+  return secret === undefined ? undefined : await tx.refreshTokens.find(hashSecret(secret));
 }
 
 function parseSecret(refreshToken: string): string | undefined {
@@ -199,7 +199,7 @@ function parseSecret(refreshToken: string): string | undefined {
  * @param loginMs the time of the login, in epoch milliseconds
  */
 export async function isLoginValid(tx: Tx, identityUid: string, loginMs: number): Promise<boolean> {
-  const identity = await tx.identities.get(identityUid);
+  const identity = await tx.identities.find(identityUid);
   return identity !== undefined && identity.notBefore * 1000 <= loginMs;
 }
 

@@ -20,11 +20,14 @@ export interface Job extends Pauses {
   readonly problem: string;
   /** Whether the job also runs when the service stops. */
   readonly runsAtStop?: boolean;
-  /** Whether it deletes or changes by the clock what nothing brings back, so that it must wait after a jump of the clock. */
+  /**
+   * Whether it deletes or changes by the clock what nothing brings back, so that it must wait after a jump of the
+   * clock.
+   */
   readonly waitsAfterClockJump?: boolean;
   /**
-   * Whether there is anything to do, without writing; true unless set. It saves the writes of the lease. A job without work
-   * still runs once a minute, so that its record stays up to date.
+   * Whether there is anything to do, without writing; true unless set. It saves the writes of the lease. A job without
+   * work still runs once a minute, so that its record stays up to date.
    */
   hasWork?(): Awaitable<boolean>;
   /** Does the work, and resolves to how many rows or other things it changed. */

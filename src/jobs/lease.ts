@@ -1,5 +1,5 @@
-// The lease of a job: one node at a time runs it. Each take-over increases a fencing token, so the results of a node that
-// lost the lease without noticing are rejected.
+// The lease of a job: one node at a time runs it. Each take-over increases a fencing token, so the results of a node
+// that lost the lease without noticing are rejected.
 import type { Awaitable, JobRow, Store, Tx, UnitOptions } from "../store/port.js";
 
 /** How long a lease lasts unless it is renewed, in milliseconds. */
@@ -23,7 +23,7 @@ export interface JobState {
 
 /** Reads a job, which may never have run. */
 export async function readJob(tx: Tx, name: string): Promise<JobState> {
-  return { row: (await tx.jobs.get(name)) ?? newJob(name), nowMs: await tx.jobs.nowMs() };
+  return { row: (await tx.jobs.find(name)) ?? newJob(name), nowMs: await tx.jobs.nowMs() };
 }
 
 /** Whether another node than `holder` has the lease. */
@@ -57,7 +57,8 @@ export interface LeaseDeps {
 }
 
 /**
- * Takes the lease of a job unless another node has it. A lease that this process has for long enough is not written again.
+ * Takes the lease of a job unless another node has it. A lease that this process has for long enough is not written
+ * again.
  *
  * @param known what was read of the job
  */
@@ -90,8 +91,8 @@ export async function takeLease(
           const { row, nowMs } = await readJob(tx, name);
           if (row.holder !== holder || row.fence !== fence) throw new LeaseLostError(name);
           const renewed = { ...row, expireTimeMs: nowMs + leaseMs };
-          // Written before the unit runs: on PostgreSQL a concurrent take-over then waits for this transaction, or makes it
-          // run again and find the new number.
+          // Written before the unit runs: on PostgreSQL a concurrent take-over then waits for this transaction, or
+          // makes it run again and find the new number.
           await tx.jobs.put(renewed);
           return unit(tx, { row: renewed, nowMs });
         },
@@ -106,7 +107,7 @@ export async function takeLease(
 /** Ends the lease of this process, so that another node need not wait for its end. */
 export async function releaseLease({ store, name, holder }: Omit<LeaseDeps, "leaseMs">): Promise<void> {
   await store.write(async (tx) => {
-    const row = await tx.jobs.get(name);
+    const row = await tx.jobs.find(name);
     if (row?.holder === holder) await tx.jobs.put({ ...row, expireTimeMs: 0 });
   });
 }

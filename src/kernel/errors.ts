@@ -71,9 +71,9 @@ export function rejectReasonOf(error: unknown): RejectReason | undefined {
 let callerGoneError: ConnectError | undefined;
 
 /**
- * The error that ends the work for a caller that disconnected. It is one shared object: a closed connection ends hundreds of
- * calls at once, and creating a stack for each would delay other calls. It is created when it is needed: the first
- * ConnectError of a process makes Node load its `fetch`, for its headers.
+ * The error that ends the work for a caller that disconnected. It is one shared object: a closed connection ends
+ * hundreds of calls at once, and creating a stack for each would delay other calls. It is created when it is needed:
+ * the first ConnectError of a process makes Node load its `fetch`, for its headers.
  */
 export function callerGone(): ConnectError {
   callerGoneError ??= new ConnectError("the caller has gone", Code.Canceled);
@@ -140,8 +140,8 @@ export function permissionDenied(what: string): ApiError {
 }
 
 /**
- * PERMISSION_DENIED where no resource is concerned that might not exist. `rule` describes who may, as a sentence without
- * a full stop.
+ * PERMISSION_DENIED where no resource is concerned that might not exist. `rule` describes who may, as a sentence
+ * without a full stop.
  */
 export function notPermitted(rule: string): ApiError {
   return new ApiError(Code.PermissionDenied, "PERMISSION_DENIED", `Permission denied: ${rule}`);

@@ -1,22 +1,25 @@
-// The ends of a call that come from outside: its caller goes away, or its time is up.
+// Ends a call from outside: its caller disconnects, its deadline passes, or the service stops.
 
 import { Code, ConnectError } from "@connectrpc/connect";
 import { ApiError, callerGone, deadlineExceeded, unavailable } from "../kernel/errors.js";
 import type { Clock } from "../kernel/time.js";
 import type { CallContext } from "./call.js";
 
-// Timers hold 31 bits of milliseconds and fire at once beyond them.
+// A timer with more than 31 bits of milliseconds fires at once.
 const LONGEST_TIMER_MS = 2_147_483_647;
 
-/** How long a stream may have nothing to send while the service stops, in milliseconds: one that follows changes ends. */
+/**
+ * How long a stream may have nothing to send once the service stops, in milliseconds. It ends streams that follow
+ * changes.
+ */
 const IDLE_STOP_MS = 1_000;
 const RETRY_MS = 1_000;
 
 /** The end of a call that comes from outside: see {@link watchEnd}. */
 export interface CallEnd {
   /**
-   * Fires at that end and at {@link close}. At that end its reason is a ConnectError CANCELED or DEADLINE_EXCEEDED, as in
-   * connect's own servers.
+   * Fires at that end and at {@link close}. At that end its reason is a ConnectError CANCELED or DEADLINE_EXCEEDED, as
+   * in connect's own servers.
    */
   readonly signal: AbortSignal;
 
@@ -24,18 +27,18 @@ export interface CallEnd {
   readonly reason: Error | undefined;
 
   /**
-   * What `work` resolves to, or a rejection with the reason as soon as the call ends before it; does
-   * not begin after the end. One at a time.
+   * Runs `work` unless the call has ended. Settles as `work` does, or rejects with the reason as soon as the call ends.
+   * One at a time.
    */
-  or<T>(work: () => Promise<T>): Promise<T>;
+  race<T>(work: () => Promise<T>): Promise<T>;
 
   /** Stops watching. */
   close(): void;
 }
 
 /**
- * Watches for the caller to go away ({@link callerGone}) and for the time
- * it allowed to be up (ApiError DEADLINE_EXCEEDED).
+ * Watches for the end of a call: {@link callerGone} when the caller disconnects, ApiError DEADLINE_EXCEEDED when its
+ * deadline passes, ApiError UNAVAILABLE when the service stops.
  *
  * @param stopping aborted when the service begins to stop; then the call ends where work takes longer than a second
  */
@@ -56,20 +59,20 @@ export function watchEnd(call: CallContext, clock: Clock, stopping?: AbortSignal
     close();
   }
 
-  // A front end that keeps time itself may find out first.
+  // A front end that has a timer of its own may abort first.
   function onGone(): void {
     const late = ConnectError.from(gone?.reason).code === Code.DeadlineExceeded;
     end(late ? deadlineExceeded() : callerGone());
   }
 
-  // Asks the clock again when the timer fires: timers end early, and clocks are set.
+  // Reads the clock again when the timer fires, because timers fire early and clocks are set.
   function arm(): void {
     const leftMs = call.deadlineMs - clock();
     if (leftMs < 0) end(deadlineExceeded());
     else timer = setTimeout(arm, Math.min(Math.ceil(leftMs), LONGEST_TIMER_MS));
   }
 
-  // Only while work goes on: a caller that reads slowly gets the rest.
+  // Armed only while work runs, so that a caller that reads slowly gets the rest.
   function armIdle(): void {
     clearTimeout(idleTimer);
     if (!isWorking) return;
@@ -96,10 +99,10 @@ export function watchEnd(call: CallContext, clock: Clock, stopping?: AbortSignal
       return ended;
     },
     close,
-    or(work) {
+    race(work) {
       if (ended !== undefined) return Promise.reject(ended);
       return new Promise((resolve, reject) => {
-        // Not Promise.race, which would keep something of every answer until the call is over.
+        // Promise.race would retain something of every answer until the call ends.
         interrupt = reject;
         isWorking = true;
         if (stopping?.aborted) armIdle();

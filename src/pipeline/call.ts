@@ -5,7 +5,7 @@ import type { TraceSpan } from "../kernel/trace.js";
 import { isUidp, isWithin, lineageOf, maximalOf } from "../kernel/uidp.js";
 import type { Tx } from "../store/port.js";
 import type { RequestProtocol, RequestRecord } from "../telemetry/request-record.js";
-import { withMapped } from "./auth/authorize.js";
+import { addMappedGrants } from "./auth/authorize.js";
 import type { Caller } from "./auth/caller.js";
 import type { FieldSpelling } from "./field-names.js";
 import { principalKey } from "./mount-options.js";
@@ -93,7 +93,7 @@ export abstract class CallContext implements HandlerContext {
    */
   async callerEverywhere(tx: Tx): Promise<Caller> {
     const { principal, uid } = this.caller;
-    return this.caller.withGrants(await withMapped(principal, tx.access.getAllGrants(uid), tx));
+    return this.caller.withGrants(await addMappedGrants(principal, tx.access.findAllGrants(uid), tx));
   }
 
   /** Appears in log lines, audit rows and errors: the caller's `x-request-id` if well formed, otherwise random. */
@@ -192,7 +192,9 @@ export class UnaryCall extends CallContext {
   /** Where the next chunk begins; undefined after the last chunk. */
   nextCursor: unknown;
 
-  /** The name of the caller, set by a handler that deletes the caller's identity: the audit log cannot read it later. */
+  /**
+   * The name of the caller, set by a handler that deletes the caller's identity: the audit log cannot read it later.
+   */
   actorName: string | undefined;
 
   #pendingAt: string | undefined;
@@ -214,18 +216,18 @@ export class UnaryCall extends CallContext {
     const { tx } = this;
     const { principal, uid } = this.caller;
     const caller = this.caller.withGrants(
-      await withMapped(principal, tx.access.getGrantsAt(uid, lineageOf(scope)), tx),
+      await addMappedGrants(principal, tx.access.findGrantsAt(uid, lineageOf(scope)), tx),
     );
     this.#pendingAt ??= caller.pendingAt;
     return caller;
   }
 
   /**
-   * The groups whose resources a list may include: those of the caller's accepted bindings, and those that a
-   * pending binding grants at a place which the request names.
+   * The groups whose resources a list may include: those of the caller's accepted bindings, and of pending bindings
+   * where the request names the group.
    *
-   * @param uidp the places of the request's uidp filter
-   * @param named the place of another filter; empty for none
+   * @param uidp the filter of the request by uids
+   * @param named the uid of another filter; empty for none
    */
   async visibleGroups(
     uidp?: { readonly descendantsOf: string; readonly childrenOf: string },
@@ -239,7 +241,7 @@ export class UnaryCall extends CallContext {
     return visible;
   }
 
-  /** The group of the pending binding that this call was authorized by, if it was one. */
+  /** The group of the pending binding that authorized this call; undefined where none did. */
   get pendingAt(): string | undefined {
     return this.#pendingAt ?? this.authenticated?.pendingAt;
   }

@@ -1,5 +1,5 @@
-// Which names errors have for the fields of a request. Handlers name fields by their paths in JSON, and callers get
-// the names they use themselves: those of the proto, or those of its JSON.
+// The names that errors have for the fields of a request. Handlers name fields by their paths in JSON; callers get the
+// names of their own format: those of the proto, or those of its JSON.
 import type { DescField, DescMessage, MessageInitShape } from "@bufbuild/protobuf";
 import { BadRequestSchema } from "#gen/google/rpc/error_details_pb.js";
 import { ApiError, type FieldViolation } from "../kernel/errors.js";
@@ -48,8 +48,8 @@ function nameOf({ name, jsonName }: DescField, spelling: FieldSpelling): string 
 }
 
 /**
- * An error whose BadRequest names the fields of the request as its caller does. What names no field of the request,
- * such as `body`, stays as it is, and so do all texts, which are the same on every protocol.
+ * Converts an error so that its BadRequest names the fields of the request as the caller does. Names of no field, such
+ * as `body`, stay as they are, and so do all texts, which are the same on every protocol.
  */
 export function withFieldSpelling(error: unknown, input: DescMessage, spelling: FieldSpelling): unknown {
   if (!(error instanceof ApiError) || !error.details.some(isBadRequest)) return error;

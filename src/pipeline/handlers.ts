@@ -1,4 +1,4 @@
-// What a handler is: plain, with a preparation before its transaction, or in chunks; and what it returns.
+// The forms of handlers (plain, with a preparation before the transaction, in chunks) and what they return.
 import type {
   DescMethodServerStreaming,
   DescMethodUnary,
@@ -32,7 +32,7 @@ export interface PreparedHandler<I, P, O> {
 /** What a handler returns: the response message, or the message with an {@link Outcome}. */
 export type HandlerResult<O> = O | Outcome<O>;
 
-/** What a unary handler can say beside its response. */
+/** What a unary handler reports besides its response. */
 export interface OutcomeFacts {
   /** The uid of what was changed, for the audit log, where neither response nor request scope names it. */
   readonly subjectUid?: string | undefined;
@@ -44,7 +44,7 @@ export interface OutcomeFacts {
   readonly error?: ApiError | undefined;
 }
 
-/** A response, or a function that builds it after the commit, and what is said beside it; see {@link withOutcome}. */
+/** A response, or a function that builds it after the commit, with its facts; see {@link withOutcome}. */
 export class Outcome<O> {
   readonly response: O | (() => Promise<O>);
   readonly facts: OutcomeFacts;
@@ -83,9 +83,9 @@ export interface ChunkedHandler<I, C, O> {
 }
 
 /**
- * Creates the handler of a list that is answered whole, however long it is. Each chunk is a unit of work of its own
- * and authorized again, so a long list blocks no other call and ends when the caller's rights end. The response may
- * have no field but the list.
+ * Creates the handler of a list without pages, of any length. Each chunk is a unit of work of its own and is authorized
+ * again, so a long list blocks no other call and ends when the caller's rights end. The list must be the only field of
+ * the response.
  *
  * @param readChunk reads the chunk at `cursor`, the first chunk without one
  */

@@ -1,6 +1,5 @@
-// The pipeline of mounted methods. The caller is authorized in a read of its own, where
-// anything is to be authorized; the handler runs outside of any transaction, until it
-// answers, its caller goes away or the time is up.
+// The pipeline of mounted methods. The caller is authorized in a read of its own, unless everybody may call the method;
+// the handler runs outside any transaction, until it answers, its caller disconnects or the deadline passes.
 import type { Message } from "@bufbuild/protobuf";
 import { deadlineExceeded, foreignError } from "../kernel/errors.js";
 import type { Principal } from "../kernel/principal.js";
@@ -9,10 +8,10 @@ import type { Caller } from "./auth/caller.js";
 import { type CallContext, MAX_CALL_MS, type UnaryCall } from "./call.js";
 import { type CallEnd, watchEnd } from "./call-end.js";
 import type { MethodEntry, UnaryEntry } from "./method-table.js";
-import { answerCallError, type InvokeDeps, readTraced } from "./unit-of-work.js";
+import { type InvokeDeps, readTraced, toCallError } from "./unit-of-work.js";
 
 /**
- * Runs a mounted unary method. A handler that does not heed `call.signal` is not awaited after the end of its call.
+ * Runs a mounted unary method. A handler that ignores `call.signal` is not awaited after the end of its call.
  *
  * @throws ConnectError as the handler threw it, or with ErrorInfo where the call failed before or outside of it
  */
@@ -25,22 +24,22 @@ export async function invokeMounted(
 ): Promise<object> {
   const end = watchEnd(call, deps.clock);
   try {
-    const caller = await end.or(() => authorizeMounted(deps, method, call, principal, request));
+    const caller = await end.race(() => authorizeMounted(deps, method, call, principal, request));
     call.begin(caller, principal, end.signal);
     try {
-      return await end.or(async () => method.handler(request, call));
+      return await end.race(async () => method.handler(request, call));
     } catch (error) {
       throw toMountedError(error, end, call, deps);
     }
   } catch (error) {
-    throw answerCallError(error, method.desc, call, deps);
+    throw toCallError(error, method.desc, call, deps);
   } finally {
     end.close();
   }
 }
 
 /**
- * Establishes that the caller may call a mounted method; undefined where everybody may, which asks nothing of the store.
+ * Authorizes the caller of a mounted method. Undefined where everybody may call it; then the store is not read.
  *
  * @param request what the scope is read from; methods that take a stream have no scope
  * @throws ApiError as {@link authorize} does, DEADLINE_EXCEEDED
@@ -52,15 +51,15 @@ export async function authorizeMounted(
   principal: Principal | undefined,
   request: Message,
 ): Promise<Caller | undefined> {
-  // The time a stream may last is not the time a database may take.
+  // A stream may last longer than a transaction may.
   const deadlineMs = Math.min(call.deadlineMs, call.startMs + MAX_CALL_MS);
   if (clock() >= deadlineMs) throw deadlineExceeded();
   if (auth.mode !== "guarded") return undefined;
-  // As for a write: without a scope the identity alone is read, not all of its grants.
+  // "write", because for an unscoped method only the identity is needed and not all of its grants.
   return readTraced(store, call, deadlineMs, (tx) => authorize(auth, principal, request, tx, "write"));
 }
 
-/** What a mounted method answers: the end of the call, if that is why it failed, otherwise what its handler threw. */
+/** Converts the failure of a mounted method: to the reason why the call ended, otherwise what its handler threw. */
 export function toMountedError(
   error: unknown,
   end: CallEnd,

@@ -9,12 +9,13 @@ import { MAX_CALL_MS, type StreamCall } from "./call.js";
 import { watchEnd } from "./call-end.js";
 import { authorizeMounted, toMountedError } from "./invoke-mounted.js";
 import type { InputStreamEntry, StreamEntry } from "./method-table.js";
-import { answerCallError, type InvokeDeps, readTraced } from "./unit-of-work.js";
+import { type InvokeDeps, readTraced, toCallError } from "./unit-of-work.js";
 import { assertNoNul, assertRequiredFields } from "./validate-request.js";
 
 /**
- * Runs a method that streams its responses, each when it is read. The request must be of the method's input type, or
- * a stream of such for a method that takes one; the responses are those of the handler, init objects or messages of the output type.
+ * Runs a method that streams its responses, each when it is read. The request must be of the method's input type, or a
+ * stream of such for a method that takes one; the responses are those of the handler, init objects or messages of the
+ * output type.
  *
  * The stream ends with the handler's, when the caller disconnects, or at the deadline. In the last two cases the
  * handler is not awaited: its iterator is returned and `call.signal` aborts.
@@ -37,15 +38,15 @@ export function createInvokeStream(deps: InvokeDeps): InvokeStream {
     const end = watchEnd(call, clock, deps.stopping);
     let release: (() => void) | undefined;
     try {
-      const caller = await end.or(() => authorizeCall(method, call, principal, request));
+      const caller = await end.race(() => authorizeCall(method, call, principal, request));
       call.begin(caller, principal, end.signal);
       try {
-        // The request is what the method takes: that is the front end's to make sure of.
+        // Front ends make sure that the request is what the method takes.
         const messages = method.handler(request as never, call)[Symbol.asyncIterator]();
         const readNext = async () => messages.next();
         release = () => returnMessages(messages, call);
         for (;;) {
-          const next = await end.or(readNext);
+          const next = await end.race(readNext);
           if (next.done === true) break;
           yield next.value;
         }
@@ -57,7 +58,7 @@ export function createInvokeStream(deps: InvokeDeps): InvokeStream {
           : error;
       }
     } catch (error) {
-      throw answerCallError(error, method.desc, call, deps);
+      throw toCallError(error, method.desc, call, deps);
     } finally {
       end.close();
       release?.();
@@ -71,11 +72,11 @@ export function createInvokeStream(deps: InvokeDeps): InvokeStream {
     given: Message | AsyncIterable<Message>,
   ): Promise<Caller | undefined> {
     const { auth } = method;
-    // Of a method that takes a stream, which only a mounted one does, no rule looks at a request.
+    // Only mounted methods take a stream, and their authorization reads no request.
     const request = given as Message;
     if (method.mounted) return authorizeMounted(deps, method, call, principal, request);
     assertNoNul(method.desc.input, request);
-    // The time a stream may last is not the time a database may take.
+    // A stream may last longer than a transaction may.
     const deadlineMs = Math.min(call.deadlineMs, call.startMs + MAX_CALL_MS);
     return readTraced(store, call, deadlineMs, async (tx) => {
       if (clock() > deadlineMs) throw deadlineExceeded();

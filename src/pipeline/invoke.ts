@@ -13,7 +13,7 @@ import type { UnaryCall } from "./call.js";
 import { Outcome } from "./handlers.js";
 import { invokeMounted } from "./invoke-mounted.js";
 import type { UnaryEntry } from "./method-table.js";
-import { answerCallError, type InvokeDeps, readTraced, UNIT_SPAN_NAMES } from "./unit-of-work.js";
+import { type InvokeDeps, readTraced, toCallError, UNIT_SPAN_NAMES } from "./unit-of-work.js";
 import { assertNoNul, assertRequiredFields } from "./validate-request.js";
 
 /**
@@ -37,7 +37,7 @@ export function createInvoke(deps: InvokeDeps): Invoke {
   const { store, clock } = deps;
 
   return async function invoke(method, call, principal, given) {
-    // Errors of decoding belong to the front end, which knows the format.
+    // Errors of decoding are left to the front end, which knows the format.
     const request = typeof given === "function" ? given() : given;
     if (method.mounted !== undefined) return invokeMounted(deps, method, call, principal, request);
     let trace: TraceSpan | undefined;
@@ -61,11 +61,11 @@ export function createInvoke(deps: InvokeDeps): Invoke {
         : (answer.response as object);
     } catch (error) {
       trace?.fail(error);
-      throw answerCallError(error, method.desc, call, deps);
+      throw toCallError(error, method.desc, call, deps);
     }
   };
 
-  // The quota and the preparation come after authorization: both would tell others what the organisation has.
+  // The quota and the preparation come after authorization, because their errors show what the organisation has.
   async function prepare(
     method: UnaryEntry,
     call: UnaryCall,
@@ -91,7 +91,8 @@ export function createInvoke(deps: InvokeDeps): Invoke {
     }
   }
 
-  // Where store and handler answer synchronously no promise is created: a point read costs little more.
+  // No promise is created where store and handler answer synchronously, because it would cost about as much as a point
+  // read.
   function run(
     method: UnaryEntry,
     call: UnaryCall,
@@ -114,7 +115,7 @@ export function createInvoke(deps: InvokeDeps): Invoke {
     caller: Caller | undefined,
   ): Awaitable<object> {
     call.setTransaction(tx, caller);
-    noteOrganisation(method, call, request, caller);
+    recordOrganisation(method, call, request, caller);
     assertRequiredFields(method.desc.input, request);
     let answer: Awaitable<object>;
     try {
@@ -152,7 +153,7 @@ export function createInvoke(deps: InvokeDeps): Invoke {
 }
 
 // Only after authorization: before it the scope is any text that a caller sends.
-function noteOrganisation({ auth }: UnaryEntry, call: UnaryCall, request: Message, caller: Caller | undefined): void {
+function recordOrganisation({ auth }: UnaryEntry, call: UnaryCall, request: Message, caller: Caller | undefined): void {
   const { record } = call.inbound;
   if (record === undefined || caller === undefined || auth.mode !== "guarded" || auth.scope === undefined) return;
   record.rootUid = rootOf(auth.scope.of(request));
@@ -171,7 +172,7 @@ function buildAuditRow(method: UnaryEntry, call: UnaryCall, request: Message, re
   const outcome = result instanceof Outcome ? result : undefined;
   const facts = outcome?.facts;
   const subjectUid =
-    facts?.subjectUid ?? uidIn(outcome === undefined ? result : (outcome.response as object)) ?? scope ?? "";
+    facts?.subjectUid ?? findUid(outcome === undefined ? result : (outcome.response as object)) ?? scope ?? "";
   const caller = method.auth.mode === "guarded" ? call.caller : undefined;
   return {
     rootUid: rootOf(subjectUid),
@@ -188,7 +189,7 @@ function buildAuditRow(method: UnaryEntry, call: UnaryCall, request: Message, re
   };
 }
 
-function uidIn(response: object): string | undefined {
+function findUid(response: object): string | undefined {
   const { uid, id = uid } = response as { uid?: unknown; id?: unknown };
   return typeof id === "string" && id !== "" ? id : undefined;
 }

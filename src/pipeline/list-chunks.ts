@@ -1,5 +1,5 @@
-// Lists that have no pages. Front ends that can send them piece by piece read their
-// chunks; the others read all chunks as one message.
+// Lists without pages. Front ends that can send a list in chunks read them one by one; the others read all as one
+// message.
 import type { Message } from "@bufbuild/protobuf";
 import { callerGone, deadlineExceeded, resourceExhausted } from "../kernel/errors.js";
 import type { Principal } from "../kernel/principal.js";
@@ -55,7 +55,7 @@ export async function* readChunks(
 /**
  * The response of a method as one message: of a list all of its chunks.
  *
- * @param join merges several chunks; it may refuse to hold them
+ * @param join merges several chunks; it may throw where they are too large
  * @throws ConnectError with ErrorInfo; ApiError RESOURCE_EXHAUSTED for a list of more than 50,000 elements; what `join`
  * throws.
  */

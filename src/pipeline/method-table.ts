@@ -40,7 +40,7 @@ export type AuthRule =
 /** What the declaration of any callable method says. */
 interface DeclaredMethod {
   readonly desc: DescMethod;
-  /** What the method is described as; its messages may be called by other names there. */
+  /** The descriptor that reflection and OpenAPI show, whose messages may have other names. */
   readonly published: DescMethod;
   /** The RPC path, `/package.Service/Method`. */
   readonly path: string;
@@ -55,7 +55,7 @@ interface DeclaredMethod {
   readonly formerPaths?: readonly FormerPath[];
   /** The HTTP rule in place of the option google.api.http; null for none. */
   readonly http?: HttpRule | null;
-  /** Set for a mounted method, whose handler runs outside the unit of work and fails as connect's own do. */
+  /** Set for a mounted method, whose handler runs outside the unit of work and whose errors are those of connect. */
   readonly mounted?: MountedService;
 }
 
@@ -97,7 +97,7 @@ export interface UnaryEntry extends DeclaredMethod {
   readonly prepare?: (request: Message, call: CallContext) => Promise<unknown>;
   /** Whether a quota allows what is to be created; absent where none limits it. */
   readonly requireRoom?: RoomCheck;
-  /** The list that is the whole answer, where the handler reads it in chunks; see list-chunks. */
+  /** The only field of the response, where the handler reads it in chunks; see list-chunks. */
   readonly list?: DescField;
 }
 
@@ -148,12 +148,12 @@ export interface FormerPath {
 export interface ServedService<S extends DescService = DescService> {
   readonly desc: S;
   readonly handlers: Readonly<Record<string, Handler>>;
-  /** What the service is described as, where its messages have other names; see app/services. */
+  /** The descriptor that reflection and OpenAPI show instead; see app/services. */
   readonly published?: DescService;
   /** By connect's local method names, for the methods that differ from the rest. */
   readonly settings?: Readonly<Record<string, MethodSettings>>;
   /**
-   * REST serves each path that contains `current` with `former` in its place as well, and describes it as deprecated:
+   * REST also serves each path that contains `current` with `former` in its place, and describes it as deprecated:
    * for clients that take over the paths of an older version.
    */
   readonly formerPaths?: readonly FormerPath[];
@@ -210,7 +210,7 @@ function buildEntry(
   if (desc.methodKind !== "unary" && desc.methodKind !== "server_streaming") {
     throw new TypeError(`${typeName}.${desc.name} takes a stream, which the method table does not serve`);
   }
-  const auth = authRuleOf(desc, selfAuthenticating);
+  const auth = readAuthRule(desc, selfAuthenticating);
   const declared = {
     ...declareMethod(desc, auth, maxRequestBytes),
     ...(ignoreUnknownQuery && { ignoreUnknownQuery }),
@@ -231,7 +231,7 @@ function buildEntry(
 }
 
 /**
- * What every entry says.
+ * Builds what the entries of all kinds have.
  *
  * @throws TypeError when `maxRequestBytes` is out of range
  */
@@ -264,12 +264,12 @@ function unaryHandler(desc: DescMethod, handler: Handler): Pick<UnaryEntry, "han
 }
 
 /**
- * The authorization rule that a method declares.
+ * Reads the authorization rule that a method declares.
  *
  * @param selfAuthenticating whether its handler authenticates the caller; then it must declare none
  * @throws TypeError when the rule is missing or contradicts itself
  */
-export function authRuleOf(method: DescMethod, selfAuthenticating = false): AuthRule {
+export function readAuthRule(method: DescMethod, selfAuthenticating = false): AuthRule {
   const fullName = `${method.parent.typeName}.${method.name}`;
   if (selfAuthenticating && !hasOption(method, iam)) return { mode: "self" };
   if (selfAuthenticating) throw new TypeError(`${fullName} authenticates its caller, but has an iam option`);
@@ -277,9 +277,9 @@ export function authRuleOf(method: DescMethod, selfAuthenticating = false): Auth
   const { mode } = getOption(method, iam);
   if (mode.case === "disabled") return { mode: "public" };
   if (mode.case !== "enabled") throw new TypeError(`${fullName}: the iam option names no mode`);
-  const capabilities = mode.value.capabilities.map((number) => requireCapability(number, fullName));
+  const capabilities = mode.value.capabilities.map((number) => getCapability(number, fullName));
   if (mode.value.unscoped) return { mode: "guarded", capabilities };
-  const scopes = scopeFieldsOf(method.input);
+  const scopes = findScopeFields(method.input);
   const [scope] = scopes;
   if (scopes.length > 1) throw new TypeError(`${fullName}: more than one field is marked iam_scope`);
   if (scope === undefined) {
@@ -289,14 +289,14 @@ export function authRuleOf(method: DescMethod, selfAuthenticating = false): Auth
   return { mode: "guarded", capabilities, scope };
 }
 
-/** The capabilities that a method declares; none for one that anybody may call. */
-export function capabilitiesFor(method: DescMethod): readonly NeededCapability[] {
-  const rule = authRuleOf(method);
+/** Reads the capabilities that a method declares; none for one that everybody may call. */
+export function readCapabilities(method: DescMethod): readonly NeededCapability[] {
+  const rule = readAuthRule(method);
   return rule.mode === "guarded" ? rule.capabilities : [];
 }
 
-/** A capability by its number. @throws TypeError naming `method` when there is none. */
-export function requireCapability(number: number, method: string): NeededCapability {
+/** Reads a capability by its number. @throws TypeError naming `method` when there is none. */
+export function getCapability(number: number, method: string): NeededCapability {
   const known = knownCapabilities.get(number);
   if (known !== undefined) return known;
   const value = CapabilitySchema.values.find((v) => v.number === number);
@@ -312,9 +312,9 @@ const knownCapabilities = new Map<number, NeededCapability>();
 /** Reads from the request where capabilities are needed. */
 export type Scope = NonNullable<Extract<AuthRule, { mode: "guarded" }>["scope"]>;
 
-// A marked message field stands for the marked field inside it; an unmarked one is never looked
-// into, since a create request carries a uid of the client's own making.
-function scopeFieldsOf(message: DescMessage): Scope[] {
+// A marked message field stands for the marked field within it. An unmarked one is not searched, because the resource
+// in a create request has a uid that the client chose.
+function findScopeFields(message: DescMessage): Scope[] {
   return message.fields.filter(isScope).flatMap((outer): Scope[] => {
     const read = (m: Message, field: DescField): unknown => (m as unknown as Record<string, unknown>)[field.localName];
     if (outer.fieldKind === "scalar") {

@@ -1,4 +1,4 @@
-// What programs that mount services see. Its types lead to nothing of the server, so that they compile where its
+// The types for programs that mount services. They import nothing of the server, so that they compile where its
 // libraries have no types.
 import type { DescMethod, DescService, Registry } from "@bufbuild/protobuf";
 import { type ContextKey, createContextKey } from "@connectrpc/connect";
@@ -6,8 +6,9 @@ import type { Capability } from "#gen/chainguard/capabilities/capabilities_pb.js
 import type { Principal } from "../kernel/principal.js";
 
 /**
- * Who may call a method: everybody; every identity whose token is valid; or who holds all of `capabilities` at the group
- * that a field of the request names. `scope` is the path of that field by its names in the proto, such as `shelf.group`.
+ * Who may call a method: everybody; every identity whose token is valid; or who holds all of `capabilities` at the
+ * group that a field of the request names. `scope` is the path of that field by its names in the proto, such as
+ * `shelf.group`.
  */
 export type MountAccess =
   | "public"
@@ -27,7 +28,7 @@ export interface MountHttpRule {
   readonly additionalBindings?: readonly Omit<MountHttpRule, "additionalBindings">[];
 }
 
-/** What is given where a service is mounted. Methods go by connect's local names, such as `getBook`. */
+/** How to mount a service. Methods have connect's local names, such as `getBook`. */
 export interface MountOptions<S extends DescService = DescService> {
   /** For all methods, or for each by its name; without it each method must have the option of Arbor's own protos. */
   readonly access?: MountAccess | { readonly [K in keyof S["method"]]: MountAccess };

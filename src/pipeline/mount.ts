@@ -18,11 +18,11 @@ import { type HttpRule, HttpRuleSchema } from "#gen/google/api/http_pb.js";
 import { getField } from "../codec/fields.js";
 import {
   type AuthRule,
-  authRuleOf,
   declareMethod,
+  getCapability,
   type MethodEntry,
   type MountedService,
-  requireCapability,
+  readAuthRule,
   type Scope,
 } from "./method-table.js";
 import type { Mount, MountAccess, MountHttpRule, MountOptions } from "./mount-options.js";
@@ -39,7 +39,7 @@ export function mount<S extends DescService>(
   options: MountOptions<S> = {},
 ): MountedEntries {
   const { access, registry, maxRequestBytes } = options;
-  // Whether a path is one of RPC is told by the dot of a package.
+  // Dispatch tells a path of RPC from others by the dot of the package.
   if (!desc.typeName.includes(".")) throw new TypeError(`${desc.typeName} has no package`);
   const rules: Readonly<Record<string, MountHttpRule | null | undefined>> = options.http ?? {};
   const accessByMethod = access === undefined || isAccess(access) ? undefined : access;
@@ -73,7 +73,7 @@ function isAccess(access: object | string): access is MountAccess {
 function ruleOf(method: DescMethod, access: MountAccess | undefined): AuthRule {
   const rule = access === undefined ? requireDeclaredRule(method) : toAuthRule(method, access);
   if (rule.mode !== "guarded") return rule;
-  // Nothing would look at them: the platform's own handlers do so themselves.
+  // The pipeline leaves capabilities without a scope to the handlers, and foreign handlers do not check them.
   if (rule.capabilities.length > 0 && rule.scope === undefined) {
     throw new TypeError(
       `${fullNameOf(method)}: capabilities need a scope, the field of the request that names a group`,
@@ -87,7 +87,7 @@ function ruleOf(method: DescMethod, access: MountAccess | undefined): AuthRule {
 
 function requireDeclaredRule(method: DescMethod): AuthRule {
   if (!hasOption(method, iam)) throw new TypeError(`${fullNameOf(method)} is given no access`);
-  return authRuleOf(method);
+  return readAuthRule(method);
 }
 
 function toAuthRule(method: DescMethod, access: MountAccess): AuthRule {
@@ -97,7 +97,7 @@ function toAuthRule(method: DescMethod, access: MountAccess): AuthRule {
   if (typeof access !== "object" || !Array.isArray(access.capabilities) || access.capabilities.length === 0) {
     throw new TypeError(`${name}: access must be "public", "authenticated" or capabilities at a scope`);
   }
-  const capabilities = access.capabilities.map((number) => requireCapability(number, name));
+  const capabilities = access.capabilities.map((number) => getCapability(number, name));
   return { mode: "guarded", capabilities, scope: scopeAt(method.input, access.scope, name) };
 }
 

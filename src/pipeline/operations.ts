@@ -1,6 +1,5 @@
-// Version 1 of the API is a view of version 2: its handlers turn a request into
-// one of version 2, run that version's own handler in the same unit of work, and
-// show what it answers. No rule stands twice.
+// Version 1 of the API is a view of version 2: its handlers convert a request to one of version 2, run the handler of
+// that version in the same unit of work, and convert the response. So no rule is written twice.
 import {
   create,
   type DescMessage,
@@ -25,29 +24,29 @@ export type Operations<S extends DescService> = {
 };
 
 /**
- * What fields of a service are called by its caller. Names of single fields of a path; an empty name
- * takes the field out of the path.
+ * The names that the caller of a view has for fields, by single names of a path. An empty name removes the field from
+ * the path.
  */
 export type FieldNames = Readonly<Record<string, string>>;
 
 /**
- * The operations of a served service, for handlers that are views of it. They run in the call's
- * transaction, for its caller; that the caller may call the method has been decided.
+ * Creates the operations of a served service, for handlers that are views of it. They run in the transaction of the
+ * call, which is authorized already.
  *
  * A method that prepares something outside the transaction gets what the view itself has prepared. An operation
  * returns the response alone: a view whose audit row needs a subject returns it in its own outcome.
  *
- * @param names what errors call its fields
+ * @param names the names of fields in errors
  * @throws TypeError when called for a list that has no pages, or by a view that has prepared nothing for a
  * method that needs it.
  */
-export function operationsOf<S extends DescService>(
+export function createOperations<S extends DescService>(
   { desc, handlers }: ServedService<S>,
   names: FieldNames = {},
 ): Operations<S> {
   const operations = desc.methods.map((method) => {
     const handler = handlers[method.localName];
-    const maps = mapsIn(method.input);
+    const maps = findMaps(method.input);
     const run = async (init: object, call: UnaryCall): Promise<Message> => {
       const handle = findHandle(handler);
       if (handle === undefined) throw new TypeError(`${method} takes more than its transaction`);
@@ -80,9 +79,9 @@ function findHandle(handler: Handler | undefined): Handle | undefined {
 }
 
 /**
- * An error as the caller of a view sees it: the fields that it names go by the caller's names.
+ * Renames the fields in an error to the names of the caller of a view.
  *
- * @param maps the fields that are maps; what their paths name below them is the caller's own
+ * @param maps the fields that are maps; the keys below them stay as they are
  */
 export function renameErrorFields(error: unknown, names: FieldNames, maps: ReadonlySet<string> = new Set()): unknown {
   const detail = error instanceof ApiError ? error.details.find(({ desc }) => desc === BadRequestSchema) : undefined;
@@ -92,11 +91,11 @@ export function renameErrorFields(error: unknown, names: FieldNames, maps: Reado
 }
 
 // The names of all maps in a message and the messages in it.
-function mapsIn(message: DescMessage, maps = new Set<string>(), seen = new Set<DescMessage>()): ReadonlySet<string> {
+function findMaps(message: DescMessage, maps = new Set<string>(), seen = new Set<DescMessage>()): ReadonlySet<string> {
   seen.add(message);
   for (const { fieldKind, jsonName, message: inner } of message.fields) {
     if (fieldKind === "map") maps.add(jsonName);
-    if (inner && !seen.has(inner)) mapsIn(inner, maps, seen);
+    if (inner && !seen.has(inner)) findMaps(inner, maps, seen);
   }
   return maps;
 }

@@ -1,4 +1,4 @@
-// What the kinds of pipeline share: what they are made of, how they read as a part of a trace, and how a call fails.
+// What the pipelines of unary, streaming and mounted methods share: dependencies, traced reads, and errors of calls.
 import type { DescMethod } from "@bufbuild/protobuf";
 import type { ConnectError } from "@connectrpc/connect";
 import { answerError, rejectReasonOf } from "../kernel/errors.js";
@@ -8,7 +8,6 @@ import type { Awaitable, Store, Tx } from "../store/port.js";
 import type { CallContext } from "./call.js";
 import { withFieldSpelling } from "./field-names.js";
 
-/** What the pipeline needs of the rest of the service. */
 export interface InvokeDeps {
   readonly store: Store;
   readonly clock: Clock;
@@ -22,8 +21,11 @@ export interface InvokeDeps {
   readonly onInternalError: (error: ConnectError, call: CallContext) => void;
 }
 
-/** What a call that fails answers: an error with the names that its caller has for fields, reported if it is internal. */
-export function answerCallError(
+/**
+ * Converts the error of a call to what its caller gets, with the caller's names of fields, and reports an internal
+ * one.
+ */
+export function toCallError(
   error: unknown,
   { input }: DescMethod,
   call: CallContext,

@@ -1,5 +1,4 @@
-// What every request must meet before its handler runs: its REQUIRED fields are set,
-// and no text holds U+0000.
+// Validates every request before its handler runs: its REQUIRED fields are set, and no text holds U+0000.
 
 import { type DescField, type DescMessage, isFieldSet, type Message, ScalarType } from "@bufbuild/protobuf";
 import { FieldBehavior } from "#gen/google/api/field_behavior_pb.js";
@@ -33,7 +32,7 @@ function compile(message: DescMessage): Check {
     (field) =>
       hasBehavior(field, FieldBehavior.REQUIRED) &&
       field.fieldKind !== "message" &&
-      // Where false cannot be told from absent, both are an answer.
+      // Without presence, false cannot be told from absent.
       field.scalar !== ScalarType.BOOL,
   );
   return (request) => {
@@ -75,7 +74,7 @@ function finderOf(desc: DescMessage): Find {
     }
     return undefined;
   };
-  // Before its fields are looked at, which may hold messages of the same type.
+  // Set before its fields are visited, because they may hold messages of the same type.
   finders.set(desc, find);
   members = desc.fields.flatMap((field) => memberFinder(field) ?? []);
   return find;
@@ -98,17 +97,17 @@ function memberFinder(field: DescField): FindIn | undefined {
 
 function valueFinder(field: DescField): FindIn | undefined {
   const one = singleFinder(field);
-  if (field.fieldKind === "list") return one && ((list) => inList(list as readonly unknown[], one));
+  if (field.fieldKind === "list") return one && ((list) => findInList(list as readonly unknown[], one));
   if (field.fieldKind !== "map") return one;
   if (one === undefined && field.mapKey !== ScalarType.STRING) return undefined;
-  return (map) => inMap(map as Readonly<Record<string, unknown>>, one);
+  return (map) => findInMap(map as Readonly<Record<string, unknown>>, one);
 }
 
 function singleFinder({ scalar, message }: DescField): FindIn | undefined {
   if (scalar === ScalarType.STRING) return (text) => ((text as string).includes("\0") ? "" : undefined);
-  // Of the types that JSON has forms of its own for, no request has any with text.
+  // The well-known types have forms of their own in JSON. No request has one with text.
   if (message === undefined || message.file.name.startsWith("google/protobuf/")) return undefined;
-  // Found at the first use: asking for it here would never end where messages hold each other.
+  // Resolved at the first use, because messages may hold each other.
   let find: Find | undefined;
   return (value) => {
     find ??= finderOf(message);
@@ -117,7 +116,7 @@ function singleFinder({ scalar, message }: DescField): FindIn | undefined {
   };
 }
 
-function inList(list: readonly unknown[], one: FindIn): string | undefined {
+function findInList(list: readonly unknown[], one: FindIn): string | undefined {
   for (const [index, value] of list.entries()) {
     const path = one(value);
     if (path !== undefined) return `[${index}]${path}`;
@@ -126,7 +125,7 @@ function inList(list: readonly unknown[], one: FindIn): string | undefined {
 }
 
 // Errors about a key name the map, because the key may be unprintable.
-function inMap(map: Readonly<Record<string, unknown>>, one: FindIn | undefined): string | undefined {
+function findInMap(map: Readonly<Record<string, unknown>>, one: FindIn | undefined): string | undefined {
   for (const [key, value] of Object.entries(map)) {
     if (key.includes("\0")) return "";
     const path = one?.(value);

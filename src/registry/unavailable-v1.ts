@@ -2,10 +2,10 @@
 import type { DescMethod, DescService, Message } from "@bufbuild/protobuf";
 import { invalidArgument, permissionDenied, unimplemented } from "../kernel/errors.js";
 import { isUidp } from "../kernel/uidp.js";
-import { namesOf } from "../pipeline/auth/authorize.js";
+import { formatCapabilities } from "../pipeline/auth/authorize.js";
 import type { UnaryCall } from "../pipeline/call.js";
 import type { Handlers } from "../pipeline/handlers.js";
-import { authRuleOf, capabilitiesFor } from "../pipeline/method-table.js";
+import { readAuthRule, readCapabilities } from "../pipeline/method-table.js";
 
 const NO_LIFE_TIMES = "nothing is known of how long versions of packages are looked after";
 const NO_MATERIALS = "no bills of materials are read or kept";
@@ -56,8 +56,8 @@ export function createUnavailableHandlers<S extends DescService, K extends keyof
 
 function createUnavailableHandler(method: DescMethod | undefined, reason: string) {
   if (method === undefined) throw new TypeError(`there is no such method: ${reason}`);
-  const rule = authRuleOf(method);
-  const needed = namesOf(capabilitiesFor(method));
+  const rule = readAuthRule(method);
+  const needed = formatCapabilities(readCapabilities(method));
   const unscoped = rule.mode === "guarded" && rule.scope === undefined;
   return async (request: Message, call: UnaryCall): Promise<never> => {
     if (unscoped) await requireRights(request, call, needed);

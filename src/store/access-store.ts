@@ -108,7 +108,7 @@ export class GrantReader implements AccessStore {
     this.#tx = tx;
   }
 
-  getGrantsAt(identityUid: string, lineage: readonly string[]): Awaitable<AccessRow[]> {
+  findGrantsAt(identityUid: string, lineage: readonly string[]): Awaitable<AccessRow[]> {
     const [root = ""] = lineage;
     const found = this.#tx.rows(grantsInRange, { identity: identityUid, root, uid: lineage.at(-1) ?? "" });
     const select = (rows: AccessRow[]) =>
@@ -121,11 +121,11 @@ export class GrantReader implements AccessStore {
     return this.#tx.rows(grantsAt(size), { ...params, identity: identityUid });
   }
 
-  getIdentityOnly(identityUid: string): Awaitable<AccessRow[]> {
+  findIdentity(identityUid: string): Awaitable<AccessRow[]> {
     return this.#tx.rows(identityAlone, { identity: identityUid });
   }
 
-  getAllGrants(identityUid: string): Awaitable<AccessRow[]> {
+  findAllGrants(identityUid: string): Awaitable<AccessRow[]> {
     const found = this.#readPage(identityUid, "");
     const complete = (rows: GrantPage) => (rows.length < PAGE_SIZE ? rows : this.#readRest(identityUid, rows));
     return found instanceof Promise ? found.then(complete) : complete(found);
@@ -146,7 +146,7 @@ export class GrantReader implements AccessStore {
     return all;
   }
 
-  getMappedGrants(providerUid: string, mappingUids: readonly string[]): Awaitable<MappedGrant[]> {
+  findMappedGrants(providerUid: string, mappingUids: readonly string[]): Awaitable<MappedGrant[]> {
     const { size, params } = padParams("mapping", mappingUids);
     return this.#tx.rows(mappedGrants(size), { ...params, provider: providerUid });
   }

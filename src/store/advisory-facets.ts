@@ -30,8 +30,8 @@ const readers: readonly [name: string, read: (row: AdvisoryRow, events: readonly
 /** The numbers of the filters by their names in a list query. */
 export const filterNumbers: ReadonlyMap<string, number> = new Map(readers.map(([name], number) => [name, number]));
 
-/** The values of an advisory with these events for each filter. */
-export function facetsOf(row: AdvisoryRow, events: readonly AdvisoryEventRow[]): Facets {
+/** Builds the values of an advisory with these events for each filter. */
+export function buildFacets(row: AdvisoryRow, events: readonly AdvisoryEventRow[]): Facets {
   return readers.map(([, read]) => read(row, events));
 }
 

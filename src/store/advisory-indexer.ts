@@ -1,7 +1,7 @@
 // Brings the index of the filters of advisories up to date with those that changed.
 import { and, asc, eq, inArray, sql } from "drizzle-orm";
 import { rootOf } from "../kernel/uidp.js";
-import { facetsOf } from "./advisory-facets.js";
+import { buildFacets } from "./advisory-facets.js";
 import { bitOf, wordOf } from "./row-set.js";
 import {
   buildInsertValues,
@@ -137,7 +137,7 @@ export async function indexChanges(tx: Executor, source: AdvisorySource, limit: 
   for (const uid of uids) {
     const row = rowByUid.get(uid);
     const before = entryByUid.get(uid);
-    const facets = row ? facetsOf(row, eventsByUid.get(uid) ?? []) : [];
+    const facets = row ? buildFacets(row, eventsByUid.get(uid) ?? []) : [];
     if (row === undefined) {
       if (before === undefined) continue;
       await tx.rows(removeEntry, { uid });

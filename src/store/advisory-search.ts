@@ -28,19 +28,21 @@ import type { Executor } from "./statement.js";
 /** While more changes than this wait to be indexed, all advisories are examined. */
 const MAX_CHANGES = 1_000;
 /** How many numbers one statement takes or sorts at most. */
-const FEW = 4_096;
+const MAX_NUMBERS = 4_096;
 /** How many rows the index of texts finds at most. */
-const FEW_TEXTS = 2_048;
+const MAX_TEXTS = 2_048;
 /** How many words of one value one statement reads at most, and of several values. */
-const WORDS = 4_096;
-const WORDS_OF_MANY = 512;
+const MAX_WORDS = 4_096;
+const MAX_WORDS_OF_MANY = 512;
 /** How many entries one statement reads in order, at first and at most. */
 const FIRST_ENTRIES = 128;
 const MAX_ENTRIES = 2_048;
 /** The shortest text that the index of texts finds. */
 const MIN_TEXT = 3;
 
-/** Creates the search for advisories. It leaves the work to others while many advisories wait to be indexed. */
+/**
+ * Creates the search for advisories. It finds nothing while many advisories wait to be indexed: then all are examined.
+ */
 export const searchAdvisories =
   (kind: ResourceIndex): Search =>
   async (tx, query, segments, rowLimit, readUids) => {
@@ -48,7 +50,7 @@ export const searchAdvisories =
     if (conditions === undefined) return undefined;
     const changes = await tx.rows(changedUids, { limit: MAX_CHANGES + 1 });
     if (changes.length > MAX_CHANGES) return undefined;
-    // What waits to be indexed is examined by itself.
+    // Advisories that wait to be indexed are examined one by one.
     const changed = [...new Set(changes.map(({ uid }) => uid))];
     const fresh = await readUids(changed);
     const uids = JSON.stringify(changed);
@@ -94,21 +96,21 @@ const readRows = (tx: Executor, kind: ResourceIndex, positions: readonly { reado
 /** What a search looks for. */
 interface Conditions {
   /** One of the values of each filter must match. */
-  readonly any: readonly ValuesOf[];
-  readonly none: readonly ValuesOf[];
+  readonly any: readonly FilterValues[];
+  readonly none: readonly FilterValues[];
   /** The searched text contains it; empty: no condition. */
   readonly text: string;
 }
 
-interface ValuesOf {
+interface FilterValues {
   readonly filter: number;
   readonly values: readonly string[];
 }
 
 // Undefined where a filter is not indexed.
 function parseFilters({ filter: { equals = {}, name } }: ListQuery): Conditions | undefined {
-  const any: ValuesOf[] = [];
-  const none: ValuesOf[] = [];
+  const any: FilterValues[] = [];
+  const none: FilterValues[] = [];
   let text = "";
   for (const [field, parameter] of Object.entries(equals)) {
     const given = String(parameter);
@@ -162,7 +164,7 @@ async function findRows(tx: Executor, root: Root, { any, none, text }: Condition
   if (root.segments) keep(await readSegments(tx, root, root.segments));
   const everything = () => readWords(tx, root, EVERY, [""]);
   if (text !== "") {
-    if (set === undefined || set.size > FEW) {
+    if (set === undefined || set.size > MAX_NUMBERS) {
       const found = await findTexts(tx, root, text);
       if (found) keep(found);
       else set = await scanTexts(tx, set ?? (await everything()), text);
@@ -179,7 +181,7 @@ async function findRows(tx: Executor, root: Root, { any, none, text }: Condition
 // The rows with one of these values of a filter.
 async function readWords(tx: Executor, root: Root, filter: number, values: readonly string[]): Promise<RowSet> {
   const set = new RowSet();
-  const step = values.length === 1 ? WORDS : WORDS_OF_MANY;
+  const step = values.length === 1 ? MAX_WORDS : MAX_WORDS_OF_MANY;
   const params = { root: root.id, filter, values: JSON.stringify(values) };
   for (let first = 0; first <= root.lastWord; first += step) {
     addWords(set, await tx.rows(wordsStatement("values"), { ...params, first, end: first + step }));
@@ -204,8 +206,8 @@ async function readSegments(tx: Executor, root: Root, segments: readonly Segment
       continue;
     }
     const params = { root: root.id, filter: GROUP, from: scope, to: `${scope}0` };
-    for (let first = 0; first <= root.lastWord; first += WORDS_OF_MANY) {
-      const range = { ...params, first, end: first + WORDS_OF_MANY };
+    for (let first = 0; first <= root.lastWord; first += MAX_WORDS_OF_MANY) {
+      const range = { ...params, first, end: first + MAX_WORDS_OF_MANY };
       addWords(set, await tx.rows(wordsStatement("range"), range));
       await tx.pause?.();
     }
@@ -221,9 +223,9 @@ async function findTexts(tx: Executor, root: Root, text: string): Promise<RowSet
   if (!index?.exists) return undefined;
   const phrase = `"${text.replaceAll('"', '""')}"`;
   const pattern = `%${text.replace(/[\\%_]/g, "\\$&")}%`;
-  const found = await tx.rows(textNumbers, { phrase, pattern, limit: FEW_TEXTS + 1 });
+  const found = await tx.rows(textNumbers, { phrase, pattern, limit: MAX_TEXTS + 1 });
   await tx.pause?.();
-  if (found.length > FEW_TEXTS) return undefined;
+  if (found.length > MAX_TEXTS) return undefined;
   return RowSet.of(found.filter((one) => one.root === root.id).map(({ number }) => number));
 }
 
@@ -251,7 +253,7 @@ async function readPositions(
   const shape: EntryShape = { ...order, after: after !== undefined };
   const { size } = set;
   if (size === 0) return [];
-  if (size <= FEW) {
+  if (size <= MAX_NUMBERS) {
     return tx.rows(sortedEntries(shape), { ...after, numbers: JSON.stringify(set.numbers()), skip, limit });
   }
   const positions: EntryPosition[] = [];

@@ -147,11 +147,11 @@ export class Advisories extends IndexedTable<AdvisoryRow> implements AdvisorySto
     return listPage<AdvisoryRow>(this.tx, advisoryIndex, query, searchAdvisories(advisoryIndex));
   }
 
-  fromSource(groupUid: string, sourceKey: string): Awaitable<AdvisoryRow | undefined> {
+  findBySource(groupUid: string, sourceKey: string): Awaitable<AdvisoryRow | undefined> {
     return takeFirst(this.tx.rows(fromSource, { groupUid, sourceKey }));
   }
 
-  async events(advisoryUids: readonly string[]): Promise<AdvisoryEventRow[]> {
+  async listEvents(advisoryUids: readonly string[]): Promise<AdvisoryEventRow[]> {
     if (advisoryUids.length === 0) return [];
     const { size, params } = padParams("uid", advisoryUids);
     return this.tx.rows(events(size), params);
@@ -167,7 +167,7 @@ export class Advisories extends IndexedTable<AdvisoryRow> implements AdvisorySto
 
   indexChanges(limit: number): Promise<number> {
     const rows = (uids: readonly string[]) => readByUids(this.tx, advisoryIndex, uids) as Promise<AdvisoryRow[]>;
-    return indexChanges(this.tx, { rows, events: (uids) => this.events(uids) }, limit);
+    return indexChanges(this.tx, { rows, events: (uids) => this.listEvents(uids) }, limit);
   }
 
   deleteEvents(advisoryUid: string): Awaitable<void> {

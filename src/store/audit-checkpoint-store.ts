@@ -85,7 +85,7 @@ export class AuditCheckpoints implements AuditCheckpointStore {
     this.#tx = tx;
   }
 
-  get(rootUid: string): Awaitable<AuditCheckpoint | undefined> {
+  find(rootUid: string): Awaitable<AuditCheckpoint | undefined> {
     return takeFirst(this.#tx.rows(get, { rootUid }));
   }
 

@@ -1,5 +1,5 @@
-// The store from which the API reads the audit log. Each filter has an index that is ordered by time; rows that no index
-// finds alone are read in slices.
+// The store from which the API reads the audit log. Each filter has an index that is ordered by time; rows that no
+// index finds alone are read in slices.
 import { and, asc, desc, eq, getTableColumns, gt, inArray, max, sql } from "drizzle-orm";
 import type { Awaitable } from "./port.js";
 import type {
@@ -59,9 +59,9 @@ interface SliceParams {
 }
 
 /**
- * Builds the statement that reads the next rows of an index. Both databases read the comparison of pairs as a range of it.
- * A second bound of the time would mislead the planner of SQLite: it would read the index of time for all filters. So
- * would the organisation beside a subject, which names it.
+ * Builds the statement that reads the next rows of an index. Both databases read the comparison of pairs as a range of
+ * it. A second bound of the time would mislead the planner of SQLite: it would read the index of time for all filters.
+ * So would the organisation beside a subject, which names it.
  */
 export const nextEvents = statementFamily<SliceShape, SliceParams, AuditEventRow>(
   ({ column = "", descending }) => `${column} ${descending}`,
@@ -90,15 +90,15 @@ export class AuditEvents implements AuditEventStore {
     this.#tx = tx;
   }
 
-  get(id: number): Awaitable<AuditEventRow | undefined> {
+  find(id: number): Awaitable<AuditEventRow | undefined> {
     return takeFirst(this.#tx.rows(byId, { id }));
   }
 
-  after(id: number, limit: number): Awaitable<AuditEventRow[]> {
+  listAfter(id: number, limit: number): Awaitable<AuditEventRow[]> {
     return this.#tx.rows(afterId, { id, limit });
   }
 
-  withIds(ids: readonly number[]): Awaitable<AuditEventRow[]> {
+  findByIds(ids: readonly number[]): Awaitable<AuditEventRow[]> {
     let size = 1;
     while (size < ids.length) size *= 2;
     const last = ids.at(-1) ?? 0;
@@ -110,7 +110,7 @@ export class AuditEvents implements AuditEventStore {
     return mapRows(this.#tx.rows(lastId, {}), ([row]) => row?.id ?? 0);
   }
 
-  async page(query: AuditEventQuery): Promise<AuditEventPage> {
+  async list(query: AuditEventQuery): Promise<AuditEventPage> {
     const { rootUid, by, startMs, endMs, descending, limit, matches, assertInTime } = query;
     const statement = nextEvents({ column: by?.column, descending });
     const fixed = { rootUid, value: by?.value ?? "" };
@@ -124,18 +124,18 @@ export class AuditEvents implements AuditEventStore {
       for (const row of found) {
         if (descending ? row.timeMs < startMs : row.timeMs >= endMs) return { rows, next: undefined };
         if (row.rootUid !== rootUid || matches?.(row) === false) continue;
-        if (rows.length === limit) return { rows, next: positionOf(rows.at(-1)) };
+        if (rows.length === limit) return { rows, next: findPosition(rows.at(-1)) };
         rows.push(row);
       }
       if (found.length < size) return { rows, next: undefined };
       read += found.length;
-      position = positionOf(found.at(-1)) ?? position;
+      position = findPosition(found.at(-1)) ?? position;
       if (read >= MAX_READ_ROWS) return { rows, next: position };
       await this.#tx.pause?.();
     }
   }
 }
 
-function positionOf(row: AuditEventRow | undefined) {
+function findPosition(row: AuditEventRow | undefined) {
   return row && { timeMs: row.timeMs, id: row.id };
 }

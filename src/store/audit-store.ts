@@ -96,7 +96,7 @@ export class Audit implements AuditStore {
     return discardRows(this.#tx.rows(appendVersion2, { ...row, actorName, traceId }));
   }
 
-  newest(limit: number, rootUid?: string, filter: AuditRowFilter = {}): Awaitable<RecordedAuditRow[]> {
+  listNewest(limit: number, rootUid?: string, filter: AuditRowFilter = {}): Awaitable<RecordedAuditRow[]> {
     const params = { limit, ...(rootUid !== undefined && { rootUid }), ...filter };
     return this.#tx.rows(newest(params), params);
   }
@@ -240,7 +240,7 @@ export class AuditChain implements AuditChainStore {
     this.#tx = tx;
   }
 
-  sealer(): Awaitable<SealerRow | undefined> {
+  findSealer(): Awaitable<SealerRow | undefined> {
     return takeFirst(this.#tx.rows(sealer, {}));
   }
 
@@ -248,13 +248,13 @@ export class AuditChain implements AuditChainStore {
     return discardRows(this.#tx.rows(putSealer, { name: NAME, ...row }));
   }
 
-  readUnsealed(afterId: number, limit: number): Awaitable<StoredAuditRow[]> {
+  listUnsealed(afterId: number, limit: number): Awaitable<StoredAuditRow[]> {
     return this.#tx.rows(unsealed, { afterId, limit });
   }
 
   async countUnsealed(newest: number): Promise<UnsealedCount> {
-    const { settledId = 0 } = (await this.sealer()) ?? {};
-    const [oldest] = await this.readUnsealed(settledId, 1);
+    const { settledId = 0 } = (await this.findSealer()) ?? {};
+    const [oldest] = await this.listUnsealed(settledId, 1);
     if (oldest === undefined) return { rows: 0, oldestTimeMs: null };
     const { id } = (await takeFirst(this.#tx.rows(newestId, {}))) ?? {};
     const afterId = Math.max(settledId, (id ?? 0) - newest);
@@ -268,7 +268,7 @@ export class AuditChain implements AuditChainStore {
     return { rows, firstId, firstTimeMs: oldest?.timeMs ?? null };
   }
 
-  readUnsealedBetween(rootUid: string, range: { afterId: number; lastId: number }, limit: number) {
+  listUnsealedBetween(rootUid: string, range: { afterId: number; lastId: number }, limit: number) {
     return this.#tx.rows(unsealedBetween, { rootUid, ...range, limit });
   }
 
@@ -287,14 +287,14 @@ export class AuditChain implements AuditChainStore {
     return (await takeFirst(this.#tx.rows(lastSeq, { rootUid })))?.seq ?? 0;
   }
 
-  async entries(rootUid: string, afterSeq: number, limit: number): Promise<SealedRow[]> {
+  async listEntries(rootUid: string, afterSeq: number, limit: number): Promise<SealedRow[]> {
     const rows = await this.#tx.rows(entries, { rootUid, afterSeq, limit });
     return rows.map(({ seq, auditId, hash, ...row }) => {
       return { seq, auditId, hash, row: row.id === null ? null : (row as StoredAuditRow) };
     });
   }
 
-  head(rootUid: string): Awaitable<AuditHead | undefined> {
+  findHead(rootUid: string): Awaitable<AuditHead | undefined> {
     return takeFirst(this.#tx.rows(head, { rootUid }));
   }
 
@@ -302,7 +302,7 @@ export class AuditChain implements AuditChainStore {
     return discardRows(this.#tx.rows(putHead, row));
   }
 
-  async roots(): Promise<string[]> {
+  async listRoots(): Promise<string[]> {
     const found = new Set<string>();
     for (const statement of roots) for (const { rootUid } of await this.#tx.rows(statement, {})) found.add(rootUid);
     return [...found].sort();

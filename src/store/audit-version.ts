@@ -10,9 +10,9 @@ const FIRST_VERSION = "0.5.0";
 export type AuditVersion = 1 | 2;
 
 /**
- * Chooses the version of new audit rows. Up to 0.4 Arbor knows version 1 alone: it would seal a row of version 2 without
- * its new members, and `verify` would reject the chain for good. So version 2 begins when no such Arbor may open the
- * database any more.
+ * Chooses the version of new audit rows. Up to 0.4 Arbor knows version 1 alone: it would seal a row of version 2
+ * without its new members, and `verify` would reject the chain for good. So version 2 begins when no such Arbor may
+ * open the database any more.
  *
  * @param oldestVersion the value of the setting; undefined where it is not set
  */
@@ -32,7 +32,7 @@ export interface AuditVersionWatch {
 }
 
 /**
- * Creates it, with version 1 until the first read.
+ * Creates the watch, whose version is 1 until the first read.
  *
  * @param readOldest reads the setting; where it fails, it is read again later
  */
@@ -50,7 +50,7 @@ export function watchAuditVersion(readOldest: () => Awaitable<string | undefined
       const oldest = readOldest();
       return oldest instanceof Promise ? oldest.then(choose, () => {}) : choose(oldest);
     } catch {
-      // The store was closed or the database is busy; what needs it fails on its own.
+      // The store was closed or the database is busy. The next read tries again.
     }
   }
 

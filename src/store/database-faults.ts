@@ -32,7 +32,9 @@ export interface DatabaseFaultCounts {
   readonly current: ReadonlySet<DatabaseFault>;
 }
 
-/** A fault ends with a commit after so many milliseconds without an error: on a full disk some commits still succeed. */
+/**
+ * A fault ends with a commit after so many milliseconds without an error: on a full disk some commits still succeed.
+ */
 const QUIET_MS = 5_000;
 const RETRY_MS = 1_000;
 /** When callers may try again where the operator has to act first. */
@@ -51,7 +53,7 @@ const messages: Readonly<Record<DatabaseFault, string>> = {
 export type FaultMonitor = ReturnType<typeof createFaultMonitor>;
 
 /**
- * Creates it.
+ * Creates the monitor.
  *
  * @param file the path of the database
  * @param onChange called once when a fault begins and once when it ends

@@ -1,5 +1,5 @@
-// Whether the files of an open SQLite database are still those at their paths. SQLite itself goes on with files that were
-// removed or replaced, and what it writes to them is lost when the process ends.
+// Finds whether the files of an open SQLite database are still those at their paths. SQLite itself keeps using files
+// that were removed or replaced, and what it writes to them is lost when the process ends.
 import { type Stats, statSync } from "node:fs";
 import type { FaultMonitor } from "./database-faults.js";
 import type { SqliteDatabase } from "./sqlite-driver.js";
@@ -16,7 +16,7 @@ export interface ReplacedFile {
  * Remembers the files of a database that was just opened.
  *
  * @param file the path of the database
- * @returns what finds the first file that was removed or replaced since
+ * @returns an object that finds the first file that was removed or replaced since
  */
 export function watchDatabaseFiles(file: string) {
   const opened = [file, `${file}-wal`, `${file}-shm`].map((path) => ({ path, stat: find(path) }));
@@ -50,7 +50,6 @@ function find(path: string): Stats | "unknown" | undefined {
   }
 }
 
-/** What {@link guardFiles} needs. */
 interface FileGuardDeps {
   /** The path of the database. */
   readonly file: string;
@@ -60,8 +59,8 @@ interface FileGuardDeps {
 }
 
 /**
- * Creates what refuses all calls once a file of an open database was removed or replaced. A commit that was made after
- * that is not acknowledged.
+ * Creates the guard that fails all calls once a file of an open database was removed or replaced. A commit after that
+ * is not acknowledged.
  */
 export function guardFiles({ file, faults, database }: FileGuardDeps): WriteGuard & { check(): void } {
   const files = watchDatabaseFiles(file);

@@ -92,7 +92,7 @@ export class Groups implements GroupStore {
     this.#tx = tx;
   }
 
-  get(uid: string): Awaitable<GroupRow | undefined> {
+  find(uid: string): Awaitable<GroupRow | undefined> {
     return takeFirst(this.#tx.rows(get, { uid }));
   }
 
@@ -102,7 +102,7 @@ export class Groups implements GroupStore {
   }
 
   async update(uid: string, patch: GroupPatch, nowMs: number): Promise<GroupRow | undefined> {
-    const before = await this.get(uid);
+    const before = await this.find(uid);
     if (before === undefined) return undefined;
     const after = { ...before, ...patch, updateTimeMs: nowMs };
     await this.#tx.rows(update, after);
@@ -127,7 +127,7 @@ export class Groups implements GroupStore {
     return takeFirst(this.#tx.rows(verifiedRoot, { name }));
   }
 
-  anyRootNamed(name: string): Awaitable<boolean> {
+  hasRootNamed(name: string): Awaitable<boolean> {
     return hasRows(this.#tx.rows(rootNamed, { name }));
   }
 }
@@ -153,7 +153,7 @@ export class GroupInvites extends IndexedTable<GroupInviteRow> implements GroupI
     super(tx, groupInviteIndex);
   }
 
-  async byExpiry(groupUid: string, nowMs: number, live: boolean, limit: number): Promise<string[]> {
+  async findByExpiry(groupUid: string, nowMs: number, live: boolean, limit: number): Promise<string[]> {
     const rows = await this.tx.rows(invitesByExpiry(live), { groupUid, nowMs, limit });
     return rows.map(({ uid }) => uid);
   }
@@ -184,7 +184,7 @@ export class Terms implements TermsStore {
     return discardRows(this.#tx.rows(acceptTerms, row));
   }
 
-  of(groupUid: string): Awaitable<TermsAcceptanceRow[]> {
+  findByGroup(groupUid: string): Awaitable<TermsAcceptanceRow[]> {
     return this.#tx.rows(termsOf, { groupUid });
   }
 
@@ -225,7 +225,7 @@ export class AccessRequests implements AccessRequestStore {
     this.#tx = tx;
   }
 
-  async lastMs(groupUid: string, identityUid: string): Promise<number | undefined> {
+  async findLastMs(groupUid: string, identityUid: string): Promise<number | undefined> {
     return (await takeFirst(this.#tx.rows(lastAccessRequest, { groupUid, identityUid })))?.timeMs;
   }
 

@@ -32,12 +32,12 @@ export class Identities extends IndexedTable<IdentityRow> implements IdentitySto
     super(tx, identityIndex);
   }
 
-  async anyIn(groupUid: string): Promise<boolean> {
-    return (await this.uidsWhere("groupUid", groupUid, 1)).length > 0;
+  async hasAnyIn(groupUid: string): Promise<boolean> {
+    return (await this.findUidsWhere("groupUid", groupUid, 1)).length > 0;
   }
 
-  ofProvider(providerUid: string, limit: number): Promise<string[]> {
-    return this.uidsWhere("providerUid", providerUid, limit);
+  findByProvider(providerUid: string, limit: number): Promise<string[]> {
+    return this.findUidsWhere("providerUid", providerUid, limit);
   }
 
   updateLastSeen(uid: string, lastSeenTimeMs: number): Awaitable<void> {

@@ -25,7 +25,7 @@ interface Scope {
   readonly below: Buffer;
 }
 
-/** A row's place in a list. */
+/** The position of a row in a list. */
 interface Entry {
   readonly list: number;
   readonly scope: number;
@@ -165,7 +165,7 @@ export async function reindex(tx: Executor, kind: ResourceIndex, before: Indexed
   await adjustRanks(tx, changes, chooseSlot(tx));
 }
 
-// The ancestors of a row, root first. One that has had no row below it before gets its number now.
+// Reads the ancestors of a row, root first. An ancestor gets its number with its first descendant.
 async function readScopes(tx: Executor, uid: string): Promise<Scope[]> {
   const ancestors = lineageOf(uid).slice(0, -1);
   if (ancestors.length === 0) return [];

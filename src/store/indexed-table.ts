@@ -63,7 +63,7 @@ export class IndexedTable<Row extends IndexedRow> implements IndexedStore<Row> {
     this.#kind = kind;
   }
 
-  get(uid: string): Awaitable<Row | undefined> {
+  find(uid: string): Awaitable<Row | undefined> {
     return takeFirst(this.tx.rows(get(this.#kind), { uid })) as Awaitable<Row | undefined>;
   }
 
@@ -73,14 +73,14 @@ export class IndexedTable<Row extends IndexedRow> implements IndexedStore<Row> {
   }
 
   async replace(row: Row): Promise<void> {
-    const before = await this.get(row.uid);
+    const before = await this.find(row.uid);
     if (before === undefined) return;
     await this.tx.rows(replace(this.#kind), row);
     await reindex(this.tx, this.#kind, before, row);
   }
 
   async update(uid: string, patch: Partial<Row>, updateTimeMs: number): Promise<Row | undefined> {
-    const before = await this.get(uid);
+    const before = await this.find(uid);
     if (before === undefined) return undefined;
     const after = { ...before, ...patch, updateTimeMs };
     await this.tx.rows(replace(this.#kind), after);
@@ -89,7 +89,7 @@ export class IndexedTable<Row extends IndexedRow> implements IndexedStore<Row> {
   }
 
   async delete(uid: string): Promise<void> {
-    const row = await this.get(uid);
+    const row = await this.find(uid);
     if (row === undefined) return;
     await removeFromIndex(this.tx, this.#kind, row);
     await this.tx.rows(remove(this.#kind), { uid });
@@ -99,7 +99,7 @@ export class IndexedTable<Row extends IndexedRow> implements IndexedStore<Row> {
     return listPage<Row>(this.tx, this.#kind, query);
   }
 
-  async uidsWhere(column: keyof Row & string, value: string, limit = 1_000): Promise<string[]> {
+  async findUidsWhere(column: keyof Row & string, value: string, limit = 1_000): Promise<string[]> {
     const rows = await this.tx.rows(uidsWhere({ kind: this.#kind, column }), { value, limit });
     return rows.map(({ uid }) => uid);
   }

@@ -1,5 +1,5 @@
-// The store of background jobs. Only the job runner and `arbor admin jobs list` use it, so units of work of the API never
-// conflict with it.
+// The store of background jobs. Only the job runner and `arbor admin jobs list` use it, so units of work of the API
+// never conflict with it.
 import { eq, getTableColumns, sql } from "drizzle-orm";
 import type { Awaitable, JobRow, JobStore } from "./port.js";
 import { buildInsertValues, buildUpsertValues, discardRows, type Executor, statement, takeFirst } from "./statement.js";
@@ -34,7 +34,7 @@ export class Jobs implements JobStore {
     return this.#tx.nowMs();
   }
 
-  get(name: string): Awaitable<JobRow | undefined> {
+  find(name: string): Awaitable<JobRow | undefined> {
     return takeFirst(this.#tx.rows(get, { name }));
   }
 

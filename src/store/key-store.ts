@@ -69,7 +69,7 @@ export class SettingRows implements SettingStore {
     this.#tx = tx;
   }
 
-  async get(name: string): Promise<string | undefined> {
+  async find(name: string): Promise<string | undefined> {
     return (await takeFirst(this.#tx.rows(getSetting, { name })))?.value;
   }
 

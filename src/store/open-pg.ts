@@ -27,14 +27,16 @@ import { assertMayOpen, OLDEST_VERSION, VERSION } from "./version.js";
 import { createStoreCounts } from "./work-gate.js";
 
 const MAX_UNIT_MS = 30_000;
-/** A statement that the server did not end by then has no server any more, such as one whose machine stopped. */
+/** When a server that does not end a statement is given up: its machine may have stopped. */
 const MAX_ANSWER_MS = MAX_UNIT_MS + 5_000;
-/** After its last row got a number, a unit runs the rest of that statement, idles and commits; the server limits each. */
+/**
+ * After its last row got a number, a unit runs the rest of that statement, idles and commits; the server limits each.
+ */
 export const LATE_COMMIT_MS = 4 * MAX_UNIT_MS;
 
 const READ = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
 const WRITE = "BEGIN ISOLATION LEVEL SERIALIZABLE";
-/** How many units may wait for a connection before callers are turned away: about a second of point reads. */
+/** How many units may wait for a connection before calls are rejected: about a second of point reads. */
 const MAX_WAITING = 2_048;
 
 /** How to open a PostgreSQL store. */
@@ -58,12 +60,12 @@ export interface PgOptions {
  * Opens the store in a PostgreSQL database.
  *
  * Writes are SERIALIZABLE and run again after a conflict (40001, 40P01), with jitter, until their
- * deadline. Each read sees one snapshot. All statements go to the primary: connections to a standby are rejected, and those
- * to a server that does not answer are given up.
+ * deadline. Each read sees one snapshot. All statements go to the primary: connections to a standby are rejected, and
+ * those to a server that does not answer are closed.
  *
  * @throws Error when the server may lose acknowledged commits (`synchronous_commit = off`).
- * @throws ApiError FAILED_PRECONDITION when the database is empty and no tables may be created, needs a newer version, or is
- * that of an older version and must be expanded first.
+ * @throws ApiError FAILED_PRECONDITION when the database is empty and no tables may be created, needs a newer version,
+ * or is that of an older version and must be expanded first.
  */
 export async function openPg(options: PgOptions): Promise<Store> {
   const { clock = systemClock, poolSize = 10, create = true, migrations = dataMigrations } = options;

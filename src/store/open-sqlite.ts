@@ -42,8 +42,8 @@ export interface SqliteOptions {
  * @throws Error when another server uses the directory, other users can access it or a file in it and this
  * cannot be changed, the file is the database of another program, or the linked SQLite is older than 3.51.3,
  * which has a race in WAL reset.
- * @throws ApiError FAILED_PRECONDITION when there is no database and none may be created, or it needs a newer version; as
- * `isExpansionNeeded` recognises it, when the database is that of an older version and must be expanded first.
+ * @throws ApiError FAILED_PRECONDITION when there is no database and none may be created, or it needs a newer version;
+ * as `isExpansionNeeded` recognises it, when the database is that of an older version and must be expanded first.
  */
 export function openSqlite(options: SqliteOptions): Store {
   const { directory, clock = systemClock, create = true } = options;
@@ -82,7 +82,7 @@ export function openSqlite(options: SqliteOptions): Store {
   const counts = createStoreCounts();
   const guard = guardFiles({ file, faults, database: writing });
   const queue = createWriteQueue(writer, clock, reader.endSnapshot, counts, guard);
-  // Until it ends, a fault is looked at without calls as well: a commit that succeeds ends it.
+  // Without calls nothing would end a fault, because only a commit that succeeds does.
   const timer = setInterval(() => {
     guard.check();
     if (faults.isFaulty && queue.length === 0) queue.submit(rewriteSetting).catch(() => {});
@@ -116,9 +116,9 @@ export function openSqlite(options: SqliteOptions): Store {
 /** How often the files of the database are compared with those that were opened. */
 const CHECK_MS = 1_000;
 
-// Writes a page and syncs it, and changes nothing. Every service stores its origin.
+// Writes a page and syncs it without a change of any value. Every service stores its origin.
 async function rewriteSetting(tx: Tx): Promise<void> {
-  const origin = await tx.settings.get("origin");
+  const origin = await tx.settings.find("origin");
   if (origin !== undefined) await tx.settings.put("origin", origin);
 }
 

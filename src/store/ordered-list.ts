@@ -64,7 +64,7 @@ async function readRows(
   rowLimit: number,
   search: Search | undefined,
 ): Promise<ListRows> {
-  // Finding many visible groups took time, and so does planning for them.
+  // To find many visible groups and to plan for them takes long, so other calls run between.
   if (query.visible.length > MANY) await tx.pause?.();
   const plan = planList(query, kind);
   const uids = plan.from === "children" ? [] : plan.uids;
@@ -138,8 +138,9 @@ async function readFew(
   return { rows: sortRows(rows, kind, query.order).slice(query.skip, query.skip + rowLimit), total };
 }
 
-// Reads the page from one segment and from `separate`, sorted rows outside it. Each of these takes the place of at most
-// one row of the segment: so many fewer of the segment are skipped, and after merging as many rows are cut off.
+// Reads the page from one segment and from `separate`, sorted rows outside it. Each of these replaces at most one row
+// of the segment. So the skip within the segment is shortened by their number, and as many rows are cut off after
+// merging.
 async function readOne(
   tx: Executor,
   kind: ResourceIndex,

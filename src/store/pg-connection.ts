@@ -1,7 +1,7 @@
 // What all connections to PostgreSQL share: statements, and the meaning of errors.
 import type { ConnectionOptions } from "node:tls";
 import { drizzle } from "drizzle-orm/node-postgres";
-import type pg from "pg";
+import pg from "pg";
 import { unavailable } from "../kernel/errors.js";
 import * as schema from "./schema-pg.js";
 import type { Executor, Preparable, Sql, Statement } from "./statement.js";
@@ -16,7 +16,8 @@ export type PgTls = ConnectionOptions | false | undefined;
 /**
  * Waits for a connection.
  *
- * @throws Error that says so when TLS is why there is none: OpenSSL's own errors name neither the database nor a setting
+ * @throws Error that says so when TLS is why there is none: OpenSSL's own errors name neither the database nor a
+ * setting
  */
 export async function awaitConnection<T>(connecting: Promise<T>): Promise<T> {
   try {
@@ -32,12 +33,15 @@ export async function awaitConnection<T>(connecting: Promise<T>): Promise<T> {
 
 const NOW = { name: "arbor_now", text: "SELECT floor(extract(epoch FROM clock_timestamp()) * 1000) AS ms" };
 
-/** An arbitrary number for the advisory lock that no other program should use. A process holds it while it changes the schema. */
+/**
+ * An arbitrary number for the advisory lock that no other program should use. A process holds it while it changes the
+ * schema.
+ */
 export const MIGRATION_LOCK = 0x4172626f;
 
 /**
- * Creates what runs statements on a connection. They are prepared once per connection; a statement with a name stays
- * prepared in PostgreSQL.
+ * Creates the executor of a connection. Statements are prepared once per connection; PostgreSQL keeps a statement that
+ * has a name.
  *
  * @param auditVersion the version of audit rows that are written; by default the one that every Arbor knows
  */
@@ -80,16 +84,15 @@ export function findErrorCode(error: unknown): string {
 
 /**
  * Whether a transaction conflicted with another and is to run again. PostgreSQL reports a serialization failure or a
- * deadlock, and sometimes a violated constraint, because of a row that the other transaction inserted. When the unit runs
- * again it sees that row.
+ * deadlock, and sometimes a violated constraint, because of a row that the other transaction inserted. When the unit
+ * runs again it sees that row.
  */
 export function isConflict(error: unknown): boolean {
   return ["40001", "40P01", "23503", "23505"].includes(findErrorCode(error));
 }
 
 /**
- * Rejects a new connection to a server that is not the primary: it would answer with what was true some time ago, and
- * cannot write.
+ * Rejects a new connection to a server that is not the primary: a standby answers with an older state and cannot write.
  */
 export function rejectStandby(client: pg.ClientBase, callback: (error?: Error) => void): void {
   client
@@ -99,7 +102,10 @@ export function rejectStandby(client: pg.ClientBase, callback: (error?: Error) =
         callback(
           rows[0]?.standby === false
             ? undefined
-            : failWith(READ_ONLY, "the database server is a standby: the URL of the database must lead to the primary"),
+            : buildPgError(
+                READ_ONLY,
+                "the database server is a standby: the URL of the database must lead to the primary",
+              ),
         ),
       callback,
     );
@@ -119,14 +125,15 @@ export function watchReplication(client: pg.ClientBase): void {
 
 /** @throws Error with an unknown outcome when the last commit may be lost with the primary */
 export function assertReplicated(client: pg.ClientBase): void {
-  if (unreplicated.has(client)) throw failWith(OUTCOME_UNKNOWN, "the synchronous standby did not confirm the commit");
+  if (unreplicated.has(client))
+    throw buildPgError(OUTCOME_UNKNOWN, "the synchronous standby did not confirm the commit");
 }
 
 // SQLSTATEs.
 const READ_ONLY = "25006";
 const OUTCOME_UNKNOWN = "08007";
 
-function failWith(code: string, message: string): Error {
+function buildPgError(code: string, message: string): Error {
   return Object.assign(new Error(message), { code });
 }
 
@@ -156,4 +163,38 @@ export function toApiError(error: unknown): unknown {
     return unavailable("the database cannot be used at the moment", 1000, error);
   }
   return error;
+}
+
+/** How long to wait for a connection, in milliseconds. */
+const CONNECT_MS = 5_000;
+
+/** Where a database is, and who connects to it. */
+export interface CommandConnection {
+  /** `postgres://user:password@host:port/database` */
+  readonly url: string;
+  /** TLS, where the URL does not say it. */
+  readonly tls: PgTls;
+  /** The name that the server shows for the connection. */
+  readonly name: string;
+}
+
+/**
+ * Connects for a command whose statements read or write whole tables: no limit of the server ends them.
+ *
+ * @throws Error when the server cannot be reached
+ */
+export async function connectForCommand({ url, tls, name }: CommandConnection): Promise<pg.Client> {
+  const client = new pg.Client({
+    connectionString: url,
+    ...(tls !== undefined && { ssl: tls }),
+    connectionTimeoutMillis: CONNECT_MS,
+    application_name: name,
+    keepAlive: true,
+  });
+  await awaitConnection(client.connect());
+  // Without a listener a lost connection would end the process; the next query fails in any case.
+  client.on("error", () => {});
+  // By statements, because the driver does not send limits of 0.
+  await client.query("SET statement_timeout = 0; SET idle_in_transaction_session_timeout = 0");
+  return client;
 }

@@ -1,4 +1,4 @@
-// What the rest of the service knows of the audit log in the store: types only.
+// The interfaces of the stores of the audit log: types only.
 import type { Awaitable } from "./port-lists.js";
 import type {
   AuditCheckpoint,
@@ -50,17 +50,17 @@ export interface AuditEventPage {
 
 /** The audit log as the API reads it. */
 export interface AuditEventStore {
-  get(id: number): Awaitable<AuditEventRow | undefined>;
-  page(query: AuditEventQuery): Promise<AuditEventPage>;
+  find(id: number): Awaitable<AuditEventRow | undefined>;
+  list(query: AuditEventQuery): Promise<AuditEventPage>;
   /** The rows of all organisations with higher ids, in the order of ids. */
-  after(id: number, limit: number): Awaitable<AuditEventRow[]>;
-  /** Those of the rows that exist. */
-  withIds(ids: readonly number[]): Awaitable<AuditEventRow[]>;
+  listAfter(id: number, limit: number): Awaitable<AuditEventRow[]>;
+  /** The rows with these ids that exist. */
+  findByIds(ids: readonly number[]): Awaitable<AuditEventRow[]>;
   /** The highest id; 0 in an empty log. */
   lastId(): Awaitable<number>;
 }
 
-/** What rows must have to be listed. */
+/** Restricts the rows that are listed; all that is set must hold. */
 export type AuditRowFilter = Partial<Readonly<Record<AuditFilterColumn | "requestId", string>>> & {
   /** The first time, inclusive. */
   readonly startMs?: number;
@@ -75,7 +75,7 @@ export interface AuditStore {
    * The newest rows first, at most `limit`, of one organisation or of all. With a filter it may read the whole log, so
    * only commands on the host use one.
    */
-  newest(limit: number, rootUid?: string, filter?: AuditRowFilter): Awaitable<RecordedAuditRow[]>;
+  listNewest(limit: number, rootUid?: string, filter?: AuditRowFilter): Awaitable<RecordedAuditRow[]>;
 }
 
 /** A chain entry with the audit row it seals; null when the row no longer exists. */
@@ -101,16 +101,16 @@ export interface UnsealedCount {
 /** The hash chains of the audit log. Only the sealer writes here. */
 export interface AuditChainStore {
   /** The sealer's own row; undefined before anything was sealed. */
-  sealer(): Awaitable<SealerRow | undefined>;
+  findSealer(): Awaitable<SealerRow | undefined>;
   putSealer(row: SealerRow): Awaitable<void>;
   /** Unsealed rows of all organisations with ids greater than `afterId`, in the order of ids, at most `limit`. */
-  readUnsealed(afterId: number, limit: number): Awaitable<StoredAuditRow[]>;
+  listUnsealed(afterId: number, limit: number): Awaitable<StoredAuditRow[]>;
   readUnsealedTail(rootUid: string): Awaitable<UnsealedTail>;
   /**
-   * Rows of an organisation that are not sealed, with ids greater than `afterId` and up to `lastId`, in the order of ids, at
-   * most `limit`. Unlike {@link readUnsealedTail} it reads that range alone.
+   * Rows of an organisation that are not sealed, with ids greater than `afterId` and up to `lastId`, in the order of
+   * ids, at most `limit`. Unlike {@link readUnsealedTail} it reads that range alone.
    */
-  readUnsealedBetween(
+  listUnsealedBetween(
     rootUid: string,
     range: { readonly afterId: number; readonly lastId: number },
     limit: number,
@@ -125,11 +125,11 @@ export interface AuditChainStore {
   /** The number of the last entry of a chain; 0 where there is none. */
   lastSeq(rootUid: string): Awaitable<number>;
   /** Entries with numbers greater than `afterSeq`, in order, with their rows, at most `limit`. */
-  entries(rootUid: string, afterSeq: number, limit: number): Awaitable<SealedRow[]>;
-  head(rootUid: string): Awaitable<AuditHead | undefined>;
+  listEntries(rootUid: string, afterSeq: number, limit: number): Awaitable<SealedRow[]>;
+  findHead(rootUid: string): Awaitable<AuditHead | undefined>;
   putHead(head: AuditHead): Awaitable<void>;
   /** Every organisation that has rows, a chain, a head or a checkpoint, in order. */
-  roots(): Awaitable<string[]>;
+  listRoots(): Awaitable<string[]>;
 }
 
 /** A part of the organisations, some of which have chains that begin with an old row. */
@@ -141,12 +141,12 @@ export interface OldChains {
 
 /** The beginnings of chains. Only the job that deletes old rows writes here. */
 export interface AuditCheckpointStore {
-  get(rootUid: string): Awaitable<AuditCheckpoint | undefined>;
+  find(rootUid: string): Awaitable<AuditCheckpoint | undefined>;
   /** Inserts or replaces a checkpoint. */
   put(checkpoint: AuditCheckpoint): Awaitable<void>;
   /**
-   * Searches a part of all organisations, in some milliseconds, for those whose first row is older than `beforeMs` and is
-   * not the one that their head signs.
+   * Searches a part of all organisations, in some milliseconds, for those whose first row is older than `beforeMs` and
+   * is not the one that their head signs.
    *
    * @param after `next` of the answer before; by default the search begins
    */

@@ -29,14 +29,18 @@ export interface MappedGrant {
 
 /** Reads what an identity is granted. */
 export interface AccessStore {
-  /** The identity and its grants at a group and its ancestors; `lineage` begins at the root. Empty: no such identity. */
-  getGrantsAt(identityUid: string, lineage: readonly string[]): Awaitable<AccessRow[]>;
-  /** The identity, without its grants. Empty: no such identity. */
-  getIdentityOnly(identityUid: string): Awaitable<AccessRow[]>;
-  /** The identity and all of its grants that are not pending. Empty: no such identity. */
-  getAllGrants(identityUid: string): Awaitable<AccessRow[]>;
+  /**
+   * The identity and its grants at a group and its ancestors; empty where there is no such identity.
+   *
+   * @param lineage the uids of the ancestors and of the group, root first
+   */
+  findGrantsAt(identityUid: string, lineage: readonly string[]): Awaitable<AccessRow[]>;
+  /** The identity in one row without a grant; empty where there is no such identity. */
+  findIdentity(identityUid: string): Awaitable<AccessRow[]>;
+  /** The identity and all of its grants that are not pending; empty where there is no such identity. */
+  findAllGrants(identityUid: string): Awaitable<AccessRow[]>;
   /** The grants of those of `mappingUids`, which are few, that exist and belong to the provider. */
-  getMappedGrants(providerUid: string, mappingUids: readonly string[]): Awaitable<MappedGrant[]>;
+  findMappedGrants(providerUid: string, mappingUids: readonly string[]): Awaitable<MappedGrant[]>;
 }
 
 /** The columns of a group that change after its creation. */
@@ -49,7 +53,7 @@ export interface GroupStore extends Omit<PatchStore<GroupRow, GroupPatch>, "dele
   /** The verified root group with this name: there is at most one. */
   findVerifiedRoot(name: string): Awaitable<GroupRow | undefined>;
   /** Whether any root group has this name. */
-  anyRootNamed(name: string): Awaitable<boolean>;
+  hasRootNamed(name: string): Awaitable<boolean>;
 }
 
 /** The columns of an identity that change after its creation. */
@@ -71,9 +75,9 @@ export type IdentityPatch = Partial<
 /** Identities. */
 export interface IdentityStore extends PatchStore<IdentityRow, IdentityPatch> {
   /** Whether any identity is a child of the group. */
-  anyIn(groupUid: string): Awaitable<boolean>;
+  hasAnyIn(groupUid: string): Awaitable<boolean>;
   /** The uids of people who log in through this provider, at most `limit`. */
-  ofProvider(providerUid: string, limit: number): Awaitable<string[]>;
+  findByProvider(providerUid: string, limit: number): Awaitable<string[]>;
   /** Sets the last seen time unless the stored one is later. */
   updateLastSeen(uid: string, timeMs: number): Awaitable<void>;
 }
@@ -84,12 +88,15 @@ export type RolePatch = Partial<Pick<RoleRow, "name" | "description" | "capabili
 /** Roles. */
 export interface RoleStore extends PatchStore<RoleRow, RolePatch> {
   /** Whether any role is a child of the group. */
-  anyIn(groupUid: string): Awaitable<boolean>;
+  hasAnyIn(groupUid: string): Awaitable<boolean>;
   /** The roles that belong to no group, in the order of uids: those built in, and those of the operator. */
-  outsideGroups(): Awaitable<RoleRow[]>;
+  listOutsideGroups(): Awaitable<RoleRow[]>;
 }
 
-/** A role binding with the columns of its group, role and identity that answers contain; null where there is no identity. */
+/**
+ * A role binding with the columns of its group, role and identity that answers contain; null where there is no
+ * identity.
+ */
 export interface HydratedBinding extends RoleBindingRow {
   readonly groupName: string;
   readonly groupDescription: string;
@@ -108,11 +115,11 @@ export type BindingChange = Pick<RoleBindingRow, "identityUid" | "roleUid" | "ac
 
 /** Role bindings. */
 export interface RoleBindingStore {
-  get(uid: string): Awaitable<RoleBindingRow | undefined>;
+  find(uid: string): Awaitable<RoleBindingRow | undefined>;
   /** The binding of this identity to this role at this group. */
   findSame(groupUid: string, identityUid: string, roleUid: string): Awaitable<RoleBindingRow | undefined>;
   /** Those of `uids` that exist, in no order; one query. */
-  getHydrated(uids: readonly string[]): Awaitable<HydratedBinding[]>;
+  findHydrated(uids: readonly string[]): Awaitable<HydratedBinding[]>;
   insert(row: RoleBindingRow): Awaitable<void>;
   /** Changes the identity or the role; a changed binding is no longer automatic. */
   update(uid: string, change: BindingChange, nowMs: number): Awaitable<void>;
@@ -120,38 +127,38 @@ export interface RoleBindingStore {
   delete(uid: string): Awaitable<void>;
   list(query: ListQuery): Awaitable<Page<HydratedBinding>>;
   /** The bindings of an identity, at most `limit`; all of them by default. */
-  ofIdentity(identityUid: string, limit?: number): Awaitable<RoleBindingRow[]>;
+  findByIdentity(identityUid: string, limit?: number): Awaitable<RoleBindingRow[]>;
   /** The bindings of an identity that are pending, or are not, with uids greater than `after`, in the order of uids. */
-  byPending(identityUid: string, pending: boolean, after: string, limit: number): Awaitable<HydratedBinding[]>;
+  findByPending(identityUid: string, pending: boolean, after: string, limit: number): Awaitable<HydratedBinding[]>;
   /** How many bindings of an identity are pending, or are not. */
   countPending(identityUid: string, pending: boolean): Awaitable<number>;
   /** The root groups in whose subtrees bindings of an identity are pending, in the order of uids. */
-  pendingRoots(identityUid: string, limit: number): Awaitable<string[]>;
+  findPendingRoots(identityUid: string, limit: number): Awaitable<string[]>;
   /** Whether the identity has a binding that is not pending in the subtree of a root group. */
-  anyAccepted(identityUid: string, rootUid: string): Awaitable<boolean>;
+  hasAccepted(identityUid: string, rootUid: string): Awaitable<boolean>;
   /** Accepts pending bindings of the identity in the subtree of the root group, at most `limit`; returns their uids. */
   accept(identityUid: string, rootUid: string, limit: number): Awaitable<string[]>;
   /** Accepts one binding. */
   acceptOne(uid: string): Awaitable<void>;
   /** Whether the identity has the role at any group. */
-  anyOf(identityUid: string, roleUid: string): Awaitable<boolean>;
+  hasRole(identityUid: string, roleUid: string): Awaitable<boolean>;
   /** The bindings of a role, in the order of uids. */
-  ofRole(roleUid: string): Awaitable<RoleBindingRow[]>;
+  findByRole(roleUid: string): Awaitable<RoleBindingRow[]>;
   /** The groups at which a role is bound, each once. */
-  groupsOfRole(roleUid: string): Awaitable<string[]>;
-  /** Whether the group has a binding that is not automatic. */
-  anyGranted(groupUid: string): Awaitable<boolean>;
+  findGroupsOfRole(roleUid: string): Awaitable<string[]>;
+  /** Whether the group has a binding besides the automatic ones. */
+  hasGranted(groupUid: string): Awaitable<boolean>;
   /** How many existing identities have the role at the group, without `anonymous`; counts up to two. */
-  holders(groupUid: string, roleUid: string): Awaitable<number>;
+  countHolders(groupUid: string, roleUid: string): Awaitable<number>;
   /** Whether the identity has the role at any root group. */
-  holdsAtRoot(identityUid: string, roleUid: string): Awaitable<boolean>;
+  hasRoleAtRoot(identityUid: string, roleUid: string): Awaitable<boolean>;
   deleteAutomatic(groupUid: string): Awaitable<void>;
 }
 
 /** Group invites. */
 export interface GroupInviteStore extends IndexedStore<GroupInviteRow> {
   /** The uids of the group's invites that expire after `nowMs` (`live`) or do not, at most `limit`. */
-  byExpiry(groupUid: string, nowMs: number, live: boolean, limit: number): Awaitable<string[]>;
+  findByExpiry(groupUid: string, nowMs: number, live: boolean, limit: number): Awaitable<string[]>;
 }
 
 /** Identity providers. */
@@ -164,13 +171,13 @@ export interface IdentityProviderStore extends IndexedStore<IdentityProviderRow>
 export interface TermsStore {
   /** Records the acceptance unless it is already recorded. */
   accept(row: TermsAcceptanceRow): Awaitable<void>;
-  of(groupUid: string): Awaitable<TermsAcceptanceRow[]>;
+  findByGroup(groupUid: string): Awaitable<TermsAcceptanceRow[]>;
   deleteOf(groupUid: string): Awaitable<void>;
 }
 
 /** When identities last requested access to a group. */
 export interface AccessRequestStore {
-  lastMs(groupUid: string, identityUid: string): Awaitable<number | undefined>;
+  findLastMs(groupUid: string, identityUid: string): Awaitable<number | undefined>;
   put(groupUid: string, identityUid: string, nowMs: number): Awaitable<void>;
   deleteOf(groupUid: string): Awaitable<void>;
 }

@@ -51,7 +51,7 @@ export interface Page<Row> {
 
 /** The store of a kind whose rows are kept in ordered lists. */
 export interface IndexedStore<Row> {
-  get(uid: string): Awaitable<Row | undefined>;
+  find(uid: string): Awaitable<Row | undefined>;
   insert(row: Row): Awaitable<void>;
   /** Makes the stored row equal to `row`; the uid and the creation time must be unchanged. */
   replace(row: Row): Awaitable<void>;
@@ -59,11 +59,11 @@ export interface IndexedStore<Row> {
   delete(uid: string): Awaitable<void>;
   list(query: ListQuery): Awaitable<Page<Row>>;
   /** The uids of rows whose `column` has this value, at most `limit`. */
-  uidsWhere(column: keyof Row & string, value: string, limit?: number): Awaitable<string[]>;
+  findUidsWhere(column: keyof Row & string, value: string, limit?: number): Awaitable<string[]>;
 }
 
 /** As {@link IndexedStore}, for a kind whose rows change by patches. */
-export interface PatchStore<Row, Patch> extends Pick<IndexedStore<Row>, "get" | "insert" | "delete" | "list"> {
+export interface PatchStore<Row, Patch> extends Pick<IndexedStore<Row>, "find" | "insert" | "delete" | "list"> {
   /** Applies `patch` to the row and returns it, or undefined when it does not exist. */
   update(uid: string, patch: Patch, nowMs: number): Awaitable<Row | undefined>;
 }

@@ -1,5 +1,5 @@
-// What the rest of the service knows of storage: types only. SQLite and PostgreSQL implement it;
-// `test/store/store-suite.ts` tests what both must do.
+// The interfaces of the store: types only. SQLite and PostgreSQL implement them; `test/store/store-suite.ts` tests
+// both.
 export type * from "./port-audit.js";
 export type * from "./port-iam.js";
 export type * from "./port-lists.js";
@@ -107,14 +107,14 @@ export interface Store {
   stats(): StoreStats;
 
   /**
-   * Whether a unit that begins now would run soon; false while too many wait for the database, or the first of them waits
-   * too long. Units are queued all the same: callers ask before they have done any work.
+   * Whether a unit that begins now would run soon; false while too many wait for the database, or the first of them
+   * has waited too long. Units are queued in either case: callers ask before they do any work.
    */
   hasRoom(access: "read" | "write"): boolean;
 
   /**
-   * Resolves when the database answers and its schema is current, to what works; rejects otherwise. `read-only` says that
-   * writes failed a moment ago, as on a full disk.
+   * Resolves when the database answers and its schema is current, to what works; rejects otherwise. `read-only` says
+   * that writes failed a moment ago, as on a full disk.
    */
   check(): Promise<"ok" | "read-only">;
 
@@ -203,7 +203,7 @@ export interface KeyStore {
 
 /** Values that belong to the installation itself, such as the check value of the master key. */
 export interface SettingStore {
-  get(name: string): Awaitable<string | undefined>;
+  find(name: string): Awaitable<string | undefined>;
   put(name: string, value: string): Awaitable<void>;
 }
 
@@ -221,7 +221,7 @@ export interface SealedStore {
 /** Tickets. */
 export interface TicketStore {
   /** The ticket of this kind, also when it is expired and not yet swept. */
-  get(kind: TicketKind, hash: string): Awaitable<TicketRow | undefined>;
+  find(kind: TicketKind, hash: string): Awaitable<TicketRow | undefined>;
   /** Stores a ticket; replaces one with the same hash. */
   put(row: TicketRow): Awaitable<void>;
   /** Does nothing when the ticket does not exist. */
@@ -236,7 +236,7 @@ export interface TicketStore {
 
 /** Refresh tokens. */
 export interface RefreshTokenStore {
-  get(hash: string): Awaitable<RefreshTokenRow | undefined>;
+  find(hash: string): Awaitable<RefreshTokenRow | undefined>;
   insert(row: RefreshTokenRow): Awaitable<void>;
   markUsed(hash: string): Awaitable<void>;
   deleteFamily(family: string): Awaitable<void>;
@@ -248,11 +248,11 @@ export interface RefreshTokenStore {
 /** Background jobs. Only src/jobs and commands of the operator use it. */
 export interface JobStore {
   /**
-   * The time of the database in epoch milliseconds. All nodes on PostgreSQL share its clock; on SQLite it is the clock of
-   * the process.
+   * The time of the database in epoch milliseconds. All nodes on PostgreSQL share its clock; on SQLite it is the clock
+   * of the process.
    */
   nowMs(): Awaitable<number>;
-  get(name: string): Awaitable<JobRow | undefined>;
+  find(name: string): Awaitable<JobRow | undefined>;
   /** Inserts or replaces a job. */
   put(row: JobRow): Awaitable<void>;
   /** All jobs in the order of their names. */
@@ -275,11 +275,11 @@ export interface TagStore extends IndexedStore<TagRow> {
   /** Records the digest that a tag points to; does nothing when it is already recorded. */
   recordMove(move: TagMove): Awaitable<void>;
   /** The moves of a tag from `fromMs` to before `toMs`, oldest first, at most `limit`. */
-  history(tagUid: string, fromMs: number, toMs: number, limit: number): Awaitable<TagMove[]>;
+  listMoves(tagUid: string, fromMs: number, toMs: number, limit: number): Awaitable<TagMove[]>;
   /** Every digest that the existing tags of a repo point to or pointed to. */
   digestsOf(repoUid: string): Promise<string[]>;
   /** When a tag was last pushed or deleted according to the registry; undefined: never. */
-  mark(repoUid: string, name: string): Awaitable<number | undefined>;
+  findMark(repoUid: string, name: string): Awaitable<number | undefined>;
   putMark(repoUid: string, name: string, timeMs: number): Awaitable<void>;
   /** Deletes all tags of a repo with their histories and marks. */
   deleteOf(repoUid: string): Promise<void>;
@@ -290,24 +290,24 @@ export interface TagStore extends IndexedStore<TagRow> {
 /** Events of a registry, contents of its manifests, and its settings. */
 export interface RegistryStore {
   /** Records an event of a registry; false when it is already recorded. */
-  see(id: string, timeMs: number): Promise<boolean>;
+  recordEvent(id: string, timeMs: number): Promise<boolean>;
   /** Deletes events older than `timeMs`, as {@link TicketStore.sweep} does. */
   sweep(timeMs: number, limit: number): Awaitable<number>;
-  manifest(repoUid: string, digest: string): Awaitable<ManifestRow | undefined>;
+  findManifest(repoUid: string, digest: string): Awaitable<ManifestRow | undefined>;
   putManifest(row: ManifestRow): Awaitable<void>;
   deleteManifestsOf(repoUid: string): Awaitable<void>;
-  deployment(repoUid: string): Awaitable<DeploymentRow | undefined>;
+  findDeployment(repoUid: string): Awaitable<DeploymentRow | undefined>;
   /** Inserts or replaces a deployment. */
   putDeployment(row: DeploymentRow): Awaitable<void>;
   deleteDeployment(repoUid: string): Awaitable<void>;
-  settings(groupUid: string): Awaitable<RegistrySettingsRow | undefined>;
+  findSettings(groupUid: string): Awaitable<RegistrySettingsRow | undefined>;
   /** Inserts or replaces the settings of a group. */
   putSettings(row: RegistrySettingsRow): Awaitable<void>;
   deleteSettings(groupUid: string): Awaitable<void>;
   /** The names of all organisations in paths of the registry, those of deleted organisations included. */
-  names(): Awaitable<RegistryNameRow[]>;
+  listNames(): Awaitable<RegistryNameRow[]>;
   /** The name of a root group in paths of the registry; undefined where it was never verified. */
-  nameOf(groupUid: string): Awaitable<RegistryNameRow | undefined>;
+  findName(groupUid: string): Awaitable<RegistryNameRow | undefined>;
   /** The root group, which may be deleted, with this name in paths of the registry. */
   findByName(name: string): Awaitable<RegistryNameRow | undefined>;
   /** Records a name, or replaces the row of the same name. */
@@ -317,9 +317,9 @@ export interface RegistryStore {
 /** Advisories. Their filters are named in `ListFilter.equals`; see advisory-store.ts. */
 export interface AdvisoryStore extends IndexedStore<AdvisoryRow> {
   /** The advisory that was imported from this record. */
-  fromSource(groupUid: string, sourceKey: string): Awaitable<AdvisoryRow | undefined>;
+  findBySource(groupUid: string, sourceKey: string): Awaitable<AdvisoryRow | undefined>;
   /** The events of these advisories, ordered by advisory, then oldest first. */
-  events(advisoryUids: readonly string[]): Awaitable<AdvisoryEventRow[]>;
+  listEvents(advisoryUids: readonly string[]): Awaitable<AdvisoryEventRow[]>;
   putEvent(row: AdvisoryEventRow): Awaitable<void>;
   deleteEvents(advisoryUid: string): Awaitable<void>;
   /** Whether advisories changed since they were indexed. */

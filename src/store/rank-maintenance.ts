@@ -15,7 +15,7 @@ import {
   type RankPosition,
   type RankRow,
 } from "./rank-statements.js";
-import { addNumbered, countFrom, paramsOf, type RankedList, readEntry } from "./ranks.js";
+import { addNumbered, buildRankParams, countFrom, type RankedList, readEntry } from "./ranks.js";
 import type { Executor } from "./statement.js";
 
 /** An entry that was added to a list or removed from it. */
@@ -57,13 +57,14 @@ export async function adjustRanks(
 
 async function adjustTable(tx: Executor, type: KeyType, changes: readonly RankChange[], slot: number, size: number) {
   const params: RankParams = {};
-  for (const [i, { of, ...position }] of changes.entries()) addNumbered(params, i, paramsOf(of, position));
+  for (const [i, { of, ...position }] of changes.entries()) addNumbered(params, i, buildRankParams(of, position));
   const found = await tx.rows(boundariesAt({ type, size: changes.length }), params);
   const deltas = sumDeltas(changes, found);
   if (deltas.length === 0) return;
   const slotted = tx.counterSlots > 1;
   const added: RankParams = { slot: slotted ? slot : BASE_SLOT };
-  for (const [i, { of, boundary, n }] of deltas.entries()) addNumbered(added, i, { ...paramsOf(of, boundary), n });
+  for (const [i, { of, boundary, n }] of deltas.entries())
+    addNumbered(added, i, { ...buildRankParams(of, boundary), n });
   const rows = await tx.rows(addToBuckets({ type, size: deltas.length, returning: slotted }), added);
   const due = slotted ? findDue(deltas, rows, (FOLD_SHARE * size) / tx.counterSlots) : deltas.filter(isDue(size));
   for (const { of, boundary } of due) await maintainBucket(tx, of, boundary, size);
@@ -108,7 +109,7 @@ function findDue(deltas: readonly Delta[], slots: readonly RankRow[], limit: num
 
 // Makes one row of the bucket's rows, divides the bucket when it is too large, and deletes it when it is empty.
 async function maintainBucket(tx: Executor, of: RankedList, boundary: RankPosition, size: number): Promise<void> {
-  const params = paramsOf(of, boundary);
+  const params = buildRankParams(of, boundary);
   const [row] = await tx.rows(bucketSize(of.type), params);
   const n = row?.n ?? 0;
   if (n === 0 && boundary.below.length > 0) {
@@ -118,7 +119,7 @@ async function maintainBucket(tx: Executor, of: RankedList, boundary: RankPositi
   if (tx.counterSlots > 1) await tx.rows(deleteBucket({ type: of.type, slots: true }), params);
   const next = n > 2 * size ? await readEntry(tx, of, boundary, size) : undefined;
   await tx.rows(putBucket(of.type), { ...params, n: next ? size : n });
-  if (next) await tx.rows(putBucket(of.type), { ...paramsOf(of, next), n: n - size });
+  if (next) await tx.rows(putBucket(of.type), { ...buildRankParams(of, next), n: n - size });
 }
 
 /** Deletes the ranks of all lists of an ancestor. */
@@ -142,10 +143,10 @@ export async function buildRanks(tx: Executor, of: RankedList, buckets: number, 
   for (let i = 0; i < buckets; i++) {
     const next = await readEntry(tx, of, boundary, size);
     const n = next ? size : await countFrom(tx, of, boundary, "last");
-    await tx.rows(putBucket(of.type), { ...paramsOf(of, boundary), n });
+    await tx.rows(putBucket(of.type), { ...buildRankParams(of, boundary), n });
     if (next === undefined) return true;
     boundary = next;
   }
-  await tx.rows(putBucket(of.type), { ...paramsOf(of, boundary), n: null });
+  await tx.rows(putBucket(of.type), { ...buildRankParams(of, boundary), n: null });
   return false;
 }

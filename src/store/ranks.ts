@@ -60,7 +60,7 @@ export async function seekRank(
   let start: FoundBoundary | undefined;
   let left = skip;
   if (after) {
-    [start] = await tx.rows(boundariesAt({ type, size: 1 }), numberParams(of, after));
+    [start] = await tx.rows(boundariesAt({ type, size: 1 }), buildNumbered(of, after));
     if (start === undefined || start.n === null) return undefined;
     const passed = await countFrom(tx, of, start, descending ? "before" : "upTo", after);
     if (descending && passed >= skip) return readEntry(tx, of, start, passed - skip);
@@ -87,7 +87,7 @@ export async function readEntry(
     const [row] = await tx.rows(uidAt(kind), { from: uidBelow(position.below, scopeUid), end: `${scopeUid}0`, offset });
     return row && { key: "", below: bytesBelow(row.uid, scopeUid) };
   }
-  const [entry] = await tx.rows(entryAt(of.type), { ...paramsOf(of, position), offset });
+  const [entry] = await tx.rows(entryAt(of.type), { ...buildRankParams(of, position), offset });
   return entry;
 }
 
@@ -106,17 +106,19 @@ export async function countFrom(
     return (await tx.rows(countUids({ kind, withEnd: end === "upTo" }), uids))[0]?.n ?? 0;
   }
   const bound: RankParams = endPosition ? { endKey: endPosition.key, endBelow: endPosition.below } : {};
-  return (await tx.rows(countEntries({ type: of.type, end }), { ...paramsOf(of, position), ...bound }))[0]?.n ?? 0;
+  return (
+    (await tx.rows(countEntries({ type: of.type, end }), { ...buildRankParams(of, position), ...bound }))[0]?.n ?? 0
+  );
 }
 
-/** The parameters of statements on one position. */
-export function paramsOf({ list, scope }: RankedList, { key, below }: RankPosition): RankParams {
+/** Builds the parameters of statements on one position. */
+export function buildRankParams({ list, scope }: RankedList, { key, below }: RankPosition): RankParams {
   return { list, scope, key, below };
 }
 
-function numberParams(of: RankedList, position: RankPosition): RankParams {
+function buildNumbered(of: RankedList, position: RankPosition): RankParams {
   const params: RankParams = {};
-  addNumbered(params, 0, paramsOf(of, position));
+  addNumbered(params, 0, buildRankParams(of, position));
   return params;
 }
 

@@ -155,7 +155,7 @@ export class Registry implements RegistryStore {
     this.#tx = tx;
   }
 
-  async see(id: string, timeMs: number): Promise<boolean> {
+  async recordEvent(id: string, timeMs: number): Promise<boolean> {
     if ((await takeFirst(this.#tx.rows(getEvent, { id }))) !== undefined) return false;
     await this.#tx.rows(insertEvent, { id, timeMs });
     return true;
@@ -165,7 +165,7 @@ export class Registry implements RegistryStore {
     return countRows(this.#tx.rows(sweepEvents, { timeMs, limit }));
   }
 
-  manifest(repoUid: string, digest: string): Awaitable<ManifestRow | undefined> {
+  findManifest(repoUid: string, digest: string): Awaitable<ManifestRow | undefined> {
     return takeFirst(this.#tx.rows(getManifest, { repoUid, digest }));
   }
 
@@ -177,7 +177,7 @@ export class Registry implements RegistryStore {
     return discardRows(this.#tx.rows(deleteManifests, { repoUid }));
   }
 
-  deployment(repoUid: string): Awaitable<DeploymentRow | undefined> {
+  findDeployment(repoUid: string): Awaitable<DeploymentRow | undefined> {
     return takeFirst(this.#tx.rows(getDeployment, { repoUid }));
   }
 
@@ -189,7 +189,7 @@ export class Registry implements RegistryStore {
     return discardRows(this.#tx.rows(deleteDeployment, { repoUid }));
   }
 
-  settings(groupUid: string): Awaitable<RegistrySettingsRow | undefined> {
+  findSettings(groupUid: string): Awaitable<RegistrySettingsRow | undefined> {
     return takeFirst(this.#tx.rows(getSettings, { groupUid }));
   }
 
@@ -201,11 +201,11 @@ export class Registry implements RegistryStore {
     return discardRows(this.#tx.rows(deleteSettings, { groupUid }));
   }
 
-  names(): Awaitable<RegistryNameRow[]> {
+  listNames(): Awaitable<RegistryNameRow[]> {
     return this.#tx.rows(allNames, {});
   }
 
-  nameOf(groupUid: string): Awaitable<RegistryNameRow | undefined> {
+  findName(groupUid: string): Awaitable<RegistryNameRow | undefined> {
     return takeFirst(this.#tx.rows(nameOfGroup, { groupUid }));
   }
 

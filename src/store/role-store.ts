@@ -38,11 +38,11 @@ export class Roles extends IndexedTable<RoleRow> implements RoleStore {
     super(tx, roleIndex);
   }
 
-  async anyIn(groupUid: string): Promise<boolean> {
-    return (await this.uidsWhere("groupUid", groupUid, 1)).length > 0;
+  async hasAnyIn(groupUid: string): Promise<boolean> {
+    return (await this.findUidsWhere("groupUid", groupUid, 1)).length > 0;
   }
 
-  outsideGroups(): Awaitable<RoleRow[]> {
+  listOutsideGroups(): Awaitable<RoleRow[]> {
     return this.tx.rows(outsideGroups, {});
   }
 }
@@ -69,7 +69,7 @@ export class RoleBindings implements RoleBindingStore {
     this.#tx = tx;
   }
 
-  get(uid: string): Awaitable<RoleBindingRow | undefined> {
+  find(uid: string): Awaitable<RoleBindingRow | undefined> {
     return takeFirst(this.#tx.rows(statements.get, { uid }));
   }
 
@@ -77,7 +77,7 @@ export class RoleBindings implements RoleBindingStore {
     return takeFirst(this.#tx.rows(statements.same, { groupUid, identityUid, roleUid }));
   }
 
-  async getHydrated(uids: readonly string[]): Promise<HydratedBinding[]> {
+  async findHydrated(uids: readonly string[]): Promise<HydratedBinding[]> {
     return (await readByUids(this.#tx, roleBindingIndex, uids)) as HydratedBinding[];
   }
 
@@ -91,7 +91,7 @@ export class RoleBindings implements RoleBindingStore {
   }
 
   async delete(uid: string): Promise<void> {
-    const row = await this.get(uid);
+    const row = await this.find(uid);
     if (row === undefined) return;
     await removeFromIndex(this.#tx, roleBindingIndex, row);
     await this.#tx.rows(statements.remove, { uid });
@@ -101,13 +101,13 @@ export class RoleBindings implements RoleBindingStore {
     return listPage<HydratedBinding>(this.#tx, roleBindingIndex, query);
   }
 
-  ofIdentity(identityUid: string, limit = NO_LIMIT): Awaitable<RoleBindingRow[]> {
+  findByIdentity(identityUid: string, limit = NO_LIMIT): Awaitable<RoleBindingRow[]> {
     return this.#tx.rows(statements.ofIdentity, { identityUid, limit });
   }
 
-  async byPending(identityUid: string, pending: boolean, after: string, limit: number): Promise<HydratedBinding[]> {
+  async findByPending(identityUid: string, pending: boolean, after: string, limit: number): Promise<HydratedBinding[]> {
     const rows = await this.#tx.rows(statements.byPending(pending), { identityUid, after, end: MAX_UID, limit });
-    const found = new Map((await this.getHydrated(rows.map(({ uid }) => uid))).map((row) => [row.uid, row]));
+    const found = new Map((await this.findHydrated(rows.map(({ uid }) => uid))).map((row) => [row.uid, row]));
     return rows.flatMap(({ uid }) => found.get(uid) ?? []);
   }
 
@@ -116,12 +116,12 @@ export class RoleBindings implements RoleBindingStore {
     return row?.total ?? 0;
   }
 
-  async pendingRoots(identityUid: string, limit: number): Promise<string[]> {
+  async findPendingRoots(identityUid: string, limit: number): Promise<string[]> {
     const rows = await this.#tx.rows(statements.pendingRoots, { identityUid, limit });
     return rows.map(({ root }) => root);
   }
 
-  anyAccepted(identityUid: string, rootUid: string): Awaitable<boolean> {
+  hasAccepted(identityUid: string, rootUid: string): Awaitable<boolean> {
     const range = { after: rootUid, end: `${rootUid}0`, limit: 1 };
     return hasRows(this.#tx.rows(statements.byPending(false), { identityUid, ...range }));
   }
@@ -137,28 +137,28 @@ export class RoleBindings implements RoleBindingStore {
     return discardRows(this.#tx.rows(statements.accept, { uid }));
   }
 
-  anyOf(identityUid: string, roleUid: string): Awaitable<boolean> {
+  hasRole(identityUid: string, roleUid: string): Awaitable<boolean> {
     return hasRows(this.#tx.rows(statements.anyOf, { identityUid, roleUid }));
   }
 
-  ofRole(roleUid: string): Awaitable<RoleBindingRow[]> {
+  findByRole(roleUid: string): Awaitable<RoleBindingRow[]> {
     return this.#tx.rows(statements.ofRole, { roleUid });
   }
 
-  async groupsOfRole(roleUid: string): Promise<string[]> {
+  async findGroupsOfRole(roleUid: string): Promise<string[]> {
     const rows = await this.#tx.rows(statements.groupsOfRole, { roleUid });
     return rows.map(({ groupUid }) => groupUid);
   }
 
-  anyGranted(groupUid: string): Awaitable<boolean> {
+  hasGranted(groupUid: string): Awaitable<boolean> {
     return hasRows(this.#tx.rows(statements.notAutomatic, { groupUid }));
   }
 
-  async holders(groupUid: string, roleUid: string): Promise<number> {
+  async countHolders(groupUid: string, roleUid: string): Promise<number> {
     return (await this.#tx.rows(statements.holders, { groupUid, roleUid })).length;
   }
 
-  holdsAtRoot(identityUid: string, roleUid: string): Awaitable<boolean> {
+  hasRoleAtRoot(identityUid: string, roleUid: string): Awaitable<boolean> {
     return hasRows(this.#tx.rows(statements.atRoot, { identityUid, roleUid }));
   }
 

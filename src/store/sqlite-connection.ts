@@ -25,8 +25,8 @@ export const VERSIONED_APPLICATION_ID = 0x41726232;
  * Opens the connection that writes, and creates an empty database where the file is empty.
  *
  * @param file the path of an existing file
- * @throws Error when the file is the database of another program, or the linked SQLite is older than 3.51.3, which has a
- * race in WAL reset
+ * @throws Error when the file is the database of another program, or the linked SQLite is older than 3.51.3, which has
+ * a race in WAL reset
  */
 export function openWriting(file: string): SqliteDatabase {
   const db = openDatabase(file);
@@ -86,8 +86,8 @@ function configure(db: SqliteDatabase): void {
 }
 
 /**
- * Creates the query builder of a connection, for queries that run once and need no prepared statement. It is what `drizzle`
- * returns, whose module also loads the driver, and on Node 20 that is not the driver in use.
+ * Creates the query builder of a connection, for queries that run once and need no prepared statement. It is what
+ * `drizzle` returns, whose module also loads the driver, and on Node 20 that is not the driver in use.
  */
 export function createQueries(db: SqliteDatabase) {
   const dialect = new SQLiteSyncDialect();
@@ -95,7 +95,6 @@ export function createQueries(db: SqliteDatabase) {
   return new BaseSQLiteDatabase<"sync", SqliteResult>("sync", dialect, session, undefined);
 }
 
-/** What the executor of a connection knows besides it. */
 interface ExecutorOptions {
   /** The version of audit rows that are written; by default the one that every Arbor knows. */
   readonly auditVersion?: Executor["auditVersion"];
@@ -105,9 +104,7 @@ interface ExecutorOptions {
   readonly faults?: Pick<FaultMonitor, "toCallError">;
 }
 
-/**
- * Creates what runs statements on a connection. They are prepared once per connection and cached by their id.
- */
+/** Creates the executor of a connection. Statements are prepared once per connection and cached by their id. */
 export function createExecutor(
   db: SqliteDatabase,
   { auditVersion = () => 1, clock = systemClock, faults = createFaultMonitor(db.name) }: ExecutorOptions = {},
@@ -160,7 +157,7 @@ export function runMigrationStatement(db: SqliteDatabase, statement: string): nu
   }
 }
 
-/** Creates what runs the statements that control transactions; they are prepared once. */
+/** Prepares the statements that control transactions, and returns the function that runs them. */
 export function createControl(db: SqliteDatabase, faults: Pick<FaultMonitor, "toCallError">) {
   const known = new Map<string, SqliteStatement>();
   return (statement: string): void => {

@@ -109,14 +109,14 @@ export class Tags extends IndexedTable<TagRow> implements TagStore {
   }
 
   override async replace(row: TagRow): Promise<void> {
-    const before = await this.get(row.uid);
+    const before = await this.find(row.uid);
     if (before === undefined) return;
     await super.replace(row);
     await reindex(this.tx, usualTagIndex, before, row);
   }
 
   override async delete(uid: string): Promise<void> {
-    const row = await this.get(uid);
+    const row = await this.find(uid);
     if (row === undefined) return;
     await removeFromIndex(this.tx, usualTagIndex, row);
     await super.delete(uid);
@@ -141,7 +141,7 @@ export class Tags extends IndexedTable<TagRow> implements TagStore {
     return discardRows(this.tx.rows(insertMove, move));
   }
 
-  history(tagUid: string, fromMs: number, toMs: number, limit: number): Awaitable<TagMove[]> {
+  listMoves(tagUid: string, fromMs: number, toMs: number, limit: number): Awaitable<TagMove[]> {
     return this.tx.rows(moves, { tagUid, fromMs, toMs, limit });
   }
 
@@ -149,7 +149,7 @@ export class Tags extends IndexedTable<TagRow> implements TagStore {
     return (await this.tx.rows(digestsOfRepo, { repoUid })).map(({ digest }) => digest);
   }
 
-  async mark(repoUid: string, name: string): Promise<number | undefined> {
+  async findMark(repoUid: string, name: string): Promise<number | undefined> {
     return (await takeFirst(this.tx.rows(getMark, { repoUid, name })))?.timeMs;
   }
 
@@ -159,7 +159,7 @@ export class Tags extends IndexedTable<TagRow> implements TagStore {
 
   async deleteOf(repoUid: string): Promise<void> {
     for (;;) {
-      const uids = await this.uidsWhere("repoUid", repoUid, DELETE_BATCH);
+      const uids = await this.findUidsWhere("repoUid", repoUid, DELETE_BATCH);
       for (const uid of uids) await this.delete(uid);
       if (uids.length < DELETE_BATCH) break;
     }

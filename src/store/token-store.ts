@@ -51,7 +51,7 @@ export class Tickets implements TicketStore {
     this.#tx = tx;
   }
 
-  get(kind: TicketKind, hash: string): Awaitable<TicketRow | undefined> {
+  find(kind: TicketKind, hash: string): Awaitable<TicketRow | undefined> {
     return takeFirst(this.#tx.rows(getTicket, { kind, hash }));
   }
 
@@ -109,7 +109,7 @@ export class RefreshTokens implements RefreshTokenStore {
     this.#tx = tx;
   }
 
-  get(hash: string): Awaitable<RefreshTokenRow | undefined> {
+  find(hash: string): Awaitable<RefreshTokenRow | undefined> {
     return takeFirst(this.#tx.rows(getRefresh, { hash }));
   }
 

@@ -1,11 +1,11 @@
-// The mark of a database that `arbor copy` has not finished. It stands where the oldest version is named that may open the
-// database, and reads as a version that there will never be. So versions that know no such mark reject the database as well.
+// The mark of a database that `arbor copy` has not finished. It is stored as the oldest version that may open the
+// database, in the form of a version that will never exist, so that versions without this mark reject the database too.
 import { failedPrecondition } from "../kernel/errors.js";
 import { VERSION } from "../kernel/version.js";
 
 const PREFIX = "99999.0.0+copy.";
 
-/** What the mark says. */
+/** The contents of the mark. */
 export interface CopyMark {
   /** Identifies the installation that is copied; see `identifySource`. */
   readonly source: string;
@@ -15,12 +15,12 @@ export interface CopyMark {
   readonly version: string;
 }
 
-/** The mark of a copy that this version begins. */
+/** Creates the mark of a copy that this version begins. */
 export function createMark(source: string, from: string): CopyMark {
   return { source, from, version: VERSION };
 }
 
-/** The mark as the database stores it. */
+/** Formats the mark as the database stores it. */
 export function formatMark(mark: CopyMark): string {
   return PREFIX + JSON.stringify(mark);
 }
@@ -39,7 +39,7 @@ export function parseMark(oldest: string | undefined): CopyMark | undefined {
  * Rejects a database that lacks rows because its copy was not finished.
  *
  * @param oldest the oldest version that may open it, as it is stored
- * @throws ApiError FAILED_PRECONDITION with the command that goes on
+ * @throws ApiError FAILED_PRECONDITION with the command that continues the copy
  */
 export function assertFinished(oldest: string | undefined): void {
   const mark = parseMark(oldest);

@@ -5,16 +5,16 @@ import { Histogram } from "../kernel/histogram.js";
 import type { Awaitable, Store, Tx } from "./port.js";
 
 /**
- * Wraps a store. After `refuse`, `read`, `write` and `check` fail with UNAVAILABLE, which tells callers that
- * nothing was done and that they may try again elsewhere.
+ * Wraps a store. After `reject`, `read`, `write` and `check` fail with UNAVAILABLE, which tells callers that nothing
+ * was done and that they may retry on another node.
  */
 export function createWorkGate(inner: Store) {
-  let refusing = false;
+  let isClosed = false;
   const assertOpen = () => {
-    if (refusing) throw unavailable("the service is stopping");
+    if (isClosed) throw unavailable("the service is stopping");
   };
   // Checked again when a queued unit begins, and when a unit runs again after a conflict.
-  const checkFirst =
+  const requireOpen =
     <T>(unit: (tx: Tx) => Awaitable<T>) =>
     (tx: Tx) => {
       assertOpen();
@@ -28,7 +28,7 @@ export function createWorkGate(inner: Store) {
     },
     async write(unit, options) {
       assertOpen();
-      return inner.write(checkFirst(unit), options);
+      return inner.write(requireOpen(unit), options);
     },
     lateCommitMs: inner.lateCommitMs,
     stats: () => inner.stats(),
@@ -41,9 +41,11 @@ export function createWorkGate(inner: Store) {
   };
   return {
     store,
-    /** Rejects every unit of work that has not begun, also those in a queue; units that have begun run to their commit. */
+    /**
+     * Rejects every unit of work that has not begun, also those in a queue; units that have begun run to their commit.
+     */
     reject(): void {
-      refusing = true;
+      isClosed = true;
     },
   };
 }
@@ -56,11 +58,16 @@ export interface StoreCounts {
   readonly waiting: number;
 }
 
-/** The batches of the group commit have at most 64 units. */
-const UNITS = [1, 2, 4, 8, 16, 32];
-const SECONDS = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1];
+/** The bounds of the histograms. A batch of the group commit has at most 64 units. */
+const UNIT_BOUNDS = [1, 2, 4, 8, 16, 32];
+const SECOND_BOUNDS = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1];
 
-/** Creates counts of nothing. */
+/** Creates counts that are all zero. */
 export function createStoreCounts(): StoreCounts {
-  return { batchUnits: new Histogram(UNITS), commitSeconds: new Histogram(SECONDS), conflicts: 0, waiting: 0 };
+  return {
+    batchUnits: new Histogram(UNIT_BOUNDS),
+    commitSeconds: new Histogram(SECOND_BOUNDS),
+    conflicts: 0,
+    waiting: 0,
+  };
 }

@@ -59,7 +59,7 @@ test("unsealed rows are counted, and the oldest one is the lag", async () => {
   const three = await read();
   assert.deepEqual([three.sum("arbor_audit_unsealed_rows"), three.sum("arbor_audit_sealer_lag_seconds")], [3, 3]);
   await store.write(async (tx) => {
-    const [first] = await tx.auditChain.readUnsealed(0, 1);
+    const [first] = await tx.auditChain.listUnsealed(0, 1);
     await tx.auditChain.append([{ rootUid: "r", seq: 1, auditId: first?.id ?? 0, hash: "h" }]);
   });
   const two = await read();

@@ -23,9 +23,8 @@ import { buildRoomChecks, createQuotas, createsInScope } from "../../src/pipelin
 import { getRow } from "../../src/pipeline/resource/read.js";
 import { runCheck } from "../../src/store/check/findings.js";
 import { readSqlite } from "../../src/store/check/read-sqlite.js";
-import { findReferences, outliving } from "../../src/store/check/references.js";
+import { createUidCheck, findReferences, outliving } from "../../src/store/check/references.js";
 import { tables } from "../../src/store/check/sql.js";
-import { createUidCheck } from "../../src/store/check/uids.js";
 import { describeTables } from "../../src/store/copy/tables.js";
 import { openSqlite } from "../../src/store/open-sqlite.js";
 import type { Store, SubscriptionRow } from "../../src/store/port.js";
@@ -129,7 +128,7 @@ describe("a planted kind", () => {
     const store = await openStore(t);
     const left = await store.write(async (tx) => {
       await cascadeDelete([probes], groups, root, tx);
-      return tx.subscriptions.get(probe.uid);
+      return tx.subscriptions.find(probe.uid);
     });
     assert.equal(left, undefined);
   });

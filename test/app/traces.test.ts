@@ -158,7 +158,7 @@ test("a caller's trace continues, and stands in the audit log", async () => {
   const trace = await traceOf("caller-1");
   const { traceId, parentSpanId } = spanOf(trace, UPDATE);
   assert.deepEqual([traceId, parentSpanId], [TRACE_ID, SPAN_ID]);
-  const [row] = await harness.app.installation.store.read((tx) => tx.audit.newest(1));
+  const [row] = await harness.app.installation.store.read((tx) => tx.audit.listNewest(1));
   assert.deepEqual([row?.requestId, row?.traceId, row?.version], ["caller-1", TRACE_ID, 2]);
 });
 
@@ -226,7 +226,8 @@ test("without traces the audit log has the caller's trace", async () => {
     off.skewMs = 6_000;
     const rename = (description: string, headers: Readonly<Record<string, string>>) =>
       ask(off.url, `/iam/v2beta1/groups/${group}`, { method: "PATCH", json: { description }, bearer: token, headers });
-    const traceOfLastRow = async () => (await off.app.installation.store.read((tx) => tx.audit.newest(1)))[0]?.traceId;
+    const traceOfLastRow = async () =>
+      (await off.app.installation.store.read((tx) => tx.audit.listNewest(1)))[0]?.traceId;
     await rename("1", { traceparent: `00-${TRACE_ID}-${SPAN_ID}-00` });
     assert.equal(await traceOfLastRow(), TRACE_ID);
     await rename("2", { traceparent: `00-${TRACE_ID}-${SPAN_ID}` });

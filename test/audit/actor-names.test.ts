@@ -20,12 +20,12 @@ describe("audit rows of callers who delete themselves", () => {
     const headers = { authorization: `Bearer ${token}` };
     const answer = await fetch(`${harness.url}${path}`, { method: "DELETE", headers });
     assert.equal(answer.status, 200, await answer.text());
-    const [row] = await harness.app.installation.store.read((tx) => tx.audit.newest(1));
+    const [row] = await harness.app.installation.store.read((tx) => tx.audit.listNewest(1));
     const { type, actorUid, subjectUid, actorName } = row ?? assert.fail("no row");
     return { type, actorUid, subjectUid, actorName };
   }
   const exists = async (uid: string) =>
-    (await harness.app.installation.store.read((tx) => tx.identities.get(uid))) !== undefined;
+    (await harness.app.installation.store.read((tx) => tx.identities.find(uid))) !== undefined;
 
   for (const [name, email] of [
     ["Ann", "ann@acme.example"],

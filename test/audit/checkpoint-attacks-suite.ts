@@ -58,7 +58,7 @@ const changeRow = (seq: number) =>
 // Deletes entry 5 with a checkpoint that is signed otherwise than checkpoints are.
 async function forge(victim: Victim, typ: string, signing?: { kid?: string; key?: KeyObject; alg?: string }) {
   const { log, root, newer } = victim;
-  const [fifth] = await log.store.read((tx) => tx.auditChain.entries(root, 4, 1));
+  const [fifth] = await log.store.read((tx) => tx.auditChain.listEntries(root, 4, 1));
   assert.ok(fifth?.row);
   const checkpoint = { ...newer, seq: 5, hash: fifth.hash, entryTimeMs: fifth.row.timeMs };
   const { entryTimeMs, hash, rootUid, seq, timeMs } = checkpoint;
@@ -167,7 +167,7 @@ const attacks: readonly Attack[] = [
   {
     name: "everything is deleted up to the head, with a right checkpoint there",
     async attack({ log, root, newer, run, put }) {
-      const head = (await log.store.read((tx) => tx.auditChain.head(root))) ?? assert.fail();
+      const head = (await log.store.read((tx) => tx.auditChain.findHead(root))) ?? assert.fail();
       await run(...deleteEntries("seq <= 8"));
       const { seq, hash } = head;
       await put(await signCheckpoint({ ...newer, seq, hash }, log.keys.auditSigning()));
@@ -271,7 +271,7 @@ export function checkpointAttacksSuite(name: string, open: (clock: () => number)
         if (typeof what === "string") assert.equal(fault?.what, what);
         else assert.match(fault?.what ?? "", what);
         assert.deepEqual((await served.verify(root)).fault, fault, "over the API");
-        assert.ok((await log.store.read((tx) => tx.auditChain.roots())).includes(root));
+        assert.ok((await log.store.read((tx) => tx.auditChain.listRoots())).includes(root));
       });
     }
 
@@ -299,7 +299,7 @@ export function checkpointAttacksSuite(name: string, open: (clock: () => number)
       for (const seq of [5, 6, 7]) {
         const i = attacks.findIndex(({ name }) => name === `row ${seq} is changed`);
         const { log, root } = victims[i] ?? assert.fail();
-        const rows = await log.store.read((tx) => tx.audit.newest(100, root));
+        const rows = await log.store.read((tx) => tx.audit.listNewest(100, root));
         assert.equal(rows.length, 5);
         const start = `no old rows of the audit log of ${root} are deleted: seq ${seq}: row `;
         assert.ok(
@@ -326,7 +326,7 @@ export function checkpointAttacksSuite(name: string, open: (clock: () => number)
 async function checkpointsOf(log: Log, roots: readonly string[]): Promise<AuditCheckpoint[]> {
   return log.store.read(async (tx) => {
     const found: AuditCheckpoint[] = [];
-    for (const root of roots) found.push({ ...((await tx.auditCheckpoints.get(root)) ?? assert.fail()) });
+    for (const root of roots) found.push({ ...((await tx.auditCheckpoints.find(root)) ?? assert.fail()) });
     return found;
   });
 }

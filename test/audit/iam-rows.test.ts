@@ -208,7 +208,7 @@ function leavesRows(version: string): void {
   });
   after(() => harness.stop());
 
-  const rows = () => harness.app.installation.store.read((tx) => tx.audit.newest(1_000));
+  const rows = () => harness.app.installation.store.read((tx) => tx.audit.listNewest(1_000));
 
   async function call(entry: UnaryEntry, request: object, token: string, requestId: string): Promise<Response> {
     return fetch(`${harness.url}${entry.path}`, {

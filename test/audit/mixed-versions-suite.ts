@@ -26,9 +26,9 @@ async function readAsVersion04({
     const sealer = await readSealer(tx);
     const leftMs = sealer.expireTimeMs - Date.now();
     if (sealer.holder !== HOLDER && leftMs > 0 && leftMs <= 60_000) return undefined;
-    const rows = await tx.auditChain.readUnsealed(sealer.settledId, 64);
+    const rows = await tx.auditChain.listUnsealed(sealer.settledId, 64);
     const links = new Map<string, Link>();
-    for (const { rootUid } of rows) links.set(rootUid, (await tx.auditChain.head(rootUid)) ?? CHAIN_START);
+    for (const { rootUid } of rows) links.set(rootUid, (await tx.auditChain.findHead(rootUid)) ?? CHAIN_START);
     return { sealer, rows, links };
   });
   if (found === undefined) return undefined;
@@ -47,7 +47,7 @@ async function readAsVersion04({
 }
 
 async function readSealer(tx: Tx): Promise<SealerRow> {
-  return (await tx.auditChain.sealer()) ?? { holder: "", expireTimeMs: 0, settledId: 0, passes: 0 };
+  return (await tx.auditChain.findSealer()) ?? { holder: "", expireTimeMs: 0, settledId: 0, passes: 0 };
 }
 
 /** Ends the lease that version 0.4 knows, as three seconds do. */
@@ -86,7 +86,7 @@ export function testMixedVersions(open: () => Promise<Log>): void {
     const { fault, unsealed } = await log.verify(root);
     assert.equal(fault, undefined);
     assert.equal(unsealed.rows, 0);
-    const entries = await log.store.read((tx) => tx.auditChain.entries(root, 0, 100_000));
+    const entries = await log.store.read((tx) => tx.auditChain.listEntries(root, 0, 100_000));
     assert.equal(entries.length, rows);
     assert.deepEqual(log.problems, []);
   }

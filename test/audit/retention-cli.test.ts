@@ -136,7 +136,7 @@ test("kill -9 between batches leaves no half of one, and the next run deletes th
     assert.equal(fault, undefined);
     assert.ok(seq > deleted, "it deleted something");
     assert.equal(seq % 4, 0);
-    const { length } = await log.store.read((tx) => tx.audit.newest(10_000, root));
+    const { length } = await log.store.read((tx) => tx.audit.listNewest(10_000, root));
     assert.deepEqual([sealed, length], [ROWS - seq, ROWS - seq]);
     deleted = seq;
     await log.close();

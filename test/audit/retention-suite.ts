@@ -22,9 +22,9 @@ export function retentionSuite(name: string, open: (clock: () => number) => Prom
   }
 
   const countRows = async (log: Log, root: string) =>
-    (await log.store.read((tx) => tx.audit.newest(100_000, root))).length;
+    (await log.store.read((tx) => tx.audit.listNewest(100_000, root))).length;
   const seqsOf = async (log: Log, root: string) =>
-    (await log.store.read((tx) => tx.auditChain.entries(root, 0, 100_000))).map(({ seq }) => seq);
+    (await log.store.read((tx) => tx.auditChain.listEntries(root, 0, 100_000))).map(({ seq }) => seq);
 
   describe(name, () => {
     test("old rows go with their entries, and what is left verifies and says from when", async (t) => {
@@ -125,7 +125,7 @@ export function retentionSuite(name: string, open: (clock: () => number) => Prom
       t.after(() => log.close());
       let deleted = 0;
       const failing = withCheckpoints(log.store, (checkpoints) => ({
-        get: (root: string) => checkpoints.get(root),
+        find: (root: string) => checkpoints.find(root),
         findOld: (beforeMs: number, after?: string) => checkpoints.findOld(beforeMs, after),
         async deleteEntries(root: string, afterSeq: number, lastSeq: number) {
           const counts = await checkpoints.deleteEntries(root, afterSeq, lastSeq);
@@ -151,7 +151,7 @@ export function retentionSuite(name: string, open: (clock: () => number) => Prom
         holder: "late",
         async findObstacle() {
           await log.store.write(async (tx) => {
-            const row = (await tx.jobs.get("audit-retention")) ?? assert.fail();
+            const row = (await tx.jobs.find("audit-retention")) ?? assert.fail();
             await tx.jobs.put({ ...row, holder: "next", fence: row.fence + 1 });
           });
           return undefined;
@@ -173,7 +173,7 @@ export function retentionSuite(name: string, open: (clock: () => number) => Prom
       await log.sealer({ batchRows: 1_000 }).stop();
       let batches = 0;
       const counting = withCheckpoints(log.store, (checkpoints) => ({
-        get: (root: string) => checkpoints.get(root),
+        find: (root: string) => checkpoints.find(root),
         findOld: (beforeMs: number, after?: string) => checkpoints.findOld(beforeMs, after),
         put: (row: Parameters<typeof checkpoints.put>[0]) => checkpoints.put(row),
         deleteEntries(root: string, afterSeq: number, lastSeq: number) {

@@ -23,7 +23,7 @@ const rows = (count: number, root = acme) =>
 async function chainOf(log: Log, root: string): Promise<number[]> {
   const { fault } = await log.verify(root);
   assert.equal(fault, undefined);
-  const entries = await log.store.read((tx) => tx.auditChain.entries(root, 0, 100_000));
+  const entries = await log.store.read((tx) => tx.auditChain.listEntries(root, 0, 100_000));
   assert.deepEqual(
     entries.map(({ seq }) => seq),
     entries.map((_, i) => i + 1),
@@ -182,11 +182,11 @@ describe("the sealer", () => {
     const sealer = log.sealer({ monotonic: () => ms, batchRows: 2 });
     await log.append(auditRow(acme));
     await sealer.pass();
-    const old = await log.store.read((tx) => tx.auditChain.head(acme));
+    const old = await log.store.read((tx) => tx.auditChain.findHead(acme));
     assert.ok(old);
     await log.append(auditRow(acme));
     await sealer.pass();
-    const latest = await log.store.read((tx) => tx.auditChain.head(acme));
+    const latest = await log.store.read((tx) => tx.auditChain.findHead(acme));
     assert.ok(latest);
     await log.store.write((tx) => tx.auditChain.putHead(old));
     const cut = "DELETE FROM audit_chain WHERE seq = 2";
@@ -281,7 +281,7 @@ describe("the sealer", () => {
     };
     const watch = async () => {
       while (Date.now() < end) {
-        const [oldest] = await store.read((tx) => tx.auditChain.readUnsealed(0, 1));
+        const [oldest] = await store.read((tx) => tx.auditChain.listUnsealed(0, 1));
         if (oldest) oldestMs = Math.max(oldestMs, Date.now() - oldest.timeMs);
         await afterMs(20);
       }

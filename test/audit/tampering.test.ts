@@ -288,7 +288,7 @@ async function createSealedLog(): Promise<void> {
   await log.append(row(5), row(6), row(7), row(8));
   await sealer.stop();
   assert.deepEqual(
-    (await log.store.read((tx) => tx.audit.newest(8))).map(({ version, actorName }) => `${version} ${actorName}`),
+    (await log.store.read((tx) => tx.audit.listNewest(8))).map(({ version, actorName }) => `${version} ${actorName}`),
     ["2 Ann", "2 Ann", "2 Ann", "2 Ann", "1 ", "1 ", "1 ", "1 "],
   );
   const { signature, ...head } = await headOf();
@@ -314,7 +314,7 @@ async function createSealedLog(): Promise<void> {
   await log.close();
 
   async function headOf(): Promise<AuditHead> {
-    const found = await log.store.read((tx) => tx.auditChain.head(victim));
+    const found = await log.store.read((tx) => tx.auditChain.findHead(victim));
     assert.ok(found);
     return { ...found };
   }
@@ -393,7 +393,7 @@ describe("a log that was tampered with", () => {
     const log = await copyAndAttackLog(
       run(...["audit", "audit_chain", "audit_heads"].map((table) => `DELETE FROM ${table} WHERE root_uid = $A`)),
     );
-    assert.deepEqual(await log.store.read((tx) => tx.auditChain.roots()), [other]);
+    assert.deepEqual(await log.store.read((tx) => tx.auditChain.listRoots()), [other]);
     await log.close();
   });
 });

@@ -25,7 +25,7 @@ export function versionsSuite(name: string, open: (clock: () => number) => Promi
     });
     after(() => log.close());
 
-    const rowsOf = (root: string) => log.store.read((tx) => tx.audit.newest(100, root));
+    const rowsOf = (root: string) => log.store.read((tx) => tx.audit.listNewest(100, root));
     const versionsOf = async (root: string) => (await rowsOf(root)).map(({ version }) => version).reverse();
     /** Seals everything as a node of another holder, and leaves the lease to others. */
     const sealAs = async (holder: string, store = log.store) => {
@@ -146,12 +146,12 @@ export function versionsSuite(name: string, open: (clock: () => number) => Promi
 function withUnsealed(store: Store, view: (row: StoredAuditRow) => StoredAuditRow): Store {
   const viewOf = (tx: Tx): Tx => {
     const { auditChain } = tx;
-    const readUnsealed: typeof auditChain.readUnsealed = async (afterId, limit) =>
-      (await auditChain.readUnsealed(afterId, limit)).map(view);
+    const listUnsealed: typeof auditChain.listUnsealed = async (afterId, limit) =>
+      (await auditChain.listUnsealed(afterId, limit)).map(view);
     const chain = {
-      readUnsealed,
-      sealer: () => auditChain.sealer(),
-      head: (root: string) => auditChain.head(root),
+      listUnsealed,
+      findSealer: () => auditChain.findSealer(),
+      findHead: (root: string) => auditChain.findHead(root),
       lastSeq: (root: string) => auditChain.lastSeq(root),
     };
     return { auditChain: chain, jobs: tx.jobs } as unknown as Tx;

@@ -249,7 +249,7 @@ for (const { provider, stripIss, sizes } of variants) {
           await page.waitForURL(`${programUrl}?**`);
           assert.ok(got.at(-1)?.get("code"));
           const bindings = await kit.store.read((tx) =>
-            tx.roleBindings.ofIdentity(personUid(kit.provider.issuer, "alice")),
+            tx.roleBindings.findByIdentity(personUid(kit.provider.issuer, "alice")),
           );
           assert.ok(bindings.some(({ groupUid }) => groupUid === group));
         }));
@@ -284,7 +284,7 @@ for (const { provider, stripIss, sizes } of variants) {
             await page.keyboard.press("Enter");
             await page.waitForURL(`${programUrl}?**`);
             assert.deepEqual([got.length - count, got.at(-1)?.has("code")], [1, true]);
-            const left = await kit.store.read((tx) => tx.roleBindings.ofIdentity(uid));
+            const left = await kit.store.read((tx) => tx.roleBindings.findByIdentity(uid));
             assert.deepEqual(
               new Map(left.map((row) => [row.uid, row.pending])),
               new Map([[offers[0], false] as const, [offers[1], true] as const].sort()),

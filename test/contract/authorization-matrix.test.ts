@@ -291,7 +291,7 @@ describe("Auth.Delete", () => {
         assert.equal((await forget(client, uid, token)).code, "OK", client.name);
         for (const each of clients) assert.equal(await codeFor(each, token), "UNAUTHENTICATED", each.name);
         const { store } = harness.app.installation;
-        assert.deepEqual(await store.read((tx) => tx.roleBindings.ofIdentity(uid)), []);
+        assert.deepEqual(await store.read((tx) => tx.roleBindings.findByIdentity(uid)), []);
       }
       for (const token of tokens.values()) assert.equal(await codeFor(clients[0] as RawClient, token), "OK");
     });

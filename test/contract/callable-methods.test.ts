@@ -8,7 +8,7 @@ import { BindingsService } from "#gen/arbor/bindings/v1/bindings_pb.js";
 import { bindIdentity } from "../../src/iam/operator/operate.js";
 import { createOperatorRole } from "../../src/iam/operator/roles.js";
 import { builtinRoleUid, randomIds } from "../../src/kernel/ids.js";
-import { capabilitiesFor } from "../../src/pipeline/method-table.js";
+import { readCapabilities } from "../../src/pipeline/method-table.js";
 import { insertGroup } from "../iam/populate.js";
 import { type Harness, startHarness } from "../support/harness.js";
 import { type RawClient, rawGrpc, requestOf } from "./iam-clients.js";
@@ -51,7 +51,7 @@ async function makeCaller(capabilities: readonly string[], isViewer: boolean): P
 }
 
 function callerFor(method: DescMethodUnary): Promise<string> {
-  const capabilities = capabilitiesFor(method).map(({ name }) => name);
+  const capabilities = readCapabilities(method).map(({ name }) => name);
   const isViewer = ALSO_VIEWER.test(nameOf(method));
   const key = `${capabilities.join()} ${isViewer}`;
   const known = tokens.get(key) ?? makeCaller(capabilities, isViewer);
@@ -68,7 +68,7 @@ async function createSubject(method: DescMethodUnary): Promise<string> {
 
 describe("every served method", () => {
   for (const method of methods.filter(({ parent }) => parent !== BindingsService)) {
-    const needed = capabilitiesFor(method).map(({ name }) => name);
+    const needed = readCapabilities(method).map(({ name }) => name);
     it(`${nameOf(method)} is callable with ${needed.join(" and ") || "any token"}`, async () => {
       const request = requestAt(method, await createSubject(method));
       if (needed.length > 0 && findScopeField(method).length > 0) {

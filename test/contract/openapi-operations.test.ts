@@ -106,7 +106,7 @@ async function changesNothingUnasked(operation: PlacedOperation): Promise<void> 
 }
 
 const withoutTime = ({ updateTime, ...rest }: AnyObject) => rest;
-const auditRows = async () => (await world.store.read((tx) => tx.audit.newest(10_000_000))).length;
+const auditRows = async () => (await world.store.read((tx) => tx.audit.listNewest(10_000_000))).length;
 
 async function succeeds(operation: PlacedOperation, request: Arranged): Promise<void> {
   const { status, text } = await world.send(request);

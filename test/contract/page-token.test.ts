@@ -156,7 +156,7 @@ describe("page tokens", () => {
     const first = await list("page_size=5&order_by=name");
     await harness.app.installation.store.write(async (tx) => {
       for (const gone of [4, 5]) {
-        const row = await tx.groups.get(childUid(hall, gone));
+        const row = await tx.groups.find(childUid(hall, gone));
         if (row) await tx.groups.delete(row);
       }
       await tx.groups.insert(groupRow(childUid(hall, 90), { name: "row 00 a" }));

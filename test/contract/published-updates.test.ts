@@ -77,7 +77,7 @@ describe("updates by the mask *", () => {
 
   it("keep the secret of an identity provider, and take a description away", async () => {
     const readSealed = (uid: unknown) =>
-      world.write(async (tx) => (await tx.identityProviders.get(String(uid)))?.sealedSecret ?? "");
+      world.write(async (tx) => (await tx.identityProviders.find(String(uid)))?.sealedSecret ?? "");
     const organisation = await world.harness.organisation("idp.example");
     const client = connectPublished(world.url, organisation.token);
     const identityProvider = { name: "login", description: "d", defaultRole: viewer, oidc };

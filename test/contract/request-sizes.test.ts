@@ -7,7 +7,7 @@ import { after, before, describe, it } from "node:test";
 import { createFileRegistry, type DescMethod, fromBinary, hasOption } from "@bufbuild/protobuf";
 import { FileDescriptorSetSchema } from "@bufbuild/protobuf/wkt";
 import { iam } from "#gen/chainguard/annotations/annotations_pb.js";
-import { authRuleOf } from "../../src/pipeline/method-table.js";
+import { readAuthRule } from "../../src/pipeline/method-table.js";
 import { type Harness, startHarness } from "../support/harness.js";
 import { sendHttp } from "../support/send-http.js";
 
@@ -40,7 +40,7 @@ function pathOf(method: DescMethod): string {
 
 function maxBytesOf(method: DescMethod): number {
   const larger = Object.entries(LARGER).find(([end]) => pathOf(method).endsWith(`.${end}`));
-  return larger?.[1] ?? (hasOption(method, iam) && authRuleOf(method).mode === "guarded" ? 256 * KIB : 16 * KIB);
+  return larger?.[1] ?? (hasOption(method, iam) && readAuthRule(method).mode === "guarded" ? 256 * KIB : 16 * KIB);
 }
 
 let harness: Harness;

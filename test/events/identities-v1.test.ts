@@ -91,7 +91,7 @@ describe("what callers tell of themselves", () => {
   it("is recorded as a change of the caller, and needs one", async () => {
     const who = await world.createBound("viewer");
     assert.equal((await v1(who)("PATCH", "/identities/metadata", {})).status, 200);
-    const [row] = await world.write((tx) => tx.audit.newest(1));
+    const [row] = await world.write((tx) => tx.audit.listNewest(1));
     assert.deepEqual(
       [row?.type, row?.actorUid, row?.subjectUid],
       ["dev.chainguard.api.iam.identity.metadata.updated.v1", who.uid, who.uid],

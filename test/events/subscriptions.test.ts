@@ -155,7 +155,7 @@ describe("a subscription", () => {
     const uids = [await subscribe(group), await subscribe(group), await subscribe(group)];
     const kept = await subscribe(world.child);
     assert.equal((await world.owner.rest("DELETE", `/groups/${group}`)).status, 200);
-    for (const uid of uids) assert.equal(await world.write((tx) => tx.subscriptions.get(uid)), undefined);
+    for (const uid of uids) assert.equal(await world.write((tx) => tx.subscriptions.find(uid)), undefined);
     assert.deepEqual(await readList(v1, `?uidp.descendants_of=${group}`), []);
     assert.equal((await v2("GET", `/subscriptions/${kept}`)).status, 200);
     assert.equal((await v2("DELETE", `/subscriptions/${kept}`)).status, 200);

@@ -55,7 +55,7 @@ describe("anonymous", () => {
     const context = { ids: randomIds, nowMs: Date.now() };
     const byHost = { identity: ANONYMOUS_UID, role: push, group };
     await assert.rejects(() => world.write((tx) => bindIdentity(tx, byHost, context)), { message: new RegExp(rule) });
-    const rights = await world.write((tx) => tx.roleBindings.ofIdentity(ANONYMOUS_UID));
+    const rights = await world.write((tx) => tx.roleBindings.findByIdentity(ANONYMOUS_UID));
     assert.deepEqual([...new Set(rights.map(({ roleUid }) => roleUid))], [pull]);
   });
 

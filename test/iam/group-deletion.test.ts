@@ -75,8 +75,8 @@ it("advisories restrict the deletion of a group until they are withdrawn, and ar
   }
   assert.equal((await rest("DELETE", `/groups/${group}`)).status, 200);
   const left = await world.write(async (tx) => [
-    await tx.advisories.get(advisories[0] ?? ""),
-    await tx.advisories.events(advisories),
+    await tx.advisories.find(advisories[0] ?? ""),
+    await tx.advisories.listEvents(advisories),
   ]);
   assert.deepEqual(left, [undefined, []]);
 });
@@ -86,7 +86,7 @@ it("accepted terms are deleted with their group", async () => {
   const { rest } = world.owner;
   assert.equal((await rest("POST", `/terms/${group}`, { documentIds: ["eula"] })).status, 200);
   assert.equal((await rest("DELETE", `/groups/${group}`)).status, 200);
-  assert.deepEqual(await world.write((tx) => tx.terms.of(group)), []);
+  assert.deepEqual(await world.write((tx) => tx.terms.findByGroup(group)), []);
 });
 
 it("the error names the kinds in their order: the first that restricts", async () => {
@@ -113,7 +113,7 @@ it("an invite that was used up restricts no deletion", async () => {
   const binding = await world.write(async (tx) => {
     const nowMs = Date.now();
     const invite = await requireInvite(tx, String(json?.code), nowMs);
-    const identity = await tx.identities.get(uid);
+    const identity = await tx.identities.find(uid);
     assert.ok(identity);
     await acceptInvite(tx, invite, identity, { ids: randomIds, nowMs });
     return tx.roleBindings.findSame(group, uid, viewer);

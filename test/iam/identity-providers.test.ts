@@ -296,7 +296,7 @@ describe("the credentials of a directory", () => {
     for (const path of [`/identityProviders/${uid}`, "/identityProviders"]) {
       assert.ok(!(await world.owner.rest("GET", path)).text.includes(token.slice(7)));
     }
-    const row = await world.write((tx) => tx.identityProviders.get(uid));
+    const row = await world.write((tx) => tx.identityProviders.find(uid));
     assert.ok(row && !JSON.stringify(row).includes(token.slice(7)));
     assert.match(row.scim.tokenHash, /^[0-9a-f]{64}$/);
   });

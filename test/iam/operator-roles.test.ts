@@ -81,7 +81,7 @@ const target = () => ({
 /** What is stored of bindings and roles, to compare. */
 function readStored(): Promise<string> {
   return world.write(async (tx) =>
-    JSON.stringify([await tx.roleBindings.ofRole(role), await tx.roles.outsideGroups()]),
+    JSON.stringify([await tx.roleBindings.findByRole(role), await tx.roles.listOutsideGroups()]),
   );
 }
 
@@ -206,7 +206,7 @@ describe("an operator role", () => {
     }
     // The deletion of the identity takes its bindings along: that gives nobody anything.
     await call(IdentitiesService.method.deleteIdentity, { uid: identity });
-    assert.equal(await world.write((tx) => tx.roleBindings.get(uid)), undefined);
+    assert.equal(await world.write((tx) => tx.roleBindings.find(uid)), undefined);
   });
 
   it("is shown on its bindings, and nowhere else", async () => {
@@ -290,7 +290,7 @@ describe("the operator", () => {
       left.map(({ row }) => row.uid),
       [role],
     );
-    const types = await world.write((tx) => tx.audit.newest(3, String(uid)));
+    const types = await world.write((tx) => tx.audit.listNewest(3, String(uid)));
     assert.deepEqual(
       types.map(({ type, method }) => [type, method]),
       [
@@ -305,9 +305,9 @@ describe("the operator", () => {
     await world.write((tx) => tx.roleBindings.insert(bindingRow(uid, holder.uid, role)));
     await world.write((tx) => unbindIdentity(tx, uid, context()));
     await fails((tx) => unbindIdentity(tx, uid, context()), /there is no role binding/);
-    const [owners] = await world.write((tx) => tx.roleBindings.ofIdentity(world.foreignOwner.uid));
+    const [owners] = await world.write((tx) => tx.roleBindings.findByIdentity(world.foreignOwner.uid));
     await fails((tx) => unbindIdentity(tx, owners?.uid ?? "", context()), /a root group must keep an owner/);
-    const [audited] = await world.write((tx) => tx.audit.newest(1, world.root));
+    const [audited] = await world.write((tx) => tx.audit.listNewest(1, world.root));
     assert.deepEqual([audited?.type, audited?.subjectUid], ["arbor.role_binding.deleted.v1", uid]);
   });
 });

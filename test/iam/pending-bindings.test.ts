@@ -39,7 +39,7 @@ const uidsIn = async (rest: Somebody["rest"], path: string, key = path.slice(1))
   return rows.map((row) => row.uid ?? row.id ?? "");
 };
 const pendingOf = ({ own }: { own: Somebody["rest"] }) => uidsIn(own, "/bindings?pending=true");
-const readPending = async (uid: string) => (await world.write((tx) => tx.roleBindings.get(uid)))?.pending;
+const readPending = async (uid: string) => (await world.write((tx) => tx.roleBindings.find(uid)))?.pending;
 
 /** Waits until a call that was answered has been written down. */
 async function eventually(what: () => Promise<boolean>): Promise<void> {
@@ -190,7 +190,7 @@ describe("bindings by a stranger", () => {
         const row = bindingRow(randomIds.newUid(world.foreign), person.uid, viewer, { pending: true });
         const role = randomIds.newUid(world.foreign);
         const times = { createTimeMs: 1, updateTimeMs: 1 };
-        const rights = (await tx.roles.get(viewer))?.capabilities ?? "";
+        const rights = (await tx.roles.find(viewer))?.capabilities ?? "";
         await tx.roles.insert({
           uid: role,
           groupUid: world.foreign,

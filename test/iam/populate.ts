@@ -111,7 +111,7 @@ export async function populate(tx: Tx, group: string, { name, text, timeMs = 1_0
     ...times,
   });
   await tx.registry.putDeployment({ repoUid: repo, charts: [{ repo: text }], ...times });
-  const [event] = await tx.advisories.events([placed.advisory]);
+  const [event] = await tx.advisories.listEvents([placed.advisory]);
   return { ...placed, externalGroupRoleMapping, advisoryEvent: event?.uid ?? "" };
 }
 

@@ -31,9 +31,10 @@ const newcomer = (claims: object = {}) => {
   const sub = `newcomer ${++count}`;
   return { uid: personUid(world.people.issuer, sub), bearer: world.idToken({ sub, ...claims }) };
 };
-const bindingsOf = (uid: string) => world.harness.app.installation.store.read((tx) => tx.roleBindings.ofIdentity(uid));
+const bindingsOf = (uid: string) =>
+  world.harness.app.installation.store.read((tx) => tx.roleBindings.findByIdentity(uid));
 const exists = async (uid: string) =>
-  (await world.harness.app.installation.store.read((tx) => tx.identities.get(uid))) !== undefined;
+  (await world.harness.app.installation.store.read((tx) => tx.identities.find(uid))) !== undefined;
 /** Wrong codes count against the address; each test that gives some gets a service whose count is new. */
 async function inOwnWorld(work: (own: ExchangeWorld) => Promise<void>): Promise<void> {
   const before = world;
@@ -56,7 +57,7 @@ describe("an invite", () => {
     const token = await world.exchangeToken({}, bearer);
     assert.equal((await ask(world.url, `/iam/v2beta1/groups/${child}`, { bearer: token })).status, 200);
     assert.equal((await ask(world.url, `/iam/v2beta1/groups/${world.root}`, { bearer: token })).status, 403);
-    const [row] = await world.harness.app.installation.store.read((tx) => tx.audit.newest(1, world.root));
+    const [row] = await world.harness.app.installation.store.read((tx) => tx.audit.listNewest(1, world.root));
     const { type, actorUid, subjectUid, remoteAddress } = row ?? {};
     assert.deepEqual([type, actorUid, subjectUid], ["dev.chainguard.api.auth.registered.v1", uid, child]);
     assert.equal(remoteAddress, "127.0.0.1");
@@ -231,7 +232,7 @@ describe("the creator of an invite", () => {
     const person = await world.harness.identity();
     const role = randomIds.newUid(world.root);
     const uid = randomIds.newUid(world.root);
-    const viewer = await world.harness.app.installation.store.read((tx) => tx.roles.get(builtinRoleUid("viewer")));
+    const viewer = await world.harness.app.installation.store.read((tx) => tx.roles.find(builtinRoleUid("viewer")));
     const rights = capabilitySetNamed(["group_invites.create", "role_bindings.create"]);
     await world.write(async (tx) => {
       await tx.roles.insert(roleRow(role, { groupUid: world.root, capabilities: rights }));
@@ -243,7 +244,7 @@ describe("the creator of an invite", () => {
 
   it("must still hold the rights that the invite grants", async () => {
     const { person, binding, made } = await maker();
-    const row = await world.harness.app.installation.store.read((tx) => tx.roleBindings.get(binding));
+    const row = await world.harness.app.installation.store.read((tx) => tx.roleBindings.find(binding));
     assert.ok(row, "the binding is there");
     await world.write((tx) => tx.roleBindings.delete(binding));
     const late = newcomer();
@@ -253,7 +254,7 @@ describe("the creator of an invite", () => {
     await world.write((tx) => tx.roleBindings.insert(row));
     assert.equal((await register(world, late.bearer, { code: made.code })).status, 200);
     await world.write(async (tx) => {
-      for (const { uid } of await tx.roleBindings.ofIdentity(person.uid)) await tx.roleBindings.delete(uid);
+      for (const { uid } of await tx.roleBindings.findByIdentity(person.uid)) await tx.roleBindings.delete(uid);
       await tx.identities.delete(person.uid);
     });
     assert.equal((await register(world, newcomer().bearer, { code: made.code })).status, 403, "a maker who is gone");

@@ -24,7 +24,7 @@ after(() => world.stop());
 
 async function namesOf(role: string): Promise<string[]> {
   const { store } = world.harness.app.installation;
-  const row = await store.read((tx) => tx.roles.get(builtinRoleUid(role)));
+  const row = await store.read((tx) => tx.roles.find(builtinRoleUid(role)));
   return capabilityNamesIn(row?.capabilities ?? "");
 }
 
@@ -146,7 +146,7 @@ describe("registering without an invite", () => {
     const claims = { sub: "known", email: "new@example.org", email_verified: true };
     const answer = await register(world, world.idToken(claims), {});
     assert.deepEqual(answer.outcome, { code: "OK", result: { identity: uid, group: "" } });
-    const read = () => world.harness.app.installation.store.read((tx) => tx.identities.get(uid));
+    const read = () => world.harness.app.installation.store.read((tx) => tx.identities.find(uid));
     assert.deepEqual([(await read())?.email, (await read())?.emailUnverified], ["new@example.org", ""]);
     await register(world, world.idToken({ ...claims, email_verified: "true" }), {});
     assert.deepEqual(
@@ -169,7 +169,7 @@ describe("registering without an invite", () => {
     const answer = await register(open, bearer, {});
     const uid = personUid(open.people.issuer, "stranger");
     assert.deepEqual(answer.json, { identity: uid, group: "" });
-    const [row] = await open.harness.app.installation.store.read((tx) => tx.audit.newest(1));
+    const [row] = await open.harness.app.installation.store.read((tx) => tx.audit.listNewest(1));
     const { type, actorUid, subjectUid } = row ?? {};
     assert.deepEqual([type, actorUid, subjectUid], ["dev.chainguard.api.auth.registered.v1", uid, uid]);
     const { json } = await open.exchange({}, bearer);
@@ -207,9 +207,9 @@ describe("deleting one's own identity", () => {
     const answer = await forget(token, uid);
     assert.deepEqual([answer.status, answer.text], [200, ""]);
     const { store } = world.harness.app.installation;
-    assert.deepEqual(await store.read((tx) => tx.roleBindings.ofIdentity(uid)), []);
-    assert.equal(await store.read((tx) => tx.identities.get(uid)), undefined);
-    const [row] = await store.read((tx) => tx.audit.newest(1));
+    assert.deepEqual(await store.read((tx) => tx.roleBindings.findByIdentity(uid)), []);
+    assert.equal(await store.read((tx) => tx.identities.find(uid)), undefined);
+    const [row] = await store.read((tx) => tx.audit.listNewest(1));
     assert.deepEqual(
       [row?.method, row?.subjectUid, row?.actorUid],
       ["/chainguard.platform.auth.Auth/Delete", uid, uid],

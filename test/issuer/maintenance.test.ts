@@ -74,7 +74,7 @@ test(`deleting ${ROWS} expired logins of ${ROW_BYTES} bytes blocks other calls o
   await deleteExpired(timed, 2_000, () => false);
   const left = await store.write(async (tx) => tx.tickets.sweep(2_000, 10));
   assert.equal(left, 0, "none is left");
-  const kept = await store.read((tx) => tx.tickets.get("device", ROWS.toString(16).padStart(64, "0")));
+  const kept = await store.read((tx) => tx.tickets.find("device", ROWS.toString(16).padStart(64, "0")));
   assert.ok(kept, "what has not expired stays");
   const slowest = Math.max(...times);
   t.diagnostic(`${times.length} statements, the slowest ${slowest.toFixed(1)} ms`);
@@ -193,7 +193,7 @@ describe("what is known", () => {
     });
     return uids;
   };
-  const lastSeenMs = async (uid = "") => (await store.read((tx) => tx.identities.get(uid)))?.lastSeenTimeMs;
+  const lastSeenMs = async (uid = "") => (await store.read((tx) => tx.identities.find(uid)))?.lastSeenTimeMs;
 
   it("never goes back, neither in memory nor in the store", async () => {
     const [uid = ""] = await createIdentities(1);

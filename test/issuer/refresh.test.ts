@@ -144,7 +144,7 @@ describe("the second use of one", () => {
     for (const token of [third, second, first]) await isDead(token);
     await refreshPair(other);
     const { store } = world.harness.app.installation;
-    const [row] = await store.read((tx) => tx.audit.newest(10, uid));
+    const [row] = await store.read((tx) => tx.audit.listNewest(10, uid));
     assert.equal(row?.subjectUid, uid, "and the log tells whose it was");
   });
 
@@ -241,9 +241,9 @@ describe("what is no refresh token", () => {
     it(`${name} is rejected and changes nothing, also not the audit log`, async () => {
       const bearer = await make();
       const { store } = world.harness.app.installation;
-      const before = { stored: dumpOf(world.data), log: await store.read((tx) => tx.audit.newest(1)) };
+      const before = { stored: dumpOf(world.data), log: await store.read((tx) => tx.audit.listNewest(1)) };
       await isDead(bearer);
-      const after = { stored: dumpOf(world.data), log: await store.read((tx) => tx.audit.newest(1)) };
+      const after = { stored: dumpOf(world.data), log: await store.read((tx) => tx.audit.listNewest(1)) };
       assert.deepEqual(after, before);
     });
   }

@@ -92,7 +92,7 @@ describe("a tenant that names the issuer of the login provider as its own, with 
       );
     }
     const { store } = world.harness.app.installation;
-    assert.ok(await store.read((tx) => tx.groupInvites.get(forAnybody.uid)), "it is still there for others");
+    assert.ok(await store.read((tx) => tx.groupInvites.find(forAnybody.uid)), "it is still there for others");
     const good = await register(world, world.idToken({ sub: "victim", ...claims, aud: CLIENT }), {
       code: forVictim.code,
     });

@@ -22,7 +22,7 @@ export function counter(values: Partial<Job> = {}): Job {
 
 /** Adds one to the number that is stored. */
 export async function count(tx: Tx): Promise<number> {
-  const next = Number((await tx.settings.get("count")) ?? 0) + 1;
+  const next = Number((await tx.settings.find("count")) ?? 0) + 1;
   await tx.settings.put("count", String(next));
   return next;
 }
@@ -38,7 +38,7 @@ export function createNode(store: Store, holder: string, job: Job, deps: Partial
 
 /** The stored row of a job. */
 export async function rowOf(store: Store, name = "counter"): Promise<JobRow> {
-  return { ...((await store.read((tx) => tx.jobs.get(name))) ?? assert.fail("the job has no row")) };
+  return { ...((await store.read((tx) => tx.jobs.find(name))) ?? assert.fail("the job has no row")) };
 }
 
 /**
@@ -75,7 +75,7 @@ export function jobsSuite(prepare: () => Promise<() => Promise<Store> | Store>):
           (await two.read((tx) => tx.jobs.list())).map((each) => ({ ...each })),
           rows,
         );
-        assert.equal(await two.read((tx) => tx.jobs.get("d")), undefined);
+        assert.equal(await two.read((tx) => tx.jobs.find("d")), undefined);
       }));
 
     test("one node runs a job while its lease lasts, and another when it stops or is not heard of", () =>
@@ -201,17 +201,17 @@ export function jobsSuite(prepare: () => Promise<() => Promise<Store> | Store>):
         const job = counter({ intervalMs: HOUR_MS });
         const one = createNode(first, "one", job);
         one.start();
-        while ((await first.read((tx) => tx.jobs.get("counter")))?.changes !== 1) await sleep(5);
+        while ((await first.read((tx) => tx.jobs.find("counter")))?.changes !== 1) await sleep(5);
         await one.stop();
         const two = createNode(second, "two", job);
         two.start();
         await sleep(100);
         await two.stop();
-        assert.equal(await first.read((tx) => tx.settings.get("count")), "1");
+        assert.equal(await first.read((tx) => tx.settings.find("count")), "1");
         await first.write(async (tx) => tx.jobs.put({ ...(await rowIn(tx)), nextTimeMs: 0 }));
         const three = createNode(second, "three", job);
         three.start();
-        while ((await first.read((tx) => tx.settings.get("count"))) !== "2") await sleep(5);
+        while ((await first.read((tx) => tx.settings.find("count"))) !== "2") await sleep(5);
         await three.stop();
       }));
 
@@ -220,7 +220,7 @@ export function jobsSuite(prepare: () => Promise<() => Promise<Store> | Store>):
         const node = createNode(store, "one", counter({ runsAtStop: true, intervalMs: HOUR_MS }));
         await node.runNow();
         await node.stop();
-        assert.equal(await store.read((tx) => tx.settings.get("count")), "2");
+        assert.equal(await store.read((tx) => tx.settings.find("count")), "2");
         const { holder, expireTimeMs } = await rowOf(store);
         assert.deepEqual({ holder, expireTimeMs }, { holder: "one", expireTimeMs: 0 });
       }));
@@ -239,7 +239,7 @@ export function jobsSuite(prepare: () => Promise<() => Promise<Store> | Store>):
         node.start();
         while (run === undefined) await sleep(5);
         await node.stop();
-        assert.equal(await store.read((tx) => tx.settings.get("count")), "1");
+        assert.equal(await store.read((tx) => tx.settings.find("count")), "1");
         assert.deepEqual(node.problems, []);
       }));
   });
@@ -252,6 +252,6 @@ export function jobsSuite(prepare: () => Promise<() => Promise<Store> | Store>):
   }
 
   async function rowIn(tx: Tx): Promise<JobRow> {
-    return (await tx.jobs.get("counter")) ?? assert.fail("the job has no row");
+    return (await tx.jobs.find("counter")) ?? assert.fail("the job has no row");
   }
 }

@@ -80,7 +80,7 @@ export async function runTakeovers(campaign: TakeoverCampaign): Promise<Takeover
   } finally {
     for (const { child } of nodes) await kill(child);
   }
-  const rows = await store.read((tx) => tx.audit.newest(1_000_000, ""));
+  const rows = await store.read((tx) => tx.audit.listNewest(1_000_000, ""));
   await store.close();
   const { numbers, violations } = checkResults(rows);
   return { results: rows.length, numbers, rejected, violations, takeoverMs: takeoverMs.sort((a, b) => a - b) };

@@ -47,7 +47,7 @@ setInterval(() => {}, 60_000);
 
 // Results are numbered in the order of their transactions.
 async function addResult(tx: Tx, fence: number): Promise<void> {
-  const number = Number((await tx.settings.get(JOB)) ?? 0) + 1;
+  const number = Number((await tx.settings.find(JOB)) ?? 0) + 1;
   await tx.settings.put(JOB, String(number));
   await tx.audit.append(auditRow("", { subjectUid: String(number), actorUid: holder, requestId: String(fence) }));
 }

@@ -39,7 +39,7 @@ async function nodes(count: number): Promise<{ url: string; logs: Log[]; close: 
 async function typesOf(log: Log, of = root): Promise<(string | undefined)[]> {
   const { fault } = await log.verify(of);
   assert.equal(fault, undefined);
-  const entries = await log.store.read((tx) => tx.auditChain.entries(of, 0, 100_000));
+  const entries = await log.store.read((tx) => tx.auditChain.listEntries(of, 0, 100_000));
   return entries.map(({ row }) => row?.type);
 }
 
@@ -61,7 +61,7 @@ describe("the audit log on PostgreSQL", () => {
     await late.end();
     assert.equal(await sealer.pass(), 1);
     assert.deepEqual(await typesOf(log), ["early", "late"]);
-    const ids = await log.store.read((tx) => tx.auditChain.entries(root, 0, 10));
+    const ids = await log.store.read((tx) => tx.auditChain.listEntries(root, 0, 10));
     assert.ok((ids[0]?.auditId ?? 0) > (ids[1]?.auditId ?? 0));
   });
 
@@ -94,7 +94,7 @@ describe("the audit log on PostgreSQL", () => {
       for (let i = 0; i < ROUNDS; i++) {
         await log.store.write(async (tx) => {
           units++;
-          await tx.groups.get(group);
+          await tx.groups.find(group);
           await tx.audit.append(auditRow(i % 2 ? group : root));
         });
       }

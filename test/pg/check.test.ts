@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { test } from "node:test";
 import pg from "pg";
 import { openPg } from "../../src/store/open-pg.js";
-import { connectForCommand } from "../../src/store/pg-command-connection.js";
+import { connectForCommand } from "../../src/store/pg-connection.js";
 import { checkSuite } from "../cli/host/check/suite.js";
 import { fillWorld } from "../cli/host/check/world.js";
 import { runCommand } from "../support/command.js";

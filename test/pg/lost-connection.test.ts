@@ -24,7 +24,7 @@ describe("a transaction on PostgreSQL", () => {
       await tx.settings.put("lost", "2");
     });
     await assert.rejects(lost, (error) => error instanceof ApiError && error.code === Code.Unavailable);
-    assert.equal(await store.read((tx) => tx.settings.get("lost")), undefined);
+    assert.equal(await store.read((tx) => tx.settings.find("lost")), undefined);
   });
 
   test("is ended when its process is silent for longer than it may be", async (t) => {
@@ -41,6 +41,6 @@ describe("a transaction on PostgreSQL", () => {
       );
     await assert.rejects(silent(100), (error) => error instanceof ApiError && error.code === Code.Unavailable);
     await silent(10_000);
-    assert.equal(await store.read((tx) => tx.settings.get("silent")), "done");
+    assert.equal(await store.read((tx) => tx.settings.find("silent")), "done");
   });
 });

@@ -29,7 +29,7 @@ describe("a PostgreSQL server that does not answer", () => {
     );
     proxy.thaw();
     await store.check();
-    assert.equal(await store.read((tx) => tx.settings.get("before")), "1");
+    assert.equal(await store.read((tx) => tx.settings.find("before")), "1");
     await store.write((tx) => tx.settings.put("after", "1"));
   });
 });

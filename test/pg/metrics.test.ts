@@ -22,9 +22,9 @@ test("commits, conflicts and connections are counted", async () => {
   await store.write((tx) => tx.settings.put("counter", "0"));
   const before = store.stats().commitSeconds.counts.reduce((sum, count) => sum + count, 0);
   const increment = () =>
-    store.write(async (tx) => tx.settings.put("counter", String(Number(await tx.settings.get("counter")) + 1)));
+    store.write(async (tx) => tx.settings.put("counter", String(Number(await tx.settings.find("counter")) + 1)));
   await Promise.all(Array.from({ length: 12 }, increment));
-  assert.equal(await store.read((tx) => tx.settings.get("counter")), "12");
+  assert.equal(await store.read((tx) => tx.settings.find("counter")), "12");
   const stats = store.stats();
   assert.equal(
     stats.commitSeconds.counts.reduce((sum, count) => sum + count, 0),
@@ -35,7 +35,7 @@ test("commits, conflicts and connections are counted", async () => {
   assert.equal(stats.files, undefined);
   assert.deepEqual([stats.pool?.max, stats.pool?.busy], [4, 0]);
   const reading = store.read(async (tx) => {
-    await tx.settings.get("counter");
+    await tx.settings.find("counter");
     return store.stats().pool?.busy;
   });
   assert.equal(await reading, 1);

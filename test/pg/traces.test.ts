@@ -35,7 +35,7 @@ async function writeTraced(name: string, conflicts: number) {
   let tries = 0;
   await store.write(
     async (tx) => {
-      const known = (await tx.settings.get("counter")) ?? "";
+      const known = (await tx.settings.find("counter")) ?? "";
       if (tries++ < conflicts) await store.write((other) => other.settings.put("counter", `${known}.`));
       await tx.settings.put("counter", `${known}+`);
     },

@@ -141,7 +141,7 @@ describe("the audit log", () => {
       };
       assert.equal((await errorOf(p.start("Make", good, { authorization: member }).answer)).code, code);
       assert.equal(await auditCount(), rows);
-      assert.equal(await p.store.read((tx) => tx.groups.get(uid)), undefined);
+      assert.equal(await p.store.read((tx) => tx.groups.find(uid)), undefined);
     });
   }
 
@@ -153,17 +153,17 @@ describe("the audit log", () => {
     };
     await p.start("Make", good, { authorization: member }).answer;
     await p.store.read(async (tx) => {
-      assert.ok(await tx.groups.get(uid));
-      assert.equal((await tx.audit.newest(1))[0]?.subjectUid, uid);
+      assert.ok(await tx.groups.find(uid));
+      assert.equal((await tx.audit.listNewest(1))[0]?.subjectUid, uid);
     });
   });
 
   async function newest() {
-    const [row] = await p.store.read((tx) => tx.audit.newest(1));
+    const [row] = await p.store.read((tx) => tx.audit.listNewest(1));
     return row && { ...row };
   }
 
   async function auditCount(): Promise<number> {
-    return (await p.store.read((tx) => tx.audit.newest(10_000))).length;
+    return (await p.store.read((tx) => tx.audit.listNewest(10_000))).length;
   }
 });

@@ -99,7 +99,7 @@ describe("invoke", () => {
 
   test("the transaction and the caller are there while the handler runs", async () => {
     p.handler = async (_request: never, { tx, caller }: UnaryCall) => ({
-      uid: (await tx.groups.get(group))?.uid,
+      uid: (await tx.groups.find(group))?.uid,
       caller: caller.uid,
     });
     assert.deepEqual(await p.start("Make", good, { authorization: member }).answer, { uid: group, caller: member });
@@ -108,7 +108,7 @@ describe("invoke", () => {
   test("the transaction is dead once the handler has answered", async () => {
     const { answer, call } = p.start("Make", good, { authorization: member });
     await answer;
-    assert.throws(() => call.tx.groups.get(group), /after its unit of work had settled/);
+    assert.throws(() => call.tx.groups.find(group), /after its unit of work had settled/);
   });
 
   test("before the handler runs there is no transaction", () => {

@@ -8,7 +8,7 @@ import { authV1 } from "../../src/issuer/auth-v1.js";
 import { createSecurityTokenService } from "../../src/issuer/sts/sts.js";
 import { bitOf } from "../../src/pipeline/auth/authorize.js";
 import type { Handler } from "../../src/pipeline/handlers.js";
-import { authRuleOf, createMethodTable, type ServedService } from "../../src/pipeline/method-table.js";
+import { createMethodTable, readAuthRule, type ServedService } from "../../src/pipeline/method-table.js";
 import { declareMethod, declareService, type MethodSpec, onlyMethod, type ServiceSpec } from "./declare.js";
 
 const capabilities = [Capability.CAP_IAM_GROUPS_LIST];
@@ -81,7 +81,7 @@ const refused: readonly { spec: MethodSpec; rule: string; reason: string }[] = [
 for (const { spec, rule, reason } of refused) {
   test(`refused at boot: ${reason}`, () => {
     const error = new TypeError(`arbor.test.rpc.Service.Do${rule}`);
-    assert.throws(() => authRuleOf(declareMethod(spec, messages)), error);
+    assert.throws(() => readAuthRule(declareMethod(spec, messages)), error);
     const service = declareService({ methods: { Do: spec }, messages });
     assert.throws(() => createMethodTable([{ desc: service, handlers: { do: () => ({}) } }]), error);
   });
@@ -100,7 +100,7 @@ const rules: readonly { spec: MethodSpec; rule: object; reason: string }[] = [
 ];
 
 for (const { spec, rule, reason } of rules) {
-  test(`rule: ${reason}`, () => assert.deepEqual(authRuleOf(declareMethod(spec, messages)), rule));
+  test(`rule: ${reason}`, () => assert.deepEqual(readAuthRule(declareMethod(spec, messages)), rule));
 }
 
 const scopes: readonly {
@@ -130,7 +130,7 @@ const scopes: readonly {
 for (const { fields, request, field, uid } of scopes) {
   test(`scope ${field} of ${JSON.stringify(request)}: ${uid || "none"}`, () => {
     const method = declareMethod({ iam: guarded, fields }, messages);
-    const rule = authRuleOf(method);
+    const rule = readAuthRule(method);
     assert.ok(rule.mode === "guarded" && rule.scope);
     assert.equal(rule.scope.field, field);
     assert.equal(rule.scope.of(create(method.input, request)), uid);
@@ -230,7 +230,7 @@ test("a method without a handler is refused at boot", () => {
 
 test("the groups service: who may call what, and where", () => {
   const rows = GroupsService.methods.map((method) => {
-    const rule = authRuleOf(method);
+    const rule = readAuthRule(method);
     assert.ok(rule.mode === "guarded");
     return [method.name, rule.capabilities.map(({ name }) => name).join(), rule.scope?.field ?? "unscoped"];
   });

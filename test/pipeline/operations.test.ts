@@ -11,7 +11,7 @@ import { ApiError, invalidArgument, notFound } from "../../src/kernel/errors.js"
 import type { UnaryCall } from "../../src/pipeline/call.js";
 import { type Handlers, listInChunks, withPreparation } from "../../src/pipeline/handlers.js";
 import { createMethodTable, serve } from "../../src/pipeline/method-table.js";
-import { operationsOf, renameErrorFields } from "../../src/pipeline/operations.js";
+import { createOperations, renameErrorFields } from "../../src/pipeline/operations.js";
 
 const answerNothing = () => ({});
 const base: Handlers<typeof GroupsService> = {
@@ -36,7 +36,7 @@ const violationsOf = (error: unknown) => {
 
 describe("operations", () => {
   test("give messages of the service, whatever its handlers give", async () => {
-    const operations = operationsOf(serve(GroupsService, base));
+    const operations = createOperations(serve(GroupsService, base));
     const made: Group = await operations.createGroup({ parent: "a", group: { name: "n" } }, call);
     assert.equal(made.$typeName, "chainguard.platform.iam.v2beta1.Group");
     assert.deepEqual([made.uid, made.name, made.resourceLimits], ["a/1", "n", {}]);
@@ -48,12 +48,12 @@ describe("operations", () => {
       seen = its;
       return {};
     };
-    await operationsOf(serve(GroupsService, { ...base, getGroup })).getGroup({ uid: "a" }, call);
+    await createOperations(serve(GroupsService, { ...base, getGroup })).getGroup({ uid: "a" }, call);
     assert.equal(seen, call);
   });
 
   test("require what the service requires, in the names of the view", async () => {
-    const operations = operationsOf(serve(GroupsService, base), { uid: "id" });
+    const operations = createOperations(serve(GroupsService, base), { uid: "id" });
     await assert.rejects(operations.getGroup({}, call), (error) => {
       assert.deepEqual(violationsOf(error), [["id", "id is required"]]);
       return true;
@@ -62,7 +62,7 @@ describe("operations", () => {
 
   test("do not run what prepares something outside the transaction", async () => {
     const getGroup = withPreparation({ prepare: async () => 1, handle: answerNothing });
-    const operations = operationsOf(serve(GroupsService, { ...base, getGroup }));
+    const operations = createOperations(serve(GroupsService, { ...base, getGroup }));
     await assert.rejects(operations.getGroup({ uid: "a" }, call), TypeError);
   });
 });

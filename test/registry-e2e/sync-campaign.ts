@@ -91,7 +91,7 @@ async function differences(data: string, group: string, stored: Stored): Promise
       for (const [name, digest] of names) if (found.get(name) !== digest) problems.push(`${path}:${name} differs`);
       if (found.size !== names.size) problems.push(`${path} has ${found.size} tags and not ${names.size}`);
     }
-    const rows = await store.read((tx) => tx.audit.newest(10_000_000, group));
+    const rows = await store.read((tx) => tx.audit.listNewest(10_000_000, group));
     const made = rows.filter(({ type }) => type.endsWith("tag.created.v1")).length;
     if (made !== total) problems.push(`${made} tags were made for ${total}`);
     return problems;

@@ -75,7 +75,7 @@ test("a push during a sync stays, and tags that were deleted before are removed"
     assert.deepEqual(found, new Map([["pushed-meanwhile", digest], ...(stored.get("acme/app0") ?? [])]));
     const { tags, added, removed, unknown } = state;
     assert.deepEqual({ tags, added, removed, unknown }, { tags: 3, added: 3, removed: 1, unknown: 0 });
-    assert.equal(await store.read((tx) => tx.settings.get("registry-sync")), "");
+    assert.equal(await store.read((tx) => tx.settings.find("registry-sync")), "");
   } finally {
     await registry.stop();
   }

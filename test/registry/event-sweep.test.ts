@@ -15,8 +15,8 @@ test("events and marks of deleted tags older than 30 days are deleted, all of th
   t.after(() => store.close());
   const repo = childUid(rootUid(1), 1);
   await store.write(async (tx) => {
-    for (let i = 0; i < 1_001; i++) await tx.registry.see(`old ${i}`, nowMs - 30 * DAY_MS - 1);
-    await tx.registry.see("recent", nowMs - 30 * DAY_MS);
+    for (let i = 0; i < 1_001; i++) await tx.registry.recordEvent(`old ${i}`, nowMs - 30 * DAY_MS - 1);
+    await tx.registry.recordEvent("recent", nowMs - 30 * DAY_MS);
     await tx.tags.putMark(repo, "old", nowMs - 30 * DAY_MS - 1);
     await tx.tags.putMark(repo, "recent", nowMs - 30 * DAY_MS);
   });
@@ -24,8 +24,11 @@ test("events and marks of deleted tags older than 30 days are deleted, all of th
   jobs.add(createEventSweep(() => nowMs));
   assert.equal(await jobs.runNow("registry-events"), 1_001);
   await store.write(async (tx) => {
-    assert.deepEqual([await tx.registry.see("old 7", nowMs), await tx.registry.see("recent", nowMs)], [true, false]);
-    assert.equal(await tx.tags.mark(repo, "old"), undefined);
-    assert.equal(await tx.tags.mark(repo, "recent"), nowMs - 30 * DAY_MS);
+    assert.deepEqual(
+      [await tx.registry.recordEvent("old 7", nowMs), await tx.registry.recordEvent("recent", nowMs)],
+      [true, false],
+    );
+    assert.equal(await tx.tags.findMark(repo, "old"), undefined);
+    assert.equal(await tx.tags.findMark(repo, "recent"), nowMs - 30 * DAY_MS);
   });
 });

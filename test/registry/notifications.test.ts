@@ -186,7 +186,7 @@ test("every change leaves a row in the audit log, with whom the token was for", 
   await send({ repo: "acme/audited", tag: "x", digest: A, id: "audit-1", actor: { name: actor } });
   await send({ repo: "acme/audited", tag: "x", digest: A, id: "audit-1", actor: { name: actor } });
   await send({ repo: "acme/audited", action: "delete", tag: "x", id: "audit-2", atMs: NOW - 1, actor: { name: "?" } });
-  const rows = await store.read((tx) => tx.audit.newest(3, ROOT));
+  const rows = await store.read((tx) => tx.audit.listNewest(3, ROOT));
   const seen = rows.map(({ type, actorUid, requestId }) => [type.split(".").slice(-3).join(" "), actorUid, requestId]);
   assert.deepEqual(seen, [
     ["tag deleted v1", "", "audit-2"],

@@ -62,7 +62,7 @@ test("a pull token pulls until it is revoked", async () => {
   assert.equal(revoked.stdout, `revoked ${username}\n`, revoked.stderr);
   assert.equal(await pull(username, password), 401);
   assert.deepEqual(await pull(other.username, other.password), access);
-  const left2 = await world.harness.app.installation.store.read((tx) => tx.roleBindings.ofIdentity(username));
+  const left2 = await world.harness.app.installation.store.read((tx) => tx.roleBindings.findByIdentity(username));
   assert.deepEqual(left2, []);
 });
 
@@ -84,6 +84,6 @@ test("a caller who may not bind creates nothing, and other identities are not re
   const workload = await world.workload("ci");
   const refused = await pullToken(["revoke", workload]);
   assert.match(refused.stderr, /is no pull token/);
-  const row = await world.harness.app.installation.store.read((tx) => tx.identities.get(workload));
+  const row = await world.harness.app.installation.store.read((tx) => tx.identities.find(workload));
   assert.ok(row);
 });

@@ -27,10 +27,10 @@ const verify = (uid: string, options?: RegistryNameOptions) =>
 const rename = (uid: string, name: string) => store.write((tx) => tx.groups.update(uid, { name }, NOW));
 const remove = (uid: string) =>
   store.write(async (tx) => {
-    const row = await tx.groups.get(uid);
+    const row = await tx.groups.find(uid);
     if (row) await tx.groups.delete(row);
   });
-const nameOf = (uid: string) => store.read((tx) => tx.registry.nameOf(uid));
+const nameOf = (uid: string) => store.read((tx) => tx.registry.findName(uid));
 const locate = async (path: string): Promise<RepoLocation | undefined> => {
   const parsed = parseRepoPath(path) ?? assert.fail(path);
   return store.read((tx) => locateRepo(tx, parsed));
@@ -74,7 +74,7 @@ test("a new name of the group leaves the recorded one, and the old name is nobod
   const inUse = new RegExp(`before\\.example is the name of the group ${uid} in the registry`);
   await rejects(verify(other), inUse);
   await rejects(verify(other, { reuseRegistryName: true }), inUse);
-  assert.equal((await store.read((tx) => tx.groups.get(other)))?.verified, false);
+  assert.equal((await store.read((tx) => tx.groups.find(other)))?.verified, false);
   assert.deepEqual(await locate(`${other}/app`), { groupUid: other, path: `${other}/app` });
 });
 
@@ -90,7 +90,7 @@ test("the name of a deleted organisation leads nowhere, and is given again only 
   assert.equal(await verify(next, { reuseRegistryName: true }), "gone.example");
   assert.deepEqual(await locate("gone.example/app"), { groupUid: next, path: "gone.example/app" });
   assert.deepEqual(
-    (await store.read((tx) => tx.registry.names())).filter(({ name }) => name === "gone.example"),
+    (await store.read((tx) => tx.registry.listNames())).filter(({ name }) => name === "gone.example"),
     [{ name: "gone.example", groupUid: next, uidPath: "closed" }],
   );
 });

@@ -24,7 +24,7 @@ before(async () => {
   source = await world.repo({ name: "source", description: "the source", ...shared });
   foreign = await world.repo({ name: "foreign" }, world.foreign);
   await world.write(async (tx) => {
-    const row = await tx.repos.get(source);
+    const row = await tx.repos.find(source);
     if (row) await tx.repos.replace({ ...row, readme: "# Source" });
     await tx.groups.update(world.root, { name: "verified.example" }, 1_000);
     await verifyGroup(tx, world.root, undefined, { ids: randomIds, nowMs: 1_000 });

@@ -65,7 +65,7 @@ before(async () => {
   await world.write(async (tx) => {
     for (const uid of bindings) await tx.roleBindings.delete(uid);
     for (const uid of [subgroupOf(uids.deleted), uids.deleted]) {
-      const row = await tx.groups.get(uid);
+      const row = await tx.groups.find(uid);
       if (row) await tx.groups.delete(row);
     }
   });

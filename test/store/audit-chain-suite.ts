@@ -27,9 +27,9 @@ export function auditChainSuite(open: () => Store): void {
       open().write(async (tx) => {
         for (const [i, root] of roots.entries()) await tx.audit.append(row(root, i));
       });
-    const newest = async () => (await open().read((tx) => tx.auditChain.readUnsealed(0, 1_000_000))).at(-1)?.id ?? 0;
-    const readUnsealed = async (afterId: number, limit = 1_000) =>
-      (await open().read((tx) => tx.auditChain.readUnsealed(afterId, limit))).map(({ id, ...values }) => ({
+    const newest = async () => (await open().read((tx) => tx.auditChain.listUnsealed(0, 1_000_000))).at(-1)?.id ?? 0;
+    const listUnsealed = async (afterId: number, limit = 1_000) =>
+      (await open().read((tx) => tx.auditChain.listUnsealed(afterId, limit))).map(({ id, ...values }) => ({
         id,
         ...values,
       }));
@@ -45,7 +45,7 @@ export function auditChainSuite(open: () => Store): void {
       await write(first);
       const from = await newest();
       await write(first, second, "", first, second);
-      const all = await readUnsealed(from);
+      const all = await listUnsealed(from);
       assert.deepEqual(
         all.map(({ id, version, ...values }) => values),
         [first, second, "", first, second].map((root, i) => ({ ...row(root, i), traceId: "", actorName: "" })),
@@ -56,21 +56,21 @@ export function auditChainSuite(open: () => Store): void {
         [...ids].sort((a, b) => a - b),
       );
       assert.deepEqual(
-        (await readUnsealed(from, 2)).map(({ id }) => id),
+        (await listUnsealed(from, 2)).map(({ id }) => id),
         ids.slice(0, 2),
       );
       assert.deepEqual(
-        (await readUnsealed(ids[2] ?? 0)).map(({ id }) => id),
+        (await listUnsealed(ids[2] ?? 0)).map(({ id }) => id),
         ids.slice(3),
       );
       const [, one, , three] = ids;
       await seal(entry(second, 1, one ?? 0), entry(first, 1, three ?? 0));
       assert.deepEqual(
-        (await readUnsealed(from)).map(({ id }) => id),
+        (await listUnsealed(from)).map(({ id }) => id),
         [ids[0], ids[2], ids[4]],
       );
       assert.deepEqual(
-        (await readUnsealed(from, 2)).map(({ id }) => id),
+        (await listUnsealed(from, 2)).map(({ id }) => id),
         [ids[0], ids[2]],
       );
       const tail = { rows: 1, firstId: ids[4], firstTimeMs: 4_102_444_800_004 };
@@ -84,12 +84,12 @@ export function auditChainSuite(open: () => Store): void {
       const from = await newest();
       // Enough rows for several insert statements, of which some insert one row each.
       await write(...Array.from({ length: 70 }, () => root));
-      const rows = await readUnsealed(from);
+      const rows = await listUnsealed(from);
       assert.equal(rows.length, 70);
       const withoutRow = entry(root, 71, 1_000_000_000);
       await seal(...rows.map(({ id }, i) => entry(root, i + 1, id)), withoutRow);
       await open().read(async (tx) => {
-        const all = await tx.auditChain.entries(root, 0, 1_000);
+        const all = await tx.auditChain.listEntries(root, 0, 1_000);
         assert.deepEqual(
           all.map(({ row: sealed, ...rest }) => ({ ...rest, row: sealed && { ...sealed } })),
           [
@@ -98,10 +98,10 @@ export function auditChainSuite(open: () => Store): void {
           ],
         );
         assert.deepEqual(
-          (await tx.auditChain.entries(root, 10, 3)).map(({ seq }) => seq),
+          (await tx.auditChain.listEntries(root, 10, 3)).map(({ seq }) => seq),
           [11, 12, 13],
         );
-        assert.deepEqual(await tx.auditChain.entries(root, 71, 3), []);
+        assert.deepEqual(await tx.auditChain.listEntries(root, 71, 3), []);
         assert.equal(await tx.auditChain.lastSeq(root), 71);
         assert.equal(await tx.auditChain.lastSeq(absent), 0);
       });
@@ -121,16 +121,16 @@ export function auditChainSuite(open: () => Store): void {
       const head = (seq: number): AuditHead => {
         return { rootUid: first, seq, hash: `h${seq}`, timeMs: 4_102_444_800_000 + seq, signature: `s${seq}` };
       };
-      assert.equal(await open().read((tx) => tx.auditChain.head(absent)), undefined);
-      assert.equal(await open().read((tx) => tx.auditChain.sealer()), undefined);
+      assert.equal(await open().read((tx) => tx.auditChain.findHead(absent)), undefined);
+      assert.equal(await open().read((tx) => tx.auditChain.findSealer()), undefined);
       for (const seq of [1, 2]) {
         const sealer = { holder: `node ${seq}`, expireTimeMs: 4_102_444_800_000, settledId: seq, passes: seq };
         await open().write(async (tx) => {
           await tx.auditChain.putHead(head(seq));
           await tx.auditChain.putSealer(sealer);
         });
-        assert.deepEqual({ ...(await open().read((tx) => tx.auditChain.head(first))) }, head(seq));
-        assert.deepEqual({ ...(await open().read((tx) => tx.auditChain.sealer())) }, sealer);
+        assert.deepEqual({ ...(await open().read((tx) => tx.auditChain.findHead(first))) }, head(seq));
+        assert.deepEqual({ ...(await open().read((tx) => tx.auditChain.findSealer())) }, sealer);
       }
     });
 
@@ -140,7 +140,7 @@ export function auditChainSuite(open: () => Store): void {
       await seal(entry(chain, 1, 3_000_000_001));
       const head = { rootUid: headed, seq: 1, hash: "", timeMs: 1, signature: "" };
       await open().write((tx) => tx.auditChain.putHead(head));
-      const roots = await open().read((tx) => tx.auditChain.roots());
+      const roots = await open().read((tx) => tx.auditChain.listRoots());
       for (const root of [rows, chain, headed, ""]) assert.ok(roots.includes(root), root);
       assert.deepEqual(roots, [...new Set(roots)].sort());
       assert.ok(!roots.includes(absent));

@@ -49,7 +49,7 @@ test("a page of a filter without an index reads few rows between two pauses, and
     matches: () => false,
     assertInTime: () => {},
   };
-  const page = await new AuditEvents(counted).page(query);
+  const page = await new AuditEvents(counted).list(query);
   endSlice();
   db.close();
   assert.deepEqual(page.rows, []);

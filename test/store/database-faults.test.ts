@@ -46,7 +46,7 @@ function countGroups(file: string): number {
 
 async function assertRejectsAll(store: Store): Promise<void> {
   await assert.rejects(addGroup(store, 90), isReplaced);
-  await assert.rejects(async () => store.read((tx) => tx.groups.get(rootUid(1))), isReplaced);
+  await assert.rejects(async () => store.read((tx) => tx.groups.find(rootUid(1))), isReplaced);
   await assert.rejects(store.check(), isReplaced);
 }
 
@@ -195,7 +195,7 @@ test("a damaged page: all writes are rejected until a restart, and other pages a
     let found = 0;
     for (let n = 1; n <= 200; n++) {
       try {
-        if (await store.read((tx) => tx.groups.get(rootUid(n)))) found++;
+        if (await store.read((tx) => tx.groups.find(rootUid(n)))) found++;
       } catch (error) {
         assert.ok(isDamaged(error), String(error));
       }

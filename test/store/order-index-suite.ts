@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { DataMigration, MigrationDatabase } from "../../src/store/migrate/data-migration.js";
 import { defineOrderIndexMigration } from "../../src/store/migrate/order-index.js";
-import { schemaMigrationsAfter, schemaStatements } from "../../src/store/migrate/schema-migrations.js";
+import { buildSchemaStatements, listSchemaMigrations } from "../../src/store/migrate/schema-migrations.js";
 import { findIndexDifferences, INDEX_TABLES, type ReadAll } from "../support/consistency.js";
 import { toOldStatements } from "../support/old-index.js";
 import { createRandom } from "../support/operations.js";
@@ -18,8 +18,8 @@ const limits = { rows: 8, entries: 5 };
 /** Creates the tables of version 0.4.0 in an empty database. */
 export async function createOldTables(database: MigrationDatabase): Promise<void> {
   const { dialect } = database;
-  const old = schemaMigrationsAfter(dialect, 0).filter(({ name }) => name < "0007");
-  await runAll(database, schemaStatements(dialect, old));
+  const old = listSchemaMigrations(dialect, 0).filter(({ name }) => name < "0007");
+  await runAll(database, buildSchemaStatements(dialect, old));
 }
 
 /** Runs statements in one transaction. */
@@ -53,8 +53,8 @@ async function begin(database: MigrationDatabase, migration: DataMigration, chan
   await createOldTables(database);
   await writeOld(database, Array.from({ length: 150 }, () => changes.next()).flat());
   const { dialect } = database;
-  const added = schemaMigrationsAfter(dialect, 0).filter(({ name }) => name >= "0007");
-  await runAll(database, [...schemaStatements(dialect, added), ...migration.begin(dialect)]);
+  const added = listSchemaMigrations(dialect, 0).filter(({ name }) => name >= "0007");
+  await runAll(database, [...buildSchemaStatements(dialect, added), ...migration.begin(dialect)]);
 }
 
 async function copyAll(

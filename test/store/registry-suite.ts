@@ -60,10 +60,10 @@ export function registrySuite(store: () => Store): void {
       const row = repoRow(childUid(group, 9), { name: "full", config, readme: "# 🌳", description: "d" });
       await store().write((tx) => tx.repos.insert(row));
       await store().read(async (tx) => {
-        assert.deepEqual({ ...(await tx.repos.get(row.uid)) }, row);
+        assert.deepEqual({ ...(await tx.repos.find(row.uid)) }, row);
         assert.equal((await tx.repos.findByName(group, "full"))?.uid, row.uid);
         assert.equal(await tx.repos.findByName(root, "full"), undefined);
-        assert.deepEqual(await tx.repos.uidsWhere("groupUid", root), [other]);
+        assert.deepEqual(await tx.repos.findUidsWhere("groupUid", root), [other]);
         const [, tag] = rows;
         assert.deepEqual({ ...(await tx.tags.findByName(repo, "tag-01")) }, tag);
         assert.equal(await tx.tags.findByName(repo, "tag-99"), undefined);
@@ -126,7 +126,7 @@ export function registrySuite(store: () => Store): void {
         await tx.tags.putMark(other, row.name, 40);
       });
       const history = (from: number, to: number, limit: number) =>
-        store().read(async (tx) => (await tx.tags.history(row.uid, from, to, limit)).map(({ digest }) => digest));
+        store().read(async (tx) => (await tx.tags.listMoves(row.uid, from, to, limit)).map(({ digest }) => digest));
       assert.deepEqual(await history(0, 100, 10), ["a", "b", "c"]);
       assert.deepEqual(await history(10, 30, 10), ["a", "b"]);
       assert.deepEqual(await history(0, 100, 2), ["a", "b"]);
@@ -134,13 +134,13 @@ export function registrySuite(store: () => Store): void {
       assert.deepEqual([await digests(other), await digests(repo)], [["a", "b", "c"], []]);
       await store().write((tx) => tx.tags.delete(row.uid));
       assert.deepEqual(await history(0, 100, 10), []);
-      assert.equal(await store().read((tx) => tx.tags.mark(other, row.name)), 40);
+      assert.equal(await store().read((tx) => tx.tags.findMark(other, row.name)), 40);
       await store().write((tx) => tx.tags.sweepMarks(41));
-      assert.equal(await store().read((tx) => tx.tags.mark(other, row.name)), undefined);
+      assert.equal(await store().read((tx) => tx.tags.findMark(other, row.name)), undefined);
     });
 
     test("an event is recorded once, and old events are deleted a few at a time", async () => {
-      const see = (id: string, timeMs: number) => store().write((tx) => tx.registry.see(id, timeMs));
+      const see = (id: string, timeMs: number) => store().write((tx) => tx.registry.recordEvent(id, timeMs));
       const seen = [];
       for (const id of ["e1", "e2", "e3", "e1"]) seen.push(await see(id, 10));
       assert.deepEqual(seen, [true, true, true, false]);
@@ -160,12 +160,12 @@ export function registrySuite(store: () => Store): void {
       const replaced = { ...row, groupUid: twin, uidPath: "moved" } as const;
       await store().write((tx) => tx.registry.putName(replaced));
       await store().read(async (tx) => {
-        assert.equal(await tx.registry.nameOf(name), undefined);
-        assert.deepEqual({ ...(await tx.registry.nameOf(twin)) }, replaced);
+        assert.equal(await tx.registry.findName(name), undefined);
+        assert.deepEqual({ ...(await tx.registry.findName(twin)) }, replaced);
         assert.deepEqual({ ...(await tx.registry.findByName("names.example")) }, replaced);
         assert.equal(await tx.registry.findByName("second.example"), undefined);
         assert.deepEqual(
-          (await tx.registry.names()).filter((one) => one.name.startsWith("names.")).map((one) => ({ ...one })),
+          (await tx.registry.listNames()).filter((one) => one.name.startsWith("names.")).map((one) => ({ ...one })),
           [replaced],
         );
       });

@@ -111,7 +111,7 @@ test("a second server on the same directory is rejected; commands are not", asyn
   const command = openSqlite({ directory });
   await command.write((tx) => tx.groups.insert(groupRow(rootUid(1))));
   await command.close();
-  assert.ok(await server.read((tx) => tx.groups.get(rootUid(1))), "and the server sees what they wrote");
+  assert.ok(await server.read((tx) => tx.groups.find(rootUid(1))), "and the server sees what they wrote");
   await server.close();
   await openSqlite({ directory, exclusive: true }).close();
 });
@@ -126,7 +126,7 @@ test("kill -9 releases the directory and keeps what was written", async () => {
   child.kill("SIGKILL");
   await once(child, "exit");
   const store = openSqlite({ directory, exclusive: true });
-  assert.equal(await store.read((tx) => tx.settings.get("opened")), "yes");
+  assert.equal(await store.read((tx) => tx.settings.find("opened")), "yes");
   await store.close();
 });
 
@@ -139,7 +139,7 @@ test("a copy of the files between two commits opens with the state of that time"
   await store.close();
   const copied = openSqlite({ directory: copy });
   const there = await Promise.all(
-    [20, 21].map(async (i) => (await copied.read((tx) => tx.groups.get(rootUid(i)))) !== undefined),
+    [20, 21].map(async (i) => (await copied.read((tx) => tx.groups.find(rootUid(i)))) !== undefined),
   );
   assert.deepEqual(there, [true, false]);
   await copied.close();

@@ -36,7 +36,7 @@ export function storeSuite(name: string, open: () => Promise<Store>): void {
         updateTimeMs: 4_102_444_800_999,
       });
       await store.write((tx) => tx.groups.insert(row));
-      assert.deepEqual({ ...(await store.read((tx) => tx.groups.get(row.uid))) }, row);
+      assert.deepEqual({ ...(await store.read((tx) => tx.groups.find(row.uid))) }, row);
     });
 
     test("a read sees every write that was acknowledged before, a thousand times", async () => {
@@ -47,7 +47,7 @@ export function storeSuite(name: string, open: () => Promise<Store>): void {
           Array.from({ length: 50 }, async (_, k) => {
             const uid = childUid(root, i + k);
             await store.write((tx) => tx.groups.insert(groupRow(uid)));
-            assert.ok(await store.read((tx) => tx.groups.get(uid)), uid);
+            assert.ok(await store.read((tx) => tx.groups.find(uid)), uid);
           }),
         );
       }
@@ -66,7 +66,7 @@ export function storeSuite(name: string, open: () => Promise<Store>): void {
         ),
       );
       for (const [i, outcome] of outcomes.entries()) {
-        const stored = await store.read((tx) => tx.groups.get(childUid(root, i)));
+        const stored = await store.read((tx) => tx.groups.find(childUid(root, i)));
         assert.equal(outcome.status, i % 3 === 0 ? "rejected" : "fulfilled", `outcome of ${i}`);
         assert.equal(stored !== undefined, i % 3 !== 0, `row of ${i}`);
         if (outcome.status === "rejected") assert.equal(outcome.reason.message, `Invalid argument: i: ${i}`);
@@ -86,7 +86,7 @@ export function storeSuite(name: string, open: () => Promise<Store>): void {
           }),
         "a role without its group",
       );
-      assert.ok(await store.read((tx) => tx.groups.get(root)));
+      assert.ok(await store.read((tx) => tx.groups.find(root)));
     });
 
     test("a transaction cannot be used after its unit has settled", async () => {
@@ -96,7 +96,7 @@ export function storeSuite(name: string, open: () => Promise<Store>): void {
         await tx.settings.put("alive", "yes");
       });
       await assert.rejects(async () => escaped?.settings.put("alive", "no"), /after its unit of work had settled/);
-      assert.equal(await store.read((tx) => tx.settings.get("alive")), "yes");
+      assert.equal(await store.read((tx) => tx.settings.find("alive")), "yes");
     });
 
     test("a unit whose deadline has passed does not start", async () => {
@@ -117,12 +117,12 @@ export function storeSuite(name: string, open: () => Promise<Store>): void {
       await Promise.all(
         Array.from({ length: 30 }, () =>
           store.write(async (tx) => {
-            const row = await tx.groups.get(uid);
+            const row = await tx.groups.find(uid);
             await tx.groups.update(uid, { kind: (row?.kind ?? 0) + 1 }, 2_000);
           }),
         ),
       );
-      assert.equal((await store.read((tx) => tx.groups.get(uid)))?.kind, 30);
+      assert.equal((await store.read((tx) => tx.groups.find(uid)))?.kind, 30);
     });
 
     test("of creating a child and deleting its parent at once exactly one succeeds, and no orphan remains", async () => {
@@ -132,7 +132,7 @@ export function storeSuite(name: string, open: () => Promise<Store>): void {
         await store.write((tx) => tx.groups.insert(row));
         const [created, deleted] = await Promise.allSettled([
           store.write(async (tx) => {
-            if (!(await tx.groups.get(parent))) throw invalidArgument({ field: "parent", description: "gone" });
+            if (!(await tx.groups.find(parent))) throw invalidArgument({ field: "parent", description: "gone" });
             await tx.groups.insert(groupRow(childUid(parent, 1)));
           }),
           store.write(async (tx) => {
@@ -142,8 +142,8 @@ export function storeSuite(name: string, open: () => Promise<Store>): void {
         ]);
         assert.notEqual(created.status, deleted.status, `race ${i}: ${created.status} and ${deleted.status}`);
         const [above, below] = await store.read(async (tx) => [
-          await tx.groups.get(parent),
-          await tx.groups.get(childUid(parent, 1)),
+          await tx.groups.find(parent),
+          await tx.groups.find(childUid(parent, 1)),
         ]);
         assert.equal(below === undefined, above === undefined, `race ${i}`);
       }
@@ -171,20 +171,20 @@ export function storeSuite(name: string, open: () => Promise<Store>): void {
           capabilities,
           pending: false,
         };
-        assert.deepEqual((await tx.access.getGrantsAt(caller, [root, child])).map(plain), [grant]);
+        assert.deepEqual((await tx.access.findGrantsAt(caller, [root, child])).map(plain), [grant]);
         const none = { ...grant, groupUid: null, roleUid: null, capabilities: null, pending: null };
-        assert.deepEqual((await tx.access.getGrantsAt(caller, [root])).map(plain), [none]);
-        assert.deepEqual((await tx.access.getGrantsAt(ungranted, [root, child])).map(plain), [
+        assert.deepEqual((await tx.access.findGrantsAt(caller, [root])).map(plain), [none]);
+        assert.deepEqual((await tx.access.findGrantsAt(ungranted, [root, child])).map(plain), [
           { ...none, identityUid: ungranted },
         ]);
-        assert.deepEqual(await tx.access.getGrantsAt(rootUid(63), [root]), []);
-        assert.deepEqual((await tx.access.getAllGrants(caller)).map((row) => row.groupUid).sort(), [child, other]);
-        assert.deepEqual((await tx.access.getIdentityOnly(caller)).map(plain), [none]);
-        const boundAt = (await tx.roleBindings.ofRole(viewer)).map(({ groupUid }) => groupUid);
+        assert.deepEqual(await tx.access.findGrantsAt(rootUid(63), [root]), []);
+        assert.deepEqual((await tx.access.findAllGrants(caller)).map((row) => row.groupUid).sort(), [child, other]);
+        assert.deepEqual((await tx.access.findIdentity(caller)).map(plain), [none]);
+        const boundAt = (await tx.roleBindings.findByRole(viewer)).map(({ groupUid }) => groupUid);
         assert.deepEqual(boundAt, [child, other]);
-        assert.ok((await tx.roles.outsideGroups()).some(({ uid }) => uid === viewer));
-        assert.equal(await tx.roleBindings.anyGranted(child), true);
-        assert.equal(await tx.roleBindings.anyGranted(root), false);
+        assert.ok((await tx.roles.listOutsideGroups()).some(({ uid }) => uid === viewer));
+        assert.equal(await tx.roleBindings.hasGranted(child), true);
+        assert.equal(await tx.roleBindings.hasGranted(root), false);
       });
     });
 
@@ -204,7 +204,7 @@ export function storeSuite(name: string, open: () => Promise<Store>): void {
       });
       for (const identity of [few, many]) {
         const grantsAt = async (...lineage: string[]) =>
-          (await store.read((tx) => tx.access.getGrantsAt(identity, lineage))).map((row) => row.groupUid);
+          (await store.read((tx) => tx.access.findGrantsAt(identity, lineage))).map((row) => row.groupUid);
         assert.deepEqual(await grantsAt(root), [null]);
         assert.deepEqual(await grantsAt(root, childUid(root, 3)), [childUid(root, 3)]);
         assert.deepEqual(await grantsAt(root, childUid(root, 99)), [null]);
@@ -230,12 +230,12 @@ export function storeSuite(name: string, open: () => Promise<Store>): void {
       });
       const expected = roots.filter((_, i) => i !== 2 && i !== 11);
       await store.read(async (tx) => {
-        assert.deepEqual(await tx.roleBindings.pendingRoots(person, 100), expected);
-        assert.deepEqual(await tx.roleBindings.pendingRoots(person, 10), expected);
-        assert.deepEqual(await tx.roleBindings.pendingRoots(person, 1), expected.slice(0, 1));
-        assert.deepEqual(await tx.roleBindings.pendingRoots(person, 4), expected.slice(0, 4));
-        assert.deepEqual(await tx.roleBindings.pendingRoots(other, 4), [roots[11]]);
-        assert.deepEqual(await tx.roleBindings.pendingRoots(rootUid(73), 4), []);
+        assert.deepEqual(await tx.roleBindings.findPendingRoots(person, 100), expected);
+        assert.deepEqual(await tx.roleBindings.findPendingRoots(person, 10), expected);
+        assert.deepEqual(await tx.roleBindings.findPendingRoots(person, 1), expected.slice(0, 1));
+        assert.deepEqual(await tx.roleBindings.findPendingRoots(person, 4), expected.slice(0, 4));
+        assert.deepEqual(await tx.roleBindings.findPendingRoots(other, 4), [roots[11]]);
+        assert.deepEqual(await tx.roleBindings.findPendingRoots(rootUid(73), 4), []);
       });
     });
 
@@ -254,7 +254,7 @@ export function storeSuite(name: string, open: () => Promise<Store>): void {
       const [mine, theirs] = [rootUid(80), rootUid(81)];
       for (let i = 0; i < 6; i++) await store.write((tx) => tx.audit.append(row(i, i % 2 ? mine : theirs)));
       const types = async (root?: string) =>
-        (await store.read((tx) => tx.audit.newest(3, root))).map(({ type }) => type);
+        (await store.read((tx) => tx.audit.listNewest(3, root))).map(({ type }) => type);
       assert.deepEqual(await types(mine), ["test.5", "test.3", "test.1"]);
       assert.deepEqual(await types(), ["test.5", "test.4", "test.3"]);
     });
@@ -277,7 +277,7 @@ export function storeSuite(name: string, open: () => Promise<Store>): void {
       }
       const left = await store.read(async (tx) => {
         const found = [];
-        for (const hash of hashes) found.push([await tx.tickets.get("code", hash), await tx.refreshTokens.get(hash)]);
+        for (const hash of hashes) found.push([await tx.tickets.find("code", hash), await tx.refreshTokens.find(hash)]);
         return found.map((pair) => pair.map((row) => row !== undefined));
       });
       assert.deepEqual(left, [...Array(5).fill([false, false]), [true, true], [true, true]]);

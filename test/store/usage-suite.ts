@@ -99,7 +99,7 @@ export function creatorsSuite(
     const counts = await again.read(async (tx) => [
       await tx.usage.count("roots", ann, 9),
       await tx.usage.count("roots", bob, 9),
-      (await tx.groups.get(childUid(first, 1)))?.createdBy,
+      (await tx.groups.find(childUid(first, 1)))?.createdBy,
     ]);
     await again.close();
     assert.deepEqual(counts, [1, 0, ""]);

@@ -26,14 +26,14 @@ test("units that have begun are committed; queued and new units are rejected", a
     ["fulfilled", "rejected", "rejected"],
   );
   for (const result of results.slice(1)) assert.ok(result.status === "rejected" && isUnavailable(result.reason));
-  await assert.rejects(async () => store.read((tx) => tx.settings.get("first")), isUnavailable);
+  await assert.rejects(async () => store.read((tx) => tx.settings.find("first")), isUnavailable);
   await assert.rejects(store.check(), isUnavailable);
   await store.close();
 
   const again = openSqlite({ directory });
   const found = await again.read(async (tx) => {
     const names = ["first", "second", "third", "fourth"];
-    return Promise.all(names.map(async (name) => (await tx.settings.get(name)) ?? "none"));
+    return Promise.all(names.map(async (name) => (await tx.settings.find(name)) ?? "none"));
   });
   await again.close();
   assert.deepEqual(found, ["1", "2", "none", "none"]);

@@ -142,7 +142,7 @@ describe("the write queue", () => {
           );
         }
         await Promise.all(outcomes);
-        const later = await store.write((tx) => tx.groups.get(root));
+        const later = await store.write((tx) => tx.groups.find(root));
         assert.equal(later?.uid, root, "later calls work");
       }),
       { numRuns: 60 },
@@ -209,11 +209,11 @@ describe("the write queue", () => {
   test("a read in the tick in which a write resolves sees the write", async () => {
     const root = await newRoot();
     // Opens the snapshot of this tick before the write is committed.
-    await store.read((tx) => tx.groups.get(root));
+    await store.read((tx) => tx.groups.find(root));
     await Promise.all(
       Array.from({ length: 100 }, async (_, i) => {
         await store.write((tx) => tx.groups.insert(groupRow(childUid(root, i))));
-        const found = store.read((tx) => tx.groups.get(childUid(root, i)));
+        const found = store.read((tx) => tx.groups.find(childUid(root, i)));
         assert.ok(found instanceof Promise ? await found : found, `row ${i}`);
       }),
     );
@@ -228,7 +228,7 @@ describe("the write queue", () => {
     setTimeout(() => observer.exec("COMMIT"), 300);
     const uids = [1, 2, 3].map((i) => childUid(root, i));
     const writes = Promise.all(uids.map((uid) => store.write((tx) => tx.groups.insert(groupRow(uid)))));
-    assert.equal((await store.read((tx) => tx.groups.get(root)))?.uid, root, "reads are not delayed");
+    assert.equal((await store.read((tx) => tx.groups.find(root)))?.uid, root, "reads are not delayed");
     await writes;
     clearInterval(ticking);
     assert.ok(performance.now() - startMs >= 295);

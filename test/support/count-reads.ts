@@ -4,7 +4,7 @@ import type { Store, Tx } from "../../src/store/port.js";
 /**
  * Wraps a store so that `onRead` is called for each method that a read-only transaction calls.
  *
- * @param onRead receives the name of the method with its store, such as `groups.get`
+ * @param onRead receives the name of the method with its store, such as `groups.find`
  */
 export function countReads(store: Store, onRead: (name: string) => void): Store {
   const countCalls = (tx: Tx): Tx =>

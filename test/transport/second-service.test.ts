@@ -188,7 +188,7 @@ describe("a second service", () => {
     test(`${protocol}: a write is recorded`, async () => {
       const { uid } = await unary().createThing({ parent: "p", thing: { displayName: "n" } });
       assert.equal(uid, "p/new");
-      const [row] = await stack.store.read((tx) => tx.audit.newest(1));
+      const [row] = await stack.store.read((tx) => tx.audit.listNewest(1));
       assert.deepEqual([row?.subjectUid, row?.method], ["p/new", "/arbor.test.feature.FeatureService/CreateThing"]);
     });
 

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { test } from "node:test";
 import { openSqliteMigration } from "../../src/store/migrate/open-sqlite-migration.js";
 import { contract, expand } from "../../src/store/migrate/phases.js";
-import { schemaMigrationsAfter } from "../../src/store/migrate/schema-migrations.js";
+import { listSchemaMigrations } from "../../src/store/migrate/schema-migrations.js";
 import { openSqlite } from "../../src/store/open-sqlite.js";
 import { openDatabase, type SqliteDatabase } from "../../src/store/sqlite-driver.js";
 import { inconsistenciesIn } from "../support/consistency.js";
@@ -58,7 +58,7 @@ test("changes of the schema since version 0.4.0 only add", () => {
 // A database records the time of the last change that it has, and gets those after it.
 test("changes of the schema are in the order of their times", () => {
   for (const dialect of ["sqlite", "pg"] as const) {
-    const times = schemaMigrationsAfter(dialect, 0).map(({ createdMs }) => createdMs);
+    const times = listSchemaMigrations(dialect, 0).map(({ createdMs }) => createdMs);
     assert.ok(times.length > 7);
     assert.deepEqual(
       times,

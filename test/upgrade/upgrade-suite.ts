@@ -137,17 +137,17 @@ export function upgradeSuite(
           settings: resolveSettings({ flags: restored, env: {} }),
         });
         try {
-          const names = await upgraded.store.read((tx) => tx.registry.names());
+          const names = await upgraded.store.read((tx) => tx.registry.listNames());
           assert.deepEqual(
             names.map(({ name, uidPath }) => ({ name, uidPath })),
             [{ name: "second.example", uidPath: "pulls" }],
           );
-          const root = await upgraded.store.read((tx) => tx.groups.get(names[0]?.groupUid ?? ""));
+          const root = await upgraded.store.read((tx) => tx.groups.find(names[0]?.groupUid ?? ""));
           assert.deepEqual([root?.name, root?.verified, root?.parentUid], ["second.example", true, null]);
         } finally {
           await upgraded.close();
         }
-        assert.deepEqual(await harness.app.installation.store.read((tx) => tx.registry.names()), []);
+        assert.deepEqual(await harness.app.installation.store.read((tx) => tx.registry.listNames()), []);
       });
 
     it("continues an audit log that stays intact", async () => {

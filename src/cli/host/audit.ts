@@ -44,7 +44,7 @@ export async function auditListCommand(
   const filter = { ...equalsOf(flags), ...parseTimeRange(flags) };
   await onHost(settings, "read", async ({ store }) => {
     if (root !== undefined) await assertLog(store, root);
-    const rows = await store.read((tx) => tx.audit.newest(count, root, filter));
+    const rows = await store.read((tx) => tx.audit.listNewest(count, root, filter));
     await withStdout(async ({ write }) => {
       const list = createEventFormatter(json, PLAIN);
       await write(list.page(rows.map(toJson)));
@@ -100,8 +100,10 @@ const logKind = { displayName: "audit log", type: "audit.arbor.dev/Log" };
 async function assertLog(store: Store, rootUid: string): Promise<void> {
   const isKnown = await store.read(async (tx) => {
     if (rootUid === "" || (await tx.auditChain.lastSeq(rootUid)) > 0) return true;
-    if ((await tx.audit.newest(1, rootUid)).length > 0) return true;
-    return (await tx.auditChain.head(rootUid)) !== undefined || (await tx.auditCheckpoints.get(rootUid)) !== undefined;
+    if ((await tx.audit.listNewest(1, rootUid)).length > 0) return true;
+    return (
+      (await tx.auditChain.findHead(rootUid)) !== undefined || (await tx.auditCheckpoints.find(rootUid)) !== undefined
+    );
   });
   if (!isKnown) throw notFound(logKind, rootUid, `there is no log of ${escapeControls(rootUid)}`);
 }
@@ -135,7 +137,7 @@ export async function auditVerifyCommand(settings: Settings, { root }: { root?: 
   const faults: string[] = [];
   await onHost(settings, "read", async ({ store, keys, clock }) => {
     if (root !== undefined) await assertLog(store, root);
-    const roots = root === undefined ? await store.read((tx) => tx.auditChain.roots()) : [root];
+    const roots = root === undefined ? await store.read((tx) => tx.auditChain.listRoots()) : [root];
     if (roots.length === 0) process.stdout.write("no audit logs\n");
     for (const rootUid of roots) {
       const report = await verifyLog(store, rootUid, keys);

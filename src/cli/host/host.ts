@@ -54,7 +54,7 @@ export async function tokenCommand(
   await onHost(settings, "update", async (host) => {
     const nowMs = host.clock();
     await host.store.write(async (tx) => {
-      if ((await tx.identities.get(identity)) === undefined) throw notFound(identities, identity);
+      if ((await tx.identities.find(identity)) === undefined) throw notFound(identities, identity);
       await auditOnHost(tx, "arbor.token.issued.v1", identity, nowMs, randomIds);
     });
     const { baseUrl, issuer } = await readOrigin(host, settings);
@@ -120,7 +120,7 @@ export async function onHost(
 /** The base URL and the issuer of the service: those of the settings, or else those that the last server stored. */
 export async function readOrigin(host: Installation, settings: Settings): Promise<{ baseUrl: string; issuer: string }> {
   const fromSettings = resolveOrigin(settings);
-  const stored = await host.store.read((tx) => tx.settings.get("origin"));
+  const stored = await host.store.read((tx) => tx.settings.find("origin"));
   const origin = stored === undefined ? fromSettings : (JSON.parse(stored) as { baseUrl: string; issuer: string });
   return {
     baseUrl: settings.baseUrl ?? origin.baseUrl,

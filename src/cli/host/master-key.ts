@@ -34,7 +34,7 @@ export async function rotateCommand(
         throw failedPrecondition("MASTER_KEY_FILE", `${rule} ${BY_HAND}`);
       }
       await addKey(file);
-      masterKey.reload(await store.read((tx) => tx.settings.get(MASTER_KEY_CHECK)));
+      masterKey.reload(await store.read((tx) => tx.settings.find(MASTER_KEY_CHECK)));
       say(`${file} has a new key, which comes first`);
     }
     printCounts(await reseal(host));

@@ -8,9 +8,9 @@ import { dataMigrations } from "../../store/migrate/data-migrations.js";
 import { openPgMigration } from "../../store/migrate/open-pg-migration.js";
 import { openSqliteMigration, type SqliteMigrationOptions } from "../../store/migrate/open-sqlite-migration.js";
 import { contract, expand, readDatabaseState } from "../../store/migrate/phases.js";
-import { schemaStatements } from "../../store/migrate/schema-migrations.js";
+import { buildSchemaStatements } from "../../store/migrate/schema-migrations.js";
 import { type DatabaseState, needsContracting, needsExpanding } from "../../store/migrate/state.js";
-import { admitsOlderVersions, creationStatements, versionStatements } from "../../store/migrate/statements.js";
+import { admitsOlderVersions, buildCreation, buildVersionChange } from "../../store/migrate/statements.js";
 import { VERSION } from "../../store/version.js";
 import { invalidFlag } from "../errors.js";
 import { escapeControls, withStdout } from "../output/terminal.js";
@@ -130,9 +130,9 @@ function expandStatements(
   state: DatabaseState,
   migrations: readonly DataMigration[],
 ): string[] {
-  if (state.isEmpty) return creationStatements(dialect, migrations).map((sql) => `${sql};`);
+  if (state.isEmpty) return buildCreation(dialect, migrations).map((sql) => `${sql};`);
   return [
-    ...schemaStatements(dialect, state.missingSchema).map((sql) => `${sql};`),
+    ...buildSchemaStatements(dialect, state.missingSchema).map((sql) => `${sql};`),
     ...state.data.flatMap(({ migration, phase }) => [
       ...(phase === "missing" ? migration.begin(dialect).map((sql) => `${sql};`) : []),
       ...(phase === "missing" || phase === "expanding" ? [`-- ${migration.name}: rows are copied in batches`] : []),
@@ -145,7 +145,7 @@ function contractStatements({ dialect }: MigrationDatabase, state: DatabaseState
   const left = state.data.filter(({ phase }) => phase !== "contracted");
   if (state.isEmpty) return [];
   return [
-    ...(admitsOlderVersions(state) ? versionStatements(dialect).map((sql) => `${sql};`) : []),
+    ...(admitsOlderVersions(state) ? buildVersionChange(dialect).map((sql) => `${sql};`) : []),
     ...left.flatMap(({ migration, phase, position }) =>
       migration
         .contract(dialect)

@@ -16,7 +16,7 @@ import {
 import { groups } from "../../iam/groups/group.js";
 import { listInChunks } from "../../pipeline/handlers.js";
 import { type ServedService, serve } from "../../pipeline/method-table.js";
-import { operationsOf } from "../../pipeline/operations.js";
+import { createOperations } from "../../pipeline/operations.js";
 import { defineResource } from "../../pipeline/resource/define.js";
 import { deleteRows } from "../../pipeline/resource/delete.js";
 import { buildValues } from "../../pipeline/resource/patch.js";
@@ -105,7 +105,7 @@ export function subscriptionsV2beta1({ listResources, ids }: Pick<ResourceDeps, 
 
 /** Creates Subscriptions of version 1. */
 export function subscriptionsV1(served: ServedService<typeof SubscriptionsService>) {
-  const v2 = operationsOf(served, { uid: "id", parent: "parentId" });
+  const v2 = createOperations(served, { uid: "id", parent: "parentId" });
   return serve(Subscriptions, {
     async create({ parentId, subscription }, call) {
       const input = { sink: subscription?.sink ?? "" };

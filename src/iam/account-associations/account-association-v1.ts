@@ -13,7 +13,7 @@ import type {
 } from "#gen/chainguard/platform/iam/v2beta1/account_associations_pb.js";
 import { listInChunks } from "../../pipeline/handlers.js";
 import { type ServedService, serve } from "../../pipeline/method-table.js";
-import { operationsOf } from "../../pipeline/operations.js";
+import { createOperations } from "../../pipeline/operations.js";
 import { requireUidFilter } from "../../pipeline/resource/rules.js";
 import { createChunkReader } from "../../pipeline/resource/unpaginated-list.js";
 import { accountAssociations, accountAssociationToProto } from "./account-association.js";
@@ -22,7 +22,7 @@ const fullMask = { paths: ["name", "description", "amazon", "google", "azure", "
 
 /** Creates GroupAccountAssociations. */
 export function accountAssociationsV1(served: ServedService<typeof AccountAssociationsService>) {
-  const v2 = operationsOf(served, { uid: "group", parent: "group", providerType: "accountType" });
+  const v2 = createOperations(served, { uid: "group", parent: "group", providerType: "accountType" });
   return serve(GroupAccountAssociations, {
     async create(association, call) {
       const request = { parent: association.group, accountAssociation: fromV1(association) };

@@ -33,7 +33,7 @@ export function accountAssociationsV2beta1({ listResources }: Pick<ResourceDeps,
       await getRow(tx, groups, parent);
       const { name, description, ...accounts } = buildValues(accountAssociations, accountAssociation);
       await requireServices(parent, accounts.chainguard, call);
-      if (await tx.accountAssociations.get(parent)) throw alreadyExists(accountAssociations, parent);
+      if (await tx.accountAssociations.find(parent)) throw alreadyExists(accountAssociations, parent);
       const row: AccountAssociationRow = {
         uid: parent,
         parentUid: parentOf(parent) ?? null,
@@ -99,7 +99,7 @@ async function requireServices(
 ): Promise<void> {
   for (const [service, uid] of Object.entries(chainguard?.serviceBindings ?? {})) {
     if (before?.serviceBindings[service] === uid) continue;
-    const identity = parentOf(uid) === group ? await call.tx.identities.get(uid) : undefined;
+    const identity = parentOf(uid) === group ? await call.tx.identities.find(uid) : undefined;
     if (identity?.relation !== relationTypes.servicePrincipal) {
       const field = `chainguard.serviceBindings.${service}`;
       throw invalidArgument({ field, description: `${service} must be a service principal directly in the group` });

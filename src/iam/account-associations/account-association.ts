@@ -76,7 +76,7 @@ export const accountAssociations = defineResource({
   // An association has the uid of its group.
   parent: {
     type: "iam.chainguard.dev/Group",
-    onDelete: { restrict: async (tx, groupUid) => (await tx.accountAssociations.get(groupUid)) !== undefined },
+    onDelete: { restrict: async (tx, groupUid) => (await tx.accountAssociations.find(groupUid)) !== undefined },
   },
   stable: StableAccountAssociationsService,
   sort: ["group", "uid", "name", "created_at", "updated_at"],

@@ -56,7 +56,7 @@ async function readOwnPage(
   { after, limit }: ListQuery,
   { tx, identityUid, pending }: OwnBindings,
 ): Promise<Page<HydratedBinding>> {
-  const found = await tx.roleBindings.byPending(identityUid, pending, after?.uid ?? "", limit + 1);
+  const found = await tx.roleBindings.findByPending(identityUid, pending, after?.uid ?? "", limit + 1);
   const rows = found.slice(0, limit);
   const last = found.length > limit ? rows.at(-1) : undefined;
   const total = await tx.roleBindings.countPending(identityUid, pending);

@@ -17,7 +17,7 @@ import type {
 import { unimplemented } from "../../kernel/errors.js";
 import { listInChunks } from "../../pipeline/handlers.js";
 import { type ServedService, serve } from "../../pipeline/method-table.js";
-import { operationsOf } from "../../pipeline/operations.js";
+import { createOperations } from "../../pipeline/operations.js";
 import { requireUidFilter } from "../../pipeline/resource/rules.js";
 import { type ChunkFilter, createChunkReader } from "../../pipeline/resource/unpaginated-list.js";
 import type { GroupInviteRow } from "../../store/port.js";
@@ -26,12 +26,12 @@ import { groupInvites, groupInviteToProto } from "./group-invite.js";
 
 /** Creates GroupInvites of version 1. */
 export function groupInvitesV1(served: ServedService<typeof GroupInvitesService>) {
-  const v2 = operationsOf(served, { uid: "id", parent: "group", roleUid: "role" });
+  const v2 = createOperations(served, { uid: "id", parent: "group", roleUid: "role" });
   return serve(GroupInvites, {
     async create({ group, role, ttl, email, singleUse }, call) {
       const groupInvite = { roleUid: role, email, singleUse, ...(ttl && { ttl }) };
       const created = await v2.createGroupInvite({ parent: group, groupInvite }, call);
-      return toProtoV1(created, await call.tx.groupInvites.get(created.uid));
+      return toProtoV1(created, await call.tx.groupInvites.find(created.uid));
     },
 
     // A root group always has an owner, and callers grant only rights that they hold. A root group whose only
@@ -45,7 +45,7 @@ export function groupInvitesV1(served: ServedService<typeof GroupInvitesService>
     list: listInChunks(
       createChunkReader(
         groupInvites,
-        async (row, { tx }) => toStoredProtoV1(groupInviteToProto(row, await tx.roles.get(row.roleUid)), row),
+        async (row, { tx }) => toStoredProtoV1(groupInviteToProto(row, await tx.roles.find(row.roleUid)), row),
         parseFilter,
       ),
     ),

@@ -83,5 +83,5 @@ export function groupInvitesV2beta1({ listResources, ids }: Pick<ResourceDeps, "
 }
 
 async function toProto(row: GroupInviteRow, tx: Tx): Promise<GroupInvite> {
-  return groupInviteToProto(row, await tx.roles.get(row.roleUid));
+  return groupInviteToProto(row, await tx.roles.find(row.roleUid));
 }

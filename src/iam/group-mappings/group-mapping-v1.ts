@@ -12,7 +12,7 @@ import type {
 } from "#gen/chainguard/platform/iam/v2beta1/external_group_role_mappings_pb.js";
 import { listInChunks, withOutcome } from "../../pipeline/handlers.js";
 import { type ServedService, serve } from "../../pipeline/method-table.js";
-import { operationsOf } from "../../pipeline/operations.js";
+import { createOperations } from "../../pipeline/operations.js";
 import { defineFixedFields, requireCreated } from "../../pipeline/resource/fixed-fields.js";
 import { requireUidFilter } from "../../pipeline/resource/rules.js";
 import { type ChunkFilter, createChunkReader } from "../../pipeline/resource/unpaginated-list.js";
@@ -24,7 +24,7 @@ const fixed = defineFixedFields(ExternalGroupRoleMappingSchema, {
 
 /** Creates ExternalGroupRoleMappings of version 1. */
 export function groupMappingsV1(served: ServedService<typeof ExternalGroupRoleMappingsService>) {
-  const v2 = operationsOf(served, { uid: "id", parent: "parentId", roleUid: "roleUidp", names: "ids" });
+  const v2 = createOperations(served, { uid: "id", parent: "parentId", roleUid: "roleUidp", names: "ids" });
   return serve(ExternalGroupRoleMappings, {
     async create({ parentId, mapping }, call) {
       const { externalGroupId = "", roleUidp: roleUid = "", scope = "" } = mapping ?? {};

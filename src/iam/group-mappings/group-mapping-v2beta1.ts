@@ -55,7 +55,7 @@ export function groupMappingsV2beta1({ listResources, ids }: Pick<ResourceDeps, 
         throw invalidArgument({ field: `names[${foreign}]`, description: "names must be mappings of the parent" });
       const deleted: ExternalGroupRoleMapping[] = [];
       for (const uid of new Set(names)) {
-        const row = await call.tx.groupMappings.get(uid);
+        const row = await call.tx.groupMappings.find(uid);
         if (row === undefined) continue;
         await call.tx.groupMappings.delete(uid);
         deleted.push(groupMappingToProto(row));
@@ -66,8 +66,8 @@ export function groupMappingsV2beta1({ listResources, ids }: Pick<ResourceDeps, 
 }
 
 async function isMapped(row: GroupMappingRow, tx: Tx): Promise<boolean> {
-  for (const uid of await tx.groupMappings.uidsWhere("providerUid", row.providerUid)) {
-    const other = await tx.groupMappings.get(uid);
+  for (const uid of await tx.groupMappings.findUidsWhere("providerUid", row.providerUid)) {
+    const other = await tx.groupMappings.find(uid);
     const same = other?.externalGroupId === row.externalGroupId && other.roleUid === row.roleUid;
     if (same && other.scope === row.scope) return true;
   }

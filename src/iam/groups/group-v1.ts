@@ -6,7 +6,7 @@ import { limitsFor, type QuotaLimits } from "../../kernel/quotas.js";
 import type { UnaryCall } from "../../pipeline/call.js";
 import { type Handlers, listInChunks, withOutcome, withPreparation } from "../../pipeline/handlers.js";
 import { type ServedService, serve } from "../../pipeline/method-table.js";
-import { operationsOf } from "../../pipeline/operations.js";
+import { createOperations } from "../../pipeline/operations.js";
 import {
   defineFixedFields,
   requireCreated,
@@ -32,7 +32,7 @@ export function groupsV1(
   served: ServedService<typeof GroupsService>,
   { store, limits }: Pick<GroupsDeps, "store"> & { readonly limits: QuotaLimits },
 ) {
-  const v2 = operationsOf(served, { uid: "id", groupUid: "groupId" });
+  const v2 = createOperations(served, { uid: "id", groupUid: "groupId" });
   const toProto = (row: GroupRow) => groupToProtoV1(row, limits);
   const get = (uid: string, { tx }: UnaryCall) => getResource(tx, groups, uid, toProto);
   const handlers: Handlers<typeof Groups> = {

@@ -99,7 +99,7 @@ export function groupsV2beta1({ ids, listResources, definitions, rootCreation, s
       const group = await getOrganisation(call);
       if (group.uid !== groupUid) throw noOrganisation(groupUid);
       const { tx, caller, startMs } = call;
-      const lastMs = await tx.accessRequests.lastMs(groupUid, caller.uid);
+      const lastMs = await tx.accessRequests.findLastMs(groupUid, caller.uid);
       if (lastMs !== undefined && startMs - lastMs < ACCESS_REQUEST_INTERVAL_MS) {
         throw resourceExhausted(
           "access to this group was requested recently",
@@ -127,7 +127,7 @@ export async function deleteExpiredInvites(uid: string, nowMs: number, store: Pi
   let total = 0;
   do {
     deleted = await store.write(async (tx) => {
-      const uids = await tx.groupInvites.byExpiry(uid, nowMs, false, MAX_DELETED);
+      const uids = await tx.groupInvites.findByExpiry(uid, nowMs, false, MAX_DELETED);
       for (const one of uids) await tx.groupInvites.delete(one);
       return uids.length;
     });
@@ -142,7 +142,7 @@ async function requireParent(parent: string, call: UnaryCall): Promise<void> {
   const { tx } = call;
   const caller = await call.callerAt(parent);
   if (!caller.holds(createGroups, parent)) throw permissionDenied(`groups.create at ${parent}`);
-  if ((await tx.groups.get(parent)) === undefined) {
+  if ((await tx.groups.find(parent)) === undefined) {
     throw notFoundOrDenied(caller, parent, notFound(groups, parent), "groups.create");
   }
   if (depthOf(parent) >= MAX_GROUP_DEPTH) {
@@ -164,7 +164,7 @@ async function getOrganisation(call: UnaryCall): Promise<GroupRow> {
 }
 
 async function findDomain({ tx, caller }: UnaryCall): Promise<string | undefined> {
-  return findOrganisationDomain((await tx.identities.get(caller.uid))?.email ?? "");
+  return findOrganisationDomain((await tx.identities.find(caller.uid))?.email ?? "");
 }
 
 // Every cause has the same text, so that callers cannot tell whether the organisation exists.
@@ -184,7 +184,7 @@ async function requireRootCreation(rule: RootCreation, { caller, tx }: UnaryCall
   if (!isPerson)
     throw notPermitted("root groups are created by people only, who signed in at a login provider of the service");
   if (!caller.unlimited) throw notPermitted("root groups are created with a token that is not limited");
-  if (rule === "owners" && !(await tx.roleBindings.holdsAtRoot(caller.uid, owner))) {
+  if (rule === "owners" && !(await tx.roleBindings.hasRoleAtRoot(caller.uid, owner))) {
     throw notPermitted("root groups are created by people who own one only");
   }
 }

@@ -5,7 +5,7 @@ import { Groups } from "#gen/chainguard/platform/iam/group_pb.js";
 import { GroupsService as StableGroupsService } from "#gen/chainguard/platform/iam/v2/groups_pb.js";
 import { type Group, GroupSchema, GroupsService } from "#gen/chainguard/platform/iam/v2beta1/groups_pb.js";
 import { isUidp, lineageOf, rootOf } from "../../kernel/uidp.js";
-import { bitOf, withMapped } from "../../pipeline/auth/authorize.js";
+import { addMappedGrants, bitOf } from "../../pipeline/auth/authorize.js";
 import type { Caller } from "../../pipeline/auth/caller.js";
 import { defineResource } from "../../pipeline/resource/define.js";
 import { setByOperator } from "../../pipeline/resource/fixed-fields.js";
@@ -53,7 +53,7 @@ async function findAddition(
   if (!isUidp(parent)) return undefined;
   const { principal } = caller;
   const there = caller.withGrants(
-    await withMapped(principal, tx.access.getGrantsAt(caller.uid, lineageOf(parent)), tx),
+    await addMappedGrants(principal, tx.access.findGrantsAt(caller.uid, lineageOf(parent)), tx),
   );
   return there.holds(createGroups, parent) ? { ownerUid: rootOf(parent) } : undefined;
 }

@@ -16,7 +16,7 @@ import type {
 } from "#gen/chainguard/platform/iam/v2beta1/identities_pb.js";
 import { listInChunks } from "../../pipeline/handlers.js";
 import { type ServedService, serve } from "../../pipeline/method-table.js";
-import { operationsOf } from "../../pipeline/operations.js";
+import { createOperations } from "../../pipeline/operations.js";
 import { createChunkReader } from "../../pipeline/resource/unpaginated-list.js";
 import { identities, identityToProto } from "./identity.js";
 
@@ -26,7 +26,7 @@ const names = { uid: "id", parent: "parentId", staticKeys: "static", expirationT
 
 /** Creates Identities of version 1. */
 export function identitiesV1(served: ServedService<typeof IdentitiesService>) {
-  const v2 = operationsOf(served, names);
+  const v2 = createOperations(served, names);
   return serve(Identities, {
     create: async ({ parentId, identity }, call) =>
       toProtoV1(await v2.createIdentity({ parent: parentId, identity: fromV1(identity) }, call)),

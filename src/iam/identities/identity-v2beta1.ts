@@ -86,7 +86,7 @@ export function identitiesV2beta1({ listResources, ids, trustedIssuers }: Identi
     async deleteIdentity({ uid }, call) {
       const { tx } = call;
       const row = await getRow(tx, identities, uid);
-      for (const binding of await tx.roleBindings.ofIdentity(uid)) await tx.roleBindings.delete(binding.uid);
+      for (const binding of await tx.roleBindings.findByIdentity(uid)) await tx.roleBindings.delete(binding.uid);
       await tx.identities.delete(uid);
       await requireOwner(tx, uid);
       if (uid === call.caller.uid) call.actorName = formatActorName(row);

@@ -33,7 +33,7 @@ export const identities = defineResource({
   table: (tx) => tx.identities,
   parent: {
     type: "iam.chainguard.dev/Group",
-    onDelete: { restrict: (tx, uid) => tx.identities.anyIn(uid) },
+    onDelete: { restrict: (tx, uid) => tx.identities.hasAnyIn(uid) },
   },
   quota: {
     name: "identities",
@@ -69,7 +69,9 @@ export function identityToProto(row: IdentityRow): Identity {
   });
 }
 
-/** The name of an identity in the audit log, for a handler that deletes its caller. Of all others the store reads it. */
+/**
+ * The name of an identity in the audit log, for a handler that deletes its caller. Of all others the store reads it.
+ */
 export function formatActorName({ name, email }: IdentityRow): string {
   return name || email;
 }
@@ -95,7 +97,8 @@ export function buildIdentityOutside(
     relation: 0,
     relationship: {},
     metadata: {},
-    // The uid of a person follows from issuer and subject, so a deleted one may have had it. Tokens from before stay revoked.
+    // The uid of a person follows from issuer and subject, so a deleted one may have had it. Tokens from before stay
+    // revoked.
     notBefore: fields.subject === undefined || fields.subject === "" ? 0 : Math.floor(nowMs / 1000),
     createTimeMs: nowMs,
     updateTimeMs: nowMs,
@@ -106,7 +109,7 @@ export function buildIdentityOutside(
 
 /** Makes sure that the identity `anonymous` exists. It has no relationship, so nobody can assume it. */
 export async function seedAnonymous(tx: Tx, nowMs: number): Promise<void> {
-  if ((await tx.identities.get(ANONYMOUS_UID)) !== undefined) return;
+  if ((await tx.identities.find(ANONYMOUS_UID)) !== undefined) return;
   const description = "Everybody, without credentials (built-in)";
   await tx.identities.insert(buildIdentityOutside(nowMs, { uid: ANONYMOUS_UID, name: "anonymous", description }));
 }

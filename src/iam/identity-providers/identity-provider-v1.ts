@@ -15,7 +15,7 @@ import type {
 } from "#gen/chainguard/platform/iam/v2beta1/identity_providers_pb.js";
 import { listInChunks, withOutcome } from "../../pipeline/handlers.js";
 import { type ServedService, serve } from "../../pipeline/method-table.js";
-import { operationsOf } from "../../pipeline/operations.js";
+import { createOperations } from "../../pipeline/operations.js";
 import {
   defineFixedFields,
   requireCreated,
@@ -38,7 +38,7 @@ const fixed = defineFixedFields(IdentityProviderSchema, {
 /** Creates IdentityProviders of version 1. */
 export function identityProvidersV1(served: ServedService<typeof IdentityProvidersService>) {
   const names = { uid: "id", parent: "parentId", identityProviderUid: "identityProviderId" };
-  const v2 = operationsOf(served, names);
+  const v2 = createOperations(served, names);
   return serve(IdentityProviders, {
     async create({ parentId, identityProvider }, call) {
       const request = { parent: parentId, identityProvider: fromV1(identityProvider) };

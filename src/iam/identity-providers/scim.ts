@@ -138,6 +138,6 @@ function requireEtag(scim: ScimState, etag: string): void {
 
 // A directory may remove a person by mistake, so one owner must be left.
 async function requireTwoOwners(row: IdentityProviderRow, { tx }: UnaryCall): Promise<void> {
-  if ((await tx.roleBindings.holders(rootOf(row.uid), owner)) >= 2) return;
+  if ((await tx.roleBindings.countHolders(rootOf(row.uid), owner)) >= 2) return;
   throw failedPrecondition("OWNERS_REQUIRED", "enabling SCIM needs at least two owners of the root group");
 }

@@ -31,7 +31,7 @@ export interface Bootstrapped {
 export async function bootstrap(tx: Tx, { org, owner }: Bootstrap, ids: Ids, nowMs: number): Promise<Bootstrapped> {
   const broken = isName(org, "org");
   if (broken !== undefined) throw invalidArgument({ field: "org", description: broken });
-  if (await tx.groups.anyRootNamed(org)) {
+  if (await tx.groups.hasRootNamed(org)) {
     throw failedPrecondition("ALREADY_BOOTSTRAPPED", `a root group named ${org} exists already`);
   }
   const times = { createTimeMs: nowMs, updateTimeMs: nowMs };
@@ -48,7 +48,7 @@ export async function bootstrap(tx: Tx, { org, owner }: Bootstrap, ids: Ids, now
     ...times,
   });
   const identity = owner ? personUid(owner.issuer, owner.subject) : builtinIdentityUid(`owner@${group}`);
-  if ((await tx.identities.get(identity)) === undefined) {
+  if ((await tx.identities.find(identity)) === undefined) {
     await tx.identities.insert(
       buildIdentityOutside(nowMs, {
         uid: identity,

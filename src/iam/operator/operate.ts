@@ -52,7 +52,7 @@ export async function verifyGroup(
   const namesake = await tx.groups.findVerifiedRoot(row.name);
   if (namesake !== undefined && namesake.uid !== uid) throw notVerifiable("another verified group has this name");
   const patch: GroupPatch = { verified: true, ...(kind !== undefined && { kind: parseKind(kind) }) };
-  const recorded = await tx.registry.nameOf(uid);
+  const recorded = await tx.registry.findName(uid);
   if (recorded === undefined) await recordRegistryName(tx, row, options);
   await tx.groups.update(uid, patch, context.nowMs);
   await auditOnHost(tx, "arbor.group.verified.v1", uid, context.nowMs, context.ids);
@@ -66,7 +66,7 @@ async function recordRegistryName(
   { keepUidPulls = false, reuseRegistryName = false }: RegistryNameOptions,
 ): Promise<void> {
   const holder = (await tx.registry.findByName(name))?.groupUid;
-  if (holder !== undefined && (await tx.groups.get(holder)) !== undefined) {
+  if (holder !== undefined && (await tx.groups.find(holder)) !== undefined) {
     throw failedPrecondition("REGISTRY_NAME", `${name} is the name of the group ${holder} in the registry`);
   }
   if (holder !== undefined && !reuseRegistryName) {

@@ -1,5 +1,5 @@
-// Operator roles: roles with capabilities that organisations never have. They belong to no group, so no caller of the API can
-// reach them, and a caller that holds one cannot pass it on.
+// Operator roles: roles with capabilities that organisations never have. They belong to no group, so no caller of the
+// API can reach them, and a caller that holds one cannot pass it on.
 import { create } from "@bufbuild/protobuf";
 import { RoleSchema } from "#gen/chainguard/platform/iam/v2beta1/roles_pb.js";
 import { failedPrecondition, invalidArgument, notFound } from "../../kernel/errors.js";
@@ -21,8 +21,8 @@ export interface NewOperatorRole {
 /**
  * Creates an operator role; returns its uid.
  *
- * @throws ApiError INVALID_ARGUMENT for a capability that does not exist, none at all, a name or description that breaks
- * its rule, or the name of a built-in role, as which organisations would see it on its bindings.
+ * @throws ApiError INVALID_ARGUMENT for a capability that does not exist, none at all, a name or description that
+ * breaks its rule, or the name of a built-in role, as which organisations would see it on its bindings.
  */
 export async function createOperatorRole(
   tx: Tx,
@@ -61,8 +61,8 @@ export interface OperatorRole {
 /** Lists the operator roles, in the order of uids. */
 export async function listOperatorRoles(tx: Tx): Promise<OperatorRole[]> {
   const listed: OperatorRole[] = [];
-  for (const row of await tx.roles.outsideGroups()) {
-    if (isOperatorRole(row.uid)) listed.push({ row, bindings: await tx.roleBindings.ofRole(row.uid) });
+  for (const row of await tx.roles.listOutsideGroups()) {
+    if (isOperatorRole(row.uid)) listed.push({ row, bindings: await tx.roleBindings.findByRole(row.uid) });
   }
   return listed;
 }
@@ -73,10 +73,10 @@ export async function listOperatorRoles(tx: Tx): Promise<OperatorRole[]> {
  * @throws ApiError NOT_FOUND, also for any other role, or FAILED_PRECONDITION while it is bound.
  */
 export async function deleteOperatorRole(tx: Tx, uid: string, { ids, nowMs }: HostContext): Promise<void> {
-  if (!isOperatorRole(uid) || (await tx.roles.get(uid)) === undefined) {
+  if (!isOperatorRole(uid) || (await tx.roles.find(uid)) === undefined) {
     throw notFound(roles, uid, `there is no operator role ${uid}`);
   }
-  if ((await tx.roleBindings.groupsOfRole(uid)).length > 0) {
+  if ((await tx.roleBindings.findGroupsOfRole(uid)).length > 0) {
     throw failedPrecondition("RESOURCE_IN_USE", "cannot delete role that is in use");
   }
   await tx.roles.delete(uid);

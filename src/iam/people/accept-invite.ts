@@ -37,8 +37,8 @@ export function parseInviteCode(code: string): InviteCode | undefined {
 export async function requireInvite(tx: Tx, code: string, nowMs: number): Promise<GroupInviteRow> {
   const parsed = parseInviteCode(code);
   if (parsed === undefined) throw inviteDenied();
-  const [uid] = await tx.groupInvites.uidsWhere("keyId", parsed.keyId, 1);
-  const invite = uid === undefined ? undefined : await tx.groupInvites.get(uid);
+  const [uid] = await tx.groupInvites.findUidsWhere("keyId", parsed.keyId, 1);
+  const invite = uid === undefined ? undefined : await tx.groupInvites.find(uid);
   const hash = createHash("sha256").update(parsed.secret).digest();
   // An absent invite is compared as well, so that the time of the answer does not show whether it exists.
   const isRight = timingSafeEqual(hash, invite ? Buffer.from(invite.codeHash, "hex") : hash) && invite !== undefined;
@@ -66,7 +66,7 @@ export async function requireAcceptable(
   const home = identity.uid.includes("/") ? identity.uid : identity.providerUid;
   if (home !== null && rootOf(home) !== rootOf(invite.groupUid)) throw inviteDenied();
   if (invite.email !== "" && lowerCase(invite.email) !== lowerCase(identity.email)) throw inviteDenied();
-  const role = await tx.roles.get(invite.roleUid);
+  const role = await tx.roles.find(invite.roleUid);
   if (role === undefined) throw inviteDenied();
   await requireInviterRights(tx, invite, role, nowMs);
   return role;
@@ -126,9 +126,9 @@ export async function previewInvite(tx: Tx, code: string, invitee: Invitee, nowM
   const invite = await requireInvite(tx, code, nowMs);
   const role = await requireAcceptable(tx, invite, invitee, nowMs);
   const { name, description, capabilities } = role;
-  const inviter = await tx.identities.get(invite.createdBy);
-  const root = await tx.groups.get(rootOf(invite.groupUid));
-  const group = await tx.groups.get(invite.groupUid);
+  const inviter = await tx.identities.find(invite.createdBy);
+  const root = await tx.groups.find(rootOf(invite.groupUid));
+  const group = await tx.groups.find(invite.groupUid);
   return {
     invitedBy: { uid: invite.createdBy, name: inviter?.name ?? "", email: inviter?.email ?? "" },
     organisation: { name: root?.name ?? "", verified: root?.verified ?? false },
@@ -139,12 +139,12 @@ export async function previewInvite(tx: Tx, code: string, invitee: Invitee, nowM
 
 async function requireInviterRights(tx: Tx, invite: GroupInviteRow, role: RoleRow, nowMs: number): Promise<void> {
   const { createdBy, groupUid } = invite;
-  const identity = await tx.identities.get(createdBy);
+  const identity = await tx.identities.find(createdBy);
   // The revocation of an identity revokes its invites as well as its tokens.
   if (identity === undefined || Math.floor(invite.createTimeMs / 1000) < identity.notBefore) throw inviteDenied();
   const seconds = Math.floor(nowMs / 1000);
   const principal = { identityUid: createdBy, tokenId: "", issuedAt: seconds, expiresAt: seconds };
-  const inviter = new Caller(principal, [], await tx.access.getGrantsAt(createdBy, lineageOf(groupUid)));
+  const inviter = new Caller(principal, [], await tx.access.findGrantsAt(createdBy, lineageOf(groupUid)));
   requireGrantable(inviter, role, groupUid);
 }
 

@@ -24,7 +24,7 @@ export async function requireRoomForLogin(tx: Tx, login: SignIn, context: RoomCo
   const asserted = await getAssertedIdentity(tx, login);
   const { provider } = asserted;
   const uid = derivePersonUid(asserted);
-  const known = await tx.identities.get(uid);
+  const known = await tx.identities.find(uid);
   const isNew = known === undefined && provider !== undefined;
   if (isNew) {
     const ownerUid = rootOf(provider.uid);

@@ -26,7 +26,7 @@ export function isPerson(identityUid: string): boolean {
  */
 export async function isPendingFor(tx: Tx, identityUid: string, group: string, createdBy: string): Promise<boolean> {
   if (!isPerson(identityUid) || identityUid === createdBy) return false;
-  return !(await tx.roleBindings.anyAccepted(identityUid, rootOf(group)));
+  return !(await tx.roleBindings.hasAccepted(identityUid, rootOf(group)));
 }
 
 /** A binding as its own person sees it. */
@@ -38,7 +38,7 @@ export interface OwnBinding extends HydratedBinding {
 /** Adds the organisation of its group to a binding. */
 export async function addOrganisation(tx: Tx, row: HydratedBinding): Promise<OwnBinding> {
   const uid = rootOf(row.groupUid);
-  const root = await tx.groups.get(uid);
+  const root = await tx.groups.find(uid);
   return { ...row, organisation: { uid, name: root?.name ?? "", verified: root?.verified ?? false } };
 }
 
@@ -86,7 +86,7 @@ export async function dropBinding(tx: Tx, identityUid: string, uid: string): Pro
 }
 
 async function getOwnBinding(tx: Tx, identityUid: string, uid: string, action: string): Promise<HydratedBinding> {
-  const [row] = await tx.roleBindings.getHydrated([uid]);
+  const [row] = await tx.roleBindings.findHydrated([uid]);
   if (row === undefined || row.identityUid !== identityUid || !isPerson(identityUid)) {
     throw permissionDenied(`${action} ${uid}`);
   }

@@ -46,7 +46,7 @@ export interface PendingOrganisations {
 
 /** Whether any binding of a person is pending. */
 export async function hasPendingBindings(tx: Tx, identityUid: string): Promise<boolean> {
-  return (await tx.roleBindings.pendingRoots(identityUid, 1)).length > 0;
+  return (await tx.roleBindings.findPendingRoots(identityUid, 1)).length > 0;
 }
 
 /**
@@ -59,7 +59,7 @@ export async function listPendingOrganisations(
   identityUid: string,
   except: string | undefined,
 ): Promise<PendingOrganisations> {
-  const found = await tx.roleBindings.pendingRoots(identityUid, MAX_COUNTED + 1);
+  const found = await tx.roleBindings.findPendingRoots(identityUid, MAX_COUNTED + 1);
   const roots = found.slice(0, MAX_COUNTED).filter((root) => root !== except);
   const organisations: PendingOrganisation[] = [];
   for (const root of roots.slice(0, MAX_ORGANISATIONS)) {
@@ -72,7 +72,7 @@ export async function listPendingOrganisations(
 }
 
 async function describeOrganisation(tx: Tx, identityUid: string, root: string): Promise<PendingOrganisation> {
-  const group = await tx.groups.get(root);
+  const group = await tx.groups.find(root);
   const rows = await readPendingAt(tx, identityUid, root, MAX_BINDINGS + 1);
   const roles = [...new Set(rows.slice(0, MAX_BINDINGS).map(({ roleName }) => roleName))];
   const isMore = rows.length > MAX_BINDINGS;
@@ -90,8 +90,8 @@ async function describeOrganisation(tx: Tx, identityUid: string, root: string): 
 async function isOnlyOwner(tx: Tx, identityUid: string, root: string): Promise<boolean> {
   if ((await tx.roleBindings.findSame(root, identityUid, owner)) === undefined) return false;
   // A person who is not registered yet does not count as a holder.
-  const self = (await tx.identities.get(identityUid)) === undefined ? 0 : 1;
-  return (await tx.roleBindings.holders(root, owner)) <= self;
+  const self = (await tx.identities.find(identityUid)) === undefined ? 0 : 1;
+  return (await tx.roleBindings.countHolders(root, owner)) <= self;
 }
 
 /** The decisions of a person about pending bindings, by the uid of the organisation. */
@@ -137,6 +137,6 @@ async function deletePendingAt(tx: Tx, identityUid: string, root: string, limit:
 
 // The rows continue in the next organisation, so they are filtered.
 async function readPendingAt(tx: Tx, identityUid: string, root: string, limit: number) {
-  const rows = await tx.roleBindings.byPending(identityUid, true, root, limit);
+  const rows = await tx.roleBindings.findByPending(identityUid, true, root, limit);
   return rows.filter(({ groupUid }) => rootOf(groupUid) === root);
 }

@@ -64,7 +64,7 @@ export async function deletePerson(tx: Tx, uid: string): Promise<IdentityRow> {
 /** Deletes the people of a provider, before the provider is deleted. */
 export async function deletePeopleOf(tx: Tx, providerUid: string): Promise<void> {
   for (;;) {
-    const uids = await tx.identities.ofProvider(providerUid, BATCH);
+    const uids = await tx.identities.findByProvider(providerUid, BATCH);
     for (const uid of uids) await deleteIdentity(tx, uid);
     if (uids.length < BATCH) return;
   }
@@ -73,7 +73,7 @@ export async function deletePeopleOf(tx: Tx, providerUid: string): Promise<void>
 const BATCH = 500;
 
 async function deleteIdentity(tx: Tx, uid: string): Promise<void> {
-  const bindings = await tx.roleBindings.ofIdentity(uid);
+  const bindings = await tx.roleBindings.findByIdentity(uid);
   for (const binding of bindings) await tx.roleBindings.delete(binding.uid);
   await tx.refreshTokens.deleteOf(uid);
   await tx.identities.delete(uid);

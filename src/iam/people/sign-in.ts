@@ -50,7 +50,7 @@ export async function signIn(
   const asserted = await getAssertedIdentity(tx, login);
   const { provider } = asserted;
   const invite = login.invite === undefined ? undefined : await requireInvite(tx, login.invite, nowMs);
-  let person = await tx.identities.get(derivePersonUid(asserted));
+  let person = await tx.identities.find(derivePersonUid(asserted));
   if (person === undefined) {
     requireMayRegister(login, asserted);
     person = await register(tx, asserted, nowMs);
@@ -80,7 +80,7 @@ export async function signIn(
 export async function previewSignIn(tx: Tx, request: SignIn, nowMs: number): Promise<InvitePreview | undefined> {
   const asserted = await getAssertedIdentity(tx, request);
   const uid = derivePersonUid(asserted);
-  if ((await tx.identities.get(uid)) === undefined) requireMayRegister(request, asserted);
+  if ((await tx.identities.find(uid)) === undefined) requireMayRegister(request, asserted);
   if (request.invite === undefined) return undefined;
   const invitee: Invitee = { uid, email: parseEmail(asserted).email, providerUid: asserted.provider?.uid ?? null };
   return previewInvite(tx, request.invite, invitee, nowMs);
@@ -98,7 +98,7 @@ function requireMayRegister({ register, invite }: SignIn, { provider }: Asserted
  */
 export async function getKnownPerson(tx: Tx, login: Omit<SignIn, "invite" | "register">): Promise<SignedIn> {
   const asserted = await getAssertedIdentity(tx, login);
-  const person = await tx.identities.get(derivePersonUid(asserted));
+  const person = await tx.identities.find(derivePersonUid(asserted));
   if (person === undefined) throw permissionDenied("Identity not found");
   return {
     identityUid: person.uid,
@@ -117,7 +117,7 @@ export async function getAssertedIdentity(
   { issuer, subject, claims, providerUid }: Omit<SignIn, "register">,
 ): Promise<AssertedIdentity> {
   if (providerUid === undefined) return { issuer, subject, claims };
-  const provider = await tx.identityProviders.get(providerUid);
+  const provider = await tx.identityProviders.find(providerUid);
   // The provider may have been deleted, or its issuer changed, since the login began.
   if (provider === undefined || oidcFromJson(provider.oidc).issuer !== issuer) throw unauthenticated();
   return { issuer, subject, claims, provider };
@@ -142,8 +142,8 @@ async function findMappings(tx: Tx, { provider, claims }: AssertedIdentity): Pro
   const groups = new Set<unknown>(Array.isArray(groupsValue) ? groupsValue : [groupsValue]);
   if (groups.size === 0) return [];
   const found: string[] = [];
-  for (const uid of await tx.groupMappings.uidsWhere("providerUid", provider.uid)) {
-    const mapping = await tx.groupMappings.get(uid);
+  for (const uid of await tx.groupMappings.findUidsWhere("providerUid", provider.uid)) {
+    const mapping = await tx.groupMappings.find(uid);
     if (mapping !== undefined && groups.has(mapping.externalGroupId)) found.push(uid);
   }
   if (found.length <= MAX_MAPPINGS) return found.sort();

@@ -47,7 +47,7 @@ export async function requireBindable(
   const { identityUid } = grant;
   const isPerson = !identityUid.includes("/");
   const known =
-    isPerson || (rootOf(identityUid) === rootOf(group) && (await tx.identities.get(identityUid)) !== undefined);
+    isPerson || (rootOf(identityUid) === rootOf(group) && (await tx.identities.find(identityUid)) !== undefined);
   if (!known) addViolation("identityUid", "must be a person or an identity of the organisation");
 
   if (available && identityUid === ANONYMOUS_UID && !isPullRole(available)) addViolation("roleUid", PULL_ROLE_RULE);
@@ -83,7 +83,7 @@ export async function insertBinding(
   { ids, nowMs }: { readonly ids: Ids; readonly nowMs: number },
   origin: BindingOrigin = {},
 ): Promise<RoleBindingRow> {
-  if (identityUid === ANONYMOUS_UID) requirePullRole(await tx.roles.get(roleUid));
+  if (identityUid === ANONYMOUS_UID) requirePullRole(await tx.roles.find(roleUid));
   const row: RoleBindingRow = {
     uid: ids.newUid(group),
     groupUid: group,
@@ -121,6 +121,6 @@ function requirePullRole(role: Pick<RoleRow, "capabilities"> | undefined): void 
  * @throws ApiError FAILED_PRECONDITION
  */
 export async function requireNotPublic(tx: Tx, role: Pick<RoleRow, "uid" | "capabilities">): Promise<void> {
-  if (isPullRole(role) || !(await tx.roleBindings.anyOf(ANONYMOUS_UID, role.uid))) return;
+  if (isPullRole(role) || !(await tx.roleBindings.hasRole(ANONYMOUS_UID, role.uid))) return;
   throw failedPrecondition("ROLE_IS_PUBLIC", "a role that is bound to anonymous can grant no more than registry.pull");
 }

@@ -15,7 +15,7 @@ import type {
 import type { UnaryCall } from "../../pipeline/call.js";
 import { listInChunks, withOutcome } from "../../pipeline/handlers.js";
 import { type ServedService, serve } from "../../pipeline/method-table.js";
-import { operationsOf } from "../../pipeline/operations.js";
+import { createOperations } from "../../pipeline/operations.js";
 import { defineFixedFields, requireCreated, requireUpdated } from "../../pipeline/resource/fixed-fields.js";
 import { createChunkReader } from "../../pipeline/resource/unpaginated-list.js";
 import type { RoleBindingRow } from "../../store/port.js";
@@ -30,7 +30,7 @@ const fixed = defineFixedFields(RoleBindingSchema, {
 
 /** Creates RoleBindings of version 1. */
 export function roleBindingsV1(served: ServedService<typeof RoleBindingsService>) {
-  const v2 = operationsOf(served, names);
+  const v2 = createOperations(served, names);
   return serve(RoleBindings, {
     async create({ parent, roleBinding }, call) {
       const created = await v2.createRoleBinding({ parent, roleBinding: fromV1(roleBinding) }, call);
@@ -65,7 +65,7 @@ function fromV1({ identity = "", role = "" }: Partial<RoleBinding> = {}) {
 }
 
 async function toProtoV1(binding: RoleBindingV2, { tx }: UnaryCall): Promise<RoleBinding> {
-  return convert(binding, await tx.roleBindings.get(binding.uid));
+  return convert(binding, await tx.roleBindings.find(binding.uid));
 }
 
 type UpdateTime = Pick<RoleBindingRow, "updateTimeMs"> | undefined;

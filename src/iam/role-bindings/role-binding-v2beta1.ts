@@ -54,7 +54,7 @@ export function roleBindingsV2beta1({ listResources, ids }: Pick<ResourceDeps, "
     async updateRoleBinding({ roleBinding, updateMask }, call) {
       const { tx, startMs } = call;
       const uid = roleBinding?.uid ?? "";
-      const before = await tx.roleBindings.get(uid);
+      const before = await tx.roleBindings.find(uid);
       if (before === undefined) throw notFound(roleBindings, uid);
       const { identityUid, roleUid, groupUid } = before;
       const patch = buildPatch(
@@ -79,7 +79,7 @@ export function roleBindingsV2beta1({ listResources, ids }: Pick<ResourceDeps, "
 
     // Deletion is idempotent, because clients repeat it.
     async deleteRoleBinding({ uid }, { tx }) {
-      const row = await tx.roleBindings.get(uid);
+      const row = await tx.roleBindings.find(uid);
       if (row === undefined) return {};
       requireNotOperatorRole(row.roleUid, `deleting binding ${uid}`);
       await tx.roleBindings.delete(uid);
@@ -94,7 +94,7 @@ function toProto(uid: string, tx: Tx): Awaitable<RoleBinding> {
 }
 
 async function readToProto(uids: readonly string[], tx: Tx): Promise<RoleBinding[]> {
-  const found = new Map((await tx.roleBindings.getHydrated(uids)).map((row) => [row.uid, row]));
+  const found = new Map((await tx.roleBindings.findHydrated(uids)).map((row) => [row.uid, row]));
   return uids.flatMap((uid) => {
     const row = found.get(uid);
     return row ? [roleBindingToProto(row)] : [];

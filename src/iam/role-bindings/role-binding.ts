@@ -28,13 +28,13 @@ export const roleBindings = defineResource({
   plural: "role bindings",
   message: RoleBindingSchema,
   table: (tx) => ({
-    get: async (uid) => (await tx.roleBindings.getHydrated([uid]))[0],
+    find: async (uid) => (await tx.roleBindings.findHydrated([uid]))[0],
     list: (query) => tx.roleBindings.list(query),
   }),
   parent: {
     type: "iam.chainguard.dev/Group",
     onDelete: {
-      restrict: async (tx, uid) => (await tx.roleBindings.anyGranted(uid)) && !(await findLastOwner(tx, uid)),
+      restrict: async (tx, uid) => (await tx.roleBindings.hasGranted(uid)) && !(await findLastOwner(tx, uid)),
       async cascade(tx, uid) {
         await tx.roleBindings.deleteAutomatic(uid);
         const last = await findLastOwner(tx, uid);

@@ -155,8 +155,8 @@ export const builtinRoleUids: readonly string[] = Object.keys(builtinRoles).map(
 const builtin = new Set(builtinRoleUids);
 
 /**
- * Whether this is the uid of an operator role, which only the operator creates, binds and deletes. Operator roles belong
- * to no group, as built-in roles do; custom roles belong to one.
+ * Whether this is the uid of an operator role, which only the operator creates, binds and deletes. Operator roles
+ * belong to no group, as built-in roles do; custom roles belong to one.
  */
 export function isOperatorRole(roleUid: string): boolean {
   return !roleUid.includes("/") && !builtin.has(roleUid);
@@ -174,7 +174,7 @@ export async function seedRoles(tx: Tx, nowMs: number): Promise<void> {
       createTimeMs: nowMs,
       updateTimeMs: nowMs,
     };
-    const stored = await tx.roles.get(row.uid);
+    const stored = await tx.roles.find(row.uid);
     if (stored === undefined) await tx.roles.insert(row);
     else if (stored.description !== row.description || stored.capabilities !== row.capabilities) {
       await tx.roles.update(row.uid, row, nowMs);

@@ -7,7 +7,7 @@ import { invalidArgument } from "../../kernel/errors.js";
 import { isUidp } from "../../kernel/uidp.js";
 import { listInChunks } from "../../pipeline/handlers.js";
 import { type ServedService, serve } from "../../pipeline/method-table.js";
-import { operationsOf } from "../../pipeline/operations.js";
+import { createOperations } from "../../pipeline/operations.js";
 import { type ChunkFilter, createChunkReader } from "../../pipeline/resource/unpaginated-list.js";
 import type { RoleRow } from "../../store/port.js";
 import { capabilitiesNamed, capabilityNamesOf } from "./capability-names.js";
@@ -17,7 +17,7 @@ const fullMask = { paths: ["name", "description", "capabilities"] };
 
 /** Creates Roles of version 1. */
 export function rolesV1(served: ServedService<typeof RolesService>) {
-  const v2 = operationsOf(served, { uid: "id", parent: "parentId" });
+  const v2 = createOperations(served, { uid: "id", parent: "parentId" });
   return serve(Roles, {
     create: async ({ parentId, role }, call) =>
       fromV2(await v2.createRole({ parent: parentId, role: fromV1(role) }, call)),

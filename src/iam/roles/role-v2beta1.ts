@@ -75,7 +75,7 @@ async function getVisibleRole(uid: string, call: UnaryCall): Promise<RoleRow> {
   const { tx } = call;
   if (!isUidp(uid))
     throw invalidArgument({ field: "uid", description: "uid must be a uid, such as the service assigns" });
-  const row = isOperatorRole(uid) ? undefined : await tx.roles.get(uid);
+  const row = isOperatorRole(uid) ? undefined : await tx.roles.find(uid);
   const group = parentOf(uid);
   if (row?.groupUid === null) return row;
   const absent = notFound(roles, uid);
@@ -94,15 +94,15 @@ async function getCustomRole(uid: string, { tx }: UnaryCall): Promise<RoleRow> {
 
 // A role is referred to by bindings, invites, the default roles of providers, and mappings.
 async function isInUse(uid: string, { tx }: UnaryCall): Promise<boolean> {
-  if ((await tx.roleBindings.groupsOfRole(uid)).length > 0) return true;
-  if ((await tx.groupInvites.uidsWhere("roleUid", uid, 1)).length > 0) return true;
-  if ((await tx.identityProviders.uidsWhere("defaultRole", uid, 1)).length > 0) return true;
-  return (await tx.groupMappings.uidsWhere("roleUid", uid, 1)).length > 0;
+  if ((await tx.roleBindings.findGroupsOfRole(uid)).length > 0) return true;
+  if ((await tx.groupInvites.findUidsWhere("roleUid", uid, 1)).length > 0) return true;
+  if ((await tx.identityProviders.findUidsWhere("defaultRole", uid, 1)).length > 0) return true;
+  return (await tx.groupMappings.findUidsWhere("roleUid", uid, 1)).length > 0;
 }
 
 // New capabilities of a role reach all its holders, so the caller needs them wherever the role is bound.
 async function requireRightsWhereBound(role: RoleRow, rights: CapabilitySet, call: UnaryCall): Promise<void> {
-  for (const group of [role.groupUid ?? "", ...(await call.tx.roleBindings.groupsOfRole(role.uid))]) {
+  for (const group of [role.groupUid ?? "", ...(await call.tx.roleBindings.findGroupsOfRole(role.uid))]) {
     requireRights(await call.callerAt(group), rights, group);
   }
 }

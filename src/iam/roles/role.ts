@@ -27,7 +27,7 @@ export const roles = defineResource({
   table: (tx) => tx.roles,
   parent: {
     type: "iam.chainguard.dev/Group",
-    onDelete: { restrict: (tx, uid) => tx.roles.anyIn(uid) },
+    onDelete: { restrict: (tx, uid) => tx.roles.hasAnyIn(uid) },
   },
   quota: {
     name: "roles",
@@ -54,7 +54,7 @@ export function roleToProto(row: RoleRow): Role {
 
 /** Finds a role that can be used at `group`: a built-in one, or one of the group or of a group above it. */
 export async function findAvailableRole(uid: string, group: string, tx: Tx): Promise<RoleRow | undefined> {
-  const role = isUidp(uid) && !isOperatorRole(uid) ? await tx.roles.get(uid) : undefined;
+  const role = isUidp(uid) && !isOperatorRole(uid) ? await tx.roles.find(uid) : undefined;
   return role && (role.groupUid === null || isWithin(group, role.groupUid)) ? role : undefined;
 }
 

@@ -13,7 +13,7 @@ import { invalidArgument } from "../../kernel/errors.js";
 import { lineageOf } from "../../kernel/uidp.js";
 import { listInChunks, withOutcome } from "../../pipeline/handlers.js";
 import { type ServedService, serve } from "../../pipeline/method-table.js";
-import { operationsOf } from "../../pipeline/operations.js";
+import { createOperations } from "../../pipeline/operations.js";
 import { defineResource } from "../../pipeline/resource/define.js";
 import { getRow, type ResourceDeps } from "../../pipeline/resource/read.js";
 import { isPrintable } from "../../pipeline/resource/rules.js";
@@ -29,7 +29,7 @@ export const termsAcceptances = defineResource({
   type: "iam.chainguard.dev/TermsAcceptance",
   plural: "terms acceptances",
   message: TermsAcceptanceSchema,
-  table: (tx) => ({ get: () => undefined, list: (query) => readPage(query, tx) }),
+  table: (tx) => ({ find: () => undefined, list: (query) => readPage(query, tx) }),
   parent: {
     type: "iam.chainguard.dev/Group",
     onDelete: { cascade: (tx, groupUid) => tx.terms.deleteOf(groupUid) },
@@ -77,7 +77,7 @@ export function termsV2beta1({ listResources }: Pick<ResourceDeps, "listResource
 async function readPage(query: ListQuery, tx: Tx): Promise<Page<TermsAcceptanceRow>> {
   const { visible, order, after, skip, limit } = query;
   const rows: TermsAcceptanceRow[] = [];
-  for (const group of visible) rows.push(...(await tx.terms.of(group)));
+  for (const group of visible) rows.push(...(await tx.terms.findByGroup(group)));
   const sign = order.descending ? -1 : 1;
   const key = ({ createTimeMs, docId, groupUid }: TermsAcceptanceRow) =>
     `${String(createTimeMs).padStart(16, "0")} ${docId} ${groupUid}`;
@@ -105,7 +105,7 @@ const CHUNK_SIZE = 200;
 
 /** Creates Terms of version 1. */
 export function termsV1(served: ServedService<typeof TermsService>) {
-  const v2 = operationsOf(served);
+  const v2 = createOperations(served);
   return serve(Terms, {
     async acceptTerms({ group, documentIds }, call) {
       const accepted = await v2.acceptTerms({ group, documentIds }, call);

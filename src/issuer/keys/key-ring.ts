@@ -152,7 +152,7 @@ async function loadKeyRing(
   let algorithm = tokenAlgorithm;
   const rows = () =>
     store.read(async (tx) => {
-      const stored = await tx.settings.get(ALGORITHM);
+      const stored = await tx.settings.find(ALGORITHM);
       algorithm = tokenAlgorithms.find((one) => one === stored) ?? tokenAlgorithm;
       return tx.keys.list();
     });

@@ -31,7 +31,7 @@ export async function resealAll(
   onCheck: (tx: Tx) => Awaitable<void>,
 ): Promise<ResealedCounts> {
   const check = await store.write(async (tx) => {
-    const stored = await tx.settings.get(MASTER_KEY_CHECK);
+    const stored = await tx.settings.find(MASTER_KEY_CHECK);
     if (stored === undefined) return false;
     const first = masterKey.seal(Buffer.from(MASTER_KEY_CHECK), MASTER_KEY_CHECK);
     const sealed = masterKey.resealLike(first, stored, MASTER_KEY_CHECK);

@@ -157,7 +157,7 @@ export function createMissingKeyError(file: string): ApiError {
 
 /** Whether the store has anything that was encrypted with a master key. */
 export async function hasSecrets(tx: Tx): Promise<boolean> {
-  return (await tx.settings.get(MASTER_KEY_CHECK)) !== undefined || (await tx.keys.list()).length > 0;
+  return (await tx.settings.find(MASTER_KEY_CHECK)) !== undefined || (await tx.keys.list()).length > 0;
 }
 
 /**
@@ -168,7 +168,7 @@ export async function hasSecrets(tx: Tx): Promise<boolean> {
  * @throws Error when it was encrypted with another key
  */
 export async function verifyMasterKey(tx: Tx, key: MasterKey): Promise<boolean> {
-  const stored = await tx.settings.get(MASTER_KEY_CHECK);
+  const stored = await tx.settings.find(MASTER_KEY_CHECK);
   if (stored !== undefined) key.unseal(stored, MASTER_KEY_CHECK);
   return stored !== undefined;
 }
@@ -181,7 +181,7 @@ export async function verifyMasterKey(tx: Tx, key: MasterKey): Promise<boolean> 
  * @throws Error when the master key file does not have the key of the store
  */
 export async function resealForStore(tx: Tx, key: MasterKey, sealed: string, context: string): Promise<string> {
-  const check = await tx.settings.get(MASTER_KEY_CHECK);
+  const check = await tx.settings.find(MASTER_KEY_CHECK);
   return check === undefined ? sealed : key.resealLike(check, sealed, context);
 }
 

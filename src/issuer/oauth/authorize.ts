@@ -70,7 +70,7 @@ async function continueLogin(context: LoginContext, request: WebRequest): Promis
   const { query } = request;
   const browser = findBrowser(request, secure);
   const key = query.get("continue") ?? "";
-  const found = await store.read((tx) => tickets.get(tx, "authorization", key, clock()));
+  const found = await store.read((tx) => tickets.find(tx, "authorization", key, clock()));
   if (browser === undefined || found?.stage !== "confirmed" || found.browser !== browser.hash) {
     return renderErrorPage(context, loginOverError());
   }

@@ -51,7 +51,7 @@ async function takeAuthorization(
   const browser = findBrowser(request, secure);
   if (browser === undefined) return undefined;
   return store.write(async (tx) => {
-    const found = await tickets.get(tx, "authorization", state, clock());
+    const found = await tickets.find(tx, "authorization", state, clock());
     if (found?.stage !== "provider" || found.browser !== browser.hash) return undefined;
     await tickets.delete(tx, state);
     return found;

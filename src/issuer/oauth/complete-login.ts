@@ -180,7 +180,7 @@ async function appendAuditRow(
   { identityUid, group }: SignedIn,
   nowMs: number,
 ): Promise<void> {
-  const isNew = (await tx.identities.get(identityUid))?.createTimeMs === nowMs;
+  const isNew = (await tx.identities.find(identityUid))?.createTimeMs === nowMs;
   if (!isNew && group === undefined) return;
   const subjectUid = group ?? (provider.providerUid === undefined ? identityUid : rootOf(provider.providerUid));
   const row = { type: REGISTERED, subjectUid, actorUid: identityUid };

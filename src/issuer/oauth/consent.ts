@@ -82,7 +82,7 @@ export async function showConsent(context: LoginContext, request: WebRequest): P
   const { store, tickets, providers, clock, secure } = context;
   const key = request.query.get("login") ?? "";
   const browser = findBrowser(request, secure);
-  const found = await store.read((tx) => tickets.get(tx, "authorization", key, clock()));
+  const found = await store.read((tx) => tickets.find(tx, "authorization", key, clock()));
   if (browser === undefined || found?.stage !== "consent" || found.browser !== browser.hash) {
     return renderErrorPage(context, loginOverError());
   }
@@ -152,7 +152,7 @@ export async function decideConsent(context: LoginContext, request: WebRequest):
 // Deletes the state first, so that one consent has one effect.
 function takeConsent({ store, tickets, clock }: LoginContext, key: string, browser: Browser) {
   return store.write(async (tx) => {
-    const found = await tickets.get(tx, "authorization", key, clock());
+    const found = await tickets.find(tx, "authorization", key, clock());
     if (found?.stage !== "consent" || found.browser !== browser.hash) return undefined;
     await tickets.delete(tx, key);
     return found;

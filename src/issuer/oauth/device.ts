@@ -94,7 +94,7 @@ export async function showActivate(context: LoginContext, request: WebRequest): 
     return showCodeForm(context, getBrowser(request, secure), isUserCode(typed) ? formatCode(typed) : "", false);
   }
   const browser = findBrowser(request, secure);
-  const found = await store.read((tx) => tickets.get(tx, "authorization", approval, clock()));
+  const found = await store.read((tx) => tickets.find(tx, "authorization", approval, clock()));
   if (browser === undefined || found?.stage !== "approval" || found.browser !== browser.hash) {
     return renderErrorPage(context, loginOverError());
   }
@@ -153,7 +153,7 @@ async function handleDecision(context: LoginContext, form: URLSearchParams, brow
   const isApproved = form.get("decision") === "approve";
   const isDone = await store.write(async (tx) => {
     const nowMs = clock();
-    const found = await tickets.get(tx, "authorization", key, nowMs);
+    const found = await tickets.find(tx, "authorization", key, nowMs);
     if (found?.stage !== "approval" || found.browser !== browser.hash) return false;
     await tickets.delete(tx, key);
     return recordDecision(context, tx, found, isApproved, nowMs);
@@ -189,15 +189,15 @@ async function findPendingDevice(
   userCode: string,
   nowMs: number,
 ): Promise<{ readonly code: string; readonly request: DeviceRequest } | undefined> {
-  const found = isUserCode(userCode) ? await tickets.get(tx, "user-code", userCode, nowMs) : undefined;
-  const request = found && (await tickets.get(tx, "device", found.deviceCode, nowMs));
+  const found = isUserCode(userCode) ? await tickets.find(tx, "user-code", userCode, nowMs) : undefined;
+  const request = found && (await tickets.find(tx, "device", found.deviceCode, nowMs));
   return found && request && { code: found.deviceCode, request };
 }
 
 async function createUniqueUserCode({ tickets }: LoginContext, tx: Tx, nowMs: number): Promise<string> {
   for (;;) {
     const code = createUserCode();
-    if ((await tickets.get(tx, "user-code", code, nowMs)) === undefined) return code;
+    if ((await tickets.find(tx, "user-code", code, nowMs)) === undefined) return code;
   }
 }
 

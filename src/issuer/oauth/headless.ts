@@ -48,7 +48,7 @@ export function computeConfirmationCode(publicKey: Buffer): string {
 
 /** Whether a login with this code can start or continue: it has no outcome yet and is not locked. */
 export async function isHeadlessOpen(tx: Tx, code: string, nowMs: number): Promise<boolean> {
-  const row = await tx.tickets.get("headless", hashTicket(code));
+  const row = await tx.tickets.find("headless", hashTicket(code));
   return row === undefined || row.expireTimeMs <= nowMs;
 }
 
@@ -77,7 +77,7 @@ export function completeHeadlessSession(tx: Tx, code: string, outcome: string, n
  * @returns undefined while there is no outcome, after it was taken, and ten minutes after the login
  */
 export async function takeHeadlessSession(tx: Tx, code: string, nowMs: number): Promise<HeadlessSession | undefined> {
-  const row = await tx.tickets.get("headless", hashTicket(code));
+  const row = await tx.tickets.find("headless", hashTicket(code));
   if (row === undefined || row.expireTimeMs <= nowMs) return undefined;
   const session = row.data as StoredSession;
   if (session.state !== "answered") return undefined;
@@ -138,7 +138,7 @@ export function findTerminal(
   code: string,
   nowMs: number,
 ): Promise<WaitingTerminal | undefined> {
-  return tickets.get(tx, "terminal", terminalKey(code), nowMs);
+  return tickets.find(tx, "terminal", terminalKey(code), nowMs);
 }
 
 // The outcome of the login has the code itself as its key.

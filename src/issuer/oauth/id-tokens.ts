@@ -81,7 +81,7 @@ export function createIdTokens(deps: {
       const jti = await verify(idToken, nowMs);
       if (jti === undefined) return undefined;
       return store.write(async (tx) => {
-        const login = await tickets.get(tx, "id-token", jti, nowMs);
+        const login = await tickets.find(tx, "id-token", jti, nowMs);
         if (login === undefined) return undefined;
         const { identityUid, grant, providerUid, atMs } = login;
         if (identityProvider !== "" && identityProvider !== providerUid) return undefined;

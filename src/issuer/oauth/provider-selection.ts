@@ -53,7 +53,7 @@ export function createProviders({ store, masterKey, loginProviders }: ProvidersD
       const uids = isUidp(idpId) ? [idpId] : await findVerifiedProviders(tx, idpId, MAX_OF_ORGANISATION);
       const found: IdentityProviderRow[] = [];
       for (const uid of uids) {
-        const row = await tx.identityProviders.get(uid);
+        const row = await tx.identityProviders.find(uid);
         if (row) found.push(row);
       }
       return found;
@@ -128,7 +128,7 @@ export function loginCallbackPath({ name }: Pick<LoginProvider, "name">, all: re
 async function findVerifiedProviders(tx: Tx, name: string, limit: number): Promise<string[]> {
   const root = await tx.groups.findVerifiedRoot(name);
   // Read in any case, so that the response time does not reveal which names are verified.
-  return tx.identityProviders.uidsWhere("groupUid", root?.uid ?? "", limit);
+  return tx.identityProviders.findUidsWhere("groupUid", root?.uid ?? "", limit);
 }
 
 /**

@@ -45,7 +45,7 @@ export async function findRedirectNotices(deps: {
   const { store, clock, issuer, loginProviders } = deps;
   const paths = Object.fromEntries(loginProviders.map((one) => [one.name, loginCallbackPath(one, loginProviders)]));
   const known = await store.write(async (tx) => {
-    const kept = await tx.settings.get(SETTING);
+    const kept = await tx.settings.find(SETTING);
     // Earlier releases had one redirect URI for all providers and no such setting.
     const known: RecordedUris =
       kept === undefined ? { sinceMs: clock(), paths: {} } : (JSON.parse(kept) as RecordedUris);

@@ -200,9 +200,9 @@ export type Tickets = ReturnType<typeof createTickets>;
 export function createTickets(masterKey: MasterKey) {
   return {
     /** Finds the value of a ticket; undefined when there is none or it has expired. */
-    async get<K extends Kind>(tx: Tx, kind: K, secret: string, nowMs: number): Promise<TicketValues[K] | undefined> {
+    async find<K extends Kind>(tx: Tx, kind: K, secret: string, nowMs: number): Promise<TicketValues[K] | undefined> {
       const hash = hashTicket(secret);
-      const row = await tx.tickets.get(kind, hash);
+      const row = await tx.tickets.find(kind, hash);
       if (row === undefined || row.expireTimeMs <= nowMs) return undefined;
       const { sealed } = row.data as { readonly sealed: string };
       return JSON.parse(masterKey.unseal(sealed, formatTicketContext(kind, hash)).toString()) as TicketValues[K];

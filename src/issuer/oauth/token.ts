@@ -54,7 +54,7 @@ async function redeemCode(context: LoginContext, form: URLSearchParams): Promise
   const code = requireParameter(form, "code");
   return writeAndAnswer(store, async (tx): Promise<AfterCommit<Answer>> => {
     const nowMs = clock();
-    const issued = await tickets.get(tx, "code", code, nowMs);
+    const issued = await tickets.find(tx, "code", code, nowMs);
     if (issued?.used) {
       // The code was used twice, so it was stolen (RFC 9700, section 2.1.1): its tokens are revoked.
       if (issued.refreshToken !== undefined) await tokens.revoke(tx, issued.refreshToken);
@@ -90,7 +90,7 @@ async function pollDevice(context: LoginContext, form: URLSearchParams): Promise
   const deviceCode = requireParameter(form, "device_code");
   return writeAndAnswer(store, async (tx): Promise<AfterCommit<Answer>> => {
     const nowMs = clock();
-    const device = await tickets.get(tx, "device", deviceCode, nowMs);
+    const device = await tickets.find(tx, "device", deviceCode, nowMs);
     if (device?.asker.clientId !== clientId) return invalidGrant("device_code");
     if (device.expireTimeMs <= nowMs) return oauthError("expired_token", "the device_code has expired");
     const { decision } = device;

@@ -150,7 +150,7 @@ async function identityProof(
   }
   const expected = { stsHosts: stsOrigins, audiences, identity, nowMs };
   const request = typeof given === "string" ? parseAwsRequest(given, expected) : undefined;
-  const row = await store.read((tx) => tx.identities.get(identity));
+  const row = await store.read((tx) => tx.identities.find(identity));
   const relationship = relationshipFromJson(row?.relationship ?? {});
   const organisation = rootOf(identity);
   const gatherCredential = async (): Promise<IdentityCredential> => {
@@ -198,7 +198,7 @@ async function personProof(
     throw invalidArgument({ field: "identity", description: "name the identity to assume" });
   }
   if (identityProvider !== "") {
-    const row = await store.read((tx) => tx.identityProviders.get(identityProvider));
+    const row = await store.read((tx) => tx.identityProviders.find(identityProvider));
     trusted = row && oidcFromJson(row.oidc);
   }
   if (trusted === undefined || trusted.issuer !== token.issuer || !isIssuedFor(trusted.clientId, token)) {
@@ -235,13 +235,13 @@ export async function decide(
   }
   if (proof.by === "person") {
     const { token, providerUid } = proof;
-    const provider = providerUid === undefined ? undefined : await tx.identityProviders.get(providerUid);
+    const provider = providerUid === undefined ? undefined : await tx.identityProviders.find(providerUid);
     if (provider !== undefined && !isIssuedFor(oidcFromJson(provider.oidc).clientId, token)) throw unauthenticated();
     const { issuer, subject, claims } = token;
     return getKnownPerson(tx, { issuer, subject, claims, providerUid });
   }
   const { identity, credential } = proof;
-  const stored = (await tx.identities.get(identity))?.relationship ?? {};
+  const stored = (await tx.identities.find(identity))?.relationship ?? {};
   // The credential is checked again only when the identity changed in the meantime.
   if (!isDeepStrictEqual(stored, proof.relationship)) {
     const audiences = listAudiences(deps);

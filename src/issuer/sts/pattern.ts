@@ -47,10 +47,10 @@ export function createIdentityBudget(): StepBudget {
  */
 export function matchesPattern(pattern: string, text: string, budget = createIdentityBudget()): boolean {
   if (text.length > MAX_TEXT || LONE_SURROGATE.test(text)) return false;
-  return getProgram(pattern)?.matches(text, budget) ?? false;
+  return findProgram(pattern)?.matches(text, budget) ?? false;
 }
 
-function getProgram(pattern: string): PatternProgram | undefined {
+function findProgram(pattern: string): PatternProgram | undefined {
   const found = programs.get(pattern);
   if (found !== undefined) {
     patternCache.hits++;

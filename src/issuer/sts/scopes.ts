@@ -2,7 +2,7 @@
 import { invalidArgument } from "../../kernel/errors.js";
 import type { Principal, TokenLimit } from "../../kernel/principal.js";
 import { rootOf } from "../../kernel/uidp.js";
-import { withMapped } from "../../pipeline/auth/authorize.js";
+import { addMappedGrants } from "../../pipeline/auth/authorize.js";
 import { effectiveGrants, type Grant } from "../../pipeline/auth/caller.js";
 import type { Tx } from "../../store/port.js";
 import { type RequestedLimit, SCOPES_RULE } from "./token-request.js";
@@ -53,7 +53,7 @@ export async function readGrants(tx: Tx, { identityUid, limit, mappings }: Token
     ...(limit && { limit }),
     ...(mappings?.length && { mappings }),
   };
-  return effectiveGrants(principal, await withMapped(principal, tx.access.getAllGrants(identityUid), tx));
+  return effectiveGrants(principal, await addMappedGrants(principal, tx.access.findAllGrants(identityUid), tx));
 }
 
 // Of a bearer with a limit, only organisations within the limit count. Grants below its groups, which the limit takes away

@@ -89,7 +89,7 @@ export function createIssuerCache(limits: IssuerCacheLimits = LIMITS) {
       return size;
     },
     /** Gets an entry, and marks it as used. */
-    get(organisation: string | undefined, issuer: string): IssuerEntry | undefined {
+    find(organisation: string | undefined, issuer: string): IssuerEntry | undefined {
       const partition = organisation === undefined ? operator : organisations.get(organisation);
       if (partition === undefined) return undefined;
       for (const tier of TIERS.toReversed()) {

@@ -85,14 +85,14 @@ export function createIssuers({
     try {
       const keys = await discover(issuer, (url) => fetchObject(url, fetch, { ...fetchContext, issuer }));
       const nowMs = clock();
-      const proven = cache.get(fetchContext.organisation, issuer)?.proven ?? false;
+      const proven = cache.find(fetchContext.organisation, issuer)?.proven ?? false;
       cache.set(fetchContext.organisation, issuer, { keys, fetchedMs: nowMs, attemptMs: nowMs, failed: false, proven });
       if (!keys.any) onProblem?.(issuer, "it has no usable keys");
     } catch (error) {
       // The issuer was not requested, so its state is unchanged.
       if (error instanceof GuardedFetchError && error.isBusy) return;
       onProblem?.(issuer, error instanceof OutboundError ? error.message : "it cannot be reached");
-      const known = cache.get(fetchContext.organisation, issuer);
+      const known = cache.find(fetchContext.organisation, issuer);
       const { keys, fetchedMs = 0, proven = false } = known ?? {};
       cache.set(fetchContext.organisation, issuer, { keys, fetchedMs, attemptMs: clock(), failed: true, proven });
     }
@@ -100,7 +100,7 @@ export function createIssuers({
 
   // Fetches the keys unless that happened a moment ago; concurrent callers share one request.
   async function refresh(issuer: string, { organisation, byPattern, trace }: Registration): Promise<void> {
-    const known = cache.get(organisation, issuer);
+    const known = cache.find(organisation, issuer);
     const unproven = byPattern === true && known?.proven !== true;
     const name = JSON.stringify([organisation, unproven, issuer]);
     let attempting = running.get(name);
@@ -120,7 +120,7 @@ export function createIssuers({
   async function verifyAfterRefresh(token: ParsedToken, registration: Registration, nowMs: number) {
     await refresh(token.issuer, registration);
     if (counts) counts.entries = cache.size();
-    const entry = cache.get(registration.organisation, token.issuer);
+    const entry = cache.find(registration.organisation, token.issuer);
     if (entry?.keys === undefined || !isWithin(entry.fetchedMs, STALE_MS)) throw issuerUnavailable(entry);
     // The issuer may have a new key, which cannot be fetched now.
     if (lacksKey(token, entry.keys) && entry.failed) throw issuerUnavailable(entry);
@@ -143,7 +143,7 @@ export function createIssuers({
     verify(token, registration, nowMs = clock()) {
       if (isOwnIssuer(token.issuer)) throw invalidToken("token_issuer", "is one of ours");
       assertTimes(token, nowMs);
-      const entry = cache.get(registration.organisation, token.issuer);
+      const entry = cache.find(registration.organisation, token.issuer);
       if (entry?.keys === undefined || !isWithin(entry.fetchedMs, FRESH_MS) || lacksKey(token, entry.keys)) {
         if (counts) counts.misses++;
         return verifyAfterRefresh(token, registration, nowMs);

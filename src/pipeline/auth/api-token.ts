@@ -1,6 +1,5 @@
-// API tokens: JWTs that this service signs and only this service verifies. So
-// the verifier accepts exactly what the signer makes, byte for byte, and every
-// liberty that JOSE allows beyond that is refused (RFC 8725).
+// API tokens: JWTs that this service signs and only this service verifies. The verifier accepts exactly what the
+// signer makes, byte for byte; whatever else JOSE allows is rejected (RFC 8725).
 import { type KeyObject, verify } from "node:crypto";
 import {
   algorithmOf,
@@ -30,7 +29,7 @@ export const MAX_SCOPES = 32;
 /** At most this many mappings of a directory's groups count in a token. */
 export const MAX_MAPPINGS = 32;
 
-/** What to put into a token. */
+/** The claims of an API token. */
 export interface TokenClaims {
   readonly issuer: string;
   /** One audience, or several. */
@@ -80,8 +79,8 @@ export type TokenFault = Extract<
   "token_malformed" | "token_signature" | "token_issuer" | "token_audience" | "token_claims" | "token_expired"
 >;
 
-/** The key id that a token names, when the token has the form of an API token. */
-export function keyIdOf(token: string): string | undefined {
+/** Parses the key id in the header of a token; undefined unless the token has the form of an API token. */
+export function parseKeyId(token: string): string | undefined {
   if (token.length > MAX_TOKEN_LENGTH) return undefined;
   const parts = token.split(".");
   if (parts.length !== 3 || parts.some((part) => !isCanonicalBase64url(part))) return undefined;
@@ -96,8 +95,9 @@ export function keyIdOf(token: string): string | undefined {
 }
 
 /**
- * Verifies a token whose {@link keyIdOf} led to `key`, with the algorithm of the key.
+ * Verifies a token with the key that its {@link parseKeyId} names. The type of the key decides the algorithm.
  *
+ * @param nowMs epoch milliseconds
  * @returns who bears it, or the first rule that it breaks; `token_expired` when nothing else is wrong with it
  */
 export function verifyApiToken(
@@ -125,8 +125,8 @@ export function verifyApiToken(
   if (expiresAt - issuedAt > MAX_TOKEN_LIFE_S || expiresAt <= issuedAt) return "token_claims";
   if (typeof sub !== "string" || !isUidp(sub) || typeof jti !== "string" || jti === "" || jti.length > 128)
     return "token_claims";
-  const limit = claims.lim === undefined ? undefined : limitIn(claims.lim);
-  // A limit that is not understood must not become none.
+  const limit = claims.lim === undefined ? undefined : parseTokenLimit(claims.lim);
+  // A limit that this version cannot parse must not be taken for no limit.
   if (limit === null || (claims.map !== undefined && !areUids(claims.map, MAX_MAPPINGS))) return "token_claims";
   const principal: Principal = {
     identityUid: sub,
@@ -139,7 +139,7 @@ export function verifyApiToken(
   return isExpired(principal, nowMs) ? "token_expired" : principal;
 }
 
-function limitIn(lim: unknown): TokenLimit | null {
+function parseTokenLimit(lim: unknown): TokenLimit | null {
   if (typeof lim !== "object" || lim === null) return null;
   const { cap, scope, ...rest } = lim as Record<string, unknown>;
   if (Object.keys(rest).length > 0 || (cap === undefined && scope === undefined)) return null;
@@ -160,10 +160,10 @@ export function isExpired(principal: Principal, nowMs: number): boolean {
 function admitsAudience(aud: unknown, accepted: readonly string[]): boolean {
   const given: unknown[] = Array.isArray(aud) ? aud : [aud];
   if (given.length > MAX_AUDIENCES) return false;
-  return given.some((one) => typeof one === "string" && accepted.some((ours) => bare(ours) === bare(one)));
+  return given.some((one) => typeof one === "string" && accepted.some((ours) => trimSlash(ours) === trimSlash(one)));
 }
 
-function bare(audience: string): string {
+function trimSlash(audience: string): string {
   return audience.endsWith("/") ? audience.slice(0, -1) : audience;
 }
 
@@ -171,12 +171,12 @@ function isCanonicalBase64url(text: string): boolean {
   return text !== "" && Buffer.from(text, "base64url").toString("base64url") === text;
 }
 
-// A JSON object in the one spelling JSON.stringify gives: that leaves no room
-// for duplicate keys, which one parser would read another way than the next.
+// Parses a JSON object that is spelled as JSON.stringify spells it. This excludes duplicate keys, which parsers read
+// differently.
 function parseCanonical(part: string): Record<string, unknown> | undefined {
   const bytes = Buffer.from(part, "base64url");
   const text = bytes.toString();
-  // Decoding puts the same replacement for everything that is not UTF-8.
+  // Decoding replaces whatever is not UTF-8, so the text must encode to the same bytes.
   if (!Buffer.from(text).equals(bytes)) return undefined;
   try {
     const value: unknown = JSON.parse(text);

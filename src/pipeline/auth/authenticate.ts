@@ -5,7 +5,7 @@ import type { Principal } from "../../kernel/principal.js";
 import type { Clock } from "../../kernel/time.js";
 import type { TraceSpan } from "../../kernel/trace.js";
 import type { AuthRule } from "../method-table.js";
-import { isExpired, keyIdOf, type TokenPolicy, verifyApiToken } from "./api-token.js";
+import { isExpired, parseKeyId, type TokenPolicy, verifyApiToken } from "./api-token.js";
 
 /**
  * Verifies the token in the value of the Authorization header. A token that was verified before is answered
@@ -29,17 +29,17 @@ export type AuthenticateCaller = (
 ) => Principal | undefined | Promise<Principal | undefined>;
 
 /**
- * Creates it.
+ * Creates {@link AuthenticateCaller}.
  *
- * @param requireRoom throws where the database has no time for a unit of work that begins now. Every front end
- * authenticates the caller before it reads the body, so this comes before both.
+ * @param requireRoom throws ApiError UNAVAILABLE where too many units of work wait for the database. Front ends
+ * authenticate before they read the body, so an overloaded server reads none.
  */
 export function createAuthenticateCaller(
   authenticate: Authenticate,
   requireRoom: (access: "read" | "write") => void = () => {},
 ): AuthenticateCaller {
   return (method, authorization, trace) => {
-    // A mounted method does not tell what it does with the database.
+    // A mounted method does not declare whether it writes.
     requireRoom(method.mounted === undefined && method.access === "write" ? "write" : "read");
     if (method.auth.mode !== "guarded") return undefined;
     return trace?.isRecording ? traceAuthentication(authenticate, authorization, trace) : authenticate(authorization);
@@ -75,7 +75,6 @@ export interface VerifyingKeys {
   refresh(): Promise<boolean>;
 }
 
-/** What authentication needs. */
 export interface AuthenticateDeps {
   readonly keys: VerifyingKeys;
   readonly policy: TokenPolicy;
@@ -91,18 +90,20 @@ export interface CacheCounts {
   entries: number;
 }
 
-/** Creates counts of nothing. */
+/** Creates counts that are all zero. */
 export function createCacheCounts(): CacheCounts {
   return { hits: 0, misses: 0, entries: 0 };
 }
 
-/** How many verified tokens are remembered: one costs about 1 KB, verifying it again 70 µs. */
-const REMEMBERED = 20_000;
+/** How many verified tokens are cached. One takes about 1 KB; to verify it again takes 70 µs. */
+const MAX_VERIFIED = 20_000;
 
-/** Tokens are looked up by this many characters of their signature: all of one would take ten times as long. */
-const TAIL = 32;
+/**
+ * The cache is keyed by the last characters of the signature, because to hash all of a token takes ten times as long.
+ */
+const CACHE_KEY_LENGTH = 32;
 
-interface Remembered {
+interface VerifiedToken {
   readonly authorization: string;
   readonly principal: Principal;
   readonly key: KeyObject;
@@ -111,19 +112,21 @@ interface Remembered {
 
 /** Creates the authenticator of API tokens. */
 export function createAuthenticate({ keys, policy, clock, cache }: AuthenticateDeps): Authenticate {
-  // Created with the first token: it is as large as it may get from the beginning.
-  let remembered: LRUCache<string, Remembered> | undefined;
+  // Created with the first token, because a cache allocates its full size at once.
+  let verified: LRUCache<string, VerifiedToken> | undefined;
 
   function verify(authorization: string): Principal | Promise<Principal> {
-    const token = bearerTokenOf(authorization);
-    const kid = token && keyIdOf(token);
+    const token = parseBearerToken(authorization);
+    const kid = token && parseKeyId(token);
     if (!token || !kid) throw unauthenticated(undefined, "token_malformed");
     const key = keys.verifying(kid);
-    return key === undefined ? verifyAnew(authorization, token, kid) : verifyWith(key, kid, token, authorization);
+    return key === undefined
+      ? verifyAfterRefresh(authorization, token, kid)
+      : verifyWith(key, kid, token, authorization);
   }
 
-  // Another node may have made a key since this one looked.
-  async function verifyAnew(authorization: string, token: string, kid: string): Promise<Principal> {
+  // Another node may have created the key since this one read them.
+  async function verifyAfterRefresh(authorization: string, token: string, kid: string): Promise<Principal> {
     const key = (await keys.refresh()) ? keys.verifying(kid) : undefined;
     if (key === undefined) throw unauthenticated(undefined, "token_unknown_key");
     return verifyWith(key, kid, token, authorization);
@@ -133,16 +136,16 @@ export function createAuthenticate({ keys, policy, clock, cache }: AuthenticateD
     const principal = verifyApiToken(token, key, policy, clock());
     if (principal === "token_expired") throw tokenExpired();
     if (typeof principal === "string") throw unauthenticated(undefined, principal);
-    remembered ??= new LRUCache({ max: REMEMBERED });
-    remembered.set(authorization.slice(-TAIL), { authorization, principal, key, kid });
-    if (cache) cache.entries = remembered.size;
+    verified ??= new LRUCache({ max: MAX_VERIFIED });
+    verified.set(authorization.slice(-CACHE_KEY_LENGTH), { authorization, principal, key, kid });
+    if (cache) cache.entries = verified.size;
     return principal;
   }
 
   return (authorization) => {
     if (authorization === undefined) throw unauthenticated(undefined, "token_missing");
-    const known = remembered?.get(authorization.slice(-TAIL));
-    // A key that was withdrawn takes with it what it verified.
+    const known = verified?.get(authorization.slice(-CACHE_KEY_LENGTH));
+    // A cached result is valid only while the key that verified it is.
     if (known?.authorization === authorization && keys.verifying(known.kid) === known.key) {
       if (cache) cache.hits++;
       if (isExpired(known.principal, clock())) throw tokenExpired();
@@ -154,7 +157,7 @@ export function createAuthenticate({ keys, policy, clock, cache }: AuthenticateD
 }
 
 // RFC 6750: the scheme in any case, one blank, the token and nothing else.
-function bearerTokenOf(authorization: string): string | undefined {
+function parseBearerToken(authorization: string): string | undefined {
   const scheme = authorization.slice(0, 7);
   const token = authorization.slice(7);
   return scheme.toLowerCase() === "bearer " && /^[A-Za-z0-9_.-]+$/.test(token) ? token : undefined;

@@ -1,5 +1,5 @@
-// The authorization decision: one indexed query in the operation's own
-// transaction, no cache, and denial whenever anything is missing or odd.
+// The authorization decision: one indexed query in the transaction of the operation, without a cache. Whatever is
+// missing or malformed denies.
 import { getOption, type Message } from "@bufbuild/protobuf";
 import { Code } from "@connectrpc/connect";
 import { bit, Capability, CapabilitySchema } from "#gen/chainguard/capabilities/capabilities_pb.js";
@@ -26,12 +26,13 @@ export function bitOf(capability: Capability): number {
 }
 
 /**
- * Establishes that the bearer of a token may make this request.
+ * Authorizes a request.
  *
- * What an unscoped method may do depends on where; its lists show the descendants of the groups that the
- * caller has grants at, but for pending ones. Unscoped writes check their group in the handler, by `Call.callerAt`; no
- * grants are read in advance, because there may be thousands.
+ * For an unscoped read, all grants that are not pending are read: its list shows the descendants of their groups. For
+ * an unscoped write no grants are read, because there may be thousands; the handler checks its group by
+ * `UnaryCall.callerAt`.
  *
+ * @param access whether the method reads or writes
  * @throws ApiError UNAUTHENTICATED when the identity is gone or its tokens were revoked,
  * INVALID_ARGUMENT when the scope is not a uid at all, PERMISSION_DENIED when a capability is missing.
  */
@@ -46,9 +47,9 @@ export function authorize(
   const { scope, capabilities } = guard;
   if (scope === undefined) {
     const { identityUid } = principal;
-    const granted = access === "read" ? tx.access.getAllGrants(identityUid) : tx.access.getIdentityOnly(identityUid);
-    const rows = withMapped(principal, granted, tx);
-    const caller = (found: readonly AccessRow[]) => callerOf(principal, capabilities, found);
+    const granted = access === "read" ? tx.access.findAllGrants(identityUid) : tx.access.findIdentity(identityUid);
+    const rows = addMappedGrants(principal, granted, tx);
+    const caller = (found: readonly AccessRow[]) => buildCaller(principal, capabilities, found);
     return rows instanceof Promise ? rows.then(caller) : caller(rows);
   }
   const uid = scope.of(request);
@@ -56,41 +57,47 @@ export function authorize(
     const rule = uid === "" ? "is required" : "must be a uid, such as the service assigns";
     throw invalidArgument({ field: scope.field, description: `${scope.field} ${rule}` });
   }
-  const rows = withMapped(principal, tx.access.getGrantsAt(principal.identityUid, lineageOf(uid)), tx);
+  const rows = addMappedGrants(principal, tx.access.findGrantsAt(principal.identityUid, lineageOf(uid)), tx);
   const admit = (found: readonly AccessRow[]) =>
-    requireCapabilities(uid, capabilities, callerOf(principal, capabilities, found));
+    requireCapabilities(uid, capabilities, buildCaller(principal, capabilities, found));
   return rows instanceof Promise ? rows.then(admit) : admit(rows);
 }
 
-/** What the store says of a caller, with what the groups of its directory grant it. */
-export function withMapped(
+/** Adds to the rows of a caller what the groups of its directory grant. */
+export function addMappedGrants(
   { mappings }: Principal,
   rows: Awaitable<readonly AccessRow[]>,
   tx: Tx,
 ): Awaitable<readonly AccessRow[]> {
-  return mappings === undefined ? rows : addMapped(mappings, rows, tx);
+  return mappings === undefined ? rows : appendMappedGrants(mappings, rows, tx);
 }
 
-async function addMapped(mappings: readonly string[], pending: Awaitable<readonly AccessRow[]>, tx: Tx) {
+async function appendMappedGrants(mappings: readonly string[], pending: Awaitable<readonly AccessRow[]>, tx: Tx) {
   const rows = await pending;
   const [identity] = rows;
   if (identity === undefined || identity.providerUid === null) return rows;
-  const grants = await tx.access.getMappedGrants(identity.providerUid, mappings);
+  const grants = await tx.access.findMappedGrants(identity.providerUid, mappings);
   return [...rows, ...grants.map((grant) => ({ ...identity, ...grant }))];
 }
 
 function requireCapabilities(uid: string, capabilities: Guard["capabilities"], caller: Caller): Caller {
-  if (!caller.holds(capabilities, uid)) throw permissionDenied(`${namesOf(capabilities)} at ${uid}`);
+  if (!caller.holds(capabilities, uid)) throw permissionDenied(`${formatCapabilities(capabilities)} at ${uid}`);
   return caller;
 }
 
 /**
- * The caller that a token makes of what the store says of its identity.
+ * Builds the caller from a token and the rows of its identity.
  *
- * @param rows see {@link withMapped}
+ * @param needed the capabilities that the method declares
+ * @param rows what `AccessStore` has of the identity, with {@link addMappedGrants}; empty where there is no such
+ * identity
  * @throws ApiError UNAUTHENTICATED when the identity is gone or its tokens were revoked.
  */
-export function callerOf(principal: Principal, needed: readonly CapabilityBit[], rows: readonly AccessRow[]): Caller {
+export function buildCaller(
+  principal: Principal,
+  needed: readonly CapabilityBit[],
+  rows: readonly AccessRow[],
+): Caller {
   const [identity] = rows;
   // Read on every call, so that deleting an identity or revoking its tokens works at once.
   if (identity === undefined) throw unauthenticated(undefined, "identity_deleted");
@@ -99,15 +106,17 @@ export function callerOf(principal: Principal, needed: readonly CapabilityBit[],
 }
 
 /**
- * The error for something that is not there: that it is missing is only for callers who may read the
- * group it would be in; to all others it looks forbidden (AIP-211).
+ * Selects the error for a resource that does not exist: `error` for callers who may list the group it would be in; for
+ * all others PERMISSION_DENIED, as for a resource that they may not read (AIP-211).
+ *
+ * @param needed the capabilities that the method needs, as the error names them
  */
 export function notFoundOrDenied(caller: Caller, uid: string, error: ApiError, needed: string): ApiError {
   const parent = parentOf(uid);
   return parent !== undefined && caller.holds(readGroups, parent) ? error : permissionDenied(`${needed} at ${uid}`);
 }
 
-/** What a handler threw, as its caller may see it; see {@link notFoundOrDenied}. */
+/** Converts the NOT_FOUND of a handler to what its caller may see; see {@link notFoundOrDenied}. */
 export function maskNotFound(
   caller: Caller,
   error: unknown,
@@ -115,10 +124,10 @@ export function maskNotFound(
   request: Message,
 ): unknown {
   if (!(error instanceof ApiError) || error.code !== Code.NotFound || scope === undefined) return error;
-  return notFoundOrDenied(caller, scope.of(request), error, namesOf(capabilities));
+  return notFoundOrDenied(caller, scope.of(request), error, formatCapabilities(capabilities));
 }
 
-/** The capabilities that a method needs, as errors name them. */
-export function namesOf(capabilities: Guard["capabilities"]): string {
+/** Formats capabilities for errors. */
+export function formatCapabilities(capabilities: Guard["capabilities"]): string {
   return capabilities.map(({ name }) => name).join(" and ");
 }

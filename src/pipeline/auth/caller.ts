@@ -11,14 +11,14 @@ export interface Grant {
 }
 
 /**
- * The grants among `rows` that count. Of people who came through an organisation's own provider only
- * those within it do; and the limit of a token takes away, never gives: a grant above a group that
- * limits it counts at that group, one below it does not.
+ * Selects the grants among `rows` that count. For people of an organisation's own provider, these lie within that
+ * organisation. Where the token is limited to groups, a grant at or above such a group counts at that group, and no
+ * other grant counts.
  */
 export function effectiveGrants(principal: Principal, rows: readonly AccessRow[]): readonly Grant[] {
   const grants = rows.filter(isGrant);
   const providerUid = rows[0]?.providerUid ?? null;
-  const within = providerUid === null ? grants : grants.filter(({ groupUid }) => inRootOf(providerUid, groupUid));
+  const within = providerUid === null ? grants : grants.filter(({ groupUid }) => isInRootOf(providerUid, groupUid));
   return principal.limit === undefined ? within : limitGrants(within, principal.limit);
 }
 
@@ -26,7 +26,7 @@ function isGrant(row: AccessRow): row is AccessRow & Grant {
   return row.groupUid !== null && row.roleUid !== null && row.capabilities !== null;
 }
 
-function inRootOf(uid: string, groupUid: string): boolean {
+function isInRootOf(uid: string, groupUid: string): boolean {
   return rootOf(groupUid) === rootOf(uid);
 }
 
@@ -35,21 +35,21 @@ function limitGrants(grants: readonly Grant[], { cap, scope }: NonNullable<Princ
     scope === undefined
       ? grants
       : grants.flatMap(({ groupUid, roleUid, capabilities }) =>
-          highestWithin(groupUid, scope).map((uid) => ({ groupUid: uid, roleUid, capabilities })),
+          findHighestWithin(groupUid, scope).map((uid) => ({ groupUid: uid, roleUid, capabilities })),
         );
   return cap === undefined
     ? scoped
     : scoped.map(({ capabilities, ...grant }) => ({ ...grant, capabilities: intersectionOf(capabilities, cap) }));
 }
 
-// Of two groups that limit a token and lie one below the other, what comes from above both counts at
-// the higher one, and so at the lower as well.
-function highestWithin(groupUid: string, scope: readonly string[]): string[] {
+// Where one group of the limit is a descendant of another, a grant above both counts at the higher one, which includes
+// the lower.
+function findHighestWithin(groupUid: string, scope: readonly string[]): string[] {
   const within = scope.filter((uid) => isWithin(uid, groupUid));
   return within.filter((uid) => !within.some((other) => other !== uid && isWithin(uid, other)));
 }
 
-/** A capability by the bit that stands for it in sets. */
+/** A capability by its bit in sets. */
 export interface CapabilityBit {
   readonly bit: number;
 }
@@ -74,7 +74,7 @@ export class Caller {
     this.providerUid = rows[0]?.providerUid ?? null;
     this.#needed = needed;
     this.#grants = effectiveGrants(principal, rows);
-    this.pendingAt = pendingIn(rows);
+    this.pendingAt = findPendingGroup(rows);
   }
 
   /** The uid of the identity that calls. */
@@ -82,19 +82,19 @@ export class Caller {
     return this.principal.identityUid;
   }
 
-  /** The same caller with other grants in view. */
+  /** The same caller with other grants. */
   withGrants(rows: readonly AccessRow[]): Caller {
     return new Caller(this.principal, this.#needed, rows);
   }
 
-  /** Whether the token it came with is good for everything its bearer may do. */
+  /** Whether its token has no limit. */
   get unlimited(): boolean {
     return this.principal.limit === undefined;
   }
 
   /** Whether the caller holds all of `capabilities` at `scope`, there or at any group above it. */
   holds(capabilities: readonly CapabilityBit[], scope: string): boolean {
-    if (this.#grants.length > FEW) {
+    if (this.#grants.length > MAX_SEARCHED) {
       const sets = this.#setsAt(scope);
       return capabilities.every(({ bit }) => sets.some((set) => hasBit(set, bit)));
     }
@@ -126,10 +126,9 @@ export class Caller {
   visibleGroups(): string[] {
     const visible: string[] = [];
     let last: string | undefined;
-    // There may be thousands: in the order of uids the ancestors of a group come before it, so that one
-    // pass with the grants above at hand is enough.
+    // There may be thousands of grants. Sorted by uid, the ancestors of a group come before it, so one pass is enough.
     let above: Grant[] = [];
-    for (const grant of inOrder(this.#grants)) {
+    for (const grant of sortGrants(this.#grants)) {
       const { groupUid } = grant;
       if (last !== undefined && isWithin(groupUid, last)) continue;
       above = above.filter((one) => isWithin(groupUid, one.groupUid));
@@ -141,9 +140,9 @@ export class Caller {
     return visible;
   }
 
-  // What is granted at `scope` and above it. Few grants are gone through, many are looked up.
+  // The sets granted at `scope` and above it. Few grants are searched one by one, many through a map.
   #setsAt(scope: string): CapabilitySet[] {
-    if (this.#grants.length <= FEW) {
+    if (this.#grants.length <= MAX_SEARCHED) {
       return this.#grants.flatMap(({ groupUid, capabilities }) => (isWithin(scope, groupUid) ? [capabilities] : []));
     }
     const setsAt = this.#setsByGroup();
@@ -163,16 +162,16 @@ export class Caller {
   }
 }
 
-/** How many grants are gone through one by one. */
-const FEW = 32;
+/** Up to this many grants are searched without a map. */
+const MAX_SEARCHED = 32;
 
-function pendingIn(rows: readonly AccessRow[]): string | undefined {
+function findPendingGroup(rows: readonly AccessRow[]): string | undefined {
   for (const { pending, groupUid } of rows) if (pending) return groupUid ?? undefined;
   return undefined;
 }
 
-// To see that thousands are in order already takes a tenth of the time that sorting them does.
-function inOrder(grants: readonly Grant[]): readonly Grant[] {
+// Checking that thousands are sorted takes a tenth of the time of sorting them.
+function sortGrants(grants: readonly Grant[]): readonly Grant[] {
   const isAfter = (a: Grant, b: Grant) => a.groupUid > b.groupUid;
   const sorted = grants.every((one, i) => i === 0 || !isAfter(grants[i - 1] as Grant, one));
   return sorted ? grants : [...grants].sort((a, b) => (isAfter(a, b) ? 1 : isAfter(b, a) ? -1 : 0));

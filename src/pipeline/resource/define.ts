@@ -72,7 +72,7 @@ export interface ResourceDefinition extends ResourceKind {
 
 /** The rows of a kind, as `Tx` offers them. */
 export interface ResourceTable<Row> {
-  get(uid: string): Awaitable<Row | undefined>;
+  find(uid: string): Awaitable<Row | undefined>;
   list(query: ListQuery): Awaitable<Page<Row>>;
 }
 
@@ -98,7 +98,10 @@ export interface Resource<D extends DescMessage, M extends FieldName<D>, Row>
   readonly builtIn?: readonly string[];
 }
 
-/** Declares a kind of resource. It takes part in everything that concerns all kinds once src/app/definitions.ts lists it. */
+/**
+ * Declares a kind of resource. It takes part in everything that concerns all kinds once src/app/definitions.ts lists
+ * it.
+ */
 export function defineResource<D extends DescMessage, M extends FieldName<D>, Row>(
   resource: Resource<D, M, Row>,
 ): Resource<D, M, Row> {

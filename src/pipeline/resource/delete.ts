@@ -1,4 +1,4 @@
-// What the deletion of a resource means for the kinds below it, as their definitions say it.
+// What the deletion of a resource means for the kinds below it, as their definitions declare it.
 import { failedPrecondition, type ResourceKind } from "../../kernel/errors.js";
 import type { Awaitable, Tx } from "../../store/port.js";
 import type { ResourceDefinition } from "./define.js";
@@ -35,19 +35,19 @@ export async function cascadeDelete(
 
 /** A table that finds its rows by the value of a column. */
 interface ChildTable<Column extends string> {
-  uidsWhere(column: Column, value: string, limit?: number): Awaitable<string[]>;
+  findUidsWhere(column: Column, value: string, limit?: number): Awaitable<string[]>;
   delete(uid: string): Awaitable<void>;
 }
 
 /** Whether any row of the table has this value in a column. */
 export async function hasRows<C extends string>(table: ChildTable<C>, column: C, value: string): Promise<boolean> {
-  return (await table.uidsWhere(column, value, 1)).length > 0;
+  return (await table.findUidsWhere(column, value, 1)).length > 0;
 }
 
 /** Deletes all rows of the table that have this value in a column. */
 export async function deleteRows<C extends string>(table: ChildTable<C>, column: C, value: string): Promise<void> {
   for (;;) {
-    const uids = await table.uidsWhere(column, value);
+    const uids = await table.findUidsWhere(column, value);
     for (const uid of uids) await table.delete(uid);
     if (uids.length === 0) return;
   }

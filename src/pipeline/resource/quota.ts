@@ -1,5 +1,5 @@
-// Quotas: which methods create what they limit, as the definitions of the kinds say it. Only these methods are
-// checked: events of a registry and commands on the host are recorded regardless, and their rows count.
+// Quotas: which methods create what they limit, as the definitions of the kinds declare it. Only these methods are
+// checked. Events of a registry and commands on the host are not, but their rows count.
 // Logins that create people or role bindings check by themselves (src/iam/people/join-quota.ts).
 import type { DescMessage, DescMethod, DescMethodUnary, Message, MessageShape } from "@bufbuild/protobuf";
 import { quotaExceeded } from "../../kernel/errors.js";
@@ -7,7 +7,7 @@ import { limitsFor, type OrganisationQuota, type QuotaKind, type QuotaLimits, qu
 import { rootOf } from "../../kernel/uidp.js";
 import type { Awaitable, Tx } from "../../store/port.js";
 import type { Caller } from "../auth/caller.js";
-import { authRuleOf, type RoomCheck } from "../method-table.js";
+import { type RoomCheck, readAuthRule } from "../method-table.js";
 
 /** What a request adds; the quota is that of the kind unless another is named. */
 export type RequestedAddition = Omit<Addition, "kind"> & { readonly kind?: QuotaKind };
@@ -44,7 +44,7 @@ export function createsInScope<I extends DescMessage>(
   method: DescMethodUnary<I>,
   count: (request: MessageShape<I>) => Pick<Addition, "most" | "exact"> = () => ({}),
 ): CreatingMethod {
-  const auth = authRuleOf(method);
+  const auth = readAuthRule(method);
   const scope = auth.mode === "guarded" ? auth.scope : undefined;
   if (scope === undefined) throw new TypeError(`${method} has no scope`);
   return creates(method, (request) => ({ ownerUid: rootOf(scope.of(request)), ...count(request) }));
@@ -75,9 +75,9 @@ function betaName({ parent, name }: DescMethod): string {
   return `${parent.typeName.replace(".v2.", ".v2beta1.")}.${name}`;
 }
 
-// The count is read outside the unit of work that creates: within it, all who create something in one organisation would
-// write after reading the same counter, and lose against each other. So calls in flight at the same time may exceed a
-// quota by as many as they are.
+// The count is read outside the unit of work that creates: within it, all who create something in one organisation
+// would write after reading the same counter, and lose against each other. So calls in flight at the same time may
+// exceed a quota by as many as they are.
 
 /** What a call would add to what a quota limits. */
 export interface Addition {
@@ -111,7 +111,7 @@ export function createQuotas(limits: QuotaLimits, onRejection: (kind: QuotaKind)
      */
     async requireRoom(tx: Tx, { kind, ownerUid, most = 1, exact }: Addition): Promise<void> {
       const { per, displayName } = quotas[kind];
-      const own = per === "organisation" ? (await tx.groups.get(ownerUid))?.resourceLimits : undefined;
+      const own = per === "organisation" ? (await tx.groups.find(ownerUid))?.resourceLimits : undefined;
       const limit = limitsFor(own, limits)[kind];
       const used = await tx.usage.count(kind, ownerUid, limit);
       if (used + most <= limit) return;

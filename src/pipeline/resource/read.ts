@@ -48,7 +48,7 @@ export function getResource<Row, Message>(
     if (row === undefined) throw notFound(resource, uid);
     return toProto(row);
   };
-  const row = resource.table(tx).get(uid);
+  const row = resource.table(tx).find(uid);
   return row instanceof Promise ? row.then(convert) : convert(row);
 }
 

@@ -12,7 +12,7 @@ import { chartsToJson, deployments, deploymentToProto } from "./deployment.js";
 export const deploymentHandlersV1 = {
   async createDeployment({ parentId, charts }, { tx, startMs }) {
     await getRow(tx, repos, parentId);
-    if ((await tx.registry.deployment(parentId)) !== undefined) throw alreadyExists(deployments, parentId);
+    if ((await tx.registry.findDeployment(parentId)) !== undefined) throw alreadyExists(deployments, parentId);
     if (charts.length === 0) throw invalidArgument({ field: "charts", description: "charts is required" });
     const times = { createTimeMs: startMs, updateTimeMs: startMs };
     const row: DeploymentRow = { repoUid: parentId, charts: chartsToJson(charts), ...times };
@@ -33,7 +33,7 @@ export const deploymentHandlersV1 = {
 
 async function getDeploymentRow(repoUid: string, tx: Tx): Promise<DeploymentRow> {
   await getRow(tx, repos, repoUid);
-  const row = await tx.registry.deployment(repoUid);
+  const row = await tx.registry.findDeployment(repoUid);
   if (row === undefined) throw notFound(deployments, repoUid, `there is no deployment of repo ${repoUid}`);
   return row;
 }

@@ -65,7 +65,7 @@ export function imageHandlersV1(deps: ImageDeps) {
     getManifestDigestCount: withPreparation({
       prepare: ({ parentId }: ManifestDigestCountFilter) => countOnce(parentId),
       async handle({ parentId }, { tx }, count) {
-        const known = (await tx.groups.get(parentId)) ?? (await tx.repos.get(parentId));
+        const known = (await tx.groups.find(parentId)) ?? (await tx.repos.find(parentId));
         if (known === undefined) throw notFound(groups, parentId, `there is no group or repo ${parentId}`);
         return { count: BigInt(count) };
       },

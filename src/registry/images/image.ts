@@ -33,7 +33,10 @@ export interface ImageCall {
 /** Sizes in bytes by architecture. */
 export type Sizes = ManifestRow["images"];
 
-/** Reads images. Both functions throw ApiError INVALID_ARGUMENT, NOT_FOUND, FAILED_PRECONDITION without a registry, UNAVAILABLE. */
+/**
+ * Reads images. Both functions throw ApiError INVALID_ARGUMENT, NOT_FOUND, FAILED_PRECONDITION without a registry,
+ * UNAVAILABLE.
+ */
 export interface ImageSource {
   sizes(image: ImageName, call: ImageCall): Promise<Sizes>;
   /** Reads the manifest; the reader reads more of the same repo. */
@@ -47,7 +50,7 @@ export function createImageSource({ store, registry }: ImageDeps): ImageSource {
       throw invalidArgument({ field: "digest", description: "digest must be sha256: and 64 hexadecimal digits" });
     }
     return store.read(async (tx) => {
-      const sizes = (await tx.registry.manifest(repoUid, digest))?.images;
+      const sizes = (await tx.registry.findManifest(repoUid, digest))?.images;
       const repo = await getRow(tx, repos, repoUid);
       return { sizes, paths: await listRepoPaths(tx, repo) };
     });
@@ -77,7 +80,7 @@ export function createImageSource({ store, registry }: ImageDeps): ImageSource {
       const images = await readSizes(manifest, reader);
       const { repoUid, digest } = image;
       await store.write(async (tx) => {
-        if ((await tx.repos.get(repoUid)) !== undefined) await tx.registry.putManifest({ repoUid, digest, images });
+        if ((await tx.repos.find(repoUid)) !== undefined) await tx.registry.putManifest({ repoUid, digest, images });
       });
       return images;
     },

@@ -56,7 +56,7 @@ export async function applyEvents(
       dropped++;
       continue;
     }
-    if (!(await tx.registry.see(event.id, nowMs))) continue;
+    if (!(await tx.registry.recordEvent(event.id, nowMs))) continue;
     const actorUid = isUidp(event.actor) ? event.actor : "";
     const trace: AuditContext = { ...source, actorUid, requestId: event.id, timeMs: nowMs };
     const repo = await ensureAuditedRepo(tx, location.groupUid, path.repo, { ids, nowMs, trace, rows });

@@ -8,7 +8,7 @@ import type { Principal } from "../../kernel/principal.js";
 import type { Clock } from "../../kernel/time.js";
 import { isUidp } from "../../kernel/uidp.js";
 import type { WebRequest } from "../../kernel/web.js";
-import { keyIdOf } from "../../pipeline/auth/api-token.js";
+import { parseKeyId } from "../../pipeline/auth/api-token.js";
 import type { Authenticate } from "../../pipeline/auth/authenticate.js";
 import type { Awaitable, Tx } from "../../store/port.js";
 import { REGISTRY_TOKEN_LIFE_S } from "./registry-token.js";
@@ -95,7 +95,7 @@ function buildPrincipal(identityUid: string, nowMs: number): Principal {
 
 // Unverified: the answer only selects which verification the token gets.
 function isApiToken(password: string, issuer: string): boolean {
-  if (keyIdOf(password) === undefined) return false;
+  if (parseKeyId(password) === undefined) return false;
   try {
     const claims: unknown = JSON.parse(Buffer.from(password.split(".")[1] ?? "", "base64url").toString());
     return typeof claims === "object" && claims !== null && "iss" in claims && claims.iss === issuer;

@@ -31,8 +31,8 @@ export interface MoveCounts extends CopyCounts {
  * Moves all organisations that are not moved yet. Pulls by uid end when all repos of an organisation are copied. An
  * interrupted run is repeated: it copies what is missing.
  *
- * @throws ApiError UNAVAILABLE when the registry fails, FAILED_PRECONDITION where it can only be read, or has nothing of
- * an organisation with tags
+ * @throws ApiError UNAVAILABLE when the registry fails, FAILED_PRECONDITION where it can only be read, or has nothing
+ * of an organisation with tags
  */
 export async function moveRegistry(deps: MoveDeps): Promise<MoveCounts> {
   const counts = { organisations: 0, repos: 0, tags: 0, manifests: 0, blobs: 0, broken: 0, deleted: 0, kept: 0 };
@@ -63,8 +63,8 @@ interface Organisation {
 async function findOrganisations({ store, registry }: MoveDeps): Promise<readonly Organisation[]> {
   const organisations = await store.read(async (tx) => {
     const existing: Organisation[] = [];
-    for (const record of await tx.registry.names()) {
-      if (await tx.groups.get(record.groupUid)) existing.push({ record, repos: [], isFound: false });
+    for (const record of await tx.registry.listNames()) {
+      if (await tx.groups.find(record.groupUid)) existing.push({ record, repos: [], isFound: false });
     }
     return existing;
   });

@@ -52,7 +52,7 @@ export interface RepoLocation {
 export async function locateRepo(tx: Tx, { org, repo }: RepoPath): Promise<RepoLocation | undefined> {
   const record = isUidp(org) ? undefined : await tx.registry.findByName(org);
   const groupUid = isUidp(org) ? org : record?.groupUid;
-  if (groupUid === undefined || (await tx.groups.get(groupUid)) === undefined) return undefined;
+  if (groupUid === undefined || (await tx.groups.find(groupUid)) === undefined) return undefined;
   const { path, uidPath } = await resolvePath(tx, groupUid, repo);
   return path === `${org}/${repo}` ? { groupUid, path } : { groupUid, path, ...(uidPath && { uidPath }) };
 }
@@ -69,7 +69,7 @@ export async function listRepoPaths(tx: Tx, { groupUid, name }: RepoRow): Promis
 
 // A name that makes no path with the repo, such as a very long one, leaves the repo at the uid.
 async function resolvePath(tx: Tx, groupUid: string, repo: string): Promise<Pick<RepoLocation, "path" | "uidPath">> {
-  const record = groupUid.includes("/") ? undefined : await tx.registry.nameOf(groupUid);
+  const record = groupUid.includes("/") ? undefined : await tx.registry.findName(groupUid);
   const named = `${record?.name}/${repo}`;
   if (record === undefined || parseRepoPath(named) === undefined) return { path: `${groupUid}/${repo}` };
   return { path: named, uidPath: record.uidPath };

@@ -5,7 +5,7 @@ import { invalidArgument } from "../../kernel/errors.js";
 import { ANONYMOUS_UID } from "../../kernel/ids.js";
 import type { Principal } from "../../kernel/principal.js";
 import { lineageOf } from "../../kernel/uidp.js";
-import { bitOf, callerOf, withMapped } from "../../pipeline/auth/authorize.js";
+import { addMappedGrants, bitOf, buildCaller } from "../../pipeline/auth/authorize.js";
 import type { Tx } from "../../store/port.js";
 import { locateRepo, parseRepoPath, type RepoPath } from "./repo-path.js";
 
@@ -91,7 +91,7 @@ export async function resolveAccess(
   requested: readonly RequestedRepoAccess[],
 ): Promise<ResolvedAccess> {
   // This check runs without any scope as well, so that a client cannot log in with a deleted identity.
-  callerOf(principal, [], await tx.access.getIdentityOnly(principal.identityUid));
+  buildCaller(principal, [], await tx.access.findIdentity(principal.identityUid));
   const granted: Access[] = [];
   const elsewhere: string[] = [];
   for (const one of requested) {
@@ -115,8 +115,12 @@ async function filterActions(
 ): Promise<readonly RepoAction[]> {
   const repo = await tx.repos.findByName(groupUid, path.repo);
   const resource = repo?.uid ?? groupUid;
-  const grants = await withMapped(principal, tx.access.getGrantsAt(principal.identityUid, lineageOf(resource)), tx);
-  const caller = callerOf(principal, [], grants);
+  const grants = await addMappedGrants(
+    principal,
+    tx.access.findGrantsAt(principal.identityUid, lineageOf(resource)),
+    tx,
+  );
+  const caller = buildCaller(principal, [], grants);
   return actions.filter((action) => {
     // Old bindings of `anonymous` may grant more than today's rule allows.
     if (principal.identityUid === ANONYMOUS_UID && action !== "pull") return false;

@@ -71,7 +71,7 @@ export async function syncRegistry(deps: SyncDeps): Promise<SyncState> {
 }
 
 async function resumeOrStart({ store, clock }: SyncDeps): Promise<SyncState> {
-  const kept = await store.read((tx) => tx.settings.get(POSITION));
+  const kept = await store.read((tx) => tx.settings.find(POSITION));
   const left = kept ? (JSON.parse(kept) as SyncState) : undefined;
   if (left !== undefined && left.startMs > clock() - MAX_AGE_MS) return left;
   return { startMs: clock(), stage: "add", after: "", path: "", tag: "", tags: 0, added: 0, removed: 0, unknown: 0 };
@@ -149,7 +149,7 @@ interface RepoPaths {
 
 // The repos of all organisations after a uid, in the order of their uids.
 async function* readRepos(store: Store, afterUid: string): AsyncGenerator<RepoPaths> {
-  for (const root of await store.read((tx) => tx.auditChain.roots())) {
+  for (const root of await store.read((tx) => tx.auditChain.listRoots())) {
     const query = { visible: [root], filter: {}, order: BY_UID, skip: 0, limit: 100 };
     let after = afterUid > root ? afterUid : "";
     for (;;) {

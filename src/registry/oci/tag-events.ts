@@ -30,7 +30,7 @@ export async function applyTagPush(tx: Tx, push: TagPush, ids: Ids): Promise<Tag
   const knownMs = await lastEventMs(tx, repoUid, name, row);
   if (timeMs < knownMs || (timeMs === knownMs && row !== undefined && row.digest >= digest)) return undefined;
   await tx.tags.putMark(repoUid, name, timeMs);
-  if (((await tx.tags.mark(repoUid, digest)) ?? 0) > timeMs) return toRemoval(await removeTag(tx, repoUid, name));
+  if (((await tx.tags.findMark(repoUid, digest)) ?? 0) > timeMs) return toRemoval(await removeTag(tx, repoUid, name));
   const tag = await upsertTag(tx, { repoUid, name, digest, nowMs: timeMs, ids });
   return row?.digest === digest ? undefined : { change: "put", tag };
 }
@@ -51,7 +51,7 @@ export async function applyManifestDeletion(
   digest: string,
   timeMs: number,
 ): Promise<TagChange[]> {
-  if (((await tx.tags.mark(repoUid, digest)) ?? -1) >= timeMs) return [];
+  if (((await tx.tags.findMark(repoUid, digest)) ?? -1) >= timeMs) return [];
   await tx.tags.putMark(repoUid, digest, timeMs);
   const changes: TagChange[] = [];
   const query = {
@@ -77,7 +77,7 @@ export async function applyManifestDeletion(
 
 // Changes by the API set no marks, so the row counts as well.
 async function lastEventMs(tx: Tx, repoUid: string, name: string, row: TagRow | undefined): Promise<number> {
-  return Math.max((await tx.tags.mark(repoUid, name)) ?? -1, row?.updateTimeMs ?? -1);
+  return Math.max((await tx.tags.findMark(repoUid, name)) ?? -1, row?.updateTimeMs ?? -1);
 }
 
 function toRemoval(tag: TagRow | undefined): TagChange {

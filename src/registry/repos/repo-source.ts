@@ -104,7 +104,7 @@ function findInherited({ named }: Change, unnamed: readonly InheritedField[]): r
 
 // The source as it is now, where it still exists and the caller may still pull from it.
 async function findPresent(uid: string, call: UnaryCall): Promise<RepoConfig | undefined> {
-  const row = await call.tx.repos.get(uid);
+  const row = await call.tx.repos.find(uid);
   return row && (await canPull(uid, call)) ? repoToProto(row) : undefined;
 }
 
@@ -130,7 +130,7 @@ async function getSource(source: string, { groupUid, uid }: Change, call: UnaryC
 
 async function canPull(uid: string, call: UnaryCall): Promise<boolean> {
   if ((await call.callerAt(uid)).holds(pull, uid)) return true;
-  const rows = await call.tx.access.getGrantsAt(ANONYMOUS_UID, lineageOf(uid));
+  const rows = await call.tx.access.findGrantsAt(ANONYMOUS_UID, lineageOf(uid));
   return new Caller({ ...call.caller.principal, identityUid: ANONYMOUS_UID }, pull, rows).holdsNeeded(uid);
 }
 
@@ -138,7 +138,7 @@ async function canPull(uid: string, call: UnaryCall): Promise<boolean> {
 // group of the organisation.
 async function findRepo(source: string, groupUid: string, tx: Tx): Promise<RepoRow | undefined> {
   if (isUidp(source)) {
-    const byUid = await tx.repos.get(source);
+    const byUid = await tx.repos.find(source);
     if (byUid) return byUid;
   }
   const path = source.replace(/@[^@/]*$/, "").replace(/:[^:/]*$/, "");

@@ -22,8 +22,8 @@ import {
 import { deadlineExceeded, resourceExhausted } from "../../kernel/errors.js";
 import type { CallContext, UnaryCall } from "../../pipeline/call.js";
 import { type Handlers, listInChunks, withPreparation } from "../../pipeline/handlers.js";
-import { capabilitiesFor, type ServedService } from "../../pipeline/method-table.js";
-import { operationsOf } from "../../pipeline/operations.js";
+import { readCapabilities, type ServedService } from "../../pipeline/method-table.js";
+import { createOperations } from "../../pipeline/operations.js";
 import {
   defineFixedFields,
   requireCreated,
@@ -53,13 +53,13 @@ const fixed = defineFixedFields(RepoSchema, {
   "syncConfig.apkoOverlay": setByService(),
   "syncConfig.gracePeriod": setByService(),
 });
-const update = capabilitiesFor(ReposService.method.updateRepo);
-const readReadme = capabilitiesFor(ReposService.method.getRepoReadme);
+const update = readCapabilities(ReposService.method.updateRepo);
+const readReadme = readCapabilities(ReposService.method.getRepoReadme);
 
 /** Creates the handlers of Registry for repos. */
 export function repoHandlersV1(served: ServedService<typeof ReposService>, { store }: Pick<ImageDeps, "store">) {
-  const v2 = operationsOf(served, { uid: "id", parent: "parentId" });
-  const readmes = operationsOf(served, { uid: "id", content: "readme" });
+  const v2 = createOperations(served, { uid: "id", parent: "parentId" });
+  const readmes = createOperations(served, { uid: "id", content: "readme" });
 
   // In version 1 the readme is a field of the repo, and asks for no more than the other fields do. A copy keeps the
   // readme of its source when a request leaves it out. So does a caller who may not read it: to them it shows as empty,
@@ -97,7 +97,7 @@ export function repoHandlersV1(served: ServedService<typeof ReposService>, { sto
     },
 
     async updateRepo(repo, call) {
-      const { uid } = await updateFields(repoFromV1(repo), await call.tx.repos.get(repo.id), call);
+      const { uid } = await updateFields(repoFromV1(repo), await call.tx.repos.find(repo.id), call);
       const row = await rememberReadme(await updateReadme(uid, repo.readme, call), repo.readme, call.tx);
       return requireUpdated(fixed, repo, maskReadme(row, call));
     },

@@ -108,7 +108,7 @@ async function requireFreeName(groupUid: string, name: string, tx: Tx): Promise<
 
 // A registry stores images by path and cannot move them, so a repo with tags keeps its name.
 async function requireNoTags(uid: string, tx: Tx): Promise<void> {
-  const tags = await tx.tags.uidsWhere("repoUid", uid, 1);
+  const tags = await tx.tags.findUidsWhere("repoUid", uid, 1);
   if (tags.length > 0) throw failedPrecondition("RESOURCE_NOT_EMPTY", "cannot rename repo with child tags");
 }
 

@@ -24,7 +24,7 @@ export const registrySettings: ResourceDefinition = {
 export const settingsHandlersV1 = {
   async getRegistrySettings({ registryId }, { tx }) {
     await requireRegistry(registryId, tx);
-    const { uniqueTags = false, eolGracePeriod = false } = (await tx.registry.settings(registryId)) ?? {};
+    const { uniqueTags = false, eolGracePeriod = false } = (await tx.registry.findSettings(registryId)) ?? {};
     return { registryId, uniqueTags, eolGracePeriod };
   },
 

@@ -56,7 +56,7 @@ export const tagSummaryHandlersV1 = {
     const [fromMs, toMs] = [parseBound(start, "start", 0), parseBound(end, "end", Number.MAX_SAFE_INTEGER)];
     await getRow(tx, tags, parentId);
     const { timeMs, count } = after ?? { timeMs: fromMs, count: 0 };
-    const moves = (await tx.tags.history(parentId, timeMs, toMs, count + CHUNK_SIZE)).slice(count);
+    const moves = (await tx.tags.listMoves(parentId, timeMs, toMs, count + CHUNK_SIZE)).slice(count);
     const last = moves.at(-1)?.timeMs ?? timeMs;
     const known = moves.filter((move) => move.timeMs === last).length + (last === timeMs ? count : 0);
     const next = moves.length < CHUNK_SIZE ? undefined : { timeMs: last, count: known };

@@ -8,7 +8,7 @@ import { TagSchema as TagSchemaV2, type TagsService } from "#gen/chainguard/plat
 import { alreadyExists, failedPrecondition } from "../../kernel/errors.js";
 import { type Handlers, listInChunks } from "../../pipeline/handlers.js";
 import type { ServedService } from "../../pipeline/method-table.js";
-import { operationsOf } from "../../pipeline/operations.js";
+import { createOperations } from "../../pipeline/operations.js";
 import { buildValues } from "../../pipeline/resource/patch.js";
 import { getRow, type ResourceDeps } from "../../pipeline/resource/read.js";
 import { buildChunkQuery } from "../../pipeline/resource/unpaginated-list.js";
@@ -23,7 +23,7 @@ const tagsV1 = { ...tags, mutable: { ...tags.mutable, digest } };
 
 /** Creates the handlers of Registry for tags. */
 export function tagHandlersV1(served: ServedService<typeof TagsService>, { ids }: Pick<ResourceDeps, "ids">) {
-  const v2 = operationsOf(served, { uid: "id" });
+  const v2 = createOperations(served, { uid: "id" });
   return {
     async createTag({ repoId, tag }, { tx, startMs }) {
       await getRow(tx, repos, repoId);

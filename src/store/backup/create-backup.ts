@@ -10,12 +10,12 @@ import { VERSION } from "../version.js";
 import {
   createDirectory,
   digestFile,
-  moveWhole,
+  renameDurably,
   requireSpace,
   type StepProgress,
   syncPath,
   toMiB,
-  writeWhole,
+  writeAtomically,
 } from "./files.js";
 import { type BackupManifest, backupFiles, unusableBackup } from "./manifest.js";
 import { assertSound, readContents } from "./read-database.js";
@@ -47,11 +47,11 @@ export interface BackupOptions {
 }
 
 /**
- * Makes a backup. Until it is complete, its directory has no manifest, so nobody can take it for one. When it fails, its
- * files are deleted.
+ * Makes a backup. Until it is complete, its directory has no manifest, so it is not taken for a backup. When it fails,
+ * its files are deleted.
  *
- * @throws ApiError FAILED_PRECONDITION when the target has other files or a backup, when its disk is too small, when the
- * database is damaged or needs a newer version, when there is none
+ * @throws ApiError FAILED_PRECONDITION when the target has other files or a backup, when its disk is too small, when
+ * the database is damaged or needs a newer version, when there is none
  */
 export async function createBackup(options: BackupOptions): Promise<BackupManifest> {
   const { data, target } = options;
@@ -98,9 +98,9 @@ async function fillTarget(source: string, options: BackupOptions): Promise<Backu
   const digest = await digestFile(partial, (bytes) =>
     onProgress({ name: "digest", done: toMiB(bytes), total: totalMiB }),
   );
-  moveWhole(partial, file);
+  renameDurably(partial, file);
   onStep("key");
-  if (masterKey !== undefined) writeWhole(join(target, backupFiles.masterKey), masterKey);
+  if (masterKey !== undefined) writeAtomically(join(target, backupFiles.masterKey), masterKey);
   const { lastMigration, oldestVersion, auditHeads } = contents;
   const manifest: BackupManifest = {
     format: 1,
@@ -111,7 +111,7 @@ async function fillTarget(source: string, options: BackupOptions): Promise<Backu
     auditHeads,
   };
   onStep("manifest");
-  writeWhole(join(target, backupFiles.manifest), `${JSON.stringify(manifest, undefined, 2)}\n`);
+  writeAtomically(join(target, backupFiles.manifest), `${JSON.stringify(manifest, undefined, 2)}\n`);
   onStep("done");
   return manifest;
 }

@@ -1,4 +1,4 @@
-// Files that are complete before they get their names.
+// Writes, copies and renames files durably: a file has its name only when all of it is on the disk.
 import { createHash } from "node:crypto";
 import {
   closeSync,
@@ -27,13 +27,13 @@ export interface StepProgress {
   readonly total: number;
 }
 
-/** The contents of a file in short. */
+/** The size and the hash of a file. */
 export interface Digest {
   readonly bytes: number;
   readonly sha256: string;
 }
 
-/** Has the disk keep a file, or the names in a directory. */
+/** Syncs a file, or the names in a directory, to the disk. */
 export function syncPath(path: string): void {
   const descriptor = openSync(path, "r");
   try {
@@ -43,7 +43,7 @@ export function syncPath(path: string): void {
   }
 }
 
-/** Creates a directory for its owner alone, with those above it that are missing, and has the disk keep their names. */
+/** Creates a directory that only its owner can access, with its missing parents, and syncs their names to the disk. */
 export function createDirectory(directory: string): void {
   const first = mkdirSync(directory, { recursive: true, mode: 0o700 });
   if (first === undefined) return;
@@ -62,16 +62,16 @@ function followLinks(path: string): string {
   return full === dirname(full) ? full : join(followLinks(dirname(full)), basename(full));
 }
 
-/** Writes a file that only its owner can read: under another name first, so that it is never half a file. */
-export function writeWhole(file: string, contents: string | Uint8Array): void {
+/** Writes a file that only its owner can read, under a temporary name first. */
+export function writeAtomically(file: string, contents: string | Uint8Array): void {
   const partial = `${file}.partial`;
   rmSync(partial, { force: true });
   writeFileSync(partial, contents, { mode: 0o600, flag: "wx", flush: true });
-  moveWhole(partial, file);
+  renameDurably(partial, file);
 }
 
-/** Gives a file that is on the disk its name, and has the disk keep the name. */
-export function moveWhole(from: string, to: string): void {
+/** Renames a synced file, and syncs the directory. */
+export function renameDurably(from: string, to: string): void {
   renameSync(from, to);
   syncPath(dirname(to));
 }
@@ -81,7 +81,7 @@ export function digestFile(file: string, onBytes: (bytes: number) => void): Prom
   return readChunks(file, onBytes);
 }
 
-/** Copies a file to a new one that only its owner can read, and has the disk keep it. Resolves to what was copied. */
+/** Copies a file to a new one that only its owner can read, and syncs it. Resolves to the digest of what was copied. */
 export async function copyFile(from: string, to: string, onBytes: (bytes: number) => void): Promise<Digest> {
   const target = await open(to, "wx", 0o600);
   try {

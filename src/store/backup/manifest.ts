@@ -1,5 +1,5 @@
-// What a backup consists of, and the manifest that describes it. The manifest is written last: a directory without one is
-// no backup.
+// What a backup consists of, and the manifest that describes it. The manifest is written last: a directory without one
+// is no backup.
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { type ApiError, failedPrecondition } from "../../kernel/errors.js";

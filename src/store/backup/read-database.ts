@@ -2,7 +2,7 @@
 import { failedPrecondition } from "../../kernel/errors.js";
 import type { SqlRow } from "../migrate/data-migration.js";
 import { dataMigrations } from "../migrate/data-migrations.js";
-import { schemaMigrationsAfter, schemaRecord } from "../migrate/schema-migrations.js";
+import { listSchemaMigrations, schemaRecord } from "../migrate/schema-migrations.js";
 import { needsExpanding, readState, readStateSync } from "../migrate/state.js";
 import { APPLICATION_ID, VERSIONED_APPLICATION_ID } from "../sqlite-connection.js";
 import type { SqliteDatabase } from "../sqlite-driver.js";
@@ -31,7 +31,7 @@ export function readContents(db: SqliteDatabase): DatabaseContents {
   }
   assertMayOpen(state.oldestVersion);
   const lastMs = Number(db.prepare(`SELECT max(created_at) FROM ${schemaRecord.sqlite}`).pluck().get());
-  const known = schemaMigrationsAfter("sqlite", 0).find(({ createdMs }) => createdMs === lastMs);
+  const known = listSchemaMigrations("sqlite", 0).find(({ createdMs }) => createdMs === lastMs);
   const heads = db
     .prepare("SELECT root_uid AS rootUid, seq, hash, time_ms AS timeMs FROM audit_heads ORDER BY root_uid")
     .all() as (Omit<ManifestHead, "signTime"> & { timeMs: number })[];

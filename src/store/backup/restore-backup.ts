@@ -1,5 +1,5 @@
-// Puts a backup into an empty data directory. Everything is prepared in a directory within it, and the last step gives the
-// database its name, so the data directory has the whole database or none.
+// Puts a backup into an empty data directory. Everything is prepared in a directory within it, and the last step gives
+// the database its name, so the data directory has the whole database or none.
 import { existsSync, readdirSync, readFileSync, rmdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { failedPrecondition } from "../../kernel/errors.js";
@@ -10,12 +10,12 @@ import {
   copyFile,
   createDirectory,
   digestFile,
-  moveWhole,
+  renameDurably,
   requireSpace,
   type StepProgress,
   syncPath,
   toMiB,
-  writeWhole,
+  writeAtomically,
 } from "./files.js";
 import { type BackupManifest, backupFiles, unusableBackup } from "./manifest.js";
 import { assertSound, type DatabaseContents, readContents } from "./read-database.js";
@@ -54,8 +54,8 @@ export interface RestoreResult {
 /**
  * Restores a backup.
  *
- * @throws ApiError FAILED_PRECONDITION when the backup is damaged or needs a newer version, when the target is not empty or
- * too small; then the target is as it was
+ * @throws ApiError FAILED_PRECONDITION when the backup is damaged or needs a newer version, when the target is not
+ * empty or too small; then the target is as it was
  */
 export async function restoreBackup(options: RestoreOptions): Promise<RestoreResult> {
   const { data, backup, onStep = () => {} } = options;
@@ -80,11 +80,11 @@ export async function restoreBackup(options: RestoreOptions): Promise<RestoreRes
     changeDatabase(copy, options);
     onStep("key");
     if (options.writesMasterKey && !existsSync(join(data, "master.key"))) {
-      writeWhole(join(partial, "master.key"), options.masterKey);
-      moveWhole(join(partial, "master.key"), join(data, "master.key"));
+      writeAtomically(join(partial, "master.key"), options.masterKey);
+      renameDurably(join(partial, "master.key"), join(data, "master.key"));
     }
     onStep("database");
-    moveWhole(copy, join(data, "arbor.db"));
+    renameDurably(copy, join(data, "arbor.db"));
     onStep("done");
     rmdirSync(partial);
     return result;
@@ -171,8 +171,9 @@ function changeDatabase(file: string, { keepSessions, auditRow }: RestoreOptions
 }
 
 /**
- * Voids all API tokens, refresh tokens and logins. Whatever key signed an API token, no key that verifies it is left: keys
- * of after the backup are not in it, and its own are deleted here. The next start generates one, as in a new installation.
+ * Voids all API tokens, refresh tokens and logins. Whatever key signed an API token, no key that verifies it is left:
+ * keys of after the backup are not in it, and its own are deleted here. The next start generates one, as in a new
+ * installation.
  */
 function voidTokens(db: SqliteDatabase): void {
   db.prepare("DELETE FROM keys WHERE purpose = ?").run("api-token" satisfies KeyRow["purpose"]);

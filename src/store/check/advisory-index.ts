@@ -1,8 +1,8 @@
-// Whether the index of the filters of advisories is what the advisories say. Advisories that changed and wait to be indexed
-// are passed over: lists examine them one by one.
+// Whether the index of the filters of advisories is what the advisories say. Advisories that changed and wait to be
+// indexed are passed over: lists examine them one by one.
 import { createHash } from "node:crypto";
 import { type SQL, sql } from "drizzle-orm";
-import { facetsOf, filterNumbers } from "../advisory-facets.js";
+import { buildFacets, filterNumbers } from "../advisory-facets.js";
 import { RowSet } from "../row-set.js";
 import * as schema from "../schema-sqlite.js";
 import type { AdvisoryEventRow, AdvisoryRow, Facets } from "../tables/advisories.js";
@@ -30,7 +30,9 @@ export const advisoryIndexCheck: Check = {
   },
 };
 
-/** The statements that empty the index. The service fills it again; until then lists examine the advisories themselves. */
+/**
+ * The statements that empty the index. The service fills it again; until then lists examine the advisories themselves.
+ */
 export function emptyAdvisoryIndex(): readonly SQL[] {
   const emptied = [postings, stored, entries, schema.advisoryRoots, changes].map((table) => sql`delete from ${table}`);
   return [...emptied, sql`insert into ${changes} (uid) select uid from ${advisories} order by uid`];
@@ -67,7 +69,7 @@ async function compareEntries(context: CheckContext): Promise<void> {
     for (const raw of page) {
       if (passedOver.has(raw.uid)) continue;
       const entry = entryByUid.get(raw.uid);
-      const expected = toCompared(raw, facetsOf(toAdvisory(raw), eventsByUid.get(raw.uid) ?? []));
+      const expected = toCompared(raw, buildFacets(toAdvisory(raw), eventsByUid.get(raw.uid) ?? []));
       if (entry === undefined) reportWrong(context, "advisory_entries", raw.uid, "the advisory is not indexed");
       else if (JSON.stringify(entry) !== JSON.stringify(expected)) {
         reportWrong(context, "advisory_entries", raw.uid, "the advisory is indexed with other values");
@@ -135,8 +137,8 @@ async function reportExtra(context: CheckContext): Promise<void> {
   for (const { uid } of extra) reportWrong(context, "advisory_entries", uid, "there is no such advisory");
 }
 
-// The postings of a filter and the values that are stored with the entries are the same set. Both are read once, and only
-// a sum of hashes of each filter is kept, so that memory does not grow with their number.
+// The postings of a filter and the values that are stored with the entries are the same set. Both are read once, and
+// only a sum of hashes of each filter is kept, so that memory does not grow with their number.
 async function comparePostings(context: CheckContext): Promise<void> {
   const [expected, found] = [createSums(), createSums()];
   const { db, progress } = context;

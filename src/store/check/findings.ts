@@ -1,4 +1,4 @@
-// What a check finds, and how much of it is kept: of a rule that many rows break, the first few and the number of the rest.
+// The findings of checks. Of a rule that many rows break, the first findings are kept and the rest are counted.
 import type { CheckDatabase } from "./database.js";
 
 /** A row, an index or a file that is not as it should be. */
@@ -9,7 +9,7 @@ export interface Finding {
   readonly key: string;
   readonly problem: string;
   readonly remedy: string;
-  /** Whether `arbor check --repair` mends it. */
+  /** Whether `arbor check --repair` repairs it. */
   readonly repairable?: true;
 }
 

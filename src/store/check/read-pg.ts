@@ -1,8 +1,7 @@
 // Opens a snapshot of a PostgreSQL store, beside other nodes or without them.
 import { sql } from "drizzle-orm";
 import { drizzle } from "drizzle-orm/node-postgres";
-import { connectForCommand } from "../pg-command-connection.js";
-import { createExecutor, type PgTls } from "../pg-connection.js";
+import { connectForCommand, createExecutor, type PgTls } from "../pg-connection.js";
 import type { CheckDatabase } from "./database.js";
 import { createSnapshotStore } from "./database.js";
 import { AVOIDED_PLANS } from "./repair.js";

@@ -1,9 +1,11 @@
-// Whether every row that another one names exists: by the foreign keys of the schema, and by what no constraint declares.
-import { is, type SQL, sql } from "drizzle-orm";
+// Whether every row that another one names exists, by the foreign keys of the schema and by what no constraint declares,
+// and whether the uid of each row continues the uid of its parent, because rights and lists go by the path.
+import { getTableName, is, type SQL, sql } from "drizzle-orm";
 import { type AnySQLiteColumn, getTableConfig, SQLiteTable } from "drizzle-orm/sqlite-core";
+import { columnOf, type ResourceIndex } from "../resource-index.js";
 import * as schema from "../schema-sqlite.js";
-import type { Check, CheckContext } from "./findings.js";
-import { MAX_KEPT } from "./findings.js";
+import type { Tables } from "../tables.js";
+import { type Check, type CheckContext, MAX_KEPT } from "./findings.js";
 import { at, formatKey, formatRowCondition, primaryKeyOf, tables } from "./sql.js";
 
 type Row = Readonly<Record<string, unknown>>;
@@ -77,7 +79,9 @@ const referencesOf = (table: SQLiteTable): Reference[] =>
     return [{ from, to }];
   });
 
-/** Finds what rows of these tables name: by their foreign keys, all of one column, and by what no constraint declares. */
+/**
+ * Finds what rows of these tables name: by their foreign keys, all of one column, and by what no constraint declares.
+ */
 export function findReferences(of: readonly SQLiteTable[]): Reference[] {
   return [...of.flatMap(referencesOf), ...undeclared.filter(({ from }) => of.includes(tableOf(from)))];
 }
@@ -164,3 +168,36 @@ function tableOf(column: AnySQLiteColumn): SQLiteTable {
   if (!is(table, SQLiteTable)) throw new TypeError(`${column.name} is in no table`);
   return table;
 }
+
+/** Creates the check, which finds rows of these kinds whose uid does not lie directly below their parent. */
+export const createUidCheck = (kinds: readonly ResourceIndex[]): Check => ({
+  name: "uids",
+  async run(context) {
+    const checked = new Set<string>();
+    for (const kind of kinds) {
+      const table = kind.table(schema as unknown as Tables);
+      const name = getTableName(table);
+      if (checked.has(name)) continue;
+      checked.add(name);
+      context.progress(name);
+      const column = columnOf(table, kind.parent);
+      const [uid, parent] = [at("c", table.uid), at("c", column)];
+      // A root has 40 hex digits, and every further segment a slash and 16.
+      const faulty = sql`${table} c where case when ${parent} is null then length(${uid}) <> 40
+        else length(${uid}) <> length(${parent}) + 17 or substr(${uid}, 1, length(${parent}) + 1) <> ${parent} || '/' end`;
+      await reportRows(context, {
+        rule: name,
+        table,
+        columns: [column],
+        faulty,
+        describe: (row) => ({
+          problem:
+            row[column.name] === null
+              ? "the row has no parent, and its uid is not that of a root"
+              : `the uid does not lie directly below ${row[column.name]}, its ${column.name}`,
+          remedy: "restore a backup",
+        }),
+      });
+    }
+  },
+});

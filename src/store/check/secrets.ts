@@ -38,7 +38,7 @@ export function createSecretCheck(opener: SecretOpener, nowMs: number): Check {
 }
 
 async function checkMasterKey({ db, report, leaveOut }: CheckContext, opener: SecretOpener): Promise<boolean> {
-  const stored = await db.store.read((tx) => tx.settings.get(opener.masterKeyCheck));
+  const stored = await db.store.read((tx) => tx.settings.find(opener.masterKeyCheck));
   if (stored === undefined || opens(() => opener.checkValue(stored))) return true;
   report("master key", {
     table: "settings",

@@ -1,5 +1,5 @@
-// Copies all tables of an installation from one database to another and compares them. It can end at any point: what is
-// in the target is compared again by the next run, which goes on after it.
+// Copies all tables of an installation from one database to another and compares them. A copy may be interrupted at any
+// point: the next run compares what the target has, and continues after it.
 import type { MigrationProgress } from "../migrate/phases.js";
 import type { CopyReader, CopySource, CopyTarget } from "./databases.js";
 import { createDigest, isSameDigest, sumSlots, type TableDigest } from "./digest.js";
@@ -12,7 +12,7 @@ export interface ComparedTable {
   readonly target: TableDigest;
 }
 
-/** Told how far a copy is. */
+/** Called with the progress of a copy. */
 export type OnProgress = (progress: MigrationProgress) => void;
 
 /** How to copy. */
@@ -20,7 +20,7 @@ export interface CopyOptions {
   /** Whether an earlier run began, so that the target may have rows. */
   readonly isResumed: boolean;
   readonly onProgress: OnProgress;
-  /** Told that what an earlier run wrote is deleted, because the source is no longer what it was then. */
+  /** Called when what an earlier run wrote is deleted, because the source has changed since. */
   readonly onRestart: () => void;
 }
 
@@ -47,8 +47,8 @@ class StaleTarget extends Error {}
  * Copies the source, compares every table, and only then makes the target usable.
  *
  * @returns the digests, which are equal
- * @throws CopyMismatch when a table differs; ApiError FAILED_PRECONDITION when the source was used meanwhile. The target
- * stays unfinished.
+ * @throws CopyMismatch when a table differs; ApiError FAILED_PRECONDITION when the source was used meanwhile. The
+ * target stays unfinished.
  */
 export async function copyDatabase(
   source: CopySource,

@@ -52,7 +52,7 @@ export interface CopyTarget extends CopyReader {
   setLastNumber(table: CopiedTable, last: bigint): Promise<void>;
   /** Runs `work` in one transaction, from whose snapshot it reads. */
   transaction<T>(work: () => Promise<T>): Promise<T>;
-  /** Has the planner know how the tables are filled. */
+  /** Updates the statistics of the query planner. */
   analyze(): Promise<void>;
 }
 

@@ -1,17 +1,17 @@
-// The digest of a table: how many rows it has, and the SHA-256 of the rows in the order of the primary key. It is the same
-// for both databases.
+// The digest of a table: how many rows it has, and the SHA-256 of the rows in the order of the primary key. It is the
+// same for both databases.
 import { createHash } from "node:crypto";
 import type { Cell, CopiedRow } from "./cells.js";
 import type { CopiedTable, SlotColumns } from "./tables.js";
 
-/** What is equal for equal tables. */
+/** A digest, which is equal for equal tables. */
 export interface TableDigest {
   readonly rows: number;
   /** In hex, over one line per row: a JSON array of its cells. */
   readonly sha256: string;
 }
 
-/** Creates what computes a digest. */
+/** Creates the state of a digest that rows are added to. */
 export function createDigest() {
   const hash = createHash("sha256");
   let rows = 0;
@@ -35,8 +35,8 @@ export function isSameDigest(a: TableDigest, b: TableDigest): boolean {
 }
 
 /**
- * Makes one row of those that differ in their slot alone. PostgreSQL spreads a sum over slots, SQLite has one row, and
- * the sum is what a copy keeps. A sum with an uncounted slot is uncounted.
+ * Merges rows that differ only in their slot. PostgreSQL spreads a sum over slots and SQLite has one row, so a copy
+ * keeps the sum. A sum with an uncounted slot is uncounted.
  */
 export async function* sumSlots(
   { slots }: CopiedTable,

@@ -4,17 +4,19 @@ import { failedPrecondition } from "../../kernel/errors.js";
 import { dataMigrations } from "../migrate/data-migrations.js";
 import { schemaRecord } from "../migrate/schema-migrations.js";
 import { readState, readStateAsync } from "../migrate/state.js";
-import { connectForCommand } from "../pg-command-connection.js";
-import { findErrorCode, MIGRATION_LOCK, type PgTls } from "../pg-connection.js";
+import { connectForCommand, findErrorCode, MIGRATION_LOCK, type PgTls } from "../pg-connection.js";
 import { assertStorableInPg, type Cell, type CopiedRow, pgCasts, readPgRow } from "./cells.js";
 import { BATCH_CHARACTERS, BATCH_ROWS, type CopyReader, type CopySource, type CopyTarget } from "./databases.js";
 import { type CopiedTable, copiedTables, triggerTables } from "./tables.js";
 
-/** Nodes and commands that write call themselves `arbor` and their version. A copy does not, so that it finds only them. */
+/**
+ * Nodes and commands that write connect as `arbor` with a version. A copy has another name, so that it finds only
+ * them.
+ */
 const APPLICATION_NAME = "arbor copy";
 /** An arbitrary number for the advisory lock of copies into a database. */
 const COPY_LOCK = MIGRATION_LOCK + 1;
-/** How long to wait for an earlier copy whose process was killed: the server completes its last statement. */
+/** How long to wait for the lock: the server completes the last statement of a copy whose process was killed. */
 const LOCK_TIMEOUT_MS = 30_000;
 const LOCK_NOT_AVAILABLE = "55P03";
 /** How many rows are read at first. A row may have megabytes. */

@@ -1,12 +1,12 @@
-// What must hold before a copy begins: the source is an installation in the form of this version, and the target is empty
-// or an unfinished copy of the same installation.
+// What must hold before a copy begins: the source is an installation in the form of this version, and the target is
+// empty or an unfinished copy of the same installation.
 import { createHash } from "node:crypto";
 import { failedPrecondition } from "../../kernel/errors.js";
 import { noInstallation } from "../find-installation.js";
 import { dataMigrations } from "../migrate/data-migrations.js";
-import { schemaMigrationsAfter } from "../migrate/schema-migrations.js";
+import { listSchemaMigrations } from "../migrate/schema-migrations.js";
 import { expansionNeeded, needsContracting, needsExpanding, readState, readStateAsync } from "../migrate/state.js";
-import { creationStatements } from "../migrate/statements.js";
+import { buildCreation } from "../migrate/statements.js";
 import { type CopyMark, formatMark, parseMark } from "../unfinished-copy.js";
 import { assertMayOpen, OLDEST_VERSION, VERSION } from "../version.js";
 import type { CopySource, CopyTarget } from "./databases.js";
@@ -20,7 +20,7 @@ export function assertCopyable({ name, dialect, state, schemaMs }: CopySource): 
   if (state.isEmpty) throw noInstallation(name, "it has no tables of one");
   assertMayOpen(state.oldestVersion);
   // A newer version may have expanded it, and this one does not know what that added.
-  if (schemaMs > (schemaMigrationsAfter(dialect, 0).at(-1)?.createdMs ?? 0)) {
+  if (schemaMs > (listSchemaMigrations(dialect, 0).at(-1)?.createdMs ?? 0)) {
     throw failedPrecondition(
       "DATABASE_VERSION",
       `a newer version of arbor than ${VERSION} has expanded the database: copy it with that version`,
@@ -62,7 +62,7 @@ export async function prepareTarget(target: CopyTarget, mark: CopyMark): Promise
   }
   // Fails where a server has created the tables since.
   await target.changeSchema([
-    ...creationStatements(dialect, dataMigrations),
+    ...buildCreation(dialect, dataMigrations),
     `UPDATE settings SET value = '${formatMark(mark).replaceAll("'", "''")}' WHERE name = '${OLDEST_VERSION}'`,
   ]);
   return false;

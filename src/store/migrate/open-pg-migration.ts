@@ -1,7 +1,13 @@
 // Opens a PostgreSQL database for migrations. Nodes of this version and of the one before may use it at the same time.
 import { setTimeout as sleep } from "node:timers/promises";
-import { connectForCommand } from "../pg-command-connection.js";
-import { createExecutor, findErrorCode, isConflict, MIGRATION_LOCK, type PgTls } from "../pg-connection.js";
+import {
+  connectForCommand,
+  createExecutor,
+  findErrorCode,
+  isConflict,
+  MIGRATION_LOCK,
+  type PgTls,
+} from "../pg-connection.js";
 import type { Awaitable } from "../port.js";
 import { isOlder, VERSION } from "../version.js";
 import type { MigrationTx } from "./data-migration.js";

@@ -1,22 +1,23 @@
-// The two phases of an upgrade (docs/adr/0015-expand-and-contract.md). Expanding adds what this version needs and copies
-// rows into their new form, while the version before goes on. Contracting removes what only that version needed.
+// The two phases of an upgrade (docs/adr/0015-expand-and-contract.md). Expanding adds what this version needs and
+// copies rows into their new form, while the version before goes on. Contracting removes what only that version
+// needed.
 import { setTimeout as sleep } from "node:timers/promises";
 import { failedPrecondition } from "../../kernel/errors.js";
 import { assertMayOpen } from "../version.js";
 import type { DataMigration, MigrationDatabase, MigrationTx } from "./data-migration.js";
 import { dataMigrations } from "./data-migrations.js";
-import { schemaStatements } from "./schema-migrations.js";
+import { buildSchemaStatements } from "./schema-migrations.js";
 import {
   type DatabaseState,
   type DataMigrationState,
   expansionNeeded,
+  findState,
   needsContracting,
   needsExpanding,
   readState,
   readStateAsync,
-  stateOf,
 } from "./state.js";
-import { admitsOlderVersions, creationStatements, insertProgress, versionStatements } from "./statements.js";
+import { admitsOlderVersions, buildCreation, buildVersionChange, insertProgress } from "./statements.js";
 
 /** How far a migration of stored rows is. */
 export interface MigrationProgress {
@@ -29,7 +30,9 @@ export interface MigrationProgress {
 
 /** How to run the expand phase. */
 export interface ExpandOptions {
-  /** Do not look for servers whose version is too old to know all changes. What they write meanwhile lacks some values. */
+  /**
+   * Do not look for servers whose version is too old to know all changes. What they write meanwhile lacks some values.
+   */
   readonly force?: boolean;
   /** Called at the beginning and the end of each migration of stored rows, and every `periodMs` between. */
   readonly onProgress?: (progress: MigrationProgress) => void;
@@ -69,7 +72,7 @@ export async function readDatabaseState(
   database: MigrationDatabase,
   migrations: readonly DataMigration[] = dataMigrations,
 ): Promise<DatabaseState> {
-  const state = await database.read((tx) => readStateIn(tx, migrations));
+  const state = await database.read((tx) => readStateInTx(tx, migrations));
   assertMayOpen(state.oldestVersion);
   return state;
 }
@@ -78,8 +81,8 @@ export async function readDatabaseState(
  * Runs the expand phase, or what is left of it. An empty database is created. Nothing is lost or done twice when the
  * process ends at any point and the phase is run again.
  *
- * @throws ApiError FAILED_PRECONDITION when the database needs a newer version, or a server uses it whose version is too
- * old to go on
+ * @throws ApiError FAILED_PRECONDITION when the database needs a newer version, or a server uses it whose version is
+ * too old to go on
  */
 export async function expand(database: MigrationDatabase, options: ExpandOptions = {}): Promise<void> {
   const { migrations = dataMigrations } = options;
@@ -88,9 +91,9 @@ export async function expand(database: MigrationDatabase, options: ExpandOptions
   if (!options.force) await assertServersCanGoOn(database, state);
   if (state.missingSchema.length > 0) {
     await database.write(async (tx) => {
-      const { isEmpty, missingSchema } = await readStateIn(tx, migrations);
+      const { isEmpty, missingSchema } = await readStateInTx(tx, migrations);
       const { dialect } = tx;
-      await runAll(tx, isEmpty ? creationStatements(dialect, migrations) : schemaStatements(dialect, missingSchema));
+      await runAll(tx, isEmpty ? buildCreation(dialect, migrations) : buildSchemaStatements(dialect, missingSchema));
     });
   }
   for (const migration of migrations) await copyRows(database, migration, options);
@@ -98,7 +101,7 @@ export async function expand(database: MigrationDatabase, options: ExpandOptions
 
 async function copyRows(database: MigrationDatabase, migration: DataMigration, options: ExpandOptions): Promise<void> {
   const { onProgress = () => {}, periodMs = PERIOD_MS, pause = false } = options;
-  const { phase } = await database.read((tx) => stateIn(tx, migration));
+  const { phase } = await database.read((tx) => readMigrationState(tx, migration));
   if (phase !== "missing" && phase !== "expanding") return;
   const total = await database.read((tx) => migration.total(tx));
   let reportedMs = Number.NEGATIVE_INFINITY;
@@ -115,7 +118,7 @@ async function copyRows(database: MigrationDatabase, migration: DataMigration, o
 
 // Another process may run the same migration, so each batch begins with the stored progress.
 async function copyBatch(tx: MigrationTx, migration: DataMigration): Promise<{ done: number; isFinished: boolean }> {
-  const { phase, position, done } = await stateIn(tx, migration);
+  const { phase, position, done } = await readMigrationState(tx, migration);
   if (phase === "missing") {
     await runAll(tx, [...migration.begin(tx.dialect), insertProgress(migration, "expanding")]);
     return { done: 0, isFinished: false };
@@ -134,18 +137,18 @@ async function copyBatch(tx: MigrationTx, migration: DataMigration): Promise<{ d
 /**
  * Runs the contract phase, or what is left of it. From then on only this version and newer ones may open the database.
  *
- * @throws ApiError FAILED_PRECONDITION when the database needs a newer version, is not expanded, or a server of an older
- * version uses it
+ * @throws ApiError FAILED_PRECONDITION when the database needs a newer version, is not expanded, or a server of an
+ * older version uses it
  */
 export async function contract(database: MigrationDatabase, options: ContractOptions = {}): Promise<void> {
   const { migrations = dataMigrations, force = false } = options;
   const state = await readDatabaseState(database, migrations);
   if (needsExpanding(state)) throw expansionNeeded();
-  // Also where nothing is stored in an old form: what only newer versions know, such as checkpoints of the audit log, waits
-  // for this.
+  // Also where nothing is stored in an old form: what only newer versions know, such as checkpoints of the audit log,
+  // waits for this.
   if (admitsOlderVersions(state)) {
     if (!force) await assertNoOlderServers(database);
-    await database.write((tx) => runAll(tx, versionStatements(tx.dialect)));
+    await database.write((tx) => runAll(tx, buildVersionChange(tx.dialect)));
   }
   if (!needsContracting(state)) return;
   for (const migration of migrations) await removeOldForm(database, migration, options);
@@ -173,7 +176,7 @@ async function removeOldForm(
 
 // Returns how many rows the statement changed; undefined when none is left.
 async function runNextStatement(tx: MigrationTx, migration: DataMigration): Promise<number | undefined> {
-  const { phase, position, done } = await stateIn(tx, migration);
+  const { phase, position, done } = await readMigrationState(tx, migration);
   if (phase === "contracted") return undefined;
   const next = phase === "contracting" ? Number(position) : 0;
   const statement = migration.contract(tx.dialect)[next];
@@ -211,12 +214,12 @@ async function assertNoOlderServers(database: MigrationDatabase): Promise<void> 
   throw failedPrecondition("OLDER_SERVER", `servers of an older version use the database: ${servers.join("; ")}`);
 }
 
-function readStateIn(tx: MigrationTx, migrations: readonly DataMigration[]): Promise<DatabaseState> {
+function readStateInTx(tx: MigrationTx, migrations: readonly DataMigration[]): Promise<DatabaseState> {
   return readStateAsync(readState(tx.dialect, migrations), async (sql) => tx.query(sql));
 }
 
-async function stateIn(tx: MigrationTx, migration: DataMigration): Promise<DataMigrationState> {
-  return stateOf(migration, await tx.query("SELECT * FROM data_migrations"));
+async function readMigrationState(tx: MigrationTx, migration: DataMigration): Promise<DataMigrationState> {
+  return findState(migration, await tx.query("SELECT * FROM data_migrations"));
 }
 
 async function storeProgress(

@@ -1,19 +1,19 @@
-// What happens as a PostgreSQL database is opened for use: an empty one gets its tables, and one that this version cannot
-// use is rejected.
+// What happens as a PostgreSQL database is opened for use: an empty one gets its tables, and one that this version
+// cannot use is rejected.
 import type pg from "pg";
 import { noInstallation } from "../find-installation.js";
 import { assertMayOpen } from "../version.js";
 import type { DataMigration } from "./data-migration.js";
 import { expansionNeeded, needsExpanding, readState, readStateAsync } from "./state.js";
-import { creationStatements } from "./statements.js";
+import { buildCreation } from "./statements.js";
 
 /**
  * Prepares a database for use.
  *
  * @param client a connection that holds the advisory lock of migrations
  * @param create whether an empty database gets its tables
- * @throws ApiError FAILED_PRECONDITION when it is empty and may not be created, needs a newer version, or must be expanded
- * first
+ * @throws ApiError FAILED_PRECONDITION when it is empty and may not be created, needs a newer version, or must be
+ * expanded first
  */
 export async function preparePg(
   client: pg.ClientBase,
@@ -32,7 +32,7 @@ export async function preparePg(
 async function createTables(client: pg.ClientBase, migrations: readonly DataMigration[]): Promise<void> {
   await client.query("BEGIN");
   try {
-    for (const statement of creationStatements("pg", migrations)) await client.query(statement);
+    for (const statement of buildCreation("pg", migrations)) await client.query(statement);
     await client.query("COMMIT");
   } catch (error) {
     await client.query("ROLLBACK");

@@ -7,7 +7,7 @@ import type { SqliteDatabase } from "../sqlite-driver.js";
 import { assertMayOpen } from "../version.js";
 import type { DataMigration, SqlRow } from "./data-migration.js";
 import { expansionNeeded, needsContracting, needsExpanding, readState, readStateSync } from "./state.js";
-import { admitsOlderVersions, creationStatements, versionStatements } from "./statements.js";
+import { admitsOlderVersions, buildCreation, buildVersionChange } from "./statements.js";
 
 /** Where the database is, and how it is opened. */
 export interface PrepareOptions {
@@ -22,8 +22,8 @@ export interface PrepareOptions {
 /**
  * Prepares a database for use.
  *
- * This version writes rows only in their new form. Nothing copies them back into the old form on SQLite, where one server
- * runs at a time, so older versions are kept out from the first use on.
+ * This version writes rows only in their new form. Nothing copies them back into the old form on SQLite, where one
+ * server runs at a time, so older versions are kept out from the first use on.
  *
  * @throws ApiError FAILED_PRECONDITION when it is empty and may not be created, needs a newer version, must be expanded
  * first, or a server of an older version uses it
@@ -36,14 +36,14 @@ export function prepareSqlite(db: SqliteDatabase, options: PrepareOptions): void
   if (state.isEmpty) {
     if (!create) throw noInstallation(directory, "its database is empty");
     // `arbor migrate`, which does not hold the lock of openSqlite, may have created it meanwhile.
-    runInTransaction(db, () => (read().isEmpty ? creationStatements("sqlite", migrations) : []));
+    runInTransaction(db, () => (read().isEmpty ? buildCreation("sqlite", migrations) : []));
     return;
   }
   if (needsExpanding(state)) throw expansionNeeded();
   if (!needsContracting(state) || !admitsOlderVersions(state)) return;
   const release = holdsServeLock ? () => {} : holdOlderServers(directory);
   try {
-    runInTransaction(db, () => versionStatements("sqlite"));
+    runInTransaction(db, () => buildVersionChange("sqlite"));
   } finally {
     release();
   }

@@ -1,6 +1,6 @@
-// The changes of the schema, which drizzle-kit generates into src/store/migrations/. Drizzle's own migrator always commits
-// by itself, and an empty database is to be created in one transaction with its migrations of stored rows. So this file
-// runs the changes, and keeps the record of them as drizzle does.
+// The changes of the schema, which drizzle-kit generates into src/store/migrations/. Drizzle's own migrator always
+// commits by itself, and an empty database is to be created in one transaction with its migrations of stored rows. So
+// this file runs the changes, and keeps the record of them as drizzle does.
 import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { readMigrationFiles } from "drizzle-orm/migrator";
@@ -30,12 +30,12 @@ const createRecord: Record<Dialect, readonly string[]> = {
 };
 
 /**
- * The changes that come after the last one in the record, in their order.
+ * Lists the changes after the last one in the record, in their order.
  *
  * @param lastMs when the last recorded change was generated, in epoch milliseconds; 0 where there is none
  */
-export function schemaMigrationsAfter(dialect: Dialect, lastMs: number): SchemaMigration[] {
-  const journal = JSON.parse(readFileSync(`${folderOf(dialect)}/meta/_journal.json`, "utf8")) as {
+export function listSchemaMigrations(dialect: Dialect, lastMs: number): SchemaMigration[] {
+  const journal = JSON.parse(readFileSync(`${findFolder(dialect)}/meta/_journal.json`, "utf8")) as {
     entries: readonly { tag: string; when: number }[];
   };
   return journal.entries
@@ -43,11 +43,11 @@ export function schemaMigrationsAfter(dialect: Dialect, lastMs: number): SchemaM
     .map(({ tag, when }): SchemaMigration => ({ name: tag, createdMs: when }));
 }
 
-/** The statements that run these changes and record them. */
-export function schemaStatements(dialect: Dialect, changes: readonly SchemaMigration[]): string[] {
+/** Builds the statements that run these changes and record them. */
+export function buildSchemaStatements(dialect: Dialect, changes: readonly SchemaMigration[]): string[] {
   if (changes.length === 0) return [];
   const selected = new Set(changes.map(({ createdMs }) => createdMs));
-  const files = readMigrationFiles({ migrationsFolder: folderOf(dialect) });
+  const files = readMigrationFiles({ migrationsFolder: findFolder(dialect) });
   return [
     ...createRecord[dialect],
     ...files
@@ -59,6 +59,6 @@ export function schemaStatements(dialect: Dialect, changes: readonly SchemaMigra
   ];
 }
 
-function folderOf(dialect: Dialect): string {
+function findFolder(dialect: Dialect): string {
   return fileURLToPath(new URL(`../migrations/${dialect}`, import.meta.url));
 }

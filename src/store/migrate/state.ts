@@ -3,7 +3,7 @@ import { ApiError, failedPrecondition } from "../../kernel/errors.js";
 import type { MigrationPhase } from "../tables/migrations.js";
 import { OLDEST_VERSION } from "../version.js";
 import type { DataMigration, Dialect, SqlRow } from "./data-migration.js";
-import { type SchemaMigration, schemaMigrationsAfter, schemaRecord } from "./schema-migrations.js";
+import { listSchemaMigrations, type SchemaMigration, schemaRecord } from "./schema-migrations.js";
 
 /** How far one migration of stored rows is. */
 export interface DataMigrationState {
@@ -47,8 +47,8 @@ export function* readState(
   return {
     isEmpty: lastMs === 0,
     oldestVersion: oldest[0]?.value as string | undefined,
-    missingSchema: schemaMigrationsAfter(dialect, lastMs),
-    data: migrations.map((migration) => stateOf(migration, stored)),
+    missingSchema: listSchemaMigrations(dialect, lastMs),
+    data: migrations.map((migration) => findState(migration, stored)),
   };
 }
 
@@ -72,8 +72,8 @@ export async function readStateAsync(
   return next.value;
 }
 
-/** How far a migration is according to the rows of `data_migrations`. */
-export function stateOf(migration: DataMigration, stored: readonly SqlRow[]): DataMigrationState {
+/** Finds the state of a migration in the rows of `data_migrations`. */
+export function findState(migration: DataMigration, stored: readonly SqlRow[]): DataMigrationState {
   const row = stored.find(({ name }) => name === migration.name);
   if (row === undefined) return { migration, phase: "missing", position: "", done: 0 };
   return {

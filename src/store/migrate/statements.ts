@@ -2,19 +2,19 @@
 import { VERSIONED_APPLICATION_ID } from "../sqlite-connection.js";
 import { isOlder, OLDEST_VERSION, VERSION } from "../version.js";
 import type { DataMigration, Dialect } from "./data-migration.js";
-import { schemaMigrationsAfter, schemaStatements } from "./schema-migrations.js";
+import { buildSchemaStatements, listSchemaMigrations } from "./schema-migrations.js";
 import type { DatabaseState } from "./state.js";
 
-/** The statements that create everything in an empty database. It has no rows, so no old form of them remains. */
-export function creationStatements(dialect: Dialect, migrations: readonly DataMigration[]): string[] {
+/** Builds the statements that create everything in an empty database, which has no rows in an old form. */
+export function buildCreation(dialect: Dialect, migrations: readonly DataMigration[]): string[] {
   return [
-    ...schemaStatements(dialect, schemaMigrationsAfter(dialect, 0)),
+    ...buildSchemaStatements(dialect, listSchemaMigrations(dialect, 0)),
     ...migrations.flatMap((migration) => [
       ...migration.begin(dialect),
       insertProgress(migration, "contracted"),
       ...migration.contract(dialect).map(({ sql }) => sql),
     ]),
-    ...(migrations.length > 0 ? versionStatements(dialect) : []),
+    ...(migrations.length > 0 ? buildVersionChange(dialect) : []),
   ];
 }
 
@@ -23,8 +23,8 @@ export function insertProgress({ name }: DataMigration, phase: "expanding" | "co
   return `INSERT INTO data_migrations (name, phase, position, done) VALUES ('${name}', '${phase}', '', 0)`;
 }
 
-/** The statements that make this version the oldest one that may open the database. */
-export function versionStatements(dialect: Dialect): string[] {
+/** Builds the statements that make this version the oldest one that may open the database. */
+export function buildVersionChange(dialect: Dialect): string[] {
   const store =
     `INSERT INTO settings (name, value) VALUES ('${OLDEST_VERSION}', '${VERSION}') ` +
     "ON CONFLICT (name) DO UPDATE SET value = excluded.value";

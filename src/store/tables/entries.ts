@@ -4,7 +4,7 @@ import type { Columns } from "./columns-sqlite.js";
 
 /** Builds the tables of the index of lists. */
 export function defineEntryTables(c: Columns) {
-  // Those that have rows below them; what has none needs no number.
+  // The ancestors that have rows below them. Other rows need no number.
   const scopes = c.table(
     "scopes",
     {

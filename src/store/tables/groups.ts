@@ -1,4 +1,4 @@
-// Groups, and what a group has at most one of or a list of for itself.
+// Groups, and what belongs to one group: account associations, accepted terms, subscriptions and access requests.
 import { sql } from "drizzle-orm";
 import type { Columns, RowOf } from "./columns-sqlite.js";
 

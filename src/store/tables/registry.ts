@@ -2,7 +2,7 @@
 import type { Columns, RowOf } from "./columns-sqlite.js";
 import type { GroupTables } from "./groups.js";
 
-/** What the name of a tag says of it: usual, or of a family that lists hide by default. */
+/** The family of a tag, which follows from its name: usual, or one that lists hide by default. */
 export type TagFamily = 0 | 1 | 2 | 3;
 
 /**

@@ -102,7 +102,7 @@ export async function createEvent(
   const { tx } = call;
   await getRow(tx, advisories, advisoryUid);
   const row = newEvent(ids.newUid(advisoryUid), { input, author: await getCallerName(call), at: "" }, call);
-  requireEventLimits([...(await tx.advisories.events([advisoryUid])), row]);
+  requireEventLimits([...(await tx.advisories.listEvents([advisoryUid])), row]);
   await putEvent(tx, row);
   return row;
 }
@@ -128,7 +128,7 @@ export async function updateEvent(input: EventInput, call: UnaryCall): Promise<A
   if (reviewState === ReviewState.APPROVED || reviewState === ReviewState.REJECTED) {
     throw failedPrecondition("EVENT_FINAL", "an event that was approved or rejected is final; add another");
   }
-  const others = (await tx.advisories.events([advisoryUid])).filter((event) => event.uid !== uid);
+  const others = (await tx.advisories.listEvents([advisoryUid])).filter((event) => event.uid !== uid);
   // An event that becomes shorter always passes.
   if (JSON.stringify(after.data).length > JSON.stringify(before.data).length) requireEventLimits([...others, after]);
   await putEvent(tx, after);
@@ -141,7 +141,7 @@ export async function updateEvent(input: EventInput, call: UnaryCall): Promise<A
  * @throws ApiError NOT_FOUND; the pipeline masks it for callers who may not know.
  */
 export async function getEvent(uid: string, tx: Tx): Promise<AdvisoryEventRow> {
-  const events = await tx.advisories.events([parentOf(uid) ?? ""]);
+  const events = await tx.advisories.listEvents([parentOf(uid) ?? ""]);
   const row = events.find((event) => event.uid === uid);
   if (row === undefined) throw notFound(eventKind, uid);
   return row;
@@ -171,7 +171,7 @@ function isReview(state: ReviewState, advisoryUid: string, { caller }: UnaryCall
 
 // Filters find people by their e-mail address; an identity without one is named by its uid.
 async function getCallerName({ tx, caller }: UnaryCall): Promise<string> {
-  return (await tx.identities.get(caller.uid))?.email || caller.uid;
+  return (await tx.identities.find(caller.uid))?.email || caller.uid;
 }
 
 function isSame(a: AdvisoryEventRow, b: AdvisoryEventRow): boolean {

@@ -41,10 +41,10 @@ export async function replaceAdvisory(
   advisory: AdvisoryInput,
   events?: readonly AdvisoryEventRow[],
 ): Promise<AdvisoryRow> {
-  const before = await tx.advisories.get(advisory.uid);
+  const before = await tx.advisories.find(advisory.uid);
   if (before === undefined) throw notFound(advisories, advisory.uid);
   const { advisoryId, createTimeMs } = before;
-  const all = events ?? (await tx.advisories.events([advisory.uid]));
+  const all = events ?? (await tx.advisories.listEvents([advisory.uid]));
   const row: AdvisoryRow = { ...advisory, ...deriveColumns(advisory, all), advisoryId, createTimeMs };
   await tx.advisories.replace(row);
   if (events) {
@@ -60,7 +60,7 @@ export async function replaceAdvisory(
  * @throws ApiError NOT_FOUND when there is no such advisory.
  */
 export async function putEvent(tx: Tx, event: AdvisoryEventRow): Promise<AdvisoryRow> {
-  const before = await tx.advisories.get(event.advisoryUid);
+  const before = await tx.advisories.find(event.advisoryUid);
   if (before === undefined) throw notFound(advisories, event.advisoryUid);
   await tx.advisories.putEvent(event);
   const updateTimeMs = Math.max(before.updateTimeMs, event.updateTimeMs);

@@ -168,13 +168,13 @@ async function listAdvisories(filter: AdvisoryFilter, listResources: ResourceDep
 }
 
 async function toProtoV1(row: AdvisoryRow, tx: Tx) {
-  return advisoryToProtoV1(row, await tx.advisories.events([row.uid]));
+  return advisoryToProtoV1(row, await tx.advisories.listEvents([row.uid]));
 }
 
 // The uid is that of an advisory or of one event.
 async function readEvents(uid: string, tx: Tx): Promise<AdvisoryEventRow[]> {
-  if ((await tx.advisories.get(uid)) !== undefined) return tx.advisories.events([uid]);
-  if ((await tx.advisories.get(parentOf(uid) ?? "")) === undefined) throw notFound(advisories, uid);
+  if ((await tx.advisories.find(uid)) !== undefined) return tx.advisories.listEvents([uid]);
+  if ((await tx.advisories.find(parentOf(uid) ?? "")) === undefined) throw notFound(advisories, uid);
   return [await getEvent(uid, tx)];
 }
 

@@ -19,7 +19,7 @@ export function advisoriesV2beta1({ listResources }: Pick<ResourceDeps, "listRes
     {
       async getAdvisory({ uid }, { tx }) {
         const row = await getRow(tx, advisories, uid);
-        return advisoryToProto(row, await tx.advisories.events([uid]));
+        return advisoryToProto(row, await tx.advisories.listEvents([uid]));
       },
 
       async listAdvisories(request, call) {
@@ -43,7 +43,7 @@ export async function addEvents<V>(
   tx: Tx,
 ): Promise<V[]> {
   const events = new Map<string, AdvisoryEventRow[]>(rows.map(({ uid }) => [uid, []]));
-  for (const event of await tx.advisories.events([...events.keys()])) events.get(event.advisoryUid)?.push(event);
+  for (const event of await tx.advisories.listEvents([...events.keys()])) events.get(event.advisoryUid)?.push(event);
   return rows.map((row) => toProto(row, events.get(row.uid) ?? []));
 }
 

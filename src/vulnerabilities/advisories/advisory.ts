@@ -62,9 +62,9 @@ export const advisories = defineResource({
 
 // The advisories of a group where all of them are withdrawn; undefined otherwise, and where there are too many.
 async function findWithdrawnOnly(tx: Tx, groupUid: string): Promise<string[] | undefined> {
-  const uids = await tx.advisories.uidsWhere("groupUid", groupUid, MAX_WITHDRAWN + 1);
+  const uids = await tx.advisories.findUidsWhere("groupUid", groupUid, MAX_WITHDRAWN + 1);
   if (uids.length > MAX_WITHDRAWN) return undefined;
-  for (const one of uids) if ((await tx.advisories.get(one))?.deleteTimeMs === null) return undefined;
+  for (const one of uids) if ((await tx.advisories.find(one))?.deleteTimeMs === null) return undefined;
   return uids;
 }
 
@@ -171,10 +171,15 @@ export function advisoryToProto(row: AdvisoryRow, events: readonly AdvisoryEvent
 
 /** The interval between looks at what changed, in milliseconds. */
 const INTERVAL_MS = 1_000;
-/** How many changes one transaction indexes: on SQLite it blocks the main thread, and every write of other processes. */
+/**
+ * How many changes one transaction indexes: on SQLite it blocks the main thread, and every write of other processes.
+ */
 const BATCH = 32;
 
-/** Creates the job that indexes. What it has not indexed yet is examined one by one by lists, which are exact at any time. */
+/**
+ * Creates the job that indexes. What it has not indexed yet is examined one by one by lists, which are exact at any
+ * time.
+ */
 export function createAdvisoryIndexing({ read }: Pick<Store, "read">): Job {
   const hasWork = async () => read(async (tx) => tx.advisories.hasChanges());
   return {

@@ -148,7 +148,7 @@ const MAX_PACKAGES = 100_000;
 async function findUnchanged(tx: Tx, target: ImportTarget, record: MappedRecord): Promise<Outcomes | undefined> {
   const outcomes = createOutcomes();
   for (const { advisory } of record.advisories) {
-    const before = await tx.advisories.fromSource(target.groupUid, advisory.sourceKey);
+    const before = await tx.advisories.findBySource(target.groupUid, advisory.sourceKey);
     const outcome = before && findOutcome(before, advisory);
     if (outcome === undefined) return undefined;
     outcomes[outcome]++;
@@ -180,7 +180,7 @@ async function storeRecord(tx: Tx, target: ImportTarget, record: MappedRecord, o
 
 async function storeAdvisory(tx: Tx, { groupUid, ids }: ImportTarget, mapped: MappedAdvisory): Promise<keyof Outcomes> {
   const { advisory, events } = mapped;
-  const before = await tx.advisories.fromSource(groupUid, advisory.sourceKey);
+  const before = await tx.advisories.findBySource(groupUid, advisory.sourceKey);
   if (before === undefined) {
     const uid = ids.newUid(groupUid);
     await insertAdvisory(tx, { ...advisory, uid, groupUid }, advisory.sourceKey, buildEventRows(uid, events));
@@ -189,7 +189,7 @@ async function storeAdvisory(tx: Tx, { groupUid, ids }: ImportTarget, mapped: Ma
   const outcome = findOutcome(before, advisory);
   if (outcome !== undefined) return outcome;
   const { uid } = before;
-  const others = (await tx.advisories.events([uid])).filter((event) => !IMPORTED_EVENT.test(event.uid));
+  const others = (await tx.advisories.listEvents([uid])).filter((event) => !IMPORTED_EVENT.test(event.uid));
   await replaceAdvisory(tx, { ...advisory, uid, groupUid }, [...others, ...buildEventRows(uid, events)]);
   return "updated";
 }
@@ -205,9 +205,9 @@ async function listOrphans(tx: Tx, { groupUid }: ImportTarget, record: MappedRec
   const prefix = formatSourcePrefix(record.id);
   const named = new Set(record.advisories.map(({ advisory }) => advisory.sourceKey));
   const orphans: AdvisoryRow[] = [];
-  for (const uid of await tx.advisories.uidsWhere("legacyAdvisoryId", record.id, MAX_PACKAGES)) {
+  for (const uid of await tx.advisories.findUidsWhere("legacyAdvisoryId", record.id, MAX_PACKAGES)) {
     if (parentOf(uid) !== groupUid) continue;
-    const row = await tx.advisories.get(uid);
+    const row = await tx.advisories.find(uid);
     if (row === undefined || named.has(row.sourceKey) || !row.sourceKey.startsWith(prefix)) continue;
     if (row.deleteTimeMs === null && row.updateTimeMs <= record.modifiedMs) orphans.push(row);
   }

@@ -3,9 +3,8 @@ import { randomBytes } from "node:crypto";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { auditV1 } from "../../../src/audit/audit-v1.js";
-import { createEventFeed } from "../../../src/audit/event-feed.js";
+import { createEventFeed, createStreamCounter } from "../../../src/audit/event-feed.js";
 import { createEventIds } from "../../../src/audit/event-id.js";
-import { createStreamCounter } from "../../../src/audit/stream-counter.js";
 import { type ExpectedChain, type RemoteReport, verifyRemoteLog } from "../../../src/cli/remote/audit/chain-client.js";
 import { withSession } from "../../../src/cli/remote/session.js";
 import { capabilitySetNamed } from "../../../src/iam/roles/capability-names.js";
@@ -48,7 +47,7 @@ export async function serveLog(
     await tx.identities.insert(identityRow(identityUid));
     await tx.roles.insert(roleRow(roleUid, { capabilities: capabilitySetNamed(capabilities) }));
     for (const groupUid of roots) {
-      if ((await tx.groups.get(groupUid)) === undefined) await tx.groups.insert(groupRow(groupUid));
+      if ((await tx.groups.find(groupUid)) === undefined) await tx.groups.insert(groupRow(groupUid));
       await tx.roleBindings.insert({
         ...{ uid: randomIds.newUid(groupUid), groupUid, identityUid, roleUid },
         ...{ automatic: false, accepted: false, pending: false, createTimeMs: 1_000, updateTimeMs: 1_000 },

@@ -2,9 +2,8 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
-import { createEventFeed, type EventReader } from "../../../src/audit/event-feed.js";
+import { createEventFeed, createStreamCounter, type EventReader } from "../../../src/audit/event-feed.js";
 import { createEventIds } from "../../../src/audit/event-id.js";
-import { createStreamCounter } from "../../../src/audit/stream-counter.js";
 import type { AuditEventRow, AuditEventStore, Store, Tx } from "../../../src/store/port.js";
 import { rootUid } from "../../support/rows.js";
 import { auditRow, buildStoredRow, openLog } from "../log-kit.js";
@@ -17,9 +16,9 @@ const all = () => true;
 function rowTable(lateCommitMs: number) {
   const rows: AuditEventRow[] = [];
   let reads = 0;
-  const auditEvents: Pick<AuditEventStore, "after" | "withIds" | "lastId"> = {
-    after: (id, limit) => rows.filter((row) => row.id > id).slice(0, limit),
-    withIds: (ids) => rows.filter(({ id }) => ids.includes(id)),
+  const auditEvents: Pick<AuditEventStore, "listAfter" | "findByIds" | "lastId"> = {
+    listAfter: (id, limit) => rows.filter((row) => row.id > id).slice(0, limit),
+    findByIds: (ids) => rows.filter(({ id }) => ids.includes(id)),
     lastId: () => rows.at(-1)?.id ?? 0,
   };
   const read = async (unit: (tx: Tx) => unknown) => {

@@ -49,7 +49,7 @@ describe("a stream of events over REST", () => {
     await world.add({ rootUid: world.root, requestId: "allowed" });
     assert.equal((await next())?.result?.event?.requestId, "allowed");
     await world.write(async (tx) => {
-      for (const binding of await tx.roleBindings.ofIdentity(uid)) await tx.roleBindings.delete(binding.uid);
+      for (const binding of await tx.roleBindings.findByIdentity(uid)) await tx.roleBindings.delete(binding.uid);
     });
     await world.add({ rootUid: world.root, requestId: "denied" });
     assert.equal((await next())?.error?.code, 7);

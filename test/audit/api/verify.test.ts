@@ -181,7 +181,7 @@ describe("what a verifier remembers", () => {
       [0, `arbor: ${state} is new: that the end was cut off before now cannot be found\n`],
     );
     assert.equal(statSync(state).mode & 0o777, 0o600);
-    const before = await log.store.read((tx) => tx.auditChain.head(root));
+    const before = await log.store.read((tx) => tx.auditChain.findHead(root));
     assert.ok(before);
     const earlier = { ...before };
     await seal(3);

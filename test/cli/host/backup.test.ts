@@ -338,7 +338,7 @@ test("the manifest as JSON, and progress where it is asked for", async () => {
 async function waitUntilSealed(harness: Harness): Promise<void> {
   const { store } = harness.app.installation;
   for (let i = 0; i < 100; i++) {
-    const roots = await store.read((tx) => tx.auditChain.roots());
+    const roots = await store.read((tx) => tx.auditChain.listRoots());
     const tails = await Promise.all(roots.map((root) => store.read((tx) => tx.auditChain.readUnsealedTail(root))));
     if (tails.every(({ rows }) => rows === 0)) return;
     await new Promise((resolve) => setTimeout(resolve, 50));

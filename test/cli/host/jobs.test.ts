@@ -51,7 +51,7 @@ describe("arbor admin jobs list", () => {
   it("prints a table, in which an error cannot act upon the terminal", async () => {
     const { store } = harness.app.installation;
     await store.write(async (tx) => {
-      const row = (await tx.jobs.get("expired-rows")) ?? assert.fail();
+      const row = (await tx.jobs.find("expired-rows")) ?? assert.fail();
       await tx.jobs.put({
         ...row,
         failures: 2,

@@ -100,7 +100,7 @@ export async function startRulesWorld(): Promise<RulesWorld> {
     setSkew: (ms) => {
       harness.skewMs = ms;
     },
-    newestAuditRow: async () => harness.app.installation.store.read(async (tx) => (await tx.audit.newest(1))[0]),
+    newestAuditRow: async () => harness.app.installation.store.read(async (tx) => (await tx.audit.listNewest(1))[0]),
     newRow() {
       const own = new Map<string, string>();
       const get = async (name: string): Promise<string> => {

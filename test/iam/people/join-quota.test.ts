@@ -36,7 +36,7 @@ describe("an invite into an organisation with as many bindings as it may have", 
       overQuota(`group:${world.root}`, "bindings", rule(bindings, "role bindings")),
     );
     const uid = personUid(world.people.issuer, "late");
-    assert.equal(await storeOf().read((tx) => tx.identities.get(uid)), undefined);
+    assert.equal(await storeOf().read((tx) => tx.identities.find(uid)), undefined);
     for (const wrong of [forAnother.code, changeInvite(await invite(world), { sec: "0".repeat(32) })]) {
       const { json } = await register(world, late, { code: wrong });
       assert.deepEqual({ ...json, code: "PERMISSION_DENIED" }, permissionDenied("accepting this invite"));
@@ -117,7 +117,7 @@ describe("a login in a browser", () => {
     const refused = readProgram(await login("second", { idp_id: provider }));
     assert.deepEqual(refused, full(bindings, "bindings", "role bindings"));
     const uid = providerPersonUid(provider, kit.provider.issuer, "second");
-    assert.equal(await kit.store.read((tx) => tx.identities.get(uid)), undefined);
+    assert.equal(await kit.store.read((tx) => tx.identities.find(uid)), undefined);
     assert.ok((await login("first", { idp_id: provider })).get("token"));
     await setLimits(kit.store, group, { bindings: undefined });
     assert.ok((await login("second", { idp_id: provider })).get("token"));

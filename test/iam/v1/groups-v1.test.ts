@@ -161,7 +161,7 @@ describe("groups", () => {
     await v2("PATCH", `/groups/${id}`, { description: "x" });
     await v1("DELETE", `/groups/${id}`);
     const { store } = world.harness.app.installation;
-    const rows = (await store.read((tx) => tx.audit.newest(3, world.root))).filter(
+    const rows = (await store.read((tx) => tx.audit.listNewest(3, world.root))).filter(
       ({ subjectUid }) => subjectUid === id,
     );
     assert.deepEqual(

@@ -40,7 +40,7 @@ before(async () => {
 after(() => world.stop());
 
 const readSealedSecret = (uid: string) =>
-  world.write(async (tx) => (await tx.identityProviders.get(uid))?.sealedSecret);
+  world.write(async (tx) => (await tx.identityProviders.find(uid))?.sealedSecret);
 
 for (const name of wireNames) {
   describe(`identity providers over ${name}`, () => {

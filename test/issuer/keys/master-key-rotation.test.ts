@@ -70,7 +70,7 @@ async function openAll(store: Store, ...bytes: readonly number[]): Promise<void>
       assert.equal(masterKey.unseal(sealed, formatSecretContext(uid)).toString(), `secret ${i}`);
     }
     const tickets = createTickets(masterKey);
-    for (let i = 0; i < LOGINS; i++) assert.deepEqual(await tickets.get(tx, "code", `secret ${i}`, Date.now()), {});
+    for (let i = 0; i < LOGINS; i++) assert.deepEqual(await tickets.find(tx, "code", `secret ${i}`, Date.now()), {});
   });
 }
 

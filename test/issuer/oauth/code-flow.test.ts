@@ -276,7 +276,8 @@ test("the name of an organisation that was not verified leads nowhere", async ()
 test("a registration has an audit row, a later login has none", async () => {
   kit.provider.account = { subject: "newcomer" };
   const uid = personUid(kit.provider.issuer, "newcomer");
-  const rows = () => kit.store.read(async (tx) => (await tx.audit.newest(100)).filter((row) => row.actorUid === uid));
+  const rows = () =>
+    kit.store.read(async (tx) => (await tx.audit.listNewest(100)).filter((row) => row.actorUid === uid));
   await login();
   const [row, ...more] = await rows();
   assert.equal(row?.type, "dev.chainguard.api.auth.registered.v1");

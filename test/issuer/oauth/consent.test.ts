@@ -39,8 +39,8 @@ beforeEach(() => {
 after(() => kit?.stop());
 
 const uidOf = () => personUid(kit.provider.issuer, kit.provider.account?.subject ?? "");
-const person = () => kit.store.read((tx) => tx.identities.get(uidOf()));
-const bindings = () => kit.store.read((tx) => tx.roleBindings.ofIdentity(uidOf()));
+const person = () => kit.store.read((tx) => tx.identities.find(uidOf()));
+const bindings = () => kit.store.read((tx) => tx.roleBindings.findByIdentity(uidOf()));
 
 const redirectRequest = (more: Readonly<Record<string, string>> = {}) =>
   `${kit.url}/oauth?${new URLSearchParams({ exit: "redirect", redirect: `${PROGRAM}?token=true`, ...more })}`;

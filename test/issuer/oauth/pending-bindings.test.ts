@@ -43,10 +43,10 @@ after(() => kit?.stop());
 const uidOf = () => personUid(kit.provider.issuer, kit.provider.account?.subject ?? "");
 const bindings = async () =>
   new Map(
-    (await kit.store.read((tx) => tx.roleBindings.ofIdentity(uidOf()))).map(({ uid, pending }) => [uid, pending]),
+    (await kit.store.read((tx) => tx.roleBindings.findByIdentity(uidOf()))).map(({ uid, pending }) => [uid, pending]),
   );
 const listPending = async () =>
-  (await kit.store.read((tx) => tx.access.getAllGrants(uidOf()))).flatMap(({ groupUid }) => groupUid ?? []).sort();
+  (await kit.store.read((tx) => tx.access.findAllGrants(uidOf()))).flatMap(({ groupUid }) => groupUid ?? []).sort();
 
 /** Makes the person known, with nothing bound. */
 async function register(): Promise<void> {
@@ -127,8 +127,8 @@ test("accepts in one organisation, removes in another, and keeps the third pendi
   assert.deepEqual(await bindings(), new Map(expected.sort()));
   assert.deepEqual(await listPending(), [kept.group, kept.group]);
   const rows = await kit.store.read(async (tx) => [
-    ...(await tx.audit.newest(9, kept.group)),
-    ...(await tx.audit.newest(9, gone.group)),
+    ...(await tx.audit.listNewest(9, kept.group)),
+    ...(await tx.audit.listNewest(9, gone.group)),
   ]);
   const ofPerson = rows.filter(({ actorUid }) => actorUid === uidOf());
   assert.deepEqual(
@@ -299,7 +299,7 @@ test("fields that the page does not have are rejected, and the login can continu
   const { program } = await send([forged, [field(randomIds.newUid()), "accept"], [field(group), "accept"]]);
   assert.ok(program?.get("code"), "the control");
   assert.deepEqual([...(await bindings())], [[uids[0], false]]);
-  const left = await kit.store.read((tx) => tx.roleBindings.ofIdentity(stranger));
+  const left = await kit.store.read((tx) => tx.roleBindings.findByIdentity(stranger));
   assert.deepEqual(
     left.map(({ uid, pending }) => [uid, pending]),
     [[theirs.uids[0], true]],
@@ -320,7 +320,7 @@ test("the only owner of an organisation is not offered to leave it, and a form t
   await register();
   const [left, other] = [await offer("left.example", [owner]), await offer("another.example")];
   await kit.store.write(async (tx) => {
-    for (const { uid } of await tx.roleBindings.ofIdentity(left.owner)) await tx.roleBindings.delete(uid);
+    for (const { uid } of await tx.roleBindings.findByIdentity(left.owner)) await tx.roleBindings.delete(uid);
   });
   const agent = new Agent();
   const page = await agent.get(codeUrl());
@@ -340,7 +340,7 @@ test("bindings of hundreds of organisations make the page neither long nor slow"
   await register();
   reads = [];
   await register();
-  assert.equal(reads.filter((name) => name === "roleBindings.pendingRoots").length, 1);
+  assert.equal(reads.filter((name) => name === "roleBindings.findPendingRoots").length, 1);
   assert.equal(reads.filter((name) => name.startsWith("roleBindings.")).length, 1, String(reads));
 
   const spam = async (organisations: number, each: number, name: string) => {

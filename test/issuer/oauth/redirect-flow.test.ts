@@ -188,7 +188,7 @@ test("an unknown person gets account not found with a status, and no token", asy
     assert.ok(program.get("error_description"));
   }
   const uid = personUid(kit.provider.issuer, "stranger");
-  assert.equal(await kit.store.read((tx) => tx.identities.get(uid)), undefined);
+  assert.equal(await kit.store.read((tx) => tx.identities.find(uid)), undefined);
 });
 
 test("an invite registers an unknown person with its role", async () => {
@@ -198,7 +198,7 @@ test("an invite registers an unknown person with its role", async () => {
   const { program } = await login({ invite: code });
   assert.ok(program.get("token"), String(program));
   const uid = personUid(kit.provider.issuer, "guest");
-  const bindings = await kit.store.read((tx) => tx.roleBindings.ofIdentity(uid));
+  const bindings = await kit.store.read((tx) => tx.roleBindings.findByIdentity(uid));
   assert.deepEqual(
     bindings.map(({ groupUid, roleUid }) => [groupUid, roleUid]),
     [[group, builtinRoleUid("viewer")]],

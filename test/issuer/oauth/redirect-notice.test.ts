@@ -43,7 +43,7 @@ test("providers of organisations that were there before are named until they are
     );
   }
   await kit.store.write(async (tx) => {
-    const row = await tx.identityProviders.get(provider);
+    const row = await tx.identityProviders.find(provider);
     assert.ok(row);
     await tx.identityProviders.replace({ ...row, updateTimeMs: kit.deps.clock() });
   });

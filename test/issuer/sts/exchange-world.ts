@@ -97,7 +97,7 @@ export async function startExchangeWorld(
       const { uid: made } = await harness.identity({ issuer: people.issuer, subject, ...values });
       // The harness gives uids by chance; those of people follow from who they are.
       await write(async (tx) => {
-        const row = await tx.identities.get(made);
+        const row = await tx.identities.find(made);
         await tx.identities.delete(made);
         if (row) await tx.identities.insert({ ...row, uid });
       });

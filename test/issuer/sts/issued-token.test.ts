@@ -51,7 +51,7 @@ function decodeNames(text: unknown): string[] {
 }
 
 async function capabilitiesOf(role: string): Promise<string[]> {
-  const row = await world.harness.app.installation.store.read((tx) => tx.roles.get(builtinRoleUid(role)));
+  const row = await world.harness.app.installation.store.read((tx) => tx.roles.find(builtinRoleUid(role)));
   const digits = row?.capabilities ?? "";
   const capabilities = [...bits].filter(([, bit]) => (Number.parseInt(digits[bit >> 2] ?? "0", 16) >> (bit & 3)) & 1);
   return capabilities.map(([name]) => name).sort();

@@ -171,7 +171,7 @@ describe("an organisation's own provider", () => {
     const verified = await exchanger.verify(request, provider.token({ sub: "carol" }), undefined);
     const finish = async () => installation.store.read((tx) => exchanger.finish(tx, verified, undefined));
     assert.equal((await finish()).identityUid, carol);
-    const before = await installation.store.read((tx) => tx.identityProviders.get(provider.uid));
+    const before = await installation.store.read((tx) => tx.identityProviders.find(provider.uid));
     assert.ok(before, "the provider is there");
     for (const oidc of [
       { ...before.oidc, clientId: "another" },
@@ -221,9 +221,9 @@ describe("an organisation's own provider", () => {
     assert.deepEqual((await call("/groups", token)).outcome, unauthenticated());
     const { store } = world.harness.app.installation;
     const left = await store.read(async (tx) => [
-      await tx.identities.get(carol),
-      await tx.roleBindings.get(bound),
-      ...(await tx.roleBindings.ofIdentity(carol)),
+      await tx.identities.find(carol),
+      await tx.roleBindings.find(bound),
+      ...(await tx.roleBindings.findByIdentity(carol)),
     ]);
     assert.deepEqual(left, [undefined, undefined]);
     assert.deepEqual((await exchange({})).outcome, unauthenticated());
@@ -234,7 +234,7 @@ describe("an organisation's own provider", () => {
     const own = await makeProvider(world, { group, owner: { uid: identity, token }, defaultRole: "owner" });
     const [erin] = [await own.signIn("erin"), await own.signIn("frank")];
     await world.write(async (tx) => {
-      for (const { uid } of await tx.roleBindings.ofIdentity(identity)) await tx.roleBindings.delete(uid);
+      for (const { uid } of await tx.roleBindings.findByIdentity(identity)) await tx.roleBindings.delete(uid);
     });
     const bearer = await world.harness.token(erin);
     const stored = dumpOf(world.data);
@@ -298,7 +298,7 @@ describe("groups of a directory", () => {
     const uid = await provider.signIn("hana");
     const { group } = await world.harness.organisation("mapped.example");
     await world.write(async (tx) => {
-      for (const binding of await tx.roleBindings.ofIdentity(uid)) await tx.roleBindings.delete(binding.uid);
+      for (const binding of await tx.roleBindings.findByIdentity(uid)) await tx.roleBindings.delete(binding.uid);
       await tx.groups.update(world.root, { name: "mapping.example", verified: true }, Date.now());
       await tx.groups.update(group, { verified: true }, Date.now());
     });
@@ -360,8 +360,8 @@ describe("groups of a directory", () => {
     // Should such a token ever come to be, the store still asks whose mapping it is.
     const { installation } = world.harness.app;
     const { rows, global } = await installation.store.read(async (tx) => ({
-      rows: await tx.access.getMappedGrants(other.uid, [mapping]),
-      global: await tx.access.getMappedGrants(provider.uid, [mapping]),
+      rows: await tx.access.findMappedGrants(other.uid, [mapping]),
+      global: await tx.access.findMappedGrants(provider.uid, [mapping]),
     }));
     assert.deepEqual([rows.length, global.length], [0, 1]);
     await world.person("hal");

@@ -18,13 +18,13 @@ test("an entry is in one tier while its state changes", () => {
   const cache = createIssuerCache(LIMITS);
   for (const state of [{ keys: undefined, failed: true }, {}, { proven: true }, { proven: true, failed: true }]) {
     cache.set("a", "x", entry(state));
-    const found = cache.get("a", "x");
+    const found = cache.find("a", "x");
     assert.deepEqual([found?.proven, found?.failed], [state.proven ?? false, state.failed ?? false]);
   }
   for (const issuer of ["f1", "f2", "f3"]) cache.set("a", issuer, entry({ keys: undefined, failed: true }));
   for (const issuer of ["u1", "u2", "u3"]) cache.set("a", issuer, entry());
-  assert.ok(cache.get("a", "x"));
-  const kept = ["f1", "f2", "f3", "u1", "u2", "u3"].filter((issuer) => cache.get("a", issuer) !== undefined);
+  assert.ok(cache.find("a", "x"));
+  const kept = ["f1", "f2", "f3", "u1", "u2", "u3"].filter((issuer) => cache.find("a", issuer) !== undefined);
   assert.deepEqual(kept, ["f2", "f3", "u2", "u3"]);
 });
 
@@ -33,16 +33,16 @@ test("the organisation that occupies most makes room, and the operator never", (
   cache.set("small", "x", entry());
   for (let i = 0; i < 30; i++) cache.set(undefined, `o${i}`, entry({ keys: keysOf(100_000) }));
   for (let i = 0; i < 100; i++) cache.set("large", `l${i}`, entry());
-  assert.ok(cache.get("small", "x"));
-  assert.ok(cache.get("large", "l99"));
-  assert.equal(cache.get("large", "l0"), undefined);
-  for (let i = 0; i < 30; i++) assert.ok(cache.get(undefined, `o${i}`));
+  assert.ok(cache.find("small", "x"));
+  assert.ok(cache.find("large", "l99"));
+  assert.equal(cache.find("large", "l0"), undefined);
+  for (let i = 0; i < 30; i++) assert.ok(cache.find(undefined, `o${i}`));
 });
 
 test("what is larger than everything is not kept, and does not stop the rest", () => {
   const cache = createIssuerCache({ ...LIMITS, bytes: 5_000 });
   cache.set("a", "x", entry({ keys: keysOf(10_000) }));
-  assert.equal(cache.get("a", "x"), undefined);
+  assert.equal(cache.find("a", "x"), undefined);
   cache.set("a", "y", entry());
-  assert.ok(cache.get("a", "y"));
+  assert.ok(cache.find("a", "y"));
 });

@@ -186,7 +186,7 @@ describe("API tokens", () => {
   test("what is refused leaves no trace in the audit log", async () => {
     const { store } = service.app.installation;
     assert.deepEqual(
-      (await store.read((tx) => tx.audit.newest(10))).map(({ type }) => type),
+      (await store.read((tx) => tx.audit.listNewest(10))).map(({ type }) => type),
       ["arbor.bootstrap.v1"],
     );
   });

@@ -9,7 +9,7 @@ import { ApiError, notFound } from "../../../src/kernel/errors.js";
 import type { Principal } from "../../../src/kernel/principal.js";
 import { MAX_DEPTH } from "../../../src/kernel/uidp.js";
 import { authorize, bitOf, type Guard, maskNotFound, notFoundOrDenied } from "../../../src/pipeline/auth/authorize.js";
-import { authRuleOf } from "../../../src/pipeline/method-table.js";
+import { readAuthRule } from "../../../src/pipeline/method-table.js";
 import { openSqlite } from "../../../src/store/open-sqlite.js";
 import type { Store } from "../../../src/store/port.js";
 import { bindingRow, childUid, groupRow, identityRow, roleRow, rootUid } from "../../support/rows.js";
@@ -52,7 +52,7 @@ const bindings: readonly [identity: string, role: string, group: string][] = [
 ];
 
 function guardOf(capabilities: readonly Capability[], unscoped = false): Guard {
-  const rule = authRuleOf(
+  const rule = readAuthRule(
     declareMethod({
       iam: { mode: { case: "enabled", value: { capabilities: [...capabilities], unscoped } } },
       fields: { uid: { scope: true } },

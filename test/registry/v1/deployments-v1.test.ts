@@ -67,7 +67,7 @@ for (const name of wireNames) {
       await wire.call(v1.createDeployment, { parentId: repoId, charts });
       await wire.call(ReposService.method.deleteRepo, { uid: repoId });
       assert.match(await wire.expectError(v1.getDeployment, { repoId }), /^Not found: repo: /);
-      assert.equal(await world.write((tx) => tx.registry.deployment(repoId)), undefined);
+      assert.equal(await world.write((tx) => tx.registry.findDeployment(repoId)), undefined);
     });
 
     it("is hidden from others, who cannot change it", async () => {

@@ -10,7 +10,7 @@ import { GroupInvites } from "#gen/chainguard/platform/iam/group_invites_pb.js";
 import { Registry } from "#gen/chainguard/platform/registry/registry_pb.js";
 import { Vulnerabilities, type VulnReportFilterSchema } from "#gen/chainguard/platform/registry/vulnerabilities_pb.js";
 import { builtinRoleUid } from "../../../src/kernel/ids.js";
-import { capabilitiesFor } from "../../../src/pipeline/method-table.js";
+import { readCapabilities } from "../../../src/pipeline/method-table.js";
 import { unavailableRegistryV1, unavailableVulnerabilitiesV1 } from "../../../src/registry/unavailable-v1.js";
 import type { Somebody } from "../../iam/iam-world.js";
 import { type Wire, wireNames, wireOf } from "../../iam/v1/wires.js";
@@ -43,7 +43,7 @@ before(async () => {
   world = await startRegistryWorld();
   repo = await world.repo({ name: "ours" });
   foreign = await world.repo({ name: "theirs" }, world.foreign);
-  const needed = all.flatMap(({ method }) => capabilitiesFor(method).map(({ name }) => name));
+  const needed = all.flatMap(({ method }) => readCapabilities(method).map(({ name }) => name));
   reader = await world.caller([...new Set(needed)]);
   nobody = (await world.harness.identity()).token;
 });

@@ -80,7 +80,7 @@ describe("an expanded SQLite database", () => {
     await database.vacuum?.();
     assert.ok(statSync(file).size < 1_000_000, `${statSync(file).size} bytes`);
     await server.write((tx) => tx.settings.put("name", "value"));
-    assert.equal(await server.read((tx) => tx.settings.get("name")), "value");
+    assert.equal(await server.read((tx) => tx.settings.find("name")), "value");
     assert.equal(readApplicationId(directory), VERSIONED_APPLICATION_ID);
   });
 });

@@ -8,7 +8,7 @@ import { GroupsService } from "#gen/chainguard/platform/iam/v2beta1/groups_pb.js
 import { SecurityTokenService } from "#gen/chainguard/platform/oidc/oidc_pb.js";
 import { type Comments, parseComments } from "../../../src/codec/proto-comments.js";
 import { runSync } from "../../../src/kernel/time.js";
-import { authRuleOf } from "../../../src/pipeline/method-table.js";
+import { readAuthRule } from "../../../src/pipeline/method-table.js";
 import { buildBindings, type HttpBinding } from "../../../src/transport/http/http-binding.js";
 import { openApiDocument } from "../../../src/transport/openapi/document.js";
 import { entryOf, featureService, streamEntryOf } from "../feature/feature.js";
@@ -27,7 +27,7 @@ export function documentOf(routes: readonly HttpBinding[], comments: Comments, b
 /** The routes of a service of the API. */
 export function routesOf(service: DescService): HttpBinding[] {
   return service.methods.flatMap((desc) =>
-    buildBindings({ ...entryOf(desc), auth: authRuleOf(desc, !hasOption(desc, iam)) }),
+    buildBindings({ ...entryOf(desc), auth: readAuthRule(desc, !hasOption(desc, iam)) }),
   );
 }
 

@@ -25,7 +25,7 @@ export async function importCommand(
 ): Promise<void> {
   const progress = createImportProgress(process.stderr, always);
   await onHost(settings, "update", async ({ store, clock }) => {
-    if ((await store.read((tx) => tx.groups.get(group))) === undefined) throw notFound(groups, group);
+    if ((await store.read((tx) => tx.groups.find(group))) === undefined) throw notFound(groups, group);
     const startMs = performance.now();
     const counts = await importOsv(listRecordFiles(paths), {
       store,

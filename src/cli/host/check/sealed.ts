@@ -32,7 +32,7 @@ export function createAuditCheck(masterKey: MasterKey): Check {
         context.leaveOut("a key for audit does not open, and without it signed heads cannot be verified");
         return;
       }
-      const roots = await store.read((tx) => tx.auditChain.roots());
+      const roots = await store.read((tx) => tx.auditChain.listRoots());
       for (const [i, root] of roots.entries()) {
         context.progress(`${i} of ${roots.length} logs`);
         await verify(context, root, keys);

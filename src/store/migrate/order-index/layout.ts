@@ -1,5 +1,5 @@
-// What the order index of version 0.4.0 and the one after it have in common. These numbers are stored: they stay as they
-// are, whatever kinds declare later.
+// What the order index of version 0.4.0 and the one after it have in common. These numbers are stored, so they never
+// change.
 
 /** The type of the keys of a list. */
 export type OrderName = "text" | "time";

@@ -95,7 +95,7 @@ async function addRegistry(tx: Tx): Promise<void> {
   await tx.registry.putManifest({ repoUid: repo, digest: "sha256:a", images: { amd64: 1 } });
   await tx.registry.putDeployment({ repoUid: repo, charts: {}, ...times });
   await tx.registry.putSettings({ groupUid: team, uniqueTags: true, eolGracePeriod: false });
-  await tx.registry.see("event", 1_000);
+  await tx.registry.recordEvent("event", 1_000);
   await tx.groups.update(other, { name: "other.example", verified: true }, 2_000);
   await tx.registry.putName({ name: "other.example", groupUid: other, uidPath: "closed" });
   // That of a deleted organisation stays.
