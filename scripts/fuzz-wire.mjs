@@ -49,7 +49,7 @@ try {
   console.log(`${report.inputs} inputs in ${report.batches} batches, ${report.seconds.toFixed(1)} s`);
   console.log(`memory: ${mib(report.memory.before)} before, ${mib(report.memory.peak)} at most`);
   console.log(`counts: ${JSON.stringify(report.counts)}`);
-  console.log(`process: ${target.pid}, ${target.ended() ?? "the same to the end"}`);
+  console.log(`process: ${target.pid}, ${target.describeEnd() ?? "the same to the end"}`);
 } finally {
   await target.stop();
 }

@@ -31,9 +31,9 @@ if (values.worker) {
   process.send(await runCampaign({ tokens, seed, broken: { audience: values.control, key: values.control } }));
   process.disconnect();
 } else {
-  const { isClean, linesOf, summed, totalsOf } = await import("../test/issuer/mutations/report.ts");
+  const { isClean, linesOf, sumReports, totalsOf } = await import("../test/issuer/mutations/report.ts");
   const workers = Math.min(cpus().length, Math.ceil(tokens / 1_000));
-  const report = summed(await Promise.all(Array.from({ length: workers }, (_, i) => share(i, workers))));
+  const report = sumReports(await Promise.all(Array.from({ length: workers }, (_, i) => share(i, workers))));
   console.log(`seed ${seed}, ${workers} processes`);
   for (const line of linesOf(report)) console.log(line);
   for (const example of report.examples) console.error(`mutate-tokens: ${example}`);

@@ -27,7 +27,7 @@ if (positionals.length !== 1 || !Number.isInteger(seconds)) {
 }
 register();
 const { emptyDatabase } = await import("../test/pg/empty-database.ts");
-const { seeded } = await import("../test/support/operations.ts");
+const { createRandom } = await import("../test/support/operations.ts");
 
 const BASE_URL = "http://arbor.example";
 const PAUSE_MS = 20;
@@ -41,7 +41,7 @@ const masterKey = join(directory, "master.key");
 writeFileSync(masterKey, `${randomBytes(32).toString("base64")}\n`, { mode: 0o600 });
 const flags = ["--database-url", url, "--master-key-file", masterKey];
 const run = (version, args) => runCommand(checkouts[version], [...args, ...flags], directory);
-const random = seeded(1);
+const random = createRandom(1);
 const errors = [];
 const started = [];
 let completed = false;

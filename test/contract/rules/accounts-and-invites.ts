@@ -72,12 +72,12 @@ export const invites: readonly Rule[] = [
     anchor: "invites",
     says: "an invite for a single use lets in one",
     shownBy: "test/issuer/auth-v1-invites.test.ts",
-    test: "for one lets in one",
+    test: "for a single use registers one person",
   },
   {
     anchor: "invites",
     says: "an invite ends when its creator loses what it grants",
     shownBy: "test/issuer/auth-v1-invites.test.ts",
-    test: "must still hold what it gives",
+    test: "must still hold the rights that the invite grants",
   },
 ];

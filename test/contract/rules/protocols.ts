@@ -201,7 +201,7 @@ const running: readonly Rule[] = [
     anchor: "streams",
     says: "a later error is the last line, and the connection is cut",
     shownBy: "test/transport/rest/stream.test.ts",
-    test: "*: a stream that fails later is cut off behind its error",
+    test: "*: a stream that fails later is cut off after its error",
   },
   {
     anchor: "streams",

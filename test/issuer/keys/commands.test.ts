@@ -136,7 +136,7 @@ describe("arbor admin keys", () => {
     assert.deepEqual(lines, [
       `${active?.kid} is removed; it was active`,
       `${now?.kid} is new and signs API tokens at once`,
-      "running servers reject what the removed key signed within 5 s",
+      "running servers refuse what the removed key signed within 5 s",
       "others may trust it, and not know the new one, for as long as they keep keys: up to 60 s (--jwks-max-age)",
       "",
     ]);
