@@ -34,7 +34,7 @@ export default async function* report(source) {
   const slow = [...files].filter(([, ms]) => ms > SLOW_MS).sort(([, a], [, b]) => b - a);
   for (const [name, ms] of slow) yield `${(ms / 1000).toFixed(1).padStart(6)} s  ${name}\n`;
   // scripts/test.mjs runs these files again.
-  if (process.env.TEST_ARBOR_FAILED) writeFileSync(process.env.TEST_ARBOR_FAILED, JSON.stringify([...failed]));
+  if (process.env.FAILED_TESTS_FILE) writeFileSync(process.env.FAILED_TESTS_FILE, JSON.stringify([...failed]));
   yield `${counts.pass} passed, ${counts.fail} failed, ${counts.skip} skipped\n`;
 }
 

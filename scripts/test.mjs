@@ -67,6 +67,6 @@ function runNamed() {
 }
 
 function run(args) {
-  const env = { ...process.env, TEST_ARBOR_FAILED: FAILED };
+  const env = { ...process.env, FAILED_TESTS_FILE: FAILED };
   return spawnSync(process.execPath, args, { stdio: "inherit", env }).status ?? 1;
 }

@@ -44,7 +44,7 @@ describe("keys on several nodes", () => {
       maxAgeS: 1,
       nodes: [node, node],
     });
-    assert.deepEqual(wrong, { refused: 0, problems: [] });
+    assert.deepEqual(wrong, { rejected: 0, problems: [] });
     assert.ok(keys >= 3, `${keys} keys`);
     assert.ok(Math.min(rest, grpc, elsewhere) > 100, `${rest}, ${grpc}, ${elsewhere}`);
     assert.ok(oldestS >= 6, `${oldestS} s`);
