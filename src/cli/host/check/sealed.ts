@@ -63,7 +63,7 @@ async function readAuditKeys(store: Store, masterKey: MasterKey): Promise<AuditV
     }
   }
   return {
-    auditVerifying: (kid) => known.get(kid),
+    findAuditVerifyingKey: (kid) => known.get(kid),
     // All is read from one snapshot.
     refresh: async () => false,
   };

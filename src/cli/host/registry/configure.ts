@@ -33,7 +33,9 @@ export async function configureCommand(settings: Settings, { out, mountedAt }: C
     const { baseUrl, issuer } = await readOrigin(host, settings);
     createReadableDirectory(out);
     const [bundle, sections] = [join(out, BUNDLE), join(out, SECTIONS)];
-    const certificates = host.keys.registryTrusted().map((pair) => createCertificate(pair, "Arbor registry tokens", 0));
+    const certificates = host.keys
+      .listRegistryKeys()
+      .map((pair) => createCertificate(pair, "Arbor registry tokens", 0));
     await replaceFile(bundle, certificates.join(""), 0o644);
     const rootcertbundle = join(mountedAt ?? realpathSync(out), BUNDLE);
     const auth = { token: { realm: `${baseUrl}/token`, service, issuer, rootcertbundle } };

@@ -143,13 +143,13 @@ function parseJwks(text: unknown): JsonObject {
 
 function createKeys(jwks: JsonObject): AuditVerifyingKeys {
   const known = findKeys(jwks);
-  return { auditVerifying: (kid) => known.get(kid), refresh: async () => false };
+  return { findAuditVerifyingKey: (kid) => known.get(kid), refresh: async () => false };
 }
 
 function keysOfService(call: Call, scope: string, answer: JsonObject): AuditVerifyingKeys {
   let known = findKeys(parseJwks(answer.jwks));
   return {
-    auditVerifying: (kid) => known.get(kid),
+    findAuditVerifyingKey: (kid) => known.get(kid),
     async refresh() {
       const before = known.size;
       for (let tries = 0; tries < KEY_TRIES && known.size === before; tries++) {
