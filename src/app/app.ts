@@ -38,14 +38,14 @@ import { createInternalTokens } from "../registry/oci/registry-token.js";
 import { TOKEN_FAILURES, tokenRoutes } from "../registry/oci/token-routes.js";
 import { createLogger } from "../telemetry/logger.js";
 import { startTracing } from "../telemetry/tracing.js";
+import { HEALTH_PATHS } from "../transport/http/health-routes.js";
 import type { HttpBinding } from "../transport/http/http-binding.js";
 import { bindPort, type OpenWork } from "../transport/http/listener.js";
-import { OPS_PATHS } from "../transport/http/ops.js";
 import { createServerSpans } from "../transport/http/server-span.js";
-import { createDocs } from "../transport/openapi/docs.js";
-import { openApiDocument } from "../transport/openapi/document.js";
+import { createDocsRoutes } from "../transport/openapi/docs.js";
+import { buildOpenApiDocument } from "../transport/openapi/document.js";
 import { createGuide } from "../transport/openapi/guide.js";
-import { createHome, VERSION_PATH } from "../transport/openapi/home.js";
+import { createHomeRoutes, VERSION_PATH } from "../transport/openapi/home.js";
 import { createGateway } from "../transport/rest/gateway.js";
 import { createHealth } from "../transport/rpc/health.js";
 import { createReflection } from "../transport/rpc/reflection.js";
@@ -240,12 +240,18 @@ async function openApp(options: AppOptions, opened: Close[]): Promise<App> {
     onInternalError,
   });
   const documentUrl = resolveOrigin(settings, port.address).baseUrl;
-  const docs = createDocs(() => openApiJson(gateway.routes, documentUrl));
-  const home = createHome({ version: VERSION, isRootTaken: gateway.methodsAt("/") !== undefined });
+  const docs = createDocsRoutes(() => openApiJson(gateway.routes, documentUrl));
+  const home = createHomeRoutes({ version: VERSION, isRootTaken: gateway.methodsAt("/") !== undefined });
   const guide = createGuide();
   const webRoutes = [...issuer.routes, ...registryRoutes()];
   // A mounted service may take `/`.
-  const fixedPaths = [...OPS_PATHS, ...docs.paths, ...guide.paths, VERSION_PATH, ...webRoutes.map(({ path }) => path)];
+  const fixedPaths = [
+    ...HEALTH_PATHS,
+    ...docs.paths,
+    ...guide.paths,
+    VERSION_PATH,
+    ...webRoutes.map(({ path }) => path),
+  ];
   assertNothingShadowed(gateway.routes, fixedPaths);
   const ready = () => store.check();
   const limits = limitsOf(settings, readFileLimit());
@@ -381,5 +387,5 @@ async function openApiJson(routes: readonly HttpBinding[], baseUrl: string): Pro
     "host and port.";
   const info = { title: "Arbor", version: VERSION, description, baseUrl };
   const comments = await runInSlices(readComments(readFileSync(IMAGE)));
-  return JSON.stringify(await runInSlices(openApiDocument(routes, comments, info)));
+  return JSON.stringify(await runInSlices(buildOpenApiDocument(routes, comments, info)));
 }

@@ -15,7 +15,7 @@ import { FeatureSet_FieldPresence } from "@bufbuild/protobuf/wkt";
 import fc from "fast-check";
 import { isWrapper, setField, wellKnownName } from "../../src/codec/fields.js";
 import { createJsonWriters } from "../../src/codec/json-writer.js";
-import { createBodyReader } from "../../src/transport/rest/body-message.js";
+import { createBodyReader } from "../../src/transport/rest/decode.js";
 import { featureMessage, featureRegistry } from "../support/feature/feature.js";
 
 const { IMPLICIT } = FeatureSet_FieldPresence;

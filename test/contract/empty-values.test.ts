@@ -11,7 +11,7 @@ import { isWrapper, wellKnownName } from "../../src/codec/fields.js";
 import { createJsonWriters } from "../../src/codec/json-writer.js";
 import { createTypeRegistry } from "../../src/codec/type-registry.js";
 import { buildBindings } from "../../src/transport/http/http-binding.js";
-import { createEncode } from "../../src/transport/rest/encode.js";
+import { createEncoder } from "../../src/transport/rest/encode.js";
 import { entryOf } from "../support/feature/feature.js";
 import { services } from "./iam-methods.js";
 
@@ -109,7 +109,7 @@ for (const desc of methods) {
   for (const binding of buildBindings(entryOf(desc))) {
     routes++;
     if (binding.responseBody !== undefined || desc.output.typeName === "google.api.HttpBody") continue;
-    const encode = createEncode(binding, writers);
+    const encode = createEncoder(binding, writers);
     test(`${binding.method} ${binding.name}`, () => {
       for (let choice = 0; choice < MAX_MEMBERS; choice++) {
         const answer = fillMessage(desc.output, choice) ?? {};

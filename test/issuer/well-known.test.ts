@@ -12,7 +12,7 @@ import { createWellKnownRoutes } from "../../src/issuer/well-known.js";
 import { unavailable } from "../../src/kernel/errors.js";
 import { randomIds } from "../../src/kernel/ids.js";
 import type { Store } from "../../src/store/port.js";
-import { recordHttp } from "../../src/transport/http/request-record.js";
+import { beginHttpRecord } from "../../src/transport/http/request-record.js";
 import { createWeb, type Web } from "../../src/transport/http/web-routes.js";
 import { type KeyKit, openKit, SECOND } from "./keys/key-kit.js";
 
@@ -29,7 +29,7 @@ let down = false;
 
 before(async () => {
   server = createServer((req, res) => {
-    const record = recordHttp(req, res, req.socket.remoteAddress);
+    const record = beginHttpRecord(req, res, req.socket.remoteAddress);
     if (!web.handle(req, res, new URL(req.url ?? "", issuer).pathname, record)) res.writeHead(404).end();
   });
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
