@@ -12,7 +12,6 @@ export const VERSION_PATH = "/version";
 /** The path below which the pages of the documentation are. */
 export const GUIDE_PATH = "/docs/guide/";
 
-/** What {@link createHome} is made of. */
 export interface HomeOptions {
   readonly version: string;
   /** Whether a mounted service answers `/`. */
