@@ -3,7 +3,7 @@
 import { type DescField, type DescMessage, getOption, hasOption, ScalarType } from "@bufbuild/protobuf";
 import { http } from "#gen/google/api/annotations_pb.js";
 import type { HttpRule } from "#gen/google/api/http_pb.js";
-import { fieldsByName } from "../../codec/fields.js";
+import { getFieldsByName } from "../../codec/fields.js";
 import { createTextReader, type TextReader } from "../../codec/query-value.js";
 import type { MethodEntry } from "../../pipeline/method-table.js";
 import { omitWildcard, parseTemplate, type Template } from "./http-rule.js";
@@ -171,7 +171,7 @@ function rejectOneofTwice(variables: readonly BoundVariable[], body: HttpBinding
 }
 
 function findProtoField(desc: DescMessage, name: string): DescField {
-  const field = fieldsByName(desc).get(name);
+  const field = getFieldsByName(desc).get(name);
   if (field === undefined || field.name !== name) throw new TypeError(`${desc.typeName} has no field ${name}`);
   return field;
 }

@@ -2,7 +2,7 @@
 // those that people usually set; booleans keep their defaults.
 import { type DescEnum, type DescField, type DescMessage, ScalarType } from "@bufbuild/protobuf";
 import { isDocumentedRequired, isDocumentedUnused, isUid, isUrl } from "../../codec/field-behavior.js";
-import { wellKnownName } from "../../codec/fields.js";
+import { findWellKnownName } from "../../codec/fields.js";
 import type { Comments } from "../../codec/proto-comments.js";
 import { isLong } from "../../codec/value-rules.js";
 import { builtinRoleUid } from "../../kernel/ids.js";
@@ -104,7 +104,7 @@ function buildSingleValue(
   isNeeded: boolean,
 ): Json | undefined {
   if (field.message) {
-    const wellKnown = wellKnownName(field.message) ?? "";
+    const wellKnown = findWellKnownName(field.message) ?? "";
     // A mask would have to match the other fields, and a time is soon in the past.
     if (!isNeeded && ["FieldMask", "Timestamp"].includes(wellKnown)) return undefined;
     if (depth >= MAX_DEPTH) return undefined;

@@ -1,6 +1,6 @@
 import { type DescField, type DescMessage, ScalarType } from "@bufbuild/protobuf";
 import { commentOf, isOffered, isOutputOnly, isRequiredInput, isUid, isUidOrRoot } from "../../codec/field-behavior.js";
-import { wellKnownName } from "../../codec/fields.js";
+import { findWellKnownName } from "../../codec/fields.js";
 import type { Comments } from "../../codec/proto-comments.js";
 import { createTextReader } from "../../codec/query-value.js";
 import type { HttpBinding } from "../http/http-binding.js";
@@ -82,7 +82,7 @@ function buildQueryParameters({ body, variables, entry }: HttpBinding, comments:
 
 // Both spellings are accepted. The document spells parameters as the protos do, except for the mask of an update.
 function queryName(chain: readonly DescField[]): string {
-  const isMask = chain.some(({ message }) => message !== undefined && wellKnownName(message) === "FieldMask");
+  const isMask = chain.some(({ message }) => message !== undefined && findWellKnownName(message) === "FieldMask");
   return chain.map(({ name, jsonName }) => (isMask ? jsonName : name)).join(".");
 }
 

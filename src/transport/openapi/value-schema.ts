@@ -2,7 +2,7 @@
 import { type DescEnum, type DescMessage, ScalarType } from "@bufbuild/protobuf";
 import { isWrapper } from "../../codec/fields.js";
 import type { Comments } from "../../codec/proto-comments.js";
-import { integerRange, isLong, isSignedLong } from "../../codec/value-rules.js";
+import { getIntegerRange, isLong, isSignedLong } from "../../codec/value-rules.js";
 import { UIDP_PATTERN } from "../../kernel/uidp.js";
 
 /** Whether a value is in a request, in any of its forms, or in a response, in exactly one. */
@@ -39,7 +39,7 @@ function buildLongSchema(type: ScalarType): Schema {
 }
 
 function buildIntegerSchema(type: ScalarType): Schema {
-  const [minimum, maximum] = integerRange(type);
+  const [minimum, maximum] = getIntegerRange(type);
   if (minimum === 0) return { type: "integer", minimum, maximum: Number(maximum) };
   return { type: "integer", format: "int32" };
 }

@@ -14,13 +14,13 @@ import {
   ensureContainer,
   findConflictingPath,
   findContainer,
+  findWellKnownName,
   getField,
   isDefault,
-  sameValue,
+  isSameValue,
   setField,
-  wellKnownName,
 } from "../../codec/fields.js";
-import { orInvalidArgument } from "../../codec/json-read-value.js";
+import { readOrReject } from "../../codec/json-read-value.js";
 import { readMessage, readValue } from "../../codec/json-reader.js";
 import { invalidArgument } from "../../kernel/errors.js";
 import { parseStrictJson } from "../../kernel/strict-json.js";
@@ -120,7 +120,7 @@ function rejectOther(message: Message, variable: BoundVariable, value: unknown, 
   }
   const container = findContainer(message, variable.parents);
   const current = container && getField(container, variable.field);
-  if (isDefault(current) || sameValue(variable.field, current, value)) return;
+  if (isDefault(current) || isSameValue(variable.field, current, value)) return;
   throw invalidArgument({ field, description: `${field} is set by the path, the body must not say otherwise` });
 }
 
@@ -137,11 +137,11 @@ function patchOf({ entry, method, body, variables }: HttpBinding): Patch | undef
   if (method !== "PATCH" || body === "none") return undefined;
   const { input } = entry.desc;
   const resource = body === "all" ? input : body.fieldKind === "message" ? body.message : undefined;
-  if (resource === undefined || wellKnownName(resource) !== undefined || isHttpBody(resource)) return undefined;
+  if (resource === undefined || findWellKnownName(resource) !== undefined || isHttpBody(resource)) return undefined;
   const chains = variables.map(({ parents, field }) => [...parents, field]);
   const within = body === "all" ? chains : chains.filter(([first]) => first === body).map((chain) => chain.slice(1));
   const masks = input.fields.filter(
-    (field) => field.fieldKind === "message" && wellKnownName(field.message) === "FieldMask",
+    (field) => field.fieldKind === "message" && findWellKnownName(field.message) === "FieldMask",
   );
   return {
     resource,
@@ -199,7 +199,7 @@ export function createBodyReader(
 
   return (text) => {
     const json = parseStrictJson(text, "body");
-    return { message: orInvalidArgument(() => read(json)), json };
+    return { message: readOrReject(() => read(json)), json };
   };
 
   // If the field is a message, errors name fields by their path in the body. Otherwise they name the field.

@@ -4,10 +4,10 @@ import type { DescField, DescMessage, Message } from "@bufbuild/protobuf";
 import {
   ensureContainer,
   type Fields,
-  fieldsByName,
   findConflictingPath,
   getField,
-  sameValue,
+  getFieldsByName,
+  isSameValue,
   setField,
 } from "../../codec/fields.js";
 import { createKeyReader, createTextReader, type TextReader } from "../../codec/query-value.js";
@@ -152,7 +152,7 @@ function assertAgrees(message: Message, { path, parents, field, read }: Target, 
   const container = ensureContainer(message, parents);
   const value = read(text, path);
   const current = getField(container, field);
-  if (!sameValue(field, current, value)) reject(path, "is set by the path, the query must not say otherwise");
+  if (!isSameValue(field, current, value)) reject(path, "is set by the path, the query must not say otherwise");
 }
 
 // Resolves a dotted name; each part may have either spelling. The last one must have a textual form.
@@ -162,7 +162,7 @@ function resolveTarget({ input, resource }: QueryRules, name: string): Target | 
   const parents: DescField[] = [];
   let at = input;
   for (let i = 0; i < parts.length; i++) {
-    const field = fieldsByName(at).get(parts[i] ?? "");
+    const field = getFieldsByName(at).get(parts[i] ?? "");
     if (field === undefined) return undefined;
     const read = createTextReader(field, i === 0 ? resource : undefined);
     if (i === parts.length - 1) {

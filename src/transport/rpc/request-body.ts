@@ -4,7 +4,7 @@
 import type { DescMethod, Message, Registry } from "@bufbuild/protobuf";
 import { hasCustomJsonRepresentation } from "@bufbuild/protobuf/wkt";
 import { PREFIX_BYTES } from "../../codec/frame-scratch.js";
-import { orInvalidArgument } from "../../codec/json-read-value.js";
+import { readOrReject } from "../../codec/json-read-value.js";
 import { readMessage } from "../../codec/json-reader.js";
 import { callerGone, unimplemented } from "../../kernel/errors.js";
 import { parseStrictJson } from "../../kernel/strict-json.js";
@@ -96,7 +96,7 @@ function readJson(
   if (text === undefined || text.length === 0 || text.length > maxBytes || hasCustomJsonRepresentation(input))
     return undefined;
   const json = parseStrictJson(decodeJsonText(text, undefined), "body");
-  const message = orInvalidArgument(() => readMessage(input, json, "", { registry, ignoreUnknown: true }));
+  const message = readOrReject(() => readMessage(input, json, "", { registry, ignoreUnknown: true }));
   return { body: toAsyncIterable(isEnveloped ? EMPTY_ENVELOPE : EMPTY), message };
 }
 

@@ -16,7 +16,7 @@ import { Identity_StaticKeysSchema } from "#gen/chainguard/platform/iam/v2beta1/
 import { IdentityProvider_OIDCSchema } from "#gen/chainguard/platform/iam/v2beta1/identity_providers_pb.js";
 import { FieldBehavior, field_behavior } from "#gen/google/api/field_behavior_pb.js";
 import { isOutputOnly, isRequired } from "../../../codec/field-behavior.js";
-import { wellKnownName } from "../../../codec/fields.js";
+import { findWellKnownName } from "../../../codec/fields.js";
 
 /** A flag that sets the field at the end of `path`, a field path of the request. */
 export class FieldFlag extends Option {
@@ -59,7 +59,7 @@ export function createFieldFlags(request: DescMessage, scope: FlagScope): FieldF
       if (isOutputOnly(field) || (scope.updating && isImmutable(field))) return [];
       const path = [...parents, field];
       const name = joinNames(prefix, singular(field));
-      if (field.fieldKind !== "message" || wellKnownName(field.message) !== undefined)
+      if (field.fieldKind !== "message" || findWellKnownName(field.message) !== undefined)
         return createFlags(path, name, scope);
       return walk(field.message, path, field === scope.resource ? "" : (prefixes[field.name] ?? name));
     });
@@ -111,7 +111,7 @@ function joinNames(prefix: string, name: string): string {
 function placeholderOf(field: DescField): string {
   if (field.fieldKind === "map") return "name=value";
   if (field.enum !== undefined) return "name";
-  if (field.message !== undefined) return placeholders[wellKnownName(field.message) ?? ""] ?? "value";
+  if (field.message !== undefined) return placeholders[findWellKnownName(field.message) ?? ""] ?? "value";
   if (field.scalar !== ScalarType.STRING) return "number";
   return /^(ids|identity|role|default_role|group|parent|scope)$|uid$|_of$/.test(field.name) ? "uid" : "text";
 }

@@ -13,7 +13,7 @@ import {
 } from "@bufbuild/protobuf";
 import { LineCounter, parseDocument } from "yaml";
 import { findMaskPaths } from "../../../codec/field-mask.js";
-import { ensureContainer, setField, wellKnownName } from "../../../codec/fields.js";
+import { ensureContainer, findWellKnownName, setField } from "../../../codec/fields.js";
 import { JsonReadError } from "../../../codec/json-read-value.js";
 import { readMessage } from "../../../codec/json-reader.js";
 import { createKeyReader, createTextReader, type TextReader } from "../../../codec/query-value.js";
@@ -151,7 +151,7 @@ function createReader(field: DescField): TextReader {
     return (text, flag) => findEnumValue(names, text)?.number ?? rejectFlag(flag, formatEnumRule(names, text));
   }
   const read = createTextReader(field);
-  if (message !== undefined && wellKnownName(message) === "Duration") {
+  if (message !== undefined && findWellKnownName(message) === "Duration") {
     return (text, flag) =>
       read?.(parseDuration(text) ?? rejectFlag(flag, "must be a duration such as 90s, 24h or 7d"), flag);
   }

@@ -10,7 +10,7 @@ import {
   type Message,
 } from "@bufbuild/protobuf";
 import { FieldMaskSchema } from "@bufbuild/protobuf/wkt";
-import { ensureContainer, fieldsByName, getField, setField, wellKnownName } from "../../../codec/fields.js";
+import { ensureContainer, findWellKnownName, getField, getFieldsByName, setField } from "../../../codec/fields.js";
 import { isJsonObject } from "../../../kernel/strict-json.js";
 import { invalidFlag } from "../../errors.js";
 import { formatAnswer } from "../../output/format.js";
@@ -135,14 +135,14 @@ export function toDetailRows(desc: DescMessage, json: JsonObject): DetailRow[] {
 
 function buildMessageRows(desc: DescMessage, json: JsonObject, prefix: string): DetailRow[] {
   return Object.entries(json).flatMap(([name, value]) => {
-    const field = fieldsByName(desc).get(name);
+    const field = getFieldsByName(desc).get(name);
     return field === undefined ? [] : buildFieldRows(field, value, prefix + name);
   });
 }
 
 function buildFieldRows(field: DescField, value: JsonValue, path: string): DetailRow[] {
   const { message } = field;
-  if (field.fieldKind === "message" && isJsonObject(value) && message && wellKnownName(message) === undefined) {
+  if (field.fieldKind === "message" && isJsonObject(value) && message && findWellKnownName(message) === undefined) {
     return buildMessageRows(message, value, `${path}.`);
   }
   if (field.fieldKind === "list" && Array.isArray(value)) {
