@@ -102,7 +102,7 @@ async function inProcess(): Promise<readonly Presented[]> {
     if (first === undefined) throw new Error("there is nothing to exchange");
     const { token } = await exchange(exchanger, first);
     const upstreamKey = await fetchPublishedKey(issuer);
-    const { key: signingKey } = installation.keys.signing();
+    const { key: signingKey } = installation.keys.getSigningKey();
     const bareWork = bare(presented, upstreamKey, signingKey, token);
     const ours = createExchangeWork(exchanger, presented);
     console.log(`node ${process.version}, ${cpus().length} x ${cpus()[0]?.model.trim()}, ES256 both ways, SQLite`);

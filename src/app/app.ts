@@ -1,4 +1,4 @@
-// The composition root: the only file that sees everything.
+// The composition root.
 import { readFileSync } from "node:fs";
 import { hostname } from "node:os";
 import { fileURLToPath } from "node:url";
@@ -38,14 +38,14 @@ import { createInternalTokens } from "../registry/oci/registry-token.js";
 import { TOKEN_FAILURES, tokenRoutes } from "../registry/oci/token-routes.js";
 import { createLogger } from "../telemetry/logger.js";
 import { startTracing } from "../telemetry/tracing.js";
+import { HEALTH_PATHS } from "../transport/http/health-routes.js";
 import type { HttpBinding } from "../transport/http/http-binding.js";
 import { bindPort, type OpenWork } from "../transport/http/listener.js";
-import { OPS_PATHS } from "../transport/http/ops.js";
 import { createServerSpans } from "../transport/http/server-span.js";
-import { createDocs } from "../transport/openapi/docs.js";
-import { openApiDocument } from "../transport/openapi/document.js";
+import { createDocsRoutes } from "../transport/openapi/docs.js";
+import { buildOpenApiDocument } from "../transport/openapi/document.js";
 import { createGuide } from "../transport/openapi/guide.js";
-import { createHome, VERSION_PATH } from "../transport/openapi/home.js";
+import { createHomeRoutes, VERSION_PATH } from "../transport/openapi/home.js";
 import { createGateway } from "../transport/rest/gateway.js";
 import { createHealth } from "../transport/rpc/health.js";
 import { createReflection } from "../transport/rpc/reflection.js";
@@ -54,51 +54,50 @@ import { createAdvisoryIndexing } from "../vulnerabilities/advisories/advisory.j
 import { readCertificate, watchCertificate } from "./certificate.js";
 import { createDatabaseMetrics } from "./database-metrics.js";
 import { definitions } from "./definitions.js";
-import { createHostWatch, databaseFaultSources, logDatabaseFault, readFileLimit } from "./host-watch.js";
+import { createDatabaseFaultSources, createHostWatch, logDatabaseFault, readFileLimit } from "./host-watch.js";
 import { type Installation, openInstallation } from "./installation.js";
 import { watchMasterKey } from "./master-key-watch.js";
 import { openMetrics } from "./metrics.js";
-import { assertNothingShadowed, withMounts } from "./mounts.js";
+import { addMounts, assertNothingShadowed } from "./mounts.js";
 import { createRequestMetrics, listServed, type RequestMetrics } from "./request-metrics.js";
-import { limitsOf, urlOf } from "./server-settings.js";
-import { countRuns, createServiceCounts, serviceSources } from "./service-metrics.js";
-import { platformServices } from "./services.js";
+import { buildLimits, buildServerUrl } from "./server-settings.js";
+import { countRuns, createServiceCounts, createServiceSources } from "./service-metrics.js";
+import { createPlatformServices } from "./services.js";
 import { createListRanking, findRetentionObstacle } from "./version-jobs.js";
 
 /** A running service. */
 export interface App {
-  /** Where it listens. */
+  /** The URL of the address on which it listens. */
   readonly url: string;
-  /** Where it serves metrics; undefined where it does not. */
+  /** The URL of its metrics; undefined when they are off. */
   readonly metricsUrl: string | undefined;
-  /** Counts the requests that it answers. */
+  /** The counts of its requests. */
   readonly requestMetrics: RequestMetrics;
   readonly installation: Installation;
   /**
    * Stops accepting, lets calls in flight finish, and closes the store.
    *
-   * @param reason what the log says of why, such as the name of a signal
+   * @param reason the reason in the log, such as the name of a signal
    */
   stop(reason?: string): Promise<void>;
-  /** Reads again what can change while the service runs: the master key and the TLS certificate. Logs the result. */
+  /** Reads the master key file and the TLS certificate again. Logs the result. */
   reload(): Promise<void>;
-  /** What is open now. */
+  /** Counts the open calls and connections. */
   openWork(): OpenWork;
   /**
-   * Stops after an error that may have left the process in any state: no unit of work begins from now on, and calls
-   * whose work is committed get their response.
+   * Stops after an error that may have left the process in any state: no unit of work begins any more, and calls whose
+   * work is committed get their response.
    *
    * @param drainMs how long calls in flight may take to end, in milliseconds
    */
   abandon(drainMs: number): Promise<void>;
 }
 
-/** What is served, and what tests replace. */
 export interface AppOptions {
   readonly settings: Settings;
-  /** Environment variables that are no settings and may be of Kubernetes. Their names are logged. */
+  /** Environment variables that are no settings, which Kubernetes may have set. Their names are logged. */
   readonly ignoredVariables?: readonly string[];
-  /** The services of others to serve beside the platform's own. */
+  /** Services to serve beside the platform's own. */
   readonly mounts?: readonly Mount[];
   readonly clock?: Clock;
   readonly ids?: Ids;
@@ -109,13 +108,13 @@ export interface AppOptions {
 const FLUSH_MS = 3_000;
 const ABANDON_FLUSH_MS = 500;
 
-/** Closes what was opened. `drainMs` is how long calls in flight may take to end, in milliseconds. */
+/** Closes a resource. `drainMs` is how long calls in flight may take, in milliseconds. */
 type Close = (drainMs?: number) => Promise<void> | void;
 
 /**
  * Opens the installation and serves it.
  *
- * @throws Error when it cannot be opened, the address is taken, or the protos do not fit together. Whatever was
+ * @throws Error when it cannot be opened, the address is taken, or the protos contradict each other. Whatever was
  * opened by then is closed.
  */
 export async function startApp(options: AppOptions): Promise<App> {
@@ -123,7 +122,7 @@ export async function startApp(options: AppOptions): Promise<App> {
   try {
     return await openApp(options, opened);
   } catch (error) {
-    // The error that ended the start says more than one of the close.
+    // The error of the start is thrown, because it says more than one of closing.
     await closeAll(opened).catch(() => {});
     throw error;
   }
@@ -135,11 +134,11 @@ async function openApp(options: AppOptions, opened: Close[]): Promise<App> {
   if (variables.length > 0)
     logger.info({ variables }, "variables of Kubernetes Services are no settings and are ignored");
   const onProblem = (problem: string, err?: unknown) => logger.error({ err }, problem);
-  // Closed last, so that a service that drains is measured as well.
+  // Closed last, so that metrics are served while the service drains.
   const metrics = await openMetrics(settings.metricsListen, logger);
   opened.push(metrics.close);
   const counts = createServiceCounts();
-  // Stopped after all that is traced, so that it sends what that recorded.
+  // Stopped after everything that is traced, so that all spans are sent.
   const tracing = await startTracing({ env: process.env, logger, version: VERSION });
   opened.push((drainMs) => tracing?.stop(drainMs === undefined ? FLUSH_MS : ABANDON_FLUSH_MS));
   const installation = await openInstallation({
@@ -153,14 +152,13 @@ async function openApp(options: AppOptions, opened: Close[]): Promise<App> {
   opened.push(installation.close);
   const { store, keys, masterKey, clock } = installation;
 
-  // With port 0 the address names the issuer, so the port is bound before anything is built. Connections wait until
-  // the server starts.
+  // Bound first, because with port 0 the port is a part of the issuer's URL. Connections wait until the server starts.
   const port = await bindPort(settings.listen);
   opened.push(port.close);
   const origin = resolveOrigin(settings, { ...settings.listen, port: port.address.port });
   const { errorDomain, baseUrl, issuer: issuerName } = origin;
 
-  // Stopped after all that writes, so that the log is sealed to its end.
+  // Stopped after everything that writes, so that the audit log is sealed to its end.
   const holder = nameNode();
   const jobs = createJobs({ store, holder, onProblem });
   opened.push(() => jobs.stop());
@@ -191,7 +189,7 @@ async function openApp(options: AppOptions, opened: Close[]): Promise<App> {
   const stopping = new AbortController();
   const tokens = createPageTokens(keys.pageKeys);
   const services = [
-    ...platformServices({
+    ...createPlatformServices({
       tokens,
       ids,
       seal: (tx, secret, context) => sealForStore(tx, masterKey, secret, context),
@@ -210,7 +208,7 @@ async function openApp(options: AppOptions, opened: Close[]): Promise<App> {
     }),
   ];
   const described = [...services.map(({ desc, published = desc }) => published), ...mounts.map(({ desc }) => desc)];
-  const methods = withMounts(createMethodTable(services, buildRoomChecks(definitions, quotas)), mounts);
+  const methods = addMounts(createMethodTable(services, buildRoomChecks(definitions, quotas)), mounts);
   const authenticate = createAuthenticate({ keys, policy: origin, clock, cache: counts.tokenCache });
   const onInternalError = (error: ConnectError, call: CallContext | undefined) => {
     logger.error({ err: error.cause ?? error, method: call?.method.name, requestId: call?.requestId }, "call failed");
@@ -240,15 +238,21 @@ async function openApp(options: AppOptions, opened: Close[]): Promise<App> {
     onInternalError,
   });
   const documentUrl = resolveOrigin(settings, port.address).baseUrl;
-  const docs = createDocs(() => openApiJson(gateway.routes, documentUrl));
-  const home = createHome({ version: VERSION, isRootTaken: gateway.methodsAt("/") !== undefined });
+  const docs = createDocsRoutes(() => buildOpenApiJson(gateway.routes, documentUrl));
+  const home = createHomeRoutes({ version: VERSION, isRootTaken: gateway.methodsAt("/") !== undefined });
   const guide = createGuide();
-  const webRoutes = [...issuer.routes, ...registryRoutes()];
-  // A mounted service may take `/`.
-  const fixedPaths = [...OPS_PATHS, ...docs.paths, ...guide.paths, VERSION_PATH, ...webRoutes.map(({ path }) => path)];
+  const webRoutes = [...issuer.routes, ...createRegistryRoutes()];
+  // `/` is not among them, because a mounted service may serve it.
+  const fixedPaths = [
+    ...HEALTH_PATHS,
+    ...docs.paths,
+    ...guide.paths,
+    VERSION_PATH,
+    ...webRoutes.map(({ path }) => path),
+  ];
   assertNothingShadowed(gateway.routes, fixedPaths);
   const ready = () => store.check();
-  const limits = limitsOf(settings, readFileLimit());
+  const limits = buildLimits(settings, readFileLimit());
   const tls = readCertificate(settings);
   const extraServices = [
     createHealth({
@@ -290,9 +294,9 @@ async function openApp(options: AppOptions, opened: Close[]): Promise<App> {
   const requestMetrics = createRequestMetrics(served, server.rejected);
   const stored = createDatabaseMetrics({ store, clock, holder, jobs: () => new Set(counts.jobRuns.keys()) });
   metrics.prepare(stored.refresh);
-  metrics.add(...requestMetrics.sources, ...hostWatch.sources, ...databaseFaultSources(store));
+  metrics.add(...requestMetrics.sources, ...hostWatch.sources, ...createDatabaseFaultSources(store));
   const { exchanges, caches } = issuer;
-  metrics.add(...serviceSources({ counts, store, server, exchanges, caches, limits }), ...stored.sources);
+  metrics.add(...createServiceSources({ counts, store, server, exchanges, caches, limits }), ...stored.sources);
 
   await store.write(async (tx) => {
     await tx.settings.put("origin", JSON.stringify({ baseUrl, issuer: issuerName }));
@@ -301,7 +305,7 @@ async function openApp(options: AppOptions, opened: Close[]): Promise<App> {
   jobs.start();
   issuer.start();
   server.start();
-  const url = urlOf(settings, port.address);
+  const url = buildServerUrl(settings, port.address);
   const storeName = settings.databaseUrl === undefined ? "sqlite" : "postgresql";
   const service = { version: VERSION, store: storeName, address: url };
   logger.info({ ...service, node: process.version, settings: describeChanged(settings) }, "started");
@@ -334,7 +338,7 @@ async function openApp(options: AppOptions, opened: Close[]): Promise<App> {
     return createRegistryClient({ url, token });
   }
 
-  function registryRoutes(): WebRoutes {
+  function createRegistryRoutes(): WebRoutes {
     return [
       ...tokenRoutes({
         ...{ store, keys, ids, clock, authenticate },
@@ -354,12 +358,12 @@ async function openApp(options: AppOptions, opened: Close[]): Promise<App> {
   }
 }
 
-/** A name of this process for operators that no other process has. */
+/** Creates a unique name of this process, for operators. */
 function nameNode(): string {
   return `${hostname()}-${process.pid}-${randomIds.newId().slice(0, 8)}`;
 }
 
-/** Closes in the reverse order of opening. What fails to close does not keep the rest open; the first error is thrown. */
+/** Closes everything in the reverse order of opening, also after an error; then throws the first error. */
 async function closeAll(opened: readonly Close[], drainMs?: number): Promise<void> {
   const errors: unknown[] = [];
   for (const close of [...opened].reverse()) {
@@ -374,12 +378,16 @@ async function closeAll(opened: readonly Close[], drainMs?: number): Promise<voi
 
 const IMAGE = fileURLToPath(new URL("../../gen/api.binpb", import.meta.url));
 
-/** The OpenAPI document of the routes served, as JSON. @param baseUrl where they are served */
-async function openApiJson(routes: readonly HttpBinding[], baseUrl: string): Promise<string> {
+/**
+ * Builds the OpenAPI document of the routes as JSON.
+ *
+ * @param baseUrl the base URL of the service
+ */
+async function buildOpenApiJson(routes: readonly HttpBinding[], baseUrl: string): Promise<string> {
   const description =
     "Organisations as a tree of groups, identities, roles and access. Every operation is a gRPC method too, on the same " +
     "host and port.";
   const info = { title: "Arbor", version: VERSION, description, baseUrl };
   const comments = await runInSlices(readComments(readFileSync(IMAGE)));
-  return JSON.stringify(await runInSlices(openApiDocument(routes, comments, info)));
+  return JSON.stringify(await runInSlices(buildOpenApiDocument(routes, comments, info)));
 }

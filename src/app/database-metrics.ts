@@ -1,5 +1,5 @@
-// Metrics whose values are in the database: jobs, keys and the audit log. They are read at a scrape, which waits for them
-// only so long, and are kept for some seconds.
+// Metrics whose values are in the database: jobs, keys and the audit log. A scrape reads them, waits for them for a
+// limited time, and keeps them for some seconds.
 
 import { waitAtMost } from "../jobs/schedule.js";
 import type { Clock } from "../kernel/time.js";
@@ -10,16 +10,18 @@ import { readValue, readValues, type Source } from "../telemetry/metrics/samples
 /** How long a scrape waits for the database, and how long values are kept, in milliseconds. */
 const WAIT_MS = 1_000;
 const FRESH_MS = 5_000;
-/** Among how many of the newest rows of the audit log unsealed ones are counted: on SQLite that takes some milliseconds. */
+/**
+ * Unsealed rows are counted among this many of the newest rows of the audit log, which takes some milliseconds on
+ * SQLite.
+ */
 const NEWEST_ROWS = 5_000;
 
-/** What {@link createDatabaseMetrics} needs. */
 export interface DatabaseMetricsDeps {
   readonly store: Pick<Store, "read">;
   readonly clock: Clock;
   /** The name of this process among the holders of leases. */
   readonly holder: string;
-  /** The names of all jobs; other rows, of nodes of other versions, have no metrics. */
+  /** The names of all jobs. Rows of other jobs, which nodes of other versions have, have no metrics. */
   readonly jobs: () => ReadonlySet<string>;
   /** Replaced in tests. */
   readonly waitMs?: number;
@@ -33,7 +35,9 @@ interface StoredValues {
   readonly unsealed: UnsealedCount;
 }
 
-/** Creates what reads them. `refresh` never rejects: without an answer of the database there are no values. */
+/**
+ * Creates the sources of these metrics. `refresh` never rejects: without an answer of the database there are no values.
+ */
 export function createDatabaseMetrics(deps: DatabaseMetricsDeps) {
   const { store, clock, holder, waitMs = WAIT_MS, freshMs = FRESH_MS } = deps;
   let current: StoredValues | undefined;
@@ -53,7 +57,7 @@ export function createDatabaseMetrics(deps: DatabaseMetricsDeps) {
   async function refresh(): Promise<void> {
     if (performance.now() - readMs < freshMs) return;
     reading ??= read();
-    // Values that are too old say nothing; the next scrape waits for the same read.
+    // Old values would mislead; the next scrape waits for the same read.
     if (!(await waitAtMost(reading, waitMs))) current = undefined;
   }
 
@@ -81,7 +85,7 @@ export function createDatabaseMetrics(deps: DatabaseMetricsDeps) {
       name: "arbor_signing_keys",
       collect: () => (current === undefined ? [] : countKeys(current.keys)),
     },
-    readValues("arbor_signing_key_change_timestamp_seconds", "state", () => current && nextChanges(current.keys)),
+    readValues("arbor_signing_key_change_timestamp_seconds", "state", () => current && findNextChanges(current.keys)),
     readValue("arbor_audit_unsealed_rows", () => current?.unsealed.rows),
     readValue("arbor_audit_sealer_lag_seconds", () => {
       const oldestMs = current?.unsealed.oldestTimeMs;
@@ -118,7 +122,7 @@ function countKeys(keys: readonly KeyRow[]) {
   return counts.values();
 }
 
-function nextChanges(keys: readonly KeyRow[]): Record<string, number> {
+function findNextChanges(keys: readonly KeyRow[]): Record<string, number> {
   const next: Record<string, number> = {};
   for (const { purpose, state, nextTimeMs } of keys) {
     if (purpose !== "api-token" || nextTimeMs === null) continue;

@@ -1,4 +1,4 @@
-// Every kind of resource. What concerns all kinds reads this list: deletion, quotas and stable names.
+// Every kind of resource. Deletion, quotas and stable names use this list.
 import { subscriptions } from "../events/subscriptions/subscription.js";
 import { accountAssociations } from "../iam/account-associations/account-association.js";
 import { groupInvites } from "../iam/group-invites/group-invite.js";
@@ -16,7 +16,7 @@ import { registrySettings } from "../registry/settings/settings-v1.js";
 import { tags } from "../registry/tags/tag.js";
 import { advisories } from "../vulnerabilities/advisories/advisory.js";
 
-/** The definitions. The error of a deletion names the first kind in this order that keeps the parent. */
+/** The definitions. The error of a deletion names the first kind in this order that blocks it. */
 export const definitions: readonly ResourceDefinition[] = [
   repos,
   tags,

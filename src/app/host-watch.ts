@@ -1,5 +1,5 @@
-// Watches the machine that the service runs on: jumps of its clock, and descriptors for files and connections. Says in the
-// log when a fault begins and ends, and keeps jobs from deleting rows because of a wrong clock.
+// Watches the machine of the service: jumps of its clock, and the supply of file descriptors. Logs the begin and the
+// end of each fault, and pauses jobs that would delete rows because of a wrong clock.
 import { closeSync, openSync, readFileSync } from "node:fs";
 import { devNull } from "node:os";
 import type { Job } from "../jobs/jobs.js";
@@ -10,33 +10,32 @@ import type { Logger } from "../telemetry/logger.js";
 import { readValues, type Source } from "../telemetry/metrics/samples.js";
 
 const CHECK_MS = 1_000;
-/** A smaller difference is no jump: the clock is adjusted, or the process was late between reading both clocks. */
+/** Smaller differences are no jumps: the clock is adjusted, or the process was delayed between reading both clocks. */
 const JUMP_MS = 5_000;
-/** After a jump forward of more than this, jobs that cannot be undone wait for so long. */
+/** After a jump forward of more than this, irreversible jobs pause. */
 const LONG_JUMP_MS = 60_000;
 const PAUSE_MS = 3_600_000;
-/** How often the log says that no file can be opened, in milliseconds. */
+/** How often a lack of file descriptors is logged, in milliseconds. */
 const LOG_MS = 60_000;
 
-/** What {@link createHostWatch} needs. */
 export interface HostWatchDeps {
   readonly logger: Pick<Logger, "error" | "warn" | "info">;
   /** The clock of the machine; replaced in tests. */
   readonly clock?: Clock;
-  /** A clock that nobody sets; replaced in tests. */
+  /** A monotonic clock; replaced in tests. */
   readonly monotonicMs?: () => number;
-  /** Throws where no file can be opened; replaced in tests. */
+  /** Opens a file, to find out whether that is possible; replaced in tests. */
   readonly openFile?: () => void;
 }
 
-/** Creates it; it checks every second until it is stopped. */
+/** Creates the watch, which checks every second until it is stopped. */
 export function createHostWatch(deps: HostWatchDeps) {
   const { logger, clock = systemClock, monotonicMs = () => performance.now(), openFile = openNothing } = deps;
   const jumps = { forward: 0, back: 0 };
   const shortages = { accept: 0, check: 0 };
   let offsetMs = clock() - monotonicMs();
   let pausedUntilMs = Number.NEGATIVE_INFINITY;
-  /** The last jump, and how far the clock is ahead of where it was before the jumps of the last hour. */
+  /** The time of the last jump, and the sum of the jumps of the last hour. */
   let lastJumpMs = Number.NEGATIVE_INFINITY;
   let aheadMs = 0;
   let shortageMs: number | undefined;
@@ -48,7 +47,7 @@ export function createHostWatch(deps: HostWatchDeps) {
     offsetMs += jumpMs;
     if (Math.abs(jumpMs) < JUMP_MS) return;
     jumps[jumpMs > 0 ? "forward" : "back"]++;
-    // A clock that is set right again is where it was.
+    // A jump back cancels a jump forward.
     aheadMs = (nowMs - lastJumpMs < PAUSE_MS ? aheadMs : 0) + jumpMs;
     lastJumpMs = nowMs;
     const isPaused = aheadMs > LONG_JUMP_MS;
@@ -102,7 +101,7 @@ export function createHostWatch(deps: HostWatchDeps) {
       if (isFileShortage(error)) noteShortage("accept", error);
       else logger.error({ err: error }, "accepting a connection failed");
     },
-    /** Has a job that cannot be undone do nothing for a while after the clock jumped forward. */
+    /** Makes a job that cannot be undone pause after a jump forward. */
     pauseAfterJump(job: Job): Job {
       if (!job.waitsAfterClockJump) return job;
       return {
@@ -120,8 +119,8 @@ export function createHostWatch(deps: HostWatchDeps) {
   };
 }
 
-/** The metrics of faults that SQLite meets; PostgreSQL has none. */
-export function databaseFaultSources(store: Pick<Store, "stats">): Source[] {
+/** Creates the metrics of faults of SQLite; PostgreSQL has none. */
+export function createDatabaseFaultSources(store: Pick<Store, "stats">): Source[] {
   const byFault = (read: (fault: (typeof databaseFaults)[number]) => number) =>
     Object.fromEntries(databaseFaults.map((fault) => [fault, read(fault)]));
   return [
@@ -133,7 +132,7 @@ export function databaseFaultSources(store: Pick<Store, "stats">): Source[] {
   ];
 }
 
-/** Says in the log when a fault of the database begins and ends: a line for each, however many calls fail. */
+/** Logs the begin and the end of each fault of the database in one line each, however many calls fail. */
 export function logDatabaseFault(logger: Pick<Logger, "error" | "info">) {
   return ({ state, message, ...fields }: DatabaseFaultEvent): void => {
     if (state === "began") logger.error(fields, message);
@@ -141,7 +140,7 @@ export function logDatabaseFault(logger: Pick<Logger, "error" | "info">) {
   };
 }
 
-/** How many files and connections this process may open; undefined where the system does not say. */
+/** Reads how many files and connections this process may open; undefined if the system does not tell. */
 export function readFileLimit(): number | undefined {
   try {
     const limit = /^Max open files\s+(\d+)/m.exec(readFileSync("/proc/self/limits", "utf8"))?.[1];

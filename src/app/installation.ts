@@ -1,5 +1,5 @@
-// What an installation is without its network side: store, keys and built-in
-// roles. The server stands on it, and so do commands run on the host.
+// An installation without its network side: store, keys and built-in roles. The server and the commands on the host use
+// it.
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { labelOf, type Settings } from "../config/config.js";
@@ -23,28 +23,27 @@ export interface Installation {
   readonly masterKey: MasterKeyFile;
   readonly keys: KeyRing;
   readonly clock: Clock;
-  /** Makes the store reject every unit of work that has not begun. */
+  /** Makes the store reject all further units of work. */
   rejectWork(): void;
   close(): Promise<void>;
 }
 
 /**
- * What opening an installation may do:
- * - `create`: create what is missing of a new one. Only for commands that begin an installation: with a wrong path they
+ * What opening an installation may change:
+ * - `create`: creates what is missing. Only for commands that begin an installation, because with a wrong path they
  *   leave an empty installation behind.
- * - `update`: change an existing one.
- * - `read`: read an existing one as of one moment, and write nothing. A database of an older version is not expanded.
+ * - `update`: changes an existing one.
+ * - `read`: reads one snapshot of an existing one and writes nothing. A database of an older version is not expanded.
  */
 export type InstallationMode = "create" | "update" | "read";
 
-/** How to open one. */
 export interface InstallationOptions {
   readonly settings: Settings;
   readonly mode: InstallationMode;
   readonly clock?: Clock;
-  /** Refuse to open while a server runs on the same data directory. */
+  /** Whether opening fails while a server runs on the same data directory. */
   readonly exclusive?: boolean;
-  /** Called when a fault of the machine that the database meets begins and ends; SQLite alone. */
+  /** Called when a fault of the machine begins and ends, such as a full disk; for SQLite only. */
   readonly onFault?: (event: DatabaseFaultEvent) => void;
   /** Called every few seconds while a database of an older version is expanded. */
   readonly onMigration?: (progress: MigrationProgress) => void;
@@ -54,8 +53,8 @@ export interface InstallationOptions {
  * Opens the store, brings its built-in roles up to date, and loads the keys. A SQLite database of an older version is
  * expanded first, unless the settings forbid it.
  *
- * @throws Error when the data directory is in use, the database cannot be reached, or the master key
- * is not the one the secrets were sealed with.
+ * @throws Error when the data directory is in use, the database cannot be reached, or the secrets were encrypted with
+ * another master key.
  * @throws ApiError FAILED_PRECONDITION when there is no installation and none may be created, the master key of an existing
  * one is missing, or the database needs a newer version, or is to be expanded by a command.
  */
@@ -84,7 +83,10 @@ export function findMasterKeyFile({ masterKeyFile, data }: Settings): string {
   return masterKeyFile ?? join(data, "master.key");
 }
 
-/** A store for commands that read an existing installation for long: each unit of work has a snapshot of its own. */
+/**
+ * Opens a store for commands that read an existing installation for a long time: each unit of work has its own
+ * snapshot.
+ */
 export async function followStore(settings: Settings): Promise<Pick<Store, "read" | "lateCommitMs">> {
   const { createSnapshots } = await import("../store/open-snapshot.js");
   return createSnapshots(locateDatabase(settings));
@@ -95,7 +97,7 @@ function locateDatabase(settings: Settings) {
   return { directory, url, tls: url === undefined ? undefined : readDatabaseTls(settings) };
 }
 
-// The errors of the file system name what failed, but not the setting that led there.
+// Errors of the file system do not name the setting.
 async function openStore(options: InstallationOptions): Promise<Store> {
   const { settings } = options;
   try {
@@ -120,7 +122,8 @@ async function openDatabaseOf(options: InstallationOptions): Promise<Store> {
   return openPg({ url, tls, clock, create: mode === "create" });
 }
 
-// A new key would open nothing of what is stored, and the database would keep the fault when the old key is back.
+// A new key would decrypt nothing that is stored, and what it encrypts could not be decrypted after the old key is
+// restored.
 async function openMasterKey(store: Store, { settings, mode }: InstallationOptions): Promise<MasterKeyFile> {
   const file = findMasterKeyFile(settings);
   if (!existsSync(file) && (mode !== "create" || (await store.read(hasSecrets)))) {

@@ -5,7 +5,6 @@ import type { Logger } from "../telemetry/logger.js";
 
 const CHECK_MS = 2_000;
 
-/** What {@link watchMasterKey} needs. */
 export interface MasterKeyWatchDeps {
   readonly masterKey: MasterKeyFile;
   readonly store: Pick<Store, "read">;
@@ -14,12 +13,12 @@ export interface MasterKeyWatchDeps {
 
 /** Reads the file again. */
 export interface MasterKeyWatch {
-  /** Reads it now, and says in the log what came of it. Does not throw. */
+  /** Reads it now and logs the result. Does not throw. */
   reload(): Promise<void>;
   stop(): void;
 }
 
-/** Begins to look at the file. One that cannot be used is logged once, and the keys before stay in use. */
+/** Starts to watch the file. A file that cannot be used is logged once, and the keys before stay in use. */
 export function watchMasterKey({ masterKey, store, logger }: MasterKeyWatchDeps): MasterKeyWatch {
   let rejected = "";
   let logged = masterKey.changes;
@@ -29,7 +28,7 @@ export function watchMasterKey({ masterKey, store, logger }: MasterKeyWatchDeps)
       const stored = await store.read((tx) => tx.settings.find(MASTER_KEY_CHECK));
       masterKey.reload(stored);
       rejected = "";
-      // A value that only a new key opens makes the file be read as well.
+      // A value that only a new key decrypts makes the master key read its file as well.
       const hasChanged = masterKey.changes !== logged;
       logged = masterKey.changes;
       if (hasChanged) logger.info({ keys: masterKey.size }, "the master key file was read again");

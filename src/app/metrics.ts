@@ -1,4 +1,4 @@
-// What the metrics of a service read: counters that its parts keep, and values of the database.
+// Serves the metrics of a service: counters of its parts, and values of the database.
 import type { Logger } from "pino";
 import type { ListenAddress } from "../kernel/ip-address.js";
 import { VERSION } from "../store/version.js";
@@ -7,17 +7,17 @@ import { createRenderer, type Renderer } from "../telemetry/metrics/renderer.js"
 import type { Source } from "../telemetry/metrics/samples.js";
 import { readValue } from "../telemetry/metrics/samples.js";
 
-/** Where metrics are served unless the settings say otherwise. */
+/** The default address of metrics. */
 export const DEFAULT_METRICS_ADDRESS: ListenAddress = { host: "127.0.0.1", port: 9464 };
 
 /** The metrics of a service. */
 export interface Metrics {
-  /** Where they are served; undefined where they are not. */
+  /** The URL of the metrics; undefined when they are off. */
   readonly url: string | undefined;
   readonly renderer: Renderer;
-  /** Adds what is read at each scrape. */
+  /** Adds sources, which are read at each scrape. */
   add(...sources: readonly Source[]): void;
-  /** Adds what runs before each scrape, for values that have to be waited for. */
+  /** Adds a function that runs before each scrape, for sources that need to wait. */
   prepare(run: () => Promise<void>): void;
   /** Stops serving them. */
   close(): void;
@@ -26,7 +26,7 @@ export interface Metrics {
 /**
  * Serves the metrics of a service.
  *
- * @param listen where; undefined for the default address, which another program may have
+ * @param listen the address; undefined for the default one, which another program may use
  * @throws Error when an address is given and cannot be used
  */
 export async function openMetrics(listen: ListenAddress | "off" | undefined, logger: Logger): Promise<Metrics> {

@@ -1,5 +1,5 @@
-// What keeps mounted services apart from the platform: neither the RPC paths nor the HTTP
-// rules of a mounted service may take what the platform answers.
+// Keeps mounted services apart from the platform: neither their RPC paths nor their HTTP rules may match requests that
+// the platform answers.
 import { ServerReflection } from "#gen/grpc/reflection/v1/reflection_pb.js";
 import { ServerReflection as ServerReflectionAlpha } from "#gen/grpc/reflection/v1alpha/reflection_pb.js";
 import { Health } from "#gen/health/v1/health_pb.js";
@@ -9,11 +9,15 @@ import type { Mount } from "../pipeline/mount-options.js";
 import type { HttpBinding } from "../transport/http/http-binding.js";
 import { parseTemplate, type Segment, type Template } from "../transport/http/http-rule.js";
 
-// Served beside the method table.
+// Services beside the method table.
 const otherServices = [Health, ServerReflection, ServerReflectionAlpha];
 
-/** The method table with those of mounted services. @throws TypeError when a service is served already */
-export function withMounts(methods: MethodTable, mounts: readonly Mount[]): MethodTable {
+/**
+ * Adds the methods of mounted services to the method table.
+ *
+ * @throws TypeError when a service is served already
+ */
+export function addMounts(methods: MethodTable, mounts: readonly Mount[]): MethodTable {
   const all = new Map(methods);
   const services = [...otherServices, ...[...methods.values()].map(({ published }) => published.parent)];
   const served = new Set(services.map(({ typeName }) => typeName));
@@ -26,11 +30,12 @@ export function withMounts(methods: MethodTable, mounts: readonly Mount[]): Meth
 }
 
 /**
- * Makes sure that no route of a mounted service takes requests that a route of the platform would answer, or has only
- * requests that never reach it, because they are for a fixed path.
+ * Asserts that no route of a mounted service matches requests that a route of the platform answers, or only requests
+ * for fixed paths, which never reach it.
  *
- * @param fixedPaths paths that are answered before any route is looked for; one may end in `/*`, for all below it
- * @throws TypeError naming both
+ * @param fixedPaths paths that are answered before routes are matched; one may end in `/*`, for all paths with this
+ * prefix
+ * @throws TypeError naming both routes routes
  */
 export function assertNothingShadowed(routes: readonly HttpBinding[], fixedPaths: readonly string[]): void {
   const mounted = routes.filter(({ entry }) => entry.mounted);
@@ -38,9 +43,9 @@ export function assertNothingShadowed(routes: readonly HttpBinding[], fixedPaths
   const own = routes.filter(({ entry }) => !entry.mounted);
   const fixed = fixedPaths.map((path) => parseTemplate(path.replace(/\/$/, "").replace(/\/\*$/, "/**"), path));
   for (const route of mounted) {
-    const path = fixed.find((template) => comesFirst(route.template, template));
+    const path = fixed.find((template) => hasPrecedence(route.template, template));
     if (path !== undefined) throw new TypeError(`${textOf(route)}: ${path.text} is a path of Arbor's own`);
-    const shadowed = own.find((other) => takes(route, other));
+    const shadowed = own.find((other) => takesRequestsOf(route, other));
     if (shadowed !== undefined) throw new TypeError(`${textOf(route)} would take requests of ${textOf(shadowed)}`);
   }
 }
@@ -49,20 +54,21 @@ function textOf({ name, method, template }: HttpBinding): string {
   return `${name}: ${method} ${template.text}`;
 }
 
-// Routes for a method are asked before those for any, and those for HEAD before those for GET, whatever their shapes.
-function takes(route: HttpBinding, other: HttpBinding): boolean {
+// Whatever their templates, routes for a method are matched before those for any, and those for HEAD before those for
+// GET.
+function takesRequestsOf(route: HttpBinding, other: HttpBinding): boolean {
   if (other.template.trailingSlash) return false;
-  if (route.method === other.method) return comesFirst(route.template, other.template);
+  if (route.method === other.method) return hasPrecedence(route.template, other.template);
   const isAskedFirst = other.method === "*" || (route.method === "HEAD" && other.method === "GET");
   return isAskedFirst && route.method !== "*" && overlap(route.template.segments, other.template.segments);
 }
 
-// Whether `one` gets requests that `other` matches as well; see route-table for the order.
-function comesFirst(one: Template, other: Template): boolean {
+// Whether `one` gets requests that `other` matches as well, by the precedence of route-table.
+function hasPrecedence(one: Template, other: Template): boolean {
   if (!overlap(one.segments, other.segments)) return false;
   if (one.verb === other.verb) return compareShapes(one.segments, other.segments) <= 0;
   if (one.verb === undefined) return false;
-  // What ends in a verb of `one` may be the end of a name to `other`.
+  // What is a verb for `one` may be a part of a name for `other`.
   const rest = other.verb === undefined || one.verb.endsWith(`:${other.verb}`);
   return rest && other.segments.at(-1)?.kind !== "literal";
 }
@@ -79,7 +85,7 @@ function overlap(one: readonly Segment[], other: readonly Segment[]): boolean {
 
 const RANK = { literal: 0, star: 1, star2: 2 };
 
-// Negative where `one` is looked at before `other`, zero where they have the same shape.
+// Negative when `one` has precedence, zero when both match the same paths.
 function compareShapes(one: readonly Segment[], other: readonly Segment[]): number {
   for (let i = 0; i < one.length && i < other.length; i++) {
     const difference = RANK[one[i]?.kind ?? "star2"] - RANK[other[i]?.kind ?? "star2"];
@@ -87,6 +93,6 @@ function compareShapes(one: readonly Segment[], other: readonly Segment[]): numb
   }
   const more = other.length - one.length;
   const next = more > 0 ? other[one.length] : one[other.length];
-  // A path that ends before a `**` is that of the route that ends there.
+  // A path that ends before the `**` of one route belongs to the route that ends there.
   return next?.kind === "star2" ? -more : more;
 }

@@ -1,23 +1,21 @@
-// What the process of the service is set up with: how much garbage it keeps, and how
-// it ends when an error reaches no handler. The process may be in any state then, but
-// it does not end in the middle of a response to a caller whose write is committed.
+// The process of the service: how much its heap may grow, and how it ends after an uncaught error. The process may be
+// in any state then, but callers whose writes are committed get their response.
 
 import { setFlagsFromString } from "node:v8";
 import type { Logger } from "../telemetry/logger.js";
 
-/** The exit code of a process that ended because of an error that nothing caught (EX_SOFTWARE of sysexits.h). */
+/** The exit code after an uncaught error (EX_SOFTWARE of sysexits.h). */
 const SOFTWARE_ERROR = 70;
 
-/** How long answers may take to leave, and how long the end may take in all, in milliseconds. */
+/** How long calls in flight may take, and how long the whole end may take, in milliseconds. */
 const DRAIN_MS = 3_000;
 const END_MS = 4_500;
 
-/** What {@link exitOnUncaughtError} needs. */
 export interface LastResortOptions {
   readonly logger: Pick<Logger, "fatal">;
   /**
-   * Starts no unit of work from the moment it is called, answers what is committed, and resolves when the
-   * service has stopped.
+   * Rejects all further units of work, answers calls whose work is committed, and resolves when the service has
+   * stopped.
    *
    * @param drainMs how long calls in flight may take, in milliseconds
    */
@@ -25,10 +23,10 @@ export interface LastResortOptions {
 }
 
 /**
- * Has this process end with exit code 70 within 5 s of an uncaught exception or an unhandled rejection.
+ * Makes this process end with exit code 70 within 5 s of an uncaught exception or an unhandled rejection.
  *
- * The error is logged at level fatal, the service is abandoned and the process exits when that is done, or
- * after 4.5 s if it is not. Further errors meanwhile are logged and change nothing.
+ * The error is logged at level fatal, the service is abandoned, and the process exits when that is done, or after 4.5
+ * s. Further errors are only logged.
  */
 export function exitOnUncaughtError({ logger, abandon }: LastResortOptions): void {
   let ending = false;
@@ -36,7 +34,7 @@ export function exitOnUncaughtError({ logger, abandon }: LastResortOptions): voi
     try {
       logger.fatal({ err, event }, ending ? "another uncaught error" : "uncaught error: the process ends");
     } catch {
-      // The log cannot be written any more; the exit code says enough.
+      // The log cannot be written any more; the exit code remains.
     }
   };
 
@@ -50,7 +48,7 @@ export function exitOnUncaughtError({ logger, abandon }: LastResortOptions): voi
       process.exitCode = SOFTWARE_ERROR;
     });
     const exit = () => process.exit(SOFTWARE_ERROR);
-    // Does not hold up a process that has nothing left to do.
+    // Does not keep a process alive that has nothing left to do.
     setTimeout(exit, END_MS).unref();
     try {
       Promise.resolve(abandon(DRAIN_MS)).then(exit, (problem) => {
@@ -64,18 +62,18 @@ export function exitOnUncaughtError({ logger, abandon }: LastResortOptions): voi
   }
 
   process.on("uncaughtException", onFailure);
-  // Named, lest --unhandled-rejections=warn makes Node go on.
+  // A handler of its own, because with --unhandled-rejections=warn Node would go on.
   process.on("unhandledRejection", (reason) => onFailure(reason, "unhandledRejection"));
 }
 
-/** How much the heap may grow after a full collection before the next one begins, in percent of what was left. */
+/** How much the heap may grow between two full collections, in percent of what the first one left. */
 const GROWTH_PERCENT = 100;
 
 /**
- * Makes the collector of this process begin its full collections earlier than V8 would by itself.
+ * Makes V8 begin full garbage collections earlier than it would by itself.
  *
- * The flag is read anew with every collection, so it may be set while the process runs. Unlike
- * `--max-old-space-size` it ends nothing: a heap that needs more gets more.
+ * V8 reads the flag at every collection, so it may be set while the process runs. Unlike `--max-old-space-size` it is
+ * no limit: a heap that needs more gets more.
  */
 export function limitHeapGrowth(): void {
   setFlagsFromString(`--heap-growing-percent=${GROWTH_PERCENT}`);

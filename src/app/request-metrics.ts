@@ -14,7 +14,7 @@ const PROTOCOLS = [...REST, ...HTTP];
 
 /** The methods and routes of a service. */
 export interface ServedMethods {
-  /** All names that records have: `package.Service/Method` of RPCs, and names of routes. */
+  /** All values of `method` in records: `package.Service/Method` of RPCs, and names of routes. */
   readonly names: readonly string[];
   /** Those that are served over REST. */
   readonly rest: ReadonlySet<string>;
@@ -49,17 +49,17 @@ export function listServed(
 
 /** Counts requests; see {@link createRequestMetrics}. */
 export interface RequestMetrics {
-  /** The names of all methods and routes that are counted each by itself. */
+  /** The names of all methods and routes that have counts of their own. */
   readonly names: readonly string[];
   readonly observe: RequestObserver;
   readonly sources: readonly Source[];
 }
 
 /**
- * Creates counts of nothing.
+ * Creates the counts, which are 0.
  *
- * @param rejectedEarly what the transport counts by itself, because not all of it has a record: of each reason the larger
- * count holds
+ * @param rejectedEarly rejections that the transport counts, because not all of them have a record; for each reason the
+ * larger count is used
  */
 export function createRequestMetrics(
   { names, rest, streams }: ServedMethods,

@@ -1,24 +1,24 @@
-// What the settings say of the server.
+// The parts of the server that follow from the settings.
 import type { Settings } from "../config/config.js";
 import type { ListenAddress } from "../kernel/ip-address.js";
 import { defaultLimits, type Limits } from "../transport/http/limits.js";
 
-/** Where a server that listens there is reached. */
-export function urlOf({ tlsCert }: Settings, { host, port }: ListenAddress): string {
+/** Builds the URL of a server that listens on an address. */
+export function buildServerUrl({ tlsCert }: Settings, { host, port }: ListenAddress): string {
   const scheme = tlsCert === undefined ? "http" : "https";
   return `${scheme}://${host.includes(":") ? `[${host}]` : host}:${port}`;
 }
 
-/** The files of the database, keys and logs, connections to others, and what is opened for a moment. */
+/** File descriptors for the database, keys, logs, connections to other services and temporary files. */
 const RESERVED_FILES = 200;
 
 /**
- * The limits of a server.
+ * Builds the limits of a server.
  *
- * @param fileLimit how many files and connections the process may open: some of them are kept free of connections, so that
- * the database, keys and requests to others do not fail when there are too many
+ * @param fileLimit how many file descriptors the process may have: some are reserved, so that too many connections do
+ * not make the database, keys and outgoing requests fail
  */
-export function limitsOf(settings: Settings, fileLimit = Number.POSITIVE_INFINITY): Limits {
+export function buildLimits(settings: Settings, fileLimit = Number.POSITIVE_INFINITY): Limits {
   const room = fileLimit - Math.min(RESERVED_FILES, Math.ceil(fileLimit / 2));
   return {
     ...defaultLimits,

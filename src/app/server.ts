@@ -1,5 +1,4 @@
-// The package `arbor-platform/server`: the platform within a program of somebody else's, with services
-// mounted beside its own.
+// `arbor-platform/server`: runs the platform in another program, which may mount services beside it.
 import type { DescService } from "@bufbuild/protobuf";
 import type { ServiceImpl } from "@connectrpc/connect";
 import { resolveSettings, type SettingName, SettingsError, settings as table } from "../config/config.js";
@@ -19,20 +18,19 @@ export {
   principalKey,
 } from "../pipeline/mount-options.js";
 
-/** What a program serves. */
 export interface ServeOptions {
   /**
-   * As flags of `arbor serve` in camelCase; what is not set is read from the environment, such as `ARBOR_LISTEN`, and from
-   * the file that `ARBOR_CONFIG` names.
+   * The flags of `arbor serve` in camelCase. Other settings are read from the environment, such as `ARBOR_LISTEN`, and
+   * from the file in `ARBOR_CONFIG`.
    */
   readonly settings?: { readonly [K in SettingName]?: string | boolean };
-  /** The services to serve beside the platform's own; see {@link mount}. */
+  /** Services to serve beside the platform's own; see {@link mount}. */
   readonly mounts?: readonly Mount[];
 }
 
 /**
- * Mounts a service. Its handlers run outside of any transaction and may await anything; errors are answered as connect's
- * own servers answer them, and nothing is recorded in the audit log. The caller is in the context values under
+ * Mounts a service. Its handlers run outside any transaction and may await anything. Errors are answered as by
+ * connect's own servers, and nothing is recorded in the audit log. The caller is in the context values under
  * `principalKey`. A method without an implementation answers UNIMPLEMENTED.
  *
  * @param impl as for `router.service(desc, impl)`; its methods are called on it
@@ -50,18 +48,18 @@ export function mount<S extends DescService>(
 
 /** A running server. */
 export interface RunningServer {
-  /** Where it listens. */
+  /** The URL of the address on which it listens. */
   readonly url: string;
   /** Stops accepting, lets calls in flight finish, and closes the store. */
   stop(): Promise<void>;
 }
 
 /**
- * Opens the data directory or the database and serves the platform. Signals and uncaught errors are the program's own
- * to handle.
+ * Opens the data directory or the database and serves the platform. The program handles signals and uncaught errors
+ * itself.
  *
- * @throws SettingsError naming every setting that is wrong; TypeError when a mounted service would take calls of
- * another; Error when the installation cannot be opened or the address is taken
+ * @throws SettingsError naming every wrong setting; TypeError when a mounted service would answer calls of another;
+ * Error when the installation cannot be opened or the address is taken
  */
 export async function serve({ settings = {}, mounts = [] }: ServeOptions = {}): Promise<RunningServer> {
   const unknown = Object.keys(settings).filter((name) => !Object.hasOwn(table, name));

@@ -1,4 +1,4 @@
-// The metrics that the parts of a running service count by themselves.
+// The metrics that are counted in this process.
 
 import type { ExchangeCounts } from "../issuer/sts/exchange-counts.js";
 import type { Job } from "../jobs/jobs.js";
@@ -9,7 +9,7 @@ import { readHistogram, readValue, readValues, type Source } from "../telemetry/
 import type { Limits } from "../transport/http/limits.js";
 import type { Server } from "../transport/server.js";
 
-/** The counts of the parts of a service; the parts write them. */
+/** Counts that the parts of a service increment. */
 export interface ServiceCounts {
   readonly quotaRejections: Record<QuotaKind, number>;
   readonly tokenCache: CacheCounts;
@@ -17,7 +17,7 @@ export interface ServiceCounts {
   readonly jobRuns: Map<string, { success: number; failure: number }>;
 }
 
-/** Creates counts of nothing. */
+/** Creates the counts, which are 0. */
 export function createServiceCounts(): ServiceCounts {
   const quotaRejections = Object.fromEntries(Object.keys(quotas).map((kind) => [kind, 0])) as Record<QuotaKind, number>;
   return { quotaRejections, tokenCache: createCacheCounts(), jobRuns: new Map() };
@@ -42,7 +42,7 @@ export function countRuns(job: Job, { jobRuns }: ServiceCounts): Job {
   };
 }
 
-/** What {@link serviceSources} reads. */
+/** The parts of a service with counts of their own. */
 export interface MeasuredService {
   readonly counts: ServiceCounts;
   readonly store: Pick<Store, "stats">;
@@ -54,7 +54,7 @@ export interface MeasuredService {
 }
 
 /** Creates the sources of a service. */
-export function serviceSources({ counts, store, server, exchanges, caches, limits }: MeasuredService): Source[] {
+export function createServiceSources({ counts, store, server, exchanges, caches, limits }: MeasuredService): Source[] {
   const readCaches = (name: keyof CacheCounts) => () =>
     Object.fromEntries(
       Object.entries({ tokens: counts.tokenCache, ...caches }).map(([cache, values]) => [cache, values[name]]),
@@ -68,7 +68,7 @@ export function serviceSources({ counts, store, server, exchanges, caches, limit
       requests: limits.requestBufferBytes,
       answers: limits.answerBufferBytes,
     })),
-    ...storeSources(store),
+    ...createStoreSources(store),
     {
       name: "arbor_token_exchanges_total",
       *collect() {
@@ -89,7 +89,7 @@ export function serviceSources({ counts, store, server, exchanges, caches, limit
   ];
 }
 
-function storeSources(store: Pick<Store, "stats">): Source[] {
+function createStoreSources(store: Pick<Store, "stats">): Source[] {
   return [
     readValue("arbor_write_queue_length", () => store.stats().waiting),
     readHistogram("arbor_write_batch_size", () => store.stats().batchUnits),

@@ -1,4 +1,4 @@
-// Every service of the platform but the issuer's own, in every version.
+// Every service of the platform, in every version, except for those of the issuer.
 import type { DescMethod, DescService } from "@bufbuild/protobuf";
 import { PingService } from "#gen/chainguard/platform/ping/v2/ping_pb.js";
 import { ImagesService } from "#gen/chainguard/platform/registry/v2/images_pb.js";
@@ -14,14 +14,13 @@ import { advisoriesV1 } from "../vulnerabilities/advisories/advisory-v1.js";
 import { advisoriesV2beta1 } from "../vulnerabilities/advisories/advisory-v2beta1.js";
 import { definitions } from "./definitions.js";
 
-/** What the services need. */
 export type PlatformDeps = Omit<
   Parameters<typeof iamServices>[0] & Parameters<typeof registryServices>[0],
   "listResources" | "definitions"
 > & { readonly tokens: PageTokens };
 
 /** Creates the services. */
-export function platformServices(platform: PlatformDeps): ServedService[] {
+export function createPlatformServices(platform: PlatformDeps): ServedService[] {
   const deps = { ...platform, ...createResourceDeps(platform) };
   const subscriptions = subscriptionsV2beta1(deps);
   const services = [
@@ -33,24 +32,24 @@ export function platformServices(platform: PlatformDeps): ServedService[] {
     subscriptionsV1(subscriptions),
     eventIdentitiesV1(),
   ];
-  return [...services, ...stableServices(services)];
+  return [...services, ...createStableServices(services)];
 }
 
-/** Creates what the handlers of all resources need besides the call. */
+/** Creates the dependencies of the handlers of all resources. */
 export function createResourceDeps({ tokens, ids }: Pick<PlatformDeps, "tokens" | "ids">): ResourceDeps {
   return { ids, listResources: createListResources(tokens), definitions };
 }
 
-// The stable services that manage no kind of resource.
+// Stable services of no kind of resource.
 const otherStable: readonly DescService[] = [PingService, ImagesService];
 
 /**
  * Creates the services of version 2, each with the handlers of its beta.
  *
- * @param all the kinds, which name their stable services
- * @throws TypeError at boot when a service of version 2beta1 has no stable version, or one that differs.
+ * @param all the definitions, which name their stable services
+ * @throws TypeError when a service of version 2beta1 has no stable version, or one that differs
  */
-export function stableServices(
+export function createStableServices(
   services: readonly ServedService[],
   all: readonly ResourceDefinition[] = definitions,
 ): ServedService[] {
@@ -65,11 +64,10 @@ export function stableServices(
 }
 
 /**
- * A service served under another name as well. Names, paths and options are those of `stable`; its
- * messages are read and written as those of `beta`, whose bytes and JSON are the same, so that handlers
- * need not know by which name they were called.
+ * Serves a service under another name as well. Names, paths and options are those of `stable`. Its messages are decoded
+ * and encoded as those of `beta`, whose bytes and JSON are the same, so that handlers do not depend on the name.
  *
- * @throws TypeError at boot when the two differ in a method.
+ * @throws TypeError when the two differ in a method
  */
 export function serveAs(stable: DescService, beta: ServedService): ServedService {
   const desc: DescService = { ...stable, methods: [], method: {} };

@@ -1,17 +1,14 @@
-// Background work that waits until the database admits no version that it would harm.
+// Background work that older versions do not support. It waits until the database admits none of them.
 import type { Job } from "../jobs/jobs.js";
 import type { Store } from "../store/port.js";
 import { completeRanks } from "../store/rank-store.js";
 import { isOlder, OLDEST_VERSION } from "../store/version.js";
 
 const INTERVAL_MS = 600_000;
-/** Versions before this one add and remove entries without counting them. */
+/** Older versions add and remove entries without counting them. */
 const FIRST_RANKING_VERSION = "0.5.0";
 
-/**
- * Creates the job that counts the entries of long lists, so that a long `skip` costs no more than a short one. It waits
- * until the database admits no version that does not count.
- */
+/** Creates the job that counts the entries of long lists, so that a long `skip` takes no longer than a short one. */
 export function createListRanking({ read }: Pick<Store, "read">): Job {
   return {
     name: "list-ranks",
@@ -25,10 +22,12 @@ export function createListRanking({ read }: Pick<Store, "read">): Job {
   };
 }
 
-/** Versions before this one know no checkpoints: their `arbor audit verify` rejects a log whose beginning was deleted. */
+/**
+ * `arbor audit verify` of older versions rejects a log whose beginning was deleted, because they have no checkpoints.
+ */
 const FIRST_CHECKPOINT_VERSION = "0.6.0";
 
-/** Finds why nothing may be deleted yet; undefined where it may. */
+/** Finds the reason why retention may not delete anything yet; undefined if it may. */
 export async function findRetentionObstacle({ read }: Pick<Store, "read">): Promise<string | undefined> {
   const oldest = await read((tx) => tx.settings.find(OLDEST_VERSION));
   if (oldest !== undefined && !isOlder(oldest, FIRST_CHECKPOINT_VERSION)) return undefined;

@@ -23,7 +23,7 @@ import { BEFORE_ALL_ENTRIES } from "./verify.js";
 /** What the handlers need. */
 export interface ChainHandlersDeps {
   readonly tokens: PageTokens;
-  readonly keys: Pick<AuditKeys, "auditPublished">;
+  readonly keys: Pick<AuditKeys, "listAuditJwks">;
 }
 
 const DEFAULT_PAGE_SIZE = 200;
@@ -56,7 +56,7 @@ export function chainHandlers({ tokens, keys }: ChainHandlersDeps) {
           ...{ timeMs: BigInt(checkpoint.timeMs), signature: checkpoint.signature },
         }),
       }),
-      jwks: JSON.stringify({ keys: keys.auditPublished() }),
+      jwks: JSON.stringify({ keys: keys.listAuditJwks() }),
       unsealedRows: BigInt(unsealed.length),
       firstUnsealedId: BigInt(first?.id ?? 0),
       firstUnsealedTimeMs: BigInt(first?.timeMs ?? 0),

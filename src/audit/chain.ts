@@ -88,10 +88,10 @@ export interface HeadKey {
 
 /** The keys of the audit log. */
 export interface AuditKeys {
-  auditSigning(): HeadKey;
-  auditVerifying(kid: string): KeyObject | undefined;
+  getAuditSigningKey(): HeadKey;
+  findAuditVerifyingKey(kid: string): KeyObject | undefined;
   /** The public keys as JWKs (RFC 7517), newest first. */
-  auditPublished(): readonly JsonWebKey[];
+  listAuditJwks(): readonly JsonWebKey[];
   /** Reads the keys that other nodes generated. */
   refresh(): Promise<boolean>;
 }

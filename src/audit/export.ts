@@ -63,8 +63,8 @@ export async function* exportChain(
 
 async function exportKey(what: string, { signature }: { signature: string }, keys: AuditKeys): Promise<JsonWebKey> {
   const { kid = "" } = decodeProtectedHeader(signature);
-  let key = keys.auditVerifying(kid);
-  if (key === undefined && (await keys.refresh())) key = keys.auditVerifying(kid);
+  let key = keys.findAuditVerifyingKey(kid);
+  if (key === undefined && (await keys.refresh())) key = keys.findAuditVerifyingKey(kid);
   if (key === undefined) throw new Error(`the ${what} is signed with a key that is not one of this installation`);
   return { kid, ...key.export({ format: "jwk" }) };
 }

@@ -86,7 +86,7 @@ export function createRetention(deps: RetentionDeps): Job {
         return deleted;
       }
       // Signed before the transaction, which may await nothing but its own statements.
-      const checkpoint = await signCheckpoint({ ...next, rootUid, timeMs: clock() }, keys.auditSigning());
+      const checkpoint = await signCheckpoint({ ...next, rootUid, timeMs: clock() }, keys.getAuditSigningKey());
       const startMs = performance.now();
       deleted += await commit(run, start, checkpoint);
       // Other writers get at least half of the time.

@@ -148,7 +148,7 @@ export function createSealer(deps: SealerDeps): Job {
     if (accepted.length === 0) return 0;
     const settledId = Math.max(sealer.settledId, Math.min(reachedId, brokenChainId - 1));
     // Signed before the transaction, which may await nothing but its own statements.
-    const batch = await buildBatch(accepted, trusted, keys.auditSigning(), clock());
+    const batch = await buildBatch(accepted, trusted, keys.getAuditSigningKey(), clock());
     const next = { holder: run.holder, expireTimeMs: clock() + ROW_LEASE_MS, settledId, passes: sealer.passes };
     if (!(await run.write((tx) => commit(tx, batch, next)))) return undefined;
     for (const head of batch.heads) headVerifier.remember(head);

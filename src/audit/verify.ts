@@ -53,7 +53,7 @@ export interface ChainPage {
 }
 
 /** A key ring that verifies. */
-export type AuditVerifyingKeys = Pick<AuditKeys, "auditVerifying" | "refresh">;
+export type AuditVerifyingKeys = Pick<AuditKeys, "findAuditVerifyingKey" | "refresh">;
 
 /** The result of computing a chain again, before its signatures are verified. */
 export interface ChainWalk extends Omit<LogReport, "signedTimeMs"> {
@@ -187,7 +187,7 @@ async function findHeadFault(
 /** Verifies the signature of a head; undefined when it is right. */
 export async function findSignatureFault(head: AuditHead, keys: AuditVerifyingKeys): Promise<Fault | undefined> {
   const { seq } = head;
-  const state = await verifyWithNewestKeys(keys, () => verifyHead(head, (kid) => keys.auditVerifying(kid)));
+  const state = await verifyWithNewestKeys(keys, () => verifyHead(head, (kid) => keys.findAuditVerifyingKey(kid)));
   if (state === "unknown key")
     return { seq, what: "the head is signed with a key that is not one of this installation" };
   return state === "forged" ? { seq, what: "the signature of the head is wrong" } : undefined;
@@ -200,7 +200,9 @@ export async function findCheckpointFault(
 ): Promise<Fault | undefined> {
   if (checkpoint === undefined) return undefined;
   const { seq } = checkpoint;
-  const state = await verifyWithNewestKeys(keys, () => verifyCheckpoint(checkpoint, (kid) => keys.auditVerifying(kid)));
+  const state = await verifyWithNewestKeys(keys, () =>
+    verifyCheckpoint(checkpoint, (kid) => keys.findAuditVerifyingKey(kid)),
+  );
   if (state === "unknown key")
     return { seq, what: "the checkpoint is signed with a key that is not one of this installation" };
   return state === "forged" ? { seq, what: "the signature of the checkpoint is wrong" } : undefined;
@@ -246,7 +248,7 @@ export function createHeadVerifier(keys: AuditVerifyingKeys) {
   }
 
   async function verifySignature(head: AuditHead): Promise<VerificationFailure | undefined> {
-    const state = await verifyWithNewestKeys(keys, () => verifyHead(head, keys.auditVerifying));
+    const state = await verifyWithNewestKeys(keys, () => verifyHead(head, keys.findAuditVerifyingKey));
     if (state === "unknown key") return "its head is signed with an unknown key";
     return state === "forged" ? "the signature of its head is wrong" : undefined;
   }

@@ -1,10 +1,10 @@
-// `arbor completion`: scripts that complete commands, options and the choices of options. A script contains all commands,
-// so completing a word starts no process.
+// `arbor completion`: scripts that complete commands, options and the values of options. A script contains all
+// commands, so that no completion starts a process.
 import { Argument, type Command, type Option } from "commander";
 
 /** A command in a script. */
 interface CommandNode {
-  /** The names from the first command to this one, such as `iam groups list`; empty for `arbor` itself. */
+  /** The names on the way to the command, such as `iam groups list`; empty for `arbor` itself. */
   readonly path: string;
   readonly commands: readonly Word[];
   readonly options: readonly (Word & { readonly names: readonly string[]; readonly value: Value | undefined })[];
@@ -20,9 +20,9 @@ interface Word {
 /** The value of an option: a file, one of some words, or, if there are none, any text. */
 type Value = "file" | readonly string[];
 
-const shells = { bash, zsh, fish };
+const shells = { bash: renderBash, zsh: renderZsh, fish: renderFish };
 
-/** Adds `completion`, whose scripts contain all commands of `arbor`, also those that are added later. */
+/** Adds `completion`. Its scripts also contain commands that are added to `arbor` later. */
 export function addCompletion(arbor: Command): void {
   arbor
     .command("completion")
@@ -34,7 +34,7 @@ export function addCompletion(arbor: Command): void {
     });
 }
 
-/** The completion script of a shell for the commands of `arbor`. */
+/** Formats the completion script of a shell for the commands of `arbor`. */
 export function formatCompletion(arbor: Command, shell: keyof typeof shells): string {
   return shells[shell](collectNodes(arbor, ""));
 }
@@ -45,18 +45,18 @@ function collectNodes(command: Command, path: string): CommandNode[] {
   const node: CommandNode = {
     path,
     commands: subcommands.flatMap((sub) =>
-      [sub.name(), ...sub.aliases()].map((name) => ({ name, help: firstSentence(help.subcommandDescription(sub)) })),
+      [sub.name(), ...sub.aliases()].map((name) => ({ name, help: getFirstSentence(help.subcommandDescription(sub)) })),
     ),
     options: help.visibleOptions(command).map((option) => ({
       name: option.long ?? option.flags,
       names: [option.short, option.long].filter((name) => name !== undefined),
-      help: firstSentence(help.optionDescription(option)),
+      help: getFirstSentence(help.optionDescription(option)),
       value: parseValue(option),
     })),
     choices: command.registeredArguments[0]?.argChoices ?? [],
   };
   const descendants = subcommands.flatMap((sub) =>
-    // commander lists `help`, which is none of the commands.
+    // The list of commander contains `help`, which is no command of `arbor`.
     command.commands.includes(sub)
       ? [sub.name(), ...sub.aliases()].flatMap((name) => collectNodes(sub, `${path} ${name}`.trim()))
       : [],
@@ -71,11 +71,11 @@ function parseValue({ flags, argChoices }: Option): Value | undefined {
   return argChoices ?? (placeholder.includes("|") ? placeholder.split("|") : []);
 }
 
-function firstSentence(text: string): string {
+function getFirstSentence(text: string): string {
   return (/^.*?(?=[.:;](?:\s|$)|\s\(choices|$)/s.exec(text)?.[0] ?? "").replace(/\s+/g, " ");
 }
 
-/** `words` for a shell, each in quotes where it needs them. */
+/** Formats words for a shell, quoted where necessary. */
 function quoteWords(words: readonly string[]): string {
   return words.map((word) => (/^[\w./:,@%+=-]+$/.test(word) ? word : quote(word))).join(" ");
 }
@@ -85,7 +85,7 @@ function quote(text: string): string {
 }
 
 // The branches of `case "$at:$option"` for options with values.
-function valueCases(nodes: readonly CommandNode[], render: (value: Value) => string): string {
+function renderValueCases(nodes: readonly CommandNode[], render: (value: Value) => string): string {
   return nodes
     .flatMap(({ path, options }) =>
       options.flatMap(({ names, value }) =>
@@ -97,20 +97,22 @@ function valueCases(nodes: readonly CommandNode[], render: (value: Value) => str
     .join("\n");
 }
 
-// The words before the cursor that are commands, as one text.
-function commandCases(nodes: readonly CommandNode[]): string {
+// Finds the path of the command before the cursor.
+function renderCommandCases(nodes: readonly CommandNode[]): string {
   return nodes
     .filter(({ path }) => path !== "")
     .map(({ path }) => quote(path))
     .join("|");
 }
 
-function bash(nodes: readonly CommandNode[]): string {
+function renderBash(nodes: readonly CommandNode[]): string {
   const words = nodes.map(({ path, commands, options, choices }) => {
     const all = [...commands.map(({ name }) => name), ...choices, ...options.flatMap(({ names }) => names)];
     return `    (${quote(path)}) words=${quote(all.join(" "))} ;;`;
   });
-  const values = valueCases(nodes, (value) => (value === "file" ? "_arbor_files" : `words=${quote(value.join(" "))}`));
+  const values = renderValueCases(nodes, (value) =>
+    value === "file" ? "_arbor_files" : `words=${quote(value.join(" "))}`,
+  );
   return `# bash completion for arbor: source <(arbor completion bash)
 _arbor_files() {
   local IFS=$'\\n'
@@ -127,7 +129,7 @@ _arbor() {
   fi
   for ((i = 1; i < COMP_CWORD; i++)); do
     case "\${at:+$at }\${COMP_WORDS[i]}" in
-      (${commandCases(nodes)}) at="\${at:+$at }\${COMP_WORDS[i]}" ;;
+      (${renderCommandCases(nodes)}) at="\${at:+$at }\${COMP_WORDS[i]}" ;;
     esac
   done
   COMPREPLY=()
@@ -143,13 +145,13 @@ complete -o nosort -F _arbor arbor 2>/dev/null || complete -F _arbor arbor
 `;
 }
 
-function zsh(nodes: readonly CommandNode[]): string {
+function renderZsh(nodes: readonly CommandNode[]): string {
   const describeWord = ({ name, help }: Word) => quote(`${name.replaceAll(":", "\\:")}:${help}`);
   const words = nodes.map(({ path, commands, options, choices }) => {
     const all = [...commands, ...choices.map((name) => ({ name, help: "" }))].map(describeWord);
     return `    (${quote(path)}) names=(${all.join(" ")}) flags=(${options.map(describeWord).join(" ")}) ;;`;
   });
-  const values = valueCases(nodes, (value) => {
+  const values = renderValueCases(nodes, (value) => {
     return value === "file" ? "_files" : value.length === 0 ? "_message value" : `compadd -- ${quoteWords(value)}`;
   });
   return `#compdef arbor
@@ -159,7 +161,7 @@ _arbor() {
   local -a names flags
   for word in "\${(@)words[2,CURRENT-1]}"; do
     case "\${at:+$at }$word" in
-      (${commandCases(nodes)}) at="\${at:+$at }$word" ;;
+      (${renderCommandCases(nodes)}) at="\${at:+$at }$word" ;;
     esac
   done
   case "$at:\${words[CURRENT-1]}" in
@@ -175,7 +177,7 @@ if [ "$funcstack[1]" = "_arbor" ]; then _arbor "$@"; else compdef _arbor arbor; 
 `;
 }
 
-function fish(nodes: readonly CommandNode[]): string {
+function renderFish(nodes: readonly CommandNode[]): string {
   const quoteFish = (text: string) => `'${text.replaceAll("\\", "\\\\").replaceAll("'", "\\'")}'`;
   const lines = nodes.flatMap(({ path, commands, options, choices }) => {
     const begin = `complete -c arbor -n ${quoteFish(`__arbor_at ${quoteFish(path)}`)}`;

@@ -1,9 +1,9 @@
-// The errors of commands, and the exit codes that follow from them. This file loads no RPC library: docker starts the
-// credential helper for every pull, and a library would take longer to load than the helper to answer.
+// The errors of commands, and their exit codes. This file loads no RPC library: docker starts the credential helper for
+// every pull, and loading a library would take longer than the answer of the helper.
 import type { Code as ConnectCode } from "@connectrpc/connect";
 import { escapeLines } from "./output/terminal.js";
 
-/** The gRPC status codes that commands know, with the numbers of google/rpc/code.proto. */
+/** The gRPC status codes that commands use, with the numbers of google/rpc/code.proto. */
 export const Code = {
   Unknown: 2,
   InvalidArgument: 3,
@@ -32,9 +32,9 @@ const exitCodes: Partial<Record<ConnectCode, number>> = {
   [Code.DeadlineExceeded]: 8,
 };
 
-/** An error that a command ends with. Its message is safe to print to a terminal. */
+/** An error that ends a command. Its message is safe to print to a terminal. */
 export class CommandError extends Error {
-  /** The exit code follows from it. */
+  /** Determines the exit code. */
   readonly code: ConnectCode;
 
   constructor(code: ConnectCode, message: string, cause?: unknown) {
@@ -49,7 +49,7 @@ export function invalidFlag(flag: string, rule: string): CommandError {
   return new CommandError(Code.InvalidArgument, `Invalid argument: ${flag}: ${rule}`);
 }
 
-/** UNAUTHENTICATED, with the command that logs in. */
+/** UNAUTHENTICATED, with a hint to `arbor auth login`. */
 export function notLoggedIn(api: string, reason = `not logged in to ${api}`): CommandError {
   return new CommandError(Code.Unauthenticated, `${reason}; run: arbor auth login --api ${api}`);
 }
@@ -62,7 +62,7 @@ export function notLoggedIn(api: string, reason = `not logged in to ${api}`): Co
 export function reportError(error: unknown): number {
   process.stderr.write(`arbor: ${error instanceof Error ? error.message : String(error)}\n`);
   const { code, name } = (error ?? {}) as { readonly code?: unknown; readonly name?: unknown };
-  // Compared by its name, because most commands load no settings.
+  // Compared by name, because most commands do not load the class.
   if (name === "SettingsError") return 2;
   return (typeof code === "number" ? exitCodes[code as ConnectCode] : undefined) ?? 1;
 }

@@ -1,5 +1,5 @@
-// The command line. A group of commands is loaded when the command line names it, and a command loads its own modules when
-// it is called. So commands over the network load no server and no native module.
+// The command line. A group of commands is loaded when the command line names it, and the modules of a command when it
+// is called, so commands over the network load no server and no native module.
 import { Command, CommanderError } from "commander";
 import { commandVariables } from "../config/command-variables.js";
 import { VERSION } from "../kernel/version.js";
@@ -53,7 +53,7 @@ export async function run(args: readonly string[]): Promise<number> {
 /**
  * Creates the parser of the command line.
  *
- * @param name the first argument: only the groups of this command are loaded. All are loaded for the help and for
+ * @param name the first argument: only the group of this command is loaded. All are loaded for the help and for
  * completion, which list them, and for an unknown command, whose error suggests one.
  */
 export async function createProgram(name?: string): Promise<Command> {

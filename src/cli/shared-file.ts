@@ -1,5 +1,5 @@
-// Files that several processes change: replaced as a whole, and changed under a lock. Node has no locks that end with
-// their process. So a lock is a file that names its process, and a lock whose process has ended is removed.
+// Files that several processes change: they are replaced atomically, under a lock. Node has no locks that end with
+// their process, so a lock is a file with the id of its process, and is removed when that process has ended.
 import { randomUUID } from "node:crypto";
 import { readlinkSync } from "node:fs";
 import { open, readFile, rename, rm, stat, writeFile } from "node:fs/promises";
@@ -8,7 +8,7 @@ import { dirname } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { Code, CommandError } from "./errors.js";
 
-/** Work under a lock never takes this long, in milliseconds: every request in it has a far shorter deadline. */
+/** The age at which a lock is stale, in milliseconds. Requests under a lock have far shorter deadlines. */
 const STALE_MS = 60_000;
 
 /** How long to wait for a lock, in milliseconds. */
@@ -16,16 +16,16 @@ const WAIT_MS = 30_000;
 
 const POLL_MS = 50;
 
-/** The signals with which a person, or a shell that ends, stops a command. */
+/** The signals with which a person or a closing shell stops a command. */
 const INTERRUPTS = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
 
 /**
- * Runs `work` under a lock that one process holds at a time. A first interrupt takes effect after the work; a second
- * ends the process at once.
+ * Runs `work` under a lock that one process can hold at a time. The first interrupt takes effect after `work`, the
+ * second one ends the process at once.
  *
- * @param lock the file of the lock, in a directory that exists
+ * @param lock the path of the lock, in an existing directory
  * @param waitMs how long to wait for the lock, in milliseconds
- * @throws CommandError UNAVAILABLE when other processes hold it all that time
+ * @throws CommandError UNAVAILABLE when other processes hold it all the time
  */
 export async function withLock<T>(lock: string, work: () => Promise<T>, waitMs = WAIT_MS): Promise<T> {
   const owner = `${pidNamespace()} ${process.pid} ${randomUUID()}`;
@@ -34,7 +34,8 @@ export async function withLock<T>(lock: string, work: () => Promise<T>, waitMs =
   try {
     return await work();
   } finally {
-    // The lock of another process stays, which took this one when this process was suspended for longer than a minute.
+    // Not removed if it is the lock of another process, which took over because this one was suspended for over a
+    // minute.
     if ((await readText(lock)) === owner) await rm(lock, { force: true });
     releaseInterrupts();
   }
@@ -70,8 +71,8 @@ async function isStale(lock: string): Promise<boolean> {
   return namespace === pidNamespace() && /^[1-9]\d*$/.test(pid) && !isRunning(Number(pid));
 }
 
-// When several processes find the same stale lock, the second would remove the new lock of the first. So only the
-// process that creates the guard checks again and removes the lock.
+// When several processes find the same stale lock, the second could remove the new lock of the first. So only the
+// process that creates the guard file checks again and removes the lock.
 async function breakStale(lock: string): Promise<void> {
   const guard = guardPath(lock);
   if (!(await createFile(guard, ""))) return;
@@ -99,18 +100,18 @@ function isRunning(pid: number): boolean {
   }
 }
 
-// A pid has a meaning within its host and namespace only: containers may share a home directory and even a host name.
+// A pid is unique within its host and namespace only, and containers may share a home directory and even a host name.
 function pidNamespace(): string {
   let namespace = "";
   try {
     namespace = readlinkSync("/proc/self/ns/pid");
   } catch {
-    // Other systems than Linux have one namespace.
+    // Only Linux has namespaces.
   }
   return encodeURIComponent(hostname() + namespace);
 }
 
-// An interrupt between the answer with a new refresh token and the write of that token would end the login.
+// An interrupt after a new refresh token was received and before it was written would end the login.
 function deferInterrupts(): () => void {
   const arrived: NodeJS.Signals[] = [];
   const record = (signal: NodeJS.Signals) => {
@@ -124,14 +125,14 @@ function deferInterrupts(): () => void {
 }
 
 /**
- * Replaces a file atomically: it holds its old text or all of the new, even when the process or the machine stops.
- * Of two calls at once, one fails.
+ * Replaces a file atomically: it has its old or its new text, even when the process or the machine stops. Of two
+ * concurrent calls, one fails.
  *
  * @param mode the permissions of the file afterwards, whatever the umask is
  */
 export async function replaceFile(file: string, text: string, mode: number): Promise<void> {
   const draft = `${file}.new`;
-  // A process that was killed leaves its draft.
+  // A killed process may have left its draft.
   await rm(draft, { force: true });
   try {
     const handle = await open(draft, "wx", 0o600);
@@ -150,7 +151,7 @@ export async function replaceFile(file: string, text: string, mode: number): Pro
   await syncDirectory(dirname(file));
 }
 
-// Makes the rename durable. Some file systems cannot sync directories, and the file is in place all the same.
+// Makes the rename durable. Errors are ignored, because some file systems cannot sync directories.
 async function syncDirectory(directory: string): Promise<void> {
   const handle = await open(directory, "r");
   await handle.sync().catch(() => {});

@@ -1,16 +1,16 @@
-// How large V8 may make the heap for new objects. A start keeps most of what it allocates, for which V8 makes that heap 32 MB
-// large within its first 100 ms, and it never makes it smaller again in a service that is idle.
+// Limits the heap for new objects during a start. Most objects of a start survive, so V8 would grow that heap to 32 MB
+// within 100 ms, and would not shrink it again while the service is idle.
 import { setFlagsFromString } from "node:v8";
 
-/** V8's default: each time, twice as large. */
+/** The default of V8. */
 const GROWTH_FACTOR = 2;
 
-/** Keeps the heap for new objects as small as it is, until {@link releaseYoungGeneration}. */
+/** Stops the growth of the heap for new objects until {@link releaseYoungGeneration}. */
 export function holdYoungGeneration(): void {
   setFlagsFromString("--semi-space-growth-factor=1");
 }
 
-/** Lets the heap for new objects grow again when much survives, as under load. */
+/** Lets the heap for new objects grow again, as it must under load. */
 export function releaseYoungGeneration(): void {
   setFlagsFromString(`--semi-space-growth-factor=${GROWTH_FACTOR}`);
 }

@@ -19,8 +19,8 @@ export interface CallPolicy {
 }
 
 /**
- * The transport with the policy applied. Streams get a token only: messages before
- * an error cannot be taken back, and a stream may stay open for as long as the caller wants.
+ * Applies the policy to a transport. Streams only get a token: their messages before an error cannot be taken back, and
+ * they may stay open without a deadline.
  */
 export function withCallPolicy(transport: Transport, policy: CallPolicy): Transport {
   return {
@@ -57,7 +57,7 @@ export function withCallPolicy(transport: Transport, policy: CallPolicy): Transp
   };
 }
 
-// A call with its own Authorization header, on behalf of another identity, keeps it.
+// A call with an Authorization header of its own keeps it.
 function sourceFor(headers: Headers, policy: CallPolicy): TokenSource | undefined {
   if (!headers.has("authorization")) return policy.token;
   if (!policy.mayCarryToken) throw new TypeError("a token is never sent in cleartext to another machine");
@@ -75,7 +75,7 @@ async function tokenFrom(get: () => string | Promise<string>, deadline: CallDead
     token = typeof given === "string" ? given : await deadline.within(given);
   } catch (error) {
     if (error instanceof ConnectError) throw error;
-    // The text of an unknown error may repeat a token that could not be parsed.
+    // The text of an unknown error may contain a token.
     throw new ConnectError("no token could be had", Code.Unauthenticated, undefined, undefined, error);
   }
   if (isBearerToken(token)) return token;

@@ -12,7 +12,7 @@ import { withCallPolicy } from "./call-policy.js";
 import { BACKOFF_MS } from "./retry.js";
 import { assertMayCarryToken, mayCarryToken, serviceUrl, type TokenSource } from "./token-source.js";
 
-/** The default deadline of a call, in milliseconds. The service allows no longer one. */
+/** The default deadline of a call, in milliseconds, which is also the longest that the service allows. */
 const TIMEOUT_MS = 30_000;
 
 /** After this long without data a connection in use is checked with a PING, in milliseconds. */
@@ -24,7 +24,7 @@ const PING_TIMEOUT_MS = 10_000;
 /** The largest accepted answer, in bytes: the default of gRPC. */
 const READ_MAX_BYTES = 4 * 1024 * 1024;
 
-/** The codes of Node's errors when a connection cannot be made or breaks. */
+/** Node's error codes for connections that cannot be made or break. */
 const LOST: ReadonlySet<string> = new Set([
   "ECONNRESET",
   "EPIPE",
@@ -46,7 +46,7 @@ export type ClientTls = Pick<SecureClientSessionOptions, "ca" | "cert" | "key" |
 export interface ConnectionOptions {
   /** Where the service is, such as `https://platform.example.com`. With a token: https, or http on this machine. */
   readonly baseUrl: string;
-  /** Where tokens come from; without it calls are anonymous. */
+  /** The source of tokens; without it calls are anonymous. */
   readonly token?: TokenSource;
   /** `grpc` unless set. */
   readonly protocol?: Protocol;

@@ -1,5 +1,5 @@
-// The google.rpc details of the service's errors (docs/api-rules.md#errors). The functions take any caught value, and find
-// nothing in one that is no RPC error.
+// The google.rpc details of the service's errors (docs/api-rules.md#errors). The functions accept any caught value; one
+// that is no RPC error has no details.
 import type { DescMessage, MessageShape } from "@bufbuild/protobuf";
 import { durationMs } from "@bufbuild/protobuf/wkt";
 import { ConnectError } from "@connectrpc/connect";

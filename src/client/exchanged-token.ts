@@ -11,7 +11,6 @@ const EXCHANGE_MS = 10_000;
 /** How much of the issuer's own text an error repeats, in characters. */
 const MAX_TEXT = 500;
 
-/** What {@link exchangedToken} needs to know. */
 export interface ExchangedTokenOptions extends RefreshingTokenOptions {
   /** Where the exchange is, without `/sts/exchange`: https, or http on this machine. */
   readonly issuer: string;
@@ -28,9 +27,9 @@ export interface ExchangedTokenOptions extends RefreshingTokenOptions {
 }
 
 /**
- * API tokens by exchange, kept fresh like those of `refreshingToken`. An exchange that fails with
- * UNAVAILABLE is tried again like a call; other failures reach the calls that wait for the token, with
- * the code and the text of the issuer.
+ * Creates a source of API tokens by exchange, which are refreshed as those of `refreshingToken`. An exchange that fails
+ * with UNAVAILABLE is retried as a call is. Calls that wait for the token get other errors, with the code and the text
+ * of the issuer.
  *
  * @throws TypeError when the issuer is no URL, or one to which no token may be sent
  */
@@ -60,7 +59,7 @@ async function exchangeOnce(fetch: typeof globalThis.fetch, url: string, subject
   let text: string;
   try {
     const headers = { authorization: `Bearer ${subject}`, accept: "application/json" };
-    // A redirect would carry the OIDC token to an address that is not configured.
+    // A redirect would send the OIDC token to an address that is not configured.
     const response = await fetch(url, { headers, redirect: "manual", signal });
     status = response.status;
     text = await response.text();
@@ -93,7 +92,7 @@ const codeOfStatus: Readonly<Record<number, Code>> = {
   504: Code.Unavailable,
 };
 
-// The error of the parser would repeat a part of the text, which contains a token.
+// The error of the parser would contain a part of the text, which has a token.
 function parseJsonObject(text: string): Readonly<Record<string, unknown>> {
   try {
     const value: unknown = JSON.parse(text);

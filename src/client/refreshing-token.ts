@@ -25,10 +25,9 @@ interface CurrentToken {
 }
 
 /**
- * Tokens from `fetchToken`, each used until shortly before the `exp` of the JWT. The refresh ahead of
- * time runs beside the calls, which keep the old token until it is done, or until it expires if the
- * refresh fails. However many calls want a token, one fetch is under way at a time. A token without
- * `exp` is used until the service refuses it.
+ * Creates a source of tokens from `fetchToken`, each used until shortly before the `exp` of the JWT. An early refresh
+ * runs beside the calls, which use the old token until it succeeds or the token expires. All calls share one fetch at a
+ * time. A token without `exp` is used until the service rejects it.
  *
  * @param fetchToken gets a new token; what it throws reaches the calls that had to wait for it
  */
@@ -75,8 +74,8 @@ export function refreshingToken(fetchToken: () => Promise<string>, options: Refr
   };
 }
 
-// When a JWT expires (RFC 7519, section 4.1.4), in epoch milliseconds; undefined when it does not
-// say. The claim is not verified: that is the task of the service.
+// Parses the expiry of a JWT (RFC 7519, section 4.1.4) to epoch milliseconds; undefined without one. The claim is not
+// verified, which the service does.
 function expiryMs(token: string): number | undefined {
   try {
     const claims: unknown = JSON.parse(Buffer.from(token.split(".")[1] ?? "", "base64url").toString());

@@ -1,9 +1,9 @@
-// Bearer tokens: where they come from, and the URLs to which they may be sent. Every token is checked before it becomes a
-// header, because the errors of header classes repeat the value. A bearer token is worth as much as the identity of its
-// subject, so it travels only where no third party can read it (RFC 6750, section 5.3).
+// Bearer tokens: their sources, and the URLs to which they may be sent. Every token is checked before it becomes a
+// header, because errors of the header classes contain the value. Tokens are sent only where no third party can read
+// them (RFC 6750, section 5.3).
 import { isIPv4 } from "node:net";
 
-/** Where the tokens of calls come from. Implement it to bring your own. */
+/** The source of the tokens of calls, which programs may implement themselves. */
 export interface TokenSource {
   /** Returns a token that is valid now. It runs once per call, so it should be quick. */
   readonly token: () => string | Promise<string>;

@@ -6,8 +6,8 @@ for (const [value, char] of [..."ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstu
   VALUES[char.charCodeAt(0)] = value;
 
 /**
- * Decodes base64 that was written in pieces, each of which is padded (RFC 4648, section 4). `Buffer.from` stops at
- * the first padding and skips what is not base64.
+ * Decodes base64 that may consist of padded chunks (RFC 4648, section 4). `Buffer.from` stops at the first padding and
+ * skips invalid characters.
  *
  * @returns undefined for anything else
  */

@@ -3,7 +3,7 @@ import { create, fromBinary, isMessage, toBinary } from "@bufbuild/protobuf";
 import { Code, type ConnectError } from "@connectrpc/connect";
 import { RetryInfoSchema } from "#gen/google/rpc/error_details_pb.js";
 import { formatBytes, quote } from "./json-scalar.js";
-import { anyText, formatWithType, type MessageWriters } from "./json-wkt.js";
+import { formatAny, formatWithType, type MessageWriters } from "./json-wkt.js";
 import { TYPE_URL_PREFIX } from "./type-registry.js";
 
 type Detail = ConnectError["details"][number];
@@ -27,18 +27,18 @@ const statusOf: Readonly<Partial<Record<number, number>>> = {
   [Code.Unauthenticated]: 401,
 };
 
-/** The HTTP status of an RPC code, as google.rpc.Code maps them; 500 for a code there is not. */
+/** The HTTP status of an RPC code, as google.rpc.Code maps them; 500 for an unknown code. */
 export function httpStatusOf(code: Code): number {
   return statusOf[code] ?? 500;
 }
 
-/** The body of an error: `code`, `message` and `details`, all three always there. */
+/** Formats the body of an error, which always has `code`, `message` and `details`. */
 export function formatError(error: ConnectError, writers: MessageWriters): string {
   const details = error.details.map((detail) => detailText(detail, writers)).join(",");
   return `{"code":${error.code},"message":${quote(error.rawMessage.toWellFormed())},"details":[${details}]}`;
 }
 
-/** When the caller may try again, in whole seconds, if the error says so (google.rpc.RetryInfo). */
+/** The delay before another attempt in whole seconds; undefined without google.rpc.RetryInfo. */
 export function retryAfterOf(error: ConnectError): number | undefined {
   if (error.code !== Code.ResourceExhausted && error.code !== Code.Unavailable) return undefined;
   const delay = error.findDetails(RetryInfoSchema)[0]?.retryDelay;
@@ -46,8 +46,8 @@ export function retryAfterOf(error: ConnectError): number | undefined {
   return Math.max(0, Number(delay.seconds) + (delay.nanos > 0 ? 1 : 0));
 }
 
-// A detail is either a type and an init object, or bytes that came over the wire. One that cannot be
-// written must not cost the caller the error, so each falls back to something poorer.
+// A detail is a type with an init object, or bytes of a remote error. If it cannot be written, a simpler form of it is,
+// so that the caller always gets the error.
 function detailText(detail: Detail, writers: MessageWriters): string {
   if ("type" in detail) return writeEncoded(TYPE_URL_PREFIX + detail.type, detail.value, writers);
   const typeUrl = TYPE_URL_PREFIX + detail.desc.typeName;
@@ -60,7 +60,7 @@ function detailText(detail: Detail, writers: MessageWriters): string {
 
 function writeEncoded(typeUrl: string, value: Uint8Array, writers: MessageWriters): string {
   try {
-    return anyText({ typeUrl, value }, writers);
+    return formatAny({ typeUrl, value }, writers);
   } catch {
     return bytesText(typeUrl, value);
   }

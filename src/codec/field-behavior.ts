@@ -3,9 +3,9 @@ import { FieldBehavior } from "#gen/google/api/field_behavior_pb.js";
 import { hasBehavior, hasPresence } from "./fields.js";
 import type { Comments } from "./proto-comments.js";
 
-// The published messages say little by google.api.field_behavior, those of version 1 nothing, and options that they
-// were published without must not be added: their comments say the rest in set words. A test leaves out every field of
-// every request, so that words which do not hold fail.
+// The published messages have few google.api.field_behavior options, those of version 1 none, and options must not be
+// added to them. Their comments say the rest in fixed phrases. A test omits every field of every request, so that wrong
+// phrases fail.
 const REQUIRED = /\bRequired(?: on create)?[.;,]|: at least one\b/;
 const SET_FOR_BATCH = /\bunless a batch has one for all\b/;
 const UID = /^The uids? |\b(?:of|with) (?:this|these) uids?\b/;
@@ -15,12 +15,12 @@ const NOT_OFFERED = /\bNot offered\b/;
 const ASSIGNED = /\bAssigned by the service\b/;
 const SET_BY_SERVICE = /\b(?:Assigned|Set) by the service\b/;
 
-/** Whether a request cannot do without the field (google.api.field_behavior, AIP-203). */
+/** Whether a request must have the field (google.api.field_behavior, AIP-203). */
 export function isRequired(field: DescField): boolean {
   return hasBehavior(field, FieldBehavior.REQUIRED);
 }
 
-/** Whether only the service sets the field: in requests it is passed over. */
+/** Whether only the service sets the field, so that requests with it are accepted and it is ignored. */
 export function isOutputOnly(field: DescField): boolean {
   return hasBehavior(field, FieldBehavior.OUTPUT_ONLY);
 }
@@ -30,50 +30,50 @@ export function isInputOnly(field: DescField): boolean {
   return hasBehavior(field, FieldBehavior.INPUT_ONLY);
 }
 
-/** Whether a request cannot do without the field, by its options or by its comment. */
+/** Whether a request must have the field, by its options or by its comment. */
 export function isDocumentedRequired(field: DescField, comments: Comments): boolean {
   return isRequired(field) || REQUIRED.test(commentOf(field, comments));
 }
 
 /**
- * Whether the service rejects a request without the field, by its options or by its comment. Where false cannot be told
- * from absent, both are an answer, so that such a field is never missing.
+ * Whether the service rejects a request without the field, by its options or by its comment. A boolean without presence
+ * is never required, because false and absent are the same.
  */
 export function isRequiredInput(field: DescField, comments: Comments): boolean {
   return isDocumentedRequired(field, comments) && (field.scalar !== ScalarType.BOOL || hasPresence(field));
 }
 
-/** Whether a request of a batch may leave the field to the batch, which has one for all of its requests (AIP-233). */
+/** Whether a request of a batch may omit the field, because the batch has it for all of its requests (AIP-233). */
 export function isSetForBatch(field: DescField, comments: Comments): boolean {
   return SET_FOR_BATCH.test(commentOf(field, comments));
 }
 
-/** Whether the text of the field, or each of its texts, is a uid, by its comment. */
+/** Whether the values of the field are uids, by its comment. */
 export function isUid(field: DescField, comments: Comments): boolean {
   return field.scalar === ScalarType.STRING && UID.test(commentOf(field, comments));
 }
 
-/** Whether a uid may also be a single slash, which stands for the parent of all root groups, by the comment of the field. */
+/** Whether the uid may also be `/`, the parent of all root groups, by the comment of the field. */
 export function isUidOrRoot(field: DescField, comments: Comments): boolean {
   return OR_ROOT.test(commentOf(field, comments));
 }
 
-/** Whether the text of the field is a URL, by its comment. */
+/** Whether the value of the field is a URL, by its comment. */
 export function isUrl(field: DescField, comments: Comments): boolean {
   return URL_TEXT.test(commentOf(field, comments));
 }
 
-/** Whether the service alone chooses the value and always does, by the comment of the field. */
+/** Whether the service always chooses the value itself, by the comment of the field. */
 export function isAssigned(field: DescField, comments: Comments): boolean {
   return ASSIGNED.test(commentOf(field, comments));
 }
 
-/** Whether requests are better sent without the field: only the service sets it, or it is not used any more. */
+/** Whether requests should omit the field: only the service sets it, or it is no longer used. */
 export function isDocumentedUnused(field: DescField, comments: Comments): boolean {
   return isOutputOnly(field) || field.deprecated || SET_BY_SERVICE.test(commentOf(field, comments));
 }
 
-/** Whether requests may hold a value of an enum, by its comment. */
+/** Whether requests may have a value of an enum, by its comment. */
 export function isOffered({ name, parent }: DescEnumValue, comments: Comments): boolean {
   return !NOT_OFFERED.test(comments(`${parent.typeName}.${name}`));
 }

@@ -1,30 +1,30 @@
-// Paths of field masks. Callers may write field names in snake_case or camelCase;
-// handlers get the names of the proto. The keys of a Struct or a map are no field
-// names: they stay as they are, in backticks where they would not be read as one
-// name otherwise (AIP-161).
+// Paths of field masks. Callers may write field names in snake_case or camelCase; handlers get the names of the proto.
+// Keys of a Struct or a map are not converted, and are in backticks unless they have the form of a name (AIP-161).
 
 import type { DescField, DescMessage, JsonValue } from "@bufbuild/protobuf";
 import { isJsonObject } from "../kernel/strict-json.js";
-import { fieldsByName, wellKnownName } from "./fields.js";
+import { findWellKnownName, getFieldsByName } from "./fields.js";
 
-/** What {@link findMaskPaths} found. */
+/** The result of {@link findMaskPaths}. */
 export interface MaskPaths {
   /** Sorted, as the proto spells them. */
   readonly paths: readonly string[];
-  /** The path of a key that names no field, as it is written; undefined when there is none. */
+  /** The path of an unknown key, as written; undefined when there is none. */
   readonly unknown: string | undefined;
-  /** The field of a Struct or Value with so many keys that `paths` lacks them; undefined when there is none. */
+  /**
+   * A field of a Struct or Value with too many keys, whose paths are missing in `paths`; undefined when there is none.
+   */
   readonly oversized: string | undefined;
 }
 
-/** How long the paths into Structs and Values may be together, in characters: keys are as long as callers like. */
+/** How long all paths into Structs and Values may be together, in characters, because callers choose the keys. */
 const MAX_KEYS_LENGTH = 65_536;
 
 /**
- * The paths of the leaves present in `json`. Lists, maps, null, empty objects and well-known types are leaves: they are
- * replaced whole, or cleared. Struct and Value are not; their objects are walked as messages are.
+ * Finds the paths of the leaves in `json`. Lists, maps, null, empty objects and well-known types are leaves, which are
+ * replaced or cleared as a whole. Objects of Struct and Value are walked as messages are.
  *
- * @param excluded paths that the URL sets and that a body can thus not change.
+ * @param excluded paths that the URL sets, so that the body cannot change them
  */
 export function findMaskPaths(desc: DescMessage, json: JsonValue, excluded: ReadonlySet<string>): MaskPaths {
   const paths = new Set<string>();
@@ -43,14 +43,14 @@ export function findMaskPaths(desc: DescMessage, json: JsonValue, excluded: Read
   const walk = (at: DescMessage, value: JsonValue, prefix: string): void => {
     if (!isJsonObject(value)) return;
     for (const [key, member] of Object.entries(value)) {
-      const field = fieldsByName(at).get(key);
+      const field = getFieldsByName(at).get(key);
       if (field === undefined) {
         unknown ??= prefix + key.slice(0, 100);
         continue;
       }
       const path = prefix + field.name;
       if (excluded.has(path)) continue;
-      const nested = field.fieldKind === "message" && wellKnownName(field.message) === undefined;
+      const nested = field.fieldKind === "message" && findWellKnownName(field.message) === undefined;
       if (nested && isJsonObject(member) && Object.keys(member).length > 0) walk(field.message, member, `${path}.`);
       else if (isFreeForm(field)) walkKeys(member, path, path);
       else paths.add(path);
@@ -64,23 +64,23 @@ const NAME = /^[A-Za-z_][A-Za-z0-9_]*$/;
 const PATH = /^[A-Za-z_][A-Za-z0-9_]*(?:\.(?:[A-Za-z_][A-Za-z0-9_]*|`[^`]*`))*$/;
 const PART = /`[^`]*`|[^.`]+/g;
 
-/** The paths of a mask as a caller writes it, which commas separate unless they stand in backticks. */
+/** Splits a mask at its commas, except for those in backticks. */
 export function splitMask(text: string): string[] {
   const paths = [""];
   for (const [i, part] of text.split("`").entries()) {
     const [head = "", ...rest] = i % 2 === 0 ? part.split(",") : [part];
     paths.push(`${paths.pop()}${i === 0 ? "" : "`"}${head}`);
-    // Not spread into arguments, of which there may be as many as a request has commas.
+    // Not spread into arguments, whose number is limited.
     for (const path of rest) paths.push(path);
   }
   return paths;
 }
 
 /**
- * A path as written by a caller, trimmed and with the names of the proto; undefined if it is none.
+ * Parses a path of a caller to the names of the proto; undefined if it is malformed.
  *
- * @param resource the message whose fields it names, for names that the case of letters does not tell, such as `line1`
- * for `line_1`, and for what are keys. Without it all names become snake_case.
+ * @param resource the message that the path is about, which tells keys from fields and `line1` from `line_1`; without
+ * it all names become snake_case
  */
 export function parseMaskPath(text: string, resource?: DescMessage): string | undefined {
   const path = text.trim();
@@ -90,7 +90,7 @@ export function parseMaskPath(text: string, resource?: DescMessage): string | un
   let at: DescMessage | undefined = resource;
   let isKey = false;
   for (const part of path.match(PART) ?? []) {
-    const fields: ReadonlyMap<string, DescField> | undefined = at && fieldsByName(at);
+    const fields: ReadonlyMap<string, DescField> | undefined = at && getFieldsByName(at);
     const field: DescField | undefined = fields?.get(part) ?? fields?.get(toJsonMaskPath(part));
     parts.push(isKey || part.startsWith("`") ? part : (field?.name ?? toSnakeCase(part)));
     isKey ||= field !== undefined && (field.fieldKind === "map" || isFreeForm(field));
@@ -99,7 +99,7 @@ export function parseMaskPath(text: string, resource?: DescMessage): string | un
   return parts.join(".");
 }
 
-/** A path as written by a caller in the camelCase that JSON demands of a field mask. */
+/** Converts a path of a caller to the camelCase of field masks in JSON. */
 export function toJsonMaskPath(text: string): string {
   return text.trim().replace(/_([a-z0-9])/g, (_, letter: string) => letter.toUpperCase());
 }
@@ -112,8 +112,8 @@ function quoteKey(key: string): string {
   return NAME.test(key) ? key : `\`${key}\``;
 }
 
-// What holds objects whose keys are data.
+// Whether a field contains objects whose keys are data.
 function isFreeForm(field: DescField): boolean {
-  const name = field.fieldKind === "message" ? wellKnownName(field.message) : undefined;
+  const name = field.fieldKind === "message" ? findWellKnownName(field.message) : undefined;
   return name === "Struct" || name === "Value";
 }

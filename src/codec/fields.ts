@@ -1,6 +1,5 @@
-// Reading and writing message fields by descriptor, the way protobuf-es lays
-// messages out: a member of a oneof is in the oneof's property, all
-// other fields in their own.
+// Reads and writes message fields by descriptor, in the layout of protobuf-es: a member of a oneof is in the property
+// of the oneof, every other field in its own.
 import {
   create,
   type DescField,
@@ -13,22 +12,22 @@ import {
 } from "@bufbuild/protobuf";
 import { type FieldBehavior, field_behavior } from "#gen/google/api/field_behavior_pb.js";
 
-/** A message, or an init object for one, as the plain object it is. */
+/** A message, or an init object of one, as an object. */
 export type Fields = Record<string, unknown>;
 
 type OneofValue = { readonly case?: string | undefined; readonly value?: unknown };
 
 const names = new WeakMap<DescMessage, ReadonlyMap<string, DescField>>();
 
-/** Whether a value is an object that is an instance of nothing. */
+/** Whether a value is a plain object, not an instance of a class. */
 export function isPlainObject(value: unknown): value is Fields {
   if (typeof value !== "object" || value === null) return false;
   const prototype: unknown = Object.getPrototypeOf(value);
   return prototype === Object.prototype || prototype === null;
 }
 
-/** The fields of a message by both their names: that of the proto and that of JSON. */
-export function fieldsByName(desc: DescMessage): ReadonlyMap<string, DescField> {
+/** Gets the fields of a message by their names in the proto and in JSON. */
+export function getFieldsByName(desc: DescMessage): ReadonlyMap<string, DescField> {
   let map = names.get(desc);
   if (map === undefined) {
     map = new Map([
@@ -40,7 +39,7 @@ export function fieldsByName(desc: DescMessage): ReadonlyMap<string, DescField> 
   return map;
 }
 
-/** The value of a field; undefined when it is a message, optional or in a oneof, and unset. */
+/** Gets the value of a field; undefined when it is unset and has presence. */
 export function getField(message: Message, field: DescField): unknown {
   const fields = message as unknown as Fields;
   if (field.oneof === undefined) return fields[field.localName];
@@ -48,7 +47,7 @@ export function getField(message: Message, field: DescField): unknown {
   return oneof?.case === field.localName ? oneof.value : undefined;
 }
 
-/** Sets a field to a value in the form protobuf-es keeps it in. */
+/** Sets a field to a value, in the form of protobuf-es. */
 export function setField(message: Message, field: DescField, value: unknown): void {
   const fields = message as unknown as Fields;
   if (field.oneof === undefined) fields[field.localName] = value;
@@ -56,10 +55,10 @@ export function setField(message: Message, field: DescField, value: unknown): vo
 }
 
 /**
- * The JSON path of a member of a oneof that is set in `message`, and that setting the last field of `chain` would unset;
- * undefined when there is none.
+ * Finds the JSON path of a oneof member that is set in `message` and that setting the last field of `chain` would
+ * unset; undefined when there is none.
  *
- * @param chain the message fields that lead to a field, and the field
+ * @param chain a field path: message fields, and the field at its end
  */
 export function findConflictingPath(message: Message, chain: readonly DescField[]): string | undefined {
   let at: Message | undefined = message;
@@ -77,7 +76,7 @@ export function findConflictingPath(message: Message, chain: readonly DescField[
   return undefined;
 }
 
-/** The message that `parents` lead to from `message`, made on the way where it is missing. */
+/** Gets the message at the field path `parents`, and creates it if it is missing. */
 export function ensureContainer(message: Message, parents: readonly DescField[]): Message {
   let at = message;
   for (const field of parents) {
@@ -92,7 +91,7 @@ export function ensureContainer(message: Message, parents: readonly DescField[])
   return at;
 }
 
-/** The message that `parents` lead to from `message`; undefined when it is missing. */
+/** Finds the message at the field path `parents`; undefined when it is missing. */
 export function findContainer(message: Message, parents: readonly DescField[]): Message | undefined {
   let at: Message | undefined = message;
   for (const field of parents) {
@@ -102,15 +101,15 @@ export function findContainer(message: Message, parents: readonly DescField[]): 
   return at;
 }
 
-// FieldPresence.IMPLICIT of google.protobuf.FeatureSet, which lists and maps have as well.
+// FieldPresence.IMPLICIT of google.protobuf.FeatureSet, also that of lists and maps.
 const IMPLICIT = 2;
 
-/** Whether a message tells a field that is unset from one at zero. Lists and maps do not. */
+/** Whether a field has presence, so that unset differs from zero. Lists and maps have none. */
 export function hasPresence(field: DescField): boolean {
   return field.presence !== IMPLICIT;
 }
 
-/** Whether a value of a field is what an unset field reads as. */
+/** Whether a value is the default of its field. */
 export function isDefault(value: unknown): boolean {
   return value === undefined || value === "" || value === 0 || value === 0n || value === false || isEmptyBytes(value);
 }
@@ -120,14 +119,14 @@ function isEmptyBytes(value: unknown): boolean {
 }
 
 /** Whether two values of a singular field are equal. */
-export function sameValue(field: DescField, a: unknown, b: unknown): boolean {
+export function isSameValue(field: DescField, a: unknown, b: unknown): boolean {
   if (a instanceof Uint8Array && b instanceof Uint8Array) return Buffer.compare(a, b) === 0;
   if (field.fieldKind !== "message" || !isMessage(a) || !isMessage(b)) return a === b;
   return equals(field.message, a, b);
 }
 
 /** The name of a well-known type without its package; undefined for all other messages. */
-export function wellKnownName(desc: DescMessage): string | undefined {
+export function findWellKnownName(desc: DescMessage): string | undefined {
   const prefix = "google.protobuf.";
   return desc.typeName.startsWith(prefix) && !desc.typeName.includes(".", prefix.length)
     ? desc.typeName.slice(prefix.length)
@@ -148,11 +147,11 @@ const WRAPPERS: ReadonlySet<string> = new Set([
 
 /** Whether a message is one of the wrappers of scalars. */
 export function isWrapper(desc: DescMessage): boolean {
-  const name = wellKnownName(desc);
+  const name = findWellKnownName(desc);
   return name !== undefined && WRAPPERS.has(name);
 }
 
-// Reading an option takes microseconds, and a start asks several times about each field.
+// A cache: reading an option takes microseconds, and a start reads those of each field several times.
 const behaviors = new WeakMap<DescField, readonly FieldBehavior[]>();
 
 /** Whether the proto declares a behaviour of a field (google.api.field_behavior, AIP-203). */

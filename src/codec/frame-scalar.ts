@@ -1,6 +1,6 @@
 import { ScalarType } from "@bufbuild/protobuf";
 import {
-  bytesWritten,
+  countWrittenBytes,
   writeDouble,
   writeFixed32,
   writeFixed64,
@@ -22,7 +22,7 @@ import {
 } from "./scalar-check.js";
 import { isSignedLong } from "./value-rules.js";
 
-/** Writes a value in front of the bytes written so far. */
+/** Writes a value before the bytes that were written last. */
 export type Write = (value: unknown) => void;
 
 const VARINT = 0;
@@ -30,7 +30,7 @@ const BIT64 = 1;
 const LENGTH_DELIMITED = 2;
 const BIT32 = 5;
 
-/** The wire type that comes with the tag of a scalar (protobuf encoding, "Message Structure"). */
+/** The wire type of a scalar (protobuf encoding, "Message Structure"). */
 export function wireTypeOf(type: ScalarType): number {
   switch (type) {
     case ScalarType.STRING:
@@ -49,15 +49,15 @@ export function wireTypeOf(type: ScalarType): number {
   }
 }
 
-/** Makes the writer of a scalar without its tag; texts and bytes come with their length. */
+/** Creates the writer of a scalar without its tag; strings and bytes are preceded by their length. */
 export function createScalarWriter(type: ScalarType): Write {
   switch (type) {
     case ScalarType.STRING:
       return (value) => {
         if (typeof value !== "string") rejectValue(value, "string");
-        const before = bytesWritten();
+        const before = countWrittenBytes();
         writeText(value);
-        writeVarint(bytesWritten() - before);
+        writeVarint(countWrittenBytes() - before);
       };
     case ScalarType.BYTES:
       return (value) => {
@@ -98,7 +98,7 @@ export function createScalarWriter(type: ScalarType): Write {
   }
 }
 
-// Seconds of timestamps and counts, which is most of them, need no arithmetic on big integers.
+// Most 64-bit integers are seconds of timestamps and counts, which need no arithmetic on big integers.
 function writeLong(value: unknown, isSigned: boolean): void {
   const near = typeof value === "bigint" ? Number(value) : -1;
   if (near >>> 0 === near) writeVarint(near);

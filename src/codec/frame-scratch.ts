@@ -1,6 +1,5 @@
-// The buffer in which frames are written, from its end to its beginning: the
-// length of what is nested is known when it is due, and nothing is measured
-// first. There is one for all, since a frame is written without a break.
+// The buffer in which frames are written, from its end to its beginning, so that the length of a nested message is
+// known when it is written. One buffer serves all, because a frame is written synchronously.
 
 import { checkText } from "./scalar-check.js";
 
@@ -8,29 +7,29 @@ import { checkText } from "./scalar-check.js";
 export const PREFIX_BYTES = 5;
 
 const SMALL_BYTES = 64 * 1024;
-/** A buffer that a rare answer made larger than this is given back. */
+/** A buffer that grew larger than this is released after its frame. */
 const KEPT_BYTES = 1024 * 1024;
-/** Longer texts are handed to Node; a call into it costs as much as this many characters do here. */
+/** Longer texts are written by Node, because a call into it takes as long as this many characters here. */
 const SHORT = 160;
 
 let scratch = Buffer.allocUnsafeSlow(SMALL_BYTES);
-// What is written begins here.
+// The start of the bytes that are written.
 let at = scratch.length;
 
-/** Forgets what was written. */
+/** Starts a new frame. */
 export function beginFrame(): void {
   if (scratch.length > KEPT_BYTES) scratch = Buffer.allocUnsafeSlow(SMALL_BYTES);
   at = scratch.length;
 }
 
-/** How many bytes are written. */
-export function bytesWritten(): number {
+/** Counts the bytes that are written. */
+export function countWrittenBytes(): number {
   return scratch.length - at;
 }
 
-/** The bytes written so far, after the prefix of a message that is not compressed. */
+/** Returns the written bytes with the prefix of an uncompressed message. */
 export function takeFrame(): Buffer {
-  const size = bytesWritten();
+  const size = countWrittenBytes();
   const frame = Buffer.allocUnsafe(PREFIX_BYTES + size);
   frame[0] = 0;
   frame.writeUInt32BE(size, 1);
@@ -41,7 +40,7 @@ export function takeFrame(): Buffer {
 function reserve(size: number): void {
   if (at >= size) return;
   const grown = Buffer.allocUnsafeSlow(2 * scratch.length + size);
-  const start = grown.length - bytesWritten();
+  const start = grown.length - countWrittenBytes();
   scratch.copy(grown, start, at);
   at = start;
   scratch = grown;
@@ -108,10 +107,10 @@ export function writeRaw(value: Uint8Array): void {
 /**
  * Writes a text in UTF-8.
  *
- * @throws RangeError for half a surrogate pair, which UTF-8 does not have.
+ * @throws RangeError for a lone surrogate, which UTF-8 cannot represent
  */
 export function writeText(value: string): void {
-  if (value.length <= SHORT && shortAscii(value)) return;
+  if (value.length <= SHORT && tryWriteAscii(value)) return;
   checkText(value);
   const size = Buffer.byteLength(value);
   reserve(size);
@@ -119,7 +118,7 @@ export function writeText(value: string): void {
   scratch.write(value, at, size, "utf8");
 }
 
-function shortAscii(value: string): boolean {
+function tryWriteAscii(value: string): boolean {
   const { length } = value;
   reserve(length);
   const start = at - length;

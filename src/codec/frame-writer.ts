@@ -1,17 +1,16 @@
-// Answers as gRPC frames, by writers made once per message type. They read init
-// objects as well as messages, so an answer is written without first being made
-// a message.
+// Encodes answers as gRPC frames, with writers that are compiled once per message type. They also read init objects, so
+// that no message has to be created first.
 import { type DescField, type DescMessage, isMessage, ScalarType } from "@bufbuild/protobuf";
 import { type Fields, isPlainObject, isWrapper } from "./fields.js";
 import { createScalarWriter, type Write, wireTypeOf } from "./frame-scalar.js";
-import { beginFrame, bytesWritten, takeFrame, writeVarint } from "./frame-scratch.js";
+import { beginFrame, countWrittenBytes, takeFrame, writeVarint } from "./frame-scratch.js";
 import { isWrapperMessage } from "./json-wkt.js";
 import {
   assertMap,
   assertMessage,
   createMapKeyReader,
   createMessageCompiler,
-  fieldAccess,
+  describeAccess,
   type OneofMember,
   type WriteField,
 } from "./message-walk.js";
@@ -22,10 +21,10 @@ const START_GROUP = 3;
 const END_GROUP = 4;
 
 /**
- * The frame of an answer, a message or an init object for one: its prefix and the message in binary
- * (gRPC over HTTP/2, "Length-Prefixed-Message"). Unknown fields are left out.
+ * Encodes an answer, a message or an init object of one, as a frame: its prefix and the binary message (gRPC over
+ * HTTP/2, "Length-Prefixed-Message"). Unknown fields are left out.
  *
- * @throws TypeError, RangeError for values that the fields cannot hold: a bug of a handler.
+ * @throws TypeError, RangeError for values that the fields cannot have, which is a bug in a handler
  */
 export function encodeFrame(desc: DescMessage, answer: object): Buffer {
   beginFrame();
@@ -34,7 +33,8 @@ export function encodeFrame(desc: DescMessage, answer: object): Buffer {
 }
 
 /**
- * Asserts that an answer can be written, for what is then written by protobuf-es, which replaces some values by others.
+ * Asserts that an answer can be encoded, before protobuf-es encodes it, which changes some values instead of rejecting
+ * them.
  *
  * @throws TypeError, RangeError as {@link encodeFrame} does.
  */
@@ -43,7 +43,7 @@ export function assertWritable(desc: DescMessage, answer: object): void {
   messageWriter(desc)(answer);
 }
 
-// What is written goes to the scratch buffer, from its end to its beginning.
+// Descending, because frames are written from their end.
 const messageWriter = createMessageCompiler<Write, void>({
   order: "descending",
   message:
@@ -59,7 +59,7 @@ function createFieldWriter(field: DescField): WriteField<void> {
   if (field.fieldKind === "map") return createMapWriter(field);
   const write = createTaggedWriter(field, field.number);
   if (field.fieldKind === "list") return createListWriter(field, write);
-  const access = fieldAccess(field);
+  const access = describeAccess(field);
   const { property } = access;
   if (access.kind === "member") {
     const { name } = access;
@@ -104,7 +104,7 @@ function createTaggedScalar(type: ScalarType, number: number): Write {
   };
 }
 
-// Fields keep a wrapper as its bare value where they can, and a Struct as JSON.
+// protobuf-es stores a wrapper as its bare value where possible, and a Struct as JSON.
 function messageForm(field: DescField, message: DescMessage): ((value: unknown) => unknown) | undefined {
   if (isWrapper(message))
     return (value) =>
@@ -129,13 +129,13 @@ function kindOf(json: unknown): OneofMember {
 }
 
 function writeDelimited(number: number, write: Write, value: unknown): void {
-  const before = bytesWritten();
+  const before = countWrittenBytes();
   write(value);
-  writeVarint(bytesWritten() - before);
+  writeVarint(countWrittenBytes() - before);
   writeVarint(((number << 3) | LENGTH_DELIMITED) >>> 0);
 }
 
-// The older encoding of messages, with a tag at either end.
+// The group encoding, with a tag at either end.
 function writeGroup(number: number, write: Write, value: unknown): void {
   writeVarint(((number << 3) | END_GROUP) >>> 0);
   write(value);

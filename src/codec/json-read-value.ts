@@ -17,20 +17,20 @@ import { TimestampSchema } from "@bufbuild/protobuf/wkt";
 import { type FieldViolation, invalidArgument } from "../kernel/errors.js";
 import { isJsonObject } from "../kernel/strict-json.js";
 import { toJsonMaskPath } from "./field-mask.js";
-import { wellKnownName } from "./fields.js";
-import { enumRule, integerRange, isLong, messageRule, scalarRule } from "./value-rules.js";
+import { findWellKnownName } from "./fields.js";
+import { formatEnumRule, formatMessageRule, formatScalarRule, getIntegerRange, isLong } from "./value-rules.js";
 
-/** Where a reader is, and what it may read. */
+/** The position of a reader, and its options. */
 export interface ReadContext {
-  /** Leads to the value that is read: names of fields, keys of maps, indices of lists. */
+  /** The path of the current value: names of fields, keys of maps, indices of lists. */
   readonly path: (string | number)[];
-  /** The types that may stand in an Any. */
+  /** The types that an Any may contain. */
   readonly registry: Registry;
   readonly ignoreUnknown: boolean;
   depth: number;
 }
 
-/** Reads a value in the form protobuf-es keeps it in. */
+/** Reads a value, in the form of protobuf-es. */
 export type ReadValue<T = unknown> = (json: JsonValue, context: ReadContext) => T;
 
 /** JSON that cannot be read as a message. */
@@ -43,8 +43,8 @@ export class JsonReadError extends Error {
   }
 }
 
-/** Reads JSON of a request: what cannot be read is ApiError INVALID_ARGUMENT. */
-export function orInvalidArgument<T>(read: () => T): T {
+/** Reads JSON of a request; a JsonReadError becomes ApiError INVALID_ARGUMENT. */
+export function readOrReject<T>(read: () => T): T {
   try {
     return read();
   } catch (error) {
@@ -52,10 +52,10 @@ export function orInvalidArgument<T>(read: () => T): T {
   }
 }
 
-/** Names of fields and keys that callers send may be long. */
+/** The longest part of a caller's name or key in an error, in characters. */
 const MAX_NAME = 100;
 const MAX_DEPTH = 100;
-/** The time it takes to parse an integer grows faster than its text. */
+/** The longest accepted integer, in characters: the time to parse one grows faster than its length. */
 const MAX_NUMBER = 100;
 
 const DECIMAL = /^-?[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?$/;
@@ -73,20 +73,20 @@ export function reject({ path }: ReadContext, rule: string): never {
   throw new JsonReadError({ field, description: `${field} ${rule}` });
 }
 
-/** Rejects what is one step below the path of `context`. */
+/** Rejects the value at `part`, one step below the path of `context`. */
 export function rejectAt(context: ReadContext, part: string, rule: string): never {
   context.path.push(part);
   return reject(context, rule);
 }
 
 /** Counts a message that is nested in another. */
-export function deepen(context: ReadContext): void {
+export function enterMessage(context: ReadContext): void {
   if (++context.depth > MAX_DEPTH) reject(context, `must not nest deeper than ${MAX_DEPTH} messages`);
 }
 
-/** Makes the reader of a scalar; 64-bit integers become texts where `longAsString` says so. */
+/** Creates the reader of a scalar; with `longAsString`, 64-bit integers become strings. */
 export function createScalarReader(type: ScalarType, longAsString: boolean): ReadValue {
-  const rule = scalarRule(type);
+  const rule = formatScalarRule(type);
   switch (type) {
     case ScalarType.STRING:
       return (json, context) => (typeof json === "string" && json.isWellFormed() ? json : reject(context, rule));
@@ -128,23 +128,23 @@ function parseDecimal(json: JsonValue): number {
 }
 
 function createIntegerReader(type: ScalarType): ReadValue<number> {
-  const [least, greatest] = integerRange(type);
-  const rule = scalarRule(type);
+  const [least, greatest] = getIntegerRange(type);
+  const rule = formatScalarRule(type);
   return (json, context) => {
     const value = parseDecimal(json);
     if (!Number.isInteger(value) || value < least || value > greatest) reject(context, rule);
-    // Without the sign of minus zero.
+    // Converts -0 to 0.
     return value + 0;
   };
 }
 
 function createLongReader(type: ScalarType, longAsString: boolean): ReadValue<bigint | string> {
-  const [least, greatest] = integerRange(type);
-  const rule = scalarRule(type);
+  const [least, greatest] = getIntegerRange(type);
+  const rule = formatScalarRule(type);
   return (json, context) => {
     let value: bigint | undefined;
     if (typeof json === "number" && Number.isInteger(json)) {
-      // JSON.parse may have lost digits of it.
+      // JSON.parse may have lost digits.
       if (!Number.isSafeInteger(json)) reject(context, "must be a string of digits, as it is beyond 2^53");
       value = BigInt(json);
     } else if (typeof json === "string" && json.length <= MAX_NUMBER && DIGITS.test(json)) value = BigInt(json);
@@ -153,37 +153,37 @@ function createLongReader(type: ScalarType, longAsString: boolean): ReadValue<bi
   };
 }
 
-/** Makes the reader of the keys of a map, which protobuf-es keeps as names of properties. */
+/** Creates the reader of the keys of a map, which are names of properties in protobuf-es. */
 export function createKeyReader(type: ScalarType): (key: string, context: ReadContext) => string {
   if (type === ScalarType.STRING) {
     return (key, context) => {
-      // On most objects, setting this property sets the prototype.
+      // Setting this property would set the prototype of the object.
       if (key === "__proto__") reject(context, "must not be called __proto__");
       return key.isWellFormed() ? key : reject(context, "must have a key of whole characters");
     };
   }
   if (type === ScalarType.BOOL) {
     return (key, context) =>
-      key === "true" || key === "false" ? key : reject(context, `has a key that ${scalarRule(type)}`);
+      key === "true" || key === "false" ? key : reject(context, `has a key that ${formatScalarRule(type)}`);
   }
   const read = createScalarReader(type, false);
   return (key, context) => {
     try {
       return String(read(key, context));
     } catch {
-      return reject(context, `has a key that ${scalarRule(type)}`);
+      return reject(context, `has a key that ${formatScalarRule(type)}`);
     }
   };
 }
 
-/** Makes the reader of an enum: of names, and of numbers. Those of an open enum need no name. */
+/** Creates the reader of an enum by name or number. Numbers of an open enum need no name. */
 export function createEnumReader(desc: DescEnum): ReadValue<number> {
   const numbers = new Map<string, number>();
   for (const { jsonName, number } of desc.values) numbers.set(jsonName, number);
   for (const { name, number } of desc.values) numbers.set(name, number);
   const known = new Set(desc.values.map(({ number }) => number));
-  const rule = enumRule(desc);
-  // For all others, null means that the field is not set.
+  const rule = formatEnumRule(desc);
+  // For all other enums null means that the field is not set.
   const isNull = desc.typeName === "google.protobuf.NullValue";
   return (json, context) => {
     if (typeof json === "string") return numbers.get(json) ?? reject(context, rule);
@@ -197,15 +197,15 @@ function isInt32(value: number): boolean {
   return Object.is(value | 0, value + 0);
 }
 
-/** Makes the reader of a well-known type without messages in it; undefined for all other messages. */
+/** Creates the reader of a well-known type without nested messages; undefined for all other messages. */
 export function createLeafReader(desc: DescMessage): ReadValue<Message> | undefined {
-  switch (wellKnownName(desc)) {
+  switch (findWellKnownName(desc)) {
     case "Timestamp":
       return readTimestamp;
     case "Duration":
       return createLibraryReader(desc, (json) => (typeof json === "string" && DURATION.test(json) ? json : undefined));
     case "FieldMask":
-      // In JSON the names are camelCase; callers may use either (docs/api-rules.md#masks).
+      // JSON has camelCase names, but callers may use either form (docs/api-rules.md#masks).
       return createLibraryReader(desc, (json) =>
         typeof json === "string" ? json.split(",").map(toJsonMaskPath).join(",") : undefined,
       );
@@ -218,9 +218,9 @@ export function createLeafReader(desc: DescMessage): ReadValue<Message> | undefi
   }
 }
 
-// protobuf-es reads more than these types are, so that is excluded first.
+// protobuf-es accepts more values than these types have, so `check` excludes them first.
 function createLibraryReader(desc: DescMessage, check: (json: JsonValue) => JsonValue | undefined): ReadValue<Message> {
-  const rule = messageRule(desc);
+  const rule = formatMessageRule(desc);
   return (json, context) => {
     const checked = check(json);
     if (checked === undefined) return reject(context, rule);
@@ -237,24 +237,24 @@ const TIME =
 const MIN_TIME = Date.parse("0001-01-01T00:00:00Z");
 const MAX_TIME = Date.parse("9999-12-31T23:59:59Z");
 
-// Date.parse makes the first of March of 30 February, and the next day of 24:00.
+// Date.parse accepts 30 February as 1 March, and 24:00 as the next day.
 function readTimestamp(json: JsonValue, context: ReadContext): Message {
   const [, date = "", day, hour = "", rest = "", fraction = "", zone = ""] =
     (typeof json === "string" && TIME.exec(json)) || [];
   const midnight = new Date(`${date}T00:00:00Z`);
   const ms =
     midnight.getUTCDate() === Number(day) && hour < "24" ? Date.parse(`${date}T${hour}:${rest}${zone}`) : Number.NaN;
-  if (!(ms >= MIN_TIME && ms <= MAX_TIME)) reject(context, messageRule(TimestampSchema));
+  if (!(ms >= MIN_TIME && ms <= MAX_TIME)) reject(context, formatMessageRule(TimestampSchema));
   return create(TimestampSchema, { seconds: BigInt(ms / 1000), nanos: Number(fraction.padEnd(9, "0")) });
 }
 
-/** Makes the reader of a wrapper as a message; null is its zero, as it has no other form where it stands alone. */
+/** Creates the reader of a wrapper as a message. Here null means its zero value. */
 export function createWrapperReader(desc: DescMessage, value: DescField & { scalar: ScalarType }): ReadValue<Message> {
   const read = createScalarReader(value.scalar, false);
   return (json, context) => create(desc, json === null ? {} : { [value.localName]: read(json, context) });
 }
 
-/** A copy of a google.protobuf.Struct, which fields keep as JSON. */
+/** Copies a google.protobuf.Struct, which fields store as JSON. */
 export function readStruct(json: JsonValue, context: ReadContext): JsonObject {
   if (!isJsonObject(json)) return reject(context, "must be a JSON object");
   return copyJson(json, context, context.depth) as JsonObject;

@@ -1,6 +1,6 @@
-// Reads JSON as messages (the JSON mapping of protobuf), by readers that are compiled once per message type. They know
-// where in the value they are, so that an error names its field; fromJson of protobuf-es does not, and it changes or
-// loses some values instead of rejecting them (docs/transcoding.md#json).
+// Reads JSON as messages (the JSON mapping of protobuf), with readers that are compiled once per message type. Errors
+// name the path of the field. fromJson of protobuf-es does not, and it changes or loses some values instead of
+// rejecting them (docs/transcoding.md#json).
 
 import {
   create,
@@ -20,7 +20,7 @@ import {
   createLeafReader,
   createScalarReader,
   createWrapperReader,
-  deepen,
+  enterMessage,
   type ReadContext,
   type ReadValue,
   readStruct,
@@ -28,32 +28,31 @@ import {
   rejectAt,
 } from "./json-read-value.js";
 import { findType, TYPE_URL_PREFIX } from "./type-registry.js";
-import { messageRule, valueRule } from "./value-rules.js";
+import { formatMessageRule, formatValueRule } from "./value-rules.js";
 
-/** How to read JSON. */
 export interface JsonReadOptions {
-  /** The types that may stand in an Any. */
+  /** The types that an Any may contain. */
   readonly registry: Registry;
-  /** Whether names that are no fields are passed over, at every depth. An unknown name of an enum never is. */
+  /** Whether unknown fields are ignored, at every depth. Unknown names of enum values are always rejected. */
   readonly ignoreUnknown: boolean;
 }
 
 /**
  * Reads a JSON value as a message.
  *
- * @param path leads to the value in errors; "" for the body of a request.
- * @throws JsonReadError naming the first field that is wrong.
+ * @param path the path of the value in errors; "" for the body of a request
+ * @throws JsonReadError naming the first wrong field
  */
 export function readMessage(desc: DescMessage, json: JsonValue, path: string, options: JsonReadOptions): Message {
   return createMessageReader(desc)(json, contextAt(path, options));
 }
 
 /**
- * Reads a JSON value as the value of a field, in the form that messages keep it in. Undefined for the null of a
- * well-known type, which leaves the field unset.
+ * Reads a JSON value as the value of a field, in the form of protobuf-es. Undefined for the null of a well-known type,
+ * which leaves the field unset.
  *
- * @param path leads to the value in errors.
- * @throws JsonReadError naming the first field that is wrong.
+ * @param path the path of the value in errors
+ * @throws JsonReadError naming the first wrong field
  */
 export function readValue(field: DescField, json: JsonValue, path: string, options: JsonReadOptions): unknown {
   const context = contextAt(path, options);
@@ -65,8 +64,8 @@ export function readValue(field: DescField, json: JsonValue, path: string, optio
 /**
  * Reads a JSON value as one item of a repeated field, or as the value of one key of a map.
  *
- * @param path leads to the value in errors.
- * @throws JsonReadError naming the first field that is wrong.
+ * @param path the path of the value in errors
+ * @throws JsonReadError naming the first wrong field
  */
 export function readElement(field: DescField, json: JsonValue, path: string, options: JsonReadOptions): unknown {
   return createElementReader(field)(json, contextAt(path, options));
@@ -99,10 +98,10 @@ function createFieldReader(field: DescField): ReadValue {
 
 interface NamedField {
   readonly field: DescField;
-  /** The other spelling of its name; undefined where there is one alone. */
+  /** The other spelling of its name; undefined if both are the same. */
   readonly otherName: string | undefined;
   readonly skipsNull: boolean;
-  /** Compiled when it is first read, because a message may hold itself. */
+  /** Compiled at the first use, because messages may be recursive. */
   read: ReadValue | undefined;
 }
 
@@ -113,7 +112,7 @@ function compileMessage(desc: DescMessage): ReadValue<Message> {
   const leaf = createLeafReader(desc);
   if (leaf !== undefined) return leaf;
 
-  const rule = messageRule(desc);
+  const rule = formatMessageRule(desc);
   const fields = new Map<string, NamedField>();
   for (const field of desc.fields) {
     const { name, jsonName } = field;
@@ -124,7 +123,7 @@ function compileMessage(desc: DescMessage): ReadValue<Message> {
   }
   return (json, context) => {
     if (!isJsonObject(json)) return reject(context, rule);
-    deepen(context);
+    enterMessage(context);
     const message = create(desc);
     const { path } = context;
     for (const key of Object.keys(json)) {
@@ -150,7 +149,7 @@ function compileMessage(desc: DescMessage): ReadValue<Message> {
   };
 }
 
-// Null is a value of these two; for all others it means that the field is not set.
+// Null is a value of Value and NullValue; for all other types it means that the field is not set.
 function takesNull({ fieldKind, message, enum: values }: DescField): boolean {
   if (fieldKind === "list" || fieldKind === "map") return false;
   return isNullable(message?.typeName ?? values?.typeName);
@@ -179,7 +178,7 @@ function createElementReader(field: DescField): ReadValue {
   if (field.enum !== undefined) return createEnumReader(field.enum);
   const longAsString = field.fieldKind !== "map" && (field as { longAsString?: boolean }).longAsString === true;
   if (message === undefined) return createScalarReader(scalar, longAsString);
-  // Fields keep a Struct as JSON. A Value is read whole, so none of these fields is its own.
+  // Fields store a Struct as JSON. A Value is read as a whole, so its own fields never come here.
   if (message.typeName === "google.protobuf.Struct") return readStruct;
   const value = isWrapper(message) ? message.fields[0] : undefined;
   const isBare = field.fieldKind === "message" && field.oneof === undefined;
@@ -188,8 +187,8 @@ function createElementReader(field: DescField): ReadValue {
 }
 
 function createListReader(field: DescField, read: ReadValue): ReadValue {
-  const whole = valueRule(field, "whole");
-  const element = valueRule(field, "element");
+  const whole = formatValueRule(field, "whole");
+  const element = formatValueRule(field, "element");
   const allowsNull = isNullable(field.message?.typeName ?? field.enum?.typeName);
   return (json, context) => {
     if (!Array.isArray(json)) return reject(context, whole);
@@ -207,8 +206,8 @@ function createListReader(field: DescField, read: ReadValue): ReadValue {
 }
 
 function createMapReader(field: DescField & { readonly fieldKind: "map" }, read: ReadValue): ReadValue {
-  const whole = valueRule(field, "whole");
-  const element = valueRule(field, "element");
+  const whole = formatValueRule(field, "whole");
+  const element = formatValueRule(field, "element");
   const allowsNull = isNullable(field.message?.typeName ?? field.enum?.typeName);
   const readKey = createKeyReader(field.mapKey);
   return (json, context) => {
@@ -229,14 +228,14 @@ function createMapReader(field: DescField & { readonly fieldKind: "map" }, read:
 }
 
 function readAny(json: JsonValue, context: ReadContext): Any {
-  const rule = messageRule(AnySchema);
+  const rule = formatMessageRule(AnySchema);
   if (!isJsonObject(json)) return reject(context, rule);
   const { "@type": type, ...fields } = json;
   if (type === undefined && Object.keys(fields).length === 0) return create(AnySchema);
   if (typeof type !== "string") return reject(context, rule);
   const desc = findType(context.registry, type);
   if (desc === undefined) return reject(context, rule);
-  deepen(context);
+  enterMessage(context);
   const any = anyPack(
     desc,
     hasCustomJsonRepresentation(desc) ? readValueOf(desc) : createMessageReader(desc)(fields, context),
@@ -249,7 +248,7 @@ function readAny(json: JsonValue, context: ReadContext): Any {
     const { value, ...others } = fields;
     const [unknown] = Object.keys(others);
     if (unknown !== undefined && !context.ignoreUnknown) rejectAt(context, unknown, "is not a field of this request");
-    if (value === undefined) return rejectAt(context, "value", messageRule(special));
+    if (value === undefined) return rejectAt(context, "value", formatMessageRule(special));
     context.path.push("value");
     const message = createMessageReader(special)(value, context);
     context.path.pop();

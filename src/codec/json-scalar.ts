@@ -1,12 +1,12 @@
-// JSON text of scalars and of well-known types that are written like scalars.
+// Formats scalars, and well-known types that are scalars in JSON.
 import { checkBytes, checkDouble, checkInt32, checkLong, checkText, rejectValue } from "./scalar-check.js";
 
 const SHORT = 80;
 
 /**
- * A string as JSON. Short ones that need no escape, which is most, are not handed to JSON.stringify.
+ * Formats a string as JSON. Short strings without escapes, as most are, do not need JSON.stringify.
  *
- * @throws RangeError for half a surrogate pair, which is no text.
+ * @throws RangeError for a lone surrogate, which is no valid text
  */
 export function quote(text: string): string {
   if (typeof text !== "string") return rejectValue(text, "string");
@@ -19,14 +19,14 @@ export function quote(text: string): string {
   return `"${text}"`;
 }
 
-/** A float or double as JSON; what JSON has no number for is a string. */
+/** Formats a float or double as JSON; NaN and infinities are strings. */
 export function formatNumber(value: number): string {
   if (!Number.isFinite(checkDouble(value)))
     return Number.isNaN(value) ? '"NaN"' : value > 0 ? '"Infinity"' : '"-Infinity"';
   return Object.is(value, -0) ? "-0" : String(value);
 }
 
-/** Bytes as JSON: padded base64 of the standard alphabet. */
+/** Formats bytes as JSON: padded base64 of the standard alphabet. */
 export function formatBytes(bytes: Uint8Array): string {
   const { buffer, byteOffset, byteLength } = checkBytes(bytes);
   return `"${Buffer.from(buffer, byteOffset, byteLength).toString("base64")}"`;
@@ -37,19 +37,19 @@ const SECOND_NANOS = 1_000_000_000;
 const MIN_SECONDS = -62_135_596_800;
 const MAX_SECONDS = 253_402_300_799;
 const TWO = Array.from({ length: 100 }, (_, i) => String(i).padStart(2, "0"));
-/** How many days are remembered as text: a decade of them. */
+/** How many days are cached as text: about eleven years. */
 const MAX_DAYS = 4096;
 const dayTexts = new Map<number, string>();
 
-/** How many fraction digits of a timestamp are printed: always three, or as many of 0, 3, 6 and 9 as it takes. */
+/** The fraction digits of a timestamp: always three, or as many of 0, 3, 6 and 9 as necessary. */
 export type TimestampDigits = "milliseconds" | "exact";
 
 /**
- * A google.protobuf.Timestamp as JSON: RFC 3339 in UTC. Digits that are not printed are cut off, not rounded.
+ * Formats a google.protobuf.Timestamp as JSON: RFC 3339 in UTC. Further digits are truncated, not rounded.
  *
  * @param seconds since 1970, in whole seconds.
  * @param nanos fraction of the second in nanoseconds, never negative.
- * @throws RangeError outside the years 1 to 9999, and for a fraction that is none.
+ * @throws RangeError outside the years 1 to 9999, and for an invalid fraction
  */
 export function formatTimestamp(seconds: unknown, nanos: unknown, digits: TimestampDigits): string {
   const whole = wholeSeconds(seconds);
@@ -80,7 +80,7 @@ function fractionOf(nanos: number): string {
   return digits.endsWith("000") ? `.${digits.slice(0, 6)}` : `.${digits}`;
 }
 
-// Working a date out costs as much as writing the rest of a small answer.
+// Computing a date takes as long as the rest of a small answer.
 function newDayText(day: number): string {
   if (dayTexts.size === MAX_DAYS) dayTexts.clear();
   const text = `"${new Date(day * DAY_SECONDS * 1000).toISOString().slice(0, 11)}`;
@@ -91,11 +91,11 @@ function newDayText(day: number): string {
 const MAX_DURATION = 315_576_000_000;
 
 /**
- * A google.protobuf.Duration as JSON: seconds with 0, 3, 6 or 9 fraction digits and the suffix `s`.
+ * Formats a google.protobuf.Duration as JSON: seconds with 0, 3, 6 or 9 fraction digits and the suffix `s`.
  *
  * @param seconds whole seconds.
  * @param nanos fraction in nanoseconds, of the same sign as the seconds.
- * @throws RangeError beyond 10,000 years, for a fraction that is none, and for different signs.
+ * @throws RangeError beyond 10,000 years, for an invalid fraction, and for different signs
  */
 export function formatDuration(seconds: unknown, nanos: unknown): string {
   const whole = wholeSeconds(seconds);
@@ -107,9 +107,9 @@ export function formatDuration(seconds: unknown, nanos: unknown): string {
 }
 
 /**
- * The paths of a google.protobuf.FieldMask as JSON: camelCase, separated by commas.
+ * Formats a google.protobuf.FieldMask as JSON: paths in camelCase, separated by commas.
  *
- * @throws RangeError for a path that would be read as another, such as `a__b` or `aB`.
+ * @throws RangeError for a path that would be parsed as another one, such as `a__b` or `aB`
  */
 export function formatFieldMask(paths: readonly unknown[]): string {
   return quote(paths.map(toCamelCase).join(","));

@@ -1,27 +1,26 @@
-// JSON of the well-known types whose form is not that of their fields. Values
-// may be messages or the init objects that protobuf-es makes messages of.
+// Writes well-known types that are not objects with their fields in JSON. Values may be messages or init objects.
 import { type DescMessage, fromBinary, isMessage, type Registry } from "@bufbuild/protobuf";
 import { type Any, hasCustomJsonRepresentation, type ListValue, type Struct, type Value } from "@bufbuild/protobuf/wkt";
-import { type Fields, isPlainObject, isWrapper, wellKnownName } from "./fields.js";
+import { type Fields, findWellKnownName, isPlainObject, isWrapper } from "./fields.js";
 import { formatDuration, formatFieldMask, formatTimestamp, quote, type TimestampDigits } from "./json-scalar.js";
 import { assertMessage } from "./message-walk.js";
 import { checkBoolean, checkBytes, checkList, rejectValue } from "./scalar-check.js";
 import { findType } from "./type-registry.js";
 
-/** Writes one value as JSON; throws for a value that the type cannot hold. */
+/** Writes one value as JSON; throws for a value that the type cannot have. */
 export type ValueWriter = (value: unknown) => string;
 
-/** What the writers of well-known types need of the writer of messages. */
+/** The writers that those of well-known types use. */
 export interface MessageWriters {
   readonly registry: Registry;
   readonly timestamps: TimestampDigits;
   /** The writer of a message that is nested in another. */
   writerOf(desc: DescMessage): ValueWriter;
-  /** The writer of the value a wrapper holds; undefined stands for the zero value. */
+  /** The writer of the value of a wrapper; undefined stands for the zero value. */
   scalar(desc: DescMessage): ValueWriter;
 }
 
-/** The writer of a well-known type; undefined for every message with fields of its own in JSON. */
+/** Creates the writer of a well-known type; undefined for messages that are objects with their fields in JSON. */
 export function createWellKnownWriter(desc: DescMessage, writers: MessageWriters): ValueWriter | undefined {
   const write = createTextWriter(desc, writers);
   if (write === undefined) return isWrapper(desc) ? createWrapperWriter(writers.scalar(desc)) : undefined;
@@ -31,9 +30,9 @@ export function createWellKnownWriter(desc: DescMessage, writers: MessageWriters
   };
 }
 
-// Of a message, or an init object for one.
+// The writer takes a message or an init object of one.
 function createTextWriter(desc: DescMessage, writers: MessageWriters): ((value: Fields) => string) | undefined {
-  switch (wellKnownName(desc)) {
+  switch (findWellKnownName(desc)) {
     case "Timestamp": {
       const { timestamps } = writers;
       return ({ seconds = NO_SECONDS, nanos = 0 }) => formatTimestamp(seconds, nanos, timestamps);
@@ -49,7 +48,7 @@ function createTextWriter(desc: DescMessage, writers: MessageWriters): ((value: 
     case "ListValue":
       return listText;
     case "Any":
-      return (value) => anyText(value, writers);
+      return (value) => formatAny(value, writers);
     default:
       return undefined;
   }
@@ -68,13 +67,13 @@ export function isWrapperMessage(value: unknown): value is { value?: unknown } {
   return typeof value === "object" && value !== null && !(value instanceof Uint8Array);
 }
 
-/** A google.protobuf.Struct in a field, which keeps it as JSON. */
-export function structFieldText(value: unknown): string {
+/** Formats a google.protobuf.Struct in a field, which stores it as JSON. */
+export function formatStructField(value: unknown): string {
   if (isMessage(value)) return structText(value as Struct);
   return isPlainObject(value) ? jsonText(value) : rejectValue(value, "object of JSON");
 }
 
-// JSON.stringify would write NaN as null and leave out what is undefined.
+// JSON.stringify would write NaN as null and omit undefined.
 function jsonText(value: unknown): string {
   if (typeof value === "string") return quote(value);
   if (typeof value === "boolean" || value === null) return String(value);
@@ -121,11 +120,11 @@ function listText({ values = [] }: Partial<ListValue>): string {
 }
 
 /**
- * An Any as JSON, with `@type` first.
+ * Formats an Any as JSON, with `@type` first.
  *
- * @throws when the registry does not have its type, or its bytes are not of that type.
+ * @throws Error when the registry does not have its type, or its bytes are not a message of that type
  */
-export function anyText(any: Partial<Any>, writers: MessageWriters): string {
+export function formatAny(any: Partial<Any>, writers: MessageWriters): string {
   const { typeUrl = "", value = new Uint8Array() } = any;
   if (typeUrl === "")
     return checkBytes(value).length === 0 ? "{}" : rejectValue("google.protobuf.Any", "message of a type");
@@ -134,7 +133,7 @@ export function anyText(any: Partial<Any>, writers: MessageWriters): string {
   return formatWithType(typeUrl, desc, fromBinary(desc, checkBytes(value)), writers);
 }
 
-/** A message as JSON with `@type` first, the form it has within an Any. */
+/** Formats a message as JSON with `@type` first, as in an Any. */
 export function formatWithType(typeUrl: string, desc: DescMessage, value: object, writers: MessageWriters): string {
   const text = writers.writerOf(desc)(value);
   const type = `{"@type":${quote(typeUrl)}`;

@@ -1,18 +1,17 @@
-// Writes responses as JSON (docs/api-rules.md#transcoding), with closures that are
-// compiled once per message type. They read init objects as well as messages, so no
-// message has to be created first.
+// Writes responses as JSON (docs/api-rules.md#transcoding), with writers that are compiled once per message type. They
+// also read init objects, so that no message has to be created first.
 import { type DescEnum, type DescField, type DescMessage, type Registry, ScalarType } from "@bufbuild/protobuf";
 import { hasCustomJsonRepresentation } from "@bufbuild/protobuf/wkt";
 import { isInputOnly } from "./field-behavior.js";
 import { type Fields, hasPresence } from "./fields.js";
 import { formatBytes, formatNumber, quote, type TimestampDigits } from "./json-scalar.js";
-import { createWellKnownWriter, type MessageWriters, structFieldText, type ValueWriter } from "./json-wkt.js";
+import { createWellKnownWriter, formatStructField, type MessageWriters, type ValueWriter } from "./json-wkt.js";
 import {
   assertMap,
   assertMessage,
   createMapKeyReader,
   createMessageCompiler,
-  fieldAccess,
+  describeAccess,
   type OneofMember,
   type WriteField,
 } from "./message-walk.js";
@@ -27,23 +26,23 @@ import {
 } from "./scalar-check.js";
 import { isLong, isSignedLong } from "./value-rules.js";
 
-/** Writes messages as JSON; see {@link createJsonWriters}. A value that its field cannot hold is a RangeError or TypeError. */
+/** Writes messages as JSON. A value that its field cannot have is a RangeError or TypeError. */
 export interface JsonWriters {
-  /** Writers of the details of errors, which print only what is set. */
+  /** Writers of error details, which print only fields that are set. */
   readonly details: MessageWriters;
 
-  /** The writer of an answer, which prints what is empty as well, at every depth: see {@link isPrintedEmpty}. */
+  /** The writer of an answer, which also prints empty fields at every depth: see {@link isPrintedEmpty}. */
   answer(desc: DescMessage): ValueWriter;
 
-  /** The writer of a field that is sent in place of the whole answer. */
+  /** The writer of a field that is sent instead of the whole answer. */
   answerField(field: DescField): ValueWriter;
 }
 
 /**
  * Creates the writers.
  *
- * @param registry the types that may stand in an Any.
- * @param timestamps `milliseconds` is what this API promises; `exact` is what the JSON mapping of protobuf prints.
+ * @param registry the types that an Any may contain
+ * @param timestamps `milliseconds` as this API documents, or `exact` as in the JSON mapping of protobuf
  */
 export function createJsonWriters(registry: Registry, timestamps: TimestampDigits = "milliseconds"): JsonWriters {
   const full = createWriters(registry, timestamps, isPrintedEmpty);
@@ -59,8 +58,8 @@ export function createJsonWriters(registry: Registry, timestamps: TimestampDigit
 }
 
 /**
- * Whether a field of an answer is printed where it is empty: every scalar without presence, list and map, and an enum
- * whose zero means something. An empty page token is not: it stands for no further page.
+ * Whether an empty field of an answer is printed: every scalar without presence, list and map, and an enum whose zero
+ * value has a meaning. An empty page token is not, because it means that there is no further page.
  */
 export function isPrintedEmpty(field: DescField): boolean {
   if (hasPresence(field)) return false;
@@ -68,11 +67,11 @@ export function isPrintedEmpty(field: DescField): boolean {
   return field.fieldKind !== "enum" || !NO_VALUE_NAME.test(field.enum.values[0]?.name ?? "");
 }
 
-// The names that AIP-126 and older protos give to the value that an enum has when nobody set it.
+// The name of an enum's zero value that means unset, by AIP-126 and in older protos.
 const NO_VALUE_NAME = /(?:^|_)(?:UNSPECIFIED|UNKNOWN)$/i;
 
-// Of a field that is sent in place of the whole answer, and is not set. `{}` is no form of a time, and zero no form of
-// an optional number that is not set.
+// The text of an unset field that is sent instead of the whole answer: null for types of which `{}` or zero is no
+// value.
 function unsetText(field: DescField): string {
   if (field.fieldKind === "message") return hasCustomJsonRepresentation(field.message) ? "null" : "{}";
   return hasPresence(field) ? "null" : emptyText(field);
@@ -111,7 +110,7 @@ function createWriters(
   };
 
   const createElementWriter = (field: DescField): ValueWriter => {
-    if (field.message?.typeName === "google.protobuf.Struct") return structFieldText;
+    if (field.message?.typeName === "google.protobuf.Struct") return formatStructField;
     if (field.message !== undefined) return messages.writerOf(field.message);
     if (field.enum !== undefined) return createEnumWriter(field.enum);
     return createScalarWriter(field.scalar ?? ScalarType.STRING);
@@ -135,7 +134,7 @@ function createFieldWriter(field: DescField, write: ValueWriter, printsEmpty: bo
   const next = `,${first}`;
   const append = (out: string, text: string) => (out.length === 1 ? out + first + text : out + next + text);
   const empty = emptyText(field);
-  const access = fieldAccess(field);
+  const access = describeAccess(field);
   const { kind, property } = access;
   switch (kind) {
     case "member": {
@@ -171,7 +170,7 @@ function createFieldWriter(field: DescField, write: ValueWriter, printsEmpty: bo
 
 const NOTHING = { list: [], map: {} };
 
-// What a field prints that is a list or map without elements, or a scalar at zero.
+// The text of an empty list or map, or of a scalar at zero.
 function emptyText(field: DescField): string {
   if (field.fieldKind === "list") return "[]";
   if (field.fieldKind === "map") return "{}";
@@ -182,7 +181,7 @@ function createEnumWriter(desc: DescEnum): ValueWriter {
   if (desc.typeName === "google.protobuf.NullValue")
     return (number) => (checkInt32(number) === 0 ? "null" : rejectValue(number, "null"));
   const names = new Map<number, string>();
-  // Of names for one number, the first.
+  // If several names have one number, the first is used.
   for (const { number, jsonName } of desc.values) if (!names.has(number)) names.set(number, quote(jsonName));
   return (number) => names.get(number as number) ?? String(checkInt32(number));
 }
@@ -228,7 +227,7 @@ function createMapWriter({ mapKey }: DescField & { readonly fieldKind: "map" }, 
     assertMap(map);
     let out = "{";
     for (const key of Object.keys(map)) {
-      // As the key of that type is written, such as 1 for 01.
+      // The key as its type is written, such as 1 for 01.
       const member = `${quote(String(keyOf(key)))}:${write(map[key])}`;
       out += out.length === 1 ? member : `,${member}`;
     }

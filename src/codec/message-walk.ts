@@ -1,15 +1,15 @@
-// The walk of descriptors that all writers of messages share: which fields a message has, in which order, which
-// property holds each, and when it counts as set. A writer is compiled once per message type and reads init objects as well as
-// messages, so no message has to be created first.
+// The walk of descriptors that all writers of messages share: the fields of a message, their order, the property of
+// each, and when it counts as set. A writer is compiled once per message type and also reads init objects, so that no
+// message has to be created first.
 import { type DescField, type DescMessage, ScalarType } from "@bufbuild/protobuf";
 import { type Fields, hasPresence } from "./fields.js";
 import { checkInt32, checkLong, checkUint32, rejectValue } from "./scalar-check.js";
 import { isLong, isSignedLong } from "./value-rules.js";
 
-/** Adds a field to what is written of a message, and returns it. */
+/** Writes a field to the output, and returns the output. */
 export type WriteField<Out> = (message: Fields, out: Out) => Out;
 
-/** How a format writes messages. */
+/** Writes messages in one format. */
 export interface MessageFormat<W, Out> {
   /** The order in which fields are written, by their numbers. */
   readonly order: "ascending" | "descending";
@@ -17,13 +17,13 @@ export interface MessageFormat<W, Out> {
   readonly isWritten?: (field: DescField) => boolean;
   /** Compiles the writer of a field. */
   readonly field: (field: DescField) => WriteField<Out>;
-  /** Makes the writer of a message; `fields` is filled before the first call of it. */
+  /** Creates the writer of a message; `fields` is filled before its first call. */
   readonly message: (fields: readonly WriteField<Out>[], desc: DescMessage) => W;
 }
 
 /**
- * Creates the function that compiles the writer of a message type, or finds it. A message may hold itself, so that its
- * writer is found while its fields are compiled.
+ * Creates the function that gets the writer of a message type and compiles it once. Messages may be recursive, so a
+ * writer can be found while its fields are compiled.
  */
 export function createMessageCompiler<W, Out>(format: MessageFormat<W, Out>): (desc: DescMessage) => W {
   const { order, isWritten = () => true } = format;
@@ -42,8 +42,8 @@ export function createMessageCompiler<W, Out>(format: MessageFormat<W, Out>): (d
 }
 
 /**
- * Which property holds the value of a field, and when it counts as set. Each writer makes closures of its own for it: those
- * that several writers shared would be slower, because engines optimize a call by what it has called before.
+ * The property of a field, and when it counts as set. Each writer creates closures of its own: shared ones would be
+ * slower, because engines optimize monomorphic calls.
  */
 export type FieldAccess =
   /** Set when `message[property]` has `name` as its case; its value may be zero. */
@@ -56,12 +56,12 @@ export type FieldAccess =
   | { readonly kind: "list" | "map"; readonly property: string };
 
 /** Describes how writers read a field. */
-export function fieldAccess(field: DescField): FieldAccess {
+export function describeAccess(field: DescField): FieldAccess {
   const { localName: property, fieldKind } = field;
   if (field.oneof !== undefined) return { kind: "member", property: field.oneof.localName, name: property };
   if (fieldKind === "list" || fieldKind === "map") return { kind: fieldKind, property };
   if (hasPresence(field)) return { kind: "present", property, isRequired: field.presence === REQUIRED };
-  return { kind: "implicit", property, isZero: zeroTest(field.scalar ?? ScalarType.INT32) };
+  return { kind: "implicit", property, isZero: createZeroTest(field.scalar ?? ScalarType.INT32) };
 }
 
 /** The property of a message that holds a oneof. */
@@ -73,18 +73,18 @@ export interface OneofMember {
 // FieldPresence.LEGACY_REQUIRED: `required` of proto2.
 const REQUIRED = 3;
 
-function zeroTest(type: ScalarType): (value: unknown) => boolean {
+function createZeroTest(type: ScalarType): (value: unknown) => boolean {
   if (type === ScalarType.STRING) return (value) => value === "";
   if (type === ScalarType.BOOL) return (value) => value === false;
   if (type === ScalarType.BYTES) return (value) => (value as Uint8Array).length === 0;
   if (type === ScalarType.DOUBLE || type === ScalarType.FLOAT) return (value) => Object.is(value, 0);
-  // Longs may be kept as texts.
+  // 64-bit integers may be strings.
   return (value) => value === 0 || value === 0n || value === "0";
 }
 
 /**
- * Asserts that a value is a message of a type, or an init object for one. Anything else has none of the fields, and
- * would be written as an empty message.
+ * Asserts that a value is a message of a type, or an init object of one. Anything else would be written as an empty
+ * message.
  */
 export function assertMessage(value: unknown, typeName: string): asserts value is Fields {
   if (typeof value !== "object" || value === null || Array.isArray(value) || value instanceof Date)
@@ -93,13 +93,13 @@ export function assertMessage(value: unknown, typeName: string): asserts value i
   if (actual !== undefined && actual !== typeName) rejectValue(actual, typeName);
 }
 
-/** Asserts that a value is what a map is kept as. */
+/** Asserts that a value is an object, as maps are. */
 export function assertMap(value: unknown): asserts value is Fields {
   if (typeof value !== "object" || value === null || Array.isArray(value) || value instanceof Map)
     rejectValue(value, "object of keys and values");
 }
 
-/** Makes the reader of the keys of a map, which are names of properties whatever their type is. */
+/** Creates the reader of the keys of a map, which are names of properties whatever their type. */
 export function createMapKeyReader(type: ScalarType): (key: string) => unknown {
   if (type === ScalarType.STRING) return (key) => key;
   if (type === ScalarType.BOOL)

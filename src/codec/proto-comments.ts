@@ -1,5 +1,4 @@
-// Comments of protos. Generated code drops them, so they are read from an image
-// that `buf build` made, by the name of what they speak of.
+// The comments of the protos, by full name. Generated code has none, so they are read from an image of `buf build`.
 import { fromBinary } from "@bufbuild/protobuf";
 import { BinaryReader } from "@bufbuild/protobuf/wire";
 import {
@@ -14,7 +13,7 @@ import { runSync } from "../kernel/time.js";
 /** The comment of a message, field, enum, value, service or method by its full name; empty if it has none. */
 export type Comments = (fullName: string) => string;
 
-// Field numbers of the descriptor messages, which paths into a file consist of.
+// Field numbers of the descriptor messages, for the paths in source info.
 const FILE_MESSAGE = 4;
 const FILE_ENUM = 5;
 const FILE_SERVICE = 6;
@@ -25,7 +24,7 @@ const ENUM_VALUE = 2;
 const SERVICE_METHOD = 2;
 
 /**
- * Reads the comments of an image, a file at a step: all at once take a tenth of a second.
+ * Reads the comments of an image, one file per step: all together take a tenth of a second.
  *
  * @param image the bytes of a FileDescriptorSet with source info
  */
@@ -78,7 +77,7 @@ function collect(file: FileDescriptorProto, found: Map<string, string>): void {
   }
 }
 
-// Lines of a paragraph are joined; paragraphs stay apart.
+// Joins the lines of each paragraph.
 function textOf(comment: string): string {
   return comment
     .trim()

@@ -1,6 +1,5 @@
-// Texts of query parameters and path variables as values of fields. Everything
-// that is not exactly a value of the type is refused: a filter that is guessed
-// wrong shows its caller the wrong things.
+// Parses query parameters and path variables to values of fields. Everything that is not exactly a value of the type is
+// rejected: a wrongly guessed filter would return the wrong resources.
 import {
   create,
   createRegistry,
@@ -14,15 +13,15 @@ import { FieldMaskSchema } from "@bufbuild/protobuf/wkt";
 import { invalidArgument } from "../kernel/errors.js";
 import { parseStrictJson } from "../kernel/strict-json.js";
 import { parseMaskPath, splitMask } from "./field-mask.js";
-import { isWrapper, wellKnownName } from "./fields.js";
-import { orInvalidArgument } from "./json-read-value.js";
+import { findWellKnownName, isWrapper } from "./fields.js";
+import { readOrReject } from "./json-read-value.js";
 import { readElement, readValue } from "./json-reader.js";
-import { enumRule, integerRange, isLong, messageRule, scalarRule } from "./value-rules.js";
+import { formatEnumRule, formatMessageRule, formatScalarRule, getIntegerRange, isLong } from "./value-rules.js";
 
 /**
- * Makes a value, in the form protobuf-es keeps it in, of `text`.
+ * Parses `text` to a value, in the form of protobuf-es.
  *
- * @throws ApiError INVALID_ARGUMENT naming `field`, the JSON path of the parameter.
+ * @throws ApiError INVALID_ARGUMENT naming `field`, the JSON path of the parameter
  */
 export type TextReader = (text: string, field: string) => unknown;
 
@@ -32,10 +31,10 @@ const BASE64 = /^(?:[A-Za-z0-9+/]*|[A-Za-z0-9_-]*)={0,2}$/;
 const MAX_FLOAT = 3.4028234663852886e38;
 
 /**
- * How to read one value of a field: the field itself, or an element or map value of it. Undefined
- * for what cannot be written as text: messages that are not well-known.
+ * Creates the reader of one value of a field, or of an element or map value. Undefined for messages without a textual
+ * form.
  *
- * @param resource what the paths of a field mask are fields of, if that is known; see {@link parseMaskPath}
+ * @param resource the message that the paths of a field mask are about, if known; see {@link parseMaskPath}
  */
 export function createTextReader(field: DescField, resource?: DescMessage): TextReader | undefined {
   if (field.message !== undefined) return createMessageReader(field, field.message, resource);
@@ -44,7 +43,7 @@ export function createTextReader(field: DescField, resource?: DescMessage): Text
   return createScalarReader(field.scalar, field.fieldKind !== "map" && field.longAsString);
 }
 
-/** How to read the key of a map; keys are kept as the text protobuf-es uses as property name. */
+/** Creates the reader of the keys of a map, which are names of properties in protobuf-es. */
 export function createKeyReader(type: ScalarType): (text: string, field: string) => string {
   const read = createScalarReader(type, false);
   return (text, field) => String(read(text, field));
@@ -55,7 +54,7 @@ function reject(field: string, rule: string): never {
 }
 
 function createScalarReader(type: ScalarType, longAsString: boolean): TextReader {
-  const rule = scalarRule(type);
+  const rule = formatScalarRule(type);
   switch (type) {
     case ScalarType.STRING:
       return (text, field) => (text.includes("\0") ? reject(field, "must not hold U+0000") : text);
@@ -86,7 +85,7 @@ function createScalarReader(type: ScalarType, longAsString: boolean): TextReader
 }
 
 function createIntegerReader(type: ScalarType, longAsString: boolean, rule: string): TextReader {
-  const [least, greatest] = integerRange(type);
+  const [least, greatest] = getIntegerRange(type);
   if (!isLong(type)) {
     return (text, field) => {
       const value = INTEGER.test(text) ? Number(text) : Number.NaN;
@@ -104,13 +103,13 @@ function createEnumReader(desc: DescEnum): TextReader {
   const numbers = new Map<string, number>();
   for (const value of desc.values) numbers.set(String(value.number), value.number);
   for (const value of desc.values) numbers.set(value.name, value.number);
-  const rule = enumRule(desc);
+  const rule = formatEnumRule(desc);
   return (text, field) => numbers.get(text) ?? reject(field, rule);
 }
 
 function createMessageReader(field: DescField, desc: DescMessage, resource?: DescMessage): TextReader | undefined {
-  const rule = messageRule(desc);
-  switch (wellKnownName(desc)) {
+  const rule = formatMessageRule(desc);
+  switch (findWellKnownName(desc)) {
     case "FieldMask":
       return (text, name) => {
         const paths = text.trim() === "" ? [] : splitMask(text).map((path) => parseMaskPath(path, resource));
@@ -129,7 +128,7 @@ function createMessageReader(field: DescField, desc: DescMessage, resource?: Des
       const value = desc.fields[0];
       const read = value === undefined ? undefined : createTextReader(value);
       if (read === undefined || value === undefined) return undefined;
-      // In a field of its own protobuf-es keeps the bare value in place of the wrapper.
+      // protobuf-es stores the bare value instead of the wrapper in a singular field.
       if (field.fieldKind === "message" && field.oneof === undefined) return read;
       return (text, name) => create(desc, { [value.localName]: read(text, name) });
     }
@@ -138,8 +137,8 @@ function createMessageReader(field: DescField, desc: DescMessage, resource?: Des
 
 const NO_TYPES = { registry: createRegistry(), ignoreUnknown: false };
 
-// As in a body, in the form that the field keeps the value in.
+// Reads the value as in a body, in the form of protobuf-es.
 function fromText(field: DescField, json: JsonValue, name: string): unknown {
   const read = field.fieldKind === "message" ? readValue : readElement;
-  return orInvalidArgument(() => read(field, json, name, NO_TYPES));
+  return readOrReject(() => read(field, json, name, NO_TYPES));
 }

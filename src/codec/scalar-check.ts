@@ -1,28 +1,28 @@
-// What writers demand of the scalars of an answer. Types do not keep a handler from NaN, from integers out of range or
-// from half a surrogate pair; what would be written of those is another value, so they are errors.
+// Checks the scalars of an answer before they are written. Types do not exclude NaN, integers out of range and lone
+// surrogates, which would be written as other values.
 import { INT64_RANGE, UINT64_RANGE } from "./value-rules.js";
 
 const MAX_FLOAT = 3.4028234663852886e38;
 
-/** Throws what a handler's answer cannot be written for. */
+/** Throws the error of a value that cannot be written. */
 export function rejectValue(value: unknown, what: string): never {
   const shown = typeof value === "object" || typeof value === "function" ? typeof value : String(value).slice(0, 40);
   throw new RangeError(`${shown} is no ${what}`);
 }
 
-/** A signed integer of 32 bits. */
+/** Checks a signed integer of 32 bits. */
 export function checkInt32(value: unknown): number {
   return typeof value === "number" && (value | 0) === value ? value : rejectValue(value, "integer of 32 bits");
 }
 
-/** An unsigned integer of 32 bits. */
+/** Checks an unsigned integer of 32 bits. */
 export function checkUint32(value: unknown): number {
   return typeof value === "number" && value >>> 0 === value ? value : rejectValue(value, "natural of 32 bits");
 }
 
 const DIGITS = /^-?[0-9]{1,20}$/;
 
-/** An integer of 64 bits, which may be kept as text or number. */
+/** Checks an integer of 64 bits, which may be a string or a number. */
 export function checkLong(value: unknown, isSigned: boolean): bigint {
   let long: bigint;
   if (typeof value === "bigint") long = value;
@@ -33,34 +33,34 @@ export function checkLong(value: unknown, isSigned: boolean): bigint {
   return long >= least && long <= greatest ? long : rejectValue(value, "integer of 64 bits in range");
 }
 
-/** A float or double. */
+/** Checks a float or double. */
 export function checkDouble(value: unknown): number {
   return typeof value === "number" ? value : rejectValue(value, "number");
 }
 
-/** A float. What is rounded to infinity is out of range; infinity itself is not. */
+/** Checks a float. A number that is rounded to infinity is out of range; infinity itself is not. */
 export function checkFloat(value: unknown): number {
   const float = checkDouble(value);
   const isTooLarge = (float > MAX_FLOAT || float < -MAX_FLOAT) && Number.isFinite(float);
   return isTooLarge && !Number.isFinite(Math.fround(float)) ? rejectValue(value, "number of 32 bits") : float;
 }
 
-/** A boolean. */
+/** Checks a boolean. */
 export function checkBoolean(value: unknown): boolean {
   return typeof value === "boolean" ? value : rejectValue(value, "boolean");
 }
 
-/** Text that UTF-8 can represent. Shorter texts are checked while they are written. */
+/** Checks that UTF-8 can represent a text. Shorter texts are checked while they are written. */
 export function checkText(value: string): string {
   return value.isWellFormed() ? value : rejectValue("half a surrogate pair", "character");
 }
 
-/** Bytes. */
+/** Checks bytes. */
 export function checkBytes(value: unknown): Uint8Array {
   return value instanceof Uint8Array ? value : rejectValue(value, "Uint8Array");
 }
 
-/** The elements of a list. */
+/** Checks a list. */
 export function checkList(value: unknown): readonly unknown[] {
   return Array.isArray(value) ? value : rejectValue(value, "array");
 }

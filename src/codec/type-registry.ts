@@ -1,5 +1,4 @@
-// The message types that can stand in an Any or in the details of an error:
-// all that the served methods know, and google.rpc's.
+// The message types that an Any or the details of an error may contain: those of the served methods, and google.rpc.
 import {
   createRegistry,
   type DescFile,
@@ -20,18 +19,18 @@ import {
 import { file_google_rpc_error_details } from "#gen/google/rpc/error_details_pb.js";
 import { file_google_rpc_status } from "#gen/google/rpc/status_pb.js";
 
-/** What a type URL begins with where its sender gave no other host. */
+/** The default prefix of a type URL. */
 export const TYPE_URL_PREFIX = "type.googleapis.com/";
 
-/** The type that a type URL of an Any names: the part after its last slash. */
+/** Finds the type of a type URL, which is the part after its last slash. */
 export function findType(registry: Registry, typeUrl: string): DescMessage | undefined {
   return registry.getMessage(typeUrl.slice(typeUrl.lastIndexOf("/") + 1));
 }
 
 /**
- * A registry of the types of all files that declare `methods`, what those import, and google.rpc.
+ * Creates a registry of the types in all files that declare `methods`, in their imports, and in google.rpc.
  *
- * @param more further types, which come before others of the same name
+ * @param more further types, which take precedence over others of the same name
  */
 export function createTypeRegistry(methods: Iterable<{ readonly desc: DescMethod }>, more?: Registry): Registry {
   const files = new Map<string, DescFile>();

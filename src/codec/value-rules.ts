@@ -1,7 +1,6 @@
-// What a value of a field must be, in words. Bodies and query strings are
-// refused with the same texts.
+// The rules for values of fields, as texts of errors, which are the same for bodies and query strings.
 import { type DescEnum, type DescField, type DescMessage, ScalarType } from "@bufbuild/protobuf";
-import { isWrapper, wellKnownName } from "./fields.js";
+import { findWellKnownName, isWrapper } from "./fields.js";
 
 const INT32_RANGE: readonly [number, number] = [-2147483648, 2147483647];
 const UINT32_RANGE: readonly [number, number] = [0, 4294967295];
@@ -12,8 +11,8 @@ export const UINT64_RANGE: readonly [bigint, bigint] = [0n, 2n ** 64n - 1n];
 
 const MAX_NAMES = 20;
 
-/** Completes the sentence "<field> ..." for the value of a scalar. */
-export function scalarRule(type: ScalarType): string {
+/** Formats the end of the sentence "<field> ..." for a scalar. */
+export function formatScalarRule(type: ScalarType): string {
   switch (type) {
     case ScalarType.STRING:
       return "must be a string";
@@ -25,14 +24,14 @@ export function scalarRule(type: ScalarType): string {
     case ScalarType.FLOAT:
       return "must be a number";
     default: {
-      const [least, greatest] = integerRange(type);
+      const [least, greatest] = getIntegerRange(type);
       return `must be an integer between ${least} and ${greatest}`;
     }
   }
 }
 
 /** The least and greatest value of an integer type. */
-export function integerRange(type: ScalarType): readonly [number | bigint, number | bigint] {
+export function getIntegerRange(type: ScalarType): readonly [number | bigint, number | bigint] {
   switch (type) {
     case ScalarType.INT32:
     case ScalarType.SINT32:
@@ -68,15 +67,15 @@ export function isSignedLong(type: ScalarType): boolean {
   return type !== ScalarType.UINT64 && type !== ScalarType.FIXED64;
 }
 
-/** Completes the sentence "<field> ..." for the value of an enum. */
-export function enumRule(desc: DescEnum): string {
+/** Formats the end of the sentence "<field> ..." for an enum. */
+export function formatEnumRule(desc: DescEnum): string {
   const names = desc.values.slice(0, MAX_NAMES).map((value) => value.name);
   return `must be one of ${names.join(", ")}${desc.values.length > MAX_NAMES ? ", ..." : ""}`;
 }
 
-/** Completes the sentence "<field> ..." for a message. */
-export function messageRule(desc: DescMessage): string {
-  switch (wellKnownName(desc)) {
+/** Formats the end of the sentence "<field> ..." for a message. */
+export function formatMessageRule(desc: DescMessage): string {
+  switch (findWellKnownName(desc)) {
     case "Timestamp":
       return "must be a time of RFC 3339 such as 2026-01-31T09:30:00Z";
     case "Duration":
@@ -91,16 +90,16 @@ export function messageRule(desc: DescMessage): string {
       return "must be an object whose @type is known";
     default: {
       const value = isWrapper(desc) ? desc.fields[0] : undefined;
-      return value?.fieldKind === "scalar" ? scalarRule(value.scalar) : "must be a JSON object";
+      return value?.fieldKind === "scalar" ? formatScalarRule(value.scalar) : "must be a JSON object";
     }
   }
 }
 
-/** Completes the sentence "<field> ..." for the value of a field, or of an element of it. */
-export function valueRule(field: DescField, part: "whole" | "element"): string {
+/** Formats the end of the sentence "<field> ..." for the value of a field, or of an element of it. */
+export function formatValueRule(field: DescField, part: "whole" | "element"): string {
   if (part === "whole" && field.fieldKind === "list") return "must be a JSON array";
   if (part === "whole" && field.fieldKind === "map") return "must be a JSON object";
-  if (field.message !== undefined) return messageRule(field.message);
-  if (field.enum !== undefined) return enumRule(field.enum);
-  return scalarRule(field.scalar ?? ScalarType.STRING);
+  if (field.message !== undefined) return formatMessageRule(field.message);
+  if (field.enum !== undefined) return formatEnumRule(field.enum);
+  return formatScalarRule(field.scalar ?? ScalarType.STRING);
 }

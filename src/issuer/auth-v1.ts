@@ -78,7 +78,8 @@ export function authV1({ exchanger, ids, store, quotas, open, inviteLimiter, not
 
       getHeadlessSession: withPreparation({
         async prepare({ code }: HeadlessPoll, { inbound, startMs }): Promise<void> {
-          // Another site could make the person's own browser poll, and so hide from where the login was requested.
+          // Browsers send this header, terminals do not. Another site could make the person's browser poll, and its
+          // address would be taken for that of the terminal.
           if (inbound.header("sec-fetch-site") !== undefined) return;
           await noteTerminal(code, inbound.remoteAddress, startMs);
         },
@@ -139,10 +140,7 @@ function headlessSessionNotFound(): ApiError {
   );
 }
 
-/**
- * The largest number of role bindings in the answer; callers with more list them. Pending bindings are not in the
- * answer.
- */
+/** The largest number of role bindings in the answer; callers with more list them. Pending bindings are left out. */
 const MAX_BINDINGS = 200;
 
 type WhoAmICapability = NonNullable<MessageInitShape<typeof WhoAmISchema>["capabilities"]>[number];
@@ -190,7 +188,7 @@ async function whoAmI(call: UnaryCall, limits: QuotaLimits): Promise<WhoAmI> {
   });
 }
 
-// Most of hundreds of bindings have the same role and the same rights.
+// Callers may have hundreds of bindings, most with the same role and rights.
 function createNameCache(): (role: CapabilitySet, rights: CapabilitySet) => string[] {
   const known = new Map<string, string[]>();
   return (role, rights) => {

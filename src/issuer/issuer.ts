@@ -12,10 +12,16 @@ import type { Quotas } from "../pipeline/resource/quota.js";
 import type { Store } from "../store/port.js";
 import { authV1 } from "./auth-v1.js";
 import type { KeyRing } from "./keys/key-ring.js";
-import { createKeyReload, createKeyRotation } from "./keys/key-rotation.js";
 import { buildKeySchedule } from "./keys/key-states.js";
 import type { MasterKey } from "./keys/master-key.js";
-import { createExpiredRowSweep, createLastSeen, createLastSeenFlush, type LastSeen } from "./maintenance.js";
+import {
+  createExpiredRowSweep,
+  createKeyReload,
+  createKeyRotation,
+  createLastSeen,
+  createLastSeenFlush,
+  type LastSeen,
+} from "./maintenance.js";
 import type { HeadlessConfirmation } from "./oauth/context.js";
 import { createTerminalNotes } from "./oauth/headless.js";
 import { createIdTokens } from "./oauth/id-tokens.js";
@@ -33,11 +39,11 @@ import { patternCache } from "./sts/pattern.js";
 import { createSecurityTokenService } from "./sts/sts.js";
 import { createTokens } from "./tokens.js";
 import { createIssuers } from "./upstream/issuers.js";
-import { wellKnownRoutes } from "./well-known.js";
+import { createWellKnownRoutes } from "./well-known.js";
 
 /**
- * Rejected exchanges before a caller is slowed down to 20 per second. The share of one name never uses up that of its
- * address.
+ * How many exchanges may be rejected before the caller is slowed down to 20 per second. One name cannot use up the
+ * limit of its address.
  */
 const FAILURE_LIMITS = { perName: { points: 100, seconds: 4 }, perAddress: { points: 200, seconds: 4 } };
 
@@ -166,7 +172,7 @@ export function createIssuer(deps: IssuerDeps): Issuer {
       }),
     ],
     routes: [
-      ...wellKnownRoutes({ keys, issuer: origin.issuer, maxAgeS: settings.jwksMaxAge }),
+      ...createWellKnownRoutes({ keys, issuer: origin.issuer, maxAgeS: settings.jwksMaxAge }),
       ...createLoginRoutes({
         store,
         tokens,

@@ -1,12 +1,12 @@
-// Background work of the issuer: writes last-seen times and deletes expired rows.
+// Background work of the issuer. One node deletes expired rows and rotates keys. Every node reads the keys again each
+// second, so that it follows the changes of others, and writes its last-seen times.
 import { setImmediate } from "node:timers/promises";
 import type { Job } from "../jobs/jobs.js";
 import { createSchedule, type Schedule } from "../jobs/schedule.js";
 import type { Clock } from "../kernel/time.js";
 import type { Store, Tx } from "../store/port.js";
-
-/** How late `lastSeenTime` may be, in milliseconds. */
-const FLUSH_MS = 5_000;
+import type { KeyRing } from "./keys/key-ring.js";
+import type { KeySchedule, KeyStateChange } from "./keys/key-states.js";
 
 /** The interval between deletions of expired rows, in milliseconds. */
 const SWEEP_MS = 600_000;
@@ -52,6 +52,9 @@ export async function deleteExpired(
   }
   return deleted;
 }
+
+/** How late `lastSeenTime` may be, in milliseconds. */
+const FLUSH_MS = 5_000;
 
 /** How many times are written in one transaction. */
 const BATCH = 200;
@@ -110,4 +113,50 @@ export function createLastSeen(store: Store) {
       }
     },
   };
+}
+
+/** How often keys are read and rotated, in milliseconds: a revoked key is trusted at most this much longer. */
+const KEY_INTERVAL_MS = 1_000;
+/** The pause never grows after failures, because keys may have been revoked meanwhile. */
+const KEY_PAUSES = { intervalMs: KEY_INTERVAL_MS, maxBackoffMs: KEY_INTERVAL_MS };
+
+export interface KeyRotationDeps {
+  readonly keys: Pick<KeyRing, "isChangeDue" | "advanceKeys">;
+  readonly schedule: KeySchedule;
+  /** Called with each state change that this node made. */
+  readonly onKeyStateChange: (change: KeyStateChange) => void;
+}
+
+/** Creates the job that applies state changes of keys when they are due. */
+export function createKeyRotation({ keys, schedule, onKeyStateChange }: KeyRotationDeps): Job {
+  return {
+    ...KEY_PAUSES,
+    name: "key-rotation",
+    waitsAfterClockJump: true,
+    problem: "the keys could not be rotated",
+    hasWork: () => keys.isChangeDue(schedule),
+    async run({ write }) {
+      const changes = await keys.advanceKeys(schedule, write);
+      for (const change of changes) onKeyStateChange(change);
+      return changes.length;
+    },
+  };
+}
+
+export interface KeyReloadDeps {
+  readonly keys: Pick<KeyRing, "reload">;
+  /** Called once when the keys cannot be read, and again only after a success. */
+  readonly onProblem: (problem: string, error: unknown) => void;
+}
+
+/** Creates the schedule on which this node reads the keys. */
+export function createKeyReload({ keys, onProblem }: KeyReloadDeps): Schedule {
+  return createSchedule({
+    ...KEY_PAUSES,
+    run: async () => {
+      await keys.reload();
+      return undefined;
+    },
+    onFailure: (error) => onProblem("the keys could not be read again and will be tried again", error),
+  });
 }

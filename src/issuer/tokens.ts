@@ -26,7 +26,7 @@ export interface TokenGrant {
   readonly limit?: TokenLimit | undefined;
   /** The uids of mappings that the bearer's directory groups satisfy. */
   readonly mappings?: readonly string[] | undefined;
-  /** When the directory told of these groups, in epoch milliseconds: rights by mappings last an hour from then on. */
+  /** When the directory was read, in epoch milliseconds. Rights by mappings end an hour later. */
   readonly mappedMs?: number | undefined;
   /** Claims for readers of the token; no decision uses them. */
   readonly informative?: Readonly<Record<string, unknown>> | undefined;
@@ -60,7 +60,7 @@ export type Tokens = ReturnType<typeof createTokens>;
 
 /** Creates the issuer of tokens. */
 export function createTokens(deps: {
-  readonly keys: Pick<KeyRing, "signing">;
+  readonly keys: Pick<KeyRing, "getSigningKey">;
   readonly ids: Ids;
   /** The issuer URL. */
   readonly issuer: string;
@@ -237,14 +237,18 @@ export interface IssueTokenOptions extends Omit<TokenClaims, "subject" | "tokenI
 }
 
 /** Issues and signs an API token with the active key. */
-export function issueToken(request: IssueTokenOptions, keys: Pick<KeyRing, "signing">, ids: Ids): Promise<string> {
+export function issueToken(
+  request: IssueTokenOptions,
+  keys: Pick<KeyRing, "getSigningKey">,
+  ids: Ids,
+): Promise<string> {
   return signJwt(encodeToken(request, keys, ids));
 }
 
-function encodeToken(request: IssueTokenOptions, keys: Pick<KeyRing, "signing">, ids: Ids): UnsignedJwt {
+function encodeToken(request: IssueTokenOptions, keys: Pick<KeyRing, "getSigningKey">, ids: Ids): UnsignedJwt {
   const { identity, nowMs, ...claims } = request;
   return encodeApiToken(
     { ...claims, subject: identity, tokenId: ids.newId(), issuedAt: Math.floor(nowMs / 1000) },
-    keys.signing(),
+    keys.getSigningKey(),
   );
 }

@@ -5,7 +5,7 @@ import { publicPage, type WebAnswer, type WebRequest, type WebRoutes } from "../
 import type { KeyRing } from "./keys/key-ring.js";
 
 export interface WellKnownOptions {
-  readonly keys: Pick<KeyRing, "publicJwks" | "refresh">;
+  readonly keys: Pick<KeyRing, "listPublicJwks" | "refresh">;
   /** The issuer URL. */
   readonly issuer: string;
   /** The max-age of the documents, in seconds. */
@@ -16,19 +16,19 @@ export interface WellKnownOptions {
 const JWKS_PATH = "/.well-known/jwks.json";
 
 /** Creates the routes of both documents, with CORS for all origins. */
-export function wellKnownRoutes({ keys, issuer, maxAgeS }: WellKnownOptions): WebRoutes {
+export function createWellKnownRoutes({ keys, issuer, maxAgeS }: WellKnownOptions): WebRoutes {
   const cacheControl = `public, max-age=${maxAgeS}`;
   return [
     // Stale keys must not be cached for another max-age: a new key would be used before all caches have it, or its
     // algorithm. When the store cannot be read, the request fails.
     publicPage("/.well-known/openid-configuration", async (request) => {
       await keys.refresh();
-      const algorithms = [...new Set(keys.publicJwks().map(({ alg }) => String(alg)))];
-      return documentAnswer(request, "application/json", buildDiscovery(issuer, algorithms), cacheControl);
+      const algorithms = [...new Set(keys.listPublicJwks().map(({ alg }) => String(alg)))];
+      return answerDocument(request, "application/json", buildDiscovery(issuer, algorithms), cacheControl);
     }),
     publicPage(JWKS_PATH, async (request) => {
       await keys.refresh();
-      return documentAnswer(request, "application/jwk-set+json", { keys: keys.publicJwks() }, cacheControl);
+      return answerDocument(request, "application/jwk-set+json", { keys: keys.listPublicJwks() }, cacheControl);
     }),
   ];
 }
@@ -58,7 +58,7 @@ function buildDiscovery(issuer: string, algorithms: readonly string[]): object {
   };
 }
 
-function documentAnswer(request: WebRequest, type: string, content: object, cacheControl: string): WebAnswer {
+function answerDocument(request: WebRequest, type: string, content: object, cacheControl: string): WebAnswer {
   const body = JSON.stringify(content);
   const etag = computeEtag(type, body);
   const headers = { "cache-control": cacheControl, etag, "access-control-allow-origin": "*" };

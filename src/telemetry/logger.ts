@@ -3,23 +3,23 @@ import pino from "pino";
 /** Writes structured log lines; a line is one JSON object. */
 export type Logger = pino.Logger;
 
-/** How much is logged. */
+/** The least severe level that is logged. */
 export type LogLevel = "fatal" | "error" | "warn" | "info" | "debug" | "trace" | "silent";
 
-/** Where lines go; standard error unless a test wants to read them. */
+/** The destination of lines: standard error, except in tests. */
 export interface LogDestination {
   write(line: string): void;
 }
 
 const REDACTED = "[redacted]";
 
-// Deep enough for anything logged on purpose, and an end for what refers to itself.
+// Deep enough for every object that is logged on purpose, and a limit for circular ones.
 const MAX_DEPTH = 8;
 
-/** Lines of the access log are written this many characters at a time: a write for each would cost more than the line. */
+/** How many characters of the access log are written at a time: a write takes longer than formatting a line. */
 const BUFFERED_LENGTH = 16_384;
 
-/** After this time buffered lines are written whatever their number, in milliseconds. */
+/** How long lines are buffered at most, in milliseconds. */
 const FLUSH_MS = 1_000;
 
 const writers = new WeakMap<Logger, () => LineWriter>();
@@ -35,15 +35,14 @@ export interface LineWriter {
 }
 
 /**
- * Creates the logger of the process. Lines go to standard error: standard output carries nothing
- * but the ready line. Each is written before the call returns, so that the last lines of a process that
- * ends are there. Values whose name says that they are credentials are never written, at any depth, and
- * of errors nothing but name, message, stack and causes.
+ * Creates the logger of the process. It writes to standard error, because standard output has only the ready line, and
+ * synchronously, so that the last lines of a process are not lost. Values whose names are those of credentials are
+ * never written, at any depth, and of errors only name, message, stack and causes.
  */
 export function createLogger(level: LogLevel, destination?: LogDestination): Logger {
   const logger = pino(
     {
-      ...optionsFor(level),
+      ...buildPinoOptions(level),
       formatters: { ...formatters, log: (fields) => redact(fields, 0) as Record<string, unknown> },
     },
     destination ?? pino.destination({ dest: 2, sync: true }),
@@ -54,8 +53,8 @@ export function createLogger(level: LogLevel, destination?: LogDestination): Log
 }
 
 /**
- * What writes lines beside `logger`, to the same place. Lines to standard error are buffered for up to a second; what is
- * buffered is written when the process exits.
+ * Gets the writer of lines to the destination of `logger`. Lines to standard error are buffered for up to a second, and
+ * written when the process exits.
  *
  * @param logger of {@link createLogger}; any other has no lines
  */
@@ -67,7 +66,7 @@ function createLineWriter(logger: Logger, destination: LogDestination | undefine
   const isOn = logger.isLevelEnabled("info");
   if (destination !== undefined || !isOn) return { isOn, write: (line) => destination?.write(line), flush() {} };
   const stream = pino.destination({ dest: 2, sync: true });
-  // Collected here, because the stream measures each text that it is given, which costs as much as a line does.
+  // Buffered here, because the stream measures each text, which takes as long as formatting a line.
   let buffered = "";
   let timer: NodeJS.Timeout | undefined;
   const flush = () => {
@@ -86,7 +85,7 @@ function createLineWriter(logger: Logger, destination: LogDestination | undefine
   return { isOn, write, flush };
 }
 
-// An error that is logged without a text would lend its own, which may quote statements and parameters.
+// Without a text pino would use that of the error, which may contain statements and parameters.
 function addText(this: Logger, args: Parameters<pino.LogFn>, method: pino.LogFn): void {
   const [first] = args as unknown[];
   const bare = args.length === 1 && typeof first === "object" && first !== null;
@@ -96,8 +95,8 @@ function addText(this: Logger, args: Parameters<pino.LogFn>, method: pino.LogFn)
 
 const formatters = { level: (label: string) => ({ level: label }) };
 
-function optionsFor(level: LogLevel) {
-  // Without its own serializer pino would describe once more what describeError made of an error.
+function buildPinoOptions(level: LogLevel) {
+  // Without this serializer pino would serialize the result of describeError again.
   const serializers = { err: (described: unknown) => described };
   return {
     level,
@@ -135,10 +134,10 @@ function describeError(error: Error, causes: number): LoggedError {
 function messageOf(error: Error): string {
   const { query } = error as { query?: unknown };
   const message = String(error.message);
-  // The message of an error of drizzle repeats the statement and its parameters.
+  // The message of an error of drizzle contains the statement and its parameters.
   const at = typeof query === "string" && query !== "" ? message.indexOf(query) : -1;
   if (at >= 0) return message.slice(0, at).replace(/[\s:]+$/, "");
-  // A connection that was tried at several addresses has a message for each alone.
+  // A failed connection to several addresses has a message for each of them only.
   if (message === "" && error instanceof AggregateError) return error.errors.slice(0, 4).map(String).join("; ");
   return message;
 }

@@ -1,13 +1,13 @@
 import type { RejectReason } from "../kernel/reject-reason.js";
 import type { TraceSpan } from "../kernel/trace.js";
 
-/** The protocol of a request: `http` for what is neither RPC nor REST, such as pages and health checks. */
+/** The protocol of a request: `http` if it is neither RPC nor REST, such as pages and health checks. */
 export type RequestProtocol = "rest" | "grpc" | "grpc-web" | "connect" | "http";
 
-/** The version of HTTP that a request came by. */
+/** The HTTP version of a request. */
 export type HttpVersion = "1.0" | "1.1" | "2";
 
-/** Called once for each request, when its response has closed. It must not throw, and not keep the record. */
+/** Called once for each request, when its response has closed. It must neither throw nor keep the record. */
 export type RequestObserver = (record: RequestRecord) => void;
 
 /** The names of gRPC's codes, by their numbers. */
@@ -31,7 +31,7 @@ export const codeNames = [
   "UNAUTHENTICATED",
 ] as const;
 
-/** What is known of a request before it is read. */
+/** The properties of a request that are known from its headers. */
 export interface RequestStart {
   readonly requestId: string;
   readonly protocol: RequestProtocol;
@@ -47,8 +47,8 @@ const CANCELLED = 1;
 const UNAUTHENTICATED = 16;
 
 /**
- * What happened to one request. There is one object of fixed shape per request; each layer that handles the
- * request sets its fields. It holds no header, no query and no token.
+ * The record of one request. Each layer that handles the request sets its fields. It contains no header, query or
+ * token.
  */
 export class RequestRecord {
   /** The caller's `x-request-id` if it was well formed, otherwise random. */
@@ -57,19 +57,19 @@ export class RequestRecord {
   readonly startMs: number;
   readonly httpVersion: HttpVersion;
   readonly httpMethod: string;
-  /** The path without its query. Only for the log: callers choose it. */
+  /** The path without its query. Only for the log, because callers choose it. */
   readonly path: string;
   /** The address of the caller, or the one that a trusted proxy names. */
   readonly remoteAddress: string | undefined;
   protocol: RequestProtocol;
   /**
-   * `package.Service/Method` of an RPC, over REST too, or the name of a route such as `healthz`: one of a list that is
-   * made at start. Undefined for what is not served.
+   * `package.Service/Method` of an RPC, also over REST, or the name of a route such as `healthz`. One of a list that is
+   * fixed at start; undefined for paths that are not served.
    */
   method: string | undefined;
   /** The trace that the caller's `traceparent` names, or that of the request's own span. */
   traceId: string | undefined;
-  /** The span of the request, where traces are on; not for the log. */
+  /** The span of the request, if traces are on; not for the log. */
   trace: TraceSpan | undefined;
   /** The identity of a verified token. */
   callerUid: string | undefined;
@@ -77,17 +77,17 @@ export class RequestRecord {
   rootUid: string | undefined;
   /** The gRPC code, 0 for OK. Undefined for protocol `http`, whose result is the status. */
   code: number | undefined;
-  /** The HTTP status; undefined where no response was begun. */
+  /** The HTTP status; undefined when no response was begun. */
   status: number | undefined;
-  /** Bytes of the request body, where known. */
+  /** Bytes of the request body, if known. */
   bytesIn: number | undefined;
-  /** Bytes of the response body that were handed over. */
+  /** Bytes of the response body that were written. */
   bytes = 0;
   /** Why the request was rejected, if it was. */
   reason: RejectReason | undefined;
-  /** Whether the caller went away, or was cut off, before the response was complete. */
+  /** Whether the caller disconnected or was cut off before the response was complete. */
   isCanceled = false;
-  /** Whether it was rejected before it was dispatched: its duration says nothing of its method. */
+  /** Whether it was rejected before it was dispatched, so that its duration is not that of its method. */
   isEarly = false;
   /** How long the request took, in milliseconds; set when the response has closed. */
   durationMs = 0;
@@ -114,11 +114,11 @@ export class RequestRecord {
     this.#observers = observers;
   }
 
-  /** Sets the caller that a token proved. The organisation is that of the identity, unless the call concerns another. */
+  /** Sets the authenticated caller. The organisation is that of the identity, unless the call concerns another. */
   setCaller(identityUid: string): void {
     this.callerUid = identityUid;
     const slash = identityUid.indexOf("/");
-    // People are in no organisation.
+    // People belong to no organisation.
     if (slash > 0) this.rootUid = identityUid.slice(0, slash);
   }
 
@@ -131,7 +131,7 @@ export class RequestRecord {
   /**
    * Calls the observers, once.
    *
-   * @param status the HTTP status; undefined where no response was begun
+   * @param status the HTTP status; undefined when no response was begun
    */
   end(status: number | undefined, isComplete: boolean): void {
     if (this.#isOver) return;
@@ -142,7 +142,7 @@ export class RequestRecord {
       this.isCanceled = true;
       if (this.protocol !== "http") this.code ||= CANCELLED;
     } else if (this.protocol !== "http") this.code ??= status === undefined ? CANCELLED : codeOfStatus(status);
-    // Each 401 in the log has a reason, also the answer of a mounted service, for which no layer set one.
+    // Each 401 in the log has a reason, also that of a mounted service, which sets none.
     if (this.code === UNAUTHENTICATED || status === 401) this.reason ??= "credential";
     for (const observe of this.#observers) observe(this);
   }
@@ -154,7 +154,7 @@ export function isSuccess({ code, status, isCanceled }: RequestRecord): boolean 
   return code === undefined ? status !== undefined && status < 400 : code === 0;
 }
 
-/** The code that a status stands for where an answer has no other, as google/rpc/code.proto maps them. */
+/** The gRPC code of an HTTP status, for answers without one, as google/rpc/code.proto maps them. */
 export function codeOfStatus(status: number): number {
   if (status < 400) return 0;
   const code = STATUS_CODES.get(status);

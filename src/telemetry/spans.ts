@@ -1,5 +1,5 @@
-// Spans of OpenTelemetry. Each holds its parent explicitly: no context follows the asynchronous calls of the process,
-// which would make all of its promises more expensive. Loaded by `trace-exporter.ts` alone.
+// Spans of OpenTelemetry. Each has an explicit parent: async context tracking would slow down all promises of the
+// process. Only `trace-exporter.ts` loads this module.
 import {
   type Context,
   createTraceState,
@@ -19,10 +19,10 @@ import { codeNames } from "./request-record.js";
 /** How many children of one span are recorded: an unpaginated list has a transaction for each of its chunks. */
 const MAX_CHILDREN = 100;
 
-/** The codes that are the fault of a server, by OpenTelemetry's conventions for gRPC. */
+/** The codes that are errors of a server, by OpenTelemetry's conventions for gRPC. */
 const SERVER_FAULTS: ReadonlySet<unknown> = new Set([2, 4, 12, 13, 14, 15]);
 
-/** The header fields of a request that name the operation of its caller. */
+/** The header fields of the trace context (W3C) in a request. */
 export interface TraceFields {
   readonly traceparent?: string | undefined;
   readonly tracestate?: string | undefined;
@@ -35,14 +35,14 @@ export interface Tracing {
    *
    * @param name one of a small set of names; never from a request
    * @param startMs when the request began, by `performance.now()`
-   * @param describe is called where the sampler takes the trace
+   * @param describe called when the trace is sampled
    */
   startServer(name: string, fields: TraceFields, startMs: number, describe: () => TraceAttributes): TraceSpan;
 
   /** Begins the span of a request to another service that belongs to no call. */
   readonly startRequest: StartRequest;
 
-  /** Sends what is recorded, for at most this many milliseconds. */
+  /** Sends the recorded spans, for at most this many milliseconds. */
   stop(maxMs: number): Promise<void>;
 }
 
@@ -84,8 +84,8 @@ function parentOf({ traceparent, tracestate }: TraceFields): Context {
 }
 
 /**
- * The times of one trace. They differ from each other by what the monotonic clock says; the wall clock, which may be set
- * meanwhile, is read once.
+ * The times of one trace. The wall clock, which may be set, is read once; all differences are those of the monotonic
+ * clock.
  */
 class TraceClock {
   readonly #offsetMs = Date.now() - performance.now();
@@ -176,7 +176,7 @@ class RecordedSpan implements TraceSpan {
   }
 }
 
-/** A span of a trace that the sampler left out. Other services learn that it is left out. */
+/** A span of a trace that is not sampled, which other services are told by its context. */
 class UnsampledSpan implements TraceSpan {
   readonly isRecording = false;
   readonly #context: SpanContext;
@@ -219,15 +219,15 @@ function fieldsOf({ traceId, spanId, traceFlags, traceState }: SpanContext): Rec
   return fields;
 }
 
-// The `error.type` of an error: its gRPC code, the code of a socket or database error, or its class; never its text, which
-// may quote a request.
+// The `error.type` of an error: its gRPC code, the code of a socket or database error, or its class; never its text,
+// which may contain parts of a request.
 function errorTypeOf(error: unknown): string {
   const { code, name } = (error ?? {}) as { readonly code?: unknown; readonly name?: unknown };
   const type = typeof code === "number" ? codeNames[code] : (code ?? name);
   return typeof type === "string" && /^\w{1,40}$/.test(type) ? type : "_OTHER";
 }
 
-// Whether an error is a failure of the operation. Others, such as NOT_FOUND, are an answer to its caller.
+// Whether an error is a failure of the server. Others, such as NOT_FOUND, are answers to the caller.
 function isServerFault(error: unknown): boolean {
   const { code } = (error ?? {}) as { readonly code?: unknown };
   return typeof code !== "number" || SERVER_FAULTS.has(code);

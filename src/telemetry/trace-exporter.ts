@@ -1,5 +1,5 @@
 // Records spans and sends them with OTLP over HTTP. This is the only module that loads OpenTelemetry's SDK, and it is
-// loaded only where traces are on. The SDK reads the variables of the sampler, the exporter and its batches itself.
+// loaded only when traces are on. The SDK reads the variables of the sampler, the exporter and its batches itself.
 import { DiagLogLevel, diag } from "@opentelemetry/api";
 import { OTLPTraceExporter } from "@opentelemetry/exporter-trace-otlp-http";
 import { defaultResource, detectResources, envDetector, resourceFromAttributes } from "@opentelemetry/resources";
@@ -10,10 +10,10 @@ import type { TraceSettings } from "./trace-settings.js";
 
 /** How often the same kind of problem is logged, in milliseconds. */
 const LOG_PAUSE_MS = 60_000;
-/** The longest text of the SDK that is logged. */
+/** The longest text of the SDK that is logged, in characters. */
 const MAX_TEXT = 300;
 
-/** Creates what records traces. */
+/** Creates the recorder of traces. */
 export function createTracing(options: {
   readonly settings: TraceSettings;
   readonly logger: Logger;
@@ -36,7 +36,7 @@ export function createTracing(options: {
   };
 }
 
-// A collector that is down must not fill the log. How many spans were lost is in the next line.
+// Limits the lines about a collector that is down. The next line has the number of lost spans.
 function reportFailures(exporter: SpanExporter, logger: Logger): SpanExporter {
   const isDue = createPause();
   let lost = 0;
@@ -78,7 +78,7 @@ function logDiagnostics(logger: Logger): void {
   );
 }
 
-/** Creates a function that says yes at most once a minute. */
+/** Creates a function that returns true at most once a minute. */
 function createPause(): () => boolean {
   let nextMs = Number.NEGATIVE_INFINITY;
   return () => {

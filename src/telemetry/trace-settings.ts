@@ -1,10 +1,10 @@
-// Whether traces are on, by the standard variables of OpenTelemetry. What is read here alone decides that; the SDK reads
-// the rest of them itself (docs/observability.md#traces).
+// Whether traces are on, by the standard variables of OpenTelemetry. The SDK reads all others itself
+// (docs/observability.md#traces).
 
 /** The variables of the process. */
 export type Environment = Readonly<Record<string, string | undefined>>;
 
-/** How traces are recorded, where they are. */
+/** The settings of traces. */
 export interface TraceSettings {
   /** Whether `traceparent` and `tracestate` are read and sent. */
   readonly propagate: boolean;
@@ -17,8 +17,8 @@ const PROTOCOLS = ["OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PRO
  * Reads the variables that turn traces on and off. A value that is not supported is reported, and treated as the
  * specification says: as if the variable were not set.
  *
- * @param warn called with a text for the operator's log, which quotes no value that may hold a password
- * @returns undefined where traces are off
+ * @param warn called with a text for the operator's log, which contains no value that may have a password
+ * @returns undefined when traces are off
  */
 export function readTraceSettings(env: Environment, warn: (problem: string) => void): TraceSettings | undefined {
   const read = (name: string) => env[name]?.trim() || undefined;
@@ -50,7 +50,7 @@ function isDisabled(value: string | undefined, warn: (problem: string) => void):
   return lower === "true";
 }
 
-// Baggage is passed on by nothing here, and is part of the default of all services.
+// Baggage is not supported, and not reported, because it is in the default of all services.
 function readPropagators(value: string | undefined, warn: (problem: string) => void): boolean {
   const names = (value ?? "tracecontext,baggage").split(",").map((name) => name.trim());
   for (const name of names) {

@@ -1,18 +1,17 @@
-// Traces, where the variables of OpenTelemetry ask for them. Without these nothing of its SDK is loaded, and a call
-// costs one comparison.
+// Traces, which the variables of OpenTelemetry turn on. Otherwise its SDK is not loaded, and a call takes one
+// comparison.
 import type { Logger } from "./logger.js";
 import type { Tracing } from "./spans.js";
 import { type Environment, readTraceSettings } from "./trace-settings.js";
 
-/** What {@link startTracing} needs. */
 export interface TracingOptions {
   readonly env: Environment;
   readonly logger: Logger;
-  /** Of this service. */
+  /** The version of this service. */
   readonly version: string;
 }
 
-/** Starts to record traces; undefined where the variables do not ask for it. */
+/** Starts to record traces; undefined when they are off. */
 export async function startTracing({ env, logger, version }: TracingOptions): Promise<Tracing | undefined> {
   const settings = readTraceSettings(env, (problem) => logger.warn(problem));
   if (settings === undefined) return undefined;

@@ -1,5 +1,4 @@
-// Decides who answers a request, by path and content type alone, after the
-// checks that hold for every protocol.
+// Chooses the protocol of a request by its path and content type, after the checks that all protocols share.
 import type { IncomingMessage, ServerResponse } from "node:http";
 import {
   constants,
@@ -11,24 +10,24 @@ import {
 import { connectErrorFrom, invalidRequest, resourceExhausted, unavailable, unimplemented } from "../kernel/errors.js";
 import type { RequestObserver, RequestRecord } from "../telemetry/request-record.js";
 import type { Cors } from "./http/cors.js";
-import { countFields, type FieldCounts, foldField, type HostCheck } from "./http/host.js";
+import type { RouteGroup } from "./http/health-routes.js";
+import { combineField, countFields, type FieldCounts, type HostCheck } from "./http/host.js";
 import {
   type HttpRequest,
   type HttpResponse,
-  originForm,
   socketAddressOf,
   type TrustedProxies,
+  toOriginForm,
 } from "./http/http-message.js";
 import type { StreamRequest } from "./http/http2.js";
 import { resetStream } from "./http/http2-end.js";
-import type { Ops } from "./http/ops.js";
 import { attachRecord, createRecords, pathOf, protocolOf } from "./http/request-record.js";
-import { sendGrpcStatus, sendJson, statusJson } from "./http/send.js";
-import { routeName, type Web } from "./http/web-routes.js";
+import { formatStatusJson, sendGrpcStatus, sendJson } from "./http/send.js";
+import { formatRouteName, type Web } from "./http/web-routes.js";
 import { type Connect, noSuchMethod } from "./rpc/connect.js";
 import type { GrpcUnary } from "./rpc/grpc.js";
 
-/** What answers requests that are neither RPC nor for operators. */
+/** Answers requests that are neither RPC nor for the routes of the server itself. */
 export interface RestHandler {
   /** Answers. Must not throw. */
   handle(req: HttpRequest, res: HttpResponse, record?: RequestRecord): void;
@@ -40,12 +39,11 @@ export interface RestHandler {
   serves?(method: string, path: string): boolean;
 }
 
-/** What {@link createDispatch} is made of. */
 export interface DispatchOptions {
   readonly grpc: GrpcUnary;
   readonly connect: Connect;
-  readonly ops: Ops;
-  /** What is neither RPC nor REST. */
+  readonly fixedRoutes: RouteGroup;
+  /** Pages, redirects and the endpoints of OAuth. */
   readonly web: Web;
   readonly gateway: RestHandler;
   readonly hosts: HostCheck;
@@ -55,22 +53,22 @@ export interface DispatchOptions {
   readonly requestMs: number;
   /** Called with the record of each request when its response has closed. */
   readonly observers: readonly RequestObserver[];
-  /** Serves scripts of other origins; without it they get nothing. */
+  /** Lets scripts of other origins read answers; without it they cannot. */
   readonly cors?: Cors | undefined;
 }
 
-/** A kind of requests and what answers them. */
+/** A protocol: which requests are its own, and how they are answered. */
 interface Protocol {
-  /** Whether a request may be one of these, by what is cheap to read. */
+  /** Whether a request may be of this protocol, by what is cheap to read. */
   accepts(path: string, method: string, contentType: string | undefined): boolean;
-  /** Answers, unless it has no such path. Must not throw. @returns whether it answered */
+  /** Answers unless the path is not served, and returns whether it did. Must not throw. */
   handle(req: HttpRequest, res: HttpResponse, path: string, record: RequestRecord): boolean;
 }
 
-// The protocols in the order in which they are asked; the last answers everything. gRPC on HTTP/2 comes before all of
-// them, because it needs no objects of a request and a response (see onHttp2Stream).
-function listProtocols(options: DispatchOptions, opsNames: ReadonlyMap<string, string>): readonly Protocol[] {
-  const { connect, ops, web, gateway, errorDomain } = options;
+// The protocols in their order; the last one accepts every request. gRPC on HTTP/2 is not among them: it needs no
+// request and response objects (see onHttp2Stream).
+function listProtocols(options: DispatchOptions, routeNames: ReadonlyMap<string, string>): readonly Protocol[] {
+  const { connect, fixedRoutes, web, gateway, errorDomain } = options;
   const rpc: Protocol = {
     accepts: (path) => isRpcPath(path) && connect.serves(path),
     handle(req, res, path, record) {
@@ -100,8 +98,8 @@ function listProtocols(options: DispatchOptions, opsNames: ReadonlyMap<string, s
   const operators: Protocol = {
     accepts: () => true,
     handle(req, res, path, record) {
-      if (!ops.handle(req.method ?? "", path, res)) return false;
-      record.method = findRouteName(opsNames, path);
+      if (!fixedRoutes.handle(req.method ?? "", path, res)) return false;
+      record.method = findRouteName(routeNames, path);
       return true;
     },
   };
@@ -128,21 +126,24 @@ const PREFLIGHT = "preflight";
 
 /** Creates the dispatcher. */
 export function createDispatch(options: DispatchOptions) {
-  const { grpc, connect, ops, web, gateway, hosts, proxies, observers, cors } = options;
-  const opsNames = new Map(ops.paths.map((path) => [path, routeName(path)]));
-  const names = { rpcAt: connect.nameOf, routeAt: (path: string) => findRouteName(opsNames, path) ?? web.nameOf(path) };
+  const { grpc, connect, fixedRoutes, web, gateway, hosts, proxies, observers, cors } = options;
+  const routeNames = new Map(fixedRoutes.paths.map((path) => [path, formatRouteName(path)]));
+  const names = {
+    rpcAt: connect.nameOf,
+    routeAt: (path: string) => findRouteName(routeNames, path) ?? web.nameOf(path),
+  };
   const records = createRecords({ proxies, observers, names });
-  const protocols = listProtocols(options, opsNames);
-  // Filled and read before anything else runs, so one is enough.
+  const protocols = listProtocols(options, routeNames);
+  // One object for all requests: it is filled and read synchronously.
   const counts: FieldCounts = { host: 0, authorization: 0 };
 
-  const bodyOf = (error: unknown) => statusJson(connectErrorFrom(error, options.errorDomain));
+  const bodyOf = (error: unknown) => formatStatusJson(connectErrorFrom(error, options.errorDomain));
 
   function onHttp1(req: IncomingMessage, res: ServerResponse): void {
     const { rawHeaders, headers } = req;
     countFields(rawHeaders, counts);
-    if (counts.authorization > 1) headers.authorization = foldField(rawHeaders, "authorization");
-    if (req.url?.charCodeAt(0) !== 47) req.url = originForm(req.url ?? "");
+    if (counts.authorization > 1) headers.authorization = combineField(rawHeaders, "authorization");
+    if (req.url?.charCodeAt(0) !== 47) req.url = toOriginForm(req.url ?? "");
     const record = records.http(req, res, socketAddressOf(req));
     const fault = hosts.http1(headers.host, counts.host, req.httpVersionMinor) ?? findTargetFault(req.url, req.method);
     if (fault === undefined) route(req, res, record);
@@ -154,7 +155,7 @@ export function createDispatch(options: DispatchOptions) {
     const { host } = headers;
     if (host !== undefined || headers.authorization !== undefined) {
       countFields(rawHeaders, counts);
-      if (counts.authorization > 1) headers.authorization = foldField(rawHeaders, "authorization");
+      if (counts.authorization > 1) headers.authorization = combineField(rawHeaders, "authorization");
     }
     const fault =
       hosts.http2(headers[":authority"], host, counts.host) ?? findTargetFault(headers[":path"], headers[":method"]);
@@ -189,11 +190,11 @@ export function createDispatch(options: DispatchOptions) {
     }
   }
 
-  // The request and response objects Node's own compatibility layer would make.
+  // Creates the request and response objects that Node's compatibility layer would create.
   function createCompat({ stream, headers, rawHeaders, flags }: StreamRequest) {
     const req = new Http2ServerRequest(stream, headers, {}, rawHeaders);
     const res = new Http2ServerResponse(stream);
-    // The end of an empty body comes with the headers, before anybody listens.
+    // The end of an empty body comes with the headers, before there is a listener.
     if (stream.readableEnded) req.push(null);
     if ((flags & END_STREAM) === 0 && !connect.takesStream(headers[":path"] ?? "")) {
       limitBody(stream, req, options.requestMs);
@@ -207,7 +208,7 @@ export function createDispatch(options: DispatchOptions) {
     record.reason = "malformed";
     const error = connectErrorFrom(invalidRequest(fault), options.errorDomain);
     if (isGrpcFamily(contentType)) sendGrpcStatus(res, contentType, error);
-    else sendJson(res, 400, statusJson(error));
+    else sendJson(res, 400, formatStatusJson(error));
   }
 
   function route(req: HttpRequest, res: HttpResponse, record: RequestRecord): void {
@@ -228,8 +229,8 @@ export function createDispatch(options: DispatchOptions) {
     onHttp2Stream,
     /** Records what is rejected before it gets here. */
     records,
-    /** Every name that the record of a request may have for its method. */
-    methodNames: [...new Set([...connect.names, ...opsNames.values(), ...web.names, PREFLIGHT])],
+    /** Every value of `method` that the record of a request may have. */
+    methodNames: [...new Set([...connect.names, ...routeNames.values(), ...web.names, PREFLIGHT])],
     /** The body of the error for a request that is rejected before it is parsed, by HTTP status. */
     errorBody(status: number): string {
       if (status === 429) return bodyOf(resourceExhausted("too many requests of this address are open", RETRY_MS));
@@ -246,12 +247,12 @@ export function createDispatch(options: DispatchOptions) {
 const END_STREAM = 0x1;
 const RETRY_MS = 1_000;
 
-// gRPC proper, whatever its codec; gRPC-Web is another protocol with a longer name.
+// gRPC with any codec, but not gRPC-Web, whose types begin in the same way.
 function isGrpc(contentType: string | undefined): boolean {
   return isGrpcFamily(contentType) && contentType.charCodeAt(16) !== 45;
 }
 
-// The lean path takes what nearly every gRPC client sends; connect takes the rest.
+// `rpc/grpc` answers binary messages without compression, as nearly every client sends them; connect answers the rest.
 function isLean(headers: IncomingHttpHeaders): boolean {
   const contentType = headers["content-type"];
   if (contentType !== "application/grpc" && contentType !== "application/grpc+proto") return false;
@@ -278,7 +279,7 @@ function rpcProtocolOf(contentType: string | undefined): "grpc" | "grpc-web" | "
   return protocol === "http" ? "connect" : protocol;
 }
 
-// A path, or `*` where the whole service is asked for its options: no proxying, no CONNECT.
+// A target must be a path, or `*` for OPTIONS: this service is no proxy.
 function findTargetFault(target: string | undefined, method: string | undefined): string | undefined {
   if (target?.charCodeAt(0) === 47 || (target === "*" && method === "OPTIONS")) return undefined;
   return "the request target must be a path";

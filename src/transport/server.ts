@@ -12,11 +12,11 @@ import { createDispatch, type RestHandler } from "./dispatch.js";
 import { type AccessLogMode, createAccessLog } from "./http/access-log.js";
 import { createAdmission, type RejectionCounts } from "./http/admission.js";
 import { createCors } from "./http/cors.js";
+import { combineRoutes, createHealthCheck, createHealthRoutes, type RouteGroup } from "./http/health-routes.js";
 import { createHostCheck } from "./http/host.js";
 import type { TrustedProxies } from "./http/http-message.js";
 import { defaultLimits, type Limits } from "./http/limits.js";
 import { type BoundPort, createListener, type OpenConnections, type OpenWork } from "./http/listener.js";
-import { createHealthCheck, createOps, firstOf, type Ops } from "./http/ops.js";
 import type { TlsIdentity } from "./http/protocols.js";
 import { createRejection } from "./http/rejection.js";
 import { Buffers, createConnections } from "./http/request-buffers.js";
@@ -27,33 +27,34 @@ import type { ExtraService } from "./rpc/connect-handlers.js";
 import { createGrpcUnary } from "./rpc/grpc.js";
 import { createListFrames } from "./rpc/list-frame.js";
 
-/** What a server is made of. */
 export interface ServerOptions {
   readonly methods: MethodTable;
   readonly invoke: Invoke;
-  /** Is called before a body is read. */
+  /** Called before the body is read. */
   readonly authenticateCaller: AuthenticateCaller;
-  /** Runs the methods that stream; without it the table must hold none. */
+  /** Runs methods that stream; without it the table must have none. */
   readonly invokeStream?: InvokeStream | undefined;
-  /** Answers everything that is neither RPC nor `/healthz` and `/readyz`. */
+  /** Answers REST requests, and every path that nothing else serves. */
   readonly gateway: RestHandler;
   readonly clock: Clock;
   /** ErrorInfo's domain. */
   readonly errorDomain: string;
   readonly port: BoundPort;
   readonly logger: Logger;
-  /** Cleartext without it. */
+  /** The certificate; cleartext without it. */
   readonly tls?: TlsIdentity | undefined;
   readonly limits?: Limits | undefined;
-  /** Gets what accepting connections throws, such as that no file can be opened; logged unless given. */
+  /** Called with errors of accepting connections, such as EMFILE; they are logged unless given. */
   readonly onAcceptError?: ((error: Error) => void) | undefined;
-  /** Throws where the database has no time for a unit of work that begins now. */
+  /** Throws when the database is overloaded, so that no unit of work may begin. */
   readonly requireRoom?: ((access: "read" | "write") => void) | undefined;
-  /** Do not count connections per address: they are all of the proxy's. */
+  /** Whether all connections are those of a proxy, so that they are not limited by address. */
   readonly behindProxy?: boolean | undefined;
-  /** Whose `x-forwarded-for` counts; nobody's unless given. */
+  /** The proxies whose `x-forwarded-for` is trusted; none unless given. */
   readonly proxies?: TrustedProxies | undefined;
-  /** Rejects while the service cannot serve; asked by `/readyz`. Resolves to `read-only` while only writes fail. */
+  /**
+   * Called by `/readyz`. Rejects while the service cannot serve, and resolves to `read-only` while only writes fail.
+   */
   readonly ready?: (() => Promise<unknown>) | undefined;
   /** Which requests have a line in the log; none unless given. */
   readonly accessLog?: AccessLogMode | undefined;
@@ -63,15 +64,15 @@ export interface ServerOptions {
   readonly observers?: readonly RequestObserver[] | undefined;
   /** The origins whose scripts may call from browsers, or `*` alone; none unless given. */
   readonly corsOrigins?: readonly string[] | undefined;
-  /** Routes beside the operators' own, such as documentation; asked in their order, before the gateway. */
-  readonly extraRoutes?: readonly Ops[] | undefined;
-  /** Pages, redirects and the endpoints of OAuth; asked after those, before the gateway. */
+  /** Further routes with fixed paths, such as documentation; tried in their order, before the gateway. */
+  readonly extraRoutes?: readonly RouteGroup[] | undefined;
+  /** Pages, redirects and the endpoints of OAuth; tried after those, before the gateway. */
   readonly webRoutes?: WebRoutes | undefined;
   /** Services beside the method table, such as health and reflection. */
   readonly extraServices?: readonly ExtraService[] | undefined;
 }
 
-/** All protocols on one port. */
+/** The server of all protocols on one port. */
 export interface Server {
   /** Begins to serve the connections of its port. */
   start(): void;
@@ -79,10 +80,14 @@ export interface Server {
   /** Drains: `/readyz` fails, calls in flight get up to `graceMs` (`drainMs` unless given), nothing new begins. */
   stop(graceMs?: number): Promise<void>;
 
-  /** Serves new connections with another certificate. @throws Error when the key is not its own */
+  /**
+   * Serves new connections with another certificate.
+   *
+   * @throws Error when the key does not belong to it
+   */
   replaceTls(identity: TlsIdentity): void;
 
-  /** What is open now. */
+  /** Counts the open calls and connections. */
   openWork(): OpenWork;
 
   /** How many connections are open. */
@@ -94,7 +99,7 @@ export interface Server {
   /** How many requests and connections were rejected before they were handled, by reason. */
   readonly rejected: Readonly<RejectionCounts>;
 
-  /** Every name that the record of a request may have for its method. */
+  /** Every value of `method` that the record of a request may have. */
   readonly methodNames: readonly string[];
 }
 
@@ -140,7 +145,7 @@ export function createServer(options: ServerOptions): Server {
   const dispatch = createDispatch({
     grpc: createGrpcUnary(shared),
     connect,
-    ops: firstOf([createOps(checkHealth), ...(options.extraRoutes ?? [])]),
+    fixedRoutes: combineRoutes([createHealthRoutes(checkHealth), ...(options.extraRoutes ?? [])]),
     web: createWeb({ ...shared, routes: options.webRoutes ?? [], requireRoom: options.requireRoom }),
     gateway: options.gateway,
     hosts: createHostCheck(limits.validatedHosts),

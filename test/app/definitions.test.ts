@@ -7,8 +7,8 @@ import { describe, it, type TestContext } from "node:test";
 import { create, type DescMessage, type DescMethodUnary, type DescService } from "@bufbuild/protobuf";
 import { getTableConfig, sqliteTable, text } from "drizzle-orm/sqlite-core";
 import { definitions } from "../../src/app/definitions.js";
-import { createResourceDeps, platformServices, stableServices } from "../../src/app/services.js";
-import { resourceCommands, rowsField } from "../../src/cli/remote/iam/resource-commands.js";
+import { createPlatformServices, createResourceDeps, createStableServices } from "../../src/app/services.js";
+import { getRowsField, resourceCommands } from "../../src/cli/remote/iam/resource-commands.js";
 import { isOutputOnly } from "../../src/codec/field-behavior.js";
 import { groups } from "../../src/iam/groups/group.js";
 import { randomIds } from "../../src/kernel/ids.js";
@@ -102,7 +102,7 @@ function findUnchecked(of: typeof tables): string[] {
 }
 
 function findWithoutCommand(of: typeof definitions): string[] {
-  const commands = resourceCommands.map(rowsField).map((field) => field.message);
+  const commands = resourceCommands.map(getRowsField).map((field) => field.message);
   return of.filter((one) => one.type.startsWith("iam.") && !commands.includes(one.message)).map(({ plural }) => plural);
 }
 
@@ -196,8 +196,8 @@ describe("a planted kind", () => {
 
   it("is served under its stable name", () => {
     const served: ServedService = { desc: beta, handlers: { createProbe: () => ({}) } };
-    assert.throws(() => stableServices([served]), /ProbesService has no stable version/);
-    const [service, ...others] = stableServices([served], planted);
+    assert.throws(() => createStableServices([served]), /ProbesService has no stable version/);
+    const [service, ...others] = createStableServices([served], planted);
     assert.deepEqual([service?.desc.typeName, others.length], [stable.typeName, 0]);
     assert.equal(service?.handlers.createProbe, served.handlers.createProbe);
   });
@@ -261,7 +261,7 @@ describe("the kinds of the contract", () => {
 
 function platform(): ServedService[] {
   const tokens = createPageTokens(() => []);
-  return platformServices({
+  return createPlatformServices({
     ...createResourceDeps({ tokens, ids: randomIds }),
     ...{ tokens, seal: async () => "", rootCreation: "users", trustedIssuers: [], limits: defaultLimits },
     store: {} as Store,

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { createHostWatch } from "../../src/app/host-watch.js";
-import { limitsOf } from "../../src/app/server-settings.js";
+import { buildLimits } from "../../src/app/server-settings.js";
 import { resolveSettings } from "../../src/config/config.js";
 import type { Job, JobRun } from "../../src/jobs/jobs.js";
 
@@ -143,7 +143,7 @@ test("a shortage of descriptors: a line a minute however often it is met, a coun
 
 test("some descriptors are kept free of connections", () => {
   const settings = resolveSettings({ flags: {}, env: {} });
-  assert.equal(limitsOf(settings, 1_024).connections, 824);
-  assert.equal(limitsOf(settings, 100).connections, 50);
-  assert.equal(limitsOf(settings, 1_000_000).connections, limitsOf(settings).connections);
+  assert.equal(buildLimits(settings, 1_024).connections, 824);
+  assert.equal(buildLimits(settings, 100).connections, 50);
+  assert.equal(buildLimits(settings, 1_000_000).connections, buildLimits(settings).connections);
 });

@@ -62,7 +62,7 @@ async function forge(victim: Victim, typ: string, signing?: { kid?: string; key?
   assert.ok(fifth?.row);
   const checkpoint = { ...newer, seq: 5, hash: fifth.hash, entryTimeMs: fifth.row.timeMs };
   const { entryTimeMs, hash, rootUid, seq, timeMs } = checkpoint;
-  const { kid, key } = { ...log.keys.auditSigning(), ...signing };
+  const { kid, key } = { ...log.keys.getAuditSigningKey(), ...signing };
   const header = { alg: signing?.alg ?? "ES256", kid, typ };
   const payload = Buffer.from(JSON.stringify({ entryTimeMs, hash, rootUid, seq, timeMs }));
   const signature =
@@ -170,7 +170,7 @@ const attacks: readonly Attack[] = [
       const head = (await log.store.read((tx) => tx.auditChain.findHead(root))) ?? assert.fail();
       await run(...deleteEntries("seq <= 8"));
       const { seq, hash } = head;
-      await put(await signCheckpoint({ ...newer, seq, hash }, log.keys.auditSigning()));
+      await put(await signCheckpoint({ ...newer, seq, hash }, log.keys.getAuditSigningKey()));
     },
     seq: 8,
     what: "all entries were removed: the last one is never deleted",

@@ -73,7 +73,7 @@ function verify(input: string, { key = kid, text = program } = {}): string | und
 before(async () => {
   program = readProgram();
   const log = await createSealedLog();
-  kid = log.keys.auditSigning().kid;
+  kid = log.keys.getAuditSigningKey().kid;
   exported = await formatExport(log);
   await log.close();
 });
@@ -131,7 +131,7 @@ describe("an export", () => {
     await log.sealer({ batchRows: 1_000 }).stop();
     const text = await formatExport(log);
     assert.equal(text.split("\n").length, 2_002);
-    assert.equal(verify(text, { key: log.keys.auditSigning().kid }), undefined);
+    assert.equal(verify(text, { key: log.keys.getAuditSigningKey().kid }), undefined);
     await log.close();
   });
 });

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { decodeJwt } from "jose";
-import { platformServices } from "../../src/app/services.js";
+import { createPlatformServices } from "../../src/app/services.js";
 import { verifyGroup } from "../../src/iam/operator/operate.js";
 import { builtinRoleUid, randomIds } from "../../src/kernel/ids.js";
 import { rootOf } from "../../src/kernel/uidp.js";
@@ -174,7 +174,9 @@ const steps: readonly Step[] = [
 // Of the services only the declarations are looked at. What version 1 changes, it changes by these.
 function mutationsOf(version: string): ReadonlyMap<string, UnaryEntry> {
   const mutations = new Map<string, UnaryEntry>();
-  for (const entry of createMethodTable(platformServices({} as Parameters<typeof platformServices>[0])).values()) {
+  for (const entry of createMethodTable(
+    createPlatformServices({} as Parameters<typeof createPlatformServices>[0]),
+  ).values()) {
     const ofVersion = entry.desc.parent.file.proto.package === `chainguard.platform.iam.${version}`;
     if (ofVersion && entry.kind === "unary" && entry.access === "write") mutations.set(entry.desc.name, entry);
   }

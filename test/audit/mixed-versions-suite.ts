@@ -34,7 +34,7 @@ async function readAsVersion04({
   if (found === undefined) return undefined;
   const { sealer, rows, links } = found;
   const { passes, settledId } = sealer;
-  const { entries, heads } = await buildBatch(rows, links, keys.auditSigning(), Date.now());
+  const { entries, heads } = await buildBatch(rows, links, keys.getAuditSigningKey(), Date.now());
   return (options) =>
     store.write(async (tx) => {
       if ((await readSealer(tx)).passes !== passes) return undefined;

@@ -167,12 +167,12 @@ describe("the sealer", () => {
     const key = await generateKey("audit", log.masterKey, Date.now());
     await log.store.write((tx) => rotateKey(tx, key));
     const after = await openLog(log.directory);
-    assert.equal(after.keys.auditSigning().kid, key.kid);
+    assert.equal(after.keys.getAuditSigningKey().kid, key.kid);
     assert.deepEqual(await chainOf(after, acme), [1]);
     await after.append(auditRow(acme));
     await after.sealer({ holder: "after" }).pass();
     assert.deepEqual(await chainOf(after, acme), [1, 2]);
-    assert.equal(after.keys.verifying(key.kid), undefined, "and none of them verifies tokens");
+    assert.equal(after.keys.findVerifyingKey(key.kid), undefined, "and none of them verifies tokens");
     await Promise.all([log.close(), after.close()]);
   });
 

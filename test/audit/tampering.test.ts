@@ -294,7 +294,7 @@ async function createSealedLog(): Promise<void> {
   const { signature, ...head } = await headOf();
   const { publicKey, privateKey } = generateKeyPairSync("ec", { namedCurve: "P-256" });
   const publicJwk = publicKey.export({ format: "jwk" });
-  const { kid, key } = log.keys.auditSigning();
+  const { kid, key } = log.keys.getAuditSigningKey();
   const sign = async (name: string, by = privateKey, typ = "arbor-audit-head", alg = "ES256") => {
     const { hash, seq, timeMs } = head;
     const payload = Buffer.from(JSON.stringify({ hash, rootUid: victim, seq, timeMs }));

@@ -29,11 +29,11 @@ async function createTrimmedLog(): Promise<{ log: Log; kids: string[] }> {
   }
   await log.sealer().stop();
   assert.equal(await log.retention(5 * DAY_MS).pass(), 6);
-  const kids = [log.keys.auditSigning().kid];
+  const kids = [log.keys.getAuditSigningKey().kid];
   const next = generateKey("audit", log.masterKey, nowMs);
   await log.store.write((tx) => rotateKey(tx, next));
   await log.keys.reload();
-  kids.push(log.keys.auditSigning().kid);
+  kids.push(log.keys.getAuditSigningKey().kid);
   await log.append(auditRow(acme, { timeMs: nowMs }));
   await log.sealer().stop();
   return { log, kids };

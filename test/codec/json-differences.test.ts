@@ -26,7 +26,7 @@ import {
 } from "@bufbuild/protobuf/wkt";
 import { encodeFrame } from "../../src/codec/frame-writer.js";
 import { createJsonWriters } from "../../src/codec/json-writer.js";
-import { createBodyReader } from "../../src/transport/rest/body-message.js";
+import { createBodyReader } from "../../src/transport/rest/decode.js";
 import { featureMessage, featureRegistry as registry } from "../support/feature/feature.js";
 
 const kinds = featureMessage("Kinds");

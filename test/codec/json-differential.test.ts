@@ -18,7 +18,7 @@ import { FeatureSet_FieldPresence, hasCustomJsonRepresentation } from "@bufbuild
 import { encodeFrame } from "../../src/codec/frame-writer.js";
 import { createJsonWriters } from "../../src/codec/json-writer.js";
 import { ApiError } from "../../src/kernel/errors.js";
-import { createBodyReader } from "../../src/transport/rest/body-message.js";
+import { createBodyReader } from "../../src/transport/rest/decode.js";
 import { createRandom, type Random } from "../support/openapi/random.js";
 import { chooseScale } from "../support/scale.js";
 import { randomTypes } from "./differential/descriptors.js";

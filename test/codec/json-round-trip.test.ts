@@ -13,9 +13,9 @@ import {
 } from "@bufbuild/protobuf";
 import { FeatureSet_FieldPresence } from "@bufbuild/protobuf/wkt";
 import fc from "fast-check";
-import { isWrapper, setField, wellKnownName } from "../../src/codec/fields.js";
+import { findWellKnownName, isWrapper, setField } from "../../src/codec/fields.js";
 import { createJsonWriters } from "../../src/codec/json-writer.js";
-import { createBodyReader } from "../../src/transport/rest/body-message.js";
+import { createBodyReader } from "../../src/transport/rest/decode.js";
 import { featureMessage, featureRegistry } from "../support/feature/feature.js";
 
 const { IMPLICIT } = FeatureSet_FieldPresence;
@@ -61,7 +61,7 @@ function messageValue(field: DescField, desc: DescMessage, depth: number): fc.Ar
     .map((value) => JSON.stringify(value))
     .filter((text) => !text.includes("\\u") && !text.includes("__proto__"))
     .map((text) => JSON.parse(text) as unknown);
-  switch (wellKnownName(desc)) {
+  switch (findWellKnownName(desc)) {
     case "Timestamp":
       return fc
         .record({ s: fc.integer({ min: -1e9, max: 4e9 }), ms: fc.integer({ min: 1, max: 999 }) })
@@ -150,7 +150,7 @@ function plain(value: unknown): unknown {
 
 // What protobuf-es prints with all that is empty, without what an answer leaves out.
 function asAnswer(desc: DescMessage, json: JsonValue): JsonValue {
-  if (wellKnownName(desc) !== undefined || typeof json !== "object" || json === null) return json;
+  if (findWellKnownName(desc) !== undefined || typeof json !== "object" || json === null) return json;
   const answer = json as JsonObject;
   for (const field of desc.fields) {
     const { jsonName, message } = field;

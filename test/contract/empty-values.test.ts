@@ -7,11 +7,11 @@ import { FeatureSet_FieldPresence } from "@bufbuild/protobuf/wkt";
 import { Auth } from "#gen/chainguard/platform/auth/auth_pb.js";
 import { SecurityTokenService } from "#gen/chainguard/platform/oidc/oidc_pb.js";
 import { isInputOnly } from "../../src/codec/field-behavior.js";
-import { isWrapper, wellKnownName } from "../../src/codec/fields.js";
+import { findWellKnownName, isWrapper } from "../../src/codec/fields.js";
 import { createJsonWriters } from "../../src/codec/json-writer.js";
 import { createTypeRegistry } from "../../src/codec/type-registry.js";
 import { buildBindings } from "../../src/transport/http/http-binding.js";
-import { createEncode } from "../../src/transport/rest/encode.js";
+import { createEncoder } from "../../src/transport/rest/encode.js";
 import { entryOf } from "../support/feature/feature.js";
 import { services } from "./iam-methods.js";
 
@@ -25,7 +25,7 @@ const MAX_MEMBERS = 4;
 // A message whose messages are all set, down to the first that holds itself. What has presence is set to zero.
 function fillMessage(desc: DescMessage, choice: number, above: readonly DescMessage[] = []): Plain | undefined {
   if (above.includes(desc)) return undefined;
-  if (wellKnownName(desc) !== undefined) return {};
+  if (findWellKnownName(desc) !== undefined) return {};
   const message: Plain = {};
   const within = [...above, desc];
   for (const field of desc.fields) {
@@ -62,7 +62,7 @@ function emptyValueOf(field: DescField, choice: number, within: readonly DescMes
 
 // The paths that are printed of such a message, in JSON.
 function pathsToPrint(desc: DescMessage, message: Plain, at = ""): string[] {
-  if (wellKnownName(desc) !== undefined) return [];
+  if (findWellKnownName(desc) !== undefined) return [];
   return desc.fields.flatMap((field) => {
     const path = at === "" ? field.jsonName : `${at}.${field.jsonName}`;
     const member = field.oneof && (message[field.oneof.localName] as { case?: string; value?: unknown } | undefined);
@@ -91,7 +91,7 @@ function pathsOf(desc: DescMessage, json: Plain, at = ""): string[] {
     const path = at === "" ? key : `${at}.${key}`;
     const field = desc.fields.find(({ jsonName }) => jsonName === key);
     assert.ok(field, path);
-    if (field.message === undefined || wellKnownName(field.message) !== undefined) return [path];
+    if (field.message === undefined || findWellKnownName(field.message) !== undefined) return [path];
     const inner = field.fieldKind === "message" ? [["", value]] : Object.entries(value as object);
     return [
       path,
@@ -109,7 +109,7 @@ for (const desc of methods) {
   for (const binding of buildBindings(entryOf(desc))) {
     routes++;
     if (binding.responseBody !== undefined || desc.output.typeName === "google.api.HttpBody") continue;
-    const encode = createEncode(binding, writers);
+    const encode = createEncoder(binding, writers);
     test(`${binding.method} ${binding.name}`, () => {
       for (let choice = 0; choice < MAX_MEMBERS; choice++) {
         const answer = fillMessage(desc.output, choice) ?? {};

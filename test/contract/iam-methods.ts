@@ -2,7 +2,7 @@
 // from the descriptors.
 import { type DescField, type DescMethodUnary, getOption, hasOption, type Message } from "@bufbuild/protobuf";
 import { iam, iam_scope } from "#gen/chainguard/annotations/annotations_pb.js";
-import { platformServices } from "../../src/app/services.js";
+import { createPlatformServices } from "../../src/app/services.js";
 import { randomIds } from "../../src/kernel/ids.js";
 import { defaultLimits } from "../../src/kernel/quotas.js";
 import { unavailableRegistryV1, unavailableVulnerabilitiesV1 } from "../../src/registry/unavailable-v1.js";
@@ -13,7 +13,7 @@ import { requestOf } from "./iam-clients.js";
 import { imageDigest } from "./registry-things.js";
 
 /** The services that are served, in every version. */
-export const services = platformServices({
+export const services = createPlatformServices({
   tokens: { make: () => "", read: () => undefined },
   ids: randomIds,
   seal: async () => "",

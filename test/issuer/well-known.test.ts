@@ -8,11 +8,11 @@ import { generateTokenKey } from "../../src/issuer/keys/key-generation.js";
 import type { KeyRing } from "../../src/issuer/keys/key-ring.js";
 import { addSuccessor, rotateKey } from "../../src/issuer/keys/key-states.js";
 import { issueToken } from "../../src/issuer/tokens.js";
-import { wellKnownRoutes } from "../../src/issuer/well-known.js";
+import { createWellKnownRoutes } from "../../src/issuer/well-known.js";
 import { unavailable } from "../../src/kernel/errors.js";
 import { randomIds } from "../../src/kernel/ids.js";
 import type { Store } from "../../src/store/port.js";
-import { recordHttp } from "../../src/transport/http/request-record.js";
+import { beginHttpRecord } from "../../src/transport/http/request-record.js";
 import { createWeb, type Web } from "../../src/transport/http/web-routes.js";
 import { type KeyKit, openKit, SECOND } from "./keys/key-kit.js";
 
@@ -29,7 +29,7 @@ let down = false;
 
 before(async () => {
   server = createServer((req, res) => {
-    const record = recordHttp(req, res, req.socket.remoteAddress);
+    const record = beginHttpRecord(req, res, req.socket.remoteAddress);
     if (!web.handle(req, res, new URL(req.url ?? "", issuer).pathname, record)) res.writeHead(404).end();
   });
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
@@ -52,7 +52,7 @@ beforeEach(async () => {
   };
   ring = await kit.node(0, store);
   web = createWeb({
-    routes: wellKnownRoutes({ keys: ring, issuer, maxAgeS: 300 }),
+    routes: createWellKnownRoutes({ keys: ring, issuer, maxAgeS: 300 }),
     errorDomain: "iam.example.org",
     onInternalError: (error) => assert.fail(error),
   });
@@ -128,7 +128,7 @@ describe("discovery", () => {
 
 describe("the public keys", () => {
   test("are those of API tokens, in every state, the newest first", async () => {
-    const first = ring.signing().kid;
+    const first = ring.getSigningKey().kid;
     const second = await generateTokenKey("ES256", kit.masterKey, kit.nowMs + 1);
     const third = await generateTokenKey("ES256", kit.masterKey, kit.nowMs + 2);
     assert.ok(second && third);
@@ -141,7 +141,7 @@ describe("the public keys", () => {
       keys: [
         third,
         second,
-        { kid: first, publicJwk: JSON.stringify(ring.verifying(first)?.export({ format: "jwk" })) },
+        { kid: first, publicJwk: JSON.stringify(ring.findVerifyingKey(first)?.export({ format: "jwk" })) },
       ].map(({ kid, publicJwk }) => ({ ...JSON.parse(publicJwk), kid, alg: "ES256", use: "sig" })),
     });
   });
@@ -176,6 +176,6 @@ describe("the public keys", () => {
     );
     const options = { issuer, audience: issuer, typ: "at+jwt", algorithms: ["ES256"] };
     const { protectedHeader } = await jwtVerify(token, createRemoteJWKSet(new URL(`${url}${JWKS}`)), options);
-    assert.equal(protectedHeader.kid, ring.signing().kid);
+    assert.equal(protectedHeader.kid, ring.getSigningKey().kid);
   });
 });

@@ -61,14 +61,14 @@ describe("keys on several nodes", () => {
     };
     assert.equal(await statusOf(token), 200);
     const { store, keys, masterKey, clock } = here.app.installation;
-    const { kid } = keys.signing();
+    const { kid } = keys.getSigningKey();
     const spare = await generateTokenKey("ES256", masterKey, clock());
     await store.write((tx) => revokeKey(tx, kid, spare));
     const revokedMs = performance.now();
     while ((await statusOf(token)) === 200) await sleep(20);
     assert.ok(performance.now() - revokedMs < 5_000);
     assert.equal(await statusOf(token), 401);
-    while (keys.signing().kid === kid) await sleep(20);
+    while (keys.getSigningKey().kid === kid) await sleep(20);
     const fresh = await here.token(identity);
     while ((await statusOf(fresh)) === 401) await sleep(20);
     assert.ok(performance.now() - revokedMs < 5_000);

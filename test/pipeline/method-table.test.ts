@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { create } from "@bufbuild/protobuf";
 import { Capability } from "#gen/chainguard/capabilities/capabilities_pb.js";
 import { GroupsService } from "#gen/chainguard/platform/iam/v2beta1/groups_pb.js";
-import { platformServices } from "../../src/app/services.js";
+import { createPlatformServices } from "../../src/app/services.js";
 import { authV1 } from "../../src/issuer/auth-v1.js";
 import { createSecurityTokenService } from "../../src/issuer/sts/sts.js";
 import { bitOf } from "../../src/pipeline/auth/authorize.js";
@@ -158,7 +158,7 @@ test("a method that authenticates its caller itself must declare no rule", () =>
 
 test("no other methods of the platform authenticate their callers themselves, or ignore unknown query parameters", () => {
   const services: readonly ServedService[] = [
-    ...platformServices({} as Parameters<typeof platformServices>[0]),
+    ...createPlatformServices({} as Parameters<typeof createPlatformServices>[0]),
     createSecurityTokenService({} as Parameters<typeof createSecurityTokenService>[0]),
     authV1({} as Parameters<typeof authV1>[0]),
   ];

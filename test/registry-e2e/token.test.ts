@@ -203,10 +203,10 @@ test("the key that waits is trusted ahead of time, and the next one after a rest
     assert.equal(status, 0, stderr);
     // A running service looks at its keys every second.
     const { keys } = world.harness.app.installation;
-    for (let i = 0; i < 100 && keys.registrySigning().kid !== stdout.trim(); i++) {
+    for (let i = 0; i < 100 && keys.getRegistrySigningKey().kid !== stdout.trim(); i++) {
       await new Promise((resolve) => setTimeout(resolve, 100));
     }
-    assert.equal(keys.registrySigning().kid, stdout.trim());
+    assert.equal(keys.getRegistrySigningKey().kid, stdout.trim());
   };
   await rotate();
   assert.equal(assertSuccess(await inspect(path, pusher)), image.digest);

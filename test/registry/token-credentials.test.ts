@@ -38,7 +38,7 @@ test("the token is what a registry takes", async () => {
   assert.equal(body.access_token, token);
   assert.equal(body.expires_in, 300);
   const { keys } = world.harness.app.installation;
-  const trusted = keys.registryTrusted().map(({ publicKey }) => {
+  const trusted = keys.listRegistryKeys().map(({ publicKey }) => {
     return { ...publicKey.export({ format: "jwk" }), kid: computeLibtrustFingerprint(publicKey), alg: "ES256" };
   });
   const { payload, protectedHeader } = await jwtVerify(token, createLocalJWKSet({ keys: trusted as never }), {
@@ -58,7 +58,7 @@ test("the token is what a registry takes", async () => {
   assert.equal(Date.parse(String(body.issued_at)), Number(payload.iat) * 1000);
   assert.deepEqual(payload.access, [{ type: "repository", name: `${world.root}/app`, actions: ["pull"] }]);
   // The keys of API tokens, which are published, verify none of it.
-  const published = createLocalJWKSet({ keys: [...keys.publicJwks()] as never });
+  const published = createLocalJWKSet({ keys: [...keys.listPublicJwks()] as never });
   await assert.rejects(jwtVerify(token, published));
 });
 

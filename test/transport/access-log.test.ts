@@ -94,7 +94,7 @@ describe("the reason of a 401", () => {
       ...{ issuer: service.url, audience: service.url, subject: identity, tokenId: "t" },
       ...{ issuedAt: Math.floor(Date.now() / 1000), lifeS: 60 },
     };
-    const signing = key ?? service.app.installation.keys.signing();
+    const signing = key ?? service.app.installation.keys.getSigningKey();
     return signJwt(encodeApiToken({ ...claims, ...change }, signing));
   }
 
@@ -115,7 +115,7 @@ describe("the reason of a 401", () => {
       token: async () => (await logged.service.identity({ notBefore: now() + 100 })).token,
     },
   ];
-  const kid = () => logged.service.app.installation.keys.signing().kid;
+  const kid = () => logged.service.app.installation.keys.getSigningKey().kid;
 
   for (const { reason, token: newToken } of rows) {
     for (const protocol of ["rest", "grpc", "connect"]) {

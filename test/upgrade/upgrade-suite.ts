@@ -103,12 +103,12 @@ export function upgradeSuite(
       const token = await harness.token(expected.owner);
       const { alg, kid } = JSON.parse(Buffer.from(token.split(".")[0] ?? "", "base64url").toString());
       assert.equal(alg, before[0] ?? "RS256");
-      for (let i = 0; i < 400 && keys.publicJwks().length <= before.length; i++) await sleep(50);
+      for (let i = 0; i < 400 && keys.listPublicJwks().length <= before.length; i++) await sleep(50);
       assert.deepEqual(
-        keys.publicJwks().map((jwk) => jwk.alg),
+        keys.listPublicJwks().map((jwk) => jwk.alg),
         ["RS256", ...before],
       );
-      assert.equal(keys.signing().kid, kid);
+      assert.equal(keys.getSigningKey().kid, kid);
       const headers = { authorization: `Bearer ${token}` };
       assert.equal((await fetch(`${harness.url}/iam/v2beta1/groups`, { headers })).status, 200);
     });

@@ -1,4 +1,4 @@
-// The commands `arbor admin quota` and `arbor admin role`. Running servers use a new limit or role from the next call on.
+// `arbor admin quota`, `role` and `jobs`. Running servers use a new limit or role from the next call on.
 import type { Settings } from "../../config/config.js";
 import { listQuotas, type QuotaUsage, setQuotas } from "../../iam/operator/quotas.js";
 import {
@@ -12,16 +12,17 @@ import { capabilityNamesIn } from "../../iam/roles/capability-names.js";
 import { invalidArgument } from "../../kernel/errors.js";
 import { randomIds } from "../../kernel/ids.js";
 import { isOrganisationQuota, type OrganisationQuota, organisationQuotas, parseLimit } from "../../kernel/quotas.js";
+import type { JobRow } from "../../store/port.js";
 import { createTable } from "../output/table.js";
 import { escapeControls } from "../output/terminal.js";
-import { onHost, print } from "./host.js";
+import { print, withInstallation } from "./host.js";
 
 /** `arbor admin quota list`: the usage and the limits of an organisation. */
 export async function quotaListCommand(
   settings: Settings,
   { group, json = false }: { group: string; json?: boolean },
 ): Promise<void> {
-  await onHost(settings, "read", async ({ store }) => {
+  await withInstallation(settings, "read", async ({ store }) => {
     const rows = await store.read((tx) => listQuotas(tx, group, settings.quotas));
     for (const line of json ? rows.map((row) => JSON.stringify(row)) : formatQuotas(rows)) print(line);
   });
@@ -39,7 +40,7 @@ export async function quotaSetCommand(
   { group }: { group: string },
 ): Promise<void> {
   const changes = new Map(assignments.map(parseAssignment));
-  await onHost(settings, "update", async ({ store, clock }) => {
+  await withInstallation(settings, "update", async ({ store, clock }) => {
     await store.write((tx) => setQuotas(tx, group, changes, { ids: randomIds, nowMs: clock() }));
   });
 }
@@ -75,14 +76,14 @@ export async function roleCreateCommand(
   { name, description, capability }: Omit<NewOperatorRole, "capabilities"> & { capability: readonly string[] },
 ): Promise<void> {
   const role = { name, description, capabilities: capability.map((one) => one.trim()) };
-  await onHost(settings, "update", async ({ store, clock }) => {
+  await withInstallation(settings, "update", async ({ store, clock }) => {
     print(await store.write((tx) => createOperatorRole(tx, role, { ids: randomIds, nowMs: clock() })));
   });
 }
 
 /** `arbor admin role list` */
 export async function roleListCommand(settings: Settings, { json = false }: { json?: boolean }): Promise<void> {
-  await onHost(settings, "read", async ({ store }) => {
+  await withInstallation(settings, "read", async ({ store }) => {
     const listed = await store.read(listOperatorRoles);
     for (const line of json ? listed.map(roleToJson) : formatRoles(listed)) print(escapeControls(line));
   });
@@ -90,7 +91,7 @@ export async function roleListCommand(settings: Settings, { json = false }: { js
 
 /** `arbor admin role delete` */
 export async function roleDeleteCommand(settings: Settings, uid: string): Promise<void> {
-  await onHost(settings, "update", ({ store, clock }) =>
+  await withInstallation(settings, "update", ({ store, clock }) =>
     store.write((tx) => deleteOperatorRole(tx, uid, { ids: randomIds, nowMs: clock() })),
   );
 }
@@ -113,4 +114,54 @@ function formatRoles(listed: readonly OperatorRole[]): string[] {
     capabilityNamesIn(capabilities).join(","),
   ]);
   return createTable(columns, { colour: false, width: undefined }).lines(cells);
+}
+
+/** `arbor admin jobs list`: the background jobs of the servers, with the last recorded run of each. */
+export async function jobListCommand(settings: Settings, { json = false }: { json?: boolean }): Promise<void> {
+  await withInstallation(settings, "read", async ({ store }) => {
+    const { rows, nowMs } = await store.read(async (tx) => ({
+      rows: await tx.jobs.list(),
+      nowMs: await tx.jobs.nowMs(),
+    }));
+    const lines = json ? rows.map((row) => JSON.stringify(jobToJson(row, nowMs))) : formatJobs(rows);
+    for (const line of lines) print(line);
+  });
+}
+
+function jobToJson(row: JobRow, nowMs: number) {
+  return {
+    name: row.name,
+    leader: row.holder,
+    fence: row.fence,
+    leased: row.expireTimeMs > nowMs,
+    lastRunTime: formatTime(row.startTimeMs),
+    durationMs: row.durationMs,
+    changes: row.changes,
+    nextRunTime: formatTime(row.nextTimeMs),
+    failures: row.failures,
+    lastError: row.error,
+    lastErrorTime: formatTime(row.errorTimeMs),
+  };
+}
+
+function formatJobs(rows: readonly JobRow[]): string[] {
+  const columns = ["JOB", "LEADER", "LAST RUN", "TOOK", "CHANGES", "NEXT RUN", "FAILURES", "LAST ERROR"];
+  const cells = rows.map((row) => [
+    row.name,
+    row.holder,
+    formatTime(row.startTimeMs) ?? "",
+    row.durationMs === null ? "" : `${row.durationMs} ms`,
+    row.changes === null ? "" : String(row.changes),
+    formatTime(row.nextTimeMs) ?? "",
+    String(row.failures),
+    row.error === null ? "" : `${formatTime(row.errorTimeMs)} ${row.error}`,
+  ]);
+  return createTable(
+    columns.map((title) => ({ title })),
+    { colour: false, width: undefined },
+  ).lines(cells);
+}
+
+function formatTime(ms: number | null): string | null {
+  return ms === null ? null : new Date(ms).toISOString();
 }

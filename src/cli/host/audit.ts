@@ -8,11 +8,10 @@ import { verifyLog } from "../../audit/verify.js";
 import type { Settings } from "../../config/config.js";
 import { invalidArgument, notFound } from "../../kernel/errors.js";
 import type { AuditEventRow, AuditRowFilter, RecordedAuditRow, Store } from "../../store/port.js";
-import { createEventFormatter } from "../output/events.js";
-import { findWarning, formatReport } from "../output/log-report.js";
+import { createEventFormatter, findWarning, formatReport } from "../output/audit-log.js";
 import { escapeControls, type Terminal, withStdout } from "../output/terminal.js";
 import { parseTimeRange, type TimeFlags } from "../remote/audit/event-time.js";
-import { onHost } from "./host.js";
+import { withInstallation } from "./host.js";
 
 const MAX_ROWS = 1_000_000;
 
@@ -42,7 +41,7 @@ export async function auditListCommand(
     throw invalidArgument({ field: "limit", description: `limit must be a number from 1 to ${MAX_ROWS}` });
   }
   const filter = { ...equalsOf(flags), ...parseTimeRange(flags) };
-  await onHost(settings, "read", async ({ store }) => {
+  await withInstallation(settings, "read", async ({ store }) => {
     if (root !== undefined) await assertLog(store, root);
     const rows = await store.read((tx) => tx.audit.listNewest(count, root, filter));
     await withStdout(async ({ write }) => {
@@ -53,14 +52,14 @@ export async function auditListCommand(
 }
 
 /**
- * `arbor audit tail`: the changes from now on, until the command is ended or nobody reads what it prints.
+ * `arbor audit tail`: prints changes as they happen, until the command or the reader of its output ends.
  *
  * @throws ApiError NOT_FOUND for an organisation without a log, RESOURCE_EXHAUSTED when standard output is read too slowly
  */
 export async function auditTailCommand(settings: Settings, flags: RowFlags): Promise<void> {
   const { root, json = false } = flags;
   const equals = Object.entries(equalsOf(flags)) as [keyof AuditEventRow, string][];
-  await onHost(settings, "read", async ({ store }) => {
+  await withInstallation(settings, "read", async ({ store }) => {
     if (root !== undefined) await assertLog(store, root);
   });
   const onProblem = (problem: string, error?: unknown) => {
@@ -79,10 +78,10 @@ export async function auditTailCommand(settings: Settings, flags: RowFlags): Pro
   }).finally(() => reader.close());
 }
 
-/** How long one wait for rows takes at most, in milliseconds. */
+/** The longest wait for rows, in milliseconds. */
 const IDLE_MS = 60_000;
 
-/** Tables are not cut, so that they can be searched. */
+/** Tables are not cut to the width of the terminal, so that they can be searched. */
 const PLAIN: Terminal = { colour: false, width: undefined };
 
 function equalsOf({ subject, actor, type, requestId }: RowFlags): AuditRowFilter {
@@ -96,7 +95,7 @@ function equalsOf({ subject, actor, type, requestId }: RowFlags): AuditRowFilter
 
 const logKind = { displayName: "audit log", type: "audit.arbor.dev/Log" };
 
-// The installation has a log, with rows or without any. An organisation has one from its creation on.
+// The log of the installation always exists, that of an organisation from its creation on.
 async function assertLog(store: Store, rootUid: string): Promise<void> {
   const isKnown = await store.read(async (tx) => {
     if (rootUid === "" || (await tx.auditChain.lastSeq(rootUid)) > 0) return true;
@@ -109,13 +108,13 @@ async function assertLog(store: Store, rootUid: string): Promise<void> {
 }
 
 /**
- * `arbor audit export`: a JSON object per line on standard output, see {@link exportChain}.
+ * `arbor audit export`: prints JSON lines, see {@link exportChain}.
  *
  * @throws ApiError NOT_FOUND for an organisation without a log
  * @throws Error when the log has no signed head
  */
 export async function auditExportCommand(settings: Settings, { root }: { root: string }): Promise<void> {
-  await onHost(settings, "read", async ({ store, keys }) => {
+  await withInstallation(settings, "read", async ({ store, keys }) => {
     await assertLog(store, root);
     await withStdout(async ({ write }) => {
       for await (const line of exportChain(store, root, keys)) {
@@ -126,16 +125,16 @@ export async function auditExportCommand(settings: Settings, { root }: { root: s
 }
 
 /**
- * `arbor audit verify`: a line per log on standard output.
+ * `arbor audit verify`: prints a line for each log.
  *
  * @throws ApiError NOT_FOUND for an organisation without a log, INVALID_ARGUMENT for an empty one
  * @throws Error with the first fault of each log that differs from its sealed state.
  */
 export async function auditVerifyCommand(settings: Settings, { root }: { root?: string }): Promise<void> {
-  // Such as an unset variable of a script, which would verify the log of the installation alone.
+  // An empty root may come from an unset variable of a script, and would verify the log of the installation only.
   if (root === "") throw invalidArgument({ field: "root", description: "root must not be empty; all logs unless set" });
   const faults: string[] = [];
-  await onHost(settings, "read", async ({ store, keys, clock }) => {
+  await withInstallation(settings, "read", async ({ store, keys, clock }) => {
     if (root !== undefined) await assertLog(store, root);
     const roots = root === undefined ? await store.read((tx) => tx.auditChain.listRoots()) : [root];
     if (roots.length === 0) process.stdout.write("no audit logs\n");

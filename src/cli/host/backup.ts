@@ -27,7 +27,7 @@ export interface BackupFlags {
 }
 
 /**
- * `arbor backup`: prints what the backup has.
+ * `arbor backup`: prints a summary of the backup.
  *
  * @throws CommandError FAILED_PRECONDITION on PostgreSQL, INVALID_ARGUMENT for a target in the data directory
  * @throws ApiError FAILED_PRECONDITION when the database has secrets and the file of the master key is missing
@@ -47,7 +47,7 @@ export async function backupCommand(settings: Settings, target: string, flags: B
   const manifest = await createBackup({
     data,
     target,
-    // Without the key nobody could use the backup, and a job that runs every night would be green.
+    // Without the key the backup could not be used, and a nightly job would still succeed.
     checkSource(database) {
       if (!existsSync(masterKeyFile) && hasSecretsIn(database)) throw createMissingKeyError(masterKeyFile);
     },
@@ -67,7 +67,7 @@ function formatSummary({ snapshotTime, database, auditHeads }: BackupManifest): 
   return `the state of ${snapshotTime}, ${toMiB(database.bytes)} MiB, ${logs}, SHA-256 ${database.sha256}`;
 }
 
-/** FAILED_PRECONDITION, with what to use on PostgreSQL. */
+/** FAILED_PRECONDITION, with a hint to the tools of PostgreSQL. */
 export function notOnPostgres(command: "backup" | "restore"): CommandError {
   const advice =
     "use pg_dump, or base backups with point-in-time recovery; copy the file of the master key before the database and " +
@@ -97,7 +97,7 @@ export function checkMasterKeyOf(database: SqliteDatabase, masterKey: MasterKey)
   }
 }
 
-/** Creates the progress of a command that copies files. On a terminal, or with `always`. */
+/** Creates the progress of a command that copies files; it is shown on a terminal, or with `always`. */
 export function createByteProgress(always: boolean) {
   const { stderr } = process;
   const { onProgress, clear, periodMs } = createMigrationProgress(stderr, "MiB");

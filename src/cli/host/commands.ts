@@ -1,5 +1,5 @@
-// The commands on the host and their flags. The modules that run them load the service, so each is loaded when its command
-// is called.
+// The commands on the host and their flags. Their modules load the service, so each is imported when its command is
+// called.
 import { type Command, Option } from "commander";
 import {
   type Resolution,
@@ -48,7 +48,7 @@ const hostSettings: readonly SettingName[] = [
 export function addHostCommands(arbor: Command): void {
   const serve = addSettings(arbor.command("serve").description("run the service"), settingNames);
   restrictFiles(serve).action(async (options) => {
-    // Before most is loaded.
+    // Before most modules are loaded.
     holdYoungGeneration();
     const { serve } = await import("./serve.js");
     await serve(readResolution(options, { checkFiles: true }).settings, findOtherVariables(process.env).ignored);
@@ -187,7 +187,7 @@ export function addHostCommands(arbor: Command): void {
   const jobs = admin.command("jobs").description("background jobs of the servers, on the host");
   addSettings(jobs.command("list").description("print each job with its leader and its last run"), hostSettings)
     .option("--json", "print a JSON object per line")
-    .action(async (options) => (await import("./jobs.js")).jobListCommand(readSettings(options), options));
+    .action(async (options) => (await import("./admin.js")).jobListCommand(readSettings(options), options));
 
   addAuditCommands(arbor);
 
@@ -280,7 +280,7 @@ function addConfigCommands(arbor: Command): void {
     .action(async () => (await import("./config.js")).configSchemaCommand());
 }
 
-// Each command reads the database of the host, or with `--scope` the API.
+// Each command reads the database of the host or, with `--scope`, the API.
 function addAuditCommands(arbor: Command): void {
   const audit = arbor.command("audit").description("read the audit log, on the host or with --scope over the API");
   const list = addSettings(audit.command("list").description("print the newest rows first"), hostSettings)
@@ -319,7 +319,7 @@ function addAuditCommands(arbor: Command): void {
   addEventListFlags(exporting, "over the API").action(async (options) => {
     const { root } = options;
     if (isOverApi(options, { root })) return (await import("../remote/audit/run.js")).exportEvents(options);
-    // As commander says it of a required option.
+    // The text of commander for a required option.
     if (root === undefined) exporting.error("error: required option '--root <uid>' not specified");
     await (await import("./audit.js")).auditExportCommand(readSettings(options), options);
   });
@@ -350,7 +350,7 @@ function addSettings(command: Command, names: readonly SettingName[]): Command {
   return command.option("--config <file>", "JSON file of settings (ARBOR_CONFIG)").exitOverride();
 }
 
-// Files of an installation that a command creates are private to its user.
+// Files that a command creates in an installation are readable by its user only.
 function restrictFiles(command: Command): Command {
   return command.hook("preAction", () => {
     process.umask(0o077);

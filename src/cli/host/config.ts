@@ -1,4 +1,4 @@
-// `arbor config`: which settings a server would have with the same flags, environment and file.
+// `arbor config`: the settings that a server would have with the same flags, environment and file.
 import { formatValue, type Resolution, type SettingName, type ValueSource } from "../../config/config.js";
 import { buildSchema } from "../../config/describe.js";
 import { type SettingTable, settings as table } from "../../config/settings.js";
@@ -24,7 +24,7 @@ export async function configSchemaCommand(): Promise<void> {
 interface EffectiveSetting {
   readonly name: string;
   readonly value: string;
-  /** What applies where there is no value. */
+  /** The behaviour without a value. */
   readonly unset: string | undefined;
   readonly source: ValueSource;
 }

@@ -27,15 +27,15 @@ export interface CopyFlags {
   readonly progress?: boolean;
 }
 
-/** Where to copy to: a data directory, or a database. */
+/** The target: a data directory or a database. */
 export type CopyLocation =
   | { readonly directory: string; readonly url?: undefined }
   | { readonly url: string; readonly directory?: undefined };
 
 /**
- * Reads where to copy to, from the flags or from the environment.
+ * Reads the target from the flags or the environment.
  *
- * @throws CommandError when it is not named; SettingsError for a file that cannot be used
+ * @throws CommandError without a target; SettingsError for a file that cannot be used
  */
 export function readTarget(
   { to: flag, toUrlFile }: { readonly to?: string; readonly toUrlFile?: string },
@@ -69,7 +69,7 @@ function parseUrl(text: string, label: string): string {
 }
 
 /**
- * `arbor copy`: prints the digest of each table, which is that of both databases.
+ * `arbor copy`: prints the digest of each table, which is the same in both databases.
  *
  * @throws ApiError FAILED_PRECONDITION when the source is not ready or in use, its master key is missing, or the target is not
  * empty; Error when a
@@ -93,7 +93,7 @@ export async function copyCommand(
     assertCopyable(source);
     const installation = await identifySource(source, MASTER_KEY_CHECK);
     const keyFile = findMasterKeyFile(settings);
-    // Without the key nobody could use the copy.
+    // Without the key the copy could not be used.
     if (!existsSync(keyFile)) throw createMissingKeyError(keyFile);
     const mark = createMark(installation, source.name);
     const tables = await copyTo(source, { location, tls, mark }, progress.onProgress).finally(progress.clear);
@@ -176,7 +176,7 @@ async function assertUnchanged(source: CopySource): Promise<void> {
   throw failedPrecondition("SOURCE_CHANGED", `${source.name} was changed while it was copied: run the command again`);
 }
 
-// Progress is told with each batch.
+// Progress is reported with each batch.
 function createThrottledProgress(isShown: boolean) {
   const { onProgress, periodMs, clear } = createMigrationProgress(process.stderr);
   let shown = "";
@@ -202,7 +202,7 @@ function printTables(tables: readonly ComparedTable[], json: boolean, summary: s
   process.stderr.write(`arbor: ${summary}, ${rows} rows in ${tables.length} tables\n`);
 }
 
-// No database has the master key.
+// The database does not contain the master key.
 function describeKey(file: string, { directory }: CopyLocation): string {
   return directory === undefined
     ? `start it with the same master key: --master-key-file ${file}`

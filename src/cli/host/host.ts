@@ -1,5 +1,4 @@
-// The commands on the installation itself. Access to its data is their only credential, and each writes a row to the audit
-// log.
+// Commands on the data of an installation. Access to the data is their only credential, and each writes an audit row.
 import { type Installation, type InstallationMode, openInstallation } from "../../app/installation.js";
 import type { Settings } from "../../config/config.js";
 import { resolveOrigin } from "../../config/origin.js";
@@ -30,7 +29,7 @@ export async function bootstrapCommand(
   if ((issuer === undefined) !== (subject === undefined)) {
     throw invalidArgument({ field: "owner", description: "--owner-issuer and --owner-subject go together" });
   }
-  await onHost(settings, "create", async (host) => {
+  await withInstallation(settings, "create", async (host) => {
     const owner = issuer !== undefined && subject !== undefined ? { owner: { issuer, subject } } : {};
     const created = await host.store.write((tx) => bootstrap(tx, { org, ...owner }, randomIds, host.clock()));
     const { baseUrl, issuer: hostIssuer } = await readOrigin(host, settings);
@@ -51,7 +50,7 @@ export async function tokenCommand(
   { identity, ttl, audience }: { identity: string; ttl: string; audience?: string },
 ): Promise<void> {
   const lifeS = parseDurationS(ttl);
-  await onHost(settings, "update", async (host) => {
+  await withInstallation(settings, "update", async (host) => {
     const nowMs = host.clock();
     await host.store.write(async (tx) => {
       if ((await tx.identities.find(identity)) === undefined) throw notFound(identities, identity);
@@ -64,21 +63,21 @@ export async function tokenCommand(
 
 /** `arbor admin bind` */
 export async function bindCommand(settings: Settings, binding: HostBinding): Promise<void> {
-  await onHost(settings, "update", async (host) => {
+  await withInstallation(settings, "update", async (host) => {
     print(await host.store.write((tx) => bindIdentity(tx, binding, { ids: randomIds, nowMs: host.clock() })));
   });
 }
 
 /** `arbor admin unbind` */
 export async function unbindCommand(settings: Settings, uid: string): Promise<void> {
-  await onHost(settings, "update", (host) =>
+  await withInstallation(settings, "update", (host) =>
     host.store.write((tx) => unbindIdentity(tx, uid, { ids: randomIds, nowMs: host.clock() })),
   );
 }
 
 /** `arbor admin identity revoke` */
 export async function revokeCommand(settings: Settings, uid: string): Promise<void> {
-  await onHost(settings, "update", (host) =>
+  await withInstallation(settings, "update", (host) =>
     host.store.write((tx) => revokeTokens(tx, uid, { ids: randomIds, nowMs: host.clock() })),
   );
 }
@@ -89,7 +88,7 @@ export async function verifyCommand(
   uid: string,
   { kind, ...options }: RegistryNameOptions & { kind?: string },
 ): Promise<void> {
-  await onHost(settings, "update", async (host) => {
+  await withInstallation(settings, "update", async (host) => {
     const context = { ids: randomIds, nowMs: host.clock() };
     const name = await host.store.write((tx) => verifyGroup(tx, uid, kind, context, options));
     if (name === undefined) return;
@@ -101,9 +100,9 @@ export async function verifyCommand(
 /**
  * Opens the installation of `settings` for `work`, and closes it afterwards.
  *
- * @throws ApiError FAILED_PRECONDITION where there is none and `mode` does not create it
+ * @throws ApiError FAILED_PRECONDITION when there is none and `mode` does not create it
  */
-export async function onHost(
+export async function withInstallation(
   settings: Settings,
   mode: InstallationMode,
   work: (host: Installation) => Promise<void>,
@@ -117,7 +116,7 @@ export async function onHost(
   }
 }
 
-/** The base URL and the issuer of the service: those of the settings, or else those that the last server stored. */
+/** Reads the base URL and the issuer of the service from the settings, or else as the last server stored them. */
 export async function readOrigin(host: Installation, settings: Settings): Promise<{ baseUrl: string; issuer: string }> {
   const fromSettings = resolveOrigin(settings);
   const stored = await host.store.read((tx) => tx.settings.find("origin"));

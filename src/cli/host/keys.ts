@@ -1,5 +1,4 @@
-// The commands for the keys of the installation. What they change, running
-// servers see within seconds.
+// `arbor admin keys`. Running servers use the changes within seconds.
 import type { Settings } from "../../config/config.js";
 import { auditOnHost } from "../../iam/operator/operate.js";
 import { generateKey, generateTokenKey, resealKeyForStore } from "../../issuer/keys/key-generation.js";
@@ -7,7 +6,7 @@ import { addSuccessor, revokeKey, rotateKey, rotateRegistryKey, type Successor }
 import { randomIds } from "../../kernel/ids.js";
 import type { KeyPurpose, KeyRow, Tx } from "../../store/port.js";
 import { createTable } from "../output/table.js";
-import { onHost, print } from "./host.js";
+import { print, withInstallation } from "./host.js";
 
 const WHEN_USED = "servers use it once they have published it for as long as others keep keys (--jwks-max-age)";
 
@@ -16,7 +15,7 @@ const BEFORE_THE_NEXT =
 
 /** `arbor admin keys rotate`: prints the kid of the new key and, on standard error, when it will be used. */
 export async function rotateCommand(settings: Settings, { purpose }: { purpose: KeyPurpose }): Promise<void> {
-  await onHost(settings, "update", async ({ store, keys, masterKey, clock }) => {
+  await withInstallation(settings, "update", async ({ store, keys, masterKey, clock }) => {
     const nowMs = clock();
     const key = await (purpose === "api-token"
       ? generateTokenKey(keys.tokenAlgorithm(), masterKey, nowMs)
@@ -42,12 +41,12 @@ async function rotate(tx: Tx, key: KeyRow): Promise<Successor> {
 }
 
 /**
- * `arbor admin keys revoke`: prints the state that the key had, and who may still trust it.
+ * `arbor admin keys revoke`: prints the former state of the key, and who may still trust it.
  *
  * @throws ApiError NOT_FOUND; FAILED_PRECONDITION for a key with another purpose than API tokens.
  */
 export async function revokeCommand(settings: Settings, kid: string): Promise<void> {
-  await onHost(settings, "update", async ({ store, keys, masterKey, clock }) => {
+  await withInstallation(settings, "update", async ({ store, keys, masterKey, clock }) => {
     const nowMs = clock();
     const spare = await generateTokenKey(keys.tokenAlgorithm(), masterKey, nowMs);
     const { state, replaced } = await store.write(async (tx) => {
@@ -65,7 +64,7 @@ export async function revokeCommand(settings: Settings, kid: string): Promise<vo
 
 /** `arbor admin keys list`: the newest first. */
 export async function listCommand(settings: Settings, { json = false }: { json?: boolean }): Promise<void> {
-  await onHost(settings, "read", async ({ store }) => {
+  await withInstallation(settings, "read", async ({ store }) => {
     const rows = [...(await store.read((tx) => tx.keys.list()))].reverse().map(toJson);
     for (const line of json ? rows.map((row) => JSON.stringify(row)) : formatTable(rows)) print(line);
   });

@@ -8,16 +8,16 @@ import { type ResealedCounts, resealAll } from "../../issuer/keys/master-key-rot
 import { failedPrecondition } from "../../kernel/errors.js";
 import { randomIds } from "../../kernel/ids.js";
 import { replaceFile } from "../shared-file.js";
-import { onHost, print } from "./host.js";
+import { print, withInstallation } from "./host.js";
 
 const BY_HAND =
   "give all nodes a file with the old key and, below it, a new one; then put the new key first in all files; then run this again";
 
 /**
- * `arbor admin master-key rotate`: makes a new key, unless the file has one that nothing is encrypted with yet, and encrypts
- * everything again. Interrupted at any point, it is run again.
+ * `arbor admin master-key rotate`: adds a new key, unless the file has an unused one, and encrypts everything again.
+ * After an interruption, run it again.
  *
- * @throws ApiError FAILED_PRECONDITION where nodes may have files of their own
+ * @throws ApiError FAILED_PRECONDITION when nodes may have files of their own
  * @throws Error when the file cannot be written, or something is encrypted with a key that it does not have
  */
 export async function rotateCommand(
@@ -25,7 +25,7 @@ export async function rotateCommand(
   { sharedFile = false }: { sharedFile?: boolean },
 ): Promise<void> {
   const file = findMasterKeyFile(settings);
-  await onHost(settings, "update", async (host) => {
+  await withInstallation(settings, "update", async (host) => {
     const { store, masterKey } = host;
     if (masterKey.size === 1) {
       if (settings.databaseUrl !== undefined && !sharedFile) {
@@ -35,7 +35,7 @@ export async function rotateCommand(
       }
       await addKey(file);
       masterKey.reload(await store.read((tx) => tx.settings.find(MASTER_KEY_CHECK)));
-      say(`${file} has a new key, which comes first`);
+      printNote(`${file} has a new key, which comes first`);
     }
     printCounts(await reseal(host));
     print(
@@ -47,19 +47,19 @@ export async function rotateCommand(
 }
 
 /**
- * `arbor admin master-key retire`: makes sure that nothing needs an old key, and removes the old keys from the file.
+ * `arbor admin master-key retire`: encrypts what still needs an old key again, and removes the old keys from the file.
  *
  * @throws Error when something is encrypted with a key that the file does not have, or the file cannot be written
  */
 export async function retireCommand(settings: Settings): Promise<void> {
   const file = findMasterKeyFile(settings);
-  await onHost(settings, "update", async (host) => {
+  await withInstallation(settings, "update", async (host) => {
     printCounts(await reseal(host));
     const [first, ...others] = readLines(file);
     if (others.length === 0) return print("the file has one key");
     await writeLines(file, [first ?? ""]);
     print(`removed from ${file}: ${others.length} ${others.length === 1 ? "key" : "keys"}`);
-    say("keep the old key for as long as you keep backups that were made before the rotation");
+    printNote("keep the old key for as long as you keep backups that were made before the rotation");
   });
 }
 
@@ -80,7 +80,7 @@ function readLines(file: string): string[] {
 
 async function writeLines(file: string, lines: readonly string[]): Promise<void> {
   try {
-    // A link stays a link: what it leads to is replaced.
+    // A symbolic link stays, and its target is replaced.
     await replaceFile(realpathSync(file), `${lines.join("\n")}\n`, 0o600);
   } catch (error) {
     const { code = String(error) } = error as NodeJS.ErrnoException;
@@ -92,6 +92,6 @@ function printCounts({ keys, clientSecrets, logins }: ResealedCounts): void {
   print(`encrypted again: ${keys} keys, ${clientSecrets} client secrets, ${logins} logins`);
 }
 
-function say(text: string): void {
+function printNote(text: string): void {
   process.stderr.write(`arbor: ${text}\n`);
 }

@@ -1,5 +1,5 @@
-// `arbor migrate`: brings the database of an older version up to date while that version goes on, and then removes what
-// only that version needed (docs/upgrade.md).
+// `arbor migrate`: expands the database of an older version while servers of that version run, and later removes what
+// only they needed (docs/upgrade.md).
 import type { Settings } from "../../config/config.js";
 import { readDatabaseTls } from "../../config/database.js";
 import { noInstallation } from "../../store/find-installation.js";
@@ -27,8 +27,8 @@ export interface MigrateFlags {
 }
 
 /**
- * `arbor migrate`. Without a phase it prints how far the migrations are and what is left to do. Only the expand phase
- * creates an installation.
+ * `arbor migrate`. Without a phase it prints the progress of the migrations and the remaining steps. Only the expand
+ * phase creates an installation.
  *
  * @param migrations the migrations of stored rows; tests replace them
  * @throws ApiError FAILED_PRECONDITION when the database needs a newer version, when servers of an older version use what
@@ -118,14 +118,14 @@ async function printStatements(
 ): Promise<void> {
   const lines = [
     ...(state.isEmpty ? [`-- there is no installation in ${escapeControls(database.name)}: --expand creates one`] : []),
-    ...(flags.expand ? expandStatements(database, state, migrations) : []),
-    ...(flags.contract ? contractStatements(database, state) : []),
+    ...(flags.expand ? listExpandStatements(database, state, migrations) : []),
+    ...(flags.contract ? listContractStatements(database, state) : []),
   ];
   const text = lines.length > 0 ? lines.join("\n") : "-- nothing to do";
   await withStdout((output) => output.write(`${text}\n`));
 }
 
-function expandStatements(
+function listExpandStatements(
   { dialect }: MigrationDatabase,
   state: DatabaseState,
   migrations: readonly DataMigration[],
@@ -140,8 +140,8 @@ function expandStatements(
   ];
 }
 
-// The statements that the phase would run after the expand phase, which may come first.
-function contractStatements({ dialect }: MigrationDatabase, state: DatabaseState): string[] {
+// The statements of this phase as they would be after the expand phase.
+function listContractStatements({ dialect }: MigrationDatabase, state: DatabaseState): string[] {
   const left = state.data.filter(({ phase }) => phase !== "contracted");
   if (state.isEmpty) return [];
   return [

@@ -6,9 +6,9 @@ import { createProgressLine, type ProgressStream } from "../output/terminal.js";
 const BAR_WIDTH = 20;
 
 /**
- * Creates the progress of a command that writes to `stream`. `periodMs` is how often it wants to be told.
+ * Creates the progress of a command. Its `periodMs` says how often to report.
  *
- * @param unit what is counted
+ * @param unit the unit of `done` and `total`
  */
 export function createMigrationProgress(stream: ProgressStream, unit = "rows") {
   const line = createProgressLine(stream);
@@ -28,9 +28,9 @@ export function createMigrationProgress(stream: ProgressStream, unit = "rows") {
 }
 
 /**
- * Describes how far a migration is.
+ * Formats the progress of a migration.
  *
- * @param rate in units per second; 0 where it is not known yet
+ * @param rate in units per second; 0 if unknown
  */
 export function formatProgress({ name, done, total }: MigrationProgress, rate: number, unit = "rows"): string {
   // The total is an estimate.

@@ -20,7 +20,7 @@ export interface RestoreFlags {
 }
 
 /**
- * `arbor restore`: prints what is left to do.
+ * `arbor restore`: prints the remaining steps.
  *
  * @throws CommandError FAILED_PRECONDITION on PostgreSQL, INVALID_ARGUMENT when no file has the master key or
  * the target is in the directory of the backup
@@ -40,7 +40,7 @@ export async function restoreCommand(settings: Settings, backup: string, flags: 
     manifest,
     data,
     masterKey: readFileSync(keyFile),
-    // Servers read the file of a setting where it is.
+    // A file that the settings name stays where it is.
     writesMasterKey: settings.masterKeyFile === undefined,
     checkMasterKey: (database) => checkMasterKeyOf(database, masterKey),
     auditRow: buildAuditRow(),
@@ -66,7 +66,7 @@ function findKeyFile({ masterKeyFile }: Settings, backup: string, { includesMast
   throw invalidFlag("--master-key-file", "the backup has no master key: name the file that has it");
 }
 
-// The same as other commands on the host record, for the whole installation.
+// The row that commands on the host append to the log of the installation.
 function buildAuditRow() {
   return {
     rootUid: "",

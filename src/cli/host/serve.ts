@@ -16,24 +16,23 @@ export async function serve(settings: Settings, ignoredVariables: readonly strin
   limitHeapGrowth();
   const logger = createLogger(settings.logLevel);
   let app: App | undefined;
-  // The entry of the command listens as well, from its first statement on.
+  // The entry of the program listens as well, from its first statement on.
   process.on("SIGHUP", () => void app?.reload());
   exitOnUncaughtError({ logger, abandon: (drainMs) => app?.abandon(drainMs) });
   app = await startApp({ settings, ignoredVariables, logger });
   const { openWork } = app;
-  const stopped = untilStopped({
+  const stopped = waitForStop({
     onStop: (signal) => logger.info({ signal, ...openWork(), drainS: settings.drainTime }, "stopping"),
     onCut: (signal) => logger.warn({ signal, ...openWork() }, "a second signal: calls and connections are cut"),
   });
   process.stdout.write(`arbor listening on ${app.url}\n`);
   releaseYoungGeneration();
   await app.stop(await stopped);
-  // Otherwise a request to a collector of traces that does not answer would keep the process alive. The exit code is
-  // set by then.
+  // A request to a trace collector that does not answer would keep the process alive. The exit code is set already.
   setImmediate(() => process.exit());
 }
 
-/** What is done when signals arrive. */
+/** Callbacks for signals. */
 export interface StopListeners {
   /** The first signal: the stop begins. */
   readonly onStop?: (signal: NodeJS.Signals) => void;
@@ -42,7 +41,7 @@ export interface StopListeners {
 }
 
 /** Resolves at SIGTERM or SIGINT, to its name. A second signal, of either kind, ends the process at once with exit code 1. */
-export function untilStopped({ onStop, onCut }: StopListeners = {}): Promise<NodeJS.Signals> {
+export function waitForStop({ onStop, onCut }: StopListeners = {}): Promise<NodeJS.Signals> {
   return new Promise((resolve) => {
     let isStopping = false;
     const onSignal = (signal: NodeJS.Signals) => {

@@ -1,4 +1,4 @@
-// The answers of commands in the format of `--output`. JSON and YAML have the members that REST answers.
+// Formats the answers of commands as `--output` says. JSON and YAML have the members of REST.
 import type { JsonObject, JsonValue } from "@bufbuild/protobuf";
 import { Document, isScalar, Scalar, visit } from "yaml";
 import type { Format } from "../remote/flags.js";
@@ -6,11 +6,11 @@ import { createTable, type TableColumn } from "./table.js";
 import type { Terminal } from "./terminal.js";
 import { escapeControls, escapeLines } from "./terminal.js";
 
-/** The text of a list, page by page. */
+/** Formats a list page by page. */
 export interface ListFormatter {
-  /** The text of one more page. */
+  /** Formats one more page. */
   page(rows: readonly JsonObject[]): string;
-  /** The text after the last page. `rest` is the answer without its rows. */
+  /** Formats the end of the list. `rest` is the answer without its rows. */
   end(rest: JsonObject): string;
 }
 
@@ -42,9 +42,9 @@ export function createListFormatter(
     case "jsonl":
       return { page: (rows) => joinLines(rows.map(formatJsonLine)), end: () => "" };
     case "json":
-      return jsonList(key);
+      return createJsonList(key);
     case "yaml":
-      return yamlList(key);
+      return createYamlList(key);
   }
 }
 
@@ -69,8 +69,8 @@ export function formatAnswer(
   }
 }
 
-// Both write the same text as for one long page, and hold one chunk in memory.
-function jsonList(key: string): ListFormatter {
+// The text is the same as for one long page, but only one chunk is in memory.
+function createJsonList(key: string): ListFormatter {
   let hasRows = false;
   const separator = () => (hasRows ? "," : `{\n  ${JSON.stringify(key)}: [`);
   return {
@@ -91,7 +91,7 @@ function jsonList(key: string): ListFormatter {
   };
 }
 
-function yamlList(key: string): ListFormatter {
+function createYamlList(key: string): ListFormatter {
   let hasRows = false;
   return {
     page(rows) {
@@ -116,10 +116,10 @@ function joinLines(lines: readonly string[]): string {
   return lines.map((line) => `${line}\n`).join("");
 }
 
-/** Formats `value` as YAML 1.2 that no terminal acts upon, with a line end. */
+/** Formats `value` as YAML 1.2 with a line end and without control characters. */
 export function formatYaml(value: JsonValue): string {
   const document = new Document(value, { aliasDuplicateObjects: false });
-  // YAML knows escapes in double quotes only.
+  // YAML has escapes in double quotes only.
   visit(document, {
     Scalar(_, node) {
       if (isScalar(node) && typeof node.value === "string" && escapeControls(node.value) !== node.value) {

@@ -1,10 +1,11 @@
-// Rows as aligned columns. A terminal cannot act upon their text. On a terminal, prose is cut so that lines do not wrap.
+// Formats rows as aligned columns, with control characters escaped. On a terminal, prose is cut so that lines do not
+// wrap.
 import stringWidth from "string-width";
 import type { Terminal } from "./terminal.js";
 import { escapeControls } from "./terminal.js";
 
 const GAP = "  ";
-/** The width that prose keeps at least, in columns of the terminal. */
+/** The least width of prose, in columns of the terminal. */
 const MIN_PROSE = 12;
 
 const graphemes = new Intl.Segmenter("en", { granularity: "grapheme" });
@@ -21,7 +22,7 @@ export function createTable(columns: readonly TableColumn[], terminal: Terminal)
   let widths = columns.map(({ title }) => stringWidth(title));
   let hasHeader = false;
   return {
-    /** The lines of more rows, the header before the first. Columns never get narrower from one call to the next. */
+    /** Formats more rows, with the header before the first ones. Columns never get narrower. */
     lines(rows: readonly (readonly string[])[]): string[] {
       const cells = rows.map((row) => columns.map((_, i) => escapeControls(row[i] || "-")));
       const needed = widths.map((width, i) => Math.max(width, ...cells.map((row) => stringWidth(row[i] ?? ""))));
@@ -46,7 +47,7 @@ function formatLine(cells: readonly string[], widths: readonly number[]): string
     .trimEnd();
 }
 
-// Prose is cut, one column after another, until the line fits or no column can be cut further.
+// Cuts columns with prose, one after another, until the line fits or none can be cut further.
 function fitWidths(widths: readonly number[], columns: readonly TableColumn[], available = Number.POSITIVE_INFINITY) {
   let excess = widths.reduce((sum, width) => sum + width + GAP.length, -GAP.length) - available;
   return widths.map((width, i) => {
@@ -56,7 +57,7 @@ function fitWidths(widths: readonly number[], columns: readonly TableColumn[], a
   });
 }
 
-/** As much of `text` as fits into `width` columns. A text that is cut ends in an ellipsis. */
+/** Cuts `text` to `width` columns, with an ellipsis at the end. */
 export function truncate(text: string, width: number): string {
   if (stringWidth(text) <= width) return text;
   let kept = "";
@@ -69,7 +70,7 @@ export function truncate(text: string, width: number): string {
   return `${kept}…`;
 }
 
-/** `text` with spaces after it up to `width` columns. */
+/** Pads `text` with spaces to `width` columns. */
 export function pad(text: string, width: number): string {
   return text + " ".repeat(Math.max(0, width - stringWidth(text)));
 }

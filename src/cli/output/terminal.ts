@@ -1,8 +1,8 @@
-// Standard output, whose reader may be slow or go away, as `head` does; the progress of long commands on standard error,
-// where it is no part of the answer; and the escapes of what a terminal would act upon.
+// Standard output, whose reader may be slow or exit, as `head` does; the progress of long commands on standard error;
+// and the escapes of control characters.
 import { once } from "node:events";
 
-/** How tables look on the terminal. */
+/** The properties of the terminal on which tables are printed. */
 export interface Terminal {
   /** Whether the header is bold. */
   readonly colour: boolean;
@@ -14,17 +14,17 @@ export interface Terminal {
 export interface Output {
   /** Writes `text`; resolves when there is room for more. */
   write(text: string): Promise<void>;
-  /** Aborted when the reader is gone, so that the command can stop its work. */
+  /** Aborted when the reader has exited, so that the command can stop its work. */
   readonly closed: AbortSignal;
   readonly terminal: Terminal;
 }
 
-// A process has one standard output, which stays closed once its reader is gone.
+// A process has one standard output, which stays closed after its reader has exited.
 const readerGone = new AbortController();
 let isWatched = false;
 
 /**
- * Runs `work`, which writes to standard output. It ends without an error when the reader goes away.
+ * Runs `work`, which writes to standard output. It ends without an error when the reader exits.
  *
  * @throws Error when standard output fails in another way, such as a full disk
  */
@@ -53,7 +53,7 @@ export async function withStdout(work: (output: Output) => Promise<void>): Promi
   }
 }
 
-/** The terminal behind a stream. See https://no-color.org for `NO_COLOR`. */
+/** Detects the terminal of a stream, with `NO_COLOR` (https://no-color.org). */
 export function detectTerminal(
   stream: { readonly isTTY?: boolean; readonly columns?: number },
   env: Readonly<Record<string, string | undefined>>,
@@ -64,7 +64,7 @@ export function detectTerminal(
 
 /** The progress of a long list. */
 export interface Progress {
-  /** Removes the line before other text is written to the same terminal. */
+  /** Removes the line, before other text is written to the terminal. */
   clear(): void;
   /** Shows that `done` of `total` rows are written. */
   show(done: number, total: number): void;
@@ -79,7 +79,7 @@ export interface ProgressStream {
 /**
  * Creates the progress of a list.
  *
- * @param always write progress also where `stream` is not a terminal, as a line for each page
+ * @param always whether to write progress to other streams than terminals too, as a line for each page
  */
 export function createProgress(stream: ProgressStream, always: boolean): Progress {
   const { clear, show } = createProgressLine(stream);
@@ -94,7 +94,7 @@ export function createProgress(stream: ProgressStream, always: boolean): Progres
 export function createProgressLine(stream: ProgressStream) {
   let isShown = false;
   return {
-    /** Removes the line before other text is written to the same terminal. */
+    /** Removes the line, before other text is written to the terminal. */
     clear(): void {
       if (isShown) stream.write("\r\u001b[K");
       isShown = false;
@@ -106,10 +106,10 @@ export function createProgressLine(stream: ProgressStream) {
   };
 }
 
-// Control characters, and characters that change the direction or the width of the text beside them.
+// Control characters, and characters that change the direction or the width of the text around them.
 const ACTIVE = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu;
 
-/** `text` with all that a terminal may act upon as `\u` escapes. Within JSON these leave its meaning as it is. */
+/** Replaces control and formatting characters by `\u` escapes, which do not change the meaning of JSON. */
 export function escapeControls(text: string): string {
   return text.replace(ACTIVE, (found) => {
     return Array.from(
@@ -119,7 +119,7 @@ export function escapeControls(text: string): string {
   });
 }
 
-/** `text` with the same escapes, except for the ends of its lines. */
+/** Escapes as {@link escapeControls} does, except for line ends. */
 export function escapeLines(text: string): string {
   return text.split("\n").map(escapeControls).join("\n");
 }

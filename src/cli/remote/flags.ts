@@ -10,9 +10,9 @@ export type Format = (typeof FORMATS)[number];
 /** The flags of all commands that call methods. */
 export interface CommonFlags {
   readonly output: Format;
-  /** `--api`, which wins over `ARBOR_API`. */
+  /** `--api`, which takes precedence over `ARBOR_API`. */
   readonly api?: string;
-  /** `--token-file`, after `ARBOR_TOKEN` and before the login that `arbor auth login` has stored. */
+  /** `--token-file`, after `ARBOR_TOKEN` and before the login of `arbor auth login`. */
   readonly tokenFile?: string;
 }
 
@@ -20,14 +20,14 @@ const COMMON = "Connection and output:";
 
 /** Adds `--api`. */
 export function addApiFlag(command: Command): Command {
-  return command.addOption(apiOption());
+  return command.addOption(createApiOption());
 }
 
 /** Adds the flags for the service to call, the token to call it with, and the format of the answer. */
 export function addCommonFlags(command: Command): Command {
   return command
-    .addOption(outputOption("how to print the answer").helpGroup(COMMON))
-    .addOption(apiOption().helpGroup(COMMON))
+    .addOption(createOutputOption("how to print the answer").helpGroup(COMMON))
+    .addOption(createApiOption().helpGroup(COMMON))
     .addOption(
       new Option(
         "--token-file <file>",
@@ -36,16 +36,19 @@ export function addCommonFlags(command: Command): Command {
     );
 }
 
-/** The flag `--output`. */
-export function outputOption(description: string): Option {
+/** Creates the flag `--output`. */
+export function createOutputOption(description: string): Option {
   return new Option("-o, --output <format>", description).choices(FORMATS).default(FORMATS[0]);
 }
 
-/** A flag that may be given more than once. Commander alone would also take the words after it for its values. */
-export function repeatableOption(flags: string, description: string): Option {
+/**
+ * Creates a flag that may be given more than once. With a variadic option, commander would take the words after it as
+ * values too.
+ */
+export function createRepeatableOption(flags: string, description: string): Option {
   return new Option(flags, description).argParser<readonly string[]>((value, before = []) => [...before, value]);
 }
 
-function apiOption(): Option {
+function createApiOption(): Option {
   return new Option("--api <url>", "where the service is; http://127.0.0.1:8080 unless set (ARBOR_API)");
 }

@@ -1,43 +1,43 @@
-// The address of the service, and the requests to it that are no RPC: those of OAuth and of the token exchange.
+// The address of the service, and requests to its endpoints of OAuth and of the token exchange.
 import { assertMayCarryToken, serviceUrl } from "../../client/token-source.js";
 import { Code, CommandError, invalidFlag } from "../errors.js";
 
-/** The address of a service that was started with defaults. */
+/** The address of a service with default settings. */
 const DEFAULT_API = "http://127.0.0.1:8080";
 
 /** How long one request may take, in milliseconds. */
 const REQUEST_MS = 10_000;
 
-/** How much of the service's own text an error repeats, in characters. */
+/** How much of the service's error message is repeated, in characters. */
 const MAX_TEXT = 500;
 
 /** The flag for the address of the service. */
 export interface ApiFlags {
-  /** `--api`, which wins over `ARBOR_API`. */
+  /** `--api`, which takes precedence over `ARBOR_API`. */
   readonly api?: string;
 }
 
 /**
- * The address of the service as the credentials file spells it.
+ * Resolves the address of the service, as normalized in the credentials file.
  *
  * @throws CommandError INVALID_ARGUMENT for an invalid address, or one to which no credentials may be sent
  */
 export function resolveApi(flags: ApiFlags): string {
-  const { name, value } = apiSetting(flags);
+  const { name, value } = findApiSetting(flags);
   return asFlagError(name, () => normalizeApi(value, name));
 }
 
-/** The address of the service as it was given, and the name of the flag or variable that gave it. */
-export function apiSetting({ api }: ApiFlags): { readonly name: string; readonly value: string } {
+/** Finds the address of the service as given, and the name of its flag or variable. */
+export function findApiSetting({ api }: ApiFlags): { readonly name: string; readonly value: string } {
   return api === undefined
     ? { name: "ARBOR_API", value: process.env.ARBOR_API || DEFAULT_API }
     : { name: "--api", value: api };
 }
 
 /**
- * What `work` returns. The client throws a TypeError for a wrong argument; here the argument is a flag.
+ * Returns what `work` returns. The client throws a TypeError for a wrong argument, which here is a flag.
  *
- * @throws CommandError INVALID_ARGUMENT in place of a TypeError
+ * @throws CommandError INVALID_ARGUMENT instead of a TypeError
  */
 export function asFlagError<T>(flag: string, work: () => T): T {
   try {
@@ -49,9 +49,9 @@ export function asFlagError<T>(flag: string, work: () => T): T {
 }
 
 /**
- * The one spelling of a service's address: its origin, and the path before its methods if it has one.
+ * Normalizes the address of a service to its origin, and the path before its methods if it has one.
  *
- * @param name the name of the address in the text of the error
+ * @param name the name of the address in the error
  * @throws TypeError for an invalid address, or one to which no credentials may be sent
  */
 export function normalizeApi(value: string, name: string): string {
@@ -76,7 +76,7 @@ export interface ServiceRequest {
 export type ServiceAnswer = Readonly<Record<string, unknown>>;
 
 /**
- * Sends one request, once. A request that failed may have had its effect, and a refresh token must not be used twice.
+ * Sends a request without retries: a failed request may have been handled, and a refresh token must not be used twice.
  *
  * @throws CommandError with the code and the text of the service; UNAVAILABLE or DEADLINE_EXCEEDED when
  * it cannot be reached
@@ -89,7 +89,7 @@ export async function sendRequest(request: ServiceRequest): Promise<ServiceAnswe
   let status: number;
   let text: string;
   try {
-    // A redirect would carry the credentials to an address that the user did not name.
+    // A redirect would send the credentials to another address than that of the user.
     const response = await fetch(url, { method, headers, redirect: "manual", signal, ...(form && { body: form }) });
     status = response.status;
     text = await response.text();
@@ -101,17 +101,17 @@ export async function sendRequest(request: ServiceRequest): Promise<ServiceAnswe
   }
   const body = parseJsonObject(text);
   if (status === 200) return body;
-  throw errorFromAnswer(request, status, body);
+  throw buildAnswerError(request, status, body);
 }
 
-/** The issuer of the service's tokens; undefined when its discovery document names none. */
+/** Fetches the issuer of the service's tokens; undefined when its discovery document has none. */
 export async function fetchIssuer(api: string): Promise<string | undefined> {
   const { issuer } = await sendRequest({ method: "GET", api, path: "/.well-known/openid-configuration" });
   return typeof issuer === "string" ? issuer : undefined;
 }
 
-/** The gRPC code for an HTTP status where the answer has no better one. */
-export function codeFromStatus(status: number): CommandError["code"] {
+/** Maps an HTTP status to a gRPC code, for answers without one. */
+export function toCode(status: number): CommandError["code"] {
   return codesByStatus[status] ?? Code.Unknown;
 }
 
@@ -127,15 +127,15 @@ const codesByStatus: Readonly<Record<number, CommandError["code"]>> = {
   504: Code.Unavailable,
 };
 
-// REST answers the JSON of a google.rpc.Status, OAuth that of RFC 6749, section 5.2.
-function errorFromAnswer({ api, bearer, form }: ServiceRequest, status: number, body: ServiceAnswer): CommandError {
+// Errors of REST are google.rpc.Status in JSON, those of OAuth follow RFC 6749, section 5.2.
+function buildAnswerError({ api, bearer, form }: ServiceRequest, status: number, body: ServiceAnswer): CommandError {
   const message = [body.message, body.error_description, body.error].find((text) => typeof text === "string" && text);
   let text = typeof message === "string" ? message : `${api} answered with the status ${status}`;
   for (const secret of [bearer, form?.get("code"), form?.get("code_verifier")]) {
     if (secret) text = text.replaceAll(secret, "[secret]");
   }
-  // OAuth answers 400 to a grant that has expired, which is no mistake in the request.
-  const code = body.error === "invalid_grant" ? Code.Unauthenticated : codeFromStatus(status);
+  // OAuth answers 400 for an expired grant, although the request is correct.
+  const code = body.error === "invalid_grant" ? Code.Unauthenticated : toCode(status);
   return new CommandError(isStatusCode(body.code) ? body.code : code, text.slice(0, MAX_TEXT));
 }
 
@@ -143,7 +143,7 @@ function isStatusCode(value: unknown): value is CommandError["code"] {
   return Number.isInteger(value) && (value as number) >= 1 && (value as number) <= 16;
 }
 
-/** The members of a JSON object; none for any other text. The error of a parser would repeat the text. */
+/** Parses a JSON object; empty for any other text. The error of the parser would contain the text. */
 export function parseJsonObject(text: string): Readonly<Record<string, unknown>> {
   try {
     const value: unknown = JSON.parse(text);

@@ -1,6 +1,5 @@
-// What every command that calls methods does around its calls: the connection, the answers as JSON, the errors as people
-// read them, and the question before a deletion. A token is never an argument: every user of the machine sees arguments,
-// and the shell keeps them in its history.
+// Commands that call methods: the connection, answers as JSON, errors, and the confirmation of deletions. A token is
+// never an argument, because other users of the machine can read arguments and the shell stores them in its history.
 import { createInterface } from "node:readline/promises";
 import {
   createRegistry,
@@ -27,14 +26,14 @@ import { createJsonWriters } from "../../codec/json-writer.js";
 import { Code, CommandError, invalidFlag } from "../errors.js";
 import { escapeControls, type Output, withStdout } from "../output/terminal.js";
 import type { CommonFlags } from "./flags.js";
-import { apiSetting, asFlagError } from "./service.js";
+import { asFlagError, findApiSetting } from "./service.js";
 
-/** The part of a command that calls methods and prints their answers. */
+/** Calls methods and prints their answers. */
 export interface Session {
   readonly output: Output;
-  /** Calls a method; the answer is the JSON that REST gives. */
+  /** Calls a method; the answer is the JSON of REST. */
   call(method: DescMethodUnary, request: Message): Promise<JsonObject>;
-  /** Calls a method that streams its answers; each is the JSON that REST gives. */
+  /** Calls a method that streams its answers; each is the JSON of REST. */
   follow(method: DescMethodServerStreaming, request: Message): AsyncIterable<JsonObject>;
 }
 
@@ -49,7 +48,7 @@ export async function withSession(flags: CommonFlags, work: (session: Session) =
   let anonymous = false;
   let connection: Connection | undefined;
   try {
-    const { name, value: api } = apiSetting(flags);
+    const { name, value: api } = findApiSetting(flags);
     const token = await findToken(flags, api);
     anonymous = token === undefined;
     const opened = asFlagError(name, () => openConnection(api, name, token));
@@ -71,7 +70,7 @@ export async function withSession(flags: CommonFlags, work: (session: Session) =
 }
 
 function openConnection(api: string, name: string, token: TokenSource | undefined): Connection {
-  // Checked here as well, since the client would name its own option in the error.
+  // Checked here as well, because the error of the client would name its own option.
   const url = serviceUrl(api, name);
   if (token !== undefined) assertMayCarryToken(url, name);
   return connectTo({ baseUrl: api, ...(token !== undefined && { token }) });
@@ -86,7 +85,7 @@ async function findToken(flags: CommonFlags, api: string): Promise<TokenSource |
   return stored && withConnectErrors(stored);
 }
 
-// The client passes on the text of a ConnectError; that of any other error might repeat a token.
+// The client repeats only the text of a ConnectError, because that of other errors may contain a token.
 function withConnectErrors({ token, renew }: TokenSource): TokenSource {
   const convert = async (get: () => string | Promise<string>) => {
     try {
@@ -122,7 +121,7 @@ function followMethod(connection: Connection, method: DescMethodServerStreaming,
 }
 
 /**
- * The error of the service with a line for each detail; any other error as it is.
+ * Converts an error of the service to one with a line for each detail; returns other errors unchanged.
  *
  * @param anonymous whether the command had no credentials
  */
@@ -149,8 +148,8 @@ export interface Prompt {
 /**
  * Asks whether to delete something; only `y` or `yes` deletes it.
  *
- * @param what names it in the question, such as `group 0123`
- * @throws CommandError INVALID_ARGUMENT where no person can answer
+ * @param what the resource in the question, such as `group 0123`
+ * @throws CommandError INVALID_ARGUMENT when standard input is not a terminal
  * @throws Error for any other answer
  */
 export async function confirmDelete(
@@ -159,7 +158,7 @@ export async function confirmDelete(
 ): Promise<void> {
   if (!input.isTTY || !output.isTTY) throw invalidFlag("--yes", "--yes is required where nobody can be asked");
   const lines = createInterface({ input, output, terminal: false });
-  // The end of input counts as a no.
+  // The end of input means no.
   const ended = new Promise<string>((resolve) => lines.once("close", () => resolve("")));
   const answer = await Promise.race([lines.question(`Delete ${escapeControls(what)}? [y/N] `), ended]);
   lines.close();

@@ -66,7 +66,7 @@ const generators: Readonly<Record<TokenAlgorithm, () => Promise<KeyPair>>> = {
   ES256: () => generatePair("ec", { namedCurve: "P-256" }),
 };
 
-/** The algorithm of a stored key, for planning: what verifies is decided by the key that the master key decrypts. */
+/** The algorithm of a stored key, for planning only: the stored public key is not authenticated. */
 export function algorithmOfRow({ publicJwk }: Pick<KeyRow, "publicJwk">): TokenAlgorithm {
   return (JSON.parse(publicJwk) as JsonWebKey).kty === "RSA" ? "RS256" : "ES256";
 }

@@ -32,28 +32,28 @@ export interface KeyRing {
    * has not read the store for longer than the leeway of 30 s, for example because its machine was suspended. Callers
    * that can wait call `refresh` first.
    */
-  signing(): SigningKey;
+  getSigningKey(): SigningKey;
   /** The public key with this kid, if it may verify API tokens; the same object on every call. */
-  verifying(kid: string): KeyObject | undefined;
+  findVerifyingKey(kid: string): KeyObject | undefined;
   /** The public keys of API tokens as JWKs, newest first (RFC 7517). */
-  publicJwks(): readonly JsonWebKey[];
+  listPublicJwks(): readonly JsonWebKey[];
   /** The algorithm that the next key of API tokens will have, as of the last read of the store. */
   tokenAlgorithm(): TokenAlgorithm;
   /** The secrets of page tokens: the first one encrypts, all decrypt. */
   pageKeys(): readonly PageKey[];
   /** The key that signs heads of the audit log. */
-  auditSigning(): SigningKey;
+  getAuditSigningKey(): SigningKey;
   /** The public key with this kid, if it may verify heads of the audit log. */
-  auditVerifying(kid: string): KeyObject | undefined;
+  findAuditVerifyingKey(kid: string): KeyObject | undefined;
   /** The public keys that verify heads of the audit log as JWKs, newest first. */
-  auditPublished(): readonly JsonWebKey[];
+  listAuditJwks(): readonly JsonWebKey[];
   /** The key that signs tokens for the registry. */
-  registrySigning(): SigningKey;
+  getRegistrySigningKey(): SigningKey;
   /**
    * The keys that the registry must trust: the active one and the next one. A registry reads its trusted keys at
    * start, so it needs both before a rotation.
    */
-  registryTrusted(): readonly KeyPair[];
+  listRegistryKeys(): readonly KeyPair[];
   /**
    * Reads the keys again unless that happened within the last second. Resolves to whether anything changed.
    *
@@ -87,7 +87,7 @@ export interface KeyRingDeps {
   readonly tokenAlgorithm: TokenAlgorithm;
 }
 
-/** The pause between reads that callers cause with unknown kids, in milliseconds. */
+/** The shortest time between reads that unknown kids cause, in milliseconds. */
 const REFRESH_PAUSE_MS = 1_000;
 
 const otherPurposes: readonly OtherPurpose[] = ["page-token", "audit", "registry"];
@@ -115,8 +115,8 @@ export async function openKeyRing(deps: KeyRingDeps): Promise<KeyRing> {
 }
 
 /**
- * Loads the keys and writes nothing. A purpose may have none: a restored installation has no key of API tokens before its
- * next start. What needs it fails then.
+ * Loads the keys and writes nothing. A restored installation has no key of API tokens before its next start; until then
+ * `getSigningKey` throws.
  *
  * @throws Error when the keys were encrypted with another master key
  */
@@ -127,7 +127,7 @@ export async function readKeyRing(deps: KeyRingDeps): Promise<KeyRing> {
 
 async function storeMissingKeys({ store, masterKey, clock, tokenAlgorithm }: KeyRingDeps): Promise<void> {
   const isSigning = ({ purpose, state }: KeyRow) => purpose === "api-token" && state === "active";
-  // Generated before the transaction, which must not wait.
+  // Generated here because a transaction must not wait.
   const first = (await store.read((tx) => tx.keys.list())).some(isSigning)
     ? undefined
     : await generateTokenKey(tokenAlgorithm, masterKey, clock());
@@ -184,16 +184,16 @@ async function loadKeyRing(
   }
 
   return {
-    signing: () => view.apiToken.signing(),
-    verifying: (kid) => view.apiToken.pairs.get(kid)?.publicKey,
-    publicJwks: () => view.published,
+    getSigningKey: () => view.apiToken.getSigningKey(),
+    findVerifyingKey: (kid) => view.apiToken.pairs.get(kid)?.publicKey,
+    listPublicJwks: () => view.published,
     tokenAlgorithm: () => algorithm,
     pageKeys: () => view.pageKeys,
-    auditSigning: () => view.audit.signing(),
-    auditVerifying: (kid) => view.audit.pairs.get(kid)?.publicKey,
-    auditPublished: () => toJwks(view.audit),
-    registrySigning: () => view.registry.signing(),
-    registryTrusted: () => listTrusted(view),
+    getAuditSigningKey: () => view.audit.getSigningKey(),
+    findAuditVerifyingKey: (kid) => view.audit.pairs.get(kid)?.publicKey,
+    listAuditJwks: () => toJwks(view.audit),
+    getRegistrySigningKey: () => view.registry.getSigningKey(),
+    listRegistryKeys: () => listTrusted(view),
     async refresh() {
       if (reloading === undefined && Math.abs(clock() - readMs) < REFRESH_PAUSE_MS) return false;
       return reload();
@@ -243,7 +243,7 @@ interface SigningKeys {
    *
    * @throws Error when there is none
    */
-  signing(): SigningKey;
+  getSigningKey(): SigningKey;
   /** All keys by kid, oldest first. */
   readonly pairs: ReadonlyMap<string, OpenedKey>;
 }
@@ -290,7 +290,7 @@ function buildSigningKeys(
     if (state === "active") signing = { kid, key: pair.privateKey };
   }
   return {
-    signing() {
+    getSigningKey() {
       if (signing === undefined) throw new Error(`there is no active key for ${purpose}`);
       return signing;
     },
@@ -299,7 +299,7 @@ function buildSigningKeys(
 }
 
 function assertActiveKeys({ apiToken, audit, registry }: KeyView): void {
-  for (const keys of [apiToken, audit, registry]) keys.signing();
+  for (const keys of [apiToken, audit, registry]) keys.getSigningKey();
 }
 
 function buildPageKeys(rows: readonly KeyRow[], masterKey: MasterKey): PageKey[] {

@@ -13,14 +13,14 @@ export interface ResealedCounts {
   readonly keys: number;
   readonly clientSecrets: number;
   readonly logins: number;
-  /** Whether the check value was: whether a rotation began. */
+  /** Whether the check value was encrypted again, which begins a rotation. */
   readonly check: boolean;
 }
 
 /**
  * Encrypts every value again that another key than the first has encrypted. The check value comes first: from that
- * transaction on all processes encrypt what they store with the same key ({@link resealForStore}), so nothing that is stored
- * beside this needs an old key. Interrupted, it is repeated.
+ * transaction on all processes encrypt what they store with the same key ({@link resealForStore}), so nothing that is
+ * stored meanwhile needs an old key. After an interruption, call it again.
  *
  * @param onCheck runs in the transaction that encrypts the check value again
  * @throws Error when a value is encrypted with a key that the file does not have; what was encrypted before is kept
@@ -65,7 +65,7 @@ export async function resealAll(
     const rows = await tx.sealed.listTickets(after, BATCH);
     let count = 0;
     for (const row of rows) {
-      // Some kinds hold what the client encrypted.
+      // Headless sessions have no sealed value: their outcome is encrypted for the terminal.
       const { sealed } = row.data as { readonly sealed?: string };
       if (!sealed) continue;
       const changed = await resealForStore(tx, masterKey, sealed, formatTicketContext(row.kind, row.hash));

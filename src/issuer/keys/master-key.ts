@@ -139,7 +139,7 @@ function createIfMissing(file: string): void {
     writeFileSync(draft, `${generateMasterKey()}\n`, { mode: 0o600, flag: "wx", flush: true });
     linkSync(draft, file);
   } catch (error) {
-    // Another process created the file first, and its key counts.
+    // Another process created the file first; its key is used.
     if ((error as NodeJS.ErrnoException).code !== "EEXIST") throw error;
   } finally {
     rmSync(draft, { force: true });

@@ -15,7 +15,13 @@ import {
 } from "./headless.js";
 import { loginOverError, toOAuthError } from "./oauth-error.js";
 import { html, redirect } from "./page.js";
-import { CONFIRMATION, deviceIntro, renderExplicitPage, renderHeadlessPage, renderProviderSelection } from "./pages.js";
+import {
+  CONFIRMATION,
+  renderDeviceIntro,
+  renderExplicitPage,
+  renderHeadlessPage,
+  renderProviderSelection,
+} from "./pages.js";
 import type { Provider } from "./provider-selection.js";
 import {
   normalizeCode,
@@ -126,7 +132,7 @@ async function selectProvider(context: LoginContext, selection: ProviderSelectio
 }
 
 function buildIntro(context: LoginContext, { to }: LoginRequest, providers: readonly Provider[]) {
-  if (to.kind === "device") return { title: "Sign in for a device", intro: deviceIntro(to.asker) };
+  if (to.kind === "device") return { title: "Sign in for a device", intro: renderDeviceIntro(to.asker) };
   if (providers.length === 0) {
     const text =
       "This service has no logins of its own. If your organisation has one, sign in through that; if not, ask its operator.";

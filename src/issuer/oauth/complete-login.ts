@@ -17,7 +17,7 @@ import { redirect } from "./page.js";
 import { renderDonePage } from "./pages.js";
 import { appendLoginRow, applyBindingDecisions } from "./pending-bindings.js";
 import type { Provider } from "./provider-selection.js";
-import { type AfterCommit, redirectToClient, respondWithError, withParameters, writeAndAnswer } from "./responses.js";
+import { type AfterCommit, redirectToClient, respondWithError, setParameters, writeAndAnswer } from "./responses.js";
 import { createSecret, LOGIN_MS, type LoginRequest, type SignedInFor } from "./state.js";
 
 /** How long an authorization code is valid, in milliseconds. */
@@ -124,7 +124,7 @@ async function deliverOutcome(
   const { tickets, tokens, origin } = context;
   const { to, challenge = "" } = login;
   const nowMs = known.atMs;
-  // Also where tokens are issued later, so that the person learns now that a scope is refused.
+  // Also where tokens are issued later, so that the person learns now that a scope is rejected.
   const grant = await buildTokenGrant(tx, known, origin.audiences);
   switch (to.kind) {
     case "code": {
@@ -171,7 +171,7 @@ async function deliverOutcome(
 // value are removed.
 function redirectWithToken({ to }: LoginRequest, token: string, refreshToken: string | undefined): WebAnswer {
   if (to.kind !== "redirect") throw new TypeError("only logins with redirect are answered with a token");
-  return redirect(withParameters(to.url, { token, refresh_token: refreshToken }, ["refresh_token", "error"]));
+  return redirect(setParameters(to.url, { token, refresh_token: refreshToken }, ["refresh_token", "error"]));
 }
 
 async function appendAuditRow(

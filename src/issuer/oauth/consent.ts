@@ -22,7 +22,7 @@ import { isOAuthError, loginOverError, oauthError } from "./oauth-error.js";
 import type { VerifiedIdToken } from "./oidc.js";
 import { type Html, html, redirect, renderPage } from "./page.js";
 import { type Hidden, type PageFrame, renderHiddenInputs } from "./pages.js";
-import { parseBindingDecisions, pendingSection } from "./pending-bindings.js";
+import { parseBindingDecisions, renderPendingBindings } from "./pending-bindings.js";
 import { getSentProvider } from "./provider-selection.js";
 import { renderErrorPage, respondToFailedLogin, respondWithError } from "./responses.js";
 import {
@@ -225,11 +225,11 @@ export function renderConsentPage(
   const body = html`<dl>
 <dt>You are</dt><dd>${person}</dd>
 </dl>
-${invites.map(inviteSection)}
+${invites.map(renderInvite)}
 <h2>${isInvite ? "What gets access then" : "What gets access"}</h2>
-<dl>${recipientRows(recipient)}</dl>
+<dl>${renderRecipient(recipient)}</dl>
 <form method="post" action="/oauth/consent">${renderHiddenInputs(hidden)}
-${pending && pendingSection(pending)}
+${pending && renderPendingBindings(pending)}
 <p>Go on only if you started this yourself just now${isInvite ? " and know who invites you" : undefined}.</p>
 <div class="buttons">
 <button class="button plain" name="decision" value="decline">${isInvite ? "Decline" : "Cancel"}</button>
@@ -240,7 +240,7 @@ ${pending && pendingSection(pending)}
   return renderPage({ ...frame, title, body, formLeadsTo: programUrl(recipient.to) });
 }
 
-function inviteSection({ invitedBy, organisation, groupName, role }: InvitePreview): Html {
+function renderInvite({ invitedBy, organisation, groupName, role }: InvitePreview): Html {
   const { name, description, capabilities } = role;
   const unverified = html` <span class="note">(a name that nobody has verified)</span>`;
   return html`<h2>What you are invited to</h2>
@@ -262,7 +262,7 @@ function formatInviter({ uid, name, email }: InvitePreview["invitedBy"]): Html {
   return name === "" ? html`${proven}` : html`${name} <span class="note">${proven}</span>`;
 }
 
-function recipientRows({ to, scope, refresh, identity }: Recipient): Html {
+function renderRecipient({ to, scope, refresh, identity }: Recipient): Html {
   const { cap, scopes } = scope;
   return html`<dt>Program</dt><dd>${programName(to)}</dd>
 <dt>It may act</dt><dd>${identity === undefined ? "in your name" : `as the identity ${identity}`}</dd>

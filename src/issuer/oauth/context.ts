@@ -15,7 +15,7 @@ import type { Providers } from "./provider-selection.js";
 import type { StartLimit } from "./start-limit.js";
 import type { Tickets } from "./state.js";
 
-/** What a headless login needs when its program shows no code: a confirmation in words, or a program that shows one. */
+/** How a headless login is confirmed whose program shows no code: in words (`explicit`), or not at all (`code`). */
 export type HeadlessConfirmation = "explicit" | "code";
 
 export interface LoginDeps {

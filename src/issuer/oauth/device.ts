@@ -11,7 +11,7 @@ import { loginOverError } from "./oauth-error.js";
 import { redirect } from "./page.js";
 import { formatCode, renderActivatePage, renderApprovalPage, renderDonePage } from "./pages.js";
 import { isRefreshRequested, normalizeCode, parseTokenRequest, requireClientId } from "./request.js";
-import { handleForm, jsonResponse, renderErrorPage } from "./responses.js";
+import { buildJsonResponse, handleForm, renderErrorPage } from "./responses.js";
 import {
   type Authorization,
   type Browser,
@@ -65,7 +65,7 @@ export function authorizeDevice(context: LoginContext, request: WebRequest): Pro
       return userCode;
     });
     const page = `${issuer}/activate`;
-    return jsonResponse(200, {
+    return buildJsonResponse(200, {
       device_code: deviceCode,
       user_code: formatCode(userCode),
       verification_uri: page,

@@ -22,7 +22,7 @@ export type IdTokens = ReturnType<typeof createIdTokens>;
 export function createIdTokens(deps: {
   readonly store: Pick<Store, "write">;
   readonly tickets: Tickets;
-  readonly keys: Pick<KeyRing, "signing" | "verifying" | "refresh">;
+  readonly keys: Pick<KeyRing, "getSigningKey" | "findVerifyingKey" | "refresh">;
   /** The issuer URL. */
   readonly issuer: string;
 }) {
@@ -30,7 +30,7 @@ export function createIdTokens(deps: {
 
   // The key determines the algorithm, not the token (RFC 8725, section 3.1).
   async function getKey({ kid = "", alg }: JWTHeaderParameters) {
-    const key = keys.verifying(kid) ?? ((await keys.refresh()) ? keys.verifying(kid) : undefined);
+    const key = keys.findVerifyingKey(kid) ?? ((await keys.refresh()) ? keys.findVerifyingKey(kid) : undefined);
     if (key === undefined || algorithmOf(key) !== alg) throw new errors.JWKSNoMatchingKey();
     return key;
   }
@@ -59,7 +59,11 @@ export function createIdTokens(deps: {
       const { email, email_verified } = login.grant.informative ?? {};
       const iat = Math.floor(nowMs / 1000);
       const claims = { iss: issuer, sub: login.identityUid, aud: clientId, iat, exp: iat + LIFE_S, jti };
-      const jwt = encodeJwt(TYPE, { ...claims, ...(email !== undefined && { email, email_verified }) }, keys.signing());
+      const jwt = encodeJwt(
+        TYPE,
+        { ...claims, ...(email !== undefined && { email, email_verified }) },
+        keys.getSigningKey(),
+      );
       return () => signJwt(jwt);
     },
 

@@ -21,7 +21,7 @@ export const ACCOUNT_NOT_FOUND = "account not found";
 /** The error for a login that cannot continue. Only pages show it. */
 export const LOGIN_OVER = "login_over";
 
-/** Builds an error; the status is 400 unless given. */
+/** Builds an error; the HTTP status is 400 unless given. */
 export function oauthError(error: string, description: string, status = 400): OAuthError {
   return { error, description: toPrintable(description), status };
 }

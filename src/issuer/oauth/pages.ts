@@ -35,11 +35,11 @@ export function renderProviderSelection(frame: PageFrame, page: ProviderSelectio
   );
   const body = html`${intro}
 ${list.length > 0 ? html`<ul class="choices">${list}</ul>` : undefined}
-${hidden && organisationForm(hidden, unknownOrganisation)}`;
+${hidden && renderOrganisationForm(hidden, unknownOrganisation)}`;
   return renderPage({ ...frame, title, body, status: unknownOrganisation === undefined ? 200 : 404 });
 }
 
-function organisationForm(hidden: Hidden, unknown: string | undefined): Html {
+function renderOrganisationForm(hidden: Hidden, unknown: string | undefined): Html {
   const wrong =
     unknown === undefined
       ? undefined
@@ -68,7 +68,7 @@ export function renderHeadlessPage(
 <dt>Time</dt><dd>${formatTime(atMs)}</dd>
 </dl>
 <form method="post" action="/oauth">${renderHiddenInputs(hidden)}
-${codeInput("Code in your terminal", html`Eight letters and digits, such as <span class="whole">ABCD-EFGH</span>`, { isWrong, value: "" })}
+${renderCodeInput("Code in your terminal", html`Eight letters and digits, such as <span class="whole">ABCD-EFGH</span>`, { isWrong, value: "" })}
 <button class="button">Continue</button>
 </form>
 <p class="hint after">If you did not start this in your own terminal just now, close this page. Otherwise the person who sent you here
@@ -128,7 +128,7 @@ export function renderActivatePage(
 ): WebAnswer {
   const body = html`<p>A device or program shows you a code. Type it here, or check that it is the same.</p>
 <form method="post" action="/activate">${renderHiddenInputs(hidden)}
-${codeInput("Code on your device", html`Eight letters, such as <span class="whole">BCDF-GHJK</span>`, { isWrong, value })}
+${renderCodeInput("Code on your device", html`Eight letters, such as <span class="whole">BCDF-GHJK</span>`, { isWrong, value })}
 <button class="button">Continue</button>
 </form>`;
   return renderPage({ ...frame, title: "Connect a device", body, status: isWrong ? 400 : 200 });
@@ -142,7 +142,7 @@ export function renderApprovalPage(
   const body = html`<p>The device gets access in your name, with all your rights.</p>
 <dl>
 <dt>You are</dt><dd>${person}</dd>
-${deviceRows(asker)}
+${renderDeviceRows(asker)}
 <dt>Code</dt><dd>${formatCode(userCode)}</dd>
 </dl>
 <p>Approve only if you started this yourself and the device shows this code.</p>
@@ -156,9 +156,9 @@ ${deviceRows(asker)}
 }
 
 /** Renders the request of a device on the provider selection page. */
-export function deviceIntro(asker: DeviceClient): Html {
+export function renderDeviceIntro(asker: DeviceClient): Html {
   return html`<p>This device asks for access in your name:</p>
-<dl>${deviceRows(asker)}</dl>
+<dl>${renderDeviceRows(asker)}</dl>
 <p>Sign in only if you started this yourself. You will be asked once more.</p>`;
 }
 
@@ -208,13 +208,13 @@ are wrong.`,
   };
 }
 
-function deviceRows({ clientId, address, atMs }: DeviceClient): Html {
+function renderDeviceRows({ clientId, address, atMs }: DeviceClient): Html {
   return html`<dt>Program</dt><dd>${clientId}</dd>
 <dt>Requested from</dt><dd>${address}</dd>
 <dt>Requested at</dt><dd>${formatTime(atMs)}</dd>`;
 }
 
-function codeInput(label: string, hint: Html, { isWrong, value }: { isWrong: boolean; value: string }): Html {
+function renderCodeInput(label: string, hint: Html, { isWrong, value }: { isWrong: boolean; value: string }): Html {
   const wrong = html`<p class="wrong" id="wrong" role="alert">That is not the code. Check it and try again.</p>`;
   const invalid = isWrong ? html` aria-invalid="true"` : undefined;
   return html`<label for="code">${label}</label>

@@ -66,7 +66,7 @@ export async function applyBindingDecisions(
   }
 }
 
-/** What an audit row says about the request. */
+/** The request that an audit row records. */
 interface AuditContext {
   readonly nowMs: number;
   /** The path of the page. */
@@ -100,15 +100,15 @@ const MAX_NAME = 64;
 const MAX_ROLE_NAME = 32;
 
 /** Renders the section with one select for each organisation; undefined where there is none. It is part of a form. */
-export function pendingSection({ organisations, others }: PendingOrganisations): Html | undefined {
+export function renderPendingBindings({ organisations, others }: PendingOrganisations): Html | undefined {
   if (organisations.length === 0) return undefined;
   return html`<h2>Roles that others gave you</h2>
 <p>You have not accepted these roles yet. Accept only what you expect: what you accept is in your lists and tokens.</p>
-${organisations.map(selectOrganisation)}
-${others.count > 0 ? othersNote(others) : undefined}`;
+${organisations.map(renderOrganisationSelect)}
+${others.count > 0 ? renderOthers(others) : undefined}`;
 }
 
-function selectOrganisation(organisation: PendingOrganisation, index: number): Html {
+function renderOrganisationSelect(organisation: PendingOrganisation, index: number): Html {
   const { uid, name, verified, isRemovable } = organisation;
   const [id, hint] = [`organisation-${index}`, `roles-${index}`];
   const unverified = html` <span class="note">(a name that nobody has verified)</span>`;
@@ -129,7 +129,7 @@ function formatRoles({ roles, hasMoreRoles, bindings }: PendingOrganisation): Ht
   return html`${roles.length === 1 ? "Role" : "Roles"} ${names}${hasMoreRoles ? " and others" : undefined}: ${counted}.`;
 }
 
-function othersNote({ count, isMore }: PendingOrganisations["others"]): Html {
+function renderOthers({ count, isMore }: PendingOrganisations["others"]): Html {
   const waiting = count === 1 ? "organisation waits" : "organisations wait";
   return html`<p class="hint">${isMore ? "More than " : undefined}${String(count)} other ${waiting}.
 <code>arbor auth bindings list</code> lists them all.</p>`;

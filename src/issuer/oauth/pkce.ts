@@ -25,7 +25,7 @@ export function requireChallenge(challenge: string | undefined, method: string |
 }
 
 /** Whether `verifier` is well formed and matches the challenge. */
-export function provesChallenge(verifier: string, challenge: string): boolean {
+export function matchesChallenge(verifier: string, challenge: string): boolean {
   if (!VERIFIER.test(verifier)) return false;
   const computed = createHash("sha256").update(verifier).digest();
   const expected = Buffer.from(challenge, "base64url");

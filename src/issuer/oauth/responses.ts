@@ -27,7 +27,7 @@ export function respondWithError(context: LoginContext, to: Destination, error: 
       // Published clients send these parameters with the value "true" to ask for a token, and would read that as the
       // token.
       return {
-        ...redirect(withParameters(to.url, { error: code, ...errorParameters }, ["token", "refresh_token"])),
+        ...redirect(setParameters(to.url, { error: code, ...errorParameters }, ["token", "refresh_token"])),
         rejection,
       };
     default:
@@ -51,7 +51,7 @@ export function redirectToClient(
   { redirectUri, state }: Extract<Destination, { kind: "code" }>,
   parameters: Readonly<Record<string, string>>,
 ): WebAnswer {
-  return redirect(withParameters(redirectUri, { ...parameters, state, iss: origin.issuer }));
+  return redirect(setParameters(redirectUri, { ...parameters, state, iss: origin.issuer }));
 }
 
 /** Renders an error page; rethrows internal errors. */
@@ -81,7 +81,11 @@ export async function writeAndAnswer<T extends object>(
 // Requests and responses of the endpoints that programs call.
 
 /** Builds a JSON response that must not be cached (RFC 6749, section 5.1). */
-export function jsonResponse(status: number, body: object, headers: Readonly<Record<string, string>> = {}): WebAnswer {
+export function buildJsonResponse(
+  status: number,
+  body: object,
+  headers: Readonly<Record<string, string>> = {},
+): WebAnswer {
   return {
     status,
     headers: { "content-type": "application/json", "cache-control": "no-store", pragma: "no-cache", ...headers },
@@ -103,17 +107,17 @@ export async function handleForm(
       throw invalidArgument({ field: "content-type", description: "the body must be a form" });
     }
     const answer = await work(await request.form());
-    return isOAuthError(answer) ? errorResponse(answer) : answer;
+    return isOAuthError(answer) ? buildErrorResponse(answer) : answer;
   } catch (error) {
     const found = toOAuthError(error);
     if (found === undefined) throw error;
-    return errorResponse(found);
+    return buildErrorResponse(found);
   }
 }
 
-function errorResponse({ error, description, status, retryAfterS, rejection }: OAuthError): WebAnswer {
+function buildErrorResponse({ error, description, status, retryAfterS, rejection }: OAuthError): WebAnswer {
   const headers = retryAfterS === undefined ? undefined : { "retry-after": String(retryAfterS) };
-  return { ...jsonResponse(status, { error, error_description: description }, headers), rejection };
+  return { ...buildJsonResponse(status, { error, error_description: description }, headers), rejection };
 }
 
 /**
@@ -121,7 +125,7 @@ function errorResponse({ error, description, status, retryAfterS, rejection }: O
  *
  * @param removed names of parameters to remove first
  */
-export function withParameters(
+export function setParameters(
   url: string,
   parameters: Readonly<Record<string, string | undefined>>,
   removed: readonly string[] = [],

@@ -23,7 +23,7 @@ export type StartLimit = ReturnType<typeof createStartLimit>;
 
 /** Creates the limit. It counts in memory, which is bounded. */
 export function createStartLimit(clock: Clock) {
-  // Created with the first login: it is as large as it may get from the beginning.
+  // Created with the first login, because it allocates for all its addresses at once.
   let windows: LRUCache<string, { count: number; readonly endMs: number }> | undefined;
 
   function getWindow(key: string, nowMs: number) {

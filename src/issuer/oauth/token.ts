@@ -10,9 +10,9 @@ import { type IssuedToken, isLoginValid, type UnsignedToken } from "../tokens.js
 import { buildTokenGrant } from "./complete-login.js";
 import type { LoginContext } from "./context.js";
 import { type OAuthError, oauthError } from "./oauth-error.js";
-import { provesChallenge } from "./pkce.js";
+import { matchesChallenge } from "./pkce.js";
 import { findParameter, parseTokenRequest, requireClientId, requireParameter } from "./request.js";
-import { type AfterCommit, handleForm, jsonResponse, writeAndAnswer } from "./responses.js";
+import { type AfterCommit, buildJsonResponse, handleForm, writeAndAnswer } from "./responses.js";
 import type { SignedInFor } from "./state.js";
 
 type Answer = WebAnswer | OAuthError;
@@ -63,14 +63,14 @@ async function redeemCode(context: LoginContext, form: URLSearchParams): Promise
     if (issued === undefined) return invalidGrant("code");
     const { login, challenge } = issued;
     const isValid =
-      issued.clientId === clientId && issued.redirectUri === redirectUri && provesChallenge(verifier, challenge);
+      issued.clientId === clientId && issued.redirectUri === redirectUri && matchesChallenge(verifier, challenge);
     if (!isValid || !(await isLoginValid(tx, login.identityUid, login.atMs))) {
       await tickets.delete(tx, code);
       return invalidGrant("code");
     }
     const { token, refreshToken } = await issueTokens(tx, context, login, nowMs);
     await tickets.put(tx, "code", code, { used: true, refreshToken }, nowMs + USED_CODE_RETENTION_MS);
-    return async () => jsonResponse(200, await buildTokenBody(context, token, nowMs, refreshToken));
+    return async () => buildJsonResponse(200, await buildTokenBody(context, token, nowMs, refreshToken));
   });
 }
 
@@ -81,7 +81,7 @@ async function refreshTokens(context: LoginContext, form: URLSearchParams): Prom
   const nowMs = clock();
   const refreshed = await store.write((tx) => tokens.rotate(tx, refreshToken, requested, nowMs));
   if (refreshed === undefined) return invalidGrant("refresh_token");
-  return jsonResponse(200, await buildTokenBody(context, refreshed.token, nowMs, refreshed.refreshToken));
+  return buildJsonResponse(200, await buildTokenBody(context, refreshed.token, nowMs, refreshed.refreshToken));
 }
 
 async function pollDevice(context: LoginContext, form: URLSearchParams): Promise<Answer> {
@@ -112,7 +112,7 @@ async function pollDevice(context: LoginContext, form: URLSearchParams): Promise
     const signIdToken = await idTokens.create(tx, clientId, known, nowMs);
     return async () => {
       const body = await buildTokenBody(context, token, nowMs, refreshToken);
-      return jsonResponse(200, { ...body, id_token: await signIdToken() });
+      return buildJsonResponse(200, { ...body, id_token: await signIdToken() });
     };
   });
 }
@@ -137,7 +137,7 @@ async function exchange(
   };
   try {
     const issued = await exchanger.exchange(exchangeRequest, subjectToken, remoteAddress);
-    return jsonResponse(200, { ...tokenBody(issued, clock()), issued_token_type: `${TYPE}access_token` });
+    return buildJsonResponse(200, { ...buildTokenFields(issued, clock()), issued_token_type: `${TYPE}access_token` });
   } catch (error) {
     // RFC 8693, section 2.2.2, has one error code for every token that is not accepted.
     if (error instanceof ApiError && error.code === Code.Unauthenticated) {
@@ -164,10 +164,10 @@ async function buildTokenBody(
   nowMs: number,
   refreshToken: string | undefined,
 ) {
-  return { ...tokenBody(await tokens.sign(token), nowMs), refresh_token: refreshToken };
+  return { ...buildTokenFields(await tokens.sign(token), nowMs), refresh_token: refreshToken };
 }
 
-function tokenBody({ token, expiresAtMs }: IssuedToken, nowMs: number) {
+function buildTokenFields({ token, expiresAtMs }: IssuedToken, nowMs: number) {
   return { access_token: token, token_type: "Bearer", expires_in: Math.floor((expiresAtMs - nowMs) / 1000) };
 }
 

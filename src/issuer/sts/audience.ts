@@ -51,8 +51,8 @@ function trimSlash(name: string): string {
  * match, including its signature. One text for all, so that callers cannot find out which identities exist.
  *
  * @param identityUid the uid in the request
- * @param isForOthers whether no audience of the token names this service, the most common mistake; the token alone
- * tells it
+ * @param isForOthers whether no audience of the token names this service, the most common mistake; it depends on the
+ * token alone, so the hint reveals nothing
  * @param cause for the log
  */
 export function notAssumable(identityUid: string, isForOthers = false, cause?: ApiError): ApiError {
@@ -61,10 +61,10 @@ export function notAssumable(identityUid: string, isForOthers = false, cause?: A
   return new ApiError(code, reason, message, details, cause?.cause ?? cause, cause?.rejection);
 }
 
-/** What refusals of a token add that is for others. */
+/** What an error adds when the token is for another service. */
 const AUDIENCE_HINT = "aud names none of this service's audiences";
 
-/** Adds to UNAUTHENTICATED and INVALID_ARGUMENT errors that the token is for others; returns other errors as they are. */
+/** Adds the hint to UNAUTHENTICATED and INVALID_ARGUMENT errors; returns other errors as they are. */
 export function addAudienceHint(error: unknown): unknown {
   if (!(error instanceof ApiError)) return error;
   const { code, reason, message, details, cause, rejection } = error;

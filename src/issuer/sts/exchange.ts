@@ -40,7 +40,7 @@ export interface ExchangedToken extends IssuedToken {
   readonly identityUid: string;
 }
 
-/** The same before it is signed. */
+/** An {@link ExchangedToken} before it is signed. */
 export interface UnsignedExchange extends UnsignedToken {
   readonly identityUid: string;
 }
@@ -62,7 +62,7 @@ export interface Exchanger {
   /** The second half, in the transaction. The token is signed after it. */
   finish(tx: Tx, verified: VerifiedExchange, remoteAddress: string | undefined): Promise<UnsignedExchange>;
 
-  /** The same two halves for methods that authenticate their caller with a token of another issuer. */
+  /** The two halves without an API token, for methods that authenticate their caller with a token of another issuer. */
   verifyBearer(asserted: AssertedClaims, bearer: string, remoteAddress: string | undefined): Promise<Proof>;
   decide(tx: Tx, proof: Proof, remoteAddress: string | undefined): Promise<IdentifiedBearer>;
 }

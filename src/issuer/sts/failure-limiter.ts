@@ -74,7 +74,7 @@ const MAX_NAMES = 20_000;
  * of names.
  */
 export function createFailureCounter({ points, seconds }: FailureLimit, maxNames = MAX_NAMES) {
-  // Made at the first failure: it takes the memory of all its names at once.
+  // Created at the first failure, because it allocates for all its names at once.
   let windows: LRUCache<string, { failures: number; readonly endMs: number }> | undefined;
 
   function findWindow(name: string) {

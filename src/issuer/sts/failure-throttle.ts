@@ -42,7 +42,7 @@ export type FailureThrottle = ReturnType<typeof createFailureThrottle>;
 export function createFailureThrottle({ perName, perAddress }: FailureLimits) {
   const names = createFailureCounter(perName);
   const addresses = createFailureCounter(perAddress);
-  // Created when it is needed: the library allocates for as many entries as there may be.
+  // Created at the first success, because it allocates for all its entries at once.
   let proven: LRUCache<string, number> | undefined;
   const isProven = (name: string) => performance.now() - (proven?.get(name) ?? Number.NEGATIVE_INFINITY) < PROVEN_MS;
   const slots = createSlots({

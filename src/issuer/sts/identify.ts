@@ -112,8 +112,8 @@ export async function verifyBearer(
   // same for every identity.
   const token = identity === "" || bearer.includes(".") ? parseUpstreamToken(bearer) : undefined;
   try {
-    if (identity !== "") return await identityProof({ identity, asPassword, trace }, token ?? bearer, nowMs, deps);
-    return await personProof(token ?? parseUpstreamToken(bearer), { identityProvider, trace }, nowMs, deps);
+    if (identity !== "") return await proveIdentity({ identity, asPassword, trace }, token ?? bearer, nowMs, deps);
+    return await provePerson(token ?? parseUpstreamToken(bearer), { identityProvider, trace }, nowMs, deps);
   } catch (error) {
     // Tokens of an organisation's provider are for its client, which nobody else may learn.
     throw token !== undefined && identityProvider === "" && isForOthers(token, deps, identity === "")
@@ -127,14 +127,15 @@ function listAudiences({ ownUrls, audiences }: Pick<IdentifyDeps, "ownUrls" | "a
   return [...ownUrls, ...audiences];
 }
 
-// Only the token tells it, so that the hint reveals nothing. Tokens of people are for the client of a login provider.
+// Depends on the token alone, so that the hint reveals nothing. Tokens of people are for the client of a login
+// provider.
 function isForOthers(token: ParsedToken, deps: IdentifyDeps, ofPerson: boolean): boolean {
   const clients = ofPerson ? deps.loginProviders.filter(({ issuer }) => issuer === token.issuer) : [];
   const accepted = [...listAudiences(deps), ...clients.map(({ clientId }) => clientId)];
   return !token.audiences.some((audience) => isOwnUrl(audience, accepted));
 }
 
-async function identityProof(
+async function proveIdentity(
   { identity, asPassword, trace }: Pick<AssertedClaims, "identity" | "asPassword" | "trace">,
   given: ParsedToken | string,
   nowMs: number,
@@ -186,7 +187,7 @@ function maskIdentityError(
   return notAssumable(identity, forOthers, error);
 }
 
-async function personProof(
+async function provePerson(
   token: ParsedToken,
   { identityProvider, trace }: Pick<AssertedClaims, "identityProvider" | "trace">,
   nowMs: number,

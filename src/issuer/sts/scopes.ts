@@ -18,7 +18,7 @@ export interface TokenBearer {
 /**
  * Replaces the names of organisations in the scopes of a request by their uids. A name stands for a verified
  * organisation in which the bearer holds a grant, at its root or below. Unverified names never match, because anybody
- * can give a group any name. All other names are refused with one text: the refusal does not tell which organisations
+ * can give a group any name. All other names are rejected with one text, which does not reveal which organisations
  * exist.
  *
  * @throws ApiError INVALID_ARGUMENT
@@ -33,13 +33,13 @@ export async function resolveScopes<R extends { readonly limit?: RequestedLimit 
   if (scopes === undefined) return { ...rest, limit };
   const roots = scopes.some((scope) => "name" in scope) ? await readRoots(tx, bearer) : new Set<string>();
   const scope = new Set<string>();
-  let isRefused = false;
+  let isRejected = false;
   for (const one of scopes) {
     const uid = "uid" in one ? one.uid : (await tx.groups.findVerifiedRoot(one.name))?.uid;
     if (uid !== undefined && ("uid" in one || roots.has(uid))) scope.add(uid);
-    else isRefused = true;
+    else isRejected = true;
   }
-  if (isRefused) throw invalidArgument({ field: "scopes", description: SCOPES_RULE });
+  if (isRejected) throw invalidArgument({ field: "scopes", description: SCOPES_RULE });
   return { ...rest, limit: { ...limit, scope: [...scope] } };
 }
 
@@ -56,8 +56,8 @@ export async function readGrants(tx: Tx, { identityUid, limit, mappings }: Token
   return effectiveGrants(principal, await addMappedGrants(principal, tx.access.findAllGrants(identityUid), tx));
 }
 
-// Of a bearer with a limit, only organisations within the limit count. Grants below its groups, which the limit takes away
-// from tokens, count here, so that a login can be refreshed with the name that it began with.
+// With a limit, only organisations of its groups count. Grants below these groups count as well, although tokens do not
+// get them: a login can then be refreshed with the name that it began with.
 async function readRoots(tx: Tx, { limit, ...bearer }: TokenBearer): Promise<ReadonlySet<string>> {
   const roots = (await readGrants(tx, bearer)).map(({ groupUid }) => rootOf(groupUid));
   const within = limit?.scope?.map(rootOf);

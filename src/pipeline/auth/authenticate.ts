@@ -70,7 +70,7 @@ function traceAuthentication(
 
 /** The public keys that verify API tokens. */
 export interface VerifyingKeys {
-  verifying(kid: string): KeyObject | undefined;
+  findVerifyingKey(kid: string): KeyObject | undefined;
   /** Looks for new keys; resolves to whether anything changed. */
   refresh(): Promise<boolean>;
 }
@@ -119,7 +119,7 @@ export function createAuthenticate({ keys, policy, clock, cache }: AuthenticateD
     const token = parseBearerToken(authorization);
     const kid = token && parseKeyId(token);
     if (!token || !kid) throw unauthenticated(undefined, "token_malformed");
-    const key = keys.verifying(kid);
+    const key = keys.findVerifyingKey(kid);
     return key === undefined
       ? verifyAfterRefresh(authorization, token, kid)
       : verifyWith(key, kid, token, authorization);
@@ -127,7 +127,7 @@ export function createAuthenticate({ keys, policy, clock, cache }: AuthenticateD
 
   // Another node may have created the key since this one read them.
   async function verifyAfterRefresh(authorization: string, token: string, kid: string): Promise<Principal> {
-    const key = (await keys.refresh()) ? keys.verifying(kid) : undefined;
+    const key = (await keys.refresh()) ? keys.findVerifyingKey(kid) : undefined;
     if (key === undefined) throw unauthenticated(undefined, "token_unknown_key");
     return verifyWith(key, kid, token, authorization);
   }
@@ -146,7 +146,7 @@ export function createAuthenticate({ keys, policy, clock, cache }: AuthenticateD
     if (authorization === undefined) throw unauthenticated(undefined, "token_missing");
     const known = verified?.get(authorization.slice(-CACHE_KEY_LENGTH));
     // A cached result is valid only while the key that verified it is.
-    if (known?.authorization === authorization && keys.verifying(known.kid) === known.key) {
+    if (known?.authorization === authorization && keys.findVerifyingKey(known.kid) === known.key) {
       if (cache) cache.hits++;
       if (isExpired(known.principal, clock())) throw tokenExpired();
       return known.principal;

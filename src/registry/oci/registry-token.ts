@@ -42,7 +42,7 @@ export function signRegistryToken(claims: RegistryTokenClaims, signingKey: Signi
 }
 
 export interface InternalTokenDeps {
-  readonly keys: Pick<KeyRing, "registrySigning">;
+  readonly keys: Pick<KeyRing, "getRegistrySigningKey">;
   readonly clock: Clock;
   readonly ids: Ids;
   /** The issuer that the registry trusts. */
@@ -65,6 +65,6 @@ export function createInternalTokens(deps: InternalTokenDeps): RegistryClientOpt
         tokenId: ids.newId(),
         issuedAt: Math.floor(clock() / 1000),
       },
-      keys.registrySigning(),
+      keys.getRegistrySigningKey(),
     );
 }

@@ -15,7 +15,7 @@ import { parseScopes, resolveAccess } from "./scope.js";
 
 export interface TokenDeps extends CredentialDeps {
   readonly store: Store;
-  readonly keys: Pick<KeyRing, "registrySigning">;
+  readonly keys: Pick<KeyRing, "getRegistrySigningKey">;
   readonly ids: Ids;
   /** The name of the registry, as its own configuration has it. */
   readonly service: string;
@@ -82,7 +82,7 @@ export function tokenRoutes(deps: TokenDeps): WebRoutes {
     const issuedAt = Math.floor(nowMs / 1000);
     const { issuer, service, ids, keys } = deps;
     const claims = { issuer, service, subject, access: granted, tokenId: ids.newId(), issuedAt };
-    const token = signRegistryToken(claims, keys.registrySigning());
+    const token = signRegistryToken(claims, keys.getRegistrySigningKey());
     if (subject !== ANONYMOUS_UID) deps.onToken(subject, nowMs);
     return json(200, {
       token,

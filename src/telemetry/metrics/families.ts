@@ -1,5 +1,5 @@
-// The metrics of the service: names, types, labels and what they mean. docs/observability.md has the same table, and a
-// test compares the two. The values of every label are known at the start: none comes from a path or a caller.
+// The metrics of the service: names, types, labels and help. docs/observability.md has the same table, which a test
+// compares. The values of every label are known at start; none comes from a caller.
 
 /** A family of metrics. */
 export interface Family {
@@ -12,7 +12,7 @@ const gauge = (help: string, ...labels: readonly string[]) => ({ type: "gauge", 
 const counter = (help: string, ...labels: readonly string[]) => ({ type: "counter", help, labels }) as const;
 const histogram = (help: string, ...labels: readonly string[]) => ({ type: "histogram", help, labels }) as const;
 
-// Prometheus itself puts the labels `job` and `instance` on every series, so none has that name here.
+// No label is named `job` or `instance`, which Prometheus adds to every series.
 /** All families of the service; those of Node itself are in process-metrics. */
 export const families = {
   arbor_build_info: gauge("Always 1; the labels say which version runs on which Node.", "version", "node"),
@@ -79,8 +79,8 @@ export const families = {
 /** The name of a family. */
 export type FamilyName = keyof typeof families;
 
-/** The most series of one process. Memory and work of a Prometheus server grow with it. */
+/** The most series of one process, which determine the memory and work of a Prometheus server. */
 export const MAX_SERIES = 15_000;
 
-/** The most series of what requests count; the rest is for everything else. */
+/** The most series of counts of requests; the rest is for all other metrics. */
 export const MAX_REQUEST_SERIES = 14_000;

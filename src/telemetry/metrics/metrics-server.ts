@@ -1,10 +1,10 @@
-// Serves metrics on a port of their own, so that they are answered while the public port rejects or drains.
+// Serves metrics on a port of their own, so that they can be read while the public port rejects or drains.
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import type { Renderer } from "./renderer.js";
 import type { TextFormat } from "./samples.js";
 
-/** Where metrics are served. */
+/** The address of the metrics. */
 export interface MetricsAddress {
   readonly host: string;
   readonly port: number;
@@ -13,11 +13,11 @@ export interface MetricsAddress {
 /** A running server of metrics. */
 export interface MetricsServer {
   readonly address: MetricsAddress;
-  /** Stops; scrapes in progress are cut. */
+  /** Stops the server and cuts scrapes in progress. */
   close(): void;
 }
 
-/** The one path. */
+/** The only path. */
 const METRICS_PATH = "/metrics";
 
 const PLAIN = "text/plain; charset=utf-8";
@@ -25,7 +25,7 @@ const PLAIN = "text/plain; charset=utf-8";
 const LIMITS = { connections: 32, headerBytes: 8_192, headersMs: 5_000, requestMs: 10_000, idleMs: 60_000 };
 
 /**
- * Serves `/metrics` over HTTP/1.1 without authentication: the address decides who can read them.
+ * Serves `/metrics` over HTTP/1.1 without authentication, so the address decides who can read them.
  *
  * @throws Error of the system, such as EADDRINUSE, when the address cannot be used
  */
@@ -62,7 +62,7 @@ export function serveMetrics(renderer: Renderer, { host, port }: MetricsAddress)
 }
 
 function answer(renderer: Renderer, req: IncomingMessage, res: ServerResponse): void {
-  // A body, which no scrape has, would stay in front of the next request.
+  // No scrape has a body, which would have to be read before the next request.
   if (req.headers["content-length"] !== undefined || req.headers["transfer-encoding"] !== undefined) {
     res.shouldKeepAlive = false;
   }
@@ -72,15 +72,15 @@ function answer(renderer: Renderer, req: IncomingMessage, res: ServerResponse): 
     res.setHeader("allow", "GET, HEAD");
     send(res, 405, PLAIN, "the method must be GET or HEAD\n");
   } else {
-    renderer.render(formatFor(req.headers.accept)).then(
+    renderer.render(selectFormat(req.headers.accept)).then(
       ({ contentType, text }) => send(res, 200, contentType, text),
       () => send(res, 500, PLAIN, "the metrics could not be rendered\n"),
     );
   }
 }
 
-// Prometheus names the formats that it reads with weights. What this server has of OpenMetrics is version 1.0.0.
-function formatFor(accept = ""): TextFormat {
+// Prometheus accepts formats with weights. This server supports version 1.0.0 of OpenMetrics.
+function selectFormat(accept = ""): TextFormat {
   const weightOf = (type: string) => {
     const range = accept.split(",").find((one) => one.trim().toLowerCase().startsWith(type));
     if (range === undefined || (type.includes("open") && !/version=["]?(1\.0\.0|0\.0\.1)\b/.test(range))) return -1;

@@ -1,5 +1,5 @@
-// What loads prom-client: registries, and its metrics of Node and of the process, under the names that dashboards of others
-// know.
+// The only module that loads prom-client: registries, and its metrics of Node and the process, with the names that
+// common dashboards use.
 import { collectDefaultMetrics, type Metric, Registry, type RegistryContentType } from "prom-client";
 import type { Sample, TextFormat } from "./samples.js";
 
@@ -14,7 +14,7 @@ export interface ProcessMetric {
   }>;
 }
 
-/** Reading these lists every open handle: with thousands of connections that takes milliseconds. */
+/** To read these takes milliseconds with thousands of connections, because they list every open handle. */
 const OMITTED = [
   "nodejs_active_handles",
   "nodejs_active_handles_total",
@@ -27,10 +27,10 @@ const OMITTED = [
 let metrics: readonly ProcessMetric[] | undefined;
 
 /**
- * The metrics of this process, which all servers in it share: memory, processor time, garbage collection and the delay of
- * the event loop. The first call begins to measure.
+ * Reads the metrics of this process, which all servers in it share: memory, processor time, garbage collection and the
+ * delay of the event loop. The first call starts the measurement.
  */
-export function processMetrics(): readonly ProcessMetric[] {
+export function readProcessMetrics(): readonly ProcessMetric[] {
   if (metrics === undefined) {
     const register = new Registry();
     collectDefaultMetrics({ register });

@@ -1,5 +1,5 @@
-// Renders metrics as text, through prom-client. What is measured is kept in plain counters and read here, at a scrape.
-// The first scrape loads prom-client.
+// Renders metrics as text with prom-client, which the first scrape loads. Values are kept in plain counters, which are
+// read at a scrape.
 import type { Metric, Registry, RegistryContentType } from "prom-client";
 import { type Family, families } from "./families.js";
 import type { Sample, Source, TextFormat } from "./samples.js";
@@ -10,7 +10,7 @@ export interface RenderedMetrics {
   readonly text: string;
 }
 
-/** How many samples are rendered between two looks at the time, and for how long before the event loop goes on. */
+/** How many samples are rendered between two checks of the time, and the time after which the event loop continues. */
 const SLICE_SAMPLES = 250;
 const SLICE_MS = 5;
 
@@ -21,14 +21,14 @@ export type Renderer = ReturnType<typeof createRenderer>;
  * Creates a renderer.
  *
  * @param sources read at each scrape; more may be added to the array
- * @param prepare called before they are read, for values that have to be waited for
+ * @param prepare called before they are read, for sources that need to wait
  */
 export function createRenderer(sources: readonly Source[], prepare: () => Promise<void> = async () => {}) {
   const timing = { durationS: 0, longestSliceS: 0 };
   const running: Partial<Record<TextFormat, Promise<RenderedMetrics>>> = {};
 
   async function renderAll(format: TextFormat): Promise<RenderedMetrics> {
-    const { createRegistry, processMetrics } = await import("./process-metrics.js");
+    const { createRegistry, readProcessMetrics } = await import("./process-metrics.js");
     const isOpen = format === "openmetrics";
     const registry = createRegistry(format);
     const blocks: string[] = [];
@@ -36,7 +36,7 @@ export function createRenderer(sources: readonly Source[], prepare: () => Promis
     const startMs = performance.now();
     const slices = createSlices();
     for (const { name, collect } of sources) blocks.push(await renderFamily(registry, name, families[name], collect()));
-    for (const metric of processMetrics()) {
+    for (const metric of readProcessMetrics()) {
       const { name, help, type, values } = await metric.get();
       blocks.push(await renderFamily(registry, name, { help, type }, values));
     }
@@ -51,7 +51,7 @@ export function createRenderer(sources: readonly Source[], prepare: () => Promis
       { help, type }: Pick<Family, "help"> & { readonly type: string },
       samples: Iterable<Sample>,
     ): Promise<string> {
-      // In OpenMetrics the name of a counter is that of its series without the suffix, which prom-client appends.
+      // In OpenMetrics the name of a counter has no suffix `_total`, which prom-client appends to its series.
       const shown = isOpen && type === "counter" ? name.replace(/_total$/, "") : name;
       const texts: string[] = [];
       for (const part of split(samples, SLICE_SAMPLES)) {
@@ -59,7 +59,7 @@ export function createRenderer(sources: readonly Source[], prepare: () => Promis
         into.registerMetric(metricOf({ name: shown, help, type, values }));
         const rendered = await into.getSingleMetricAsString(shown);
         into.removeSingleMetric(shown);
-        texts.push(texts.length === 0 ? rendered : withoutHeader(rendered));
+        texts.push(texts.length === 0 ? rendered : removeHeader(rendered));
         await slices.next();
       }
       return texts.join("\n");
@@ -86,12 +86,12 @@ interface MetricValues {
   readonly values: readonly Sample[];
 }
 
-// What a registry needs of a metric.
+// The part of a metric that a registry uses.
 function metricOf(values: MetricValues): Metric {
   return { ...values, get: async () => values } as unknown as Metric;
 }
 
-// A family without samples is one part without samples, which still has a header.
+// A family without samples has one empty slice, so that its header is rendered.
 function* split(samples: Iterable<Sample>, size: number): Generator<Sample[]> {
   let part: Sample[] = [];
   let isFirst = true;
@@ -105,12 +105,12 @@ function* split(samples: Iterable<Sample>, size: number): Generator<Sample[]> {
   if (part.length > 0 || isFirst) yield part;
 }
 
-// A family has its lines HELP and TYPE once.
-function withoutHeader(rendered: string): string {
+// Removes the lines HELP and TYPE, which a family has only once.
+function removeHeader(rendered: string): string {
   return rendered.slice(rendered.indexOf("\n", rendered.indexOf("\n") + 1) + 1);
 }
 
-// Lets the event loop go on when a slice has taken long enough, and measures the longest one.
+// Yields to the event loop when a slice has taken long enough, and measures the longest slice.
 function createSlices() {
   let startMs = performance.now();
   let longestMs = 0;

@@ -1,5 +1,5 @@
-// Counts requests by method, protocol and code. The counts stand in arrays that are as large at the start as they will
-// ever be, so counting a request is an addition, and their number of series has a limit whatever callers send.
+// Counts requests by method, protocol and code. The counts are in arrays of fixed size, so that counting a request is
+// an addition and the number of series is limited, whatever callers send.
 import { codeNames } from "../request-record.js";
 import { MAX_REQUEST_SERIES } from "./families.js";
 import type { Sample, Source } from "./samples.js";
@@ -8,11 +8,11 @@ import type { Sample, Source } from "./samples.js";
 export interface CountedMethod {
   readonly name: string;
   readonly protocols: readonly string[];
-  /** Its calls last as long as their callers want, so their durations say nothing. */
+  /** Whether its calls last as long as their callers want, so that durations are not measured. */
   readonly isStream?: boolean;
 }
 
-/** The code of a method's remaining answers once all series are taken. */
+/** The code of all further answers of a method when there are no more series. */
 const OTHER = codeNames.length;
 const COLUMNS = codeNames.length + 1;
 
@@ -23,12 +23,12 @@ const RESERVED: ReadonlySet<number> = new Set([0, 13, 14]);
 const BOUNDS = [0.005, 0.025, 0.1, 0.5, 2.5];
 const BUCKETS = BOUNDS.length + 1;
 
-/** What a method takes of the series per protocol whatever its calls answer: buckets, sum, count and reserved codes. */
+/** The series that each method has per protocol in any case: buckets, sum, count and reserved codes. */
 const ROW_SERIES = BUCKETS + 2 + RESERVED.size + 1;
 
-/** The method of requests that no method or route answers. */
+/** The label of requests without a method or route. */
 const UNKNOWN_METHOD = "unknown";
-/** The method of all that have no series of their own, because there are too many. */
+/** The label of methods without series of their own, because there are too many. */
 const OTHER_METHOD = "other";
 
 interface Row {
@@ -41,10 +41,10 @@ interface Row {
 export type RequestCounts = ReturnType<typeof createRequestCounts>;
 
 /**
- * Creates counts of nothing.
+ * Creates the counts, which are 0.
  *
- * @param methods all methods and routes that are served; those that come last have no series of their own when there are
- * too many
+ * @param methods all methods and routes that are served; if there are too many, the last ones have no series of their
+ * own
  * @param protocols all protocols
  * @param maxSeries the most series that these counts have, at least some dozens
  */
@@ -59,8 +59,8 @@ export function createRequestCounts(
   const sums = new Float64Array(rows.length);
   let unused = maxSeries - rows.length * ROW_SERIES;
 
-  // The first answer with a code takes one of the series that are left. A caller who could take them all does not hide
-  // failures of the service, whose codes are reserved.
+  // The first answer with a code takes one of the remaining series. Even if callers take all of them, failures of the
+  // service are counted, because their codes are reserved.
   function takeCell(row: number, code: number): number {
     const cell = row * COLUMNS + code;
     if (RESERVED.has(code)) return cell;
@@ -109,7 +109,7 @@ export function createRequestCounts(
      *
      * @param method the name of its method or route; undefined where none answers it
      * @param code the code of the answer, by its number in gRPC
-     * @param seconds from the headers of the request to the end of the answer; undefined where that says nothing
+     * @param seconds from the headers of the request to the end of the answer; undefined if it is not to be measured
      */
     count(protocol: string, method: string | undefined, code: number, seconds: number | undefined): void {
       const row = rowOf(protocol, method ?? UNKNOWN_METHOD);
@@ -128,7 +128,7 @@ export function createRequestCounts(
   };
 }
 
-// The rows of unknown and of other methods come first: without a row of its own a method is counted there.
+// The rows of unknown and of other methods come first; methods without a row of their own are counted there.
 function buildRows(methods: readonly CountedMethod[], protocols: readonly string[], maxRows: number) {
   const rows: Row[] = [];
   const byProtocol = new Map<string, Map<string, number>>(protocols.map((protocol) => [protocol, new Map()]));

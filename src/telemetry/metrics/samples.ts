@@ -11,14 +11,14 @@ export type Labels = Readonly<Record<string, string>>;
 export interface Sample {
   readonly value: number;
   readonly labels: Labels;
-  /** The name of the series where it is not that of the family, such as that of a bucket. */
+  /** The name of the series, if it is not that of the family, such as that of a bucket. */
   readonly metricName?: string;
 }
 
-/** Reads the values of a family at a scrape, in slices where they are many. */
+/** Reads the values of a family at a scrape, lazily if there are many. */
 export type Collect = () => Iterable<Sample>;
 
-/** A family with what reads its values. */
+/** A family and the function that reads its values. */
 export interface Source {
   readonly name: FamilyName;
   readonly collect: Collect;
@@ -26,7 +26,7 @@ export interface Source {
 
 const NO_LABELS: Labels = {};
 
-/** A source of one value, read at each scrape; nothing where it is undefined. */
+/** Creates the source of one value, which is read at each scrape; without a sample if it is undefined. */
 export function readValue(name: FamilyName, read: () => number | undefined): Source {
   return {
     name,
@@ -37,7 +37,7 @@ export function readValue(name: FamilyName, read: () => number | undefined): Sou
   };
 }
 
-/** A source of a value for each value of one label; nothing where they are undefined. */
+/** Creates the source of a value for each value of one label; without samples if they are undefined. */
 export function readValues(
   name: FamilyName,
   label: string,
@@ -49,7 +49,7 @@ export function readValues(
   };
 }
 
-/** A source of a histogram without labels. */
+/** Creates the source of a histogram without labels. */
 export function readHistogram(name: FamilyName, read: () => Histogram): Source {
   return { name, collect: () => histogramSamples(name, read(), NO_LABELS) };
 }

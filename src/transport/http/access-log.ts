@@ -4,10 +4,10 @@ import { codeNames, isSuccess, type RequestObserver, type RequestRecord } from "
 /** Which requests the access log has a line for: all, those that did not succeed, or none. */
 export type AccessLogMode = "errors" | "all" | "off";
 
-/** What probes call, every few seconds; they are logged when they fail. */
+/** Probes call these every few seconds; only failures are logged. */
 const PROBES: ReadonlySet<string | undefined> = new Set(["healthz", "readyz", "grpc.health.v1.Health/Check"]);
 
-/** Paths are cut there. */
+/** The longest logged path, in characters. */
 const MAX_PATH = 512;
 
 /** Creates an access log of one line per request at level info. */
@@ -21,7 +21,7 @@ export function createAccessLog(lines: LineWriter, mode: "errors" | "all"): Requ
 let second = Number.NaN;
 let secondText = "";
 
-// The date is written once a second: writing it for each line would cost a tenth of the line.
+// The date is formatted once a second: for each line it would take a tenth of the time of a line.
 function formatNow(): string {
   const nowMs = Date.now();
   const ms = nowMs % 1_000;
@@ -32,8 +32,8 @@ function formatNow(): string {
   return `${secondText}${ms < 10 ? "00" : ms < 100 ? "0" : ""}${ms}Z`;
 }
 
-// Written field by field, because the logger copies and looks through all fields first. What callers or proxies
-// choose is escaped as JSON; all else has no character that needs it.
+// Written field by field, because the logger copies and inspects all fields first. Only values that callers or proxies
+// choose need to be escaped.
 function formatLine(record: RequestRecord): string {
   const { protocol, method, traceId, callerUid, rootUid, code, reason, status, bytesIn, remoteAddress } = record;
   const isHttp = protocol === "rest" || protocol === "http";
@@ -43,7 +43,7 @@ function formatLine(record: RequestRecord): string {
   if (rootUid !== undefined) line += `,"organisation":"${rootUid}"`;
   if (method !== undefined) line += `,"method":"${method}"`;
   line += `,"protocol":"${protocol}","httpVersion":"${record.httpVersion}"`;
-  // Over the other protocols the path is that of the method.
+  // In the other protocols the path follows from the method.
   if (isHttp) line += `,"httpMethod":${JSON.stringify(record.httpMethod)}`;
   if (isHttp || method === undefined) line += `,"path":${JSON.stringify(record.path.slice(0, MAX_PATH))}`;
   if (code !== undefined) line += `,"code":"${codeNames[code] ?? code}"`;

@@ -1,13 +1,17 @@
-// Decides whether the service has time for a request, by how late the event loop is
-// and by how long the request would wait. Nothing of a request is looked at for it, so
-// it holds for every protocol and costs less than a microsecond.
+// Decides whether the service has time for a request, by the delay of the event loop and the expected waiting time. It
+// reads nothing of the request, so it is the same for every protocol and takes less than a microsecond.
 import type { Logger } from "../../telemetry/logger.js";
 import { hasTimeFor, type Peer } from "./fair-queue.js";
 
-/** How often the event loop is looked at, in milliseconds: seldom while it is in time, often while it is late. */
+/**
+ * How often the delay of the event loop is measured, in milliseconds: seldom while it is small, often while it is late.
+ */
 const CHECK_MS = 50;
 const LATE_CHECK_MS = 5;
-/** How long it must be late without a break: a pause of the collector or a slow sync is none, in milliseconds. */
+/**
+ * How long it must be late without interruption, in milliseconds: a garbage collection or a slow sync does not count as
+ * overload.
+ */
 const LATE_FOR_MS = 1_000;
 /** How often rejected requests are logged, in milliseconds. */
 const LOG_MS = 10_000;
@@ -26,11 +30,15 @@ export type RejectionReason =
 /** How many were rejected since the start, by reason. */
 export type RejectionCounts = Record<RejectionReason, number>;
 
-/** What {@link createAdmission} is made of. */
 export interface AdmissionOptions {
-  /** How long a request may wait in a queue that stands, in milliseconds; with an infinite time all are admitted. */
+  /**
+   * How long a request may wait in a standing queue (see fair-queue.ts), in milliseconds; if infinite, all are
+   * admitted.
+   */
   readonly maxDelayMs: number;
-  /** How long the event loop may take for a round, if `maxDelayMs` is less; longer than that is late, in milliseconds. */
+  /**
+   * How long an iteration of the event loop may take before it counts as late, in milliseconds; at least `maxDelayMs`.
+   */
   readonly maxRoundMs: number;
   readonly logger?: Logger | undefined;
 }
@@ -38,7 +46,7 @@ export interface AdmissionOptions {
 /** Decides whether requests are handled. */
 export type Admission = ReturnType<typeof createAdmission>;
 
-/** Creates it; {@link Admission.stop} ends its timer. */
+/** Creates the admission control; {@link Admission.stop} ends its timer. */
 export function createAdmission({ maxDelayMs, maxRoundMs, logger }: AdmissionOptions) {
   const counts: RejectionCounts = { overload: 0, address_requests: 0, address_connections: 0, connections: 0 };
   const isOn = maxDelayMs !== Number.POSITIVE_INFINITY;
@@ -68,7 +76,7 @@ export function createAdmission({ maxDelayMs, maxRoundMs, logger }: AdmissionOpt
     schedule(lateSinceMs === 0 ? CHECK_MS : LATE_CHECK_MS);
   }
 
-  // By way of an immediate, so that the next check is never in the same iteration of the event loop.
+  // The immediate makes sure that the next check is in another iteration of the event loop.
   function schedule(afterMs: number): void {
     const sinceMs = performance.now();
     setImmediate(() => {
@@ -79,7 +87,7 @@ export function createAdmission({ maxDelayMs, maxRoundMs, logger }: AdmissionOpt
   if (isOn) schedule(CHECK_MS);
 
   return {
-    /** Counts of what was rejected; who rejects counts. */
+    /** Counts of rejections, which the code that rejects counts by `count`. */
     counts: counts as Readonly<RejectionCounts>,
     /** Counts a rejection. */
     count(reason: RejectionReason): void {
@@ -98,7 +106,7 @@ export function createAdmission({ maxDelayMs, maxRoundMs, logger }: AdmissionOpt
 
 const HEALTH_SERVICE = "/grpc.health.v1.Health/";
 
-/** Whether a path is one that tells of the health of the service, which is answered whatever the load. */
+/** Whether a path is a health check, which is answered under any load. */
 export function isHealthPath(path: string): boolean {
   // Most paths differ in their second character already.
   const code = path.charCodeAt(1);

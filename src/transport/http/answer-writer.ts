@@ -1,5 +1,5 @@
-// The one way by which bytes of answers are handed over: charged before they are
-// kept, at the pace of the peer, and cut off where the peer reads no more.
+// Writes all bytes of answers: they are charged before they are buffered, written with backpressure, and cut off when
+// the peer stops reading.
 import type { OutgoingHttpHeaders, ServerResponse } from "node:http";
 import { constants, Http2ServerResponse, type ServerHttp2Stream } from "node:http2";
 import { abort, type HttpResponse, isGone, type ResponseWriter } from "./http-message.js";
@@ -8,13 +8,13 @@ import { buffersOf } from "./request-buffers.js";
 import { recordOf } from "./request-record.js";
 import { flushPerTick } from "./tick.js";
 
-/** What is handed over at once, in bytes. */
+/** The size of one write, in bytes. */
 const CHUNK_BYTES = 64 * 1024;
 
 /**
- * Charges bytes of an answer before they are kept.
+ * Charges bytes of an answer before they are buffered.
  *
- * @throws ApiError RESOURCE_EXHAUSTED where too many bytes are on their way to this caller, or to all
+ * @throws ApiError RESOURCE_EXHAUSTED when too many bytes are buffered for this caller, or for all
  */
 export function chargeAnswer(out: ResponseWriter, bytes: number): void {
   buffersOf(out)?.chargeAnswer(bytes, () => cutOff(out));
@@ -33,8 +33,8 @@ const write = flushPerTick<CompleteAnswer>(
     if (res.headersSent || isGone(res)) return;
     if (body.length > 0) countBytes(res, Number(headers["content-length"] ?? Buffer.byteLength(body)));
     if (body.length === 0 && res instanceof Http2ServerResponse) {
-      // Its head is sent at once by writeHead, and what follows would end the stream in a frame of its own: gRPC
-      // tells a status without messages by the one HEADERS frame that both begins and ends the stream.
+      // Not by writeHead, which sends the headers at once, so that the end of the stream needs another frame: gRPC's
+      // Trailers-Only is one HEADERS frame that ends the stream.
       res.statusCode = status;
       completeHeaders(res, headers);
       for (const [name, value] of Object.entries(headers)) if (value !== undefined) res.setHeader(name, value);
@@ -43,16 +43,16 @@ const write = flushPerTick<CompleteAnswer>(
     }
     writeHead(res, status, headers);
     if (body.length === 0) (res as ServerResponse).end();
-    else void endAtPace(res, body);
+    else void endWithBackpressure(res, body);
   },
   (_error, { res }) => abort(res),
 );
 
 /**
- * Sends an answer whole, with the others of this tick; a peer that has gone gets nothing.
+ * Sends a complete answer together with the others of this tick, unless the peer has disconnected.
  *
  * @param headers all fields but those of the connection; content-length is the caller's to set
- * @throws ApiError RESOURCE_EXHAUSTED where too many bytes are on their way already
+ * @throws ApiError RESOURCE_EXHAUSTED when too many bytes are buffered already
  */
 export function sendComplete(
   res: HttpResponse,
@@ -61,19 +61,19 @@ export function sendComplete(
   body: string | Uint8Array = "",
 ): void {
   if (res.headersSent || isGone(res)) return;
-  // Whatever was to be sent before, this is sent instead.
+  // This answer replaces one that was charged but not sent.
   buffersOf(res)?.dropAnswer();
   chargeAnswer(res, body.length);
   write({ res, status, headers, body });
 }
 
 /**
- * Writes status and headers, with the id of the request. What another layer has put on the response before stays, and
- * its `vary` is joined with that of `headers`.
+ * Writes status and headers with the id of the request. Headers that another layer set before stay, and its `vary` is
+ * joined with that of `headers`.
  */
 export function writeHead(res: HttpResponse, status: number, headers: OutgoingHttpHeaders): void {
   completeHeaders(res, headers);
-  // The two response classes agree in what is used here; their overloads alone do not.
+  // The two response classes differ only in their overloads.
   (res as ServerResponse).writeHead(status, headers);
 }
 
@@ -89,8 +89,8 @@ function countBytes(out: ResponseWriter, bytes: number): void {
   if (record !== undefined) record.bytes += bytes;
 }
 
-/** Ends an answer with bytes that have been charged. Resolves when they are handed over or the peer has gone. */
-export async function endAtPace(out: ResponseWriter, bytes: string | Uint8Array): Promise<void> {
+/** Ends an answer with charged bytes. Resolves when they are written or the peer has disconnected. */
+export async function endWithBackpressure(out: ResponseWriter, bytes: string | Uint8Array): Promise<void> {
   if (bytes.length <= CHUNK_BYTES) {
     if (!isGone(out)) (out as ServerResponse).end(bytes);
     return;
@@ -100,17 +100,17 @@ export async function endAtPace(out: ResponseWriter, bytes: string | Uint8Array)
 }
 
 /**
- * Charges and writes at the pace the peer reads; resolves when all is handed over or the peer has gone. One that
- * stops reading is cut off.
+ * Charges bytes and writes them with backpressure. Resolves when they are written or the peer has disconnected. A peer
+ * that stops reading is cut off.
  */
-export async function writeAtPace(out: ResponseWriter, bytes: Uint8Array): Promise<void> {
+export async function writeWithBackpressure(out: ResponseWriter, bytes: Uint8Array): Promise<void> {
   if (isGone(out)) return;
   chargeAnswer(out, bytes.length);
   countBytes(out, bytes.length);
   await writeCharged(out, bytes);
 }
 
-/** Writes bytes that have been charged and counted at the pace of the peer; see {@link writeAtPace}. */
+/** Writes charged and counted bytes as {@link writeWithBackpressure} does. */
 export async function writeCharged(out: ResponseWriter, bytes: Uint8Array): Promise<void> {
   const buffers = buffersOf(out);
   for (let at = 0; at < bytes.length; at += CHUNK_BYTES) {
@@ -121,7 +121,7 @@ export async function writeCharged(out: ResponseWriter, bytes: Uint8Array): Prom
   }
 }
 
-/** Resolves when the peer has read enough for more to be written, or has gone. */
+/** Resolves when more may be written, or when the peer has disconnected. */
 function waitForDrain(out: ResponseWriter): Promise<void> {
   if (isGone(out)) return Promise.resolve();
   return new Promise((resolve) => {
@@ -135,7 +135,7 @@ function waitForDrain(out: ResponseWriter): Promise<void> {
   });
 }
 
-// By a code that says so: without one a stream would look complete (RFC 9113, section 8.1).
+// With an error code: without one a stream would look complete (RFC 9113, section 8.1).
 function cutOff(out: ResponseWriter): void {
   const stream = "stream" in out ? (out.stream as ServerHttp2Stream | undefined) : out;
   if (stream !== undefined && "rstCode" in stream) resetStream(stream, constants.NGHTTP2_CANCEL);

@@ -1,4 +1,4 @@
-// The one way by which bytes of requests come to be kept, for every protocol.
+// Collects the bodies of requests of every protocol, and charges their bytes.
 import type { IncomingMessage } from "node:http";
 import { Http2ServerRequest, type ServerHttp2Stream } from "node:http2";
 import { type ApiError, invalidRequest } from "../../kernel/errors.js";
@@ -7,41 +7,41 @@ import { enqueue } from "./fair-queue.js";
 import { buffersOf } from "./request-buffers.js";
 import { flushPerTick } from "./tick.js";
 
-/** What bodies are read from. */
+/** The source of a body. */
 export type BodySource = IncomingMessage | Http2ServerRequest | ServerHttp2Stream;
 
-/** Told once how the reading ended. */
+/** Receives the result: one method is called, once. */
 export interface BodyReceiver {
   /** The body is complete. */
   onBody(bytes: Buffer): void;
   /** More than `maxBytes` arrived. */
   onTooLarge(): void;
-  /** What has arrived cannot become a body, took too long, or had to give way to others. */
+  /** The body is malformed, took too long, or was rejected in favour of others. */
   onFault(error: ApiError): void;
-  /** The peer broke off; nobody reads an answer. */
+  /** The peer disconnected; there is no one to answer. */
   onGone(): void;
 }
 
-/** How much is read, and for how long. */
+/** The limits of a body, and checks of its first bytes. */
 export interface BodyOptions {
   readonly maxBytes: number;
   /** How long a body may take after its first bytes, in milliseconds. */
   readonly timeoutMs: number;
-  /** How large the body will be as far as that is known from what has arrived, in bytes. */
+  /** Reads the size that the body announces itself, in bytes; undefined until it has arrived. */
   readonly readAnnouncedLength?: (arrived: Buffer) => number | undefined;
-  /** Looks at what has arrived; an error ends the reading. */
+  /** Checks the bytes that have arrived; an error ends the reading. */
   readonly check?: (arrived: Buffer) => ApiError | undefined;
 }
 
-// The least that is charged for a body which did not arrive in one piece: its buffers and their pool.
+// The least that is charged for a body in several chunks: its buffers and their pool.
 const LEAST_BYTES = 8 * 1024;
 
-// Most bodies arrive whole within a tick, and are worth neither a timer nor a copy.
+// Most bodies arrive complete within a tick, and need neither a timer nor a copy.
 const nextTick = flushPerTick<() => void>("answers", (act) => act(), rethrow);
 
 /**
- * Reads a body to its end. Bytes are charged before they are kept; while there is no room for more, the peer is
- * held up by flow control. What was charged is given back when the request is over.
+ * Reads a body to its end. Bytes are charged before they are kept; while there is no room for more, flow control stops
+ * the peer. The charge is released with the request.
  */
 export function collectBody(source: BodySource, options: BodyOptions, receiver: BodyReceiver): void {
   const { maxBytes, check } = options;
@@ -62,7 +62,7 @@ export function collectBody(source: BodySource, options: BodyOptions, receiver: 
     if (isOver) return false;
     isOver = true;
     clearTimeout(timer);
-    // After the end comes nothing that a listener would have to be spared.
+    // No event follows the end, so the listeners may stay.
     if (hasEnded) return true;
     source.off("data", onData).off("end", onEnd).off("close", onGone).off("error", onGone);
     source.on("error", ignore);
@@ -109,7 +109,8 @@ export function collectBody(source: BodySource, options: BodyOptions, receiver: 
     keep(chunk, room);
   }
 
-  // A body of known size is charged at once: several that wait for each other's rest would never end.
+  // A body of known size is charged at once: several that each have a part of the room would wait for each other for
+  // ever.
   function roomFor(chunk: Buffer): number {
     const needed = size + chunk.length;
     if (body === undefined) return Math.min(Math.max(options.readAnnouncedLength?.(chunk) ?? 0, needed), maxBytes);
@@ -118,7 +119,7 @@ export function collectBody(source: BodySource, options: BodyOptions, receiver: 
       : Math.max(needed, Math.min(Math.max(body.length * 2, LEAST_BYTES), maxBytes));
   }
 
-  // Doubles the room instead of keeping chunks: a peer may send a byte at a time, each in a buffer of its own.
+  // Doubles the buffer instead of keeping chunks: a peer may send single bytes, each in a buffer of its own.
   function keep(chunk: Buffer, room: number): void {
     charge?.noteProgress(chunk.length);
     if (body === undefined) {
@@ -137,7 +138,7 @@ export function collectBody(source: BodySource, options: BodyOptions, receiver: 
     if (error !== undefined) fail(error);
   }
 
-  // The first piece belongs to all that was read at once; alone it must not keep that.
+  // The first chunk is a slice of the socket's read buffer, which it must not keep in memory.
   function onUnfinished(): void {
     isScheduled = false;
     if (isOver) return;
@@ -159,7 +160,8 @@ export function collectBody(source: BodySource, options: BodyOptions, receiver: 
     else if (finish()) {
       charge?.complete();
       const bytes = body === undefined ? Buffer.alloc(0) : body.subarray(0, size);
-      // A body that came with its request shares the turn of it; who sends the last bytes of many at once has one for each.
+      // A body that arrived with its request is handled with it. A later one is queued: a peer may send the last bytes
+      // of many at once.
       if (isLate && buffers) enqueue(buffers.peer, { run: () => receiver.onBody(bytes), onError: rethrow });
       else receiver.onBody(bytes);
     }
@@ -173,16 +175,19 @@ export function collectBody(source: BodySource, options: BodyOptions, receiver: 
   }
 
   buffers?.askForBody();
-  // The end of an empty body comes with the headers, before anybody listens.
+  // The end of an empty body comes with the headers, before there is a listener.
   if (source.readableEnded) onEnd();
   else {
     source.on("data", onData).on("end", onEnd).on("close", onGone).on("error", onGone);
-    // Also where no byte ever comes.
+    // Starts the timer also where no byte ever arrives.
     lookAfterTick();
   }
 }
 
-/** Whether a body that has ended is whole: a reset of an HTTP/2 stream ends it as well, and half a request must never run. */
+/**
+ * Whether a body that has ended is complete: a reset of an HTTP/2 stream ends it as well, and an incomplete request
+ * must never run.
+ */
 export function isComplete(source: BodySource): boolean {
   if (source instanceof Http2ServerRequest) return !(source.aborted || source.stream.closed || source.stream.destroyed);
   return "complete" in source ? source.complete : !(source.closed || source.destroyed);

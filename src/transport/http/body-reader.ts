@@ -10,14 +10,16 @@ import { resetUnreadRequest } from "./http2-end.js";
 import { defaultLimits } from "./limits.js";
 import { buffersOf } from "./request-buffers.js";
 
-/** Bytes made per step; each costs a tick of the event loop, and the default of 16 KiB makes 256 of them for 4 MiB. */
+/**
+ * Bytes per step of decompression. Each step takes a tick of the event loop: at the default of 16 KiB, 4 MiB take 256.
+ */
 const INFLATE_CHUNK = 256 * 1024;
 const JSON_TYPE = /^application\/(?:json|[a-z0-9!#$&^_.+-]+\+json)$/;
-// How many bytes of an unneeded body are read before its connection is cut. Callers that send the
-// whole body before they read still get the error.
+// How many bytes of an unneeded body are read before its connection is cut, so that callers that send the whole body
+// before they read still get the error.
 const MAX_DISCARDED = 8 * 1024 * 1024;
 
-/** Whether the headers of a request announce a body, which may yet turn out to be empty. */
+/** Whether the headers of a request announce a body, which may be empty. */
 export function mayHaveBody(req: HttpRequest): boolean {
   if (isHttp2(req)) return !req.stream.endAfterHeaders && req.headers["content-length"] !== "0";
   const length = req.headers["content-length"];
@@ -25,11 +27,11 @@ export function mayHaveBody(req: HttpRequest): boolean {
 }
 
 /**
- * Reads the whole body and undoes its Content-Encoding.
+ * Reads the whole body and decodes its Content-Encoding.
  *
  * @param limit the most bytes it may have, before and after decompression.
- * @throws HttpError 413 and 415; ApiError INVALID_ARGUMENT for broken compression, RESOURCE_EXHAUSTED where the
- * service holds too much already; the error of {@link callerGone}.
+ * @throws HttpError 413 and 415; ApiError INVALID_ARGUMENT for broken compression, RESOURCE_EXHAUSTED when the service
+ * has buffered too many bytes; the error of {@link callerGone}.
  */
 export async function readBody(req: HttpRequest, limit: number): Promise<Uint8Array> {
   const announced = req.headers["content-length"];
@@ -46,22 +48,23 @@ export async function readBody(req: HttpRequest, limit: number): Promise<Uint8Ar
  * Reads the whole body as it was sent, with its Content-Encoding.
  *
  * @param limit the most bytes it may have.
- * @throws HttpError 413; ApiError RESOURCE_EXHAUSTED where the service holds too much already; the error of {@link callerGone}.
+ * @throws HttpError 413; ApiError RESOURCE_EXHAUSTED when the service has buffered too many bytes; the error of {@link
+ * callerGone}.
  */
 export async function readRaw(req: HttpRequest, limit: number): Promise<Uint8Array> {
   if (Number(req.headers["content-length"] ?? 0) > limit) throw tooLarge(limit);
   return collect(req, limit);
 }
 
-/** What the padding of a body in several pieces may add to it, in bytes. */
+/** How many bytes the padding of a body in several chunks may add. */
 const PADDING_BYTES = 4 * 1024;
 
 /**
- * Reads a body in base64, which may come in padded pieces. Both its forms are charged.
+ * Reads a body in base64, which may consist of padded chunks. Its encoded and its decoded form are charged.
  *
  * @param limit the most bytes it may have, decoded.
- * @throws HttpError 413; ApiError INVALID_ARGUMENT for what is not base64, RESOURCE_EXHAUSTED where the service holds
- * too much already; the error of {@link callerGone}.
+ * @throws HttpError 413; ApiError INVALID_ARGUMENT for what is not base64, RESOURCE_EXHAUSTED when the service has
+ * buffered too many bytes; the error of {@link callerGone}.
  */
 export async function readBase64(req: HttpRequest, limit: number): Promise<Uint8Array> {
   const text = await readRaw(req, Math.ceil(limit / 3) * 4 + PADDING_BYTES);
@@ -76,8 +79,9 @@ export async function readBase64(req: HttpRequest, limit: number): Promise<Uint8
 const EMPTY_OBJECT_BYTES = 16;
 
 /**
- * Whether a body that must say nothing says nothing: it holds no byte, or an empty JSON object. Reads little more than
- * that. Throws the error of {@link callerGone}.
+ * Whether a body is empty or an empty JSON object. Reads hardly more than that.
+ *
+ * @throws the error of {@link callerGone}
  */
 export async function isEmptyBody(req: HttpRequest): Promise<boolean> {
   if (Number(req.headers["content-length"] ?? 0) > EMPTY_OBJECT_BYTES) return false;
@@ -91,7 +95,7 @@ export async function isEmptyBody(req: HttpRequest): Promise<boolean> {
 }
 
 /**
- * The text of a JSON body.
+ * Decodes the text of a JSON body.
  *
  * @param contentType the Content-Type header; without one the body is taken for JSON.
  * @throws HttpError 415 for another type or charset; ApiError INVALID_ARGUMENT for bytes that are not UTF-8.
@@ -109,7 +113,7 @@ export function decodeJsonText(bytes: Uint8Array, contentType: string | undefine
 }
 
 /**
- * The text of a body that is a form, still escaped.
+ * Reads the body of a form, which stays percent-encoded.
  *
  * @throws HttpError 413 and 415; ApiError INVALID_ARGUMENT for bytes that are not UTF-8; the error of {@link callerGone}.
  */
@@ -120,9 +124,9 @@ export async function readFormText(req: HttpRequest, limit: number): Promise<str
 }
 
 /**
- * Gets rid of what is left of a body after an answer that did not need it. On HTTP/1.1 the rest is
- * read and dropped up to a bound, so that the connection can serve the next request; on HTTP/2 the
- * stream is closed without error once the answer is out (RFC 9113, section 8.1).
+ * Discards the rest of a body after an answer that did not need it. On HTTP/1.1 the rest is read and dropped up to a
+ * limit, so that the connection can serve the next request. On HTTP/2 the stream is closed without an error after the
+ * answer (RFC 9113, section 8.1).
  */
 export function discardRest(req: HttpRequest): void {
   if (req.complete) return;
@@ -183,10 +187,10 @@ async function inflateBody(req: HttpRequest, { name, run }: Inflation, bytes: Ui
   }
 }
 
-// Small requests are not worth a refusal, whatever they expand to.
+// Small requests are accepted at any ratio.
 const LEAST_INFLATED = 64 * 1024;
 
-/** How many bytes a compressed request may become, from how many it is. */
+/** The largest decompressed size of a request, by its compressed size. */
 export function maxInflatedBytes(compressedBytes: number): number {
   return Math.max(compressedBytes * defaultLimits.inflateRatio, LEAST_INFLATED);
 }

@@ -1,16 +1,15 @@
-// How many bytes of requests and answers the process holds, and for whom. Bytes are
-// charged before they are kept. Nobody holds more than a share, and where an account
-// is full the body that moves least gives way.
+// Accounts for the bytes of requests and answers that the process buffers, and for whom. Bytes are charged before they
+// are kept. A holder has at most a share of the account. When an account is full, the slowest body is rejected.
 import { type ApiError, resourceExhausted } from "../../kernel/errors.js";
 
 /** What buffered bytes are charged to: a caller, an address or a connection. */
 export interface Holder {
-  /** Bytes held in each account, by the place of the account. */
+  /** Bytes held in each account. */
   readonly bufferedBytes: [requests: number, answers: number];
 }
 
-/** Makes a holder of nothing. */
-export function newHolder(): Holder {
+/** Creates a holder without bytes. */
+export function createHolder(): Holder {
   return { bufferedBytes: [0, 0] };
 }
 
@@ -19,10 +18,10 @@ export interface Charge {
   /** Bytes held for this body. */
   readonly bytes: number;
 
-  /** Charges more bytes at once, or returns false where the account or the share of a holder is full. */
+  /** Charges more bytes at once, or returns false when the account or the share of a holder is full. */
   grow(bytes: number): boolean;
 
-  /** Like {@link grow}, but refuses bodies that stand in the way and hardly move. */
+  /** Like {@link grow}, but rejects slow bodies to make room. */
   growFirst(bytes: number): boolean;
 
   /**
@@ -32,13 +31,13 @@ export interface Charge {
    */
   growLater(bytes: number, onRoom: () => void): void;
 
-  /** Releases some bytes. A body that makes progress is not the one that is rejected for lack of room. */
+  /** Releases bytes that the peer has taken, and notes the progress. */
   shrink(bytes: number): void;
 
-  /** Notes that bytes have arrived or were taken, so that the body is not the one to give way. */
+  /** Notes that bytes have arrived or were taken: slow bodies are rejected first. */
   noteProgress(bytes: number): void;
 
-  /** Notes that the body is complete: it is held until it is released, and gives way to nobody. */
+  /** Notes that the body is complete, so that it is no longer rejected to make room. */
   complete(): void;
 
   /** Gives all bytes back. May be called again. */
@@ -48,26 +47,26 @@ export interface Charge {
 /** What an account allows. */
 export interface AccountLimits {
   readonly totalBytes: number;
-  /** Bodies of at most this many bytes may use the part of the account that larger ones may not. */
+  /** Bodies of at most this many bytes may use all of the account; larger ones leave an eighth. */
   readonly smallBytes: number;
-  /** Bodies of at most this many bytes always have room: statuses that say why there is none for more. */
+  /** Bodies of at most this many bytes are always accepted, such as the error for an answer that has no room. */
   readonly tinyBytes?: number;
-  /** A body of which nothing has moved for so long is refused, in milliseconds; never where it is absent. */
+  /** A body without progress for this long is rejected, in milliseconds; never unless given. */
   readonly stallMs?: number;
-  /** Only bodies that move slower than this give way, in bytes per millisecond; any where it is absent. */
+  /** Only bodies slower than this are rejected to make room, in bytes per millisecond; any unless given. */
   readonly slowRate?: number;
-  /** Bodies that may wait for room at one time; each holds what its peer may send unasked. */
+  /** How many bodies may wait for room at one time; for each, the peer may send as much as flow control allows. */
   readonly waiting: number;
 }
 
-/** A holder's share of an account, and the part of either that is kept for small bodies. */
+/** A holder's share of an account, and the fraction of both that is reserved for small bodies. */
 const SHARE = 1 / 4;
 const KEPT_FOR_SMALL = 1 / 8;
-/** How old a body must be to be judged by how fast it moves, in milliseconds. */
+/** How old a body must be before its rate is compared, in milliseconds. */
 const MIN_AGE_MS = 250;
-/** How long a body waits for room before others are refused for it, in milliseconds. */
+/** How long a body waits for room before others are rejected for it, in milliseconds. */
 const PATIENCE_MS = 500;
-/** How long a body waits for room before it is refused itself, in milliseconds. */
+/** How long a body waits for room before it is rejected itself, in milliseconds. */
 const MAX_WAIT_MS = 10_000;
 const WAIT_CHECK_MS = 25;
 const STALL_CHECK_MS = 1_000;
@@ -83,7 +82,7 @@ interface Waiter {
 export class BufferAccount {
   readonly #direction: 0 | 1;
   readonly #limits: AccountLimits;
-  // Not a Set: its old tables, which refer to the next one, would keep every body until the next full collection.
+  // Not a Set: its old tables refer to newer ones and would keep every body until the next major garbage collection.
   readonly #bodies: BodyCharge[] = [];
   readonly #waiting = new Set<Waiter>();
   #bufferedBytes = 0;
@@ -102,10 +101,10 @@ export class BufferAccount {
   }
 
   /**
-   * Opens the charge of a body that nothing is held for yet.
+   * Opens the charge of a new body, with 0 bytes.
    *
-   * @param holders who it is held for
-   * @param onRejected ends the body with the error it is given: it has to give way, and its bytes are released
+   * @param holders for whom its bytes are held
+   * @param onRejected ends the body with the given error: it was rejected to make room, and its bytes are released
    * @param maxShare the most bytes one of the holders may hold; a quarter of the account unless given
    */
   open(holders: readonly Holder[], onRejected: (error: ApiError) => void, maxShare?: number): Charge {
@@ -119,7 +118,7 @@ export class BufferAccount {
 
   /** Charges bytes for a body, or returns false. */
   charge(body: BodyCharge, bytes: number): boolean {
-    // Nothing is held for an empty body, so nothing would give it up.
+    // An empty body is not listed, because nothing would remove it.
     if (bytes === 0) return true;
     if (!this.#fits(body, bytes)) return false;
     if (body.bytes === 0) this.#keep(body);
@@ -127,7 +126,7 @@ export class BufferAccount {
     return true;
   }
 
-  /** Charges bytes for a body even if others have to be refused for it, or returns false. */
+  /** Charges bytes for a body, and rejects slow bodies to make room; false when that is not enough. */
   chargeFirst(body: BodyCharge, bytes: number): boolean {
     const nowMs = performance.now();
     while (!this.charge(body, bytes)) {
@@ -155,7 +154,7 @@ export class BufferAccount {
     this.#timer ??= setInterval(() => this.#relieve(), WAIT_CHECK_MS);
   }
 
-  /** Forgets that a body waits. */
+  /** Removes a body from those that wait for room. */
   forget(body: BodyCharge): void {
     if (this.#waiting.size === 0) return;
     for (const waiter of this.#waiting) if (waiter.body === body) this.#waiting.delete(waiter);
@@ -224,7 +223,7 @@ export class BufferAccount {
     }
   }
 
-  // Room is made for the body that waits longest, by rejecting the slowest of those that take it.
+  // Makes room for the body that waits longest: rejects the slowest body of the account or of the full holder.
   #relieve(): void {
     const nowMs = performance.now();
     for (const { body, bytes, sinceMs } of this.#waiting) {
@@ -252,7 +251,7 @@ export class BufferAccount {
 /** The charge of one body in one account. */
 class BodyCharge implements Charge {
   bytes = 0;
-  /** Where it stands among the bodies of its account; -1 while nothing is held for it. */
+  /** Its index in `#bodies`; -1 while it has no bytes. */
   index = -1;
   movedBytes = 0;
   readonly sinceMs = performance.now();

@@ -6,9 +6,9 @@ import { constants } from "node:http2";
 import type { Socket } from "node:net";
 import type { Logger } from "../../telemetry/logger.js";
 import { type Admission, isHealthPath, type RejectionReason } from "./admission.js";
+import type { CheckHealth, HealthAnswer } from "./health-routes.js";
 import type { Limits } from "./limits.js";
-import type { CheckHealth, HealthAnswer } from "./ops.js";
-import { createSecure, detectProtocol, type Protocols, type TlsIdentity } from "./protocols.js";
+import { createTlsListener, detectProtocol, type Protocols, type TlsIdentity } from "./protocols.js";
 import { pathOf, type RejectedRequest, type RequestRecords } from "./request-record.js";
 
 /** How often rejected connections are logged, in milliseconds. */
@@ -18,7 +18,6 @@ const SECOND_MS = 1_000;
 /** Why a connection is rejected. */
 export type ConnectionReason = Extract<RejectionReason, "address_connections" | "connections">;
 
-/** What {@link createConnectionLimit} is made of. */
 export interface ConnectionLimitOptions {
   readonly limits: Limits;
   readonly tls?: TlsIdentity | undefined;
@@ -33,7 +32,7 @@ export interface ConnectionLimitOptions {
   readonly logger?: Logger | undefined;
 }
 
-/** Creates it. */
+/** Creates the limit. */
 export function createConnectionLimit(options: ConnectionLimitOptions) {
   const { limits, admission, logger } = options;
   const perAddress = new Map<string, number>();
@@ -50,7 +49,7 @@ export function createConnectionLimit(options: ConnectionLimitOptions) {
     http1: (socket) => void answerHttp1(socket),
     http2: (socket) => finish(socket, HTTP2_ANSWER),
   };
-  const secure = options.tls && createSecure(options.tls, limits, answers);
+  const secure = options.tls && createTlsListener(options.tls, limits, answers);
 
   async function answerHttp1(socket: Socket): Promise<void> {
     const received = await readFirst(socket);
@@ -72,8 +71,8 @@ export function createConnectionLimit(options: ConnectionLimitOptions) {
     finish(socket, formatHttp1(answer, requestId, httpMethod === "HEAD"));
   }
 
-  // Reads on and drops what arrives: bytes that nobody reads would make the kernel reset the connection, and the answer
-  // would be lost.
+  // Reads and drops what arrives: unread bytes would make the kernel reset the connection, and the answer would be
+  // lost.
   function finish(socket: Socket, answer: string | Buffer): void {
     socket.on("error", () => socket.destroy());
     socket.end(answer);
@@ -178,7 +177,7 @@ async function readFirst(socket: Socket): Promise<string> {
   return (socket.read() as Buffer | null)?.toString("latin1") ?? "";
 }
 
-// What has arrived of a request. No parser runs for it, so only what is plain is taken from it.
+// Reads the request line and headers from what has arrived, for the log only: there is no HTTP parser.
 function parseHead(received: string): Pick<RejectedRequest, "httpVersion" | "httpMethod" | "url" | "headers"> {
   const [head = ""] = received.split("\r\n\r\n", 1);
   const [, httpMethod, url, minor] = /^([A-Z]{1,20}) (\/[!-~]*) HTTP\/1\.([01])(?:\r\n|$)/.exec(head) ?? [];
@@ -195,8 +194,8 @@ function formatHttp1({ status, body }: HealthAnswer, requestId: string, isHead: 
   );
 }
 
-// SETTINGS without entries, which has to come first, and GOAWAY: no stream was processed, so a caller may try all of
-// its requests again (RFC 9113, section 6.8).
+// An empty SETTINGS frame, which must come first, and GOAWAY with the last stream 0, so that callers may retry all of
+// their requests (RFC 9113, section 6.8).
 const HTTP2_ANSWER = buildHttp2Answer("too many connections are open");
 
 function buildHttp2Answer(text: string): Buffer {

@@ -3,7 +3,7 @@ import { promisify } from "node:util";
 import { brotliCompress, constants, gzip } from "node:zlib";
 import type { ResponseHeaders } from "./send.js";
 
-/** The least size of a body that is compressed, in bytes. */
+/** The smallest body that is compressed, in bytes. */
 export const MIN_COMPRESSED_BYTES = 1024;
 
 const gzipAsync = promisify(gzip);
@@ -18,8 +18,8 @@ export function isLarge(body: string | Uint8Array): boolean {
 }
 
 /**
- * The body in the coding that the caller prefers, and the headers that say so. As it is when its
- * type does not compress well, or when it would only grow.
+ * Compresses a body with the coding that the caller prefers, and sets the headers. Returns it unchanged if its type
+ * does not compress well or the result is not smaller.
  */
 export async function compress(
   body: string | Uint8Array,
@@ -42,7 +42,7 @@ const encode: Readonly<Record<Coding, (bytes: Uint8Array) => Promise<Uint8Array>
   gzip: (bytes) => gzipAsync(bytes),
   br: (bytes) =>
     brotliAsync(bytes, {
-      // The library's own default is made for what is compressed once and served for ever.
+      // The default quality is for content that is compressed once and served many times.
       params: { [constants.BROTLI_PARAM_QUALITY]: 4, [constants.BROTLI_PARAM_SIZE_HINT]: bytes.length },
     }),
 };
@@ -53,7 +53,7 @@ function addVary(headers: ResponseHeaders, name: string): void {
   headers.vary = vary === undefined ? name : `${vary}, ${name}`;
 }
 
-// Text, and other formats that compress well. All others are compressed already, or may be.
+// Text and similar formats. Other types may be compressed already.
 function compresses(contentType: string | undefined): boolean {
   if (contentType === "application/json") return true;
   const [type = ""] = (contentType ?? "").toLowerCase().split(";");
@@ -67,17 +67,17 @@ const TEXTUAL =
 export type Coding = "br" | "gzip";
 
 /**
- * The coding to send a response in; undefined for none. This is never an error: a client that accepts none of the
- * codings here gets the response without one.
+ * Selects the coding of a response; undefined for none. A client that accepts none of the codings gets the response
+ * without one, not an error.
  */
 export function selectCoding(acceptEncoding: string | undefined): Coding | undefined {
   if (acceptEncoding === undefined) return undefined;
-  const weights = weightsOf(acceptEncoding);
+  const weights = parseWeights(acceptEncoding);
   const other = weights.get("*") ?? 0;
   const br = weights.get("br") ?? other;
   const gzip = weights.get("gzip") ?? weights.get("x-gzip") ?? other;
   const best = Math.max(br, gzip);
-  // Not mentioned, the plain form is only what is left when nothing else will do.
+  // If the client does not name `identity`, any coding that it names is preferred.
   const plain = weights.get("identity") ?? other;
   if (best === 0 || best < plain) return undefined;
   return br === best ? "br" : "gzip";
@@ -86,7 +86,7 @@ export function selectCoding(acceptEncoding: string | undefined): Coding | undef
 /** Whether to send a stream as events: `Accept` names them, with a weight that is not below that of lines. */
 export function prefersEvents(accept: string | undefined): boolean {
   if (accept === undefined) return false;
-  const weights = weightsOf(accept);
+  const weights = parseWeights(accept);
   const events = weights.get("text/event-stream") ?? 0;
   return events > 0 && events >= (weights.get("application/x-ndjson") ?? 0);
 }
@@ -94,12 +94,12 @@ export function prefersEvents(accept: string | undefined): boolean {
 /** Whether to send a page as JSON: `Accept` names it, with a higher weight than HTML, which browsers name. */
 export function prefersJson(accept: string | undefined): boolean {
   if (accept === undefined) return false;
-  const weights = weightsOf(accept);
+  const weights = parseWeights(accept);
   return (weights.get("application/json") ?? 0) > (weights.get("text/html") ?? 0);
 }
 
-// An entry with a malformed weight is passed over; of two of the same name the greater counts.
-function weightsOf(list: string): Map<string, number> {
+// An entry with a malformed weight is ignored; of two with the same name, the greater weight counts.
+function parseWeights(list: string): Map<string, number> {
   const weights = new Map<string, number>();
   for (const entry of list.toLowerCase().split(",")) {
     const [name = "", ...parameters] = entry.split(";").map((part) => part.trim());

@@ -1,28 +1,27 @@
-// What lets scripts of other origins call the service from a browser (the CORS
-// protocol of the Fetch standard), in front of REST, Connect and gRPC-Web alike.
+// The CORS protocol of the Fetch standard, for REST, Connect and gRPC-Web.
 import { cors } from "@connectrpc/connect";
 import { sendComplete } from "./answer-writer.js";
 import { discardRest, mayHaveBody } from "./body-reader.js";
 import { type HttpRequest, type HttpResponse, isGone } from "./http-message.js";
 
-/** What scripts of other origins get. */
+/** Marks responses for scripts of other origins. */
 export interface Cors {
   /**
    * Marks a response for the origin of its request, and answers preflight requests.
    *
-   * @param methods the HTTP methods of the path, as in an Allow header; asked for preflights alone.
+   * @param methods the HTTP methods of the path, as in an Allow header; called for preflights only
    * @returns whether the request has been answered.
    */
   answer(req: HttpRequest, res: HttpResponse, methods: () => string | undefined): boolean;
 
-  /** The fields that mark a response for the origin of its request. */
+  /** The header fields that mark a response for the origin of its request. */
   fieldsFor(origin: string | undefined): CorsFields;
 }
 
-/** The fields that let a script read a response. */
+/** Header fields that let a script read a response. */
 export type CorsFields = Readonly<Record<string, string>>;
 
-/** How long browsers may remember a preflight, in seconds; none does so longer. */
+/** How long browsers may cache a preflight, in seconds: the longest time that a browser uses. */
 const MAX_AGE_S = 7200;
 
 const ALLOWED_HEADERS = [...cors.allowedHeaders, "authorization", "x-request-id"].join(", ").toLowerCase();
@@ -42,11 +41,12 @@ const EXPOSED_HEADERS = [
 /**
  * Creates the layer.
  *
- * Origins are compared as a whole, so what only looks like one of them gets nothing; it is then the
- * browser that withholds the response. There is no credentials mode: callers are known by the token
- * they send, never by what a browser adds of itself.
+ * Origins are compared as a whole. For any other origin the response has no CORS fields, so the browser withholds it.
+ * There is no credentials mode: callers authenticate with the token they send, never with cookies.
  *
- * @param origins exact origins as browsers send them, or `*` alone for all; none at all: no layer.
+ * @param origins exact origins as browsers send them, or `*` alone for all
+ * @returns undefined without origins
+ * @returns undefined without origins
  */
 export function createCors(origins: readonly string[]): Cors | undefined {
   if (origins.length === 0) return undefined;
@@ -55,7 +55,7 @@ export function createCors(origins: readonly string[]): Cors | undefined {
 
   const isAllowed = (origin: string | undefined): origin is string =>
     origin !== undefined && (any || known.has(origin));
-  // Also for those who get nothing: a cache must not give their response to the others.
+  // Also on responses without CORS fields: a cache must not give them to other origins.
   const vary: CorsFields = any ? {} : { vary: "origin" };
   const allowOrigin = (origin: string | undefined): CorsFields =>
     isAllowed(origin) ? { ...vary, "access-control-allow-origin": any ? "*" : origin } : vary;

@@ -1,11 +1,10 @@
-// Fair queueing of requests among peers. When more requests wait than one tick of the
-// event loop can take, the next one comes from the peer with the least recent cost and
-// the fewest open requests, so a peer with many requests delays only its own. Each tick
-// also takes the request that has waited longest, so that none waits for ever.
+// Fair queueing of requests among peers. When more requests wait than one tick of the event loop can take, the next one
+// is of the peer with the least recent cost and the fewest open requests, so a peer with many requests delays only its
+// own. Each tick also takes the request that has waited longest, so that none waits for ever.
 //
-// A queue that fills and empties again absorbs a burst. One that is never empty delays every
-// request and gains nothing, so while it stands it is kept short (the idea of CoDel, RFC 8289):
-// what would wait too long is rejected when it arrives, and what has waited too long later.
+// A queue that becomes empty again absorbs a burst. A standing queue, one that is never empty, delays every request
+// without any benefit (CoDel, RFC 8289, section 3). It is kept short: a request that would wait too long is rejected
+// when it arrives, and one that has waited too long is rejected later.
 import { onTick } from "./tick.js";
 
 /** The unit of fairness whose requests share one queue, usually an address. */
@@ -24,7 +23,7 @@ export interface Task {
   run(): void;
   /** Gets what {@link run} throws; the tasks after it run all the same. */
   onError(error: unknown): void;
-  /** Answers in place of {@link run} that there is no time for the request. */
+  /** Rejects the request instead of {@link run}. */
   reject?(): void;
 }
 
@@ -32,34 +31,36 @@ interface QueuedTask {
   readonly task: Task;
   /** When it was queued, by `performance.now()`. */
   readonly sinceMs: number;
-  /** Whether it may be rejected while the queue stands. */
+  /** Whether it may be rejected from a standing queue. */
   readonly isRejectable: boolean;
 }
 
-/** For how long the queue must not have been empty before requests are rejected, in milliseconds. */
+/** How long the queue must not have been empty before it counts as standing, in milliseconds. */
 const STANDING_MS = 200;
-/** For how long it must have been empty before they no longer are, in milliseconds: a pause of the callers is no end. */
+/**
+ * How long it must have been empty before it no longer does, in milliseconds: a short pause of the callers does not end
+ * it.
+ */
 const CLEAR_MS = 200;
-/** How long a request may have waited in a queue that stands, in milliseconds; then it is rejected. */
+/** How long a request may wait in a standing queue before it is rejected, in milliseconds. */
 const MAX_STANDING_WAIT_MS = 200;
-/** No request is rejected while fewer than this wait: so many may arrive in one tick by chance. */
+/** No request is rejected while fewer than this wait: as many may arrive in one tick by chance. */
 const MIN_WAITING = 32;
 /** How many requests of one tick are rejected because they have waited too long. */
 const MAX_REJECTED = 256;
-/** How many peers are looked at for one whose request gives way to that of a peer with fewer. */
+/** How many peers are searched for one with more requests, whose last request is rejected instead. */
 const MAX_LOOKS = 64;
-/** How long a request waits, in milliseconds, before one such is taken in each tick whatever its peer has cost. */
+/** After this wait, in milliseconds, one such request is taken in each tick, whatever its peer has cost. */
 const MAX_WAIT_MS = 500;
 /**
- * The same while the queue stands, where half of a tick is for such requests. By their cost alone, peers that send about the
- * same would wait for each other until a pause that was charged to one of them is made up for.
+ * The same in a standing queue, where half of a tick is for such requests. By cost alone, a peer that was charged for a
+ * pause of the process would wait until the others have cost as much.
  */
 const MAX_FAIR_WAIT_MS = 20;
-/** How long one tick may take requests before the event loop reads its sockets again, in milliseconds. */
+/** How long one tick takes requests before the event loop reads its sockets again, in milliseconds. */
 const TICK_BUDGET_MS = 5;
 /**
- * How long it may while the queue stands, in milliseconds: more requests share a commit, and reading and rejecting others
- * does not take most of the time.
+ * The same for a standing queue: more requests share a commit, and reading and rejecting others takes less of the time.
  */
 const STANDING_BUDGET_MS = 20;
 /**
@@ -89,15 +90,15 @@ export function isIdlePeer(peer: Peer): boolean {
 
 const ready = new Set<Peer>();
 let waiting = 0;
-/** How many of them may be rejected. The others take no place from these: health checks may be sent by the thousand. */
+/** How many of them may be rejected. Only these are compared with limits: there may be thousands of health checks. */
 let waitingRejectable = 0;
-/** Since when requests have waited at the end of every tick, by `performance.now()`; 0 when none waits. */
+/** Since when requests have been waiting at the end of every tick, by `performance.now()`; 0 when none waits. */
 let waitingSinceMs = 0;
-/** Since when none has waited, if the queue stood before; 0 while some do. */
+/** Since when none has been waiting, by `performance.now()`; 0 while some are. */
 let clearSinceMs = 0;
-/** Whether requests are rejected. */
+/** Whether the queue is a standing queue, so that requests are rejected. */
 let isStanding = false;
-/** Whether a request was rejected since the last tick, so that the queue is short for that reason alone. */
+/** Whether a request was rejected since the last tick, so that an empty queue does not mean the end of the load. */
 let isCut = false;
 /** Whether a connection was accepted since the last tick; others may wait. */
 let isAccepting = false;
@@ -107,7 +108,7 @@ let isSkipped = false;
 let budgetMs = TICK_BUDGET_MS;
 /** The moving average of what one request costs, in milliseconds. */
 let costMs = 0.1;
-/** Whether the one request of this tick is not that which has waited longest. */
+/** Whether the only request of this tick is taken by cost, and not by waiting time. */
 let isFair = false;
 /** The peers of the requests that the last tick took, one entry per request. */
 let taken: Peer[] = [];
@@ -158,16 +159,16 @@ export function noteConnection(): void {
 }
 
 /**
- * Whether there is time for one more request of a peer. In a queue that has stood for some time a request has to be
- * handled within `maxWaitMs`, at the rate of the last ticks. Where there is none, the last request of a peer with more
- * of them is rejected for that of a peer with fewer.
+ * Whether there is time for one more request of a peer: in a standing queue, requests must be handled within
+ * `maxWaitMs` at the rate of the last ticks. If there is none, the last request of a peer with more requests is
+ * rejected instead, if there is such a peer.
  */
 export function hasTimeFor(peer: Peer, maxWaitMs: number): boolean {
   if (waitingRejectable < MIN_WAITING || waitingRejectable * costMs <= Math.max(maxWaitMs, budgetMs)) return true;
   if (!updateStanding(performance.now())) return true;
   isCut = true;
   const queued = peer.queue.length + 1;
-  // Callers that send about the same do not take places from each other: that would only cost time.
+  // Peers that send about as much do not replace each other's requests: that would only take time.
   if (2 * queued * ready.size >= waiting) return false;
   let looks = 0;
   for (const other of ready) {
@@ -186,7 +187,7 @@ function updateStanding(nowMs: number): boolean {
   return isStanding;
 }
 
-// Bursts are queued before the queue is known to stand.
+// A burst may have been queued before the queue counted as standing.
 function rejectOverdue(nowMs: number): void {
   const leastMs = nowMs - MAX_STANDING_WAIT_MS;
   let left = MAX_REJECTED;
@@ -234,23 +235,23 @@ function takeFairly(room: number): void {
   }
 }
 
-/** Takes requests that have waited too long, the longest first; returns how many. */
+/** Takes requests that have waited too long, longest first; returns how many. */
 function takeLongestWaiting(room: number, nowMs: number): number {
-  // Where a tick takes one request, every other tick takes it fairly.
+  // If a tick takes only one request, every other tick takes it by cost.
   isFair = room === 1 && !isFair;
   if (isFair) return 0;
   const most = isStanding ? Math.ceil(room / 2) : 1;
   const leastMs = nowMs - (isStanding ? MAX_FAIR_WAIT_MS : MAX_WAIT_MS);
   for (let count = 0; count < most; count++) {
-    const longest = longestWaiting(leastMs);
+    const longest = findLongestWaiting(leastMs);
     if (longest === undefined) return count;
     takeOne(longest);
   }
   return most;
 }
 
-/** The peer of the request that has waited longest, if it was queued before a time. */
-function longestWaiting(beforeMs: number): Peer | undefined {
+/** Finds the peer of the request that has waited longest, if it was queued before `beforeMs`. */
+function findLongestWaiting(beforeMs: number): Peer | undefined {
   let longest: Peer | undefined;
   let leastMs = beforeMs;
   for (const peer of ready) {

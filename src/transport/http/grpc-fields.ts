@@ -10,14 +10,14 @@ import { HOP_BY_HOP_FIELDS } from "./http-message.js";
 /** Trailer fields by lower-case name. */
 export type GrpcTrailers = Record<string, string>;
 
-// Clients limit the size of what they take as headers, some to 8 KiB; a status that is cut off by
-// that limit is worth less than one without its last details.
+// Clients limit the size of headers, some to 8 KiB. A status without its last details is better than one that the
+// client rejects.
 const MAX_DETAILS_BYTES = 4_096;
 const MAX_MESSAGE_LENGTH = 1_024;
 
 /**
- * `text` as the value of `grpc-message`: bytes of UTF-8 outside 0x20-0x7E and `%` as `%XX`. Nothing
- * else may be escaped: common clients do not undo that for reserved characters such as `:`.
+ * Encodes the value of `grpc-message`: `%` and bytes of UTF-8 outside 0x20-0x7E become `%XX`. Nothing else may be
+ * escaped: common clients do not decode reserved characters such as `:`.
  */
 export function encodeGrpcMessage(text: string): string {
   if (isPlain(text)) return text;
@@ -39,8 +39,8 @@ function isPlain(text: string): boolean {
   return true;
 }
 
-/** The trailers of a call that failed, with google.rpc.Status in `grpc-status-details-bin`. */
-export function errorTrailers(error: ConnectError): GrpcTrailers {
+/** Builds the trailers of a failed call, with google.rpc.Status in `grpc-status-details-bin`. */
+export function buildErrorTrailers(error: ConnectError): GrpcTrailers {
   const trailers: GrpcTrailers = {};
   error.metadata.forEach((value, name) => {
     if (!isProtocolField(name)) trailers[name] = value;
@@ -48,11 +48,11 @@ export function errorTrailers(error: ConnectError): GrpcTrailers {
   const message = error.rawMessage.slice(0, MAX_MESSAGE_LENGTH);
   trailers["grpc-status"] = String(error.code);
   trailers["grpc-message"] = encodeGrpcMessage(message);
-  if (error.details.length > 0) trailers["grpc-status-details-bin"] = statusDetailsBin(error, message);
+  if (error.details.length > 0) trailers["grpc-status-details-bin"] = encodeStatusDetails(error, message);
   return trailers;
 }
 
-function statusDetailsBin(error: ConnectError, message: string): string {
+function encodeStatusDetails(error: ConnectError, message: string): string {
   const details: Any[] = [];
   let bytes = 0;
   for (const detail of error.details) {
@@ -84,8 +84,8 @@ const PROTOCOL_FIELDS: ReadonlySet<string> = new Set([
 const unitMs: Readonly<Record<string, number>> = { H: 3_600_000, M: 60_000, S: 1_000, m: 1, u: 1e-3, n: 1e-6 };
 
 /**
- * The value of a `grpc-timeout` header in milliseconds, NaN when it is malformed (gRPC over HTTP/2,
- * "Timeout": one to eight digits and a unit).
+ * Parses a `grpc-timeout` header to milliseconds; NaN when it is malformed (gRPC over HTTP/2, "Timeout": one to eight
+ * digits and a unit).
  */
 export function parseGrpcTimeout(value: string): number {
   const digits = value.length - 1;

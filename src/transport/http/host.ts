@@ -1,18 +1,15 @@
-// Who the request is for, checked before anything else reads the request: URL
-// parsers further in throw on a malformed authority, outside of any handler.
+// Checks the authority of a request before anything else reads the request: URL parsers in libraries throw on a
+// malformed one, outside of any handler.
 
 const SHAPE = /^(?:\[[0-9A-Fa-f:.]{2,45}\]|[A-Za-z0-9._~-]{1,255})(?::[0-9]{1,5})?$/;
 
-/** The rule a request's Host breaks, as text for the caller; undefined when it is in order. */
+/** The rule that the Host of a request breaks, as text for the caller; undefined when it is valid. */
 export type HostFault = string | undefined;
 
 /** Checks of the authority of requests (RFC 9110 section 7.2, RFC 9113 section 8.3.1). */
 export type HostCheck = ReturnType<typeof createHostCheck>;
 
-/**
- * Creates the check. Values found valid are remembered, up to `cacheEntries` of them, so that the
- * usual request costs one lookup; callers with many made-up hosts only lose that shortcut.
- */
+/** Creates the check. Up to `cacheEntries` valid values are cached, so that most requests need one lookup. */
 export function createHostCheck(cacheEntries: number) {
   const valid = new Set<string>();
 
@@ -26,7 +23,7 @@ export function createHostCheck(cacheEntries: number) {
 
   return {
     /**
-     * A request of HTTP/1.x: `host` is its Host header, `count` how many there are. HTTP/1.0 need not send one
+     * Checks a request of HTTP/1.x with `count` Host headers, the first of which is `host`. HTTP/1.0 need not send one
      * (RFC 9112, section 3.2).
      */
     http1(host: string | undefined, count: number, minorVersion: number): HostFault {
@@ -34,7 +31,7 @@ export function createHostCheck(cacheEntries: number) {
       if (count !== 1 || host === undefined) return "exactly one host header is required";
       return fault(host);
     },
-    /** An HTTP/2 request: its `:authority` and, if there is one, its Host header. */
+    /** Checks a request of HTTP/2: its `:authority` and, if there is one, its Host header. */
     http2(authority: string | undefined, host: string | undefined, hostCount: number): HostFault {
       if (host === undefined) return authority === undefined ? "an authority is required" : fault(authority);
       if (hostCount > 1) return "at most one host header is allowed";
@@ -46,15 +43,15 @@ export function createHostCheck(cacheEntries: number) {
   };
 }
 
-/** How often the fields that must not repeat occur in a request. */
+/** How often each field that must not be repeated occurs in a request. */
 export interface FieldCounts {
   host: number;
   authorization: number;
 }
 
 /**
- * Counts Host and Authorization in raw header lines (name, value, name, value, …): Node keeps only
- * the first of each, so a second one would go unseen while a proxy in front may have acted on it.
+ * Counts Host and Authorization in raw header lines (name, value, name, value, …). Node keeps only the first of each,
+ * and a proxy in front may have used another one.
  */
 export function countFields(rawHeaders: readonly string[], into: FieldCounts): void {
   into.host = 0;
@@ -70,8 +67,10 @@ export function countFields(rawHeaders: readonly string[], into: FieldCounts): v
   }
 }
 
-/** All values of a repeated field in one, joined by ", ": no credential, so authentication fails. */
-export function foldField(rawHeaders: readonly string[], field: string): string {
+/**
+ * Combines the values of a repeated field, joined by ", ". The result is no valid credential, so authentication fails.
+ */
+export function combineField(rawHeaders: readonly string[], field: string): string {
   const values: string[] = [];
   for (let i = 0; i + 1 < rawHeaders.length; i += 2) {
     if (rawHeaders[i]?.toLowerCase() === field) values.push(rawHeaders[i + 1] ?? "");

@@ -1,10 +1,9 @@
-// The HTTP rules of a method (google.api.http), checked against its request
-// and answer. Whatever a rule gets wrong is an error at boot, so that none is
-// left for a request to find.
+// The HTTP rules of a method (google.api.http), checked against its request and response messages at start, so that a
+// wrong rule never reaches a request.
 import { type DescField, type DescMessage, getOption, hasOption, ScalarType } from "@bufbuild/protobuf";
 import { http } from "#gen/google/api/annotations_pb.js";
 import type { HttpRule } from "#gen/google/api/http_pb.js";
-import { fieldsByName } from "../../codec/fields.js";
+import { getFieldsByName } from "../../codec/fields.js";
 import { createTextReader, type TextReader } from "../../codec/query-value.js";
 import type { MethodEntry } from "../../pipeline/method-table.js";
 import { omitWildcard, parseTemplate, type Template } from "./http-rule.js";
@@ -13,7 +12,7 @@ import { omitWildcard, parseTemplate, type Template } from "./http-rule.js";
 export interface BoundVariable {
   /** The camelCase JSON path of the field. */
   readonly path: string;
-  /** The message fields that lead to the field. */
+  /** The message fields on the way to the field. */
   readonly parents: readonly DescField[];
   readonly field: DescField;
   readonly read: TextReader;
@@ -27,22 +26,22 @@ export interface HttpBinding {
   /** The HTTP method, `*` for any. */
   readonly method: string;
   readonly template: Template;
-  /** In the order of the template's variables; one that the template leaves out is empty. */
+  /** In the order of the template's variables, without the one that {@link omitWildcard} leaves out. */
   readonly variables: readonly BoundVariable[];
-  /** What the body is: nothing, the whole request, or one field of it. */
+  /** The body: nothing, the whole request, or one field of it. */
   readonly body: "none" | "all" | DescField;
-  /** The field of the answer that is sent in its place. */
+  /** The field of the response that is sent instead of the whole. */
   readonly responseBody: DescField | undefined;
   /** Whether it is one of the rule's additional bindings. */
   readonly additional: boolean;
-  /** The template in place of which an older version of the API has this one; undefined for a current path. */
+  /** For a deprecated path, the template that replaces it. */
   readonly current?: Template;
 }
 
 const TOKEN = /^[A-Z][A-Z0-9-]*$/;
 
 /**
- * The HTTP bindings of a method; none if it has no rule.
+ * Builds the HTTP bindings of a method; none if it has no rule.
  *
  * @throws TypeError naming file and method when a rule cannot be served.
  */
@@ -56,37 +55,37 @@ export function buildBindings(entry: MethodEntry): HttpBinding[] {
   }
   const extra = rule.additionalBindings.map((additional) => {
     if (additional.additionalBindings.length > 0) throw new TypeError(`${where}: additional_bindings cannot be nested`);
-    return bindingOf(entry, additional, where, true);
+    return buildBinding(entry, additional, where, true);
   });
-  const current = [bindingOf(entry, rule, where, false), ...extra];
+  const current = [buildBinding(entry, rule, where, false), ...extra];
   return [
     ...current,
-    ...(entry.allowEmptyPath ? [emptyPathOf(current[0], where)] : []),
-    ...formerOf(entry, rule, where),
+    ...(entry.allowEmptyPath ? [buildEmptyPathBinding(current[0], where)] : []),
+    ...buildFormerBindings(entry, rule, where),
   ];
 }
 
-function emptyPathOf(binding: HttpBinding | undefined, where: string): HttpBinding {
+function buildEmptyPathBinding(binding: HttpBinding | undefined, where: string): HttpBinding {
   const scalar = binding?.variables.at(-1)?.field.scalar;
   if (binding === undefined || scalar !== ScalarType.STRING) throw new TypeError(`${where}: the path sets no text`);
   return { ...binding, template: omitWildcard(binding.template, where), additional: true };
 }
 
-function formerOf(entry: MethodEntry, rule: HttpRule, where: string): HttpBinding[] {
-  const [method, path] = patternOf(rule, where);
+function buildFormerBindings(entry: MethodEntry, rule: HttpRule, where: string): HttpBinding[] {
+  const [method, path] = parsePattern(rule, where);
   const spellings = (entry.formerPaths ?? []).filter(({ current }) => path.includes(current));
   return spellings.map(({ current, former }) => {
     const pattern = {
       case: "custom",
       value: { kind: method, path: path.replace(current, former) },
     } as HttpRule["pattern"];
-    return { ...bindingOf(entry, { ...rule, pattern }, where, true), current: parseTemplate(path, where) };
+    return { ...buildBinding(entry, { ...rule, pattern }, where, true), current: parseTemplate(path, where) };
   });
 }
 
-function bindingOf(entry: MethodEntry, rule: HttpRule, where: string, additional: boolean): HttpBinding {
+function buildBinding(entry: MethodEntry, rule: HttpRule, where: string, additional: boolean): HttpBinding {
   const { input, output, parent, name } = entry.desc;
-  const [method, path] = patternOf(rule, where);
+  const [method, path] = parsePattern(rule, where);
   const template = parseTemplate(path, where);
   const variables = template.variables.map((variable) => {
     try {
@@ -96,7 +95,7 @@ function bindingOf(entry: MethodEntry, rule: HttpRule, where: string, additional
       throw new TypeError(`${where}: path template "${path}", column ${variable.column}: ${reason}`);
     }
   });
-  const body = bodyOf(input, rule.body, where);
+  const body = resolveBody(input, rule.body, where);
   if (body !== "none" && (method === "GET" || method === "HEAD")) {
     throw new TypeError(`${where}: a ${method} rule cannot have a body`);
   }
@@ -120,7 +119,7 @@ function bindingOf(entry: MethodEntry, rule: HttpRule, where: string, additional
   };
 }
 
-function patternOf({ pattern }: HttpRule, where: string): [method: string, path: string] {
+function parsePattern({ pattern }: HttpRule, where: string): [method: string, path: string] {
   if (pattern.case === undefined) throw new TypeError(`${where}: google.api.http names no HTTP method`);
   if (pattern.case !== "custom") return [pattern.case.toUpperCase(), pattern.value];
   const { kind, path } = pattern.value;
@@ -128,7 +127,7 @@ function patternOf({ pattern }: HttpRule, where: string): [method: string, path:
   return [kind, path];
 }
 
-function bodyOf(input: DescMessage, body: string, where: string): HttpBinding["body"] {
+function resolveBody(input: DescMessage, body: string, where: string): HttpBinding["body"] {
   if (body === "") return "none";
   if (body === "*") return "all";
   const field = input.fields.find((candidate) => candidate.name === body);
@@ -140,20 +139,20 @@ function bindVariable(input: DescMessage, path: readonly string[]): BoundVariabl
   const parents: DescField[] = [];
   let at = input;
   for (const name of path.slice(0, -1)) {
-    const parent = protoField(at, name);
+    const parent = findProtoField(at, name);
     if (parent.fieldKind !== "message" || createTextReader(parent) !== undefined) {
       throw new TypeError(`${path.join(".")}: ${name} is no message that a path can lead through`);
     }
     parents.push(parent);
     at = parent.message;
   }
-  const field = protoField(at, path.at(-1) ?? "");
+  const field = findProtoField(at, path.at(-1) ?? "");
   const read = field.fieldKind === "list" || field.fieldKind === "map" ? undefined : createTextReader(field);
   if (read === undefined) throw new TypeError(`${path.join(".")}: a path cannot set a ${kindOf(field)} field`);
   return { path: [...parents, field].map((f) => f.jsonName).join("."), parents, field, read };
 }
 
-// Each sets its member, so no request could be read.
+// Both would be set, so every request would be invalid.
 function rejectOneofTwice(variables: readonly BoundVariable[], body: HttpBinding["body"], where: string): void {
   const chains = variables.map(({ parents, field }) => [...parents, field]);
   if (typeof body === "object") chains.push([body]);
@@ -171,8 +170,8 @@ function rejectOneofTwice(variables: readonly BoundVariable[], body: HttpBinding
   }
 }
 
-function protoField(desc: DescMessage, name: string): DescField {
-  const field = fieldsByName(desc).get(name);
+function findProtoField(desc: DescMessage, name: string): DescField {
+  const field = getFieldsByName(desc).get(name);
   if (field === undefined || field.name !== name) throw new TypeError(`${desc.typeName} has no field ${name}`);
   return field;
 }

@@ -1,5 +1,4 @@
-// What HTTP/1.1 and HTTP/2 have in common, for the gateway and for whatever else
-// answers requests on the same port.
+// What requests and responses of HTTP/1.1 and HTTP/2 have in common.
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from "node:http";
 import { Http2ServerRequest, Http2ServerResponse, type ServerHttp2Stream } from "node:http2";
 import { type BlockList, isIP } from "node:net";
@@ -14,20 +13,20 @@ export type HttpResponse = ServerResponse | Http2ServerResponse;
 
 /** Whether a request came by node:http2's compatibility layer. */
 export function isHttp2(req: HttpRequest): req is Http2ServerRequest {
-  // By class: the version is what the peer wrote, and a parser of HTTP/1 passes on a 2.0 that it reads.
+  // By class, not by version: the parser of HTTP/1 passes on the version that the peer wrote, also 2.0.
   return req instanceof Http2ServerRequest;
 }
 
-/** Cuts off an answer that cannot be completed, so that it does not look complete. */
+/** Aborts an incomplete answer, so that it does not look complete. */
 export function abort(res: HttpResponse): void {
   if (res instanceof Http2ServerResponse) abortResponse(res);
   else res.destroy();
 }
 
-/** What an answer is written to: a response, or a stream of HTTP/2 without its compatibility layer. */
+/** What an answer is written to: a response, or a stream of HTTP/2 without the compatibility layer. */
 export type ResponseWriter = HttpResponse | ServerHttp2Stream;
 
-/** Whether there is nobody left to read an answer; HTTP/2's responses do not say so themselves. */
+/** Whether the peer has disconnected, so that an answer cannot be read. */
 export function isGone(out: ResponseWriter): boolean {
   const to = "stream" in out ? out.stream : out;
   return to === undefined || to.destroyed || to.closed;
@@ -38,14 +37,14 @@ export function socketAddressOf(req: HttpRequest): string | undefined {
   return isHttp2(req) ? req.stream.session?.socket?.remoteAddress : req.socket.remoteAddress;
 }
 
-/** The proxies whose word counts. */
+/** The proxies whose `x-forwarded-for` is trusted. */
 export type TrustedProxies = Pick<BlockList, "check">;
 
 /**
- * The address a call comes from: that of the socket, or where that is a trusted proxy the last entry of
- * `x-forwarded-for` that is none. What stands before that entry is the caller's word.
+ * Finds the address of the caller: that of the socket or, if that is a trusted proxy, the last entry of
+ * `x-forwarded-for` that is none. Callers can forge the entries before it.
  */
-export function peerAddress(
+export function findPeerAddress(
   socketAddress: string | undefined,
   headers: IncomingHttpHeaders,
   proxies: TrustedProxies | undefined,
@@ -62,18 +61,18 @@ export function peerAddress(
   return address;
 }
 
-/** Whether an address is that of a proxy whose word counts. */
+/** Whether an address is that of a trusted proxy. */
 export function isTrustedProxy(address: string | undefined, proxies: TrustedProxies): boolean {
   const family = isIP(address ?? "");
-  // An IPv4 peer of a socket that listens on IPv6 is checked as what it is.
+  // The address of an IPv4 peer on an IPv6 socket is an IPv4-mapped one, which is checked as IPv4.
   return family !== 0 && proxies.check(address ?? "", family === 4 ? "ipv4" : "ipv6");
 }
 
 /**
- * The path and query of a request target: one in absolute form, as clients send to proxies, loses its
- * origin (RFC 9112, section 3.2.2). Not by `new URL`: it would quietly rewrite dots and backslashes.
+ * Returns the path and query of a request target. A target in absolute form, as clients send to proxies, loses its
+ * origin (RFC 9112, section 3.2.2). `new URL` would rewrite dots and backslashes.
  */
-export function originForm(target: string): string {
+export function toOriginForm(target: string): string {
   const code = target.charCodeAt(0);
   if (code === 47) return target;
   const authority = /^https?:\/\/[^/?#]+/i.exec(target.slice(0, 300))?.[0];
@@ -83,8 +82,8 @@ export function originForm(target: string): string {
 }
 
 /**
- * An error whose HTTP status says more than its code does, such as 413 for RESOURCE_EXHAUSTED that
- * is about one body, or that comes with headers of its own.
+ * An error with an HTTP status that does not follow from its code, such as 413 for RESOURCE_EXHAUSTED, or with headers
+ * of its own.
  */
 export class HttpError extends Error {
   readonly error: ApiError;
@@ -103,18 +102,18 @@ export class HttpError extends Error {
 }
 
 /**
- * A connection that closes ends hundreds of calls in one event. What each of them gives up takes a tenth of a
- * millisecond, for which other callers wait.
+ * A connection that closes ends hundreds of calls in one event. To abort one takes a tenth of a millisecond, for which
+ * other callers wait.
  */
 const CALLS_PER_TICK = 16;
 
 const giveUp = flushPerTick<AbortController>("answers", (call) => call.abort(callerGone()), rethrow, CALLS_PER_TICK);
 
-/** Fires with {@link callerGone} soon after the caller went away before it had its answer. */
-export function disconnectSignal(answer: ResponseWriter): AbortSignal {
+/** Creates a signal that aborts with {@link callerGone} soon after the caller disconnected before it had its answer. */
+export function createDisconnectSignal(answer: ResponseWriter): AbortSignal {
   const controller = new AbortController();
   if (isGone(answer)) controller.abort(callerGone());
-  // A stream that was reset counts as ended by its writer.
+  // `writableEnded` is true as well for a stream that was reset.
   else answer.once("close", () => (!answer.writableEnded || "rstCode" in answer) && giveUp(controller));
   return controller.signal;
 }
@@ -123,7 +122,7 @@ function rethrow(error: unknown): void {
   throw error;
 }
 
-/** The fields of one connection, which are not passed on (RFC 9110, section 7.6.1). */
+/** Hop-by-hop fields, which are not forwarded (RFC 9110, section 7.6.1). */
 export const HOP_BY_HOP_FIELDS: readonly string[] = [
   "connection",
   "keep-alive",

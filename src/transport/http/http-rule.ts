@@ -1,21 +1,20 @@
 // The grammar of path templates, as google/api/http.proto defines it:
 //
-//   Template  = "/" [ Segments [ Verb ] ]
-//   Segments  = Segment { "/" Segment }
-//   Segment   = "*" | "**" | LITERAL | Variable
-//   Variable  = "{" FieldPath [ "=" Segments ] "}"
-//   FieldPath = IDENT { "." IDENT }
-//   Verb      = ":" LITERAL
+// Template  = "/" [ Segments [ Verb ] ]
+// Segments  = Segment { "/" Segment }
+// Segment   = "*" | "**" | LITERAL | Variable
+// Variable  = "{" FieldPath [ "=" Segments ] "}"
+// FieldPath = IDENT { "." IDENT }
+// Verb      = ":" LITERAL
 //
-// Three things more are allowed than there. `**` may stand anywhere, once, with a
-// tail of fixed length after it, since a uid may have any number of segments and
-// the name of a resource in it may follow. A literal may hold whatever RFC
-// 3986 allows in a segment, `:`, `=` and `*` included. And `/` alone is the root.
+// This service allows three more things. `**` may be anywhere, once, with a tail of fixed length after it, because a
+// uid may have any number of segments and the name of a resource in it may follow. A literal may contain whatever RFC
+// 3986 allows in a segment, such as `:`, `=` and `*`. And `/` alone is the root.
 //
-// After a wildcard or a variable the verb begins at the first colon, and may hold
-// more of them; after a literal it begins at the last one.
+// After a wildcard or a variable the verb begins at the first colon, and may contain more of them; after a literal it
+// begins at the last one.
 
-/** One part of a path between slashes. `text` of a literal is in the form {@link normalLiteral} gives. */
+/** One segment of a path. The `text` of a literal is normalized by {@link normalizeLiteral}. */
 export type Segment =
   | { readonly kind: "literal"; readonly text: string }
   | { readonly kind: "star" }
@@ -23,15 +22,15 @@ export type Segment =
 
 /** A variable and the segments it captures. */
 export interface TemplateVariable {
-  /** The names of the fields that lead to the one to set, as in the proto. */
+  /** The field path, in the names of the proto. */
   readonly path: readonly string[];
   /** Index of the first segment it captures. */
   readonly first: number;
   /** Index of the last segment it captures. */
   readonly last: number;
-  /** Where it stands in the template, counted from 1. */
+  /** Its column in the template, counted from 1. */
   readonly column: number;
-  /** How many segments it captures: one, a fixed number of them, or with `**` any number. */
+  /** How many segments it captures: one, a fixed number or, with `**`, any number. */
   readonly span: "one" | "fixed" | "any";
 }
 
@@ -44,9 +43,9 @@ export interface Template {
   readonly star2: number;
   /** Whether `**` is part of a variable and must therefore match at least one segment. */
   readonly star2Captured: boolean;
-  /** The verb without its colon, in the form {@link normalLiteral} gives; undefined without one. */
+  /** The verb without its colon, normalized by {@link normalizeLiteral}; undefined without one. */
   readonly verb: string | undefined;
-  /** Whether the path ends in a slash; never as parsed, see {@link omitWildcard}. */
+  /** Whether the path ends in a slash, which only templates of {@link omitWildcard} do. */
   readonly trailingSlash: boolean;
 }
 
@@ -58,8 +57,8 @@ const WILDCARD = /^(\*\*?)(?::|$)/;
 /**
  * Parses a path template.
  *
- * @param where what to call the owner of the template in errors: file and method.
- * @throws TypeError naming `where` and the column, counted from 1, of what breaks the grammar.
+ * @param where the owner of the template in errors: file and method
+ * @throws TypeError naming `where` and the column of the syntax error, counted from 1
  */
 export function parseTemplate(text: string, where: string): Template {
   const segments: Segment[] = [];
@@ -74,7 +73,7 @@ export function parseTemplate(text: string, where: string): Template {
     throw new TypeError(`${where}: path template "${text}", column ${column + 1}: ${rule}`);
   };
 
-  // What RFC 3986 allows in a segment, up to what it does not.
+  // Reads the characters that RFC 3986 allows in a segment.
   const readText = (what: string): string => {
     const start = at;
     while (at < text.length) {
@@ -105,13 +104,13 @@ export function parseTemplate(text: string, where: string): Template {
       segments.push({ kind: "star" });
     } else {
       if (/^\*+$/.test(word)) fail("a wildcard is * or **", start);
-      const literal = normalLiteral(word);
+      const literal = normalizeLiteral(word);
       if (literal === "." || literal === "..") fail("a segment cannot be . or ..", start);
       segments.push({ kind: "literal", text: literal });
     }
   };
 
-  // Of the last segment, what stands before its verb; the verb is noted.
+  // Cuts the verb off the last segment, and notes it.
   const withoutVerb = (word: string, start: number, inVariable: boolean): string => {
     if (inVariable || at < text.length) return word;
     const wildcard = WILDCARD.exec(word)?.[1];
@@ -119,7 +118,7 @@ export function parseTemplate(text: string, where: string): Template {
     if (colon < 0) return word;
     if (colon === 0) fail('unexpected ":", expected a segment', start);
     if (colon === word.length - 1) fail("expected a verb");
-    verb = normalLiteral(word.slice(colon + 1));
+    verb = normalizeLiteral(word.slice(colon + 1));
     return word.slice(0, colon);
   };
 
@@ -159,17 +158,17 @@ export function parseTemplate(text: string, where: string): Template {
   }
   if (text.charAt(at) === ":") {
     at++;
-    verb = normalLiteral(readText("a verb"));
+    verb = normalizeLiteral(readText("a verb"));
   }
   if (text !== "/" && at < text.length) fail(`unexpected "${text.charAt(at)}"`);
   return { text, segments, variables, star2, star2Captured, verb, trailingSlash: false };
 }
 
 /**
- * The template of the paths on which the `**` at the end of a template matches no segment, such as `/v1/things/` of
+ * Builds the template of the paths on which the `**` at the end matches no segment, such as `/v1/things/` for
  * `/v1/things/{parent=**}`. Its last variable captures nothing and is left out.
  *
- * @param where what to call the owner of the template in errors
+ * @param where the owner of the template in errors
  * @throws TypeError when the template does not end in a variable that is `**` alone
  */
 export function omitWildcard({ text, segments, variables, star2, verb }: Template, where: string): Template {
@@ -184,17 +183,17 @@ export function omitWildcard({ text, segments, variables, star2, verb }: Templat
     star2: -1,
     star2Captured: false,
     verb: undefined,
-    // The root is one path, with its slash.
+    // The root is `/`, which has no other form.
     trailingSlash: star2 > 0,
   };
 }
 
 /**
- * The form in which literals of templates and of requests are compared: escapes of characters that a segment may hold as
- * they are are undone, all others are kept with upper-case digits (RFC 3986, sections 3.3 and 6.2.2). Clients differ in
- * which of `:`, `=`, `*`, `@` and the like they escape, and a literal has nothing for them to separate.
+ * Normalizes a literal, so that those of templates and requests can be compared: characters that a segment may contain
+ * are decoded, all other escapes get upper-case digits (RFC 3986, sections 3.3 and 6.2.2). Clients differ in which of
+ * `:`, `=`, `*`, `@` they escape, and these separate nothing in a literal.
  */
-export function normalLiteral(text: string): string {
+export function normalizeLiteral(text: string): string {
   if (!text.includes("%")) return text;
   return text.replace(/%[0-9A-Fa-f]{2}/g, (triplet) => {
     const char = String.fromCharCode(Number.parseInt(triplet.slice(1), 16));

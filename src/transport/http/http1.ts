@@ -9,38 +9,39 @@ import { attachBuffers, buffersOf, type RequestBuffers } from "./request-buffers
 import { type RejectedRequest, recordOf } from "./request-record.js";
 import { flushPerTick } from "./tick.js";
 
-/** How many requests are ignored on a connection that ends; then it is cut. */
+/** After how many ignored requests a closing connection is cut. */
 const MAX_IGNORED = 100;
 
-/** What {@link createHttp1} is made of. */
 export interface Http1Options {
   readonly limits: Limits;
   readonly onRequest: (req: IncomingMessage, res: ServerResponse) => void;
   /** Called with an error that the handling of a request did not catch. Only that request ends. */
   readonly onError: (error: unknown, requestId?: string) => void;
-  /** Opens what bytes of a request are held for. */
+  /** Opens the buffers of a request. */
   readonly beginRequest: (req: IncomingMessage) => RequestBuffers;
-  /** Whose requests a request waits with. */
+  /** The peer in whose queue a request waits. */
   readonly peerOf: (req: IncomingMessage) => Peer;
   /** The body of the error for a request that is rejected before it is parsed, by HTTP status. */
   readonly errorBody: (status: number) => string;
   readonly admission: Admission;
-  /** Answers what is not admitted. */
+  /** Answers requests that are not admitted. */
   readonly overload: Rejection;
   /** Records a request that is rejected before it is dispatched. Returns its id, for the answer. */
   readonly recordRejected: (rejected: RejectedRequest) => string;
 }
 
 /**
- * Creates the HTTP/1.1 side of the port (RFC 9112), with every timeout set. It never listens; sockets are handed to it.
+ * Creates the HTTP/1.1 server (RFC 9112), with every timeout set. It never listens; it serves the sockets that it is
+ * given.
  */
 export function createHttp1(options: Http1Options) {
   const { limits, admission, overload } = options;
-  // By connection the answers that are not over, in their order. No Map of answers: its old tables, which refer to
-  // the next one, would keep every answer until the next full collection.
+  // The open answers of each connection, in their order. Not a Set of answers: its old tables refer to newer ones and
+  // would keep every answer until the next major garbage collection.
   const open = new Map<Socket, ServerResponse[]>();
-  // Connections that end with the request before, and how many requests were ignored on each since: the peer may have
-  // meant other requests than the parser sees. The parser keeps each of them until the answer before it is over.
+  // Connections that close after the current answer, and how many requests were ignored on each since: the peer may
+  // have meant other requests than the parser reads. The parser keeps each of them until the answer before it has
+  // ended.
   const ending = new WeakMap<Socket, number>();
   let draining = false;
 
@@ -51,16 +52,16 @@ export function createHttp1(options: Http1Options) {
     keepAliveTimeout: limits.keepAliveMs,
     connectionsCheckingInterval: limits.timeoutCheckMs,
     insecureHTTPParser: false,
-    // A missing Host is refused by the dispatcher, with a body.
+    // The dispatcher rejects a request without Host, with a body.
     requireHostHeader: false,
     noDelay: true,
   });
-  // Fields beyond a count would be dropped without a word; their size is limited instead.
+  // Node would drop further fields silently; their size is limited instead.
   server.maxHeadersCount = 0;
   server.maxRequestsPerSocket = 0;
   server.timeout = limits.idleSocketMs;
 
-  // Node closes the response that is being sent on the connection, but not the pipelined ones after it.
+  // When a connection closes, Node closes the response that is being sent, but not the pipelined ones after it.
   function track(socket: Socket, res: ServerResponse): void {
     const answers = open.get(socket);
     if (answers !== undefined) {
@@ -89,7 +90,7 @@ export function createHttp1(options: Http1Options) {
 
   type Handle = (req: IncomingMessage, res: ServerResponse) => void;
 
-  // Every request enters here, so that no error of one ends anything but that one.
+  // Handles every request, so that an error ends that request only.
   const entry = (handle: Handle): Handle => {
     return (req, res) => {
       const ignored = ending.get(req.socket);
@@ -105,7 +106,7 @@ export function createHttp1(options: Http1Options) {
       res.on("close", onClose);
       res.on("error", ignore);
       if (draining) res.shouldKeepAlive = false;
-      // The parser also passes on what calls itself HTTP/0.9 or HTTP/2.0 (RFC 9110, section 15.6.6).
+      // The parser also accepts HTTP/0.9 and HTTP/2.0 (RFC 9110, section 15.6.6).
       if (req.httpVersionMajor !== 1) {
         rejectRequest(res, 505);
         return;
@@ -114,7 +115,7 @@ export function createHttp1(options: Http1Options) {
         rejectRequest(res, 501);
         return;
       }
-      // The parser stops after such a request and drops what was sent with it: nothing may follow on this connection.
+      // The parser stops after such a request and drops the bytes after it, so the connection must close.
       if (req.headers.upgrade !== undefined) {
         res.shouldKeepAlive = false;
         ending.set(req.socket, 0);
@@ -150,7 +151,7 @@ export function createHttp1(options: Http1Options) {
     };
   };
 
-  // Together with the other answers of a tick: to write one alone wakes its reader up, which costs as much as the rest.
+  // Together with the other answers of a tick: a write of its own wakes the reader up, which costs as much as the rest.
   const answerRejected = flushPerTick<ServerResponse>(
     "answers",
     (res) => {
@@ -163,8 +164,8 @@ export function createHttp1(options: Http1Options) {
     },
   );
 
-  // Before anything is kept for the request: where most are rejected, this is most of the work. What has to end its
-  // connection, or has to wait for the answer before, takes the longer way.
+  // Before any state is created for the request, because under overload this is most of the work. Requests that must
+  // close their connection or wait for a pipelined answer are rejected below.
   function isRejectedAtOnce(req: IncomingMessage, res: ServerResponse): boolean {
     if (res.socket === null || req.httpVersionMajor !== 1 || isHealthPath(req.url ?? "")) return false;
     if (admission.admits(options.peerOf(req))) return false;
@@ -203,7 +204,8 @@ export function createHttp1(options: Http1Options) {
   // An unknown expectation is ignored (RFC 9110, section 10.1.1); Node would answer it itself.
   server.on("checkExpectation", entry(options.onRequest));
 
-  // A rejected client gets no 100 Continue. The connection is closed, because what follows may be the body or a request.
+  // A rejected client gets no 100 Continue. The connection is closed, because either the body or another request may
+  // follow.
   server.on(
     "checkContinue",
     entry((req, res) => {
@@ -223,7 +225,7 @@ export function createHttp1(options: Http1Options) {
   server.on("clientError", (error: ClientError, socket: Duplex) => {
     const pending = open.get(socket as Socket)?.at(-1);
     if (pending?.req.complete && socket.writable && error.code !== "ECONNRESET") {
-      // The request before the invalid bytes was whole, and may have been carried out: its answer goes first.
+      // The request before the invalid bytes was complete and may have been handled, so its answer is sent first.
       pending.shouldKeepAlive = false;
       pending.once("close", () => socket.end());
       return;
@@ -236,7 +238,7 @@ export function createHttp1(options: Http1Options) {
     const body = options.errorBody(status);
     const { remoteAddress } = socket as Socket;
     const reason = status === 431 ? "headers_too_large" : status === 408 ? "request_timeout" : "malformed";
-    // Who asks for the head alone takes a body for the next answer (RFC 9110, section 9.3.2).
+    // A client that sent HEAD would read a body as the next answer (RFC 9110, section 9.3.2).
     const isHead = error.rawPacket?.subarray(0, 5).toString("latin1") === "HEAD ";
     const bytes = isHead ? 0 : Buffer.byteLength(body);
     const record = pending && recordOf(pending);
@@ -254,15 +256,15 @@ export function createHttp1(options: Http1Options) {
     );
   });
 
-  // Only this event starts the timers of headersTimeout and requestTimeout.
+  // This event starts the timers of headersTimeout and requestTimeout.
   server.emit("listening");
 
   return {
-    /** Serves a socket that is known to speak HTTP/1.x. */
+    /** Serves a socket with HTTP/1.x. */
     serve(socket: Socket): void {
       server.emit("connection", socket);
     },
-    /** Closes idle connections now and every other one after the answer it waits for. */
+    /** Closes idle connections now, and others after their current answer. */
     drain(): void {
       draining = true;
       for (const answers of open.values()) {
@@ -271,7 +273,7 @@ export function createHttp1(options: Http1Options) {
       }
       closeIdle();
     },
-    /** Stops the timers. Connections must be gone. */
+    /** Stops the timers. All connections must be closed. */
     close(): void {
       server.close(ignore);
     },
@@ -279,16 +281,16 @@ export function createHttp1(options: Http1Options) {
 }
 
 interface ClientError extends NodeJS.ErrnoException {
-  /** What came last, of errors of the parser. */
+  /** The last bytes received, of errors of the parser. */
   readonly rawPacket?: Buffer;
-  /** The rule that is broken, of errors of the parser. */
+  /** The violated rule, of errors of the parser. */
   readonly reason?: string;
 }
 
 function statusOfParserError({ code, reason = "" }: ClientError): number {
   if (code === "HPE_HEADER_OVERFLOW") return 431;
   if (code === "ERR_HTTP_REQUEST_TIMEOUT") return 408;
-  // The parser has the same code for Content-Length beside chunks, which is 400.
+  // The parser has the same code for Content-Length together with chunks, which is 400.
   return code === "HPE_INVALID_TRANSFER_ENCODING" && !reason.includes("Content-Length") ? 501 : 400;
 }
 
@@ -299,8 +301,8 @@ const reasons: Readonly<Record<number, string>> = {
   501: "Not Implemented",
 };
 
-// Codings besides chunked are not undone here, and HTTP/1.0 has none: peers that read such a message in another way
-// see other requests in its body (RFC 9112, section 6.1).
+// Only `chunked` is decoded, and not in HTTP/1.0. A proxy that reads such a message in another way could see other
+// requests in its body (RFC 9112, section 6.1).
 function hasUnsupportedCoding({ headers, httpVersionMinor }: IncomingMessage): boolean {
   const coding = headers["transfer-encoding"];
   return coding !== undefined && (coding.toLowerCase() !== "chunked" || httpVersionMinor === 0);

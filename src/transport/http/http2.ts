@@ -20,18 +20,17 @@ import { tickCount } from "./tick.js";
 export interface StreamRequest {
   readonly stream: ServerHttp2Stream;
   readonly headers: IncomingHttpHeaders;
-  /** Has END_STREAM (1) when there is no body. */
+  /** Contains END_STREAM (1) when there is no body. */
   readonly flags: number;
-  /** Names and values in turn, as received. */
+  /** Name, value, name, value, …, as received. */
   readonly rawHeaders: string[];
-  /** The address at the other end. It is kept here because a closed stream has no session. */
+  /** The address of the peer. A closed stream has no session to read it from. */
   readonly socketAddress: string | undefined;
 }
 
 /** Answers one HTTP/2 stream. */
 export type OnHttp2Stream = (request: StreamRequest) => void;
 
-/** What {@link createHttp2} is made of. */
 export interface Http2Options {
   readonly limits: Limits;
   readonly onStream: OnHttp2Stream;
@@ -39,18 +38,18 @@ export interface Http2Options {
   /** Called with an error that the handling of a stream did not catch. Only that stream ends. */
   readonly onError: (error: unknown, requestId?: string) => void;
   readonly admission: Admission;
-  /** Answers what is not admitted. */
+  /** Answers requests that are not admitted. */
   readonly overload: Rejection;
   /** Records a request that is rejected before it is dispatched. Returns its id, for the answer. */
   readonly recordRejected: (rejected: RejectedRequest) => string;
 }
 
 /**
- * Creates the HTTP/2 side (RFC 9113) with the limits Node leaves open: sessions that sit idle,
- * peers that open streams only to reset them, and sessions that never end.
+ * Creates the HTTP/2 server (RFC 9113), with limits that Node does not have: of idle sessions, of rapid resets
+ * (CVE-2023-44487), and of streams per session.
  *
- * There must be no `request` listener: Node would then attach its compatibility layer to every
- * stream and send trailers itself.
+ * There must be no `request` listener: with one, Node attaches its compatibility layer to every stream and sends
+ * trailers itself.
  */
 export function createHttp2(options: Http2Options) {
   const { limits } = options;
@@ -72,7 +71,7 @@ export function createHttp2(options: Http2Options) {
     },
     ...{
       maxOutstandingSettings: limits.outstandingSettings,
-      // Node 20 does not know these; it ends a session with its 1,000th reset in half a minute.
+      // Node 20 does not have these options; it ends a session with its 1,000th reset in half a minute.
       streamResetBurst: limits.receivedResets,
       streamResetRate: limits.receivedResets / 10,
     },
@@ -88,13 +87,13 @@ export function createHttp2(options: Http2Options) {
   server.on("sessionError", (_error, session) => destroySession(session));
 
   return {
-    /** Serves a socket that is known to speak HTTP/2. */
+    /** Serves a socket with HTTP/2. */
     serve(socket: Socket): void {
       server.emit("connection", socket);
     },
     /** How many sessions are open. */
     openSessions: () => sessions.size,
-    /** Tells every peer to open no more streams (GOAWAY); sessions end with their last stream. */
+    /** Asks every peer to open no more streams (GOAWAY); sessions end with their last stream. */
     drain(): void {
       draining = true;
       for (const session of sessions) drainSession(session);
@@ -102,9 +101,9 @@ export function createHttp2(options: Http2Options) {
   };
 }
 
-// Ends a session on which nothing moves. Node 20 neither closes a session that broke a rule of the protocol nor tells
-// of it: it stops reading it, and frames that it still had to send stay in its queue although the socket could take
-// them. Of a peer that does not read, the socket has bytes to write.
+// Ends a session without traffic. After a protocol error Node 20 neither closes a session nor emits an event: it stops
+// reading, and frames stay in its queue although the socket could take them. If the peer does not read, the socket has
+// unwritten bytes instead.
 function endWhenQuiet(session: ServerHttp2Session, limits: Limits): void {
   const stepMs = Math.min(limits.stuckSessionMs, limits.idleSessionMs);
   let bytes = -1;
@@ -121,12 +120,12 @@ function endWhenQuiet(session: ServerHttp2Session, limits: Limits): void {
   session.setTimeout(stepMs, onQuiet);
 }
 
-// What HTTP/2 writes goes past the socket's own buffer, to its handle.
+// HTTP/2 writes to the handle of the socket, not to its buffer.
 function countUnwrittenBytes(session: ServerHttp2Session): number | undefined {
   return (session.socket as Socket & { _handle?: { writeQueueSize?: number } })._handle?.writeQueueSize;
 }
 
-// When a stream was opened, in which tick, and how long its caller said to wait: all that is kept for every stream.
+// When a stream was opened, in which tick, and its timeout: on the stream itself, because there are many.
 const openedMs = Symbol("openedMs");
 const openedIn = Symbol("openedIn");
 const allowedMs = Symbol("allowedMs");
@@ -141,7 +140,7 @@ class StreamTask implements Task {
     this.#options = options;
   }
 
-  // A stream that was reset while it was queued is not handled. It closes only once what it sent is read.
+  // A stream that was reset while it was queued is not handled. It closes only after its data were read.
   run(): void {
     const { stream } = this.#request;
     if (stream.destroyed || stream.closed) stream.resume();
@@ -168,8 +167,8 @@ function watchStreams(session: ServerHttp2Session, options: Http2Options): void 
   const connection = options.connections.open(socketAddress);
   session.once("close", connection.close);
 
-  // A reset without an error code leaves only the unfinished answer, hence `aborted`. The resets that a peer
-  // provokes from this side count like its own.
+  // A reset without an error code is recognised by `aborted` alone. Resets that a peer provokes from this side count
+  // like its own.
   function onClose(this: WatchedStream): void {
     buffersOf(this)?.release();
     if (this.rstCode === constants.NGHTTP2_REFUSED_STREAM) return;
@@ -201,7 +200,7 @@ function watchStreams(session: ServerHttp2Session, options: Http2Options): void 
         httpMethod: headers[":method"],
         url: headers[":path"],
       });
-      // A caller may try again what was refused so (RFC 9113, section 8.7).
+      // A caller may retry a refused stream (RFC 9113, section 8.7).
       resetStream(stream, constants.NGHTTP2_REFUSED_STREAM);
       return;
     }
@@ -213,10 +212,10 @@ function watchStreams(session: ServerHttp2Session, options: Http2Options): void 
 }
 
 /**
- * Tells peers that open streams only to reset them from callers whose time ran out. A reset counts when it came
- * with its request or within milliseconds of it, and before any answer, unless the caller announced a deadline that
- * may have passed: the wait before sending and reading is unknown. A session ends after many such resets, if they are
- * most of the streams that it opened.
+ * Distinguishes rapid resets (CVE-2023-44487) from callers whose deadline passed. A reset counts when it arrived in the
+ * tick of its request or within milliseconds, and before any answer, unless the caller's timeout may have passed: how
+ * long the request waited before it was read is unknown. A session ends after many such resets, if they are most of its
+ * streams.
  */
 function createResetLimit(limits: Limits) {
   let windowStartMs = 0;
@@ -243,11 +242,11 @@ function createResetLimit(limits: Limits) {
     },
 
     /**
-     * Counts a reset without an answer; true once, when there were too many.
+     * Counts a reset without an answer. Returns true once, when there were too many.
      *
      * @param sinceMs when the request was read, in milliseconds
      * @param tick the tick it was read after
-     * @param callerWaitsMs how long the caller said to wait, in milliseconds
+     * @param callerWaitsMs the caller's timeout, in milliseconds
      */
     count(sinceMs = 0, tick?: number, callerWaitsMs?: number): boolean {
       if (isOver || !isRapid(sinceMs, tick, callerWaitsMs)) return false;

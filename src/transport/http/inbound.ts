@@ -3,9 +3,9 @@ import type { HandlerContext } from "@connectrpc/connect";
 import type { Inbound, Protocol } from "../../pipeline/call.js";
 import type { FieldSpelling } from "../../pipeline/field-names.js";
 import type { RequestRecord } from "../../telemetry/request-record.js";
-import { disconnectSignal } from "./http-message.js";
+import { createDisconnectSignal } from "./http-message.js";
 
-/** A unary gRPC call on its stream; what it tells is worked out when it is asked. */
+/** The request of a unary gRPC call. Its properties are computed when they are read. */
 export class StreamInbound implements Inbound {
   readonly protocol = "grpc";
   readonly fieldSpelling = "proto";
@@ -45,15 +45,15 @@ export class StreamInbound implements Inbound {
   }
 
   headers(): Headers {
-    return webHeaders(this.#headers);
+    return toWebHeaders(this.#headers);
   }
 
   signal(): AbortSignal {
-    return disconnectSignal(this.#stream);
+    return createDisconnectSignal(this.#stream);
   }
 }
 
-/** A call that connect decoded. */
+/** The request of a call that connect decoded. */
 export class ContextInbound implements Inbound {
   readonly timeoutMs: number | undefined;
   readonly record: RequestRecord;
@@ -78,7 +78,7 @@ export class ContextInbound implements Inbound {
     return name === "grpc" || name === "grpc-web" ? name : "connect";
   }
 
-  // Over gRPC and gRPC-Web errors come in binary, whatever the format of messages is.
+  // Errors of gRPC and gRPC-Web are binary, whatever the codec of messages.
   get fieldSpelling(): FieldSpelling {
     if (this.protocol !== "connect") return "proto";
     const format = this.header("content-type") ?? new URLSearchParams(this.url.split("?")[1]).get("encoding");
@@ -106,8 +106,8 @@ export class ContextInbound implements Inbound {
   }
 }
 
-/** The fields of a request as a `Headers`, without HTTP/2's pseudo headers. */
-export function webHeaders(fields: IncomingHttpHeaders): Headers {
+/** Converts the fields of a request to `Headers`, without the pseudo-header fields of HTTP/2. */
+export function toWebHeaders(fields: IncomingHttpHeaders): Headers {
   const headers = new Headers();
   for (const name in fields) {
     const value = fields[name];

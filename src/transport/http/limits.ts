@@ -1,6 +1,5 @@
-// Every limit of the network side in one table, since the defaults of Node,
-// http2 and connect are either absent or far above what one request may cost.
-// Limits of resources (page sizes, names) belong to the resources.
+// All limits of the transport. Those of Node, http2 and connect are absent or far too high for one request. Limits of
+// resources, such as page sizes, belong to the resources.
 import { MAX_CALL_MS } from "../../pipeline/call.js";
 import { MAX_REQUEST_BYTES, PUBLIC_REQUEST_BYTES, REQUEST_BYTES } from "../../pipeline/method-table.js";
 
@@ -124,7 +123,7 @@ const table = {
   },
 } as const;
 
-/** The limits in force; the unit is in each name, plain counts have none. */
+/** The limits. Each name ends in its unit, except for counts. */
 export type Limits = { readonly [Name in keyof typeof table]: number };
 
 /** The limits of a running service. */

@@ -1,5 +1,5 @@
-// One port for HTTP/1.1 and HTTP/2, with and without TLS. None of their servers
-// listens: a net server accepts and counts connections and hands them over.
+// One port for HTTP/1.1 and HTTP/2, with and without TLS. Only a net server listens: it accepts and counts connections,
+// and passes them to the servers of the protocols.
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { type AddressInfo, createServer, type Socket } from "node:net";
 import { addressKey, type ListenAddress } from "../../kernel/ip-address.js";
@@ -7,11 +7,11 @@ import type { Logger } from "../../telemetry/logger.js";
 import type { Admission } from "./admission.js";
 import { createConnectionLimit } from "./connection-limit.js";
 import { noteConnection } from "./fair-queue.js";
+import type { CheckHealth } from "./health-routes.js";
 import { createHttp1 } from "./http1.js";
 import { createHttp2, type OnHttp2Stream } from "./http2.js";
 import type { Limits } from "./limits.js";
-import type { CheckHealth } from "./ops.js";
-import { createSecure, detectProtocol, type Protocols, type TlsIdentity } from "./protocols.js";
+import { createTlsListener, detectProtocol, type Protocols, type TlsIdentity } from "./protocols.js";
 import type { Rejection } from "./rejection.js";
 import type { ConnectionHolders, Connections } from "./request-buffers.js";
 import type { RequestRecords } from "./request-record.js";
@@ -22,21 +22,21 @@ import type { RequestRecords } from "./request-record.js";
  */
 const BACKLOG = 4_096;
 
-/** What a port reports besides connections. */
+/** Callbacks of a port. */
 export interface AcceptEvents {
   onError(error: Error): void;
   onDrop(): void;
 }
 
-/** A bound port. Connections made before {@link BoundPort.accept} wait. */
+/** A bound port. Connections wait until {@link BoundPort.accept}. */
 export interface BoundPort {
   readonly address: ListenAddress;
   /**
-   * Hands over the connections that wait and all later ones. `onError` gets what accepting them throws, and `onDrop` is
+   * Passes on the waiting connections and all later ones. `onError` gets errors of accepting them, and `onDrop` is
    * called for each connection beyond `maxConnections`, which is closed.
    */
   accept(onConnection: (socket: Socket) => void, events: AcceptEvents, maxConnections: number): void;
-  /** Accepts no more and destroys the connections that wait. May be called again. */
+  /** Accepts no more connections, and destroys the waiting ones. May be called again. */
   close(): void;
 }
 
@@ -78,15 +78,16 @@ export function bindPort(listen: ListenAddress): Promise<BoundPort> {
   });
 }
 
-/** What {@link createListener} is made of. */
 export interface ListenerOptions {
   readonly port: BoundPort;
   readonly tls?: TlsIdentity | undefined;
   readonly limits: Limits;
-  /** Behind a proxy all peers share its address, so the cap per address is off. An IPv6 network of 64 bits is one. */
+  /**
+   * Behind a proxy all peers share its address, so there is no limit per address. A /64 of IPv6 counts as one address.
+   */
   readonly behindProxy?: boolean | undefined;
   readonly onHttp1: (req: IncomingMessage, res: ServerResponse) => void;
-  /** Who the bytes of requests and answers are held for. */
+  /** Accounts for the bytes of requests and answers. */
   readonly connections: Connections;
   readonly onHttp2Stream: OnHttp2Stream;
   /** The body of the error for a request that is rejected before it is parsed, by HTTP status. */
@@ -94,23 +95,23 @@ export interface ListenerOptions {
   /** Answers health checks on connections that are too many. */
   readonly checkHealth: CheckHealth;
   readonly admission: Admission;
-  /** Gets what accepting connections throws, such as that no file can be opened; logged unless given. */
+  /** Called with errors of accepting connections, such as EMFILE; they are logged unless given. */
   readonly onAcceptError?: ((error: Error) => void) | undefined;
-  /** Answers what is not admitted. */
+  /** Answers requests that are not admitted. */
   readonly overload: Rejection;
   /** Records requests that are rejected before they are dispatched. */
   readonly records: RequestRecords;
   readonly logger?: Logger | undefined;
 }
 
-/** What a listener has open. */
+/** The open work of a listener. */
 export interface OpenWork {
   /** Requests that are not answered yet, streams included. */
   readonly calls: number;
   readonly connections: number;
 }
 
-/** How many connections are open; `detecting` are those of which nothing was read yet. */
+/** How many connections are open; those in `detecting` have no protocol yet. */
 export type OpenConnections = Readonly<Record<"http1" | "http2" | "detecting", number>>;
 
 /** Creates a listener that does not serve yet. */
@@ -161,7 +162,7 @@ export function createListener(options: ListenerOptions) {
       http2.serve(socket);
     },
   };
-  const secure = options.tls && createSecure(options.tls, limits, targets);
+  const secure = options.tls && createTlsListener(options.tls, limits, targets);
 
   function onConnection(socket: Socket): void {
     noteConnection();
@@ -198,25 +199,29 @@ export function createListener(options: ListenerOptions) {
       options.port.accept(onConnection, { onError: onAcceptError, onDrop: connectionLimit.drop }, limits.connections);
     },
 
-    /** Serves new connections with another certificate. @throws Error when the key is not its own */
+    /**
+     * Serves new connections with another certificate.
+     *
+     * @throws Error when the key does not belong to it
+     */
     replaceTls(identity: TlsIdentity): void {
       secure?.replace(identity);
       connectionLimit.replaceTls(identity);
     },
 
-    /** How many connections are open, by what they speak. */
+    /** How many connections are open, by protocol. */
     countConnections(): OpenConnections {
       const http2Connections = http2.openSessions();
       const detecting = Math.max(0, sockets.size - http1Connections - http2Connections);
       return { http1: http1Connections, http2: http2Connections, detecting };
     },
 
-    /** What is open now. */
+    /** Counts the open calls and connections. */
     openWork: (): OpenWork => ({ calls: connections.openRequests(), connections: sockets.size }),
 
     /**
-     * Accepts no more, asks every peer to go (GOAWAY, `Connection: close`), waits up to `graceMs` for
-     * calls in flight and then cuts what is left, long streams included. May be called again.
+     * Accepts no more connections, closes the open ones gracefully (GOAWAY, `Connection: close`), waits up to `graceMs`
+     * for calls in flight, and then cuts the rest, also long streams. May be called again.
      */
     async stop(graceMs = limits.drainMs): Promise<void> {
       options.port.close();

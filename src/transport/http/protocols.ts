@@ -1,7 +1,6 @@
-// Tells the protocols of one port apart: TLS connections by ALPN, cleartext connections by
-// the HTTP/2 connection preface.
+// Detects the protocol of a connection: with TLS by ALPN, otherwise by the HTTP/2 connection preface.
 import type { Socket } from "node:net";
-import { createServer as createTlsServer, type TLSSocket } from "node:tls";
+import { createServer, type TLSSocket } from "node:tls";
 import type { Limits } from "./limits.js";
 
 /** A certificate chain and its private key, both PEM. */
@@ -10,7 +9,7 @@ export interface TlsIdentity {
   readonly key: string | Buffer;
 }
 
-/** Who serves the connections of each protocol. */
+/** Serves the connections of each protocol. */
 export interface Protocols {
   readonly http1: (socket: Socket) => void;
   readonly http2: (socket: Socket) => void;
@@ -18,9 +17,9 @@ export interface Protocols {
 
 const OLDEST_TLS = "TLSv1.2";
 
-/** Creates the TLS side, which never listens; sockets are handed to it. */
-export function createSecure(tls: TlsIdentity, limits: Limits, targets: Protocols) {
-  const server = createTlsServer({
+/** Creates the TLS server. It never listens; it serves the sockets that it is given. */
+export function createTlsListener(tls: TlsIdentity, limits: Limits, targets: Protocols) {
+  const server = createServer({
     cert: tls.cert,
     key: tls.key,
     minVersion: OLDEST_TLS,
@@ -33,11 +32,15 @@ export function createSecure(tls: TlsIdentity, limits: Limits, targets: Protocol
   });
   server.on("tlsClientError", (_error, socket) => socket.destroy());
   return {
-    /** Serves a socket that has just connected. */
+    /** Serves a new connection. */
     serve(socket: Socket): void {
       server.emit("connection", socket);
     },
-    /** Connections from now on get another certificate; open ones stay. @throws Error when the key is not its own */
+    /**
+     * Serves new connections with another certificate; open ones stay.
+     *
+     * @throws Error when the key does not belong to it
+     */
     replace({ cert, key }: TlsIdentity): void {
       server.setSecureContext({ cert, key, minVersion: OLDEST_TLS });
     },
@@ -47,12 +50,12 @@ export function createSecure(tls: TlsIdentity, limits: Limits, targets: Protocol
 const PREFACE = Buffer.from("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", "latin1");
 
 /**
- * Tells HTTP/2 with prior knowledge from HTTP/1.1 by the connection preface (RFC 9113, section 3.4), which no HTTP/1.1
- * request begins with. All of it is compared, because `P` alone could begin a POST. A peer that sends too little within
- * `timeoutMs` is cut off.
+ * Detects HTTP/2 with prior knowledge by its connection preface (RFC 9113, section 3.4), with which no request of
+ * HTTP/1.1 begins. The whole preface is compared, because a POST begins with `P` too. A peer that sends too little
+ * within `timeoutMs` is cut off.
  *
- * Bytes are collected from `data` events and put back in one piece: to read and put back while the protocol is unknown
- * would make the socket spin.
+ * Bytes are collected from `data` events and unshifted once: to unshift them after each read would make the socket emit
+ * them again without end.
  */
 export function detectProtocol(socket: Socket, timeoutMs: number, targets: Protocols): void {
   let received: Buffer | undefined;
@@ -72,7 +75,7 @@ export function detectProtocol(socket: Socket, timeoutMs: number, targets: Proto
     socket.unshift(received);
     if (same) targets.http2(socket);
     else targets.http1(socket);
-    // Only now: the server has its own handler, and without one an error would end the process.
+    // Removed only now, when the server has its own handler: without one, an error would end the process.
     socket.off("error", onError);
     if (!same) socket.resume();
   };

@@ -1,5 +1,5 @@
-// The answer to requests that are rejected before anything but their headers is read. It is
-// the same for all of them, so it is made once, in the form of each protocol.
+// The answer to requests that are rejected after their headers. It is the same for all of them, so it is built once for
+// each protocol.
 import { type IncomingMessage, type OutgoingHttpHeaders, type ServerResponse, STATUS_CODES } from "node:http";
 import { constants, type IncomingHttpHeaders, type ServerHttp2Stream } from "node:http2";
 import type { ConnectError } from "@connectrpc/connect";
@@ -7,10 +7,10 @@ import { httpStatusOf, retryAfterOf } from "../../codec/error-json.js";
 import { type ApiError, connectErrorFrom } from "../../kernel/errors.js";
 import { discardRest, mayHaveBody } from "./body-reader.js";
 import type { Cors, CorsFields } from "./cors.js";
-import { errorTrailers } from "./grpc-fields.js";
+import { buildErrorTrailers } from "./grpc-fields.js";
 import { resetStream, resetUnreadRequest } from "./http2-end.js";
 import type { RejectedRequest } from "./request-record.js";
-import { connectJson, encodeEndStream, statusJson } from "./send.js";
+import { encodeEndStream, formatConnectJson, formatStatusJson } from "./send.js";
 import { flushPerTick } from "./tick.js";
 
 /** Answers requests with one error. */
@@ -24,27 +24,26 @@ export interface Rejection {
 /** An answer that is built once and sent to many requests. */
 interface PreparedAnswer {
   readonly status: number;
-  /** With the status, as HTTP/2 has it. */
+  /** Includes `:status`. */
   readonly fields: OutgoingHttpHeaders;
   readonly body: string | Buffer;
-  /** The status line and the fields of HTTP/1.1 that are the same for all, where the body is text. */
+  /** The status line and the constant fields of HTTP/1.1, where the body is text. */
   readonly head?: string;
 }
 
-/** What {@link createRejection} is made of. */
 export interface RejectionOptions {
   readonly errorDomain: string;
-  /** Whether a path is that of a method, so that errors have the form of the Connect protocol. */
+  /** Whether a path is that of an RPC method, whose errors have the form of the Connect protocol. */
   readonly isRpc: (path: string) => boolean;
   /** Records each request; returns its id. */
   readonly recordRejected: (rejected: RejectedRequest) => string;
-  /** Lets scripts of other origins read the answer. */
+  /** Adds CORS fields to the answer. */
   readonly cors: Cors | undefined;
   /** How long a connection of HTTP/1.1 may be idle, in milliseconds. */
   readonly keepAliveMs: number;
 }
 
-/** Makes the answer. */
+/** Creates the rejection with an error. */
 export function createRejection(
   error: ApiError,
   { errorDomain, isRpc, recordRejected, cors, keepAliveMs }: RejectionOptions,
@@ -85,7 +84,7 @@ export function createRejection(
     ({ stream, headers }) => {
       if (stream.destroyed || stream.closed) return;
       const answer = selectAnswer(headers["content-type"], headers[":path"]);
-      // Written field by field here and below: to spread objects into one costs as much as the rest of the answer.
+      // Written field by field here and below: to spread objects costs as much as the rest of the answer.
       const requestId = recordRejected({
         reason: "overload",
         status: answer.status,
@@ -127,7 +126,7 @@ export function createRejection(
       });
       const { origin } = req.headers;
       if (answer.head !== undefined && !hasBody && origin === undefined && isPlain(req, res)) {
-        // The event is what Node itself emits for an answer that has left, and with which it goes on to the next request.
+        // Node emits this event when an answer was sent, and then continues with the next request.
         res.socket?.write(
           `${answer.head}x-request-id: ${requestId}\r\nDate: ${formatDate()}\r\n\r\n${answer.body}`,
           "latin1",
@@ -148,11 +147,11 @@ export function createRejection(
 interface PreparedAnswers {
   readonly rest: PreparedAnswer;
   readonly connect: PreparedAnswer;
-  readonly trailers: ReturnType<typeof errorTrailers>;
+  readonly trailers: ReturnType<typeof buildErrorTrailers>;
   readonly end: ReturnType<typeof encodeEndStream>;
 }
 
-// Built at the first rejection: the first ConnectError makes Node load its `fetch`, which would slow down every start.
+// Built at the first rejection: the first ConnectError makes Node load `fetch`, which would slow down every start.
 function buildAnswers(
   answer: ConnectError,
   keepAliveMs: number,
@@ -174,14 +173,14 @@ function buildAnswers(
     return { status, fields: { ":status": status, ...fields }, body, head };
   };
   return {
-    rest: buildJson(statusJson(answer)),
-    connect: buildJson(connectJson(answer)),
-    trailers: errorTrailers(answer),
+    rest: buildJson(formatStatusJson(answer)),
+    connect: buildJson(formatConnectJson(answer)),
+    trailers: buildErrorTrailers(answer),
     end: encodeEndStream(answer),
   };
 }
 
-// Whether the answer may be written without Node's response, which costs a third of a rejection.
+// Whether the answer may be written to the socket: Node's response takes a third of the time of a rejection.
 function isPlain(req: IncomingMessage, res: ServerResponse): boolean {
   return res.shouldKeepAlive && req.httpVersionMinor === 1 && req.method !== "HEAD" && res.socket !== null;
 }
@@ -189,7 +188,7 @@ function isPlain(req: IncomingMessage, res: ServerResponse): boolean {
 let second = Number.NaN;
 let date = "";
 
-// The date as HTTP writes it (RFC 9110, section 5.6.7), which is the same for a second.
+// Formats the HTTP date (RFC 9110, section 5.6.7), which stays the same for a second.
 function formatDate(): string {
   const now = Math.floor(Date.now() / 1000);
   if (now !== second) {

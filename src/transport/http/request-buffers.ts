@@ -1,21 +1,21 @@
-// Who the bytes of a request and of its answer are held for.
+// The holders of the bytes of a request and its answer: the connection, the address and the caller.
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from "node:http";
 import type { Http2ServerRequest, Http2ServerResponse, ServerHttp2Stream } from "node:http2";
 import { type ApiError, resourceExhausted } from "../../kernel/errors.js";
 import { addressKey } from "../../kernel/ip-address.js";
-import { BufferAccount, type Charge, type Holder, newHolder } from "./buffer-account.js";
+import { BufferAccount, type Charge, createHolder, type Holder } from "./buffer-account.js";
 import { createPeer, isIdlePeer, type Peer } from "./fair-queue.js";
-import { isTrustedProxy, peerAddress, type TrustedProxies } from "./http-message.js";
+import { findPeerAddress, isTrustedProxy, type TrustedProxies } from "./http-message.js";
 import type { Limits } from "./limits.js";
 
-/** A connection and the address at its other end. */
+/** A connection and the address of its peer. */
 export interface ConnectionHolders {
   readonly holders: readonly Holder[];
-  /** Without a share of their own the requests of a trusted proxy are those of the addresses it names. */
+  /** A trusted proxy has no share of its own: its requests count for the addresses that it names. */
   readonly isProxy: boolean;
-  /** Whose requests wait for each other, unless a proxy names another. */
+  /** The peer in whose queue its requests wait, unless a proxy names another. */
   readonly peer: Peer;
-  /** Forgets the connection. */
+  /** Releases the connection. */
   close(): void;
 }
 
@@ -25,22 +25,22 @@ interface Counted extends Holder {
 }
 
 const RETRY_MS = 1_000;
-/** No status without an answer is larger, in bytes. */
+/** The largest error without a message, in bytes. */
 const STATUS_BYTES = 8 * 1024;
-/** A request that arrives slower than this gives way, in bytes per millisecond. */
+/** Requests slower than this may be rejected to make room, in bytes per millisecond. */
 const SLOW_REQUEST = 64;
-/** An answer that its peer takes slower than this gives way, in bytes per millisecond. */
+/** Answers slower than this may be cut off to make room, in bytes per millisecond. */
 const SLOW_ANSWER = 16;
-/** Holders without a connection or bytes are forgotten when there are so many. */
+/** When there are as many holders, those without connections and bytes are deleted. */
 const SWEEP_AT = 10_000;
 
-/** The two accounts of the process and all who hold bytes in them. */
+/** The two accounts of the process, of requests and of answers, and their holders. */
 export class Buffers {
   readonly requests: BufferAccount;
   readonly answers: BufferAccount;
-  /** The most bytes that one list which has to be sent in one piece may hold, above any share. */
+  /** The most bytes of a list that is sent as one message; such lists may exceed a holder's share. */
   readonly maxListBytes: number;
-  /** How many requests are not over. */
+  /** The number of open requests. */
   openRequests = 0;
   readonly #holders = new Map<string, Counted>();
 
@@ -70,7 +70,7 @@ export class Buffers {
     const network = this.#holderOf(key);
     network.connections++;
     return {
-      holders: [newHolder(), network],
+      holders: [createHolder(), network],
       isProxy,
       peer: network.peer,
       close: () => {
@@ -79,7 +79,7 @@ export class Buffers {
     };
   }
 
-  /** The holder of a caller, or of an address that a proxy names. */
+  /** Gets the holder of a caller, or of an address that a proxy names. */
   holder(key: string): Holder & { readonly peer: Peer } {
     return this.#holderOf(key);
   }
@@ -90,7 +90,7 @@ export class Buffers {
     if (this.#holders.size >= SWEEP_AT) {
       for (const [other, holder] of this.#holders) if (isIdle(holder)) this.#holders.delete(other);
     }
-    const holder = { ...newHolder(), peer: createPeer(), connections: 0 };
+    const holder = { ...createHolder(), peer: createPeer(), connections: 0 };
     this.#holders.set(key, holder);
     return holder;
   }
@@ -100,9 +100,9 @@ function isIdle({ connections, bufferedBytes: [requests, answers], peer }: Count
   return connections === 0 && requests === 0 && answers === 0 && isIdlePeer(peer);
 }
 
-/** The bytes held for one request and its answer; released when the request is over. */
+/** The bytes of one request and its answer, which are released at its end. */
 export class RequestBuffers {
-  /** Whose requests wait for each other. */
+  /** The peer in whose queue the request waits. */
   readonly peer: Peer;
   readonly #buffers: Buffers;
   #holders: readonly Holder[];
@@ -110,7 +110,7 @@ export class RequestBuffers {
   #answer: Charge | undefined;
   #isOver = false;
 
-  /** @param address the address that a trusted proxy names, if one does */
+  /** @param address the address that a trusted proxy names, if any */
   constructor(buffers: Buffers, connection: ConnectionHolders, address: string | undefined) {
     this.#buffers = buffers;
     const named = address === undefined ? undefined : buffers.holder(addressKey(address));
@@ -120,16 +120,16 @@ export class RequestBuffers {
     buffers.openRequests++;
   }
 
-  /** Called before the first byte of the body is read, where the peer waits to be asked (RFC 9110, section 10.1.1). */
+  /** Called before the body is read, if the peer waits for 100 Continue (RFC 9110, section 10.1.1). */
   onContinueExpected: (() => void) | undefined;
 
-  /** Asks the peer for the body, if it waits for that. */
+  /** Sends 100 Continue, if the peer waits for it. */
   askForBody(): void {
     this.onContinueExpected?.();
     this.onContinueExpected = undefined;
   }
 
-  /** From now on bytes are held for this caller as well. */
+  /** Holds bytes for this caller as well from now on. */
   holdFor(callerUid: string): void {
     this.#holders = [...this.#holders, this.#buffers.holder(callerUid)];
   }
@@ -144,7 +144,7 @@ export class RequestBuffers {
   }
 
   /**
-   * Charges more bytes of the request, such as what its body becomes when it is decompressed.
+   * Charges more bytes of the request, such as those of its decompressed body.
    *
    * @throws ApiError RESOURCE_EXHAUSTED
    */
@@ -154,34 +154,34 @@ export class RequestBuffers {
   }
 
   /**
-   * Charges bytes of the answer before they are kept, even if answers that nobody reads have to be cut off.
+   * Charges bytes of the answer before they are kept, and cuts off slow answers to make room.
    *
-   * @param onRejected cuts this answer off, when its turn comes
-   * @param isList whether the answer is a list that has to be sent in one piece
+   * @param onRejected cuts this answer off, if it is rejected to make room
+   * @param isList whether the answer is a list that is sent as one message
    * @throws ApiError RESOURCE_EXHAUSTED
    */
   chargeAnswer(bytes: number, onRejected: () => void, isList = false): void {
-    // Nobody gets the answer, and nobody would give its bytes back.
+    // The request has ended: the answer is not sent, and its bytes would never be released.
     if (this.#isOver) return;
     const { answers, maxListBytes } = this.#buffers;
     this.#answer ??= answers.open(this.#holders, onRejected, isList ? maxListBytes : undefined);
-    // A list moves while it is made.
+    // A list that is being read makes progress.
     if (isList) this.#answer.noteProgress(bytes);
     if (!this.#answer.growFirst(bytes)) throw resourceExhausted("answer: too much is being sent", RETRY_MS, "buffers");
   }
 
-  /** Gives bytes of the answer back, which the peer has taken. */
+  /** Releases bytes of the answer that the peer has taken. */
   releaseAnswer(bytes: number): void {
     this.#answer?.shrink(bytes);
   }
 
-  /** Gives back all bytes of an answer that will not be sent. */
+  /** Releases all bytes of an answer that is not sent. */
   dropAnswer(): void {
     this.#answer?.release();
     this.#answer = undefined;
   }
 
-  /** Gives back all bytes: the request is over, and nothing is charged for it any more. */
+  /** Releases all bytes at the end of the request; nothing is charged for it any more. */
   release(): void {
     if (!this.#isOver) {
       this.peer.open--;
@@ -197,44 +197,44 @@ const key = Symbol("buffers");
 type Carrier = ServerHttp2Stream | IncomingMessage | ServerResponse;
 type Owned = Carrier & { [key]?: RequestBuffers };
 
-/** Ties the buffers of a request to what it is read from and answered on. */
+/** Attaches the buffers of a request to its stream, request or response. */
 export function attachBuffers(buffers: RequestBuffers, ...carriers: Carrier[]): void {
   for (const carrier of carriers) (carrier as Owned)[key] = buffers;
 }
 
-/** The buffers of a request, by its stream, its request or its response. */
+/** Finds the buffers of a request by its stream, request or response. */
 export function buffersOf(of: Carrier | Http2ServerRequest | Http2ServerResponse): RequestBuffers | undefined {
   const carrier = "stream" in of ? (of.stream as ServerHttp2Stream | undefined) : of;
   return (carrier as Owned | undefined)?.[key];
 }
 
-/** Keeps the accounts of bytes of all connections. */
+/** Accounts for the bytes of all connections. */
 export type Connections = ReturnType<typeof createConnections>;
 
 /**
- * Creates it.
+ * Creates the accounts.
  *
- * @param proxies whose requests count as those of the addresses they name
- * @param behindProxy whether every connection is a proxy's, also where none is trusted to name addresses
+ * @param proxies trusted proxies, whose requests count for the addresses that they name
+ * @param behindProxy whether every connection is that of a proxy, also without trusted proxies
  */
 export function createConnections(buffers: Buffers, proxies: TrustedProxies | undefined, behindProxy: boolean) {
   const isProxy = (address: string | undefined) =>
     behindProxy || (proxies !== undefined && isTrustedProxy(address, proxies));
   return {
-    /** Opens the holders of a connection; the code that opens them closes them with it. */
+    /** Opens the holders of a connection, which the caller closes with it. */
     open: (address: string | undefined) => buffers.connect(address, isProxy(address)),
-    /** How many requests are not over. */
+    /** The number of open requests. */
     openRequests: () => buffers.openRequests,
-    /** Whose requests one of HTTP/1.1 waits with. */
+    /** Gets the peer in whose queue a request of HTTP/1.1 waits. */
     peerOf(connection: ConnectionHolders, req: IncomingMessage): Peer {
       if (!connection.isProxy) return connection.peer;
       const { remoteAddress } = req.socket;
-      const named = peerAddress(remoteAddress, req.headers, proxies);
+      const named = findPeerAddress(remoteAddress, req.headers, proxies);
       return named === undefined || named === remoteAddress ? connection.peer : buffers.holder(addressKey(named)).peer;
     },
     /** Opens the buffers of a request. */
     begin(connection: ConnectionHolders, address: string | undefined, headers: IncomingHttpHeaders): RequestBuffers {
-      const peer = connection.isProxy ? peerAddress(address, headers, proxies) : undefined;
+      const peer = connection.isProxy ? findPeerAddress(address, headers, proxies) : undefined;
       return new RequestBuffers(buffers, connection, peer === address ? undefined : peer);
     },
   };

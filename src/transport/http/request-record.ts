@@ -1,13 +1,12 @@
-// Makes the record of each request and ends it when the response closes.
+// Creates the record of each request, and ends it when the response closes.
 import type { ServerResponse } from "node:http";
 import type { Http2ServerResponse, IncomingHttpHeaders, ServerHttp2Stream } from "node:http2";
 import { newRequestId } from "../../kernel/ids.js";
 import type { RejectReason } from "../../kernel/reject-reason.js";
 import { parseTraceparent } from "../../kernel/trace.js";
 import { type HttpVersion, type RequestObserver, RequestRecord } from "../../telemetry/request-record.js";
-import { type HttpRequest, type HttpResponse, isHttp2, peerAddress, type TrustedProxies } from "./http-message.js";
+import { findPeerAddress, type HttpRequest, type HttpResponse, isHttp2, type TrustedProxies } from "./http-message.js";
 
-/** What {@link createRecords} is made of. */
 export interface RecordsOptions {
   readonly proxies: TrustedProxies | undefined;
   /** Called with every record when the response has closed. */
@@ -27,41 +26,41 @@ export interface RejectedRequest {
   readonly bytes?: number | undefined;
   readonly socketAddress: string | undefined;
   readonly httpVersion: HttpVersion;
-  /** As received, where they could be read. */
+  /** As received, if they could be read. */
   readonly httpMethod?: string | undefined;
   readonly url?: string | undefined;
   readonly headers?: IncomingHttpHeaders | undefined;
 }
 
-/** A stream whose request begins. */
+/** A stream with a new request. */
 export interface StreamStart {
   readonly stream: ServerHttp2Stream;
   readonly headers: IncomingHttpHeaders;
   readonly socketAddress: string | undefined;
 }
 
-/** Makes the records of requests. */
+/** Creates the records of requests. */
 export type RequestRecords = ReturnType<typeof createRecords>;
 
-/** Creates it. */
+/** Creates the factory of records. */
 export function createRecords({ proxies, observers, names }: RecordsOptions) {
   return {
     /** Begins the record of a request, which ends when `res` closes. */
     http: (req: HttpRequest, res: HttpResponse, socketAddress: string | undefined): RequestRecord =>
-      recordHttp(req, res, peerAddress(socketAddress, req.headers, proxies), observers),
+      beginHttpRecord(req, res, findPeerAddress(socketAddress, req.headers, proxies), observers),
 
     /** Begins the record of a request on a stream without Node's response object, which ends when the stream closes. */
     stream({ stream, headers, socketAddress }: StreamStart): RequestRecord {
-      const remoteAddress = peerAddress(socketAddress, headers, proxies);
+      const remoteAddress = findPeerAddress(socketAddress, headers, proxies);
       const record = new RequestRecord(
         {
-          requestId: requestIdFrom(headers["x-request-id"]),
+          requestId: parseRequestId(headers["x-request-id"]),
           protocol: "grpc",
           httpVersion: "2",
           httpMethod: headers[":method"] ?? "",
           path: pathOf(headers[":path"] ?? ""),
           remoteAddress,
-          traceId: traceIdFrom(headers.traceparent),
+          traceId: parseTraceId(headers.traceparent),
           bytesIn: undefined,
         },
         observers,
@@ -76,13 +75,13 @@ export function createRecords({ proxies, observers, names }: RecordsOptions) {
       const { headers = {}, reason, status, url = "" } = rejected;
       const record = new RequestRecord(
         {
-          requestId: requestIdFrom(headers["x-request-id"]),
+          requestId: parseRequestId(headers["x-request-id"]),
           protocol: protocolOf(headers["content-type"]),
           httpVersion: rejected.httpVersion,
           httpMethod: rejected.httpMethod ?? "",
           path: pathOf(url),
-          remoteAddress: peerAddress(rejected.socketAddress, headers, proxies),
-          traceId: traceIdFrom(headers.traceparent),
+          remoteAddress: findPeerAddress(rejected.socketAddress, headers, proxies),
+          traceId: parseTraceId(headers.traceparent),
           bytesIn: undefined,
         },
         observers,
@@ -91,16 +90,16 @@ export function createRecords({ proxies, observers, names }: RecordsOptions) {
       record.reason = reason;
       record.bytes = rejected.bytes ?? 0;
       if (url !== "") identify(record);
-      // Pages have a status alone.
+      // Pages have a status only.
       if (record.protocol !== "http") record.code = rejected.code;
-      // As gRPC maps REFUSED_STREAM, which stands for an answer over HTTP/2.
+      // gRPC maps REFUSED_STREAM, the answer over HTTP/2, to UNAVAILABLE.
       if (status === undefined && record.protocol !== "http") record.code ??= UNAVAILABLE;
       record.end(status, true);
       return record.requestId;
     },
   };
 
-  // Looked up in maps alone: that of REST would have to be found by its template, which costs too much here.
+  // Looked up in maps only: to match templates of REST would take too long here.
   function identify(record: RequestRecord): void {
     record.method = names.rpcAt(record.path);
     if (record.protocol !== "http") return;
@@ -113,7 +112,7 @@ export function createRecords({ proxies, observers, names }: RecordsOptions) {
 }
 
 /** Begins the record of a request, which ends when `res` closes. */
-export function recordHttp(
+export function beginHttpRecord(
   req: HttpRequest,
   res: HttpResponse,
   remoteAddress: string | undefined,
@@ -123,13 +122,13 @@ export function recordHttp(
   const length = headers["content-length"];
   const record = new RequestRecord(
     {
-      requestId: requestIdFrom(headers["x-request-id"]),
+      requestId: parseRequestId(headers["x-request-id"]),
       protocol: "http",
       httpVersion: isHttp2(req) ? "2" : req.httpVersionMinor === 0 ? "1.0" : "1.1",
       httpMethod: req.method ?? "",
       path: pathOf(req.url ?? ""),
       remoteAddress,
-      traceId: traceIdFrom(headers.traceparent),
+      traceId: parseTraceId(headers.traceparent),
       bytesIn: length === undefined ? undefined : Number(length) || 0,
     },
     observers,
@@ -144,12 +143,12 @@ const UNAVAILABLE = 14;
 const key = Symbol("record");
 type Recorded = { [key]?: RequestRecord };
 
-/** The record of the request that `out` answers, if it has one. */
+/** Finds the record of the request that `out` answers. */
 export function recordOf(out: HttpResponse | ServerHttp2Stream): RequestRecord | undefined {
   return (out as Recorded)[key];
 }
 
-/** Ties the record of a stream to the response object that was made for it. */
+/** Attaches the record of a stream to its response object. */
 export function attachRecord(res: HttpResponse, record: RequestRecord): void {
   (res as Recorded)[key] = record;
 }
@@ -164,36 +163,36 @@ function onStreamClose(this: ServerHttp2Stream): void {
 }
 
 function isReset(res: ServerResponse | Http2ServerResponse): boolean {
-  // A response of HTTP/2 has no stream once that has closed.
+  // A closed response of HTTP/2 has no stream.
   if (!("stream" in res)) return !res.writableFinished;
   const stream = res.stream as ServerHttp2Stream | undefined;
   return stream !== undefined && isCut(stream);
 }
 
-// Codes other than these two mean that the rest of the answer was dropped (RFC 9113, section 7).
+// All codes but these two mean that the rest of the answer was dropped (RFC 9113, section 7).
 function isCut({ rstCode }: ServerHttp2Stream): boolean {
   return rstCode !== 0 && rstCode !== undefined;
 }
 
 const REQUEST_ID = /^[A-Za-z0-9._-]{1,128}$/;
 
-/** The id of a request: its `x-request-id` if that is one well-formed field, otherwise a new one. */
-function requestIdFrom(given: string | readonly string[] | undefined): string {
+/** Parses the id of a request: its `x-request-id` if that is one well-formed field, otherwise a new id. */
+function parseRequestId(given: string | readonly string[] | undefined): string {
   // Node joins several fields with a comma, which no id has.
   return typeof given === "string" && REQUEST_ID.test(given) ? given : newRequestId();
 }
 
-function traceIdFrom(traceparent: string | readonly string[] | undefined): string | undefined {
+function parseTraceId(traceparent: string | readonly string[] | undefined): string | undefined {
   return typeof traceparent === "string" ? parseTraceparent(traceparent)?.traceId : undefined;
 }
 
-/** A path without its query, which may hold names and tokens. */
+/** Removes the query of a path, which may contain names and tokens. */
 export function pathOf(url: string): string {
   const query = url.indexOf("?");
   return query < 0 ? url : url.slice(0, query);
 }
 
-/** The protocol that a content type belongs to; `http` for all that are not gRPC's. */
+/** The protocol of a content type; `http` for all types that are not those of gRPC. */
 export function protocolOf(contentType: string | undefined): "grpc" | "grpc-web" | "http" {
   if (contentType?.startsWith("application/grpc") !== true) return "http";
   return contentType.charCodeAt(16) === 45 ? "grpc-web" : "grpc";

@@ -1,5 +1,4 @@
-// Writes whole responses, on HTTP/1.1 and HTTP/2 alike: of calls, and of requests
-// that are rejected before a method is called.
+// Sends complete responses: those of calls, and of requests that are rejected before a method is called.
 import type { OutgoingHttpHeaders } from "node:http";
 import type { ConnectError } from "@connectrpc/connect";
 import { errorToJson } from "@connectrpc/connect/protocol-connect";
@@ -8,14 +7,14 @@ import { createJsonWriters } from "../../codec/json-writer.js";
 import { createTypeRegistry } from "../../codec/type-registry.js";
 import type { CallContext } from "../../pipeline/call.js";
 import { sendComplete } from "./answer-writer.js";
-import { errorTrailers } from "./grpc-fields.js";
+import { buildErrorTrailers } from "./grpc-fields.js";
 import { abort, HOP_BY_HOP_FIELDS, type HttpResponse, isGone } from "./http-message.js";
 import { recordOf } from "./request-record.js";
 
 /** Response headers by lower-case name. */
 export type ResponseHeaders = Record<string, string | number | string[]>;
 
-// The gateway sets these fields; handlers and remote errors cannot.
+// Header fields that only the gateway sets, not handlers and remote errors.
 const OWN: ReadonlySet<string> = new Set([
   ...HOP_BY_HOP_FIELDS,
   "content-encoding",
@@ -26,7 +25,7 @@ const OWN: ReadonlySet<string> = new Set([
   "x-request-id",
 ]);
 
-/** Sends a response whole, unless the caller is gone. */
+/** Sends a complete response, unless the caller has disconnected. */
 export function send(
   res: HttpResponse,
   status: number,
@@ -47,7 +46,7 @@ export function sendNoContent(res: HttpResponse, headers: ResponseHeaders): void
   sendComplete(res, 204, headers);
 }
 
-/** The headers and trailers a handler set; trailers as headers prefixed with `trailer-`, as Connect does. */
+/** The headers and trailers that a handler set; trailers have the prefix `trailer-`, as in Connect. */
 export function headersOf(call: CallContext): ResponseHeaders {
   const headers: ResponseHeaders = {};
   const { responseHeaderIfSet, responseTrailerIfSet } = call;
@@ -56,7 +55,7 @@ export function headersOf(call: CallContext): ResponseHeaders {
   return headers;
 }
 
-/** Copies all headers that the gateway does not decide itself. */
+/** Copies all headers but those that only the gateway sets. */
 export function copyHeaders(from: Headers, to: ResponseHeaders, prefix = ""): void {
   for (const [name, value] of from) {
     if (OWN.has(name) || name === "set-cookie") continue;
@@ -66,15 +65,15 @@ export function copyHeaders(from: Headers, to: ResponseHeaders, prefix = ""): vo
   if (cookies.length > 0) to[`${prefix}set-cookie`] = cookies;
 }
 
-// For errors that come up before any method is known: the details of google.rpc are all they have.
+// Writers for errors before the method is known, which only have details of google.rpc.
 const writers = createJsonWriters(createTypeRegistry([])).details;
 
-/** Ends `res` with a JSON document that must not be cached; a peer that has gone gets nothing. */
+/** Ends `res` with a JSON document that must not be cached, unless the peer has disconnected. */
 export function sendJson(res: HttpResponse, status: number, json: string, headers: OutgoingHttpHeaders = {}): void {
   sendBody(res, status, "application/json", json, { ...headers, "cache-control": "no-store" });
 }
 
-/** Ends `res` with a body; a peer that has gone gets nothing. */
+/** Ends `res` with a body, unless the peer has disconnected. */
 export function sendBody(
   res: HttpResponse,
   status: number,
@@ -91,28 +90,28 @@ export function sendBody(
   sendOrAbort(res, status, fields, body);
 }
 
-/** Ends `res` without a body; a peer that has gone gets nothing. */
+/** Ends `res` without a body, unless the peer has disconnected. */
 export function sendEmpty(res: HttpResponse, status: number, headers: OutgoingHttpHeaders): void {
   sendOrAbort(res, status, headers);
 }
 
 /**
- * Ends `res` with a gRPC status alone, in the headers: what gRPC and gRPC-Web clients understand
- * even when nothing else about their request was in order.
+ * Ends `res` with a gRPC status in the headers (Trailers-Only), which clients of gRPC and gRPC-Web read after any
+ * request.
  */
 export function sendGrpcStatus(res: HttpResponse, contentType: string, error: ConnectError): void {
   recordOf(res)?.setFailure(error.code, undefined);
-  sendOrAbort(res, 200, { "content-type": contentType, "content-length": 0, ...errorTrailers(error) });
+  sendOrAbort(res, 200, { "content-type": contentType, "content-length": 0, ...buildErrorTrailers(error) });
 }
 
-/** Ends a stream of the Connect protocol with an error and nothing before it ("Error End Stream Message"). */
+/** Ends a stream of the Connect protocol with an error and no messages ("Error End Stream Message"). */
 export function sendEndStream(res: HttpResponse, contentType: string, error: ConnectError): void {
   recordOf(res)?.setFailure(error.code, undefined);
   const body = encodeEndStream(error);
   sendOrAbort(res, 200, { "content-type": contentType, "content-length": body.length }, body);
 }
 
-/** The last message of a stream of the Connect protocol, in its envelope. */
+/** Encodes the last message of a stream of the Connect protocol, in its envelope. */
 export function encodeEndStream(error: ConnectError): Buffer {
   const json = Buffer.from(JSON.stringify({ error: errorToJson(error, undefined) }));
   const envelope = Buffer.alloc(5);
@@ -123,7 +122,7 @@ export function encodeEndStream(error: ConnectError): Buffer {
 
 const END_STREAM_FLAG = 2;
 
-// There is no other answer to fall back to: where even this one is too much, the connection is ended.
+// When there is no room even for this answer, the connection is cut.
 function sendOrAbort(res: HttpResponse, status: number, headers: OutgoingHttpHeaders, body?: string | Buffer): void {
   try {
     sendComplete(res, status, headers, body);
@@ -132,12 +131,12 @@ function sendOrAbort(res: HttpResponse, status: number, headers: OutgoingHttpHea
   }
 }
 
-/** An error as google.rpc.Status in JSON, the body of every REST error. */
-export function statusJson(error: ConnectError): string {
+/** Formats an error as google.rpc.Status in JSON, the body of every REST error. */
+export function formatStatusJson(error: ConnectError): string {
   return formatError(error, writers);
 }
 
-/** An error in the form of the Connect protocol ("Error JSON"). */
-export function connectJson(error: ConnectError): string {
+/** Formats an error for the Connect protocol ("Error JSON"). */
+export function formatConnectJson(error: ConnectError): string {
   return JSON.stringify(errorToJson(error, undefined));
 }

@@ -1,5 +1,5 @@
-// The spans of requests, by OpenTelemetry's conventions for RPC and HTTP. A span begins when its method is known, as of
-// the moment when the request arrived, and ends when the response closes.
+// The spans of requests, by OpenTelemetry's conventions for RPC and HTTP. A span is created when its method is known,
+// starts at the time when the request arrived, and ends when the response closes.
 import type { IncomingHttpHeaders } from "node:http";
 import type { TraceAttributes, TraceSpan } from "../../kernel/trace.js";
 import { codeNames, type RequestRecord } from "../../telemetry/request-record.js";
@@ -10,19 +10,23 @@ export interface ServerSpans {
   /**
    * Begins the span of a call, whose method the record names.
    *
-   * @param template of the path, of a call over REST
+   * @param template the path template of a call over REST
    */
   beginCall(record: RequestRecord, fields: IncomingHttpHeaders, template?: string): void;
 
-  /** Begins the span of a request for a page or an endpoint of OAuth. @param template of the path */
+  /**
+   * Begins the span of a request for a page or an endpoint of OAuth.
+   *
+   * @param template of the path
+   */
   beginRoute(record: RequestRecord, fields: IncomingHttpHeaders, template: string): void;
 }
 
-/** Creates what begins spans; undefined where traces are off. */
+/** Creates the spans; undefined when traces are off. */
 export function createServerSpans(tracing: Tracing | undefined): ServerSpans | undefined {
   if (tracing === undefined) return undefined;
   const begin = (record: RequestRecord, fields: IncomingHttpHeaders, name: string, describe: () => TraceAttributes) => {
-    record.trace = tracing.startServer(name, traceFields(fields), record.startMs, describe);
+    record.trace = tracing.startServer(name, selectTraceFields(fields), record.startMs, describe);
     record.traceId = record.trace.traceId;
   };
   return {
@@ -61,8 +65,8 @@ const SYSTEMS: Readonly<Partial<Record<RequestRecord["protocol"], string>>> = {
   connect: "connect_rpc",
 };
 
-// Node joins several fields, which makes a traceparent malformed; a list of states may come in several fields.
-function traceFields({ traceparent, tracestate }: IncomingHttpHeaders): TraceFields {
+// Node joins repeated fields, which makes a traceparent malformed; tracestate may be repeated.
+function selectTraceFields({ traceparent, tracestate }: IncomingHttpHeaders): TraceFields {
   return {
     traceparent: typeof traceparent === "string" ? traceparent : undefined,
     tracestate: typeof tracestate === "string" ? tracestate : undefined,

@@ -1,5 +1,5 @@
-// Documents that stay the same while the process runs: read or made once, compressed once, tagged, and sent to
-// everybody from the same bytes.
+// Documents that stay the same while the process runs: loaded, tagged and compressed once, and sent to all callers from
+// the same bytes.
 import { createHash } from "node:crypto";
 import { promisify } from "node:util";
 import { brotliCompress, constants, gzip } from "node:zlib";
@@ -7,23 +7,22 @@ import { type Coding, MIN_COMPRESSED_BYTES, selectCoding } from "./content-negot
 import type { HttpResponse } from "./http-message.js";
 import { sendBody, sendEmpty, sendJson } from "./send.js";
 
-/** The document. */
 export interface StaticDocumentOptions {
   readonly contentType: string;
   /** Header fields by lower-case name, such as `cache-control`. */
   readonly headers: Readonly<Record<string, string>>;
-  /** Makes the content; called when it is first asked for, and again if it failed. */
+  /** Loads the content; called at the first request, and again if it failed. */
   readonly load: () => string | Buffer | Promise<string>;
 }
 
-/** The bytes of one coding; each has a tag of its own (RFC 9110, section 8.8.3.3). */
+/** The bytes in one coding, with an ETag of their own (RFC 9110, section 8.8.3.3). */
 interface Variant {
   readonly bytes: Buffer;
   readonly etag: string;
   readonly coding: Coding | undefined;
 }
 
-/** A coded form is kept when it saves at least a tenth; what is compressed already gains nothing. */
+/** A compressed form is kept if it saves at least a tenth, which it does not for compressed formats. */
 const WORTHWHILE = 0.9;
 
 const CODING = "accept-encoding";
@@ -33,17 +32,17 @@ const brotliAsync = promisify(brotliCompress);
 
 const encode: Readonly<Record<Coding, (bytes: Buffer) => Promise<Buffer>>> = {
   gzip: (bytes) => gzipAsync(bytes, { level: 9 }),
-  // The last steps of brotli's scale save a tenth more and take ten times as long, while the first caller waits.
+  // The highest qualities save a tenth more and take ten times as long, while the first caller waits.
   br: (bytes) =>
     brotliAsync(bytes, {
       params: { [constants.BROTLI_PARAM_QUALITY]: 7, [constants.BROTLI_PARAM_SIZE_HINT]: bytes.length },
     }),
 };
 
-/** A document that can be sent. */
+/** A document that is sent to callers. */
 export type StaticDocument = ReturnType<typeof createStaticDocument>;
 
-/** Creates a document; nothing is done until it is asked for. */
+/** Creates a document, which is loaded at the first request. */
 export function createStaticDocument({ contentType, headers, load }: StaticDocumentOptions) {
   let plain: Promise<Variant> | undefined;
   const coded = new Map<Coding, Promise<Variant>>();
@@ -62,7 +61,7 @@ export function createStaticDocument({ contentType, headers, load }: StaticDocum
     return plain;
   }
 
-  // Made once, however many ask while it is being made.
+  // Concurrent callers share one compression.
   function encodeOnce(coding: Coding, from: Variant): Promise<Variant> {
     let variant = coded.get(coding);
     if (variant === undefined) {
@@ -71,7 +70,7 @@ export function createStaticDocument({ contentType, headers, load }: StaticDocum
           bytes.length > from.bytes.length * WORTHWHILE
             ? from
             : { bytes, etag: `${from.etag.slice(0, -1)}-${coding}"`, coding },
-        // The plain form is right as well.
+        // The uncompressed form is a correct answer as well.
         () => from,
       );
       coded.set(coding, variant);
@@ -81,15 +80,15 @@ export function createStaticDocument({ contentType, headers, load }: StaticDocum
 
   return {
     /**
-     * Answers GET or HEAD, in the coding the caller prefers, or with 304 when the caller has it.
+     * Answers GET or HEAD in the coding that the caller prefers, or with 304 when the caller has the document.
      *
-     * @throws whatever `load` throws; nothing is sent then.
+     * @throws whatever `load` throws; then nothing was sent
      */
     async send(res: HttpResponse): Promise<void> {
       const { method, headers: requestHeaders } = res.req;
       const whole = await loadOnce();
       const compressible = whole.bytes.length >= MIN_COMPRESSED_BYTES;
-      const preferred = compressible ? selectCoding(headerText(requestHeaders["accept-encoding"])) : undefined;
+      const preferred = compressible ? selectCoding(joinHeader(requestHeaders["accept-encoding"])) : undefined;
       const { bytes, etag, coding } = preferred === undefined ? whole : await encodeOnce(preferred, whole);
       const fields = {
         ...headers,
@@ -110,11 +109,11 @@ export function createStaticDocument({ contentType, headers, load }: StaticDocum
   };
 }
 
-function headerText(value: string | readonly string[] | undefined): string | undefined {
+function joinHeader(value: string | readonly string[] | undefined): string | undefined {
   return typeof value === "object" ? value.join(", ") : value;
 }
 
-// RFC 9110, section 13.1.2: any of a list, weak or not, or whatever there is. Tags made here hold no comma.
+// RFC 9110, section 13.1.2: a list of tags, weak or strong, or "*". The tags of this service have no comma.
 function hasTag(ifNoneMatch: string | undefined, etag: string): boolean {
   if (ifNoneMatch === undefined) return false;
   return ifNoneMatch.split(",").some((tag) => ["*", etag, `W/${etag}`].includes(tag.trim()));
@@ -123,7 +122,7 @@ function hasTag(ifNoneMatch: string | undefined, etag: string): boolean {
 /**
  * Answers with a document.
  *
- * @param document undefined where the path has none
+ * @param document undefined for a path without one
  * @returns whether it answered
  */
 export function answerWith(document: StaticDocument | undefined, method: string, res: HttpResponse): boolean {
@@ -132,7 +131,7 @@ export function answerWith(document: StaticDocument | undefined, method: string,
     sendJson(res, 405, '{"status":"method not allowed"}', { allow: "GET, HEAD" });
     return true;
   }
-  // A document that cannot be made or a file that is gone must not cost the process.
+  // A document that cannot be loaded must not end the process.
   document.send(res).catch(() => sendJson(res, 500, '{"status":"unavailable"}'));
   return true;
 }

@@ -1,15 +1,14 @@
-// Work per tick of the event loop. Node hands requests over from inside native
-// code that is still reading the connection: to write to an HTTP/2 session or to
-// end it from there corrupts memory on some versions of Node. So requests are
-// taken, answered and ended in callbacks of their own.
+// Work per tick of the event loop. Node emits requests from native code that is still reading the connection: to write
+// to an HTTP/2 session or to end it there corrupts memory in some versions of Node. So requests are handled, answered
+// and ended in callbacks of their own.
 
-/** What a tick does first and what it does after that. */
+/** The phases of a tick: first requests, then answers. */
 export type TickPhase = "requests" | "answers";
 
 /**
- * Does its work of a tick.
+ * Does the work of one tick.
  *
- * @param lastTickMs how long the tick before took, in milliseconds
+ * @param lastTickMs how long the last tick took, in milliseconds
  * @returns whether there is work left for the next tick
  */
 export type Flush = (lastTickMs: number) => boolean;
@@ -22,11 +21,11 @@ let lastTickMs = 0;
 let isWorkLeft = false;
 let isBetweenPhases = false;
 
-// Both phases are scheduled at once: what requests lead to in promises is settled between the two, so that
-// their answers leave in the same tick.
+// Both phases are scheduled at once. Promises of requests resolve between the two, so that their answers are sent in
+// the same tick.
 function schedule(phase: TickPhase): void {
   if (scheduled) {
-    // Too late for this tick.
+    // The phase of this tick is over.
     if (phase === "requests" && isBetweenPhases) isWorkLeft = true;
     return;
   }
@@ -37,7 +36,7 @@ function schedule(phase: TickPhase): void {
 
 function flushRequests(): void {
   const nowMs = performance.now();
-  // Between two ticks in a row the event loop never rests: all of that time is the work of the first.
+  // The event loop does not wait between two consecutive ticks, so all of that time was work.
   if (isWorkLeft) lastTickMs = nowMs - startMs;
   startMs = nowMs;
   count++;
@@ -59,7 +58,7 @@ function flush(phase: TickPhase): boolean {
   return isLeft;
 }
 
-/** How many ticks have begun: what comes between two of them is told apart by this number. */
+/** How many ticks have begun. Events with the same count belong to the same tick. */
 export function tickCount(): number {
   return count;
 }
@@ -67,7 +66,7 @@ export function tickCount(): number {
 /**
  * Adds work that is done in a phase of ticks.
  *
- * @returns a function that asks for a tick
+ * @returns a function that schedules a tick
  */
 export function onTick(phase: TickPhase, work: Flush): () => void {
   flushes[phase].push(work);
@@ -75,13 +74,13 @@ export function onTick(phase: TickPhase, work: Flush): () => void {
 }
 
 /**
- * Puts items off to the next tick, where they are taken one after another in their order. Answers that leave
- * together also cost less: to write one wakes its reader up, while a reader that is awake reads on.
+ * Defers items to the next tick, where they are handled in their order. Answers that are written together also cost
+ * less, because each write wakes an idle reader up.
  *
- * @param phase "requests" are taken before "answers"
- * @param take handles one item; after an error the other items are still taken
+ * @param phase "requests" are handled before "answers"
+ * @param take handles one item; after an error the other items are still handled
  * @param onError called with what `take` throws
- * @param atMost how many are taken in one tick; all unless given
+ * @param atMost how many items are handled in one tick; all unless given
  */
 export function flushPerTick<T>(
   phase: TickPhase,

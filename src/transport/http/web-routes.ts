@@ -1,5 +1,4 @@
-// Serves what is neither RPC nor REST: pages, redirects and the endpoints of
-// OAuth. Their handlers do not depend on Node's HTTP objects.
+// Serves pages, redirects and the endpoints of OAuth. Their handlers do not depend on Node's HTTP objects.
 import type { ConnectError } from "@connectrpc/connect";
 import { httpStatusOf, retryAfterOf } from "../../codec/error-json.js";
 import { answerError, invalidArgument, isCallerGone, rejectReasonOf } from "../../kernel/errors.js";
@@ -7,10 +6,9 @@ import type { WebAnswer, WebRequest, WebRoute, WebRoutes } from "../../kernel/we
 import type { RequestRecord } from "../../telemetry/request-record.js";
 import { discardRest, mayHaveBody, readBody } from "./body-reader.js";
 import { HttpError, type HttpRequest, type HttpResponse } from "./http-message.js";
-import { sendBody, sendEmpty, sendJson, statusJson } from "./send.js";
+import { formatStatusJson, sendBody, sendEmpty, sendJson } from "./send.js";
 import type { ServerSpans } from "./server-span.js";
 
-/** What {@link createWeb} is made of. */
 export interface WebOptions {
   readonly routes: WebRoutes;
   readonly errorDomain: string;
@@ -18,14 +16,14 @@ export interface WebOptions {
   readonly spans?: ServerSpans | undefined;
   /** Called with internal errors; the caller gets INTERNAL without their cause. */
   readonly onInternalError: (error: ConnectError, requestId: string) => void;
-  /** Throws where the database has no time for a unit of work that begins now. */
+  /** Throws when the database is overloaded, so that no unit of work may begin. */
   readonly requireRoom?: ((access: "read" | "write") => void) | undefined;
 }
 
 /** Answers requests for the routes. */
 export type Web = ReturnType<typeof createWeb>;
 
-/** Creates it. */
+/** Creates the handler of all routes. */
 export function createWeb({ routes, errorDomain, spans, onInternalError, requireRoom }: WebOptions) {
   const table = createWebTable(routes);
 
@@ -40,7 +38,7 @@ export function createWeb({ routes, errorDomain, spans, onInternalError, require
     spans?.beginRoute(record, req.headers, route.path);
     try {
       requireRoom?.(route.method === "POST" ? "write" : "read");
-      const request = requestOf(req, route, { path, rest, record });
+      const request = toWebRequest(req, route, { path, rest, record });
       if (route.access !== "public") route.access(request);
       const answer = await route.handle(request);
       record.reason ??= answer.rejection;
@@ -53,7 +51,7 @@ export function createWeb({ routes, errorDomain, spans, onInternalError, require
       record.trace?.noteError(failure);
       const retryAfter = retryAfterOf(failure);
       if (mayHaveBody(req)) discardRest(req);
-      sendJson(res, error instanceof HttpError ? error.status : httpStatusOf(failure.code), statusJson(failure), {
+      sendJson(res, error instanceof HttpError ? error.status : httpStatusOf(failure.code), formatStatusJson(failure), {
         ...(retryAfter !== undefined && { "retry-after": String(retryAfter) }),
       });
     }
@@ -65,8 +63,8 @@ export function createWeb({ routes, errorDomain, spans, onInternalError, require
     /** The name that logs and metrics have for the route at a path. */
     nameOf: table.nameOf,
     /** The names that logs and metrics have for the routes. */
-    names: [...new Set(routes.map(({ path }) => routeName(path)))],
-    /** Answers if `path` is one of them; false if it is not. */
+    names: [...new Set(routes.map(({ path }) => formatRouteName(path)))],
+    /** Answers if there is a route for `path`; false if there is none. */
     handle(req: HttpRequest, res: HttpResponse, path: string, record: RequestRecord): boolean {
       const allow = table.methodsAt(path);
       if (allow === undefined) return false;
@@ -107,7 +105,7 @@ function createWebTable(routes: WebRoutes) {
     return below && rest !== undefined ? { routes: below.routes, rest } : undefined;
   }
 
-  const names = new Map(routes.map(({ path }) => [path, routeName(path)]));
+  const names = new Map(routes.map(({ path }) => [path, formatRouteName(path)]));
 
   return {
     nameOf(path: string): string | undefined {
@@ -129,13 +127,13 @@ function createWebTable(routes: WebRoutes) {
   };
 }
 
-/** The name of a route in logs and metrics, such as `oauth.callback` for `/oauth/callback/*`. */
-export function routeName(path: string): string {
+/** Formats the name of a route in logs and metrics, such as `oauth.callback` for `/oauth/callback/*`. */
+export function formatRouteName(path: string): string {
   const segments = path.replace(/\/\*$/, "").split("/");
   return segments.filter((segment) => segment !== "").join(".") || "home";
 }
 
-// Empty segments, broken escapes and slashes that were escaped lead nowhere: no two spellings name one thing.
+// Empty segments, malformed escapes and escaped slashes match no route, so that every path has one spelling.
 function decodeSegments(rest: string): string | undefined {
   try {
     const segments = rest.split("/").map(decodeURIComponent);
@@ -151,7 +149,7 @@ interface RequestTarget {
   readonly record: RequestRecord;
 }
 
-function requestOf(
+function toWebRequest(
   req: HttpRequest,
   { method, maxBytes }: WebRoute,
   { path, rest, record }: RequestTarget,
@@ -171,13 +169,13 @@ function requestOf(
       const value = req.headers[name];
       return typeof value === "object" ? value.join(", ") : value;
     },
-    cookie: (name) => cookieIn(req.headers.cookie ?? "", name),
-    form: () => formOf(req, maxBytes),
+    cookie: (name) => findCookie(req.headers.cookie ?? "", name),
+    form: () => readForm(req, maxBytes),
     bytes: async () => (mayHaveBody(req) ? readBody(req, maxBytes) : new Uint8Array()),
   };
 }
 
-function cookieIn(header: string, name: string): string | undefined {
+function findCookie(header: string, name: string): string | undefined {
   const values = header
     .split(";")
     .map((pair) => pair.trim())
@@ -185,7 +183,7 @@ function cookieIn(header: string, name: string): string | undefined {
   return values.length === 1 ? values[0]?.slice(name.length + 1) : undefined;
 }
 
-async function formOf(req: HttpRequest, maxBytes: number): Promise<URLSearchParams> {
+async function readForm(req: HttpRequest, maxBytes: number): Promise<URLSearchParams> {
   if (!mayHaveBody(req)) return new URLSearchParams();
   const [type = ""] = (req.headers["content-type"] ?? "").split(";");
   if (type.trim().toLowerCase() !== "application/x-www-form-urlencoded") {
@@ -195,7 +193,7 @@ async function formOf(req: HttpRequest, maxBytes: number): Promise<URLSearchPara
   return new URLSearchParams(Buffer.from(await readBody(req, maxBytes)).toString());
 }
 
-// RFC 9110, section 8.6: without a body the length is that of the answer to a GET, or none.
+// RFC 9110, section 8.6: the Content-Length of an answer without a body is that of the answer to GET, or absent.
 function send(res: HttpResponse, { status, headers = {}, body = "" }: WebAnswer, bare: boolean): void {
   const { "content-type": type = "text/plain; charset=utf-8", ...rest } = headers;
   const fields = Object.fromEntries(

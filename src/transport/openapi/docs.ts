@@ -3,14 +3,14 @@
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
-import type { Ops } from "../http/ops.js";
+import type { RouteGroup } from "../http/health-routes.js";
 import { answerWith, createStaticDocument, type StaticDocument } from "../http/static-document.js";
 
 const require = createRequire(import.meta.url);
 const UI = dirname(require.resolve("swagger-ui-dist/package.json"));
 const { version: UI_VERSION } = JSON.parse(readFileSync(join(UI, "package.json"), "utf8")) as { version: string };
 
-// With the version in their addresses the files can be kept for ever.
+// The version in their URLs lets browsers cache the files for ever.
 const PAGE = `<!doctype html>
 <html lang="en">
   <head>
@@ -30,7 +30,7 @@ const PAGE = `<!doctype html>
 </html>
 `;
 
-// No validator: it would send the document elsewhere.
+// No validator, which would send the document to another service.
 const START = `SwaggerUIBundle({
   url: "/openapi.json",
   dom_id: "#ui",
@@ -42,7 +42,7 @@ const START = `SwaggerUIBundle({
 });
 `;
 
-// Names of services are longer than a telephone is wide, and so are paths.
+// Names of services and paths are longer than the screen of a telephone is wide.
 const STYLE = `body { margin: 0; }
 .swagger-ui .opblock-tag { overflow-wrap: anywhere; }
 @media (max-width: 640px) {
@@ -63,7 +63,7 @@ const STYLE = `body { margin: 0; }
 }
 `;
 
-// Swagger UI sets styles on elements and shows images of its own as data; it needs nothing else.
+// Swagger UI needs inline styles and images in data URLs, and nothing else.
 const POLICY =
   "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; connect-src 'self'; " +
   "base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
@@ -85,9 +85,9 @@ const assets: Readonly<Record<string, string>> = {
 /**
  * Creates the routes.
  *
- * @param document makes the OpenAPI document as JSON; called when it is first asked for
+ * @param document builds the OpenAPI document as JSON; called at the first request
  */
-export function createDocs(document: () => Promise<string>): Ops & { readonly paths: readonly string[] } {
+export function createDocsRoutes(document: () => Promise<string>): RouteGroup & { readonly paths: readonly string[] } {
   const page = createStaticDocument({
     contentType: "text/html; charset=utf-8",
     headers: PAGE_HEADERS,

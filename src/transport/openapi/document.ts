@@ -1,21 +1,21 @@
-// The OpenAPI 3.1 document of what the gateway serves, from the very routes it
-// serves by and from the comments of the protos: it cannot disagree with them.
+// The OpenAPI 3.1 document of the gateway, built from its routes and the comments of the protos, so that it always
+// agrees with them.
 
 import type { Comments } from "../../codec/proto-comments.js";
 import type { HttpBinding } from "../http/http-binding.js";
-import { errorResponse, errorSchemas } from "./error-schema.js";
+import { buildErrorSchemas, errorResponse } from "./error-schema.js";
 import { buildOperation } from "./operation.js";
 import { buildDocumentPaths } from "./paths.js";
 import { createSchemas } from "./schema.js";
 import { buildSecuritySchemes, defaultSecurity } from "./security.js";
 import { buildDescription, type Json, type Schema } from "./value-schema.js";
 
-/** What the document says of the service as a whole. */
+/** The properties of the service in the document. */
 export interface DocumentInfo {
   readonly title: string;
   readonly version: string;
   readonly description: string;
-  /** Where it is served; empty: where the document came from. */
+  /** The base URL of the service; if empty, the origin of the document. */
   readonly baseUrl: string;
 }
 
@@ -31,12 +31,12 @@ const HTTP_METHODS: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * Makes the document in steps of some milliseconds, between which others may have their turn. Routes for any HTTP
- * method, or for one that OpenAPI has no word for, are left out.
+ * Builds the document in steps of some milliseconds, so that other work can run between them. Routes for any HTTP
+ * method, or for one that OpenAPI does not have, are left out.
  *
- * @throws TypeError when two routes differ only in what OpenAPI cannot express, such as `*` and `**`.
+ * @throws TypeError when two routes differ only in what OpenAPI cannot express, such as `*` and `**`
  */
-export function* openApiDocument(
+export function* buildOpenApiDocument(
   all: readonly HttpBinding[],
   comments: Comments,
   info: DocumentInfo,
@@ -73,7 +73,7 @@ export function* openApiDocument(
     components: {
       securitySchemes: buildSecuritySchemes(routes.map(({ entry }) => entry)),
       responses: { Error: errorResponse },
-      schemas: sortByName({ ...schemas.components(), ...errorSchemas() }),
+      schemas: sortByName({ ...schemas.components(), ...buildErrorSchemas() }),
     },
   };
 }
@@ -87,19 +87,19 @@ function sortByName(schemas: Record<string, Schema>): Record<string, Schema> {
   return Object.fromEntries(Object.entries(schemas).sort(([a], [b]) => (a < b ? -1 : 1)));
 }
 
-// `v2beta1_GroupsService_GetGroup`: short, and yet one for each version of a service. All methods of
-// services that are not told apart that way go by their package, and additional bindings by a number.
+// `v2beta1_GroupsService_GetGroup`: short, and unique for each version of a service. Where two services would have the
+// same, the ids contain the package. Additional bindings have a number.
 function operationIdsOf(routes: readonly HttpBinding[]): string[] {
   const services = routes.map(({ name }) => name.slice(0, name.lastIndexOf(".")));
   const owners = new Map<string, Set<string>>();
   for (const service of services) {
-    const short = shortName(service);
+    const short = shortenName(service);
     owners.set(short, (owners.get(short) ?? new Set()).add(service));
   }
   const seen = new Map<string, number>();
   return routes.map(({ entry }, i) => {
     const service = services[i] ?? "";
-    const short = shortName(service);
+    const short = shortenName(service);
     const id = `${owners.get(short)?.size === 1 ? short : service.replaceAll(".", "_")}_${entry.desc.name}`;
     const times = (seen.get(id) ?? 0) + 1;
     seen.set(id, times);
@@ -107,13 +107,13 @@ function operationIdsOf(routes: readonly HttpBinding[]): string[] {
   });
 }
 
-function shortName(service: string): string {
+function shortenName(service: string): string {
   const parts = service.split(".");
   const version = /^v[0-9]/.test(parts.at(-2) ?? "") ? `${parts.at(-2)}_` : "";
   return `${version}${parts.at(-1)}`;
 }
 
-// What schemas cannot say, or not without types that generated clients would be worse with.
+// What the schemas leave out, because it cannot be expressed or would make the types of generated clients worse.
 const ALSO_ACCEPTED =
   "Requests are read more widely than the schemas say. Properties and parameters may be spelled as in the protos or in " +
   "lower camel case, such as `page_size` and `pageSize`. Numbers may be strings, 64-bit integers may be numbers, and " +

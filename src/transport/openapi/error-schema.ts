@@ -1,4 +1,4 @@
-// The schema of errors: google.rpc.Status with the details this service gives.
+// The schema of errors: google.rpc.Status with the details that this service sets.
 import type { DescMessage } from "@bufbuild/protobuf";
 import {
   BadRequestSchema,
@@ -15,10 +15,10 @@ import { buildDescription, type Schema } from "./value-schema.js";
 /** The name of the schema of errors. */
 export const STATUS = "google.rpc.Status";
 
-/** Refers to the response that every error is. */
+/** A reference to the response of every error. */
 export const ERROR_RESPONSE: Schema = { $ref: "#/components/responses/Error" };
 
-// What each detail is for, and which of its fields are always there.
+// The purpose of each detail, and its fields that are always set.
 const details: readonly { desc: DescMessage; about: string; required: readonly string[] }[] = [
   {
     desc: ErrorInfoSchema,
@@ -41,7 +41,7 @@ const details: readonly { desc: DescMessage; about: string; required: readonly s
 ];
 
 /** The schemas of errors and of all their details, by name. */
-export function errorSchemas(): Record<string, Schema> {
+export function buildErrorSchemas(): Record<string, Schema> {
   const schemas = createSchemas(() => "");
   for (const { desc } of details) schemas.refTo(desc, "detail");
   const made = schemas.components();
@@ -92,8 +92,8 @@ function buildStatusSchema(): Schema {
       details: {
         type: "array",
         description: "What went wrong, for programs.",
-        // At most one matches, by its type. Generated clients that do not look at the type would find several that do,
-        // which is an error to them with `oneOf`.
+        // At most one matches, by its `@type`. Generated clients that ignore the type may find several matches, which
+        // `oneOf` would make an error.
         items: { anyOf: [...known, { $ref: `#/components/schemas/${OTHER}` }] },
         contains: { $ref: `#/components/schemas/${ErrorInfoSchema.typeName}` },
       },
@@ -101,7 +101,7 @@ function buildStatusSchema(): Schema {
   };
 }
 
-// Details may be added, so readers must expect types they do not know; a known type is never this.
+// Later versions may add details, so readers must expect unknown types. A known type never matches this schema.
 const OTHER = "ErrorDetail";
 const otherDetail: Schema = {
   type: "object",

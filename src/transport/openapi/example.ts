@@ -1,54 +1,57 @@
-// Examples for documents: valid values, chosen by the names of fields, that look
-// like those of the service. A request has its required fields and those that
-// people write; switches stay at their defaults.
+// Examples for the OpenAPI document: valid values, chosen by the names of fields. Requests have required fields and
+// those that people usually set; booleans keep their defaults.
 import { type DescEnum, type DescField, type DescMessage, ScalarType } from "@bufbuild/protobuf";
 import { isDocumentedRequired, isDocumentedUnused, isUid, isUrl } from "../../codec/field-behavior.js";
-import { wellKnownName } from "../../codec/fields.js";
+import { findWellKnownName } from "../../codec/fields.js";
 import type { Comments } from "../../codec/proto-comments.js";
 import { isLong } from "../../codec/value-rules.js";
 import { builtinRoleUid } from "../../kernel/ids.js";
 import { isUidp } from "../../kernel/uidp.js";
-import { below, isShown } from "./schema.js";
+import { isIncluded, pathsBelow } from "./schema.js";
 import type { Json, Schema } from "./value-schema.js";
 
 const ROOT = "5051d1338b19609a91b9fd331958cdba3a89951b";
 const CHILD = `${ROOT}/c6b411737c51aede`;
-// It exists everywhere, so that examples which name it work as they are.
+// A built-in role, so that examples which name it work in every installation.
 const ROLE = builtinRoleUid("viewer");
 const MAX_DEPTH = 4;
 
-/** Which side of a message an example is for. */
+/** Whether an example is for a request body or a response. */
 export type ExampleOf = "body" | "answer";
 
-/** What examples are made by. */
+/** What an example depends on. */
 export interface ExampleContext {
   readonly side: ExampleOf;
   readonly comments: Comments;
 }
 
 /**
- * An example of a message in JSON.
+ * Builds an example of a message in JSON.
  *
- * @param inPath what the path of the request sets, in the names of the proto from `desc` on.
+ * @param inPath the field paths from `desc` that the path of the request sets, in the names of the proto
  */
 export function buildExample(desc: DescMessage, context: ExampleContext, inPath: readonly string[] = []): Json {
-  return messageExample(desc, context, inPath, 0) ?? {};
+  return buildMessageExample(desc, context, inPath, 0) ?? {};
 }
 
-/** An example of a field that is a whole body or answer; undefined where none helps. */
-export function fieldExample(field: DescField, context: ExampleContext): Json | undefined {
-  return fieldValue(field, context, [], 0, true);
+/** Builds an example of a field that is a whole body or response; undefined where none helps. */
+export function buildFieldExample(field: DescField, context: ExampleContext): Json | undefined {
+  return buildFieldValue(field, context, [], 0, true);
 }
 
-/** An example of a value that stands in a path or in a query; `isDeep` if slashes are welcome. */
-export function textExample(field: DescField, comments: Comments, isDeep: boolean): Json {
+/**
+ * Builds an example of a value in a path or a query.
+ *
+ * @param isDeep whether it may contain slashes
+ */
+export function buildTextExample(field: DescField, comments: Comments, isDeep: boolean): Json {
   const text = textFor(field, comments);
   if (field.scalar === ScalarType.STRING) return isDeep ? text : (text.split("/")[0] ?? "");
-  return fieldValue(field, { side: "body", comments }, [], 0, true) ?? text;
+  return buildFieldValue(field, { side: "body", comments }, [], 0, true) ?? text;
 }
 
-// Undefined for what cannot be made up: part of a body that must hold a map.
-function messageExample(
+// Undefined where no example can be built: a body that requires a map.
+function buildMessageExample(
   desc: DescMessage,
   context: ExampleContext,
   inPath: readonly string[],
@@ -61,14 +64,15 @@ function messageExample(
   const seenOneofs = new Set<string>();
   const example: Schema = {};
   const fields = desc.fields.filter(
-    (field) => isShown(field, side) && !inPath.includes(field.name) && !(isBody && isDocumentedUnused(field, comments)),
+    (field) =>
+      isIncluded(field, side) && !inPath.includes(field.name) && !(isBody && isDocumentedUnused(field, comments)),
   );
-  // What is all there is to say is what the request is about.
+  // The only field of a request is what it is about.
   const isAlone = isBody && depth === 0 && fields.length === 1;
   for (const field of fields) {
     if (field.oneof && seenOneofs.has(field.oneof.name)) continue;
     const isNeeded = isBody && isDocumentedRequired(field, comments);
-    const value = fieldValue(field, context, below(inPath, field), depth, !isBody || isNeeded || isAlone);
+    const value = buildFieldValue(field, context, pathsBelow(inPath, field), depth, !isBody || isNeeded || isAlone);
     if (value === undefined && isNeeded) return depth === 0 ? example : undefined;
     if (value === undefined) continue;
     if (field.oneof) seenOneofs.add(field.oneof.name);
@@ -77,7 +81,7 @@ function messageExample(
   return example;
 }
 
-function fieldValue(
+function buildFieldValue(
   field: DescField,
   context: ExampleContext,
   inPath: readonly string[],
@@ -85,14 +89,14 @@ function fieldValue(
   isNeeded: boolean,
 ): Json | undefined {
   if (field.fieldKind === "map") return context.side === "answer" ? {} : undefined;
-  if (field.fieldKind !== "list") return single(field, context, inPath, depth, isNeeded);
-  // A list of names says what a thing is, so it is no switch.
+  if (field.fieldKind !== "list") return buildSingleValue(field, context, inPath, depth, isNeeded);
+  // A list of enum values describes a resource, so it is included.
   if (!isNeeded && field.enum === undefined && !Object.hasOwn(textByName, field.name)) return undefined;
-  const one = single(field, context, inPath, depth, true);
+  const one = buildSingleValue(field, context, inPath, depth, true);
   return one === undefined ? [] : [one];
 }
 
-function single(
+function buildSingleValue(
   field: DescField,
   context: ExampleContext,
   inPath: readonly string[],
@@ -100,20 +104,20 @@ function single(
   isNeeded: boolean,
 ): Json | undefined {
   if (field.message) {
-    const wellKnown = wellKnownName(field.message) ?? "";
-    // A mask would have to fit what it masks, and a moment is soon too long ago.
+    const wellKnown = findWellKnownName(field.message) ?? "";
+    // A mask would have to match the other fields, and a time is soon in the past.
     if (!isNeeded && ["FieldMask", "Timestamp"].includes(wellKnown)) return undefined;
     if (depth >= MAX_DEPTH) return undefined;
-    const message = messageExample(field.message, context, inPath, depth + 1);
+    const message = buildMessageExample(field.message, context, inPath, depth + 1);
     return message !== undefined && (isNeeded || !isEmpty(message)) ? message : undefined;
   }
   if (field.scalar === ScalarType.STRING && (isNeeded || !OPERATORS.has(field.name))) {
     return textFor(field, context.comments) || undefined;
   }
   if (!isNeeded) return undefined;
-  // What is required must differ from what an absent field reads as.
+  // A required field must differ from its default, which means absent.
   const mustCount = context.side === "body" && field.fieldKind !== "list";
-  if (field.enum) return mustCount || field.fieldKind === "list" ? enumExample(field.enum) : undefined;
+  if (field.enum) return mustCount || field.fieldKind === "list" ? findEnumExample(field.enum) : undefined;
   switch (field.scalar) {
     case ScalarType.BOOL:
       return mustCount;
@@ -124,8 +128,8 @@ function single(
   }
 }
 
-// What is internal is nothing for readers to copy.
-function enumExample({ values }: DescEnum): string | undefined {
+// Internal values are left out.
+function findEnumExample({ values }: DescEnum): string | undefined {
   return values.find(({ number, name }) => number !== 0 && !name.includes("INTERNAL"))?.name;
 }
 
@@ -141,17 +145,17 @@ function textFor(field: DescField, comments: Comments): string {
   if (name === "uid" || name === "id") return parent.name.endsWith("Role") ? ROLE : CHILD;
   if (isUid(field, comments)) return CHILD;
   if (name === "name") return nameFor(parent.name);
-  // It comes from the answer before.
+  // A page token comes from the previous response.
   return name.endsWith("page_token") ? "" : name.replaceAll("_", "-");
 }
 
-// `IdentityProvider` is called "identity provider", and what tells of a group as the group.
+// `IdentityProvider` becomes "identity provider"; messages about a group get the name of the group.
 function nameFor(message: string): string {
   if (message.endsWith("Group")) return "team";
   return message.replace(/(?<=[a-z])(?=[A-Z])/g, " ").toLowerCase();
 }
 
-// What only operators may say of things that others may change as well.
+// Fields that only operators may set, in resources that others may change.
 const OPERATORS: ReadonlySet<string> = new Set(["readme"]);
 
 const textByName: Readonly<Record<string, string>> = {

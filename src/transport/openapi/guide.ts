@@ -1,7 +1,7 @@
 // `/docs/guide/`: the pages of docs/, which every package has, so that they can be read where there is no internet and are
 // those of the version that runs. Nothing is read before somebody asks for it.
 import { readdirSync, readFileSync } from "node:fs";
-import type { Ops } from "../http/ops.js";
+import type { RouteGroup } from "../http/health-routes.js";
 import { answerWith, createStaticDocument, type StaticDocument } from "../http/static-document.js";
 import { formatPage, GUIDE_PATH, PAGE_HEADERS } from "./home.js";
 
@@ -15,7 +15,7 @@ const FRESH = { "cache-control": "no-cache" };
  *
  * @param folder has the pages; where there is none, there are no routes
  */
-export function createGuide(folder: URL = FOLDER): Ops {
+export function createGuide(folder: URL = FOLDER): RouteGroup {
   let documents: ReadonlyMap<string, StaticDocument> | undefined;
 
   function readDocuments(): ReadonlyMap<string, StaticDocument> {

@@ -1,9 +1,9 @@
-// `/` for people who open the address of a service in a browser, and `/version`. Both are open to everybody: they say
-// which version runs and nothing else about the installation.
+// `/` for people who open the service in a browser, and `/version`. Both need no authentication and contain nothing
+// about the installation but its version.
 import { createHash } from "node:crypto";
 import { prefersJson } from "../http/content-negotiation.js";
+import type { RouteGroup } from "../http/health-routes.js";
 import type { HttpResponse } from "../http/http-message.js";
-import type { Ops } from "../http/ops.js";
 import { answerWith, createStaticDocument, type StaticDocument } from "../http/static-document.js";
 
 /** The path of the version. */
@@ -12,10 +12,9 @@ export const VERSION_PATH = "/version";
 /** The path below which the pages of the documentation are. */
 export const GUIDE_PATH = "/docs/guide/";
 
-/** What {@link createHome} is made of. */
 export interface HomeOptions {
   readonly version: string;
-  /** A mounted service answers `/` itself. */
+  /** Whether a mounted service answers `/`. */
   readonly isRootTaken: boolean;
 }
 
@@ -88,7 +87,10 @@ export const PAGE_HEADERS = { ...FRESH, "content-security-policy": POLICY, "refe
 const CHOSEN = { vary: "accept" };
 
 /** Creates the routes. */
-export function createHome({ version, isRootTaken }: HomeOptions): Ops & { readonly paths: readonly string[] } {
+export function createHomeRoutes({
+  version,
+  isRootTaken,
+}: HomeOptions): RouteGroup & { readonly paths: readonly string[] } {
   const json = (value: object, headers: Readonly<Record<string, string>>) =>
     createStaticDocument({ contentType: "application/json", headers, load: () => JSON.stringify(value) });
   const page = createStaticDocument({
@@ -116,7 +118,7 @@ export function createHome({ version, isRootTaken }: HomeOptions): Ops & { reado
   };
 }
 
-// `API reference` is `apiReference`.
+// `API reference` becomes `apiReference`.
 function toKey(name: string): string {
   const [first = "", ...rest] = name.split(" ");
   return [first.toLowerCase(), ...rest.map((word) => `${word[0]?.toUpperCase()}${word.slice(1)}`)].join("");

@@ -5,20 +5,20 @@ import type { MethodEntry } from "../../pipeline/method-table.js";
 import type { HttpBinding } from "../http/http-binding.js";
 import type { Template } from "../http/http-rule.js";
 import { ERROR_RESPONSE, STATUS } from "./error-schema.js";
-import { buildExample, fieldExample } from "./example.js";
+import { buildExample, buildFieldExample } from "./example.js";
 import { buildParameters } from "./parameters.js";
 import type { DocumentPath } from "./paths.js";
 import type { Schemas } from "./schema.js";
 import { buildSecurity } from "./security.js";
 import { buildDescription, type Json, type Schema } from "./value-schema.js";
 
-/** What operations are described with. */
+/** The schemas and comments that describe operations. */
 export interface OperationContext {
   readonly schemas: Schemas;
   readonly comments: Comments;
 }
 
-/** Describes what one route does (OpenAPI 3.1, "Operation Object"). */
+/** Builds the description of a route (OpenAPI 3.1, "Operation Object"). */
 export function buildOperation(
   route: HttpBinding,
   operationId: string,
@@ -57,8 +57,8 @@ function rightsOf({ auth }: MethodEntry): string {
     : `Needs ${names} there or in a group above.`;
 }
 
-// The parameters of a query may be the fields of a form instead, where nothing else is the body. A
-// form is no place for one that the query must have, as each is given once.
+// Without another body, query parameters may be fields of a form instead. Required parameters are not in the form,
+// because they are documented as part of the query and may be given only once.
 function formOf({ method }: HttpBinding, parameters: readonly Schema[]): Schema | undefined {
   const fields = parameters.filter((one) => one.in === "query" && one.required !== true);
   if (method !== "POST" || fields.length === 0) return undefined;
@@ -93,14 +93,15 @@ function requestBodyOf(
     );
   const schema = target === undefined ? schemas.ofField(body as DescField, form) : schemas.ofBody(target, form, inPath);
   const side = { side: "body", comments } as const;
-  const example = target === undefined ? fieldExample(body as DescField, side) : buildExample(target, side, inPath);
+  const example =
+    target === undefined ? buildFieldExample(body as DescField, side) : buildExample(target, side, inPath);
   const needs = (field: DescField) => isRequiredInput(field, comments);
   const isNeeded =
     form === "body" &&
     (target === undefined
       ? needs(body as DescField)
       : target.fields.some((one) => needs(one) && !inPath.includes(one.name)));
-  return { ...(isNeeded && { required: true }), content: jsonContent(schema, example) };
+  return { ...(isNeeded && { required: true }), content: buildJsonContent(schema, example) };
 }
 
 function answerOf({ entry, method, responseBody }: HttpBinding, { schemas, comments }: OperationContext): Schema {
@@ -114,11 +115,11 @@ function answerOf({ entry, method, responseBody }: HttpBinding, { schemas, comme
   const schema = responseBody ? schemas.ofField(responseBody, "answer") : schemas.refTo(output, "answer");
   if (methodKind !== "unary") return streamOf(schema);
   const side = { side: "answer", comments } as const;
-  const example = responseBody ? fieldExample(responseBody, side) : buildExample(output, side);
-  return { description: "The answer.", content: jsonContent(schema, example) };
+  const example = responseBody ? buildFieldExample(responseBody, side) : buildExample(output, side);
+  return { description: "The answer.", content: buildJsonContent(schema, example) };
 }
 
-// OpenAPI 3.1 has no words for a sequence: a stream is a text, and `contentSchema` tells its parts.
+// OpenAPI 3.1 cannot describe a sequence: a stream is a string whose messages `contentSchema` describes.
 function streamOf(schema: Schema): Schema {
   const error = { $ref: `#/components/schemas/${STATUS}` };
   const line: Schema = {
@@ -142,7 +143,7 @@ function streamOf(schema: Schema): Schema {
   };
 }
 
-function jsonContent(schema: Schema, example: Json | undefined): Schema {
+function buildJsonContent(schema: Schema, example: Json | undefined): Schema {
   return { "application/json": { schema, ...(example !== undefined && { example }) } };
 }
 

@@ -1,10 +1,10 @@
 import { type DescField, type DescMessage, ScalarType } from "@bufbuild/protobuf";
 import { commentOf, isOffered, isOutputOnly, isRequiredInput, isUid, isUidOrRoot } from "../../codec/field-behavior.js";
-import { wellKnownName } from "../../codec/fields.js";
+import { findWellKnownName } from "../../codec/fields.js";
 import type { Comments } from "../../codec/proto-comments.js";
 import { createTextReader } from "../../codec/query-value.js";
 import type { HttpBinding } from "../http/http-binding.js";
-import { textExample } from "./example.js";
+import { buildTextExample } from "./example.js";
 import type { DocumentPath } from "./paths.js";
 import {
   buildDescription,
@@ -12,20 +12,20 @@ import {
   buildScalarSchema,
   buildUidSchema,
   buildWellKnownSchema,
-  enumDescription,
+  describeEnum,
   type Json,
   type Schema,
 } from "./value-schema.js";
 
-// Deeper fields can be set by a query as well; a list of them all would have no end.
+// Deeper fields can be set by a query as well, but messages may be recursive.
 const MAX_DEPTH = 3;
 
-/** The parameters of a route: those of its path, then those of its query. */
+/** Builds the parameters of a route: those of its path, then those of its query. */
 export function buildParameters(route: HttpBinding, path: DocumentPath, comments: Comments): Schema[] {
-  return [...pathParameters(path, comments), ...queryParameters(route, comments)];
+  return [...buildPathParameters(path, comments), ...buildQueryParameters(route, comments)];
 }
 
-function pathParameters({ parameters }: DocumentPath, comments: Comments): Schema[] {
+function buildPathParameters({ parameters }: DocumentPath, comments: Comments): Schema[] {
   return parameters.map(({ name, field, isWhole, isDeep }) => {
     const notes = [
       field === undefined ? "" : descriptionOf(field, comments),
@@ -38,7 +38,7 @@ function pathParameters({ parameters }: DocumentPath, comments: Comments): Schem
       required: true,
       ...buildDescription(notes.filter((note) => note !== "").join(" ")),
       schema,
-      ...(field !== undefined && isWhole && { example: textExample(field, comments, isDeep) }),
+      ...(field !== undefined && isWhole && { example: buildTextExample(field, comments, isDeep) }),
     };
   });
 }
@@ -49,9 +49,9 @@ function buildPathSchema(field: DescField | undefined, isWhole: boolean, comment
   return isText ? { type: "string", minLength: 1 } : buildTextSchema(field, comments);
 }
 
-// Every field that neither path nor body sets and that text can set, those of nested messages by
-// their dotted path.
-function queryParameters({ body, variables, entry }: HttpBinding, comments: Comments): Schema[] {
+// Every field that neither path nor body sets and that has a textual form; those of nested messages by their dotted
+// path.
+function buildQueryParameters({ body, variables, entry }: HttpBinding, comments: Comments): Schema[] {
   if (body === "all") return [];
   const bound = new Set(variables.map(({ path }) => path));
   const parameters: Schema[] = [];
@@ -64,7 +64,7 @@ function queryParameters({ body, variables, entry }: HttpBinding, comments: Comm
         parameters.push({
           name: queryName(chain),
           in: "query",
-          // Examples stand for what must be given alone: forms are filled in with them.
+          // Only required parameters have examples: Swagger UI fills its forms with them.
           ...(parents.length === 0 &&
             isRequiredInput(field, comments) && { required: true, example: queryExample(field, comments) }),
           ...buildDescription(descriptionOf(field, comments)),
@@ -80,10 +80,9 @@ function queryParameters({ body, variables, entry }: HttpBinding, comments: Comm
   return parameters;
 }
 
-// Both spellings are understood. The API's own documents write parameters as protos do, except for
-// the mask of an update.
+// Both spellings are accepted. The document spells parameters as the protos do, except for the mask of an update.
 function queryName(chain: readonly DescField[]): string {
-  const isMask = chain.some(({ message }) => message !== undefined && wellKnownName(message) === "FieldMask");
+  const isMask = chain.some(({ message }) => message !== undefined && findWellKnownName(message) === "FieldMask");
   return chain.map(({ name, jsonName }) => (isMask ? jsonName : name)).join(".");
 }
 
@@ -104,7 +103,7 @@ function buildTextSchema(field: DescField, comments: Comments): Schema {
 }
 
 function queryExample(field: DescField, comments: Comments): Json {
-  const example = textExample(field, comments, true);
+  const example = buildTextExample(field, comments, true);
   return field.fieldKind === "list" ? [example] : example;
 }
 
@@ -116,6 +115,6 @@ function buildUidParameterSchema(field: DescField, comments: Comments): Schema {
 
 function descriptionOf(field: DescField, comments: Comments): string {
   const own = commentOf(field, comments);
-  const values = field.enum === undefined ? "" : enumDescription(field.enum, comments);
+  const values = field.enum === undefined ? "" : describeEnum(field.enum, comments);
   return [own, values].filter((part) => part !== "").join("\n\n");
 }

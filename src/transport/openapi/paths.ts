@@ -1,17 +1,17 @@
-// Path templates of google.api.http as OpenAPI writes them: one parameter per
-// wildcard. OpenAPI identifies a path by its shape. Routes that differ only in
-// variable names share one path, with the names used most often.
+// Path templates of google.api.http as OpenAPI paths, with one parameter per wildcard. OpenAPI does not distinguish
+// paths by the names of parameters, so routes that differ only in these share one path, with the names that occur most
+// often.
 import type { DescField } from "@bufbuild/protobuf";
 import type { HttpBinding } from "../http/http-binding.js";
 
 /** A parameter of a path. */
 export interface PathParameter {
   readonly name: string;
-  /** The field that the parameter sets, or a part of whose value it is; undefined when it sets none. */
+  /** The field whose value, or a part of it, the parameter is; undefined when it sets none. */
   readonly field: DescField | undefined;
-  /** Whether the parameter is all of the field's value. */
+  /** Whether the parameter is the whole value of the field. */
   readonly isWhole: boolean;
-  /** Whether it may be several segments of a path, with the slashes between them. */
+  /** Whether it may have several segments. */
   readonly isDeep: boolean;
 }
 
@@ -22,7 +22,7 @@ export interface DocumentPath {
   readonly parameters: readonly PathParameter[];
 }
 
-/** Works out the paths of all routes, in their order. */
+/** Builds the paths of all routes, in their order. */
 export function buildDocumentPaths(routes: readonly HttpBinding[]): DocumentPath[] {
   const named = new Map<string, string[][]>();
   for (const route of routes) {
@@ -30,7 +30,7 @@ export function buildDocumentPaths(routes: readonly HttpBinding[]): DocumentPath
     named.set(shape, [...(named.get(shape) ?? []), slotsOf(route).map(({ base }) => base)]);
   }
   return routes.map((route) => {
-    const names = uniqueNames(mostUsed(named.get(textOf(route, [])) ?? []));
+    const names = makeUnique(selectMostUsed(named.get(textOf(route, [])) ?? []));
     const parameters = slotsOf(route).map(({ base, ...slot }, i) => ({ ...slot, name: names[i] ?? base }));
     return { template: textOf(route, names), parameters };
   });
@@ -38,7 +38,7 @@ export function buildDocumentPaths(routes: readonly HttpBinding[]): DocumentPath
 
 type Slot = Omit<PathParameter, "name"> & { readonly base: string };
 
-// One per wildcard. Of a variable with several, each is a part of the value and gets a number.
+// One for each wildcard. If a variable has several, each is a part of the value and gets a number.
 function slotsOf({ template, variables }: HttpBinding): Slot[] {
   return template.segments.flatMap((segment, index): Slot[] => {
     if (segment.kind === "literal") return [];
@@ -52,8 +52,8 @@ function slotsOf({ template, variables }: HttpBinding): Slot[] {
   });
 }
 
-// For each place the name that occurs most often there, of several the first.
-function mostUsed(rows: readonly (readonly string[])[]): string[] {
+// For each position the name that occurs most often, and of several the first.
+function selectMostUsed(rows: readonly (readonly string[])[]): string[] {
   return (rows[0] ?? []).map((_, index) => {
     const counts = new Map<string, number>();
     for (const row of rows) {
@@ -64,7 +64,7 @@ function mostUsed(rows: readonly (readonly string[])[]): string[] {
   });
 }
 
-function uniqueNames(bases: readonly string[]): string[] {
+function makeUnique(bases: readonly string[]): string[] {
   const names: string[] = [];
   for (const base of bases) {
     let name = base;

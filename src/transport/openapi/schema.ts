@@ -1,14 +1,11 @@
-// JSON Schemas of messages, as they stand in requests and answers. A message has
-// more than one: what an answer always prints is required of no request, what
-// only the service sets is no part of one, and the detail of an error prints only
-// what is set.
+// JSON Schemas of messages. A message has several: a response has fields that requests need not or must not have, and
+// the detail of an error has only the fields that are set.
 //
-// A request may hold null wherever a field may be absent, which is what null means
-// in proto3 JSON, and numbers for the names of enums.
+// A request may have null for any optional field, which means absent in proto3 JSON, and numbers instead of names of
+// enum values.
 //
-// Answers do not say `additionalProperties: false`. A field more is a change that
-// the API may make within a version, and a client that validates by today's
-// document must not break on it; the project's own tests close the schemas.
+// Responses have no `additionalProperties: false`: the API may add fields within a version, and clients that validate
+// by an older document must not fail. The tests of this project add it.
 import { type DescEnum, type DescField, type DescMessage, ScalarType } from "@bufbuild/protobuf";
 import {
   isAssigned,
@@ -32,14 +29,14 @@ import {
 } from "./value-schema.js";
 
 /**
- * Where a message stands: in an `answer`, at any depth, or in the `detail` of an error; `body` what a
- * request must hold, `batch` what one of several requests must hold, `patch` what a request may.
+ * The use of a message: in a response (`answer`) or in the `detail` of an error, at any depth; as the `body` of a
+ * request with its required fields, as one request of a `batch`, or as a `patch`, whose fields are all optional.
  */
 export type Form = "answer" | "detail" | "body" | "batch" | "patch";
 
-/** The schemas of a document by name, made as they are referred to. */
+/** The schemas of a document by name, built when they are first referred to. */
 export interface Schemas {
-  /** A reference to the schema of a message, or the schema itself where the type is well known. */
+  /** A reference to the schema of a message, or the schema of a well-known type. */
   refTo(desc: DescMessage, form: Form): Schema;
 
   /** The schema of a field's value. */
@@ -48,7 +45,7 @@ export interface Schemas {
   /**
    * The schema of a body without the fields that the path sets.
    *
-   * @param inPath their paths from `desc` on, in the names of the proto.
+   * @param inPath their paths from `desc`, in the names of the proto
    */
   ofBody(desc: DescMessage, form: "body" | "patch", inPath: readonly string[]): Schema;
 
@@ -65,7 +62,7 @@ export function createSchemas(comments: Comments): Schemas {
     if (wellKnown) return wellKnown;
     const name = componentName(desc, form);
     if (!made.has(name)) {
-      // Entered before its fields are looked at, as a message may hold itself.
+      // Added before its fields are, because messages may be recursive.
       const schema: Schema = {};
       made.set(name, schema);
       Object.assign(schema, buildMessageSchema(desc, form, []));
@@ -74,10 +71,10 @@ export function createSchemas(comments: Comments): Schemas {
   }
 
   function buildMessageSchema(desc: DescMessage, form: Form, inPath: readonly string[]): Schema {
-    const fields = desc.fields.filter((field) => isShown(field, form) && !inPath.includes(field.name));
+    const fields = desc.fields.filter((field) => isIncluded(field, form) && !inPath.includes(field.name));
     const required = fields.filter((field) => isAlwaysThere(field, form)).map(({ jsonName }) => jsonName);
     const properties = fields.map((field) => {
-      const schema = buildFieldSchema(field, form, below(inPath, field));
+      const schema = buildFieldSchema(field, form, pathsBelow(inPath, field));
       const isNullable = isIncoming(form) && !isNeeded(field, form);
       return [field.jsonName, { ...(isNullable ? buildNullableSchema(schema) : schema), ...notesOf(field, form) }];
     });
@@ -91,14 +88,14 @@ export function createSchemas(comments: Comments): Schemas {
 
   function notesOf(field: DescField, form: Form): Schema {
     const otherMembers = (field.oneof?.fields ?? [])
-      .filter((one) => isShown(one, form))
+      .filter((one) => isIncluded(one, form))
       .map((one) => `\`${one.jsonName}\``);
     const notes = [
       comments(`${field.parent.typeName}.${field.name}`),
       otherMembers.length > 1 ? `At most one is set of ${otherMembers.join(", ")}.` : "",
     ];
     return {
-      // Generators name a type after its title, or else after message and field, which may be the name of another message.
+      // Without a title, generators name the type after message and field, which may be the name of another message.
       ...(field.fieldKind === "map" && { title: `${field.jsonName}Map` }),
       ...buildDescription(notes.filter((note) => note !== "").join(" ")),
       ...(field.deprecated && { deprecated: true }),
@@ -122,8 +119,8 @@ export function createSchemas(comments: Comments): Schemas {
     return enumOrNumber(field.enum);
   }
 
-  // Requests may hold numbers, and a value that this version of the service has no name for is written as its number.
-  // A component of its own, so that generators make one type of all its uses.
+  // Requests may have numbers, and responses have the number of a value that this version does not know. It is a
+  // component, so that generators make one type of all its uses.
   function enumOrNumber(desc: DescEnum): Schema {
     const { typeName } = desc;
     const name = `${typeName}-or-number`;
@@ -135,7 +132,7 @@ export function createSchemas(comments: Comments): Schemas {
     return { $ref: `#/components/schemas/${name}` };
   }
 
-  // Whether a field is always there and never empty.
+  // Whether a field is always present and never empty.
   function isSet(field: DescField, form: Form): boolean {
     if (field.fieldKind === "list") return true;
     return isIncoming(form) ? isNeeded(field, form) : isAssigned(field, comments);
@@ -164,20 +161,20 @@ export function createSchemas(comments: Comments): Schemas {
   };
 }
 
-/** The paths of `inPath` that lead into `field`, from there on. */
-export function below(inPath: readonly string[], field: DescField): string[] {
+/** The rest of each path in `inPath` that begins with `field`. */
+export function pathsBelow(inPath: readonly string[], field: DescField): string[] {
   const prefix = `${field.name}.`;
   return inPath.filter((path) => path.startsWith(prefix)).map((path) => path.slice(prefix.length));
 }
 
-/** Whether the field is part of a message in that place at all. */
-export function isShown(field: DescField, form: Form): boolean {
+/** Whether the field is part of the message in this use. */
+export function isIncluded(field: DescField, form: Form): boolean {
   return isIncoming(form) ? !isOutputOnly(field) : !isInputOnly(field);
 }
 
 function leadsToShown(desc: DescMessage, [name, ...rest]: readonly string[], form: Form): boolean {
   const field = desc.fields.find((one) => one.name === name);
-  if (field === undefined || !isShown(field, form)) return false;
+  if (field === undefined || !isIncluded(field, form)) return false;
   return rest.length === 0 || field.message === undefined || leadsToShown(field.message, rest, form);
 }
 
@@ -190,7 +187,7 @@ function isBatch({ message }: DescField, form: Form): boolean {
   return form === "body" && message?.name.endsWith("Request") === true;
 }
 
-// No name in a proto holds a hyphen, so the suffixes make no two names the same.
+// No name in a proto has a hyphen, so names with a suffix are unique.
 function componentName(desc: DescMessage, form: Form): string {
   const { typeName } = desc;
   return form === "answer" ? typeName : `${typeName}-${form}`;

@@ -1,5 +1,4 @@
-// What operations take for the bearer of a call. Nearly all take an API token;
-// those that lead to one take what proves who asks for it.
+// The credentials of operations. Nearly all take an API token; those that issue one take another credential.
 import type { MethodEntry } from "../../pipeline/method-table.js";
 import type { Schema } from "./value-schema.js";
 
@@ -7,7 +6,7 @@ const API_TOKEN = "bearer";
 const FOREIGN_TOKEN = "foreignToken";
 const REFRESH_TOKEN = "refreshToken";
 
-// Methods that authenticate their callers by themselves have no option that says by what.
+// Methods that authenticate their callers themselves declare no credential in their options.
 const OTHER_BEARERS: Readonly<Record<string, string>> = {
   "chainguard.platform.auth.Auth.Register": FOREIGN_TOKEN,
   "chainguard.platform.oidc.SecurityTokenService.Exchange": FOREIGN_TOKEN,
@@ -35,23 +34,23 @@ const schemes: Readonly<Record<string, Schema>> = {
   },
 };
 
-/** What operations need unless they say otherwise. */
+/** The security of operations unless they have their own. */
 export const defaultSecurity: Schema[] = [{ [API_TOKEN]: [] }];
 
-/** The `security` of an operation, where it is not {@link defaultSecurity}. */
+/** Builds the `security` of an operation, if it is not {@link defaultSecurity}. */
 export function buildSecurity(entry: MethodEntry): { security?: Schema[] } {
   const name = schemeOf(entry);
   if (name === API_TOKEN) return {};
   return { security: name === undefined ? [] : [{ [name]: [] }] };
 }
 
-/** The ways to say who calls that any of `entries` takes, by name (OpenAPI 3.1, "Security Scheme Object"). */
+/** Builds the security schemes of `entries`, by name (OpenAPI 3.1, "Security Scheme Object"). */
 export function buildSecuritySchemes(entries: readonly MethodEntry[]): Record<string, Schema> {
   const used = new Set([API_TOKEN, ...entries.map(schemeOf)]);
   return Object.fromEntries(Object.entries(schemes).filter(([name]) => used.has(name)));
 }
 
-// Undefined for what is open to everybody.
+// Undefined for methods without authentication.
 function schemeOf({ auth, desc }: MethodEntry): string | undefined {
   return OTHER_BEARERS[`${desc.parent.typeName}.${desc.name}`] ?? (auth.mode === "guarded" ? API_TOKEN : undefined);
 }

@@ -1,12 +1,11 @@
-// Schemas of values that are written as one JSON value whatever message they
-// stand in: scalars, enums and well-known types.
+// Schemas of scalars, enums and well-known types, which are the same in every message.
 import { type DescEnum, type DescMessage, ScalarType } from "@bufbuild/protobuf";
 import { isWrapper } from "../../codec/fields.js";
 import type { Comments } from "../../codec/proto-comments.js";
-import { integerRange, isLong, isSignedLong } from "../../codec/value-rules.js";
+import { getIntegerRange, isLong, isSignedLong } from "../../codec/value-rules.js";
 import { UIDP_PATTERN } from "../../kernel/uidp.js";
 
-/** Whether a value is read from callers, in any of its spellings, or written for them, in exactly one. */
+/** Whether a value is in a request, in any of its forms, or in a response, in exactly one. */
 export type Direction = "in" | "out";
 
 /** The schema of a scalar. */
@@ -29,7 +28,7 @@ export function buildScalarSchema(type: ScalarType, direction: Direction): Schem
   }
 }
 
-// 64 bits do not fit into the numbers of JavaScript and are written as strings.
+// JavaScript's numbers cannot represent all 64-bit integers, so they are written as strings.
 function buildLongSchema(type: ScalarType): Schema {
   const isSigned = isSignedLong(type);
   return {
@@ -40,28 +39,32 @@ function buildLongSchema(type: ScalarType): Schema {
 }
 
 function buildIntegerSchema(type: ScalarType): Schema {
-  const [minimum, maximum] = integerRange(type);
+  const [minimum, maximum] = getIntegerRange(type);
   if (minimum === 0) return { type: "integer", minimum, maximum: Number(maximum) };
   return { type: "integer", format: "int32" };
 }
 
-/** The schema of a uid (docs/api-rules.md#uids). @param others texts that may stand in its place, such as the empty one */
+/**
+ * Builds the schema of a uid (docs/api-rules.md#uids).
+ *
+ * @param others other accepted values, such as the empty string
+ */
 export function buildUidSchema(...others: readonly ("" | "/")[]): Schema {
   const forms = [...others.filter((text) => text !== ""), UIDP_PATTERN].join("|");
   return { type: "string", pattern: `^(?:${forms})${others.includes("") ? "?" : ""}$` };
 }
 
-/** The schema of a value that may be null as well, which is as if it were absent. */
+/** Builds the schema of a value that may also be null, which means absent. */
 export function buildNullableSchema(schema: Schema): Schema {
   const { $ref, anyOf, type, additionalProperties } = schema;
   if (Array.isArray(anyOf)) return { ...schema, anyOf: [...anyOf, { type: "null" }] };
-  // Generators that make a type of a map do not take two types for it.
+  // Generators that build a type of a map do not accept two types for it.
   if ($ref !== undefined || additionalProperties !== undefined) return { anyOf: [schema, { type: "null" }] };
-  // Without a type, everything is allowed.
+  // A schema without a type allows null already.
   return typeof type !== "string" || type === "null" ? schema : { ...schema, type: [type, "null"] };
 }
 
-/** The schema of a map; keys that are not texts are written as texts. */
+/** Builds the schema of a map; all keys are strings in JSON. */
 export function buildMapSchema(key: ScalarType, values: Schema): Schema {
   const keys = key === ScalarType.STRING ? {} : { propertyNames: buildKeySchema(key) };
   return { type: "object", ...keys, additionalProperties: values };
@@ -71,17 +74,17 @@ function buildKeySchema(type: ScalarType): Schema {
   return type === ScalarType.BOOL ? { enum: ["true", "false"] } : { pattern: "^-?[0-9]{1,20}$" };
 }
 
-/** The schema of the names of an enum; a description tells what each of them means. */
+/** Builds the schema of the names of an enum, with a description of each. */
 export function buildEnumSchema(desc: DescEnum, comments: Comments): Schema {
   return {
     type: "string",
-    ...buildDescription(enumDescription(desc, comments)),
+    ...buildDescription(describeEnum(desc, comments)),
     enum: desc.values.map(({ name }) => name),
   };
 }
 
-/** What an enum is and what each of its values means, as Markdown. */
-export function enumDescription(desc: DescEnum, comments: Comments): string {
+/** Describes an enum and each of its values, in Markdown. */
+export function describeEnum(desc: DescEnum, comments: Comments): string {
   const values = desc.values.flatMap(({ name }) => {
     const comment = comments(`${desc.typeName}.${name}`);
     return comment === "" ? [] : [`- \`${name}\`: ${comment}`];
@@ -89,12 +92,12 @@ export function enumDescription(desc: DescEnum, comments: Comments): string {
   return [comments(desc.typeName), values.join("\n")].filter((part) => part !== "").join("\n\n");
 }
 
-/** The schema of a well-known type; undefined for messages that have fields in JSON. */
+/** Builds the schema of a well-known type; undefined for messages that are JSON objects with fields. */
 export function buildWellKnownSchema(desc: DescMessage, direction: Direction): Schema | undefined {
   if (isWrapper(desc)) return buildScalarSchema(desc.fields[0]?.scalar ?? ScalarType.STRING, direction);
   switch (desc.typeName) {
     case "google.protobuf.Timestamp":
-      // Generated clients read it as a moment, which a pattern for texts would not match any more.
+      // Without a pattern: generated clients convert it to a time, which a pattern would not match.
       return { type: "string", format: "date-time" };
     case "google.protobuf.Duration":
       return { type: "string", pattern: "^-?[0-9]{1,12}(?:\\.[0-9]{1,9})?s$" };
@@ -119,7 +122,7 @@ export type Json = string | number | boolean | null | Json[] | { [key: string]: 
 /** A JSON object of a document, such as a schema (JSON Schema 2020-12, as OpenAPI 3.1 uses it). */
 export type Schema = { [key: string]: Json };
 
-/** A `description`, if there is anything to say. */
+/** Builds a `description`, unless it is empty. */
 export function buildDescription(description: string): Schema {
   return description === "" ? {} : { description };
 }

@@ -1,23 +1,31 @@
-// A request over HTTP as the typed message that handlers take: body first, then
-// path, then query. A request whose parts disagree about a field is rejected, so
-// that a proxy and this service read the same request.
-import { create, type DescField, type DescMessage, type Message, type Registry } from "@bufbuild/protobuf";
+// Decodes an HTTP request to the typed message of its method: first the body, then the path, then the query. A request
+// whose parts disagree about a field is rejected, so that a proxy and this service read the same request.
+import {
+  create,
+  type DescField,
+  type DescMessage,
+  type JsonValue,
+  type Message,
+  type Registry,
+} from "@bufbuild/protobuf";
 import { type FieldMask, FieldMaskSchema } from "@bufbuild/protobuf/wkt";
 import { findMaskPaths } from "../../codec/field-mask.js";
 import {
   ensureContainer,
   findConflictingPath,
   findContainer,
+  findWellKnownName,
   getField,
   isDefault,
-  sameValue,
+  isSameValue,
   setField,
-  wellKnownName,
 } from "../../codec/fields.js";
+import { readOrReject } from "../../codec/json-read-value.js";
+import { readMessage, readValue } from "../../codec/json-reader.js";
 import { invalidArgument } from "../../kernel/errors.js";
+import { parseStrictJson } from "../../kernel/strict-json.js";
 import { decodeJsonText } from "../http/body-reader.js";
 import type { BoundVariable, HttpBinding } from "../http/http-binding.js";
-import { type BodyMessage, createBodyReader } from "./body-message.js";
 import { createQueryBinder } from "./query.js";
 
 /** A body that has been read. */
@@ -27,26 +35,25 @@ export interface ReadBody {
 }
 
 /**
- * Makes the message of a request.
+ * Decodes the message of a request.
  *
- * @param captures the texts of the path's variables.
- * @param query the query without its question mark, or "".
- * @param body undefined when the rule has none; one of zero bytes is an empty message.
- * @throws ApiError INVALID_ARGUMENT, HttpError 415.
+ * @param captures the values of the path's variables
+ * @param query the query without its question mark, or ""
+ * @param body undefined when the rule has none; an empty body is an empty message
+ * @throws ApiError INVALID_ARGUMENT; HttpError 415
  */
 export type Decode = (captures: readonly string[], query: string, body: ReadBody | undefined) => Message;
 
-/** How to decode; see {@link createDecode}. */
 export interface DecodeOptions {
   readonly registry: Registry;
-  /** Refuse unknown fields of bodies instead of passing them over. */
+  /** Whether unknown fields of bodies are rejected; otherwise they are ignored. */
   readonly strictBody: boolean;
-  /** Pass over unknown query parameters instead of refusing them. */
+  /** Whether unknown query parameters are ignored; otherwise they are rejected. */
   readonly ignoreUnknownQuery: boolean;
 }
 
-/** Makes the decoder of one binding. */
-export function createDecode(binding: HttpBinding, options: DecodeOptions): Decode {
+/** Creates the decoder of one binding. */
+export function createDecoder(binding: HttpBinding, options: DecodeOptions): Decode {
   const { variables, body } = binding;
   const { input } = binding.entry.desc;
   const patch = patchOf(binding);
@@ -57,7 +64,7 @@ export function createDecode(binding: HttpBinding, options: DecodeOptions): Deco
     ignoreUnknown: options.ignoreUnknownQuery,
     resource: patch?.mask && patch.resource,
   });
-  const readBody = body === "none" ? undefined : bodyDecoder(input, body, options);
+  const readBody = body === "none" ? undefined : createBodyDecoder(input, body, options);
 
   return (captures, query, given) => {
     let decoded: BodyMessage | undefined;
@@ -77,12 +84,12 @@ export function createDecode(binding: HttpBinding, options: DecodeOptions): Deco
   };
 }
 
-/** Whether a message carries raw bytes over HTTP, whatever their type. */
+/** Whether a message is google.api.HttpBody, which has raw bytes of any type. */
 export function isHttpBody(desc: DescMessage | undefined): boolean {
   return desc?.typeName === "google.api.HttpBody";
 }
 
-function bodyDecoder(
+function createBodyDecoder(
   input: DescMessage,
   body: "all" | DescField,
   options: DecodeOptions,
@@ -113,14 +120,14 @@ function rejectOther(message: Message, variable: BoundVariable, value: unknown, 
   }
   const container = findContainer(message, variable.parents);
   const current = container && getField(container, variable.field);
-  if (isDefault(current) || sameValue(variable.field, current, value)) return;
+  if (isDefault(current) || isSameValue(variable.field, current, value)) return;
   throw invalidArgument({ field, description: `${field} is set by the path, the body must not say otherwise` });
 }
 
 interface Patch {
-  /** What the body is. */
+  /** The message of the body. */
   readonly resource: DescMessage;
-  /** What the path sets of it, by the names of the proto. */
+  /** The field paths that the path sets, in the names of the proto. */
   readonly inPath: ReadonlySet<string>;
   /** The field mask of the request, if the body is a resource and the request has exactly one. */
   readonly mask: DescField | undefined;
@@ -130,11 +137,11 @@ function patchOf({ entry, method, body, variables }: HttpBinding): Patch | undef
   if (method !== "PATCH" || body === "none") return undefined;
   const { input } = entry.desc;
   const resource = body === "all" ? input : body.fieldKind === "message" ? body.message : undefined;
-  if (resource === undefined || wellKnownName(resource) !== undefined || isHttpBody(resource)) return undefined;
+  if (resource === undefined || findWellKnownName(resource) !== undefined || isHttpBody(resource)) return undefined;
   const chains = variables.map(({ parents, field }) => [...parents, field]);
   const within = body === "all" ? chains : chains.filter(([first]) => first === body).map((chain) => chain.slice(1));
   const masks = input.fields.filter(
-    (field) => field.fieldKind === "message" && wellKnownName(field.message) === "FieldMask",
+    (field) => field.fieldKind === "message" && findWellKnownName(field.message) === "FieldMask",
   );
   return {
     resource,
@@ -143,8 +150,8 @@ function patchOf({ entry, method, body, variables }: HttpBinding): Patch | undef
   };
 }
 
-// Unknown fields are passed over, but a PATCH in which there is nothing else would change nothing, and the caller
-// would take its misspelt field for changed.
+// Unknown fields are ignored, but a PATCH with no other fields is rejected: it would change nothing, and the caller
+// would believe that its misspelt field was changed.
 function completeMask({ resource, inPath, mask }: Patch, message: Message, decoded: BodyMessage | undefined): void {
   if (decoded === undefined) return;
   const { paths, unknown, oversized } = findMaskPaths(resource, decoded.json, inPath);
@@ -162,4 +169,48 @@ function completeMask({ resource, inPath, mask }: Patch, message: Message, decod
     throw invalidArgument({ field: oversized, description });
   }
   setField(message, mask, paths.length === 0 ? undefined : create(FieldMaskSchema, { paths: [...paths] }));
+}
+
+// JSON bodies as messages, by the rule of google.api.http: the whole request, or one field of it.
+
+/** The request that a body was decoded to, and its JSON. */
+export interface BodyMessage {
+  readonly message: Message;
+  readonly json: JsonValue;
+}
+
+/** Reads the bodies of one HTTP rule. */
+export type BodyMessageReader = (text: string) => BodyMessage;
+
+/**
+ * Creates the reader of the bodies of one HTTP rule.
+ *
+ * Unless `strict`, unknown fields are ignored, as published clients expect. Unknown names of enum values are always
+ * rejected. The reader throws ApiError INVALID_ARGUMENT, which names the field by its path in the body.
+ */
+export function createBodyReader(
+  input: DescMessage,
+  body: "all" | DescField,
+  registry: Registry,
+  strict: boolean,
+): BodyMessageReader {
+  const options = { registry, ignoreUnknown: !strict };
+  const read = body === "all" ? (json: JsonValue) => readMessage(input, json, "", options) : readOneField(body);
+
+  return (text) => {
+    const json = parseStrictJson(text, "body");
+    return { message: readOrReject(() => read(json)), json };
+  };
+
+  // If the field is a message, errors name fields by their path in the body. Otherwise they name the field.
+  function readOneField(field: DescField): (json: JsonValue) => Message {
+    const { fieldKind, jsonName } = field;
+    const path = fieldKind === "message" ? "" : jsonName;
+    return (json) => {
+      const message = create(input);
+      const value = readValue(field, json, path, options);
+      if (value !== undefined) setField(message, field, value);
+      return message;
+    };
+  }
 }

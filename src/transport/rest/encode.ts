@@ -1,8 +1,11 @@
-// Answers of handlers as bodies of HTTP responses, by the rule of
-// google.api.http.
-import type { Message } from "@bufbuild/protobuf";
+// Answers of handlers as bodies of HTTP responses, by the rule of google.api.http, and the codecs that write them.
+import type { DescMethod, DescService, Message, Registry } from "@bufbuild/protobuf";
 import { getField } from "../../codec/fields.js";
-import type { JsonWriters } from "../../codec/json-writer.js";
+import type { TimestampDigits } from "../../codec/json-scalar.js";
+import type { MessageWriters } from "../../codec/json-wkt.js";
+import { createJsonWriters, type JsonWriters } from "../../codec/json-writer.js";
+import { createServiceRegistry, createTypeRegistry } from "../../codec/type-registry.js";
+import type { MethodEntry, MountedService } from "../../pipeline/method-table.js";
 import type { HttpBinding } from "../http/http-binding.js";
 import { isHttpBody } from "./decode.js";
 
@@ -19,48 +22,48 @@ export interface RawBody extends EncodedAnswer {
   readonly body: Uint8Array;
 }
 
-/** Makes the body of what a handler answered: a message or an init object for one. */
+/** Encodes what a handler returned: a message, or an init object of one. */
 export type Encode = (answer: object) => EncodedAnswer;
 
 const JSON_TYPE = "application/json";
 const NOTHING: EncodedAnswer = { contentType: undefined, body: "" };
 
-/** The same without a status or a body of its own, for answers that may be one of many. */
+/** Encodes one message of an answer, which may have several. */
 export type MessageEncode =
   | { readonly kind: "json"; readonly textOf: (answer: object) => string }
   | { readonly kind: "raw"; readonly bodyOf: (answer: object) => RawBody };
 
-/** Makes the encoder of one binding of a method with one answer. */
-export function createEncode(binding: HttpBinding, writers: JsonWriters): Encode {
+/** Creates the encoder of one binding of a unary method. */
+export function createEncoder(binding: HttpBinding, writers: JsonWriters): Encode {
   const { method, responseBody, entry } = binding;
   const empty = responseBody === undefined && entry.desc.output.typeName === "google.protobuf.Empty";
   // A delete answers with an empty body (docs/api-rules.md#methods); other empty answers are `{}`, which clients parse.
   if (method === "DELETE" && empty) return () => NOTHING;
-  const part = createMessageEncode(binding, writers);
+  const part = createMessageEncoder(binding, writers);
   if (part.kind === "raw") return part.bodyOf;
   const { textOf } = part;
   return (answer) => ({ contentType: JSON_TYPE, body: textOf(answer) });
 }
 
-/** Makes the encoder of the answers of one binding, each by itself. */
-export function createMessageEncode(binding: HttpBinding, writers: JsonWriters): MessageEncode {
+/** Creates the encoder of each message of one binding. */
+export function createMessageEncoder(binding: HttpBinding, writers: JsonWriters): MessageEncode {
   const { responseBody } = binding;
   const { output } = binding.entry.desc;
   if (responseBody === undefined) {
     return isHttpBody(output)
-      ? { kind: "raw", bodyOf: rawBody }
-      : { kind: "json", textOf: whenCalled(() => writers.answer(output)) };
+      ? { kind: "raw", bodyOf: buildRawBody }
+      : { kind: "json", textOf: compileLazily(() => writers.answer(output)) };
   }
   const getBody = (answer: object) => getField(answer as Message, responseBody);
   if (responseBody.fieldKind === "message" && isHttpBody(responseBody.message)) {
-    return { kind: "raw", bodyOf: (answer) => rawBody((getBody(answer) ?? {}) as object) };
+    return { kind: "raw", bodyOf: (answer) => buildRawBody((getBody(answer) ?? {}) as object) };
   }
-  const write = whenCalled(() => writers.answerField(responseBody));
+  const write = compileLazily(() => writers.answerField(responseBody));
   return { kind: "json", textOf: (answer) => write(getBody(answer)) };
 }
 
-// A writer is compiled at the first call of its method: all of them would take 6 ms of every start.
-function whenCalled<V>(compile: () => (value: V) => string): (value: V) => string {
+// A writer is compiled at the first call of its method, because all writers would take 6 ms of every start.
+function compileLazily<V>(compile: () => (value: V) => string): (value: V) => string {
   let write: ((value: V) => string) | undefined;
   return (value) => {
     write ??= compile();
@@ -68,8 +71,46 @@ function whenCalled<V>(compile: () => (value: V) => string): (value: V) => strin
   };
 }
 
-// google.api.HttpBody: the bytes themselves.
-function rawBody(answer: object): RawBody {
+// google.api.HttpBody stands for its bytes.
+function buildRawBody(answer: object): RawBody {
   const { contentType, data } = answer as { contentType?: string; data?: Uint8Array };
   return { contentType: contentType || "application/octet-stream", body: data ?? new Uint8Array() };
+}
+
+// The JSON of a method: one registry for the platform, and one for each mounted service, which may have types of the
+// same names.
+
+/** The types that may stand in an Any, and writers that know them. */
+export interface Codec {
+  readonly registry: Registry;
+  readonly writers: JsonWriters;
+}
+
+/** The codecs of the methods that are served. */
+export interface Codecs {
+  of(method: Pick<MethodEntry, "mounted">): Codec;
+  /** The writers of the details of errors; those of the platform before any method is known. */
+  detailsOf(call: { readonly method: DescMethod } | undefined): MessageWriters;
+}
+
+/** Creates the codecs of `methods`. */
+export function createCodecs(methods: readonly MethodEntry[]): Codecs {
+  const own = createCodec(createTypeRegistry(methods.filter(({ mounted }) => mounted === undefined)));
+  const mounts = new Map<DescService, Codec>();
+  for (const { mounted } of methods) {
+    if (mounted !== undefined && !mounts.has(mounted.desc)) mounts.set(mounted.desc, createMountedCodec(mounted));
+  }
+  const codecAt = (desc: DescService | undefined) => (desc && mounts.get(desc)) ?? own;
+  return {
+    of: ({ mounted }) => codecAt(mounted?.desc),
+    detailsOf: (call) => codecAt(call?.method.parent).writers.details,
+  };
+}
+
+function createMountedCodec({ desc, registry }: MountedService): Codec {
+  return createCodec(createServiceRegistry(desc, registry), "exact");
+}
+
+function createCodec(registry: Registry, timestamps?: TimestampDigits): Codec {
+  return { registry, writers: createJsonWriters(registry, timestamps) };
 }

@@ -1,6 +1,5 @@
-// JSON over HTTP for every method that has an HTTP rule. Bytes become the method's
-// typed request, the pipeline answers it, and the answer becomes bytes; of what
-// methods do nothing is known here.
+// JSON over HTTP for every method with an HTTP rule: decodes the request, calls the pipeline and encodes its answer. It
+// knows no method or resource.
 import type { Message } from "@bufbuild/protobuf";
 import type { ConnectError } from "@connectrpc/connect";
 import { invalidArgument, invalidRequest, noSuchRoute, unimplemented } from "../../kernel/errors.js";
@@ -17,22 +16,29 @@ import { discardRest, isEmptyBody, mayHaveBody, readBody, readFormText } from ".
 import { compress, isLarge } from "../http/content-negotiation.js";
 import { buildBindings, type HttpBinding } from "../http/http-binding.js";
 import {
+  findPeerAddress,
   HttpError,
   type HttpRequest,
   type HttpResponse,
-  originForm,
-  peerAddress,
   socketAddressOf,
   type TrustedProxies,
+  toOriginForm,
 } from "../http/http-message.js";
 import { buffersOf } from "../http/request-buffers.js";
-import { recordHttp } from "../http/request-record.js";
+import { beginHttpRecord } from "../http/request-record.js";
 import { headersOf, send, sendNoContent } from "../http/send.js";
 import type { ServerSpans } from "../http/server-span.js";
-import { createCodecs } from "./codecs.js";
-import { createDecode, type Decode, type ReadBody } from "./decode.js";
-import { createEncode, createMessageEncode, type Encode, type EncodedAnswer, type MessageEncode } from "./encode.js";
-import { createFailures } from "./failure.js";
+
+import { createDecoder, type Decode, type ReadBody } from "./decode.js";
+import {
+  createCodecs,
+  createEncoder,
+  createMessageEncoder,
+  type Encode,
+  type EncodedAnswer,
+  type MessageEncode,
+} from "./encode.js";
+import { createErrorResponder } from "./error-responder.js";
 import { HttpInbound } from "./http-inbound.js";
 import { createRouteTable, type RouteMatch } from "./route-table.js";
 import { DEFAULT_HEARTBEAT_MS, sendListChunks, sendStream } from "./stream.js";
@@ -40,12 +46,11 @@ import { DEFAULT_HEARTBEAT_MS, sendListChunks, sendStream } from "./stream.js";
 /** The largest request body unless configured otherwise, in bytes, before and after decompression. */
 const DEFAULT_MAX_BODY_BYTES = 4 * 1024 * 1024;
 
-/** What {@link createGateway} is made of. */
 export interface GatewayOptions {
   /** The methods to serve; those without an HTTP rule are left to other protocols. */
   readonly methods: Iterable<MethodEntry>;
   readonly invoke: Invoke;
-  /** Is called before a body is read. */
+  /** Called before the body is read. */
   readonly authenticateCaller: AuthenticateCaller;
   /** Runs the methods that stream; without it there must be none with an HTTP rule. */
   readonly invokeStream?: InvokeStream | undefined;
@@ -54,9 +59,9 @@ export interface GatewayOptions {
   readonly errorDomain: string;
   /** The largest body, in bytes, whatever a method allows; 4 MiB by default. */
   readonly maxBodyBytes?: number;
-  /** Refuse unknown fields of bodies; by default they are passed over, as published clients expect. */
+  /** Whether unknown fields of bodies are rejected; by default they are ignored, as published clients expect. */
   readonly strictBody?: boolean;
-  /** Whose `x-forwarded-for` counts; nobody's unless given. */
+  /** The proxies whose `x-forwarded-for` is trusted; none unless given. */
   readonly proxies?: TrustedProxies | undefined;
   /** Begins the spans of calls, where traces are on. */
   readonly spans?: ServerSpans | undefined;
@@ -71,7 +76,7 @@ export interface Gateway {
   /**
    * Answers a request of node:http or of node:http2's compatibility layer. Never throws.
    *
-   * @param record of the request; a gateway that is served without the dispatcher makes its own
+   * @param record of the request; the gateway creates one if it is served without the dispatcher
    */
   handle(req: HttpRequest, res: HttpResponse, record?: RequestRecord): void;
 
@@ -81,7 +86,7 @@ export interface Gateway {
   /** Whether a path is served for a method. */
   serves(method: string, path: string): boolean;
 
-  /** Every route that is served, as it is described. */
+  /** Every route that is served, for the OpenAPI document. */
   readonly routes: readonly HttpBinding[];
 }
 
@@ -121,7 +126,7 @@ export function createGateway(options: GatewayOptions): Gateway {
   const heartbeatMs = options.heartbeatMs ?? DEFAULT_HEARTBEAT_MS;
   const methods = [...options.methods];
   const codecs = createCodecs(methods);
-  const failures = createFailures({ errorDomain, writersOf: codecs.detailsOf, onInternalError });
+  const failures = createErrorResponder({ errorDomain, writersOf: codecs.detailsOf, onInternalError });
   const bound = methods.map((entry) => ({ entry, bindings: buildBindings(entry) }));
   const table = createRouteTable<Route>(
     bound
@@ -137,7 +142,7 @@ export function createGateway(options: GatewayOptions): Gateway {
       entry.published === entry.desc ? bindings : buildBindings({ ...entry, desc: entry.published }),
     ),
     handle(req, res, given) {
-      const record = given ?? recordHttp(req, res, peerAddress(socketAddressOf(req), req.headers, proxies));
+      const record = given ?? beginHttpRecord(req, res, findPeerAddress(socketAddressOf(req), req.headers, proxies));
       record.protocol = "rest";
       try {
         begin(req, res, record);
@@ -145,8 +150,8 @@ export function createGateway(options: GatewayOptions): Gateway {
         failures.answer(req, res, error, undefined);
       }
     },
-    methodsAt: (path) => unlessMalformed(() => findMethodsAt(path)),
-    serves: (method, path) => unlessMalformed(() => table.find(method, path)) !== undefined,
+    methodsAt: (path) => findUnlessMalformed(() => findMethodsAt(path)),
+    serves: (method, path) => findUnlessMalformed(() => table.find(method, path)) !== undefined,
   };
 
   function routeOf(binding: HttpBinding): Route {
@@ -154,19 +159,19 @@ export function createGateway(options: GatewayOptions): Gateway {
     const { ignoreUnknownQuery = false } = entry;
     const rpcName = entry.path.slice(1);
     const { registry, writers } = codecs.of(entry);
-    const decode = createDecode(binding, { registry, strictBody: options.strictBody ?? false, ignoreUnknownQuery });
+    const decode = createDecoder(binding, { registry, strictBody: options.strictBody ?? false, ignoreUnknownQuery });
     if (entry.kind === "unary") {
-      return { kind: "unary", name: rpcName, binding, entry, decode, encode: createEncode(binding, writers) };
+      return { kind: "unary", name: rpcName, binding, entry, decode, encode: createEncoder(binding, writers) };
     }
     if (options.invokeStream === undefined || entry.kind !== "server_streaming")
       throw new TypeError(`${name} streams, but nothing was given to run streams`);
-    const encode = createMessageEncode(binding, writers);
+    const encode = createMessageEncoder(binding, writers);
     return { kind: "server_streaming", name: rpcName, binding, entry, decode, encode, invoke: options.invokeStream };
   }
 
   function begin(req: HttpRequest, res: HttpResponse, record: RequestRecord): void {
     const method = req.method ?? "";
-    const target = originForm(req.url ?? "");
+    const target = toOriginForm(req.url ?? "");
     if (target === "*" && method === "OPTIONS") {
       sendNoContent(res, {});
       return;
@@ -175,12 +180,12 @@ export function createGateway(options: GatewayOptions): Gateway {
     const mark = target.indexOf("?");
     const path = mark < 0 ? target : target.slice(0, mark);
     const match = table.find(method, path);
-    if (match === undefined || (method === "HEAD" && isForGetAlone(match))) noRoute(req, res, method, path);
+    if (match === undefined || (method === "HEAD" && isForGetAlone(match))) rejectUnknownRoute(req, res, method, path);
     else void serve(req, res, match, mark < 0 ? "" : target.slice(mark + 1), record);
   }
 
-  // Methods that authenticate their callers themselves answer with a credential. HEAD would issue or
-  // consume a credential without returning it.
+  // Methods that authenticate their callers themselves return a credential, which HEAD would issue or consume without
+  // returning it.
   function isForGetAlone({ target: { entry } }: RouteMatch<Route>): boolean {
     return entry.auth.mode === "self";
   }
@@ -191,7 +196,7 @@ export function createGateway(options: GatewayOptions): Gateway {
     return found !== undefined && isForGetAlone(found) ? allow?.replace("HEAD, ", "") : allow;
   }
 
-  // Synchronous from here to `invoke` when there is no body to wait for.
+  // Synchronous up to `invoke` when there is no body to wait for.
   async function serve(
     req: HttpRequest,
     res: HttpResponse,
@@ -241,7 +246,7 @@ export function createGateway(options: GatewayOptions): Gateway {
     send(res, 200, headers, contentType, sent);
   }
 
-  // A list of one chunk is sent like any other answer.
+  // A list of one chunk is sent as any other answer is.
   async function serveList(
     req: HttpRequest,
     res: HttpResponse,
@@ -261,7 +266,7 @@ export function createGateway(options: GatewayOptions): Gateway {
         await sendListChunks({ req, res, first: answer, chunks, encode, headers: headersOf(call), onError });
       }
     } finally {
-      // The number of a caller's concurrent lists is limited.
+      // Ends the list, because the number of a caller's concurrent lists is limited.
       await chunks.return();
     }
   }
@@ -289,14 +294,14 @@ export function createGateway(options: GatewayOptions): Gateway {
     if (body !== "none") {
       return { bytes: await readBody(req, maxBytes), contentType: req.headers["content-type"] };
     }
-    // Clients that always send JSON send `{}` when they have nothing to say.
+    // Clients that always send JSON send `{}` for a rule without a body.
     if (await isEmptyBody(req)) return NO_BODY;
     throw invalidArgument({ field: "body", description: "body must be empty, this request takes none" });
   }
 
-  function noRoute(req: HttpRequest, res: HttpResponse, method: string, path: string): void {
+  function rejectUnknownRoute(req: HttpRequest, res: HttpResponse, method: string, path: string): void {
     const allow = findMethodsAt(path);
-    // A path that ends in a slash names no resource, so it has no other methods than those that are served for it.
+    // A path that ends in a slash and has no route for the method names no resource, so it is 404 and not 405.
     if (allow === undefined || (path.endsWith("/") && method !== "OPTIONS")) {
       const bare = path.endsWith("/") ? path.slice(0, -1) : "";
       const hint = bare !== "" && table.methodsAt(bare) !== undefined ? `, did you mean ${bare.slice(0, 100)}?` : "";
@@ -311,7 +316,7 @@ export function createGateway(options: GatewayOptions): Gateway {
   }
 }
 
-function unlessMalformed<T>(find: () => T): T | undefined {
+function findUnlessMalformed<T>(find: () => T): T | undefined {
   try {
     return find();
   } catch {
@@ -319,7 +324,7 @@ function unlessMalformed<T>(find: () => T): T | undefined {
   }
 }
 
-// A POST whose rule maps no body may bring its parameters as a form instead, as OAuth's clients do.
+// A POST whose rule has no body may have its parameters in a form, as OAuth clients send them.
 function isForm(req: HttpRequest, { body, method }: HttpBinding): boolean {
   if (body !== "none" || method !== "POST" || !mayHaveBody(req)) return false;
   const [type = ""] = (req.headers["content-type"] ?? "").split(";");

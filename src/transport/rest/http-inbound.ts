@@ -2,9 +2,14 @@ import { deadlineExceeded, invalidRequest } from "../../kernel/errors.js";
 import type { Inbound } from "../../pipeline/call.js";
 import type { RequestRecord } from "../../telemetry/request-record.js";
 import { parseGrpcTimeout } from "../http/grpc-fields.js";
-import { disconnectSignal, HOP_BY_HOP_FIELDS, type HttpRequest, type HttpResponse } from "../http/http-message.js";
+import {
+  createDisconnectSignal,
+  HOP_BY_HOP_FIELDS,
+  type HttpRequest,
+  type HttpResponse,
+} from "../http/http-message.js";
 
-/** A REST request as the pipeline sees it. Made once per call; what it tells is worked out when it is asked. */
+/** A REST request for the pipeline. Its properties are computed when they are read. */
 export class HttpInbound implements Inbound {
   readonly protocol = "rest";
   readonly fieldSpelling = "json";
@@ -57,14 +62,14 @@ export class HttpInbound implements Inbound {
   }
 
   signal(): AbortSignal {
-    return disconnectSignal(this.#res);
+    return createDisconnectSignal(this.#res);
   }
 }
 
 const METADATA = "grpc-metadata-";
 
-// Callers of older gateways name the metadata of a call with a prefix. What says who calls, or what
-// belongs to the message or to a protocol, has one name only; a field under its own name wins.
+// Callers of older gateways prefix the metadata of a call. Credentials and fields of the message or a protocol have no
+// prefixed form. A field without the prefix takes precedence.
 function aliasOf(name: string): string | undefined {
   if (!name.startsWith(METADATA) || name.length === METADATA.length) return undefined;
   const alias = name.slice(METADATA.length);
@@ -72,16 +77,15 @@ function aliasOf(name: string): string | undefined {
   return alias.startsWith("content-") || alias.startsWith("grpc-") ? undefined : alias;
 }
 
-// A request may also hold credentials for a proxy.
+// Credentials for a proxy are not metadata either.
 const NOT_METADATA: ReadonlySet<string> = new Set([...HOP_BY_HOP_FIELDS, "proxy-authenticate", "proxy-authorization"]);
 
 const SECONDS = /^\d{1,9}(?:\.\d{0,9})?$/;
 
 /**
- * How long the caller waits, in milliseconds: the shorter of `grpc-timeout` and `x-server-timeout`,
- * which is in seconds.
+ * The timeout of the call in milliseconds: the shorter of `grpc-timeout` and `x-server-timeout`, which is in seconds.
  *
- * @throws ApiError INVALID_ARGUMENT for one that is malformed, DEADLINE_EXCEEDED for none at all.
+ * @throws ApiError INVALID_ARGUMENT when it is malformed, DEADLINE_EXCEEDED when it is 0
  */
 function timeoutOf(req: HttpRequest): number | undefined {
   const grpc = req.headers["grpc-timeout"];

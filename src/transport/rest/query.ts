@@ -1,33 +1,32 @@
-// Binds query parameters to the fields of a request (google/api/http.proto,
-// "query parameters"; AIP-127). Parsed by hand: URLSearchParams turns broken
-// bytes into U+FFFD and so hides what a caller really sent.
+// Binds query parameters to the fields of a request (google/api/http.proto, "query parameters"; AIP-127).
+// URLSearchParams is not used, because it replaces malformed bytes by U+FFFD.
 import type { DescField, DescMessage, Message } from "@bufbuild/protobuf";
 import {
   ensureContainer,
   type Fields,
-  fieldsByName,
   findConflictingPath,
   getField,
-  sameValue,
+  getFieldsByName,
+  isSameValue,
   setField,
 } from "../../codec/fields.js";
 import { createKeyReader, createTextReader, type TextReader } from "../../codec/query-value.js";
 import { invalidArgument, invalidRequest } from "../../kernel/errors.js";
 import { decodeQueryPart, hasRawUnsafe } from "./request-path.js";
 
-/** How many parameters a query may have: as many as fit into the headers of a request, or nearly so. */
+/** How many parameters a query may have: about as many as fit into the headers of a request. */
 export const MAX_QUERY_PARAMETERS = 1024;
 
-/** What the HTTP rule leaves to the query. */
+/** What the query of an HTTP rule may set. */
 export interface QueryRules {
   readonly input: DescMessage;
-  /** What the body is: nothing, the whole request (which leaves the query nothing), or one field. */
+  /** The body: nothing, the whole request (so that the query sets nothing), or one field. */
   readonly body: "none" | "all" | DescField;
   /** The JSON paths of the fields that the path sets. */
   readonly inPath: ReadonlySet<string>;
-  /** Whether parameters that name no field are passed over. */
+  /** Whether parameters that name no field are ignored. */
   readonly ignoreUnknown: boolean;
-  /** What the paths of the request's field mask are fields of, if that is known. */
+  /** The message that the request's field mask is about, if known. */
   readonly resource?: DescMessage | undefined;
 }
 
@@ -39,10 +38,10 @@ interface Target {
   readonly path: string;
   readonly parents: readonly DescField[];
   readonly field: DescField;
-  /** Whether the field, or one that leads to it, is a member of a oneof. */
+  /** Whether the field, or one on the way to it, is a member of a oneof. */
   readonly inOneof: boolean;
   readonly read: TextReader;
-  /** Of a map: makes a property name of the text of a key. */
+  /** For a map: parses a key to the name of a property. */
   readonly readKey: ((text: string, field: string) => string) | undefined;
 }
 
@@ -50,19 +49,19 @@ const MAX_KNOWN = 512;
 const MAX_PATH_PARTS = 8;
 
 /**
- * Makes the binder of one HTTP rule.
+ * Creates the binder of one HTTP rule.
  *
- * The binder throws ApiError INVALID_ARGUMENT naming the parameter when it is unknown, given twice
- * though it is not repeated, no value of its type, in conflict with the path, or part of the body.
+ * The binder throws ApiError INVALID_ARGUMENT naming the parameter when it is unknown, given twice although it is not
+ * repeated, not of its type, in conflict with the path, or part of the body.
  */
 export function createQueryBinder(rules: QueryRules): QueryBinder {
-  // Filled as names are met; there are only so many that resolve, but recursive messages have no end.
+  // A cache of resolved names, filled on use: recursive messages have infinitely many.
   const known = new Map<string, Target>();
 
   const targetOf = (name: string): Target | undefined => {
     let target = known.get(name);
     if (target === undefined) {
-      target = resolve(rules, name);
+      target = resolveTarget(rules, name);
       if (target !== undefined && known.size < MAX_KNOWN) known.set(name, target);
     }
     return target;
@@ -82,7 +81,7 @@ export function createQueryBinder(rules: QueryRules): QueryBinder {
       reject(path, "belongs in the body of this request");
     }
     if (rules.inPath.has(path)) {
-      agree(message, target, text);
+      assertAgrees(message, target, text);
       return;
     }
     const conflicting = target.inOneof ? findConflictingPath(message, [...target.parents, field]) : undefined;
@@ -142,28 +141,28 @@ function reject(path: string, rule: string): never {
 
 function unknownParameter(input: DescMessage, name: string): Error {
   const shown = name.slice(0, 100);
-  const suggestion = suggestionFor(name, parameterNames(input, name.includes("_")));
+  const suggestion = findSuggestion(name, listParameterNames(input, name.includes("_")));
   const hint = suggestion === undefined ? "" : `, did you mean ${suggestion}?`;
   return invalidArgument({ field: shown, description: `${shown} is not a parameter of this method${hint}` });
 }
 
-// The path has set the field; the query may only say the same again. Which of the two decides on
-// access would otherwise depend on who looks.
-function agree(message: Message, { path, parents, field, read }: Target, text: string): void {
+// The query may repeat the value in the path, but not contradict it: otherwise a proxy and this service could decide on
+// different values.
+function assertAgrees(message: Message, { path, parents, field, read }: Target, text: string): void {
   const container = ensureContainer(message, parents);
   const value = read(text, path);
   const current = getField(container, field);
-  if (!sameValue(field, current, value)) reject(path, "is set by the path, the query must not say otherwise");
+  if (!isSameValue(field, current, value)) reject(path, "is set by the path, the query must not say otherwise");
 }
 
-// Each name on the way in either spelling. Ends at anything that is written as one text.
-function resolve({ input, resource }: QueryRules, name: string): Target | undefined {
+// Resolves a dotted name; each part may have either spelling. The last one must have a textual form.
+function resolveTarget({ input, resource }: QueryRules, name: string): Target | undefined {
   const parts = name.split(".");
   if (parts.length > MAX_PATH_PARTS) return undefined;
   const parents: DescField[] = [];
   let at = input;
   for (let i = 0; i < parts.length; i++) {
-    const field = fieldsByName(at).get(parts[i] ?? "");
+    const field = getFieldsByName(at).get(parts[i] ?? "");
     if (field === undefined) return undefined;
     const read = createTextReader(field, i === 0 ? resource : undefined);
     if (i === parts.length - 1) {
@@ -180,29 +179,29 @@ function resolve({ input, resource }: QueryRules, name: string): Target | undefi
   return undefined;
 }
 
-/** The names of all parameters a request takes, in one of the spellings, three levels deep at most. */
-function parameterNames(input: DescMessage, snakeCase: boolean, prefix = "", depth = 0): string[] {
+/** The names of all parameters of a request in one of the spellings, at most three levels deep. */
+function listParameterNames(input: DescMessage, snakeCase: boolean, prefix = "", depth = 0): string[] {
   return input.fields.flatMap((field) => {
     const name = prefix + (snakeCase ? field.name : field.jsonName);
     if (createTextReader(field) !== undefined) return [name];
     if (field.fieldKind !== "message" || depth >= 2) return [];
-    return parameterNames(field.message, snakeCase, `${name}.`, depth + 1);
+    return listParameterNames(field.message, snakeCase, `${name}.`, depth + 1);
   });
 }
 
 const MAX_DISTANCE = 3;
 
 /**
- * The one of `names` that a caller who wrote `name` most likely meant: the nearest by number of
- * changed letters, if it is near at all. Case and underscores do not count.
+ * Finds the one of `names` that a caller who wrote `name` most likely meant: the nearest by edit distance, if it is
+ * near enough. Case and underscores are ignored.
  */
-function suggestionFor(name: string, names: readonly string[]): string | undefined {
-  const plainName = plain(name.slice(0, 64));
+function findSuggestion(name: string, names: readonly string[]): string | undefined {
+  const plainName = normalizeName(name.slice(0, 64));
   const limit = Math.min(MAX_DISTANCE, Math.floor(plainName.length / 3));
   let best: string | undefined;
   let least = limit + 1;
   for (const candidate of names) {
-    const distance = distanceOf(plainName, plain(candidate), least);
+    const distance = computeDistance(plainName, normalizeName(candidate), least);
     if (distance < least) {
       least = distance;
       best = candidate;
@@ -211,12 +210,12 @@ function suggestionFor(name: string, names: readonly string[]): string | undefin
   return best;
 }
 
-function plain(name: string): string {
+function normalizeName(name: string): string {
   return name.toLowerCase().replaceAll("_", "");
 }
 
-// Levenshtein distance, two neighbours swapped counting as one change; `limit` if it is not below that.
-function distanceOf(a: string, b: string, limit: number): number {
+// The Damerau-Levenshtein distance (optimal string alignment), at most `limit`.
+function computeDistance(a: string, b: string, limit: number): number {
   if (Math.abs(a.length - b.length) >= limit) return limit;
   let before: number[] = [];
   let above = Array.from({ length: b.length + 1 }, (_, i) => i);

@@ -1,20 +1,25 @@
-// Finds the route of a request. Routes lie in one trie per HTTP method and verb;
-// a node is reached in one way only, so a lookup visits each at most once and no
-// path makes it slow. Which of several matching routes wins is decided by their
-// shape alone, never by the order of registration: leftmost literal before `*`
-// before `**`, then more segments. What a verb matches comes before what matches
-// without one, and longer verbs before shorter ones.
-import { normalLiteral, type Segment, type Template } from "../http/http-rule.js";
-import { captureOf, cutPath, newRequestPath, type RequestPath, rejectDots, segmentKey } from "./request-path.js";
+// Finds the route of a request. Routes are in one trie per HTTP method and verb. A lookup visits each node at most
+// once, so no path makes it slow. Precedence depends on the templates only, not on the order of registration: the
+// leftmost literal before `*` before `**`, then more segments. Routes with a verb come before those without, and longer
+// verbs before shorter ones.
+import { normalizeLiteral, type Segment, type Template } from "../http/http-rule.js";
+import {
+  captureOf,
+  createRequestPath,
+  type RequestPath,
+  rejectDotSegment,
+  segmentKey,
+  splitPath,
+} from "./request-path.js";
 
-/** What to enter into the table. */
+/** A route to add to the table. */
 export interface RouteInput<T> {
   /** The HTTP method; `*` for any that no other route of the same path has. */
   readonly method: string;
   readonly template: Template;
-  /** What a lookup returns. */
+  /** The value that a lookup returns. */
   readonly target: T;
-  /** What to call the route in errors at boot. */
+  /** The name of the route in errors at start. */
   readonly name: string;
 }
 
@@ -28,9 +33,9 @@ export interface RouteMatch<T> {
 /** Finds routes; see {@link createRouteTable}. */
 export interface RouteTable<T> {
   /**
-   * The route for a path without its query; undefined when none has this method.
+   * Finds the route for a path without its query; undefined when there is none for this method.
    *
-   * @throws ApiError INVALID_ARGUMENT for a malformed path.
+   * @throws ApiError INVALID_ARGUMENT for a malformed path
    */
   find(method: string, path: string): RouteMatch<T> | undefined;
 
@@ -41,7 +46,7 @@ export interface RouteTable<T> {
 interface Leaf<T> {
   readonly input: RouteInput<T>;
   readonly tail: readonly Segment[];
-  /** How many segments `**` takes at least. */
+  /** The least number of segments that `**` matches. */
   readonly least: number;
 }
 
@@ -54,14 +59,14 @@ interface Node<T> {
 
 interface MethodRoutes<T> {
   readonly plain: Node<T>;
-  /** The routes of paths that end in a slash. */
+  /** Routes of paths that end in a slash. */
   readonly slash: Node<T>;
   readonly verbs: Map<string, Node<T>>;
 }
 
 const COLON = 58;
 const PERCENT = 37;
-// Of a verb as sent, with its colon; a bound on what has to be looked at.
+// The longest verb as sent, with its colon, which bounds the search.
 const MAX_VERB_LENGTH = 128;
 const newNode = <T>(): Node<T> => ({ literals: new Map(), star: undefined, end: undefined, deep: [] });
 const newRoutes = <T>(): MethodRoutes<T> => ({ plain: newNode(), slash: newNode(), verbs: new Map() });
@@ -69,17 +74,17 @@ const newRoutes = <T>(): MethodRoutes<T> => ({ plain: newNode(), slash: newNode(
 /**
  * Builds the table.
  *
- * @throws TypeError at boot when two routes of one method have the same shape.
+ * @throws TypeError when two routes of one method match the same paths
  */
 export function createRouteTable<T>(inputs: Iterable<RouteInput<T>>): RouteTable<T> {
   const methods = new Map<string, MethodRoutes<T>>();
   for (const input of inputs) {
     const routes = methods.get(input.method) ?? newRoutes<T>();
     methods.set(input.method, routes);
-    enter(routes, input);
+    addRoute(routes, input);
   }
 
-  const path = newRequestPath();
+  const path = createRequestPath();
 
   const search = (method: string): RouteMatch<T> | undefined => {
     const routes = methods.get(method);
@@ -89,19 +94,19 @@ export function createRouteTable<T>(inputs: Iterable<RouteInput<T>>): RouteTable
       : ((routes.verbs.size > 0 ? walkVerb(routes, path) : undefined) ?? walk(routes.plain, path, 0));
     if (leaf === undefined) return undefined;
     const captures = capturesOf(leaf, path);
-    // A verb was cut off the last segment: the next search needs it whole.
+    // The search has cut a verb off the last segment; the next search needs the whole segment.
     path.ends[path.count - 1] = path.raw.length - Number(path.trailingSlash);
     return { target: leaf.input.target, captures };
   };
 
   return {
     find(method, raw) {
-      cutPath(raw, path);
+      splitPath(raw, path);
       if (path.emptyInside) return undefined;
       return search(method) ?? (method === "HEAD" ? search("GET") : undefined) ?? search("*");
     },
     methodsAt(raw) {
-      cutPath(raw, path);
+      splitPath(raw, path);
       if (path.emptyInside) return undefined;
       const found = new Set<string>();
       for (const method of methods.keys()) {
@@ -115,7 +120,7 @@ export function createRouteTable<T>(inputs: Iterable<RouteInput<T>>): RouteTable
   };
 }
 
-function enter<T>(routes: MethodRoutes<T>, input: RouteInput<T>): void {
+function addRoute<T>(routes: MethodRoutes<T>, input: RouteInput<T>): void {
   const { segments, star2, star2Captured, verb, trailingSlash } = input.template;
   let node = trailingSlash ? routes.slash : routes.plain;
   if (verb !== undefined) {
@@ -137,7 +142,7 @@ function enter<T>(routes: MethodRoutes<T>, input: RouteInput<T>): void {
   const twin =
     star2 < 0
       ? node.end
-      : node.deep.find((other) => compareTails(other.tail, tail) === 0 && sameWords(other.tail, tail));
+      : node.deep.find((other) => compareTails(other.tail, tail) === 0 && hasSameLiterals(other.tail, tail));
   if (twin !== undefined) {
     throw new TypeError(
       `${input.name} (${input.method} ${input.template.text}) and ` +
@@ -160,7 +165,7 @@ function compareTails(a: readonly Segment[], b: readonly Segment[]): number {
   return b.length - a.length;
 }
 
-function sameWords(a: readonly Segment[], b: readonly Segment[]): boolean {
+function hasSameLiterals(a: readonly Segment[], b: readonly Segment[]): boolean {
   return a.every((segment, i) => {
     const other = b[i];
     return segment.kind !== "literal" || (other?.kind === "literal" && other.text === segment.text);
@@ -196,9 +201,9 @@ function tailMatches(tail: readonly Segment[], path: RequestPath): boolean {
   return true;
 }
 
-// Tries what follows each colon of the last segment as a verb, the longest first, since a verb may hold colons. An
-// escaped colon separates as well: many clients escape it in whatever they put into a path. On success the path stays
-// without the verb until the captures have been taken.
+// Tries the text after each colon of the last segment as a verb, the longest first, because a verb may contain colons.
+// An escaped colon counts as well, because many clients escape it. On success the verb stays cut off until the captures
+// have been read.
 function walkVerb<T>(routes: MethodRoutes<T>, path: RequestPath): Leaf<T> | undefined {
   const last = path.count - 1;
   const start = path.starts[last] ?? 0;
@@ -209,12 +214,12 @@ function walkVerb<T>(routes: MethodRoutes<T>, path: RequestPath): Leaf<T> | unde
     const length = separatorLength(path.raw, colon);
     if (length === 0) continue;
     const text = path.raw.slice(colon + length, end);
-    const node = routes.verbs.get(path.escaped ? normalLiteral(text) : text);
+    const node = routes.verbs.get(path.escaped ? normalizeLiteral(text) : text);
     if (node === undefined) continue;
     path.ends[last] = colon;
     const leaf = walk(node, path, 0);
     if (leaf !== undefined) {
-      rejectDots(segmentKey(path, last));
+      rejectDotSegment(segmentKey(path, last));
       return leaf;
     }
     path.ends[last] = end;

@@ -1,7 +1,7 @@
-// Responses that are sent while they are read: streams, as lines of JSON, as
-// server-sent events or as the bytes of a file, and long lists, chunk by chunk.
+// Sends responses while they are read: streams, as lines of JSON, server-sent events or the bytes of a file, and long
+// lists in chunks.
 import type { ServerResponse } from "node:http";
-import { writeAtPace, writeHead } from "../http/answer-writer.js";
+import { writeHead, writeWithBackpressure } from "../http/answer-writer.js";
 import { prefersEvents } from "../http/content-negotiation.js";
 import { abort, type HttpRequest, type HttpResponse, isGone } from "../http/http-message.js";
 import { recordOf } from "../http/request-record.js";
@@ -11,15 +11,15 @@ import type { EncodedAnswer, MessageEncode } from "./encode.js";
 /** How often an event stream without events sends a comment, in milliseconds. */
 export const DEFAULT_HEARTBEAT_MS = 15_000;
 
-/** What is sent of a stream. */
+/** A stream and how it is sent. */
 export interface StreamAnswer {
   readonly req: HttpRequest;
   readonly res: HttpResponse;
   readonly messages: AsyncIterable<object>;
   readonly encode: MessageEncode;
-  /** The headers to send; asked when the first message is there. */
+  /** The headers to send; called when there is a first message. */
   readonly headersOf: () => ResponseHeaders;
-  /** An error after the first message, as google.rpc.Status in JSON. */
+  /** Formats an error after the first message, as google.rpc.Status in JSON. */
   readonly errorTextOf: (error: unknown) => string;
   readonly heartbeatMs: number;
 }
@@ -27,25 +27,24 @@ export interface StreamAnswer {
 interface Format {
   readonly contentType: string;
   readonly frame: (message: object) => string | Uint8Array;
-  /** What tells the caller of a failure; bytes of a file have no room for it. */
+  /** Formats the error for the caller; undefined for bytes of a file, which cannot contain it. */
   readonly failure: ((text: string) => string) | undefined;
   readonly heartbeat?: string;
 }
 
 /**
- * Sends a stream at the pace its caller reads. Nothing is sent before the first message is there,
- * so that a call which fails at once can be answered like any other. A stream that fails later ends
- * with the error and without the end that HTTP has for complete messages: it is never mistaken for
- * one that is.
+ * Sends a stream with backpressure. Nothing is sent before the first message, so that a call that fails at once is
+ * answered as any other. A stream that fails later ends with the error and is aborted, so that it does not look
+ * complete.
  *
- * @throws whatever the stream throws before the first message; then nothing has been sent.
+ * @throws whatever the stream throws before the first message; then nothing was sent
  */
 export async function sendStream(answer: StreamAnswer): Promise<void> {
   const { req, res, encode } = answer;
   const messages = answer.messages[Symbol.asyncIterator]();
   try {
     let next = await messages.next();
-    const format = encode.kind === "raw" ? bytesOf(encode, next) : textOf(req, encode);
+    const format = encode.kind === "raw" ? createBytesFormat(encode, next) : createTextFormat(req, encode);
     let frame = next.done === true ? "" : format.frame(next.value);
     if (isGone(res)) return;
     const headers = { ...answer.headersOf(), "content-type": format.contentType, "x-content-type-options": "nosniff" };
@@ -54,11 +53,11 @@ export async function sendStream(answer: StreamAnswer): Promise<void> {
       res.end();
       return;
     }
-    const heart = heartbeat(res, format, answer.heartbeatMs);
+    const heart = startHeartbeat(res, format, answer.heartbeatMs);
     try {
       while (next.done !== true) {
         heart.pause();
-        await writeAtPace(res, typeof frame === "string" ? Buffer.from(frame) : frame);
+        await writeWithBackpressure(res, typeof frame === "string" ? Buffer.from(frame) : frame);
         if (isGone(res)) return;
         heart.resume();
         next = await messages.next();
@@ -76,7 +75,7 @@ export async function sendStream(answer: StreamAnswer): Promise<void> {
   }
 }
 
-function textOf(req: HttpRequest, { textOf }: Extract<MessageEncode, { kind: "json" }>): Format {
+function createTextFormat(req: HttpRequest, { textOf }: Extract<MessageEncode, { kind: "json" }>): Format {
   if (prefersEvents(req.headers.accept)) {
     return {
       contentType: "text/event-stream",
@@ -92,7 +91,7 @@ function textOf(req: HttpRequest, { textOf }: Extract<MessageEncode, { kind: "js
   };
 }
 
-function bytesOf({ bodyOf }: Extract<MessageEncode, { kind: "raw" }>, first: IteratorResult<object>): Format {
+function createBytesFormat({ bodyOf }: Extract<MessageEncode, { kind: "raw" }>, first: IteratorResult<object>): Format {
   return {
     contentType: bodyOf(first.done === true ? {} : first.value).contentType,
     frame: (message) => bodyOf(message).body,
@@ -100,9 +99,9 @@ function bytesOf({ bodyOf }: Extract<MessageEncode, { kind: "raw" }>, first: Ite
   };
 }
 
-// Proxies and the limits of this service cut connections that are idle for long. The heartbeat is sent only while there
-// is no message to send: a caller that does not read needs no more bytes.
-function heartbeat(res: HttpResponse, { heartbeat }: Format, everyMs: number) {
+// Proxies and the limits of this service cut idle connections. The heartbeat is sent only when all messages were
+// written: a caller that does not read needs no more bytes.
+function startHeartbeat(res: HttpResponse, { heartbeat }: Format, everyMs: number) {
   let timer: NodeJS.Timeout | undefined;
   return {
     resume() {
@@ -117,12 +116,15 @@ function heartbeat(res: HttpResponse, { heartbeat }: Format, everyMs: number) {
   };
 }
 
-/** Once the last bytes are out, ends the connection (HTTP/1.1) or the stream (HTTP/2): the answer is incomplete. */
+/**
+ * Writes the last bytes, and then cuts the connection (HTTP/1.1) or resets the stream (HTTP/2), because the answer is
+ * incomplete.
+ */
 function breakOff(res: HttpResponse, last: string): void {
   (res as ServerResponse).write(last, () => abort(res));
 }
 
-/** What is sent of a list. */
+/** A list and how it is sent. */
 export interface ListAnswer {
   readonly req: HttpRequest;
   readonly res: HttpResponse;
@@ -132,14 +134,13 @@ export interface ListAnswer {
   readonly chunks: AsyncGenerator<object, void, void>;
   readonly encode: (chunk: object) => EncodedAnswer;
   readonly headers: ResponseHeaders;
-  /** Called with the error that cut the list off. */
+  /** Called with the error that ended the list. */
   readonly onError: (error: unknown) => void;
 }
 
 /**
- * Sends a list as one JSON object, each chunk when it has been read and at the pace the caller reads.
- * Resolves when all is sent or the caller has gone. A list that cannot be read to its end is cut off
- * without the end that HTTP has for complete messages, and is no JSON either.
+ * Sends a list as one JSON object, with each chunk as it is read and with backpressure. Resolves when all is sent or
+ * the caller has disconnected. A list that fails is aborted, and is no valid JSON either.
  */
 export async function sendListChunks({ req, res, first, chunks, encode, headers, onError }: ListAnswer): Promise<void> {
   try {
@@ -156,7 +157,7 @@ export async function sendListChunks({ req, res, first, chunks, encode, headers,
     let rest = text.slice(0, -2);
     let separator = rest === opening ? "" : ",";
     for await (const chunk of chunks) {
-      await writeAtPace(res, Buffer.from(rest));
+      await writeWithBackpressure(res, Buffer.from(rest));
       if (isGone(res)) return;
       const elements = String(encode(chunk).body).slice(opening.length, -2);
       rest = elements === "" ? "" : separator + elements;

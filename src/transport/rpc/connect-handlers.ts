@@ -1,4 +1,4 @@
-// The handlers that connect's routers call: the same pipeline as everywhere.
+// The handlers of connect's routers, which call the pipeline.
 import {
   create,
   type DescMessage,
@@ -46,24 +46,23 @@ import type { ServerSpans } from "../http/server-span.js";
 import { gzip } from "./compression.js";
 import type { ListFrames } from "./list-frame.js";
 
-/** A service served as it is, beside the method table: health, reflection, streams. */
+/** A service that is served beside the method table, without the pipeline: health and reflection. */
 export interface ExtraService {
   readonly desc: DescService;
   readonly impl: Partial<ServiceImpl<DescService>>;
 }
 
-/** Pairs a service with its implementation, checked by the compiler. */
-export function extraService<S extends DescService>(desc: S, impl: Partial<ServiceImpl<S>>): ExtraService {
+/** Defines such a service by its descriptor and its implementation. */
+export function defineService<S extends DescService>(desc: S, impl: Partial<ServiceImpl<S>>): ExtraService {
   return { desc, impl: impl as ExtraService["impl"] };
 }
 
-/** What {@link createConnect} is made of. */
 export interface ConnectOptions {
   readonly methods: MethodTable;
   readonly extraServices: readonly ExtraService[];
   readonly invoke: Invoke;
   readonly authenticateCaller: AuthenticateCaller;
-  /** Runs the methods that stream; without it the table must hold none. */
+  /** Runs methods that stream; without it the table must have none. */
   readonly invokeStream?: InvokeStream | undefined;
   readonly clock: Clock;
   readonly errorDomain: string;
@@ -71,43 +70,43 @@ export interface ConnectOptions {
   readonly listFrames: ListFrames;
   /** Begins the spans of calls, where traces are on. */
   readonly spans?: ServerSpans | undefined;
-  /** Whether connections are all of a proxy's: then nothing is counted by an address that may be its own. */
+  /** Whether all connections are those of proxies, so that streams are not counted by address. */
   readonly behindProxy?: boolean | undefined;
   readonly onInternalError: (error: unknown, requestId: string) => void;
 }
 
-/** The record of the request, among the context values of a call. */
+/** The context value with the record of the request. */
 export const recordKey = createContextKey<RequestRecord | undefined>(undefined);
-/** The request of a call where it has been read already, among its context values. */
+/** The context value with the request message, if it was decoded already. */
 export const requestKey = createContextKey<Message | undefined>(undefined);
-/** The response of a call, among its context values. */
+/** The context value with the HTTP response of a call. */
 export const responseKey = createContextKey<HttpResponse | undefined>(undefined);
 
 /**
- * Connect's handlers of all methods, by RPC path. Limits and registries are options of its routers, so there is one for
- * each pair of them.
+ * Creates connect's handlers of all methods, by RPC path. Limits and registries are options of a router, so there is a
+ * router for each pair of them.
  */
 export function createHandlers(options: ConnectOptions): ReadonlyMap<string, UniversalHandler> {
   const { limits, methods, extraServices } = options;
   const handlers = new Map<string, UniversalHandler>();
   for (const { maxBytes, mounted, entries } of groupsOf(methods)) {
-    const router = newRouter(options, maxBytes, mounted === undefined ? OWN : { jsonOptions: registryOf(mounted) });
+    const router = createRouter(options, maxBytes, mounted === undefined ? OWN : { jsonOptions: registryOf(mounted) });
     for (const { desc, impl } of servicesOf(entries, options)) router.service(desc, impl);
     for (const handler of router.handlers) {
       if (entries.some(({ path }) => path === handler.requestPath)) handlers.set(handler.requestPath, handler);
     }
   }
-  const router = newRouter(options, limits.publicRequestBytes, OWN);
+  const router = createRouter(options, limits.publicRequestBytes, OWN);
   for (const { desc, impl } of extraServices) router.service(desc, impl);
   for (const handler of router.handlers) handlers.set(handler.requestPath, handler);
   return handlers;
 }
 
-// The platform's handlers read no unknown fields; kept, they would cost memory for as long as the message lives.
+// Handlers of the platform need no unknown fields, which would take memory as long as the message lives.
 const OWN: ConnectRouterOptions = { binaryOptions: { readUnknownFields: false } };
 
-// A second argument to `service` would switch interceptors and protocols back to their defaults.
-function newRouter({ limits }: ConnectOptions, readMaxBytes: number, more: ConnectRouterOptions): ConnectRouter {
+// A second argument to `service` would reset interceptors and protocols to their defaults.
+function createRouter({ limits }: ConnectOptions, readMaxBytes: number, more: ConnectRouterOptions): ConnectRouter {
   return createConnectRouter({
     ...{ acceptCompression: [gzip], readMaxBytes, writeMaxBytes: limits.responseBytes },
     ...more,
@@ -142,7 +141,7 @@ function servicesOf(methods: readonly MethodEntry[], options: ConnectOptions): E
     if (known) known.push(entry);
     else services.set(entry.desc.parent, [entry]);
   }
-  return [...services].map(([desc, entries]) => ({ desc, impl: implOf(entries, options) }));
+  return [...services].map(([desc, entries]) => ({ desc, impl: createServiceImpl(entries, options) }));
 }
 
 type UnaryImpl = (request: Message, context: HandlerContext) => Promise<object>;
@@ -150,27 +149,30 @@ type StreamImpl<I> = (request: I, context: HandlerContext) => AsyncGenerator<obj
 type CollectImpl = (requests: AsyncIterable<Message>, context: HandlerContext) => Promise<object>;
 type Impl = UnaryImpl | StreamImpl<Message> | StreamImpl<AsyncIterable<Message>> | CollectImpl;
 
-function implOf(methods: readonly MethodEntry[], options: ConnectOptions): Partial<ServiceImpl<DescService>> {
+function createServiceImpl(
+  methods: readonly MethodEntry[],
+  options: ConnectOptions,
+): Partial<ServiceImpl<DescService>> {
   const impl: Record<string, Impl> = {};
-  for (const entry of methods) impl[entry.desc.localName] = methodImpl(entry, options);
-  // Which methods there are is known from the table, not from a generated type.
+  for (const entry of methods) impl[entry.desc.localName] = createMethodImpl(entry, options);
+  // The compiler does not know the methods, which come from the table.
   return impl as unknown as Partial<ServiceImpl<DescService>>;
 }
 
-function methodImpl(entry: MethodEntry, options: ConnectOptions): Impl {
-  if (entry.kind === "unary") return unaryImpl(entry, options);
-  const stream = streamImpl(entry, options);
-  return entry.desc.methodKind === "client_streaming" ? collectImpl(stream) : stream;
+function createMethodImpl(entry: MethodEntry, options: ConnectOptions): Impl {
+  if (entry.kind === "unary") return createUnaryImpl(entry, options);
+  const stream = createStreamImpl(entry, options);
+  return entry.desc.methodKind === "client_streaming" ? createCollectImpl(stream) : stream;
 }
 
-function unaryImpl(entry: UnaryEntry, options: ConnectOptions): UnaryImpl {
+function createUnaryImpl(entry: UnaryEntry, options: ConnectOptions): UnaryImpl {
   return async (given, context) => {
     const request = context.values.get(requestKey) ?? given;
-    const call = new UnaryCall(inboundOf(context, options), entry.desc, options.clock());
+    const call = new UnaryCall(createInbound(context, options), entry.desc, options.clock());
     const principal = context.values.get(principalKey);
     const { output } = entry.desc;
     const isGone = () => context.signal.aborted;
-    // In bytes, which take a fraction of the room of messages, and charged until they are sent.
+    // As bytes, which take a fraction of the memory of messages, and charged until they are sent.
     const join = async (chunks: AsyncIterable<object>) => {
       const res = context.values.get(responseKey);
       const buffers = res && buffersOf(res);
@@ -193,7 +195,8 @@ function unaryImpl(entry: UnaryEntry, options: ConnectOptions): UnaryImpl {
   };
 }
 
-// The library writes some values as others, such as half a surrogate pair. What others' services answer is left to it.
+// The library changes some values, such as a lone surrogate, instead of rejecting them. Answers of mounted services are
+// not checked.
 function assertAnswer(
   entry: MethodEntry,
   answer: object,
@@ -208,7 +211,7 @@ function assertAnswer(
   }
 }
 
-// A message that is written as these bytes: to read a long list and write it again would keep everybody waiting.
+// A message that is encoded as these bytes: to decode and encode a long list again would block the event loop.
 function wrapEncoded(desc: DescMessage, bytes: Uint8Array): Message {
   const message = create(desc);
   const reader = new BinaryReader(bytes);
@@ -221,7 +224,7 @@ function wrapEncoded(desc: DescMessage, bytes: Uint8Array): Message {
   return message;
 }
 
-function streamImpl(
+function createStreamImpl(
   entry: StreamEntry | InputStreamEntry,
   options: ConnectOptions,
 ): StreamImpl<Message | AsyncIterable<Message>> {
@@ -229,7 +232,7 @@ function streamImpl(
   if (invokeStream === undefined) throw new TypeError(`${entry.path} streams, but nothing was given to run streams`);
   return async function* (given, context) {
     const request = context.values.get(requestKey) ?? given;
-    const call = new StreamCall(inboundOf(context, options), entry.desc, options.clock());
+    const call = new StreamCall(createInbound(context, options), entry.desc, options.clock());
     let isStarted = false;
     try {
       for await (const message of invokeStream(entry, call, context.values.get(principalKey), request)) {
@@ -246,8 +249,8 @@ function streamImpl(
   };
 }
 
-// The one answer to a stream of requests is all that its handler yields.
-function collectImpl(stream: StreamImpl<AsyncIterable<Message>>): CollectImpl {
+// The handler of a client stream yields one answer.
+function createCollectImpl(stream: StreamImpl<AsyncIterable<Message>>): CollectImpl {
   return async (requests, context) => {
     let answer: object = {};
     for await (const message of stream(requests, context)) answer = message;
@@ -255,10 +258,10 @@ function collectImpl(stream: StreamImpl<AsyncIterable<Message>>): CollectImpl {
   };
 }
 
-function inboundOf(context: HandlerContext, { errorDomain }: ConnectOptions): Inbound {
+function createInbound(context: HandlerContext, { errorDomain }: ConnectOptions): Inbound {
   const timeoutMs = context.timeoutMs();
   if (timeoutMs !== undefined && timeoutMs <= 0) throw connectErrorFrom(deadlineExceeded(), errorDomain);
-  // A caller that disconnected while its request was read gets nothing, so nothing begins.
+  // Nothing is done for a caller that disconnected while its request was read.
   if (context.signal.aborted) throw callerGone();
   const record = context.values.get(recordKey);
   if (record === undefined) throw new TypeError("a call must have the record of its request");

@@ -1,5 +1,5 @@
-// The requests and responses of connect's handlers, made of and written to those of
-// Node. Errors that the library raises itself get the details that all errors have.
+// Converts Node's requests to those of connect's handlers, and writes their responses. Errors of the library itself get
+// the details that all errors have.
 import type { OutgoingHttpHeaders } from "node:http";
 import type { JsonValue } from "@bufbuild/protobuf";
 import { Code, ConnectError, type ContextValues } from "@connectrpc/connect";
@@ -16,19 +16,19 @@ import { PREFIX_BYTES } from "../../codec/frame-scratch.js";
 import { connectErrorFrom } from "../../kernel/errors.js";
 import type { RequestRecord } from "../../telemetry/request-record.js";
 import { chargeAnswer, writeCharged, writeHead } from "../http/answer-writer.js";
-import { encodeGrpcMessage, errorTrailers, parseGrpcTimeout } from "../http/grpc-fields.js";
-import { disconnectSignal, type HttpRequest, type HttpResponse, isGone } from "../http/http-message.js";
-import { webHeaders } from "../http/inbound.js";
-import { connectJson } from "../http/send.js";
-import { once } from "./request-body.js";
+import { buildErrorTrailers, encodeGrpcMessage, parseGrpcTimeout } from "../http/grpc-fields.js";
+import { createDisconnectSignal, type HttpRequest, type HttpResponse, isGone } from "../http/http-message.js";
+import { toWebHeaders } from "../http/inbound.js";
+import { formatConnectJson } from "../http/send.js";
+import { toAsyncIterable } from "./request-body.js";
 import { encodeWebText, toBinaryType, toTextType } from "./web-text.js";
 
 /**
- * Writes an answer of connect's handlers, at the pace the peer reads. Resolves when all is written
- * or the peer has gone; the rest of a stream is then cancelled.
+ * Writes an answer of connect's handlers with backpressure. Resolves when all is written or the peer has disconnected;
+ * the rest of a stream is then cancelled.
  *
- * @param errorDomain ErrorInfo's domain; without it errors go as the library wrote them
- * @param isText whether its frames are sent as base64, as gRPC-Web may ask for
+ * @param errorDomain the domain of ErrorInfo; without it errors stay as the library wrote them
+ * @param isText whether its frames are sent as base64 (gRPC-Web)
  */
 export async function writeAnswer(
   answer: UniversalServerResponse,
@@ -56,24 +56,24 @@ export async function writeAnswer(
         : chunk;
     for (const piece of base64 ? encodeWebText(frame) : [frame]) {
       bytes += piece.length;
-      // Where there is no room for the answer, there may still be for a status that says so.
+      // When there is no room for the answer, there may be for an error.
       chargeAnswer(res, piece.length);
-      if (!res.headersSent) writeHead(res, status, nodeHeaders(header));
+      if (!res.headersSent) writeHead(res, status, toNodeHeaders(header));
       await writeCharged(res, piece);
     }
   }
-  if (!res.headersSent) writeHead(res, status, nodeHeaders(header));
+  if (!res.headersSent) writeHead(res, status, toNodeHeaders(header));
   if (answer.trailer) {
     repairTrailer(answer.trailer, errorDomain);
     record.code = Number(answer.trailer.get("grpc-status"));
-    res.addTrailers(nodeHeaders(answer.trailer));
+    res.addTrailers(toNodeHeaders(answer.trailer));
   }
   record.bytes = bytes;
   res.end();
 }
 
-// Errors of the pipeline carry ErrorInfo and stay as they are. What is left are errors of framing,
-// size and encoding that the library found before a handler ran.
+// Errors of the pipeline have ErrorInfo and stay. The others are errors of framing, size and encoding that the library
+// found before a handler ran.
 function repair(error: ConnectError, errorDomain: string): ConnectError {
   if (error.details.length > 0 || error.code !== Code.Internal || PROTOCOL_FAULT.test(error.rawMessage))
     return connectErrorFrom(error, errorDomain);
@@ -84,7 +84,7 @@ function repair(error: ConnectError, errorDomain: string): ConnectError {
 // INTERNAL is what gRPC and Connect prescribe for these (gRPC compression, "Compression Method Asymmetry").
 const PROTOCOL_FAULT = /^received compressed envelope/;
 
-// The library calls these INTERNAL although the bytes came from the caller.
+// The library reports these as INTERNAL although they are errors of the caller.
 const CALLERS_FAULT = /^(?:parse binary|decompression failed)/;
 
 async function repairUnaryError(
@@ -95,30 +95,30 @@ async function repairUnaryError(
   const chunks: Uint8Array[] = [];
   for await (const chunk of answer.body ?? []) chunks.push(chunk);
   const bytes = Buffer.concat(chunks);
-  if (answer.header?.has("content-encoding")) return { ...answer, body: once(bytes) };
+  if (answer.header?.has("content-encoding")) return { ...answer, body: toAsyncIterable(bytes) };
   const error = errorFromJsonBytes(bytes, undefined, new ConnectError("", Code.Unknown));
   record.setFailure(error.code, undefined);
-  if (error.details.length > 0 || errorDomain === undefined) return { ...answer, body: once(bytes) };
+  if (error.details.length > 0 || errorDomain === undefined) return { ...answer, body: toAsyncIterable(bytes) };
   const repaired = repair(error, errorDomain);
   record.setFailure(repaired.code, undefined);
-  const json = Buffer.from(connectJson(repaired));
+  const json = Buffer.from(formatConnectJson(repaired));
   const header = new Headers(answer.header);
   header.set("content-length", String(json.length));
-  return { status: codeToHttpStatus(repaired.code), header, body: once(json) };
+  return { status: codeToHttpStatus(repaired.code), header, body: toAsyncIterable(json) };
 }
 
-// gRPC-Web's trailers are the last frame of the body. Its clients decode all of percent-encoding,
-// so the text may stay as the library wrote it.
+// The trailers of gRPC-Web are the last frame of the body. Its clients decode all percent-encoding, so the message may
+// stay as the library wrote it.
 function repairWebTrailer(frame: Uint8Array, errorDomain: string | undefined, record: RequestRecord): Uint8Array {
   if (frame[0] !== trailerFlag) return frame;
   const trailer = trailerParse(frame.subarray(PREFIX_BYTES));
   const isRepaired = addDetails(trailer, errorDomain);
   record.code = Number(trailer.get("grpc-status"));
-  return isRepaired ? envelope(trailerFlag, trailerSerialize(trailer)) : frame;
+  return isRepaired ? buildEnvelope(trailerFlag, trailerSerialize(trailer)) : frame;
 }
 
-// The last message of a Connect stream is JSON with the error that ended the stream. One that is
-// compressed holds details, and so is none of the library's own.
+// The last message of a Connect stream is JSON with the error that ended the stream. A compressed one has details, so
+// it is no error of the library itself.
 function repairEndOfStream(frame: Uint8Array, errorDomain: string | undefined, record: RequestRecord): Uint8Array {
   if (frame[0] !== endStreamFlag) return frame;
   const end = JSON.parse(Buffer.from(frame.subarray(PREFIX_BYTES)).toString("utf8")) as { readonly error?: JsonValue };
@@ -128,11 +128,11 @@ function repairEndOfStream(frame: Uint8Array, errorDomain: string | undefined, r
   if (error.details.length > 0 || errorDomain === undefined) return frame;
   const complete = repair(error, errorDomain);
   record.setFailure(complete.code, undefined);
-  const repaired = JSON.parse(connectJson(complete)) as JsonValue;
-  return envelope(endStreamFlag, Buffer.from(JSON.stringify({ ...end, error: repaired })));
+  const repaired = JSON.parse(formatConnectJson(complete)) as JsonValue;
+  return buildEnvelope(endStreamFlag, Buffer.from(JSON.stringify({ ...end, error: repaired })));
 }
 
-function envelope(flag: number, data: Uint8Array): Buffer {
+function buildEnvelope(flag: number, data: Uint8Array): Buffer {
   const bytes = Buffer.allocUnsafe(PREFIX_BYTES + data.length);
   bytes[0] = flag;
   bytes.writeUInt32BE(data.length, 1);
@@ -140,7 +140,7 @@ function envelope(flag: number, data: Uint8Array): Buffer {
   return bytes;
 }
 
-// The library escapes more than gRPC does, and gRPC clients do not undo that for `:` or `,`.
+// The library escapes more characters than gRPC does; gRPC clients do not decode `:` and `,`.
 function repairTrailer(trailer: Headers, errorDomain: string | undefined): void {
   if (addDetails(trailer, errorDomain)) return;
   const message = trailer.get("grpc-message");
@@ -151,12 +151,12 @@ function addDetails(trailer: Headers, errorDomain: string | undefined): boolean 
   if (errorDomain === undefined || trailer.has("grpc-status-details-bin")) return false;
   const error = findTrailerError(trailer);
   if (error === undefined) return false;
-  const fields = errorTrailers(repair(new ConnectError(error.rawMessage, error.code), errorDomain));
+  const fields = buildErrorTrailers(repair(new ConnectError(error.rawMessage, error.code), errorDomain));
   for (const [name, value] of Object.entries(fields)) trailer.set(name, value);
   return true;
 }
 
-function nodeHeaders(header: Headers | undefined): OutgoingHttpHeaders {
+function toNodeHeaders(header: Headers | undefined): OutgoingHttpHeaders {
   const fields: OutgoingHttpHeaders = {};
   header?.forEach((value, name) => {
     fields[name] = name === "set-cookie" ? header.getSetCookie() : value;
@@ -167,23 +167,22 @@ function nodeHeaders(header: Headers | undefined): OutgoingHttpHeaders {
 const LONGEST_TIMEOUT_MS = 2_147_483_647;
 
 /**
- * A request as connect's handlers take it. The authority must have been validated.
+ * Converts a request for connect's handlers. Its authority must have been validated.
  *
- * Against what connect-node builds, this one limits timeouts to what timers can hold, and gRPC-Web as text has become
- * bytes.
+ * Unlike that of connect-node, it limits timeouts to the maximum of timers, and decodes the text format of gRPC-Web.
  */
-export function universalRequest(
+export function toUniversalRequest(
   req: HttpRequest,
   res: HttpResponse,
   contextValues: ContextValues,
   body: AsyncIterable<Uint8Array>,
 ): UniversalServerRequest {
-  const header = webHeaders(req.headers);
+  const header = toWebHeaders(req.headers);
   limitTimeout(header);
   const contentType = header.get("content-type");
   if (contentType !== null) header.set("content-type", toBinaryType(contentType));
   const scheme = "encrypted" in req.socket && req.socket.encrypted ? "https" : "http";
-  // HTTP/1.0 need not name the host.
+  // A request of HTTP/1.0 may have no Host.
   const authority = req.headers[":authority"] ?? req.headers.host ?? "localhost";
   return {
     httpVersion: req.httpVersion,
@@ -191,7 +190,7 @@ export function universalRequest(
     url: `${scheme}://${authority}${req.url}`,
     header,
     body,
-    signal: disconnectSignal(res),
+    signal: createDisconnectSignal(res),
     contextValues,
   };
 }

@@ -1,6 +1,5 @@
-// Connect, gRPC-Web, streams, and gRPC with compression or JSON: everything of
-// RPC that is not on the lean path, through connect's own protocol handlers.
-// The handlers they call are the same pipeline as everywhere.
+// Connect, gRPC-Web, streams, and gRPC with compression or JSON, by the protocol handlers of connect. `rpc/grpc`
+// answers all other calls.
 import type { DescMethod } from "@bufbuild/protobuf";
 import { MethodOptions_IdempotencyLevel } from "@bufbuild/protobuf/wkt";
 import { type ConnectError, type ContextValues, createContextValues } from "@connectrpc/connect";
@@ -29,22 +28,22 @@ import {
   socketAddressOf,
 } from "../http/http-message.js";
 import { buffersOf } from "../http/request-buffers.js";
-import { connectJson, sendEndStream, sendGrpcStatus, sendJson } from "../http/send.js";
+import { formatConnectJson, sendEndStream, sendGrpcStatus, sendJson } from "../http/send.js";
 import { type ConnectOptions, createHandlers, recordKey, requestKey, responseKey } from "./connect-handlers.js";
-import { universalRequest, writeAnswer } from "./connect-http.js";
+import { toUniversalRequest, writeAnswer } from "./connect-http.js";
 import { readRequest } from "./request-body.js";
-import { createStreamShares } from "./stream-shares.js";
+import { createStreamLimiter } from "./stream-limiter.js";
 import { findWebText } from "./web-text.js";
 
 /** Serves RPC over HTTP requests whose authority has been validated. */
 export interface Connect {
-  /** Whether a method is served under this path, whatever its kind. */
+  /** Whether a method of any kind is served under this path. */
   serves(path: string): boolean;
 
   /** The HTTP methods of the method under this path, as in an Allow header. */
   methodsOf(path: string): string | undefined;
 
-  /** Whether the method under this path takes a stream, whose end may be far off. */
+  /** Whether the method under this path takes a stream of requests, which may stay open. */
   takesStream(path: string): boolean;
 
   /** Answers a call of a served method. Never throws. */
@@ -65,13 +64,13 @@ export function createConnect(options: ConnectOptions): Connect {
   const { errorDomain, limits } = options;
   const handlers = createHandlers(options);
   const registry = createTypeRegistry([...options.methods.values()].filter(({ mounted }) => mounted === undefined));
-  const streams = createStreamShares("streams", {
+  const streams = createStreamLimiter("streams", {
     total: limits.openStreams,
     perConnection: limits.openStreamsPerConnection,
     perAddress: limits.openStreamsPerAddress,
   });
 
-  // Connections of a trusted proxy carry many peers. An untrusted proxy counts as one peer.
+  // A connection of a trusted proxy has many peers, so it is not limited. One of another proxy counts as one peer.
   function takeStream(req: HttpRequest, address: string | undefined): () => void {
     if (address !== socketAddressOf(req)) return streams.take({ connection: undefined, address });
     const connection = isHttp2(req) ? req.stream.session : req.socket;
@@ -82,11 +81,11 @@ export function createConnect(options: ConnectOptions): Connect {
     const remote = record.remoteAddress;
     const entry = options.methods.get(handler.requestPath);
     const webText = findWebText(req.headers);
-    // Others are health checks and reflection.
+    // Health and reflection have no entry and no spans.
     if (entry !== undefined) options.spans?.beginCall(record, req.headers);
     let release: (() => void) | undefined;
     try {
-      // Before anything else: a peer with too many open streams must cost no more.
+      // Checked first, so that further streams of a peer with too many cost little.
       if (handler.method.methodKind !== "unary") release = takeStream(req, remote);
       const principal = entry && (await options.authenticateCaller(entry, req.headers.authorization, record.trace));
       if (principal !== undefined) {
@@ -101,7 +100,7 @@ export function createConnect(options: ConnectOptions): Connect {
       // The library reads the JSON of mounted methods, as connect-node does.
       const types = entry === undefined || entry.mounted ? undefined : registry;
       const { body, message } = await readRequest(handler.method, maxBytes, req, types, webText?.request);
-      const request = universalRequest(req, res, values.set(requestKey, message), body);
+      const request = toUniversalRequest(req, res, values.set(requestKey, message), body);
       if (message !== undefined) request.header.delete("content-length");
       const response = await handler(request);
       if (mayHaveBody(req)) discardRest(req);
@@ -114,7 +113,7 @@ export function createConnect(options: ConnectOptions): Connect {
         rejectRpc(req, res, handler.method, error instanceof HttpError ? error.error : error, record);
         return;
       }
-      // Here the peer has gone, or an answer could not be written to its end.
+      // The peer has disconnected, or an answer could not be written.
       if (!isGone(res)) options.onInternalError(error, record.requestId);
       abort(res);
     } finally {
@@ -122,7 +121,7 @@ export function createConnect(options: ConnectOptions): Connect {
     }
   }
 
-  // A refusal in the form of the protocol, without its library, which would read the body first.
+  // Rejects a call in the form of its protocol. The library would read the body first.
   function rejectRpc(
     req: HttpRequest,
     res: HttpResponse,
@@ -137,7 +136,7 @@ export function createConnect(options: ConnectOptions): Connect {
     if (contentType.startsWith("application/grpc")) sendGrpcStatus(res, contentType, error);
     else if (contentType.startsWith("application/connect+") && method.methodKind !== "unary")
       sendEndStream(res, contentType, error);
-    else sendJson(res, codeToHttpStatus(error.code), connectJson(error));
+    else sendJson(res, codeToHttpStatus(error.code), formatConnectJson(error));
   }
 
   function rejectCall(
@@ -148,7 +147,7 @@ export function createConnect(options: ConnectOptions): Connect {
     headers: Record<string, string> = {},
   ): void {
     record.setFailure(cause.code, cause.rejection);
-    sendJson(res, status, connectJson(connectErrorFrom(cause, errorDomain)), headers);
+    sendJson(res, status, formatConnectJson(connectErrorFrom(cause, errorDomain)), headers);
   }
 
   // What connect answers without a body: a wrong HTTP method, media type or HTTP version.
@@ -204,12 +203,12 @@ export function createConnect(options: ConnectOptions): Connect {
   };
 }
 
-/** UNIMPLEMENTED, for RPC paths that name nothing served here. */
+/** UNIMPLEMENTED, for RPC paths without a method. */
 export function noSuchMethod(path: string): ApiError {
   return unimplemented(`method: no such method ${path.slice(0, 200)}`);
 }
 
-// Connect takes calls of methods without side effects by GET.
+// Connect accepts GET for methods without side effects.
 function httpMethodsOf({ methodKind, idempotency }: DescMethod): string {
   const get = methodKind === "unary" && idempotency === MethodOptions_IdempotencyLevel.NO_SIDE_EFFECTS;
   return get ? "GET, POST" : "POST";
@@ -218,7 +217,7 @@ function httpMethodsOf({ methodKind, idempotency }: DescMethod): string {
 const ACCEPT_POST =
   "application/json, application/proto, application/grpc-web+proto, application/grpc-web+json, application/grpc-web-text";
 
-// gRPC proper ends in HTTP trailers, which few HTTP/1.1 peers and proxies pass on.
+// gRPC needs HTTP trailers, which few peers and proxies of HTTP/1.1 support.
 function isGrpc(contentType: string | undefined): boolean {
   return contentType !== undefined && /^application\/grpc(?:$|[+;])/i.test(contentType);
 }

@@ -4,16 +4,16 @@ import type { ApiError } from "../../kernel/errors.js";
 import { invalidRequest, protocolError, resourceExhausted, unimplemented } from "../../kernel/errors.js";
 import { collectBody } from "../http/body-collector.js";
 
-/** Gets the one message of a request, or what is wrong with it; never both, at most once. */
+/** Receives the message of a request, or an error; one method is called at most once. */
 export interface MessageReceiver {
   onMessage(bytes: Uint8Array): void;
   onFault(error: ApiError): void;
 }
 
 /**
- * Reads the body of a unary gRPC request: exactly one message after its prefix of a flag and a
- * length (gRPC over HTTP/2, "Length-Prefixed-Message"). A message above `maxBytes` is refused when
- * its prefix arrives; one that is still incomplete `timeoutMs` after its first byte is refused too.
+ * Reads the body of a unary gRPC request: exactly one message with its prefix of a flag and a length (gRPC over HTTP/2,
+ * "Length-Prefixed-Message"). A message above `maxBytes` is rejected when its prefix arrives, and one that is still
+ * incomplete `timeoutMs` after its first byte as well.
  *
  * Nothing is reported when the peer resets the stream first.
  */
@@ -48,7 +48,7 @@ export function readMessage(
         else if (body.length !== expected) receiver.onFault(invalidRequest("the message is incomplete"));
         else receiver.onMessage(body.subarray(PREFIX_BYTES));
       },
-      // A message of the announced length would have fitted.
+      // More bytes arrived than the limit allows, or than the prefix announced.
       onTooLarge: () => receiver.onFault(tooLarge(expected, maxBytes)),
       onFault: receiver.onFault,
       onGone() {},

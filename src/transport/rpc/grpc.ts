@@ -1,6 +1,5 @@
-// The shortest way from a stream to a handler and back, for the calls that are
-// most of the traffic: unary, binary, uncompressed gRPC. Everything else of RPC
-// goes through connect.
+// Unary gRPC calls with binary, uncompressed messages, read from and written to HTTP/2 streams directly, because they
+// are most of the traffic. Connect answers all other RPC calls.
 import {
   constants,
   type IncomingHttpHeaders,
@@ -20,8 +19,8 @@ import type { Invoke } from "../../pipeline/invoke.js";
 import { readChunks } from "../../pipeline/list-chunks.js";
 import type { MethodTable, UnaryEntry } from "../../pipeline/method-table.js";
 import type { RequestRecord } from "../../telemetry/request-record.js";
-import { chargeAnswer, endAtPace, writeCharged } from "../http/answer-writer.js";
-import { errorTrailers, isProtocolField, parseGrpcTimeout } from "../http/grpc-fields.js";
+import { chargeAnswer, endWithBackpressure, writeCharged } from "../http/answer-writer.js";
+import { buildErrorTrailers, isProtocolField, parseGrpcTimeout } from "../http/grpc-fields.js";
 import { resetStream, resetUnreadRequest } from "../http/http2-end.js";
 import { StreamInbound } from "../http/inbound.js";
 import type { Limits } from "../http/limits.js";
@@ -32,7 +31,6 @@ import { createFrameCompressor } from "./compression.js";
 import { readMessage } from "./grpc-body.js";
 import type { ListFrame, ListFrames } from "./list-frame.js";
 
-/** What {@link createGrpcUnary} is made of. */
 export interface GrpcUnaryOptions {
   readonly methods: MethodTable;
   readonly invoke: Invoke;
@@ -43,7 +41,7 @@ export interface GrpcUnaryOptions {
   readonly listFrames: ListFrames;
   /** Begins the spans of calls, where traces are on. */
   readonly spans?: ServerSpans | undefined;
-  /** Called when an answer cannot be encoded, which is a bug of a handler. */
+  /** Called when an answer cannot be encoded, which is a bug in its handler. */
   readonly onInternalError: (error: unknown, requestId: string) => void;
 }
 
@@ -52,12 +50,10 @@ export interface GrpcUnary {
   /** The unary method under an RPC path, if there is one. */
   entryOf(path: string): UnaryEntry | undefined;
 
-  /**
-   * Reads the call, runs it and answers. Never throws; does nothing if the peer has closed.
-   */
+  /** Reads the request, calls the method and answers. Never throws; does nothing if the peer has closed the stream. */
   handle(stream: ServerHttp2Stream, headers: IncomingHttpHeaders, entry: UnaryEntry, record: RequestRecord): void;
 
-  /** Answers without reading the request, with the content type that belongs to that of the request. */
+  /** Answers without reading the request, with the content type of the request. */
   reject(stream: ServerHttp2Stream, error: unknown, record: RequestRecord, contentType?: string): void;
 }
 
@@ -74,24 +70,24 @@ interface Answer {
 const CONTENT_TYPE = "application/grpc+proto";
 const OK_TRAILERS: OutgoingHttpHeaders = { "grpc-status": "0" };
 const JSON_TYPE = /^application\/grpc\+json(?:;|$)/i;
-/** Fields that differ in every response: in the table of HPACK they would only take the places of others. */
+/** Fields that differ in every response: in the dynamic table of HPACK they would evict others. */
 const NEVER_INDEXED = ["x-request-id"];
 const TRAILERS_FOLLOW = { waitForTrailers: true, sendDate: false };
 const TRAILERS_ONLY = { endStream: true, sendDate: false };
 
-/** Creates the lean path (gRPC over HTTP/2). */
+/** Creates the server of unary gRPC calls. */
 export function createGrpcUnary(options: GrpcUnaryOptions): GrpcUnary {
   const { invoke, authenticateCaller, clock, limits, listFrames, onInternalError, spans } = options;
   const compressor = createFrameCompressor(limits);
   const unary = new Map<string, UnaryEntry>();
-  // Mounted methods are answered as connect answers, unknown fields and errors of encoding included.
+  // Mounted methods go through connect, which handles unknown fields and encoding errors as their authors expect.
   for (const [path, entry] of options.methods) if (entry.kind === "unary" && !entry.mounted) unary.set(path, entry);
 
   function trailersOf(error: unknown, record: RequestRecord): OutgoingHttpHeaders {
     const { requestId } = record;
     const answer = answerError(error, options.errorDomain, ({ cause }) => onInternalError(cause ?? error, requestId));
     record.setFailure(answer.code, rejectReasonOf(error));
-    return errorTrailers(answer);
+    return buildErrorTrailers(answer);
   }
 
   function reject(stream: ServerHttp2Stream, error: unknown, record: RequestRecord, requestType = ""): void {
@@ -105,16 +101,16 @@ export function createGrpcUnary(options: GrpcUnaryOptions): GrpcUnary {
     sendRejection({ stream, headers, trailers: undefined });
   }
 
-  // With the headers and trailers that a handler set before it failed. Without headers one frame holds all.
+  // Sends the headers and trailers that the handler set before it failed. Without headers, one frame is enough.
   function fail(stream: ServerHttp2Stream, call: UnaryCall, error: unknown, record: RequestRecord): void {
     const { responseHeaderIfSet: header, responseTrailerIfSet: trailer } = call;
     const status = trailersOf(error, record);
     const headers = okHeaders(record);
-    const trailers = trailer === undefined ? status : { ...withFields({}, trailer), ...status };
+    const trailers = trailer === undefined ? status : { ...addFields({}, trailer), ...status };
     sendRejection(
       header === undefined
         ? { stream, headers: { ...trailers, ...headers }, trailers: undefined }
-        : { stream, headers: withFields(headers, header), trailers },
+        : { stream, headers: addFields(headers, header), trailers },
     );
   }
 
@@ -241,7 +237,7 @@ function requestOf(input: DescMessage, bytes: Uint8Array): Message {
 interface GrpcRejection {
   readonly stream: ServerHttp2Stream;
   readonly headers: OutgoingHttpHeaders;
-  /** In the headers unless given. */
+  /** Unless given, they are in the headers (Trailers-Only). */
   readonly trailers: OutgoingHttpHeaders | undefined;
 }
 
@@ -256,7 +252,7 @@ const sendRejection = flushPerTick<GrpcRejection>(
       return;
     }
     stream.respond(headers, TRAILERS_ONLY);
-    // Nobody will read the rest of the request.
+    // The rest of the request is not read.
     if (!stream.readableEnded) resetUnreadRequest(stream);
   },
   (_error, { stream }) => resetStream(stream, constants.NGHTTP2_INTERNAL_ERROR),
@@ -269,12 +265,12 @@ const sendAnswer = flushPerTick<Answer>(
     const header = call.responseHeaderIfSet;
     const trailer = call.responseTrailerIfSet;
     if (trailer === undefined) stream.on("wantTrailers", sendOkTrailers);
-    else stream.on("wantTrailers", () => sendTrailers(stream, withFields(OK_TRAILERS, trailer)));
+    else stream.on("wantTrailers", () => sendTrailers(stream, addFields(OK_TRAILERS, trailer)));
     const headers = okHeaders(record);
     if (isCompressed) headers["grpc-encoding"] = "gzip";
-    stream.respond(header === undefined ? headers : withFields(headers, header), TRAILERS_FOLLOW);
+    stream.respond(header === undefined ? headers : addFields(headers, header), TRAILERS_FOLLOW);
     if ("pieces" in frame) void writeList(stream, frame);
-    else void endAtPace(stream, frame);
+    else void endWithBackpressure(stream, frame);
   },
   (error, { stream, reject, onInternalError, record }) => {
     if (!stream.headersSent) {
@@ -291,7 +287,7 @@ async function writeList(stream: ServerHttp2Stream, { pieces }: ListFrame): Prom
   if (!isStreamGone(stream)) stream.end();
 }
 
-// Nothing reads unknown fields; kept, they would cost memory for as long as the message lives.
+// Handlers need no unknown fields, which would take memory as long as the message lives.
 const KNOWN_FIELDS = { readUnknownFields: false };
 
 const BAD_TIMEOUT = "grpc-timeout must be one to eight digits and one of H, M, S, m, u, n";
@@ -304,7 +300,7 @@ function sendTrailers(stream: ServerHttp2Stream, trailers: OutgoingHttpHeaders):
   if (!isStreamGone(stream)) stream.sendTrailers(trailers);
 }
 
-function withFields(base: OutgoingHttpHeaders, fields: Headers): OutgoingHttpHeaders {
+function addFields(base: OutgoingHttpHeaders, fields: Headers): OutgoingHttpHeaders {
   const merged = { ...base };
   fields.forEach((value, name) => {
     if (!isProtocolField(name) && name !== "x-request-id") merged[name] = value;

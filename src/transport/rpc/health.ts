@@ -1,31 +1,29 @@
-// grpc.health.v1: what load balancers and `grpc_health_probe` ask. The service
-// as a whole is called "", each RPC service by its full name; all are ready or
-// not together, and none is once the service begins to stop.
+// grpc.health.v1, for load balancers and `grpc_health_probe`. The whole service has the name "", each RPC service its
+// full name. All have the same status, which is NOT_SERVING as soon as the service begins to stop.
 import { setMaxListeners } from "node:events";
 import { Health, HealthCheckResponse_ServingStatus as Status } from "#gen/health/v1/health_pb.js";
 import { connectErrorFrom, notFound } from "../../kernel/errors.js";
-import { type ExtraService, extraService } from "./connect-handlers.js";
+import { defineService, type ExtraService } from "./connect-handlers.js";
 import { createFeed } from "./status-feed.js";
 
 const healthKind = { displayName: "service", type: "grpc.health.v1.Service" };
 
-/** What health is judged by. */
 export interface HealthOptions {
   /** The full names of the services served. */
   readonly services: Iterable<string>;
   /** Rejects while the service cannot serve. */
   readonly ready: () => Promise<unknown>;
-  /** Aborted when the service begins to stop: it still answers calls in flight, and wants no new ones. */
+  /** Aborted when the service begins to stop: it still answers calls in flight, but should get no new ones. */
   readonly stopping: AbortSignal;
   /** ErrorInfo's domain. */
   readonly errorDomain: string;
 }
 
-/** The health service, with `Check`, `Watch` and `List`. */
+/** Creates the health service, with `Check`, `Watch` and `List`. */
 export function createHealth(options: HealthOptions): ExtraService {
   const { stopping } = options;
   const known = new Set(["", Health.typeName, ...options.services]);
-  // One listener for all of health and some of others; none is a leak.
+  // Node warns of a leak from 10 listeners on; here they are intended.
   setMaxListeners(0, stopping);
 
   const current = async () => {
@@ -37,14 +35,14 @@ export function createHealth(options: HealthOptions): ExtraService {
   };
   const feed = createFeed({ check: current, end: stopping, last: Status.NOT_SERVING });
 
-  return extraService(Health, {
+  return defineService(Health, {
     async check({ service }) {
       if (!known.has(service)) throw connectErrorFrom(notFound(healthKind, service), options.errorDomain);
       return { status: await current() };
     },
 
-    // A stream says UNKNOWN of services it does not know, and goes on (health.proto). It ends when the
-    // service stops, which it would hold up; watchers then look for another that serves.
+    // For an unknown service the stream says SERVICE_UNKNOWN and goes on (health.proto). It ends when the service
+    // stops, which it would delay; clients then connect to another server.
     async *watch({ service }, context) {
       const follower = feed.follow(context.signal);
       try {

@@ -1,5 +1,5 @@
-// Lists without pages as one message, which is the concatenation of the messages
-// that its chunks are (protobuf encoding, "Last One Wins").
+// Unpaginated lists as one message, which is the concatenation of the messages of its chunks (protobuf encoding, "Last
+// One Wins").
 
 import type { DescMessage } from "@bufbuild/protobuf";
 import { PREFIX_BYTES } from "../../codec/frame-scratch.js";
@@ -13,28 +13,28 @@ export interface ListFrame {
   readonly bytes: number;
 }
 
-/** A list that is put together. */
+/** A list whose chunks are joined. */
 export interface ChunkedList {
   readonly output: DescMessage;
   readonly chunks: AsyncIterable<object>;
   /** Whether the caller has disconnected. */
   readonly isGone: () => boolean;
-  /** What its bytes are charged to. */
+  /** The buffers to which its bytes are charged. */
   readonly buffers: RequestBuffers | undefined;
-  /** Cuts the answer off, should it have to give way to others. */
+  /** Cuts the answer off, if it is rejected to make room. */
   readonly cutOff: () => void;
 }
 
-/** Puts frames together; see {@link createListFrames}. */
+/** Joins the chunks of a list to one frame; see {@link createListFrames}. */
 export type ListFrames = (list: ChunkedList) => Promise<ListFrame>;
 
 /**
- * Creates what joins the chunks of lists. Nothing of a frame can be sent before all of it is known, since
- * its length comes first: its bytes are charged as they are made, and given back as the peer takes them.
+ * Creates the function that joins the chunks of a list. A frame begins with its length, so nothing is sent before the
+ * list is complete. Its bytes are charged when they are encoded, and released when the peer takes them.
  *
  * @param frameOf encodes one chunk
- * @throws ApiError RESOURCE_EXHAUSTED, when a list is made, if it is larger than a response may be or its caller
- * has too much on the way already.
+ * @throws ApiError RESOURCE_EXHAUSTED, by the created function, when a list is larger than a response may be or too
+ * many bytes are buffered for its caller
  */
 export function createListFrames(
   { responseBytes }: Pick<Limits, "responseBytes">,

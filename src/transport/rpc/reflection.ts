@@ -1,6 +1,5 @@
-// gRPC server reflection, v1 and v1alpha: what grpcurl and its like ask to call
-// services without protos. Both versions have the same messages, so one answer
-// serves both.
+// gRPC server reflection, v1 and v1alpha, with which tools such as grpcurl call services without protos. Both versions
+// have the same messages, so they share the answers.
 import { createRegistry, type DescFile, type DescService, type MessageInitShape, toBinary } from "@bufbuild/protobuf";
 import { FileDescriptorProtoSchema } from "@bufbuild/protobuf/wkt";
 import { Code } from "@connectrpc/connect";
@@ -11,20 +10,22 @@ import {
   type ServerReflectionResponseSchema,
 } from "#gen/grpc/reflection/v1/reflection_pb.js";
 import { ServerReflection as ServerReflectionAlpha } from "#gen/grpc/reflection/v1alpha/reflection_pb.js";
-import { type ExtraService, extraService } from "./connect-handlers.js";
+import { defineService, type ExtraService } from "./connect-handlers.js";
 
 type Answer = MessageInitShape<typeof ServerReflectionResponseSchema>;
 type Question = Pick<ServerReflectionRequest, "host" | "messageRequest">;
 
 /**
- * Both versions of reflection over `services` and themselves, and over the details of errors, which no method names.
+ * Creates both versions of reflection. They describe `services`, themselves and the details of errors, which no method
+ * refers to.
  *
- * @param stopping aborted when the service begins to stop: the streams end, which their callers may leave open for ever
+ * @param stopping aborted when the service begins to stop, which ends the streams; their callers may leave them open
+ * for ever
  */
 export function createReflection(services: readonly DescService[], stopping?: AbortSignal): ExtraService[] {
   const served = [...services, ServerReflection, ServerReflectionAlpha];
-  const files = closureOf([...served.map(({ file }) => file), errorDetails]);
-  const answer = answererOf(served, files);
+  const files = collectImports([...served.map(({ file }) => file), errorDetails]);
+  const answer = createAnswerer(served, files);
 
   async function* answers(questions: AsyncIterable<Question>): AsyncIterable<Answer> {
     const iterator = questions[Symbol.asyncIterator]();
@@ -45,15 +46,15 @@ export function createReflection(services: readonly DescService[], stopping?: Ab
     }
   }
 
-  // The messages of the two versions differ in their names alone.
-  type AlphaImpl = Parameters<typeof extraService<typeof ServerReflectionAlpha>>[1];
+  // The messages of the two versions differ only in their names.
+  type AlphaImpl = Parameters<typeof defineService<typeof ServerReflectionAlpha>>[1];
   return [
-    extraService(ServerReflection, { serverReflectionInfo: answers }),
-    extraService(ServerReflectionAlpha, { serverReflectionInfo: answers } as unknown as AlphaImpl),
+    defineService(ServerReflection, { serverReflectionInfo: answers }),
+    defineService(ServerReflectionAlpha, { serverReflectionInfo: answers } as unknown as AlphaImpl),
   ];
 }
 
-function answererOf(served: readonly DescService[], files: ReadonlyMap<string, DescFile>) {
+function createAnswerer(served: readonly DescService[], files: ReadonlyMap<string, DescFile>) {
   const registry = createRegistry(...files.values());
   const symbols = new Map<string, DescFile>();
   for (const type of registry) {
@@ -71,7 +72,7 @@ function answererOf(served: readonly DescService[], files: ReadonlyMap<string, D
     const file = (found: DescFile | undefined, what: string) =>
       found === undefined
         ? symbolNotFound(what)
-        : reply({ case: "fileDescriptorResponse", value: { fileDescriptorProto: withImports(found) } });
+        : reply({ case: "fileDescriptorResponse", value: { fileDescriptorProto: encodeWithImports(found) } });
     const symbolNotFound = (what: string) =>
       reply({
         case: "errorResponse",
@@ -110,13 +111,13 @@ function answererOf(served: readonly DescService[], files: ReadonlyMap<string, D
   };
 }
 
-// Clients build their types from the answer alone, so it holds all that the file imports; the file
-// itself comes first, where some of them look for it.
-function withImports(file: DescFile): Uint8Array[] {
-  return [...closureOf([file]).values()].map(({ proto }) => toBinary(FileDescriptorProtoSchema, proto));
+// Clients build their types from one answer, so it contains all imports of the file. The file itself is first, where
+// some clients expect it.
+function encodeWithImports(file: DescFile): Uint8Array[] {
+  return [...collectImports([file]).values()].map(({ proto }) => toBinary(FileDescriptorProtoSchema, proto));
 }
 
-function closureOf(files: readonly DescFile[]): Map<string, DescFile> {
+function collectImports(files: readonly DescFile[]): Map<string, DescFile> {
   const found = new Map<string, DescFile>();
   const visit = (file: DescFile): void => {
     if (found.has(file.proto.name)) return;

@@ -1,38 +1,37 @@
-// One value that many streams follow: looked at once for all of them, and only while there are any.
+// A value that many streams follow. It is polled once for all of them, and only while there are any.
 
-/** How often the value is looked at, in milliseconds. */
+/** How often the value is polled, in milliseconds. */
 const POLL_MS = 1_000;
 
-/** What a feed follows. */
 export interface FeedOptions<T> {
-  /** Looks at the value. Must not reject. */
+  /** Reads the value. Must not reject. */
   readonly check: () => Promise<T>;
   /** Aborted when the feed ends. */
   readonly end: AbortSignal;
-  /** The last value, from the end on. */
+  /** The value after the end. */
   readonly last: T;
 }
 
-/** One of those that follow the value. */
+/** A stream that follows the value. */
 export interface Follower<T> {
   /**
-   * Resolves with the value as soon as it is another than `known`, at once if it is. Undefined when the
-   * follower has gone, and at the end of the feed when the last value is known.
+   * Resolves with the value when it differs from `known`. Resolves to undefined when the follower has disconnected, and
+   * at the end of the feed when `known` is its last value.
    */
   next(known: T | undefined): Promise<T | undefined>;
-  /** Resolves at the end of the feed, or when the follower has gone. */
+  /** Resolves at the end of the feed, or when the follower has disconnected. */
   waitForEnd(): Promise<void>;
-  /** Must be called once nothing more is asked. */
+  /** Must be called at the end. */
   close(): void;
 }
 
-/** The value, for its subscribers. */
+/** A feed of one value. */
 export interface Feed<T> {
-  /** @param gone aborted when nobody reads any more */
+  /** @param gone aborted when the follower disconnects */
   follow(gone: AbortSignal): Follower<T>;
 }
 
-/** Creates a feed; it does nothing until somebody follows. */
+/** Creates a feed. It does nothing without followers. */
 export function createFeed<T>({ check, end, last }: FeedOptions<T>): Feed<T> {
   const waiting = new Set<() => void>();
   let followers = 0;
@@ -51,7 +50,7 @@ export function createFeed<T>({ check, end, last }: FeedOptions<T>): Feed<T> {
     checking = true;
     const found = await check();
     checking = false;
-    // What has no followers is looked at anew for the next one.
+    // Without followers polling stops, and the next follower reads the value again.
     if (followers === 0 || end.aborted) return;
     timer = setTimeout(poll, POLL_MS);
     publish(found);
@@ -64,7 +63,7 @@ export function createFeed<T>({ check, end, last }: FeedOptions<T>): Feed<T> {
   };
   end.addEventListener("abort", finish, { once: true });
 
-  // Resolves with the next change, the end, or when the follower has gone.
+  // Resolves at the next change, at the end, or when the follower has disconnected.
   function change(gone: AbortSignal): Promise<void> {
     return new Promise((resolve) => {
       const wake = () => {

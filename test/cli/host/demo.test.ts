@@ -8,7 +8,7 @@ import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { after, before, describe, it, type TestContext } from "node:test";
 import { promisify } from "node:util";
-import { type Demo, keepTokenFresh, startDemo } from "../../../src/cli/host/demo/demo.js";
+import { type Demo, renewTokenFile, startDemo } from "../../../src/cli/host/demo/demo.js";
 import { type Host, startHost } from "../../e2e/process.js";
 import { Agent, claimsOf, codeRequest, linksIn, newPkce, PROGRAM } from "../../issuer/oauth/login-kit.js";
 import { scriptArguments } from "../../support/project.js";
@@ -303,7 +303,7 @@ describe("the workload's token", () => {
       setImmediate(resolveNext);
       return `token ${steps.length}`;
     };
-    const { stop } = await keepTokenFresh(file, sign, (error) => {
+    const { stop } = await renewTokenFile(file, sign, (error) => {
       steps.push(String(error));
       resolveNext();
     });

@@ -165,7 +165,7 @@ class World {
   }
 
   async #sign(i: number): Promise<void> {
-    const { kid } = (await this.#awake(i)).signing();
+    const { kid } = (await this.#awake(i)).getSigningKey();
     this.#tokens.push({ kid, expireMs: this.#kit.nowMs + (SKEWS_MS[i] ?? 0) + TOKEN_LIFE_MS });
     this.#tally.signed++;
   }
@@ -185,10 +185,10 @@ class World {
       if (revokedMs === undefined) {
         // Within a second of the last read, an unknown key causes no other read.
         if (nowMs - (this.#suddenMs.get(kid) ?? 0) <= LOOKED_MS) continue;
-        assert.ok(ring.verifying(kid), "a live token is accepted by every node");
+        assert.ok(ring.findVerifyingKey(kid), "a live token is accepted by every node");
         this.#tally.accepted++;
       } else if (nowMs - revokedMs > LOOKED_MS) {
-        assert.equal(ring.verifying(kid), undefined, "a token of a revoked key is rejected");
+        assert.equal(ring.findVerifyingKey(kid), undefined, "a token of a revoked key is rejected");
         this.#tally.rejected++;
       }
     }
@@ -201,7 +201,7 @@ class World {
     if (nowMs >= kept.untilMs) {
       const ring = await this.#awake(i);
       await ring.refresh();
-      kept.kids = new Set(ring.publicJwks().map(({ kid }) => String(kid)));
+      kept.kids = new Set(ring.listPublicJwks().map(({ kid }) => String(kid)));
       kept.untilMs = nowMs + MAX_AGE_MS;
     }
     for (const { kid } of this.#live(nowMs)) {

@@ -7,8 +7,8 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { calculateJwkThumbprint, type JWK } from "jose";
 import { generateTokenKey } from "../../../src/issuer/keys/key-generation.js";
 import type { KeyRing } from "../../../src/issuer/keys/key-ring.js";
-import { createKeyReload, createKeyRotation } from "../../../src/issuer/keys/key-rotation.js";
 import { addSuccessor, type KeyStateChange, revokeKey, rotateKey } from "../../../src/issuer/keys/key-states.js";
+import { createKeyReload, createKeyRotation } from "../../../src/issuer/maintenance.js";
 import { createJobs } from "../../../src/jobs/jobs.js";
 import { unavailable } from "../../../src/kernel/errors.js";
 import type { KeyPurpose, Store } from "../../../src/store/port.js";
@@ -46,24 +46,24 @@ async function rotate(purpose: KeyPurpose = "api-token"): Promise<string> {
 
 describe("the key ring", () => {
   test("signs what its public key verifies", () => {
-    const { kid, key } = ring.signing();
-    const publicKey = ring.verifying(kid);
+    const { kid, key } = ring.getSigningKey();
+    const publicKey = ring.findVerifyingKey(kid);
     assert.ok(publicKey);
     assert.equal(publicKey.type, "public");
     const signature = sign("sha256", Buffer.from("text"), key);
     assert.equal(verify("sha256", Buffer.from("text"), publicKey, signature), true);
-    assert.equal(ring.verifying(ring.auditSigning().kid), undefined, "and keys never serve two purposes");
-    assert.equal(ring.auditVerifying(kid), undefined);
+    assert.equal(ring.findVerifyingKey(ring.getAuditSigningKey().kid), undefined, "and keys never serve two purposes");
+    assert.equal(ring.findAuditVerifyingKey(kid), undefined);
   });
 
   test("publishes public members alone, the newest key first, named by their thumbprints", async () => {
-    const first = ring.signing().kid;
+    const first = ring.getSigningKey().kid;
     const second = await rotate();
     const third = await generateTokenKey("ES256", kit.masterKey, ++kit.nowMs);
     await kit.store.write((tx) => addSuccessor(tx, third));
     await rotate("audit");
     await ring.advanceKeys(schedule);
-    const published = ring.publicJwks();
+    const published = ring.listPublicJwks();
     assert.deepEqual(
       published.map(({ kid }) => kid),
       [third.kid, second, first],
@@ -76,12 +76,12 @@ describe("the key ring", () => {
   });
 
   test("publishes no key that was put beside a sealed one", async () => {
-    const before = ring.publicJwks();
+    const before = ring.listPublicJwks();
     const strange = await generateTokenKey("ES256", kit.masterKey, 0);
     const db = openDatabase(join(kit.directory, "arbor.db"));
     db.prepare("UPDATE keys SET public_jwk = ?").run(strange.publicJwk);
     db.close();
-    assert.deepEqual((await kit.node()).publicJwks(), before);
+    assert.deepEqual((await kit.node()).listPublicJwks(), before);
     const db2 = openDatabase(join(kit.directory, "arbor.db"));
     db2.prepare("UPDATE keys SET sealed = ? WHERE purpose = 'api-token'").run(strange.sealed);
     db2.close();
@@ -93,8 +93,8 @@ describe("the key ring", () => {
     for (let i = 0; i < 5; i++) {
       await rotate();
       await ring.advanceKeys(schedule);
-      for (const { kid } of ring.publicJwks()) {
-        const key = ring.verifying(String(kid));
+      for (const { kid } of ring.listPublicJwks()) {
+        const key = ring.findVerifyingKey(String(kid));
         assert.ok(key);
         assert.equal(objects.get(String(kid)) ?? key, key);
         objects.set(String(kid), key);
@@ -107,7 +107,7 @@ describe("the key ring", () => {
     kit.nowMs += SECOND;
     const kid = await rotate();
     assert.equal(await ring.refresh(), true);
-    assert.ok(ring.verifying(kid));
+    assert.ok(ring.findVerifyingKey(kid));
     assert.equal(reads, 1);
     for (let i = 0; i < 3_000; i++) {
       kit.nowMs++;
@@ -118,27 +118,27 @@ describe("the key ring", () => {
     kit.nowMs += SECOND;
     await Promise.all(Array.from({ length: 1_000 }, () => ring.refresh()));
     assert.equal(reads, 5, "and those who ask at once share a look");
-    assert.ok(ring.verifying(next));
+    assert.ok(ring.findVerifyingKey(next));
   });
 
   test("reads again when the clock was set back", async () => {
     kit.nowMs -= 3_600 * SECOND;
     const kid = await rotate();
     assert.equal(await ring.refresh(), true);
-    assert.ok(ring.verifying(kid));
+    assert.ok(ring.findVerifyingKey(kid));
   });
 
   test("does not count a failed read as a read, and keeps its keys", async () => {
-    const { kid } = ring.signing();
+    const { kid } = ring.getSigningKey();
     kit.nowMs += SECOND;
     down = true;
     for (let i = 0; i < 3; i++) await assert.rejects(ring.refresh(), /cannot be reached/);
     await assert.rejects(ring.advanceKeys(schedule), /cannot be reached/);
-    assert.ok(ring.verifying(kid));
+    assert.ok(ring.findVerifyingKey(kid));
     down = false;
     const next = await rotate();
     assert.equal(await ring.refresh(), true);
-    assert.ok(ring.verifying(next));
+    assert.ok(ring.findVerifyingKey(next));
   });
 
   test("writes nothing during maintenance while nothing is due", async () => {
@@ -163,7 +163,7 @@ describe("the key ring", () => {
 
   test("page tokens and the log change keys at once, and trust the old ones for ever", async () => {
     const [page] = ring.pageKeys();
-    const audit = ring.auditSigning().kid;
+    const audit = ring.getAuditSigningKey().kid;
     const [newPage, newAudit] = [await rotate("page-token"), await rotate("audit")];
     kit.nowMs += 365 * 24 * 3_600 * SECOND;
     await ring.advanceKeys(schedule);
@@ -171,8 +171,8 @@ describe("the key ring", () => {
       ring.pageKeys().map(({ id }) => id),
       [newPage, page?.id],
     );
-    assert.equal(ring.auditSigning().kid, newAudit);
-    assert.ok(ring.auditVerifying(audit));
+    assert.equal(ring.getAuditSigningKey().kid, newAudit);
+    assert.ok(ring.findAuditVerifyingKey(audit));
   });
 });
 
@@ -195,13 +195,13 @@ describe("the maintenance of keys", () => {
     down = true;
     await sleep(2_500);
     down = false;
-    const { kid } = ring.signing();
+    const { kid } = ring.getSigningKey();
     const spare = await generateTokenKey("ES256", kit.masterKey, kit.nowMs);
     await kit.store.write((tx) => revokeKey(tx, kid, spare));
     const revokedMs = performance.now();
-    await until(() => ring.verifying(kid) === undefined);
+    await until(() => ring.findVerifyingKey(kid) === undefined);
     assert.ok(performance.now() - revokedMs < 2_500);
-    assert.equal(ring.signing().kid, spare.kid);
+    assert.equal(ring.getSigningKey().kid, spare.kid);
     assert.equal(problems.length, 1);
     assert.match(problems[0] ?? "", /^the keys could not be read again and will be tried again: .*cannot be reached/);
     await Promise.all([jobs.stop(), reload.stop()]);

@@ -68,38 +68,38 @@ describe("keys that change state on schedule", () => {
     assert.deepEqual(await states(), [["active", null]]);
     assert.deepEqual(await advanceAfter(0), []);
     assert.deepEqual(await states(), [["active", 30 * DAY]]);
-    const first = ring.signing();
+    const first = ring.getSigningKey();
     assert.deepEqual(await advanceAfter(30 * DAY - PENDING - 1), []);
     assert.deepEqual(await advanceAfter(1), ["pending"]);
     assert.deepEqual(await states(), [
       ["active", PENDING],
       ["pending", PENDING],
     ]);
-    assert.equal(ring.signing().key, first.key);
+    assert.equal(ring.getSigningKey().key, first.key);
     assert.deepEqual(await advanceAfter(PENDING - 1), []);
-    assert.equal(ring.signing().key, first.key);
+    assert.equal(ring.getSigningKey().key, first.key);
     assert.deepEqual(await advanceAfter(1), ["verify", "active"]);
-    assert.notEqual(ring.signing().kid, first.kid);
+    assert.notEqual(ring.getSigningKey().kid, first.kid);
     assert.deepEqual(await states(), [
       ["verify", VERIFY],
       ["active", 30 * DAY],
     ]);
     assert.deepEqual(await advanceAfter(VERIFY - 1), []);
-    assert.ok(ring.verifying(first.kid));
+    assert.ok(ring.findVerifyingKey(first.kid));
     assert.deepEqual(await advanceAfter(1), ["removed"]);
-    assert.equal(ring.verifying(first.kid), undefined);
+    assert.equal(ring.findVerifyingKey(first.kid), undefined);
     assert.equal((await states()).length, 1);
   });
 
   test("every key but the first signs exactly as long as is set", async () => {
     const quick = buildKeySchedule({ keyRotation: 60, jwksMaxAge: 2 });
     const starts: number[] = [];
-    let kid = ring.signing().kid;
+    let kid = ring.getSigningKey().kid;
     for (let s = 0; s < 400; s++) {
       kit.nowMs += SECOND;
       await ring.advanceKeys(quick);
-      if (ring.signing().kid !== kid) starts.push(s);
-      kid = ring.signing().kid;
+      if (ring.getSigningKey().kid !== kid) starts.push(s);
+      kid = ring.getSigningKey().kid;
     }
     assert.deepEqual(
       starts.map((s) => s - (starts[0] ?? 0)),
@@ -113,7 +113,7 @@ describe("keys that change state on schedule", () => {
     for (let s = 0; s < 600; s++) {
       kit.nowMs += SECOND;
       await ring.advanceKeys(hasty);
-      states.add(ring.signing().kid);
+      states.add(ring.getSigningKey().kid);
     }
     // Each waits for 90 s, and is made a second after the one before began.
     assert.equal(states.size, 1 + Math.floor(600 / 91));
@@ -202,7 +202,7 @@ describe("keys that are moved by command", () => {
     assert.deepEqual(await advanceAfter(DAY), [], "nobody published it until now");
     assert.deepEqual(await advanceAfter(PENDING - 1), []);
     assert.deepEqual(await advanceAfter(1), ["verify", "active"]);
-    assert.equal(ring.signing().kid, first.kid);
+    assert.equal(ring.getSigningKey().kid, first.kid);
   });
 
   const revoked: readonly { state: KeyState; left: readonly KeyState[]; replaced: boolean }[] = [
@@ -220,24 +220,24 @@ describe("keys that are moved by command", () => {
       await advanceAfter(MINUTE);
       const [kid = ""] = await kidsOf(state);
       const key = await spare();
-      assert.ok(ring.verifying(kid));
+      assert.ok(ring.findVerifyingKey(kid));
       assert.deepEqual(await kit.store.write((tx) => revokeKey(tx, kid, key)), { state, replaced });
       await advanceAfter(0);
-      assert.equal(ring.verifying(kid), undefined);
+      assert.equal(ring.findVerifyingKey(kid), undefined);
       assert.equal(
-        ring.publicJwks().some((jwk) => jwk.kid === kid),
+        ring.listPublicJwks().some((jwk) => jwk.kid === kid),
         false,
       );
       assert.deepEqual(
         (await states()).map(([now]) => now),
         left,
       );
-      assert.equal(ring.signing().kid === key.kid, replaced);
+      assert.equal(ring.getSigningKey().kid === key.kid, replaced);
     });
   }
 
   test("rejects the revocation of keys for other purposes", async () => {
-    const audit = ring.auditSigning().kid;
+    const audit = ring.getAuditSigningKey().kid;
     const page = ring.pageKeys()[0]?.id ?? "";
     const revoke = async (kid: string) => kit.store.write(withKey(await spare(), (tx, key) => revokeKey(tx, kid, key)));
     const before = await kit.store.read((tx) => tx.keys.list());

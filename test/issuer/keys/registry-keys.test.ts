@@ -17,7 +17,7 @@ beforeEach(async () => {
 });
 afterEach(() => kit.close());
 
-const fingerprintTrusted = () => ring.registryTrusted().map(({ publicKey }) => computeLibtrustFingerprint(publicKey));
+const fingerprintTrusted = () => ring.listRegistryKeys().map(({ publicKey }) => computeLibtrustFingerprint(publicKey));
 
 async function states(): Promise<Record<string, string>> {
   const rows = await kit.store.read((tx) => tx.keys.list());
@@ -33,7 +33,7 @@ async function rotate(): Promise<string> {
 }
 
 test("a key is called by its libtrust fingerprint, worked out here by other programs", () => {
-  const [pair] = ring.registryTrusted();
+  const [pair] = ring.listRegistryKeys();
   assert.ok(pair);
   const der = pair.publicKey.export({ type: "spki", format: "der" });
   const base32 = execFileSync("base32", ["-w0"], { input: createHash("sha256").update(der).digest().subarray(0, 30) });
@@ -43,12 +43,12 @@ test("a key is called by its libtrust fingerprint, worked out here by other prog
 });
 
 test("of two keys the registry trusts both and one signs, and every rotation keeps it so", async () => {
-  const first = ring.registrySigning().kid;
+  const first = ring.getRegistrySigningKey().kid;
   assert.equal(fingerprintTrusted().length, 2);
   const [second] = fingerprintTrusted().filter((kid) => kid !== first);
   assert.deepEqual(await states(), { [first]: "active", [String(second)]: "pending" });
   assert.equal(await rotate(), second);
-  assert.equal(ring.registrySigning().kid, second);
+  assert.equal(ring.getRegistrySigningKey().kid, second);
   assert.equal(fingerprintTrusted().length, 2);
   assert.ok(!fingerprintTrusted().includes(first), "what was rotated away is handed out no more");
   const [third] = fingerprintTrusted().filter((kid) => kid !== second);
@@ -66,8 +66,8 @@ test("nothing but a command rotates them, and a node that opens makes none anew"
 });
 
 test("they are used for nothing else", () => {
-  const { kid } = ring.registrySigning();
-  assert.equal(ring.verifying(kid), undefined);
-  assert.equal(ring.auditVerifying(kid), undefined);
-  assert.ok(!ring.publicJwks().some((jwk) => (jwk as { kid?: string }).kid === kid));
+  const { kid } = ring.getRegistrySigningKey();
+  assert.equal(ring.findVerifyingKey(kid), undefined);
+  assert.equal(ring.findAuditVerifyingKey(kid), undefined);
+  assert.ok(!ring.listPublicJwks().some((jwk) => (jwk as { kid?: string }).kid === kid));
 });

@@ -76,7 +76,7 @@ export async function runRotation(run: RotationRun): Promise<RotationResult> {
 
   async function signOnEach(): Promise<void> {
     for (const service of services) {
-      kids.add(service.app.installation.keys.signing().kid);
+      kids.add(service.app.installation.keys.getSigningKey().kid);
       tokens.push({ text: await service.token(identity), madeMs: performance.now() });
     }
   }

@@ -18,7 +18,7 @@ beforeEach(async () => {
 });
 afterEach(() => kit.close());
 
-const algorithmsOf = (ring: KeyRing) => ring.publicJwks().map(({ alg }) => alg);
+const algorithmsOf = (ring: KeyRing) => ring.listPublicJwks().map(({ alg }) => alg);
 const store = (algorithm: TokenAlgorithm) => kit.store.write((tx) => storeTokenAlgorithm(tx, algorithm));
 
 /** The kinds of work that were given to threads of the pool meanwhile. */
@@ -38,16 +38,16 @@ for (const algorithm of tokenAlgorithms) {
     const generated = await collectPoolWork(() => generateTokenKey(algorithm, kit.masterKey, kit.nowMs));
     assert.ok(generated.has("KEYPAIRGENREQUEST"), [...generated].join());
     const ring = await kit.node(0, kit.store, algorithm);
-    const jwt = encodeJwt("JWT", { sub: "s", iss: "i" }, ring.signing());
+    const jwt = encodeJwt("JWT", { sub: "s", iss: "i" }, ring.getSigningKey());
     let token = "";
     const signed = await collectPoolWork(async () => {
       token = await signJwt(jwt);
     });
     assert.ok(signed.has("SIGNREQUEST"), [...signed].join());
     assert.equal(token.length, jwt.length);
-    const keys = createLocalJWKSet({ keys: ring.publicJwks() as never });
+    const keys = createLocalJWKSet({ keys: ring.listPublicJwks() as never });
     const { protectedHeader } = await jwtVerify(token, keys, { algorithms: [algorithm], typ: "JWT" });
-    assert.deepEqual(protectedHeader, { alg: algorithm, kid: ring.signing().kid, typ: "JWT" });
+    assert.deepEqual(protectedHeader, { alg: algorithm, kid: ring.getSigningKey().kid, typ: "JWT" });
   });
 }
 
@@ -55,7 +55,7 @@ describe("a change of the algorithm", () => {
   test("is a rotation: the old key is published until its tokens have expired", async () => {
     const ring = await kit.node();
     await ring.advanceKeys(schedule);
-    const former = ring.signing().kid;
+    const former = ring.getSigningKey().kid;
     await store("RS256");
     const states = async (ms: number) => {
       kit.nowMs += ms;
@@ -64,11 +64,11 @@ describe("a change of the algorithm", () => {
     assert.deepEqual(await states(SECOND), ["pending"]);
     assert.equal(ring.tokenAlgorithm(), "RS256");
     assert.deepEqual(algorithmsOf(ring), ["RS256", "ES256"], "announced before it is used");
-    assert.equal(ring.signing().kid, former);
+    assert.equal(ring.getSigningKey().kid, former);
     assert.deepEqual(await states(PENDING - 1), []);
     assert.deepEqual(await states(1), ["verify", "active"]);
-    assert.equal(ring.signing().key.asymmetricKeyType, "rsa");
-    assert.ok(ring.verifying(former));
+    assert.equal(ring.getSigningKey().key.asymmetricKeyType, "rsa");
+    assert.ok(ring.findVerifyingKey(former));
     assert.deepEqual(await states(HOUR + 30 * SECOND - 1), []);
     assert.deepEqual(algorithmsOf(ring), ["RS256", "ES256"]);
     assert.deepEqual(await states(1), ["removed"]);
@@ -100,7 +100,7 @@ describe("a change of the algorithm", () => {
     for (let minute = 0; minute < 300; minute++) {
       kit.nowMs += MINUTE;
       for (const ring of [one, two]) await ring.advanceKeys(schedule);
-      for (const ring of [one, two]) for (const { kid } of ring.publicJwks()) kids.add(String(kid));
+      for (const ring of [one, two]) for (const { kid } of ring.listPublicJwks()) kids.add(String(kid));
     }
     assert.equal(kids.size, 2, "one rotation");
     assert.deepEqual([algorithmsOf(one), algorithmsOf(two)], [["RS256"], ["RS256"]]);
@@ -135,7 +135,7 @@ describe("tokens of a service with default settings, in the hands of those who a
   test("a token for the receiver of events is verified, and is no API token", async () => {
     const nowS = Math.floor(Date.now() / 1000);
     const claims = { iss: service.url, sub: "webhook:acme", aud: "customer", iat: nowS, exp: nowS + 600 };
-    const token = await signJwt(encodeJwt("JWT", claims, service.app.installation.keys.signing()));
+    const token = await signJwt(encodeJwt("JWT", claims, service.app.installation.keys.getSigningKey()));
     assert.equal((await verifyToken(token, "customer")).payload.sub, claims.sub);
     const headers = { authorization: `Bearer ${token}` };
     assert.equal((await fetch(`${service.url}/iam/v2beta1/groups`, { headers })).status, 401);

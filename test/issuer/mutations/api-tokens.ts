@@ -30,9 +30,9 @@ export function apiTokens(world: World, alg: TokenAlgorithm, broken: Broken = {}
   const { store, keys, clock } = world.harness.app.installation;
   const { kid, key } = world.tokenKeys[alg];
   const audiences = [url, ...names, ...(broken.audience ? [STRANGE_AUDIENCE] : [])];
-  const verifying = broken.key ? () => keys.verifying(kid) : keys.verifying;
+  const verifying = broken.key ? () => keys.findVerifyingKey(kid) : keys.findVerifyingKey;
   const authenticate = createAuthenticate({
-    keys: { verifying, refresh: keys.refresh },
+    keys: { findVerifyingKey: verifying, refresh: keys.refresh },
     policy: { issuer: url, audiences },
     clock,
   });

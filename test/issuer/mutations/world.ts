@@ -45,7 +45,7 @@ export async function startWorld(): Promise<World> {
   const published = testKey("ES256", "key-0");
   const issuer = await startIssuer([published]);
   const harness = await startHarness({ trustedIssuers: new URL(issuer.issuer).origin, tokenAlgorithm: "RS256" });
-  const tokenKeys = { RS256: harness.app.installation.keys.signing(), ES256: await addFormerKey(harness) };
+  const tokenKeys = { RS256: harness.app.installation.keys.getSigningKey(), ES256: await addFormerKey(harness) };
   const trap = await serve((_req, res) => res.end());
   const { url } = harness;
   const { group, identity: owner } = await harness.organisation("example");
@@ -72,7 +72,7 @@ async function addFormerKey({ app }: Harness): Promise<SigningKey> {
   const { store, keys, masterKey, clock } = app.installation;
   const row = await generateTokenKey("ES256", masterKey, clock() - 1);
   await store.write((tx) => tx.keys.insert({ ...row, state: "verify" }));
-  for (let i = 0; i < 400 && keys.verifying(row.kid) === undefined; i++) await sleep(50);
+  for (let i = 0; i < 400 && keys.findVerifyingKey(row.kid) === undefined; i++) await sleep(50);
   return { kid: row.kid, key: unsealKeyPair(row, masterKey).privateKey };
 }
 

@@ -196,7 +196,7 @@ describe("a token that this service did not issue as an ID token", () => {
 
   /** Signs with the key of the service. */
   async function signToken(header: object, changed: object): Promise<string> {
-    const { key } = harness.app.installation.keys.signing();
+    const { key } = harness.app.installation.keys.getSigningKey();
     const { alg, kid = "" } = decodeProtectedHeader(idToken);
     const protectedHeader = { alg: String(alg), kid, typ: "JWT", ...header };
     return new SignJWT({ ...claims, ...changed }).setProtectedHeader(protectedHeader).sign(key);
@@ -222,7 +222,7 @@ describe("a token that this service did not issue as an ID token", () => {
     "the public key as a secret": () => {
       const { keys } = harness.app.installation;
       const { kid = "" } = decodeProtectedHeader(idToken);
-      const secret = keys.verifying(kid)?.export({ format: "pem", type: "spki" }) ?? "";
+      const secret = keys.findVerifyingKey(kid)?.export({ format: "pem", type: "spki" }) ?? "";
       const input = buildUnsigned({ alg: "HS256", kid, typ: "JWT" });
       return `${input}.${createHmac("sha256", secret).update(input).digest("base64url")}`;
     },

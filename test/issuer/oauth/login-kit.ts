@@ -25,7 +25,7 @@ import { defaultLimits } from "../../../src/kernel/quotas.js";
 import { createGuardedFetch } from "../../../src/outbound/guarded-fetch.js";
 import { createQuotas } from "../../../src/pipeline/resource/quota.js";
 import type { Store } from "../../../src/store/port.js";
-import { recordHttp } from "../../../src/transport/http/request-record.js";
+import { beginHttpRecord } from "../../../src/transport/http/request-record.js";
 import { createWeb } from "../../../src/transport/http/web-routes.js";
 import { type OidcAccount, type OidcProvider, startOidcProvider } from "../../support/oidc-provider.js";
 import { tempDir } from "../../support/temp-dir.js";
@@ -129,7 +129,7 @@ export async function startLogin(
     onInternalError: (error) => problems.push(String(error.cause)),
   });
   server.on("request", (req, res) => {
-    const record = recordHttp(req, res, req.socket.remoteAddress);
+    const record = beginHttpRecord(req, res, req.socket.remoteAddress);
     if (!web.handle(req, res, new URL(req.url ?? "/", url).pathname, record)) res.writeHead(404).end();
   });
   return {

@@ -5,9 +5,9 @@ import { renderConsentPage } from "../../../src/issuer/oauth/consent.js";
 import { oauthError } from "../../../src/issuer/oauth/oauth-error.js";
 import { html } from "../../../src/issuer/oauth/page.js";
 import {
-  deviceIntro,
   renderActivatePage,
   renderApprovalPage,
+  renderDeviceIntro,
   renderDonePage,
   renderExplicitPage,
   renderFailurePage,
@@ -25,7 +25,7 @@ const asker = { clientId: evil, address: evil, atMs: 0 };
 const pages: Readonly<Record<string, WebAnswer>> = {
   selection: renderProviderSelection(frame, {
     title: evil,
-    intro: deviceIntro(asker),
+    intro: renderDeviceIntro(asker),
     links: [{ title: evil, href: evil }],
     hidden,
     unknownOrganisation: evil,

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
 import { test } from "node:test";
-import { provesChallenge, requireChallenge } from "../../../src/issuer/oauth/pkce.js";
+import { matchesChallenge, requireChallenge } from "../../../src/issuer/oauth/pkce.js";
 
 // RFC 7636, appendix B.
 const VERIFIER = "dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk";
@@ -11,7 +11,7 @@ const challengeOf = (verifier: string) => createHash("sha256").update(verifier).
 
 test("the example of the RFC is accepted", () => {
   assert.equal(requireChallenge(CHALLENGE, "S256"), CHALLENGE);
-  assert.equal(provesChallenge(VERIFIER, CHALLENGE), true);
+  assert.equal(matchesChallenge(VERIFIER, CHALLENGE), true);
 });
 
 const challenges: readonly (readonly [string, string | undefined, string | undefined])[] = [
@@ -44,11 +44,11 @@ const verifiers: readonly (readonly [string, string, boolean])[] = [
 
 for (const [name, verifier, isRight] of verifiers) {
   test(`a verifier of ${name} ${isRight ? "proves" : "does not prove"} its challenge`, () => {
-    assert.equal(provesChallenge(verifier, challengeOf(verifier)), isRight);
+    assert.equal(matchesChallenge(verifier, challengeOf(verifier)), isRight);
   });
 }
 
 test("another verifier and a malformed challenge do not match", () => {
-  assert.equal(provesChallenge("v".repeat(43), CHALLENGE), false);
-  assert.equal(provesChallenge("v".repeat(43), ""), false);
+  assert.equal(matchesChallenge("v".repeat(43), CHALLENGE), false);
+  assert.equal(matchesChallenge("v".repeat(43), ""), false);
 });

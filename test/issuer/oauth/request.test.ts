@@ -4,7 +4,7 @@ import { createUserCode, isUserCode } from "../../../src/issuer/oauth/device.js"
 import { computeConfirmationCode } from "../../../src/issuer/oauth/headless.js";
 import { formatCode } from "../../../src/issuer/oauth/pages.js";
 import { normalizeCode, requireLoopback } from "../../../src/issuer/oauth/request.js";
-import { withParameters } from "../../../src/issuer/oauth/responses.js";
+import { setParameters } from "../../../src/issuer/oauth/responses.js";
 import { ApiError } from "../../../src/kernel/errors.js";
 
 const right = [
@@ -74,7 +74,7 @@ test("an absent value is rejected", () => {
 
 test("parameters replace those with the same name, and names can be removed", () => {
   const url = "http://localhost:1/callback?token=true&error=true&keep=a%20b";
-  const result = withParameters(url, { token: "t&t", refresh_token: undefined }, ["error"]);
+  const result = setParameters(url, { token: "t&t", refresh_token: undefined }, ["error"]);
   assert.deepEqual(
     [...new URL(result).searchParams],
     [

@@ -199,7 +199,7 @@ describe("API tokens", () => {
     await store.write((tx) => rotateKey(tx, key));
     service.skewMs = 6_000;
     assert.equal(await keys.refresh(), true);
-    assert.equal(keys.signing().kid, key.kid);
+    assert.equal(keys.getSigningKey().kid, key.kid);
     assert.equal((await get({ authorization: `Bearer ${before}` })).status, 200);
     const sub = String(kit.claims().sub);
     assert.equal((await get({ authorization: `Bearer ${await service.token(sub)}` })).status, 200);

@@ -26,7 +26,7 @@ const claims: TokenClaims = {
 function keysOf(known: Map<string, KeyObject>, found: ReadonlyMap<string, KeyObject> = new Map()) {
   const keys = {
     looks: 0,
-    verifying: (kid: string) => known.get(kid),
+    findVerifyingKey: (kid: string) => known.get(kid),
     refresh: async () => {
       keys.looks++;
       for (const [kid, key] of found) known.set(kid, key);

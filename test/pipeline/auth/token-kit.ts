@@ -36,7 +36,7 @@ export interface TokenSubject {
 
 /** Makes the kit of an installation. */
 export async function tokenKitOf({ keys, store }: Installation, subject: TokenSubject): Promise<TokenKit> {
-  const { kid, key } = keys.signing();
+  const { kid, key } = keys.getSigningKey();
   const rows = await store.read((tx) => tx.keys.list());
   const jwk = rows.find((row) => row.kid === kid)?.publicJwk ?? "";
   const publicKey = createPublicKey({ key: JSON.parse(jwk), format: "jwk" });

@@ -1,6 +1,6 @@
 import { type DescMethod, type Message, toJson } from "@bufbuild/protobuf";
 import { buildBindings } from "../../../src/transport/http/http-binding.js";
-import { createDecode, type DecodeOptions, type ReadBody } from "../../../src/transport/rest/decode.js";
+import { createDecoder, type DecodeOptions, type ReadBody } from "../../../src/transport/rest/decode.js";
 import { entryOf, featureMethod, featureRegistry } from "./feature.js";
 
 /** The JSON of the request that the first binding of a method of FeatureService makes of its parts. */
@@ -37,7 +37,7 @@ export function decodeMessage(
   const entry = entryOf(method);
   const [binding] = buildBindings(entry);
   if (binding === undefined) throw new TypeError(`${method.name} has no HTTP rule`);
-  const decode = createDecode(binding, {
+  const decode = createDecoder(binding, {
     registry: featureRegistry,
     strictBody: false,
     ignoreUnknownQuery: false,

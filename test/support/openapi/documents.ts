@@ -10,7 +10,7 @@ import { type Comments, parseComments } from "../../../src/codec/proto-comments.
 import { runSync } from "../../../src/kernel/time.js";
 import { readAuthRule } from "../../../src/pipeline/method-table.js";
 import { buildBindings, type HttpBinding } from "../../../src/transport/http/http-binding.js";
-import { openApiDocument } from "../../../src/transport/openapi/document.js";
+import { buildOpenApiDocument } from "../../../src/transport/openapi/document.js";
 import { entryOf, featureService, streamEntryOf } from "../feature/feature.js";
 import type { ApiDocument } from "./document.js";
 
@@ -21,7 +21,9 @@ export const commentWithName: Comments = (name) => `About ${name}. And more.`;
 
 /** The document of routes, as a reader gets it. */
 export function documentOf(routes: readonly HttpBinding[], comments: Comments, baseUrl = INFO.baseUrl): ApiDocument {
-  return JSON.parse(JSON.stringify(runSync(openApiDocument(routes, comments, { ...INFO, baseUrl })))) as ApiDocument;
+  return JSON.parse(
+    JSON.stringify(runSync(buildOpenApiDocument(routes, comments, { ...INFO, baseUrl }))),
+  ) as ApiDocument;
 }
 
 /** The routes of a service of the API. */

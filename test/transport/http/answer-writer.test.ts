@@ -4,7 +4,7 @@ import { once } from "node:events";
 import { connect, createServer, type Http2Server } from "node:http2";
 import type { AddressInfo } from "node:net";
 import { test } from "node:test";
-import { writeAtPace } from "../../../src/transport/http/answer-writer.js";
+import { writeWithBackpressure } from "../../../src/transport/http/answer-writer.js";
 import { isGone, type ResponseWriter } from "../../../src/transport/http/http-message.js";
 import { defaultLimits } from "../../../src/transport/http/limits.js";
 import { attachBuffers, Buffers, RequestBuffers } from "../../../src/transport/http/request-buffers.js";
@@ -34,7 +34,7 @@ for (const [name, serve] of Object.entries(outlets)) {
     const server = createServer({ settings: { initialWindowSize: 1_000 } });
     const cut: Promise<boolean>[] = [];
     const write = async (out: ResponseWriter) => {
-      for (const bytes of [5, 300_000, 0, 300_000]) await writeAtPace(out, Buffer.alloc(bytes));
+      for (const bytes of [5, 300_000, 0, 300_000]) await writeWithBackpressure(out, Buffer.alloc(bytes));
       if (isGone(out)) return true;
       out.end();
       return false;

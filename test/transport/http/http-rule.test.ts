@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import { normalLiteral, parseTemplate } from "../../../src/transport/http/http-rule.js";
+import { normalizeLiteral, parseTemplate } from "../../../src/transport/http/http-rule.js";
 
 const shapeOf = (text: string): string => {
   const { segments, variables, verb } = parseTemplate(text, "t");
@@ -153,6 +153,6 @@ test("no text makes the parser throw anything but a TypeError that says where", 
 });
 
 test("normalising a literal twice changes nothing more", () => {
-  assert.equal(normalLiteral("%7euser%2D%2f%c3%a4"), "~user-%2F%C3%A4");
-  fc.assert(fc.property(fc.webPath(), (path) => normalLiteral(normalLiteral(path)) === normalLiteral(path)));
+  assert.equal(normalizeLiteral("%7euser%2D%2f%c3%a4"), "~user-%2F%C3%A4");
+  fc.assert(fc.property(fc.webPath(), (path) => normalizeLiteral(normalizeLiteral(path)) === normalizeLiteral(path)));
 });

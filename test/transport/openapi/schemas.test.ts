@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { type DescMessage, fromJson, type JsonValue } from "@bufbuild/protobuf";
 import { createJsonWriters } from "../../../src/codec/json-writer.js";
-import { createBodyReader } from "../../../src/transport/rest/body-message.js";
+import { createBodyReader } from "../../../src/transport/rest/decode.js";
 import { featureMessage, featureRegistry } from "../../support/feature/feature.js";
 import {
   type AnyObject,

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { create, toJson } from "@bufbuild/protobuf";
-import { fieldsByName } from "../../../src/codec/fields.js";
+import { getFieldsByName } from "../../../src/codec/fields.js";
 import { createQueryBinder, MAX_QUERY_PARAMETERS, type QueryRules } from "../../../src/transport/rest/query.js";
 import { featureMessage, featureRegistry } from "../../support/feature/feature.js";
 
@@ -308,7 +308,7 @@ test("a rule whose body is everything leaves the query nothing", () => {
 });
 
 test("a field that is the body cannot be given in the query, in whole or in part", () => {
-  const body = fieldsByName(kinds).get("detail") ?? "none";
+  const body = getFieldsByName(kinds).get("detail") ?? "none";
   assert.throws(() => bindQuery("detail.title=a", { body }), {
     message: "Invalid argument: detail.title: detail.title belongs in the body of this request",
   });

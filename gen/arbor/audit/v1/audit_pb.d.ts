@@ -318,8 +318,8 @@ export declare const TailEventsRequestSchema: GenMessage<TailEventsRequest>;
  */
 export declare type TailEventsResponse = Message<"arbor.audit.v1.TailEventsResponse"> & {
   /**
-   * The event. The first message has none: it says that the stream has begun.
-   * So has one every 15 seconds, which shows that the stream lives.
+   * The event. It is absent in the first message, which says that the stream has
+   * begun, and in a message every 15 seconds, which keeps the connection open.
    *
    * @generated from field: arbor.audit.v1.Event event = 1;
    */
@@ -570,9 +570,8 @@ export declare type ListChainEntriesResponse = Message<"arbor.audit.v1.ListChain
   nextPageToken: string;
 
   /**
-   * The id of a row of the organisation that is not sealed although it is as old
-   * as those of this page: it was inserted by somebody else than the service. 0 if
-   * there is none.
+   * The id of a row that is not sealed although it is as old as those of this
+   * page, so that the service did not insert it. 0 if there is none.
    *
    * @generated from field: int64 unsealed_row_id = 3;
    */
@@ -775,9 +774,9 @@ export declare const AuditService: GenService<{
     output: typeof TailEventsResponseSchema;
   },
   /**
-   * Returns where the hash chain of an organisation begins and ends, with the
-   * signatures of both and the public keys. Together with the entries of the chain
-   * it proves that the log is what was sealed.
+   * Returns the beginning and the end of the hash chain of an organisation, with
+   * their signatures and the public keys. Together with the entries of the chain
+   * they prove that the log is what was sealed.
    *
    * @generated from rpc arbor.audit.v1.AuditService.GetChain
    */
@@ -788,8 +787,8 @@ export declare const AuditService: GenService<{
   },
   /**
    * Lists the entries of the hash chain of an organisation in their order, in
-   * pages, with the rows that they seal: complete, because the seal of a row
-   * covers its address and its token id as well.
+   * pages, with the complete rows that they seal: a hash covers the address and
+   * the token id of its row as well.
    *
    * @generated from rpc arbor.audit.v1.AuditService.ListChainEntries
    */

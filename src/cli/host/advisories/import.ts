@@ -6,7 +6,7 @@ import { notFound } from "../../../kernel/errors.js";
 import { randomIds } from "../../../kernel/ids.js";
 import { type ImportCounts, importOsv } from "../../../vulnerabilities/osv/import.js";
 import { createProgressLine, escapeControls, type ProgressStream } from "../../output/terminal.js";
-import { onHost, print } from "../host.js";
+import { print, withInstallation } from "../host.js";
 import { listRecordFiles } from "./record-files.js";
 
 /** How often progress is written, in milliseconds. */
@@ -24,7 +24,7 @@ export async function importCommand(
   { group, progress: always = false }: { group: string; progress?: boolean },
 ): Promise<void> {
   const progress = createImportProgress(process.stderr, always);
-  await onHost(settings, "update", async ({ store, clock }) => {
+  await withInstallation(settings, "update", async ({ store, clock }) => {
     if ((await store.read((tx) => tx.groups.find(group))) === undefined) throw notFound(groups, group);
     const startMs = performance.now();
     const counts = await importOsv(listRecordFiles(paths), {

@@ -19,7 +19,7 @@ export async function* listRecordFiles(paths: readonly string[]): AsyncIterable<
   for (const [i, path] of paths.entries()) {
     if (kinds[i] === "directory") yield* readDirectory(path);
     else if (kinds[i] === "zip") yield* readZip(path);
-    else yield fileOnDisk(path);
+    else yield createDiskFile(path);
   }
 }
 
@@ -43,18 +43,18 @@ async function* readDirectory(path: string): AsyncIterable<RecordFile> {
     for await (const entry of await opendir(path)) {
       const inside = join(path, entry.name);
       if (entry.isDirectory()) yield* readDirectory(inside);
-      else if (entry.isFile() && entry.name.endsWith(".json")) yield fileOnDisk(inside);
+      else if (entry.isFile() && entry.name.endsWith(".json")) yield createDiskFile(inside);
     }
   } catch (error) {
     yield unreadable(path, error);
   }
 }
 
-function fileOnDisk(name: string): RecordFile {
+function createDiskFile(name: string): RecordFile {
   return {
     name,
     read: () =>
-      withReadErrors(async () => {
+      wrapReadErrors(async () => {
         if ((await stat(name)).size > MAX_RECORD_BYTES) throw tooLarge();
         return readFile(name);
       }),
@@ -66,18 +66,18 @@ async function* readZip(path: string): AsyncIterable<RecordFile> {
   try {
     const zip = await openPromise(path, { lazyEntries: true });
     for await (const entry of zip.eachEntry()) {
-      if (entry.fileName.endsWith(".json")) yield fileInArchive(path, zip, entry);
+      if (entry.fileName.endsWith(".json")) yield createArchiveFile(path, zip, entry);
     }
   } catch (error) {
     yield unreadable(path, error);
   }
 }
 
-function fileInArchive(path: string, zip: ZipFile, entry: Entry): RecordFile {
+function createArchiveFile(path: string, zip: ZipFile, entry: Entry): RecordFile {
   return {
     name: `${path}:${entry.fileName}`,
     read: () =>
-      withReadErrors(async () => {
+      wrapReadErrors(async () => {
         if (entry.uncompressedSize > MAX_RECORD_BYTES) throw tooLarge();
         const bytes = await buffer(await zip.openReadStreamPromise(entry));
         if (crc32(bytes) !== entry.crc32) throw new Error("its checksum does not match");
@@ -91,10 +91,10 @@ function tooLarge(): Error {
 }
 
 function unreadable(name: string, error: unknown): RecordFile {
-  return { name, read: () => withReadErrors(() => Promise.reject(error)) };
+  return { name, read: () => wrapReadErrors(() => Promise.reject(error)) };
 }
 
-async function withReadErrors(read: () => Promise<Uint8Array>): Promise<Uint8Array> {
+async function wrapReadErrors(read: () => Promise<Uint8Array>): Promise<Uint8Array> {
   try {
     return await read();
   } catch (error) {

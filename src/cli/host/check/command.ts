@@ -1,4 +1,4 @@
-// `arbor check`: reads the whole database, while a server runs or without one, and prints what is not as it should be.
+// `arbor check`: reads the whole database, while a server runs or without one, and prints inconsistencies.
 import { existsSync } from "node:fs";
 import { findMasterKeyFile } from "../../../app/installation.js";
 import type { Settings } from "../../../config/config.js";
@@ -37,7 +37,7 @@ export interface CheckFlags {
  * Runs the command. It prints each finding with its remedy to standard output, and writes nothing to the database
  * unless `repair` is set.
  *
- * @throws Error when anything is found that a repair did not mend, and when there is no database
+ * @throws Error when something was found and not repaired, and when there is no database
  */
 export async function checkCommand(
   settings: Settings,

@@ -1,4 +1,4 @@
-// What needs the master key: secrets that must open, and the audit log, whose heads only its keys verify.
+// Checks that need the master key: whether it decrypts all secrets, and the signatures of the audit log.
 import type { KeyObject } from "node:crypto";
 import { formatLogName } from "../../../audit/chain.js";
 import { type AuditVerifyingKeys, verifyLog } from "../../../audit/verify.js";
@@ -10,7 +10,7 @@ import type { Check, CheckContext } from "../../../store/check/findings.js";
 import type { SecretOpener } from "../../../store/check/secrets.js";
 import type { Store } from "../../../store/port.js";
 
-/** Creates what opens the secrets of an installation. */
+/** Creates the decryption of an installation's secrets. */
 export function createSecretOpener(masterKey: MasterKey): SecretOpener {
   return {
     masterKeyCheck: MASTER_KEY_CHECK,
@@ -63,8 +63,8 @@ async function readAuditKeys(store: Store, masterKey: MasterKey): Promise<AuditV
     }
   }
   return {
-    auditVerifying: (kid) => known.get(kid),
-    // All is read from one snapshot.
+    findAuditVerifyingKey: (kid) => known.get(kid),
+    // Everything is read from one snapshot.
     refresh: async () => false,
   };
 }

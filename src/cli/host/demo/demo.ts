@@ -1,4 +1,4 @@
-// `arbor demo`: a service as any other, an OpenID Provider to sign in with, and a sample organisation that uses both.
+// `arbor demo`: a service with an OpenID Provider to sign in with, and a sample organisation.
 import { mkdtempSync, rmSync } from "node:fs";
 import { mkdir, readdir, readFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -8,8 +8,8 @@ import { connectTo, exchangedToken } from "../../../client/index.js";
 import { isLoopback, resolveSettings, SettingsError, settings } from "../../../config/config.js";
 import { resolveOrigin } from "../../../config/origin.js";
 import { replaceFile } from "../../shared-file.js";
-import { untilStopped } from "../serve.js";
-import { alice, ensureRoot, fillOrganisation, type SampleOrganisation, WORKLOAD_SUBJECT } from "./organisation.js";
+import { waitForStop } from "../serve.js";
+import { alice, createSampleResources, ensureRoot, type SampleOrganisation, WORKLOAD_SUBJECT } from "./organisation.js";
 import { type DemoProvider, startDemoProvider } from "./provider.js";
 import { type DemoFacts, formatAnnouncement } from "./walkthrough.js";
 
@@ -17,9 +17,9 @@ import { type DemoFacts, formatAnnouncement } from "./walkthrough.js";
 const MARK = "demo.json";
 /** The client id of the service at the provider. */
 const CLIENT_ID = "arbor";
-/** How long the token lives with which Alice creates the organisation, in seconds. */
+/** How long the token with which Alice creates the organisation is valid, in seconds. */
 const SETUP_S = 60;
-/** How long the workload's OIDC token lives, in seconds; and how often it is replaced, in milliseconds. */
+/** How long the OIDC token of the workload is valid, in seconds, and how often it is renewed, in milliseconds. */
 const LIFE_S = 900;
 const RENEW_MS = 300_000;
 
@@ -33,28 +33,27 @@ export interface DemoFlags {
  * Runs the demo until SIGTERM or SIGINT; a second signal ends it at once. It prints commands to try to standard output.
  *
  * @throws SettingsError for an address that other machines can reach
- * @throws Error when the address is taken, or the directory holds something else
+ * @throws Error when the address is taken, or the directory has other content
  */
 export async function demoCommand({ data, listen }: DemoFlags): Promise<void> {
   const directory = data === undefined ? createTemporaryDirectory() : resolve(data);
   const demo = await startDemo({ data: directory, listen });
-  // Before the announcement, after which a user may stop the demo.
-  const stopped = untilStopped();
+  // Before the announcement, because a user may stop the demo right after it.
+  const stopped = waitForStop();
   process.stdout.write(formatAnnouncement(demo, { kept: data !== undefined }));
   await stopped;
   await demo.stop();
 }
 
-// Removed at every end of the process except a kill.
+// Removed when the process ends, except by a kill.
 function createTemporaryDirectory(): string {
   const directory = mkdtempSync(join(tmpdir(), "arbor-demo-"));
   process.once("exit", () => rmSync(directory, { recursive: true, force: true }));
   return directory;
 }
 
-/** How to start the demo. */
 export interface DemoOptions {
-  /** The absolute path of the directory it is kept in; made if missing. */
+  /** The absolute path of its directory; created if missing. */
   readonly data: string;
   /** The address of the service, such as `127.0.0.1:8080`. */
   readonly listen: string;
@@ -89,7 +88,7 @@ export async function startDemo({ data, listen }: DemoOptions): Promise<Demo> {
     const workloadToken = join(data, "ci.token");
     const claims = { sub: WORKLOAD_SUBJECT, aud: url };
     const onProblem = (error: unknown) => process.stderr.write(`arbor: ${workloadToken}: ${error}\n`);
-    started.push(await keepTokenFresh(workloadToken, (lifeS) => provider.sign(claims, lifeS), onProblem));
+    started.push(await renewTokenFile(workloadToken, (lifeS) => provider.sign(claims, lifeS), onProblem));
     return { url, issuer, data, workloadToken, organisation, stop };
   } catch (error) {
     await stop();
@@ -134,10 +133,10 @@ async function startService(
     trustedIssuers: issuer,
     logLevel: "warn",
     accessLog: false,
-    // The default address may be that of a real installation.
+    // A real installation may use the default address.
     metricsListen: "off",
   };
-  // The environment may belong to a real installation, so the demo reads nothing from it.
+  // Nothing is read from the environment, which may be that of a real installation.
   const resolved = resolveSettings({ flags, env: {} });
   const app = await startApp({ settings: resolved }).catch((error: unknown) => {
     throw isInUse(error) ? new Error(`${listen} is taken: choose another with --listen, such as 127.0.0.1:0`) : error;
@@ -150,11 +149,11 @@ async function createOrganisation(app: App, url: string, provider: DemoProvider)
   const { issuer } = provider;
   const root = await ensureRoot(store, issuer, clock());
   const upstream = () => provider.sign({ sub: alice.subject, aud: CLIENT_ID }, SETUP_S);
-  // An exchange without an identity gives the person's own.
+  // An exchange without an identity returns a token of the person.
   const token = exchangedToken({ issuer: url, identity: "", audience: url, upstream });
   const connection = connectTo({ baseUrl: url, token });
   try {
-    return await fillOrganisation(connection, root, issuer);
+    return await createSampleResources(connection, root, issuer);
   } finally {
     connection.close();
   }
@@ -173,8 +172,8 @@ interface DemoDirectory {
 }
 
 /**
- * Opens a directory that is empty, missing or of a demo. Any other may be a real installation, which must get no owner
- * who signs in without a password.
+ * Opens a directory that is empty, missing or that of a demo. Any other may be a real installation, which must not get
+ * an owner who signs in without a password.
  *
  * @throws Error for any other directory
  */
@@ -187,7 +186,7 @@ async function openDemoDirectory(directory: string): Promise<DemoDirectory> {
   throw new Error(`${directory} holds something that is no demo: choose an empty directory, or none, with --data`);
 }
 
-/** Marks the directory as a demo's, with the port of its provider. */
+/** Marks the directory as that of a demo, with the port of its provider. */
 async function markDemoDirectory({ directory }: DemoDirectory, providerPort: number): Promise<void> {
   await replaceFile(join(directory, MARK), `${JSON.stringify({ providerPort })}\n`, 0o600);
 }
@@ -204,11 +203,11 @@ function parsePort(text: string): number | undefined {
 /**
  * Keeps a valid OIDC token in a file that only its owner can read, as platforms do for their workloads.
  *
- * @param sign signs a token with a lifetime in seconds
+ * @param sign signs a token that is valid for a number of seconds
  * @param onProblem called when the file could not be written; the next renewal tries again
  * @returns `stop` resolves after the last write
  */
-export async function keepTokenFresh(
+export async function renewTokenFile(
   file: string,
   sign: (lifeS: number) => Promise<string>,
   onProblem: (error: unknown) => void,

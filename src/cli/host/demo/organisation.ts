@@ -1,4 +1,4 @@
-// The sample organisation and its people. Its root is created on the host, as `arbor bootstrap` does; the rest by its
+// The sample organisation and its people. Its root is created on the host, as by `arbor bootstrap`, and the rest by its
 // owner through the API.
 import { Capability } from "#gen/chainguard/capabilities/capabilities_pb.js";
 import { GroupsService } from "#gen/chainguard/platform/iam/v2beta1/groups_pb.js";
@@ -43,7 +43,7 @@ export const people: readonly DemoPerson[] = [
 /** The uids in the walkthrough. */
 export interface SampleOrganisation {
   readonly root: string;
-  /** A group with groups of its own. */
+  /** A group with subgroups. */
   readonly platform: string;
   /** The identity that the workload assumes. */
   readonly workload: string;
@@ -51,7 +51,7 @@ export interface SampleOrganisation {
   readonly builder: string;
 }
 
-/** The root group with Alice as its owner. It is created and verified at the first start. */
+/** Finds the root group of Alice. The first start creates and verifies it. */
 export function ensureRoot(store: Store, issuer: string, nowMs: number): Promise<string> {
   return store.write(async (tx) => {
     const root = await tx.groups.findVerifiedRoot(ORGANISATION);
@@ -64,11 +64,11 @@ export function ensureRoot(store: Store, issuer: string, nowMs: number): Promise
 }
 
 /**
- * Creates what is missing of the groups, the role, the workload identity and its binding.
+ * Creates the groups, the role, the workload identity and its binding, unless they exist.
  *
  * @param connection with a token of Alice
  */
-export async function fillOrganisation(
+export async function createSampleResources(
   connection: Connection,
   root: string,
   issuer: string,
@@ -103,7 +103,7 @@ export async function fillOrganisation(
   await group(root, "research", "Tries things out");
   const builder = await role("builder", "May create groups", [Capability.CAP_IAM_GROUPS_CREATE]);
   const workload = await workloadIdentity("ci", "The pipeline that builds and deploys");
-  // A binding that exists stays as it is.
+  // An existing binding is unchanged.
   await bindings.createRoleBinding({
     parent: root,
     roleBinding: { identityUid: workload, roleUid: builtinRoleUid("viewer") },

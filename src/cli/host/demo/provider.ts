@@ -1,5 +1,4 @@
-// The OpenID Provider of the demo, and its pages in the frame of the service's own. People choose who they are without a
-// password, so it listens on this machine alone.
+// The OpenID Provider of the demo. People choose who they are without a password, so it listens on loopback only.
 import { generateKeyPairSync, type KeyObject, randomBytes } from "node:crypto";
 import { once } from "node:events";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
@@ -40,12 +39,12 @@ export interface DemoProvider {
  * @throws Error when the port is taken
  */
 export async function startDemoProvider(port: number): Promise<DemoProvider> {
-  const library = await withoutWarnings(() => import("oidc-provider"));
+  const library = await suppressWarnings(() => import("oidc-provider"));
   const { privateKey } = generateKeyPairSync("ec", { namedCurve: "P-256" });
   let provider: Provider | undefined;
   const server = createServer((req, res) => {
     answer(req, res).catch((error: unknown) => {
-      if (!res.headersSent) send(res, errorPage(host, 400, describeError(error)));
+      if (!res.headersSent) send(res, renderErrorPage(host, 400, describeError(error)));
     });
   });
   server.listen(port, HOST);
@@ -55,19 +54,19 @@ export async function startDemoProvider(port: number): Promise<DemoProvider> {
 
   async function answer(req: IncomingMessage, res: ServerResponse): Promise<void> {
     const { pathname, searchParams } = new URL(req.url ?? "/", issuer);
-    // Another name may resolve to this address (DNS rebinding).
-    if (req.headers.host !== host) return send(res, errorPage(host, 421, `This is ${host} and nothing else.`));
-    if (provider === undefined) return send(res, errorPage(host, 503, "The demo has not begun yet."));
+    // Against DNS rebinding: another name may resolve to this address.
+    if (req.headers.host !== host) return send(res, renderErrorPage(host, 421, `This is ${host} and nothing else.`));
+    if (provider === undefined) return send(res, renderErrorPage(host, 503, "The demo has not begun yet."));
     if (pathname.startsWith("/interaction/")) return interact(provider, searchParams.get("person"), req, res);
-    // Without the session cookie the provider asks for the person each time.
-    req.headers.cookie = cookiesWithout("_session", req.headers.cookie);
+    // Without the session cookie the provider asks at each login who the person is.
+    req.headers.cookie = removeCookie("_session", req.headers.cookie);
     await provider.callback()(req, res);
   }
 
   async function interact(signingIn: Provider, subject: string | null, req: IncomingMessage, res: ServerResponse) {
-    // Throws where this browser has no login.
+    // Throws when this browser has no login in progress.
     await signingIn.interactionDetails(req, res);
-    if (subject === null) return send(res, peoplePage(host));
+    if (subject === null) return send(res, renderPeoplePage(host));
     const person = people.find((one) => one.subject === subject);
     const result = person ? { login: { accountId: person.subject } } : { error: "access_denied" };
     await signingIn.interactionFinished(req, res, result);
@@ -77,7 +76,7 @@ export async function startDemoProvider(port: number): Promise<DemoProvider> {
     issuer,
     port: Number(new URL(issuer).port),
     serve(clientId, redirectUri) {
-      provider = withoutWarnings(() => createProvider(library, { issuer, host, privateKey, clientId, redirectUri }));
+      provider = suppressWarnings(() => createProvider(library, { issuer, host, privateKey, clientId, redirectUri }));
     },
     sign: (claims, lifeS) =>
       new SignJWT({ ...claims })
@@ -94,7 +93,7 @@ export async function startDemoProvider(port: number): Promise<DemoProvider> {
   };
 }
 
-function cookiesWithout(prefix: string, header = ""): string {
+function removeCookie(prefix: string, header = ""): string {
   const cookies = header.split("; ").filter((cookie) => !cookie.startsWith(prefix));
   return cookies.join("; ");
 }
@@ -124,7 +123,7 @@ function createProvider(library: Library, options: ProviderOptions): Provider {
   const { issuer, host, privateKey, clientId, redirectUri } = options;
   const jwk = { ...privateKey.export({ format: "jwk" }), kid: KEY_ID, alg: "ES256", use: "sig" };
   return new library.Provider(issuer, {
-    // Public: a user of this machine who could read a secret can also sign in without one.
+    // A public client: a user of this machine who could read a secret can sign in without one as well.
     clients: [
       {
         client_id: clientId,
@@ -157,15 +156,15 @@ function createProvider(library: Library, options: ProviderOptions): Provider {
       return grant;
     },
     renderError(ctx, { error, error_description: description = error }) {
-      const { headers = {}, body } = errorPage(host, ctx.status, `${description}.`);
+      const { headers = {}, body } = renderErrorPage(host, ctx.status, `${description}.`);
       for (const [name, value] of Object.entries(headers)) ctx.set(name, String(value));
       ctx.body = body;
     },
   });
 }
 
-// The library warns of its store in memory, which is right for a demo, and of versions of Node with which it works.
-function withoutWarnings<T>(work: () => T): T {
+// The library warns about its store in memory, which is right for a demo, and about versions of Node that work.
+function suppressWarnings<T>(work: () => T): T {
   const { warn } = console;
   const restore = () => {
     console.warn = warn;
@@ -177,8 +176,8 @@ function withoutWarnings<T>(work: () => T): T {
   return result;
 }
 
-// The choices are links, because the content security policy of the pages forbids forms that lead to another site.
-function peoplePage(host: string): WebAnswer {
+// People are links, because the content security policy of the pages forbids forms that redirect to another site.
+function renderPeoplePage(host: string): WebAnswer {
   const choices = people.map(
     ({ subject, name, about }) => html`<li><a class="button" href="?person=${subject}">${name}, ${about}</a></li>`,
   );
@@ -188,7 +187,7 @@ function peoplePage(host: string): WebAnswer {
   return renderPage({ title: "Who are you?", body, host });
 }
 
-function errorPage(host: string, status: number, text: string): WebAnswer {
+function renderErrorPage(host: string, status: number, text: string): WebAnswer {
   const body = html`<p>${text}</p><p>Go back to the program and start again.</p>`;
   return renderPage({ title: "This cannot be done", body, host, status });
 }

@@ -54,7 +54,7 @@ function createSteps({ url, data, workloadToken, organisation }: DemoFacts): rea
       commands: [
         `export ARBOR_API=${url} ARBOR_CREDENTIALS=${quote(join(data, "credentials.json"))}`,
         `PLATFORM=${platform} WORKLOAD=${workload} BUILDER=${builder}`,
-        `arbor() { ${arborCommand()} "$@"; }`,
+        `arbor() { ${findArborCommand()} "$@"; }`,
       ],
     },
     {
@@ -80,8 +80,8 @@ function createSteps({ url, data, workloadToken, organisation }: DemoFacts): rea
   ];
 }
 
-// A checkout that was not compiled has no other program than the npm script.
-function arborCommand(): string {
+// In a checkout that was not compiled the program is an npm script.
+function findArborCommand(): string {
   const pathOf = (name: string) => quote(fileURLToPath(new URL(`../../../${name}`, import.meta.url)));
   return import.meta.url.endsWith(".ts") ? `npm run -s --prefix ${pathOf("..")} arbor --` : `node ${pathOf("main.js")}`;
 }

@@ -1,4 +1,4 @@
-// The certificate bundle of a registry. A registry reads the keys that it trusts from certificates, and ignores the rest of
+// The certificate bundle of a registry, which reads the keys that it trusts from certificates and ignores the rest of
 // them.
 import { randomBytes, sign } from "node:crypto";
 import { AsnConvert } from "@peculiar/asn1-schema";
@@ -25,7 +25,7 @@ const COMMON_NAME = "2.5.4.3";
 const NEVER = new Date("9999-12-31T23:59:59Z");
 
 /**
- * A certificate that a P-256 key signs for itself (RFC 5280), in PEM (RFC 7468).
+ * Creates a self-signed certificate of a P-256 key (RFC 5280), in PEM (RFC 7468).
  *
  * @param name its subject and issuer, 1 to 64 characters
  * @param nowMs the start of its validity, in epoch milliseconds
@@ -44,7 +44,7 @@ export function createCertificate({ privateKey, publicKey }: KeyPair, name: stri
   const spki = publicKey.export({ type: "spki", format: "der" });
   const tbsCertificate = new TBSCertificate({
     version: Version.v3,
-    serialNumber: serialNumber(),
+    serialNumber: generateSerialNumber(),
     signature: algorithm,
     issuer: subject,
     validity,
@@ -64,8 +64,8 @@ export function createCertificate({ privateKey, publicKey }: KeyPair, name: stri
   return ["-----BEGIN CERTIFICATE-----", ...lines, "-----END CERTIFICATE-----", ""].join("\n");
 }
 
-// A positive number whose first byte the encoding keeps.
-function serialNumber(): ArrayBuffer {
+// A positive number, whose DER encoding has no leading zero byte.
+function generateSerialNumber(): ArrayBuffer {
   const bytes = new Uint8Array(randomBytes(16));
   bytes[0] = ((bytes[0] ?? 0) & 0x3f) | 0x40;
   return bytes.buffer;

@@ -6,12 +6,12 @@ import type { Settings } from "../../../config/config.js";
 import { readSecret } from "../../../registry/oci/notification-routes.js";
 import { formatYaml } from "../../output/format.js";
 import { replaceFile } from "../../shared-file.js";
-import { onHost, print, readOrigin } from "../host.js";
+import { print, readOrigin, withInstallation } from "../host.js";
 import { createCertificate } from "./certificates.js";
 
-/** The certificates that the registry trusts, in the directory. */
+/** The name of the file with the certificates that the registry trusts. */
 const BUNDLE = "arbor-bundle.pem";
-/** The sections of the registry's configuration, in the directory. */
+/** The name of the file with sections of the registry's configuration. */
 const SECTIONS = "arbor-registry.yml";
 
 export interface ConfigureOptions {
@@ -29,11 +29,13 @@ export interface ConfigureOptions {
  */
 export async function configureCommand(settings: Settings, { out, mountedAt }: ConfigureOptions): Promise<void> {
   const { registryService: service, registrySecretFile: secretFile } = settings;
-  await onHost(settings, "read", async (host) => {
+  await withInstallation(settings, "read", async (host) => {
     const { baseUrl, issuer } = await readOrigin(host, settings);
     createReadableDirectory(out);
     const [bundle, sections] = [join(out, BUNDLE), join(out, SECTIONS)];
-    const certificates = host.keys.registryTrusted().map((pair) => createCertificate(pair, "Arbor registry tokens", 0));
+    const certificates = host.keys
+      .listRegistryKeys()
+      .map((pair) => createCertificate(pair, "Arbor registry tokens", 0));
     await replaceFile(bundle, certificates.join(""), 0o644);
     const rootcertbundle = join(mountedAt ?? realpathSync(out), BUNDLE);
     const auth = { token: { realm: `${baseUrl}/token`, service, issuer, rootcertbundle } };
@@ -67,7 +69,7 @@ function buildNotifications(baseUrl: string, secretFile: string): JsonObject {
         timeout: "5s",
         threshold: 5,
         backoff: "1s",
-        // Arbor stores nothing of pulls and blobs.
+        // Arbor ignores pulls and blobs.
         ignore: { mediatypes: ["application/octet-stream"], actions: ["pull"] },
       },
     ],

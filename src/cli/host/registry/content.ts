@@ -8,7 +8,7 @@ import { createRegistryClient, type RegistryClient } from "../../../registry/oci
 import { createInternalTokens } from "../../../registry/oci/registry-token.js";
 import { syncRegistry } from "../../../registry/oci/sync.js";
 import { createProgress } from "../../output/terminal.js";
-import { onHost, print, readOrigin } from "../host.js";
+import { print, readOrigin, withInstallation } from "../host.js";
 
 /** The installation, and its registry. */
 interface RegistryHost extends Pick<Installation, "store" | "clock"> {
@@ -24,7 +24,7 @@ interface RegistryHost extends Pick<Installation, "store" | "clock"> {
 async function withRegistry(settings: Settings, work: (host: RegistryHost) => Promise<void>): Promise<void> {
   const { registryUrl: url, registryService: service } = settings;
   if (url === undefined) throw failedPrecondition("REGISTRY", "--registry-url: the address of the registry is needed");
-  await onHost(settings, "update", async (host) => {
+  await withInstallation(settings, "update", async (host) => {
     const { store, keys, clock } = host;
     const { issuer } = await readOrigin(host, settings);
     const token = createInternalTokens({ keys, clock, ids: randomIds, issuer, service });
@@ -88,8 +88,9 @@ export interface MoveFlags {
 }
 
 /**
- * `arbor registry move`: copies what verified organisations have under their uids in the registry to their names. It
- * prints its progress and images that cannot be copied to standard error, and its counts to standard output.
+ * `arbor registry move`: copies the images of verified organisations in the registry from paths with their uids to
+ * paths with their names. It prints its progress and images that cannot be copied to standard error, and its counts to
+ * standard output.
  *
  * @throws ApiError FAILED_PRECONDITION without the address of a registry, or when an organisation could not be moved;
  * UNAVAILABLE.

@@ -1,5 +1,5 @@
-// Verifies the hash chain of an organisation over the API, with the code that verifies it on the host. The service is trusted
-// for nothing but its public keys, and not for those where the caller pins them.
+// Verifies the hash chain of an organisation over the API, with the code that verifies it on the host. Only the public
+// keys of the service are trusted, or instead those that the caller pins.
 import { createPublicKey, type JsonWebKey, type KeyObject } from "node:crypto";
 import { setTimeout as delay } from "node:timers/promises";
 import { create, type JsonObject } from "@bufbuild/protobuf";
@@ -18,21 +18,21 @@ import type { Session } from "../session.js";
 
 const { getChain, listChainEntries } = AuditService.method;
 const PAGE_SIZE = 500;
-/** How often a chain is read again of which retention deletes entries meanwhile. */
+/** How often a chain is read again when retention deletes entries meanwhile. */
 const MAX_TRIES = 3;
-/** A node knows the keys that another one generated within some seconds. */
+/** How often the keys are read again: a node knows the keys of another node within some seconds. */
 const KEY_TRIES = 8;
 const KEY_PAUSE_MS = 1_000;
 
-/** What a chain is compared with. */
+/** What the caller knows about a chain. */
 export interface ExpectedChain {
-  /** The only keys that may sign it; without them those that the service names. */
+  /** The keys that may sign it; those of the service unless given. */
   readonly jwks?: JsonObject | undefined;
   /** An entry that it had before. */
   readonly head?: Link | undefined;
 }
 
-/** The report on a chain, and its end. */
+/** The state of a chain, and its end. */
 export interface RemoteReport extends LogReport {
   readonly head: Link | undefined;
 }
@@ -58,11 +58,11 @@ async function verifyOnce(call: Call, scope: string, { jwks, head: remembered }:
   const search = lookForHead(remembered, state.checkpoint);
   const walk = await walkChain(scope, state, search.watch(readPages(call, scope)));
   const after = toState(await readChain(call, scope), scope);
-  // The service has sealed more rows meanwhile, which the next verification covers.
+  // The service may have sealed more rows meanwhile, which the next verification checks.
   const { head, checkpoint } = state;
   const hasGrown = walk.atHead !== undefined && (after.head?.seq ?? 0) >= walk.end.seq;
   const seen = hasGrown && walk.atHead && walk.fault === undefined ? { ...walk, end: walk.atHead } : walk;
-  const keys = jwks === undefined ? keysOfService(call, scope, answer) : createKeys(jwks);
+  const keys = jwks === undefined ? createServiceKeys(call, scope, answer) : createKeys(jwks);
   const report = await verifySignatures({ ...seen, sealed: seen.end.seq - (checkpoint?.seq ?? 0) }, keys);
   const fault = report.fault ?? search.findFault(seen.end);
   const isFirst = head === undefined && after.head !== undefined;
@@ -143,13 +143,13 @@ function parseJwks(text: unknown): JsonObject {
 
 function createKeys(jwks: JsonObject): AuditVerifyingKeys {
   const known = findKeys(jwks);
-  return { auditVerifying: (kid) => known.get(kid), refresh: async () => false };
+  return { findAuditVerifyingKey: (kid) => known.get(kid), refresh: async () => false };
 }
 
-function keysOfService(call: Call, scope: string, answer: JsonObject): AuditVerifyingKeys {
+function createServiceKeys(call: Call, scope: string, answer: JsonObject): AuditVerifyingKeys {
   let known = findKeys(parseJwks(answer.jwks));
   return {
-    auditVerifying: (kid) => known.get(kid),
+    findAuditVerifyingKey: (kid) => known.get(kid),
     async refresh() {
       const before = known.size;
       for (let tries = 0; tries < KEY_TRIES && known.size === before; tries++) {

@@ -1,5 +1,5 @@
-// The flags with which `arbor audit` reads the log over the API, and the command that only the API has. The commands on the
-// host have the same names; `--scope` tells them apart.
+// The flags of `arbor audit` over the API, and the command that exists over the API only. The others have the names of
+// those on the host, and use the API with `--scope`.
 import type { Command } from "commander";
 import { invalidFlag } from "../../errors.js";
 import { addApiFlag } from "../flags.js";
@@ -8,10 +8,10 @@ import type { AuditFlags } from "./run.js";
 /**
  * Adds the flags that select events.
  *
- * @param filters where the filters can be used
+ * @param filters whether the filters work on the host as well
  */
 export function addEventFlags(command: Command, filters: "anywhere" | "over the API"): Command {
-  const prefix = prefixFor(filters);
+  const prefix = formatPrefix(filters);
   command
     .option(
       "--scope <uid>",
@@ -29,7 +29,7 @@ export function addEventFlags(command: Command, filters: "anywhere" | "over the 
 
 /** Adds the flags of lists. */
 export function addEventListFlags(command: Command, filters: "anywhere" | "over the API"): Command {
-  const prefix = prefixFor(filters);
+  const prefix = formatPrefix(filters);
   return addEventFlags(command, filters)
     .option("--request-id <id>", `${prefix}only changes of this request`)
     .option(
@@ -39,7 +39,7 @@ export function addEventListFlags(command: Command, filters: "anywhere" | "over 
     .option("--until <time>", `${prefix}only events before this time`);
 }
 
-function prefixFor(filters: "anywhere" | "over the API"): string {
+function formatPrefix(filters: "anywhere" | "over the API"): string {
   return filters === "anywhere" ? "" : "with --scope: ";
 }
 
@@ -74,7 +74,7 @@ const remoteFlags = [...filterFlags, "api", "tokenFile", "jwks", "expectHead", "
 export type RemoteFlags = AuditFlags & { readonly [name in (typeof remoteFlags)[number]]?: string };
 
 /**
- * Whether flags are for the API: those with `--scope` are.
+ * Whether a command uses the API, which it does with `--scope`.
  *
  * @param hostFlags the values of the flags that only the command on the host has, by name
  * @param shared the flags of the API that the command on the host has as well

@@ -3,7 +3,7 @@ import { create, type JsonObject } from "@bufbuild/protobuf";
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import { AuditService, ListEventsRequestSchema, TailEventsRequestSchema } from "#gen/arbor/audit/v1/audit_pb.js";
 import { invalidFlag } from "../../errors.js";
-import { createEventFormatter } from "../../output/events.js";
+import { createEventFormatter } from "../../output/audit-log.js";
 import { type Session, withSession } from "../session.js";
 import { parseTimeRange } from "./event-time.js";
 

@@ -4,7 +4,7 @@ import type { JsonObject } from "@bufbuild/protobuf";
 import type { Link } from "../../../audit/chain.js";
 import { cannotRead } from "../../../kernel/file-error.js";
 import { invalidFlag } from "../../errors.js";
-import { findWarning, formatReport } from "../../output/log-report.js";
+import { findWarning, formatReport } from "../../output/audit-log.js";
 import { escapeControls } from "../../output/terminal.js";
 import { replaceFile } from "../../shared-file.js";
 import { withSession } from "../session.js";

@@ -57,7 +57,7 @@ export async function acceptOwnBinding(uid: string, flags: CommonFlags): Promise
 
 /** The flags of `arbor auth bindings drop`. */
 export interface DropFlags extends CommonFlags {
-  /** Do not ask. */
+  /** Whether to skip the confirmation. */
   readonly yes?: boolean;
 }
 

@@ -1,29 +1,29 @@
-// Login with a browser on the same machine: an authorization code with PKCE (RFC 7636) that the browser brings to a
-// loopback address (RFC 8252, section 7.3). Any page may send a browser there, so the server accepts one request with the
-// right state, once.
+// Login with a browser on the same machine: an authorization code with PKCE (RFC 7636) and a redirect to a loopback
+// address (RFC 8252, section 7.3). Any page may redirect a browser there, so the server accepts only one request with
+// the right state.
 import { createHash, randomBytes, timingSafeEqual } from "node:crypto";
 import { once } from "node:events";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { CLI_CLIENT_ID } from "../../../kernel/web.js";
 import { Code, CommandError } from "../../errors.js";
-import { codeFromStatus } from "../service.js";
+import { toCode } from "../service.js";
 import type { StoredLogin } from "./credentials-file.js";
-import { type LoginOptions, limitParameters, loginParameters, redeemCode } from "./grants.js";
+import { buildLimitParameters, buildLoginParameters, type LoginOptions, redeemCode } from "./grants.js";
 
 const CALLBACK_PATH = "/callback";
 
-/** How much of the browser's query an error repeats, in characters. */
+/** How much of the query an error repeats, in characters. */
 const MAX_TEXT = 500;
 
 /**
  * Logs in.
  *
- * @param show opens the page, or asks the person to
+ * @param show opens the page, or asks the person to open it open it
  * @param waitMs how long the person may take, in milliseconds
  * @throws CommandError DEADLINE_EXCEEDED when they take longer, or the error of the service
  */
-export async function browserLogin(
+export async function logInWithBrowser(
   api: string,
   loginRequest: LoginOptions,
   show: (url: string) => Promise<void>,
@@ -42,7 +42,7 @@ export async function browserLogin(
     audience: api,
     create_refresh_token: "true",
   });
-  for (const [name, value] of [...loginParameters(loginRequest), ...limitParameters(loginRequest, "scope")])
+  for (const [name, value] of [...buildLoginParameters(loginRequest), ...buildLimitParameters(loginRequest, "scope")])
     query.append(name, value);
   const timeout = new CommandError(
     Code.DeadlineExceeded,
@@ -50,7 +50,7 @@ export async function browserLogin(
   );
   const timer = setTimeout(() => loopback.fail(timeout), waitMs);
   try {
-    // Both at once: the browser may come back before the program that opened it ends.
+    // Concurrently, because the redirect may arrive before the program that opened the browser ends.
     const [login] = await Promise.all([loopback.result, show(`${api}/oauth?${query}`)]);
     return login;
   } catch (error) {
@@ -61,9 +61,9 @@ export async function browserLogin(
   }
 }
 
-/** A server that waits for the browser. */
+/** A server that waits for the redirect. */
 interface Loopback<T> {
-  /** The address to which the service sends the browser. */
+  /** The URL to which the service redirects the browser. */
   readonly redirectUri: string;
   /** The result of `redeem`; rejected when the login fails. */
   readonly result: Promise<T>;
@@ -74,7 +74,7 @@ interface Loopback<T> {
 /**
  * Starts the server on a free port of 127.0.0.1. It stops when the browser has its answer.
  *
- * @param state the secret that the browser must bring back
+ * @param state the secret that the redirect must contain
  * @param redeem redeems the code while the browser waits for the answer
  */
 async function startLoopback<T>(
@@ -90,13 +90,13 @@ async function startLoopback<T>(
   async function answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const query = isUsed ? undefined : parseCallback(request, host);
     if (query === undefined) return sendPage(response, 404, NOT_FOUND);
-    if (!isSame(singleValue(query, "state"), state)) return sendPage(response, 400, OTHER_LOGIN);
+    if (!isSame(findSingleValue(query, "state"), state)) return sendPage(response, 400, OTHER_LOGIN);
     isUsed = true;
     const closed = new Promise((resolve) => response.once("close", resolve));
-    const code = singleValue(query, "code");
+    const code = findSingleValue(query, "code");
     let end: () => void;
     try {
-      if (code === undefined) throw errorFromCallback(query);
+      if (code === undefined) throw toCallbackError(query);
       const value = await redeem(code, redirectUri);
       end = () => outcome.resolve(value);
       sendPage(response, 200, DONE);
@@ -104,7 +104,7 @@ async function startLoopback<T>(
       end = () => outcome.reject(error);
       sendPage(response, 400, FAILED);
     }
-    // The browser has the page, or has closed the connection.
+    // The browser has received the page or closed the connection.
     await closed;
     stop();
     end();
@@ -136,7 +136,7 @@ function parseCallback({ method, headers, url = "" }: IncomingMessage, host: str
 }
 
 // No parameter may be repeated (RFC 6749, section 3.1).
-function singleValue(query: URLSearchParams, name: string): string | undefined {
+function findSingleValue(query: URLSearchParams, name: string): string | undefined {
   const [value, ...more] = query.getAll(name);
   return value === "" || more.length > 0 ? undefined : value;
 }
@@ -146,14 +146,14 @@ function isSame(value: string | undefined, expected: string): boolean {
   return timingSafeEqual(hash(value ?? ""), hash(expected));
 }
 
-// For a service that sends the error of RFC 6749, section 4.1.2.1 without a status.
+// The HTTP status of an error of RFC 6749, section 4.1.2.1, which has none.
 const statuses: Readonly<Record<string, number>> = { access_denied: 403, temporarily_unavailable: 503 };
 
-function errorFromCallback(query: URLSearchParams): CommandError {
-  const error = singleValue(query, "error") ?? "the browser came back without a code";
-  const status = Number(singleValue(query, "status_code") ?? statuses[error]);
-  const text = (singleValue(query, "error_description") ?? error).slice(0, MAX_TEXT);
-  return new CommandError(codeFromStatus(status), `the login failed: ${text}`);
+function toCallbackError(query: URLSearchParams): CommandError {
+  const error = findSingleValue(query, "error") ?? "the browser came back without a code";
+  const status = Number(findSingleValue(query, "status_code") ?? statuses[error]);
+  const text = (findSingleValue(query, "error_description") ?? error).slice(0, MAX_TEXT);
+  return new CommandError(toCode(status), `the login failed: ${text}`);
 }
 
 interface ResultPage {

@@ -1,6 +1,6 @@
 // The commands of `arbor auth` and their flags.
 import { Argument, type Command } from "commander";
-import { addApiFlag, addCommonFlags, outputOption, repeatableOption } from "../flags.js";
+import { addApiFlag, addCommonFlags, createOutputOption, createRepeatableOption } from "../flags.js";
 import type { HelperAction } from "./docker-credential.js";
 
 /** Adds `auth` and its commands. */
@@ -15,12 +15,12 @@ export function addAuthCommands(arbor: Command): void {
     .option("--connection <name>", "login provider of the service")
     .option("--invite-file <file>", "file with the code of an invite to accept, or - for standard input")
     .addOption(
-      repeatableOption(
+      createRepeatableOption(
         "--scope <group>",
         "limit the login to the group with this uid, or a verified organisation; repeatable",
       ),
     )
-    .addOption(repeatableOption("--cap <name>", "limit the login to this capability; repeatable"))
+    .addOption(createRepeatableOption("--cap <name>", "limit the login to this capability; repeatable"))
     .option("--identity <uid>", "the identity to assume")
     .option("--identity-token <file>", "file with the OIDC token to assume it with, read again for each renewal")
     .action(async (flags) => (await import("./login.js")).loginCommand(flags));
@@ -32,7 +32,7 @@ export function addAuthCommands(arbor: Command): void {
 
   addApiFlag(auth.command("status"))
     .description("show who is logged in")
-    .addOption(outputOption("the form of the answer"))
+    .addOption(createOutputOption("the form of the answer"))
     .action(async (flags) => (await import("./status.js")).statusCommand(flags));
 
   addApiFlag(auth.command("logout"))
@@ -75,7 +75,7 @@ export function addAuthCommands(arbor: Command): void {
     .description("revoke a pull token")
     .action(async (uid, flags) => (await import("./pull-token.js")).revokePullToken(uid, flags));
 
-  // Not HELPER_ACTIONS, which would load the module for all commands of auth.
+  // Not HELPER_ACTIONS, whose module would be loaded for all commands of auth.
   auth
     .command("docker-credential", { hidden: true })
     .description("answer docker")

@@ -1,5 +1,5 @@
-// `arbor auth configure-docker`: docker then logs in at a registry by itself. It writes a program,
-// `docker-credential-arbor`, and one entry of docker's configuration, which names that program.
+// `arbor auth configure-docker` makes docker get its credentials for a registry from `arbor`. It writes a program,
+// `docker-credential-arbor`, and an entry with its name to docker's configuration.
 
 import { mkdir, readFile, realpath, stat } from "node:fs/promises";
 import { homedir } from "node:os";
@@ -9,7 +9,7 @@ import { Code, CommandError, invalidFlag } from "../../errors.js";
 import { escapeControls } from "../../output/terminal.js";
 import { replaceFile } from "../../shared-file.js";
 import { type ApiFlags, resolveApi } from "../service.js";
-import { changeCredentials, credentialsFile } from "./credentials-file.js";
+import { changeCredentials, findCredentialsFile } from "./credentials-file.js";
 import { parseRegistryHost } from "./docker-credential.js";
 import { findWorkload, type WorkloadFlags } from "./login.js";
 
@@ -31,17 +31,17 @@ export interface ConfigureDockerFlags extends ApiFlags, WorkloadFlags {
  */
 export async function configureDockerCommand(flags: ConfigureDockerFlags): Promise<void> {
   const api = resolveApi(flags);
-  const { registry, binDir = defaultBinDir() } = flags;
+  const { registry, binDir = findDefaultBinDir() } = flags;
   const host = parseRegistryHost(registry);
   if (host === undefined || host !== registry.toLowerCase()) {
     const description = "must be a host, with its port where it has one, such as registry.example.com:5000";
     throw invalidFlag("--registry", description);
   }
   const workload = await findWorkload(flags);
-  const config = dockerConfigFile();
-  // Under the lock of the credentials, because a second run would otherwise overwrite the changes of the first.
-  await changeCredentials(credentialsFile(), async (stored) => {
-    const helper = await writeHelper(binDir, await ownCommand());
+  const config = findDockerConfigFile();
+  // Under the lock of the credentials, so that concurrent runs do not overwrite each other's changes.
+  await changeCredentials(findCredentialsFile(), async (stored) => {
+    const helper = await writeHelper(binDir, await findOwnCommand());
     const before = await setCredentialHelper(config, host, HELPER);
     print(`docker gets the credentials of ${host} from ${helper} (${config})`);
     if (before !== undefined && before !== HELPER) print(`before, it got them from docker-credential-${before}`);
@@ -52,8 +52,8 @@ export async function configureDockerCommand(flags: ConfigureDockerFlags): Promi
   }
 }
 
-// The command line of this process with absolute paths: docker may run with another PATH.
-async function ownCommand(): Promise<string[]> {
+// The command line of this process with absolute paths, because docker may run with another PATH.
+async function findOwnCommand(): Promise<string[]> {
   const [, script = ""] = process.argv;
   return [process.execPath, ...process.execArgv, await realpath(script)];
 }
@@ -62,18 +62,18 @@ function print(line: string): void {
   process.stdout.write(`${escapeControls(line)}\n`);
 }
 
-/** The path of docker's configuration: `config.json` in `DOCKER_CONFIG`, or in `~/.docker`. */
-export function dockerConfigFile(env: Readonly<Record<string, string | undefined>> = process.env): string {
+/** Finds the path of docker's configuration: `config.json` in `DOCKER_CONFIG`, or in `~/.docker`. */
+export function findDockerConfigFile(env: Readonly<Record<string, string | undefined>> = process.env): string {
   return join(env.DOCKER_CONFIG || join(homedir(), ".docker"), "config.json");
 }
 
 /**
- * Makes docker ask `docker-credential-<helper>` for the credentials of a registry. The rest of the file and its
- * permissions stay as they are; a missing file is created.
+ * Makes docker get the credentials of a registry from `docker-credential-<helper>`. The rest of the file and its
+ * permissions stay; a missing file is created.
  *
  * @param host the registry's host, with the port where one is given
- * @returns the helper that docker asked before; undefined for none
- * @throws CommandError FAILED_PRECONDITION when the file holds no JSON object; it is not changed
+ * @returns the former helper of the registry; undefined for none
+ * @throws CommandError FAILED_PRECONDITION when the file has no JSON object; it is not changed
  */
 export async function setCredentialHelper(file: string, host: string, helper: string): Promise<string | undefined> {
   await mkdir(dirname(file), { recursive: true, mode: 0o700 });
@@ -99,7 +99,7 @@ function parseConfig(text: string, file: string): Readonly<Record<string, unknow
   try {
     value = text.trim() === "" ? {} : JSON.parse(text);
   } catch {
-    // The error of the parser would repeat a part of the file, which may contain passwords.
+    // The error of the parser would contain a part of the file, which may have passwords.
     throw invalidConfig(file);
   }
   if (!isJsonObject(value)) throw invalidConfig(file);
@@ -111,7 +111,7 @@ function invalidConfig(file: string) {
 }
 
 /** The directory of the program without `--bin-dir`. */
-function defaultBinDir(): string {
+function findDefaultBinDir(): string {
   return join(homedir(), ".local", "bin");
 }
 

@@ -1,5 +1,4 @@
-// The file with the stored logins. A reader of it can act as the person, so only its owner may read it. Processes change
-// it under a lock.
+// The file with the stored logins. Only its owner may read it, and processes change it under a lock.
 import { mkdir, open } from "node:fs/promises";
 import { homedir } from "node:os";
 import { dirname, isAbsolute, join, resolve } from "node:path";
@@ -22,7 +21,7 @@ export interface Workload {
 export interface StoredLogin {
   /** The newest API token. */
   readonly token: string;
-  /** Buys one new API token and the next refresh token. A second use ends the login. */
+  /** Exchanged once for a new API token and the next refresh token. A second use ends the login. */
   readonly refreshToken?: string;
   /** The identity that renews the token where there is no refresh token. */
   readonly workload?: Workload;
@@ -44,11 +43,11 @@ export interface Credentials {
   readonly registries: ReadonlyMap<string, Registry>;
 }
 
-/** The path of the file: `ARBOR_CREDENTIALS`, or in the configuration of the user (XDG Base Directory). */
-export function credentialsFile(env: Readonly<Record<string, string | undefined>> = process.env): string {
+/** Finds the path of the file: `ARBOR_CREDENTIALS`, or in the configuration of the user (XDG Base Directory). */
+export function findCredentialsFile(env: Readonly<Record<string, string | undefined>> = process.env): string {
   if (env.ARBOR_CREDENTIALS) return resolve(env.ARBOR_CREDENTIALS);
   const settings = env.XDG_CONFIG_HOME ?? "";
-  // The specification ignores relative paths.
+  // XDG: relative paths are invalid and must be ignored.
   return join(isAbsolute(settings) ? settings : join(homedir(), ".config"), "arbor", "credentials.json");
 }
 
@@ -67,7 +66,7 @@ export async function readCredentials(file: string): Promise<Credentials> {
     throw error;
   }
   try {
-    // Of the open file: a moment later its name may stand for another.
+    // Of the open file, because another file may have its name by now.
     const { mode, uid } = await handle.stat();
     // Systems without user ids have no such permissions either.
     if (process.getuid !== undefined) {
@@ -83,8 +82,8 @@ export async function readCredentials(file: string): Promise<Credentials> {
 /**
  * Changes the content of the file, one process at a time.
  *
- * @param change returns the new content; the same object leaves the file as it is. Its requests must have deadlines well
- * below a minute.
+ * @param change returns the new content; with the same object the file is not written. Its requests must have deadlines
+ * well below a minute.
  * @throws CommandError as {@link readCredentials} does, or UNAVAILABLE when other processes take too long
  */
 export async function changeCredentials(
@@ -104,8 +103,8 @@ export async function changeCredentials(
   });
 }
 
-/** `credentials` with the login at `api` set, or without it. */
-export function withLogin(credentials: Credentials, api: string, login: StoredLogin | undefined): Credentials {
+/** Returns `credentials` with another login at `api`, or without it. */
+export function setLogin(credentials: Credentials, api: string, login: StoredLogin | undefined): Credentials {
   const logins = new Map(credentials.logins);
   if (login === undefined) logins.delete(api);
   else logins.set(api, login);

@@ -1,15 +1,15 @@
-// The tokens of the stored logins, renewed before they expire; and the commands that need nothing else, `arbor auth token`
-// and `arbor auth logout`.
+// The tokens of the stored logins, which are renewed before they expire, and the commands `arbor auth token` and `arbor
+// auth logout`.
 import type { TokenSource } from "../../../client/token-source.js";
 import { Code, CommandError, notLoggedIn } from "../../errors.js";
 import { type ApiFlags, normalizeApi, parseJsonObject, resolveApi } from "../service.js";
 import {
   type Credentials,
   changeCredentials,
-  credentialsFile,
+  findCredentialsFile,
   readCredentials,
   type StoredLogin,
-  withLogin,
+  setLogin,
 } from "./credentials-file.js";
 
 /**
@@ -25,14 +25,17 @@ export async function tokenCommand({ audience, ...flags }: ApiFlags & { readonly
   process.stdout.write(`${token}\n`);
 }
 
-/** `arbor auth logout`: removes a login. The service keeps no record of it, and the tokens it has issued expire. */
+/**
+ * `arbor auth logout`: removes a login from this machine. Tokens that the service has issued stay valid until they
+ * expire.
+ */
 export async function logoutCommand(flags: ApiFlags): Promise<void> {
   const api = resolveApi(flags);
-  const file = credentialsFile();
+  const file = findCredentialsFile();
   let found = false;
   await changeCredentials(file, (stored) => {
     found = stored.logins.has(api);
-    return found ? withLogin(stored, api, undefined) : stored;
+    return found ? setLogin(stored, api, undefined) : stored;
   });
   process.stdout.write(
     found ? `removed the login at ${api} from ${file}\n` : `there was no login at ${api} in ${file}\n`,
@@ -40,7 +43,7 @@ export async function logoutCommand(flags: ApiFlags): Promise<void> {
 }
 
 /**
- * The tokens of the login at a service; undefined without a login, and for an invalid address. A token is renewed
+ * Finds the tokens of the login at a service; undefined without a login and for an invalid address. A token is renewed
  * shortly before it expires, and when the service rejects it. Processes that renew at the same time get the same token.
  *
  * @param api the address of the service; its login is never sent anywhere else
@@ -48,31 +51,31 @@ export async function logoutCommand(flags: ApiFlags): Promise<void> {
  */
 export async function findStoredToken(api: string): Promise<TokenSource | undefined> {
   const base = tryNormalizeApi(api);
-  const file = credentialsFile();
+  const file = findCredentialsFile();
   if (base === undefined || !(await readCredentials(file)).logins.has(base)) return undefined;
   return {
-    token: () => currentToken(file, base),
-    renew: (rejected) => currentToken(file, base, rejected),
+    token: () => getCurrentToken(file, base),
+    renew: (rejected) => getCurrentToken(file, base, rejected),
   };
 }
 
 /**
- * A token of the login at a service that is for another audience. It is not stored.
+ * Issues a token of the login at a service for another audience. It is not stored.
  *
  * @throws CommandError UNAUTHENTICATED when there is no login, or it has ended
  */
 export async function issueTokenFor(api: string, audience: string): Promise<string> {
   let token = "";
-  await changeCredentials(credentialsFile(), async (stored) => {
+  await changeCredentials(findCredentialsFile(), async (stored) => {
     const login = getLogin(stored, api);
     const renewed = await renew(api, login, audience);
     token = renewed.token;
-    return withLogin(stored, api, { ...renewed, token: login.token });
+    return setLogin(stored, api, { ...renewed, token: login.token });
   });
   return token;
 }
 
-async function currentToken(file: string, api: string, rejected?: string): Promise<string> {
+async function getCurrentToken(file: string, api: string, rejected?: string): Promise<string> {
   const isUsable = ({ token }: StoredLogin) => token !== rejected && isFresh(token, Date.now());
   const login = getLogin(await readCredentials(file), api);
   if (isUsable(login)) return login.token;
@@ -83,11 +86,11 @@ async function currentToken(file: string, api: string, rejected?: string): Promi
       // Another process may have renewed it while this one waited for the lock.
       const next = isUsable(latest) ? latest : await renew(api, latest, api);
       token = next.token;
-      return next === latest ? stored : withLogin(stored, api, next);
+      return next === latest ? stored : setLogin(stored, api, next);
     });
     return token;
   } catch (error) {
-    // The old token serves until it expires. But a new login that could not be stored is lost, so that error is thrown.
+    // The old token is used until it expires. But an error of storing a new login is thrown, because the login is lost.
     if (error instanceof CommandError && login.token !== rejected && isValid(login.token, Date.now()))
       return login.token;
     throw error;
@@ -98,8 +101,8 @@ async function renew(api: string, login: StoredLogin, audience: string): Promise
   const { workload, refreshToken } = login;
   const ended = `the login at ${api} has ended`;
   if (workload === undefined && refreshToken === undefined) throw notLoggedIn(api, ended);
-  const { renewLogin, workloadToken } = await import("./grants.js");
-  if (workload) return { ...login, token: await workloadToken(api, workload, audience) };
+  const { renewLogin, exchangeWorkloadToken } = await import("./grants.js");
+  if (workload) return { ...login, token: await exchangeWorkloadToken(api, workload, audience) };
   try {
     return { ...login, ...(await renewLogin(api, refreshToken ?? "", audience)) };
   } catch (error) {
@@ -114,7 +117,7 @@ function getLogin({ logins }: Credentials, api: string): StoredLogin {
   return login;
 }
 
-// An invalid address has no login. The caller reports what is wrong with it.
+// An invalid address has no login; the caller reports the error.
 function tryNormalizeApi(api: string): string | undefined {
   try {
     return normalizeApi(api, "api");
@@ -124,12 +127,12 @@ function tryNormalizeApi(api: string): string | undefined {
   }
 }
 
-// The claims of a token are read without verification: that is the task of the service that accepts it.
+// The claims of a token are not verified, which the service does that accepts it.
 
-/** How long before its expiry a token is renewed at most, in milliseconds. */
+/** The longest time before its expiry that a token is renewed, in milliseconds. */
 const EARLY_MS = 300_000;
 
-/** The claims of a JWT that commands show and that decide about renewal. Each is absent where the token lacks it. */
+/** The claims of a JWT that commands show or that decide about renewal; those that it does not have are absent. */
 export interface StoredTokenClaims {
   readonly subject?: string;
   readonly issuer?: string;
@@ -139,7 +142,7 @@ export interface StoredTokenClaims {
   readonly expiresMs?: number;
 }
 
-/** The claims of `token`; none for a text that is no JWT (RFC 7519). */
+/** Parses the claims of a JWT (RFC 7519); none for any other text. */
 export function parseClaims(token: string): StoredTokenClaims {
   const { sub, iss, iat, exp } = parseJsonObject(Buffer.from(token.split(".")[1] ?? "", "base64url").toString());
   return {
@@ -150,24 +153,27 @@ export function parseClaims(token: string): StoredTokenClaims {
   };
 }
 
-/** Whether `token` stays valid for more than five minutes, or half its life where that is shorter. */
+/** Whether `token` is valid for another five minutes, or half of its life if that is shorter. */
 function isFresh(token: string, nowMs: number): boolean {
   const { issuedMs = nowMs, expiresMs = Number.POSITIVE_INFINITY } = parseClaims(token);
   return expiresMs - nowMs > Math.min(EARLY_MS, (expiresMs - issuedMs) / 2);
 }
 
-/** Whether `token` has not expired. A token without an expiry has not. */
+/** Whether `token` has not expired. A token without an expiry never does. */
 function isValid(token: string, nowMs: number): boolean {
   return (parseClaims(token).expiresMs ?? Number.POSITIVE_INFINITY) > nowMs;
 }
 
-/** When a refresh token expires, in epoch milliseconds: it is base64 of JSON with `exp`. Undefined without one. */
-export function refreshExpiryMs(refreshToken: string): number | undefined {
+/**
+ * Parses the expiry of a refresh token, which is base64 of JSON with `exp`, to epoch milliseconds; undefined without
+ * one.
+ */
+export function parseRefreshExpiryMs(refreshToken: string): number | undefined {
   const { exp } = parseJsonObject(Buffer.from(refreshToken, "base64").toString());
   return isTime(exp) ? exp * 1000 : undefined;
 }
 
-// Seconds that a Date can hold.
+// Whether a value is a number of seconds that a Date can represent.
 function isTime(value: unknown): value is number {
   return typeof value === "number" && Math.abs(value) <= 8.64e12;
 }

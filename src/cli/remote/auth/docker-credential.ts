@@ -1,17 +1,17 @@
 // `arbor auth docker-credential`: the protocol of docker's credential helpers
-// (github.com/docker/docker-credential-helpers). docker writes a request to standard input and reads the answer, or that
-// there is none, from standard output. docker starts the helper for every pull, so it loads few modules:
-// docker-credential.test.ts holds the list.
+// (github.com/docker/docker-credential-helpers). docker writes a request to standard input and reads the answer from
+// standard output. It starts the helper for every pull, so the helper loads only the modules that
+// docker-credential.test.ts lists.
 import { text } from "node:stream/consumers";
 import { Code, CommandError, notLoggedIn, reportError } from "../../errors.js";
 import { parseJsonObject } from "../service.js";
 import { findStoredToken } from "./credentials.js";
-import { credentialsFile, type Registry, readCredentials } from "./credentials-file.js";
+import { findCredentialsFile, type Registry, readCredentials } from "./credentials-file.js";
 
 /** The user name for a password that is an API token. */
 const USERNAME = "_token";
 
-/** With this answer docker goes on without credentials. */
+/** With this answer docker continues without credentials. */
 const NONE = "credentials not found in native keychain";
 
 const ADVICE = "run: arbor auth configure-docker";
@@ -22,7 +22,7 @@ export const HELPER_ACTIONS = ["get", "store", "erase", "list"] as const;
 /** An action of the protocol. */
 export type HelperAction = (typeof HELPER_ACTIONS)[number];
 
-/** Whether docker knows an action of this name. */
+/** Whether the protocol has an action of this name. */
 export function isHelperAction(name: string): name is HelperAction {
   return HELPER_ACTIONS.some((action) => action === name);
 }
@@ -40,7 +40,7 @@ export async function runHelper(action: HelperAction): Promise<number> {
 /**
  * `arbor auth docker-credential`
  *
- * @throws CommandError after an answer that tells docker about it
+ * @throws CommandError after docker got the error as the answer
  */
 export async function dockerCredentialCommand(action: HelperAction): Promise<void> {
   const { stdin, stdout } = process;
@@ -54,19 +54,19 @@ export async function dockerCredentialCommand(action: HelperAction): Promise<voi
 }
 
 /**
- * The answer to one request of docker.
+ * Answers a request of docker.
  *
  * @param input the server, or JSON with the credentials to store
  * @throws CommandError UNAUTHENTICATED without credentials for this server; FAILED_PRECONDITION for an action that needs
  * a store of passwords
  */
 export async function answerDocker(action: HelperAction, input: string): Promise<string> {
-  const { registries } = await readCredentials(credentialsFile());
+  const { registries } = await readCredentials(findCredentialsFile());
   switch (action) {
     case "get": {
       const server = input.trim();
       const registry = registries.get(parseRegistryHost(server) ?? "");
-      // A token goes to configured registries only.
+      // Tokens are sent to configured registries only.
       if (registry === undefined)
         throw new CommandError(Code.Unauthenticated, `${server} is not configured; ${ADVICE}`);
       return `${JSON.stringify({ ServerURL: server, Username: USERNAME, Secret: await getToken(registry) })}\n`;
@@ -86,7 +86,7 @@ export async function answerDocker(action: HelperAction, input: string): Promise
 }
 
 async function getToken({ api, workload }: Registry): Promise<string> {
-  if (workload) return (await import("./grants.js")).workloadToken(api, workload, api);
+  if (workload) return (await import("./grants.js")).exchangeWorkloadToken(api, workload, api);
   const source = await findStoredToken(api);
   if (source === undefined) throw notLoggedIn(api);
   return source.token();
@@ -95,8 +95,8 @@ async function getToken({ api, workload }: Registry): Promise<string> {
 const HOST = /^(?:[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?|\[[0-9a-f:]+\])(?::[1-9]\d{0,4})?$/;
 
 /**
- * The host of a registry, with its port where it has one. docker gives it as a host or as a URL; the result is undefined
- * for anything else. The port counts, because another service may listen on another port.
+ * Parses the host of a registry, with its port if it has one, from a host or a URL as docker gives it; undefined for
+ * anything else. The port is kept, because another service may listen on another port.
  */
 export function parseRegistryHost(server: string): string | undefined {
   const host = server

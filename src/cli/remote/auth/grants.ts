@@ -1,4 +1,4 @@
-// The grants: the requests that get tokens from the service.
+// The requests that get tokens from the service (grants of OAuth 2.0).
 import { ConnectError } from "@connectrpc/connect";
 import { exchangedToken } from "../../../client/exchanged-token.js";
 import { tokenFile } from "../../../client/token-file.js";
@@ -18,7 +18,7 @@ export interface LoginOptions extends TokenLimits {
   readonly invite?: string;
 }
 
-/** The limits of a token; none where a member is absent. */
+/** The limits of a token; an absent member is no limit. */
 export interface TokenLimits {
   /** The uids of groups. */
   readonly scope?: readonly string[];
@@ -37,22 +37,22 @@ export interface AuthorizationCode {
 /** The ID token of a person, from a login provider. */
 export interface IdToken {
   readonly idToken: string;
-  /** The uid of the provider, where it is an organisation's own. */
+  /** The uid of the provider, if it is that of an organisation. */
   readonly provider?: string;
 }
 
-/** The parameters of the authorization endpoint that choose the login provider and name the invite. */
-export function loginParameters({ provider, connection, invite }: LoginOptions): [name: string, value: string][] {
+/** Builds the parameters of the authorization endpoint for the login provider and the invite. */
+export function buildLoginParameters({ provider, connection, invite }: LoginOptions): [name: string, value: string][] {
   const all = Object.entries({ idp_id: provider, connection, invite });
   return all.flatMap(([name, value]): [string, string][] => (value === undefined ? [] : [[name, value]]));
 }
 
 /**
- * The parameters that limit a token.
+ * Builds the parameters that limit a token.
  *
  * @param scope the name of the parameter for groups, which differs between endpoints
  */
-export function limitParameters(
+export function buildLimitParameters(
   { scope: groups = [], cap = [] }: TokenLimits,
   scope: "scope" | "scopes",
 ): [name: string, value: string][] {
@@ -79,8 +79,8 @@ export async function redeemCode(
 }
 
 /**
- * Redeems a refresh token for an API token and the next refresh token. It must not be sent again, even when the request
- * fails.
+ * Exchanges a refresh token for an API token and the next refresh token. It must not be sent again, even when the
+ * request fails.
  *
  * @param audience the audience of the API token
  */
@@ -88,7 +88,7 @@ export async function renewLogin(api: string, refreshToken: string, audience: st
   const path = "/sts/exchange_refresh_token";
   const query = new URLSearchParams({ aud: audience });
   const answer = await sendRequest({ method: "POST", api, path, query, bearer: refreshToken });
-  return toLogin(tokenMember(answer.token), tokenMember(answer.refreshToken));
+  return toLogin(findToken(answer.token), findToken(answer.refreshToken));
 }
 
 /** Exchanges the ID token of a login provider for an API token with the requested limits. */
@@ -97,18 +97,18 @@ export async function exchangeIdToken(
   { idToken, provider }: IdToken,
   limits: TokenLimits,
 ): Promise<StoredLogin> {
-  const query = new URLSearchParams([["aud", api], ...limitParameters(limits, "scopes")]);
+  const query = new URLSearchParams([["aud", api], ...buildLimitParameters(limits, "scopes")]);
   if (provider !== undefined) query.set("identity_provider", provider);
   const answer = await sendRequest({ method: "GET", api, path: "/sts/exchange", query, bearer: idToken });
   return toLogin(answer.token, answer.refreshToken);
 }
 
 /**
- * An API token for an identity that is assumed with the OIDC token in a file (docs/api-rules.md#token-exchange).
+ * Exchanges the OIDC token in a file for an API token of an identity (docs/api-rules.md#token-exchange).
  *
  * @param audience the audience of the API token
  */
-export async function workloadToken(api: string, workload: Workload, audience: string): Promise<string> {
+export async function exchangeWorkloadToken(api: string, workload: Workload, audience: string): Promise<string> {
   const { identity, tokenFile: path } = workload;
   try {
     return await exchangedToken({ issuer: api, identity, audience, upstream: tokenFile(path).token }).token();
@@ -123,6 +123,6 @@ function toLogin(token: unknown, refreshToken: unknown): StoredLogin {
   return { token, ...(isBearerToken(refreshToken) && { refreshToken }) };
 }
 
-function tokenMember(value: unknown): unknown {
+function findToken(value: unknown): unknown {
   return typeof value === "object" && value !== null && "token" in value ? value.token : undefined;
 }

@@ -1,5 +1,5 @@
-// Login with a browser on any machine: the person opens a page there, and the service seals the ID token for a key of
-// this process. Everybody may fetch the sealed token, and only this process can open it.
+// Login with a browser on any machine: the person opens a page there, and the service encrypts the ID token for a key
+// of this process. Anyone may fetch it, but only this process can decrypt it.
 import { createHash, createPublicKey, diffieHellman, generateKeyPairSync, type KeyObject } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import { isBearerToken } from "../../../client/token-source.js";
@@ -9,17 +9,17 @@ import { CLI_CLIENT_ID } from "../../../kernel/web.js";
 import { Code, CommandError } from "../../errors.js";
 import { parseJsonObject, type ServiceAnswer, sendRequest } from "../service.js";
 import type { StoredLogin } from "./credentials-file.js";
-import { exchangeIdToken, type IdToken, type LoginOptions, loginParameters } from "./grants.js";
+import { buildLoginParameters, exchangeIdToken, type IdToken, type LoginOptions } from "./grants.js";
 
 /** The times of the login, in milliseconds. */
 export interface HeadlessPace {
-  /** Between two requests for the result. */
+  /** Between two polls. */
   readonly pollMs: number;
   /** For the whole login. */
   readonly waitMs: number;
 }
 
-/** The codes of a login that has no result yet, and of a service that is away for a moment. */
+/** The codes of a login without a result yet, and of a service that is temporarily unavailable. */
 const NOT_YET: ReadonlySet<CommandError["code"]> = new Set([
   Code.NotFound,
   Code.ResourceExhausted,
@@ -33,25 +33,25 @@ const NOT_YET: ReadonlySet<CommandError["code"]> = new Set([
  * @param show shows the person the page to open, and the code that the page asks for
  * @throws CommandError DEADLINE_EXCEEDED when the person takes too long, or the error of the service
  */
-export async function headlessLogin(
+export async function logInHeadless(
   api: string,
   loginRequest: LoginOptions,
   show: (url: string, confirmation: string) => void,
   { pollMs, waitMs }: HeadlessPace,
 ): Promise<StoredLogin> {
   const key = createHeadlessKey();
-  // Only of this client the page asks for the confirmation code.
+  // The page asks for the confirmation code for this client only.
   const query = new URLSearchParams([
     ["headless_code", key.code],
     ["client_id", CLI_CLIENT_ID],
-    ...loginParameters(loginRequest),
+    ...buildLoginParameters(loginRequest),
   ]);
   show(`${api}/oauth?${query}`, key.confirmation);
   const endMs = performance.now() + waitMs;
   for (;;) {
     const session = await findSession(api, key.code);
     if (session) {
-      const { idToken, provider = providerUid(loginRequest) } = key.open(
+      const { idToken, provider = findProviderUid(loginRequest) } = key.open(
         session.ecdhPublicKey,
         session.encryptedIdtoken,
       );
@@ -74,8 +74,8 @@ async function findSession(api: string, code: string): Promise<ServiceAnswer | u
   }
 }
 
-// The uid of a provider begins with that of its group and a slash. The name of an organisation has no slash.
-function providerUid({ provider }: LoginOptions): string | undefined {
+// The uid of a provider has a slash after that of its group; the name of an organisation has none.
+function findProviderUid({ provider }: LoginOptions): string | undefined {
   return provider?.includes("/") ? provider : undefined;
 }
 
@@ -86,11 +86,11 @@ export interface HeadlessKey {
   /** The code that the person types, as `ABCD-EFGH`: 40 bits of a hash of the public key. */
   readonly confirmation: string;
   /**
-   * Opens the sealed ID token.
+   * Decrypts the ID token.
    *
    * @param serviceKey base64 of the text that is the base64url of the service's raw public key
    * @param sealed base64 of nonce, ciphertext and tag (AES-256-GCM under the shared secret)
-   * @throws CommandError INTERNAL when it is not sealed for this key
+   * @throws CommandError INTERNAL when it was not encrypted for this key
    */
   open(serviceKey: unknown, sealed: unknown): IdToken;
 }
@@ -128,7 +128,7 @@ function deriveSharedSecret(privateKey: KeyObject, x: string): Buffer | undefine
   }
 }
 
-// The token alone, or an object that also names its provider.
+// The plain token, or a JSON object with its provider.
 function parseIdToken(text: string): IdToken | undefined {
   if (isBearerToken(text)) return { idToken: text };
   const { id_token: idToken, identity_provider: provider } = parseJsonObject(text);

@@ -8,20 +8,20 @@ import { type ApiFlags, resolveApi } from "../service.js";
 import { parseClaims } from "./credentials.js";
 import {
   changeCredentials,
-  credentialsFile,
+  findCredentialsFile,
   readCredentials,
   type StoredLogin,
+  setLogin,
   type Workload,
-  withLogin,
 } from "./credentials-file.js";
-import { type LoginOptions, workloadToken } from "./grants.js";
+import { exchangeWorkloadToken, type LoginOptions } from "./grants.js";
 
 /** How long a person may take, in milliseconds. */
 const WAIT_MS = 600_000;
 
 const POLL_MS = 2_000;
 
-/** The flags of an identity that logs in with an OIDC token. */
+/** The flags for a login as an identity with an OIDC token. */
 export interface WorkloadFlags {
   readonly identity?: string;
   readonly identityToken?: string;
@@ -47,18 +47,18 @@ export interface LoginFlags extends ApiFlags, WorkloadFlags {
 export async function loginCommand(flags: LoginFlags): Promise<void> {
   const api = resolveApi(flags);
   const workload = await findWorkload(flags);
-  const file = credentialsFile();
-  // Fails before the login when the file cannot be used.
+  const file = findCredentialsFile();
+  // Fails before the login if the file cannot be used.
   await readCredentials(file);
-  const login = workload ? await workloadLogin(api, workload, flags) : await personLogin(api, flags);
-  await changeCredentials(file, (stored) => withLogin(stored, api, login));
+  const login = workload ? await logInWorkload(api, workload, flags) : await logInPerson(api, flags);
+  await changeCredentials(file, (stored) => setLogin(stored, api, login));
   const { subject = "somebody", expiresMs } = parseClaims(login.token);
   const until = expiresMs === undefined ? "" : `, with a token until ${new Date(expiresMs).toISOString()}`;
   process.stdout.write(`logged in at ${api} as ${escapeControls(subject)}${until}\n`);
 }
 
 /**
- * The identity and the token file of the flags; undefined without these flags.
+ * Finds the identity and its token file in the flags; undefined without them.
  *
  * @throws CommandError INVALID_ARGUMENT for one flag without the other, and for a missing file
  */
@@ -72,25 +72,25 @@ export async function findWorkload({ identity, identityToken }: WorkloadFlags): 
   throw invalidFlag("--identity-token", `there is no file ${tokenFile}`);
 }
 
-async function workloadLogin(api: string, workload: Workload, flags: LoginFlags): Promise<StoredLogin> {
+async function logInWorkload(api: string, workload: Workload, flags: LoginFlags): Promise<StoredLogin> {
   const { headless, identityProvider, connection, inviteFile, scope, cap } = flags;
   if ([headless, identityProvider, connection, inviteFile, scope, cap].some((flag) => flag !== undefined)) {
     throw invalidFlag("--identity", "an identity logs in with its token alone, and other flags are for people");
   }
-  return { token: await workloadToken(api, workload, api), workload };
+  return { token: await exchangeWorkloadToken(api, workload, api), workload };
 }
 
-async function personLogin(api: string, flags: LoginFlags): Promise<StoredLogin> {
+async function logInPerson(api: string, flags: LoginFlags): Promise<StoredLogin> {
   const { headless, browser } = flags;
   const loginRequest = await buildLoginRequest(flags);
   if (headless) {
-    const { headlessLogin } = await import("./headless-login.js");
-    return headlessLogin(api, loginRequest, showHeadless, { pollMs: POLL_MS, waitMs: WAIT_MS });
+    const { logInHeadless } = await import("./headless-login.js");
+    return logInHeadless(api, loginRequest, showHeadless, { pollMs: POLL_MS, waitMs: WAIT_MS });
   }
-  const { browserLogin } = await import("./browser-login.js");
-  // An invite is a secret, and every user of the machine sees the arguments of a browser.
+  const { logInWithBrowser } = await import("./browser-login.js");
+  // An invite is a secret, and other users of the machine can read the arguments of a browser.
   const mayOpen = browser && loginRequest.invite === undefined;
-  return browserLogin(api, loginRequest, (url) => showBrowser(url, mayOpen), WAIT_MS);
+  return logInWithBrowser(api, loginRequest, (url) => showBrowser(url, mayOpen), WAIT_MS);
 }
 
 async function buildLoginRequest({

@@ -1,5 +1,5 @@
-// `arbor auth pull-token`: passwords for registries that live for weeks, for machines without an identity of their own.
-// Each is an identity with a static key. The key signs one token, the password, and is not stored.
+// `arbor auth pull-token`: registry passwords that are valid for weeks, for machines that cannot get OIDC tokens. Each
+// is an identity with a static key, which signs one token, the password, and is not stored.
 import { generateKeyPairSync, type KeyObject, randomBytes, sign } from "node:crypto";
 import { create, type JsonObject } from "@bufbuild/protobuf";
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
@@ -24,7 +24,7 @@ import { type Session, withSession } from "../session.js";
 
 /** The prefix of the names of pull tokens. */
 const PREFIX = "pull-token-";
-/** The issuer of the passwords. Each has its own key, so the name belongs to no service. */
+/** The issuer of the passwords. It is no service, because each password has its own key. */
 const ISSUER = "https://pull-token.invalid";
 const PAGE_SIZE = 200;
 
@@ -40,7 +40,7 @@ export interface CreateFlags extends CommonFlags {
 }
 
 /**
- * `arbor auth pull-token create`: prints the name and the password. No other command shows the password.
+ * `arbor auth pull-token create`: prints the name and the password, which cannot be shown again.
  *
  * @throws CommandError INVALID_ARGUMENT for an invalid time to live; the error of the service
  */
@@ -82,7 +82,7 @@ export async function createPullToken(flags: CreateFlags): Promise<void> {
   });
 }
 
-// Without its binding the identity has no use, so a failure deletes it.
+// Without its binding the identity is useless, so it is deleted after a failure.
 async function bindPullRole({ call }: Session, group: string, identityUid: string): Promise<void> {
   const roleBinding = { identityUid, roleUid: builtinRoleUid("registry.pull") };
   try {
@@ -92,7 +92,7 @@ async function bindPullRole({ call }: Session, group: string, identityUid: strin
     );
   } catch (error) {
     const request = create(DeleteIdentityRequestSchema, { uid: identityUid });
-    // The caller may lack the right to delete identities. The first error says more than the second.
+    // The caller may not have the right to delete identities. The first error is thrown, because it says more.
     await call(IdentitiesService.method.deleteIdentity, request).catch(() => {});
     throw error;
   }

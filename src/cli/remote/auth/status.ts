@@ -1,4 +1,4 @@
-// `arbor auth status`: the stored login, and the identity that the service sees in it.
+// `arbor auth status`: the stored login, and the identity that it authenticates.
 import type { JsonObject } from "@bufbuild/protobuf";
 import type { TokenSource } from "../../../client/token-source.js";
 import { Code, CommandError, notLoggedIn } from "../../errors.js";
@@ -6,8 +6,8 @@ import { formatAnswer } from "../../output/format.js";
 import { withStdout } from "../../output/terminal.js";
 import type { Format } from "../flags.js";
 import { type ApiFlags, resolveApi, type ServiceAnswer, sendRequest } from "../service.js";
-import { findStoredToken, parseClaims, refreshExpiryMs } from "./credentials.js";
-import { credentialsFile, readCredentials, type StoredLogin } from "./credentials-file.js";
+import { findStoredToken, parseClaims, parseRefreshExpiryMs } from "./credentials.js";
+import { findCredentialsFile, readCredentials, type StoredLogin } from "./credentials-file.js";
 
 /** The flags of `arbor auth status`. */
 export interface StatusFlags extends ApiFlags {
@@ -29,14 +29,14 @@ export async function statusCommand({ output: format, ...flags }: StatusFlags): 
     failure = error;
     return undefined;
   });
-  const file = credentialsFile();
+  const file = findCredentialsFile();
   // Read after the request, which may have renewed the login.
   const login = (await readCredentials(file)).logins.get(api);
   if (login === undefined) throw notLoggedIn(api);
   const answer: JsonObject = {
     api,
-    ...(accepted ?? claimFields(login)),
-    ...renewalFields(login),
+    ...(accepted ?? buildClaimFields(login)),
+    ...buildRenewalFields(login),
     credentialsFile: file,
   };
   answer.accepted = accepted !== undefined;
@@ -50,32 +50,32 @@ async function fetchIdentity(api: string, source: TokenSource): Promise<JsonObje
   const send = (bearer: string) => sendRequest({ method: "GET", api, path: "/auth/v1/ok", bearer });
   const token = await source.token();
   try {
-    return identityFields(await send(token));
+    return buildIdentityFields(await send(token));
   } catch (error) {
-    // As with every call: the service may reject a token before it expires and accept the next one.
+    // As with every call, because the service may reject a token before it expires and accept the next one.
     if (!(error instanceof CommandError && error.code === Code.Unauthenticated)) throw error;
     const renewed = await source.renew?.(token);
     if (renewed === undefined || renewed === token) throw error;
-    return identityFields(await send(renewed));
+    return buildIdentityFields(await send(renewed));
   }
 }
 
-function identityFields({ subject, issuer, expiry, email, profile }: ServiceAnswer): JsonObject {
+function buildIdentityFields({ subject, issuer, expiry, email, profile }: ServiceAnswer): JsonObject {
   const name = typeof profile === "object" && profile !== null && "name" in profile ? profile.name : undefined;
-  return nonEmptyTexts({ identity: subject, name, email, issuer, expireTime: expiry });
+  return selectNonEmpty({ identity: subject, name, email, issuer, expireTime: expiry });
 }
 
-function claimFields({ token }: StoredLogin): JsonObject {
+function buildClaimFields({ token }: StoredLogin): JsonObject {
   const { subject, issuer, expiresMs } = parseClaims(token);
-  return nonEmptyTexts({ identity: subject, issuer, expireTime: formatTime(expiresMs) });
+  return selectNonEmpty({ identity: subject, issuer, expireTime: formatTime(expiresMs) });
 }
 
-function renewalFields({ refreshToken, workload }: StoredLogin): JsonObject {
+function buildRenewalFields({ refreshToken, workload }: StoredLogin): JsonObject {
   if (workload) return { renewedWith: "identity token", identityTokenFile: workload.tokenFile };
   if (refreshToken === undefined) return { renewedWith: "nothing" };
   return {
     renewedWith: "refresh token",
-    ...nonEmptyTexts({ renewableUntil: formatTime(refreshExpiryMs(refreshToken)) }),
+    ...selectNonEmpty({ renewableUntil: formatTime(parseRefreshExpiryMs(refreshToken)) }),
   };
 }
 
@@ -83,7 +83,7 @@ function formatTime(ms: number | undefined): string | undefined {
   return ms === undefined ? undefined : new Date(ms).toISOString();
 }
 
-function nonEmptyTexts(members: Readonly<Record<string, unknown>>): JsonObject {
+function selectNonEmpty(members: Readonly<Record<string, unknown>>): JsonObject {
   return Object.fromEntries(
     Object.entries(members).filter((member): member is [string, string] => {
       return typeof member[1] === "string" && member[1] !== "";

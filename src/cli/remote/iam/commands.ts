@@ -1,5 +1,5 @@
-// `arbor iam`: a command for each verb of each resource, with flags for the fields of its request. The help of these flags
-// is the comments of the protos, which are read when the help is printed.
+// `arbor iam`: a command for each verb of each resource, with flags for the fields of its request. The help of these
+// flags comes from the comments of the protos, which are read when it is printed.
 import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import type { DescMethodUnary } from "@bufbuild/protobuf";
@@ -7,11 +7,11 @@ import { type Command, Help, type Option } from "commander";
 import { type Comments, parseComments } from "../../../codec/proto-comments.js";
 import { addCommonFlags } from "../flags.js";
 import { createFieldFlags, FieldFlag, type FlagScope, isRepeated } from "./field-flags.js";
-import { type ResourceCommand, resourceCommands, resourceField, type Verb } from "./resource-commands.js";
+import { findResourceField, type ResourceCommand, resourceCommands, type Verb } from "./resource-commands.js";
 
 // The same path from `src` and from `dist`.
 const IMAGE = fileURLToPath(new URL("../../../../gen/api.binpb", import.meta.url));
-/** The help prints no more choices than these. */
+/** The largest number of choices in the help. */
 const MAX_CHOICES = 20;
 
 let comments: Comments | undefined;
@@ -22,10 +22,10 @@ export function addIamCommands(arbor: Command): void {
   addResourceCommands(iam, resourceCommands);
 }
 
-/** Adds a command for each resource, and to it one for each verb that the resource has a method for. */
+/** Adds a command for each resource, with a subcommand for each of its methods. */
 export function addResourceCommands(parent: Command, resources: readonly ResourceCommand[]): void {
   for (const resource of resources) {
-    const command = parent.command(resource.name).description(`manage ${plural(resource)}`);
+    const command = parent.command(resource.name).description(`manage ${formatPlural(resource)}`);
     command.configureHelp({ optionDescription: describeOption });
     addList(command, resource);
     for (const verb of ["get", "create", "update", "delete"] as const) {
@@ -38,7 +38,7 @@ export function addResourceCommands(parent: Command, resources: readonly Resourc
 function addList(parent: Command, resource: ResourceCommand): void {
   const method = resource.methods.list;
   const command = addFieldFlags(parent.command("list"), method, {})
-    .description(`list ${plural(resource)}`)
+    .description(`list ${formatPlural(resource)}`)
     .option("--page-all", "all pages from here on, each printed as it comes")
     .option("--progress", "show progress on standard error, even if that is not a terminal");
   addCommonFlags(command).action(async (given) =>
@@ -57,7 +57,7 @@ const add: Readonly<
   create(parent, resource, method) {
     const command = parent.command(resource.createAlias ?? "create").description(`create one ${resource.singular}`);
     if (resource.createAlias !== undefined) command.alias("create");
-    const field = resourceField(resource, method);
+    const field = findResourceField(resource, method);
     addFieldFlags(command, method, { resource: field, writing: true });
     if (field !== undefined) addFileFlag(command);
     addCommonFlags(command).action(async (given) =>
@@ -68,7 +68,7 @@ const add: Readonly<
     const command = parent
       .command("update <uid>")
       .description(`change one ${resource.singular}: the fields whose flags are given, and no others`);
-    addFieldFlags(command, method, { resource: resourceField(resource, method), writing: true, updating: true });
+    addFieldFlags(command, method, { resource: findResourceField(resource, method), writing: true, updating: true });
     addCommonFlags(addFileFlag(command)).action(async (uid, given) =>
       (await import("./run-one.js")).runUpdate(resource, method, uid, fieldFlagsOf(command), given),
     );
@@ -98,12 +98,12 @@ function fieldFlagsOf(command: Command): FieldFlag[] {
   return command.options.filter((option) => option instanceof FieldFlag);
 }
 
-function plural({ singular }: ResourceCommand): string {
+function formatPlural({ singular }: ResourceCommand): string {
   const [head = "", ...rest] = singular.split(" of ");
   return [head.endsWith("y") ? `${head.slice(0, -1)}ies` : `${head}s`, ...rest].join(" of ");
 }
 
-/** The description of an option. For a field it is the comment of the proto, and the possible values. */
+/** Describes an option. The description of a field is the comment of the proto, with the possible values. */
 export function describeOption(option: Option): string {
   if (!(option instanceof FieldFlag)) return new Help().optionDescription(option);
   if (option.negate) return `the opposite of ${option.long?.replace("--no-", "--")}`;

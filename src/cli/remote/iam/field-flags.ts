@@ -1,6 +1,6 @@
-// The flags for the fields of a request, and the names of enum values in them. A flag has the name of its field, with the
-// names of the messages around it. Capabilities go by their dotted names, other enum values by their names without the
-// prefix of the proto.
+// The flags for the fields of a request, and the names of enum values. A flag has the name of its field, with the names
+// of the messages around it. Capabilities have their dotted names, other enum values their names without the prefix of
+// the proto.
 import {
   type DescEnum,
   type DescEnumValue,
@@ -16,13 +16,13 @@ import { Identity_StaticKeysSchema } from "#gen/chainguard/platform/iam/v2beta1/
 import { IdentityProvider_OIDCSchema } from "#gen/chainguard/platform/iam/v2beta1/identity_providers_pb.js";
 import { FieldBehavior, field_behavior } from "#gen/google/api/field_behavior_pb.js";
 import { isOutputOnly, isRequired } from "../../../codec/field-behavior.js";
-import { wellKnownName } from "../../../codec/fields.js";
+import { findWellKnownName } from "../../../codec/fields.js";
 
-/** A flag that sets the field at the end of `path`, which leads there from the request. */
+/** A flag that sets the field at the end of `path`, a field path of the request. */
 export class FieldFlag extends Option {
   readonly path: readonly DescField[];
   readonly field: DescField;
-  /** The value is in a file, because it is secret or long. */
+  /** Whether the value is the path of a file, because it is secret or long. */
   readonly fromFile: boolean;
 
   constructor(flags: string, path: readonly DescField[], fromFile = false) {
@@ -30,11 +30,11 @@ export class FieldFlag extends Option {
     this.path = path;
     this.field = lastOf(path);
     this.fromFile = fromFile;
-    if (this.field.enum !== undefined) this.argChoices = [...enumNames(this.field.enum)];
+    if (this.field.enum !== undefined) this.argChoices = [...listEnumNames(this.field.enum)];
   }
 }
 
-// The prefixes of the fields of messages, where a prefix is not the message's own name.
+// Prefixes of the fields of messages that differ from the name of the message.
 const prefixes: Readonly<Record<string, string>> = { uidp: "", claim_match: "", aws_identity: "aws" };
 
 const fileFields: ReadonlySet<DescField> = new Set([
@@ -42,24 +42,24 @@ const fileFields: ReadonlySet<DescField> = new Set([
   Identity_StaticKeysSchema.field.issuerKeys,
 ]);
 
-/** How a request uses the resource, as far as flags depend on it. */
+/** The properties of a request that determine its flags. */
 export interface FlagScope {
-  /** The field with the resource. The flags of its fields have no prefix. */
+  /** The field with the resource, whose flags have no prefix. */
   readonly resource?: DescField | undefined;
-  /** The request updates a resource, so immutable fields have no flags. */
+  /** Whether the request updates a resource, so that immutable fields have no flags. */
   readonly updating?: boolean;
-  /** The request writes a resource, so switches have a `--no-` form. */
+  /** Whether the request writes a resource, so that boolean flags have a `--no-` form. */
   readonly writing?: boolean;
 }
 
-/** Creates the flags of a request: one for each field that callers set, also in its messages. */
+/** Creates the flags of a request: one for each field that callers set, also in nested messages. */
 export function createFieldFlags(request: DescMessage, scope: FlagScope): FieldFlag[] {
   const walk = (message: DescMessage, parents: readonly DescField[], prefix: string): FieldFlag[] =>
     message.fields.flatMap((field) => {
       if (isOutputOnly(field) || (scope.updating && isImmutable(field))) return [];
       const path = [...parents, field];
       const name = joinNames(prefix, singular(field));
-      if (field.fieldKind !== "message" || wellKnownName(field.message) !== undefined)
+      if (field.fieldKind !== "message" || findWellKnownName(field.message) !== undefined)
         return createFlags(path, name, scope);
       return walk(field.message, path, field === scope.resource ? "" : (prefixes[field.name] ?? name));
     });
@@ -78,7 +78,7 @@ function createFlags(path: readonly DescField[], name: string, { writing = false
     path,
     fromFile,
   );
-  // Commander alone would take the words after a repeatable flag for its values.
+  // With a variadic option, commander would take the words after a flag as values too.
   if (isRepeated(field)) flag.argParser<readonly string[]>((text, before = []) => [...before, text]);
   if (path.length === 1 && isRequired(field)) flag.makeOptionMandatory();
   return [flag];
@@ -98,7 +98,7 @@ function isImmutable(field: DescField): boolean {
   return hasOption(field, field_behavior) && getOption(field, field_behavior).includes(FieldBehavior.IMMUTABLE);
 }
 
-// A repeated flag sets one value each time: `--capability a --capability b`.
+// The flag of a repeated field is singular, because each use adds one value: `--capability a --capability b`.
 function singular(field: DescField): string {
   const name = field.name.replaceAll("_", "-");
   return isRepeated(field) ? name.replace(/ies$/, "y").replace(/s$/, "") : name;
@@ -111,7 +111,7 @@ function joinNames(prefix: string, name: string): string {
 function placeholderOf(field: DescField): string {
   if (field.fieldKind === "map") return "name=value";
   if (field.enum !== undefined) return "name";
-  if (field.message !== undefined) return placeholders[wellKnownName(field.message) ?? ""] ?? "value";
+  if (field.message !== undefined) return placeholders[findWellKnownName(field.message) ?? ""] ?? "value";
   if (field.scalar !== ScalarType.STRING) return "number";
   return /^(ids|identity|role|default_role|group|parent|scope)$|uid$|_of$/.test(field.name) ? "uid" : "text";
 }
@@ -126,7 +126,7 @@ function lastOf(path: readonly DescField[]): DescField {
 
 const MAX_NAMES = 20;
 
-/** The name of a value in commands, such as `groups.list` or `claim-match`. */
+/** Formats the name of a value in commands, such as `groups.list` or `claim-match`. */
 export function formatEnumValue(value: DescEnumValue): string {
   if (hasOption(value, capabilityName)) return getOption(value, capabilityName);
   const { sharedPrefix = "" } = value.parent;
@@ -134,8 +134,8 @@ export function formatEnumValue(value: DescEnumValue): string {
   return bare.toLowerCase().replaceAll("_", "-");
 }
 
-/** The names that flags accept: all but that of the unspecified value. */
-function enumNames(desc: DescEnum): readonly string[] {
+/** Lists the names that flags accept: all but that of the unspecified value. */
+function listEnumNames(desc: DescEnum): readonly string[] {
   let names = namesByEnum.get(desc);
   if (names === undefined) {
     names = desc.values.filter(({ number }) => number !== 0).map(formatEnumValue);
@@ -144,10 +144,10 @@ function enumNames(desc: DescEnum): readonly string[] {
   return names;
 }
 
-// Reading an option parses it, and many flags take the same hundred names.
+// A cache, because many flags have the same hundred names, which are computed from their options.
 const namesByEnum = new WeakMap<DescEnum, readonly string[]>();
 
-/** The value with the name `text`, in commands or in the proto, in any case; undefined for none. */
+/** Finds the value with a name, as in commands or in the proto, in any case; undefined for none. */
 export function findEnumValue(desc: DescEnum, text: string): DescEnumValue | undefined {
   const name = normalizeName(text);
   return desc.values.find(
@@ -155,11 +155,11 @@ export function findEnumValue(desc: DescEnum, text: string): DescEnumValue | und
   );
 }
 
-/** The rule for a text that names no value of `desc`, without its subject. */
-export function enumRule(desc: DescEnum, text: string): string {
-  const names = enumNames(desc);
+/** Formats the rule for a text that names no value of `desc`, without its subject. */
+export function formatEnumRule(desc: DescEnum, text: string): string {
+  const names = listEnumNames(desc);
   if (names.length <= MAX_NAMES) return `must be one of ${names.join(", ")}`;
-  // Of hundreds of names, those with the same first part; or all first parts.
+  // If there are hundreds of names: those with the same first part, or all first parts.
   const [head] = normalizeName(text).split(".");
   const close = names.filter((name) => normalizeName(name).split(".")[0] === head);
   if (close.length > 0) return `must be one of ${close.join(", ")}`;

@@ -1,5 +1,5 @@
-// A request from the flags of a command and the file of `--file`; flags win over the file. Values are read like those of
-// query strings. Besides, durations may be written as `7d`, and enum values by their short names.
+// Builds a request from the flags of a command and the file of `--file`; flags take precedence. Values are parsed as in
+// query strings, and durations may also be written as `7d`, and enum values by their short names.
 
 import { readFile } from "node:fs/promises";
 import { text } from "node:stream/consumers";
@@ -13,23 +13,23 @@ import {
 } from "@bufbuild/protobuf";
 import { LineCounter, parseDocument } from "yaml";
 import { findMaskPaths } from "../../../codec/field-mask.js";
-import { ensureContainer, setField, wellKnownName } from "../../../codec/fields.js";
+import { ensureContainer, findWellKnownName, setField } from "../../../codec/fields.js";
 import { JsonReadError } from "../../../codec/json-read-value.js";
 import { readMessage } from "../../../codec/json-reader.js";
 import { createKeyReader, createTextReader, type TextReader } from "../../../codec/query-value.js";
 import { isJsonObject } from "../../../kernel/strict-json.js";
 import { invalidFlag } from "../../errors.js";
-import { enumRule, type FieldFlag, findEnumValue, isRepeated, isSwitch } from "./field-flags.js";
+import { type FieldFlag, findEnumValue, formatEnumRule, isRepeated, isSwitch } from "./field-flags.js";
 
 const DURATION = /^(?=.)(?:(\d{1,9})d)?(?:(\d{1,9})h)?(?:(\d{1,9})m)?(?:(\d{1,12})(\.\d{1,9})?s)?$/;
 
-/** The values of the flags, by commander's names for them. */
+/** The values of the flags, by their names in commander. */
 export type FlagValues = Readonly<Record<string, unknown>>;
 
 /** A request, and the fields of the resource that flags and file set. */
 export interface BuiltRequest {
   readonly request: Message;
-  /** Paths of a field mask within the resource. */
+  /** Their paths for a field mask of the resource. */
   readonly paths: readonly string[];
 }
 
@@ -69,7 +69,7 @@ function toMaskPath({ path }: FieldFlag): string {
     .join(".");
 }
 
-// A switch and its `--no-` form share a name. The form on the command line has the value.
+// A boolean flag and its `--no-` form have the same name; the value tells which one was given.
 function isGiven(flag: FieldFlag, value: unknown): boolean {
   return isSwitch(flag.field) ? value === !flag.negate : value !== undefined;
 }
@@ -80,13 +80,13 @@ async function readValue(flag: FieldFlag, given: FlagValues): Promise<unknown> {
   const name = flag.long ?? flag.flags;
   if (!flag.fromFile)
     return parseFlag(flag.field, isRepeated(flag.field) ? (value as string[]) : [String(value)], name);
-  // The end of the last line is no part of the value.
+  // The line end at the end of the file is not part of the value.
   const content = (await readText(String(value), name)).replace(/[\r\n]+$/, "");
   if (content === "") throw invalidFlag(name, `${name} must name a file that is not empty`);
   return parseFlag(flag.field, [content], name);
 }
 
-// The fields of a oneof exclude each other, and the last flag must not win silently.
+// The fields of a oneof exclude each other: the last flag must not override the others silently.
 function assertCompatible(flags: readonly FieldFlag[]): void {
   for (const [i, flag] of flags.entries()) {
     const conflicting = flags.slice(0, i).find((other) => isExclusive(other, flag));
@@ -118,7 +118,7 @@ function parseFlag(field: DescField, given: readonly string[], flag: string): un
   const texts = given.length === 1 && given[0] === "" ? [] : given;
   switch (field.fieldKind) {
     case "list":
-      // Names of enum values have no commas. Other elements, such as patterns, may have.
+      // Only names of enum values may be separated by commas; other values, such as patterns, may contain them.
       return (field.enum ? texts.flatMap((text) => text.split(",")) : texts).map((text) => read(text, flag));
     case "map":
       return parseEntries(field, texts, flag, read);
@@ -148,10 +148,10 @@ function parseEntries(
 function createReader(field: DescField): TextReader {
   const { enum: names, message } = field;
   if (names !== undefined) {
-    return (text, flag) => findEnumValue(names, text)?.number ?? rejectFlag(flag, enumRule(names, text));
+    return (text, flag) => findEnumValue(names, text)?.number ?? rejectFlag(flag, formatEnumRule(names, text));
   }
   const read = createTextReader(field);
-  if (message !== undefined && wellKnownName(message) === "Duration") {
+  if (message !== undefined && findWellKnownName(message) === "Duration") {
     return (text, flag) =>
       read?.(parseDuration(text) ?? rejectFlag(flag, "must be a duration such as 90s, 24h or 7d"), flag);
   }
@@ -165,7 +165,7 @@ function parseDuration(text: string): string | undefined {
   return `${((Number(days) * 24 + Number(hours)) * 60 + Number(minutes)) * 60 + Number(seconds)}${fraction}s`;
 }
 
-// A message in a list has no flags of its own. Its text is JSON or YAML.
+// A message in a list is given as JSON or YAML, because its fields have no flags.
 function parseMessage(field: DescField, json: JsonValue, flag: string): unknown {
   if (field.message === undefined) throw new TypeError(`no flag can set ${field}`);
   try {
@@ -180,13 +180,13 @@ function rejectFlag(flag: string, rule: string): never {
   throw invalidFlag(flag, `${flag} ${rule}`);
 }
 
-// Resources come from files in JSON or YAML, with the field names of REST. Errors give the position and never the
-// content, because files contain secrets.
+// Files contain resources in JSON or YAML, with the field names of REST. Errors have the position and never the
+// content, because files may contain secrets.
 
 /** A resource from a file. */
 interface FileResource {
   readonly message: Message;
-  /** The JSON of the file. It tells an empty field from an absent one. */
+  /** The JSON of the file, in which an empty field differs from an absent one. */
   readonly json: JsonValue;
 }
 
@@ -209,7 +209,7 @@ async function readText(file: string, flag: string): Promise<string> {
 /**
  * Reads a resource.
  *
- * @throws CommandError INVALID_ARGUMENT with the first field that `desc` lacks, or whose value is wrong
+ * @throws CommandError INVALID_ARGUMENT with the first field that is unknown or has a wrong value
  */
 async function readResource(file: string, desc: DescMessage, flag: string): Promise<FileResource> {
   const json = parseYaml(await readText(file, flag), flag);
@@ -222,7 +222,7 @@ async function readResource(file: string, desc: DescMessage, flag: string): Prom
 }
 
 /**
- * Parses YAML 1.2, of which JSON is a part.
+ * Parses YAML 1.2, a superset of JSON.
  *
  * @throws CommandError INVALID_ARGUMENT with line and column of the first fault
  */
@@ -237,7 +237,7 @@ function parseYaml(source: string, flag: string): JsonValue {
   try {
     return document.toJS() as JsonValue;
   } catch {
-    // Nested aliases, which would expand without a limit.
+    // Nested aliases, which could expand without a limit.
     throw invalidFlag(flag, "no JSON or YAML that can be written out");
   }
 }

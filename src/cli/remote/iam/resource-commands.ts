@@ -22,19 +22,19 @@ export interface ResourceCommand {
   /** The words for one resource, such as `role binding`. */
   readonly singular: string;
   readonly methods: Readonly<Partial<Record<Verb, DescMethodUnary>>> & { readonly list: DescMethodUnary };
-  /** The verb for creating one, where it is another than `create`. */
+  /** The verb that creates one, if it is not `create`. */
   readonly createAlias?: string;
   readonly columns: readonly ListColumn[];
-  /** What people should know who delete one, in full sentences. */
+  /** A note before a deletion, in full sentences. */
   readonly deletionNote?: string;
   /** Whether tables show the redirect URI, which is no field. */
   readonly hasRedirectUri?: true;
 }
 
-const uid = column("UID", "uid");
-const name = column("NAME", "name");
-const description = column("DESCRIPTION", "description", true);
-const created = column("CREATED", "createTime");
+const uid = createColumn("UID", "uid");
+const name = createColumn("NAME", "name");
+const description = createColumn("DESCRIPTION", "description", true);
+const created = createColumn("CREATED", "createTime");
 
 /** The resources in the order of the help. */
 export const resourceCommands: readonly ResourceCommand[] = [
@@ -64,7 +64,7 @@ export const resourceCommands: readonly ResourceCommand[] = [
       uid,
       name,
       { title: "ASSUMED BY", cell: present("claimMatch", "staticKeys", "awsIdentity", "servicePrincipal") },
-      column("LAST SEEN", "lastSeenTime"),
+      createColumn("LAST SEEN", "lastSeenTime"),
       description,
     ],
   },
@@ -92,10 +92,10 @@ export const resourceCommands: readonly ResourceCommand[] = [
     },
     columns: [
       uid,
-      column("IDENTITY", "identity.uid"),
-      column("IDENTITY NAME", "identity.name"),
-      column("ROLE", "role.name"),
-      column("GROUP", "group.name"),
+      createColumn("IDENTITY", "identity.uid"),
+      createColumn("IDENTITY NAME", "identity.name"),
+      createColumn("ROLE", "role.name"),
+      createColumn("GROUP", "group.name"),
     ],
   },
   {
@@ -108,7 +108,13 @@ export const resourceCommands: readonly ResourceCommand[] = [
       update: IdentityProvidersService.method.updateIdentityProvider,
       delete: IdentityProvidersService.method.deleteIdentityProvider,
     },
-    columns: [uid, name, column("ISSUER", "oidc.issuer"), column("DEFAULT ROLE", "defaultRole"), description],
+    columns: [
+      uid,
+      name,
+      createColumn("ISSUER", "oidc.issuer"),
+      createColumn("DEFAULT ROLE", "defaultRole"),
+      description,
+    ],
     hasRedirectUri: true,
   },
   {
@@ -140,11 +146,11 @@ export const resourceCommands: readonly ResourceCommand[] = [
     },
     columns: [
       uid,
-      column("ROLE", "role.name"),
-      column("E-MAIL", "email"),
-      column("SINGLE USE", "singleUse"),
-      column("KEY ID", "keyId"),
-      column("EXPIRES", "expirationTime"),
+      createColumn("ROLE", "role.name"),
+      createColumn("E-MAIL", "email"),
+      createColumn("SINGLE USE", "singleUse"),
+      createColumn("KEY ID", "keyId"),
+      createColumn("EXPIRES", "expirationTime"),
     ],
   },
   {
@@ -156,7 +162,12 @@ export const resourceCommands: readonly ResourceCommand[] = [
       create: ExternalGroupRoleMappingsService.method.createExternalGroupRoleMapping,
       delete: ExternalGroupRoleMappingsService.method.deleteExternalGroupRoleMapping,
     },
-    columns: [uid, column("EXTERNAL GROUP", "externalGroupId"), column("ROLE", "roleUid"), column("SCOPE", "scope")],
+    columns: [
+      uid,
+      createColumn("EXTERNAL GROUP", "externalGroupId"),
+      createColumn("ROLE", "roleUid"),
+      createColumn("SCOPE", "scope"),
+    ],
   },
   {
     name: "terms",
@@ -164,35 +175,35 @@ export const resourceCommands: readonly ResourceCommand[] = [
     methods: { list: TermsService.method.listTermsAcceptances, create: TermsService.method.acceptTerms },
     createAlias: "accept",
     columns: [
-      column("DOCUMENT", "docId"),
-      column("ORGANISATION", "orgUid"),
-      column("ACCEPTED BY", "acceptedBy"),
-      column("ACCEPTED", "createTime"),
+      createColumn("DOCUMENT", "docId"),
+      createColumn("ORGANISATION", "orgUid"),
+      createColumn("ACCEPTED BY", "acceptedBy"),
+      createColumn("ACCEPTED", "createTime"),
     ],
   },
 ];
 
-/** The field of a list's answer with its rows. */
-export function rowsField({ methods }: ResourceCommand): DescField & { readonly message: DescMessage } {
+/** Gets the field of a list's answer with its rows. */
+export function getRowsField({ methods }: ResourceCommand): DescField & { readonly message: DescMessage } {
   const field = methods.list.output.fields.find(({ fieldKind, message }) => fieldKind === "list" && message);
   if (field?.message === undefined) throw new TypeError(`${methods.list} answers no list`);
   return field as DescField & { readonly message: DescMessage };
 }
 
-/** The field of a request with the resource; undefined when the request has the fields itself. */
-export function resourceField(resource: ResourceCommand, { input }: DescMethodUnary): DescField | undefined {
+/** Finds the field of a request with the resource; undefined when the request has the fields itself. */
+export function findResourceField(resource: ResourceCommand, { input }: DescMethodUnary): DescField | undefined {
   return input.fields.find(
-    ({ fieldKind, message }) => fieldKind === "message" && message === rowsField(resource).message,
+    ({ fieldKind, message }) => fieldKind === "message" && message === getRowsField(resource).message,
   );
 }
 
 /**
- * A column of a list.
+ * Creates a column of a list.
  *
- * @param path the members that lead to its value in a row, joined by dots
+ * @param path the path of its value in a row, joined by dots
  * @param prose whether it is cut to fit on a terminal
  */
-export function column(title: string, path: string, prose = false): ListColumn {
+export function createColumn(title: string, path: string, prose = false): ListColumn {
   const names = path.split(".");
   return { title, prose, cell: (row) => text(names.reduce<JsonValue | undefined>(member, row)) };
 }

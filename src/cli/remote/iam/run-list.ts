@@ -9,7 +9,7 @@ import { type ApiFlags, fetchIssuer, resolveApi } from "../service.js";
 import { type Session, withSession } from "../session.js";
 import type { FieldFlag } from "./field-flags.js";
 import { buildRequest, type FlagValues } from "./request.js";
-import { type ResourceCommand, rowsField } from "./resource-commands.js";
+import { getRowsField, type ResourceCommand } from "./resource-commands.js";
 
 /** The largest page of the service (docs/api-rules.md#lists). */
 const MAX_PAGE_SIZE = 200;
@@ -35,7 +35,7 @@ async function printPages(
 ): Promise<void> {
   const { output: format, pageAll = false } = given;
   const { call, output } = session;
-  const key = rowsField(resource).jsonName;
+  const key = getRowsField(resource).jsonName;
   const redirectUri = resource.hasRedirectUri && format === "table" ? await fetchRedirectUri(given) : undefined;
   const columns = redirectUri ? [...resource.columns, { title: "REDIRECT URI", cell: redirectUri }] : resource.columns;
   const list = createListFormatter(format, key, columns, output.terminal);
@@ -49,7 +49,7 @@ async function printPages(
       answer = await call(resource.methods.list, request);
     } catch (error) {
       progress.clear();
-      // The output becomes a complete document with the page token of the rest.
+      // Completes the document, with the page token of the remaining rows.
       if (done > 0) await output.write(list.end({ ...rest, nextPageToken: token }));
       throw error;
     }
@@ -74,11 +74,11 @@ function setListField(request: Message, { methods }: ResourceCommand, name: stri
   setField(request, field, value);
 }
 
-/** The redirect URI to register at an identity provider, whose resource is given as JSON; empty without a uid. */
+/** Builds the redirect URI to register at an identity provider, which is given as JSON; empty without a uid. */
 export type RedirectUri = (provider: JsonObject) => string;
 
 /**
- * Asks the service for its issuer, from which the redirect URIs of identity providers follow.
+ * Fetches the issuer of the service, which the redirect URIs of identity providers begin with.
  *
  * @returns undefined when the service does not answer. Tables then have no redirect URIs.
  */

@@ -10,7 +10,7 @@ import {
   type Message,
 } from "@bufbuild/protobuf";
 import { FieldMaskSchema } from "@bufbuild/protobuf/wkt";
-import { ensureContainer, fieldsByName, getField, setField, wellKnownName } from "../../../codec/fields.js";
+import { ensureContainer, findWellKnownName, getField, getFieldsByName, setField } from "../../../codec/fields.js";
 import { isJsonObject } from "../../../kernel/strict-json.js";
 import { invalidFlag } from "../../errors.js";
 import { formatAnswer } from "../../output/format.js";
@@ -19,7 +19,7 @@ import type { CommonFlags } from "../flags.js";
 import { confirmDelete, type Session, withSession } from "../session.js";
 import { type FieldFlag, findEnumValue, formatEnumValue } from "./field-flags.js";
 import { buildRequest, type FlagValues } from "./request.js";
-import { type ResourceCommand, resourceField } from "./resource-commands.js";
+import { findResourceField, type ResourceCommand } from "./resource-commands.js";
 import { fetchRedirectUri } from "./run-list.js";
 
 type OneFlags = CommonFlags & FlagValues;
@@ -31,7 +31,9 @@ export async function runGet(
   uid: string,
   given: OneFlags,
 ): Promise<void> {
-  await withSession(given, async (session) => printAnswer(resource, session, method, requestFor(method, uid), given));
+  await withSession(given, async (session) =>
+    printAnswer(resource, session, method, buildUidRequest(method, uid), given),
+  );
 }
 
 /** Creates a resource and prints it. */
@@ -41,7 +43,7 @@ export async function runCreate(
   flags: readonly FieldFlag[],
   given: OneFlags,
 ): Promise<void> {
-  const { request } = await buildRequest(method.input, flags, given, resourceField(resource, method));
+  const { request } = await buildRequest(method.input, flags, given, findResourceField(resource, method));
   await withSession(given, async (session) => printAnswer(resource, session, method, request, given));
 }
 
@@ -57,7 +59,7 @@ export async function runUpdate(
   flags: readonly FieldFlag[],
   given: OneFlags,
 ): Promise<void> {
-  const field = resourceField(resource, method);
+  const field = findResourceField(resource, method);
   if (field === undefined) throw new TypeError(`${method} changes nothing`);
   const { request, paths } = await buildRequest(method.input, flags, given, field);
   setUid(ensureContainer(request, [field]), field.message, uid);
@@ -81,7 +83,7 @@ export async function runDelete(
 ): Promise<void> {
   if (!given.yes) await confirmDelete(`${resource.singular} ${uid}`);
   await withSession(given, async ({ call, output }) => {
-    const answer = await call(method, requestFor(method, uid));
+    const answer = await call(method, buildUidRequest(method, uid));
     const { output: format } = given;
     const text =
       format === "table" ? `deleted ${escapeControls(uid)}\n` : formatAnswer(format, answer, () => [], output.terminal);
@@ -107,7 +109,7 @@ async function printAnswer(
   await output.write(formatAnswer(format, answer, rows, output.terminal));
 }
 
-function requestFor({ input }: DescMethodUnary, uid: string): Message {
+function buildUidRequest({ input }: DescMethodUnary, uid: string): Message {
   const request = create(input);
   setUid(request, input, uid);
   return request;
@@ -126,22 +128,22 @@ function getFieldByName(desc: DescMessage, name: string): DescField {
 /** A line of the table of one resource: the path of a field, and its value. */
 export type DetailRow = readonly [field: string, value: string];
 
-/** The lines for the fields of `json` that are not empty. A list has a line for each element. */
+/** Builds the lines of the fields that are not empty. A list has a line for each element. */
 export function toDetailRows(desc: DescMessage, json: JsonObject): DetailRow[] {
-  return messageRows(desc, json, "");
+  return buildMessageRows(desc, json, "");
 }
 
-function messageRows(desc: DescMessage, json: JsonObject, prefix: string): DetailRow[] {
+function buildMessageRows(desc: DescMessage, json: JsonObject, prefix: string): DetailRow[] {
   return Object.entries(json).flatMap(([name, value]) => {
-    const field = fieldsByName(desc).get(name);
-    return field === undefined ? [] : fieldRows(field, value, prefix + name);
+    const field = getFieldsByName(desc).get(name);
+    return field === undefined ? [] : buildFieldRows(field, value, prefix + name);
   });
 }
 
-function fieldRows(field: DescField, value: JsonValue, path: string): DetailRow[] {
+function buildFieldRows(field: DescField, value: JsonValue, path: string): DetailRow[] {
   const { message } = field;
-  if (field.fieldKind === "message" && isJsonObject(value) && message && wellKnownName(message) === undefined) {
-    return messageRows(message, value, `${path}.`);
+  if (field.fieldKind === "message" && isJsonObject(value) && message && findWellKnownName(message) === undefined) {
+    return buildMessageRows(message, value, `${path}.`);
   }
   if (field.fieldKind === "list" && Array.isArray(value)) {
     return value.map((element): DetailRow => [path, formatElement(field, element)]);

@@ -1,10 +1,10 @@
-// `arbor registry repos` and `arbor registry tags`: the commands of `arbor iam` for what a container registry holds. They
-// create and change nothing, because images come from the registry and their settings from its clients.
+// `arbor registry repos` and `arbor registry tags`, as the commands of `arbor iam`. They cannot create or update,
+// because repos and tags follow from pushes to the container registry.
 import type { Command } from "commander";
 import { ReposService } from "#gen/chainguard/platform/registry/v2beta1/repos_pb.js";
 import { TagsService } from "#gen/chainguard/platform/registry/v2beta1/tags_pb.js";
 import { addResourceCommands } from "../iam/commands.js";
-import { column, type ResourceCommand } from "../iam/resource-commands.js";
+import { createColumn, type ResourceCommand } from "../iam/resource-commands.js";
 
 const deletionNote =
   "Images that are still in the registry come back with the next `arbor registry sync`, and when they are pushed again.";
@@ -20,11 +20,11 @@ const registryResources: readonly ResourceCommand[] = [
       delete: ReposService.method.deleteRepo,
     },
     columns: [
-      column("UID", "uid"),
-      column("NAME", "name"),
-      column("COPIED FROM", "sync_config.source"),
-      column("UPDATED", "updateTime"),
-      column("DESCRIPTION", "description", true),
+      createColumn("UID", "uid"),
+      createColumn("NAME", "name"),
+      createColumn("COPIED FROM", "sync_config.source"),
+      createColumn("UPDATED", "updateTime"),
+      createColumn("DESCRIPTION", "description", true),
     ],
     deletionNote,
   },
@@ -37,16 +37,16 @@ const registryResources: readonly ResourceCommand[] = [
       delete: TagsService.method.deleteTag,
     },
     columns: [
-      column("UID", "uid"),
-      column("NAME", "name"),
-      column("DIGEST", "digest"),
-      column("UPDATED", "updateTime"),
+      createColumn("UID", "uid"),
+      createColumn("NAME", "name"),
+      createColumn("DIGEST", "digest"),
+      createColumn("UPDATED", "updateTime"),
     ],
     deletionNote,
   },
 ];
 
-/** Adds the commands to `registry`, and creates it unless the commands for the host are loaded and have created it. */
+/** Adds the commands to `registry`, which the commands on the host may have created already. */
 export function addRegistryCommands(arbor: Command): void {
   const registry = arbor.commands.find((command) => command.name() === "registry") ?? arbor.command("registry");
   addResourceCommands(registry, registryResources);

@@ -6,7 +6,7 @@ import {
   changeCredentials,
   readCredentials,
   type StoredLogin,
-  withLogin,
+  setLogin,
 } from "../../../../src/cli/remote/auth/credentials-file.js";
 import { type Host, startHost } from "../../../e2e/process.js";
 import { tempDir } from "../../../support/temp-dir.js";
@@ -24,7 +24,7 @@ describe("arbor auth", () => {
   });
 
   const auth = (...args: string[]) => host.run(["auth", ...args], { ARBOR_CREDENTIALS: file });
-  const keep = (api: string, login: StoredLogin) => changeCredentials(file, (now) => withLogin(now, api, login));
+  const keep = (api: string, login: StoredLogin) => changeCredentials(file, (now) => setLogin(now, api, login));
 
   async function logIn(test: TestContext) {
     const service = await startLoginService(test);

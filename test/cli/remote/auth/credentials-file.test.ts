@@ -6,9 +6,9 @@ import { describe, it } from "node:test";
 import { Code } from "@connectrpc/connect";
 import {
   changeCredentials,
-  credentialsFile,
+  findCredentialsFile,
   readCredentials,
-  withLogin,
+  setLogin,
 } from "../../../../src/cli/remote/auth/credentials-file.js";
 import { tempDir } from "../../../support/temp-dir.js";
 import { commandErrorOf, script } from "./process.js";
@@ -20,7 +20,7 @@ const workload = { identity: "0123/4567", tokenFile: "/var/run/token" };
 
 const newFile = () => join(tempDir(), "deeper", "arbor", "credentials.json");
 const keep = (file: string, api = API, token = login.token) =>
-  changeCredentials(file, (now) => withLogin(now, api, { ...login, token }));
+  changeCredentials(file, (now) => setLogin(now, api, { ...login, token }));
 
 describe("the credentials file", () => {
   it("is where the environment says", () => {
@@ -33,7 +33,7 @@ describe("the credentials file", () => {
       [{ XDG_CONFIG_HOME: "/etc/me", ARBOR_CREDENTIALS: "/tmp/c.json" }, "/tmp/c.json"],
       [{ ARBOR_CREDENTIALS: "c.json" }, join(process.cwd(), "c.json")],
     ];
-    for (const [env, expected] of cases) assert.equal(credentialsFile(env), expected, JSON.stringify(env));
+    for (const [env, expected] of cases) assert.equal(findCredentialsFile(env), expected, JSON.stringify(env));
   });
 
   it("is empty before there is one, and looking does not make it", async () => {
@@ -62,13 +62,13 @@ describe("the credentials file", () => {
       ["[::1]:5000", { api: OTHER, workload }],
     ]);
     await keep(file);
-    await changeCredentials(file, (now) => ({ ...withLogin(now, OTHER, { token: "d.e.f", workload }), registries }));
+    await changeCredentials(file, (now) => ({ ...setLogin(now, OTHER, { token: "d.e.f", workload }), registries }));
     const logins = new Map<string, object>([
       [API, login],
       [OTHER, { token: "d.e.f", workload }],
     ]);
     assert.deepEqual(await readCredentials(file), { logins, registries });
-    await changeCredentials(file, (now) => withLogin(now, API, undefined));
+    await changeCredentials(file, (now) => setLogin(now, API, undefined));
     assert.deepEqual([...(await readCredentials(file)).logins.keys()], [OTHER]);
   });
 

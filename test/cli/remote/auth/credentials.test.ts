@@ -8,7 +8,7 @@ import {
   changeCredentials,
   readCredentials,
   type StoredLogin,
-  withLogin,
+  setLogin,
 } from "../../../../src/cli/remote/auth/credentials-file.js";
 import { tempDir } from "../../../support/temp-dir.js";
 import { jwt, type LoginService, startLoginService } from "./login-service.js";
@@ -23,7 +23,7 @@ beforeEach(() => {
   process.env.ARBOR_CREDENTIALS = file;
 });
 
-const keep = (api: string, login: StoredLogin) => changeCredentials(file, (now) => withLogin(now, api, login));
+const keep = (api: string, login: StoredLogin) => changeCredentials(file, (now) => setLogin(now, api, login));
 const readLogin = async (api: string) => (await readCredentials(file)).logins.get(api) ?? assert.fail("no login");
 const tokenAt = async (api: string) => (await findStoredToken(api))?.token();
 

@@ -3,12 +3,12 @@ import { existsSync, mkdirSync, readFileSync, rmSync, statSync, symlinkSync, wri
 import { delimiter, join } from "node:path";
 import { beforeEach, describe, it, type TestContext } from "node:test";
 import { Code } from "@connectrpc/connect";
-import { dockerConfigFile, setCredentialHelper } from "../../../../src/cli/remote/auth/configure-docker.js";
+import { findDockerConfigFile, setCredentialHelper } from "../../../../src/cli/remote/auth/configure-docker.js";
 import {
   changeCredentials,
   readCredentials,
   type StoredLogin,
-  withLogin,
+  setLogin,
 } from "../../../../src/cli/remote/auth/credentials-file.js";
 import { answerDocker, parseRegistryHost } from "../../../../src/cli/remote/auth/docker-credential.js";
 import { runCommand } from "../../../support/command.js";
@@ -20,8 +20,8 @@ const HOST = "registry.example.com";
 
 describe("the configuration of docker", () => {
   it("is where docker looks for it", () => {
-    assert.equal(dockerConfigFile({ DOCKER_CONFIG: "/etc/d" }), "/etc/d/config.json");
-    assert.match(dockerConfigFile({}), /\/\.docker\/config\.json$/);
+    assert.equal(findDockerConfigFile({ DOCKER_CONFIG: "/etc/d" }), "/etc/d/config.json");
+    assert.match(findDockerConfigFile({}), /\/\.docker\/config\.json$/);
   });
 
   it("is made where there is none, for its owner alone", async () => {
@@ -115,7 +115,7 @@ describe("docker's helper", () => {
   async function configureDocker(test: TestContext) {
     const service = await startLoginService(test);
     const login = service.newLogin(3600);
-    await changeCredentials(file, (now) => withLogin(now, service.url, login));
+    await changeCredentials(file, (now) => setLogin(now, service.url, login));
     const { code, stdout, stderr } = await configure(service);
     assert.equal(code, 0, stderr);
     return { service, login, stdout, stderr };
@@ -155,7 +155,7 @@ describe("docker's helper", () => {
   it("renews the login, and lets docker go on without one", async (test) => {
     const { service } = await configureDocker(test);
     const keep = (login: StoredLogin | undefined) =>
-      changeCredentials(file, (now) => withLogin(now, service.url, login));
+      changeCredentials(file, (now) => setLogin(now, service.url, login));
     await keep(service.newLogin(-60));
     const { Secret } = await askDocker("get", HOST);
     assert.equal(Secret, (await readCredentials(file)).logins.get(service.url)?.token);

@@ -1,7 +1,7 @@
 // Is killed when all is written and only the new name is missing.
 import fs from "node:fs";
 import { syncBuiltinESMExports } from "node:module";
-import { changeCredentials, withLogin } from "../../../../src/cli/remote/auth/credentials-file.js";
+import { changeCredentials, setLogin } from "../../../../src/cli/remote/auth/credentials-file.js";
 
 const [file = "", api = ""] = process.argv.slice(2);
 fs.promises.rename = async () => {
@@ -9,4 +9,4 @@ fs.promises.rename = async () => {
   await new Promise(() => {});
 };
 syncBuiltinESMExports();
-await changeCredentials(file, (now) => withLogin(now, api, { token: "a.b.c" }));
+await changeCredentials(file, (now) => setLogin(now, api, { token: "a.b.c" }));

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import { beforeEach, describe, it, type TestContext } from "node:test";
 import { Code } from "@connectrpc/connect";
-import { browserLogin } from "../../../../src/cli/remote/auth/browser-login.js";
+import { logInWithBrowser } from "../../../../src/cli/remote/auth/browser-login.js";
 import { readCredentials } from "../../../../src/cli/remote/auth/credentials-file.js";
 import { type Finished, type RunningCommand, runCommand, startCommand } from "../../../support/command.js";
 import { tempDir } from "../../../support/temp-dir.js";
@@ -158,7 +158,7 @@ describe("arbor auth login", () => {
   for (const [what, query, expected, says] of failures) {
     it(`says why it failed: ${what}`, async () => {
       let page: ReturnType<typeof visit> | undefined;
-      const login = browserLogin(
+      const login = logInWithBrowser(
         "http://127.0.0.1:1",
         {},
         async (url) => {
@@ -182,10 +182,10 @@ describe("arbor auth login", () => {
     const show = async (url: string) => {
       redirectUri = new URL(url).searchParams.get("redirect_uri") ?? "";
     };
-    const { code, message } = await commandErrorOf(browserLogin("http://127.0.0.1:1", {}, show, 60));
+    const { code, message } = await commandErrorOf(logInWithBrowser("http://127.0.0.1:1", {}, show, 60));
     assert.deepEqual([code, message], [Code.DeadlineExceeded, "the browser did not come back within 0.001 minutes"]);
     await assert.rejects(visit(new URL(redirectUri)), { code: "ECONNREFUSED" });
-    const broken = browserLogin("http://127.0.0.1:1", {}, () => Promise.reject(new Error("no terminal")), 60_000);
+    const broken = logInWithBrowser("http://127.0.0.1:1", {}, () => Promise.reject(new Error("no terminal")), 60_000);
     await assert.rejects(broken, /^Error: no terminal$/);
   });
 

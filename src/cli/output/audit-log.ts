@@ -1,5 +1,23 @@
-// What `arbor audit verify` says of a log, on the host and over the API.
+// What `arbor audit` prints, on the host and over the API: events, and the state of a verified log.
 import type { LogReport } from "../../audit/verify.js";
+import { createListFormatter, type ListColumn, type ListFormatter } from "./format.js";
+import type { Terminal } from "./terminal.js";
+
+const text = (value: unknown) => (typeof value === "string" ? value : "");
+const columns: readonly ListColumn[] = [
+  { title: "TIME", cell: ({ time }) => text(time) },
+  { title: "TYPE", cell: ({ type }) => text(type) },
+  { title: "SUBJECT", cell: ({ subjectUid }) => text(subjectUid) },
+  { title: "ACTOR", cell: ({ actorUid }) => text(actorUid) },
+  { title: "NAME", cell: ({ actorName }) => text(actorName) },
+  { title: "REQUEST", cell: ({ requestId }) => text(requestId) },
+  { title: "FROM", cell: ({ remoteAddress }) => text(remoteAddress) },
+];
+
+/** Creates the formatter of events: JSON lines, or a table. */
+export function createEventFormatter(json: boolean, terminal: Terminal): ListFormatter {
+  return createListFormatter(json ? "jsonl" : "table", "events", columns, terminal);
+}
 
 /** An unsealed row older than this causes a warning, in milliseconds. A running service seals within a second. */
 const TAIL_WARNING_MS = 5_000;
@@ -20,7 +38,7 @@ export function findWarning({ unsealed: { firstTimeMs } }: LogReport, nowMs: num
   return `the oldest unsealed row waits for ${age}; a running server seals within one, so none runs or it cannot`;
 }
 
-// A database that was tampered with may have any time.
+// A tampered database may have times that a Date cannot represent.
 function formatTime(ms: number): string {
   return Math.abs(ms) <= 8.64e15 ? new Date(ms).toISOString() : `${ms} ms`;
 }

@@ -1,36 +1,40 @@
-// How many streams that stay open without an end one peer may have.
+// Limits the streams without an end that a peer may have open.
 
 import { resourceExhausted } from "../../kernel/errors.js";
 import { addressKey } from "../../kernel/ip-address.js";
 
-/** How many there may be. */
-export interface StreamShareLimits {
+/** The limits of open streams. */
+export interface StreamLimits {
   readonly total: number;
   readonly perConnection: number;
-  /** A network of 64 bits counts as one address of IPv6. */
+  /** A /64 of IPv6 counts as one address. */
   readonly perAddress: number;
 }
 
-/** Whose stream it is. What is undefined is not counted. */
+/** The peer of a stream. Streams of an undefined connection or address are not limited by it. */
 export interface StreamPeer {
-  /** The connection, unless it is one that many peers share. */
+  /** The connection, unless many peers share it. */
   readonly connection: object | undefined;
-  /** The peer's address, unless it is not known. */
+  /** The address of the peer, if it is known. */
   readonly address: string | undefined;
 }
 
-/** Counts open streams. */
-export interface StreamShares {
+/** Limits open streams. */
+export interface StreamLimiter {
   /**
    * Counts one more stream of a peer until the returned function is called.
    *
-   * @throws ApiError RESOURCE_EXHAUSTED when one more is too many.
+   * @throws ApiError RESOURCE_EXHAUSTED when there are too many
    */
   take(peer: StreamPeer): () => void;
 }
 
-/** Creates the counters. @param what the streams, as errors call them: "watchers" */
-export function createStreamShares(what: string, limits: StreamShareLimits): StreamShares {
+/**
+ * Creates the limiter.
+ *
+ * @param what the name of the streams in errors, such as "watchers"
+ */
+export function createStreamLimiter(what: string, limits: StreamLimits): StreamLimiter {
   let total = 0;
   const connections = new Map<object, number>();
   const addresses = new Map<string, number>();

@@ -1,16 +1,16 @@
 import type { HttpResponse } from "./http-message.js";
 import { sendJson } from "./send.js";
 
-/** The routes for operators. */
-export interface Ops {
-  /** The paths, after which logs and metrics name the routes. One that ends in `/*` stands for all below it. */
+/** Routes with fixed paths, such as those of health checks and documentation. */
+export interface RouteGroup {
+  /** The paths; logs and metrics name the routes after them. One that ends in `/*` stands for all below it. */
   readonly paths: readonly string[];
-  /** Answers if `path` is one of them; false if it is not. */
+  /** Answers if `path` is one of the paths; false if it is not. */
   handle(method: string, path: string, res: HttpResponse): boolean;
 }
 
-/** The paths of {@link createOps}. */
-export const OPS_PATHS = ["/healthz", "/readyz"] as const;
+/** The paths of {@link createHealthRoutes}. */
+export const HEALTH_PATHS = ["/healthz", "/readyz"] as const;
 
 /** What a health check is answered: an HTTP status and a body of JSON. */
 export interface HealthAnswer {
@@ -18,7 +18,7 @@ export interface HealthAnswer {
   readonly body: string;
 }
 
-/** Answers a health check of one of {@link OPS_PATHS}; undefined for every other path. Never rejects. */
+/** Answers a health check of one of {@link HEALTH_PATHS}; undefined for every other path. Never rejects. */
 export type CheckHealth = (path: string) => Promise<HealthAnswer> | undefined;
 
 /**
@@ -42,9 +42,9 @@ export function createHealthCheck(ready: () => Promise<unknown>, draining: () =>
 }
 
 /** Creates the routes of the health checks, which are open to everybody. */
-export function createOps(checkHealth: CheckHealth): Ops {
+export function createHealthRoutes(checkHealth: CheckHealth): RouteGroup {
   return {
-    paths: OPS_PATHS,
+    paths: HEALTH_PATHS,
     handle(method, path, res) {
       if (path !== "/healthz" && path !== "/readyz") return false;
       if (method !== "GET" && method !== "HEAD")
@@ -55,11 +55,11 @@ export function createOps(checkHealth: CheckHealth): Ops {
   };
 }
 
-/** Routes that are asked one after the other until one answers. */
-export function firstOf(all: readonly Ops[]): Ops {
+/** Combines groups of routes; the first one with the path answers. */
+export function combineRoutes(all: readonly RouteGroup[]): RouteGroup {
   return {
     paths: all.flatMap(({ paths }) => paths),
-    handle: (method, path, res) => all.some((ops) => ops.handle(method, path, res)),
+    handle: (method, path, res) => all.some((group) => group.handle(method, path, res)),
   };
 }
 

@@ -1,4 +1,4 @@
-// What is sent when a call fails, at whatever point it does.
+// Answers failed calls, at whatever point they fail.
 import { Code, type ConnectError } from "@connectrpc/connect";
 import { formatError, httpStatusOf, retryAfterOf } from "../../codec/error-json.js";
 import type { MessageWriters } from "../../codec/json-wkt.js";
@@ -9,29 +9,28 @@ import { abort, HttpError, type HttpRequest, type HttpResponse } from "../http/h
 import { recordOf } from "../http/request-record.js";
 import { copyHeaders, headersOf, type ResponseHeaders, send } from "../http/send.js";
 
-/** What {@link createFailures} is made of. */
 export interface FailureOptions {
   readonly errorDomain: string;
-  /** The writers of the details of the errors of a call. */
+  /** The writers of error details, by call. */
   readonly writersOf: (call: CallContext | undefined) => MessageWriters;
   /** Called with internal errors; the caller gets INTERNAL without their cause. */
   readonly onInternalError?: ((error: ConnectError, call: CallContext | undefined) => void) | undefined;
 }
 
 /** Answers failed calls. */
-export interface Failures {
-  /** Sends the status and the body of an error; `call` is there once the request was understood. */
+export interface ErrorResponder {
+  /** Sends the status and the body of an error; `call` is undefined before the request was decoded. */
   answer(req: HttpRequest, res: HttpResponse, error: unknown, call: CallContext | undefined): void;
 
-  /** Reports an error that ends an answer after its status was sent. */
+  /** Records an error that ends an answer after its status was sent. */
   report(error: unknown, call: CallContext): void;
 
-  /** An error as google.rpc.Status in JSON, for when the status has been sent already. */
+  /** Formats an error as google.rpc.Status in JSON, for answers whose status was sent already. */
   textOf(error: unknown, call: CallContext): string;
 }
 
-/** Creates them. */
-export function createFailures({ errorDomain, writersOf, onInternalError }: FailureOptions): Failures {
+/** Creates the responder. */
+export function createErrorResponder({ errorDomain, writersOf, onInternalError }: FailureOptions): ErrorResponder {
   function answerOf(error: unknown, call: CallContext | undefined): ConnectError {
     const answer = answerError(error, errorDomain, (internal) => onInternalError?.(internal, call));
     call?.inbound.record?.setFailure(answer.code, rejectReasonOf(error));
@@ -64,7 +63,7 @@ export function createFailures({ errorDomain, writersOf, onInternalError }: Fail
       try {
         reject(req, res, error, call);
       } catch {
-        // Not even the error could be sent: the connection is all there is left to end.
+        // The error could not be sent either, so the connection is cut.
         abort(res);
       }
     },
