@@ -2,6 +2,7 @@
 import { and, asc, eq, gt, gte, inArray, lt, lte, type SQL, sql } from "drizzle-orm";
 import type { AuditCheckpoint, AuditCheckpointStore, Awaitable, OldChains } from "./port.js";
 import {
+  buildEquals,
   buildInsertValues,
   buildUpsertValues,
   countRows,
@@ -18,10 +19,7 @@ const value = (name: string) => sql.placeholder(name);
 const ROOTS_AT_ONCE = 500;
 
 const get = statement<{ rootUid: string }, AuditCheckpoint>((q, t) =>
-  q
-    .select()
-    .from(t.auditCheckpoints)
-    .where(eq(t.auditCheckpoints.rootUid, value("rootUid"))),
+  q.select().from(t.auditCheckpoints).where(buildEquals(t.auditCheckpoints, "rootUid")),
 );
 const put = statement<AuditCheckpoint>((q, t) =>
   q
