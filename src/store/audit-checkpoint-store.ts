@@ -10,10 +10,9 @@ import {
   type Executor,
   statement,
   takeFirst,
+  value,
 } from "./statement.js";
 import type { Tables } from "./tables.js";
-
-const value = (name: string) => sql.placeholder(name);
 
 /** How many organisations one search looks at. */
 const ROOTS_AT_ONCE = 500;

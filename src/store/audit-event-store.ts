@@ -9,10 +9,17 @@ import type {
   AuditEventStore,
   AuditFilterColumn,
 } from "./port-audit.js";
-import { buildEquals, type Executor, mapRows, type Sql, statement, statementFamily, takeFirst } from "./statement.js";
+import {
+  buildEquals,
+  type Executor,
+  mapRows,
+  type Sql,
+  statement,
+  statementFamily,
+  takeFirst,
+  value,
+} from "./statement.js";
 import type { Tables } from "./tables.js";
-
-const value = (name: string) => sql.placeholder(name);
 
 /** Rows read by one statement where the index does not answer alone: some 2 ms. */
 const SLICE_ROWS = 256;

@@ -40,10 +40,9 @@ import {
   statement,
   statementFamily,
   takeFirst,
+  value,
 } from "./statement.js";
 import type { Tables } from "./tables.js";
-
-const value = (name: string) => sql.placeholder(name);
 
 /** The longest name of an actor in a row, in characters. */
 const MAX_NAME = 255;

@@ -1,9 +1,7 @@
 // What the master key has encrypted, for its rotation: the same columns that `arbor check` opens.
-import { and, gt, ne, sql } from "drizzle-orm";
+import { and, gt, ne } from "drizzle-orm";
 import type { Awaitable, SealedStore, TicketRow } from "./port.js";
-import { buildEquals, discardRows, type Executor, statement } from "./statement.js";
-
-const value = (name: string) => sql.placeholder(name);
+import { buildEquals, discardRows, type Executor, statement, value } from "./statement.js";
 
 const setKey = statement<{ kid: string; sealed: string }>((q, t) =>
   q

@@ -70,6 +70,9 @@ export function statementFamily<Shape, Params extends object, Row = never>(
   };
 }
 
+/** The parameter of this name. */
+export const value = (name: string) => sql.placeholder(name);
+
 /** The values of a prepared insert: one placeholder per column, named like the column's property. */
 export function buildInsertValues<T extends Table>(table: T): T["$inferInsert"] {
   const names = Object.keys(getTableColumns(table));
