@@ -51,7 +51,7 @@ const formerPaths = {
 } as const satisfies Readonly<Record<string, readonly FormerPath[]>>;
 
 /** Creates the services. */
-export function iamServices(deps: IamDeps): ServedService[] {
+export function createIamServices(deps: IamDeps): ServedService[] {
   const groups = groupsV2beta1(deps);
   const identities = identitiesV2beta1(deps);
   const roles = rolesV2beta1(deps);

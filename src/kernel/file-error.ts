@@ -16,7 +16,7 @@ const reasons: Readonly<Record<string, string>> = {
 };
 
 /** Describes why a file cannot be read, such as `cannot read /etc/arbor.json: no such file`. */
-export function cannotRead(file: string, error: unknown): string {
+export function describeReadError(file: string, error: unknown): string {
   const { code = "" } = (error ?? {}) as { readonly code?: string };
   return `cannot read ${file}: ${reasons[code] ?? (code === "" ? String(error) : code)}`;
 }
