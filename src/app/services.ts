@@ -4,18 +4,18 @@ import { PingService } from "#gen/chainguard/platform/ping/v2/ping_pb.js";
 import { ImagesService } from "#gen/chainguard/platform/registry/v2/images_pb.js";
 import { eventIdentitiesV1 } from "../events/identities-v1.js";
 import { subscriptionsV1, subscriptionsV2beta1 } from "../events/subscriptions/subscription.js";
-import { iamServices } from "../iam/services.js";
+import { createIamServices } from "../iam/services.js";
 import type { PageTokens } from "../kernel/page-token.js";
 import type { ServedService } from "../pipeline/method-table.js";
 import type { ResourceDefinition } from "../pipeline/resource/define.js";
 import { createListResources, type ResourceDeps } from "../pipeline/resource/read.js";
-import { registryServices } from "../registry/services.js";
+import { createRegistryServices } from "../registry/services.js";
 import { advisoriesV1 } from "../vulnerabilities/advisories/advisory-v1.js";
 import { advisoriesV2beta1 } from "../vulnerabilities/advisories/advisory-v2beta1.js";
 import { definitions } from "./definitions.js";
 
 export type PlatformDeps = Omit<
-  Parameters<typeof iamServices>[0] & Parameters<typeof registryServices>[0],
+  Parameters<typeof createIamServices>[0] & Parameters<typeof createRegistryServices>[0],
   "listResources" | "definitions"
 > & { readonly tokens: PageTokens };
 
@@ -24,8 +24,8 @@ export function createPlatformServices(platform: PlatformDeps): ServedService[] 
   const deps = { ...platform, ...createResourceDeps(platform) };
   const subscriptions = subscriptionsV2beta1(deps);
   const services = [
-    ...iamServices(deps),
-    ...registryServices(deps),
+    ...createIamServices(deps),
+    ...createRegistryServices(deps),
     advisoriesV2beta1(deps),
     advisoriesV1(deps),
     subscriptions,

@@ -20,12 +20,11 @@ import type { Caller } from "../pipeline/auth/caller.js";
 import type { CallContext, StreamCall, UnaryCall } from "../pipeline/call.js";
 import { readCapabilities, serve } from "../pipeline/method-table.js";
 import type { AuditEventRow, AuditPosition, Store, Tx } from "../store/port.js";
-import { type ChainHandlersDeps, chainHandlers } from "./chain-v1.js";
+import { type ChainHandlersDeps, createChainHandlers } from "./chain-v1.js";
 import type { EventFeed, StreamCounter } from "./event-feed.js";
 import { matchesFilter, parseEventFilter, selectEvents } from "./event-filter.js";
 import { type EventIds, isEventId } from "./event-id.js";
 
-/** What the service needs. */
 export interface AuditServiceDeps {
   readonly store: Store;
   readonly clock: Clock;
@@ -70,7 +69,7 @@ export function auditV1(deps: AuditServiceDeps) {
     });
     const toEvent = await eventsFor(call, call.tx, filter.scope, rows);
     const makeToken = ({ timeMs, id }: AuditPosition) =>
-      tokens.make({ key: timeMs, uid: String(id), skip: 0 }, binding, call.startMs);
+      tokens.create({ key: timeMs, uid: String(id), skip: 0 }, binding, call.startMs);
     return { events: rows.map(toEvent), nextPageToken: next ? makeToken(next) : "" };
   }
 
@@ -142,7 +141,7 @@ export function auditV1(deps: AuditServiceDeps) {
     });
   }
 
-  return serve(AuditService, { listEvents, getEvent, tailEvents, ...chainHandlers(deps) });
+  return serve(AuditService, { listEvents, getEvent, tailEvents, ...createChainHandlers(deps) });
 }
 
 /**

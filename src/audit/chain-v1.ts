@@ -1,5 +1,5 @@
-// The handlers of AuditService from which clients verify a chain themselves (docs/audit.md). A row is answered with
-// the values that its seal covers: what a client computes must not depend on how events are shown.
+// The handlers of AuditService by which clients verify a chain themselves (docs/audit.md). A row has exactly the values
+// that its seal covers, because clients compute hashes from them.
 import { create } from "@bufbuild/protobuf";
 import {
   type Chain,
@@ -20,20 +20,19 @@ import type { SealedRow } from "../store/port.js";
 import type { AuditKeys } from "./chain.js";
 import { BEFORE_ALL_ENTRIES } from "./verify.js";
 
-/** What the handlers need. */
 export interface ChainHandlersDeps {
   readonly tokens: PageTokens;
   readonly keys: Pick<AuditKeys, "listAuditJwks">;
 }
 
 const DEFAULT_PAGE_SIZE = 200;
-/** Reading as many rows takes some 5 ms. */
+/** To read as many rows takes some 5 ms. */
 const MAX_PAGE_SIZE = 500;
 /** How many unsealed rows are counted. A running service seals within a second. */
 const MAX_UNSEALED = 1_000;
 
 /** Creates the handlers. */
-export function chainHandlers({ tokens, keys }: ChainHandlersDeps) {
+export function createChainHandlers({ tokens, keys }: ChainHandlersDeps) {
   async function getChain({ scope }: GetChainRequest, { tx }: UnaryCall): Promise<Chain> {
     assertOrganisation(scope);
     const [head, checkpoint] = [await tx.auditChain.findHead(scope), await tx.auditCheckpoints.find(scope)];
@@ -80,7 +79,7 @@ export function chainHandlers({ tokens, keys }: ChainHandlersDeps) {
     const highestId = entries.reduce((highest, { auditId }) => Math.max(highest, auditId), afterId);
     const range = { afterId, lastId: last === undefined ? settledId : Math.min(highestId, settledId) };
     const [unsealed] = await tx.auditChain.listUnsealedBetween(scope, range, 1);
-    const next = last && tokens.make({ key: last.seq, uid: String(highestId), skip: 0 }, binding, startMs);
+    const next = last && tokens.create({ key: last.seq, uid: String(highestId), skip: 0 }, binding, startMs);
     return { entries: entries.map(toProto), unsealedRowId: BigInt(unsealed?.id ?? 0), nextPageToken: next ?? "" };
   }
 

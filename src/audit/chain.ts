@@ -34,7 +34,7 @@ export function buildNextLink(previous: Link, row: StoredAuditRow): Link {
   const seq = previous.seq + 1;
   const hash = createHash("sha256")
     .update(Buffer.from(previous.hash, "base64url"))
-    .update(canonicalJson(row))
+    .update(formatCanonicalJson(row))
     .update(String(seq))
     .digest("base64url");
   return { seq, hash };
@@ -46,8 +46,8 @@ export function buildNextLink(previous: Link, row: StoredAuditRow): Link {
  *
  * @throws RangeError for a row of an unknown version
  */
-export function canonicalJson(row: StoredAuditRow): string {
-  return JSON.stringify(membersOf(row));
+export function formatCanonicalJson(row: StoredAuditRow): string {
+  return JSON.stringify(selectMembers(row));
 }
 
 /**
@@ -55,7 +55,7 @@ export function canonicalJson(row: StoredAuditRow): string {
  *
  * @throws RangeError for a row of an unknown version
  */
-export function membersOf(row: StoredAuditRow): Partial<StoredAuditRow> {
+export function selectMembers(row: StoredAuditRow): Partial<StoredAuditRow> {
   const { actorName, actorUid, id, method, remoteAddress, requestId, rootUid } = row;
   const { subjectUid, timeMs, tokenId, traceId, type, version } = row;
   if (!isKnownVersion(row)) throw new RangeError(`row ${id} has the unknown version ${version}`);

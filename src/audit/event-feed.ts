@@ -1,8 +1,7 @@
-// The rows that are added to the audit log, for many readers: read once for all of them, and only while there are any.
+// Reads the rows that are added to the audit log: once for all readers, and only while there are readers.
 import { resourceExhausted } from "../kernel/errors.js";
 import type { AuditEventRow, Store, Tx } from "../store/port.js";
 
-/** What the feed needs. */
 export interface EventFeedDeps {
   readonly store: Pick<Store, "read" | "lateCommitMs">;
   readonly onProblem: (problem: string, error?: unknown) => void;
@@ -40,13 +39,13 @@ const ROWS_PER_READ = 500;
 const BURST_POLL_MS = 50;
 /** Rows that wait for one reader. */
 const MAX_QUEUED = 1_000;
-/** Ids that are looked for after those around them were found. */
+/** How many missing ids are looked up again. */
 const MAX_MISSING = 1_024;
 
 interface Batch {
   /** All rows up to this id are known. */
   readonly floor: number;
-  /** Rows after it from before the first reader came. */
+  /** Later rows that existed before the first reader. */
   readonly known: readonly AuditEventRow[];
   /** Rows that were missing. */
   readonly late: readonly AuditEventRow[];
@@ -121,7 +120,7 @@ export function createEventFeed(deps: EventFeedDeps): EventFeed {
     }
   }
 
-  // Ids of transactions that were rolled back never come.
+  // Rows of transactions that were rolled back never appear.
   function forgetMissing(): void {
     const nowMs = monotonic();
     for (const [id, sinceMs] of missing) {

@@ -21,7 +21,7 @@ type Filters = Pick<TailEventsRequest, "scope" | "subject" | "actor" | "type"> &
   Partial<Pick<ListEventsRequest, "requestId">>;
 
 const MAX_TEXT = 256;
-// Beyond the year 275760 is no date of JavaScript, and no time of an event.
+// The last time of a Date in JavaScript, in the year 275760.
 const MAX_MS = 8_640_000_000_000_000;
 
 /** The fields by column, the one that matches the fewest events first: its index is read. */

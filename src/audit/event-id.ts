@@ -32,7 +32,9 @@ export async function readEventIdKey(tx: Tx): Promise<Buffer> {
   return key;
 }
 
-/** Creates the codec: an id is one block of AES, the number and eight zero bytes by which others are recognised. */
+/**
+ * Creates the codec: an id is one AES block of the number and eight zero bytes, by which foreign ids are recognised.
+ */
 export function createEventIds(key: Buffer): EventIds {
   return {
     format(id) {

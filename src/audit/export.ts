@@ -2,7 +2,7 @@
 import type { JsonWebKey } from "node:crypto";
 import { decodeProtectedHeader } from "jose";
 import type { AuditCheckpoint, AuditHead, Store, StoredAuditRow } from "../store/port.js";
-import { type AuditKeys, membersOf } from "./chain.js";
+import { type AuditKeys, selectMembers } from "./chain.js";
 
 /**
  * The first line of an export whose oldest entries were deleted: the signed checkpoint, and the public key with the
@@ -54,7 +54,7 @@ export async function* exportChain(
       throw new Error("old rows of this log were deleted while it was exported: export it again");
     }
     for (const { seq, hash, row } of page) {
-      if (seq <= head.seq) yield { seq, hash, row: row && membersOf(row) };
+      if (seq <= head.seq) yield { seq, hash, row: row && selectMembers(row) };
     }
     end = page.at(-1)?.seq ?? head.seq;
   }

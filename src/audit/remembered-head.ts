@@ -1,5 +1,5 @@
-// The end of a chain that a verifier has seen before. Signatures cannot show that the end was cut off together with its head,
-// or that the whole log is that of an earlier time: such a log was signed once.
+// The end of a chain that a verifier has seen before. Signatures cannot show that the end was cut off together with
+// its head, or that the whole log is that of an earlier time: such a log was signed once.
 
 import type { AuditCheckpoint } from "../store/port.js";
 import type { Link } from "./chain.js";
@@ -10,8 +10,8 @@ export interface RememberedHead {
   /** Passes the pages on. */
   watch(pages: AsyncIterable<ChainPage>): AsyncIterable<ChainPage>;
   /**
-   * The fault where the chain does not have the entry any more; undefined where it does, and where retention has deleted the
-   * entry meanwhile.
+   * The fault where the chain does not have the entry any more; undefined where it does, and where retention has
+   * deleted the entry meanwhile.
    *
    * @param end the last entry of the chain
    */
@@ -24,7 +24,7 @@ export interface RememberedHead {
  * @param remembered the entry; nothing is looked for where it is undefined
  * @param checkpoint where the chain begins
  */
-export function lookForHead(remembered: Link | undefined, checkpoint: AuditCheckpoint | undefined): RememberedHead {
+export function watchForHead(remembered: Link | undefined, checkpoint: AuditCheckpoint | undefined): RememberedHead {
   const start = findStart(checkpoint);
   let found = remembered !== undefined && start.seq === remembered.seq ? start.hash : undefined;
   return {

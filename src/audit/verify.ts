@@ -12,7 +12,7 @@ import {
   verifyHead,
 } from "./chain.js";
 
-/** A place where a log differs from what was sealed. */
+/** An entry at which a log differs from what was sealed. */
 export interface Fault {
   /** The number of the entry in the chain. */
   readonly seq: number;
@@ -208,7 +208,7 @@ export async function findCheckpointFault(
   return state === "forged" ? { seq, what: "the signature of the checkpoint is wrong" } : undefined;
 }
 
-// Another node may have generated the key.
+// Reads the keys again where one is missing, because another node may have generated it.
 async function verifyWithNewestKeys(
   keys: Pick<AuditKeys, "refresh">,
   verify: () => Promise<SignatureState>,

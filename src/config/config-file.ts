@@ -1,7 +1,7 @@
 // The JSON file of settings that `--config` or `ARBOR_CONFIG` names.
 import { readFileSync } from "node:fs";
 import { ApiError } from "../kernel/errors.js";
-import { cannotRead } from "../kernel/file-error.js";
+import { describeReadError } from "../kernel/file-error.js";
 import { isJsonObject, parseStrictJson } from "../kernel/strict-json.js";
 
 /** A key for editors, which load the schema from there. */
@@ -36,7 +36,7 @@ function parseFile(file: string, name: string, problems: string[]): unknown {
   try {
     text = readFileSync(file, "utf8");
   } catch (error) {
-    problems.push(`${name}: ${cannotRead(file, error)}`);
+    problems.push(`${name}: ${describeReadError(file, error)}`);
     return undefined;
   }
   try {

@@ -10,10 +10,10 @@ import type { Caller } from "../pipeline/auth/caller.js";
 import type { UnaryCall } from "../pipeline/call.js";
 import type { RoleRow, Tx } from "../store/port.js";
 import { builtinRoles, isOperatorRole } from "./roles/builtin-roles.js";
-import { capabilitySetNamed } from "./roles/capability-names.js";
+import { buildCapabilitySet } from "./roles/capability-names.js";
 
 const owner = builtinRoleUid("owner");
-const ownerRights = capabilitySetNamed(builtinRoles.owner ?? []);
+const ownerRights = buildCapabilitySet(builtinRoles.owner ?? []);
 // Roles that owners may grant although the owner role lacks their capabilities.
 const ownersMayGrant = new Set(
   Object.keys(builtinRoles)

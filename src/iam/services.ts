@@ -24,7 +24,6 @@ import { rolesV1 } from "./roles/role-v1.js";
 import { rolesV2beta1 } from "./roles/role-v2beta1.js";
 import { termsV1, termsV2beta1 } from "./terms/terms.js";
 
-/** What the services need. */
 export interface IamDeps extends GroupsDeps, IdentityProviderDeps {
   /** The quotas that version 1 shows. */
   readonly limits: QuotaLimits;
@@ -52,7 +51,7 @@ const formerPaths = {
 } as const satisfies Readonly<Record<string, readonly FormerPath[]>>;
 
 /** Creates the services. */
-export function iamServices(deps: IamDeps): ServedService[] {
+export function createIamServices(deps: IamDeps): ServedService[] {
   const groups = groupsV2beta1(deps);
   const identities = identitiesV2beta1(deps);
   const roles = rolesV2beta1(deps);

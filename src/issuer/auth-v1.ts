@@ -9,7 +9,7 @@ import { acceptInvite, requireInvite } from "../iam/people/accept-invite.js";
 import { type RoomContext, requireRoomForInvite, requireRoomForLogin } from "../iam/people/join-quota.js";
 import { deletePerson } from "../iam/people/registration.js";
 import { type SignIn, signIn } from "../iam/people/sign-in.js";
-import { capabilityNamesIn } from "../iam/roles/capability-names.js";
+import { listCapabilityNames } from "../iam/roles/capability-names.js";
 import { roleToProtoV1 } from "../iam/roles/role-v1.js";
 import { type CapabilitySet, intersectionOf } from "../kernel/capability-set.js";
 import { type ApiError, invalidArgument, notFound, notPermitted, permissionDenied } from "../kernel/errors.js";
@@ -195,7 +195,7 @@ function createNameCache(): (role: CapabilitySet, rights: CapabilitySet) => stri
     const key = role + rights;
     let names = known.get(key);
     if (names === undefined) {
-      names = capabilityNamesIn(intersectionOf(role, rights));
+      names = listCapabilityNames(intersectionOf(role, rights));
       known.set(key, names);
     }
     return names;

@@ -10,7 +10,7 @@ import {
   releaseLease,
   takeLease,
 } from "./lease.js";
-import { backoffMs, createSchedule, type Pauses, waitAtMost } from "./schedule.js";
+import { computeBackoffMs, createSchedule, type Pauses, waitAtMost } from "./schedule.js";
 
 /** Work that one node repeats for all nodes. */
 export interface Job extends Pauses {
@@ -20,10 +20,7 @@ export interface Job extends Pauses {
   readonly problem: string;
   /** Whether the job also runs when the service stops. */
   readonly runsAtStop?: boolean;
-  /**
-   * Whether it deletes or changes by the clock what nothing brings back, so that it must wait after a jump of the
-   * clock.
-   */
+  /** Whether it deletes or changes rows by the clock for good, so that it must wait after a jump of the clock. */
   readonly waitsAfterClockJump?: boolean;
   /**
    * Whether there is anything to do, without writing; true unless set. It saves the writes of the lease. A job without
@@ -142,7 +139,7 @@ function createRunner(deps: JobsDeps, job: Job) {
     const state = await store.read((tx) => readJob(tx, job.name));
     const notRun = { changes: 0, isFailing: state.row.failures > 0 };
     if (isLeasedByOther(state, holder)) return { ...notRun, pauseMs: Math.min(job.intervalMs, POLL_MS) };
-    const leftMs = isForced ? 0 : untilDueMs(state, job);
+    const leftMs = isForced ? 0 : computeDelayMs(state, job);
     if (leftMs > 0) return { ...notRun, pauseMs: Math.min(leftMs, POLL_MS) };
     const mustRun = job.hasWork === undefined || (!isForced && isRecordDue(state, job));
     if (!mustRun && !(await job.hasWork?.())) return { changes: 0 };
@@ -197,7 +194,7 @@ function createRunner(deps: JobsDeps, job: Job) {
       ...row,
       ...{ failures, changes: null, errorTimeMs: nowMs },
       error: String(error instanceof Error ? error.message : error).slice(0, MAX_ERROR_LENGTH),
-      nextTimeMs: nowMs + Math.round(backoffMs(job, failures, random)),
+      nextTimeMs: nowMs + Math.round(computeBackoffMs(job, failures, random)),
     };
   }
 
@@ -240,7 +237,7 @@ function createRunner(deps: JobsDeps, job: Job) {
 }
 
 /** In how many milliseconds the job is due. A time that is too far away was written with a wrong clock. */
-function untilDueMs({ row, nowMs }: JobState, { intervalMs, maxBackoffMs = 60_000 }: Pauses): number {
+function computeDelayMs({ row, nowMs }: JobState, { intervalMs, maxBackoffMs = 60_000 }: Pauses): number {
   const leftMs = (row.nextTimeMs ?? 0) - nowMs;
   return leftMs > Math.max(intervalMs, maxBackoffMs) ? 0 : leftMs;
 }

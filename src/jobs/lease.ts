@@ -1,5 +1,5 @@
-// The lease of a job: one node at a time runs it. Each take-over increases a fencing token, so the results of a node
-// that lost the lease without noticing are rejected.
+// The lease of a job, so that one node at a time runs it. Each take-over increases a fencing number, so the writes of a
+// node that lost the lease without noticing are rejected.
 import type { Awaitable, JobRow, Store, Tx, UnitOptions } from "../store/port.js";
 
 /** How long a lease lasts unless it is renewed, in milliseconds. */
@@ -23,7 +23,7 @@ export interface JobState {
 
 /** Reads a job, which may never have run. */
 export async function readJob(tx: Tx, name: string): Promise<JobState> {
-  return { row: (await tx.jobs.find(name)) ?? newJob(name), nowMs: await tx.jobs.nowMs() };
+  return { row: (await tx.jobs.find(name)) ?? createJobRow(name), nowMs: await tx.jobs.nowMs() };
 }
 
 /** Whether another node than `holder` has the lease. */
@@ -112,7 +112,7 @@ export async function releaseLease({ store, name, holder }: Omit<LeaseDeps, "lea
   });
 }
 
-function newJob(name: string): JobRow {
+function createJobRow(name: string): JobRow {
   return {
     ...{ name, holder: "", fence: 0, expireTimeMs: 0, failures: 0 },
     ...{ startTimeMs: null, durationMs: null, changes: null, nextTimeMs: null, error: null, errorTimeMs: null },

@@ -47,7 +47,7 @@ export function createSchedule(deps: ScheduleDeps) {
     } catch (error) {
       failures++;
       if (failures === 1) onFailure(error);
-      pauseMs = backoffMs(deps, failures, random);
+      pauseMs = computeBackoffMs(deps, failures, random);
     }
     if (stopped) return;
     timer = setTimeout(tick, Math.max(pauseMs, MIN_PAUSE_MS));
@@ -76,7 +76,7 @@ export function createSchedule(deps: ScheduleDeps) {
  * @param failures how many runs failed in a row, 1 or more
  * @returns milliseconds
  */
-export function backoffMs(
+export function computeBackoffMs(
   { intervalMs, maxBackoffMs = 60_000 }: Pauses,
   failures: number,
   random: () => number,

@@ -263,7 +263,7 @@ const answered = new WeakSet<ConnectError>();
  * Converts an error of a mounted handler to what connect's own servers answer: a `ConnectError` stays as it is,
  * also without ErrorInfo, and anything else becomes `internal error` and is reported. No other layer changes it.
  */
-export function foreignError(error: unknown, onInternal: (answer: ConnectError) => void): ConnectError {
+export function toForeignError(error: unknown, onInternal: (answer: ConnectError) => void): ConnectError {
   const isAnswer = error instanceof ConnectError;
   const answer = isAnswer ? error : new ConnectError("internal error", Code.Internal, undefined, undefined, error);
   answered.add(answer);

@@ -1,4 +1,4 @@
-// How errors of files are told to operators.
+// Describes errors of files for operators.
 import type { Stats } from "node:fs";
 
 const reasons: Readonly<Record<string, string>> = {
@@ -16,7 +16,7 @@ const reasons: Readonly<Record<string, string>> = {
 };
 
 /** Describes why a file cannot be read, such as `cannot read /etc/arbor.json: no such file`. */
-export function cannotRead(file: string, error: unknown): string {
+export function describeReadError(file: string, error: unknown): string {
   const { code = "" } = (error ?? {}) as { readonly code?: string };
   return `cannot read ${file}: ${reasons[code] ?? (code === "" ? String(error) : code)}`;
 }
@@ -38,8 +38,8 @@ export function describeContent(file: string, { message }: Error): string[] {
 }
 
 /**
- * Describes why a file with a secret is not private. As with libpq, root may give a group the right to read, which is how
- * secrets are mounted into containers.
+ * Describes why a file with a secret is not private. As with libpq, root may give a group the right to read, which is
+ * how secrets are mounted into containers.
  *
  * @returns undefined for a private file
  */

@@ -1,4 +1,4 @@
-// Counts values by upper bounds. Observing a value allocates nothing: the reader of the counts formats them.
+// Counts values by upper bounds. To observe a value allocates nothing.
 
 /** A cumulative histogram as Prometheus defines it, with its counts in a preallocated array. */
 export class Histogram {

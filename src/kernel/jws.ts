@@ -1,5 +1,5 @@
-// Signed JWTs in the compact serialization (RFC 7515, section 7.1), with ES256 or RS256 (RFC 7518, sections 3.3 and 3.4).
-// The type of a key decides its algorithm; a token has no say in it (RFC 8725, section 3.1).
+// Signed JWTs in the compact serialization (RFC 7515, section 7.1), with ES256 or RS256 (RFC 7518, sections 3.3 and
+// 3.4). The type of a key decides its algorithm; a token has no say in it (RFC 8725, section 3.1).
 import { type KeyObject, type SigningOptions, sign } from "node:crypto";
 
 /** The algorithms of tokens of this service. */
@@ -24,7 +24,7 @@ export function algorithmOf(key: KeyObject): TokenAlgorithm {
   return key.asymmetricKeyType === "rsa" ? "RS256" : "ES256";
 }
 
-/** How signatures of an algorithm are written: those of ECDSA as two numbers side by side, not as DER. */
+/** The options of Node for each algorithm. Signatures of ECDSA are two concatenated numbers, not DER (RFC 7518). */
 export const signingOptions: Readonly<Record<TokenAlgorithm, SigningOptions>> = {
   RS256: {},
   ES256: { dsaEncoding: "ieee-p1363" },

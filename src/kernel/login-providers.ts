@@ -1,6 +1,6 @@
 // The login providers of the service, which the operator lists in a file (docs/login.md).
 import { readFileSync } from "node:fs";
-import { cannotRead, describeContent } from "./file-error.js";
+import { describeContent, describeReadError } from "./file-error.js";
 import { readSecretFile } from "./secret-file.js";
 
 /** An OpenID Provider that the operator trusts to authenticate people of all organisations. */
@@ -36,7 +36,7 @@ export function readLoginProviders(file: string | undefined): readonly LoginProv
   try {
     text = readFileSync(file, "utf8");
   } catch (cause) {
-    throw new Error(`--login-providers: ${cannotRead(file, cause)}`, { cause });
+    throw new Error(`--login-providers: ${describeReadError(file, cause)}`, { cause });
   }
   try {
     return parseLoginProviders(text);

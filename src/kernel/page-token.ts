@@ -40,7 +40,7 @@ export type PageTokens = ReturnType<typeof createPageTokens>;
 export function createPageTokens(keys: PageKeys) {
   return {
     /** Creates the token for the page after `cursor` of the list that `binding` describes. */
-    make(cursor: PageCursor, binding: string, nowMs: number): string {
+    create(cursor: PageCursor, binding: string, nowMs: number): string {
       const [key] = keys();
       if (key === undefined) throw new TypeError("there is no key for page tokens");
       const payload: Payload = [digestOf(binding), nowMs, cursor.key, cursor.uid, cursor.skip];

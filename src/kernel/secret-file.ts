@@ -1,6 +1,6 @@
 // Files with secrets: who may read them, and what they contain.
 import { closeSync, fstatSync, openSync, readFileSync } from "node:fs";
-import { cannotRead, describeExposure } from "./file-error.js";
+import { describeExposure, describeReadError } from "./file-error.js";
 
 /**
  * Reads a file that other users must not be able to read.
@@ -15,7 +15,7 @@ export function readSecretFile(file: string): string {
     exposure = describeExposure(fstatSync(descriptor));
     if (exposure === undefined) return readFileSync(descriptor, "utf8");
   } catch (cause) {
-    throw new Error(cannotRead(file, cause), { cause });
+    throw new Error(describeReadError(file, cause), { cause });
   } finally {
     if (descriptor !== undefined) closeSync(descriptor);
   }

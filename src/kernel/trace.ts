@@ -5,8 +5,8 @@
 export type TraceAttributes = Readonly<Record<string, string | number | boolean>>;
 
 /**
- * An operation within a trace: a span. What may be traced has one or `undefined`, which is all it costs where traces are
- * off. Where the sampler left the trace out, the span records nothing and still says so to other services.
+ * An operation within a trace: a span. It is `undefined` where traces are off, so that they cost nothing there. Where
+ * the sampler left the trace out, the span records nothing, and requests to other services still carry it.
  */
 export interface TraceSpan {
   readonly traceId: string;

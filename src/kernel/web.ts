@@ -1,5 +1,4 @@
-// Requests that are neither RPC nor REST: pages, redirects and OAuth endpoints. The types are independent of the
-// server.
+// The types of requests that are neither RPC nor REST: pages, redirects and OAuth endpoints.
 
 import type { RejectReason } from "./reject-reason.js";
 import type { TraceSpan } from "./trace.js";

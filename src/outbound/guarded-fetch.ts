@@ -166,7 +166,7 @@ export function createGuardedFetch(options: GuardedFetchOptions): GuardedFetch {
       return response;
     } catch (error) {
       trace?.fail(error);
-      onFailure?.(`${origin}: ${failureReason(error, signal)}`);
+      onFailure?.(`${origin}: ${describeFailure(error, signal)}`);
       throw new GuardedFetchError(isWaiting);
     } finally {
       end();
@@ -192,7 +192,7 @@ export function findTracedOrigins({
  *
  * @param organisation the organisation of all its requests; undefined for the operator
  */
-export function asFetch(guarded: GuardedFetch, organisation?: string): typeof fetch {
+export function toFetch(guarded: GuardedFetch, organisation?: string): typeof fetch {
   return async (input, init = {}) => {
     const { body, signal } = init;
     const method = init.method?.toUpperCase() ?? "GET";
@@ -217,7 +217,7 @@ export function asFetch(guarded: GuardedFetch, organisation?: string): typeof fe
   };
 }
 
-// The path and the query are left out, because they may hold the uid of a tenant or a signature.
+// Leaves out path and query, because they may have the uid of a tenant or a signature.
 function startSpan(
   { protocol, hostname, port }: URL,
   { method = "GET", trace }: GuardedRequest,
@@ -275,7 +275,7 @@ function startDeadline(outer: AbortSignal | undefined): { readonly signal: Abort
   };
 }
 
-function failureReason(error: unknown, signal: AbortSignal): string {
+function describeFailure(error: unknown, signal: AbortSignal): string {
   const cause: unknown = signal.aborted ? signal.reason : error;
   if (cause instanceof OutboundError) return cause.message;
   // The code of a socket or TLS error only; its text may quote the server.

@@ -1,7 +1,7 @@
 // The pipeline of mounted methods. The caller is authorized in a read of its own, unless everybody may call the method;
 // the handler runs outside any transaction, until it answers, its caller disconnects or the deadline passes.
 import type { Message } from "@bufbuild/protobuf";
-import { deadlineExceeded, foreignError } from "../kernel/errors.js";
+import { deadlineExceeded, toForeignError } from "../kernel/errors.js";
 import type { Principal } from "../kernel/principal.js";
 import { authorize } from "./auth/authorize.js";
 import type { Caller } from "./auth/caller.js";
@@ -66,5 +66,5 @@ export function toMountedError(
   call: CallContext,
   { onInternalError }: Pick<InvokeDeps, "onInternalError">,
 ): unknown {
-  return end.reason ?? foreignError(error, (answer) => onInternalError(answer, call));
+  return end.reason ?? toForeignError(error, (answer) => onInternalError(answer, call));
 }

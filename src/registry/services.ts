@@ -20,7 +20,7 @@ import { tagsV2beta1 } from "./tags/tag-v2beta1.js";
 import { createUnavailableHandlers, unavailableRegistryV1, unavailableVulnerabilitiesV1 } from "./unavailable-v1.js";
 
 /** Creates the services of the registry. */
-export function registryServices(deps: ResourceDeps & ImageDeps): ServedService[] {
+export function createRegistryServices(deps: ResourceDeps & ImageDeps): ServedService[] {
   const repos = reposV2beta1(deps);
   const tags = tagsV2beta1(deps);
   return [repos, tags, imagesV2beta1(deps), registryV1(repos, tags, deps), vulnerabilitiesV1()];

@@ -4,6 +4,7 @@ import { rootOf } from "../kernel/uidp.js";
 import { buildFacets } from "./advisory-facets.js";
 import { bitOf, wordOf } from "./row-set.js";
 import {
+  buildEquals,
   buildInsertValues,
   buildUpdateValues,
   type Executor,
@@ -39,10 +40,10 @@ const updateFacets = statement<FacetValues>((q, t) =>
   q
     .update(t.advisoryFacets)
     .set(buildUpdateValues(t.advisoryFacets, "facets"))
-    .where(eq(t.advisoryFacets.number, sql.placeholder("number"))),
+    .where(buildEquals(t.advisoryFacets, "number")),
 );
 const removeFacets = statement<{ number: number }>((q, t) =>
-  q.delete(t.advisoryFacets).where(eq(t.advisoryFacets.number, sql.placeholder("number"))),
+  q.delete(t.advisoryFacets).where(buildEquals(t.advisoryFacets, "number")),
 );
 const insertEntry = statement<EntryValues, { number: number }>((q, t) => {
   const { number: _, ...values } = buildInsertValues(t.advisoryEntries);
@@ -52,16 +53,13 @@ const updateEntry = statement<EntryValues>((q, t) =>
   q
     .update(t.advisoryEntries)
     .set(buildUpdateValues(t.advisoryEntries, "createTimeMs", "updateTimeMs", "searched"))
-    .where(eq(t.advisoryEntries.uid, sql.placeholder("uid"))),
+    .where(buildEquals(t.advisoryEntries, "uid")),
 );
 const removeEntry = statement<{ uid: string }>((q, t) =>
-  q.delete(t.advisoryEntries).where(eq(t.advisoryEntries.uid, sql.placeholder("uid"))),
+  q.delete(t.advisoryEntries).where(buildEquals(t.advisoryEntries, "uid")),
 );
 const findRoot = statement<{ uid: string }, { id: number }>((q, t) =>
-  q
-    .select({ id: t.advisoryRoots.id })
-    .from(t.advisoryRoots)
-    .where(eq(t.advisoryRoots.uid, sql.placeholder("uid"))),
+  q.select({ id: t.advisoryRoots.id }).from(t.advisoryRoots).where(buildEquals(t.advisoryRoots, "uid")),
 );
 const insertRoot = statement<{ uid: string }, { id: number }>((q, t) =>
   q

@@ -1,9 +1,9 @@
 // The statements that read the index of the filters of advisories.
 import { and, asc, desc, eq, gte, inArray, lt, type SQL, sql } from "drizzle-orm";
 import { EVERY } from "./advisory-facets.js";
-import { buildAfter, value } from "./list-statements.js";
+import { buildAfter } from "./list-statements.js";
 import type { ListPosition } from "./port.js";
-import { type Preparable, statement, statementFamily } from "./statement.js";
+import { type Preparable, statement, statementFamily, value } from "./statement.js";
 import type { Tables } from "./tables.js";
 
 type Params = Record<string, string | number>;

@@ -1,5 +1,5 @@
 // The store of advisories, with their events, aliases and filters.
-import { and, asc, eq, inArray, type SQL, sql } from "drizzle-orm";
+import { asc, inArray, type SQL, sql } from "drizzle-orm";
 import type { AnySQLiteColumn } from "drizzle-orm/sqlite-core";
 import { indexChanges } from "./advisory-indexer.js";
 import { searchAdvisories } from "./advisory-search.js";
@@ -10,6 +10,7 @@ import { listPage } from "./ordered-list.js";
 import type { AdvisoryEventRow, AdvisoryRow, AdvisoryStore, Awaitable, ListQuery, Page } from "./port.js";
 import { defineResourceIndex, type Filter } from "./resource-index.js";
 import {
+  buildEquals,
   buildInsertValues,
   buildUpsertValues,
   discardRows,
@@ -85,12 +86,7 @@ const fromSource = statement<{ groupUid: string; sourceKey: string }, AdvisoryRo
   q
     .select()
     .from(t.advisories)
-    .where(
-      and(
-        eq(t.advisories.groupUid, sql.placeholder("groupUid")),
-        eq(t.advisories.sourceKey, sql.placeholder("sourceKey")),
-      ),
-    ),
+    .where(buildEquals(t.advisories, "groupUid", "sourceKey")),
 );
 const events = statementFamily<number, Record<string, string>, AdvisoryEventRow>(String, (size) => (q, t) => {
   const uids = Array.from({ length: size }, (_, i) => sql.placeholder(`uid${i}`));
@@ -110,14 +106,14 @@ const putEvent = statement<AdvisoryEventRow>((q, t) =>
     }),
 );
 const deleteEvents = statement<{ advisoryUid: string }>((q, t) =>
-  q.delete(t.advisoryEvents).where(eq(t.advisoryEvents.advisoryUid, sql.placeholder("advisoryUid"))),
+  q.delete(t.advisoryEvents).where(buildEquals(t.advisoryEvents, "advisoryUid")),
 );
 
 const insertAlias = statement<AdvisoryAliasRow>((q, t) =>
   q.insert(t.advisoryAliases).values(buildInsertValues(t.advisoryAliases)).onConflictDoNothing(),
 );
 const deleteAliases = statement<Pick<AdvisoryAliasRow, "advisoryUid">>((q, t) =>
-  q.delete(t.advisoryAliases).where(eq(t.advisoryAliases.advisoryUid, sql.placeholder("advisoryUid"))),
+  q.delete(t.advisoryAliases).where(buildEquals(t.advisoryAliases, "advisoryUid")),
 );
 
 /** Advisories; see {@link AdvisoryStore}. Their aliases are indexed in a table of their own. */

@@ -2,6 +2,7 @@
 import { and, asc, eq, gt, gte, inArray, lt, lte, type SQL, sql } from "drizzle-orm";
 import type { AuditCheckpoint, AuditCheckpointStore, Awaitable, OldChains } from "./port.js";
 import {
+  buildEquals,
   buildInsertValues,
   buildUpsertValues,
   countRows,
@@ -9,19 +10,15 @@ import {
   type Executor,
   statement,
   takeFirst,
+  value,
 } from "./statement.js";
 import type { Tables } from "./tables.js";
-
-const value = (name: string) => sql.placeholder(name);
 
 /** How many organisations one search looks at. */
 const ROOTS_AT_ONCE = 500;
 
 const get = statement<{ rootUid: string }, AuditCheckpoint>((q, t) =>
-  q
-    .select()
-    .from(t.auditCheckpoints)
-    .where(eq(t.auditCheckpoints.rootUid, value("rootUid"))),
+  q.select().from(t.auditCheckpoints).where(buildEquals(t.auditCheckpoints, "rootUid")),
 );
 const put = statement<AuditCheckpoint>((q, t) =>
   q

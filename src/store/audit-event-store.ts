@@ -9,10 +9,17 @@ import type {
   AuditEventStore,
   AuditFilterColumn,
 } from "./port-audit.js";
-import { type Executor, mapRows, type Sql, statement, statementFamily, takeFirst } from "./statement.js";
+import {
+  buildEquals,
+  type Executor,
+  mapRows,
+  type Sql,
+  statement,
+  statementFamily,
+  takeFirst,
+  value,
+} from "./statement.js";
 import type { Tables } from "./tables.js";
-
-const value = (name: string) => sql.placeholder(name);
 
 /** Rows read by one statement where the index does not answer alone: some 2 ms. */
 const SLICE_ROWS = 256;
@@ -25,7 +32,7 @@ const selectEvents = (q: Sql, t: Tables) =>
     .from(t.audit)
     .leftJoin(t.auditChain, eq(t.auditChain.auditId, t.audit.id));
 
-const byId = statement<{ id: number }, AuditEventRow>((q, t) => selectEvents(q, t).where(eq(t.audit.id, value("id"))));
+const byId = statement<{ id: number }, AuditEventRow>((q, t) => selectEvents(q, t).where(buildEquals(t.audit, "id")));
 const afterId = statement<{ id: number; limit: number }, AuditEventRow>((q, t) =>
   selectEvents(q, t)
     .where(gt(t.audit.id, value("id")))

@@ -31,6 +31,7 @@ import type {
   UnsealedTail,
 } from "./port.js";
 import {
+  buildEquals,
   buildInsertValues,
   buildUpsertValues,
   discardRows,
@@ -39,10 +40,9 @@ import {
   statement,
   statementFamily,
   takeFirst,
+  value,
 } from "./statement.js";
 import type { Tables } from "./tables.js";
-
-const value = (name: string) => sql.placeholder(name);
 
 /** The longest name of an actor in a row, in characters. */
 const MAX_NAME = 255;
@@ -170,10 +170,7 @@ const unsealedBetween = statement<
     .limit(value("limit")),
 );
 const timeOf = statement<{ id: number }, { timeMs: number }>((q, t) =>
-  q
-    .select({ timeMs: t.audit.timeMs })
-    .from(t.audit)
-    .where(eq(t.audit.id, value("id"))),
+  q.select({ timeMs: t.audit.timeMs }).from(t.audit).where(buildEquals(t.audit, "id")),
 );
 
 const appendEntries = statementFamily<number, Record<string, string | number>>(
@@ -192,7 +189,7 @@ const lastSeq = statement<{ rootUid: string }, { seq: number | null }>((q, t) =>
   q
     .select({ seq: max(t.auditChain.seq) })
     .from(t.auditChain)
-    .where(eq(t.auditChain.rootUid, value("rootUid"))),
+    .where(buildEquals(t.auditChain, "rootUid")),
 );
 type EntryWithRow = Omit<SealedRow, "row"> & { [K in keyof StoredAuditRow]: StoredAuditRow[K] | null };
 const entries = statement<{ rootUid: string; afterSeq: number; limit: number }, EntryWithRow>((q, t) =>
@@ -211,10 +208,7 @@ const entries = statement<{ rootUid: string; afterSeq: number; limit: number }, 
 );
 
 const head = statement<{ rootUid: string }, AuditHead>((q, t) =>
-  q
-    .select()
-    .from(t.auditHeads)
-    .where(eq(t.auditHeads.rootUid, value("rootUid"))),
+  q.select().from(t.auditHeads).where(buildEquals(t.auditHeads, "rootUid")),
 );
 const putHead = statement<AuditHead>((q, t) =>
   q

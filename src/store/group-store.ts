@@ -19,6 +19,7 @@ import type {
 } from "./port.js";
 import { defineResourceIndex, groupInviteIndex, usualSorts } from "./resource-index.js";
 import {
+  buildEquals,
   buildInsertValues,
   buildUpdateValues,
   buildUpsertValues,
@@ -43,19 +44,16 @@ export const groupIndex = defineResourceIndex(1, {
 });
 
 const get = statement<{ uid: string }, GroupRow>((q, t) =>
-  q
-    .select()
-    .from(t.groups)
-    .where(eq(t.groups.uid, sql.placeholder("uid"))),
+  q.select().from(t.groups).where(buildEquals(t.groups, "uid")),
 );
 const insert = statement<GroupRow>((q, t) => q.insert(t.groups).values(buildInsertValues(t.groups)));
 const update = statement<Required<GroupPatch> & { uid: string; updateTimeMs: number }>((q, t) =>
   q
     .update(t.groups)
     .set(buildUpdateValues(t.groups, "name", "description", "verified", "kind", "resourceLimits", "updateTimeMs"))
-    .where(eq(t.groups.uid, sql.placeholder("uid"))),
+    .where(buildEquals(t.groups, "uid")),
 );
-const remove = statement<{ uid: string }>((q, t) => q.delete(t.groups).where(eq(t.groups.uid, sql.placeholder("uid"))));
+const remove = statement<{ uid: string }>((q, t) => q.delete(t.groups).where(buildEquals(t.groups, "uid")));
 const child = statement<{ uid: string }, object>((q, t) =>
   q
     .select({ key: t.textEntries.key })
@@ -163,13 +161,10 @@ const acceptTerms = statement<TermsAcceptanceRow>((q, t) =>
   q.insert(t.termsAcceptances).values(buildInsertValues(t.termsAcceptances)).onConflictDoNothing(),
 );
 const termsOf = statement<{ groupUid: string }, TermsAcceptanceRow>((q, t) =>
-  q
-    .select()
-    .from(t.termsAcceptances)
-    .where(eq(t.termsAcceptances.groupUid, sql.placeholder("groupUid"))),
+  q.select().from(t.termsAcceptances).where(buildEquals(t.termsAcceptances, "groupUid")),
 );
 const deleteTermsOf = statement<{ groupUid: string }>((q, t) =>
-  q.delete(t.termsAcceptances).where(eq(t.termsAcceptances.groupUid, sql.placeholder("groupUid"))),
+  q.delete(t.termsAcceptances).where(buildEquals(t.termsAcceptances, "groupUid")),
 );
 
 /** Acceptances of terms; see {@link TermsStore}. */
@@ -197,12 +192,7 @@ const lastAccessRequest = statement<Omit<AccessRequestRow, "timeMs">, Pick<Acces
   q
     .select({ timeMs: t.accessRequests.timeMs })
     .from(t.accessRequests)
-    .where(
-      and(
-        eq(t.accessRequests.groupUid, sql.placeholder("groupUid")),
-        eq(t.accessRequests.identityUid, sql.placeholder("identityUid")),
-      ),
-    ),
+    .where(buildEquals(t.accessRequests, "groupUid", "identityUid")),
 );
 const putAccessRequest = statement<AccessRequestRow>((q, t) =>
   q
@@ -214,7 +204,7 @@ const putAccessRequest = statement<AccessRequestRow>((q, t) =>
     }),
 );
 const deleteAccessRequestsOf = statement<{ groupUid: string }>((q, t) =>
-  q.delete(t.accessRequests).where(eq(t.accessRequests.groupUid, sql.placeholder("groupUid"))),
+  q.delete(t.accessRequests).where(buildEquals(t.accessRequests, "groupUid")),
 );
 
 /** When identities last requested access to a group; see {@link AccessRequestStore}. */

@@ -12,7 +12,7 @@ import {
   MAX_ID,
   type ResourceIndex,
 } from "./resource-index.js";
-import { type Executor, statementFamily } from "./statement.js";
+import { buildEquals, type Executor, statementFamily } from "./statement.js";
 
 type Params = Record<string, string | number | Buffer>;
 type Shape = { readonly type: IndexList["type"]; readonly entries: number };
@@ -105,10 +105,7 @@ const insertScope = statementFamily<"scope", Params, { id: number; ranked: boole
 const deleteScope = statementFamily<"scope", Params, { id: number; ranked: boolean }>(
   String,
   () => (q, t) =>
-    q
-      .delete(t.scopes)
-      .where(eq(t.scopes.uid, sql.placeholder("uid")))
-      .returning({ id: t.scopes.id, ranked: t.scopes.ranked }),
+    q.delete(t.scopes).where(buildEquals(t.scopes, "uid")).returning({ id: t.scopes.id, ranked: t.scopes.ranked }),
 )("scope");
 
 const deleteTotals = statementFamily<"totals", Params>(

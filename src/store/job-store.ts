@@ -1,15 +1,18 @@
 // The store of background jobs. Only the job runner and `arbor admin jobs list` use it, so units of work of the API
 // never conflict with it.
-import { eq, getTableColumns, sql } from "drizzle-orm";
+import { getTableColumns } from "drizzle-orm";
 import type { Awaitable, JobRow, JobStore } from "./port.js";
-import { buildInsertValues, buildUpsertValues, discardRows, type Executor, statement, takeFirst } from "./statement.js";
+import {
+  buildEquals,
+  buildInsertValues,
+  buildUpsertValues,
+  discardRows,
+  type Executor,
+  statement,
+  takeFirst,
+} from "./statement.js";
 
-const get = statement<{ name: string }, JobRow>((q, t) =>
-  q
-    .select()
-    .from(t.jobs)
-    .where(eq(t.jobs.name, sql.placeholder("name"))),
-);
+const get = statement<{ name: string }, JobRow>((q, t) => q.select().from(t.jobs).where(buildEquals(t.jobs, "name")));
 const list = statement<object, JobRow>((q, t) => q.select().from(t.jobs).orderBy(t.jobs.name));
 const put = statement<JobRow>((q, t) => {
   const { name, ...columns } = getTableColumns(t.jobs);

@@ -1,7 +1,6 @@
-// The stores of keys and of settings.
-import { eq, sql } from "drizzle-orm";
 import type { Awaitable, KeyRow, KeyState, KeyStore, SettingStore } from "./port.js";
 import {
+  buildEquals,
   buildInsertValues,
   buildUpdateValues,
   buildUpsertValues,
@@ -17,9 +16,9 @@ const setState = statement<Pick<KeyRow, "kid" | "state" | "nextTimeMs">>((q, t) 
   q
     .update(t.keys)
     .set(buildUpdateValues(t.keys, "state", "nextTimeMs"))
-    .where(eq(t.keys.kid, sql.placeholder("kid"))),
+    .where(buildEquals(t.keys, "kid")),
 );
-const remove = statement<{ kid: string }>((q, t) => q.delete(t.keys).where(eq(t.keys.kid, sql.placeholder("kid"))));
+const remove = statement<{ kid: string }>((q, t) => q.delete(t.keys).where(buildEquals(t.keys, "kid")));
 
 /** Keys; see {@link KeyStore}. */
 export class Keys implements KeyStore {
@@ -49,10 +48,7 @@ export class Keys implements KeyStore {
 type SettingRow = { name: string; value: string };
 
 const getSetting = statement<{ name: string }, SettingRow>((q, t) =>
-  q
-    .select()
-    .from(t.settings)
-    .where(eq(t.settings.name, sql.placeholder("name"))),
+  q.select().from(t.settings).where(buildEquals(t.settings, "name")),
 );
 const putSetting = statement<SettingRow>((q, t) =>
   q

@@ -2,7 +2,7 @@
 import { and, asc, desc, eq, getTableColumns, gt, inArray, lt, type SQL, type SQLWrapper, sql } from "drizzle-orm";
 import type { AnySQLiteColumn, SQLiteTable } from "drizzle-orm/sqlite-core";
 import { columnOf, findList, type IndexedRow, type IndexList, type ResourceIndex } from "./resource-index.js";
-import { type Sql, statementFamily } from "./statement.js";
+import { type Sql, statementFamily, value } from "./statement.js";
 import type { Tables } from "./tables.js";
 
 /** The parameters of a list statement; its shape decides which there are. */
@@ -27,8 +27,6 @@ export interface PageShape extends RowShape {
   readonly after: boolean;
 }
 
-/** The parameter of this name. */
-export const value = (name: string) => sql.placeholder(name);
 const rowKey = (s: RowShape) => [s.kind.counter, s.from, s.named, ...s.equals].join(" ");
 
 /**

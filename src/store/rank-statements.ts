@@ -1,9 +1,9 @@
 // The statements of ranks (ranks.ts). Those that read entries exist in two forms, because lists ordered by uid have
 // none: their rows are read from the kind's own table.
 import { and, asc, eq, gte, lt, lte, type SQL, sql } from "drizzle-orm";
-import { entryTableOf, toNumber, value } from "./list-statements.js";
+import { entryTableOf, toNumber } from "./list-statements.js";
 import type { ResourceIndex } from "./resource-index.js";
-import { type Sql, statement, statementFamily } from "./statement.js";
+import { type Sql, statement, statementFamily, value } from "./statement.js";
 import type { Tables } from "./tables.js";
 
 /** The type of a list's keys; each has its tables. */

@@ -1,12 +1,12 @@
 // Finds long lists that have no ranks, and counts them in short units of work.
 import { eq, sql } from "drizzle-orm";
-import { toNumber, value } from "./list-statements.js";
+import { toNumber } from "./list-statements.js";
 import type { RankSearch, RankStore, Store, UnrankedList } from "./port.js";
 import { buildRanks } from "./rank-maintenance.js";
 import { isRanked, type RankedList } from "./ranks.js";
 import { childListOf, type ResourceIndex } from "./resource-index.js";
 import { resourceIndexes } from "./resource-indexes.js";
-import { type Executor, statement } from "./statement.js";
+import { type Executor, statement, value } from "./statement.js";
 
 /** A shorter list needs no ranks: one statement skips all of it, in less than half a millisecond. */
 const MIN_ENTRIES = 5_000;

@@ -1,5 +1,5 @@
 // The stores of repos, and of what a registry reports about them and is configured with.
-import { and, eq, inArray, lt, sql } from "drizzle-orm";
+import { inArray, lt, sql } from "drizzle-orm";
 import { IndexedTable } from "./indexed-table.js";
 import type {
   Awaitable,
@@ -13,6 +13,7 @@ import type {
 } from "./port.js";
 import { defineResourceIndex, usualSorts } from "./resource-index.js";
 import {
+  buildEquals,
   buildInsertValues,
   buildUpsertValues,
   countRows,
@@ -36,7 +37,7 @@ const repoByName = statement<{ groupUid: string; name: string }, RepoRow>((q, t)
   q
     .select()
     .from(t.repos)
-    .where(and(eq(t.repos.groupUid, sql.placeholder("groupUid")), eq(t.repos.name, sql.placeholder("name")))),
+    .where(buildEquals(t.repos, "groupUid", "name")),
 );
 
 /** Repos; see {@link RepoStore}. */
@@ -51,10 +52,7 @@ export class Repos extends IndexedTable<RepoRow> implements RepoStore {
 }
 
 const getEvent = statement<{ id: string }, RegistryEventRow>((q, t) =>
-  q
-    .select()
-    .from(t.registryEvents)
-    .where(eq(t.registryEvents.id, sql.placeholder("id"))),
+  q.select().from(t.registryEvents).where(buildEquals(t.registryEvents, "id")),
 );
 const insertEvent = statement<RegistryEventRow>((q, t) =>
   q.insert(t.registryEvents).values(buildInsertValues(t.registryEvents)),
@@ -71,7 +69,7 @@ const getManifest = statement<Omit<ManifestRow, "images">, ManifestRow>((q, t) =
   q
     .select()
     .from(t.manifests)
-    .where(and(eq(t.manifests.repoUid, sql.placeholder("repoUid")), eq(t.manifests.digest, sql.placeholder("digest")))),
+    .where(buildEquals(t.manifests, "repoUid", "digest")),
 );
 const putManifest = statement<ManifestRow>((q, t) =>
   q
@@ -84,14 +82,11 @@ const putManifest = statement<ManifestRow>((q, t) =>
 );
 
 const deleteManifests = statement<{ repoUid: string }>((q, t) =>
-  q.delete(t.manifests).where(eq(t.manifests.repoUid, sql.placeholder("repoUid"))),
+  q.delete(t.manifests).where(buildEquals(t.manifests, "repoUid")),
 );
 
 const getDeployment = statement<{ repoUid: string }, DeploymentRow>((q, t) =>
-  q
-    .select()
-    .from(t.deployments)
-    .where(eq(t.deployments.repoUid, sql.placeholder("repoUid"))),
+  q.select().from(t.deployments).where(buildEquals(t.deployments, "repoUid")),
 );
 const putDeployment = statement<DeploymentRow>((q, t) =>
   q
@@ -103,13 +98,10 @@ const putDeployment = statement<DeploymentRow>((q, t) =>
     }),
 );
 const deleteDeployment = statement<{ repoUid: string }>((q, t) =>
-  q.delete(t.deployments).where(eq(t.deployments.repoUid, sql.placeholder("repoUid"))),
+  q.delete(t.deployments).where(buildEquals(t.deployments, "repoUid")),
 );
 const getSettings = statement<{ groupUid: string }, RegistrySettingsRow>((q, t) =>
-  q
-    .select()
-    .from(t.registrySettings)
-    .where(eq(t.registrySettings.groupUid, sql.placeholder("groupUid"))),
+  q.select().from(t.registrySettings).where(buildEquals(t.registrySettings, "groupUid")),
 );
 const putSettings = statement<RegistrySettingsRow>((q, t) =>
   q
@@ -121,21 +113,15 @@ const putSettings = statement<RegistrySettingsRow>((q, t) =>
     }),
 );
 const deleteSettings = statement<{ groupUid: string }>((q, t) =>
-  q.delete(t.registrySettings).where(eq(t.registrySettings.groupUid, sql.placeholder("groupUid"))),
+  q.delete(t.registrySettings).where(buildEquals(t.registrySettings, "groupUid")),
 );
 
 const allNames = statement<object, RegistryNameRow>((q, t) => q.select().from(t.registryNames));
 const nameOfGroup = statement<{ groupUid: string }, RegistryNameRow>((q, t) =>
-  q
-    .select()
-    .from(t.registryNames)
-    .where(eq(t.registryNames.groupUid, sql.placeholder("groupUid"))),
+  q.select().from(t.registryNames).where(buildEquals(t.registryNames, "groupUid")),
 );
 const groupOfName = statement<{ name: string }, RegistryNameRow>((q, t) =>
-  q
-    .select()
-    .from(t.registryNames)
-    .where(eq(t.registryNames.name, sql.placeholder("name"))),
+  q.select().from(t.registryNames).where(buildEquals(t.registryNames, "name")),
 );
 const putName = statement<RegistryNameRow>((q, t) =>
   q

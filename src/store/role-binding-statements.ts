@@ -4,16 +4,20 @@ import { ANONYMOUS_UID } from "../kernel/ids.js";
 import { toNumber } from "./list-statements.js";
 import type { BindingChange, RoleBindingRow } from "./port.js";
 import type { Join } from "./resource-index.js";
-import { buildInsertValues, buildUpdateValues, type Preparable, statement, statementFamily } from "./statement.js";
+import {
+  buildEquals,
+  buildInsertValues,
+  buildUpdateValues,
+  type Preparable,
+  statement,
+  statementFamily,
+} from "./statement.js";
 
 type Named<K extends "groupUid" | "identityUid" | "roleUid"> = Record<K, string>;
 
 /** A binding by uid. */
 export const get = statement<{ uid: string }, RoleBindingRow>((q, t) =>
-  q
-    .select()
-    .from(t.roleBindings)
-    .where(eq(t.roleBindings.uid, sql.placeholder("uid"))),
+  q.select().from(t.roleBindings).where(buildEquals(t.roleBindings, "uid")),
 );
 
 /** The binding of this identity to this role at this group. */
@@ -21,13 +25,7 @@ export const same = statement<Named<"groupUid" | "identityUid" | "roleUid">, Rol
   q
     .select()
     .from(t.roleBindings)
-    .where(
-      and(
-        eq(t.roleBindings.groupUid, sql.placeholder("groupUid")),
-        eq(t.roleBindings.identityUid, sql.placeholder("identityUid")),
-        eq(t.roleBindings.roleUid, sql.placeholder("roleUid")),
-      ),
-    ),
+    .where(buildEquals(t.roleBindings, "groupUid", "identityUid", "roleUid")),
 );
 
 /** The columns of the group, the role and the identity that answers contain. */
@@ -63,21 +61,17 @@ export const update = statement<BindingChange & Pick<RoleBindingRow, "uid" | "au
     .set(
       buildUpdateValues(t.roleBindings, "identityUid", "roleUid", "automatic", "accepted", "pending", "updateTimeMs"),
     )
-    .where(eq(t.roleBindings.uid, sql.placeholder("uid"))),
+    .where(buildEquals(t.roleBindings, "uid")),
 );
 
 /** Removes a binding. */
 export const remove = statement<{ uid: string }>((q, t) =>
-  q.delete(t.roleBindings).where(eq(t.roleBindings.uid, sql.placeholder("uid"))),
+  q.delete(t.roleBindings).where(buildEquals(t.roleBindings, "uid")),
 );
 
 /** Bindings of an identity. */
 export const ofIdentity = statement<Named<"identityUid"> & { limit: number }, RoleBindingRow>((q, t) =>
-  q
-    .select()
-    .from(t.roleBindings)
-    .where(eq(t.roleBindings.identityUid, sql.placeholder("identityUid")))
-    .limit(sql.placeholder("limit")),
+  q.select().from(t.roleBindings).where(buildEquals(t.roleBindings, "identityUid")).limit(sql.placeholder("limit")),
 );
 
 /** Bindings of an identity that are pending, or that are not, with uids between `after` and `end`. */
@@ -135,10 +129,7 @@ export const pendingRoots = statement<Named<"identityUid"> & { limit: number }, 
 
 /** Accepts a binding. */
 export const accept = statement<{ uid: string }>((q, t) =>
-  q
-    .update(t.roleBindings)
-    .set({ pending: false })
-    .where(eq(t.roleBindings.uid, sql.placeholder("uid"))),
+  q.update(t.roleBindings).set({ pending: false }).where(buildEquals(t.roleBindings, "uid")),
 );
 
 /** A binding of the identity to the role. */
@@ -146,22 +137,13 @@ export const anyOf = statement<Named<"identityUid" | "roleUid">, object>((q, t) 
   q
     .select({ uid: t.roleBindings.uid })
     .from(t.roleBindings)
-    .where(
-      and(
-        eq(t.roleBindings.roleUid, sql.placeholder("roleUid")),
-        eq(t.roleBindings.identityUid, sql.placeholder("identityUid")),
-      ),
-    )
+    .where(buildEquals(t.roleBindings, "roleUid", "identityUid"))
     .limit(1),
 );
 
 /** Bindings of a role. */
 export const ofRole = statement<Named<"roleUid">, RoleBindingRow>((q, t) =>
-  q
-    .select()
-    .from(t.roleBindings)
-    .where(eq(t.roleBindings.roleUid, sql.placeholder("roleUid")))
-    .orderBy(asc(t.roleBindings.uid)),
+  q.select().from(t.roleBindings).where(buildEquals(t.roleBindings, "roleUid")).orderBy(asc(t.roleBindings.uid)),
 );
 
 /** The groups a role is bound at. */
@@ -169,7 +151,7 @@ export const groupsOfRole = statement<Named<"roleUid">, Named<"groupUid">>((q, t
   q
     .select({ groupUid: t.roleBindings.groupUid })
     .from(t.roleBindings)
-    .where(eq(t.roleBindings.roleUid, sql.placeholder("roleUid")))
+    .where(buildEquals(t.roleBindings, "roleUid"))
     .groupBy(t.roleBindings.groupUid),
 );
 

@@ -1,15 +1,13 @@
 // What the master key has encrypted, for its rotation: the same columns that `arbor check` opens.
-import { and, eq, gt, ne, sql } from "drizzle-orm";
+import { and, gt, ne } from "drizzle-orm";
 import type { Awaitable, SealedStore, TicketRow } from "./port.js";
-import { discardRows, type Executor, statement } from "./statement.js";
-
-const value = (name: string) => sql.placeholder(name);
+import { buildEquals, discardRows, type Executor, statement, value } from "./statement.js";
 
 const setKey = statement<{ kid: string; sealed: string }>((q, t) =>
   q
     .update(t.keys)
     .set({ sealed: value("sealed") as never })
-    .where(eq(t.keys.kid, value("kid"))),
+    .where(buildEquals(t.keys, "kid")),
 );
 const listClientSecrets = statement<{ after: string; limit: number }, { uid: string; sealed: string }>((q, t) => {
   const { uid, sealedSecret } = t.identityProviders;
@@ -24,7 +22,7 @@ const setClientSecret = statement<{ uid: string; sealed: string }>((q, t) =>
   q
     .update(t.identityProviders)
     .set({ sealedSecret: value("sealed") as never })
-    .where(eq(t.identityProviders.uid, value("uid"))),
+    .where(buildEquals(t.identityProviders, "uid")),
 );
 const listTickets = statement<{ after: string; limit: number }, TicketRow>((q, t) =>
   q

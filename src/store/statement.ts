@@ -1,7 +1,7 @@
 // Statements are written once, as functions from a query builder to a query, and prepared once per
 // connection: unprepared they cost six times as much, and prepared on a pool they would run outside
 // the transaction.
-import { getTableColumns, type SQL, sql, type Table } from "drizzle-orm";
+import { and, type Column, eq, getTableColumns, type SQL, sql, type Table } from "drizzle-orm";
 import type { BaseSQLiteDatabase } from "drizzle-orm/sqlite-core";
 import type { AuditVersion } from "./audit-version.js";
 import type { Awaitable } from "./port.js";
@@ -70,6 +70,9 @@ export function statementFamily<Shape, Params extends object, Row = never>(
   };
 }
 
+/** The parameter of this name. */
+export const value = (name: string) => sql.placeholder(name);
+
 /** The values of a prepared insert: one placeholder per column, named like the column's property. */
 export function buildInsertValues<T extends Table>(table: T): T["$inferInsert"] {
   const names = Object.keys(getTableColumns(table));
@@ -94,6 +97,15 @@ export function buildUpdateValues<T extends Table, K extends keyof T["$inferInse
   const columns = getTableColumns(table);
   const entries = names.map((name) => [name, sql`${sql.param(sql.placeholder(name), columns[name])}`] as const);
   return Object.fromEntries(entries) as Pick<T["$inferInsert"], K>;
+}
+
+/** The condition that these columns equal the parameters with the names of their properties. */
+export function buildEquals<T extends Table, K extends keyof T["$inferSelect"] & string>(
+  table: T,
+  ...names: readonly K[]
+): SQL | undefined {
+  const columns: Readonly<Record<string, Column>> = getTableColumns(table);
+  return and(...names.map((name) => eq(columns[name] as Column, sql.placeholder(name))));
 }
 
 /**

@@ -10,10 +10,9 @@ import {
   scopeOf,
   selectColumns,
   toNumber,
-  value,
 } from "./list-statements.js";
 import { columnOf, findList, type IndexedRow, type ResourceIndex } from "./resource-index.js";
-import { type Preparable, statementFamily } from "./statement.js";
+import { type Preparable, statementFamily, value } from "./statement.js";
 import type { Tables } from "./tables.js";
 
 /** The rows of many subtrees that a statement reads; each without its top. */

@@ -5,7 +5,15 @@ import { IndexedTable } from "./indexed-table.js";
 import { listPage } from "./ordered-list.js";
 import type { Awaitable, ListQuery, Page, TagFamily, TagMove, TagRow, TagStore } from "./port.js";
 import { defineResourceIndex, type ResourceIndex, usualSorts } from "./resource-index.js";
-import { buildInsertValues, buildUpsertValues, discardRows, type Executor, statement, takeFirst } from "./statement.js";
+import {
+  buildEquals,
+  buildInsertValues,
+  buildUpsertValues,
+  discardRows,
+  type Executor,
+  statement,
+  takeFirst,
+} from "./statement.js";
 import type { TagMark } from "./tables/registry.js";
 
 const declaration = {
@@ -34,7 +42,7 @@ const tagByName = statement<{ repoUid: string; name: string }, TagRow>((q, t) =>
   q
     .select()
     .from(t.tags)
-    .where(and(eq(t.tags.repoUid, sql.placeholder("repoUid")), eq(t.tags.name, sql.placeholder("name")))),
+    .where(buildEquals(t.tags, "repoUid", "name")),
 );
 const insertMove = statement<TagMove>((q, t) =>
   q.insert(t.tagHistory).values(buildInsertValues(t.tagHistory)).onConflictDoNothing(),
@@ -58,18 +66,18 @@ const digestsOfRepo = statement<{ repoUid: string }, { digest: string }>((q, t) 
     .select({ digest: t.tagHistory.digest })
     .from(t.tags)
     .innerJoin(t.tagHistory, eq(t.tagHistory.tagUid, t.tags.uid))
-    .where(eq(t.tags.repoUid, sql.placeholder("repoUid")))
+    .where(buildEquals(t.tags, "repoUid"))
     .groupBy(t.tagHistory.digest),
 );
 const deleteMoves = statement<{ tagUid: string }>((q, t) =>
-  q.delete(t.tagHistory).where(eq(t.tagHistory.tagUid, sql.placeholder("tagUid"))),
+  q.delete(t.tagHistory).where(buildEquals(t.tagHistory, "tagUid")),
 );
 
 const getMark = statement<Omit<TagMark, "timeMs">, Pick<TagMark, "timeMs">>((q, t) =>
   q
     .select({ timeMs: t.tagMarks.timeMs })
     .from(t.tagMarks)
-    .where(and(eq(t.tagMarks.repoUid, sql.placeholder("repoUid")), eq(t.tagMarks.name, sql.placeholder("name")))),
+    .where(buildEquals(t.tagMarks, "repoUid", "name")),
 );
 const putMark = statement<TagMark>((q, t) =>
   q
@@ -81,7 +89,7 @@ const putMark = statement<TagMark>((q, t) =>
     }),
 );
 const deleteMarks = statement<{ repoUid: string }>((q, t) =>
-  q.delete(t.tagMarks).where(eq(t.tagMarks.repoUid, sql.placeholder("repoUid"))),
+  q.delete(t.tagMarks).where(buildEquals(t.tagMarks, "repoUid")),
 );
 const sweepMarks = statement<{ timeMs: number }>((q, t) =>
   q.delete(t.tagMarks).where(

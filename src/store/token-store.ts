@@ -1,7 +1,8 @@
 // The stores of tickets and of refresh tokens.
-import { and, eq, inArray, lt, sql } from "drizzle-orm";
+import { inArray, lt, sql } from "drizzle-orm";
 import type { Awaitable, RefreshTokenRow, RefreshTokenStore, TicketKind, TicketRow, TicketStore } from "./port.js";
 import {
+  buildEquals,
   buildInsertValues,
   buildUpsertValues,
   countRows,
@@ -20,7 +21,7 @@ const getTicket = statement<{ kind: string; hash: string }, TicketRow>((q, t) =>
   q
     .select()
     .from(t.tickets)
-    .where(and(eq(t.tickets.hash, sql.placeholder("hash")), eq(t.tickets.kind, sql.placeholder("kind")))),
+    .where(buildEquals(t.tickets, "hash", "kind")),
 );
 const putTicket = statement<TicketRow>((q, t) =>
   q
@@ -31,9 +32,7 @@ const putTicket = statement<TicketRow>((q, t) =>
       set: buildUpsertValues(t.tickets, "kind", "data", "expireTimeMs"),
     }),
 );
-const deleteTicket = statement<{ hash: string }>((q, t) =>
-  q.delete(t.tickets).where(eq(t.tickets.hash, sql.placeholder("hash"))),
-);
+const deleteTicket = statement<{ hash: string }>((q, t) => q.delete(t.tickets).where(buildEquals(t.tickets, "hash")));
 const sweepTickets = statement<SweepLimit, { hash: string }>((q, t) => {
   const expired = q
     .select({ hash: t.tickets.hash })
@@ -69,25 +68,19 @@ export class Tickets implements TicketStore {
 }
 
 const getRefresh = statement<{ hash: string }, RefreshTokenRow>((q, t) =>
-  q
-    .select()
-    .from(t.refreshTokens)
-    .where(eq(t.refreshTokens.hash, sql.placeholder("hash"))),
+  q.select().from(t.refreshTokens).where(buildEquals(t.refreshTokens, "hash")),
 );
 const insertRefresh = statement<RefreshTokenRow>((q, t) =>
   q.insert(t.refreshTokens).values(buildInsertValues(t.refreshTokens)),
 );
 const useRefresh = statement<{ hash: string }>((q, t) =>
-  q
-    .update(t.refreshTokens)
-    .set({ used: true })
-    .where(eq(t.refreshTokens.hash, sql.placeholder("hash"))),
+  q.update(t.refreshTokens).set({ used: true }).where(buildEquals(t.refreshTokens, "hash")),
 );
 const deleteFamily = statement<{ family: string }>((q, t) =>
-  q.delete(t.refreshTokens).where(eq(t.refreshTokens.family, sql.placeholder("family"))),
+  q.delete(t.refreshTokens).where(buildEquals(t.refreshTokens, "family")),
 );
 const deleteOf = statement<{ identityUid: string }>((q, t) =>
-  q.delete(t.refreshTokens).where(eq(t.refreshTokens.identityUid, sql.placeholder("identityUid"))),
+  q.delete(t.refreshTokens).where(buildEquals(t.refreshTokens, "identityUid")),
 );
 const sweepRefresh = statement<SweepLimit, { hash: string }>((q, t) => {
   const expired = q

@@ -4,7 +4,7 @@ import { after, before, test } from "node:test";
 import { Code, ConnectError, createClient } from "@connectrpc/connect";
 import { createConnectTransport, createGrpcTransport, createGrpcWebTransport } from "@connectrpc/connect-node";
 import { GroupsService } from "#gen/chainguard/platform/iam/v2beta1/groups_pb.js";
-import type { Bootstrapped } from "../../src/iam/operator/bootstrap.js";
+import type { BootstrapResult } from "../../src/iam/operator/bootstrap.js";
 import { createLogger } from "../../src/telemetry/logger.js";
 import { allowVersion2 } from "../audit/log-kit.js";
 import { ask, queryOf } from "../issuer/sts/ask.js";
@@ -21,7 +21,7 @@ const SPAN_ID = "00f067aa0ba902b7";
 let collector: OtlpCollector;
 let provider: OidcProvider;
 let harness: Harness;
-let owner: Bootstrapped & { readonly token: string };
+let owner: BootstrapResult & { readonly token: string };
 before(async () => {
   collector = await startOtlpCollector();
   provider = await startOidcProvider();

@@ -2,7 +2,13 @@ import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
 import { describe, test } from "node:test";
 import { getTableColumns } from "drizzle-orm";
-import { buildNextLink, CHAIN_START, canonicalJson, formatLogName, isKnownVersion } from "../../src/audit/chain.js";
+import {
+  buildNextLink,
+  CHAIN_START,
+  formatCanonicalJson,
+  formatLogName,
+  isKnownVersion,
+} from "../../src/audit/chain.js";
 import type { StoredAuditRow } from "../../src/store/port.js";
 import { audit } from "../../src/store/schema-sqlite.js";
 import { buildStoredRow } from "./log-kit.js";
@@ -17,7 +23,7 @@ const version1: StoredAuditRow = { ...row, version: 1, traceId: "", actorName: "
 describe("the hash chain", () => {
   test("a row of version 1 is hashed in the form of RFC 8785, as before there was another version", () => {
     assert.equal(
-      canonicalJson(version1),
+      formatCanonicalJson(version1),
       '{"actorUid":"actor","id":7,"method":"/test.Things/Make","remoteAddress":"192.0.2.7","requestId":"request",' +
         '"rootUid":"root","subjectUid":"ü\\"\\\\\\u0001\u2028🌳","timeMs":1763675334123,"tokenId":"token",' +
         '"type":"test.thing.made.v1"}',
@@ -26,7 +32,7 @@ describe("the hash chain", () => {
 
   test("a row of version 2 has its version, its trace and the actor's name besides", () => {
     assert.equal(
-      canonicalJson(row),
+      formatCanonicalJson(row),
       '{"actorName":"Ann 🌳","actorUid":"actor","id":7,"method":"/test.Things/Make","remoteAddress":"192.0.2.7",' +
         '"requestId":"request","rootUid":"root","subjectUid":"ü\\"\\\\\\u0001\u2028🌳","timeMs":1763675334123,' +
         '"tokenId":"token","traceId":"4bf92f3577b34da6a3ce929d0e0e4736","type":"test.thing.made.v1","version":2}',
@@ -34,11 +40,11 @@ describe("the hash chain", () => {
   });
 
   test("members are sorted by name, and include every column of the table", () => {
-    const names = Object.keys(JSON.parse(canonicalJson(row)));
+    const names = Object.keys(JSON.parse(formatCanonicalJson(row)));
     assert.deepEqual(names, Object.keys(getTableColumns(audit)).sort());
     const added = ["actorName", "traceId", "version"];
     assert.deepEqual(
-      Object.keys(JSON.parse(canonicalJson(version1))),
+      Object.keys(JSON.parse(formatCanonicalJson(version1))),
       names.filter((name) => !added.includes(name)),
     );
   });
@@ -50,7 +56,7 @@ describe("the hash chain", () => {
     );
     for (const version of [0, 3]) {
       const error = { name: "RangeError", message: `row 7 has the unknown version ${version}` };
-      assert.throws(() => canonicalJson({ ...row, version }), error);
+      assert.throws(() => formatCanonicalJson({ ...row, version }), error);
     }
   });
 
@@ -64,11 +70,11 @@ describe("the hash chain", () => {
   test("a link is the hash of the one before, the row and the number", () => {
     const first = buildNextLink(CHAIN_START, version1);
     assert.deepEqual(CHAIN_START, { seq: 0, hash: "A".repeat(43) });
-    const hash = createHash("sha256").update(Buffer.alloc(32)).update(canonicalJson(version1)).update("1");
+    const hash = createHash("sha256").update(Buffer.alloc(32)).update(formatCanonicalJson(version1)).update("1");
     assert.deepEqual(first, { seq: 1, hash: hash.digest("base64url") });
     const second = createHash("sha256")
       .update(Buffer.from(first.hash, "base64url"))
-      .update(canonicalJson(row))
+      .update(formatCanonicalJson(row))
       .update("2");
     assert.deepEqual(buildNextLink(first, row), { seq: 2, hash: second.digest("base64url") });
   });

@@ -1,6 +1,6 @@
 // An organisation with callers of any rights, for tests of the domain over REST.
 import { randomBytes } from "node:crypto";
-import { capabilitySetNamed } from "../../src/iam/roles/capability-names.js";
+import { buildCapabilitySet } from "../../src/iam/roles/capability-names.js";
 import { randomIds } from "../../src/kernel/ids.js";
 import type { Tx } from "../../src/store/port.js";
 import { type Rest, restAs } from "../contract/rest.js";
@@ -66,7 +66,7 @@ export async function startIamWorld(settings: Parameters<typeof startHarness>[0]
   };
   const role = async (capabilities: readonly string[], at = root) => {
     const uid = randomIds.newUid(at);
-    const row = roleRow(uid, { groupUid: at, capabilities: capabilitySetNamed(capabilities) });
+    const row = roleRow(uid, { groupUid: at, capabilities: buildCapabilitySet(capabilities) });
     await write((tx) => tx.roles.insert(row));
     return uid;
   };

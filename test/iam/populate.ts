@@ -1,6 +1,6 @@
 // Puts one of every kind into a group, straight into the store.
 import { createHash } from "node:crypto";
-import { capabilitySetNamed } from "../../src/iam/roles/capability-names.js";
+import { buildCapabilitySet } from "../../src/iam/roles/capability-names.js";
 import { builtinRoleUid, randomIds } from "../../src/kernel/ids.js";
 import { parentOf } from "../../src/kernel/uidp.js";
 import type { Tx } from "../../src/store/port.js";
@@ -34,7 +34,7 @@ export interface Texts {
   readonly timeMs?: number;
 }
 
-const readGroups = capabilitySetNamed(["groups.list"]);
+const readGroups = buildCapabilitySet(["groups.list"]);
 
 /** Adds one of every kind to a group that exists already. */
 export async function populate(tx: Tx, group: string, { name, text, timeMs = 1_000 }: Texts): Promise<Placed> {

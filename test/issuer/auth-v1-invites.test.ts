@@ -4,7 +4,7 @@ import { request } from "node:http";
 import { after, before, describe, it } from "node:test";
 import { Auth } from "#gen/chainguard/platform/auth/auth_pb.js";
 import { revokeTokens } from "../../src/iam/operator/operate.js";
-import { capabilitySetNamed } from "../../src/iam/roles/capability-names.js";
+import { buildCapabilitySet } from "../../src/iam/roles/capability-names.js";
 import { builtinRoleUid, personUid, randomIds } from "../../src/kernel/ids.js";
 import { notAssumable, permissionDenied, resourceExhausted } from "../contract/expectations.js";
 import { rawClients, requestOf } from "../contract/iam-clients.js";
@@ -233,7 +233,7 @@ describe("the creator of an invite", () => {
     const role = randomIds.newUid(world.root);
     const uid = randomIds.newUid(world.root);
     const viewer = await world.harness.app.installation.store.read((tx) => tx.roles.find(builtinRoleUid("viewer")));
-    const rights = capabilitySetNamed(["group_invites.create", "role_bindings.create"]);
+    const rights = buildCapabilitySet(["group_invites.create", "role_bindings.create"]);
     await world.write(async (tx) => {
       await tx.roles.insert(roleRow(role, { groupUid: world.root, capabilities: rights }));
       await tx.roleBindings.insert(bindingRow(randomIds.newUid(world.root), person.uid, role));

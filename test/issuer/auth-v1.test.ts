@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import { Auth } from "#gen/chainguard/platform/auth/auth_pb.js";
 import { bootstrap } from "../../src/iam/operator/bootstrap.js";
-import { capabilityNamesIn } from "../../src/iam/roles/capability-names.js";
+import { listCapabilityNames } from "../../src/iam/roles/capability-names.js";
 import { builtinRoleUid, personUid, randomIds } from "../../src/kernel/ids.js";
 import { invalid, notPermitted, permissionDenied, precondition, unauthenticated } from "../contract/expectations.js";
 import { rawClients, requestOf } from "../contract/iam-clients.js";
@@ -25,7 +25,7 @@ after(() => world.stop());
 async function namesOf(role: string): Promise<string[]> {
   const { store } = world.harness.app.installation;
   const row = await store.read((tx) => tx.roles.find(builtinRoleUid(role)));
-  return capabilityNamesIn(row?.capabilities ?? "");
+  return listCapabilityNames(row?.capabilities ?? "");
 }
 
 interface WhoAmI {

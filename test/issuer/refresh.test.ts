@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
 import { SecurityTokenService } from "#gen/chainguard/platform/oidc/oidc_pb.js";
 import { revokeTokens } from "../../src/iam/operator/operate.js";
-import { capabilityNamesIn, capabilitySetNamed } from "../../src/iam/roles/capability-names.js";
+import { buildCapabilitySet, listCapabilityNames } from "../../src/iam/roles/capability-names.js";
 import { createTokens, type TokenGrant } from "../../src/issuer/tokens.js";
 import { randomIds } from "../../src/kernel/ids.js";
 import { invalid, unauthenticated } from "../contract/expectations.js";
@@ -105,7 +105,7 @@ describe("a refresh token", () => {
       assert.equal(status, 200, text);
       const { token, refreshToken } = json as unknown as Pair;
       const limit = claimsOf(token.token).lim as { cap: string; scope: string[] };
-      assert.deepEqual([capabilityNamesIn(limit.cap), limit.scope], [["groups.list"], [world.root]]);
+      assert.deepEqual([listCapabilityNames(limit.cap), limit.scope], [["groups.list"], [world.root]]);
       current = refreshToken.token;
     }
     const { exchangeRefreshToken: method } = SecurityTokenService.method;
@@ -252,9 +252,9 @@ describe("what is no refresh token", () => {
 describe("what a login is valid for", () => {
   const limitOf = (pair: Pair) => {
     const limit = claimsOf(pair.token.token).lim as { cap?: string; scope?: string[] } | undefined;
-    return { cap: limit?.cap && capabilityNamesIn(limit.cap).sort(), scope: limit?.scope };
+    return { cap: limit?.cap && listCapabilityNames(limit.cap).sort(), scope: limit?.scope };
   };
-  const cap = (...names: string[]) => capabilitySetNamed(names);
+  const cap = (...names: string[]) => buildCapabilitySet(names);
 
   it("can be made less", async () => {
     const uid = await newPerson();

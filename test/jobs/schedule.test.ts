@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { describe, type TestContext, test } from "node:test";
 import { setImmediate as nextTurn } from "node:timers/promises";
-import { backoffMs, createSchedule, type ScheduleDeps, waitAtMost } from "../../src/jobs/schedule.js";
+import { computeBackoffMs, createSchedule, type ScheduleDeps, waitAtMost } from "../../src/jobs/schedule.js";
 
 /** A started schedule with times that `advance` moves. */
 async function start(t: TestContext, deps: Partial<ScheduleDeps>) {
@@ -94,7 +94,7 @@ describe("a schedule", () => {
 
 test("a pause after failures doubles up to a limit, and half of it is random", () => {
   const pauses = (intervalMs: number, maxBackoffMs: number, random: number) =>
-    [1, 2, 3, 4, 99].map((failures) => backoffMs({ intervalMs, maxBackoffMs }, failures, () => random));
+    [1, 2, 3, 4, 99].map((failures) => computeBackoffMs({ intervalMs, maxBackoffMs }, failures, () => random));
   assert.deepEqual(pauses(500, 3_000, 1), [500, 1_000, 2_000, 3_000, 3_000]);
   assert.deepEqual(pauses(500, 3_000, 0), [250, 500, 1_000, 1_500, 1_500]);
   assert.deepEqual(pauses(600_000, 60_000, 1), [1_000, 2_000, 4_000, 8_000, 60_000]);

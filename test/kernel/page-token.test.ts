@@ -16,7 +16,7 @@ const tokens = createPageTokens(() => [newer, older]);
 const cursor = { key: "core", uid: "0".repeat(40), skip: 3 };
 const binding = '["ListGroups",{"field":"name"},{}]';
 const nowMs = 1_800_000_000_000;
-const token = tokens.make(cursor, binding, nowMs);
+const token = tokens.create(cursor, binding, nowMs);
 
 function isInvalidPageToken(message: string) {
   return (error: unknown) =>
@@ -52,12 +52,12 @@ test("a token of another list is rejected, however old", () => {
 });
 
 test("a key that no longer seals still opens", () => {
-  const before = createPageTokens(() => [older]).make(cursor, binding, nowMs);
+  const before = createPageTokens(() => [older]).create(cursor, binding, nowMs);
   assert.deepEqual(tokens.read(before, binding, nowMs), cursor);
 });
 
 test("without keys nothing is made", () => {
-  assert.throws(() => createPageTokens(() => []).make(cursor, binding, nowMs), /there is no key for page tokens/);
+  assert.throws(() => createPageTokens(() => []).create(cursor, binding, nowMs), /there is no key for page tokens/);
 });
 
 const bytes = Buffer.from(token, "base64url");
@@ -99,7 +99,7 @@ for (const { token: forged, reason } of forgeries) {
 test("the standard alphabet of base64 is rejected", () => {
   let plain = token;
   // Most tokens hold a character that differs; one that does is found at once.
-  while (!/[-_]/.test(plain)) plain = tokens.make(cursor, binding, nowMs);
+  while (!/[-_]/.test(plain)) plain = tokens.create(cursor, binding, nowMs);
   const other = plain.replaceAll("-", "+").replaceAll("_", "/");
   assert.throws(() => tokens.read(other, binding, nowMs), isInvalidPageToken(FORGED));
 });
@@ -141,7 +141,7 @@ test("property: any cursor comes back as it was", () => {
   );
   fc.assert(
     fc.property(cursors, fc.string(), fc.nat(), (one, list, ageMs) => {
-      const made = tokens.make(one, list, nowMs);
+      const made = tokens.create(one, list, nowMs);
       assert.deepEqual(tokens.read(made, list, nowMs + Math.min(ageMs, PAGE_TOKEN_LIFE_MS)), one);
     }),
   );

@@ -44,7 +44,7 @@ await push(many, `${registry.host}/${ROOT}/app:latest`);
 await push(single, `${registry.host}/acme/named:latest`);
 const docker = makeImage(join(tempDir(), "docker"), "docker");
 await push(docker, `${registry.host}/${ROOT}/app:docker`, "v2s2");
-const dockerDigest = (await client.digestOf(`${ROOT}/app`, "docker")) ?? "";
+const dockerDigest = (await client.findDigest(`${ROOT}/app`, "docker")) ?? "";
 
 type Method = "getArchitectures" | "getSize";
 type AnyHandler = PreparedHandler<object, unknown, Record<string, unknown>>;
@@ -141,9 +141,9 @@ test("attestations are no images, and images for one architecture have different
     ],
   };
   const sizes = await readSizes(manifest(index, "application/vnd.oci.image.index.v1+json"), {
-    manifest: async (digest) =>
+    findManifest: async (digest) =>
       digest === digestOf("gone") ? undefined : manifest({ config: { size: 10 }, layers: [{ size: 5 }, { size: -1 }] }),
-    blob: async () => undefined,
+    findBlob: async () => undefined,
   });
   assert.deepEqual(sizes, { arm: 15, "arm/v6": 15, amd64: 15 });
 });
@@ -158,7 +158,7 @@ for (const [what, content, reason] of [
   ["that is a list", manifest([]), "UNAVAILABLE"],
 ] as const) {
   test(`a manifest ${what} is rejected`, async () => {
-    const reader = { manifest: async () => undefined, blob: async () => undefined };
+    const reader = { findManifest: async () => undefined, findBlob: async () => undefined };
     await assert.rejects(readSizes(content, reader), { reason });
   });
 }

@@ -79,9 +79,9 @@ export async function startMoveWorld(name: string): Promise<MoveWorld> {
   ];
 
   const tags: MoveWorld["tags"] = async (path) => {
-    const names = (await client.tags(path)).sort();
+    const names = (await client.listTags(path)).sort();
     return Object.fromEntries(
-      await Promise.all(names.map(async (tag) => [tag, (await client.digestOf(path, tag)) ?? ""] as const)),
+      await Promise.all(names.map(async (tag) => [tag, (await client.findDigest(path, tag)) ?? ""] as const)),
     );
   };
 
@@ -124,7 +124,7 @@ export async function startMoveWorld(name: string): Promise<MoveWorld> {
     async manifests(path) {
       const found = new Map<string, Content>();
       const visit = async (digest: string): Promise<void> => {
-        const content = found.has(digest) ? undefined : await client.manifest(path, digest);
+        const content = found.has(digest) ? undefined : await client.findManifest(path, digest);
         if (content === undefined) return;
         found.set(digest, content);
         const { manifests = [] } = JSON.parse(content.bytes.toString()) as { manifests?: Descriptor[] };
@@ -192,7 +192,7 @@ export async function fillRepos(made: MoveWorld, count: number): Promise<void> {
   ]) {
     if (outcome.status !== 0) throw new Error(outcome.stderr);
   }
-  const subject = (await client.digestOf(app, "multi")) ?? "";
+  const subject = (await client.findDigest(app, "multi")) ?? "";
   const config = await putBlob(app, "application/vnd.oci.empty.v1+json", Buffer.from("{}"));
   const attached = await putBlob(app, "application/vnd.example.signature", Buffer.from("signed"));
   const mediaType = `${OCI}.manifest.v1+json`;

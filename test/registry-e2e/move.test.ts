@@ -51,7 +51,7 @@ describe("moving a repo that was pushed under both names", { skip }, () => {
     const row = await made.world.write((tx) => tx.repos.findByName(made.group, "app"));
     const known = await made.world.write((tx) => tx.tags.digestsOf(row?.uid ?? ""));
     untagged = "";
-    for (const one of known) if (!content.has(one) && (await made.client.digestOf(byUid, one))) untagged = one;
+    for (const one of known) if (!content.has(one) && (await made.client.findDigest(byUid, one))) untagged = one;
     assert.notEqual(untagged, "");
     bytes = made.countStoredBytes();
   });
@@ -108,7 +108,7 @@ describe("moving a repo that was pushed under both names", { skip }, () => {
     assert.equal(made.countStoredBytes(), bytes);
     assert.deepEqual(await made.tags(byName), { ...tags, ...before });
     for (const [digest, { mediaType, bytes }] of content) {
-      const copy = await made.client.manifest(byName, digest);
+      const copy = await made.client.findManifest(byName, digest);
       assert.deepEqual([copy?.mediaType, copy?.bytes.equals(bytes)], [mediaType, true], digest);
     }
   });
@@ -125,8 +125,8 @@ describe("moving a repo that was pushed under both names", { skip }, () => {
 
   test("a sync ignores the old path from then on", async () => {
     await syncTwice();
-    const digest = await made.client.digestOf(byName, "v1");
-    const row = await made.client.manifest(byName, digest ?? "");
+    const digest = await made.client.findDigest(byName, "v1");
+    const row = await made.client.findManifest(byName, digest ?? "");
     assert.ok(row);
     // What is deleted under the name does not come back from the uid, neither by a sync nor by another move.
     assert.equal(await made.client.remove(byName, "manifests", digest ?? ""), true);
@@ -150,7 +150,7 @@ describe("moving a repo that was pushed under both names", { skip }, () => {
     assert.doesNotMatch(stdout, /left under uids/);
     assert.deepEqual([await made.tags(byUid), await made.tags(`${made.group}/tools`)], [{}, {}]);
     for (const digest of [...content.keys(), untagged]) {
-      assert.equal(await made.client.digestOf(byUid, digest), undefined, digest);
+      assert.equal(await made.client.findDigest(byUid, digest), undefined, digest);
     }
     assert.deepEqual(await made.tags(byName), before);
     await pullAll(byName, ["new"]);
@@ -178,7 +178,7 @@ describe("what cannot be moved", { skip }, () => {
     assertSuccess(await made.push(index, `${byUid}:broken`, "--all", "--preserve-digests"));
     const manifests = await made.manifests(byUid);
     const { manifests: children = [] } = JSON.parse(
-      manifests.get((await made.client.digestOf(byUid, "broken")) ?? "")?.bytes.toString() ?? "",
+      manifests.get((await made.client.findDigest(byUid, "broken")) ?? "")?.bytes.toString() ?? "",
     ) as { manifests?: { digest: string }[] };
     missing = children[1]?.digest ?? "";
     assert.equal(await made.client.remove(byUid, "manifests", missing), true);
@@ -260,7 +260,7 @@ describe("what cannot be moved", { skip }, () => {
   });
 
   async function contentOf(path: string, tag: string): Promise<Content> {
-    const content = await made.client.manifest(path, (await made.client.digestOf(path, tag)) ?? "");
+    const content = await made.client.findManifest(path, (await made.client.findDigest(path, tag)) ?? "");
     return content ?? assert.fail(`${path}:${tag} is missing`);
   }
 });

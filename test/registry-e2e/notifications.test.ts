@@ -197,13 +197,13 @@ test("a registry that trusts the service lets it read the catalog and every repo
     const deps = { keys, clock, ids: randomIds, issuer: service.url, service: "arbor" };
     const client = createRegistryClient({ url: trusting.url, token: createInternalTokens(deps) });
     const paths: string[] = [];
-    for await (const path of client.catalog("")) paths.push(path);
-    assert.deepEqual([paths, await client.tags("acme/app")], [[], []]);
+    for await (const path of client.listRepos("")) paths.push(path);
+    assert.deepEqual([paths, await client.listTags("acme/app")], [[], []]);
     const foreign = createRegistryClient({
       url: trusting.url,
       token: createInternalTokens({ ...deps, service: "other" }),
     });
-    await assert.rejects(foreign.tags("acme/app"), { reason: "UNAVAILABLE", message: /answered 401/ });
+    await assert.rejects(foreign.listTags("acme/app"), { reason: "UNAVAILABLE", message: /answered 401/ });
   } finally {
     await installation.close();
     await trusting.stop();

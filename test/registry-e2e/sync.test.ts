@@ -58,8 +58,8 @@ test("a push during a sync stays, and tags that were deleted before are removed"
       store,
       registry: {
         ...client,
-        async tags(path) {
-          const tags = await client.tags(path);
+        async listTags(path) {
+          const tags = await client.listTags(path);
           await tagNow("pushed-meanwhile");
           return tags;
         },

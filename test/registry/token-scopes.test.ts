@@ -1,7 +1,7 @@
 // What a registry token is good for.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import { capabilitySetNamed } from "../../src/iam/roles/capability-names.js";
+import { buildCapabilitySet } from "../../src/iam/roles/capability-names.js";
 import { issueToken } from "../../src/issuer/tokens.js";
 import { builtinIdentityUid, randomIds } from "../../src/kernel/ids.js";
 import type { TokenLimit } from "../../src/kernel/principal.js";
@@ -122,7 +122,7 @@ test("the limits of an API token hold", async () => {
       randomIds,
     );
   const scopes = [`repository:${world.root}/a:pull,push`, `repository:${child}/a:pull,push`];
-  const pulls = capabilitySetNamed(["repo.blobs.get", "manifest.list", "tag.list"]);
+  const pulls = buildCapabilitySet(["repo.blobs.get", "manifest.list", "tag.list"]);
   assert.deepEqual(await requestAccess(scopes, await issueLimited({ scope: [child] })), [
     entry(`${child}/a`, "pull", "push"),
   ]);
@@ -139,7 +139,7 @@ test("a first push needs the right to create repos, a later one does not", async
   const role = randomIds.newUid(world.root);
   const { uid, token } = await world.harness.identity({}, world.root);
   const times = { createTimeMs: 1, updateTimeMs: 1 };
-  const capabilities = capabilitySetNamed(["manifest.create", "tag.create", "tag.update"]);
+  const capabilities = buildCapabilitySet(["manifest.create", "tag.create", "tag.update"]);
   const binding = {
     groupUid: world.root,
     identityUid: uid,

@@ -6,7 +6,7 @@ import { pino } from "pino";
 import { type App, type AppOptions, startApp } from "../../src/app/app.js";
 import { resolveSettings, type Settings } from "../../src/config/config.js";
 import { resolveOrigin } from "../../src/config/origin.js";
-import { type Bootstrapped, bootstrap } from "../../src/iam/operator/bootstrap.js";
+import { type BootstrapResult, bootstrap } from "../../src/iam/operator/bootstrap.js";
 import { readMasterKey } from "../../src/issuer/keys/master-key.js";
 import { issueToken } from "../../src/issuer/tokens.js";
 import { builtinRoleUid, randomIds } from "../../src/kernel/ids.js";
@@ -23,7 +23,7 @@ export interface Harness {
   /** Milliseconds to add to the time of the machine. */
   skewMs: number;
   /** A new organisation with its owner. */
-  organisation(name: string): Promise<Bootstrapped & { readonly token: string }>;
+  organisation(name: string): Promise<BootstrapResult & { readonly token: string }>;
   /** A new person, or with a group a new identity in it; without rights. */
   identity(values?: Partial<IdentityRow>, group?: string): Promise<{ readonly uid: string; readonly token: string }>;
   /** Binds an identity to a built-in role at a group; returns the uid of the binding. */

@@ -5,7 +5,7 @@ import { create } from "@bufbuild/protobuf";
 import { definitions } from "../../src/app/definitions.js";
 import { createResourceDeps } from "../../src/app/services.js";
 import { seedRoles } from "../../src/iam/roles/builtin-roles.js";
-import { iamServices } from "../../src/iam/services.js";
+import { createIamServices } from "../../src/iam/services.js";
 import type { Ids } from "../../src/kernel/ids.js";
 import { createPageTokens } from "../../src/kernel/page-token.js";
 import type { Principal } from "../../src/kernel/principal.js";
@@ -30,7 +30,7 @@ export async function inProcess(
   const tokens = createPageTokens(() => [{ id: "00".repeat(8), secret: Buffer.alloc(32, 7) }]);
   const seal = async (_: Tx, secret: Buffer, context: string) => `sealed ${context} ${secret.toString("hex")}`;
   const methods = createMethodTable(
-    iamServices({
+    createIamServices({
       ...createResourceDeps({ tokens, ids }),
       ...{ tokens, seal, rootCreation: "users", trustedIssuers: [], store, limits },
     }),

@@ -6,7 +6,7 @@ import {
   type ListAdvisoriesRequestSchema,
   type ListAdvisoriesResponseSchema,
 } from "#gen/chainguard/platform/vulnerabilities/v2beta1/advisories_pb.js";
-import { capabilitySetNamed } from "../../src/iam/roles/capability-names.js";
+import { buildCapabilitySet } from "../../src/iam/roles/capability-names.js";
 import { createPageTokens } from "../../src/kernel/page-token.js";
 import type { Principal } from "../../src/kernel/principal.js";
 import { type Inbound, UnaryCall } from "../../src/pipeline/call.js";
@@ -62,7 +62,7 @@ export async function advisoryWorld(store: Store): Promise<AdvisoryWorld> {
     const [identity, role] = [rootUid(0xc0000 + made), childUid(group, 0xd0000 + made)];
     await store.write(async (tx) => {
       await tx.identities.insert(identityRow(identity));
-      await tx.roles.insert(roleRow(role, { groupUid: group, capabilities: capabilitySetNamed(capabilities) }));
+      await tx.roles.insert(roleRow(role, { groupUid: group, capabilities: buildCapabilitySet(capabilities) }));
       await tx.roleBindings.insert(bindingRow(childUid(group, 0xe0000 + made), identity, role));
     });
     return identity;
@@ -77,7 +77,7 @@ export async function advisoryWorld(store: Store): Promise<AdvisoryWorld> {
         made++;
         const role = childUid(group, 0xd0000 + made);
         await store.write(async (tx) => {
-          const row = roleRow(role, { groupUid: group, capabilities: capabilitySetNamed(["advisories.list"]) });
+          const row = roleRow(role, { groupUid: group, capabilities: buildCapabilitySet(["advisories.list"]) });
           await tx.roles.insert(row);
           await tx.roleBindings.insert(bindingRow(childUid(group, 0xe0000 + made), identity, role));
         });

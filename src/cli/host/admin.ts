@@ -8,7 +8,7 @@ import {
   type NewOperatorRole,
   type OperatorRole,
 } from "../../iam/operator/roles.js";
-import { capabilityNamesIn } from "../../iam/roles/capability-names.js";
+import { listCapabilityNames } from "../../iam/roles/capability-names.js";
 import { invalidArgument } from "../../kernel/errors.js";
 import { randomIds } from "../../kernel/ids.js";
 import { isOrganisationQuota, type OrganisationQuota, organisationQuotas, parseLimit } from "../../kernel/quotas.js";
@@ -99,7 +99,7 @@ export async function roleDeleteCommand(settings: Settings, uid: string): Promis
 function roleToJson({ row, bindings }: OperatorRole): string {
   const { uid, name, description } = row;
   return JSON.stringify({
-    ...{ uid, name, description, capabilities: capabilityNamesIn(row.capabilities) },
+    ...{ uid, name, description, capabilities: listCapabilityNames(row.capabilities) },
     createTime: new Date(row.createTimeMs).toISOString(),
     bindings: bindings.map(({ uid, identityUid, groupUid }) => ({ uid, identityUid, groupUid })),
   });
@@ -111,7 +111,7 @@ function formatRoles(listed: readonly OperatorRole[]): string[] {
     uid,
     name,
     String(bindings.length),
-    capabilityNamesIn(capabilities).join(","),
+    listCapabilityNames(capabilities).join(","),
   ]);
   return createTable(columns, { colour: false, width: undefined }).lines(cells);
 }

@@ -21,7 +21,7 @@ import { createOperations } from "../../pipeline/operations.js";
 import { requireUidFilter } from "../../pipeline/resource/rules.js";
 import { type ChunkFilter, createChunkReader } from "../../pipeline/resource/unpaginated-list.js";
 import type { GroupInviteRow } from "../../store/port.js";
-import { capabilityNamesOf } from "../roles/capability-names.js";
+import { formatCapabilityNames } from "../roles/capability-names.js";
 import { groupInvites, groupInviteToProto } from "./group-invite.js";
 
 /** Creates GroupInvites of version 1. */
@@ -81,7 +81,7 @@ function toSharedFields({ uid, expirationTime, keyId, role, createTime }: GroupI
     ...(role && {
       role: {
         ...{ id: role.uid, name: role.name, description: role.description },
-        capabilities: capabilityNamesOf(role.capabilities),
+        capabilities: formatCapabilityNames(role.capabilities),
       },
     }),
     ...(createTime && { createdAt: createTime }),

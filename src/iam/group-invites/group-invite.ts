@@ -15,7 +15,7 @@ import { immutable } from "../../pipeline/resource/fixed-fields.js";
 import { createsInScope } from "../../pipeline/resource/quota.js";
 import { type FieldRule, isAnything, isPrintable } from "../../pipeline/resource/rules.js";
 import type { GroupInviteRow, RoleRow } from "../../store/port.js";
-import { capabilitiesIn } from "../roles/capability-names.js";
+import { listCapabilities } from "../roles/capability-names.js";
 
 const MAX_TTL_MS = 365 * 24 * 60 * 60 * 1000;
 const EMAIL = /^[^\s@]{1,64}@[^\s@]{1,190}$/;
@@ -88,7 +88,7 @@ export function groupInviteToProto(row: GroupInviteRow, role: RoleRow | undefine
   };
   if (role) {
     const { uid, name, description } = role;
-    view.role = { uid, name, description, capabilities: capabilitiesIn(role.capabilities) };
+    view.role = { uid, name, description, capabilities: listCapabilities(role.capabilities) };
   }
   return create(GroupInviteSchema, view);
 }

@@ -24,7 +24,6 @@ import { createGroups, findOrganisationDomain, groups, groupToProto } from "./gr
 /** Who may create root groups: people, those who own one already, or nobody. */
 export type RootCreation = "users" | "owners" | "off";
 
-/** What the handlers need besides the call. */
 export interface GroupsDeps extends ResourceDeps {
   readonly rootCreation: RootCreation;
   readonly store: Store;

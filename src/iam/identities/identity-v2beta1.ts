@@ -20,7 +20,6 @@ import { requireOwner, requireRightsOf } from "../rights.js";
 import { formatActorName, identities, identityToProto, metadataToProto, patchMetadata } from "./identity.js";
 import { MAX_STATIC_KEY_LIFE_MS, type Relationship, relationshipToJson, relationTypes } from "./relationship.js";
 
-/** What the handlers need besides the call. */
 export interface IdentityDeps extends Pick<ResourceDeps, "listResources" | "ids"> {
   /** Origins of issuers that may be http. */
   readonly trustedIssuers: readonly string[];

@@ -69,9 +69,7 @@ export function identityToProto(row: IdentityRow): Identity {
   });
 }
 
-/**
- * The name of an identity in the audit log, for a handler that deletes its caller. Of all others the store reads it.
- */
+/** Formats the name of an identity for the audit log, for handlers that delete their caller; else the store reads it. */
 export function formatActorName({ name, email }: IdentityRow): string {
   return name || email;
 }
@@ -81,7 +79,7 @@ export function formatActorName({ name, email }: IdentityRow): string {
  *
  * @param nowMs epoch milliseconds, of its creation and of its last use
  */
-export function buildIdentityOutside(
+export function buildStandaloneIdentity(
   nowMs: number,
   fields: Pick<IdentityRow, "uid" | "name"> & Partial<IdentityRow>,
 ): IdentityRow {
@@ -111,7 +109,7 @@ export function buildIdentityOutside(
 export async function seedAnonymous(tx: Tx, nowMs: number): Promise<void> {
   if ((await tx.identities.find(ANONYMOUS_UID)) !== undefined) return;
   const description = "Everybody, without credentials (built-in)";
-  await tx.identities.insert(buildIdentityOutside(nowMs, { uid: ANONYMOUS_UID, name: "anonymous", description }));
+  await tx.identities.insert(buildStandaloneIdentity(nowMs, { uid: ANONYMOUS_UID, name: "anonymous", description }));
 }
 
 // The metadata of an identity, which only its person sees and changes.

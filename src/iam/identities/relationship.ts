@@ -8,7 +8,7 @@ import {
   type Identity_StaticKeys,
   IdentitySchema,
 } from "#gen/chainguard/platform/iam/v2beta1/identities_pb.js";
-import { re2 } from "../../kernel/re2.js";
+import { loadRe2 } from "../../kernel/re2.js";
 import { type FieldRule, isIssuerUrl, isPrintable } from "../../pipeline/resource/rules.js";
 
 /** The relationship of an identity, as its message has it. */
@@ -84,7 +84,7 @@ export const isClaimMatch: FieldRule = (value, field) => {
     // Such a pattern usually admits every subject of a public issuer by mistake.
     (sub.case === "subjectPattern" &&
     Object.keys({ ...claims, ...claimPatterns }).length === 0 &&
-    re2().matches(sub.value, "")
+    loadRe2().matches(sub.value, "")
       ? `${field}.subjectPattern must not match the empty text unless claims say more; .+ stands for any subject`
       : undefined)
   );
@@ -138,7 +138,7 @@ const findIssuerFault: Fault = (text, field) =>
 const findPatternFault: Fault = (text, field) => {
   if (text === "" || text.length > MAX_PATTERN) return `${field} must be 1 to ${MAX_PATTERN} characters`;
   try {
-    re2().compile(text);
+    loadRe2().compile(text);
     return measureProgram(text) > MAX_PROGRAM
       ? `${field} must be a smaller regular expression: at most ${MAX_PROGRAM} steps of RE2`
       : undefined;
@@ -148,7 +148,7 @@ const findPatternFault: Fault = (text, field) => {
 };
 
 function measureProgram(pattern: string): number {
-  return re2().compile(`^(?:${pattern})$`).programSize();
+  return loadRe2().compile(`^(?:${pattern})$`).programSize();
 }
 
 function findProgramsFault({ sub, aud, claimPatterns }: Identity_ClaimMatch, field: string): string | undefined {
@@ -200,7 +200,7 @@ function withoutAnchors(pattern: string): string {
 
 function findLiteralPrefix(pattern: string): { readonly prefix: string; readonly isWhole: boolean } {
   try {
-    const { prefix, prefixComplete } = re2().compile(pattern).re2();
+    const { prefix, prefixComplete } = loadRe2().compile(pattern).re2();
     return { prefix: String(prefix), isWhole: Boolean(prefixComplete) };
   } catch {
     // An anchor that was repeated leaves nothing to repeat.

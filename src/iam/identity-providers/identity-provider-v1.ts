@@ -29,7 +29,7 @@ import { identityProviders, identityProviderToProto } from "./identity-provider.
 // read and sent back has none, and its stored secret must stay.
 const fullMask = { paths: ["name", "description", "default_role", "oidc"] };
 
-// What else there is of SCIM changes without a request, such as the state of its tokens.
+// The other fields of SCIM change without a request, such as the state of its tokens.
 const fixed = defineFixedFields(IdentityProviderSchema, {
   "scim.enabled": { rule: "is changed with SetScimEnabled" },
   "scim.endpointUrl": setByService(),
@@ -99,7 +99,7 @@ function copySettings({ issuer, clientId, clientSecret, additionalScopes, ...sam
   };
 }
 
-// So have the states of credentials.
+// The states of credentials have the same numbers in both versions.
 function scimStateToV1({ enabled, endpointUrl, tokenExpireTime, previousTokenExpireTime, ...same }: ScimV2) {
   const { credentialState, etag } = same;
   const view: MessageInitShape<typeof IdentityProvider_SCIMSchema> = {

@@ -30,7 +30,6 @@ import {
 } from "./identity-provider.js";
 import { scimHandlers } from "./scim.js";
 
-/** What the handlers need besides the call. */
 export interface IdentityProviderDeps extends ResourceDeps, IdentityDeps {
   /** Encrypts a secret for storage in this transaction; it opens only with the same context. */
   readonly seal: (tx: Tx, secret: Buffer, context: string) => Promise<string>;

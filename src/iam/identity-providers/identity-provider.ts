@@ -96,7 +96,7 @@ export function oidcFromJson(json: object): IdentityProvider_OIDC {
 export const noScim: ScimState = { enabled: false, tokenHash: "", previousHash: "", revoked: false, etag: "" };
 
 /** The state of the credentials at a time, in epoch milliseconds. */
-function credentialState(scim: ScimState, nowMs: number): State {
+function findCredentialState(scim: ScimState, nowMs: number): State {
   if (scim.revoked) return State.REVOKED;
   if (scim.tokenHash === "") return State.NOT_ISSUED;
   if (scim.expireTimeMs !== undefined && scim.expireTimeMs <= nowMs) return State.EXPIRED;
@@ -122,7 +122,7 @@ export function identityProviderToProto(row: IdentityProviderRow, nowMs: number)
     scim: {
       enabled: scim.enabled,
       endpointUrl: formatScimPath(row.uid),
-      credentialState: credentialState(scim, nowMs),
+      credentialState: findCredentialState(scim, nowMs),
       etag: scim.etag,
       ...(scim.expireTimeMs !== undefined && { tokenExpireTime: timestampFromMs(scim.expireTimeMs) }),
       ...(scim.previousExpireTimeMs !== undefined && {

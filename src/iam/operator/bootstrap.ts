@@ -2,7 +2,7 @@ import { failedPrecondition, invalidArgument } from "../../kernel/errors.js";
 import { builtinIdentityUid, builtinRoleUid, type Ids, personUid } from "../../kernel/ids.js";
 import { isName } from "../../pipeline/resource/rules.js";
 import type { Tx } from "../../store/port.js";
-import { buildIdentityOutside } from "../identities/identity.js";
+import { buildStandaloneIdentity } from "../identities/identity.js";
 import { insertBinding } from "../role-bindings/create-binding.js";
 import { auditOnHost } from "./operate.js";
 
@@ -15,7 +15,7 @@ export interface Bootstrap {
 }
 
 /** The uids of what was created. */
-export interface Bootstrapped {
+export interface BootstrapResult {
   readonly group: string;
   readonly identity: string;
   readonly roleBinding: string;
@@ -28,7 +28,7 @@ export interface Bootstrapped {
  * @throws ApiError INVALID_ARGUMENT for a name that breaks the rule, FAILED_PRECONDITION when a root
  * group of this name exists.
  */
-export async function bootstrap(tx: Tx, { org, owner }: Bootstrap, ids: Ids, nowMs: number): Promise<Bootstrapped> {
+export async function bootstrap(tx: Tx, { org, owner }: Bootstrap, ids: Ids, nowMs: number): Promise<BootstrapResult> {
   const broken = isName(org, "org");
   if (broken !== undefined) throw invalidArgument({ field: "org", description: broken });
   if (await tx.groups.hasRootNamed(org)) {
@@ -50,7 +50,7 @@ export async function bootstrap(tx: Tx, { org, owner }: Bootstrap, ids: Ids, now
   const identity = owner ? personUid(owner.issuer, owner.subject) : builtinIdentityUid(`owner@${group}`);
   if ((await tx.identities.find(identity)) === undefined) {
     await tx.identities.insert(
-      buildIdentityOutside(nowMs, {
+      buildStandaloneIdentity(nowMs, {
         uid: identity,
         name: "owner",
         // Callers of other organisations can read the description once they bind the identity.

@@ -1,4 +1,4 @@
-// Operations of the operator on the host. No caller on the network may run them.
+// Operations of the operator on the host. No method of the API runs them.
 import { OrgKindSchema } from "#gen/chainguard/platform/iam/v2beta1/groups_pb.js";
 import { failedPrecondition, invalidArgument, notFound } from "../../kernel/errors.js";
 import type { Ids } from "../../kernel/ids.js";
@@ -101,7 +101,7 @@ export interface HostBinding {
   readonly identity: string;
   readonly role: string;
   readonly group: string;
-  /** Whether the role is an operator role. It is said on purpose, because such roles exceed what organisations have. */
+  /** Whether the role is an operator role. It must be confirmed, because such roles exceed what organisations have. */
   readonly internal?: boolean;
 }
 

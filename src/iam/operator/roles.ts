@@ -6,7 +6,7 @@ import { failedPrecondition, invalidArgument, notFound } from "../../kernel/erro
 import { buildValues } from "../../pipeline/resource/patch.js";
 import type { RoleBindingRow, RoleRow, Tx } from "../../store/port.js";
 import { builtinRoles, isOperatorRole } from "../roles/builtin-roles.js";
-import { capabilitiesNamed, capabilitySetNamed, isCapabilityName } from "../roles/capability-names.js";
+import { buildCapabilitySet, isCapabilityName, parseCapabilities } from "../roles/capability-names.js";
 import { roles } from "../roles/role.js";
 import { auditOnHost, type HostContext } from "./operate.js";
 
@@ -36,7 +36,7 @@ export async function createOperatorRole(
   if (Object.hasOwn(builtinRoles, name)) {
     throw invalidArgument({ field: "name", description: "name must not be that of a built-in role" });
   }
-  const role = create(RoleSchema, { name, description, capabilities: capabilitiesNamed(capabilities) });
+  const role = create(RoleSchema, { name, description, capabilities: parseCapabilities(capabilities) });
   const values = buildValues(roles, role);
   const uid = ids.newUid();
   await tx.roles.insert({
@@ -44,7 +44,7 @@ export async function createOperatorRole(
     groupUid: null,
     name: values.name,
     description: values.description,
-    capabilities: capabilitySetNamed(capabilities),
+    capabilities: buildCapabilitySet(capabilities),
     createTimeMs: nowMs,
     updateTimeMs: nowMs,
   });

@@ -7,7 +7,7 @@ import { Caller } from "../../pipeline/auth/caller.js";
 import type { GroupInviteRow, IdentityRow, RoleRow, Tx } from "../../store/port.js";
 import { requireGrantable } from "../rights.js";
 import { insertBinding } from "../role-bindings/create-binding.js";
-import { capabilityNamesIn } from "../roles/capability-names.js";
+import { listCapabilityNames } from "../roles/capability-names.js";
 import { acceptBindingsAt, isPerson } from "./pending-bindings.js";
 
 /** The content of a code. None of it is trusted until the secret has been compared. */
@@ -133,7 +133,7 @@ export async function previewInvite(tx: Tx, code: string, invitee: Invitee, nowM
     invitedBy: { uid: invite.createdBy, name: inviter?.name ?? "", email: inviter?.email ?? "" },
     organisation: { name: root?.name ?? "", verified: root?.verified ?? false },
     ...(group !== undefined && group.uid !== root?.uid && { groupName: group.name }),
-    role: { name, description, capabilities: capabilityNamesIn(capabilities) },
+    role: { name, description, capabilities: listCapabilityNames(capabilities) },
   };
 }
 

@@ -22,7 +22,7 @@ export interface PendingOrganisation {
   readonly name: string;
   /** Whether the operator has verified the name. */
   readonly verified: boolean;
-  readonly bindings: Counted;
+  readonly bindings: BoundedCount;
   /** The distinct names of their roles; not all where there are many. */
   readonly roles: readonly string[];
   readonly hasMoreRoles: boolean;
@@ -31,7 +31,7 @@ export interface PendingOrganisation {
 }
 
 /** A bounded count. */
-export interface Counted {
+export interface BoundedCount {
   readonly count: number;
   /** Whether there are more. */
   readonly isMore: boolean;
@@ -41,7 +41,7 @@ export interface Counted {
 export interface PendingOrganisations {
   readonly organisations: readonly PendingOrganisation[];
   /** How many others have pending bindings. */
-  readonly others: Counted;
+  readonly others: BoundedCount;
 }
 
 /** Whether any binding of a person is pending. */

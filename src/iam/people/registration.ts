@@ -4,7 +4,7 @@ import { personUid, providerPersonUid } from "../../kernel/ids.js";
 import { rootOf } from "../../kernel/uidp.js";
 import { getRow } from "../../pipeline/resource/read.js";
 import type { IdentityProviderRow, IdentityRow, Tx } from "../../store/port.js";
-import { buildIdentityOutside, identities } from "../identities/identity.js";
+import { buildStandaloneIdentity, identities } from "../identities/identity.js";
 import { requireOwner } from "../rights.js";
 
 /** The person that a login provider asserts in a verified token. */
@@ -37,7 +37,7 @@ export function parseEmail({ claims, provider }: AssertedIdentity): Pick<Identit
 /** Stores a new person. */
 export async function register(tx: Tx, asserted: AssertedIdentity, nowMs: number): Promise<IdentityRow> {
   const { issuer, subject, claims, provider } = asserted;
-  const row = buildIdentityOutside(nowMs, {
+  const row = buildStandaloneIdentity(nowMs, {
     uid: derivePersonUid(asserted),
     name: typeof claims.name === "string" ? claims.name.slice(0, 255) : "",
     ...{ issuer, subject, ...parseEmail(asserted), providerUid: provider?.uid ?? null },

@@ -24,7 +24,7 @@ export interface SignIn {
 }
 
 /** The person who has signed in. */
-export interface SignedIn {
+export interface SignInResult {
   readonly identityUid: string;
   /** The uids of the mappings that match the groups of the person's directory. */
   readonly mappings: readonly string[];
@@ -45,7 +45,7 @@ export async function signIn(
   tx: Tx,
   login: SignIn,
   context: { readonly ids: Ids; readonly nowMs: number },
-): Promise<SignedIn> {
+): Promise<SignInResult> {
   const { nowMs, ids } = context;
   const asserted = await getAssertedIdentity(tx, login);
   const { provider } = asserted;
@@ -96,7 +96,7 @@ function requireMayRegister({ register, invite }: SignIn, { provider }: Asserted
  *
  * @throws ApiError PERMISSION_DENIED for a person who is not registered, else as {@link signIn}.
  */
-export async function getKnownPerson(tx: Tx, login: Omit<SignIn, "invite" | "register">): Promise<SignedIn> {
+export async function getKnownPerson(tx: Tx, login: Omit<SignIn, "invite" | "register">): Promise<SignInResult> {
   const asserted = await getAssertedIdentity(tx, login);
   const person = await tx.identities.find(derivePersonUid(asserted));
   if (person === undefined) throw permissionDenied("Identity not found");

@@ -1,5 +1,5 @@
-// How a role binding comes into being: who may create it, and the row. Everybody holds the rights of the
-// identity `anonymous`, so it is bound to roles that pull from a registry and to no others.
+// The creation of role bindings: who may create one, and its row. Every caller holds the rights of the identity
+// `anonymous`, so it is bound only to roles that pull from a registry.
 import { includesSet } from "../../kernel/capability-set.js";
 import { type FieldViolation, failedPrecondition, invalidArgument } from "../../kernel/errors.js";
 import { ANONYMOUS_UID, type Ids } from "../../kernel/ids.js";
@@ -9,7 +9,7 @@ import type { RoleBindingRow, RoleRow, Tx } from "../../store/port.js";
 import { isPendingFor } from "../people/pending-bindings.js";
 import { requireGrantable } from "../rights.js";
 import { builtinRoles } from "../roles/builtin-roles.js";
-import { capabilitySetNamed } from "../roles/capability-names.js";
+import { buildCapabilitySet } from "../roles/capability-names.js";
 import { findAvailableRole } from "../roles/role.js";
 
 /** An identity and the role that a binding grants it. */
@@ -100,7 +100,7 @@ export async function insertBinding(
   return row;
 }
 
-const pullRights = capabilitySetNamed(builtinRoles["registry.pull"] ?? []);
+const pullRights = buildCapabilitySet(builtinRoles["registry.pull"] ?? []);
 
 /** The rule for roles that are bound to `anonymous`. */
 const PULL_ROLE_RULE = "must grant no more than registry.pull does where the identity is anonymous";

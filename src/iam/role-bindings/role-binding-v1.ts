@@ -75,7 +75,7 @@ function convert(binding: RoleBindingV2, row: UpdateTime): RoleBinding {
   const { uid, identity, group, role } = binding;
   return create(RoleBindingSchema, {
     ...{ id: uid, identity: identity?.uid ?? "", group: group?.uid ?? "", role: role?.uid ?? "" },
-    ...timesFrom(binding, row),
+    ...buildTimes(binding, row),
   });
 }
 
@@ -90,11 +90,11 @@ function toHydratedProtoV1(binding: RoleBindingV2, row: UpdateTime): RoleBinding
     email: identity?.email ?? "",
     claimMatchIssuer: identity?.issuer ?? "",
     claimMatchSubject: identity?.subject ?? "",
-    ...timesFrom(binding, row),
+    ...buildTimes(binding, row),
   });
 }
 
-function timesFrom({ createTime }: RoleBindingV2, row: UpdateTime): { createdAt?: Timestamp; updatedAt?: Timestamp } {
+function buildTimes({ createTime }: RoleBindingV2, row: UpdateTime): { createdAt?: Timestamp; updatedAt?: Timestamp } {
   return {
     ...(createTime && { createdAt: createTime }),
     ...(row && { updatedAt: timestampFromMs(row.updateTimeMs) }),

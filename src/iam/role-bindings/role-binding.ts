@@ -107,7 +107,7 @@ function countNew(group: string, grants: readonly { readonly identityUid: string
 export function roleBindingToProto(row: HydratedBinding): RoleBinding {
   const view: MessageInitShape<typeof RoleBindingSchema> = {
     uid: row.uid,
-    identity: { uid: row.identityUid, ...visibleIdentity(row) },
+    identity: { uid: row.identityUid, ...buildVisibleIdentity(row) },
     group: { uid: row.groupUid, name: row.groupName, description: row.groupDescription },
     role: { uid: row.roleUid, name: row.roleName, description: row.roleDescription },
     createTime: timestampFromMs(row.createTimeMs),
@@ -120,7 +120,7 @@ export function roleBindingToProto(row: HydratedBinding): RoleBinding {
 // The uid of a person is a hash of issuer and subject, so anybody can bind anybody. Name and address of a person
 // are therefore shown only where the person joined the organisation: by creating it, by an invite, through its
 // provider, or by accepting a binding. Otherwise a binding would tell strangers whether a person is registered.
-function visibleIdentity(row: HydratedBinding) {
+function buildVisibleIdentity(row: HydratedBinding) {
   const isPerson = !row.identityUid.includes("/");
   if (row.identityName === null || (isPerson && !row.automatic && !row.accepted)) return {};
   const upstream = row.identityRelationship ? findAssumedClaims(row.identityRelationship) : undefined;

@@ -1,7 +1,7 @@
 // The roles of every installation: their capabilities, and the rows that hold them.
 import { builtinRoleUid } from "../../kernel/ids.js";
 import type { Tx } from "../../store/port.js";
-import { capabilitySetNamed } from "./capability-names.js";
+import { buildCapabilitySet } from "./capability-names.js";
 
 const names = (list: string): readonly string[] => list.trim().split(/\s+/);
 
@@ -170,7 +170,7 @@ export async function seedRoles(tx: Tx, nowMs: number): Promise<void> {
       groupUid: null,
       name: roleName,
       description: `${formatTitle(roleName)} Role (built-in)`,
-      capabilities: capabilitySetNamed(names),
+      capabilities: buildCapabilitySet(names),
       createTimeMs: nowMs,
       updateTimeMs: nowMs,
     };

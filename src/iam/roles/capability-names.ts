@@ -11,8 +11,12 @@ const nameByBit = new Map(known.map((one) => [one.bit, one.name]));
 const bitByNumber = new Map(known.map((one) => [one.number, one.bit]));
 const numberByBit = new Map(known.map((one) => [one.bit, one.number]));
 
-/** The set of the capabilities with these dotted names; throws TypeError for a name that does not exist. */
-export function capabilitySetNamed(names: readonly string[]): CapabilitySet {
+/**
+ * Builds the set of the capabilities with these dotted names.
+ *
+ * @throws TypeError for a name that does not exist
+ */
+export function buildCapabilitySet(names: readonly string[]): CapabilitySet {
   return toCapabilitySet(
     names.map((one) => {
       const found = bitByName.get(one);
@@ -27,30 +31,30 @@ export function isCapabilityName(text: string): boolean {
   return bitByName.has(text);
 }
 
-/** The dotted names of what a set holds, in the order that roles show; see {@link capabilitiesIn}. */
-export function capabilityNamesIn(set: CapabilitySet): string[] {
-  return capabilityNamesOf(capabilitiesIn(set));
+/** Lists the dotted names of the capabilities in a set, in the order of {@link listCapabilities}. */
+export function listCapabilityNames(set: CapabilitySet): string[] {
+  return formatCapabilityNames(listCapabilities(set));
 }
 
-/** The set of the capabilities with these enum numbers; undefined when one is no capability. */
-export function capabilitySetNumbered(numbers: readonly number[]): CapabilitySet | undefined {
+/** Finds the set of the capabilities with these enum numbers; undefined when a number is no capability. */
+export function findCapabilitySet(numbers: readonly number[]): CapabilitySet | undefined {
   const bits = numbers.map((number) => bitByNumber.get(number));
   return bits.some((one) => one === undefined) ? undefined : toCapabilitySet(bits as number[]);
 }
 
-/** The enum numbers of a set, ascending; bits that only a newer version knows are passed over. */
-export function capabilitiesIn(set: CapabilitySet): Capability[] {
+/** Lists the enum numbers of a set, ascending. Bits that only a newer version has are skipped. */
+export function listCapabilities(set: CapabilitySet): Capability[] {
   return bitsOf(set)
     .flatMap((one) => numberByBit.get(one) ?? [])
     .sort((a, b) => a - b);
 }
 
-/** The enum numbers of capabilities by their dotted names; -1, which is none, for a name that does not exist. */
-export function capabilitiesNamed(names: readonly string[]): Capability[] {
+/** Converts dotted names to enum numbers; a name that does not exist becomes -1, which is no capability. */
+export function parseCapabilities(names: readonly string[]): Capability[] {
   return names.map((one) => numberByBit.get(bitByName.get(one) ?? -1) ?? -1);
 }
 
-/** The dotted names of capabilities by their enum numbers. */
-export function capabilityNamesOf(numbers: readonly Capability[]): string[] {
+/** Converts enum numbers to dotted names. */
+export function formatCapabilityNames(numbers: readonly Capability[]): string[] {
   return numbers.flatMap((number) => nameByBit.get(bitByNumber.get(number) ?? -1) ?? []);
 }

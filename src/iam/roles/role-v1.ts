@@ -10,7 +10,7 @@ import { type ServedService, serve } from "../../pipeline/method-table.js";
 import { createOperations } from "../../pipeline/operations.js";
 import { type ChunkFilter, createChunkReader } from "../../pipeline/resource/unpaginated-list.js";
 import type { RoleRow } from "../../store/port.js";
-import { capabilitiesNamed, capabilityNamesOf } from "./capability-names.js";
+import { formatCapabilityNames, parseCapabilities } from "./capability-names.js";
 import { roles, roleToProto } from "./role.js";
 
 const fullMask = { paths: ["name", "description", "capabilities"] };
@@ -46,7 +46,7 @@ function parseFilter(filter: RoleFilter): ChunkFilter {
 function fromV1({ id, name, description, capabilities }: Partial<Role> = {}) {
   return {
     ...{ uid: id ?? "", name: name ?? "", description: description ?? "" },
-    capabilities: capabilitiesNamed(capabilities ?? []),
+    capabilities: parseCapabilities(capabilities ?? []),
   };
 }
 
@@ -57,7 +57,7 @@ export function roleToProtoV1(row: RoleRow): Role {
 
 function fromV2({ uid, name, description, capabilities, createTime, updateTime }: RoleV2): Role {
   return create(RoleSchema, {
-    ...{ id: uid, name, description, capabilities: capabilityNamesOf(capabilities) },
+    ...{ id: uid, name, description, capabilities: formatCapabilityNames(capabilities) },
     ...(createTime && { createdAt: createTime }),
     ...(updateTime && { updatedAt: updateTime }),
   });

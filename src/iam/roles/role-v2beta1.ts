@@ -14,7 +14,7 @@ import { groups } from "../groups/group.js";
 import { requireRights } from "../rights.js";
 import { requireNotPublic } from "../role-bindings/create-binding.js";
 import { isOperatorRole } from "./builtin-roles.js";
-import { capabilitySetNumbered } from "./capability-names.js";
+import { findCapabilitySet } from "./capability-names.js";
 import { roles, roleToProto } from "./role.js";
 
 /** Creates RolesService. */
@@ -108,7 +108,7 @@ async function requireRightsWhereBound(role: RoleRow, rights: CapabilitySet, cal
 }
 
 function requireCapabilitySet(capabilities: Role["capabilities"]): string {
-  const set = capabilitySetNumbered(capabilities);
+  const set = findCapabilitySet(capabilities);
   if (set === undefined) throw new TypeError("capabilities were not checked");
   return set;
 }

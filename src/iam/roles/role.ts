@@ -10,12 +10,12 @@ import { createsInScope } from "../../pipeline/resource/quota.js";
 import { type FieldRule, isDescription, isName } from "../../pipeline/resource/rules.js";
 import type { RoleRow, Tx } from "../../store/port.js";
 import { builtinRoleUids, isOperatorRole } from "./builtin-roles.js";
-import { capabilitiesIn, capabilitySetNumbered } from "./capability-names.js";
+import { findCapabilitySet, listCapabilities } from "./capability-names.js";
 
 const areCapabilities: FieldRule = (value, field) => {
   const numbers = value as readonly number[];
   if (numbers.length === 0) return `${field} must name at least one capability`;
-  return capabilitySetNumbered(numbers) ? undefined : `${field} must name capabilities that exist`;
+  return findCapabilitySet(numbers) ? undefined : `${field} must name capabilities that exist`;
 };
 
 /** The role resource. */
@@ -46,7 +46,7 @@ export function roleToProto(row: RoleRow): Role {
     uid: row.uid,
     name: row.name,
     description: row.description,
-    capabilities: capabilitiesIn(row.capabilities),
+    capabilities: listCapabilities(row.capabilities),
     createTime: timestampFromMs(row.createTimeMs),
     updateTime: timestampFromMs(row.updateTimeMs),
   };

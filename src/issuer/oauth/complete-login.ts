@@ -1,7 +1,7 @@
 // Completes a login: signs the person in and delivers the outcome to the program.
 import { requireRoomForLogin } from "../../iam/people/join-quota.js";
 import type { BindingDecisions } from "../../iam/people/pending-organizations.js";
-import { type SignedIn, type SignIn, signIn } from "../../iam/people/sign-in.js";
+import { type SignIn, type SignInResult, signIn } from "../../iam/people/sign-in.js";
 import { rootOf } from "../../kernel/uidp.js";
 import { CALLBACK_PATH, type WebAnswer, type WebRequest } from "../../kernel/web.js";
 import type { Tx } from "../../store/port.js";
@@ -177,7 +177,7 @@ function redirectWithToken({ to }: LoginRequest, token: string, refreshToken: st
 async function appendAuditRow(
   tx: Tx,
   { provider, request }: LoginCompletion,
-  { identityUid, group }: SignedIn,
+  { identityUid, group }: SignInResult,
   nowMs: number,
 ): Promise<void> {
   const isNew = (await tx.identities.find(identityUid))?.createTimeMs === nowMs;

@@ -4,7 +4,7 @@
 import { LRUCache } from "lru-cache";
 import type * as client from "openid-client";
 import { rootOf } from "../../kernel/uidp.js";
-import { asFetch, type GuardedFetch, GuardedFetchError } from "../../outbound/guarded-fetch.js";
+import { type GuardedFetch, GuardedFetchError, toFetch } from "../../outbound/guarded-fetch.js";
 import type { CacheCounts } from "../../pipeline/auth/authenticate.js";
 import { type OAuthError, oauthError } from "./oauth-error.js";
 import type { Provider } from "./provider-selection.js";
@@ -47,7 +47,7 @@ const loadClient = () => import("openid-client");
 export function createOidcClient({ fetch, onProblem, providerCache }: OidcDeps) {
   const fetchConfiguration = (provider: Provider) => {
     const { issuer } = provider;
-    const guarded = asFetch((url, init) => fetch(url, { ...init, issuer }), organisationOf(provider));
+    const guarded = toFetch((url, init) => fetch(url, { ...init, issuer }), organisationOf(provider));
     return discover(provider, guarded as client.CustomFetch);
   };
   const configurations = createConfigurationCache(fetchConfiguration, TIMES, providerCache);

@@ -2,7 +2,7 @@
 // decision is bounded for every pattern and text.
 import { LRUCache } from "lru-cache";
 import { MAX_PROGRAM } from "../../iam/identities/relationship.js";
-import { re2 } from "../../kernel/re2.js";
+import { loadRe2 } from "../../kernel/re2.js";
 import type { CacheCounts } from "../../pipeline/auth/authenticate.js";
 
 /** The longest text that is matched, in UTF-16 units. */
@@ -122,7 +122,7 @@ const INSTRUCTION_BYTES = 128;
  * @throws Error when the pattern is not valid RE2 syntax
  */
 export function compilePattern(pattern: string): PatternProgram {
-  const { inst, start } = re2().compile(`^(?:${pattern})$`).re2().prog as {
+  const { inst, start } = loadRe2().compile(`^(?:${pattern})$`).re2().prog as {
     readonly inst: readonly Instruction[];
     readonly start: number;
   };

@@ -1,6 +1,6 @@
 // What a token shall be valid for: audience, capabilities and groups.
 
-import { capabilitySetNamed, isCapabilityName } from "../../iam/roles/capability-names.js";
+import { buildCapabilitySet, isCapabilityName } from "../../iam/roles/capability-names.js";
 import type { CapabilitySet } from "../../kernel/capability-set.js";
 import { type FieldViolation, invalidArgument } from "../../kernel/errors.js";
 import { isUidp } from "../../kernel/uidp.js";
@@ -90,7 +90,7 @@ export function parseTokenLimit(
   }
   if (violations.length > 0 || (groups.length === 0 && names.length === 0)) return undefined;
   return {
-    ...(names.length > 0 && { cap: capabilitySetNamed(names) }),
+    ...(names.length > 0 && { cap: buildCapabilitySet(names) }),
     ...(groups.length > 0 && { scope: groups.map((group) => (isUidp(group) ? { uid: group } : { name: group })) }),
   };
 }

@@ -140,8 +140,8 @@ export function requireStored(
   { zero = false, at: prefix = "" }: Naming = {},
 ): void {
   const broken = fields.flatMap(({ path, rule, operator }) => {
-    const kept = stored.flatMap((one) => valuesAt(one, path));
-    const named = valuesAt(sent, path, prefix).filter(({ value }) => zero || !isZero(value));
+    const kept = stored.flatMap((one) => findValues(one, path));
+    const named = findValues(sent, path, prefix).filter(({ value }) => zero || !isZero(value));
     const differing = named.filter((one) => !kept.some((other) => isSame(one, other)));
     return differing.map(({ at }) => ({
       operator,
@@ -154,7 +154,7 @@ export function requireStored(
 }
 
 /** A value in a message: an element of a list and an entry of a map are values of their own. */
-interface Placed {
+interface LocatedValue {
   readonly field: DescField;
   /** The path in JSON. */
   readonly at: string;
@@ -163,22 +163,22 @@ interface Placed {
   readonly value: unknown;
 }
 
-function valuesAt(message: Message, [field, ...rest]: readonly DescField[], prefix = ""): readonly Placed[] {
+function findValues(message: Message, [field, ...rest]: readonly DescField[], prefix = ""): readonly LocatedValue[] {
   const value = field && getField(message, field);
   if (field === undefined || value === undefined || value === null) return [];
   const at = prefix + field.jsonName;
-  const placed: readonly Placed[] =
+  const placed: readonly LocatedValue[] =
     field.fieldKind === "list"
       ? (value as readonly unknown[]).map((one, i) => ({ field, at: `${at}[${i}]`, value: one }))
       : field.fieldKind === "map"
         ? Object.entries(value).map(([key, one]) => ({ field, at: `${at}.${key}`, key, value: one }))
         : [{ field, at, value }];
-  return rest.length === 0 ? placed : placed.flatMap((one) => valuesAt(one.value as Message, rest, `${one.at}.`));
+  return rest.length === 0 ? placed : placed.flatMap((one) => findValues(one.value as Message, rest, `${one.at}.`));
 }
 
 /** Whether `message` holds the field at the end of `path`, and its value is zero. */
 export function isZeroAt(message: Message, path: readonly DescField[]): boolean {
-  const values = valuesAt(message, path);
+  const values = findValues(message, path);
   return values.length > 0 && values.every(({ value }) => isZero(value));
 }
 
@@ -190,7 +190,7 @@ function isZero(value: unknown): boolean {
   return value instanceof Uint8Array ? value.length === 0 : [0, 0n, "", false].some((zero) => zero === value);
 }
 
-function isSame(a: Placed, b: Placed): boolean {
+function isSame(a: LocatedValue, b: LocatedValue): boolean {
   if (a.key !== b.key) return false;
   const { message } = a.field;
   if (message === undefined) return a.value === b.value;

@@ -83,14 +83,15 @@ export function parseListQuery<D extends DescMessage, M extends FieldName<D>, Ro
     filter,
     order,
     limit: Math.min(request.pageSize || DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE),
-    // A caller repeats the whole query for the next page, so a skip that the token was issued under is not applied again.
+    // A caller repeats the whole query for the next page, so a skip that the token was issued under is not applied
+    // again.
     skip: cursor?.skip === skip ? 0 : skip,
     ...(cursor && { after: { key: cursor.key, uid: cursor.uid } }),
   };
   return {
     query,
     envelope: ({ next, total }) => ({
-      nextPageToken: next ? tokens.make({ ...next, skip }, binding, nowMs) : "",
+      nextPageToken: next ? tokens.create({ ...next, skip }, binding, nowMs) : "",
       totalCount: BigInt(total),
       skipped: skip,
     }),

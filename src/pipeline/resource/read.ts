@@ -14,7 +14,6 @@ import {
   parseListQuery,
 } from "./list-query.js";
 
-/** What the handlers of a resource need besides the call. */
 export interface ResourceDeps {
   readonly ids: Ids;
   readonly listResources: ListResources;

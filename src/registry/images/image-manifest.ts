@@ -19,8 +19,8 @@ const MAX_MANIFESTS = 64;
 
 /** Reads content of a repo by its digest; undefined where the repo does not have it. */
 export interface ImageReader {
-  manifest(digest: string): Promise<Content | undefined>;
-  blob(digest: string): Promise<Content | undefined>;
+  findManifest(digest: string): Promise<Content | undefined>;
+  findBlob(digest: string): Promise<Content | undefined>;
 }
 
 interface Descriptor {
@@ -66,7 +66,7 @@ async function* readImages(content: Content, reader: ImageReader): AsyncGenerato
     // An index lists attestations of builds as images of the architecture "unknown".
     if (typeof digest !== "string" || !MANIFESTS.includes(String(mediaType))) continue;
     if (platform?.architecture === "unknown") continue;
-    const content = await reader.manifest(digest);
+    const content = await reader.findManifest(digest);
     if (content === undefined) continue;
     const image = parseManifest(content);
     const architecture = platform?.architecture ?? (await readArchitecture(image, reader));
@@ -89,7 +89,7 @@ export async function readSizes(content: Content, reader: ImageReader): Promise<
 
 // Undefined where the registry has no configuration.
 async function readConfig({ config }: Manifest, reader: ImageReader): Promise<object | undefined> {
-  const blob = typeof config?.digest === "string" ? await reader.blob(config.digest) : undefined;
+  const blob = typeof config?.digest === "string" ? await reader.findBlob(config.digest) : undefined;
   return blob && parseManifest(blob);
 }
 
@@ -144,30 +144,30 @@ function toProto(blob: object | undefined): ImageConfig {
   const { config } = (blob ?? {}) as { config?: Readonly<Record<string, unknown>> | null };
   const { User, ExposedPorts, Env, Entrypoint, Cmd, Volumes, WorkingDir, Labels, StopSignal } = config ?? {};
   return create(ImageConfigSchema, {
-    user: text(User),
-    exposedPorts: keys(ExposedPorts),
-    env: texts(Env),
-    entrypoint: texts(Entrypoint),
-    cmd: texts(Cmd),
-    volumes: keys(Volumes),
-    workingDir: text(WorkingDir),
-    labels: Object.fromEntries(entries(Labels).map(([key, value]) => [key, text(value)])),
-    stopSignal: text(StopSignal),
+    user: toText(User),
+    exposedPorts: toKeys(ExposedPorts),
+    env: toTexts(Env),
+    entrypoint: toTexts(Entrypoint),
+    cmd: toTexts(Cmd),
+    volumes: toKeys(Volumes),
+    workingDir: toText(WorkingDir),
+    labels: Object.fromEntries(toEntries(Labels).map(([key, value]) => [key, toText(value)])),
+    stopSignal: toText(StopSignal),
   });
 }
 
-function text(value: unknown): string {
+function toText(value: unknown): string {
   return typeof value === "string" ? value : "";
 }
 
-function texts(value: unknown): string[] {
+function toTexts(value: unknown): string[] {
   return Array.isArray(value) ? value.filter((one) => typeof one === "string") : [];
 }
 
-function keys(value: unknown): Record<string, object> {
-  return Object.fromEntries(entries(value).map(([key]) => [key, {}]));
+function toKeys(value: unknown): Record<string, object> {
+  return Object.fromEntries(toEntries(value).map(([key]) => [key, {}]));
 }
 
-function entries(value: unknown): [string, unknown][] {
+function toEntries(value: unknown): [string, unknown][] {
   return typeof value === "object" && value !== null && !Array.isArray(value) ? Object.entries(value) : [];
 }

@@ -25,7 +25,7 @@ import { readImageConfig } from "./image-manifest.js";
 
 /** Creates the handlers of Registry for images. */
 export function imageHandlersV1(deps: ImageDeps) {
-  const { sizes, content } = createImageSource(deps);
+  const { readSizes, readContent } = createImageSource(deps);
   // Calls for the same parent share one running count, because a count holds all digests in memory.
   const counts = new Map<string, Promise<number>>();
   const countOnce = (parent: string): Promise<number> => {
@@ -37,12 +37,12 @@ export function imageHandlersV1(deps: ImageDeps) {
   };
   return {
     getArchs: withPreparation({
-      prepare: ({ repoId, digest }: ArchRequest, call) => sizes({ repoUid: repoId, digest }, call),
+      prepare: ({ repoId, digest }: ArchRequest, call) => readSizes({ repoUid: repoId, digest }, call),
       handle: (_, __, known) => ({ archs: listArchitectures(known) }),
     }),
 
     getSize: withPreparation({
-      prepare: ({ repoId, digest }: SizeRequest, call) => sizes({ repoUid: repoId, digest }, call),
+      prepare: ({ repoId, digest }: SizeRequest, call) => readSizes({ repoUid: repoId, digest }, call),
       handle({ digest, arch }, _, known) {
         const { size, architecture } = getSize(known, digest, arch);
         return { size, arch: architecture };
@@ -52,7 +52,7 @@ export function imageHandlersV1(deps: ImageDeps) {
     // Configurations are not stored, so the registry is read at every call.
     getImageConfig: withPreparation({
       async prepare({ repoId, digest, arch }: ImageConfigRequest, call) {
-        const { manifest, reader } = await content({ repoUid: repoId, digest }, call);
+        const { manifest, reader } = await readContent({ repoUid: repoId, digest }, call);
         const architecture = arch || DEFAULT_ARCHITECTURE;
         const config = await readImageConfig(manifest, reader, architecture);
         if (config === undefined) throw notBuiltFor(architecture, digest);

@@ -6,15 +6,15 @@ import { createImageSource, getSize, type ImageDeps, listArchitectures } from ".
 
 /** Creates ImagesService. */
 export function imagesV2beta1(deps: ImageDeps) {
-  const { sizes } = createImageSource(deps);
+  const { readSizes } = createImageSource(deps);
   const handlers: Handlers<typeof ImagesService> = {
     getArchitectures: withPreparation({
-      prepare: sizes,
+      prepare: readSizes,
       handle: (_, __, known) => ({ architectures: listArchitectures(known) }),
     }),
 
     getSize: withPreparation({
-      prepare: (request: GetSizeRequest, call) => sizes(request, call),
+      prepare: (request: GetSizeRequest, call) => readSizes(request, call),
       handle: ({ digest, architecture }, _, known) => getSize(known, digest, architecture),
     }),
   };

@@ -38,9 +38,9 @@ export type Sizes = ManifestRow["images"];
  * UNAVAILABLE.
  */
 export interface ImageSource {
-  sizes(image: ImageName, call: ImageCall): Promise<Sizes>;
+  readSizes(image: ImageName, call: ImageCall): Promise<Sizes>;
   /** Reads the manifest; the reader reads more of the same repo. */
-  content(image: ImageName, call: ImageCall): Promise<{ readonly manifest: Content; readonly reader: ImageReader }>;
+  readContent(image: ImageName, call: ImageCall): Promise<{ readonly manifest: Content; readonly reader: ImageReader }>;
 }
 
 /** Creates the reader of the images of a registry. */
@@ -61,11 +61,11 @@ export function createImageSource({ store, registry }: ImageDeps): ImageSource {
       throw failedPrecondition("REGISTRY", "no registry is set (--registry-url), so nothing is known of images");
     }
     for (const path of paths) {
-      const manifest = await registry.manifest(path, digest, trace);
+      const manifest = await registry.findManifest(path, digest, trace);
       if (manifest === undefined) continue;
       const reader: ImageReader = {
-        manifest: (digest) => registry.manifest(path, digest, trace),
-        blob: (digest) => registry.blob(path, digest, trace),
+        findManifest: (digest) => registry.findManifest(path, digest, trace),
+        findBlob: (digest) => registry.findBlob(path, digest, trace),
       };
       return { manifest, reader };
     }
@@ -73,7 +73,7 @@ export function createImageSource({ store, registry }: ImageDeps): ImageSource {
   }
 
   return {
-    async sizes(image, call) {
+    async readSizes(image, call) {
       const { sizes, paths } = await locate(image);
       if (sizes !== undefined) return sizes;
       const { manifest, reader } = await read(image, paths, call);
@@ -85,7 +85,7 @@ export function createImageSource({ store, registry }: ImageDeps): ImageSource {
       return images;
     },
 
-    content: async (image, call) => read(image, (await locate(image)).paths, call),
+    readContent: async (image, call) => read(image, (await locate(image)).paths, call),
   };
 }
 

@@ -8,7 +8,7 @@ import { locateRepo, parseRepoPath } from "./repo-path.js";
 import { applyManifestDeletion, applyTagDeletion, applyTagPush, type TagChange } from "./tag-events.js";
 
 /** The result of a batch of events. */
-export interface Applied {
+export interface ApplyResult {
   /** The number of repos and tags that changed. */
   readonly changed: number;
   /** The number of events of repos that belong to no group, or were moved from the path of the event. */
@@ -46,7 +46,7 @@ export async function applyEvents(
   tx: Tx,
   events: readonly RegistryEvent[],
   { ids, nowMs, source }: { readonly ids: Ids; readonly nowMs: number; readonly source: EventSource },
-): Promise<Applied> {
+): Promise<ApplyResult> {
   const rows: AuditRow[] = [];
   let dropped = 0;
   for (const event of events) {

@@ -58,7 +58,7 @@ interface Parts {
 export async function copyRepo({ from, to, digests }: RepoMove, deps: CopyDeps): Promise<void> {
   const { registry, counts, onBroken, onProgress } = deps;
   const readEither = async (digest: string) =>
-    (await registry.manifest(from, digest)) ?? (await registry.manifest(to, digest));
+    (await registry.findManifest(from, digest)) ?? (await registry.findManifest(to, digest));
 
   const copyBlob = memoize(async (digest: string) => {
     if (await registry.hasBlob(to, digest)) return true;
@@ -75,13 +75,13 @@ export async function copyRepo({ from, to, digests }: RepoMove, deps: CopyDeps):
     for (const { digest, isForeign } of blobs) {
       if (!(await copyBlob(digest)) && !isForeign) throw new BrokenImage(`the blob ${digest} is missing`);
     }
-    let copied = await registry.manifest(to, digest);
+    let copied = await registry.findManifest(to, digest);
     if (copied === undefined) {
       if (!(await registry.putManifest(to, digest, content))) {
         throw new BrokenImage(`the registry rejects the manifest ${digest}`);
       }
       counts.manifests++;
-      copied = await registry.manifest(to, digest);
+      copied = await registry.findManifest(to, digest);
     }
     if (copied?.mediaType !== content.mediaType) {
       throw new BrokenImage(`the manifest ${digest} has another media type at ${to}`);
@@ -89,17 +89,17 @@ export async function copyRepo({ from, to, digests }: RepoMove, deps: CopyDeps):
   });
 
   const copyTag = async (tag: string) => {
-    const digest = await registry.digestOf(from, tag);
+    const digest = await registry.findDigest(from, tag);
     // A tag that points to a deleted manifest cannot be pulled either.
     if (digest === undefined) return;
     await copyManifest(digest);
-    if ((await registry.digestOf(to, tag)) !== undefined) return;
+    if ((await registry.findDigest(to, tag)) !== undefined) return;
     const content = await readEither(digest);
     if (content === undefined || !(await registry.putManifest(to, tag, content))) {
       throw new BrokenImage("the registry rejects the tag");
     }
     counts.tags++;
-    if ((await registry.digestOf(to, tag)) === undefined) throw new BrokenImage(`the tag is missing at ${to}`);
+    if ((await registry.findDigest(to, tag)) === undefined) throw new BrokenImage(`the tag is missing at ${to}`);
   };
 
   const reportBroken = async (image: string, work: Promise<void>) => {
@@ -112,14 +112,14 @@ export async function copyRepo({ from, to, digests }: RepoMove, deps: CopyDeps):
     }
   };
 
-  const tags = await registry.tags(from);
+  const tags = await registry.listTags(from);
   let done = 0;
   await mapConcurrently(tags, async (tag) => {
     await reportBroken(`${from}:${tag}`, copyTag(tag));
     onProgress(++done, tags.length);
   });
   await mapConcurrently(digests, async (digest) => {
-    if ((await registry.digestOf(from, digest)) === undefined) return;
+    if ((await registry.findDigest(from, digest)) === undefined) return;
     await reportBroken(`${from}@${digest}`, copyManifest(digest));
   });
 }
@@ -136,13 +136,13 @@ interface Node extends Parts {
  */
 export async function deleteCopied({ from, to, digests }: RepoMove, deps: CopyDeps): Promise<void> {
   const { registry, counts, onProgress } = deps;
-  const tagged = await mapConcurrently(await registry.tags(from), (tag) => registry.digestOf(from, tag));
+  const tagged = await mapConcurrently(await registry.listTags(from), (tag) => registry.findDigest(from, tag));
   // Parts come before the manifests that need them: an interrupted run is found again by its tags.
   const nodes = new Map<string, Node>();
   const visit = async (digest: string): Promise<void> => {
     if (nodes.has(digest)) return;
-    const copy = await registry.manifest(to, digest);
-    const content = copy ?? (await registry.manifest(from, digest));
+    const copy = await registry.findManifest(to, digest);
+    const content = copy ?? (await registry.findManifest(from, digest));
     if (content === undefined) return;
     const parts = parseParts(content);
     for (const child of parts.manifests) await visit(child);

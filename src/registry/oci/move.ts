@@ -71,7 +71,7 @@ async function findOrganisations({ store, registry }: MoveDeps): Promise<readonl
   const byOrg = new Map(
     organisations.flatMap((one) => [[one.record.groupUid, one] as const, [one.record.name, one] as const]),
   );
-  for await (const path of registry.catalog("")) {
+  for await (const path of registry.listRepos("")) {
     const { org = "", repo = "" } = parseRepoPath(path) ?? {};
     const organisation = byOrg.get(isUidp(org) ? rootOf(org) : org);
     if (organisation === undefined) continue;

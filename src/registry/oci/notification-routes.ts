@@ -19,11 +19,11 @@ const MAX_BYTES = 1024 * 1024;
 /** How long event ids and marks of deleted tags are kept, in milliseconds. Later events may be applied twice. */
 const RETENTION_MS = 30 * 24 * 3_600_000;
 const SWEEP_INTERVAL_MS = 24 * 3_600_000;
-/** How many event ids one transaction deletes; other calls run between them. */
+/** How many event ids one transaction deletes; other calls run between transactions. */
 const SWEEP_ROWS = 500;
 
 export interface NotificationDeps {
-  /** The file of the secret; without one there is no such path. */
+  /** The file of the secret; without one there are no routes. */
   readonly secretFile: string | undefined;
   readonly store: Store;
   readonly clock: Clock;
@@ -86,7 +86,8 @@ export type SecretCheck = (authorization: string | undefined) => boolean;
 /**
  * Reads the secret from a file, which may end in a line break.
  *
- * @throws Error when the file cannot be read, other users can read it, or it holds anything but one word of at least 32 printable ASCII characters.
+ * @throws Error when the file cannot be read, other users can read it, or it holds anything but one word of at least
+ * 32 printable ASCII characters.
  */
 export function readSecret(file: string): SecretCheck {
   const secret = parseFile(file);

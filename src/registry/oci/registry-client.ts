@@ -19,7 +19,7 @@ const TOKEN_MS = 60_000;
 /** How many tokens are kept: a repo that is moved needs a few. */
 const MAX_TOKENS = 16;
 
-/** The media types of manifests. Registries convert or refuse a manifest whose type is not accepted. */
+/** The media types of manifests. Registries convert or reject a manifest whose type is not accepted. */
 const MANIFEST_TYPES: ReadonlySet<unknown> = new Set([
   "application/vnd.oci.image.index.v1+json",
   "application/vnd.oci.image.manifest.v1+json",
@@ -51,21 +51,21 @@ export interface Content {
  * specified.
  */
 export interface RegistryClient {
-  /** The paths of all repos after `after`, in the order of the registry. */
-  catalog(after: string): AsyncIterable<string>;
-  /** The tags of a repo in no order; empty where there is no such repo. */
-  tags(path: string): Promise<string[]>;
-  /** The digest of a tag, or of a digest itself; undefined where the repo does not have it. */
-  digestOf(path: string, reference: string): Promise<string | undefined>;
+  /** Lists the paths of all repos after the path `after`, in the order of the registry. */
+  listRepos(after: string): AsyncIterable<string>;
+  /** Lists the tags of a repo in no order; none where there is no such repo. */
+  listTags(path: string): Promise<string[]>;
+  /** Finds the digest of a tag or of a digest itself; undefined where the repo does not have it. */
+  findDigest(path: string, reference: string): Promise<string | undefined>;
   /**
-   * A manifest of this repo, verified by its digest; undefined where the repo does not have it. A manifest of Docker's
-   * schema 1, whose digest leaves out its signatures, counts as absent.
+   * Reads a manifest of this repo and verifies it by its digest; undefined where the repo does not have it. A manifest
+   * of Docker's schema 1, whose digest leaves out its signatures, counts as absent.
    *
    * @param trace the span that the request is part of
    */
-  manifest(path: string, digest: string, trace?: TraceSpan): Promise<Content | undefined>;
-  /** A blob of this repo, such as a configuration, verified in the same way. */
-  blob(path: string, digest: string, trace?: TraceSpan): Promise<Content | undefined>;
+  findManifest(path: string, digest: string, trace?: TraceSpan): Promise<Content | undefined>;
+  /** Reads a blob of this repo, such as a configuration, and verifies it in the same way. */
+  findBlob(path: string, digest: string, trace?: TraceSpan): Promise<Content | undefined>;
   hasBlob(path: string, digest: string): Promise<boolean>;
   /** Makes a blob of another repo a blob of this repo, without a copy; false where that repo does not have it. */
   mountBlob(path: string, digest: string, from: string): Promise<boolean>;
@@ -89,7 +89,7 @@ export interface RegistryClientOptions {
 interface RequestInput {
   readonly method?: string;
   readonly content?: Content;
-  /** The statuses of an answer that nothing is there; 404 unless set. */
+  /** The statuses that say that it does not exist; 404 unless set. */
   readonly absent?: readonly number[];
   readonly trace?: TraceSpan | undefined;
 }
@@ -98,7 +98,7 @@ interface RequestInput {
 export function createRegistryClient({ url, token }: RegistryClientOptions): RegistryClient {
   const tokens = new Map<string, { readonly token: string; readonly untilMs: number }>();
 
-  function tokenFor(access: readonly InternalAccess[]): string {
+  function getToken(access: readonly InternalAccess[]): string {
     const scope = JSON.stringify(access);
     const nowMs = performance.now();
     const known = tokens.get(scope);
@@ -116,7 +116,7 @@ export function createRegistryClient({ url, token }: RegistryClientOptions): Reg
     ms: number,
     { method = "GET", content, absent = [404], trace }: RequestInput = {},
   ): Promise<Response | undefined> {
-    const bearer = tokenFor([access].flat());
+    const bearer = getToken([access].flat());
     const type = content && { "content-type": content.mediaType };
     const span = trace?.startRequest(method, describeRequest(method, url));
     let response: Response;
@@ -150,7 +150,7 @@ export function createRegistryClient({ url, token }: RegistryClientOptions): Reg
     digest: string,
     trace: TraceSpan | undefined,
   ): Promise<Content | undefined> {
-    const response = await request(`/v2/${path}/${kind}/${digest}`, pullAccess(path), READ_MS, { trace });
+    const response = await request(`/v2/${path}/${kind}/${digest}`, buildPullAccess(path), READ_MS, { trace });
     if (response === undefined) return undefined;
     const bytes = await readBody(response, MAX_MANIFEST_BYTES);
     const mediaType = response.headers.get("content-type") ?? "";
@@ -163,7 +163,7 @@ export function createRegistryClient({ url, token }: RegistryClientOptions): Reg
   }
 
   return {
-    async *catalog(after) {
+    async *listRepos(after) {
       const query = new URLSearchParams({ n: String(CATALOG_PAGE), ...(after !== "" && { last: after }) });
       let path: string | undefined = `/v2/_catalog?${query}`;
       while (path !== undefined) {
@@ -175,11 +175,11 @@ export function createRegistryClient({ url, token }: RegistryClientOptions): Reg
       }
     },
 
-    async tags(path) {
+    async listTags(path) {
       const tags: string[] = [];
       let page: string | undefined = `/v2/${path}/tags/list`;
       while (page !== undefined) {
-        const response: Response | undefined = await request(page, pullAccess(path), LIST_MS);
+        const response: Response | undefined = await request(page, buildPullAccess(path), LIST_MS);
         if (response === undefined) return tags;
         const next = parseNextLink(response.headers.get("link"));
         for (const tag of parseStrings(await readBody(response, MAX_LIST_BYTES), "tags")) tags.push(tag);
@@ -188,45 +188,45 @@ export function createRegistryClient({ url, token }: RegistryClientOptions): Reg
       return tags;
     },
 
-    async digestOf(path, reference) {
+    async findDigest(path, reference) {
       const head = { method: "HEAD" };
-      const response = await request(`/v2/${path}/manifests/${reference}`, pullAccess(path), READ_MS, head);
+      const response = await request(`/v2/${path}/manifests/${reference}`, buildPullAccess(path), READ_MS, head);
       if (response === undefined) return undefined;
       const digest = response.headers.get("docker-content-digest");
       if (digest === null) throw unavailable("the registry does not say the digest of a manifest");
       return digest;
     },
 
-    manifest: (path, digest, trace) => readVerified(path, "manifests", digest, trace),
-    blob: (path, digest, trace) => readVerified(path, "blobs", digest, trace),
+    findManifest: (path, digest, trace) => readVerified(path, "manifests", digest, trace),
+    findBlob: (path, digest, trace) => readVerified(path, "blobs", digest, trace),
 
     async hasBlob(path, digest) {
       const head = { method: "HEAD" };
-      return (await request(`/v2/${path}/blobs/${digest}`, pullAccess(path), READ_MS, head)) !== undefined;
+      return (await request(`/v2/${path}/blobs/${digest}`, buildPullAccess(path), READ_MS, head)) !== undefined;
     },
 
     async mountBlob(path, digest, from) {
       const query = new URLSearchParams({ mount: digest, from });
-      const access = [pullAccess(from), pushAccess(path)];
+      const access = [buildPullAccess(from), buildPushAccess(path)];
       const response = await request(`/v2/${path}/blobs/uploads/?${query}`, access, READ_MS, { method: "POST" });
       if (response === undefined) return false;
       await response.body?.cancel();
       if (response.status === 201) return true;
       // The registry began an upload instead, which would stay in its storage.
       const upload = parsePath(response.headers.get("location") ?? "");
-      await request(upload, pushAccess(path), READ_MS, { method: "DELETE" });
+      await request(upload, buildPushAccess(path), READ_MS, { method: "DELETE" });
       return false;
     },
 
     async putManifest(path, reference, content) {
       const put = { method: "PUT", content, absent: [400, 404] };
-      const response = await request(`/v2/${path}/manifests/${reference}`, pushAccess(path), READ_MS, put);
+      const response = await request(`/v2/${path}/manifests/${reference}`, buildPushAccess(path), READ_MS, put);
       await response?.body?.cancel();
       return response !== undefined;
     },
 
     async remove(path, kind, digest) {
-      const access: Access = { ...pullAccess(path), actions: ["pull", "delete"] };
+      const access: Access = { ...buildPullAccess(path), actions: ["pull", "delete"] };
       const response = await request(`/v2/${path}/${kind}/${digest}`, access, READ_MS, { method: "DELETE" });
       await response?.body?.cancel();
       return response !== undefined;
@@ -239,11 +239,11 @@ function describeRequest(method: string, registry: string): TraceAttributes {
   return { "http.request.method": method, "url.scheme": protocol.slice(0, -1), "server.address": hostname };
 }
 
-function pullAccess(path: string): Access {
+function buildPullAccess(path: string): Access {
   return { type: "repository", name: path, actions: ["pull"] };
 }
 
-function pushAccess(path: string): Access {
+function buildPushAccess(path: string): Access {
   return { type: "repository", name: path, actions: ["pull", "push"] };
 }
 

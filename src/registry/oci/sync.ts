@@ -60,7 +60,7 @@ export interface SyncDeps {
 export async function syncRegistry(deps: SyncDeps): Promise<SyncState> {
   const state = await resumeOrStart(deps);
   if (state.stage === "add") {
-    for await (const path of deps.registry.catalog(state.after)) await addTags(deps, state, path);
+    for await (const path of deps.registry.listRepos(state.after)) await addTags(deps, state, path);
     Object.assign(state, { stage: "remove", after: "", path: "", tag: "" });
     await deps.store.write((tx) => savePosition(tx, state));
   }
@@ -95,15 +95,15 @@ async function addTags(deps: SyncDeps, state: SyncState, path: string): Promise<
     return;
   }
   if (state.path !== path) Object.assign(state, { path, tag: "" });
-  const shadowed = new Set(uidPath === undefined ? [] : await registry.tags(location.path));
-  const tags = (await registry.tags(path)).sort().filter((tag) => tag > state.tag && !shadowed.has(tag));
+  const shadowed = new Set(uidPath === undefined ? [] : await registry.listTags(location.path));
+  const tags = (await registry.listTags(path)).sort().filter((tag) => tag > state.tag && !shadowed.has(tag));
   const found = state.tags + tags.length;
   for (let start = 0; start < tags.length; start += BATCH) {
     const batch = tags.slice(start, start + BATCH);
     const current = await mapConcurrently(batch, async (tag) => {
       // The time is read before the digest, so that a push in between counts as newer.
       const timeMs = clock();
-      return { name: tag, digest: await registry.digestOf(path, tag), timeMs };
+      return { name: tag, digest: await registry.findDigest(path, tag), timeMs };
     });
     const added = await store.write(async (tx) => {
       const nowMs = clock();
@@ -174,7 +174,7 @@ async function* readOldTags(
   startMs: number,
 ): AsyncGenerator<readonly { readonly row: TagRow; readonly isGone: boolean }[]> {
   const existing = new Set<string>();
-  for (const path of paths) for (const tag of await registry.tags(path)) existing.add(tag);
+  for (const path of paths) for (const tag of await registry.listTags(path)) existing.add(tag);
   const query = { visible: [uid], filter: {}, order: BY_UID, skip: 0, limit: BATCH };
   let page = await store.read((tx) => tx.tags.listAll(query));
   for (;;) {

@@ -27,7 +27,7 @@ export type TagChange = { readonly change: "put" | "removed"; readonly tag: TagR
 export async function applyTagPush(tx: Tx, push: TagPush, ids: Ids): Promise<TagChange> {
   const { repoUid, name, digest, timeMs } = push;
   const row = await tx.tags.findByName(repoUid, name);
-  const knownMs = await lastEventMs(tx, repoUid, name, row);
+  const knownMs = await findLastEventMs(tx, repoUid, name, row);
   if (timeMs < knownMs || (timeMs === knownMs && row !== undefined && row.digest >= digest)) return undefined;
   await tx.tags.putMark(repoUid, name, timeMs);
   if (((await tx.tags.findMark(repoUid, digest)) ?? 0) > timeMs) return toRemoval(await removeTag(tx, repoUid, name));
@@ -38,7 +38,7 @@ export async function applyTagPush(tx: Tx, push: TagPush, ids: Ids): Promise<Tag
 /** Applies the deletion of a tag. An event that is older than the last one changes nothing. */
 export async function applyTagDeletion(tx: Tx, repoUid: string, name: string, timeMs: number): Promise<TagChange> {
   const row = await tx.tags.findByName(repoUid, name);
-  const knownMs = await lastEventMs(tx, repoUid, name, row);
+  const knownMs = await findLastEventMs(tx, repoUid, name, row);
   if (timeMs < knownMs || (timeMs === knownMs && row !== undefined)) return undefined;
   await tx.tags.putMark(repoUid, name, timeMs);
   return toRemoval(await removeTag(tx, repoUid, name));
@@ -64,7 +64,7 @@ export async function applyManifestDeletion(
   let page = await tx.tags.listAll(query);
   for (;;) {
     for (const row of page.rows) {
-      const knownMs = await lastEventMs(tx, repoUid, row.name, row);
+      const knownMs = await findLastEventMs(tx, repoUid, row.name, row);
       if (knownMs >= timeMs) continue;
       // The mark keeps the old time, because a push before the deletion may still arrive.
       await tx.tags.putMark(repoUid, row.name, knownMs);
@@ -76,7 +76,7 @@ export async function applyManifestDeletion(
 }
 
 // Changes by the API set no marks, so the row counts as well.
-async function lastEventMs(tx: Tx, repoUid: string, name: string, row: TagRow | undefined): Promise<number> {
+async function findLastEventMs(tx: Tx, repoUid: string, name: string, row: TagRow | undefined): Promise<number> {
   return Math.max((await tx.tags.findMark(repoUid, name)) ?? -1, row?.updateTimeMs ?? -1);
 }
 

@@ -61,9 +61,9 @@ export function repoHandlersV1(served: ServedService<typeof ReposService>, { sto
   const v2 = createOperations(served, { uid: "id", parent: "parentId" });
   const readmes = createOperations(served, { uid: "id", content: "readme" });
 
-  // In version 1 the readme is a field of the repo, and asks for no more than the other fields do. A copy keeps the
-  // readme of its source when a request leaves it out. So does a caller who may not read it: to them it shows as empty,
-  // and they send back what they have read.
+  // In version 1 the readme is a field of the repo and needs no right of its own. A copy keeps the readme of its
+  // source when a request leaves it out. The readme also stays for a caller who may not read it: that caller reads an
+  // empty one and sends it back.
   async function updateReadme(uid: string, readme: string, call: UnaryCall): Promise<RepoRow> {
     const row = await getRow(call.tx, repos, uid);
     const isLeftOut = readme === "" && (findSource(row) !== undefined || !call.caller.holds(readReadme, uid));

@@ -73,7 +73,7 @@ export function parseTagFilters({ digest, updatedSince }: TagFilters): Record<st
   if (broken !== undefined) violations.push({ field: "digest", description: broken });
   else if (digest !== "") equals.digest = digest;
   if (updatedSince !== undefined) {
-    const fromMs = firstMsAfter(updatedSince);
+    const fromMs = findFirstMsAfter(updatedSince);
     if (Number.isSafeInteger(fromMs) && Math.abs(fromMs) <= LAST_MS) equals.updatedSince = fromMs;
     else violations.push({ field: "updatedSince", description: "updatedSince must be a time up to the year 9999" });
   }
@@ -82,6 +82,6 @@ export function parseTagFilters({ digest, updatedSince }: TagFilters): Record<st
 }
 
 // Times are stored in milliseconds, so the bound is the first millisecond after the given time.
-function firstMsAfter(time: Timestamp): number {
+function findFirstMsAfter(time: Timestamp): number {
   return Math.floor(timestampMs(time)) + 1;
 }

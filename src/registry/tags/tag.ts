@@ -80,8 +80,8 @@ export interface TagInput {
 }
 
 /**
- * Creates the tag of this name in a repo that exists, or updates it. The API and the events of a registry both
- * write tags here, so that rows and history are the same. A new `digest` joins the history of the tag.
+ * Creates the tag of this name in a repo that exists, or updates it. The API and the events of a registry both write
+ * tags by this function, so that rows and histories are the same. A new `digest` is added to the history of the tag.
  */
 export async function upsertTag(tx: Tx, tag: TagInput): Promise<TagRow> {
   const { repoUid, name, digest, nowMs, ids } = tag;

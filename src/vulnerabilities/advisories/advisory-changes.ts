@@ -55,7 +55,7 @@ export async function createAdvisory(
   // The uids order events of the same time.
   const uids = events.map(() => ids.newUid(uid)).sort();
   const author = await getCallerName(call);
-  const rows = events.map((input, i) => newEvent(uids[i] ?? "", { input, author, at: `events[${i}].` }, call));
+  const rows = events.map((input, i) => buildNewEvent(uids[i] ?? "", { input, author, at: `events[${i}].` }, call));
   requireEventLimits(rows);
   const source = { sourceKey: "", sourceHash: "", severities: [] };
   const times = { createTimeMs: startMs, updateTimeMs: startMs, deleteTimeMs: null };
@@ -101,7 +101,7 @@ export async function createEvent(
 ): Promise<AdvisoryEventRow> {
   const { tx } = call;
   await getRow(tx, advisories, advisoryUid);
-  const row = newEvent(ids.newUid(advisoryUid), { input, author: await getCallerName(call), at: "" }, call);
+  const row = buildNewEvent(ids.newUid(advisoryUid), { input, author: await getCallerName(call), at: "" }, call);
   requireEventLimits([...(await tx.advisories.listEvents([advisoryUid])), row]);
   await putEvent(tx, row);
   return row;
@@ -147,7 +147,7 @@ export async function getEvent(uid: string, tx: Tx): Promise<AdvisoryEventRow> {
   return row;
 }
 
-function newEvent(
+function buildNewEvent(
   uid: string,
   { input, author, at }: { input: EventInput; author: string; at: string },
   call: UnaryCall,

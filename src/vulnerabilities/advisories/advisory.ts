@@ -169,7 +169,7 @@ export function advisoryToProto(row: AdvisoryRow, events: readonly AdvisoryEvent
   });
 }
 
-/** The interval between looks at what changed, in milliseconds. */
+/** How often the changes are read, in milliseconds. */
 const INTERVAL_MS = 1_000;
 /**
  * How many changes one transaction indexes: on SQLite it blocks the main thread, and every write of other processes.

@@ -96,7 +96,7 @@ async function storeBatch(batch: readonly MappedRecord[], options: ImportOptions
     return found;
   });
   if (changed.length === 0) return { outcomes, written: false };
-  // Every attempt counts again, because a transaction may run several times.
+  // Counted anew by each attempt, because a transaction may run several times.
   return store.write(async (tx) => {
     const all = { ...outcomes };
     for (const record of changed) await storeRecord(tx, options, record, all);

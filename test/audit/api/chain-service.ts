@@ -7,7 +7,7 @@ import { createEventFeed, createStreamCounter } from "../../../src/audit/event-f
 import { createEventIds } from "../../../src/audit/event-id.js";
 import { type ExpectedChain, type RemoteReport, verifyRemoteLog } from "../../../src/cli/remote/audit/chain-client.js";
 import { withSession } from "../../../src/cli/remote/session.js";
-import { capabilitySetNamed } from "../../../src/iam/roles/capability-names.js";
+import { buildCapabilitySet } from "../../../src/iam/roles/capability-names.js";
 import { randomIds } from "../../../src/kernel/ids.js";
 import { createPageTokens } from "../../../src/kernel/page-token.js";
 import { createAuthenticateCaller } from "../../../src/pipeline/auth/authenticate.js";
@@ -45,7 +45,7 @@ export async function serveLog(
   const roleUid = randomIds.newUid();
   await store.write(async (tx) => {
     await tx.identities.insert(identityRow(identityUid));
-    await tx.roles.insert(roleRow(roleUid, { capabilities: capabilitySetNamed(capabilities) }));
+    await tx.roles.insert(roleRow(roleUid, { capabilities: buildCapabilitySet(capabilities) }));
     for (const groupUid of roots) {
       if ((await tx.groups.find(groupUid)) === undefined) await tx.groups.insert(groupRow(groupUid));
       await tx.roleBindings.insert({

@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
 import { after, before, beforeEach, describe, it } from "node:test";
 import { Code } from "@connectrpc/connect";
-import { capabilitySetNamed } from "../../../src/iam/roles/capability-names.js";
+import { buildCapabilitySet } from "../../../src/iam/roles/capability-names.js";
 import { builtinRoleUid, personUid, providerPersonUid, randomIds } from "../../../src/kernel/ids.js";
 import {
   type Expected,
@@ -266,7 +266,7 @@ describe("groups of a directory", () => {
   /** A role that the mapped may create groups by; of its own, so that it can be deleted. */
   const newRole = async () => {
     const uid = randomIds.newUid(world.root);
-    const capabilities = capabilitySetNamed(["groups.create", "groups.list"]);
+    const capabilities = buildCapabilitySet(["groups.create", "groups.list"]);
     await world.write((tx) => tx.roles.insert(roleRow(uid, { groupUid: world.root, capabilities })));
     return uid;
   };

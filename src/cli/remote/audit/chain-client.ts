@@ -5,7 +5,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { create, type JsonObject } from "@bufbuild/protobuf";
 import { AuditService, GetChainRequestSchema, ListChainEntriesRequestSchema } from "#gen/arbor/audit/v1/audit_pb.js";
 import type { Link } from "../../../audit/chain.js";
-import { lookForHead } from "../../../audit/remembered-head.js";
+import { watchForHead } from "../../../audit/remembered-head.js";
 import {
   type AuditVerifyingKeys,
   type ChainPage,
@@ -55,7 +55,7 @@ export async function readAuditJwks(call: Call, scope: string): Promise<JsonObje
 async function verifyOnce(call: Call, scope: string, { jwks, head: remembered }: ExpectedChain) {
   const answer = await readChain(call, scope);
   const state = toState(answer, scope);
-  const search = lookForHead(remembered, state.checkpoint);
+  const search = watchForHead(remembered, state.checkpoint);
   const walk = await walkChain(scope, state, search.watch(readPages(call, scope)));
   const after = toState(await readChain(call, scope), scope);
   // The service may have sealed more rows meanwhile, which the next verification checks.

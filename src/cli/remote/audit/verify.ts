@@ -2,7 +2,7 @@
 import { readFileSync } from "node:fs";
 import type { JsonObject } from "@bufbuild/protobuf";
 import type { Link } from "../../../audit/chain.js";
-import { cannotRead } from "../../../kernel/file-error.js";
+import { describeReadError } from "../../../kernel/file-error.js";
 import { invalidFlag } from "../../errors.js";
 import { findWarning, formatReport } from "../../output/audit-log.js";
 import { escapeControls } from "../../output/terminal.js";
@@ -80,7 +80,7 @@ function readState(file: string, scope: string): Link | undefined {
     text = readFileSync(file, "utf8");
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === "ENOENT") return undefined;
-    throw invalidFlag("--state", cannotRead(file, error));
+    throw invalidFlag("--state", describeReadError(file, error));
   }
   const { organization, seq, hash } = parseObject("--state", file, text);
   if (typeof seq !== "number" || typeof hash !== "string" || !HEAD.test(`${seq}:${hash}`)) {
@@ -95,7 +95,7 @@ function readJwks(file: string): JsonObject {
   try {
     text = readFileSync(file, "utf8");
   } catch (error) {
-    throw invalidFlag("--jwks", cannotRead(file, error));
+    throw invalidFlag("--jwks", describeReadError(file, error));
   }
   const jwks = parseObject("--jwks", file, text);
   const isKey = (key: unknown) => typeof key === "object" && key !== null && (key as JsonObject).kty === "EC";

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import { asFetch, createGuardedFetch } from "../../src/outbound/guarded-fetch.js";
+import { createGuardedFetch, toFetch } from "../../src/outbound/guarded-fetch.js";
 import { json, type Listener, serve } from "../issuer/upstream/foreign-issuer.js";
 
 let listener: Listener;
@@ -16,7 +16,7 @@ before(async () => {
     const { authorization, "content-type": type, "content-length": length } = req.headers;
     json(res, { method: req.method, url: req.url, authorization, type, length, body }, 401);
   });
-  fetch = asFetch(createGuardedFetch({ trustedOrigins: [listener.origin] }));
+  fetch = toFetch(createGuardedFetch({ trustedOrigins: [listener.origin] }));
 });
 
 after(() => listener.close());
