@@ -1,6 +1,6 @@
-// Limits the connections of an address. Those above the limit, or above that of the process, get an answer
-// that says so, as far as that is cheap: for a few at a time, and without an HTTP server or a request. Health
-// checks over HTTP/1.1 get theirs: a balancer that took the service for dead would send its callers to others.
+// Limits the connections of an address. A few connections above this limit, or that of the process, are answered at a
+// time, without an HTTP server; the others are cut. Health checks over HTTP/1.1 get their answer, so that balancers do
+// not take the service for dead.
 import { STATUS_CODES } from "node:http";
 import { constants } from "node:http2";
 import type { Socket } from "node:net";
@@ -109,7 +109,7 @@ export function createConnectionLimit(options: ConnectionLimitOptions) {
   }
 
   return {
-    /** Counts a connection, or returns why it is to be rejected: its address has too many. */
+    /** Counts a connection, or returns the reason to reject it: its address has too many. */
     take(address: string): ConnectionReason | undefined {
       if (options.behindProxy) return undefined;
       const count = perAddress.get(address) ?? 0;
@@ -118,14 +118,14 @@ export function createConnectionLimit(options: ConnectionLimitOptions) {
       return undefined;
     },
 
-    /** Forgets a connection that was counted. */
+    /** Uncounts a connection. */
     release(address: string): void {
       const count = perAddress.get(address) ?? 0;
       if (count > 1) perAddress.set(address, count - 1);
       else perAddress.delete(address);
     },
 
-    /** Answers a connection that was not counted, or cuts it where many are being answered. */
+    /** Answers a connection that was not counted, or cuts it when many are being answered. */
     reject(socket: Socket, reason: ConnectionReason): void {
       admission.count(reason);
       if (reason === "connections") logProcess();
@@ -152,7 +152,7 @@ export function createConnectionLimit(options: ConnectionLimitOptions) {
       logProcess();
     },
 
-    /** Answers over TLS with another certificate from now on. */
+    /** Uses another certificate for answers over TLS. */
     replaceTls(identity: TlsIdentity): void {
       secure?.replace(identity);
     },
@@ -166,7 +166,7 @@ export function createConnectionLimit(options: ConnectionLimitOptions) {
 
 const UNAVAILABLE = 14;
 
-// Over TLS the protocol is known before anything of a request has arrived. Who sends nothing is cut in time.
+// Over TLS the protocol is known before a request has arrived. Peers that send nothing are cut by the timeout.
 async function readFirst(socket: Socket): Promise<string> {
   const received = socket.read() as Buffer | null;
   if (received !== null) return received.toString("latin1");
@@ -177,7 +177,8 @@ async function readFirst(socket: Socket): Promise<string> {
   return (socket.read() as Buffer | null)?.toString("latin1") ?? "";
 }
 
-// Reads the request line and headers from what has arrived, for the log only: there is no HTTP parser.
+// Reads the request line and headers from what has arrived, without an HTTP parser, so only plain requests are
+// recognised.
 function parseHead(received: string): Pick<RejectedRequest, "httpVersion" | "httpMethod" | "url" | "headers"> {
   const [head = ""] = received.split("\r\n\r\n", 1);
   const [, httpMethod, url, minor] = /^([A-Z]{1,20}) (\/[!-~]*) HTTP\/1\.([01])(?:\r\n|$)/.exec(head) ?? [];

@@ -12,7 +12,7 @@ export interface RouteGroup {
 /** The paths of {@link createHealthRoutes}. */
 export const HEALTH_PATHS = ["/healthz", "/readyz"] as const;
 
-/** What a health check is answered: an HTTP status and a body of JSON. */
+/** The answer to a health check: an HTTP status and a JSON body. */
 export interface HealthAnswer {
   readonly status: number;
   readonly body: string;
@@ -22,8 +22,8 @@ export interface HealthAnswer {
 export type CheckHealth = (path: string) => Promise<HealthAnswer> | undefined;
 
 /**
- * Creates the checks `/healthz` (the process runs) and `/readyz` (it can serve: `ready` resolves and it is not `draining`).
- * `/readyz` is 200 as well while only writes fail, and says so.
+ * Creates the checks `/healthz`, which is 200 while the process runs, and `/readyz`, which is 200 while `ready`
+ * resolves and the service is not `draining`. While only writes fail, its body says `read-only`.
  */
 export function createHealthCheck(ready: () => Promise<unknown>, draining: () => boolean): CheckHealth {
   async function checkReady(): Promise<HealthAnswer> {
@@ -41,7 +41,7 @@ export function createHealthCheck(ready: () => Promise<unknown>, draining: () =>
   };
 }
 
-/** Creates the routes of the health checks, which are open to everybody. */
+/** Creates the routes of the health checks, which need no authentication. */
 export function createHealthRoutes(checkHealth: CheckHealth): RouteGroup {
   return {
     paths: HEALTH_PATHS,

@@ -1,19 +1,19 @@
-// `/docs/guide/`: the pages of docs/, which every package has, so that they can be read where there is no internet and are
-// those of the version that runs. Nothing is read before somebody asks for it.
+// `/docs/guide/`: the pages of docs/, which every package contains, so that they can be read without internet access
+// and match the running version. A page is read at its first request.
 import { readdirSync, readFileSync } from "node:fs";
 import type { RouteGroup } from "../http/health-routes.js";
 import { answerWith, createStaticDocument, type StaticDocument } from "../http/static-document.js";
 import { formatPage, GUIDE_PATH, PAGE_HEADERS } from "./home.js";
 
 const FOLDER = new URL("../../../docs/", import.meta.url);
-/** Records of decisions, which other pages link to. */
+/** The folder of decision records, which other pages link to. */
 const DECISIONS = "adr/";
 const FRESH = { "cache-control": "no-cache" };
 
 /**
- * Creates the routes: a list of the pages, and each page as text under its name, so that links between them lead somewhere.
+ * Creates the routes: a list of the pages, and each page as text under its file name, so that links between pages work.
  *
- * @param folder has the pages; where there is none, there are no routes
+ * @param folder the folder with the pages; without it there are no routes
  */
 export function createGuide(folder: URL = FOLDER): RouteGroup {
   let documents: ReadonlyMap<string, StaticDocument> | undefined;
@@ -47,7 +47,7 @@ function listFiles(folder: URL): string[] {
   }
 }
 
-// Browsers store Markdown as a file, and show plain text.
+// Plain text, because browsers download Markdown instead of showing it.
 function createPage(name: string, folder: URL): StaticDocument {
   const contentType = name.endsWith(".json") ? "application/json" : "text/plain; charset=utf-8";
   return createStaticDocument({ contentType, headers: FRESH, load: () => readFileSync(new URL(name, folder)) });
