@@ -27,22 +27,33 @@ const WHOLE = [
 ];
 // Many tests mostly wait.
 const AT_ONCE = 2 * availableParallelism();
+// A process of tests that hangs is ended and has failed: it takes a minute or two. Campaigns take as long as they take.
+const LIMIT_MS = (process.env.TEST_ARBOR_CAMPAIGN ?? "") === "" ? 20 * 60_000 : 0;
 // If at most this many files fail, each runs again alone.
 const MAX_AGAIN = 3;
 const FAILED = resolve(BUILD, "failed.json");
 
 const arguments_ = process.argv.slice(2);
 const unit = arguments_.includes("--unit");
-// Each process imports the service first, which takes as long as many of its tests. Multiples of
+// Each process imports the service first, which takes as long as many of its tests. A multiple of
 // the processes at once, so that they end at about the same time.
-const PROCESSES = (unit ? 2 : 3) * AT_ONCE;
+const PROCESSES = 2 * AT_ONCE;
+// Tests make much garbage that lives for the duration of a call: with more room for it less is copied.
+const MEMORY = "--max-semi-space-size=32";
+const limit = LIMIT_MS === 0 ? [] : [`--test-timeout=${LIMIT_MS}`];
 const named = arguments_.filter((argument) => !argument.startsWith("--"));
 const runnerOptions = arguments_.filter((argument) => argument.startsWith("--test-"));
 if (named.length > 0) process.exit(runNamed());
 
 const outputOf = buildTests();
 const files = testsIn("test", unit ? [...SEPARATE, ...WHOLE] : SEPARATE);
-const options = ["--test", "--test-reporter=./scripts/test-reporter.mjs", "--test-reporter-destination=stdout"];
+const options = [
+  MEMORY,
+  "--test",
+  ...limit,
+  "--test-reporter=./scripts/test-reporter.mjs",
+  "--test-reporter-destination=stdout",
+];
 const status = run([...options, `--test-concurrency=${AT_ONCE}`, ...writeShards(files, PROCESSES, outputOf)]);
 const failed = status === 0 ? [] : readFailedFiles();
 // A test that measures times may fail on a busy machine, so a file must also fail alone.
@@ -60,7 +71,14 @@ function runNamed() {
   const output = join(BUILD, `named-${process.pid}`);
   try {
     const files = named.map(buildTests(output));
-    return run(["--enable-source-maps", "--test", `--test-concurrency=${AT_ONCE}`, ...runnerOptions, ...files]);
+    return run([
+      "--enable-source-maps",
+      "--test",
+      `--test-concurrency=${AT_ONCE}`,
+      ...limit,
+      ...runnerOptions,
+      ...files,
+    ]);
   } finally {
     rmSync(output, { recursive: true, force: true });
   }

@@ -246,6 +246,18 @@ test("listeners of abort signals go with the event", () => {
   assert.deepEqual(found, []);
 });
 
+// A test that waits for a process without a limit can wait for ever.
+test("tests start processes by the one file that limits them", () => {
+  // What no test of `npm test` loads.
+  const others =
+    /^test\/(?:pg|pack|browser|python|registry-e2e|promtool|proxies|packages|hostile|faults|failover)\/|campaign\.ts$|^test\/e2e\/power-cut\.ts$/;
+  const found = filesIn("test").filter((file) => {
+    const edges = findImports(file, readFileSync(file, "utf8"));
+    return !others.test(file) && edges.some(({ target, typesOnly }) => target === "node:child_process" && !typesOnly);
+  });
+  assert.deepEqual(found, ["test/support/child-process.ts", "test/support/other-node.ts", "test/support/packed.ts"]);
+});
+
 test(`no file has more than ${MAX_LINES} lines`, () => {
   const long = [...sources, ...filesIn("test"), ...filesIn("bench")]
     .map((file) => ({ file, lines: readFileSync(file, "utf8").split("\n").length - 1 }))

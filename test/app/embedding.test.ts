@@ -1,6 +1,6 @@
 // The example of docs/gateway.md, as it stands there, in a program of its own that imports the package by its name.
 import assert from "node:assert/strict";
-import { type ChildProcess, spawn } from "node:child_process";
+import type { ChildProcess } from "node:child_process";
 import { once } from "node:events";
 import { cpSync, mkdirSync, symlinkSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
@@ -8,6 +8,7 @@ import { after, before, describe, test } from "node:test";
 import { Code, createClient, type Transport } from "@connectrpc/connect";
 import { createConnectTransport, createGrpcTransport, createGrpcWebTransport } from "@connectrpc/connect-node";
 import { transformSync } from "esbuild";
+import { spawn } from "../support/child-process.js";
 import { runCommand } from "../support/command.js";
 import { docsExample } from "../support/docs-example.js";
 import { LibraryService } from "../support/library/library_pb.js";

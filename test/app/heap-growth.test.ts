@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
-import { execFileSync } from "node:child_process";
 import { it } from "node:test";
+import { execFileSync } from "../support/child-process.js";
 import { scriptArguments } from "../support/project.js";
 
 it("keeps the heap smaller over the same garbage than V8 does by itself", () => {

@@ -1,12 +1,12 @@
 // What a start loads costs time and memory on every start, so what few installations need is loaded when it is needed.
 import assert from "node:assert/strict";
-import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
 import { readMasterKey } from "../../src/issuer/keys/master-key.js";
+import { spawn } from "../support/child-process.js";
 import { freePort } from "../support/free-port.js";
 import { argumentsWithoutBundle, environmentWithoutSettings, PROJECT } from "../support/project.js";
 import { tempDir } from "../support/temp-dir.js";

@@ -1,9 +1,10 @@
 // `arbor serve` under a supervisor that starts it again whenever it ends, and writers that never stop.
-import { type ChildProcess, spawn } from "node:child_process";
+import type { ChildProcess } from "node:child_process";
 import { once } from "node:events";
 import { Agent, request } from "node:http";
 import { createInterface } from "node:readline";
 import { setTimeout as delay } from "node:timers/promises";
+import { spawn } from "../support/child-process.js";
 import { PROJECT, scriptArguments } from "../support/project.js";
 
 const LANES = 8;

@@ -1,6 +1,5 @@
 // What operators see of the log, beside a service that runs and without one.
 import assert from "node:assert/strict";
-import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
@@ -9,6 +8,7 @@ import { escapeControls } from "../../src/cli/output/terminal.js";
 import { readMasterKey } from "../../src/issuer/keys/master-key.js";
 import type { AuditRow } from "../../src/store/port.js";
 import { type Host, type Organisation, startHost, startService } from "../e2e/process.js";
+import { spawn } from "../support/child-process.js";
 import { runCommand } from "../support/command.js";
 import { environmentWithoutSettings, PROJECT, scriptArguments } from "../support/project.js";
 import { tempDir } from "../support/temp-dir.js";

@@ -1,8 +1,8 @@
 // The program of docs/operations.md that verifies exports without Arbor.
 import assert from "node:assert/strict";
-import { spawnSync } from "node:child_process";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { spawnSync } from "../support/child-process.js";
 import { PROJECT } from "../support/project.js";
 import { tempDir } from "../support/temp-dir.js";
 

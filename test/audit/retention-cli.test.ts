@@ -1,12 +1,12 @@
 // What operators see of retention: on the host, of a service, and after a service was killed.
 import assert from "node:assert/strict";
-import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { createInterface } from "node:readline";
 import { before, describe, test } from "node:test";
 import { setTimeout as afterMs } from "node:timers/promises";
 import { isOlder, VERSION } from "../../src/store/version.js";
 import { type Host, startHost, startService } from "../e2e/process.js";
+import { spawn } from "../support/child-process.js";
 import { scriptArguments } from "../support/project.js";
 import { rootUid } from "../support/rows.js";
 import { tempDir } from "../support/temp-dir.js";

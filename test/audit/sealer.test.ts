@@ -1,5 +1,4 @@
 import assert from "node:assert/strict";
-import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { createInterface } from "node:readline";
 import { describe, test } from "node:test";
@@ -9,6 +8,7 @@ import { generateKey } from "../../src/issuer/keys/key-generation.js";
 import { rotateKey } from "../../src/issuer/keys/key-states.js";
 import { unavailable } from "../../src/kernel/errors.js";
 import type { Store } from "../../src/store/port.js";
+import { spawn } from "../support/child-process.js";
 import { startHarness } from "../support/harness.js";
 import { scriptArguments } from "../support/project.js";
 import { rootUid } from "../support/rows.js";

@@ -1,6 +1,5 @@
 // The completion scripts, in the shells they are for where those are installed.
 import assert from "node:assert/strict";
-import { spawnSync } from "node:child_process";
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
@@ -8,6 +7,7 @@ import { Command } from "commander";
 import { formatCompletion } from "../../src/cli/completion.js";
 import { addIamCommands } from "../../src/cli/remote/iam/commands.js";
 import { type Host, startHost } from "../e2e/process.js";
+import { spawnSync } from "../support/child-process.js";
 import { tempDir } from "../support/temp-dir.js";
 
 const directory = tempDir();

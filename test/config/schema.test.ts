@@ -10,9 +10,9 @@ import type { Setting } from "../../src/config/setting-types.js";
 import type { SettingTable } from "../../src/config/settings.js";
 import { quotas } from "../../src/kernel/quotas.js";
 import { createRandom } from "../support/openapi/random.js";
-import { tempDir } from "../support/temp-dir.js";
+import { memoryDir } from "../support/temp-dir.js";
 
-const file = join(tempDir(), "arbor.json");
+const file = join(memoryDir(), "arbor.json");
 /** What must hold between settings, of which the schema says nothing. */
 const BETWEEN = / (go together|needs --\S+|has no effect with --.*)$/;
 

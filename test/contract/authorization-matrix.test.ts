@@ -108,6 +108,19 @@ function mayCall(method: DescMethodUnary, { role, at }: CallerAt, uid: string): 
   return `${uid}/`.startsWith(`${group}/`) && needed.every((one) => builtinRoles[role ?? ""]?.includes(one));
 }
 
+// The stable names of version 2 have the rules and the handlers of its beta, so one caller with rights and one without do.
+function callersFor({ parent }: DescMethodUnary, row: number): readonly CallerAt[] {
+  if (!parent.typeName.includes(".v2.")) return callers;
+  const isBelow = ({ at = "foreign" }: CallerAt) => at !== "foreign" && at !== "sibling";
+  return [
+    ...sample(callers.filter(isBelow), row),
+    ...sample(
+      callers.filter((one) => !isBelow(one)),
+      row,
+    ),
+  ];
+}
+
 describe("the authorization matrix", () => {
   it("covers every service there is", async () => {
     const { tags } = await readDocument(harness.url);
@@ -171,7 +184,7 @@ describe("the authorization matrix", () => {
   // One's own bindings lie anywhere, and nobody else may touch them: test/iam/pending-bindings.test.ts.
   const own = /^arbor\.bindings\.v1\.BindingsService\.(Accept|Drop)Binding$/;
   for (const [row, method] of calledMethods.filter((one) => !own.test(nameOf(one))).entries()) {
-    for (const [column, caller] of callers.entries()) {
+    for (const [column, caller] of callersFor(method, row).entries()) {
       it(`${nameOf(method)} by ${caller.name}`, async () => {
         const there = subjectOf(method, target);
         const allowed = mayCall(method, caller, there);
@@ -259,7 +272,7 @@ describe("Auth.Delete", () => {
   const codeFor = async (client: RawClient, token: string) =>
     (await client.call(validate, requestOf(validate, {}), token)).code;
 
-  for (const { name, role } of callers) {
+  for (const [row, { name, role }] of callers.entries()) {
     it(`by ${name} is refused for everybody else, there or not`, async () => {
       const token = tokens.get(name);
       const others = known.filter((one) => one.name !== name).map((one) => uids.get(one.name) ?? "");
@@ -268,7 +281,7 @@ describe("Auth.Delete", () => {
         [...others, randomIds.newUid()],
         [target.identity, randomIds.newUid(target.group)],
       ];
-      for (const client of clients) {
+      for (const client of sample(clients, row)) {
         for (const ids of forms) {
           const answers = new Set<string>();
           for (const id of ids) {
@@ -283,9 +296,9 @@ describe("Auth.Delete", () => {
     });
   }
 
-  for (const caller of known) {
+  for (const [row, caller] of known.entries()) {
     it(`takes away who was ${caller.name}, and nobody else`, async () => {
-      for (const client of clients) {
+      for (const client of sample(clients, row)) {
         const { uid, token } = await createCaller(caller);
         assert.equal(await codeFor(client, token), "OK");
         assert.equal((await forget(client, uid, token)).code, "OK", client.name);

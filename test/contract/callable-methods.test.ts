@@ -11,6 +11,7 @@ import { builtinRoleUid, randomIds } from "../../src/kernel/ids.js";
 import { readCapabilities } from "../../src/pipeline/method-table.js";
 import { insertGroup } from "../iam/populate.js";
 import { type Harness, startHarness } from "../support/harness.js";
+import { isCampaign } from "../support/scale.js";
 import { type RawClient, rawGrpc, requestOf } from "./iam-clients.js";
 import { findScopeField, isUnavailable, methods, nameOf, requestAt, services, subjectOf } from "./iam-methods.js";
 
@@ -66,8 +67,11 @@ async function createSubject(method: DescMethodUnary): Promise<string> {
   return subjectOf(method, placed);
 }
 
+// The stable names of version 2 have the rules and the handlers of its beta, which the matrix shows.
+const called = methods.filter(({ parent }) => isCampaign || !parent.typeName.includes(".v2."));
+
 describe("every served method", () => {
-  for (const method of methods.filter(({ parent }) => parent !== BindingsService)) {
+  for (const method of called.filter(({ parent }) => parent !== BindingsService)) {
     const needed = readCapabilities(method).map(({ name }) => name);
     it(`${nameOf(method)} is callable with ${needed.join(" and ") || "any token"}`, async () => {
       const request = requestAt(method, await createSubject(method));

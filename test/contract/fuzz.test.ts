@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { chooseScale } from "../support/scale.js";
 import { fuzz } from "./fuzz.js";
 
-const REQUESTS = chooseScale(12_000, 2_800);
+const REQUESTS = chooseScale(12_000, 1_400);
 /** They need the etag of an answer before, which nothing here keeps. */
 const WITH_ETAG = /_(?:RegenerateScimToken|SetScimEnabled)$/;
 

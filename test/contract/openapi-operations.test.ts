@@ -66,11 +66,15 @@ it("a path that may end where its ** begins is described without a parameter, a 
   }
 });
 
+// The stable names of version 2 and former paths lead to the handlers of the beta, which is tried in full.
+function hasHandlerOfAnother({ operationId, deprecated }: PlacedOperation): boolean {
+  return !isCampaign && (operationId.startsWith("v2_") || deprecated === true);
+}
+
 async function doesWhatItSays(operation: PlacedOperation): Promise<void> {
   await succeeds(operation, await world.arrange(operation));
+  if (hasHandlerOfAnother(operation)) return;
   if (operation.method === "PATCH") await changesNothingUnasked(operation);
-  // The stable names of version 2 and former paths lead to the handlers of the beta, to which every parameter is given.
-  if (!isCampaign && (operation.operationId.startsWith("v2_") || operation.deprecated)) return;
   for (const part of await world.optionalParts(operation)) {
     const request = await world.arrange(operation);
     const extended = { ...request, path: withQuery(request.path, [part]) };
@@ -91,11 +95,11 @@ async function changesNothingUnasked(operation: PlacedOperation): Promise<void> 
   const isReadable = world.operations.some(({ method, path }) => method === "GET" && path === operation.path);
   // The older version of the API replaces a resource as a whole.
   if (operation.path.includes("/v1/")) return;
-  const rows = await auditRows();
+  const row = await newestAuditRow();
   const empty = await send("PATCH");
   if (isReadable) assert.deepEqual(empty, await send("GET"));
   assert.deepEqual(await send("PATCH", {}), empty);
-  assert.equal(await auditRows(), rows);
+  assert.deepEqual(await newestAuditRow(), row);
   // Where the body is the whole request, the resource is a field of it.
   const example = (request.body ?? {}) as AnyObject;
   const names = Object.keys(example);
@@ -106,7 +110,7 @@ async function changesNothingUnasked(operation: PlacedOperation): Promise<void> 
 }
 
 const withoutTime = ({ updateTime, ...rest }: AnyObject) => rest;
-const auditRows = async () => (await world.store.read((tx) => tx.audit.listNewest(10_000_000))).length;
+const newestAuditRow = () => world.store.read((tx) => tx.audit.listNewest(1));
 
 async function succeeds(operation: PlacedOperation, request: Arranged): Promise<void> {
   const { status, text } = await world.send(request);
@@ -129,7 +133,7 @@ async function assertRejects(operation: PlacedOperation): Promise<void> {
   if (scheme !== undefined) await assertStatus(401, operation, { ...request, bearer: undefined });
   else await succeeds(operation, { ...request, bearer: undefined });
   for (const [other, made] of Object.entries(world.bearers)) {
-    if (scheme === undefined || other === scheme) continue;
+    if (scheme === undefined || other === scheme || hasHandlerOfAnother(operation)) continue;
     await assertStatus(401, operation, { ...request, bearer: await made() });
   }
   const another = await world.arrange(operation);

@@ -28,6 +28,8 @@ import { createAdvisory, createRepo, imageDigest, letDoEverything } from "./regi
 
 const ORGANISATION = "acme.example";
 const APPLICATION = "application";
+/** What these are sent may be used up by requests that are rejected. */
+const USED_UP = /^\/(?:sts|auth)\//;
 /** Every text of an advisory that is put straight into the store. */
 const TEXT = "text";
 
@@ -45,7 +47,7 @@ export interface OperationWorld {
   /** The root group that everything lies in, and where it is stored. */
   readonly organisation: string;
   readonly store: Store;
-  /** The example of an operation, to be accepted. */
+  /** The example of an operation, to be accepted: the same as before until such a request may have changed something. */
   arrange(operation: PlacedOperation): Promise<Arranged>;
   /** One part of a query for each value of each parameter that need not be given. */
   optionalParts(operation: PlacedOperation): Promise<string[]>;
@@ -220,15 +222,26 @@ export async function startOperationWorld(): Promise<OperationWorld> {
     return JSON.parse(text) as AnyObject;
   }
 
+  let kept: { readonly operation: PlacedOperation; readonly request: Arranged } | undefined;
+
   return {
     document,
     operations,
     organisation,
     store: world.harness.app.installation.store,
-    arrange,
+    async arrange(operation) {
+      if (kept?.operation === operation) return kept.request;
+      const request = await arrange(operation);
+      kept = USED_UP.test(operation.path) ? undefined : { operation, request };
+      return request;
+    },
     schemeOf,
     bearers,
-    send,
+    async send(request) {
+      const answer = await send(request);
+      if (answer.status === 200 && request.method !== "GET") kept = undefined;
+      return answer;
+    },
     async optionalParts(operation) {
       const parts: string[] = [];
       for (const { name, required, schema } of operation.parameters) {

@@ -5,6 +5,7 @@ import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import { type OrganisationQuota, organisationQuotas } from "../../src/kernel/quotas.js";
 import { everyLimit, setLimits, usageOf } from "../support/quotas.js";
+import { isCampaign } from "../support/scale.js";
 import { type Arranged, type OperationWorld, startOperationWorld } from "./operation-world.js";
 import { findUnservedStatus } from "./served.js";
 
@@ -29,7 +30,13 @@ describe("in an organisation without room", () => {
   it("no operation adds anything, and those that would are refused as over quota", async (t) => {
     const limiting = new Set<OrganisationQuota>();
     let refused = 0;
-    for (const operation of world.operations.filter((one) => findUnservedStatus(one) === undefined)) {
+    // The stable names of version 2 and former paths lead to the handlers of the beta.
+    const tried = world.operations.filter(
+      (one) =>
+        findUnservedStatus(one) === undefined &&
+        (isCampaign || !(one.operationId.startsWith("v2_") || one.deprecated === true)),
+    );
+    for (const operation of tried) {
       await t.test(operation.operationId, async () => {
         const request = await world.arrange(operation);
         await setLimits(world.store, world.organisation, everyLimit(0));
@@ -50,6 +57,6 @@ describe("in an organisation without room", () => {
       });
     }
     assert.deepEqual([...limiting].sort(), [...organisationQuotas].sort());
-    assert.ok(refused >= 30, `${refused} were refused`);
+    assert.ok(refused >= (isCampaign ? 30 : 20), `${refused} were refused`);
   });
 });

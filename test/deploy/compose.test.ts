@@ -1,14 +1,13 @@
 // The compose file: its services, settings, secrets and health checks. No container engine runs here, so what would run
 // is compared with the table of settings and with what a server says of the same environment.
 import assert from "node:assert/strict";
-import { execFile } from "node:child_process";
 import { cpSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { basename, join } from "node:path";
 import { before, describe, test } from "node:test";
-import { promisify } from "node:util";
 import { Ajv2020 } from "ajv/dist/2020.js";
 import { parse } from "yaml";
 import { settingNames, variableOf } from "../../src/config/settings.js";
+import { execFile } from "../support/child-process.js";
 import { runCommand } from "../support/command.js";
 import { startHarness } from "../support/harness.js";
 import { PROJECT } from "../support/project.js";
@@ -16,7 +15,6 @@ import { tempDir } from "../support/temp-dir.js";
 import { readComposeFile } from "./compose-file.js";
 import { readEnvironment, readExecForm, readLastStage } from "./containerfile.js";
 
-const run = promisify(execFile);
 const DIRECTORY = join(PROJECT, "deploy/compose");
 const COMPOSE = join(DIRECTORY, "compose.yml");
 const SHELL = { ARBOR_BASE_URL: "https://platform.example.com", REGISTRY_URL: "https://registry.example.com" };
@@ -32,7 +30,7 @@ const made = tempDir();
 const secretFiles: Record<string, string> = {};
 before(async () => {
   cpSync(join(DIRECTORY, "make-secrets.sh"), join(made, "make-secrets.sh"));
-  await run(join(made, "make-secrets.sh"), [`${process.getuid?.()}:${process.getgid?.()}`]);
+  await execFile(join(made, "make-secrets.sh"), [`${process.getuid?.()}:${process.getgid?.()}`]);
   for (const [name, { file }] of Object.entries(compose.secrets)) secretFiles[name] = join(made, file);
 });
 
@@ -125,7 +123,7 @@ describe("the secrets of the compose file", () => {
 
   test("are not replaced by a second run", async () => {
     const key = readFileSync(secretFiles.master_key ?? "");
-    await assert.rejects(run(join(made, "make-secrets.sh"), ["0:0"]), /exists already/);
+    await assert.rejects(execFile(join(made, "make-secrets.sh"), ["0:0"]), /exists already/);
     assert.deepEqual(readFileSync(secretFiles.master_key ?? ""), key);
   });
 
@@ -208,7 +206,7 @@ describe("the settings of the service arbor", () => {
 
 describe("the health check of the image", () => {
   const check = (env: Record<string, string>, ...args: string[]) =>
-    run(process.execPath, [join(PROJECT, "deploy/container/healthcheck.mjs"), ...args], { env });
+    execFile(process.execPath, [join(PROJECT, "deploy/container/healthcheck.mjs"), ...args], { env });
 
   test("succeeds while the service is ready, and fails with the reason when it is not", async () => {
     const harness = await startHarness();
@@ -237,7 +235,7 @@ describe("the configuration of the registry", () => {
     mkdirSync(join(written, "share"));
     writeFileSync(join(written, "share/registry.yml"), readFileSync(join(DIRECTORY, "registry.yml")));
     const rest = script.slice(script.indexOf("umask")).replaceAll(`${out}/`, `${written}/`);
-    await run("sh", ["-euc", rest.replaceAll("/usr/share/", `${written}/share/`)]);
+    await execFile("sh", ["-euc", rest.replaceAll("/usr/share/", `${written}/share/`)]);
     const file = join(written, "config.yml");
     // A key that is there twice would be an error.
     const config = parse(readFileSync(file, "utf8"));

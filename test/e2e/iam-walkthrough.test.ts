@@ -1,14 +1,12 @@
 // An identity, its binding and the clean-up, with curl against a service of its own.
 import assert from "node:assert/strict";
-import { execFile } from "node:child_process";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
-import { promisify } from "node:util";
+import { execFile } from "../support/child-process.js";
 import { tempDir } from "../support/temp-dir.js";
 import { arbor, type Organisation, startService } from "./process.js";
 
 const script = fileURLToPath(new URL("iam-walkthrough.sh", import.meta.url));
-const execute = promisify(execFile);
 
 test("an owner binds an identity to the viewer role and cleans up", async (t) => {
   const data = tempDir();
@@ -17,7 +15,7 @@ test("an owner binds an identity to the viewer role and cleans up", async (t) =>
   const made = await arbor("bootstrap", "--org", "example", "--json", "--data", data);
   const { group, token } = JSON.parse(made.stdout) as Organisation;
   const env = { PATH: process.env.PATH, LC_ALL: "C.UTF-8", BASE: service.url, TOKEN: token, GROUP: group };
-  const { stdout, stderr } = await execute("bash", [script], { env, timeout: 60_000 });
+  const { stdout, stderr } = await execFile("bash", [script], { env, timeout: 60_000 });
   assert.equal(stderr, "");
   const lines = stdout.trim().split("\n");
   assert.deepEqual(
@@ -25,6 +23,6 @@ test("an owner binds an identity to the viewer role and cleans up", async (t) =>
     [],
   );
   assert.equal(lines.length, 9);
-  const wrong = execute("bash", [script], { env: { ...env, TOKEN: "none" }, timeout: 60_000 });
+  const wrong = execFile("bash", [script], { env: { ...env, TOKEN: "none" }, timeout: 60_000 });
   await assert.rejects(wrong, ({ code }) => code !== 0);
 });

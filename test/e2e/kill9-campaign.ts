@@ -1,11 +1,12 @@
 // Kills writers with SIGKILL at random moments, again and again, and looks
 // whether everything they had acknowledged is there afterwards.
-import { type ChildProcess, spawn } from "node:child_process";
+import type { ChildProcess } from "node:child_process";
 import { once } from "node:events";
 import { join } from "node:path";
 import { createInterface, type Interface } from "node:readline";
 import { openSqlite } from "../../src/store/open-sqlite.js";
 import { openDatabase } from "../../src/store/sqlite-driver.js";
+import { spawn } from "../support/child-process.js";
 import { inconsistenciesIn } from "../support/consistency.js";
 import { PROJECT, scriptArguments } from "../support/project.js";
 import { tempDir } from "../support/temp-dir.js";

@@ -1,6 +1,5 @@
 // `arbor admin master-key rotate` and `retire` beside servers under load.
 import assert from "node:assert/strict";
-import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -12,6 +11,7 @@ import { createTickets } from "../../src/issuer/oauth/state.js";
 import { builtinRoleUid } from "../../src/kernel/ids.js";
 import { type Rest, restAs } from "../contract/rest.js";
 import { Agent, alice, PROGRAM } from "../issuer/oauth/login-kit.js";
+import { spawn } from "../support/child-process.js";
 import { runCommand } from "../support/command.js";
 import { freePort } from "../support/free-port.js";
 import { type OidcProvider, startOidcProvider } from "../support/oidc-provider.js";

@@ -1,9 +1,9 @@
 // The usual container has one processor. A driver that does not fit the running
 // Node ends the service there while it starts, most times but not always.
 import assert from "node:assert/strict";
-import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { test } from "node:test";
+import { spawn } from "../support/child-process.js";
 import { environmentWithoutSettings, PROJECT, scriptArguments } from "../support/project.js";
 import { chooseScale } from "../support/scale.js";
 import { tempDir } from "../support/temp-dir.js";

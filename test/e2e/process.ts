@@ -1,9 +1,10 @@
 // The service and its commands as processes of their own.
-import { type ChildProcess, spawn } from "node:child_process";
+import type { ChildProcess } from "node:child_process";
 import { once } from "node:events";
 import { createInterface } from "node:readline";
 import { text } from "node:stream/consumers";
 import { setTimeout as delay } from "node:timers/promises";
+import { spawn } from "../support/child-process.js";
 import { type Finished, runCommand } from "../support/command.js";
 import { environmentWithoutSettings, PROJECT, scriptArguments } from "../support/project.js";
 

@@ -1,7 +1,6 @@
 // Signals and the files of the certificate, on processes of their own: what SIGHUP reads again, what a stop waits for, and
 // what a second signal cuts.
 import assert from "node:assert/strict";
-import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { copyFileSync, mkdirSync, readFileSync, renameSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { connect, type Socket } from "node:net";
@@ -9,6 +8,7 @@ import { join } from "node:path";
 import { after, describe, test } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
 import { connect as connectTls, type TLSSocket } from "node:tls";
+import { spawn } from "../support/child-process.js";
 import { environmentWithoutSettings, PROJECT, scriptArguments } from "../support/project.js";
 import { tempDir } from "../support/temp-dir.js";
 import { type Service, startService } from "./process.js";

@@ -1,15 +1,13 @@
 // From nothing to a served organisation, as somebody who reads the documents
 // does it: start, bootstrap, curl, stop.
 import assert from "node:assert/strict";
-import { execFile } from "node:child_process";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
-import { promisify } from "node:util";
+import { execFile } from "../support/child-process.js";
 import { tempDir } from "../support/temp-dir.js";
 import { arbor, type Organisation, startService } from "./process.js";
 
 const script = fileURLToPath(new URL("walkthrough.sh", import.meta.url));
-const execute = promisify(execFile);
 
 test("an operator starts the service, bootstraps beside it, walks through the calls and stops it", async (t) => {
   const data = tempDir();
@@ -21,14 +19,14 @@ test("an operator starts the service, bootstraps beside it, walks through the ca
   assert.match(`${group} ${identity} ${roleBinding}`, /^([0-9a-f]{40}) [0-9a-f]{40} \1\/[0-9a-f]{16}$/);
 
   const env = { PATH: process.env.PATH, LC_ALL: "C.UTF-8", BASE: service.url, TOKEN: token, GROUP: group };
-  const { stdout, stderr } = await execute("bash", [script], { env, timeout: 60_000 });
+  const { stdout, stderr } = await execFile("bash", [script], { env, timeout: 60_000 });
   assert.equal(stderr, "");
   assert.deepEqual(
     stdout.split("\n").filter((line) => line !== "" && !line.startsWith("ok ")),
     [],
   );
   assert.equal(stdout.trim().split("\n").length, 26);
-  const wrong = execute("bash", [script], { env: { ...env, GROUP: "0".repeat(40) }, timeout: 60_000 });
+  const wrong = execFile("bash", [script], { env: { ...env, GROUP: "0".repeat(40) }, timeout: 60_000 });
   await assert.rejects(wrong, ({ code, stderr: text }) => code !== 0 && text.includes("FAILED"));
 
   const ended = await service.stop();

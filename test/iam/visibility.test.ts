@@ -6,10 +6,11 @@ import { builtinRoleUid, randomIds } from "../../src/kernel/ids.js";
 import { type Rest, restAs } from "../contract/rest.js";
 import { type Harness, startHarness } from "../support/harness.js";
 import { createRandom } from "../support/openapi/random.js";
+import { chooseScale } from "../support/scale.js";
 import { insertGroup, type Placed, populate } from "./populate.js";
 
 const SEED = 77;
-const GROUPS = 40;
+const GROUPS = chooseScale(40, 24);
 
 interface Kind {
   /** The key of lists, which is the path as well. */

@@ -1,10 +1,10 @@
 // The manifests of deploy/kubernetes: their schemas, the restricted Pod Security Standard, and what belongs together.
 import assert from "node:assert/strict";
-import { spawnSync } from "node:child_process";
 import { cpSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, it } from "node:test";
 import { parseAllDocuments } from "yaml";
+import { spawnSync } from "../support/child-process.js";
 import { tempDir } from "../support/temp-dir.js";
 import { fieldsIn, type Manifest, readManifests, renderKustomization } from "./kustomize.js";
 import { type Deep, find, KUBERNETES, OVERLAYS, podTemplateOf, render, VERSION } from "./overlays.js";

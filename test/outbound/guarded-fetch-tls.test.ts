@@ -1,7 +1,6 @@
 // TLS, with a real server and a client process of its own, since the authorities that are trusted are
 // read when a process starts.
 import assert from "node:assert/strict";
-import { execFile } from "node:child_process";
 import { once } from "node:events";
 import { readFileSync, writeFileSync } from "node:fs";
 import { createSecureServer } from "node:http2";
@@ -10,8 +9,8 @@ import type { Server } from "node:net";
 import { join } from "node:path";
 import { test } from "node:test";
 import { connect } from "node:tls";
-import { promisify } from "node:util";
 import { listen, serve } from "../issuer/upstream/foreign-issuer.js";
+import { execFile } from "../support/child-process.js";
 import { scriptArguments } from "../support/project.js";
 import { tempDir } from "../support/temp-dir.js";
 
@@ -26,13 +25,9 @@ async function fetchAs(
   url: string,
   env: Readonly<Record<string, string>>,
 ): Promise<{ result: string; reasons: string[] }> {
-  const { stdout } = await promisify(execFile)(
-    process.execPath,
-    [...scriptArguments("test/outbound/guarded-client.ts"), url],
-    {
-      env: { PATH: process.env.PATH, ...env },
-    },
-  );
+  const { stdout } = await execFile(process.execPath, [...scriptArguments("test/outbound/guarded-client.ts"), url], {
+    env: { PATH: process.env.PATH, ...env },
+  });
   return JSON.parse(stdout);
 }
 

@@ -1,10 +1,10 @@
 // The bill of materials and the list of licences.
 import assert from "node:assert/strict";
-import { spawnSync } from "node:child_process";
 import { cpSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { Spec, Validation } from "@cyclonedx/cyclonedx-library";
+import { spawnSync } from "../support/child-process.js";
 import { PROJECT } from "../support/project.js";
 import { tempDir } from "../support/temp-dir.js";
 

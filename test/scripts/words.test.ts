@@ -1,10 +1,10 @@
 // scripts/words.mjs and scripts/links.mjs, on small trees with planted mistakes.
 import assert from "node:assert/strict";
-import { spawnSync } from "node:child_process";
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { test } from "node:test";
+import { spawnSync } from "../support/child-process.js";
 
 test("a word of the table is found wherever a reader meets it", () => {
   const found = run("words", {

@@ -4,6 +4,7 @@ import { before, describe, test } from "node:test";
 import { parentOf } from "../../src/kernel/uidp.js";
 import type { GroupRow, IdentityRow, ListQuery, Store } from "../../src/store/port.js";
 import { childUid, groupRow, identityRow, rootUid } from "../support/rows.js";
+import { isCampaign } from "../support/scale.js";
 
 const ROOTS = 330;
 /** One of them has more rows than one statement scans. */
@@ -72,6 +73,8 @@ const orders = ["uid", "name", "created_at"].flatMap((field) => [
   { field, descending: false },
   { field, descending: true },
 ]);
+// In a campaign each filter meets each order, otherwise those of one direction in turn.
+const chooseOrders = (index: number) => orders.filter((_, i) => isCampaign || (index + i) % 2 === 0);
 /** How many of the subtrees are visible: few enough to be read one by one, and all. */
 const views = [60, ROOTS];
 
@@ -93,11 +96,11 @@ export function manySubtreesSuite(store: () => Store): void {
     });
 
     for (const kind of ["groups", "identities"] as const) {
-      for (const filter of kinds[kind].filters) {
-        for (const size of views) {
-          test(`${kind} in ${size} subtrees, ${JSON.stringify(filter)}: every order, in pages and with skip`, async () => {
+      for (const [row, filter] of kinds[kind].filters.entries()) {
+        for (const [column, size] of views.entries()) {
+          test(`${kind} in ${size} subtrees, ${JSON.stringify(filter)}: in order, in pages and with skip`, async () => {
             const visible = Array.from({ length: size }, (_, i) => top(i)).sort();
-            for (const order of orders) {
+            for (const order of chooseOrders(row + column)) {
               const input = { visible, filter, order };
               const expected = listExpectedUids(all[kind], input);
               const page = (query: Partial<ListQuery>) =>

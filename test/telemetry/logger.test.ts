@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
-import { spawnSync } from "node:child_process";
 import { it } from "node:test";
 import { DrizzleQueryError } from "drizzle-orm";
 import { createLogger } from "../../src/telemetry/logger.js";
+import { spawnSync } from "../support/child-process.js";
 
 function collectLines(
   level: Parameters<typeof createLogger>[0],

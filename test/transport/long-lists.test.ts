@@ -232,12 +232,10 @@ describe("limits of lists", () => {
   test("put together as one message it may have 50,000 elements, sent in pieces more", async () => {
     size = 50_001;
     const url = await start();
-    for (const [name, transport] of transports(url)) {
+    for (const [name, transport] of transports(url).filter(([name]) => /^(grpc|connect) h2$/.test(name))) {
       const list = createClient(Groups, transport).list({ name: "" });
       if (name === "grpc h2") assert.equal((await list).items.length, size);
-      else if (name === "connect h2") {
-        await assert.rejects(list, (error) => ConnectError.from(error).code === Code.ResourceExhausted);
-      } else await list.catch(() => {});
+      else await assert.rejects(list, (error) => ConnectError.from(error).code === Code.ResourceExhausted);
     }
     const { items } = (await (await fetch(`${url}/iam/v1/groups`)).json()) as { items: unknown[] };
     assert.equal(items.length, size);

@@ -1,12 +1,12 @@
 // `arbor advisories import` as a process of its own, killed and begun again.
 import assert from "node:assert/strict";
-import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
 import { openSqlite } from "../../src/store/open-sqlite.js";
 import { arbor, type Finished, type Host, startHost } from "../e2e/process.js";
+import { spawn } from "../support/child-process.js";
 import { environmentWithoutSettings, scriptArguments } from "../support/project.js";
 import { chooseScale } from "../support/scale.js";
 import { tempDir } from "../support/temp-dir.js";

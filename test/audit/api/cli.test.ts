@@ -1,8 +1,8 @@
 // `arbor audit` with a token, against a service whose database it cannot reach.
 import assert from "node:assert/strict";
-import { spawn } from "node:child_process";
 import { after, before, describe, it } from "node:test";
 import { startHost } from "../../e2e/process.js";
+import { spawn } from "../../support/child-process.js";
 import { environmentWithoutSettings, PROJECT, scriptArguments } from "../../support/project.js";
 import { type EventWorld, startEventWorld, timeAt } from "./event-world.js";
 

@@ -1,6 +1,5 @@
 // `arbor config`, `arbor --version`, and which commands check the environment.
 import assert from "node:assert/strict";
-import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -11,6 +10,7 @@ import { serve } from "../../../src/app/server.js";
 import { settingNames } from "../../../src/config/config.js";
 import { buildSchema } from "../../../src/config/describe.js";
 import { VERSION } from "../../../src/kernel/version.js";
+import { spawn } from "../../support/child-process.js";
 import { runCommand } from "../../support/command.js";
 import { environmentWithoutSettings, PROJECT, scriptArguments } from "../../support/project.js";
 import { tempDir } from "../../support/temp-dir.js";

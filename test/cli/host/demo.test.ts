@@ -1,16 +1,15 @@
 // The demo as a newcomer meets it: started by its command, followed as printed,
 // ended, started again.
 import assert from "node:assert/strict";
-import { execFile } from "node:child_process";
 import { chmodSync, existsSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { createServer, get } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { after, before, describe, it, type TestContext } from "node:test";
-import { promisify } from "node:util";
 import { type Demo, renewTokenFile, startDemo } from "../../../src/cli/host/demo/demo.js";
 import { type Host, startHost } from "../../e2e/process.js";
 import { Agent, claimsOf, codeRequest, linksIn, newPkce, PROGRAM } from "../../issuer/oauth/login-kit.js";
+import { execFile } from "../../support/child-process.js";
 import { scriptArguments } from "../../support/project.js";
 import { tempDir } from "../../support/temp-dir.js";
 import { type Ended, run } from "../remote/auth/process.js";
@@ -62,7 +61,7 @@ async function runPasted(commands: readonly string[], env: Readonly<Record<strin
   const script = commands.flatMap((command) => [command, `printf '${MARK}'`]).join("\n");
   const file = join(tempDir(), "pasted");
   writeFileSync(file, `set -euo pipefail\n${script}\n`);
-  const { stdout } = await promisify(execFile)("bash", ["--norc", file], { env, timeout: MINUTE_MS });
+  const { stdout } = await execFile("bash", ["--norc", file], { env, timeout: MINUTE_MS });
   return stdout.split(MARK).slice(0, -1);
 }
 

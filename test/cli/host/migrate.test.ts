@@ -1,6 +1,5 @@
 // `arbor migrate`, and what the service does with a database of an older version.
 import assert from "node:assert/strict";
-import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -14,6 +13,7 @@ import { openSqliteMigration } from "../../../src/store/migrate/open-sqlite-migr
 import { contract, expand } from "../../../src/store/migrate/phases.js";
 import { openSqlite } from "../../../src/store/open-sqlite.js";
 import { copiesOf, copySettings, readCopied, writeOldSettings } from "../../store/migrate/copied-settings.js";
+import { spawn } from "../../support/child-process.js";
 import { runCommand } from "../../support/command.js";
 import { scriptArguments } from "../../support/project.js";
 import { tempDir } from "../../support/temp-dir.js";

@@ -1,12 +1,12 @@
 // What a command may do to the installation that it opens.
 import assert from "node:assert/strict";
-import { spawnSync } from "node:child_process";
 import { chmodSync, chownSync, cpSync, existsSync, readdirSync, renameSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { before, describe, test } from "node:test";
 import { openInstallation } from "../../../src/app/installation.js";
 import { resolveSettings } from "../../../src/config/config.js";
 import { openDatabase } from "../../../src/store/sqlite-driver.js";
+import { spawnSync } from "../../support/child-process.js";
 import { runCommand } from "../../support/command.js";
 import { listHostCommands, listTree } from "../../support/host-commands.js";
 import { environmentWithoutSettings, PROJECT, scriptArguments } from "../../support/project.js";

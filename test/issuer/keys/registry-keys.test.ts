@@ -1,11 +1,11 @@
 // The keys of the registry: which it trusts, and which signs.
 import assert from "node:assert/strict";
-import { execFileSync } from "node:child_process";
 import { createHash } from "node:crypto";
 import { afterEach, beforeEach, test } from "node:test";
 import { computeLibtrustFingerprint, generateKey } from "../../../src/issuer/keys/key-generation.js";
 import type { KeyRing } from "../../../src/issuer/keys/key-ring.js";
 import { rotateRegistryKey } from "../../../src/issuer/keys/key-states.js";
+import { execFileSync } from "../../support/child-process.js";
 import { DAY, type KeyKit, openKit, schedule } from "./key-kit.js";
 
 let kit: KeyKit;

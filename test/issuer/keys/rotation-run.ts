@@ -1,6 +1,5 @@
 // Rotates keys under load: clients call with tokens of any age, others verify them with the public keys they keep,
 // and no token may be rejected.
-import { spawn } from "node:child_process";
 import { createInterface } from "node:readline";
 import { setTimeout as sleep } from "node:timers/promises";
 import { Code, ConnectError, createClient } from "@connectrpc/connect";
@@ -8,6 +7,7 @@ import { createGrpcTransport } from "@connectrpc/connect-node";
 import { GroupsService } from "#gen/chainguard/platform/iam/v2beta1/groups_pb.js";
 import { generateTokenKey } from "../../../src/issuer/keys/key-generation.js";
 import { rotateKey } from "../../../src/issuer/keys/key-states.js";
+import { spawn } from "../../support/child-process.js";
 import { type Harness, startHarness } from "../../support/harness.js";
 import { scriptArguments } from "../../support/project.js";
 
@@ -117,7 +117,7 @@ export async function runRotation(run: RotationRun): Promise<RotationResult> {
 
   // Every other token is the newest there is: the one whose key others may not know yet.
   async function verifyElsewhere({ url }: Harness): Promise<void> {
-    const verifier = startVerifier(url, maxAgeS);
+    const verifier = startVerifier(url, maxAgeS, seconds);
     for (let i = 0; running(); i++) {
       const token = i % 2 ? pick() : (tokens.at(-1) as Token);
       const answer = await verifier.verify(token.text);
@@ -146,14 +146,15 @@ export async function runRotation(run: RotationRun): Promise<RotationResult> {
   return { ...tally, keys: kids.size, problems };
 }
 
-function startVerifier(url: string, maxAgeS: number) {
+function startVerifier(url: string, maxAgeS: number, seconds: number) {
   const args = [
     ...scriptArguments("test/issuer/keys/verifying-process.ts"),
     `${url}/.well-known/jwks.json`,
     String(maxAgeS * 1000),
     ISSUER,
   ];
-  const child = spawn(process.execPath, args, { stdio: ["pipe", "pipe", "inherit"] });
+  const timeout = (seconds + 120) * 1000;
+  const child = spawn(process.execPath, args, { stdio: ["pipe", "pipe", "inherit"], timeout });
   const answers = createInterface({ input: child.stdout })[Symbol.asyncIterator]();
   return {
     async verify(token: string): Promise<string> {

@@ -1,8 +1,6 @@
 // The exchange as clients send it: with curl, with queries and forms in every spelling, and over each protocol.
 import assert from "node:assert/strict";
-import { execFile } from "node:child_process";
 import { after, before, describe, it } from "node:test";
-import { promisify } from "node:util";
 import { type DescMethodUnary, getOption, hasOption } from "@bufbuild/protobuf";
 import { createClient, type Transport } from "@connectrpc/connect";
 import { createConnectTransport, createGrpcTransport, createGrpcWebTransport } from "@connectrpc/connect-node";
@@ -13,6 +11,7 @@ import { SecurityTokenService } from "#gen/chainguard/platform/oidc/oidc_pb.js";
 import { ServerReflection } from "#gen/grpc/reflection/v1/reflection_pb.js";
 import { type RawClient, rawClients, rawGrpc, requestOf } from "../../contract/iam-clients.js";
 import { findScopeField, isUnavailable, methods } from "../../contract/iam-methods.js";
+import { execFile } from "../../support/child-process.js";
 import { requestH1, requestH2 } from "../../support/requests.js";
 import { ask, queryOf, type RequestOptions } from "./ask.js";
 import { claimsOf, type ExchangeWorld, startExchangeWorld } from "./exchange-world.js";
@@ -40,7 +39,7 @@ const port = () => Number(new URL(world.url).port);
 describe("token exchange with curl (docs/api-rules.md#token-exchange)", () => {
   const curl = async (...more: readonly string[]) => {
     const args = ["-sS", "-i", "-H", `Authorization: Bearer ${bearer()}`, ...more];
-    const { stdout } = await promisify(execFile)("curl", args, { timeout: 20_000 });
+    const { stdout } = await execFile("curl", args, { timeout: 20_000 });
     const [head = "", body = ""] = stdout.split("\r\n\r\n");
     return { head: head.toLowerCase(), json: JSON.parse(body) as Record<string, unknown> };
   };

@@ -1,6 +1,5 @@
 // SIGKILL at every step of a backup and of a restore.
 import assert from "node:assert/strict";
-import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { existsSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
@@ -10,6 +9,7 @@ import { backupFiles, readManifest } from "../../../src/store/backup/manifest.js
 import { type RestoreStep, restoreBackup } from "../../../src/store/backup/restore-backup.js";
 import { openSqlite } from "../../../src/store/open-sqlite.js";
 import type { Store } from "../../../src/store/port.js";
+import { spawn } from "../../support/child-process.js";
 import { PROJECT, scriptArguments } from "../../support/project.js";
 import { tempDir } from "../../support/temp-dir.js";
 import { openWithMarker, readMarker, restoreRow } from "./backup-kit.js";

@@ -1,10 +1,10 @@
 // A public linter finds nothing wrong with the documents, by its recommended rules.
 import assert from "node:assert/strict";
-import { spawnSync } from "node:child_process";
 import { writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
 import { test } from "node:test";
+import { spawnSync } from "../../support/child-process.js";
 import { featureDocument, groupsDocument, signInDocument } from "../../support/openapi/documents.js";
 import { tempDir } from "../../support/temp-dir.js";
 

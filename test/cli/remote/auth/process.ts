@@ -1,9 +1,10 @@
 // `arbor` and scripts of these tests as processes of their own, and the errors of their functions.
 import assert from "node:assert/strict";
-import { type ChildProcessWithoutNullStreams, spawn } from "node:child_process";
+import type { ChildProcessWithoutNullStreams } from "node:child_process";
 import { once } from "node:events";
 import { inspect } from "node:util";
 import { CommandError } from "../../../../src/cli/errors.js";
+import { spawn } from "../../../support/child-process.js";
 import { environmentWithoutSettings, PROJECT, scriptArguments } from "../../../support/project.js";
 
 /** A process that runs, or has run. */

@@ -1,11 +1,11 @@
 // The commands as processes of their own: standard input, pipes that close, exit codes.
 import assert from "node:assert/strict";
-import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { existsSync } from "node:fs";
 import { text } from "node:stream/consumers";
 import { after, before, describe, it } from "node:test";
 import { GroupsService } from "#gen/chainguard/platform/iam/v2beta1/groups_pb.js";
+import { spawn } from "../../../support/child-process.js";
 import { environmentWithoutSettings, PROJECT, scriptArguments } from "../../../support/project.js";
 import { type CliWorld, startCliWorld } from "./cli-world.js";
 import { startFakeService } from "./fake-service.js";
