@@ -44,8 +44,10 @@ describe("a table", () => {
   });
 
   it("never holds anything that a terminal acts upon", () => {
+    // Not `unit: "binary"`, which first computes with all code points for seconds.
+    const character = fc.integer({ min: 0, max: 0x10_ff_ff }).map((code) => String.fromCodePoint(code));
     const nasty = fc.string({
-      unit: fc.oneof(fc.constantFrom(..."\u001b\u0007\r\n\t\u009b\u202e\u2028\u200b"), fc.string({ unit: "binary" })),
+      unit: fc.oneof(fc.constantFrom(..."\u001b\u0007\r\n\t\u009b\u202e\u2028\u200b"), character),
     });
     const rows = fc.array(fc.tuple(nasty, nasty, nasty), { maxLength: 5 });
     const width = fc.option(fc.integer({ min: 1, max: 200 }), { nil: undefined });
