@@ -265,6 +265,8 @@ const answered = new WeakSet<ConnectError>();
  */
 export function toForeignError(error: unknown, onInternal: (answer: ConnectError) => void): ConnectError {
   const isAnswer = error instanceof ConnectError;
+  // Shared by all calls: to remember it for this one would leave those of others without ErrorInfo.
+  if (isAnswer && isCallerGone(error)) return error;
   const answer = isAnswer ? error : new ConnectError("internal error", Code.Internal, undefined, undefined, error);
   answered.add(answer);
   if (!isAnswer) onInternal(answer);
