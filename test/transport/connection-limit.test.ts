@@ -118,17 +118,19 @@ for (const [name, tls] of [
 
 describe("the id of a request on a connection too many", () => {
   const made = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
-  const cases: readonly { name: string; fields: string; id: RegExp }[] = [
+  const cases: readonly { name: string; fields: string; id: RegExp; tls?: typeof TLS }[] = [
     { name: "the caller's", fields: "X-Request-Id:  mine.1 \r\n", id: /^mine\.1$/ },
+    { name: "the caller's over TLS", fields: "X-Request-Id:  mine.1 \r\n", id: /^mine\.1$/, tls: TLS },
     { name: "a new one for none", fields: "", id: made },
     { name: "a new one for one that is malformed", fields: "x-request-id: a b\r\n", id: made },
     { name: "a new one for two", fields: "x-request-id: a\r\nx-request-id: b\r\n", id: made },
   ];
-  for (const { name, fields, id } of cases) {
+  for (const { name, fields, id, tls } of cases) {
     it(name, async () => {
       const lines: Record<string, unknown>[] = [];
       const logger = createLogger("info", { write: (line) => void lines.push(JSON.parse(line)) });
-      const server = await startServer({ limits: { connectionsPerAddress: 1 }, logger, accessLog: "all" });
+      const limits = { connectionsPerAddress: 1 };
+      const server = await startServer({ ...(tls && { tls }), limits, logger, accessLog: "all" });
       running.push(server);
       await connectOnce(server);
       const answer = await askOnce(server, undefined, fields);

@@ -54,8 +54,7 @@ export function createAdmission({ maxDelayMs, maxRoundMs, logger }: AdmissionOpt
   let isLate = false;
   let lateSinceMs = 0;
   let delayMs = 0;
-  let loggedMs = Number.NEGATIVE_INFINITY;
-  let loggedCount = 0;
+  const log = createRejectionLog(() => counts.overload);
   let timer: NodeJS.Timeout | undefined;
   let isStopped = false;
 
@@ -65,14 +64,7 @@ export function createAdmission({ maxDelayMs, maxRoundMs, logger }: AdmissionOpt
     if (delayMs <= maxLateMs) lateSinceMs = 0;
     else if (lateSinceMs === 0) lateSinceMs = sinceMs;
     isLate = lateSinceMs !== 0 && nowMs - lateSinceMs >= LATE_FOR_MS;
-    if (counts.overload > loggedCount && nowMs - loggedMs >= LOG_MS) {
-      logger?.warn(
-        { rejected: counts.overload - loggedCount, delayMs: Math.round(delayMs) },
-        "overload: calls rejected",
-      );
-      loggedMs = nowMs;
-      loggedCount = counts.overload;
-    }
+    log((rejected) => logger?.warn({ rejected, delayMs: Math.round(delayMs) }, "overload: calls rejected"));
     schedule(lateSinceMs === 0 ? CHECK_MS : LATE_CHECK_MS);
   }
 
@@ -101,6 +93,23 @@ export function createAdmission({ maxDelayMs, maxRoundMs, logger }: AdmissionOpt
       isStopped = true;
       clearTimeout(timer);
     },
+  };
+}
+
+/**
+ * Creates a function that calls `write` with how many were rejected since it did so before: if any were, and at most
+ * every ten seconds.
+ */
+export function createRejectionLog(readCount: () => number): (write: (rejected: number) => void) => void {
+  let loggedMs = Number.NEGATIVE_INFINITY;
+  let loggedCount = 0;
+  return (write) => {
+    const count = readCount();
+    const nowMs = performance.now();
+    if (count === loggedCount || nowMs - loggedMs < LOG_MS) return;
+    write(count - loggedCount);
+    loggedMs = nowMs;
+    loggedCount = count;
   };
 }
 

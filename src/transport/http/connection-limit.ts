@@ -5,14 +5,12 @@ import { STATUS_CODES } from "node:http";
 import { constants } from "node:http2";
 import type { Socket } from "node:net";
 import type { Logger } from "../../telemetry/logger.js";
-import { type Admission, isHealthPath, type RejectionReason } from "./admission.js";
+import { type Admission, createRejectionLog, isHealthPath, type RejectionReason } from "./admission.js";
 import type { CheckHealth, HealthAnswer } from "./health-routes.js";
 import type { Limits } from "./limits.js";
 import { createTlsListener, detectProtocol, type Protocols, type TlsIdentity } from "./protocols.js";
 import { pathOf, type RejectedRequest, type RequestRecords } from "./request-record.js";
 
-/** How often rejected connections are logged, in milliseconds. */
-const LOG_MS = 10_000;
 const SECOND_MS = 1_000;
 
 /** Why a connection is rejected. */
@@ -39,19 +37,23 @@ export function createConnectionLimit(options: ConnectionLimitOptions) {
   const rejected = new Set<Socket>();
   let handshakes = 0;
   let secondMs = 0;
-  let loggedMs = Number.NEGATIVE_INFINITY;
-  let loggedCount = 0;
-  let dropLoggedMs = Number.NEGATIVE_INFINITY;
-  let dropLoggedCount = 0;
-
-  const reasons = new WeakMap<Socket, ConnectionReason>();
-  const answers: Protocols = {
-    http1: (socket) => void answerHttp1(socket),
-    http2: (socket) => finish(socket, HTTP2_ANSWER),
+  const logAddress = createRejectionLog(() => admission.counts.address_connections);
+  const logProcess = createRejectionLog(() => admission.counts.connections);
+  // By reason, because TLS hands over another socket than the one that was rejected.
+  const answerers = {
+    address_connections: createAnswerer("address_connections"),
+    connections: createAnswerer("connections"),
   };
-  const secure = options.tls && createTlsListener(options.tls, limits, answers);
 
-  async function answerHttp1(socket: Socket): Promise<void> {
+  function createAnswerer(reason: ConnectionReason) {
+    const answers: Protocols = {
+      http1: (socket) => void answerHttp1(socket, reason),
+      http2: (socket) => finish(socket, HTTP2_ANSWER),
+    };
+    return { answers, secure: options.tls && createTlsListener(options.tls, limits, answers) };
+  }
+
+  async function answerHttp1(socket: Socket, reason: ConnectionReason): Promise<void> {
     const received = await readFirst(socket);
     if (socket.destroyed) return;
     const head = parseHead(received);
@@ -62,7 +64,7 @@ export function createConnectionLimit(options: ConnectionLimitOptions) {
     const answer = check ?? { status: 503, body: options.errorBody(503) };
     const requestId = options.records.recordRejected({
       ...head,
-      reason: check === undefined ? reasons.get(socket) : undefined,
+      reason: check === undefined ? reason : undefined,
       code: check === undefined ? UNAVAILABLE : undefined,
       status: answer.status,
       bytes: httpMethod === "HEAD" ? 0 : Buffer.byteLength(answer.body),
@@ -79,24 +81,23 @@ export function createConnectionLimit(options: ConnectionLimitOptions) {
     socket.resume();
   }
 
-  function logAddress(remoteAddress: string | undefined): void {
-    const nowMs = performance.now();
-    if (nowMs - loggedMs < LOG_MS) return;
-    const count = admission.counts.address_connections;
-    const fields = { remoteAddress, limit: limits.connectionsPerAddress, rejected: count - loggedCount };
-    logger?.warn(fields, "connections of an address were rejected");
-    loggedMs = nowMs;
-    loggedCount = count;
-  }
-
-  function logProcess(): void {
-    const nowMs = performance.now();
-    if (nowMs - dropLoggedMs < LOG_MS) return;
-    const count = admission.counts.connections;
-    const fields = { limit: limits.connections, rejected: count - dropLoggedCount };
-    logger?.warn(fields, "connections were closed: as many are open as the process may have");
-    dropLoggedMs = nowMs;
-    dropLoggedCount = count;
+  function countRejection(reason: ConnectionReason, remoteAddress: string | undefined): void {
+    admission.count(reason);
+    if (reason === "connections") {
+      logProcess((rejected) =>
+        logger?.warn(
+          { limit: limits.connections, rejected },
+          "connections were closed: as many are open as the process may have",
+        ),
+      );
+    } else {
+      logAddress((rejected) =>
+        logger?.warn(
+          { remoteAddress, limit: limits.connectionsPerAddress, rejected },
+          "connections of an address were rejected",
+        ),
+      );
+    }
   }
 
   function mayShakeHands(): boolean {
@@ -127,15 +128,13 @@ export function createConnectionLimit(options: ConnectionLimitOptions) {
 
     /** Answers a connection that was not counted, or cuts it when many are being answered. */
     reject(socket: Socket, reason: ConnectionReason): void {
-      admission.count(reason);
-      if (reason === "connections") logProcess();
-      else logAddress(socket.remoteAddress);
+      countRejection(reason, socket.remoteAddress);
+      const { answers, secure } = answerers[reason];
       if (rejected.size >= limits.rejectedConnections || (secure !== undefined && !mayShakeHands())) {
         socket.destroy();
         return;
       }
       rejected.add(socket);
-      reasons.set(socket, reason);
       const timer = setTimeout(() => socket.destroy(), limits.rejectedConnectionMs);
       socket.on("error", () => socket.destroy());
       socket.once("close", () => {
@@ -148,13 +147,12 @@ export function createConnectionLimit(options: ConnectionLimitOptions) {
 
     /** Counts a connection that was closed because the process has as many as it may have. */
     drop(): void {
-      admission.count("connections");
-      logProcess();
+      countRejection("connections", undefined);
     },
 
     /** Uses another certificate for answers over TLS. */
     replaceTls(identity: TlsIdentity): void {
-      secure?.replace(identity);
+      for (const { secure } of Object.values(answerers)) secure?.replace(identity);
     },
 
     /** Cuts the connections that are being answered. */
