@@ -1,4 +1,4 @@
-import { createHash, randomBytes, randomUUID } from "node:crypto";
+import { createHash, randomBytes } from "node:crypto";
 
 /** Creates uids and ids; replaced in tests. */
 export interface Ids {
@@ -14,12 +14,24 @@ export const randomIds: Ids = {
   newId: () => randomBytes(16).toString("hex"),
 };
 
+/** The digits of a request id, and how many ids are drawn from the system's random source at once. */
+const REQUEST_ID_DIGITS = 32;
+const REQUEST_IDS_DRAWN = 128;
+
+let randomDigits = "";
+let nextDigit = 0;
+
 /**
- * Creates the id of a request. Node draws the random bytes of 128 of these at once, which makes one cost a tenth of
- * {@link Ids.newId}. A counter would cost less, but tell callers how many requests others make.
+ * Creates the id of a request: 32 random hex digits. It costs a quarter of a UUID, which Node joins from twenty parts. A
+ * counter would cost less, but tell callers how many requests others make.
  */
 export function newRequestId(): string {
-  return randomUUID();
+  if (nextDigit === randomDigits.length) {
+    randomDigits = randomBytes((REQUEST_IDS_DRAWN * REQUEST_ID_DIGITS) / 2).toString("hex");
+    nextDigit = 0;
+  }
+  nextDigit += REQUEST_ID_DIGITS;
+  return randomDigits.slice(nextDigit - REQUEST_ID_DIGITS, nextDigit);
 }
 
 /** Derives a uid from `text`: the first 40 hex digits of its SHA-256. */

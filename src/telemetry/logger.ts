@@ -16,21 +16,20 @@ const REDACTED = "[redacted]";
 // Deep enough for every object that is logged on purpose, and a limit for circular ones.
 const MAX_DEPTH = 8;
 
-/** How many characters of the access log are written at a time: a write takes longer than formatting a line. */
-const BUFFERED_LENGTH = 16_384;
+/** How many lines are formatted and written together: one by one, between requests, each takes twice as long. */
+const BATCHED_LINES = 32;
 
-/** How long lines are buffered at most, in milliseconds. */
+/** How long lines wait at most, in milliseconds. */
 const FLUSH_MS = 1_000;
 
-const writers = new WeakMap<Logger, () => LineWriter>();
+/** The destination of each logger; undefined for standard error. */
+const destinations = new WeakMap<Logger, LogDestination | undefined>();
 
 /** Writes many lines, such as those of the access log. */
-export interface LineWriter {
-  /** Whether lines of level info are written. */
-  readonly isOn: boolean;
-  /** Writes a line, which ends in a newline. */
-  write(line: string): void;
-  /** Writes what is buffered. */
+export interface LineWriter<T> {
+  /** Writes the line of an item, which must not change any more. */
+  write(item: T): void;
+  /** Writes what waits. */
   flush(): void;
 }
 
@@ -47,42 +46,42 @@ export function createLogger(level: LogLevel, destination?: LogDestination): Log
     },
     destination ?? pino.destination({ dest: 2, sync: true }),
   );
-  let lines: LineWriter | undefined;
-  writers.set(logger, () => (lines ??= createLineWriter(logger, destination)));
+  destinations.set(logger, destination);
   return logger;
 }
 
 /**
- * Gets the writer of lines to the destination of `logger`. Lines to standard error are buffered for up to a second, and
- * written when the process exits.
+ * Creates a writer of lines of level info to the destination of `logger`, unless that level is not logged. Lines to
+ * standard error wait for others, for up to a second, and are written when the process exits.
  *
  * @param logger of {@link createLogger}; any other has no lines
+ * @param format formats the line of an item: ASCII that ends in a newline
  */
-export function lineWriterOf(logger: Logger): LineWriter {
-  return writers.get(logger)?.() ?? { isOn: false, write() {}, flush() {} };
-}
-
-function createLineWriter(logger: Logger, destination: LogDestination | undefined): LineWriter {
-  const isOn = logger.isLevelEnabled("info");
-  if (destination !== undefined || !isOn) return { isOn, write: (line) => destination?.write(line), flush() {} };
-  const stream = pino.destination({ dest: 2, sync: true });
-  // Buffered here, because the stream measures each text, which takes as long as formatting a line.
-  let buffered = "";
+export function createLineWriter<T>(logger: Logger, format: (item: T) => string): LineWriter<T> | undefined {
+  if (!logger.isLevelEnabled("info") || !destinations.has(logger)) return undefined;
+  const destination = destinations.get(logger);
+  if (destination !== undefined) return { write: (item) => destination.write(format(item)), flush() {} };
+  const stream = pino.destination({ dest: 2, sync: true, contentMode: "buffer" });
+  const waiting: T[] = [];
   let timer: NodeJS.Timeout | undefined;
   const flush = () => {
     clearTimeout(timer);
     timer = undefined;
-    if (buffered !== "") stream.write(buffered);
-    buffered = "";
+    let text = "";
+    for (const item of waiting) text += format(item);
+    waiting.length = 0;
+    // As bytes, because the stream would measure and encode a text, which takes as long as formatting it. Its type knows
+    // texts alone.
+    if (text !== "") stream.write(Buffer.from(text, "latin1") as unknown as string);
   };
-  const write = (line: string) => {
-    buffered += line;
-    if (buffered.length >= BUFFERED_LENGTH) flush();
+  const write = (item: T) => {
+    waiting.push(item);
+    if (waiting.length === BATCHED_LINES) flush();
     else timer ??= setTimeout(flush, FLUSH_MS).unref();
   };
   // Also after an uncaught error, which ends the process by `process.exit`.
   process.once("exit", flush);
-  return { isOn, write, flush };
+  return { write, flush };
 }
 
 // Without a text pino would use that of the error, which may contain statements and parameters.

@@ -7,7 +7,7 @@ export type RequestProtocol = "rest" | "grpc" | "grpc-web" | "connect" | "http";
 /** The HTTP version of a request. */
 export type HttpVersion = "1.0" | "1.1" | "2";
 
-/** Called once for each request, when its response has closed. It must neither throw nor keep the record. */
+/** Called once for each request, when its response has closed. It must not throw. */
 export type RequestObserver = (record: RequestRecord) => void;
 
 /** The names of gRPC's codes, by their numbers. */
@@ -91,6 +91,8 @@ export class RequestRecord {
   isEarly = false;
   /** How long the request took, in milliseconds; set when the response has closed. */
   durationMs = 0;
+  /** When the response closed, in milliseconds since 1970. */
+  endMs = 0;
   readonly #observers: readonly RequestObserver[];
   #isOver = false;
 
@@ -137,6 +139,7 @@ export class RequestRecord {
     if (this.#isOver) return;
     this.#isOver = true;
     this.durationMs = performance.now() - this.startMs;
+    this.endMs = Date.now();
     this.status = status;
     if (!isComplete) {
       this.isCanceled = true;

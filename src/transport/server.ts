@@ -6,7 +6,7 @@ import type { AuthenticateCaller } from "../pipeline/auth/authenticate.js";
 import type { Invoke } from "../pipeline/invoke.js";
 import type { InvokeStream } from "../pipeline/invoke-stream.js";
 import type { MethodTable } from "../pipeline/method-table.js";
-import { type Logger, lineWriterOf } from "../telemetry/logger.js";
+import type { Logger } from "../telemetry/logger.js";
 import type { RequestObserver } from "../telemetry/request-record.js";
 import { createDispatch, type RestHandler } from "./dispatch.js";
 import { type AccessLogMode, createAccessLog } from "./http/access-log.js";
@@ -116,12 +116,8 @@ export function createServer(options: ServerOptions): Server {
   const onInternalError = (error: unknown, requestId: string) =>
     logger.error({ err: error, requestId }, "an answer could not be made");
   const { accessLog = "off", spans } = options;
-  const lines = accessLog === "off" ? undefined : lineWriterOf(logger);
-  const observers = [
-    ...(accessLog === "off" || !lines?.isOn ? [] : [createAccessLog(lines, accessLog)]),
-    ...(spans ? [endServerSpan] : []),
-    ...(options.observers ?? []),
-  ];
+  const log = accessLog === "off" ? undefined : createAccessLog(logger, accessLog);
+  const observers = [...(log ? [log.observe] : []), ...(spans ? [endServerSpan] : []), ...(options.observers ?? [])];
   const admission = createAdmission({
     maxDelayMs: limits.queueDelayMs,
     maxRoundMs: limits.loopDelayMs,
@@ -186,7 +182,7 @@ export function createServer(options: ServerOptions): Server {
     rejected: admission.counts,
     stop(graceMs) {
       draining = true;
-      return listener.stop(graceMs).finally(() => lines?.flush());
+      return listener.stop(graceMs).finally(() => log?.flush());
     },
   };
 }

@@ -85,9 +85,9 @@ it("a line stays one line, whatever it says", () => {
 
 it("access lines are written in one piece, at the latest when the process exits, and other lines at once", () => {
   const script = `
-    import { createLogger, lineWriterOf } from "./src/telemetry/logger.js";
+    import { createLineWriter, createLogger } from "./src/telemetry/logger.js";
     const logger = createLogger("info");
-    lineWriterOf(logger).write('{"msg":"buffered"}\\n');
+    createLineWriter(logger, (msg) => JSON.stringify({ msg }) + "\\n").write("buffered");
     logger.error("at once");
     if (process.argv[1] === "throw") throw new Error("uncaught");
   `;

@@ -11,6 +11,8 @@ import { Health } from "#gen/health/v1/health_pb.js";
 import { signJwt } from "../../src/kernel/jws.js";
 import { encodeApiToken, type TokenClaims } from "../../src/pipeline/auth/api-token.js";
 import { createLogger } from "../../src/telemetry/logger.js";
+import { RequestRecord } from "../../src/telemetry/request-record.js";
+import { createAccessLog } from "../../src/transport/http/access-log.js";
 import { type Harness, startHarness } from "../support/harness.js";
 import { type LocalIssuer, startLocalIssuer, type TokenOptions } from "../support/local-issuer.js";
 import { tempDir } from "../support/temp-dir.js";
@@ -281,6 +283,50 @@ test("a caller that leaves is logged as cancelled, and nothing of a path ends it
     assert.ok(lines.every(({ level }) => level === "info"));
   } finally {
     await service.stop();
+  }
+});
+
+describe("a line is ASCII and says exactly what it is about", () => {
+  for (const { path, durationMs, ...more } of [
+    { path: "/plain-_.~!$&'()*+,;=:@", durationMs: 0 },
+    { path: '/quote"backslash\\', durationMs: 0.0004 },
+    { path: "/ü/\u{1f600}/\ud800", durationMs: 0.0096 },
+    { path: "/\u0000\n\u007f\u0080\u2028", durationMs: 12.3456 },
+    { path: "/", durationMs: 61_000.5, httpMethod: "GÉT", remoteAddress: 'fe80::1%"é"' },
+  ]) {
+    test(JSON.stringify(path), () => {
+      const texts: string[] = [];
+      const log = createAccessLog(createLogger("info", { write: (line) => void texts.push(line) }), "all");
+      const start = { requestId: "id", protocol: "rest", httpVersion: "1.1", traceId: "0af7", bytesIn: 7 } as const;
+      const named = { httpMethod: "GET", remoteAddress: "127.0.0.1", ...more };
+      const record = new RequestRecord({ ...start, ...named, path }, log === undefined ? [] : [log.observe]);
+      record.setCaller("aa/bb");
+      record.end(404, true);
+      record.durationMs = durationMs;
+      texts.length = 0;
+      log?.observe(record);
+      const [text = ""] = texts;
+      assert.match(text, /^[ -~]+\n$/);
+      assert.deepEqual(JSON.parse(text), {
+        level: "info",
+        time: new Date(record.endMs).toISOString(),
+        requestId: "id",
+        traceId: "0af7",
+        callerUid: "aa/bb",
+        organisation: "aa",
+        protocol: "rest",
+        httpVersion: "1.1",
+        httpMethod: named.httpMethod,
+        path,
+        code: "NOT_FOUND",
+        status: 404,
+        bytesIn: 7,
+        bytes: 0,
+        durationMs: Math.round(durationMs * 1_000) / 1_000,
+        remoteAddress: named.remoteAddress,
+        msg: "request",
+      });
+    });
   }
 });
 

@@ -1,4 +1,4 @@
-import type { LineWriter } from "../../telemetry/logger.js";
+import { createLineWriter, type Logger } from "../../telemetry/logger.js";
 import { codeNames, isSuccess, type RequestObserver, type RequestRecord } from "../../telemetry/request-record.js";
 
 /** Which requests the access log has a line for: all, those that did not succeed, or none. */
@@ -10,11 +10,22 @@ const PROBES: ReadonlySet<string | undefined> = new Set(["healthz", "readyz", "g
 /** The longest logged path, in characters. */
 const MAX_PATH = 512;
 
-/** Creates an access log of one line per request at level info. */
-export function createAccessLog(lines: LineWriter, mode: "errors" | "all"): RequestObserver {
-  return (record) => {
-    if (isSuccess(record) && (mode === "errors" || PROBES.has(record.method))) return;
-    lines.write(formatLine(record));
+/** Logs requests. */
+export interface AccessLog {
+  readonly observe: RequestObserver;
+  /** Writes the lines that wait. */
+  flush(): void;
+}
+
+/** Creates an access log of one line per request at level info; undefined if that level is not logged. */
+export function createAccessLog(logger: Logger, mode: "errors" | "all"): AccessLog | undefined {
+  const lines = createLineWriter(logger, formatLine);
+  if (lines === undefined) return undefined;
+  return {
+    observe(record) {
+      if (!isSuccess(record) || (mode === "all" && !PROBES.has(record.method))) lines.write(record);
+    },
+    flush: lines.flush,
   };
 }
 
@@ -22,36 +33,53 @@ let second = Number.NaN;
 let secondText = "";
 
 // The date is formatted once a second: for each line it would take a tenth of the time of a line.
-function formatNow(): string {
-  const nowMs = Date.now();
-  const ms = nowMs % 1_000;
-  if (nowMs - ms !== second) {
-    second = nowMs - ms;
+function formatTime(timeMs: number): string {
+  const ms = timeMs % 1_000;
+  if (timeMs - ms !== second) {
+    second = timeMs - ms;
     secondText = new Date(second).toISOString().slice(0, -"000Z".length);
   }
   return `${secondText}${ms < 10 ? "00" : ms < 100 ? "0" : ""}${ms}Z`;
 }
 
-// Written field by field, because the logger copies and inspects all fields first. Only values that callers or proxies
-// choose need to be escaped.
+// Written by hand, because the logger copies and inspects all fields first, and as few templates as possible, because
+// each takes time. Only values that callers or proxies choose need to be escaped.
 function formatLine(record: RequestRecord): string {
   const { protocol, method, traceId, callerUid, rootUid, code, reason, status, bytesIn, remoteAddress } = record;
   const isHttp = protocol === "rest" || protocol === "http";
-  let line = `{"level":"info","time":"${formatNow()}","requestId":"${record.requestId}"`;
-  if (traceId !== undefined) line += `,"traceId":"${traceId}"`;
-  if (callerUid !== undefined) line += `,"callerUid":"${callerUid}"`;
-  if (rootUid !== undefined) line += `,"organisation":"${rootUid}"`;
-  if (method !== undefined) line += `,"method":"${method}"`;
-  line += `,"protocol":"${protocol}","httpVersion":"${record.httpVersion}"`;
+  const caller =
+    `${traceId === undefined ? "" : `,"traceId":"${traceId}"`}` +
+    `${callerUid === undefined ? "" : `,"callerUid":"${callerUid}"`}` +
+    `${rootUid === undefined ? "" : `,"organisation":"${rootUid}"`}` +
+    `${method === undefined ? "" : `,"method":"${method}"`}`;
   // In the other protocols the path follows from the method.
-  if (isHttp) line += `,"httpMethod":${JSON.stringify(record.httpMethod)}`;
-  if (isHttp || method === undefined) line += `,"path":${JSON.stringify(record.path.slice(0, MAX_PATH))}`;
-  if (code !== undefined) line += `,"code":"${codeNames[code] ?? code}"`;
-  if (reason !== undefined) line += `,"reason":"${reason}"`;
-  if (status !== undefined) line += `,"status":${status}`;
-  if (record.isCanceled) line += `,"canceled":true`;
-  if (bytesIn !== undefined) line += `,"bytesIn":${bytesIn}`;
-  line += `,"bytes":${record.bytes},"durationMs":${Math.round(record.durationMs * 1000) / 1000}`;
-  if (remoteAddress !== undefined) line += `,"remoteAddress":${JSON.stringify(remoteAddress)}`;
-  return `${line},"msg":"request"}\n`;
+  const target =
+    `${isHttp ? `,"httpMethod":${quote(record.httpMethod)}` : ""}` +
+    `${isHttp || method === undefined ? `,"path":${quote(record.path.slice(0, MAX_PATH))}` : ""}`;
+  const result =
+    `${code === undefined ? "" : `,"code":"${codeNames[code] ?? code}"`}` +
+    `${reason === undefined ? "" : `,"reason":"${reason}"`}${status === undefined ? "" : `,"status":${status}`}` +
+    `${record.isCanceled ? `,"canceled":true` : ""}${bytesIn === undefined ? "" : `,"bytesIn":${bytesIn}`}`;
+  return (
+    `{"level":"info","time":"${formatTime(record.endMs)}","requestId":"${record.requestId}"${caller},"protocol":"${protocol}"` +
+    `,"httpVersion":"${record.httpVersion}"${target}${result},"bytes":${record.bytes}` +
+    `,"durationMs":${formatMs(record.durationMs)}` +
+    `${remoteAddress === undefined ? "" : `,"remoteAddress":${quote(remoteAddress)}`},"msg":"request"}\n`
+  );
+}
+
+const PLAIN = /^[ !#-[\]-~]*$/;
+const NOT_ASCII = /[\u007f-\uffff]/g;
+
+// As ASCII, so that lines need no encoding.
+function quote(text: string): string {
+  if (PLAIN.test(text)) return `"${text}"`;
+  return JSON.stringify(text).replace(NOT_ASCII, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`);
+}
+
+// With three decimals, from integers: numbers with decimals take longer to format.
+function formatMs(ms: number): string {
+  const microseconds = Math.round(ms * 1_000);
+  const fraction = microseconds % 1_000;
+  return `${(microseconds - fraction) / 1_000}.${fraction < 10 ? "00" : fraction < 100 ? "0" : ""}${fraction}`;
 }
