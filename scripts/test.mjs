@@ -49,6 +49,7 @@ const outputOf = buildTests();
 const files = testsIn("test", unit ? [...SEPARATE, ...WHOLE] : SEPARATE);
 const options = [
   MEMORY,
+  "--import=./scripts/test-runner.mjs",
   "--test",
   ...limit,
   "--test-reporter=./scripts/test-reporter.mjs",
