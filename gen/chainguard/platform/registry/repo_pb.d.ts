@@ -139,9 +139,10 @@ export declare const RepoSchema: GenMessage<Repo>;
  */
 export declare type SyncConfig = Message<"chainguard.platform.registry.SyncConfig"> & {
   /**
-   * The repository to copy from. Required. A request names it by its uid, its
-   * name in the catalogue or the reference of an image in it. A response always
-   * has the uid. The caller must be able to pull from it.
+   * The repository to copy from. Required. A request names it by its uid, by
+   * the reference of an image in it, or by its name if it is in the root group
+   * of the same organisation. A response always has the uid. The caller must be
+   * able to pull from it.
    *
    * @generated from field: string source = 1;
    */
