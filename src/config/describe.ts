@@ -129,6 +129,6 @@ function describeSchemaDefault({ default: text = "", jsonType }: Setting<unknown
 
 function settingOf(name: string, table: SettingTable): Setting<unknown> {
   const setting = table[name];
-  if (setting === undefined) throw new TypeError(`${name} is no setting`);
+  if (setting === undefined) throw new TypeError(`${name} is not a setting`);
   return setting;
 }
