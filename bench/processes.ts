@@ -77,7 +77,7 @@ export async function startServer(
   cwd?: string,
   variables: Readonly<Record<string, string>> = {},
 ): Promise<Running> {
-  // Variables of benchmarks and tests are no settings, and a server rejects what is none.
+  // Variables of benchmarks and tests are not settings, and a server rejects what is none.
   const inherited = Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith("ARBOR_")));
   const child = spawn("taskset", ["-c", String(SERVER_CPU), process.execPath, ...args], {
     env: { ...inherited, ...variables },

@@ -13,8 +13,8 @@ import satisfies from "spdx-satisfies";
 const ACCEPTED = ["0BSD", "Apache-2.0", "BlueOak-1.0.0", "BSD-2-Clause", "BSD-3-Clause", "ISC", "MIT"];
 const HEADER = `# Licences of dependencies
 
-The packages that an installation may contain, with those that Node 20 alone needs. Written by
-\`npm run -s sbom -- --licences\` from the lock file; each has one of the licences ${ACCEPTED.join(", ")}.
+The packages that an installation may contain, including those that only Node 20 needs. \`npm run -s sbom -- --licences\`
+writes this page from the lock file. Each package has one of the licences ${ACCEPTED.join(", ")}.
 
 | Package | Version | Licence |
 |---|---|---|

@@ -95,7 +95,7 @@ export interface App {
 
 export interface AppOptions {
   readonly settings: Settings;
-  /** Environment variables that are no settings, which Kubernetes may have set. Their names are logged. */
+  /** Environment variables that are not settings, which Kubernetes may have set. Their names are logged. */
   readonly ignoredVariables?: readonly string[];
   /** Services to serve beside the platform's own. */
   readonly mounts?: readonly Mount[];
@@ -132,7 +132,7 @@ async function openApp(options: AppOptions, opened: Close[]): Promise<App> {
   const { settings, ignoredVariables: variables = [], mounts = [], ids = randomIds } = options;
   const logger = options.logger ?? createLogger(settings.logLevel);
   if (variables.length > 0)
-    logger.info({ variables }, "variables of Kubernetes Services are no settings and are ignored");
+    logger.info({ variables }, "variables of Kubernetes Services are not settings and are ignored");
   const onProblem = (problem: string, err?: unknown) => logger.error({ err }, problem);
   // Closed last, so that metrics are served while the service drains.
   const metrics = await openMetrics(settings.metricsListen, logger);

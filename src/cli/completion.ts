@@ -27,7 +27,7 @@ export function addCompletion(arbor: Command): void {
   arbor
     .command("completion")
     .description("print a script that completes commands in a shell")
-    .addArgument(new Argument("<shell>", "for which shell").choices(Object.keys(shells)))
+    .addArgument(new Argument("<shell>", "the shell").choices(Object.keys(shells)))
     .action(async (shell: keyof typeof shells) => {
       const { withStdout } = await import("./output/terminal.js");
       await withStdout(({ write }) => write(formatCompletion(arbor, shell)));

@@ -1,4 +1,4 @@
-// The variables that are no settings. They are apart from the table of settings, which takes clients time to load.
+// The variables that are not settings. They are apart from the table of settings, which takes clients time to load.
 
 /** Names the file of settings. */
 export const CONFIG_VARIABLE = "ARBOR_CONFIG";

@@ -123,7 +123,7 @@ function readSecretFiles(table: SettingTable, found: FoundValues, problems: stri
     const label = describeSource(key, source);
     const given = found.sources[contentOf];
     const target = table[contentOf];
-    if (target === undefined || given === undefined) throw new TypeError(`${contentOf} is no setting`);
+    if (target === undefined || given === undefined) throw new TypeError(`${contentOf} is not a setting`);
     if (given.from !== "default") {
       problems.push(`${describeSource(contentOf, given)} and ${label} cannot both be given`);
       continue;

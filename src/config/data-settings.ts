@@ -25,7 +25,7 @@ export const dataSettings = {
     since: "0.1.0",
   }),
   databaseUrlFile: file({
-    help: "file that contains the database URL, so that no list of processes shows its password; mode 0600",
+    help: "file that contains the database URL, so that lists of processes do not show its password; mode 0600",
     unset: "none",
     contentOf: "databaseUrl",
     isPrivate: true,
@@ -45,7 +45,7 @@ export const dataSettings = {
     since: "0.6.0",
   }),
   databaseTlsCert: file({
-    help: "certificate by which this service signs in at PostgreSQL, in PEM",
+    help: "certificate by which this service authenticates to PostgreSQL, in PEM",
     unset: "none",
     checkContent: checkCertificate,
     since: "0.6.0",

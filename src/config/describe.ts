@@ -50,7 +50,7 @@ const INTRODUCTION = `# Settings
 <!-- Written by \`npm run gen\` from src/config/settings.ts. -->
 
 A flag overrides an environment variable. A variable overrides the JSON file that \`--config\` or \`ARBOR_CONFIG\` names. The
-file overrides the default. An empty value is none.
+file overrides the default. An empty value counts as absent.
 
 - \`arbor config print\` prints every setting with its value and where it comes from, secrets as \`***\`; \`--json\` for
   programs. \`arbor config check\` prints everything that is wrong with the settings and the files they name. Both take the
@@ -60,12 +60,13 @@ file overrides the default. An empty value is none.
 - The file is strict JSON without comments. [settings.schema.json](settings.schema.json) is its JSON schema, which
   \`arbor config schema\` prints as well; a key \`$schema\` tells an editor where it is. The schema accepts what Arbor accepts,
   but it cannot know ${NOT_IN_SCHEMA.join("\n  ")}.
-- An environment variable that begins with \`ARBOR_\` and is no setting stops the start, as does an unknown key of the file.
-  Exceptions are \`ARBOR_CONFIG\`, the variables of the commands for clients ([cli.md](cli.md)) and those that Kubernetes sets
-  for Services called \`arbor\` or \`arbor-…\`, such as \`ARBOR_PORT\` and \`ARBOR_DB_SERVICE_HOST\`: they are logged and ignored.
-- A secret can be given as a file, which may end in a line break. Files of secrets belong to the user that runs Arbor, with
-  mode 0600, or to root, with mode 0640 at most; that of \`--tls-key\` is not checked
-  ([operations.md](operations.md#tls-certificates)). No file that a setting names may have more than 16 MiB.
+- The start fails if the name of an environment variable begins with \`ARBOR_\` and is not a setting, and if the file has an
+  unknown key. Exceptions are \`ARBOR_CONFIG\` and the variables of the commands for clients ([cli.md](cli.md)). Variables
+  that Kubernetes sets for Services called \`arbor\` or \`arbor-…\`, such as \`ARBOR_PORT\` and \`ARBOR_DB_SERVICE_HOST\`,
+  are logged and ignored.
+- A secret can be given as a file, which may end in a line break. Files of secrets must belong to the user that runs Arbor,
+  with mode 0600, or to root, with mode 0640 at most. The mode of \`--tls-key\` is not checked
+  ([operations.md](operations.md#tls-certificates)). A file that a setting names may have at most 16 MiB.
 `;
 
 /** Formats docs/settings.md: an introduction and a table per group. */
@@ -128,6 +129,6 @@ function describeSchemaDefault({ default: text = "", jsonType }: Setting<unknown
 
 function settingOf(name: string, table: SettingTable): Setting<unknown> {
   const setting = table[name];
-  if (setting === undefined) throw new TypeError(`${name} is no setting`);
+  if (setting === undefined) throw new TypeError(`${name} is not a setting`);
   return setting;
 }

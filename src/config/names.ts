@@ -36,7 +36,7 @@ export function findOtherVariables(
   };
 }
 
-/** Describes an environment variable that is no setting, with the name that was probably meant. */
+/** Describes an environment variable that is not a setting, with the name that was probably meant. */
 export function describeUnknownVariable(name: string, table: SettingTable = settings): string {
   const known = [...Object.keys(table).map(variableOf), ...commandVariables];
   return describeUnknown(
@@ -45,13 +45,13 @@ export function describeUnknownVariable(name: string, table: SettingTable = sett
   );
 }
 
-/** Describes a key that is no setting, with the name that was probably meant. */
+/** Describes a key that is not a setting, with the name that was probably meant. */
 export function describeUnknownKey(key: string, table: SettingTable = settings): string {
   return describeUnknown(key, suggestName(key, Object.keys(table), simplify));
 }
 
 function describeUnknown(name: string, suggestion: string | undefined): string {
-  return `${name} is no setting${suggestion === undefined ? "" : `; did you mean ${suggestion}?`}`;
+  return `${name} is not a setting${suggestion === undefined ? "" : `; did you mean ${suggestion}?`}`;
 }
 
 /** The proportion of characters that may differ from a name that is suggested. */

@@ -115,7 +115,7 @@ const groups = {
       since: "0.1.0",
     }),
     tokenAlgorithm: oneOf(tokenAlgorithms, {
-      help: "signature algorithm of API tokens; a change takes effect with the next key, which is then made at once",
+      help: "signature algorithm of API tokens; a change takes effect with the next key, which is then generated immediately",
       default: "RS256",
       see: "operations.md#keys",
       since: "0.3.0",
@@ -200,14 +200,14 @@ const groups = {
       since: "0.2.0",
     }),
     answerBuffer: size({
-      help: "memory for answers, with the same shares; one list without pages may take 100 MB",
+      help: "memory for responses, with the same shares; one list without pages may take 100 MB",
       min: "128MiB",
       max: "64GiB",
       default: "384MiB",
       since: "0.2.0",
     }),
     connectionsPerAddress: integer({
-      help: "connections of one address; further ones are rejected. Not applied with --behind-proxy",
+      help: "connections of one address; further ones are rejected. Not used with --behind-proxy",
       placeholder: "number",
       min: 1,
       max: 1_000_000,

@@ -82,7 +82,7 @@ function parseProvider(entry: unknown, location: string, problems: string[]): Lo
     return undefined;
   }
   const given = entry as Record<string, unknown>;
-  for (const key of Object.keys(given)) if (!KEYS.includes(key)) problems.push(`${location}: ${key} is no setting`);
+  for (const key of Object.keys(given)) if (!KEYS.includes(key)) problems.push(`${location}: ${key} is not a setting`);
   const text = (key: string, isRight: (value: string) => boolean, rule: string): string => {
     const value = given[key];
     if (typeof value === "string" && isRight(value)) return value;

@@ -15,7 +15,7 @@ const right = {
 };
 const wrong = { ...right, ARBOR_TOKE: "x", ARBOR_APL: "x" };
 const MESSAGE =
-  "ARBOR_APL is no setting; did you mean ARBOR_API?\nARBOR_TOKE is no setting; did you mean ARBOR_TOKEN?\n";
+  "ARBOR_APL is not a setting; did you mean ARBOR_API?\nARBOR_TOKE is not a setting; did you mean ARBOR_TOKEN?\n";
 
 /** What docker, shells and editors run, in whatever environment they have. */
 const exempt = ["auth docker-credential", "completion", "config schema"];
@@ -56,7 +56,7 @@ describe("other variables are ignored by", () => {
   for (const command of ["auth status", "auth token", "auth logout"]) {
     it(`arbor ${command}`, async () => {
       const { stderr } = await runCommand(command.split(" "), { ...right, ...others });
-      assert.doesNotMatch(stderr, /is no setting/);
+      assert.doesNotMatch(stderr, /is not a setting/);
       assert.equal(stderr, (await runCommand(command.split(" "), right)).stderr);
     });
   }

@@ -316,12 +316,12 @@ const badFiles: readonly { content: string; text: (file: string) => string | Reg
   },
   {
     content: '{"dta":"x"}',
-    text: (file) => `--config: ${file}: dta is no setting; did you mean data?`,
-    reason: "a key that is no setting",
+    text: (file) => `--config: ${file}: dta is not a setting; did you mean data?`,
+    reason: "a key that is not a setting",
   },
   {
     content: '{"base-url":"x"}',
-    text: (file) => `--config: ${file}: base-url is no setting; did you mean baseUrl?`,
+    text: (file) => `--config: ${file}: base-url is not a setting; did you mean baseUrl?`,
     reason: "the name of a flag",
   },
   {
@@ -331,7 +331,8 @@ const badFiles: readonly { content: string; text: (file: string) => string | Reg
   },
   {
     content: '{"a":1,"b":2,"listen":"x"}',
-    text: (file) => `--config: ${file}: a is no setting\n--config: ${file}: b is no setting\n${file}: listen ${LISTEN}`,
+    text: (file) =>
+      `--config: ${file}: a is not a setting\n--config: ${file}: b is not a setting\n${file}: listen ${LISTEN}`,
     reason: "everything at once",
   },
   { content: "{", text: (file) => `--config: ${file}: the file is not valid JSON at its end`, reason: "no JSON" },

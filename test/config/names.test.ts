@@ -1,4 +1,4 @@
-// Environment variables and keys that are no settings.
+// Environment variables and keys that are not settings.
 import assert from "node:assert/strict";
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -42,9 +42,9 @@ const variables: readonly { name: string; suggestion: string | undefined }[] = [
 for (const { name, suggestion } of variables) {
   test(`${name} is rejected, and suggests ${suggestion ?? "nothing"}`, () => {
     const question = suggestion === undefined ? "" : `; did you mean ${suggestion}?`;
-    assert.equal(problemsOf({ env: { [name]: "x" } }), `${name} is no setting${question}`);
+    assert.equal(problemsOf({ env: { [name]: "x" } }), `${name} is not a setting${question}`);
     // An empty value is none, but nobody sets a name that is none.
-    assert.equal(problemsOf({ env: { [name]: "" } }), `${name} is no setting${question}`);
+    assert.equal(problemsOf({ env: { [name]: "" } }), `${name} is not a setting${question}`);
   });
 }
 
@@ -61,15 +61,15 @@ const keys: readonly { key: string; suggestion: string | undefined }[] = [
 for (const { key, suggestion } of keys) {
   test(`the key ${JSON.stringify(key)} is rejected, and suggests ${suggestion ?? "nothing"}`, () => {
     const question = suggestion === undefined ? "" : `; did you mean ${suggestion}?`;
-    assert.equal(problemsOfFile({ [key]: "x" }), `--config: ${key} is no setting${question}`);
+    assert.equal(problemsOfFile({ [key]: "x" }), `--config: ${key} is not a setting${question}`);
   });
 }
 
-test("all names that are no settings are reported together with values that are wrong", () => {
+test("all names that are not settings are reported together with values that are wrong", () => {
   const env = { ARBOR_LISEN: "x", ARBOR_LISTEN: "y", ARBOR_DTA: "z" };
   assert.deepEqual(problemsOf({ env }).split("\n"), [
-    "ARBOR_DTA is no setting; did you mean ARBOR_DATA?",
-    "ARBOR_LISEN is no setting; did you mean ARBOR_LISTEN?",
+    "ARBOR_DTA is not a setting; did you mean ARBOR_DATA?",
+    "ARBOR_LISEN is not a setting; did you mean ARBOR_LISTEN?",
     "ARBOR_LISTEN must be host:port, such as 127.0.0.1:8080 or [::1]:8080",
   ]);
 });
@@ -137,7 +137,7 @@ const similar = [
 const malformed = ["ARBOR_X_SERVICE_HOST_X", "ARBOR__PORT", "ARBOR_PORT_", "ARBOR_PORT\n", "ARBOR_LISTEN\n"];
 for (const name of [...similar, ...malformed, "ARBOR_PORT_80_TCP_URL", "ARBOR_db_PORT"]) {
   test(`${JSON.stringify(name)}, which Kubernetes does not set, is rejected`, () => {
-    assert.match(problemsOf({ env: { ...services, [name]: "x" } }), new RegExp(`^${name} is no setting`));
+    assert.match(problemsOf({ env: { ...services, [name]: "x" } }), new RegExp(`^${name} is not a setting`));
   });
 }
 

@@ -330,18 +330,18 @@ describe("what is refused before anything is opened", () => {
         /^arbor: --tls-cert: cannot read \/nowhere\.pem: no such file\n--tls-key: cannot read \/nowhere\.key: no such file\n$/,
     },
     {
-      name: "a variable that is no setting",
+      name: "a variable that is not a setting",
       args: serve(),
       env: { ARBOR_LISEN: "127.0.0.1:0" },
       code: 2,
-      stderr: /^arbor: ARBOR_LISEN is no setting; did you mean ARBOR_LISTEN\?\n$/,
+      stderr: /^arbor: ARBOR_LISEN is not a setting; did you mean ARBOR_LISTEN\?\n$/,
     },
     {
-      name: "a variable that is no setting, for a command on the host",
+      name: "a variable that is not a setting, for a command on the host",
       args: bootstrap(otherKey),
       env: { ARBOR_DATABASE_URLS: "" },
       code: 2,
-      stderr: /^arbor: ARBOR_DATABASE_URLS is no setting; did you mean ARBOR_DATABASE_URL\?\n$/,
+      stderr: /^arbor: ARBOR_DATABASE_URLS is not a setting; did you mean ARBOR_DATABASE_URL\?\n$/,
     },
     {
       name: "every setting that is wrong, wherever it was given",
@@ -350,7 +350,7 @@ describe("what is refused before anything is opened", () => {
       code: 2,
       stderr: new RegExp(
         [
-          "^arbor: --config: \\S+arbor.json: colour is no setting",
+          "^arbor: --config: \\S+arbor.json: colour is not a setting",
           "--listen must be host:port, such as 127.0.0.1:8080 or \\[::1\\]:8080",
           "--base-url must be an http or https URL without path, query or user",
           "ARBOR_ROOT_CREATION must be one of users, owners, off",

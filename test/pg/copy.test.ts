@@ -256,7 +256,7 @@ describe("arbor copy between SQLite and PostgreSQL", () => {
     assert.match((await runCommand(["check", "--data", to])).stderr, /unfinished copy/);
     const again = await runCommand(["copy", ...pgFlags(url, data), "--to", to]);
     assert.equal(again.code, 0, again.stderr);
-    assert.match(again.stderr, /going on with an unfinished copy/);
+    assert.match(again.stderr, /continuing an unfinished copy/);
   });
 
   it("goes on after SIGKILL at random moments, in both directions", async () => {

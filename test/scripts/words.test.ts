@@ -36,6 +36,7 @@ test("a phrase that describes its subject by images or by what others do is foun
     "src/b.ts": "/** Rejected before anybody looks at it: nobody learns of it. */\nexport const fine = 1;\n",
     "src/c.ts": "/** Told of errors of which the caller learns nothing. */\nexport const fine = 1;\n",
     "src/d.ts": '// A proxy tells us the address.\nexport const unit = "14 us";\n',
+    "src/e.ts": 'export const text = "dta is no setting";\n',
   });
   assert.deepEqual(found.lines, [
     'src/a.ts:1: "lie in no"',
@@ -45,6 +46,7 @@ test("a phrase that describes its subject by images or by what others do is foun
     'src/c.ts:1: "Told of errors"',
     'src/c.ts:1: "of which the caller learns nothing"',
     'src/d.ts:1: "us"',
+    'src/e.ts:1: "is no setting"',
   ]);
 });
 

@@ -2,8 +2,8 @@
 // @generated from file chainguard/annotations/annotations.proto (package chainguard.annotations, syntax proto3)
 /* eslint-disable */
 
-// Options of methods: who may call a method, and which event it emits. The
-// service reads them from the descriptors; handlers do not repeat them.
+// The options of methods: who may call a method, and the event of a successful
+// call. The service reads them from the descriptors.
 
 import type { GenEnum, GenExtension, GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2";
 import type { Message } from "@bufbuild/protobuf";
@@ -66,7 +66,7 @@ export declare type IAM_Rules = Message<"chainguard.annotations.IAM.Rules"> & {
   capabilities: Capability[];
 
   /**
-   * Set if no field of the request names a group. Then the caller sees and
+   * Whether no field of the request names a group. Then the caller sees and
    * changes only resources in groups in which it holds all the capabilities.
    *
    * @generated from field: bool unscoped = 2;
@@ -81,7 +81,7 @@ export declare type IAM_Rules = Message<"chainguard.annotations.IAM.Rules"> & {
 export declare const IAM_RulesSchema: GenMessage<IAM_Rules>;
 
 /**
- * How a successful call is recorded, and which event it emits.
+ * The event of a successful call.
  *
  * @generated from message chainguard.annotations.EventAttributes
  */
@@ -94,7 +94,7 @@ export declare type EventAttributes = Message<"chainguard.annotations.EventAttri
   type: string;
 
   /**
-   * Names of the CloudEvents extension attributes the event carries.
+   * The names of the CloudEvents extension attributes that the event has.
    *
    * @generated from field: repeated string extensions = 2;
    */
@@ -149,7 +149,7 @@ export declare const EventAttributes_AudienceSchema: GenEnum<EventAttributes_Aud
 export declare const iam: GenExtension<MethodOptions, IAM>;
 
 /**
- * The event of a successful call of the method.
+ * The event that a successful call records.
  *
  * @generated from extension: chainguard.annotations.EventAttributes events = 401635080;
  */

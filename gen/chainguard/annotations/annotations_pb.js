@@ -2,8 +2,8 @@
 // @generated from file chainguard/annotations/annotations.proto (package chainguard.annotations, syntax proto3)
 /* eslint-disable */
 
-// Options of methods: who may call a method, and which event it emits. The
-// service reads them from the descriptors; handlers do not repeat them.
+// The options of methods: who may call a method, and the event of a successful
+// call. The service reads them from the descriptors.
 
 import { enumDesc, extDesc, fileDesc, messageDesc, tsEnum } from "@bufbuild/protobuf/codegenv2";
 import { file_chainguard_capabilities_capabilities } from "../capabilities/capabilities_pb.js";
@@ -60,7 +60,7 @@ export const iam = /*@__PURE__*/
   extDesc(file_chainguard_annotations_annotations, 0);
 
 /**
- * The event of a successful call of the method.
+ * The event that a successful call records.
  *
  * @generated from extension: chainguard.annotations.EventAttributes events = 401635080;
  */

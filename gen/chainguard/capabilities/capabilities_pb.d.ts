@@ -13,8 +13,9 @@ import type { EnumValueOptions } from "@bufbuild/protobuf/wkt";
 export declare const file_chainguard_capabilities_capabilities: GenFile;
 
 /**
- * A permission. A role is a set of these. Numbers, names and bits are never
- * changed or reused.
+ * A permission. A role is a set of these. Methods of this service require some
+ * of them; the others are for services that trust its tokens, such as a container
+ * registry. Numbers, names and bits are never changed or reused.
  *
  * @generated from enum chainguard.capabilities.Capability
  */
@@ -27,119 +28,119 @@ export enum Capability {
   UNKNOWN = 0,
 
   /**
-   * Use what is reserved for the operator.
+   * Do what is reserved for the operator.
    *
    * @generated from enum value: CAP_INTERNAL = 2;
    */
   CAP_INTERNAL = 2,
 
   /**
-   * Create: groups.
+   * Create groups.
    *
    * @generated from enum value: CAP_IAM_GROUPS_CREATE = 101;
    */
   CAP_IAM_GROUPS_CREATE = 101,
 
   /**
-   * Change: groups.
+   * Update groups.
    *
    * @generated from enum value: CAP_IAM_GROUPS_UPDATE = 102;
    */
   CAP_IAM_GROUPS_UPDATE = 102,
 
   /**
-   * See: groups.
+   * List and read groups.
    *
    * @generated from enum value: CAP_IAM_GROUPS_LIST = 103;
    */
   CAP_IAM_GROUPS_LIST = 103,
 
   /**
-   * Delete: groups.
+   * Delete groups.
    *
    * @generated from enum value: CAP_IAM_GROUPS_DELETE = 104;
    */
   CAP_IAM_GROUPS_DELETE = 104,
 
   /**
-   * Create: group invites.
+   * Create group invites.
    *
    * @generated from enum value: CAP_IAM_GROUP_INVITES_CREATE = 201;
    */
   CAP_IAM_GROUP_INVITES_CREATE = 201,
 
   /**
-   * See: group invites.
+   * List and read group invites.
    *
    * @generated from enum value: CAP_IAM_GROUP_INVITES_LIST = 203;
    */
   CAP_IAM_GROUP_INVITES_LIST = 203,
 
   /**
-   * Delete: group invites.
+   * Delete group invites.
    *
    * @generated from enum value: CAP_IAM_GROUP_INVITES_DELETE = 204;
    */
   CAP_IAM_GROUP_INVITES_DELETE = 204,
 
   /**
-   * Create: roles.
+   * Create roles.
    *
    * @generated from enum value: CAP_IAM_ROLES_CREATE = 301;
    */
   CAP_IAM_ROLES_CREATE = 301,
 
   /**
-   * Change: roles.
+   * Update roles.
    *
    * @generated from enum value: CAP_IAM_ROLES_UPDATE = 302;
    */
   CAP_IAM_ROLES_UPDATE = 302,
 
   /**
-   * See: roles.
+   * List and read roles.
    *
    * @generated from enum value: CAP_IAM_ROLES_LIST = 303;
    */
   CAP_IAM_ROLES_LIST = 303,
 
   /**
-   * Delete: roles.
+   * Delete roles.
    *
    * @generated from enum value: CAP_IAM_ROLES_DELETE = 304;
    */
   CAP_IAM_ROLES_DELETE = 304,
 
   /**
-   * Create: role bindings.
+   * Create role bindings.
    *
    * @generated from enum value: CAP_IAM_ROLE_BINDINGS_CREATE = 401;
    */
   CAP_IAM_ROLE_BINDINGS_CREATE = 401,
 
   /**
-   * Change: role bindings.
+   * Update role bindings.
    *
    * @generated from enum value: CAP_IAM_ROLE_BINDINGS_UPDATE = 402;
    */
   CAP_IAM_ROLE_BINDINGS_UPDATE = 402,
 
   /**
-   * See: role bindings.
+   * List and read role bindings.
    *
    * @generated from enum value: CAP_IAM_ROLE_BINDINGS_LIST = 403;
    */
   CAP_IAM_ROLE_BINDINGS_LIST = 403,
 
   /**
-   * Delete: role bindings.
+   * Delete role bindings.
    *
    * @generated from enum value: CAP_IAM_ROLE_BINDINGS_DELETE = 404;
    */
   CAP_IAM_ROLE_BINDINGS_DELETE = 404,
 
   /**
-   * Create: clusters.
+   * Create clusters.
    *
    * @generated from enum value: CAP_TENANT_CLUSTERS_CREATE = 501 [deprecated = true];
    * @deprecated
@@ -147,7 +148,7 @@ export enum Capability {
   CAP_TENANT_CLUSTERS_CREATE = 501,
 
   /**
-   * Change: clusters.
+   * Update clusters.
    *
    * @generated from enum value: CAP_TENANT_CLUSTERS_UPDATE = 502 [deprecated = true];
    * @deprecated
@@ -155,7 +156,7 @@ export enum Capability {
   CAP_TENANT_CLUSTERS_UPDATE = 502,
 
   /**
-   * See: clusters.
+   * List and read clusters.
    *
    * @generated from enum value: CAP_TENANT_CLUSTERS_LIST = 503 [deprecated = true];
    * @deprecated
@@ -163,7 +164,7 @@ export enum Capability {
   CAP_TENANT_CLUSTERS_LIST = 503,
 
   /**
-   * Delete: clusters.
+   * Delete clusters.
    *
    * @generated from enum value: CAP_TENANT_CLUSTERS_DELETE = 504 [deprecated = true];
    * @deprecated
@@ -171,7 +172,7 @@ export enum Capability {
   CAP_TENANT_CLUSTERS_DELETE = 504,
 
   /**
-   * Discover: clusters.
+   * Discover clusters.
    *
    * @generated from enum value: CAP_TENANT_CLUSTERS_DISCOVER = 505 [deprecated = true];
    * @deprecated
@@ -179,7 +180,7 @@ export enum Capability {
   CAP_TENANT_CLUSTERS_DISCOVER = 505,
 
   /**
-   * See: records.
+   * List and read records.
    *
    * @generated from enum value: CAP_TENANT_RECORDS_LIST = 603 [deprecated = true];
    * @deprecated
@@ -187,7 +188,7 @@ export enum Capability {
   CAP_TENANT_RECORDS_LIST = 603,
 
   /**
-   * See: record contexts.
+   * List and read record contexts.
    *
    * @generated from enum value: CAP_TENANT_RECORD_CONTEXTS_LIST = 613 [deprecated = true];
    * @deprecated
@@ -195,14 +196,14 @@ export enum Capability {
   CAP_TENANT_RECORD_CONTEXTS_LIST = 613,
 
   /**
-   * See: record signatures.
+   * List and read record signatures.
    *
    * @generated from enum value: CAP_TENANT_RECORD_SIGNATURES_LIST = 623;
    */
   CAP_TENANT_RECORD_SIGNATURES_LIST = 623,
 
   /**
-   * See: record policy results.
+   * List and read record policy results.
    *
    * @generated from enum value: CAP_TENANT_RECORD_POLICY_RESULTS_LIST = 633 [deprecated = true];
    * @deprecated
@@ -210,7 +211,7 @@ export enum Capability {
   CAP_TENANT_RECORD_POLICY_RESULTS_LIST = 633,
 
   /**
-   * See: risks.
+   * List and read risks.
    *
    * @generated from enum value: CAP_TENANT_RISKS_LIST = 640 [deprecated = true];
    * @deprecated
@@ -218,56 +219,56 @@ export enum Capability {
   CAP_TENANT_RISKS_LIST = 640,
 
   /**
-   * See: sboms.
+   * List and read bills of materials (SBOMs).
    *
    * @generated from enum value: CAP_TENANT_SBOMS_LIST = 650;
    */
   CAP_TENANT_SBOMS_LIST = 650,
 
   /**
-   * See: vuln reports.
+   * List and read vulnerability reports.
    *
    * @generated from enum value: CAP_TENANT_VULN_REPORTS_LIST = 660;
    */
   CAP_TENANT_VULN_REPORTS_LIST = 660,
 
   /**
-   * See: attestations.
+   * List and read attestations.
    *
    * @generated from enum value: CAP_TENANT_ATTESTATIONS_LIST = 670;
    */
   CAP_TENANT_ATTESTATIONS_LIST = 670,
 
   /**
-   * Create: account associations.
+   * Create account associations.
    *
    * @generated from enum value: CAP_IAM_ACCOUNT_ASSOCIATIONS_CREATE = 701;
    */
   CAP_IAM_ACCOUNT_ASSOCIATIONS_CREATE = 701,
 
   /**
-   * Change: account associations.
+   * Update account associations.
    *
    * @generated from enum value: CAP_IAM_ACCOUNT_ASSOCIATIONS_UPDATE = 702;
    */
   CAP_IAM_ACCOUNT_ASSOCIATIONS_UPDATE = 702,
 
   /**
-   * See: account associations.
+   * List and read account associations.
    *
    * @generated from enum value: CAP_IAM_ACCOUNT_ASSOCIATIONS_LIST = 703;
    */
   CAP_IAM_ACCOUNT_ASSOCIATIONS_LIST = 703,
 
   /**
-   * Delete: account associations.
+   * Delete account associations.
    *
    * @generated from enum value: CAP_IAM_ACCOUNT_ASSOCIATIONS_DELETE = 704;
    */
   CAP_IAM_ACCOUNT_ASSOCIATIONS_DELETE = 704,
 
   /**
-   * Create: policy.
+   * Create policies.
    *
    * @generated from enum value: CAP_IAM_POLICY_CREATE = 801 [deprecated = true];
    * @deprecated
@@ -275,7 +276,7 @@ export enum Capability {
   CAP_IAM_POLICY_CREATE = 801,
 
   /**
-   * Change: policy.
+   * Update policies.
    *
    * @generated from enum value: CAP_IAM_POLICY_UPDATE = 802 [deprecated = true];
    * @deprecated
@@ -283,7 +284,7 @@ export enum Capability {
   CAP_IAM_POLICY_UPDATE = 802,
 
   /**
-   * See: policy.
+   * List and read policies.
    *
    * @generated from enum value: CAP_IAM_POLICY_LIST = 803 [deprecated = true];
    * @deprecated
@@ -291,7 +292,7 @@ export enum Capability {
   CAP_IAM_POLICY_LIST = 803,
 
   /**
-   * Delete: policy.
+   * Delete policies.
    *
    * @generated from enum value: CAP_IAM_POLICY_DELETE = 804 [deprecated = true];
    * @deprecated
@@ -299,35 +300,35 @@ export enum Capability {
   CAP_IAM_POLICY_DELETE = 804,
 
   /**
-   * Create: identity.
+   * Create identities.
    *
    * @generated from enum value: CAP_IAM_IDENTITY_CREATE = 901;
    */
   CAP_IAM_IDENTITY_CREATE = 901,
 
   /**
-   * Change: identity.
+   * Update identities.
    *
    * @generated from enum value: CAP_IAM_IDENTITY_UPDATE = 902;
    */
   CAP_IAM_IDENTITY_UPDATE = 902,
 
   /**
-   * See: identity.
+   * List and read identities.
    *
    * @generated from enum value: CAP_IAM_IDENTITY_LIST = 903;
    */
   CAP_IAM_IDENTITY_LIST = 903,
 
   /**
-   * Delete: identity.
+   * Delete identities.
    *
    * @generated from enum value: CAP_IAM_IDENTITY_DELETE = 904;
    */
   CAP_IAM_IDENTITY_DELETE = 904,
 
   /**
-   * See: nodes.
+   * List and read nodes.
    *
    * @generated from enum value: CAP_TENANT_NODES_LIST = 1003 [deprecated = true];
    * @deprecated
@@ -335,7 +336,7 @@ export enum Capability {
   CAP_TENANT_NODES_LIST = 1003,
 
   /**
-   * See: namespaces.
+   * List and read namespaces.
    *
    * @generated from enum value: CAP_TENANT_NAMESPACES_LIST = 1103 [deprecated = true];
    * @deprecated
@@ -343,7 +344,7 @@ export enum Capability {
   CAP_TENANT_NAMESPACES_LIST = 1103,
 
   /**
-   * See: workloads.
+   * List and read workloads.
    *
    * @generated from enum value: CAP_TENANT_WORKLOADS_LIST = 1203 [deprecated = true];
    * @deprecated
@@ -351,651 +352,668 @@ export enum Capability {
   CAP_TENANT_WORKLOADS_LIST = 1203,
 
   /**
-   * Create: identity providers.
+   * Create identity providers.
    *
    * @generated from enum value: CAP_IAM_IDENTITY_PROVIDERS_CREATE = 1301;
    */
   CAP_IAM_IDENTITY_PROVIDERS_CREATE = 1301,
 
   /**
-   * Change: identity providers.
+   * Update identity providers.
    *
    * @generated from enum value: CAP_IAM_IDENTITY_PROVIDERS_UPDATE = 1302;
    */
   CAP_IAM_IDENTITY_PROVIDERS_UPDATE = 1302,
 
   /**
-   * See: identity providers.
+   * List and read identity providers.
    *
    * @generated from enum value: CAP_IAM_IDENTITY_PROVIDERS_LIST = 1303;
    */
   CAP_IAM_IDENTITY_PROVIDERS_LIST = 1303,
 
   /**
-   * Delete: identity providers.
+   * Delete identity providers.
    *
    * @generated from enum value: CAP_IAM_IDENTITY_PROVIDERS_DELETE = 1304;
    */
   CAP_IAM_IDENTITY_PROVIDERS_DELETE = 1304,
 
   /**
-   * Manage: identity providers scim.
+   * Manage SCIM of identity providers: switch it on and off, and generate and
+   * revoke its tokens.
    *
    * @generated from enum value: CAP_IAM_SCIM_MANAGE = 1305;
    */
   CAP_IAM_SCIM_MANAGE = 1305,
 
   /**
-   * Create: subscriptions.
+   * Create subscriptions.
    *
    * @generated from enum value: CAP_EVENTS_SUBSCRIPTION_CREATE = 1501;
    */
   CAP_EVENTS_SUBSCRIPTION_CREATE = 1501,
 
   /**
-   * Change: subscriptions.
+   * Update subscriptions.
    *
    * @generated from enum value: CAP_EVENTS_SUBSCRIPTION_UPDATE = 1502;
    */
   CAP_EVENTS_SUBSCRIPTION_UPDATE = 1502,
 
   /**
-   * See: subscriptions.
+   * List and read subscriptions.
    *
    * @generated from enum value: CAP_EVENTS_SUBSCRIPTION_LIST = 1503;
    */
   CAP_EVENTS_SUBSCRIPTION_LIST = 1503,
 
   /**
-   * Delete: subscriptions.
+   * Delete subscriptions.
    *
    * @generated from enum value: CAP_EVENTS_SUBSCRIPTION_DELETE = 1504;
    */
   CAP_EVENTS_SUBSCRIPTION_DELETE = 1504,
 
   /**
-   * Read: repo blobs.
+   * Pull: read the blobs of repositories.
    *
    * @generated from enum value: CAP_REPO_BLOBS_GET = 1600;
    */
   CAP_REPO_BLOBS_GET = 1600,
 
   /**
-   * Create: repo.
+   * Create repositories.
    *
    * @generated from enum value: CAP_REPO_CREATE = 1603;
    */
   CAP_REPO_CREATE = 1603,
 
   /**
-   * Change: repo.
+   * Update repositories.
    *
    * @generated from enum value: CAP_REPO_UPDATE = 1604;
    */
   CAP_REPO_UPDATE = 1604,
 
   /**
-   * See: repo.
+   * List and read repositories.
    *
    * @generated from enum value: CAP_REPO_LIST = 1605;
    */
   CAP_REPO_LIST = 1605,
 
   /**
-   * Delete: repo.
+   * Delete repositories.
    *
    * @generated from enum value: CAP_REPO_DELETE = 1606;
    */
   CAP_REPO_DELETE = 1606,
 
   /**
-   * Create: manifest.
+   * Create manifests.
    *
    * @generated from enum value: CAP_MANIFEST_CREATE = 1607;
    */
   CAP_MANIFEST_CREATE = 1607,
 
   /**
-   * Change: manifest.
+   * Update manifests.
    *
    * @generated from enum value: CAP_MANIFEST_UPDATE = 1608;
    */
   CAP_MANIFEST_UPDATE = 1608,
 
   /**
-   * See: manifest.
+   * List and read manifests.
    *
    * @generated from enum value: CAP_MANIFEST_LIST = 1609;
    */
   CAP_MANIFEST_LIST = 1609,
 
   /**
-   * Delete: manifest.
+   * Delete manifests.
    *
    * @generated from enum value: CAP_MANIFEST_DELETE = 1610;
    */
   CAP_MANIFEST_DELETE = 1610,
 
   /**
-   * Create: tag.
+   * Create tags.
    *
    * @generated from enum value: CAP_TAG_CREATE = 1611;
    */
   CAP_TAG_CREATE = 1611,
 
   /**
-   * Change: tag.
+   * Update tags.
    *
    * @generated from enum value: CAP_TAG_UPDATE = 1612;
    */
   CAP_TAG_UPDATE = 1612,
 
   /**
-   * See: tag.
+   * List and read tags.
    *
    * @generated from enum value: CAP_TAG_LIST = 1613;
    */
   CAP_TAG_LIST = 1613,
 
   /**
-   * Delete: tag.
+   * Delete tags.
    *
    * @generated from enum value: CAP_TAG_DELETE = 1614;
    */
   CAP_TAG_DELETE = 1614,
 
   /**
-   * See: manifest metadata.
+   * List and read metadata of manifests.
    *
    * @generated from enum value: CAP_MANIFEST_METADATA_LIST = 1615;
    */
   CAP_MANIFEST_METADATA_LIST = 1615,
 
   /**
-   * See: referrers.
+   * List and read referrers of manifests.
    *
    * @generated from enum value: CAP_REFERRERS_LIST = 1616;
    */
   CAP_REFERRERS_LIST = 1616,
 
   /**
-   * Use: repo internal admin. Reserved for the operator.
+   * Change the readme of a repository over version 2. Reserved for the
+   * operator.
    *
    * @generated from enum value: CAP_REPO_INTERNAL_ADMIN = 1617;
    */
   CAP_REPO_INTERNAL_ADMIN = 1617,
 
   /**
-   * Read: apk blobs.
+   * Read the blobs of APK packages.
    *
    * @generated from enum value: CAP_APK_BLOBS_GET = 1655;
    */
   CAP_APK_BLOBS_GET = 1655,
 
   /**
-   * Create: apk.
+   * Create APK packages.
    *
    * @generated from enum value: CAP_APK_CREATE = 1650;
    */
   CAP_APK_CREATE = 1650,
 
   /**
-   * Change: apk.
+   * Update APK packages.
    *
    * @generated from enum value: CAP_APK_UPDATE = 1651;
    */
   CAP_APK_UPDATE = 1651,
 
   /**
-   * See: apk.
+   * List and read APK packages.
    *
    * @generated from enum value: CAP_APK_LIST = 1652;
    */
   CAP_APK_LIST = 1652,
 
   /**
-   * Delete: apk.
+   * Delete APK packages.
    *
    * @generated from enum value: CAP_APK_DELETE = 1653;
    */
   CAP_APK_DELETE = 1653,
 
   /**
-   * See: version.
+   * List and read versions of packages.
    *
    * @generated from enum value: CAP_VERSION_LIST = 1654;
    */
   CAP_VERSION_LIST = 1654,
 
   /**
-   * Create: vuln report.
+   * Create vulnerability reports.
    *
    * @generated from enum value: CAP_VULN_REPORT_CREATE = 1660;
    */
   CAP_VULN_REPORT_CREATE = 1660,
 
   /**
-   * See: vuln report.
+   * List and read vulnerability reports.
    *
    * @generated from enum value: CAP_VULN_REPORT_LIST = 1661;
    */
   CAP_VULN_REPORT_LIST = 1661,
 
   /**
-   * Create: vuln.
+   * Create vulnerabilities.
    *
    * @generated from enum value: CAP_VULN_CREATE = 1662;
    */
   CAP_VULN_CREATE = 1662,
 
   /**
-   * See: build report.
+   * List and read build reports.
    *
    * @generated from enum value: CAP_BUILD_REPORT_LIST = 1670;
    */
   CAP_BUILD_REPORT_LIST = 1670,
 
   /**
-   * Create: libraries entitlements.
+   * Create entitlements to libraries.
    *
    * @generated from enum value: CAP_LIBRARIES_ENTITLEMENTS_CREATE = 1800;
    */
   CAP_LIBRARIES_ENTITLEMENTS_CREATE = 1800,
 
   /**
-   * See: libraries entitlements.
+   * List and read entitlements to libraries.
    *
    * @generated from enum value: CAP_LIBRARIES_ENTITLEMENTS_LIST = 1801;
    */
   CAP_LIBRARIES_ENTITLEMENTS_LIST = 1801,
 
   /**
-   * Delete: libraries entitlements.
+   * Delete entitlements to libraries.
    *
    * @generated from enum value: CAP_LIBRARIES_ENTITLEMENTS_DELETE = 1802;
    */
   CAP_LIBRARIES_ENTITLEMENTS_DELETE = 1802,
 
   /**
-   * See: libraries artifacts.
+   * List and read artifacts of libraries.
    *
    * @generated from enum value: CAP_LIBRARIES_ARTIFACTS_LIST = 1803;
    */
   CAP_LIBRARIES_ARTIFACTS_LIST = 1803,
 
   /**
-   * See: libraries python.
+   * List and read Python libraries.
    *
    * @generated from enum value: CAP_LIBRARIES_PYTHON_LIST = 1810;
    */
   CAP_LIBRARIES_PYTHON_LIST = 1810,
 
   /**
-   * Create: libraries python.
+   * Create Python libraries.
    *
    * @generated from enum value: CAP_LIBRARIES_PYTHON_CREATE = 1811;
    */
   CAP_LIBRARIES_PYTHON_CREATE = 1811,
 
   /**
-   * See: libraries java.
+   * List and read Java libraries.
    *
    * @generated from enum value: CAP_LIBRARIES_JAVA_LIST = 1820;
    */
   CAP_LIBRARIES_JAVA_LIST = 1820,
 
   /**
-   * Create: libraries java.
+   * Create Java libraries.
    *
    * @generated from enum value: CAP_LIBRARIES_JAVA_CREATE = 1821;
    */
   CAP_LIBRARIES_JAVA_CREATE = 1821,
 
   /**
-   * See: libraries javascript.
+   * List and read JavaScript libraries.
    *
    * @generated from enum value: CAP_LIBRARIES_JAVASCRIPT_LIST = 1830;
    */
   CAP_LIBRARIES_JAVASCRIPT_LIST = 1830,
 
   /**
-   * Create: libraries javascript.
+   * Create JavaScript libraries.
    *
    * @generated from enum value: CAP_LIBRARIES_JAVASCRIPT_CREATE = 1831;
    */
   CAP_LIBRARIES_JAVASCRIPT_CREATE = 1831,
 
   /**
-   * See: libraries dotnet.
+   * List and read .NET libraries.
    *
    * @generated from enum value: CAP_LIBRARIES_DOTNET_LIST = 1832;
    */
   CAP_LIBRARIES_DOTNET_LIST = 1832,
 
   /**
-   * Create: libraries dotnet.
+   * Create .NET libraries.
    *
    * @generated from enum value: CAP_LIBRARIES_DOTNET_CREATE = 1833;
    */
   CAP_LIBRARIES_DOTNET_CREATE = 1833,
 
   /**
-   * See: libraries go.
+   * List and read Go libraries.
    *
    * @generated from enum value: CAP_LIBRARIES_GO_LIST = 1834;
    */
   CAP_LIBRARIES_GO_LIST = 1834,
 
   /**
-   * Create: libraries go.
+   * Create Go libraries.
    *
    * @generated from enum value: CAP_LIBRARIES_GO_CREATE = 1835;
    */
   CAP_LIBRARIES_GO_CREATE = 1835,
 
   /**
-   * Invalidate: libraries cache.
+   * Invalidate the cache of libraries.
    *
    * @generated from enum value: CAP_LIBRARIES_CACHE_INVALIDATE = 1860;
    */
   CAP_LIBRARIES_CACHE_INVALIDATE = 1860,
 
   /**
-   * See: libraries cache.
+   * List and read the cache of libraries.
    *
    * @generated from enum value: CAP_LIBRARIES_CACHE_LIST = 1862;
    */
   CAP_LIBRARIES_CACHE_LIST = 1862,
 
   /**
-   * Create: libraries rebuilder requests. Reserved for the operator.
+   * Create requests to the rebuilder of libraries. Reserved for the operator.
    *
    * @generated from enum value: CAP_LIBRARIES_REBUILDER_REQUESTS_CREATE = 1840;
    */
   CAP_LIBRARIES_REBUILDER_REQUESTS_CREATE = 1840,
 
   /**
-   * See: libraries rebuilder requests. Reserved for the operator.
+   * List and read requests to the rebuilder of libraries. Reserved for the
+   * operator.
    *
    * @generated from enum value: CAP_LIBRARIES_REBUILDER_REQUESTS_LIST = 1841;
    */
   CAP_LIBRARIES_REBUILDER_REQUESTS_LIST = 1841,
 
   /**
-   * Cancel: libraries rebuilder requests. Reserved for the operator.
+   * Cancel requests to the rebuilder of libraries. Reserved for the operator.
    *
    * @generated from enum value: CAP_LIBRARIES_REBUILDER_REQUESTS_CANCEL = 1842;
    */
   CAP_LIBRARIES_REBUILDER_REQUESTS_CANCEL = 1842,
 
   /**
-   * Change: libraries rebuilder requests group. Reserved for the operator.
+   * Update groups of requests to the rebuilder of libraries. Reserved for the
+   * operator.
    *
    * @generated from enum value: CAP_LIBRARIES_REBUILDER_REQUESTS_GROUP_UPDATE = 1843;
    */
   CAP_LIBRARIES_REBUILDER_REQUESTS_GROUP_UPDATE = 1843,
 
   /**
-   * Invalidate: libraries rebuilder artifacts. Reserved for the operator.
+   * Invalidate artifacts of the rebuilder of libraries. Reserved for the
+   * operator.
    *
    * @generated from enum value: CAP_LIBRARIES_REBUILDER_ARTIFACTS_INVALIDATE = 1850;
    */
   CAP_LIBRARIES_REBUILDER_ARTIFACTS_INVALIDATE = 1850,
 
   /**
-   * Manage: libraries rebuilder exclusions. Reserved for the operator.
+   * Manage exclusions from the rebuilder of libraries. Reserved for the
+   * operator.
    *
    * @generated from enum value: CAP_LIBRARIES_REBUILDER_EXCLUSIONS_MANAGE = 1851;
    */
   CAP_LIBRARIES_REBUILDER_EXCLUSIONS_MANAGE = 1851,
 
   /**
-   * Read: libraries rebuilder builds. Reserved for the operator.
+   * Read builds of the rebuilder of libraries. Reserved for the operator.
    *
    * @generated from enum value: CAP_LIBRARIES_REBUILDER_BUILDS_READ = 1852;
    */
   CAP_LIBRARIES_REBUILDER_BUILDS_READ = 1852,
 
   /**
-   * Fetch: libraries rebuilder builds tokens. Reserved for the operator.
+   * Fetch tokens for builds of the rebuilder of libraries. Reserved for the
+   * operator.
    *
    * @generated from enum value: CAP_LIBRARIES_REBUILDER_BUILDS_TOKENS_FETCH = 1853;
    */
   CAP_LIBRARIES_REBUILDER_BUILDS_TOKENS_FETCH = 1853,
 
   /**
-   * Use: libraries rebuilder builds untrusted. Reserved for the operator.
+   * Run untrusted builds in the rebuilder of libraries. Reserved for the
+   * operator.
    *
    * @generated from enum value: CAP_LIBRARIES_REBUILDER_BUILDS_UNTRUSTED = 1854;
    */
   CAP_LIBRARIES_REBUILDER_BUILDS_UNTRUSTED = 1854,
 
   /**
-   * Read: libraries rebuilder remediated artifacts. Reserved for the operator.
+   * Read remediated artifacts of the rebuilder of libraries. Reserved for the
+   * operator.
    *
    * @generated from enum value: CAP_LIBRARIES_REBUILDER_REMEDIATED_ARTIFACTS_READ = 1855;
    */
   CAP_LIBRARIES_REBUILDER_REMEDIATED_ARTIFACTS_READ = 1855,
 
   /**
-   * Read: libraries rebuilder new versions. Reserved for the operator.
+   * Read new versions in the rebuilder of libraries. Reserved for the operator.
    *
    * @generated from enum value: CAP_LIBRARIES_REBUILDER_NEW_VERSIONS_READ = 1856;
    */
   CAP_LIBRARIES_REBUILDER_NEW_VERSIONS_READ = 1856,
 
   /**
-   * Refresh: libraries rebuilder new versions. Reserved for the operator.
+   * Refresh new versions in the rebuilder of libraries. Reserved for the
+   * operator.
    *
    * @generated from enum value: CAP_LIBRARIES_REBUILDER_NEW_VERSIONS_REFRESH = 1857;
    */
   CAP_LIBRARIES_REBUILDER_NEW_VERSIONS_REFRESH = 1857,
 
   /**
-   * Read: libraries rebuilder malware status. Reserved for the operator.
+   * Read the malware status in the rebuilder of libraries. Reserved for the
+   * operator.
    *
    * @generated from enum value: CAP_LIBRARIES_REBUILDER_MALWARE_STATUS_READ = 1858;
    */
   CAP_LIBRARIES_REBUILDER_MALWARE_STATUS_READ = 1858,
 
   /**
-   * See: libraries rebuilder cve remediations. Reserved for the operator.
+   * List and read CVE remediations of the rebuilder of libraries. Reserved for
+   * the operator.
    *
    * @generated from enum value: CAP_LIBRARIES_REBUILDER_CVE_REMEDIATIONS_LIST = 1859;
    */
   CAP_LIBRARIES_REBUILDER_CVE_REMEDIATIONS_LIST = 1859,
 
   /**
-   * Change: libraries rebuilder cve remediations. Reserved for the operator.
+   * Update CVE remediations of the rebuilder of libraries. Reserved for the
+   * operator.
    *
    * @generated from enum value: CAP_LIBRARIES_REBUILDER_CVE_REMEDIATIONS_UPDATE = 1861;
    */
   CAP_LIBRARIES_REBUILDER_CVE_REMEDIATIONS_UPDATE = 1861,
 
   /**
-   * Write: libraries rebuilder source coordinates. Reserved for the operator.
+   * Write source coordinates of the rebuilder of libraries. Reserved for the
+   * operator.
    *
    * @generated from enum value: CAP_LIBRARIES_REBUILDER_SOURCE_COORDINATES_WRITE = 1863;
    */
   CAP_LIBRARIES_REBUILDER_SOURCE_COORDINATES_WRITE = 1863,
 
   /**
-   * Resolve: libraries rebuilder source coordinates. Reserved for the operator.
+   * Resolve source coordinates of the rebuilder of libraries. Reserved for the
+   * operator.
    *
    * @generated from enum value: CAP_LIBRARIES_REBUILDER_SOURCE_COORDINATES_RESOLVE = 1864;
    */
   CAP_LIBRARIES_REBUILDER_SOURCE_COORDINATES_RESOLVE = 1864,
 
   /**
-   * Create: libraries aws marketplace subscriptions.
+   * Create subscriptions to libraries through the AWS marketplace.
    *
    * @generated from enum value: CAP_LIBRARIES_AWS_MARKETPLACE_SUBSCRIPTIONS_CREATE = 1870;
    */
   CAP_LIBRARIES_AWS_MARKETPLACE_SUBSCRIPTIONS_CREATE = 1870,
 
   /**
-   * Change: libraries aws marketplace subscriptions.
+   * Update subscriptions to libraries through the AWS marketplace.
    *
    * @generated from enum value: CAP_LIBRARIES_AWS_MARKETPLACE_SUBSCRIPTIONS_UPDATE = 1871;
    */
   CAP_LIBRARIES_AWS_MARKETPLACE_SUBSCRIPTIONS_UPDATE = 1871,
 
   /**
-   * See: libraries aws marketplace subscriptions.
+   * List and read subscriptions to libraries through the AWS marketplace.
    *
    * @generated from enum value: CAP_LIBRARIES_AWS_MARKETPLACE_SUBSCRIPTIONS_LIST = 1872;
    */
   CAP_LIBRARIES_AWS_MARKETPLACE_SUBSCRIPTIONS_LIST = 1872,
 
   /**
-   * Create: libraries request groups.
+   * Create groups of requests for libraries.
    *
    * @generated from enum value: CAP_LIBRARIES_REQUEST_GROUPS_CREATE = 1874;
    */
   CAP_LIBRARIES_REQUEST_GROUPS_CREATE = 1874,
 
   /**
-   * See: libraries request groups.
+   * List and read groups of requests for libraries.
    *
    * @generated from enum value: CAP_LIBRARIES_REQUEST_GROUPS_LIST = 1875;
    */
   CAP_LIBRARIES_REQUEST_GROUPS_LIST = 1875,
 
   /**
-   * Change: libraries request groups.
+   * Update groups of requests for libraries.
    *
    * @generated from enum value: CAP_LIBRARIES_REQUEST_GROUPS_UPDATE = 1876;
    */
   CAP_LIBRARIES_REQUEST_GROUPS_UPDATE = 1876,
 
   /**
-   * Delete: libraries request groups.
+   * Delete groups of requests for libraries.
    *
    * @generated from enum value: CAP_LIBRARIES_REQUEST_GROUPS_DELETE = 1877;
    */
   CAP_LIBRARIES_REQUEST_GROUPS_DELETE = 1877,
 
   /**
-   * Submit: libraries request groups.
+   * Submit groups of requests for libraries.
    *
    * @generated from enum value: CAP_LIBRARIES_REQUEST_GROUPS_SUBMIT = 1878;
    */
   CAP_LIBRARIES_REQUEST_GROUPS_SUBMIT = 1878,
 
   /**
-   * Change: libraries request groups items.
+   * Update the items in groups of requests for libraries.
    *
    * @generated from enum value: CAP_LIBRARIES_REQUEST_GROUPS_ITEMS_UPDATE = 1879;
    */
   CAP_LIBRARIES_REQUEST_GROUPS_ITEMS_UPDATE = 1879,
 
   /**
-   * Use: libraries request groups refresh coverage. Reserved for the operator.
+   * Refresh the coverage of groups of requests for libraries. Reserved for the
+   * operator.
    *
    * @generated from enum value: CAP_LIBRARIES_REQUEST_GROUPS_REFRESH_COVERAGE = 1880;
    */
   CAP_LIBRARIES_REQUEST_GROUPS_REFRESH_COVERAGE = 1880,
 
   /**
-   * Use: libraries request groups delete submitted. Reserved for the operator.
+   * Delete submitted groups of requests for libraries. Reserved for the
+   * operator.
    *
    * @generated from enum value: CAP_LIBRARIES_REQUEST_GROUPS_DELETE_SUBMITTED = 1881;
    */
   CAP_LIBRARIES_REQUEST_GROUPS_DELETE_SUBMITTED = 1881,
 
   /**
-   * Create: libraries remote registries.
+   * Create remote registries of libraries.
    *
    * @generated from enum value: CAP_LIBRARIES_REMOTE_REGISTRIES_CREATE = 1882;
    */
   CAP_LIBRARIES_REMOTE_REGISTRIES_CREATE = 1882,
 
   /**
-   * See: libraries remote registries.
+   * List and read remote registries of libraries.
    *
    * @generated from enum value: CAP_LIBRARIES_REMOTE_REGISTRIES_LIST = 1883;
    */
   CAP_LIBRARIES_REMOTE_REGISTRIES_LIST = 1883,
 
   /**
-   * Delete: libraries remote registries.
+   * Delete remote registries of libraries.
    *
    * @generated from enum value: CAP_LIBRARIES_REMOTE_REGISTRIES_DELETE = 1884;
    */
   CAP_LIBRARIES_REMOTE_REGISTRIES_DELETE = 1884,
 
   /**
-   * See: registry entitlements.
+   * List and read entitlements to images.
    *
    * @generated from enum value: CAP_REGISTRY_ENTITLEMENTS_LIST = 1680;
    */
   CAP_REGISTRY_ENTITLEMENTS_LIST = 1680,
 
   /**
-   * Create: registry entitlements.
+   * Create entitlements to images.
    *
    * @generated from enum value: CAP_REGISTRY_ENTITLEMENTS_CREATE = 1681;
    */
   CAP_REGISTRY_ENTITLEMENTS_CREATE = 1681,
 
   /**
-   * Delete: registry entitlements.
+   * Delete entitlements to images.
    *
    * @generated from enum value: CAP_REGISTRY_ENTITLEMENTS_DELETE = 1682;
    */
   CAP_REGISTRY_ENTITLEMENTS_DELETE = 1682,
 
   /**
-   * Add: registry entitlements images.
+   * Add images to entitlements.
    *
    * @generated from enum value: CAP_REGISTRY_ENTITLEMENTS_IMAGES_ADD = 1685;
    */
   CAP_REGISTRY_ENTITLEMENTS_IMAGES_ADD = 1685,
 
   /**
-   * Remove: registry entitlements images.
+   * Remove images from entitlements.
    *
    * @generated from enum value: CAP_REGISTRY_ENTITLEMENTS_IMAGES_REMOVE = 1686;
    */
   CAP_REGISTRY_ENTITLEMENTS_IMAGES_REMOVE = 1686,
 
   /**
-   * Swap: registry entitlements images.
+   * Swap images of entitlements.
    *
    * @generated from enum value: CAP_REGISTRY_ENTITLEMENTS_IMAGES_SWAP = 1687;
    */
   CAP_REGISTRY_ENTITLEMENTS_IMAGES_SWAP = 1687,
 
   /**
-   * See: registry settings.
+   * List and read settings of registries.
    *
    * @generated from enum value: CAP_REGISTRY_SETTINGS_LIST = 1683;
    */
   CAP_REGISTRY_SETTINGS_LIST = 1683,
 
   /**
-   * Change: registry settings.
+   * Update settings of registries.
    *
    * @generated from enum value: CAP_REGISTRY_SETTINGS_UPDATE = 1684;
    */
   CAP_REGISTRY_SETTINGS_UPDATE = 1684,
 
   /**
-   * See: registry overlays.
+   * List and read overlays of images.
    *
    * @generated from enum value: CAP_REGISTRY_OVERLAYS_LIST = 1688;
    */
   CAP_REGISTRY_OVERLAYS_LIST = 1688,
 
   /**
-   * Edit: registry overlays.
+   * Edit overlays of images.
    *
    * @generated from enum value: CAP_REGISTRY_OVERLAYS_EDIT = 1689;
    */
   CAP_REGISTRY_OVERLAYS_EDIT = 1689,
 
   /**
-   * Create: sigstore.
+   * Create Sigstore instances.
    *
    * @generated from enum value: CAP_SIGSTORE_CREATE = 1701 [deprecated = true];
    * @deprecated
@@ -1003,7 +1021,7 @@ export enum Capability {
   CAP_SIGSTORE_CREATE = 1701,
 
   /**
-   * Change: sigstore.
+   * Update Sigstore instances.
    *
    * @generated from enum value: CAP_SIGSTORE_UPDATE = 1702 [deprecated = true];
    * @deprecated
@@ -1011,7 +1029,7 @@ export enum Capability {
   CAP_SIGSTORE_UPDATE = 1702,
 
   /**
-   * See: sigstore.
+   * List and read Sigstore instances.
    *
    * @generated from enum value: CAP_SIGSTORE_LIST = 1703 [deprecated = true];
    * @deprecated
@@ -1019,7 +1037,7 @@ export enum Capability {
   CAP_SIGSTORE_LIST = 1703,
 
   /**
-   * Delete: sigstore.
+   * Delete Sigstore instances.
    *
    * @generated from enum value: CAP_SIGSTORE_DELETE = 1704 [deprecated = true];
    * @deprecated
@@ -1027,7 +1045,7 @@ export enum Capability {
   CAP_SIGSTORE_DELETE = 1704,
 
   /**
-   * Create: sigstore certificate.
+   * Create Sigstore certificates.
    *
    * @generated from enum value: CAP_SIGSTORE_CERTIFICATE_CREATE = 1705 [deprecated = true];
    * @deprecated
@@ -1035,525 +1053,525 @@ export enum Capability {
   CAP_SIGSTORE_CERTIFICATE_CREATE = 1705,
 
   /**
-   * Create: advisories.
+   * Create advisories.
    *
    * @generated from enum value: CAP_ADVISORIES_CREATE = 1900;
    */
   CAP_ADVISORIES_CREATE = 1900,
 
   /**
-   * Change: advisories.
+   * Update advisories.
    *
    * @generated from enum value: CAP_ADVISORIES_UPDATE = 1901;
    */
   CAP_ADVISORIES_UPDATE = 1901,
 
   /**
-   * See: advisories.
+   * List and read advisories.
    *
    * @generated from enum value: CAP_ADVISORIES_LIST = 1902;
    */
   CAP_ADVISORIES_LIST = 1902,
 
   /**
-   * Delete: advisories.
+   * Delete advisories.
    *
    * @generated from enum value: CAP_ADVISORIES_DELETE = 1903;
    */
   CAP_ADVISORIES_DELETE = 1903,
 
   /**
-   * Approve: advisories.
+   * Review events of advisories: give them any state but PENDING.
    *
    * @generated from enum value: CAP_ADVISORIES_APPROVE = 1904;
    */
   CAP_ADVISORIES_APPROVE = 1904,
 
   /**
-   * Create: registry deployments.
+   * Create deployments of repositories.
    *
    * @generated from enum value: CAP_REGISTRY_DEPLOYMENTS_CREATE = 1950;
    */
   CAP_REGISTRY_DEPLOYMENTS_CREATE = 1950,
 
   /**
-   * Change: registry deployments. Reserved for the operator.
+   * Update deployments of repositories. Reserved for the operator.
    *
    * @generated from enum value: CAP_REGISTRY_DEPLOYMENTS_UPDATE = 1951;
    */
   CAP_REGISTRY_DEPLOYMENTS_UPDATE = 1951,
 
   /**
-   * See: registry deployments.
+   * List and read deployments of repositories.
    *
    * @generated from enum value: CAP_REGISTRY_DEPLOYMENTS_LIST = 1952;
    */
   CAP_REGISTRY_DEPLOYMENTS_LIST = 1952,
 
   /**
-   * Create: policies policy.
+   * Create policies.
    *
    * @generated from enum value: CAP_POLICIES_POLICY_CREATE = 2001;
    */
   CAP_POLICIES_POLICY_CREATE = 2001,
 
   /**
-   * Change: policies policy.
+   * Update policies.
    *
    * @generated from enum value: CAP_POLICIES_POLICY_UPDATE = 2002;
    */
   CAP_POLICIES_POLICY_UPDATE = 2002,
 
   /**
-   * See: policies policy.
+   * List and read policies.
    *
    * @generated from enum value: CAP_POLICIES_POLICY_LIST = 2003;
    */
   CAP_POLICIES_POLICY_LIST = 2003,
 
   /**
-   * Delete: policies policy.
+   * Delete policies.
    *
    * @generated from enum value: CAP_POLICIES_POLICY_DELETE = 2004;
    */
   CAP_POLICIES_POLICY_DELETE = 2004,
 
   /**
-   * Create: policies binding.
+   * Create bindings of policies.
    *
    * @generated from enum value: CAP_POLICIES_BINDING_CREATE = 2011;
    */
   CAP_POLICIES_BINDING_CREATE = 2011,
 
   /**
-   * Change: policies binding.
+   * Update bindings of policies.
    *
    * @generated from enum value: CAP_POLICIES_BINDING_UPDATE = 2012;
    */
   CAP_POLICIES_BINDING_UPDATE = 2012,
 
   /**
-   * See: policies binding.
+   * List and read bindings of policies.
    *
    * @generated from enum value: CAP_POLICIES_BINDING_LIST = 2013;
    */
   CAP_POLICIES_BINDING_LIST = 2013,
 
   /**
-   * Delete: policies binding.
+   * Delete bindings of policies.
    *
    * @generated from enum value: CAP_POLICIES_BINDING_DELETE = 2014;
    */
   CAP_POLICIES_BINDING_DELETE = 2014,
 
   /**
-   * See: policies decision.
+   * List and read decisions of policies.
    *
    * @generated from enum value: CAP_POLICIES_DECISION_LIST = 2015;
    */
   CAP_POLICIES_DECISION_LIST = 2015,
 
   /**
-   * Create: policies override.
+   * Create overrides of policies.
    *
    * @generated from enum value: CAP_POLICIES_OVERRIDE_CREATE = 2016;
    */
   CAP_POLICIES_OVERRIDE_CREATE = 2016,
 
   /**
-   * See: policies override.
+   * List and read overrides of policies.
    *
    * @generated from enum value: CAP_POLICIES_OVERRIDE_LIST = 2017;
    */
   CAP_POLICIES_OVERRIDE_LIST = 2017,
 
   /**
-   * Delete: policies override.
+   * Delete overrides of policies.
    *
    * @generated from enum value: CAP_POLICIES_OVERRIDE_DELETE = 2018;
    */
   CAP_POLICIES_OVERRIDE_DELETE = 2018,
 
   /**
-   * Use: repo check policies.
+   * Check the policies of repositories.
    *
    * @generated from enum value: CAP_REPO_CHECK_POLICIES = 2020;
    */
   CAP_REPO_CHECK_POLICIES = 2020,
 
   /**
-   * See: packages entitlements.
+   * List and read entitlements to packages.
    *
    * @generated from enum value: CAP_PACKAGES_ENTITLEMENTS_LIST = 2100;
    */
   CAP_PACKAGES_ENTITLEMENTS_LIST = 2100,
 
   /**
-   * Accept: terms.
+   * Accept terms for an organisation.
    *
    * @generated from enum value: CAP_TERMS_ACCEPT = 2201;
    */
   CAP_TERMS_ACCEPT = 2201,
 
   /**
-   * See: terms.
+   * List accepted terms.
    *
    * @generated from enum value: CAP_TERMS_LIST = 2202;
    */
   CAP_TERMS_LIST = 2202,
 
   /**
-   * Use: gulfstream.
+   * Use gulfstream.
    *
    * @generated from enum value: CAP_GULFSTREAM = 10000;
    */
   CAP_GULFSTREAM = 10000,
 
   /**
-   * Convert: guardener dfc.
+   * Convert Dockerfiles with guardener.
    *
    * @generated from enum value: CAP_GUARDENER_DFC_CONVERT = 2301;
    */
   CAP_GUARDENER_DFC_CONVERT = 2301,
 
   /**
-   * Manage: guardener association.
+   * Manage associations of guardener.
    *
    * @generated from enum value: CAP_GUARDENER_ASSOCIATION_MANAGE = 2302;
    */
   CAP_GUARDENER_ASSOCIATION_MANAGE = 2302,
 
   /**
-   * See: guardener association.
+   * List and read associations of guardener.
    *
    * @generated from enum value: CAP_GUARDENER_ASSOCIATION_LIST = 2303;
    */
   CAP_GUARDENER_ASSOCIATION_LIST = 2303,
 
   /**
-   * Manage: guardener entitlement. Reserved for the operator.
+   * Manage entitlements to guardener. Reserved for the operator.
    *
    * @generated from enum value: CAP_GUARDENER_ENTITLEMENT_MANAGE = 2304;
    */
   CAP_GUARDENER_ENTITLEMENT_MANAGE = 2304,
 
   /**
-   * See: guardener entitlement.
+   * List and read entitlements to guardener.
    *
    * @generated from enum value: CAP_GUARDENER_ENTITLEMENT_LIST = 2305;
    */
   CAP_GUARDENER_ENTITLEMENT_LIST = 2305,
 
   /**
-   * Migrate: guardener actions.
+   * Migrate actions with guardener.
    *
    * @generated from enum value: CAP_GUARDENER_ACTIONS_MIGRATE = 2306;
    */
   CAP_GUARDENER_ACTIONS_MIGRATE = 2306,
 
   /**
-   * See: guardener scan.
+   * List and read scans of guardener.
    *
    * @generated from enum value: CAP_GUARDENER_SCAN_LIST = 2307;
    */
   CAP_GUARDENER_SCAN_LIST = 2307,
 
   /**
-   * Read: guardener scan.
+   * Read scans of guardener.
    *
    * @generated from enum value: CAP_GUARDENER_SCAN_GET = 2308;
    */
   CAP_GUARDENER_SCAN_GET = 2308,
 
   /**
-   * Call: mcp tool.
+   * Call MCP tools.
    *
    * @generated from enum value: CAP_MCP_TOOL_CALL = 2401;
    */
   CAP_MCP_TOOL_CALL = 2401,
 
   /**
-   * Publish: skills.
+   * Publish skills.
    *
    * @generated from enum value: CAP_SKILLS_PUBLISH = 2501;
    */
   CAP_SKILLS_PUBLISH = 2501,
 
   /**
-   * Create: skills entitlements.
+   * Create entitlements to skills.
    *
    * @generated from enum value: CAP_SKILLS_ENTITLEMENTS_CREATE = 2502;
    */
   CAP_SKILLS_ENTITLEMENTS_CREATE = 2502,
 
   /**
-   * See: skills entitlements.
+   * List and read entitlements to skills.
    *
    * @generated from enum value: CAP_SKILLS_ENTITLEMENTS_LIST = 2503;
    */
   CAP_SKILLS_ENTITLEMENTS_LIST = 2503,
 
   /**
-   * Delete: skills entitlements.
+   * Delete entitlements to skills.
    *
    * @generated from enum value: CAP_SKILLS_ENTITLEMENTS_DELETE = 2504;
    */
   CAP_SKILLS_ENTITLEMENTS_DELETE = 2504,
 
   /**
-   * See: skills.
+   * List and read skills.
    *
    * @generated from enum value: CAP_SKILLS_LIST = 2507;
    */
   CAP_SKILLS_LIST = 2507,
 
   /**
-   * Write: skills. Reserved for the operator.
+   * Write skills. Reserved for the operator.
    *
    * @generated from enum value: CAP_SKILLS_WRITE = 2505;
    */
   CAP_SKILLS_WRITE = 2505,
 
   /**
-   * Delete: skills. Reserved for the operator.
+   * Delete skills. Reserved for the operator.
    *
    * @generated from enum value: CAP_SKILLS_DELETE = 2506;
    */
   CAP_SKILLS_DELETE = 2506,
 
   /**
-   * Read: skills harden.
+   * Read the hardening of skills.
    *
    * @generated from enum value: CAP_SKILLS_HARDEN_READ = 2508;
    */
   CAP_SKILLS_HARDEN_READ = 2508,
 
   /**
-   * Write: skills harden.
+   * Write the hardening of skills.
    *
    * @generated from enum value: CAP_SKILLS_HARDEN_WRITE = 2509;
    */
   CAP_SKILLS_HARDEN_WRITE = 2509,
 
   /**
-   * Cancel: skills harden.
+   * Cancel the hardening of skills.
    *
    * @generated from enum value: CAP_SKILLS_HARDEN_CANCEL = 2510;
    */
   CAP_SKILLS_HARDEN_CANCEL = 2510,
 
   /**
-   * Create: argos documents.
+   * Create documents of argos.
    *
    * @generated from enum value: CAP_ARGOS_DOCUMENTS_CREATE = 2601;
    */
   CAP_ARGOS_DOCUMENTS_CREATE = 2601,
 
   /**
-   * See: argos documents.
+   * List and read documents of argos.
    *
    * @generated from enum value: CAP_ARGOS_DOCUMENTS_LIST = 2602;
    */
   CAP_ARGOS_DOCUMENTS_LIST = 2602,
 
   /**
-   * Delete: argos documents.
+   * Delete documents of argos.
    *
    * @generated from enum value: CAP_ARGOS_DOCUMENTS_DELETE = 2603;
    */
   CAP_ARGOS_DOCUMENTS_DELETE = 2603,
 
   /**
-   * Read: argos osv.
+   * Read OSV records of argos.
    *
    * @generated from enum value: CAP_ARGOS_OSV_READ = 2604;
    */
   CAP_ARGOS_OSV_READ = 2604,
 
   /**
-   * Dump: argos osv.
+   * Dump OSV records of argos.
    *
    * @generated from enum value: CAP_ARGOS_OSV_DUMP = 2614;
    */
   CAP_ARGOS_OSV_DUMP = 2614,
 
   /**
-   * Create: libraries policy.
+   * Create policies for libraries.
    *
    * @generated from enum value: CAP_LIBRARIES_POLICY_CREATE = 2605;
    */
   CAP_LIBRARIES_POLICY_CREATE = 2605,
 
   /**
-   * Change: libraries policy.
+   * Update policies for libraries.
    *
    * @generated from enum value: CAP_LIBRARIES_POLICY_UPDATE = 2606;
    */
   CAP_LIBRARIES_POLICY_UPDATE = 2606,
 
   /**
-   * See: libraries policy.
+   * List and read policies for libraries.
    *
    * @generated from enum value: CAP_LIBRARIES_POLICY_LIST = 2607;
    */
   CAP_LIBRARIES_POLICY_LIST = 2607,
 
   /**
-   * Delete: libraries policy.
+   * Delete policies for libraries.
    *
    * @generated from enum value: CAP_LIBRARIES_POLICY_DELETE = 2608;
    */
   CAP_LIBRARIES_POLICY_DELETE = 2608,
 
   /**
-   * Create: libraries policy binding.
+   * Create bindings of policies for libraries.
    *
    * @generated from enum value: CAP_LIBRARIES_POLICY_BINDING_CREATE = 2609;
    */
   CAP_LIBRARIES_POLICY_BINDING_CREATE = 2609,
 
   /**
-   * Change: libraries policy binding.
+   * Update bindings of policies for libraries.
    *
    * @generated from enum value: CAP_LIBRARIES_POLICY_BINDING_UPDATE = 2610;
    */
   CAP_LIBRARIES_POLICY_BINDING_UPDATE = 2610,
 
   /**
-   * See: libraries policy binding.
+   * List and read bindings of policies for libraries.
    *
    * @generated from enum value: CAP_LIBRARIES_POLICY_BINDING_LIST = 2611;
    */
   CAP_LIBRARIES_POLICY_BINDING_LIST = 2611,
 
   /**
-   * Delete: libraries policy binding.
+   * Delete bindings of policies for libraries.
    *
    * @generated from enum value: CAP_LIBRARIES_POLICY_BINDING_DELETE = 2612;
    */
   CAP_LIBRARIES_POLICY_BINDING_DELETE = 2612,
 
   /**
-   * See: libraries policy block event.
+   * List and read events of blocked libraries.
    *
    * @generated from enum value: CAP_LIBRARIES_POLICY_BLOCK_EVENT_LIST = 2613;
    */
   CAP_LIBRARIES_POLICY_BLOCK_EVENT_LIST = 2613,
 
   /**
-   * Create: buildapi build. Reserved for the operator.
+   * Create builds of buildapi. Reserved for the operator.
    *
    * @generated from enum value: CAP_BUILDAPI_BUILD_CREATE = 2701;
    */
   CAP_BUILDAPI_BUILD_CREATE = 2701,
 
   /**
-   * See: buildapi build. Reserved for the operator.
+   * List and read builds of buildapi. Reserved for the operator.
    *
    * @generated from enum value: CAP_BUILDAPI_BUILD_LIST = 2702;
    */
   CAP_BUILDAPI_BUILD_LIST = 2702,
 
   /**
-   * Synchronise: buildapi worker. Reserved for the operator.
+   * Synchronize workers of buildapi. Reserved for the operator.
    *
    * @generated from enum value: CAP_BUILDAPI_WORKER_SYNC = 2703;
    */
   CAP_BUILDAPI_WORKER_SYNC = 2703,
 
   /**
-   * Cancel: buildapi build. Reserved for the operator.
+   * Cancel builds of buildapi. Reserved for the operator.
    *
    * @generated from enum value: CAP_BUILDAPI_BUILD_CANCEL = 2704;
    */
   CAP_BUILDAPI_BUILD_CANCEL = 2704,
 
   /**
-   * Read: cassie cas. Reserved for the operator.
+   * Read the content-addressable store of cassie. Reserved for the operator.
    *
    * @generated from enum value: CAP_CASSIE_CAS_READ = 2801;
    */
   CAP_CASSIE_CAS_READ = 2801,
 
   /**
-   * Write: cassie cas. Reserved for the operator.
+   * Write the content-addressable store of cassie. Reserved for the operator.
    *
    * @generated from enum value: CAP_CASSIE_CAS_WRITE = 2802;
    */
   CAP_CASSIE_CAS_WRITE = 2802,
 
   /**
-   * Read: cassie ac. Reserved for the operator.
+   * Read the action cache of cassie. Reserved for the operator.
    *
    * @generated from enum value: CAP_CASSIE_AC_READ = 2804;
    */
   CAP_CASSIE_AC_READ = 2804,
 
   /**
-   * Write: cassie ac. Reserved for the operator.
+   * Write the action cache of cassie. Reserved for the operator.
    *
    * @generated from enum value: CAP_CASSIE_AC_WRITE = 2803;
    */
   CAP_CASSIE_AC_WRITE = 2803,
 
   /**
-   * Read: loggie logs. Reserved for the operator.
+   * Read logs of loggie. Reserved for the operator.
    *
    * @generated from enum value: CAP_LOGGIE_LOGS_READ = 2901;
    */
   CAP_LOGGIE_LOGS_READ = 2901,
 
   /**
-   * Write: loggie logs. Reserved for the operator.
+   * Write logs of loggie. Reserved for the operator.
    *
    * @generated from enum value: CAP_LOGGIE_LOGS_WRITE = 2902;
    */
   CAP_LOGGIE_LOGS_WRITE = 2902,
 
   /**
-   * Create: loggie logs. Reserved for the operator.
+   * Create logs of loggie. Reserved for the operator.
    *
    * @generated from enum value: CAP_LOGGIE_LOGS_CREATE = 2903;
    */
   CAP_LOGGIE_LOGS_CREATE = 2903,
 
   /**
-   * Create: rex executions. Reserved for the operator.
+   * Create executions of rex. Reserved for the operator.
    *
    * @generated from enum value: CAP_REX_EXECUTIONS_CREATE = 2705;
    */
   CAP_REX_EXECUTIONS_CREATE = 2705,
 
   /**
-   * See: rex executions. Reserved for the operator.
+   * List and read executions of rex. Reserved for the operator.
    *
    * @generated from enum value: CAP_REX_EXECUTIONS_LIST = 2706;
    */
   CAP_REX_EXECUTIONS_LIST = 2706,
 
   /**
-   * Connect: rex workers. Reserved for the operator.
+   * Connect workers to rex. Reserved for the operator.
    *
    * @generated from enum value: CAP_REX_WORKERS_CONNECT = 2707;
    */
   CAP_REX_WORKERS_CONNECT = 2707,
 
   /**
-   * Use: rex class. Reserved for the operator.
+   * Use a class of rex. Reserved for the operator.
    *
    * @generated from enum value: CAP_REX_CLASS_USE = 2708;
    */
   CAP_REX_CLASS_USE = 2708,
 
   /**
-   * Serve: rex class. Reserved for the operator.
+   * Serve a class of rex. Reserved for the operator.
    *
    * @generated from enum value: CAP_REX_CLASS_SERVE = 2709;
    */
   CAP_REX_CLASS_SERVE = 2709,
 
   /**
-   * See: actions.
+   * List and read actions.
    *
    * @generated from enum value: CAP_ACTIONS_LIST = 2700;
    */

@@ -20,8 +20,9 @@ export const CapabilitySchema = /*@__PURE__*/
   enumDesc(file_chainguard_capabilities_capabilities, 0);
 
 /**
- * A permission. A role is a set of these. Numbers, names and bits are never
- * changed or reused.
+ * A permission. A role is a set of these. Methods of this service require some
+ * of them; the others are for services that trust its tokens, such as a container
+ * registry. Numbers, names and bits are never changed or reused.
  *
  * @generated from enum chainguard.capabilities.Capability
  */

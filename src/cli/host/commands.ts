@@ -60,7 +60,7 @@ export function addHostCommands(arbor: Command): void {
   restrictFiles(addSettings(bootstrap, hostSettings))
     .requiredOption("--org <name>", "name of the organisation")
     .option("--owner-issuer <url>", "issuer of the login provider that knows the owner")
-    .option("--owner-subject <subject>", "what that issuer calls the owner")
+    .option("--owner-subject <subject>", "the owner's subject at that issuer")
     .option("--json", "print JSON")
     .action(async (options) => (await import("./host.js")).bootstrapCommand(readSettings(options), options));
 
@@ -68,18 +68,18 @@ export function addHostCommands(arbor: Command): void {
     .command("migrate")
     .description("bring the database of an older version up to date, on the host");
   restrictFiles(addSettings(migrate, databaseSettings))
-    .option("--expand", "add what this version needs, while servers of the version before go on")
-    .option("--contract", "remove what only older versions need, once none of them runs")
+    .option("--expand", "add what this version needs; servers of the version before can run meanwhile")
+    .option("--contract", "remove what only older versions need, when none of them runs")
     .option("--dry-run", "print what a phase would run, and change nothing")
-    .option("--force", "go on although servers of an older version seem to use the database")
+    .option("--force", "continue although servers of an older version seem to use the database")
     .option("--vacuum", "make a SQLite file smaller afterwards; servers cannot write meanwhile")
     .action(async (options) => (await import("./migrate.js")).migrateCommand(readSettings(options), options));
 
-  addSettings(
-    arbor.command("check").description("read the whole database and print what is not as it should be, on the host"),
-    [...databaseSettings, "quotas"],
-  )
-    .option("--repair", "rebuild what is derived from other rows, if anything is wrong with it; no server may run")
+  addSettings(arbor.command("check").description("read the whole database and print faults, on the host"), [
+    ...databaseSettings,
+    "quotas",
+  ])
+    .option("--repair", "rebuild derived data with faults; no server may run")
     .option("--json", "print a JSON object per finding and per check")
     .option("--progress", "show progress on standard error, even if that is not a terminal")
     .action(async (options) => (await import("./check/command.js")).checkCommand(readSettings(options), options));
@@ -90,7 +90,7 @@ export function addHostCommands(arbor: Command): void {
   )
     .option("--to <target>", "an empty data directory, or the URL of an empty database (ARBOR_COPY_TO)")
     .option("--to-url-file <file>", "file that contains the URL to copy to, which may have a password; mode 0600")
-    .option("--verify", "compare with --to, and write nothing")
+    .option("--verify", "compare with --to without writing")
     .option("--json", "print a JSON object per table")
     .option("--progress", "show progress on standard error, even if that is not a terminal")
     .action(async (options) => {
@@ -104,11 +104,11 @@ export function addHostCommands(arbor: Command): void {
 
   const admin = arbor.command("admin").description("operate the installation, on the host");
   addSettings(admin.command("token").description("print an API token for an identity"), hostSettings)
-    .requiredOption("--identity <uid>", "the identity it speaks for")
+    .requiredOption("--identity <uid>", "the identity that calls with the token")
     .option("--ttl <duration>", "how long it is valid, at most 1h", "1h")
-    .option("--audience <url>", "what it is for; the base URL unless set")
+    .option("--audience <url>", "audience of the token; the base URL unless set")
     .action(async (options) => (await import("./host.js")).tokenCommand(readSettings(options), options));
-  addSettings(admin.command("bind").description("bind an identity to a role at a group"), hostSettings)
+  addSettings(admin.command("bind").description("grant an identity a role in a group"), hostSettings)
     .requiredOption("--identity <uid>", "the identity")
     .requiredOption("--role <uid>", "the role")
     .requiredOption("--group <uid>", "the group")
@@ -123,7 +123,7 @@ export function addHostCommands(arbor: Command): void {
       .command("identity")
       .description("revoke identities, on the host")
       .command("revoke <uid>")
-      .description("make all tokens of an identity void"),
+      .description("invalidate all tokens and logins of an identity"),
     hostSettings,
   ).action(async (uid, options) => (await import("./host.js")).revokeCommand(readSettings(options), uid));
   addSettings(
@@ -131,15 +131,18 @@ export function addHostCommands(arbor: Command): void {
       .command("group")
       .description("verify organisations, on the host")
       .command("verify <uid>")
-      .description("confirm that a root group is who its name says"),
+      .description("confirm that a root group is the organisation that its name says"),
     hostSettings,
   )
-    .option("--kind <kind>", "what sort of organisation it is, such as ORG_KIND_CUSTOMER")
-    .option("--keep-uid-pulls", "images under its uid in the registry are pulled there until `arbor registry move` ran")
-    .option("--reuse-registry-name", "the name may be that of a deleted organisation whose images are deleted as well")
+    .option("--kind <kind>", "kind of the organisation, such as ORG_KIND_CUSTOMER")
+    .option("--keep-uid-pulls", "keep pulls by its uid in the registry until `arbor registry move` has run")
+    .option(
+      "--reuse-registry-name",
+      "allow the name of a deleted organisation; delete the images of that organisation first",
+    )
     .action(async (uid, options) => (await import("./host.js")).verifyCommand(readSettings(options), uid, options));
-  const quota = admin.command("quota").description("how much one organisation may have, on the host");
-  addSettings(quota.command("list").description("print what an organisation has and may have"), [
+  const quota = admin.command("quota").description("quotas of an organisation, on the host");
+  addSettings(quota.command("list").description("print the usage and the limits of an organisation"), [
     ...hostSettings,
     "quotas",
   ])
@@ -149,7 +152,7 @@ export function addHostCommands(arbor: Command): void {
   addSettings(
     quota
       .command("set <quota=limit...>")
-      .description("set limits for an organisation, such as repos=500; repos=default takes one back"),
+      .description("set limits for an organisation, such as repos=500; repos=default removes a limit"),
     hostSettings,
   )
     .requiredOption("--group <uid>", "the root group of the organisation")
@@ -157,30 +160,32 @@ export function addHostCommands(arbor: Command): void {
       (await import("./admin.js")).quotaSetCommand(readSettings(options), limits, options),
     );
   const keys = admin.command("keys").description("keys of the installation, on the host");
-  addSettings(keys.command("rotate").description("make a new key"), hostSettings)
+  addSettings(keys.command("rotate").description("create a new key"), hostSettings)
     .addOption(
       new Option("--purpose <purpose>", "what the key is for")
         .choices(["api-token", "page-token", "audit", "registry"])
         .makeOptionMandatory(),
     )
     .action(async (options) => (await import("./keys.js")).rotateCommand(readSettings(options), options));
-  addSettings(keys.command("revoke <kid>").description("remove a key of API tokens at once, with all it signed"), [
-    ...hostSettings,
-    "jwksMaxAge",
-  ]).action(async (kid, options) => (await import("./keys.js")).revokeCommand(readSettings(options), kid));
+  addSettings(
+    keys.command("revoke <kid>").description("revoke a key of API tokens, and so all tokens that it has signed"),
+    [...hostSettings, "jwksMaxAge"],
+  ).action(async (kid, options) => (await import("./keys.js")).revokeCommand(readSettings(options), kid));
   addSettings(keys.command("list").description("print the keys, the newest first"), hostSettings)
     .option("--json", "print a JSON object per line")
     .action(async (options) => (await import("./keys.js")).listCommand(readSettings(options), options));
 
   const masterKey = admin.command("master-key").description("the key that encrypts secrets at rest, on the host");
   addSettings(
-    masterKey.command("rotate").description("make a new key and encrypt everything again, while servers run"),
+    masterKey.command("rotate").description("create a new key and encrypt everything again, while servers run"),
     hostSettings,
   )
-    .option("--shared-file", "with PostgreSQL: all nodes read this very file")
+    .option("--shared-file", "with PostgreSQL: all nodes read this same file")
     .action(async (options) => (await import("./master-key.js")).rotateCommand(readSettings(options), options));
   addSettings(
-    masterKey.command("retire").description("remove old keys from the file once nothing needs them"),
+    masterKey
+      .command("retire")
+      .description("remove old keys from the file after everything was encrypted with the new one"),
     hostSettings,
   ).action(async (options) => (await import("./master-key.js")).retireCommand(readSettings(options)));
 
@@ -202,37 +207,36 @@ export function addHostCommands(arbor: Command): void {
   const registry = arbor
     .command("registry")
     .description("a container registry that trusts this service: set it up on the host; its repos and tags");
-  addSettings(registry.command("configure").description("write what the registry's configuration needs"), [
-    ...hostSettings,
-    "registryService",
-    "registrySecretFile",
-  ])
+  addSettings(
+    registry.command("configure").description("write the configuration and the certificates for the registry"),
+    [...hostSettings, "registryService", "registrySecretFile"],
+  )
     .requiredOption("--out <directory>", "where to write it")
-    .option("--mounted-at <path>", "where the registry sees that directory; the same place unless set")
+    .option("--mounted-at <path>", "path of that directory for the registry; the same path unless set")
     .action(async (options) =>
       (await import("./registry/configure.js")).configureCommand(readSettings(options), options),
     );
-  addSettings(registry.command("sync").description("make repos and tags here what they are in the registry"), [
+  addSettings(registry.command("sync").description("update repos and tags from the registry"), [
     ...hostSettings,
     "registryUrl",
     "registryService",
   ])
-    .option("--allow-mass-removal", "remove tags here even if they are more than half of all")
+    .option("--allow-mass-removal", "remove tags even if more than half of all tags would be removed")
     .option("--progress", "show progress on standard error, even if that is not a terminal")
     .action(async (options) => (await import("./registry/content.js")).syncCommand(readSettings(options), options));
   addSettings(
-    registry.command("move").description("copy what verified organisations have under their uids to their names"),
+    registry.command("move").description("copy images of verified organisations from their uids to their names"),
     [...hostSettings, "registryUrl", "registryService"],
   )
-    .option("--delete-old", "then delete it under the uids")
-    .option("--skip-broken", "finish although some images cannot be copied because the registry lacks parts of them")
+    .option("--delete-old", "then delete the images under the uids")
+    .option("--skip-broken", "continue although some images cannot be copied, because the registry lacks parts of them")
     .option("--progress", "show progress on standard error, even if that is not a terminal")
     .action(async (options) => (await import("./registry/content.js")).moveCommand(readSettings(options), options));
 
   arbor
     .command("demo")
     .description("try the service out: a sample organisation and a login without passwords, on this machine")
-    .option("--data <directory>", "where to keep it; unless set, it is gone when the demo ends")
+    .option("--data <directory>", "directory of the demo; unless set, a directory that is removed when the demo ends")
     .option("--listen <host:port>", "address to listen on: 127.0.0.1 or localhost", "127.0.0.1:8080")
     .action(async (options) => (await import("./demo/demo.js")).demoCommand(options));
 }
@@ -244,7 +248,7 @@ function addBackupCommands(arbor: Command): void {
       .description("copy the database of SQLite into a new directory, also while a server runs, on the host"),
     databaseSettings,
   )
-    .option("--with-master-key", "copy the file of the master key as well: the backup then has all secrets")
+    .option("--with-master-key", "copy the file of the master key as well; the backup then contains all secrets")
     .option("--json", "print the manifest as JSON")
     .option("--progress", "show progress on standard error, even if that is not a terminal")
     .action(async (directory, options) =>
@@ -254,7 +258,10 @@ function addBackupCommands(arbor: Command): void {
     arbor.command("restore <directory>").description("put a backup into an empty data directory, on the host"),
     databaseSettings,
   )
-    .option("--keep-sessions", "keep the tokens and logins of the backup valid, also those that were revoked since")
+    .option(
+      "--keep-sessions",
+      "keep the tokens and logins of the backup valid, including those that were revoked since",
+    )
     .option("--progress", "show progress on standard error, even if that is not a terminal")
     .action(async (directory, options) =>
       (await import("./restore.js")).restoreCommand(readSettings(options), directory, options),
@@ -301,7 +308,7 @@ function addAuditCommands(arbor: Command): void {
     await (await import("./audit.js")).auditTailCommand(readSettings(options), options);
   });
   const verify = addSettings(
-    audit.command("verify").description("prove that the log is what was sealed"),
+    audit.command("verify").description("verify the hash chain and the signatures of the log"),
     hostSettings,
   );
   addVerifyFlags(verify.option("--root <uid>", "the organisation; all unless set")).action(async (options) => {
@@ -326,7 +333,7 @@ function addAuditCommands(arbor: Command): void {
 }
 
 function addRoleCommands(admin: Command): void {
-  const role = admin.command("role").description("operator roles, which no organisation can give itself, on the host");
+  const role = admin.command("role").description("operator roles, which organisations cannot create, on the host");
   addSettings(role.command("create").description("create an operator role and print its uid"), hostSettings)
     .requiredOption(
       "--capability <names>",

@@ -156,9 +156,9 @@ async function copyTo(
   const target = await openTarget(location, tls);
   try {
     const isResumed = await prepareTarget(target, mark);
-    if (isResumed) process.stderr.write("arbor: going on with an unfinished copy\n");
+    if (isResumed) process.stderr.write("arbor: continuing an unfinished copy\n");
     const onRestart = () =>
-      void process.stderr.write("arbor: the source is not what it was then, so the copy begins again\n");
+      void process.stderr.write("arbor: the source has changed since, so the copy begins again\n");
     return await copyDatabase(source, target, { isResumed, onProgress, onRestart }, () => assertUnchanged(source));
   } catch (error) {
     if (!(error instanceof CopyMismatch)) throw error;

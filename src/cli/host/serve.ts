@@ -10,7 +10,7 @@ import { releaseYoungGeneration } from "../young-generation.js";
  * and logs what was cut. SIGHUP reads the TLS certificate again. It prints one line to standard output, when it is ready.
  * An uncaught error ends the process with exit code 70 after committed writes are answered.
  *
- * @param ignoredVariables environment variables that are no settings and may be of Kubernetes, for the log
+ * @param ignoredVariables environment variables that are not settings and may be of Kubernetes, for the log
  */
 export async function serve(settings: Settings, ignoredVariables: readonly string[] = []): Promise<void> {
   limitHeapGrowth();

@@ -26,12 +26,12 @@ export function addApiFlag(command: Command): Command {
 /** Adds the flags for the service to call, the token to call it with, and the format of the answer. */
 export function addCommonFlags(command: Command): Command {
   return command
-    .addOption(createOutputOption("how to print the answer").helpGroup(COMMON))
+    .addOption(createOutputOption("format of the output").helpGroup(COMMON))
     .addOption(createApiOption().helpGroup(COMMON))
     .addOption(
       new Option(
         "--token-file <file>",
-        "file with an API token, in place of `arbor auth login`; ARBOR_TOKEN wins",
+        "file with an API token, in place of `arbor auth login`; ARBOR_TOKEN takes precedence",
       ).helpGroup(COMMON),
     );
 }
@@ -50,5 +50,5 @@ export function createRepeatableOption(flags: string, description: string): Opti
 }
 
 function createApiOption(): Option {
-  return new Option("--api <url>", "where the service is; http://127.0.0.1:8080 unless set (ARBOR_API)");
+  return new Option("--api <url>", "URL of the service; http://127.0.0.1:8080 unless set (ARBOR_API)");
 }

@@ -95,7 +95,7 @@ export async function sendRequest(request: ServiceRequest): Promise<ServiceAnswe
     text = await response.text();
   } catch (cause) {
     if (signal.aborted) {
-      throw new CommandError(Code.DeadlineExceeded, `no answer from ${api} within ${REQUEST_MS} ms`, cause);
+      throw new CommandError(Code.DeadlineExceeded, `no response from ${api} within ${REQUEST_MS} ms`, cause);
     }
     throw new CommandError(Code.Unavailable, `${api} cannot be reached`, cause);
   }
@@ -130,7 +130,7 @@ const codesByStatus: Readonly<Record<number, CommandError["code"]>> = {
 // Errors of REST are google.rpc.Status in JSON, those of OAuth follow RFC 6749, section 5.2.
 function buildAnswerError({ api, bearer, form }: ServiceRequest, status: number, body: ServiceAnswer): CommandError {
   const message = [body.message, body.error_description, body.error].find((text) => typeof text === "string" && text);
-  let text = typeof message === "string" ? message : `${api} answered with the status ${status}`;
+  let text = typeof message === "string" ? message : `${api} responded with the status ${status}`;
   for (const secret of [bearer, form?.get("code"), form?.get("code_verifier")]) {
     if (secret) text = text.replaceAll(secret, "[secret]");
   }

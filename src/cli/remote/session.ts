@@ -156,7 +156,7 @@ export async function confirmDelete(
   what: string,
   { input, output }: Prompt = { input: process.stdin, output: process.stderr },
 ): Promise<void> {
-  if (!input.isTTY || !output.isTTY) throw invalidFlag("--yes", "--yes is required where nobody can be asked");
+  if (!input.isTTY || !output.isTTY) throw invalidFlag("--yes", "--yes is required without a terminal");
   const lines = createInterface({ input, output, terminal: false });
   // The end of input means no.
   const ended = new Promise<string>((resolve) => lines.once("close", () => resolve("")));

@@ -18,28 +18,28 @@ export const families = {
   arbor_build_info: gauge("Always 1; the labels say which version runs on which Node.", "version", "node"),
 
   arbor_requests_total: counter(
-    "Requests answered, by the name of the method or route, the protocol and the code of the answer.",
+    "Requests answered, by the name of the method or route, the protocol and the code of the response.",
     "method",
     "protocol",
     "code",
   ),
   arbor_request_duration_seconds: histogram(
-    "Time from a request's headers to the end of its answer. Methods that stream are not in it.",
+    "Time from a request's headers to the end of its response. Methods that stream are not in it.",
     "method",
     "protocol",
   ),
-  arbor_requests_in_flight: gauge("Requests that are not answered yet, streams and waiting requests included."),
+  arbor_requests_in_flight: gauge("Requests in flight, including streams and waiting requests."),
   arbor_requests_rejected_total: counter("Requests and connections that were rejected, by reason.", "reason"),
   arbor_quota_rejections_total: counter("Calls rejected because a quota was full, by the kind that it limits.", "kind"),
-  arbor_connections: gauge("Open connections by what they speak; detecting: not known yet.", "kind"),
-  arbor_buffered_bytes: gauge("Bytes held of requests and of answers.", "direction"),
-  arbor_buffered_bytes_limit: gauge("The most bytes that may be held of requests and of answers.", "direction"),
+  arbor_connections: gauge("Open connections by their protocol; detecting: not known yet.", "kind"),
+  arbor_buffered_bytes: gauge("Bytes held of requests and of responses.", "direction"),
+  arbor_buffered_bytes_limit: gauge("The most bytes that may be held of requests and of responses.", "direction"),
 
   arbor_write_queue_length: gauge("Units of work that wait for the writer of SQLite, or a connection to PostgreSQL."),
-  arbor_write_batch_size: histogram("Units of work per commit of the group commit; SQLite alone."),
+  arbor_write_batch_size: histogram("Units of work per commit of the group commit; SQLite only."),
   arbor_write_commit_duration_seconds: histogram("Time of commits of transactions that wrote."),
-  arbor_write_conflicts_total: counter("Transactions that ran again after a conflict with another; PostgreSQL alone."),
-  arbor_database_up: gauge("1 when the last read for these metrics succeeded, 0 when the database did not answer."),
+  arbor_write_conflicts_total: counter("Transactions that ran again after a conflict with another; PostgreSQL only."),
+  arbor_database_up: gauge("1 when the last read for these metrics succeeded, 0 when the database did not respond."),
   arbor_database_fault: gauge("1 while SQLite meets this fault of the machine.", "fault"),
   arbor_database_fault_errors_total: counter("Statements of SQLite that a fault of the machine made fail.", "fault"),
   arbor_database_file_bytes: gauge("Sizes of the files of SQLite.", "file"),
@@ -64,16 +64,21 @@ export const families = {
   arbor_job_failures: gauge("Failures of the job in a row, on any node; 0 after a success.", "job_name"),
   arbor_job_runs_total: counter("Runs of the job in this process by outcome.", "job_name", "outcome"),
 
-  arbor_cache_hits_total: counter("Lookups that a cache answered.", "cache"),
-  arbor_cache_misses_total: counter("Lookups that a cache did not answer.", "cache"),
+  arbor_cache_hits_total: counter("Lookups of values that were in the cache.", "cache"),
+  arbor_cache_misses_total: counter("Lookups of values that were not in the cache.", "cache"),
   arbor_cache_entries: gauge("Entries of a cache.", "cache"),
 
-  arbor_file_shortages_total: counter("How often no file could be opened for want of descriptors.", "found_by"),
+  arbor_file_shortages_total: counter(
+    "How often a file could not be opened because of a lack of descriptors.",
+    "found_by",
+  ),
   arbor_clock_jumps_total: counter("Jumps of the clock of the machine of more than five seconds.", "direction"),
 
-  arbor_event_loop_active_seconds_total: counter("Time in which the event loop did something; its rate is its load."),
-  arbor_scrape_duration_seconds: gauge("Time that the last answer to a scrape took to make."),
-  arbor_scrape_longest_slice_seconds: gauge("The longest time that the last scrape kept the event loop busy at once."),
+  arbor_event_loop_active_seconds_total: counter("Time in which the event loop was active; its rate is the load."),
+  arbor_scrape_duration_seconds: gauge("Time to create the response of the last scrape."),
+  arbor_scrape_longest_slice_seconds: gauge(
+    "The longest time that the last scrape blocked the event loop without a pause.",
+  ),
 } as const satisfies Readonly<Record<string, Family>>;
 
 /** The name of a family. */

@@ -85,7 +85,7 @@ describe("arbor config print", () => {
       assert.deepEqual([code, stdout], [2, ""]);
       assert.equal(
         stderr,
-        "arbor: ARBOR_LISEN is no setting; did you mean ARBOR_LISTEN?\n" +
+        "arbor: ARBOR_LISEN is not a setting; did you mean ARBOR_LISTEN?\n" +
           "--key-rotation must be a number of s, m, h or d, such as 30d: 1h to 3650d\n",
       );
     }
@@ -168,7 +168,7 @@ describe("a program that serves Arbor itself", () => {
   it("has its environment checked, and the file of ARBOR_CONFIG read", async () => {
     assert.equal(await startWith({}), "");
     assert.equal(await startWith({ ARBOR_PORT: "tcp://10.0.0.11:8080", ARBOR_TOKEN: "t" }), "");
-    const unknown = "SettingsError: ARBOR_LISEN is no setting; did you mean ARBOR_LISTEN?";
+    const unknown = "SettingsError: ARBOR_LISEN is not a setting; did you mean ARBOR_LISTEN?";
     assert.equal(await startWith({ ARBOR_LISEN: "x" }), unknown);
     const none = join(directory, "none.json");
     assert.equal(
@@ -178,7 +178,7 @@ describe("a program that serves Arbor itself", () => {
   });
 
   it("has the names of its settings checked", async () => {
-    const unknown = "SettingsError: settings.lisen is no setting; did you mean listen?";
+    const unknown = "SettingsError: settings.lisen is not a setting; did you mean listen?";
     assert.equal(await startWith({}, { lisen: "x" }), unknown);
   });
 });

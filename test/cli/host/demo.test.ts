@@ -190,7 +190,7 @@ describe("arbor demo", () => {
     const data = tempDir();
     const kept = join(data, "master.key");
     writeFileSync(kept, "in earnest");
-    const rule = new RegExp(`^Error: ${data} holds something that is no demo`);
+    const rule = new RegExp(`^Error: ${data} has other content than a demo`);
     await assert.rejects(startDemo({ data, listen: LISTEN }), rule);
     writeFileSync(join(data, "demo.json"), "[]");
     await assert.rejects(startDemo({ data, listen: LISTEN }), rule);

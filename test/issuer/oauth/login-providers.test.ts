@@ -40,7 +40,7 @@ test("no file is an empty list", () => {
 const broken: readonly (readonly [string, unknown, RegExp])[] = [
   ["no list", {}, /must be a JSON list/],
   ["an entry that is no object", ["google"], /provider 1 must be an object/],
-  ["a setting there is not", [{ ...right, clientSecret: "x" }], /provider 1: clientSecret is no setting/],
+  ["a setting there is not", [{ ...right, clientSecret: "x" }], /provider 1: clientSecret is not a setting/],
   ["no name", [{ ...right, name: undefined }], /provider 1: name must be/],
   ["a name with capitals", [{ ...right, name: "Google" }], /provider 1: name must be/],
   ["a name like a uid", [{ ...right, name: "a/b" }], /provider 1: name must be/],

@@ -62,7 +62,7 @@ export async function runKills({ from, createTarget, kills, random }: KillOption
   while (!isOver) {
     const killMs = killed < kills ? Math.ceil(random() * reference.ms) : undefined;
     const run = await runCopy([...from, "--to", target.to], killMs);
-    if (run.stderr.includes("going on with an unfinished copy")) resumed++;
+    if (run.stderr.includes("continuing an unfinished copy")) resumed++;
     if (run.code === null) {
       killed++;
       const { code, stderr } = await runCommand(["check", ...target.flags]);

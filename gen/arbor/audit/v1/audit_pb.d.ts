@@ -20,7 +20,7 @@ export declare const file_arbor_audit_v1_audit: GenFile;
  */
 export declare type Event = Message<"arbor.audit.v1.Event"> & {
   /**
-   * Identifies the event. It never changes, and says nothing about the event.
+   * The id of the event. It never changes, and reveals nothing about the event.
    *
    * @generated from field: string id = 1;
    */
@@ -79,7 +79,7 @@ export declare type Event = Message<"arbor.audit.v1.Event"> & {
   actorName: string;
 
   /**
-   * The id of the request: the `x-request-id` of its answer.
+   * The id of the request: the `x-request-id` of its response.
    *
    * @generated from field: string request_id = 9;
    */

@@ -82,7 +82,7 @@ export declare type BoundGroup = Message<"arbor.bindings.v1.BoundGroup"> & {
   uid: string;
 
   /**
-   * Its name.
+   * The name of the group.
    *
    * @generated from field: string name = 2;
    */
@@ -90,7 +90,7 @@ export declare type BoundGroup = Message<"arbor.bindings.v1.BoundGroup"> & {
 
   /**
    * Whether the operator has verified that the organisation is the one that its
-   * name says. Only true for root groups.
+   * name says. Always false for groups that are not root groups.
    *
    * @generated from field: bool verified = 3;
    */
@@ -117,7 +117,7 @@ export declare type BoundRole = Message<"arbor.bindings.v1.BoundRole"> & {
   uid: string;
 
   /**
-   * Its name.
+   * The name of the role.
    *
    * @generated from field: string name = 2;
    */

@@ -16,13 +16,13 @@ import type { Role } from "../iam/role_pb.js";
 export declare const file_chainguard_platform_auth_auth: GenFile;
 
 /**
- * The bearer of a token.
+ * The caller and what its token permits.
  *
  * @generated from message chainguard.platform.auth.WhoAmI
  */
 export declare type WhoAmI = Message<"chainguard.platform.auth.WhoAmI"> & {
   /**
-   * Who issued the token.
+   * The issuer of the token.
    *
    * @generated from field: string issuer = 1;
    */
@@ -36,7 +36,7 @@ export declare type WhoAmI = Message<"chainguard.platform.auth.WhoAmI"> & {
   subject: string;
 
   /**
-   * What the token is for.
+   * The audiences of the token.
    *
    * @generated from field: repeated string audience = 3;
    */
@@ -57,14 +57,14 @@ export declare type WhoAmI = Message<"chainguard.platform.auth.WhoAmI"> & {
   issuedAt?: Timestamp | undefined;
 
   /**
-   * What the bearer may do, group by group.
+   * What the caller may do in each group.
    *
    * @generated from field: repeated chainguard.platform.auth.WhoAmI.Capability capabilities = 101;
    */
   capabilities: WhoAmI_Capability[];
 
   /**
-   * The e-mail address of a person, where a login provider confirmed one.
+   * The e-mail address of a person, if a login provider confirmed it.
    *
    * @generated from field: string email = 102;
    */
@@ -85,7 +85,7 @@ export declare type WhoAmI = Message<"chainguard.platform.auth.WhoAmI"> & {
 export declare const WhoAmISchema: GenMessage<WhoAmI>;
 
 /**
- * What the bearer may do in one group.
+ * What the caller may do in one group.
  *
  * @generated from message chainguard.platform.auth.WhoAmI.Capability
  */
@@ -105,7 +105,7 @@ export declare type WhoAmI_Capability = Message<"chainguard.platform.auth.WhoAmI
   role?: Role | undefined;
 
   /**
-   * The names of what the token may be used for there.
+   * The names of the capabilities that the token permits there.
    *
    * @generated from field: repeated string capabilities = 3;
    */
@@ -173,8 +173,9 @@ export declare type RegistrationRequest = Message<"chainguard.platform.auth.Regi
   code: string;
 
   /**
-   * The uid of the identity that accepts the invite, which the OIDC token must
-   * be able to assume. By default the person whom the token names.
+   * The uid of the identity that accepts the invite. The OIDC token must be one
+   * that may assume it. Empty: the person with the issuer and subject of the
+   * token.
    *
    * @generated from field: string identity_id = 3;
    */
@@ -201,7 +202,7 @@ export declare type Session = Message<"chainguard.platform.auth.Session"> & {
   identity: string;
 
   /**
-   * The uid of the group of the invite; empty without a code.
+   * The uid of the group of the invite. Empty without a code.
    *
    * @generated from field: string group = 2;
    */
@@ -255,20 +256,22 @@ export declare type GetHeadlessSessionRequest = Message<"chainguard.platform.aut
 export declare const GetHeadlessSessionRequestSchema: GenMessage<GetHeadlessSessionRequest>;
 
 /**
- * The result of a login in a browser elsewhere.
+ * The result of a headless login.
  *
  * @generated from message chainguard.platform.auth.HeadlessSession
  */
 export declare type HeadlessSession = Message<"chainguard.platform.auth.HeadlessSession"> & {
   /**
-   * The public key to agree on a secret with, for X25519.
+   * The public key of the service for X25519, by which both sides compute a
+   * shared secret.
    *
    * @generated from field: bytes ecdh_public_key = 1;
    */
   ecdhPublicKey: Uint8Array;
 
   /**
-   * An OIDC token: nonce and ciphertext of AES-256-GCM under the agreed secret.
+   * The OIDC token, encrypted with AES-256-GCM under the shared secret: the
+   * nonce, then the ciphertext.
    *
    * @generated from field: bytes encrypted_idtoken = 2;
    */
@@ -288,7 +291,7 @@ export declare const HeadlessSessionSchema: GenMessage<HeadlessSession>;
  */
 export declare const Auth: GenService<{
   /**
-   * Returns the bearer of the token and what the token permits.
+   * Returns the identity of the caller and what its token permits.
    *
    * @generated from rpc chainguard.platform.auth.Auth.Validate
    */
@@ -298,8 +301,9 @@ export declare const Auth: GenService<{
     output: typeof WhoAmISchema;
   },
   /**
-   * Registers the person, or the workload, whose OIDC token is the bearer of
-   * the call, and accepts the invite of a code.
+   * Registers the person whose OIDC token is the bearer token of the call, and
+   * accepts an invite if its code is given. With `identity_id`, an identity
+   * accepts the invite instead.
    *
    * @generated from rpc chainguard.platform.auth.Auth.Register
    */
@@ -309,8 +313,8 @@ export declare const Auth: GenService<{
     output: typeof SessionSchema;
   },
   /**
-   * Returns the result of a login in a browser elsewhere, once. Fails with
-   * NOT_FOUND until the login is complete.
+   * Returns the result of a headless login, once. Fails with NOT_FOUND until
+   * the login is complete, and after its result was returned.
    *
    * @generated from rpc chainguard.platform.auth.Auth.GetHeadlessSession
    */

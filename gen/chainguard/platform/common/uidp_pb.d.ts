@@ -14,8 +14,8 @@ export declare const file_chainguard_platform_common_uidp: GenFile;
 
 /**
  * Filters a list by position in the tree of groups. A uid is a path: the uid of
- * a resource begins with the uid of its parent, so every filter compares uids.
- * All filters that are set must match.
+ * a resource is the uid of its parent, a slash and one more segment. All
+ * filters that are set must match.
  *
  * @generated from message chainguard.platform.common.UIDPFilter
  */
@@ -50,7 +50,8 @@ export declare type UIDPFilter = Message<"chainguard.platform.common.UIDPFilter"
   inRoot: boolean;
 
   /**
-   * Only resources with these uids.
+   * Only resources with these uids: at most 1,000. Uids that do not exist are
+   * left out.
    *
    * @generated from field: repeated string ids = 5;
    */

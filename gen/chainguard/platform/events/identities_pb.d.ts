@@ -14,7 +14,7 @@ import type { Timestamp } from "@bufbuild/protobuf/wkt";
 export declare const file_chainguard_platform_events_identities: GenFile;
 
 /**
- * An identity in no group.
+ * An identity outside of all groups.
  *
  * @generated from message chainguard.platform.events.Identity
  */
@@ -49,8 +49,7 @@ export declare type Identity = Message<"chainguard.platform.events.Identity"> & 
   issuerKeys: string;
 
   /**
-   * Until when the keys are accepted. Absent: 30 days from now, which is also
-   * the most.
+   * When the keys expire: at most 30 days from now. Absent: 30 days from now.
    *
    * @generated from field: google.protobuf.Timestamp expiration = 5;
    */
@@ -78,13 +77,13 @@ export declare type Identity = Message<"chainguard.platform.events.Identity"> & 
 export declare const IdentitySchema: GenMessage<Identity>;
 
 /**
- * Metadata that a caller has set for itself.
+ * The metadata that a caller sets for itself.
  *
  * @generated from message chainguard.platform.events.IdentityMetadata
  */
 export declare type IdentityMetadata = Message<"chainguard.platform.events.IdentityMetadata"> & {
   /**
-   * The answers at sign-up.
+   * What the caller stated at sign-up.
    *
    * @generated from field: chainguard.platform.events.IdentityMetadata.OnboardingQuestions onboarding_questions = 1;
    */
@@ -112,7 +111,7 @@ export declare type IdentityMetadata = Message<"chainguard.platform.events.Ident
   familyName: string;
 
   /**
-   * Whether the caller wants to receive news.
+   * Whether the caller wants to receive updates.
    *
    * @generated from field: bool updatesOptIn = 3;
    */
@@ -126,27 +125,28 @@ export declare type IdentityMetadata = Message<"chainguard.platform.events.Ident
 export declare const IdentityMetadataSchema: GenMessage<IdentityMetadata>;
 
 /**
- * The answers of a caller at sign-up.
+ * What the caller stated at sign-up.
  *
  * @generated from message chainguard.platform.events.IdentityMetadata.OnboardingQuestions
  */
 export declare type IdentityMetadata_OnboardingQuestions = Message<"chainguard.platform.events.IdentityMetadata.OnboardingQuestions"> & {
   /**
-   * The company the caller works for.
+   * The company that the caller works for.
    *
    * @generated from field: string company_name = 1;
    */
   companyName: string;
 
   /**
-   * The cloud providers the caller works with.
+   * The cloud providers that the caller works with. Not stored: sending them
+   * fails with INVALID_ARGUMENT.
    *
    * @generated from field: repeated string providers = 2;
    */
   providers: string[];
 
   /**
-   * The product the caller is interested in.
+   * The product that the caller is interested in.
    *
    * @generated from field: string product = 3;
    */
@@ -195,7 +195,7 @@ export declare type IdentityMetadata_OnboardingQuestions = Message<"chainguard.p
   utmTerm: string;
 
   /**
-   * The URL of the page whose form the caller sent last.
+   * The URL of the page with the form that the caller sent last.
    *
    * @generated from field: string latest_form_submit_url = 12;
    */
@@ -230,14 +230,15 @@ export declare type IdentityMetadata_OnboardingQuestions = Message<"chainguard.p
 export declare const IdentityMetadata_OnboardingQuestionsSchema: GenMessage<IdentityMetadata_OnboardingQuestions>;
 
 /**
- * Manages metadata of identities. Identities in groups are managed by
- * `chainguard.platform.iam.Identities`.
+ * Manages the metadata of identities. `chainguard.platform.iam.Identities`
+ * manages identities in groups.
  *
  * @generated from service chainguard.platform.events.Identities
  */
 export declare const Identities: GenService<{
   /**
-   * Creates an identity in no group, for the tokens of one issuer and subject.
+   * Creates an identity outside of all groups. Not offered: fails with
+   * UNIMPLEMENTED. Create identities in groups.
    *
    * @generated from rpc chainguard.platform.events.Identities.Create
    */
@@ -247,7 +248,7 @@ export declare const Identities: GenService<{
     output: typeof IdentitySchema;
   },
   /**
-   * Updates the metadata that the caller has set for itself and returns it.
+   * Updates the metadata that the caller sets for itself, and returns it.
    *
    * @generated from rpc chainguard.platform.events.Identities.UpdateMetadata
    */

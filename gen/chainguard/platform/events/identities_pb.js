@@ -38,8 +38,8 @@ export const IdentityMetadata_OnboardingQuestionsSchema = /*@__PURE__*/
   messageDesc(file_chainguard_platform_events_identities, 1, 0);
 
 /**
- * Manages metadata of identities. Identities in groups are managed by
- * `chainguard.platform.iam.Identities`.
+ * Manages the metadata of identities. `chainguard.platform.iam.Identities`
+ * manages identities in groups.
  *
  * @generated from service chainguard.platform.events.Identities
  */

@@ -147,7 +147,7 @@ export declare type AccountAssociations_Google = Message<"chainguard.platform.ia
 export declare const AccountAssociations_GoogleSchema: GenMessage<AccountAssociations_Google>;
 
 /**
- * Where apps are installed at GitHub.
+ * The installations of apps at GitHub.
  *
  * @generated from message chainguard.platform.iam.AccountAssociations.GitHub
  */
@@ -167,7 +167,7 @@ export declare type AccountAssociations_GitHub = Message<"chainguard.platform.ia
 export declare const AccountAssociations_GitHubSchema: GenMessage<AccountAssociations_GitHub>;
 
 /**
- * Where one app is installed at GitHub.
+ * The installations of one app at GitHub.
  *
  * @generated from message chainguard.platform.iam.AccountAssociations.GitHubAppInstallations
  */
@@ -221,8 +221,8 @@ export declare const AccountAssociations_GitHubInstallationSchema: GenMessage<Ac
 export declare type AccountAssociations_Chainguard = Message<"chainguard.platform.iam.AccountAssociations.Chainguard"> & {
   /**
    * The uid of an identity for each component, by the name of the component
-   * in the enum ServicePrincipal. The identity must be in the group itself,
-   * and its service principal is that component.
+   * in the enum ServicePrincipal. The identity must be in the group itself
+   * and have that component as its service principal.
    *
    * @generated from field: map<string, string> service_bindings = 1;
    */
@@ -466,14 +466,14 @@ export enum AccountAssociationsCheckRequest_AccountType {
 export declare const AccountAssociationsCheckRequest_AccountTypeSchema: GenEnum<AccountAssociationsCheckRequest_AccountType>;
 
 /**
- * Manages account associations: which accounts at other providers belong to a
- * group. A group has at most one. It grants no rights.
+ * Manages account associations: the accounts at other providers that belong to
+ * a group. A group has at most one account association. It grants no rights.
  *
  * @generated from service chainguard.platform.iam.GroupAccountAssociations
  */
 export declare const GroupAccountAssociations: GenService<{
   /**
-   * Creates the account association of a group. Fails with ALREADY_EXISTS when
+   * Creates the account association of a group. Fails with ALREADY_EXISTS if
    * the group has one.
    *
    * @generated from rpc chainguard.platform.iam.GroupAccountAssociations.Create
@@ -515,7 +515,10 @@ export declare const GroupAccountAssociations: GenService<{
     output: typeof EmptySchema;
   },
   /**
-   * Checks whether the account of a group at a provider is ready for use.
+   * Checks whether the account of a group at a provider is ready for use. The
+   * service cannot ask providers, so the result is never READY: the reason is
+   * `NOT_CONFIGURED` without an account of this provider, and `NOT_VERIFIED`
+   * otherwise.
    *
    * @generated from rpc chainguard.platform.iam.GroupAccountAssociations.Check
    */

@@ -43,15 +43,15 @@ export declare type ExternalGroupRoleMapping = Message<"chainguard.platform.iam.
   externalGroupId: string;
 
   /**
-   * The uid of the role its people have. Required.
+   * The uid of the role that the people of the external group get. Required.
    *
    * @generated from field: string role_uidp = 4;
    */
   roleUidp: string;
 
   /**
-   * The uid of the root group in which they have it: that of the identity
-   * provider. Required.
+   * The uid of the root group in which they get the role. It must be the group
+   * of the identity provider. Required.
    *
    * @generated from field: string scope = 5;
    */
@@ -207,8 +207,8 @@ export declare type BatchDeleteExternalGroupRoleMappingsRequest = Message<"chain
   parentId: string;
 
   /**
-   * The uids of the mappings. Required. One that belongs to another identity
-   * provider is an error, and then none is deleted.
+   * The uids of the mappings: at most 100. Required. If one belongs to another
+   * identity provider, the call fails and deletes none.
    *
    * @generated from field: repeated string ids = 2;
    */
@@ -222,7 +222,7 @@ export declare type BatchDeleteExternalGroupRoleMappingsRequest = Message<"chain
 export declare const BatchDeleteExternalGroupRoleMappingsRequestSchema: GenMessage<BatchDeleteExternalGroupRoleMappingsRequest>;
 
 /**
- * The mappings deleted.
+ * The response of BatchDelete.
  *
  * @generated from message chainguard.platform.iam.BatchDeleteExternalGroupRoleMappingsResponse
  */
@@ -235,7 +235,7 @@ export declare type BatchDeleteExternalGroupRoleMappingsResponse = Message<"chai
   parentId: string;
 
   /**
-   * The mappings as they were; those that did not exist are not among them.
+   * The deleted mappings. Mappings that did not exist are left out.
    *
    * @generated from field: repeated chainguard.platform.iam.ExternalGroupRoleMapping items = 2;
    */
@@ -258,8 +258,8 @@ export declare const BatchDeleteExternalGroupRoleMappingsResponseSchema: GenMess
 export declare const ExternalGroupRoleMappings: GenService<{
   /**
    * Creates a mapping for an identity provider. The caller must hold what the
-   * role grants. Fails with ALREADY_EXISTS when there is one with the same
-   * identity provider, external group, role and scope.
+   * role grants. Fails with ALREADY_EXISTS if a mapping with the same identity
+   * provider, external group, role and scope exists.
    *
    * @generated from rpc chainguard.platform.iam.ExternalGroupRoleMappings.Create
    */

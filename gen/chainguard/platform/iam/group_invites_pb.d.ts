@@ -29,14 +29,15 @@ export declare type GroupInvite = Message<"chainguard.platform.iam.GroupInvite">
   id: string;
 
   /**
-   * Until when the invite can be accepted.
+   * When the invite expires.
    *
    * @generated from field: google.protobuf.Timestamp expiration = 2;
    */
   expiration?: Timestamp | undefined;
 
   /**
-   * A short name of the code. It identifies the code but cannot be used as one.
+   * A short name of the code. It identifies the code, and does not work as a
+   * code.
    *
    * @generated from field: string key_id = 3;
    */
@@ -91,14 +92,15 @@ export declare type StoredGroupInvite = Message<"chainguard.platform.iam.StoredG
   id: string;
 
   /**
-   * Until when the invite can be accepted.
+   * When the invite expires.
    *
    * @generated from field: google.protobuf.Timestamp expiration = 2;
    */
   expiration?: Timestamp | undefined;
 
   /**
-   * A short name of the code. It identifies the code but cannot be used as one.
+   * A short name of the code. It identifies the code, and does not work as a
+   * code.
    *
    * @generated from field: string key_id = 3;
    */
@@ -112,8 +114,8 @@ export declare type StoredGroupInvite = Message<"chainguard.platform.iam.StoredG
   role?: Role | undefined;
 
   /**
-   * The only e-mail address that may accept the invite. Empty: every person who
-   * has the code.
+   * The e-mail address of the only person who may accept the invite. Empty:
+   * anyone who has the code.
    *
    * @generated from field: string email = 5;
    */
@@ -181,8 +183,8 @@ export declare type GroupInviteRequest = Message<"chainguard.platform.iam.GroupI
   group: string;
 
   /**
-   * How long the invite can be accepted, from its creation. At most 365 days.
-   * Required.
+   * How long the invite can be accepted, from its creation on: at most 365
+   * days. Required.
    *
    * @generated from field: google.protobuf.Duration ttl = 2;
    */
@@ -196,8 +198,8 @@ export declare type GroupInviteRequest = Message<"chainguard.platform.iam.GroupI
   role: string;
 
   /**
-   * The only e-mail address that may accept the invite; an identity provider
-   * must have confirmed it. Empty: every person who has the code.
+   * The e-mail address of the only person who may accept the invite. A login
+   * provider must have confirmed the address. Empty: anyone who has the code.
    *
    * @generated from field: string email = 4;
    */
@@ -289,8 +291,9 @@ export declare const GroupInvites: GenService<{
     output: typeof GroupInviteSchema;
   },
   /**
-   * Not offered: answers UNIMPLEMENTED. Create the group, whose owner the
-   * caller becomes, then an invite into it. Over gRPC and Connect only.
+   * Creates a group and an invite into it. Not offered: fails with
+   * UNIMPLEMENTED. Create the group, and then an invite into it: the caller
+   * owns the group. Over gRPC and Connect only.
    *
    * @generated from rpc chainguard.platform.iam.GroupInvites.CreateWithGroup
    */

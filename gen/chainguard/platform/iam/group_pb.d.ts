@@ -15,8 +15,7 @@ import type { UIDPFilter } from "../common/uidp_pb.js";
 export declare const file_chainguard_platform_iam_group: GenFile;
 
 /**
- * A group of identities, roles and other groups. A group without a parent is an
- * organisation.
+ * A node of the tree of groups. A root group is an organisation.
  *
  * @generated from message chainguard.platform.iam.Group
  */
@@ -46,9 +45,9 @@ export declare type Group = Message<"chainguard.platform.iam.Group"> & {
   description: string;
 
   /**
-   * Of a root group: how many identity providers (`idps`) and repos
-   * (`repositories`) its organisation may have. Empty for all other groups.
-   * Set by the service.
+   * The largest number of identity providers (`idps`) and of repositories
+   * (`repositories`) that the organisation of a root group may have. Empty for
+   * all other groups. Set by the service.
    *
    * @generated from field: map<string, int32> resource_limits = 4;
    */
@@ -158,14 +157,14 @@ export declare const GroupFilterSchema: GenMessage<GroupFilter>;
  */
 export declare type CreateGroupRequest = Message<"chainguard.platform.iam.CreateGroupRequest"> & {
   /**
-   * The uid of the group to create it in. Empty: a new root group.
+   * The uid of the group to create it in. Empty: creates a root group.
    *
    * @generated from field: string parent = 1;
    */
   parent: string;
 
   /**
-   * The group to create. Only its name and description count.
+   * The group to create, with its name and description.
    *
    * @generated from field: chainguard.platform.iam.Group group = 2;
    */
@@ -239,7 +238,7 @@ export declare const LookupGroupResponseSchema: GenMessage<LookupGroupResponse>;
  */
 export declare type RequestGroupAccessRequest = Message<"chainguard.platform.iam.RequestGroupAccessRequest"> & {
   /**
-   * The uid of the organisation, as LookupGroup gave it.
+   * The uid of the organisation that LookupGroup returned.
    *
    * @generated from field: string group_id = 1;
    */
@@ -382,7 +381,7 @@ export enum OrgStatus {
   READY = 2,
 
   /**
-   * Closed by the operator.
+   * Suspended by the operator.
    *
    * @generated from enum value: ORG_STATUS_SUSPENDED = 3;
    */
@@ -437,8 +436,9 @@ export declare const Groups: GenService<{
   /**
    * Deletes a group. Fails with FAILED_PRECONDITION if the group has children,
    * such as groups, identities, repositories, roles, role bindings, invites or
-   * account associations. The only binding of a root group, that of its owner,
-   * is deleted with the group, and so are expired invites.
+   * account associations. Deletes with the group what does not count as a
+   * child, such as subscriptions, expired invites, and the binding of a root
+   * group's owner if it is the only binding left.
    *
    * @generated from rpc chainguard.platform.iam.Groups.Delete
    */
@@ -461,9 +461,10 @@ export declare const Groups: GenService<{
     output: typeof LookupGroupResponseSchema;
   },
   /**
-   * Requests membership in the organisation that LookupGroup returns. Its
-   * owners are notified. Fails with RESOURCE_EXHAUSTED if the caller requested
-   * it a short time ago.
+   * Records a request for membership in the organisation that LookupGroup
+   * returns. It grants nothing and notifies nobody: the organisation finds it
+   * in its audit log. Fails with RESOURCE_EXHAUSTED if the caller requested it
+   * a short time ago.
    *
    * @generated from rpc chainguard.platform.iam.Groups.RequestGroupAccess
    */
@@ -473,7 +474,7 @@ export declare const Groups: GenService<{
     output: typeof RequestGroupAccessResponseSchema;
   },
   /**
-   * Returns whether the caller's e-mail address can be used to find an
+   * Returns whether the e-mail address of the caller can be used to find an
    * organisation.
    *
    * @generated from rpc chainguard.platform.iam.Groups.CheckEligibility

@@ -59,7 +59,7 @@ export declare type Identity = Message<"chainguard.platform.iam.Identity"> & {
   updatedAt?: Timestamp | undefined;
 
   /**
-   * When the identity was last assumed; if it never was, when it was created.
+   * When the identity was last assumed. If it never was: when it was created.
    * Set by the service.
    *
    * @generated from field: google.protobuf.Timestamp last_seen = 9;
@@ -68,7 +68,7 @@ export declare type Identity = Message<"chainguard.platform.iam.Identity"> & {
 
   /**
    * How the identity is assumed. Required. An update may replace a claim match
-   * by an AWS identity and vice versa. Static keys and service principals
+   * by an AWS identity, or the reverse. Static keys and service principals
    * cannot be replaced.
    *
    * @generated from oneof chainguard.platform.iam.Identity.relationship
@@ -115,16 +115,17 @@ export declare type Identity = Message<"chainguard.platform.iam.Identity"> & {
 export declare const IdentitySchema: GenMessage<Identity>;
 
 /**
- * Which tokens of an OpenID Connect issuer may be exchanged for the identity.
- * Issuer and subject are required, each either literally or as a pattern. All
- * other conditions that are set must match as well. Patterns are regular
- * expressions and must match the whole text.
+ * The tokens of an OpenID Connect issuer that may be exchanged for the
+ * identity. Issuer and subject are required, each as a text or as a pattern.
+ * All other conditions that are set must match as well. A text has at most
+ * 1,024 characters. A pattern is a regular expression of RE2 with at most 512
+ * characters, and must match the whole value.
  *
  * @generated from message chainguard.platform.iam.Identity.ClaimMatch
  */
 export declare type Identity_ClaimMatch = Message<"chainguard.platform.iam.Identity.ClaimMatch"> & {
   /**
-   * Who issued the token. Required.
+   * The issuer of the token. Required.
    *
    * @generated from oneof chainguard.platform.iam.Identity.ClaimMatch.iss
    */
@@ -139,7 +140,7 @@ export declare type Identity_ClaimMatch = Message<"chainguard.platform.iam.Ident
     case: "issuer";
   } | {
     /**
-     * A pattern of issuers. It must contain the host literally.
+     * A pattern of issuers. It must contain the host as it is.
      *
      * @generated from field: string issuer_pattern = 2;
      */
@@ -171,8 +172,8 @@ export declare type Identity_ClaimMatch = Message<"chainguard.platform.iam.Ident
   } | { case: undefined; value?: undefined };
 
   /**
-   * The audience of the token. Absent: for this service. A token with several
-   * audiences matches when one of them does.
+   * The audience of the token. Absent: this service. A token with several
+   * audiences matches if one of them does.
    *
    * @generated from oneof chainguard.platform.iam.Identity.ClaimMatch.aud
    */
@@ -195,16 +196,17 @@ export declare type Identity_ClaimMatch = Message<"chainguard.platform.iam.Ident
   } | { case: undefined; value?: undefined };
 
   /**
-   * Further claims by name, each with the value it must have. Claims that are
-   * true or false are compared as text; a claim that is neither that nor text
-   * never matches.
+   * Further claims by name, each with its required value: at most 32. `true`
+   * and `false` are compared as text. A claim that is neither text nor a
+   * boolean never matches.
    *
    * @generated from field: map<string, string> claims = 7;
    */
   claims: { [key: string]: string };
 
   /**
-   * Further claims by name, each with a pattern its value must match.
+   * Further claims by name, each with a pattern that its value must match: at
+   * most 32.
    *
    * @generated from field: map<string, string> claim_patterns = 8;
    */
@@ -218,44 +220,46 @@ export declare type Identity_ClaimMatch = Message<"chainguard.platform.iam.Ident
 export declare const Identity_ClaimMatchSchema: GenMessage<Identity_ClaimMatch>;
 
 /**
- * Tokens of an issuer that publishes no keys, verified with keys that are
- * stored here. Issuer and subject are compared exactly.
+ * The tokens of an issuer that publishes no keys. They are verified with the
+ * keys that are stored here. Issuer and subject are compared exactly.
  *
  * @generated from message chainguard.platform.iam.Identity.StaticKeys
  */
 export declare type Identity_StaticKeys = Message<"chainguard.platform.iam.Identity.StaticKeys"> & {
   /**
-   * The issuer the token must name. Nothing is fetched from it. Required.
+   * The issuer that the token must name. The service sends it no request.
+   * Required.
    *
    * @generated from field: string issuer = 1;
    */
   issuer: string;
 
   /**
-   * The subject the token must name. Required.
+   * The subject that the token must name. Required.
    *
    * @generated from field: string subject = 2;
    */
   subject: string;
 
   /**
-   * The public keys: the text of a JSON Web Key Set. Required.
+   * The public keys: a JSON Web Key Set as text, with at most 32 keys and 64
+   * KiB. Required.
    *
    * @generated from field: string issuer_keys = 4;
    */
   issuerKeys: string;
 
   /**
-   * Until when the keys are accepted. Absent: 365 days from now, which is
-   * also the most.
+   * When the keys expire: at most 365 days from now. Absent: 365 days from
+   * now.
    *
    * @generated from field: google.protobuf.Timestamp expiration = 5;
    */
   expiration?: Timestamp | undefined;
 
   /**
-   * The audience that a token must have in place of the usual ones. At most
-   * one.
+   * The audience that a token must have instead of one of the service's own:
+   * at most one.
    *
    * @generated from field: repeated string audiences = 6;
    */
@@ -269,9 +273,9 @@ export declare type Identity_StaticKeys = Message<"chainguard.platform.iam.Ident
 export declare const Identity_StaticKeysSchema: GenMessage<Identity_StaticKeys>;
 
 /**
- * An AWS user or role, proven by a signed request to AWS that returns the
- * signer. ARN and user id are required, each either literally or as a pattern
- * that must match the whole text.
+ * An AWS user or role. It proves itself by a signed request to AWS, which
+ * returns the signer. ARN and user id are required, each as a text or as a
+ * pattern that must match the whole value.
  *
  * @generated from message chainguard.platform.iam.Identity.AWSIdentity
  */
@@ -284,7 +288,7 @@ export declare type Identity_AWSIdentity = Message<"chainguard.platform.iam.Iden
   awsAccount: string;
 
   /**
-   * Which ARN the caller has in AWS. Required.
+   * The ARN of the caller in AWS. Required.
    *
    * @generated from oneof chainguard.platform.iam.Identity.AWSIdentity.aws_arn
    */
@@ -307,7 +311,7 @@ export declare type Identity_AWSIdentity = Message<"chainguard.platform.iam.Iden
   } | { case: undefined; value?: undefined };
 
   /**
-   * Which user id the caller has in AWS. Required.
+   * The user id of the caller in AWS. Required.
    *
    * @generated from oneof chainguard.platform.iam.Identity.AWSIdentity.aws_user_id
    */
@@ -568,9 +572,9 @@ export enum ServicePrincipal {
 export declare const ServicePrincipalSchema: GenEnum<ServicePrincipal>;
 
 /**
- * Manages identities: who may call the service. People get one when they
- * register; it is in no group. The identities managed here are in a group and
- * are assumed by workloads, in the way that the identity states.
+ * Manages identities. An identity is a person or a workload that calls the
+ * service. A person gets an identity at registration, outside of all groups.
+ * Identities in groups are assumed by workloads, as their `relationship` says.
  *
  * @generated from service chainguard.platform.iam.Identities
  */
@@ -587,8 +591,8 @@ export declare const Identities: GenService<{
   },
   /**
    * Replaces an identity and returns it: fields that the request lacks become
-   * empty. The caller must hold what the identity holds before it may change
-   * how the identity is assumed.
+   * empty. To change how the identity is assumed, the caller must hold all
+   * rights of the identity.
    *
    * @generated from rpc chainguard.platform.iam.Identities.Update
    */
@@ -608,10 +612,10 @@ export declare const Identities: GenService<{
     output: typeof IdentityListSchema;
   },
   /**
-   * Returns the uid that a person has or will have, from the issuer and subject
-   * of the person's tokens. Only the id of the returned identity is set. The
-   * response is the same before and after the person has registered, so that
-   * rights can be granted in advance. It is never an identity in a group.
+   * Returns the uid of the person with this issuer and subject, as the id of an
+   * identity whose other fields are not set. The uid is the same before and
+   * after registration, so roles can be bound in advance. It is never the uid
+   * of an identity in a group.
    *
    * @generated from rpc chainguard.platform.iam.Identities.Lookup
    */
@@ -622,7 +626,7 @@ export declare const Identities: GenService<{
   },
   /**
    * Deletes an identity and its role bindings. Fails with FAILED_PRECONDITION
-   * when an organisation would be left without an owner.
+   * if an organisation would lose its last owner.
    *
    * @generated from rpc chainguard.platform.iam.Identities.Delete
    */

@@ -38,7 +38,7 @@ export const IdentityProvider_OIDC_CorrelationRuleSchema = /*@__PURE__*/
   enumDesc(file_chainguard_platform_iam_identity_providers, 0, 0, 0);
 
 /**
- * The claim of a token that identifies the person in the directory that
+ * The claim of an ID token that identifies a person in the directory that
  * uses SCIM.
  *
  * @generated from enum chainguard.platform.iam.IdentityProvider.OIDC.CorrelationRule
@@ -152,8 +152,9 @@ export const SetScimEnabledResponseSchema = /*@__PURE__*/
   messageDesc(file_chainguard_platform_iam_identity_providers, 12);
 
 /**
- * Manages the identity providers of organisations: where the people of an
- * organisation log in, and how its directory sends them to the service by SCIM.
+ * Manages the identity providers of organisations. The people of an
+ * organisation log in at its identity providers. The settings and tokens of
+ * SCIM belong to them as well.
  *
  * @generated from service chainguard.platform.iam.IdentityProviders
  */

@@ -32,7 +32,7 @@ export declare type RoleBinding = Message<"chainguard.platform.iam.RoleBinding">
 
   /**
    * The uid of the identity that has the role. Required. The identity may be in
-   * the group or in an ancestor. A person can be bound before registration; see
+   * the group or in an ancestor. A person can be bound before registration: see
    * the method Lookup of Identities.
    *
    * @generated from field: string identity = 2;
@@ -40,8 +40,8 @@ export declare type RoleBinding = Message<"chainguard.platform.iam.RoleBinding">
   identity: string;
 
   /**
-   * The uid of the group: the one in which the binding is created. Need not be
-   * sent; another one is rejected.
+   * The uid of the group in which the binding is created. It may be omitted.
+   * Another group is rejected.
    *
    * @generated from field: string group = 3 [deprecated = true];
    * @deprecated
@@ -49,7 +49,7 @@ export declare type RoleBinding = Message<"chainguard.platform.iam.RoleBinding">
   group: string;
 
   /**
-   * The uid of the role it has. Required.
+   * The uid of the role that the identity has. Required.
    *
    * @generated from field: string role = 4;
    */
@@ -125,29 +125,29 @@ export declare type RoleBindingList_Binding = Message<"chainguard.platform.iam.R
   identity: string;
 
   /**
-   * The role it has: its id, name and description.
+   * The role that the identity has: its id, name and description.
    *
    * @generated from field: chainguard.platform.iam.Role role = 4;
    */
   role?: Role | undefined;
 
   /**
-   * The e-mail address of a person, confirmed by a trusted identity provider.
+   * The e-mail address of a person, confirmed by a login provider.
    *
    * @generated from field: string email = 5;
    */
   email: string;
 
   /**
-   * The issuer of the tokens that prove the identity; if it is given by a
-   * pattern, the pattern.
+   * The issuer of the tokens by which the identity is assumed, or its
+   * pattern.
    *
    * @generated from field: string claim_match_issuer = 6;
    */
   claimMatchIssuer: string;
 
   /**
-   * The subject of those tokens; if it is given by a pattern, the pattern.
+   * The subject of those tokens, or its pattern.
    *
    * @generated from field: string claim_match_subject = 7;
    */
@@ -161,8 +161,7 @@ export declare type RoleBindingList_Binding = Message<"chainguard.platform.iam.R
   createdAt?: Timestamp | undefined;
 
   /**
-   * The e-mail address of a person from an identity provider that did not
-   * confirm it. Not shown.
+   * Always empty.
    *
    * @generated from field: string email_unverified = 9;
    */
@@ -223,7 +222,7 @@ export declare type CreateRoleBindingRequest = Message<"chainguard.platform.iam.
   parent: string;
 
   /**
-   * The binding to create. Only the uids of its identity and role count.
+   * The binding to create, with the uids of its identity and role.
    *
    * @generated from field: chainguard.platform.iam.RoleBinding role_binding = 2;
    */
@@ -250,8 +249,8 @@ export declare type CreateRoleBindingBatchRequest = Message<"chainguard.platform
   parent: string;
 
   /**
-   * The bindings to create: at least one, at most 25. Only the uids of their
-   * identities and roles count.
+   * The bindings to create: at least one, at most 25. Each has the uids of its
+   * identity and role.
    *
    * @generated from field: repeated chainguard.platform.iam.RoleBinding role_bindings = 2;
    */
@@ -265,7 +264,7 @@ export declare type CreateRoleBindingBatchRequest = Message<"chainguard.platform
 export declare const CreateRoleBindingBatchRequestSchema: GenMessage<CreateRoleBindingBatchRequest>;
 
 /**
- * The role bindings created.
+ * The created role bindings.
  *
  * @generated from message chainguard.platform.iam.RoleBindingBatch
  */
@@ -312,8 +311,8 @@ export declare const DeleteRoleBindingRequestSchema: GenMessage<DeleteRoleBindin
  */
 export declare const RoleBindings: GenService<{
   /**
-   * Grants an identity a role in a group. Succeeds if the identity has that
-   * role there already.
+   * Grants an identity a role in a group. If the identity has that role there
+   * already, returns the existing binding.
    *
    * @generated from rpc chainguard.platform.iam.RoleBindings.Create
    */
@@ -323,8 +322,8 @@ export declare const RoleBindings: GenService<{
     output: typeof RoleBindingSchema;
   },
   /**
-   * Creates several role bindings in a group: all of them or, when one cannot
-   * be created, none.
+   * Creates up to 25 role bindings in a group: all of them, or none if one
+   * fails.
    *
    * @generated from rpc chainguard.platform.iam.RoleBindings.CreateBatch
    */
@@ -335,7 +334,7 @@ export declare const RoleBindings: GenService<{
   },
   /**
    * Replaces the identity and the role of a binding and returns it. Fails with
-   * FAILED_PRECONDITION when an organisation would be left without an owner.
+   * FAILED_PRECONDITION if an organisation would lose its last owner.
    *
    * @generated from rpc chainguard.platform.iam.RoleBindings.Update
    */
@@ -357,7 +356,7 @@ export declare const RoleBindings: GenService<{
   },
   /**
    * Deletes a role binding. Succeeds if it does not exist. Fails with
-   * FAILED_PRECONDITION when an organisation would be left without an owner.
+   * FAILED_PRECONDITION if an organisation would lose its last owner.
    *
    * @generated from rpc chainguard.platform.iam.RoleBindings.Delete
    */

@@ -15,7 +15,7 @@ import type { UIDPFilter } from "../common/uidp_pb.js";
 export declare const file_chainguard_platform_iam_role: GenFile;
 
 /**
- * A set of capabilities that can be bound to identities.
+ * A named set of capabilities.
  *
  * @generated from message chainguard.platform.iam.Role
  */
@@ -38,7 +38,7 @@ export declare type Role = Message<"chainguard.platform.iam.Role"> & {
 
   /**
    * What the role is for: at most 512 characters, none of them a control
-   * character. That of a built-in role ends with `(built-in)`.
+   * character. The description of a built-in role ends with `(built-in)`.
    *
    * @generated from field: string description = 3;
    */
@@ -46,7 +46,8 @@ export declare type Role = Message<"chainguard.platform.iam.Role"> & {
 
   /**
    * The names of its capabilities, for example `groups.list`: at least one.
-   * Only a caller who holds `internal` can grant those that are internal.
+   * Capabilities that are reserved for the operator are rejected: only operator
+   * roles grant them.
    *
    * @generated from field: repeated string capabilities = 4;
    */
@@ -114,15 +115,16 @@ export declare type RoleFilter = Message<"chainguard.platform.iam.RoleFilter"> &
   name: string;
 
   /**
-   * Only custom roles in the group with this uid. A single `/`: only roles in
-   * no group, which are the built-in ones.
+   * Only custom roles in the group with this uid. A single `/`: only roles
+   * outside of all groups, which are the built-in roles.
    *
    * @generated from field: string parent = 3;
    */
   parent: string;
 
   /**
-   * Filters by position in the tree of groups. Built-in roles are in no group.
+   * Filters by position in the tree of groups. Built-in roles are outside of
+   * all groups.
    *
    * @generated from field: chainguard.platform.common.UIDPFilter uidp = 4;
    */
@@ -184,15 +186,15 @@ export declare const DeleteRoleRequestSchema: GenMessage<DeleteRoleRequest>;
 
 /**
  * Manages roles: named sets of capabilities. Built-in roles belong to the
- * service, are visible to everybody and never change; custom roles are in a
- * group.
+ * service, are visible to everybody and cannot be changed. Custom roles are in
+ * a group.
  *
  * @generated from service chainguard.platform.iam.Roles
  */
 export declare const Roles: GenService<{
   /**
-   * Creates a custom role in a group. The caller must hold every capability the
-   * role grants.
+   * Creates a custom role in a group. The caller must hold every capability of
+   * the role.
    *
    * @generated from rpc chainguard.platform.iam.Roles.Create
    */
@@ -203,9 +205,9 @@ export declare const Roles: GenService<{
   },
   /**
    * Replaces a custom role and returns it: fields that the request lacks become
-   * empty. The change takes effect at once for every identity bound to the
-   * role. The caller must hold the capabilities it adds wherever the role is
-   * bound. Built-in roles cannot be changed.
+   * empty. The change takes effect with the next call of every identity that is
+   * bound to the role. The caller must hold the added capabilities in every
+   * group where the role is bound. Built-in roles cannot be changed.
    *
    * @generated from rpc chainguard.platform.iam.Roles.Update
    */
@@ -227,7 +229,7 @@ export declare const Roles: GenService<{
   },
   /**
    * Deletes a custom role. Fails with FAILED_PRECONDITION while an identity is
-   * bound to it. Built-in roles cannot be deleted.
+   * bound to the role. Built-in roles cannot be deleted.
    *
    * @generated from rpc chainguard.platform.iam.Roles.Delete
    */

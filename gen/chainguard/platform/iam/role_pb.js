@@ -54,8 +54,8 @@ export const DeleteRoleRequestSchema = /*@__PURE__*/
 
 /**
  * Manages roles: named sets of capabilities. Built-in roles belong to the
- * service, are visible to everybody and never change; custom roles are in a
- * group.
+ * service, are visible to everybody and cannot be changed. Custom roles are in
+ * a group.
  *
  * @generated from service chainguard.platform.iam.Roles
  */

@@ -27,7 +27,8 @@ export declare type AcceptTermsRequest = Message<"chainguard.platform.iam.Accept
   group: string;
 
   /**
-   * The ids of the documents: at least one.
+   * The ids of the documents: at least one, at most 100. An id has 1 to 256
+   * characters.
    *
    * @generated from field: repeated string document_ids = 2;
    */
@@ -101,8 +102,9 @@ export declare type TermsDocumentStatus = Message<"chainguard.platform.iam.Terms
   docId: string;
 
   /**
-   * The uid of the identity that accepted it. Empty where a group above accepted
-   * it whose acceptances the caller may not list.
+   * The uid of the identity that accepted it. Empty for an acceptance by an
+   * ancestor, if the caller lacks the right to list the acceptances of that
+   * ancestor.
    *
    * @generated from field: string accepted_by = 2;
    */
@@ -143,7 +145,7 @@ export declare type TermsList = Message<"chainguard.platform.iam.TermsList"> & {
 export declare const TermsListSchema: GenMessage<TermsList>;
 
 /**
- * Records the terms that an organisation has accepted.
+ * Records the acceptance of terms by organisations.
  *
  * @generated from service chainguard.platform.iam.Terms
  */
@@ -159,8 +161,8 @@ export declare const Terms: GenService<{
     output: typeof AcceptTermsResponseSchema;
   },
   /**
-   * Lists the documents that a group has accepted, without pages. What a group
-   * above it has accepted is included.
+   * Lists the documents that were accepted for a group or for one of its
+   * ancestors, without pages.
    *
    * @generated from rpc chainguard.platform.iam.Terms.ListAccepted
    */

@@ -2,7 +2,7 @@
 // @generated from file chainguard/platform/oidc/oidc.proto (package chainguard.platform.oidc, syntax proto3)
 /* eslint-disable */
 
-// Issuing of API tokens.
+// API tokens and their exchange.
 
 import type { GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
 import type { Message } from "@bufbuild/protobuf";
@@ -20,7 +20,7 @@ export declare const file_chainguard_platform_oidc_oidc: GenFile;
  */
 export declare type ExchangeRequest = Message<"chainguard.platform.oidc.ExchangeRequest"> & {
   /**
-   * Whom the token is for: the base URL of the service or another of its
+   * The audiences of the token: the base URL of the service or others of its
    * audiences. Required. Several are repeated or comma-separated.
    *
    * @generated from field: repeated string aud = 1;
@@ -36,24 +36,25 @@ export declare type ExchangeRequest = Message<"chainguard.platform.oidc.Exchange
   scope: string;
 
   /**
-   * The uid of the identity to assume. Without it the token is for the person
-   * whom the login provider knows by the issuer and subject of the OIDC token.
+   * The uid of the identity to assume. Empty: the person with the issuer and
+   * subject of the OIDC token, which must be from a login provider or from
+   * `identity_provider`.
    *
    * @generated from field: string identity = 4;
    */
   identity: string;
 
   /**
-   * The names of the capabilities to which the token is limited, of those that
-   * the identity has. Absent: all of them.
+   * The names of the capabilities to which the token is limited. Absent: no
+   * limit.
    *
    * @generated from field: repeated string cap = 5;
    */
   cap: string[];
 
   /**
-   * The uid of the organisation's identity provider that the OIDC token is from;
-   * empty for login providers of the service itself.
+   * The uid of the organisation's identity provider that issued the OIDC token.
+   * Empty: a login provider of the service.
    *
    * @generated from field: string identity_provider = 7;
    */
@@ -88,7 +89,7 @@ export declare type RawToken = Message<"chainguard.platform.oidc.RawToken"> & {
   token: string;
 
   /**
-   * A refresh token, in the answer to a login that asked for one.
+   * A refresh token. Set only for a login that requested one.
    *
    * @generated from field: string refresh_token = 2;
    */
@@ -115,7 +116,7 @@ export declare const RawTokenSchema: GenMessage<RawToken>;
  */
 export declare type ExchangeRefreshTokenRequest = Message<"chainguard.platform.oidc.ExchangeRefreshTokenRequest"> & {
   /**
-   * Whom the token is for, as in Exchange; by default the audience of the
+   * The audiences of the token, as in Exchange. Absent: the audiences of the
    * login.
    *
    * @generated from field: repeated string aud = 1;
@@ -131,16 +132,16 @@ export declare type ExchangeRefreshTokenRequest = Message<"chainguard.platform.o
   scope: string;
 
   /**
-   * The names of the capabilities to which the token is limited, of those of
-   * the login.
+   * The names of the capabilities to which the token is limited, within the
+   * limits of the login.
    *
    * @generated from field: repeated string cap = 3;
    */
   cap: string[];
 
   /**
-   * The groups to which the token is limited, of those of the login: uids, or
-   * names of verified organisations.
+   * The groups to which the token is limited, within the limits of the login:
+   * uids, or names of verified organisations.
    *
    * @generated from field: repeated string scopes = 4;
    */
@@ -182,7 +183,7 @@ export declare const TokenPairSchema: GenMessage<TokenPair>;
 
 /**
  * Issues API tokens in exchange for tokens of other issuers. The token to
- * exchange is the bearer token of the call, in the metadata or header
+ * exchange is the bearer token of the call, in the header or metadata
  * `authorization`.
  *
  * @generated from service chainguard.platform.oidc.SecurityTokenService
@@ -190,8 +191,8 @@ export declare const TokenPairSchema: GenMessage<TokenPair>;
 export declare const SecurityTokenService: GenService<{
   /**
    * Exchanges the OIDC token of a workload or of a person for an API token of
-   * the identity that it may assume. Over HTTP the parameters are the query, or
-   * the fields of a form.
+   * the identity that it may assume. Over HTTP the parameters are in the query,
+   * or are the fields of a form.
    *
    * @generated from rpc chainguard.platform.oidc.SecurityTokenService.Exchange
    */
@@ -201,8 +202,9 @@ export declare const SecurityTokenService: GenService<{
     output: typeof RawTokenSchema;
   },
   /**
-   * Exchanges a refresh token, which came with a login, for an API token and
-   * the next refresh token. Each is valid once; a second use ends the login.
+   * Exchanges the refresh token of a login for an API token and the next
+   * refresh token. A refresh token is valid once. Its second use ends the
+   * login.
    *
    * @generated from rpc chainguard.platform.oidc.SecurityTokenService.ExchangeRefreshToken
    */

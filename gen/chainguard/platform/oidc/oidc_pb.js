@@ -2,7 +2,7 @@
 // @generated from file chainguard/platform/oidc/oidc.proto (package chainguard.platform.oidc, syntax proto3)
 /* eslint-disable */
 
-// Issuing of API tokens.
+// API tokens and their exchange.
 
 import { fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2";
 import { file_google_api_annotations } from "../../../google/api/annotations_pb.js";
@@ -44,7 +44,7 @@ export const TokenPairSchema = /*@__PURE__*/
 
 /**
  * Issues API tokens in exchange for tokens of other issuers. The token to
- * exchange is the bearer token of the call, in the metadata or header
+ * exchange is the bearer token of the call, in the header or metadata
  * `authorization`.
  *
  * @generated from service chainguard.platform.oidc.SecurityTokenService

@@ -2,7 +2,7 @@
 // @generated from file chainguard/platform/ping/ping.proto (package chainguard.platform.ping, syntax proto3)
 /* eslint-disable */
 
-// Checking that the service answers, version 1.
+// A check of whether the service responds, version 1.
 
 import type { GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
 import type { Message } from "@bufbuild/protobuf";
@@ -27,7 +27,7 @@ export declare type PingRequest = Message<"chainguard.platform.ping.PingRequest"
 export declare const PingRequestSchema: GenMessage<PingRequest>;
 
 /**
- * The answer.
+ * The response of Ping.
  *
  * @generated from message chainguard.platform.ping.Response
  */
@@ -53,7 +53,7 @@ export declare const ResponseSchema: GenMessage<Response>;
  */
 export declare const PingService: GenService<{
   /**
-   * Answers. Needs no credentials and ignores them.
+   * Returns a short text. Needs no credentials and ignores them.
    *
    * @generated from rpc chainguard.platform.ping.PingService.Ping
    */

@@ -2,7 +2,7 @@
 // @generated from file chainguard/platform/ping/ping.proto (package chainguard.platform.ping, syntax proto3)
 /* eslint-disable */
 
-// Checking that the service answers, version 1.
+// A check of whether the service responds, version 1.
 
 import { fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2";
 import { file_chainguard_annotations_annotations } from "../../annotations/annotations_pb.js";

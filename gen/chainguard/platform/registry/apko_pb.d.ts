@@ -13,8 +13,8 @@ import type { Message } from "@bufbuild/protobuf";
 export declare const file_chainguard_platform_registry_apko: GenFile;
 
 /**
- * A configuration of apko, which builds images from packages. It is the name
- * space of the messages in it and has no fields here.
+ * A configuration of apko, which builds images from packages. It has no fields,
+ * and is the namespace of the messages in it.
  *
  * @generated from message chainguard.platform.registry.ApkoConfig
  */
@@ -48,8 +48,8 @@ export declare type ApkoConfig_Accounts = Message<"chainguard.platform.registry.
   users: ApkoConfig_Accounts_User[];
 
   /**
-   * The user name or user id as which the image runs. Empty: that of the
-   * image.
+   * The user name or user id as which the image runs. Empty: as the image
+   * says.
    *
    * @generated from field: string run_as = 3;
    */
@@ -118,7 +118,7 @@ export declare type ApkoConfig_Accounts_User = Message<"chainguard.platform.regi
 
   /**
    * The numeric id of the user's main group. Absent: the same number as the
-   * user's own id.
+   * user's id.
    *
    * @generated from field: optional uint32 gid = 3;
    */

@@ -30,8 +30,7 @@ export declare type BuildReportFilter = Message<"chainguard.platform.registry.Bu
   uidp?: UIDPFilter | undefined;
 
   /**
-   * Only builds that started after this time. Absent: after this time
-   * yesterday.
+   * Only builds that started after this time. Absent: 24 hours ago.
    *
    * @generated from field: google.protobuf.Timestamp started_since = 2;
    */
@@ -94,7 +93,8 @@ export declare type BuildReport = Message<"chainguard.platform.registry.BuildRep
   config: string;
 
   /**
-   * The same with the versions of all packages that were used, in JSON.
+   * The configuration with the versions of all packages that were used, in
+   * JSON.
    *
    * @generated from field: string locked_config = 3;
    */
@@ -170,14 +170,14 @@ export enum BuildReport_Result {
   Unknown = 0,
 
   /**
-   * There is an image.
+   * The build made an image.
    *
    * @generated from enum value: Success = 1;
    */
   Success = 1,
 
   /**
-   * There is no image.
+   * The build made no image.
    *
    * @generated from enum value: Failure = 2;
    */
@@ -210,7 +210,7 @@ export declare type BuildReportList = Message<"chainguard.platform.registry.Buil
 export declare const BuildReportListSchema: GenMessage<BuildReportList>;
 
 /**
- * How many builds failed.
+ * The numbers of failed builds.
  *
  * @generated from message chainguard.platform.registry.BuildStatus
  */
@@ -230,7 +230,7 @@ export declare type BuildStatus = Message<"chainguard.platform.registry.BuildSta
 export declare const BuildStatusSchema: GenMessage<BuildStatus>;
 
 /**
- * How many builds of one repository failed.
+ * The number of failed builds of one repository.
  *
  * @generated from message chainguard.platform.registry.BuildStatus.Failures
  */
@@ -243,7 +243,7 @@ export declare type BuildStatus_Failures = Message<"chainguard.platform.registry
   repoId: string;
 
   /**
-   * How many failed.
+   * The number of failed builds.
    *
    * @generated from field: int32 total = 2;
    */

@@ -314,13 +314,13 @@ export declare type ListChartsByImageRepoResponse = Message<"chainguard.platform
 export declare const ListChartsByImageRepoResponseSchema: GenMessage<ListChartsByImageRepoResponse>;
 
 /**
- * That a chart uses an image.
+ * The use of an image by a chart.
  *
  * @generated from message chainguard.platform.registry.ChartImageBinding
  */
 export declare type ChartImageBinding = Message<"chainguard.platform.registry.ChartImageBinding"> & {
   /**
-   * The name of the chart's repository, without what comes before it in a path.
+   * The last segment of the path of the chart's repository.
    *
    * @generated from field: string chart_repo = 1;
    */
@@ -396,7 +396,7 @@ export declare type HelmChart = Message<"chainguard.platform.registry.HelmChart"
 
   /**
    * The URL of its repository: `https` or `oci`, without a user name or
-   * password; `http` only for the machine itself. Required.
+   * password. `http` is accepted for the machine itself only. Required.
    *
    * @generated from field: string repo = 2;
    */
@@ -430,7 +430,7 @@ export declare type CreateDeploymentRequest = Message<"chainguard.platform.regis
   parentId: string;
 
   /**
-   * The charts: at least one.
+   * The charts: at least one, at most 100.
    *
    * @generated from field: repeated chainguard.platform.registry.HelmChart charts = 2;
    */
@@ -457,7 +457,7 @@ export declare type UpdateDeploymentRequest = Message<"chainguard.platform.regis
   repoId: string;
 
   /**
-   * All charts. Empty: the deployment is deleted.
+   * All charts: at most 100. Empty: deletes the deployment.
    *
    * @generated from field: repeated chainguard.platform.registry.HelmChart charts = 2;
    */
@@ -497,21 +497,21 @@ export declare const GetDeploymentRequestSchema: GenMessage<GetDeploymentRequest
  */
 export enum ChartImageRequirement {
   /**
-   * Not said.
+   * Not specified.
    *
    * @generated from enum value: REQUIREMENT_UNSPECIFIED = 0;
    */
   REQUIREMENT_UNSPECIFIED = 0,
 
   /**
-   * It cannot be deployed without it.
+   * The chart cannot be deployed without the image.
    *
    * @generated from enum value: REQUIREMENT_REQUIRED = 1;
    */
   REQUIREMENT_REQUIRED = 1,
 
   /**
-   * It can be deployed without it.
+   * The chart can be deployed without the image.
    *
    * @generated from enum value: REQUIREMENT_OPTIONAL = 2;
    */

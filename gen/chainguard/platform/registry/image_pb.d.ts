@@ -95,7 +95,7 @@ export declare const RawSbomRequestSchema: GenMessage<RawSbomRequest>;
  */
 export declare type RawSbom = Message<"chainguard.platform.registry.RawSbom"> & {
   /**
-   * Its text, in the form in which it was attached.
+   * The text, as it was attached.
    *
    * @generated from field: string rawSbom = 1;
    */
@@ -136,7 +136,7 @@ export declare type ImageConfigRequest = Message<"chainguard.platform.registry.I
   arch: string;
 
   /**
-   * Whether to ask the registry itself in place of the cache.
+   * Whether to read from the registry instead of the cache.
    *
    * @generated from field: bool registry = 4;
    */
@@ -156,7 +156,7 @@ export declare const ImageConfigRequestSchema: GenMessage<ImageConfigRequest>;
  */
 export declare type ImageConfig = Message<"chainguard.platform.registry.ImageConfig"> & {
   /**
-   * The user, and perhaps the group, as which it runs: names or numeric ids.
+   * The user, and optionally the group, as which it runs: names or numeric ids.
    *
    * @generated from field: string user = 1;
    */
@@ -191,7 +191,7 @@ export declare type ImageConfig = Message<"chainguard.platform.registry.ImageCon
   cmd: string[];
 
   /**
-   * The directories it writes data to that belong to one container, by path.
+   * The paths of its volumes.
    *
    * @generated from field: map<string, chainguard.platform.registry.ImageConfig.Volume> volumes = 6;
    */
@@ -226,7 +226,7 @@ export declare type ImageConfig = Message<"chainguard.platform.registry.ImageCon
 export declare const ImageConfigSchema: GenMessage<ImageConfig>;
 
 /**
- * A port. It has no properties.
+ * A port. Always empty.
  *
  * @generated from message chainguard.platform.registry.ImageConfig.ExposedPort
  */
@@ -240,7 +240,7 @@ export declare type ImageConfig_ExposedPort = Message<"chainguard.platform.regis
 export declare const ImageConfig_ExposedPortSchema: GenMessage<ImageConfig_ExposedPort>;
 
 /**
- * A directory. It has no properties.
+ * A directory. Always empty.
  *
  * @generated from message chainguard.platform.registry.ImageConfig.Volume
  */
@@ -402,7 +402,7 @@ export declare type ManifestMetadataFilter = Message<"chainguard.platform.regist
   repoId: string;
 
   /**
-   * The images. What is found for each is listed.
+   * The images whose packages are listed.
    *
    * @generated from field: repeated chainguard.platform.registry.ManifestMetadataFilterEntry items = 2;
    */
@@ -422,7 +422,7 @@ export declare const ManifestMetadataFilterSchema: GenMessage<ManifestMetadataFi
  */
 export declare type ManifestMetadataFilterEntry = Message<"chainguard.platform.registry.ManifestMetadataFilterEntry"> & {
   /**
-   * How it is named.
+   * The way in which the image is named.
    *
    * @generated from oneof chainguard.platform.registry.ManifestMetadataFilterEntry.filter
    */
@@ -539,15 +539,15 @@ export declare type PkgMetadata = Message<"chainguard.platform.registry.PkgMetad
   purl: string;
 
   /**
-   * The package URL of the package it was built along with; its own when it was
-   * built by itself.
+   * The package URL of the package that it was built together with. If it was
+   * built alone: its own.
    *
    * @generated from field: string origin_purl = 2;
    */
   originPurl: string;
 
   /**
-   * Its end of life. Absent: not known.
+   * The time of its end of life. Absent: not known.
    *
    * @generated from field: google.protobuf.Timestamp eol_date = 3;
    */
@@ -561,7 +561,7 @@ export declare type PkgMetadata = Message<"chainguard.platform.registry.PkgMetad
   buildTimestamp?: Timestamp | undefined;
 
   /**
-   * The licence it comes under. Empty: not known.
+   * Its licence. Empty: not known.
    *
    * @generated from field: string license = 5;
    */
@@ -595,13 +595,13 @@ export declare type ManifestDigestCountFilter = Message<"chainguard.platform.reg
 export declare const ManifestDigestCountFilterSchema: GenMessage<ManifestDigestCountFilter>;
 
 /**
- * How many manifests there are.
+ * The response of GetManifestDigestCount.
  *
  * @generated from message chainguard.platform.registry.ManifestDigestCount
  */
 export declare type ManifestDigestCount = Message<"chainguard.platform.registry.ManifestDigestCount"> & {
   /**
-   * Their number.
+   * The number of manifests.
    *
    * @generated from field: int64 count = 1;
    */

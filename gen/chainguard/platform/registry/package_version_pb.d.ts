@@ -33,7 +33,7 @@ export declare type PackageVersionMetadataRequest = Message<"chainguard.platform
 export declare const PackageVersionMetadataRequestSchema: GenMessage<PackageVersionMetadataRequest>;
 
 /**
- * Which versions of a package there are.
+ * The versions of a package.
  *
  * @generated from message chainguard.platform.registry.PackageVersionMetadata
  */
@@ -46,14 +46,14 @@ export declare type PackageVersionMetadata = Message<"chainguard.platform.regist
   eolVersions: PackageVersion[];
 
   /**
-   * When this was last updated, in RFC 3339.
+   * When this metadata was last updated, in RFC 3339.
    *
    * @generated from field: string lastUpdatedTimestamp = 2;
    */
   lastUpdatedTimestamp: string;
 
   /**
-   * The latest version of all.
+   * The latest version.
    *
    * @generated from field: string latestVersion = 3;
    */
@@ -88,7 +88,7 @@ export declare const PackageVersionMetadataSchema: GenMessage<PackageVersionMeta
  */
 export declare type PackageVersion = Message<"chainguard.platform.registry.PackageVersion"> & {
   /**
-   * Its end of life, as `YYYY-MM-DD`. Empty: not known.
+   * The date of its end of life, as `YYYY-MM-DD`. Empty: not known.
    *
    * @generated from field: string eolDate = 1;
    */
@@ -109,14 +109,14 @@ export declare type PackageVersion = Message<"chainguard.platform.registry.Packa
   fips: boolean;
 
   /**
-   * Not empty for a version with long-term support. Use `lts`.
+   * Not empty for a version with long-term support. Use `lts` instead.
    *
    * @generated from field: string legacy_lts = 4;
    */
   legacyLts: string;
 
   /**
-   * Whether it has long-term support. The meaning depends on the package.
+   * Whether it has long-term support. What that means depends on the package.
    *
    * @generated from field: bool lts = 9;
    */

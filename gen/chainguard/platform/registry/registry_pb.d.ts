@@ -42,8 +42,8 @@ export declare type RegistrySettings = Message<"chainguard.platform.registry.Reg
   uniqueTags: boolean;
 
   /**
-   * Whether images are copied for a while after the end of life of what is in
-   * them.
+   * Whether images are copied in the grace period after the end of life of
+   * their content.
    *
    * @generated from field: bool eol_grace_period = 3;
    */
@@ -77,14 +77,15 @@ export declare type GetRegistrySettingsRequest = Message<"chainguard.platform.re
 export declare const GetRegistrySettingsRequestSchema: GenMessage<GetRegistrySettingsRequest>;
 
 /**
- * Manages repositories and tags, and reads images, charts and builds.
+ * Manages repositories, tags, deployments and settings, and reads images.
  *
  * @generated from service chainguard.platform.registry.Registry
  */
 export declare const Registry: GenService<{
   /**
-   * Creates a repository in a group, or replaces the one with this name, unless
-   * the request forbids that.
+   * Creates a repository in a group. If the group has a repository with this
+   * name, replaces it, unless `prevent_existing` is set. To replace it, the
+   * caller must be able to update it.
    *
    * @generated from rpc chainguard.platform.registry.Registry.CreateRepo
    */
@@ -95,8 +96,9 @@ export declare const Registry: GenService<{
   },
   /**
    * Replaces a repository and returns it: fields that the request lacks become
-   * empty. Fails with INVALID_ARGUMENT if it would set tier, bundles, aliases
-   * or active tags of a repository that is copied from another.
+   * empty. Fails with INVALID_ARGUMENT if it would give a copied repository a
+   * tier, bundles, aliases or active tags that differ from its source, and with
+   * FAILED_PRECONDITION if it would rename a repository with tags.
    *
    * @generated from rpc chainguard.platform.registry.Registry.UpdateRepo
    */
@@ -116,7 +118,8 @@ export declare const Registry: GenService<{
     output: typeof RepoListSchema;
   },
   /**
-   * Counts the repositories that are copied from a repository.
+   * Counts the copies of a repository that the caller may see. Fails with
+   * RESOURCE_EXHAUSTED for callers who see more than 50,000 repositories.
    *
    * @generated from rpc chainguard.platform.registry.Registry.GetRepoCountBySource
    */
@@ -148,7 +151,7 @@ export declare const Registry: GenService<{
   },
   /**
    * Replaces a tag and returns it: fields that the request lacks become empty,
-   * except the digest, which stays.
+   * except the digest. Fails if it would rename a tag with a digest.
    *
    * @generated from rpc chainguard.platform.registry.Registry.UpdateTag
    */
@@ -179,7 +182,7 @@ export declare const Registry: GenService<{
     output: typeof TagListSchema;
   },
   /**
-   * Summarizes the tags of a repository.
+   * Returns a summary of the tags of a repository.
    *
    * @generated from rpc chainguard.platform.registry.Registry.GetRepoTagsSummary
    */
@@ -190,7 +193,8 @@ export declare const Registry: GenService<{
   },
   /**
    * Lists the tags that the caller may see with the end of life of the content,
-   * in pages.
+   * in pages. Not offered: fails with UNIMPLEMENTED, because the service does
+   * not know the end of life of packages.
    *
    * @generated from rpc chainguard.platform.registry.Registry.ListEolTags
    */
@@ -210,7 +214,8 @@ export declare const Registry: GenService<{
     output: typeof TagHistoryListSchema;
   },
   /**
-   * Returns the bill of materials of an image in parsed form.
+   * Returns the bill of materials of an image in parsed form. Not offered:
+   * fails with UNIMPLEMENTED, because the service stores no bills of materials.
    *
    * @generated from rpc chainguard.platform.registry.Registry.GetSbom
    */
@@ -221,7 +226,8 @@ export declare const Registry: GenService<{
   },
   /**
    * Returns the Helm chart that an image belongs to, with the values that make
-   * the chart use it.
+   * the chart use it. Not offered: fails with UNIMPLEMENTED, because the
+   * service does not read Helm charts.
    *
    * @generated from rpc chainguard.platform.registry.Registry.GetHelm
    */
@@ -231,7 +237,8 @@ export declare const Registry: GenService<{
     output: typeof HelmSchema;
   },
   /**
-   * Returns the metadata of a Helm chart.
+   * Returns the metadata of a Helm chart. Not offered: fails with
+   * UNIMPLEMENTED, because the service does not read Helm charts.
    *
    * @generated from rpc chainguard.platform.registry.Registry.GetChart
    */
@@ -242,6 +249,8 @@ export declare const Registry: GenService<{
   },
   /**
    * Lists the Helm charts of the catalogue that use an image of a repository.
+   * Not offered: fails with UNIMPLEMENTED, because the service does not read
+   * Helm charts.
    *
    * @generated from rpc chainguard.platform.registry.Registry.ListChartsByImageRepo
    */
@@ -282,6 +291,8 @@ export declare const Registry: GenService<{
   },
   /**
    * Returns the bill of materials of an image as it was attached to the image.
+   * Not offered: fails with UNIMPLEMENTED, because the service stores no bills
+   * of materials.
    *
    * @generated from rpc chainguard.platform.registry.Registry.GetRawSbom
    */
@@ -291,7 +302,9 @@ export declare const Registry: GenService<{
     output: typeof RawSbomSchema;
   },
   /**
-   * Returns the latest report of vulnerabilities in an image.
+   * Returns the latest report of vulnerabilities in an image. Not offered:
+   * fails with UNIMPLEMENTED, because the service stores no reports of
+   * scanners.
    *
    * @generated from rpc chainguard.platform.registry.Registry.GetVulnReport
    */
@@ -301,7 +314,8 @@ export declare const Registry: GenService<{
     output: typeof VulnReportSchema;
   },
   /**
-   * Lists the packages in images of a repository.
+   * Lists the packages in images of a repository. Not offered: fails with
+   * UNIMPLEMENTED, because the service stores no bills of materials.
    *
    * @generated from rpc chainguard.platform.registry.Registry.ListManifestMetadata
    */
@@ -311,7 +325,7 @@ export declare const Registry: GenService<{
     output: typeof ManifestMetadataListSchema;
   },
   /**
-   * Counts the different manifests of a group and its descendants, or of a
+   * Counts the manifests that have tags, of a group and its descendants or of a
    * repository.
    *
    * @generated from rpc chainguard.platform.registry.Registry.GetManifestDigestCount
@@ -323,7 +337,8 @@ export declare const Registry: GenService<{
   },
   /**
    * Returns which versions of a package there are and how long they are
-   * maintained.
+   * maintained. Not offered: fails with UNIMPLEMENTED, because the service does
+   * not know the end of life of packages.
    *
    * @generated from rpc chainguard.platform.registry.Registry.GetPackageVersionMetadata
    */
@@ -333,7 +348,8 @@ export declare const Registry: GenService<{
     output: typeof PackageVersionMetadataSchema;
   },
   /**
-   * Lists reports on builds of images that the caller may see.
+   * Lists reports on builds of images that the caller may see. Not offered:
+   * fails with UNIMPLEMENTED, because the service builds no images.
    *
    * @generated from rpc chainguard.platform.registry.Registry.ListBuildReports
    */
@@ -343,7 +359,8 @@ export declare const Registry: GenService<{
     output: typeof BuildReportListSchema;
   },
   /**
-   * Counts the builds that failed, by repository.
+   * Counts the builds that failed, by repository. Not offered: fails with
+   * UNIMPLEMENTED, because the service builds no images.
    *
    * @generated from rpc chainguard.platform.registry.Registry.GetBuildStatus
    */
@@ -363,7 +380,9 @@ export declare const Registry: GenService<{
     output: typeof UpdateStatusSchema;
   },
   /**
-   * Returns whether a repository is waiting to be copied from its source.
+   * Returns whether a repository is waiting to be copied from its source. Not
+   * offered: fails with UNIMPLEMENTED, because other services copy images and
+   * their queue is not known.
    *
    * @generated from rpc chainguard.platform.registry.Registry.GetSyncStatus
    */
@@ -374,7 +393,8 @@ export declare const Registry: GenService<{
   },
   /**
    * Returns which repositories of a registry are waiting to be copied from
-   * their sources.
+   * their sources. Not offered: fails with UNIMPLEMENTED, because other
+   * services copy images and their queue is not known.
    *
    * @generated from rpc chainguard.platform.registry.Registry.ListSyncStatuses
    */
@@ -396,7 +416,8 @@ export declare const Registry: GenService<{
   },
   /**
    * Replaces the Helm charts that deploy a repository and returns them. Without
-   * charts the deployment is deleted.
+   * charts, deletes the deployment. Fails with NOT_FOUND if there is no
+   * deployment.
    *
    * @generated from rpc chainguard.platform.registry.Registry.UpdateDeployment
    */
@@ -406,7 +427,8 @@ export declare const Registry: GenService<{
     output: typeof DeploymentSchema;
   },
   /**
-   * Returns the Helm charts that deploy a repository.
+   * Returns the Helm charts that deploy a repository. Fails with NOT_FOUND if
+   * it has none.
    *
    * @generated from rpc chainguard.platform.registry.Registry.GetDeployment
    */

@@ -38,7 +38,7 @@ export const GetRegistrySettingsRequestSchema = /*@__PURE__*/
   messageDesc(file_chainguard_platform_registry_registry, 1);
 
 /**
- * Manages repositories and tags, and reads images, charts and builds.
+ * Manages repositories, tags, deployments and settings, and reads images.
  *
  * @generated from service chainguard.platform.registry.Registry
  */

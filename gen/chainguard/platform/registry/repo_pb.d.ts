@@ -16,7 +16,7 @@ import type { UIDPFilter } from "../common/uidp_pb.js";
 export declare const file_chainguard_platform_registry_repo: GenFile;
 
 /**
- * A repository stores images.
+ * A repository of images.
  *
  * @generated from message chainguard.platform.registry.Repo
  */
@@ -30,56 +30,57 @@ export declare type Repo = Message<"chainguard.platform.registry.Repo"> & {
   id: string;
 
   /**
-   * The name under which images are pushed to the repository and pulled from
-   * it. Required. No two repositories of a group share one.
+   * The name of the repository in image references. Required. Matches
+   * `^[a-z0-9]+((\.|_|__|-+)[a-z0-9]+)*$`, at most 128 characters. Unique in
+   * its group.
    *
    * @generated from field: string name = 2;
    */
   name: string;
 
   /**
-   * The tier of the catalogue. A repository that is copied from another has the
-   * tier of that one.
+   * The tier of the catalogue. A copied repository has the tier of its source.
    *
    * @generated from field: chainguard.platform.registry.CatalogTier catalog_tier = 3;
    */
   catalogTier: CatalogTier;
 
   /**
-   * Labels that group repositories of the catalogue, for example `base` or
-   * `fips`. A repository that is copied from another has the bundles of that
-   * one.
+   * The bundles of the catalogue that contain the repository: `application`,
+   * `base`, `byol`, `ai`, `ai-gpu`, `featured`, `fips`, `commercial`,
+   * `emeritoss`. A copied repository has the bundles of its source.
    *
    * @generated from field: repeated string bundles = 4;
    */
   bundles: string[];
 
   /**
-   * The readme of the repository, in Markdown. Its rendered HTML must contain
-   * nothing unsafe, such as scripts.
+   * The readme of the repository, in Markdown: at most 256 KiB. Its rendered
+   * HTML must not contain unsafe elements, such as scripts.
    *
    * @generated from field: string readme = 5;
    */
   readme: string;
 
   /**
-   * The source from which its images are copied. Absent: none.
+   * The source from which its images are copied. Absent: the repository is not
+   * a copy.
    *
    * @generated from field: chainguard.platform.registry.SyncConfig sync_config = 6 [json_name = "sync_config"];
    */
   syncConfig?: SyncConfig | undefined;
 
   /**
-   * What is added to its images when they are rebuilt. Absent: nothing.
+   * What is added to its images when they are rebuilt: at most 256 KiB as JSON.
    *
    * @generated from field: chainguard.platform.registry.CustomOverlay custom_overlay = 7;
    */
   customOverlay?: CustomOverlay | undefined;
 
   /**
-   * The images elsewhere that those here are equivalent to, each a name, a
-   * colon and a tag. A repository that is copied from another has the aliases
-   * of that one.
+   * The equivalent images in other registries, each a name, a colon and a tag:
+   * at most 1,000, together at most 32 KiB. A copied repository has the aliases
+   * of its source.
    *
    * @generated from field: repeated string aliases = 8;
    */
@@ -93,8 +94,9 @@ export declare type Repo = Message<"chainguard.platform.registry.Repo"> & {
   createTime?: Timestamp | undefined;
 
   /**
-   * The names of the tags that are kept up to date, in a stable order. A
-   * repository that is copied from another has the active tags of that one.
+   * The names of the tags that are kept up to date, in a stable order: at most
+   * 1,000, together at most 32 KiB. A copied repository has the active tags of
+   * its source.
    *
    * @generated from field: repeated string active_tags = 10;
    */
@@ -102,7 +104,8 @@ export declare type Repo = Message<"chainguard.platform.registry.Repo"> & {
 
   /**
    * What the repository is for: at most 512 characters, none of them a control
-   * character. Empty on create: that of the repository it is copied from.
+   * character. If it is empty on create, a copied repository gets the
+   * description of its source.
    *
    * @generated from field: string description = 11;
    */
@@ -136,9 +139,10 @@ export declare const RepoSchema: GenMessage<Repo>;
  */
 export declare type SyncConfig = Message<"chainguard.platform.registry.SyncConfig"> & {
   /**
-   * The repository to copy from. Required. Accepted are its uid, its name in the
-   * catalogue and the reference of an image in it; returned is always the uid.
-   * The caller must be able to pull from it.
+   * The repository to copy from. Required. A request names it by its uid, by
+   * the reference of an image in it, or by its name if it is in the root group
+   * of the same organisation. A response always has the uid. The caller must be
+   * able to pull from it.
    *
    * @generated from field: string source = 1;
    */
@@ -153,7 +157,7 @@ export declare type SyncConfig = Message<"chainguard.platform.registry.SyncConfi
   uniqueTags: boolean;
 
   /**
-   * Until when images are copied: 14 days from the start. Set by the service.
+   * When copying ends: 14 days after its start. Set by the service.
    *
    * @generated from field: google.protobuf.Timestamp expiration = 3;
    */
@@ -192,16 +196,16 @@ export declare type SyncConfig = Message<"chainguard.platform.registry.SyncConfi
   syncApks: boolean;
 
   /**
-   * A configuration of apko that is laid over that of the images when they are
-   * rebuilt on the way. Set by the service.
+   * A configuration of apko that overrides that of the images when they are
+   * rebuilt. Set by the service.
    *
    * @generated from field: string apko_overlay = 8;
    */
   apkoOverlay: string;
 
   /**
-   * Whether images are copied for a while after the end of life of what is in
-   * them. Set by the service.
+   * Whether images are copied in the grace period after the end of life of
+   * their content. Set by the service.
    *
    * @generated from field: bool grace_period = 9;
    */
@@ -221,7 +225,7 @@ export declare const SyncConfigSchema: GenMessage<SyncConfig>;
  */
 export declare type CustomOverlay = Message<"chainguard.platform.registry.CustomOverlay"> & {
   /**
-   * What software is added.
+   * The software that is added.
    *
    * @generated from field: chainguard.platform.registry.ImageContents contents = 1;
    */
@@ -244,14 +248,14 @@ export declare type CustomOverlay = Message<"chainguard.platform.registry.Custom
   annotations: { [key: string]: string };
 
   /**
-   * Which users and groups are added, and who runs the image.
+   * The users and groups to add, and the user as which the image runs.
    *
    * @generated from field: chainguard.platform.registry.ApkoConfig.Accounts accounts = 4;
    */
   accounts?: ApkoConfig_Accounts | undefined;
 
   /**
-   * Which certificates are trusted beside the usual ones.
+   * The certificates that are trusted in addition to the default ones.
    *
    * @generated from field: chainguard.platform.registry.CustomOverlay.Certificates certificates = 15;
    */
@@ -265,7 +269,7 @@ export declare type CustomOverlay = Message<"chainguard.platform.registry.Custom
 export declare const CustomOverlaySchema: GenMessage<CustomOverlay>;
 
 /**
- * The certificates that images trust beside the usual ones.
+ * The certificates that images trust in addition to the default ones.
  *
  * @generated from message chainguard.platform.registry.CustomOverlay.Certificates
  */
@@ -278,7 +282,7 @@ export declare type CustomOverlay_Certificates = Message<"chainguard.platform.re
   additional: CustomOverlay_Certificates_AdditionalEntry[];
 
   /**
-   * The names of packages that bring certificates.
+   * The names of packages that contain certificates.
    *
    * @generated from field: repeated string providers = 2;
    */
@@ -319,7 +323,7 @@ export declare type CustomOverlay_Certificates_AdditionalEntry = Message<"chaing
 export declare const CustomOverlay_Certificates_AdditionalEntrySchema: GenMessage<CustomOverlay_Certificates_AdditionalEntry>;
 
 /**
- * What software is added to images.
+ * The software that is added to images.
  *
  * @generated from message chainguard.platform.registry.ImageContents
  */
@@ -332,8 +336,8 @@ export declare type ImageContents = Message<"chainguard.platform.registry.ImageC
   packages: string[];
 
   /**
-   * The URLs of the package repositories that `/etc/apk/repositories` lists, in
-   * place of the usual ones. Empty: the usual ones.
+   * The URLs of the package repositories in `/etc/apk/repositories`. Empty: the
+   * default ones.
    *
    * @generated from field: repeated string runtime_repositories = 2;
    */
@@ -360,8 +364,9 @@ export declare const ImageContentsSchema: GenMessage<ImageContents>;
  */
 export declare type ImageContents_RuntimeKeyringEntry = Message<"chainguard.platform.registry.ImageContents.RuntimeKeyringEntry"> & {
   /**
-   * The name of its file, without a directory and not beginning with a dot:
-   * the one that the signature of the repository's index refers to. Required.
+   * The name of its file, which the signature of the package repository's
+   * index refers to. It must not contain a slash or begin with a dot.
+   * Required.
    *
    * @generated from field: string name = 1;
    */
@@ -402,8 +407,8 @@ export declare type CreateRepoRequest = Message<"chainguard.platform.registry.Cr
   repo?: Repo | undefined;
 
   /**
-   * Whether to fail with ALREADY_EXISTS when the group has a repository with
-   * this name, in place of replacing it.
+   * Whether to fail with ALREADY_EXISTS if the group has a repository with this
+   * name, instead of replacing it.
    *
    * @generated from field: bool prevent_existing = 3;
    */
@@ -437,13 +442,13 @@ export declare type GetRepoCountBySourceRequest = Message<"chainguard.platform.r
 export declare const GetRepoCountBySourceRequestSchema: GenMessage<GetRepoCountBySourceRequest>;
 
 /**
- * How many repositories there are.
+ * The response of GetRepoCountBySource.
  *
  * @generated from message chainguard.platform.registry.RepoCount
  */
 export declare type RepoCount = Message<"chainguard.platform.registry.RepoCount"> & {
   /**
-   * Their number.
+   * The number of repositories.
    *
    * @generated from field: int64 count = 1;
    */
@@ -611,20 +616,20 @@ export declare type ListSyncStatusesRequest = Message<"chainguard.platform.regis
 export declare const ListSyncStatusesRequestSchema: GenMessage<ListSyncStatusesRequest>;
 
 /**
- * The state of a repository in the copy queue.
+ * The state of a repository in the queue of copies.
  *
  * @generated from message chainguard.platform.registry.SyncStatus
  */
 export declare type SyncStatus = Message<"chainguard.platform.registry.SyncStatus"> & {
   /**
-   * Its state.
+   * The state.
    *
    * @generated from field: chainguard.platform.registry.SyncStatus.Status status = 1;
    */
   status: SyncStatus_Status;
 
   /**
-   * When it was added to the queue.
+   * When the repository was added to the queue.
    *
    * @generated from field: google.protobuf.Timestamp create_time = 2;
    */
@@ -638,27 +643,27 @@ export declare type SyncStatus = Message<"chainguard.platform.registry.SyncStatu
 export declare const SyncStatusSchema: GenMessage<SyncStatus>;
 
 /**
- * A state in that queue.
+ * A state in the queue.
  *
  * @generated from enum chainguard.platform.registry.SyncStatus.Status
  */
 export enum SyncStatus_Status {
   /**
-   * Not in the queue.
+   * The repository is not in the queue.
    *
    * @generated from enum value: UNKNOWN = 0;
    */
   UNKNOWN = 0,
 
   /**
-   * It is waiting.
+   * The repository waits.
    *
    * @generated from enum value: QUEUED = 1;
    */
   QUEUED = 1,
 
   /**
-   * It is being copied.
+   * The repository is being copied.
    *
    * @generated from enum value: IN_PROGRESS = 2;
    */
@@ -691,7 +696,7 @@ export declare type RepoSyncStatus = Message<"chainguard.platform.registry.RepoS
   repoId: string;
 
   /**
-   * Its state.
+   * The state.
    *
    * @generated from field: chainguard.platform.registry.SyncStatus repo_status = 2;
    */
@@ -731,7 +736,7 @@ export declare const SyncStatusListSchema: GenMessage<SyncStatusList>;
  */
 export enum CatalogTier {
   /**
-   * In none.
+   * Not in a tier.
    *
    * @generated from enum value: UNKNOWN = 0;
    */
@@ -745,7 +750,7 @@ export enum CatalogTier {
   APPLICATION = 4,
 
   /**
-   * Images to build others on.
+   * Base images.
    *
    * @generated from enum value: BASE = 5;
    */

@@ -150,7 +150,7 @@ export const SyncStatus_StatusSchema = /*@__PURE__*/
   enumDesc(file_chainguard_platform_registry_repo, 14, 0);
 
 /**
- * A state in that queue.
+ * A state in the queue.
  *
  * @generated from enum chainguard.platform.registry.SyncStatus.Status
  */

@@ -77,8 +77,8 @@ export declare type Tag = Message<"chainguard.platform.registry.Tag"> & {
   id: string;
 
   /**
-   * The name. Matches `^[a-zA-Z0-9_][a-zA-Z0-9._-]{0,127}$`. Required. No two
-   * tags of a repository share one.
+   * The name. Matches `^[a-zA-Z0-9_][a-zA-Z0-9._-]{0,127}$`. Required. Unique
+   * in its repository.
    *
    * @generated from field: string name = 2;
    */
@@ -86,7 +86,7 @@ export declare type Tag = Message<"chainguard.platform.registry.Tag"> & {
 
   /**
    * The digest of the manifest that the tag points at, for example `sha256:`
-   * and 64 hexadecimal digits. Empty: it has no image yet.
+   * and 64 hexadecimal digits. Empty: the tag has no image yet.
    *
    * @generated from field: string digest = 3;
    */
@@ -100,14 +100,14 @@ export declare type Tag = Message<"chainguard.platform.registry.Tag"> & {
   lastUpdated?: Timestamp | undefined;
 
   /**
-   * Whether the tag should not be used any more.
+   * Whether the tag is deprecated.
    *
    * @generated from field: bool deprecated = 5;
    */
   deprecated: boolean;
 
   /**
-   * Labels that group tags of the catalogue.
+   * Labels that group tags in the catalogue.
    *
    * @generated from field: repeated string bundles = 6;
    */
@@ -163,23 +163,23 @@ export declare type TagFilter = Message<"chainguard.platform.registry.TagFilter"
   updatedSince?: Timestamp | undefined;
 
   /**
-   * Whether to leave out tags that begin with `sha256-`. They hold signatures
-   * and other things that refer to an image.
+   * Whether to leave out tags that begin with `sha256-`. These are signatures
+   * and other artifacts that refer to an image.
    *
    * @generated from field: bool exclude_referrers = 6;
    */
   excludeReferrers: boolean;
 
   /**
-   * Whether to leave out tags that end with a day, as in `-20250131`.
+   * Whether to leave out tags that end with a date, such as `-20250131`.
    *
    * @generated from field: bool exclude_dates = 7;
    */
   excludeDates: boolean;
 
   /**
-   * Whether to leave out tags that end with the number of a package build, as
-   * in `-r2`.
+   * Whether to leave out tags that end with the number of a package build, such
+   * as `-r2`.
    *
    * @generated from field: bool exclude_epochs = 8;
    */
@@ -240,23 +240,23 @@ export declare type GetRepoTagsSummaryRequest = Message<"chainguard.platform.reg
   repoId: string;
 
   /**
-   * Whether to leave out tags that begin with `sha256-`. They hold signatures
-   * and other things that refer to an image.
+   * Whether to leave out tags that begin with `sha256-`. These are signatures
+   * and other artifacts that refer to an image.
    *
    * @generated from field: bool exclude_referrers = 2;
    */
   excludeReferrers: boolean;
 
   /**
-   * Whether to leave out tags that end with a day, as in `-20250131`.
+   * Whether to leave out tags that end with a date, such as `-20250131`.
    *
    * @generated from field: bool exclude_dates = 3;
    */
   excludeDates: boolean;
 
   /**
-   * Whether to leave out tags that end with the number of a package build, as
-   * in `-r2`.
+   * Whether to leave out tags that end with the number of a package build, such
+   * as `-r2`.
    *
    * @generated from field: bool exclude_epochs = 4;
    */
@@ -283,30 +283,29 @@ export declare type RepoTagsSummary = Message<"chainguard.platform.registry.Repo
   id: string;
 
   /**
-   * How many tags there are. If 0, all other fields are absent.
+   * The number of tags. If it is 0, all fields but `id` are absent.
    *
    * @generated from field: int64 tag_count = 2;
    */
   tagCount: bigint;
 
   /**
-   * When one of them was last changed.
+   * When a tag was last changed.
    *
    * @generated from field: google.protobuf.Timestamp last_updated = 3;
    */
   lastUpdated?: Timestamp | undefined;
 
   /**
-   * The tag named `latest` or, where there is none, the one that was last
-   * changed.
+   * The tag named `latest`. If there is none: the tag that was last changed.
    *
    * @generated from field: chainguard.platform.registry.Tag latest_tag = 4;
    */
   latestTag?: Tag | undefined;
 
   /**
-   * The longest name of the other tags with the same digest, which is usually
-   * the most precise version; `latest-dev` does not count. Empty: there are no
+   * The longest name of the other tags with the same digest, except
+   * `latest-dev`. This is usually the most precise version. Empty: there are no
    * others.
    *
    * @generated from field: string latest_version = 5;
@@ -404,9 +403,9 @@ export declare type EolTagFilter = Message<"chainguard.platform.registry.EolTagF
   name: string;
 
   /**
-   * The `next_page_token` of the page before. Everything else must be as it was
-   * in the request for that page, except `page_size`. A token older than 3 days
-   * starts the list again.
+   * The `next_page_token` of the previous page. All fields except `page_size`
+   * must be the same as in the request for that page. A token older than 3 days
+   * restarts the list.
    *
    * @generated from field: string page_token = 3;
    */
@@ -420,15 +419,15 @@ export declare type EolTagFilter = Message<"chainguard.platform.registry.EolTagF
   pageSize: bigint;
 
   /**
-   * Whether to leave out tags that end with a day, as in `-20250131`.
+   * Whether to leave out tags that end with a date, such as `-20250131`.
    *
    * @generated from field: bool exclude_dates = 5;
    */
   excludeDates: boolean;
 
   /**
-   * Whether to leave out tags that end with the number of a package build, as
-   * in `-r2`.
+   * Whether to leave out tags that end with the number of a package build, such
+   * as `-r2`.
    *
    * @generated from field: bool exclude_epochs = 6;
    */
@@ -482,14 +481,14 @@ export declare type TagHistoryFilter = Message<"chainguard.platform.registry.Tag
   parentId: string;
 
   /**
-   * Only what happened at this time or later.
+   * Only changes at this time or later.
    *
    * @generated from field: google.protobuf.Timestamp start = 2;
    */
   start?: Timestamp | undefined;
 
   /**
-   * Only what happened before this time.
+   * Only changes before this time.
    *
    * @generated from field: google.protobuf.Timestamp end = 3;
    */
@@ -556,21 +555,22 @@ export declare const TagHistorySchema: GenMessage<TagHistory>;
  */
 export enum EolTagStatus {
   /**
-   * It does: the content of its images is maintained.
+   * It gets new images: their content is maintained.
    *
    * @generated from enum value: TAG_ACTIVE = 0;
    */
   TAG_ACTIVE = 0,
 
   /**
-   * It does, in the grace period after the end of life of its content.
+   * It gets new images in the grace period after the end of life of its
+   * content.
    *
    * @generated from enum value: TAG_IN_GRACE = 1;
    */
   TAG_IN_GRACE = 1,
 
   /**
-   * It no longer does.
+   * It gets no new images.
    *
    * @generated from enum value: TAG_INACTIVE = 2;
    */
@@ -589,35 +589,35 @@ export declare const EolTagStatusSchema: GenEnum<EolTagStatus>;
  */
 export enum EolGracePeriodStatus {
   /**
-   * There is none for this tag.
+   * The tag has no grace period.
    *
    * @generated from enum value: GRACE_NOT_ELIGIBLE = 0;
    */
   GRACE_NOT_ELIGIBLE = 0,
 
   /**
-   * There can be one.
+   * The tag can have a grace period.
    *
    * @generated from enum value: GRACE_ELIGIBLE = 1;
    */
   GRACE_ELIGIBLE = 1,
 
   /**
-   * It is running.
+   * The grace period has begun.
    *
    * @generated from enum value: GRACE_ACTIVE = 2;
    */
   GRACE_ACTIVE = 2,
 
   /**
-   * It ended early, because the images can no longer be built.
+   * The grace period ended early, because the images can no longer be built.
    *
    * @generated from enum value: GRACE_BROKEN = 3;
    */
   GRACE_BROKEN = 3,
 
   /**
-   * It has ended.
+   * The grace period has ended.
    *
    * @generated from enum value: GRACE_EXPIRED = 4;
    */

@@ -75,7 +75,8 @@ export declare type RawVulnReport = Message<"chainguard.platform.registry.RawVul
   createdAt?: Timestamp | undefined;
 
   /**
-   * The report, in JSON. Empty if it is too long to be sent in this way.
+   * The report, in JSON. Empty if it is too long: then fetch it from
+   * `raw_report_url`.
    *
    * @generated from field: string raw_report = 4;
    */
@@ -123,7 +124,7 @@ export declare type VulnReport = Message<"chainguard.platform.registry.VulnRepor
   createdAt?: Timestamp | undefined;
 
   /**
-   * The vulnerabilities it found.
+   * The vulnerabilities that the scanner found.
    *
    * @generated from field: repeated chainguard.platform.registry.Vulnerability vulnerabilities = 4;
    */
@@ -143,7 +144,7 @@ export declare const VulnReportSchema: GenMessage<VulnReport>;
  */
 export declare type Scanner = Message<"chainguard.platform.registry.Scanner"> & {
   /**
-   * Which scanner it is.
+   * The name of the scanner.
    *
    * @generated from field: chainguard.platform.registry.Scanner.Name name = 1;
    */
@@ -232,7 +233,7 @@ export declare type VulnReportFilter = Message<"chainguard.platform.registry.Vul
   tag: string;
 
   /**
-   * Only reports of this scanner. Absent: of all.
+   * Only reports of this scanner. Absent: reports of all scanners.
    *
    * @generated from field: chainguard.platform.registry.Scanner scanner = 4;
    */
@@ -300,28 +301,28 @@ export declare type Vulnerability = Message<"chainguard.platform.registry.Vulner
   purls: string[];
 
   /**
-   * What it is, in short.
+   * A short description of the vulnerability.
    *
    * @generated from field: string description = 4;
    */
   description: string;
 
   /**
-   * What it is, at length.
+   * A long description of the vulnerability.
    *
    * @generated from field: string details = 5;
    */
   details: string;
 
   /**
-   * How severe it is.
+   * The severity of the vulnerability.
    *
    * @generated from field: chainguard.platform.registry.Vulnerability.Severity severity = 6;
    */
   severity: Vulnerability_Severity;
 
   /**
-   * How severe it is by CVSS.
+   * The severity of the vulnerability by CVSS.
    *
    * @generated from field: repeated chainguard.platform.registry.Vulnerability.CVSS cvss = 7;
    */
@@ -342,7 +343,7 @@ export declare type Vulnerability = Message<"chainguard.platform.registry.Vulner
   relatedUrls: string[];
 
   /**
-   * The paths of what is affected in the image.
+   * The paths of the affected files in the image.
    *
    * @generated from field: repeated string locations = 10;
    */
@@ -356,13 +357,13 @@ export declare type Vulnerability = Message<"chainguard.platform.registry.Vulner
 export declare const VulnerabilitySchema: GenMessage<Vulnerability>;
 
 /**
- * How severe a vulnerability is by one version of CVSS.
+ * The severity of a vulnerability by one version of CVSS.
  *
  * @generated from message chainguard.platform.registry.Vulnerability.CVSS
  */
 export declare type Vulnerability_CVSS = Message<"chainguard.platform.registry.Vulnerability.CVSS"> & {
   /**
-   * The score, from 0, which is harmless, to 10.
+   * The score, from 0 (harmless) to 10.
    *
    * @generated from field: string score = 1;
    */
@@ -383,20 +384,20 @@ export declare type Vulnerability_CVSS = Message<"chainguard.platform.registry.V
 export declare const Vulnerability_CVSSSchema: GenMessage<Vulnerability_CVSS>;
 
 /**
- * Whether a vulnerability is fixed.
+ * Whether a vulnerability is fixed, and in which versions.
  *
  * @generated from message chainguard.platform.registry.Vulnerability.Fix
  */
 export declare type Vulnerability_Fix = Message<"chainguard.platform.registry.Vulnerability.Fix"> & {
   /**
-   * The versions of the package in which it is.
+   * The versions of the package in which the vulnerability is fixed.
    *
    * @generated from field: repeated string versions = 1;
    */
   versions: string[];
 
   /**
-   * Whether it is.
+   * Whether the vulnerability is fixed.
    *
    * @generated from field: chainguard.platform.registry.Vulnerability.Fix.State state = 2;
    */
@@ -423,21 +424,21 @@ export enum Vulnerability_Fix_State {
   UNKNOWN = 0,
 
   /**
-   * It is.
+   * The vulnerability is fixed.
    *
    * @generated from enum value: FIXED = 1;
    */
   FIXED = 1,
 
   /**
-   * It is not yet.
+   * The vulnerability is not fixed yet.
    *
    * @generated from enum value: NOT_FIXED = 2;
    */
   NOT_FIXED = 2,
 
   /**
-   * It will not be.
+   * The vulnerability will not be fixed.
    *
    * @generated from enum value: WONT_FIX = 3;
    */
@@ -450,7 +451,7 @@ export enum Vulnerability_Fix_State {
 export declare const Vulnerability_Fix_StateSchema: GenEnum<Vulnerability_Fix_State>;
 
 /**
- * How severe a vulnerability is.
+ * The severity of a vulnerability.
  *
  * @generated from enum chainguard.platform.registry.Vulnerability.Severity
  */
@@ -491,7 +492,7 @@ export enum Vulnerability_Severity {
   CRITICAL = 4,
 
   /**
-   * Severity so low that it does not matter.
+   * Negligible severity.
    *
    * @generated from enum value: NEGLIGIBLE = 5;
    */
@@ -504,7 +505,7 @@ export enum Vulnerability_Severity {
 export declare const Vulnerability_SeveritySchema: GenEnum<Vulnerability_Severity>;
 
 /**
- * Names a tag by its name and that of its repository.
+ * A tag, named by its repository and its own name.
  *
  * @generated from message chainguard.platform.registry.RepoTagReference
  */
@@ -599,7 +600,7 @@ export declare type VulnCountReportList = Message<"chainguard.platform.registry.
 export declare const VulnCountReportListSchema: GenMessage<VulnCountReportList>;
 
 /**
- * How many vulnerabilities there were in an image.
+ * The numbers of vulnerabilities in an image.
  *
  * @generated from message chainguard.platform.registry.VulnCountReport
  */
@@ -626,63 +627,63 @@ export declare type VulnCountReport = Message<"chainguard.platform.registry.Vuln
   date?: Timestamp | undefined;
 
   /**
-   * How many there were of each severity.
+   * The number of vulnerabilities of each severity.
    *
    * @generated from field: repeated chainguard.platform.registry.VulnCount vuln_counts = 4;
    */
   vulnCounts: VulnCount[];
 
   /**
-   * How large the image was, in bytes.
+   * The size of the image in bytes.
    *
    * @generated from field: int64 size_bytes = 5;
    */
   sizeBytes: bigint;
 
   /**
-   * The ids of all of them.
+   * The ids of all vulnerabilities.
    *
    * @generated from field: repeated string cve_ids = 6;
    */
   cveIds: string[];
 
   /**
-   * The ids of those of low severity.
+   * The ids of vulnerabilities of low severity.
    *
    * @generated from field: repeated string low_cve_ids = 7;
    */
   lowCveIds: string[];
 
   /**
-   * The ids of those of medium severity.
+   * The ids of vulnerabilities of medium severity.
    *
    * @generated from field: repeated string med_cve_ids = 8;
    */
   medCveIds: string[];
 
   /**
-   * The ids of those of high severity.
+   * The ids of vulnerabilities of high severity.
    *
    * @generated from field: repeated string high_cve_ids = 9;
    */
   highCveIds: string[];
 
   /**
-   * The ids of those of critical severity.
+   * The ids of vulnerabilities of critical severity.
    *
    * @generated from field: repeated string crit_cve_ids = 10;
    */
   critCveIds: string[];
 
   /**
-   * The ids of those of negligible severity.
+   * The ids of vulnerabilities of negligible severity.
    *
    * @generated from field: repeated string negligible_cve_ids = 11;
    */
   negligibleCveIds: string[];
 
   /**
-   * The ids of those whose severity is not known.
+   * The ids of vulnerabilities of unknown severity.
    *
    * @generated from field: repeated string unknown_cve_ids = 12;
    */
@@ -696,7 +697,7 @@ export declare type VulnCountReport = Message<"chainguard.platform.registry.Vuln
 export declare const VulnCountReportSchema: GenMessage<VulnCountReport>;
 
 /**
- * How many vulnerabilities of one severity there were.
+ * The number of vulnerabilities of one severity.
  *
  * @generated from message chainguard.platform.registry.VulnCount
  */
@@ -709,7 +710,7 @@ export declare type VulnCount = Message<"chainguard.platform.registry.VulnCount"
   severity: Vulnerability_Severity;
 
   /**
-   * How many there were.
+   * The number of vulnerabilities.
    *
    * @generated from field: int32 count = 2;
    */
@@ -729,7 +730,9 @@ export declare const VulnCountSchema: GenMessage<VulnCount>;
  */
 export declare const Vulnerabilities: GenService<{
   /**
-   * Lists what scanners found in an image or in the images of a repository.
+   * Lists what scanners found in an image or in the images of a repository. Not
+   * offered: fails with UNIMPLEMENTED, because the service stores no reports of
+   * scanners.
    *
    * @generated from rpc chainguard.platform.registry.Vulnerabilities.ListVulnReports
    */
@@ -739,7 +742,9 @@ export declare const Vulnerabilities: GenService<{
     output: typeof VulnReportListSchema;
   },
   /**
-   * Returns the unchanged report of a scanner about an image.
+   * Returns the unchanged report of a scanner about an image. Not offered:
+   * fails with UNIMPLEMENTED, because the service stores no reports of
+   * scanners.
    *
    * @generated from rpc chainguard.platform.registry.Vulnerabilities.GetRawVulnReport
    */
@@ -749,7 +754,8 @@ export declare const Vulnerabilities: GenService<{
     output: typeof RawVulnReportSchema;
   },
   /**
-   * Counts the vulnerabilities in images, day by day.
+   * Counts the vulnerabilities in images, day by day. Not offered: fails with
+   * UNIMPLEMENTED, because the service stores no reports of scanners.
    *
    * @generated from rpc chainguard.platform.registry.Vulnerabilities.ListVulnCountReports
    */
@@ -759,7 +765,9 @@ export declare const Vulnerabilities: GenService<{
     output: typeof VulnCountReportListSchema;
   },
   /**
-   * Counts the vulnerabilities in images up to each day, cumulatively.
+   * Counts the vulnerabilities in images up to each day, cumulatively. Not
+   * offered: fails with UNIMPLEMENTED, because the service stores no reports of
+   * scanners.
    *
    * @generated from rpc chainguard.platform.registry.Vulnerabilities.ListCumulativeVulnCountReports
    */

@@ -113,7 +113,7 @@ export const Vulnerability_SeveritySchema = /*@__PURE__*/
   enumDesc(file_chainguard_platform_registry_vulnerabilities, 6, 0);
 
 /**
- * How severe a vulnerability is.
+ * The severity of a vulnerability.
  *
  * @generated from enum chainguard.platform.registry.Vulnerability.Severity
  */

@@ -27,7 +27,7 @@ export const Sbom2_SourceSchema = /*@__PURE__*/
   enumDesc(file_chainguard_platform_tenant_sbom, 0, 0);
 
 /**
- * Where a bill of materials comes from.
+ * The origin of a bill of materials.
  *
  * @generated from enum chainguard.platform.tenant.Sbom2.Source
  */
@@ -62,7 +62,7 @@ export const ComponentGraph_Edge_TypeSchema = /*@__PURE__*/
   enumDesc(file_chainguard_platform_tenant_sbom, 1, 1, 0);
 
 /**
- * What one part is to another.
+ * The kind of a relationship.
  *
  * @generated from enum chainguard.platform.tenant.ComponentGraph.Edge.Type
  */

@@ -2,7 +2,7 @@
 // @generated from file chainguard/platform/tenant/vuln.proto (package chainguard.platform.tenant, syntax proto3)
 /* eslint-disable */
 
-// Which vulnerabilities are in images, version 1.
+// Vulnerabilities in images, version 1.
 
 import type { GenEnum, GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2";
 import type { Message } from "@bufbuild/protobuf";
@@ -35,7 +35,7 @@ export declare type VulnReport = Message<"chainguard.platform.tenant.VulnReport"
   vulnerabilityDbLastBuildTime?: Timestamp | undefined;
 
   /**
-   * The vulnerabilities it found.
+   * The vulnerabilities that the scanner found.
    *
    * @generated from field: repeated chainguard.platform.tenant.VulnerabilityMatch vulnerability_matches = 3;
    */
@@ -56,14 +56,14 @@ export declare type VulnReport = Message<"chainguard.platform.tenant.VulnReport"
   reportGeneration?: Timestamp | undefined;
 
   /**
-   * What the scanner put out, word for word.
+   * The unchanged output of the scanner.
    *
    * @generated from field: bytes raw_vuln_report = 6;
    */
   rawVulnReport: Uint8Array;
 
   /**
-   * When the report was last seen at an image.
+   * When the report was last found at an image.
    *
    * @generated from field: google.protobuf.Timestamp last_seen = 7;
    */
@@ -104,7 +104,7 @@ export declare type Scanner = Message<"chainguard.platform.tenant.Scanner"> & {
 export declare const ScannerSchema: GenMessage<Scanner>;
 
 /**
- * That a vulnerability is in a package.
+ * A vulnerability in a package.
  *
  * @generated from message chainguard.platform.tenant.VulnerabilityMatch
  */
@@ -151,35 +151,35 @@ export declare type VulnerabilityRecord = Message<"chainguard.platform.tenant.Vu
   id: string;
 
   /**
-   * What it is, in short.
+   * A short description of the vulnerability.
    *
    * @generated from field: string description = 2;
    */
   description: string;
 
   /**
-   * How severe it is.
+   * The severity of the vulnerability.
    *
    * @generated from field: chainguard.platform.tenant.VulnerabilityRecord.Severity severity = 3;
    */
   severity: VulnerabilityRecord_Severity;
 
   /**
-   * Where this is known from, for example `nvd`, `github` or `osv`.
+   * The source of this record, for example `nvd`, `github` or `osv`.
    *
    * @generated from field: string source = 4;
    */
   source: string;
 
   /**
-   * How severe it is by CVSS.
+   * The severity of the vulnerability by CVSS.
    *
    * @generated from field: repeated chainguard.platform.tenant.VulnerabilityRecord.Cvss cvss = 5;
    */
   cvss: VulnerabilityRecord_Cvss[];
 
   /**
-   * The CPEs it was found by.
+   * The CPEs by which it was found.
    *
    * @generated from field: repeated string cpe_uri = 6;
    */
@@ -193,21 +193,21 @@ export declare type VulnerabilityRecord = Message<"chainguard.platform.tenant.Vu
   relatedUrls: string[];
 
   /**
-   * The links of advisories on it, by their ids.
+   * The links to advisories about it, by their ids.
    *
    * @generated from field: map<string, string> advisories = 8;
    */
   advisories: { [key: string]: string };
 
   /**
-   * The same vulnerability and others close to it, as they are known elsewhere.
+   * The same and related vulnerabilities in other databases.
    *
    * @generated from field: repeated chainguard.platform.tenant.VulnerabilityRecord.RelatedVulnerability related_vulnerabilities = 9;
    */
   relatedVulnerabilities: VulnerabilityRecord_RelatedVulnerability[];
 
   /**
-   * The id to show to people, which is that of a CVE where there is one.
+   * The id to show to people: the CVE id if there is one.
    *
    * @generated from field: string display_id = 10;
    */
@@ -221,13 +221,13 @@ export declare type VulnerabilityRecord = Message<"chainguard.platform.tenant.Vu
 export declare const VulnerabilityRecordSchema: GenMessage<VulnerabilityRecord>;
 
 /**
- * How severe a vulnerability is by one version of CVSS.
+ * The severity of a vulnerability by one version of CVSS.
  *
  * @generated from message chainguard.platform.tenant.VulnerabilityRecord.Cvss
  */
 export declare type VulnerabilityRecord_Cvss = Message<"chainguard.platform.tenant.VulnerabilityRecord.Cvss"> & {
   /**
-   * The score, from 0, which is harmless, to 10.
+   * The score, from 0 (harmless) to 10.
    *
    * @generated from field: string score = 1;
    */
@@ -248,20 +248,20 @@ export declare type VulnerabilityRecord_Cvss = Message<"chainguard.platform.tena
 export declare const VulnerabilityRecord_CvssSchema: GenMessage<VulnerabilityRecord_Cvss>;
 
 /**
- * A vulnerability as it is known elsewhere.
+ * A vulnerability in another database.
  *
  * @generated from message chainguard.platform.tenant.VulnerabilityRecord.RelatedVulnerability
  */
 export declare type VulnerabilityRecord_RelatedVulnerability = Message<"chainguard.platform.tenant.VulnerabilityRecord.RelatedVulnerability"> & {
   /**
-   * Its id there.
+   * Its id in that database.
    *
    * @generated from field: string id = 1;
    */
   id: string;
 
   /**
-   * Where it is known from, for example `nvd`, `github` or `osv`.
+   * The database, for example `nvd`, `github` or `osv`.
    *
    * @generated from field: string source = 2;
    */
@@ -275,7 +275,7 @@ export declare type VulnerabilityRecord_RelatedVulnerability = Message<"chaingua
 export declare const VulnerabilityRecord_RelatedVulnerabilitySchema: GenMessage<VulnerabilityRecord_RelatedVulnerability>;
 
 /**
- * How severe a vulnerability is.
+ * The severity of a vulnerability.
  *
  * @generated from enum chainguard.platform.tenant.VulnerabilityRecord.Severity
  */
@@ -322,20 +322,20 @@ export enum VulnerabilityRecord_Severity {
 export declare const VulnerabilityRecord_SeveritySchema: GenEnum<VulnerabilityRecord_Severity>;
 
 /**
- * Whether a vulnerability is fixed.
+ * Whether a vulnerability is fixed, and in which versions.
  *
  * @generated from message chainguard.platform.tenant.Fix
  */
 export declare type Fix = Message<"chainguard.platform.tenant.Fix"> & {
   /**
-   * The versions of the package in which it is.
+   * The versions of the package in which the vulnerability is fixed.
    *
    * @generated from field: repeated string versions = 1;
    */
   versions: string[];
 
   /**
-   * Whether it is.
+   * Whether the vulnerability is fixed.
    *
    * @generated from field: chainguard.platform.tenant.Fix.State state = 2;
    */
@@ -362,21 +362,21 @@ export enum Fix_State {
   UNKNOWN = 0,
 
   /**
-   * It is.
+   * The vulnerability is fixed.
    *
    * @generated from enum value: FIXED = 1;
    */
   FIXED = 1,
 
   /**
-   * It is not yet.
+   * The vulnerability is not fixed yet.
    *
    * @generated from enum value: NOT_FIXED = 2;
    */
   NOT_FIXED = 2,
 
   /**
-   * It will not be.
+   * The vulnerability will not be fixed.
    *
    * @generated from enum value: WONT_FIX = 3;
    */

@@ -2,7 +2,7 @@
 // @generated from file chainguard/platform/tenant/vuln.proto (package chainguard.platform.tenant, syntax proto3)
 /* eslint-disable */
 
-// Which vulnerabilities are in images, version 1.
+// Vulnerabilities in images, version 1.
 
 import { enumDesc, fileDesc, messageDesc, tsEnum } from "@bufbuild/protobuf/codegenv2";
 import { file_chainguard_platform_tenant_sbom } from "./sbom_pb.js";
@@ -63,7 +63,7 @@ export const VulnerabilityRecord_SeveritySchema = /*@__PURE__*/
   enumDesc(file_chainguard_platform_tenant_vuln, 3, 0);
 
 /**
- * How severe a vulnerability is.
+ * The severity of a vulnerability.
  *
  * @generated from enum chainguard.platform.tenant.VulnerabilityRecord.Severity
  */

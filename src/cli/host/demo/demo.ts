@@ -105,7 +105,7 @@ function assertLocal(listen: string): void {
     throw new SettingsError([`--listen ${(error as Error).message}`]);
   }
   const rule = "--listen must be 127.0.0.1 or localhost with a port";
-  throw new SettingsError([`${rule}: the demo asks nobody for a password, so it is for this machine alone`]);
+  throw new SettingsError([`${rule}: the demo does not ask for passwords, so it is for this machine only`]);
 }
 
 async function startProvider(demoDirectory: DemoDirectory): Promise<DemoProvider> {
@@ -183,7 +183,7 @@ async function openDemoDirectory(directory: string): Promise<DemoDirectory> {
   if (names.length === 0) return { directory, providerPort: 0 };
   const providerPort = names.includes(MARK) ? parsePort(await readFile(join(directory, MARK), "utf8")) : undefined;
   if (providerPort !== undefined) return { directory, providerPort };
-  throw new Error(`${directory} holds something that is no demo: choose an empty directory, or none, with --data`);
+  throw new Error(`${directory} has other content than a demo: choose an empty directory with --data, or omit --data`);
 }
 
 /** Marks the directory as that of a demo, with the port of its provider. */

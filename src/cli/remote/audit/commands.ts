@@ -15,14 +15,14 @@ export function addEventFlags(command: Command, filters: "anywhere" | "over the 
   command
     .option(
       "--scope <uid>",
-      "read over the API: the events of this organisation, group or resource, and of those below",
+      "read over the API: the events of this organisation, group or resource, and of its descendants",
     )
     .option("--subject <uid>", `${prefix}only changes of this resource`)
     .option("--actor <uid>", `${prefix}only changes by this identity`)
     .option("--type <type>", `${prefix}only events of this type`)
     .option(
       "--token-file <file>",
-      "with --scope: file with an API token, in place of `arbor auth login`; ARBOR_TOKEN wins",
+      "with --scope: file with an API token, in place of `arbor auth login`; ARBOR_TOKEN takes precedence",
     );
   return addApiFlag(command);
 }
@@ -34,7 +34,7 @@ export function addEventListFlags(command: Command, filters: "anywhere" | "over 
     .option("--request-id <id>", `${prefix}only changes of this request`)
     .option(
       "--since <time>",
-      `${prefix}only events since this time, such as 2026-01-31T12:00:00Z, or for 15m, 24h or 7d`,
+      `${prefix}only events since this time, such as 2026-01-31T12:00:00Z, or in the last 15m, 24h or 7d`,
     )
     .option("--until <time>", `${prefix}only events before this time`);
 }
@@ -48,11 +48,11 @@ export function addVerifyFlags(command: Command): Command {
   command
     .option("--scope <uid>", "verify over the API: the log of this organisation")
     .option("--jwks <file>", "with --scope: the only keys that may sign the log, as `arbor audit jwks` prints them")
-    .option("--expect-head <head>", "with --scope: an entry that the log must still have, as this command printed it")
-    .option("--state <file>", "with --scope: remember the end of the log in this file, and compare it the next time")
+    .option("--expect-head <head>", "with --scope: an entry that the log must still have, as an earlier run printed it")
+    .option("--state <file>", "with --scope: store the end of the log in this file, and compare it with the next run")
     .option(
       "--token-file <file>",
-      "with --scope: file with an API token, in place of `arbor auth login`; ARBOR_TOKEN wins",
+      "with --scope: file with an API token, in place of `arbor auth login`; ARBOR_TOKEN takes precedence",
     );
   return addApiFlag(command);
 }
@@ -62,7 +62,10 @@ export function addJwksCommand(audit: Command): void {
   const jwks = audit.command("jwks").description("print the public keys of the audit log, over the API");
   jwks
     .requiredOption("--scope <uid>", "an organisation whose log the caller may verify")
-    .option("--token-file <file>", "file with an API token, in place of `arbor auth login`; ARBOR_TOKEN wins");
+    .option(
+      "--token-file <file>",
+      "file with an API token, in place of `arbor auth login`; ARBOR_TOKEN takes precedence",
+    );
   addApiFlag(jwks).action(async (flags) => (await import("./verify.js")).printJwks(flags));
 }
 

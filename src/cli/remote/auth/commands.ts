@@ -9,7 +9,7 @@ export function addAuthCommands(arbor: Command): void {
 
   addApiFlag(auth.command("login"))
     .description("log in with a browser, or as an identity with an OIDC token")
-    .option("--headless", "with a browser on another machine")
+    .option("--headless", "log in with a browser on another machine")
     .option("--no-browser", "only print the address of the page")
     .option("--identity-provider <uid>", "uid of your organisation's login provider, or the organisation's name")
     .option("--connection <name>", "login provider of the service")
@@ -27,49 +27,49 @@ export function addAuthCommands(arbor: Command): void {
 
   addApiFlag(auth.command("token"))
     .description("print an API token")
-    .option("--audience <names>", "what it is for, comma-separated; the service itself unless set")
+    .option("--audience <names>", "audiences, comma-separated; the service itself unless set")
     .action(async (flags) => (await import("./credentials.js")).tokenCommand(flags));
 
   addApiFlag(auth.command("status"))
     .description("show who is logged in")
-    .addOption(createOutputOption("the form of the answer"))
+    .addOption(createOutputOption("format of the output"))
     .action(async (flags) => (await import("./status.js")).statusCommand(flags));
 
   addApiFlag(auth.command("logout"))
-    .description("forget the login on this machine")
+    .description("remove the login from this machine")
     .action(async (flags) => (await import("./credentials.js")).logoutCommand(flags));
 
   addApiFlag(auth.command("configure-docker"))
-    .description("have docker use the login at a registry")
-    .requiredOption("--registry <host>", "the registry, with its port where it has one")
+    .description("make docker use the login at a registry")
+    .requiredOption("--registry <host>", "the registry, with its port if it has one")
     .option("--identity <uid>", "pull as this identity instead")
     .option("--identity-token <file>", "file with the OIDC token to assume it with")
-    .option("--bin-dir <directory>", "where the helper goes that docker runs; ~/.local/bin unless set")
+    .option("--bin-dir <directory>", "directory of the helper that docker runs; ~/.local/bin unless set")
     .action(async (flags) => (await import("./configure-docker.js")).configureDockerCommand(flags));
 
-  const bindings = auth.command("bindings").description("your roles in groups, and those you have yet to accept");
+  const bindings = auth.command("bindings").description("your roles in groups, and pending ones");
   addCommonFlags(bindings.command("list"))
     .description("list your roles in groups, pending ones first")
-    .option("--pending", "only those that are pending")
+    .option("--pending", "only pending ones")
     .action(async (flags) => (await import("./bindings.js")).listOwnBindings(flags));
   addCommonFlags(bindings.command("accept <uid>"))
     .description("accept a pending role and all others in the same organisation")
     .action(async (uid, flags) => (await import("./bindings.js")).acceptOwnBinding(uid, flags));
   addCommonFlags(bindings.command("drop <uid>"))
     .description("drop a role")
-    .option("--yes", "do not ask whether to")
+    .option("--yes", "do not ask for confirmation")
     .action(async (uid, flags) => (await import("./bindings.js")).dropOwnBinding(uid, flags));
 
   const pullToken = auth.command("pull-token").description("long-lived passwords for container registries");
   addCommonFlags(pullToken.command("create"))
     .description("create a pull token and print it once")
-    .requiredOption("--group <uid>", "the group to pull from, with all below it")
+    .requiredOption("--group <uid>", "the group to pull from, with its descendants")
     .option("--name <name>", "its name after the prefix pull-token-; random unless set")
     .option("--ttl <duration>", "how long it is valid, at most 8760h", "30d")
     .action(async (flags) => (await import("./pull-token.js")).createPullToken(flags));
   addCommonFlags(pullToken.command("list"))
     .description("list pull tokens")
-    .option("--group <uid>", "only those at this group and below it")
+    .option("--group <uid>", "only those of this group and its descendants")
     .action(async (flags) => (await import("./pull-token.js")).listPullTokens(flags));
   addCommonFlags(pullToken.command("revoke <uid>"))
     .description("revoke a pull token")
@@ -78,9 +78,9 @@ export function addAuthCommands(arbor: Command): void {
   // Not HELPER_ACTIONS, whose module would be loaded for all commands of auth.
   auth
     .command("docker-credential", { hidden: true })
-    .description("answer docker")
+    .description("handle a request of docker")
     .addArgument(
-      new Argument("<action>", "what docker asks for").choices([
+      new Argument("<action>", "the action that docker requests").choices([
         "get",
         "store",
         "erase",

@@ -119,7 +119,7 @@ export async function exchangeWorkloadToken(api: string, workload: Workload, aud
 }
 
 function toLogin(token: unknown, refreshToken: unknown): StoredLogin {
-  if (!isBearerToken(token)) throw new CommandError(Code.Internal, "the service answered without a token");
+  if (!isBearerToken(token)) throw new CommandError(Code.Internal, "the service responded without a token");
   return { token, ...(isBearerToken(refreshToken) && { refreshToken }) };
 }
 

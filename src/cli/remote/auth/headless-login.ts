@@ -108,7 +108,7 @@ export function createHeadlessKey(): HeadlessKey {
       // The protocol has no additional data (AES-GCM).
       const plain = secret && unseal(secret, Buffer.from(typeof sealed === "string" ? sealed : "", "base64"), "");
       const result = plain && parseIdToken(plain.toString());
-      if (!result) throw new CommandError(Code.Internal, "the service's answer cannot be opened");
+      if (!result) throw new CommandError(Code.Internal, "the response of the service cannot be decrypted");
       return result;
     },
   };

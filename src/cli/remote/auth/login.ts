@@ -75,7 +75,7 @@ export async function findWorkload({ identity, identityToken }: WorkloadFlags): 
 async function logInWorkload(api: string, workload: Workload, flags: LoginFlags): Promise<StoredLogin> {
   const { headless, identityProvider, connection, inviteFile, scope, cap } = flags;
   if ([headless, identityProvider, connection, inviteFile, scope, cap].some((flag) => flag !== undefined)) {
-    throw invalidFlag("--identity", "an identity logs in with its token alone, and other flags are for people");
+    throw invalidFlag("--identity", "an identity logs in only with its token; the other flags are for people");
   }
   return { token: await exchangeWorkloadToken(api, workload, api), workload };
 }

@@ -49,7 +49,7 @@ export async function createPullToken(flags: CreateFlags): Promise<void> {
   const expiresS = nowS + parseLifetimeMs(flags.ttl) / 1000;
   const api = resolveApi(flags);
   const audience = await fetchIssuer(api);
-  if (audience === undefined) throw new CommandError(Code.Unknown, `${api} does not say who it is`);
+  if (audience === undefined) throw new CommandError(Code.Unknown, `${api} does not name its issuer`);
   const { privateKey, publicKey } = generateKeyPairSync("rsa", { modulusLength: 2048 });
   const subject = randomBytes(16).toString("hex");
   const keys = { keys: [{ ...publicKey.export({ format: "jwk" }), kid: "1", alg: "RS256", use: "sig" }] };

@@ -18,7 +18,7 @@ let comments: Comments | undefined;
 
 /** Adds `iam` and its commands. */
 export function addIamCommands(arbor: Command): void {
-  const iam = arbor.command("iam").description("manage groups, identities, roles and what goes with them");
+  const iam = arbor.command("iam").description("manage groups, identities, roles and related resources");
   addResourceCommands(iam, resourceCommands);
 }
 
@@ -39,7 +39,7 @@ function addList(parent: Command, resource: ResourceCommand): void {
   const method = resource.methods.list;
   const command = addFieldFlags(parent.command("list"), method, {})
     .description(`list ${formatPlural(resource)}`)
-    .option("--page-all", "all pages from here on, each printed as it comes")
+    .option("--page-all", "print all pages from here on as they arrive")
     .option("--progress", "show progress on standard error, even if that is not a terminal");
   addCommonFlags(command).action(async (given) =>
     (await import("./run-list.js")).runList(resource, fieldFlagsOf(command), given),
@@ -67,7 +67,7 @@ const add: Readonly<
   update(parent, resource, method) {
     const command = parent
       .command("update <uid>")
-      .description(`change one ${resource.singular}: the fields whose flags are given, and no others`);
+      .description(`change one ${resource.singular}: only the fields of the given flags`);
     addFieldFlags(command, method, { resource: findResourceField(resource, method), writing: true, updating: true });
     addCommonFlags(addFileFlag(command)).action(async (uid, given) =>
       (await import("./run-one.js")).runUpdate(resource, method, uid, fieldFlagsOf(command), given),
@@ -78,7 +78,7 @@ const add: Readonly<
     const command = parent
       .command("delete <uid>")
       .description(`delete one ${singular}${deletionNote && `. ${deletionNote}`}`);
-    command.option("--yes", "do not ask whether to");
+    command.option("--yes", "do not ask for confirmation");
     addCommonFlags(command).action(async (uid, given) =>
       (await import("./run-one.js")).runDelete(resource, method, uid, given),
     );
@@ -91,7 +91,10 @@ function addFieldFlags(command: Command, { input }: DescMethodUnary, scope: Flag
 }
 
 function addFileFlag(command: Command): Command {
-  return command.option("--file <file>", "JSON or YAML of the whole, or - for standard input; flags win over it");
+  return command.option(
+    "--file <file>",
+    "JSON or YAML of the resource, or - for standard input; flags take precedence",
+  );
 }
 
 function fieldFlagsOf(command: Command): FieldFlag[] {

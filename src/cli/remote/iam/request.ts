@@ -91,7 +91,7 @@ function assertCompatible(flags: readonly FieldFlag[]): void {
   for (const [i, flag] of flags.entries()) {
     const conflicting = flags.slice(0, i).find((other) => isExclusive(other, flag));
     if (conflicting === undefined) continue;
-    throw invalidFlag(`${flag.long}`, `${flag.long} cannot go together with ${conflicting.long}`);
+    throw invalidFlag(`${flag.long}`, `${flag.long} cannot be combined with ${conflicting.long}`);
   }
 }
 
@@ -232,7 +232,7 @@ function parseYaml(source: string, flag: string): JsonValue {
   const [fault] = [...document.errors, ...document.warnings];
   if (fault !== undefined) {
     const { line, col } = lineCounter.linePos(fault.pos[0]);
-    throw invalidFlag(flag, `no JSON or YAML at line ${line}, column ${col} (${fault.code})`);
+    throw invalidFlag(flag, `not JSON or YAML at line ${line}, column ${col} (${fault.code})`);
   }
   try {
     return document.toJS() as JsonValue;

@@ -132,7 +132,7 @@ describe("a stored login", () => {
     service.fault = [500, { code: 13, message: `what is ${login.refreshToken}?`, details: [] }];
     assert.equal((await commandErrorOf(tokenAt(service.url))).message, "what is [secret]?");
     service.fault = [307, {}, "http://127.0.0.1:1/elsewhere"];
-    assert.match((await commandErrorOf(tokenAt(service.url))).message, /answered with the status 307$/);
+    assert.match((await commandErrorOf(tokenAt(service.url))).message, /responded with the status 307$/);
   });
 
   it("gives tokens for others without keeping them, and stays good", async (test) => {

@@ -86,19 +86,19 @@ const cases: readonly {
     name: "an element that is no JSON",
     resource: "account-associations",
     args: ["--github-app-installation", "1={"],
-    rule: /^--github-app-installation: no JSON or YAML at line 1, column \d+ \([A-Z_]+\)$/,
+    rule: /^--github-app-installation: not JSON or YAML at line 1, column \d+ \([A-Z_]+\)$/,
   },
   {
     name: "one of several together with another",
     resource: "identities",
     args: [...idp, "--issuer-pattern", "https://idp\\.example"],
-    rule: "--issuer-pattern: --issuer-pattern cannot go together with --issuer",
+    rule: "--issuer-pattern: --issuer-pattern cannot be combined with --issuer",
   },
   {
     name: "two ways to be assumed",
     resource: "identities",
     args: ["--service-principal", "cosigned", "--aws-account", "123456789012"],
-    rule: "--service-principal: --service-principal cannot go together with --aws-account",
+    rule: "--service-principal: --service-principal cannot be combined with --aws-account",
   },
   {
     name: "a secret's file that is not there",
@@ -151,10 +151,18 @@ describe("a flag is refused for", () => {
 
 describe("a file is refused for", () => {
   const files: readonly { readonly name: string; readonly content: string; readonly rule: string | RegExp }[] = [
-    { name: "being no YAML", content: `a: "${SECRET}\n`, rule: /^no JSON or YAML at line \d, column \d+ \([A-Z_]+\)$/ },
-    { name: "a key given twice", content: `name: a\nname: ${SECRET}\n`, rule: /^no JSON or YAML at line 2, column 1 / },
-    { name: "being two documents", content: "name: a\n---\nname: b\n", rule: /^no JSON or YAML at line \d/ },
-    { name: "tags that are not JSON's", content: "name: !!binary aGk=\n", rule: /^no JSON or YAML at line 1/ },
+    {
+      name: "being no YAML",
+      content: `a: "${SECRET}\n`,
+      rule: /^not JSON or YAML at line \d, column \d+ \([A-Z_]+\)$/,
+    },
+    {
+      name: "a key given twice",
+      content: `name: a\nname: ${SECRET}\n`,
+      rule: /^not JSON or YAML at line 2, column 1 /,
+    },
+    { name: "being two documents", content: "name: a\n---\nname: b\n", rule: /^not JSON or YAML at line \d/ },
+    { name: "tags that are not JSON's", content: "name: !!binary aGk=\n", rule: /^not JSON or YAML at line 1/ },
     {
       name: "aliases without measure",
       content: `a: &a [x, x, x, x, x, x, x, x, x]\n${["b", "c", "d", "e"]

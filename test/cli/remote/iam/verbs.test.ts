@@ -274,7 +274,7 @@ describe("what the registry holds", () => {
       assert.deepEqual(JSON.parse(shown.stdout), (await api("GET", `/${kind}/${uid}`)).json);
       const asked = await world.registry(kind, "delete", uid);
       assert.deepEqual([asked.code, asked.stdout], [2, ""]);
-      assert.match(asked.stderr, /--yes is required where nobody can be asked/);
+      assert.match(asked.stderr, /--yes is required without a terminal/);
       assert.equal((await api("GET", `/${kind}/${uid}`)).status, 200);
       const deleted = await world.registry(kind, "delete", uid, "--yes");
       assert.deepEqual(deleted, { code: 0, stdout: `deleted ${uid}\n`, stderr: note });

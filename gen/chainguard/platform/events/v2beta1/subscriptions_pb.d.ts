@@ -15,7 +15,7 @@ import type { EmptySchema } from "@bufbuild/protobuf/wkt";
 export declare const file_chainguard_platform_events_v2beta1_subscriptions: GenFile;
 
 /**
- * The URL that receives the events of a group and its descendants.
+ * A subscription to the events of a group and its descendants.
  *
  * @generated from message chainguard.platform.events.v2beta1.Subscription
  */
@@ -29,10 +29,8 @@ export declare type Subscription = Message<"chainguard.platform.events.v2beta1.S
   uid: string;
 
   /**
-   * The https URL to send events to. Each event is a POST in the binary mode of
-   * CloudEvents 1.0. Its bearer token is issued by the service, has the group
-   * as its subject and contains the digest of the body, so that the receiver
-   * can verify the event.
+   * The https URL that receives the events: at most 2,048 characters, without
+   * user and fragment. Events are not delivered yet.
    *
    * @generated from field: string sink = 2;
    */
@@ -206,9 +204,10 @@ export declare type DeleteSubscriptionRequest = Message<"chainguard.platform.eve
 export declare const DeleteSubscriptionRequestSchema: GenMessage<DeleteSubscriptionRequest>;
 
 /**
- * Manages subscriptions: they name the URL that receives the events of a group
- * and its descendants. A subscription cannot be updated: delete it and create
- * another.
+ * Manages subscriptions. A subscription names the URL, its sink, that receives
+ * the events of a group and its descendants. Events are not delivered yet:
+ * subscriptions are stored, and no sink is contacted. A subscription cannot be
+ * updated: delete it and create another.
  *
  * @generated from service chainguard.platform.events.v2beta1.SubscriptionsService
  */
@@ -224,8 +223,7 @@ export declare const SubscriptionsService: GenService<{
     output: typeof SubscriptionSchema;
   },
   /**
-   * Creates a subscription in a group. Nothing is sent to its sink before an
-   * event occurs.
+   * Creates a subscription in a group. Its sink is not contacted.
    *
    * @generated from rpc chainguard.platform.events.v2beta1.SubscriptionsService.CreateSubscription
    */
@@ -245,7 +243,7 @@ export declare const SubscriptionsService: GenService<{
     output: typeof ListSubscriptionsResponseSchema;
   },
   /**
-   * Deletes a subscription. No more events are sent to its sink.
+   * Deletes a subscription.
    *
    * @generated from rpc chainguard.platform.events.v2beta1.SubscriptionsService.DeleteSubscription
    */

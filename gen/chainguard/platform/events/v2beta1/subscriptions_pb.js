@@ -60,9 +60,10 @@ export const DeleteSubscriptionRequestSchema = /*@__PURE__*/
   messageDesc(file_chainguard_platform_events_v2beta1_subscriptions, 5);
 
 /**
- * Manages subscriptions: they name the URL that receives the events of a group
- * and its descendants. A subscription cannot be updated: delete it and create
- * another.
+ * Manages subscriptions. A subscription names the URL, its sink, that receives
+ * the events of a group and its descendants. Events are not delivered yet:
+ * subscriptions are stored, and no sink is contacted. A subscription cannot be
+ * updated: delete it and create another.
  *
  * @generated from service chainguard.platform.events.v2beta1.SubscriptionsService
  */

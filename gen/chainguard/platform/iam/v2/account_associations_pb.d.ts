@@ -149,7 +149,7 @@ export declare type AccountAssociation_Google = Message<"chainguard.platform.iam
 export declare const AccountAssociation_GoogleSchema: GenMessage<AccountAssociation_Google>;
 
 /**
- * Where apps are installed at GitHub.
+ * The installations of apps at GitHub.
  *
  * @generated from message chainguard.platform.iam.v2.AccountAssociation.GitHub
  */
@@ -169,7 +169,7 @@ export declare type AccountAssociation_GitHub = Message<"chainguard.platform.iam
 export declare const AccountAssociation_GitHubSchema: GenMessage<AccountAssociation_GitHub>;
 
 /**
- * Where one app is installed at GitHub.
+ * The installations of one app at GitHub.
  *
  * @generated from message chainguard.platform.iam.v2.AccountAssociation.GitHubAppInstallations
  */
@@ -223,8 +223,8 @@ export declare const AccountAssociation_GitHubInstallationSchema: GenMessage<Acc
 export declare type AccountAssociation_Chainguard = Message<"chainguard.platform.iam.v2.AccountAssociation.Chainguard"> & {
   /**
    * The uid of an identity for each component, by the name of the component
-   * in the enum ServicePrincipal. The identity must be in the group itself,
-   * and its service principal is that component.
+   * in the enum ServicePrincipal. The identity must be in the group itself
+   * and have that component as its service principal.
    *
    * @generated from field: map<string, string> service_bindings = 1;
    */
@@ -353,7 +353,7 @@ export declare const ListAccountAssociationsRequestSchema: GenMessage<ListAccoun
  */
 export declare type CreateAccountAssociationRequest = Message<"chainguard.platform.iam.v2.CreateAccountAssociationRequest"> & {
   /**
-   * The uid of the group it is for.
+   * The uid of the group that it is for.
    *
    * @generated from field: string parent = 1;
    */
@@ -572,7 +572,7 @@ export declare const AccountProviderTypeSchema: GenEnum<AccountProviderType>;
  */
 export enum CheckStatus {
   /**
-   * Nothing.
+   * Not known.
    *
    * @generated from enum value: CHECK_STATUS_UNSPECIFIED = 0;
    */
@@ -599,8 +599,8 @@ export enum CheckStatus {
 export declare const CheckStatusSchema: GenEnum<CheckStatus>;
 
 /**
- * Manages account associations: which accounts at other providers belong to a
- * group. A group has at most one. It grants no rights.
+ * Manages account associations: the accounts at other providers that belong to
+ * a group. A group has at most one account association. It grants no rights.
  *
  * @generated from service chainguard.platform.iam.v2.AccountAssociationsService
  */
@@ -616,7 +616,7 @@ export declare const AccountAssociationsService: GenService<{
     output: typeof AccountAssociationSchema;
   },
   /**
-   * Creates the account association of a group. Fails with ALREADY_EXISTS when
+   * Creates the account association of a group. Fails with ALREADY_EXISTS if
    * the group has one.
    *
    * @generated from rpc chainguard.platform.iam.v2.AccountAssociationsService.CreateAccountAssociation
@@ -657,7 +657,10 @@ export declare const AccountAssociationsService: GenService<{
     output: typeof AccountAssociationSchema;
   },
   /**
-   * Checks whether the account of a group at a provider is ready for use.
+   * Checks whether the account of a group at a provider is ready for use. The
+   * service cannot ask providers, so the result is never READY: the reason is
+   * `NOT_CONFIGURED` without an account of this provider, and `NOT_VERIFIED`
+   * otherwise.
    *
    * @generated from rpc chainguard.platform.iam.v2.AccountAssociationsService.CheckAccountAssociation
    */

@@ -45,15 +45,16 @@ export declare type ExternalGroupRoleMapping = Message<"chainguard.platform.iam.
   externalGroupId: string;
 
   /**
-   * The uid of the role its people have. Required on create.
+   * The uid of the role that the people of the external group get. Required on
+   * create.
    *
    * @generated from field: string role_uid = 4;
    */
   roleUid: string;
 
   /**
-   * The uid of the root group in which they have it: that of the identity
-   * provider. Required on create.
+   * The uid of the root group in which they get the role. It must be the group
+   * of the identity provider. Required on create.
    *
    * @generated from field: string scope = 5;
    */
@@ -154,8 +155,8 @@ export declare type BatchDeleteExternalGroupRoleMappingsRequest = Message<"chain
   parent: string;
 
   /**
-   * The uids of the mappings. One that belongs to another identity provider is
-   * an error, and then none is deleted.
+   * The uids of the mappings: at most 100. If one belongs to another identity
+   * provider, the call fails and deletes none.
    *
    * @generated from field: repeated string names = 2;
    */
@@ -169,7 +170,7 @@ export declare type BatchDeleteExternalGroupRoleMappingsRequest = Message<"chain
 export declare const BatchDeleteExternalGroupRoleMappingsRequestSchema: GenMessage<BatchDeleteExternalGroupRoleMappingsRequest>;
 
 /**
- * The mappings deleted.
+ * The response of BatchDeleteExternalGroupRoleMappings.
  *
  * @generated from message chainguard.platform.iam.v2.BatchDeleteExternalGroupRoleMappingsResponse
  */
@@ -182,7 +183,7 @@ export declare type BatchDeleteExternalGroupRoleMappingsResponse = Message<"chai
   parent: string;
 
   /**
-   * The mappings as they were; those that did not exist are not among them.
+   * The deleted mappings. Mappings that did not exist are left out.
    *
    * @generated from field: repeated chainguard.platform.iam.v2.ExternalGroupRoleMapping external_group_role_mappings = 2;
    */
@@ -316,8 +317,8 @@ export declare const ExternalGroupRoleMappingsService: GenService<{
   },
   /**
    * Creates a mapping for an identity provider. The caller must hold what the
-   * role grants. Fails with ALREADY_EXISTS when there is one with the same
-   * identity provider, external group, role and scope.
+   * role grants. Fails with ALREADY_EXISTS if a mapping with the same identity
+   * provider, external group, role and scope exists.
    *
    * @generated from rpc chainguard.platform.iam.v2.ExternalGroupRoleMappingsService.CreateExternalGroupRoleMapping
    */

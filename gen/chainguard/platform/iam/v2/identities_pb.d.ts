@@ -47,29 +47,29 @@ export declare type Identity = Message<"chainguard.platform.iam.v2.Identity"> & 
   description: string;
 
   /**
-   * The e-mail address of a person, confirmed by a trusted identity provider.
+   * The e-mail address of a person, confirmed by a login provider.
    *
    * @generated from field: string email = 4;
    */
   email: string;
 
   /**
-   * The e-mail address of a person from an identity provider that did not
-   * confirm it.
+   * The e-mail address of a person from a login provider that did not confirm
+   * it.
    *
    * @generated from field: string email_unverified = 5;
    */
   emailUnverified: string;
 
   /**
-   * The company a person works for.
+   * The company that a person works for.
    *
    * @generated from field: string company = 6;
    */
   company: string;
 
   /**
-   * When the identity was last assumed; if it never was, when it was created.
+   * When the identity was last assumed. If it never was: when it was created.
    *
    * @generated from field: google.protobuf.Timestamp last_seen_time = 8;
    */
@@ -91,7 +91,7 @@ export declare type Identity = Message<"chainguard.platform.iam.v2.Identity"> & 
 
   /**
    * How the identity is assumed. Required for an identity in a group. An update
-   * may replace a claim match by an AWS identity and vice versa. Static keys
+   * may replace a claim match by an AWS identity, or the reverse. Static keys
    * and service principals cannot be replaced.
    *
    * @generated from oneof chainguard.platform.iam.v2.Identity.relationship
@@ -138,16 +138,17 @@ export declare type Identity = Message<"chainguard.platform.iam.v2.Identity"> & 
 export declare const IdentitySchema: GenMessage<Identity>;
 
 /**
- * Which tokens of an OpenID Connect issuer may be exchanged for the identity.
- * Issuer and subject are required, each either literally or as a pattern. All
- * other conditions that are set must match as well. Patterns are regular
- * expressions and must match the whole text.
+ * The tokens of an OpenID Connect issuer that may be exchanged for the
+ * identity. Issuer and subject are required, each as a text or as a pattern.
+ * All other conditions that are set must match as well. A text has at most
+ * 1,024 characters. A pattern is a regular expression of RE2 with at most 512
+ * characters, and must match the whole value.
  *
  * @generated from message chainguard.platform.iam.v2.Identity.ClaimMatch
  */
 export declare type Identity_ClaimMatch = Message<"chainguard.platform.iam.v2.Identity.ClaimMatch"> & {
   /**
-   * Who issued the token. Required.
+   * The issuer of the token. Required.
    *
    * @generated from oneof chainguard.platform.iam.v2.Identity.ClaimMatch.iss
    */
@@ -162,7 +163,7 @@ export declare type Identity_ClaimMatch = Message<"chainguard.platform.iam.v2.Id
     case: "issuer";
   } | {
     /**
-     * A pattern of issuers. It must contain the host literally.
+     * A pattern of issuers. It must contain the host as it is.
      *
      * @generated from field: string issuer_pattern = 2;
      */
@@ -194,8 +195,8 @@ export declare type Identity_ClaimMatch = Message<"chainguard.platform.iam.v2.Id
   } | { case: undefined; value?: undefined };
 
   /**
-   * The audience of the token. Absent: for this service. A token with several
-   * audiences matches when one of them does.
+   * The audience of the token. Absent: this service. A token with several
+   * audiences matches if one of them does.
    *
    * @generated from oneof chainguard.platform.iam.v2.Identity.ClaimMatch.aud
    */
@@ -218,16 +219,17 @@ export declare type Identity_ClaimMatch = Message<"chainguard.platform.iam.v2.Id
   } | { case: undefined; value?: undefined };
 
   /**
-   * Further claims by name, each with the value it must have. Claims that are
-   * true or false are compared as text; a claim that is neither that nor text
-   * never matches.
+   * Further claims by name, each with its required value: at most 32. `true`
+   * and `false` are compared as text. A claim that is neither text nor a
+   * boolean never matches.
    *
    * @generated from field: map<string, string> claims = 7;
    */
   claims: { [key: string]: string };
 
   /**
-   * Further claims by name, each with a pattern its value must match.
+   * Further claims by name, each with a pattern that its value must match: at
+   * most 32.
    *
    * @generated from field: map<string, string> claim_patterns = 8;
    */
@@ -241,44 +243,45 @@ export declare type Identity_ClaimMatch = Message<"chainguard.platform.iam.v2.Id
 export declare const Identity_ClaimMatchSchema: GenMessage<Identity_ClaimMatch>;
 
 /**
- * Tokens of an issuer that publishes no keys, verified with keys that are
- * stored here. Issuer and subject are compared exactly.
+ * The tokens of an issuer that publishes no keys. They are verified with the
+ * keys that are stored here. Issuer and subject are compared exactly.
  *
  * @generated from message chainguard.platform.iam.v2.Identity.StaticKeys
  */
 export declare type Identity_StaticKeys = Message<"chainguard.platform.iam.v2.Identity.StaticKeys"> & {
   /**
-   * The issuer the token must name. Nothing is fetched from it.
+   * The issuer that the token must name. The service sends it no request.
    *
    * @generated from field: string issuer = 1;
    */
   issuer: string;
 
   /**
-   * The subject the token must name.
+   * The subject that the token must name.
    *
    * @generated from field: string subject = 2;
    */
   subject: string;
 
   /**
-   * The public keys: the text of a JSON Web Key Set.
+   * The public keys: a JSON Web Key Set as text, with at most 32 keys and 64
+   * KiB.
    *
    * @generated from field: string issuer_keys = 3;
    */
   issuerKeys: string;
 
   /**
-   * Until when the keys are accepted. Absent: 365 days from now, which is
-   * also the most.
+   * When the keys expire: at most 365 days from now. Absent: 365 days from
+   * now.
    *
    * @generated from field: google.protobuf.Timestamp expiration_time = 4;
    */
   expirationTime?: Timestamp | undefined;
 
   /**
-   * The audience that a token must have in place of the usual ones. At most
-   * one.
+   * The audience that a token must have instead of one of the service's own:
+   * at most one.
    *
    * @generated from field: repeated string audiences = 5;
    */
@@ -292,9 +295,9 @@ export declare type Identity_StaticKeys = Message<"chainguard.platform.iam.v2.Id
 export declare const Identity_StaticKeysSchema: GenMessage<Identity_StaticKeys>;
 
 /**
- * An AWS user or role, proven by a signed request to AWS that returns the
- * signer. ARN and user id are required, each either literally or as a pattern
- * that must match the whole text.
+ * An AWS user or role. It proves itself by a signed request to AWS, which
+ * returns the signer. ARN and user id are required, each as a text or as a
+ * pattern that must match the whole value.
  *
  * @generated from message chainguard.platform.iam.v2.Identity.AWSIdentity
  */
@@ -307,7 +310,7 @@ export declare type Identity_AWSIdentity = Message<"chainguard.platform.iam.v2.I
   awsAccount: string;
 
   /**
-   * Which ARN the caller has in AWS. Required.
+   * The ARN of the caller in AWS. Required.
    *
    * @generated from oneof chainguard.platform.iam.v2.Identity.AWSIdentity.aws_arn
    */
@@ -330,7 +333,7 @@ export declare type Identity_AWSIdentity = Message<"chainguard.platform.iam.v2.I
   } | { case: undefined; value?: undefined };
 
   /**
-   * Which user id the caller has in AWS. Required.
+   * The user id of the caller in AWS. Required.
    *
    * @generated from oneof chainguard.platform.iam.v2.Identity.AWSIdentity.aws_user_id
    */
@@ -595,7 +598,7 @@ export declare const LookupIdentityRequestSchema: GenMessage<LookupIdentityReque
  */
 export declare type LookupIdentityResponse = Message<"chainguard.platform.iam.v2.LookupIdentityResponse"> & {
   /**
-   * The uid the person has or will have.
+   * The uid of the person, registered or not.
    *
    * @generated from field: string uid = 1;
    */
@@ -609,7 +612,7 @@ export declare type LookupIdentityResponse = Message<"chainguard.platform.iam.v2
 export declare const LookupIdentityResponseSchema: GenMessage<LookupIdentityResponse>;
 
 /**
- * Metadata that a caller has set for itself.
+ * The metadata that a caller sets for itself.
  *
  * @generated from message chainguard.platform.iam.v2.IdentityMetadata
  */
@@ -643,21 +646,21 @@ export declare type IdentityMetadata = Message<"chainguard.platform.iam.v2.Ident
   familyName: string;
 
   /**
-   * The company the caller works for.
+   * The company that the caller works for.
    *
    * @generated from field: string company = 5;
    */
   company: string;
 
   /**
-   * Whether the caller wants to receive news.
+   * Whether the caller wants to receive updates.
    *
    * @generated from field: bool updates_opt_in = 6;
    */
   updatesOptIn: boolean;
 
   /**
-   * The product the caller is interested in.
+   * The product that the caller is interested in.
    *
    * @generated from field: string product = 7;
    */
@@ -706,7 +709,7 @@ export declare type IdentityMetadata = Message<"chainguard.platform.iam.v2.Ident
   utmTerm: string;
 
   /**
-   * The URL of the page whose form the caller sent last.
+   * The URL of the page with the form that the caller sent last.
    *
    * @generated from field: string latest_form_submit_url = 14;
    */
@@ -747,7 +750,7 @@ export declare const IdentityMetadataSchema: GenMessage<IdentityMetadata>;
  */
 export declare type UpdateIdentityMetadataRequest = Message<"chainguard.platform.iam.v2.UpdateIdentityMetadataRequest"> & {
   /**
-   * The metadata with its new values. It is always that of the caller.
+   * The metadata with its new values.
    *
    * @generated from field: chainguard.platform.iam.v2.IdentityMetadata identity_metadata = 1;
    */
@@ -769,13 +772,13 @@ export declare type UpdateIdentityMetadataRequest = Message<"chainguard.platform
 export declare const UpdateIdentityMetadataRequestSchema: GenMessage<UpdateIdentityMetadataRequest>;
 
 /**
- * How an identity is assumed; to filter lists by.
+ * The ways in which an identity is assumed, for the filter of lists.
  *
  * @generated from enum chainguard.platform.iam.v2.RelationshipType
  */
 export enum RelationshipType {
   /**
-   * In any way.
+   * Any way: does not filter.
    *
    * @generated from enum value: RELATIONSHIP_TYPE_UNSPECIFIED = 0;
    */
@@ -926,9 +929,9 @@ export enum ServicePrincipal {
 export declare const ServicePrincipalSchema: GenEnum<ServicePrincipal>;
 
 /**
- * Manages identities: who may call the service. People get one when they
- * register; it is in no group. The identities managed here are in a group and
- * are assumed by workloads, in the way that the identity states.
+ * Manages identities. An identity is a person or a workload that calls the
+ * service. A person gets an identity at registration, outside of all groups.
+ * Identities in groups are assumed by workloads, as their `relationship` says.
  *
  * @generated from service chainguard.platform.iam.v2.IdentitiesService
  */
@@ -955,7 +958,7 @@ export declare const IdentitiesService: GenService<{
   },
   /**
    * Deletes an identity and its role bindings. Fails with FAILED_PRECONDITION
-   * when an organisation would be left without an owner.
+   * if an organisation would lose its last owner.
    *
    * @generated from rpc chainguard.platform.iam.v2.IdentitiesService.DeleteIdentity
    */
@@ -965,8 +968,8 @@ export declare const IdentitiesService: GenService<{
     output: typeof EmptySchema;
   },
   /**
-   * Updates an identity and returns it. The caller must hold what the identity
-   * holds before it may change how the identity is assumed.
+   * Updates an identity and returns it. To change how the identity is assumed,
+   * the caller must hold all rights of the identity.
    *
    * @generated from rpc chainguard.platform.iam.v2.IdentitiesService.UpdateIdentity
    */
@@ -986,10 +989,9 @@ export declare const IdentitiesService: GenService<{
     output: typeof ListIdentitiesResponseSchema;
   },
   /**
-   * Returns the uid that a person has or will have, from the issuer and subject
-   * of the person's tokens. The response is the same before and after the
-   * person has registered, so that rights can be granted in advance. It is
-   * never an identity in a group.
+   * Returns the uid of the person with this issuer and subject. The uid is the
+   * same before and after registration, so roles can be bound in advance. It is
+   * never the uid of an identity in a group.
    *
    * @generated from rpc chainguard.platform.iam.v2.IdentitiesService.LookupIdentity
    */
@@ -999,7 +1001,7 @@ export declare const IdentitiesService: GenService<{
     output: typeof LookupIdentityResponseSchema;
   },
   /**
-   * Updates the metadata that the caller has set for itself and returns it.
+   * Updates the metadata that the caller sets for itself, and returns it.
    *
    * @generated from rpc chainguard.platform.iam.v2.IdentitiesService.UpdateIdentityMetadata
    */

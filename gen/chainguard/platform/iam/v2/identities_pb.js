@@ -124,7 +124,7 @@ export const RelationshipTypeSchema = /*@__PURE__*/
   enumDesc(file_chainguard_platform_iam_v2_identities, 0);
 
 /**
- * How an identity is assumed; to filter lists by.
+ * The ways in which an identity is assumed, for the filter of lists.
  *
  * @generated from enum chainguard.platform.iam.v2.RelationshipType
  */
@@ -146,9 +146,9 @@ export const ServicePrincipal = /*@__PURE__*/
   tsEnum(ServicePrincipalSchema);
 
 /**
- * Manages identities: who may call the service. People get one when they
- * register; it is in no group. The identities managed here are in a group and
- * are assumed by workloads, in the way that the identity states.
+ * Manages identities. An identity is a person or a workload that calls the
+ * service. A person gets an identity at registration, outside of all groups.
+ * Identities in groups are assumed by workloads, as their `relationship` says.
  *
  * @generated from service chainguard.platform.iam.v2.IdentitiesService
  */

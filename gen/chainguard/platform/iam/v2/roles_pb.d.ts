@@ -41,15 +41,15 @@ export declare type Role = Message<"chainguard.platform.iam.v2.Role"> & {
 
   /**
    * What the role is for: at most 512 characters, none of them a control
-   * character. That of a built-in role ends with `(built-in)`.
+   * character. The description of a built-in role ends with `(built-in)`.
    *
    * @generated from field: string description = 3;
    */
   description: string;
 
   /**
-   * What the role allows: at least one capability. Only a caller who holds
-   * CAP_INTERNAL can grant those that are internal.
+   * What the role allows: at least one capability. Capabilities that are
+   * reserved for the operator are rejected: only operator roles grant them.
    *
    * @generated from field: repeated chainguard.capabilities.Capability capabilities = 4;
    */
@@ -103,7 +103,8 @@ export declare const GetRoleRequestSchema: GenMessage<GetRoleRequest>;
  */
 export declare type ListRolesRequest = Message<"chainguard.platform.iam.v2.ListRolesRequest"> & {
   /**
-   * Filters by position in the tree of groups. Built-in roles are in no group.
+   * Filters by position in the tree of groups. Built-in roles are outside of
+   * all groups.
    *
    * @generated from field: chainguard.platform.common.UIDPFilter uidp = 1;
    */
@@ -273,8 +274,8 @@ export declare const DeleteRoleRequestSchema: GenMessage<DeleteRoleRequest>;
 
 /**
  * Manages roles: named sets of capabilities. Built-in roles belong to the
- * service, are visible to everybody and never change; custom roles are in a
- * group.
+ * service, are visible to everybody and cannot be changed. Custom roles are in
+ * a group.
  *
  * @generated from service chainguard.platform.iam.v2.RolesService
  */
@@ -301,8 +302,8 @@ export declare const RolesService: GenService<{
     output: typeof ListRolesResponseSchema;
   },
   /**
-   * Creates a custom role in a group. The caller must hold every capability the
-   * role grants.
+   * Creates a custom role in a group. The caller must hold every capability of
+   * the role.
    *
    * @generated from rpc chainguard.platform.iam.v2.RolesService.CreateRole
    */
@@ -312,9 +313,10 @@ export declare const RolesService: GenService<{
     output: typeof RoleSchema;
   },
   /**
-   * Updates a custom role and returns it. The change takes effect at once for
-   * every identity bound to the role. The caller must hold the capabilities it
-   * adds wherever the role is bound. Built-in roles cannot be changed.
+   * Updates a custom role and returns it. The change takes effect with the next
+   * call of every identity that is bound to the role. The caller must hold the
+   * added capabilities in every group where the role is bound. Built-in roles
+   * cannot be changed.
    *
    * @generated from rpc chainguard.platform.iam.v2.RolesService.UpdateRole
    */
@@ -325,7 +327,7 @@ export declare const RolesService: GenService<{
   },
   /**
    * Deletes a custom role. Fails with FAILED_PRECONDITION while an identity is
-   * bound to it. Built-in roles cannot be deleted.
+   * bound to the role. Built-in roles cannot be deleted.
    *
    * @generated from rpc chainguard.platform.iam.v2.RolesService.DeleteRole
    */

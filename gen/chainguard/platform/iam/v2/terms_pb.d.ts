@@ -29,7 +29,8 @@ export declare type AcceptTermsRequest = Message<"chainguard.platform.iam.v2.Acc
   group: string;
 
   /**
-   * The ids of the documents: at least one.
+   * The ids of the documents: at least one, at most 100. An id has 1 to 256
+   * characters.
    *
    * @generated from field: repeated string document_ids = 2;
    */
@@ -83,16 +84,16 @@ export declare type TermsAcceptance = Message<"chainguard.platform.iam.v2.TermsA
   docId: string;
 
   /**
-   * The uid of the identity that accepted it. Empty for callers who may not list
-   * the acceptances of `org_uid`.
+   * The uid of the identity that accepted it. Empty for callers who lack the
+   * right to list the acceptances of `org_uid`.
    *
    * @generated from field: string accepted_by = 2;
    */
   acceptedBy: string;
 
   /**
-   * The uid of the organisation it was accepted for: that of the request, or a
-   * group above it.
+   * The uid of the group that it was accepted for: the group of the request or
+   * an ancestor.
    *
    * @generated from field: string org_uid = 3;
    */
@@ -205,7 +206,7 @@ export declare type ListTermsAcceptancesResponse = Message<"chainguard.platform.
 export declare const ListTermsAcceptancesResponseSchema: GenMessage<ListTermsAcceptancesResponse>;
 
 /**
- * Records the terms that an organisation has accepted.
+ * Records the acceptance of terms by organisations.
  *
  * @generated from service chainguard.platform.iam.v2.TermsService
  */
@@ -221,8 +222,8 @@ export declare const TermsService: GenService<{
     output: typeof AcceptTermsResponseSchema;
   },
   /**
-   * Lists the documents that a group has accepted, in pages. What a group
-   * above it has accepted is included.
+   * Lists the documents that were accepted for a group or for one of its
+   * ancestors, in pages.
    *
    * @generated from rpc chainguard.platform.iam.v2.TermsService.ListTermsAcceptances
    */

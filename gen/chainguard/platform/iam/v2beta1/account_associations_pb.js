@@ -158,8 +158,8 @@ export const CheckStatus = /*@__PURE__*/
   tsEnum(CheckStatusSchema);
 
 /**
- * Manages account associations: which accounts at other providers belong to a
- * group. A group has at most one. It grants no rights.
+ * Manages account associations: the accounts at other providers that belong to
+ * a group. A group has at most one account association. It grants no rights.
  *
  * @generated from service chainguard.platform.iam.v2beta1.AccountAssociationsService
  */

@@ -37,30 +37,30 @@ export declare type GroupInvite = Message<"chainguard.platform.iam.v2beta1.Group
   roleUid: string;
 
   /**
-   * That role.
+   * The role that the invite grants.
    *
    * @generated from field: chainguard.platform.iam.v2beta1.GroupInviteRole role = 10;
    */
   role?: GroupInviteRole | undefined;
 
   /**
-   * The only e-mail address that may accept the invite; an identity provider
-   * must have confirmed it. Empty: every person who has the code.
+   * The e-mail address of the only person who may accept the invite. A login
+   * provider must have confirmed the address. Empty: anyone who has the code.
    *
    * @generated from field: string email = 3;
    */
   email: string;
 
   /**
-   * How long the invite can be accepted, from its creation or from the update.
-   * At most 365 days.
+   * How long the invite can be accepted, from its creation or its update on: at
+   * most 365 days.
    *
    * @generated from field: google.protobuf.Duration ttl = 4;
    */
   ttl?: Duration | undefined;
 
   /**
-   * Until when the invite can be accepted.
+   * When the invite expires.
    *
    * @generated from field: google.protobuf.Timestamp expiration_time = 5;
    */
@@ -82,7 +82,8 @@ export declare type GroupInvite = Message<"chainguard.platform.iam.v2beta1.Group
   code: string;
 
   /**
-   * A short name of the code. It identifies the code but cannot be used as one.
+   * A short name of the code. It identifies the code, and does not work as a
+   * code.
    *
    * @generated from field: string key_id = 8;
    */

@@ -242,14 +242,14 @@ export declare const ListGroupsResponseSchema: GenMessage<ListGroupsResponse>;
  */
 export declare type CreateGroupRequest = Message<"chainguard.platform.iam.v2beta1.CreateGroupRequest"> & {
   /**
-   * The uid of the group to create it in. Empty: a new root group.
+   * The uid of the group to create it in. Empty: creates a root group.
    *
    * @generated from field: string parent = 1;
    */
   parent: string;
 
   /**
-   * The group to create. Only its name and description count.
+   * The group to create, with its name and description.
    *
    * @generated from field: chainguard.platform.iam.v2beta1.Group group = 2;
    */
@@ -331,7 +331,7 @@ export declare const LookupGroupResponseSchema: GenMessage<LookupGroupResponse>;
  */
 export declare type RequestGroupAccessRequest = Message<"chainguard.platform.iam.v2beta1.RequestGroupAccessRequest"> & {
   /**
-   * The uid of the organisation, as LookupGroup gave it.
+   * The uid of the organisation that LookupGroup returned.
    *
    * @generated from field: string group_uid = 1;
    */
@@ -506,8 +506,9 @@ export declare const GroupsService: GenService<{
   /**
    * Deletes a group. Fails with FAILED_PRECONDITION if the group has children,
    * such as groups, identities, repositories, roles, role bindings, invites or
-   * account associations. The only binding of a root group, that of its owner,
-   * is deleted with the group, and so are expired invites.
+   * account associations. Deletes with the group what does not count as a
+   * child, such as subscriptions, expired invites, and the binding of a root
+   * group's owner if it is the only binding left.
    *
    * @generated from rpc chainguard.platform.iam.v2beta1.GroupsService.DeleteGroup
    */
@@ -561,9 +562,10 @@ export declare const GroupsService: GenService<{
     output: typeof LookupGroupResponseSchema;
   },
   /**
-   * Requests membership in the organisation that LookupGroup returns. Its
-   * owners are notified. Fails with RESOURCE_EXHAUSTED if the caller requested
-   * it a short time ago.
+   * Records a request for membership in the organisation that LookupGroup
+   * returns. It grants nothing and notifies nobody: the organisation finds it
+   * in its audit log. Fails with RESOURCE_EXHAUSTED if the caller requested it
+   * a short time ago.
    *
    * @generated from rpc chainguard.platform.iam.v2beta1.GroupsService.RequestGroupAccess
    */
@@ -573,7 +575,7 @@ export declare const GroupsService: GenService<{
     output: typeof RequestGroupAccessResponseSchema;
   },
   /**
-   * Returns whether the caller's e-mail address can be used to find an
+   * Returns whether the e-mail address of the caller can be used to find an
    * organisation.
    *
    * @generated from rpc chainguard.platform.iam.v2beta1.GroupsService.CheckEligibility

@@ -15,7 +15,7 @@ import type { UIDPFilter } from "../../common/uidp_pb.js";
 export declare const file_chainguard_platform_iam_v2beta1_identity_providers: GenFile;
 
 /**
- * Where the people of an organisation log in.
+ * An identity provider, at which the people of an organisation log in.
  *
  * @generated from message chainguard.platform.iam.v2beta1.IdentityProvider
  */
@@ -67,13 +67,13 @@ export declare type IdentityProvider = Message<"chainguard.platform.iam.v2beta1.
   defaultRole: string;
 
   /**
-   * By which protocol people log in. Required.
+   * The protocol by which people log in. Required.
    *
    * @generated from oneof chainguard.platform.iam.v2beta1.IdentityProvider.configuration
    */
   configuration: {
     /**
-     * By OpenID Connect. Required.
+     * OpenID Connect. Required.
      *
      * @generated from field: chainguard.platform.iam.v2beta1.IdentityProvider.OIDC oidc = 20;
      */
@@ -82,7 +82,7 @@ export declare type IdentityProvider = Message<"chainguard.platform.iam.v2beta1.
   } | { case: undefined; value?: undefined };
 
   /**
-   * How SCIM is set up.
+   * The settings of SCIM.
    *
    * @generated from field: chainguard.platform.iam.v2beta1.IdentityProvider.SCIM scim = 21;
    */
@@ -96,7 +96,7 @@ export declare type IdentityProvider = Message<"chainguard.platform.iam.v2beta1.
 export declare const IdentityProviderSchema: GenMessage<IdentityProvider>;
 
 /**
- * How people log in by OpenID Connect. A client secret must be given, or PKCE
+ * The settings of OpenID Connect. Either a client secret is set or PKCE is
  * enabled.
  *
  * @generated from message chainguard.platform.iam.v2beta1.IdentityProvider.OIDC
@@ -111,31 +111,32 @@ export declare type IdentityProvider_OIDC = Message<"chainguard.platform.iam.v2b
   issuer: string;
 
   /**
-   * The client id the service has at the provider.
+   * The client id of the service at the provider: at most 512 characters.
    *
    * @generated from field: string client_id = 2;
    */
   clientId: string;
 
   /**
-   * The secret of this client. Never returned. Empty on update: the secret
-   * stays, unless the mask names `oidc.client_secret`. A new issuer requires
-   * the secret again.
+   * The secret of this client. It is never returned. An update without it
+   * keeps the stored secret, unless the mask names `oidc.client_secret`. A
+   * new issuer requires the secret again.
    *
    * @generated from field: string client_secret = 3;
    */
   clientSecret: string;
 
   /**
-   * Additional scopes to request at login.
+   * Scopes to request at login besides `openid`, `email` and `profile`: at
+   * most 32.
    *
    * @generated from field: repeated string additional_scopes = 4;
    */
   additionalScopes: string[];
 
   /**
-   * The name of the claim with a person's groups at the provider, which
-   * external group role mappings use.
+   * The name of the ID token's claim that lists the groups of a person at the
+   * provider. External group role mappings use these groups.
    *
    * @generated from field: string groups_claim = 5;
    */
@@ -149,8 +150,8 @@ export declare type IdentityProvider_OIDC = Message<"chainguard.platform.iam.v2b
   correlationRule: IdentityProvider_OIDC_CorrelationRule;
 
   /**
-   * Whether logins are protected by PKCE (RFC 7636). Rejected if the
-   * configuration of the provider does not announce it.
+   * Whether logins use PKCE (RFC 7636). Fails with INVALID_ARGUMENT if the
+   * configuration of the provider does not announce PKCE.
    *
    * @generated from field: bool pkce_enabled = 7;
    */
@@ -164,14 +165,14 @@ export declare type IdentityProvider_OIDC = Message<"chainguard.platform.iam.v2b
 export declare const IdentityProvider_OIDCSchema: GenMessage<IdentityProvider_OIDC>;
 
 /**
- * The claim of a token that identifies the person in the directory that
+ * The claim of an ID token that identifies a person in the directory that
  * uses SCIM.
  *
  * @generated from enum chainguard.platform.iam.v2beta1.IdentityProvider.OIDC.CorrelationRule
  */
 export enum IdentityProvider_OIDC_CorrelationRule {
   /**
-   * People who log in are not matched with those of the directory.
+   * People who log in are not matched with people of the directory.
    *
    * @generated from enum value: CORRELATION_RULE_UNSPECIFIED = 0;
    */
@@ -198,8 +199,8 @@ export enum IdentityProvider_OIDC_CorrelationRule {
 export declare const IdentityProvider_OIDC_CorrelationRuleSchema: GenEnum<IdentityProvider_OIDC_CorrelationRule>;
 
 /**
- * How the directory of the organisation sends people to the service, by SCIM
- * (RFC 7644).
+ * The settings of SCIM (RFC 7644), by which the directory of the organisation
+ * sends people to the service.
  *
  * @generated from message chainguard.platform.iam.v2beta1.IdentityProvider.SCIM
  */
@@ -219,15 +220,14 @@ export declare type IdentityProvider_SCIM = Message<"chainguard.platform.iam.v2b
   endpointUrl: string;
 
   /**
-   * Until when the token is valid. Absent: it never expires, or there is
-   * none.
+   * When the token expires. Absent: it never expires, or there is no token.
    *
    * @generated from field: google.protobuf.Timestamp token_expire_time = 4;
    */
   tokenExpireTime?: Timestamp | undefined;
 
   /**
-   * Until when the previous token is valid. Absent: there is none.
+   * When the previous token expires. Absent: there is no previous token.
    *
    * @generated from field: google.protobuf.Timestamp previous_token_expire_time = 5;
    */
@@ -241,8 +241,8 @@ export declare type IdentityProvider_SCIM = Message<"chainguard.platform.iam.v2b
   credentialState: IdentityProvider_SCIM_CredentialState;
 
   /**
-   * Changes with every change of these settings. Send it with the next
-   * change, which fails if the settings were changed in between.
+   * The version of these settings. It changes with every change. Send it with
+   * the next change, which fails if the settings were changed meanwhile.
    *
    * @generated from field: string etag = 7;
    */
@@ -520,15 +520,14 @@ export declare type GenerateScimTokenRequest = Message<"chainguard.platform.iam.
   identityProviderUid: string;
 
   /**
-   * Until when the token is valid: at most 2 years from now. Absent: 1 year
-   * from now.
+   * When the token expires: at most 2 years from now. Absent: 1 year from now.
    *
    * @generated from field: google.protobuf.Timestamp expire_time = 2;
    */
   expireTime?: Timestamp | undefined;
 
   /**
-   * Whether the token never expires. Excludes `expire_time`.
+   * Whether the token never expires. Cannot be combined with `expire_time`.
    *
    * @generated from field: bool never_expires = 3;
    */
@@ -549,7 +548,7 @@ export declare const GenerateScimTokenRequestSchema: GenMessage<GenerateScimToke
 export declare type GenerateScimTokenResponse = Message<"chainguard.platform.iam.v2beta1.GenerateScimTokenResponse"> & {
   /**
    * The token: `cgscim_` and 64 hexadecimal digits. Only this response contains
-   * it; the service stores its hash.
+   * it. The service stores its hash.
    *
    * @generated from field: string token = 1;
    */
@@ -563,7 +562,7 @@ export declare type GenerateScimTokenResponse = Message<"chainguard.platform.iam
   endpointUrl: string;
 
   /**
-   * Until when the token is valid. Absent: it never expires.
+   * When the token expires. Absent: it never expires.
    *
    * @generated from field: google.protobuf.Timestamp expire_time = 3;
    */
@@ -612,23 +611,23 @@ export declare type RegenerateScimTokenRequest = Message<"chainguard.platform.ia
   overlap?: Duration | undefined;
 
   /**
-   * Until when the new token is valid: at most 2 years from now. Absent: 1 year
-   * from now.
+   * When the new token expires: at most 2 years from now. Absent: 1 year from
+   * now.
    *
    * @generated from field: google.protobuf.Timestamp expire_time = 3;
    */
   expireTime?: Timestamp | undefined;
 
   /**
-   * The last known etag of the SCIM settings. The call fails if they have
-   * changed since.
+   * The last known etag of the SCIM settings. The call fails if the settings
+   * have changed since.
    *
    * @generated from field: string etag = 4;
    */
   etag: string;
 
   /**
-   * Whether the new token never expires. Excludes `expire_time`.
+   * Whether the new token never expires. Cannot be combined with `expire_time`.
    *
    * @generated from field: bool never_expires = 5;
    */
@@ -649,7 +648,7 @@ export declare const RegenerateScimTokenRequestSchema: GenMessage<RegenerateScim
 export declare type RegenerateScimTokenResponse = Message<"chainguard.platform.iam.v2beta1.RegenerateScimTokenResponse"> & {
   /**
    * The token: `cgscim_` and 64 hexadecimal digits. Only this response contains
-   * it; the service stores its hash.
+   * it. The service stores its hash.
    *
    * @generated from field: string token = 1;
    */
@@ -663,7 +662,7 @@ export declare type RegenerateScimTokenResponse = Message<"chainguard.platform.i
   endpointUrl: string;
 
   /**
-   * Until when the token is valid. Absent: it never expires.
+   * When the token expires. Absent: it never expires.
    *
    * @generated from field: google.protobuf.Timestamp expire_time = 3;
    */
@@ -684,7 +683,7 @@ export declare type RegenerateScimTokenResponse = Message<"chainguard.platform.i
   etag: string;
 
   /**
-   * Until when the previous token is valid, never after its own expiration.
+   * When the previous token expires. Replacing a token never extends it.
    *
    * @generated from field: google.protobuf.Timestamp previous_token_expire_time = 6;
    */
@@ -725,7 +724,7 @@ export declare type RevokeScimTokenRequest = Message<"chainguard.platform.iam.v2
 export declare const RevokeScimTokenRequestSchema: GenMessage<RevokeScimTokenRequest>;
 
 /**
- * How SCIM is set up after its tokens were revoked.
+ * The settings of SCIM after its tokens were revoked.
  *
  * @generated from message chainguard.platform.iam.v2beta1.RevokeScimTokenResponse
  */
@@ -779,15 +778,15 @@ export declare type SetScimEnabledRequest = Message<"chainguard.platform.iam.v2b
   identityProviderUid: string;
 
   /**
-   * Whether SCIM shall be on.
+   * Whether to turn SCIM on or off.
    *
    * @generated from field: bool enabled = 2;
    */
   enabled: boolean;
 
   /**
-   * The last known etag of the SCIM settings. The call fails if they have
-   * changed since.
+   * The last known etag of the SCIM settings. The call fails if the settings
+   * have changed since.
    *
    * @generated from field: string etag = 3;
    */
@@ -801,7 +800,7 @@ export declare type SetScimEnabledRequest = Message<"chainguard.platform.iam.v2b
 export declare const SetScimEnabledRequestSchema: GenMessage<SetScimEnabledRequest>;
 
 /**
- * Whether SCIM is on now.
+ * The response of SetScimEnabled.
  *
  * @generated from message chainguard.platform.iam.v2beta1.SetScimEnabledResponse
  */
@@ -835,8 +834,9 @@ export declare type SetScimEnabledResponse = Message<"chainguard.platform.iam.v2
 export declare const SetScimEnabledResponseSchema: GenMessage<SetScimEnabledResponse>;
 
 /**
- * Manages the identity providers of organisations: where the people of an
- * organisation log in, and how its directory sends them to the service by SCIM.
+ * Manages the identity providers of organisations. The people of an
+ * organisation log in at its identity providers. The settings and tokens of
+ * SCIM belong to them as well.
  *
  * @generated from service chainguard.platform.iam.v2beta1.IdentityProvidersService
  */
@@ -884,9 +884,9 @@ export declare const IdentityProvidersService: GenService<{
     output: typeof IdentityProviderSchema;
   },
   /**
-   * Deletes an identity provider and its external group role mappings. Fails
-   * with FAILED_PRECONDITION when an organisation would be left without an
-   * owner.
+   * Deletes an identity provider, its external group role mappings and its
+   * people. Fails with FAILED_PRECONDITION if an organisation would lose its
+   * last owner.
    *
    * @generated from rpc chainguard.platform.iam.v2beta1.IdentityProvidersService.DeleteIdentityProvider
    */
@@ -897,7 +897,7 @@ export declare const IdentityProvidersService: GenService<{
   },
   /**
    * Generates the first SCIM token of an identity provider. Fails with
-   * FAILED_PRECONDITION if it has one already.
+   * FAILED_PRECONDITION if the identity provider has a token.
    *
    * @generated from rpc chainguard.platform.iam.v2beta1.IdentityProvidersService.GenerateScimToken
    */
@@ -908,7 +908,8 @@ export declare const IdentityProvidersService: GenService<{
   },
   /**
    * Replaces the SCIM token of an identity provider. The previous token stays
-   * valid for a while. Fails with NOT_FOUND when there is no token.
+   * valid for a while. Fails with NOT_FOUND if the identity provider has no
+   * token.
    *
    * @generated from rpc chainguard.platform.iam.v2beta1.IdentityProvidersService.RegenerateScimToken
    */
@@ -918,8 +919,8 @@ export declare const IdentityProvidersService: GenService<{
     output: typeof RegenerateScimTokenResponseSchema;
   },
   /**
-   * Revokes the SCIM tokens of an identity provider at once, including a
-   * replaced one that is still valid.
+   * Revokes all SCIM tokens of an identity provider, also a replaced token that
+   * is still valid.
    *
    * @generated from rpc chainguard.platform.iam.v2beta1.IdentityProvidersService.RevokeScimToken
    */

@@ -36,14 +36,14 @@ export declare type RoleBinding = Message<"chainguard.platform.iam.v2beta1.RoleB
   identity?: RoleBindingIdentity | undefined;
 
   /**
-   * The group in which it has the role.
+   * The group in which the identity has the role.
    *
    * @generated from field: chainguard.platform.iam.v2beta1.RoleBindingGroup group = 3;
    */
   group?: RoleBindingGroup | undefined;
 
   /**
-   * The role it has.
+   * The role that the identity has.
    *
    * @generated from field: chainguard.platform.iam.v2beta1.RoleBindingRole role = 4;
    */
@@ -58,7 +58,7 @@ export declare type RoleBinding = Message<"chainguard.platform.iam.v2beta1.RoleB
 
   /**
    * The uid of the identity to grant the role to. Required on create. It may be
-   * in the group or in an ancestor. A person can be bound before registration;
+   * in the group or in an ancestor. A person can be bound before registration:
    * see LookupIdentity.
    *
    * @generated from field: string identity_uid = 6;
@@ -108,22 +108,22 @@ export declare type RoleBindingIdentity = Message<"chainguard.platform.iam.v2bet
   description: string;
 
   /**
-   * The subject of the tokens that prove the identity; if it is given by a
-   * pattern, the pattern.
+   * The subject of the tokens by which the identity is assumed, or its pattern.
    *
    * @generated from field: string subject = 4;
    */
   subject: string;
 
   /**
-   * The issuer of those tokens; if it is given by a pattern, the pattern.
+   * The issuer of those tokens, or its pattern.
    *
    * @generated from field: string issuer = 5;
    */
   issuer: string;
 
   /**
-   * The e-mail address of a person.
+   * The e-mail address of a person. Shown only if the person joined the
+   * organisation by their own action.
    *
    * @generated from field: string email = 6;
    */
@@ -219,7 +219,7 @@ export declare type CreateRoleBindingRequest = Message<"chainguard.platform.iam.
   parent: string;
 
   /**
-   * The binding to create. Only the uids of its identity and role count.
+   * The binding to create, with the uids of its identity and role.
    *
    * @generated from field: chainguard.platform.iam.v2beta1.RoleBinding role_binding = 2;
    */
@@ -428,16 +428,16 @@ export declare type BatchCreateRoleBindingsRequest = Message<"chainguard.platfor
   parent: string;
 
   /**
-   * The bindings to create: 1 to 25. The parent of each is empty or the parent
-   * of the batch.
+   * The bindings to create: 1 to 25. The parent of each is either empty or the
+   * parent of the batch.
    *
    * @generated from field: repeated chainguard.platform.iam.v2beta1.CreateRoleBindingRequest requests = 2;
    */
   requests: CreateRoleBindingRequest[];
 
   /**
-   * The uid of the role of those bindings that name none. A binding that names
-   * another is an error.
+   * The uid of the role for the bindings that name no role. The call fails if a
+   * binding names another role.
    *
    * @generated from field: string role_uid = 3;
    */
@@ -451,7 +451,7 @@ export declare type BatchCreateRoleBindingsRequest = Message<"chainguard.platfor
 export declare const BatchCreateRoleBindingsRequestSchema: GenMessage<BatchCreateRoleBindingsRequest>;
 
 /**
- * The role bindings created.
+ * The created role bindings.
  *
  * @generated from message chainguard.platform.iam.v2beta1.BatchCreateRoleBindingsResponse
  */
@@ -488,8 +488,8 @@ export declare const RoleBindingsService: GenService<{
     output: typeof RoleBindingSchema;
   },
   /**
-   * Grants an identity a role in a group. Succeeds if the identity has that
-   * role there already.
+   * Grants an identity a role in a group. If the identity has that role there
+   * already, returns the existing binding.
    *
    * @generated from rpc chainguard.platform.iam.v2beta1.RoleBindingsService.CreateRoleBinding
    */
@@ -500,7 +500,7 @@ export declare const RoleBindingsService: GenService<{
   },
   /**
    * Deletes a role binding. Succeeds if it does not exist. Fails with
-   * FAILED_PRECONDITION when an organisation would be left without an owner.
+   * FAILED_PRECONDITION if an organisation would lose its last owner.
    *
    * @generated from rpc chainguard.platform.iam.v2beta1.RoleBindingsService.DeleteRoleBinding
    */
@@ -520,8 +520,8 @@ export declare const RoleBindingsService: GenService<{
     output: typeof ListRoleBindingsResponseSchema;
   },
   /**
-   * Creates up to 25 role bindings in a group: all of them or, when one cannot
-   * be created, none.
+   * Creates up to 25 role bindings in a group: all of them, or none if one
+   * fails.
    *
    * @generated from rpc chainguard.platform.iam.v2beta1.RoleBindingsService.BatchCreateRoleBindings
    */
@@ -532,7 +532,7 @@ export declare const RoleBindingsService: GenService<{
   },
   /**
    * Updates the identity or the role of a binding and returns it. Fails with
-   * FAILED_PRECONDITION when an organisation would be left without an owner.
+   * FAILED_PRECONDITION if an organisation would lose its last owner.
    *
    * @generated from rpc chainguard.platform.iam.v2beta1.RoleBindingsService.UpdateRoleBinding
    */

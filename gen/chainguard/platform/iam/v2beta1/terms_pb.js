@@ -52,7 +52,7 @@ export const ListTermsAcceptancesResponseSchema = /*@__PURE__*/
   messageDesc(file_chainguard_platform_iam_v2beta1_terms, 4);
 
 /**
- * Records the terms that an organisation has accepted.
+ * Records the acceptance of terms by organisations.
  *
  * @generated from service chainguard.platform.iam.v2beta1.TermsService
  */

@@ -4,7 +4,7 @@
 // @generated from file chainguard/platform/ping/v2/ping.proto (package chainguard.platform.ping.v2, syntax proto3)
 /* eslint-disable */
 
-// Checking that the service answers.
+// A check of whether the service responds.
 
 import type { GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
 import type { Message } from "@bufbuild/protobuf";
@@ -29,7 +29,7 @@ export declare type PingRequest = Message<"chainguard.platform.ping.v2.PingReque
 export declare const PingRequestSchema: GenMessage<PingRequest>;
 
 /**
- * The answer.
+ * The response of Ping.
  *
  * @generated from message chainguard.platform.ping.v2.PingResponse
  */
@@ -55,7 +55,7 @@ export declare const PingResponseSchema: GenMessage<PingResponse>;
  */
 export declare const PingService: GenService<{
   /**
-   * Answers. Needs no credentials and ignores them.
+   * Returns a short text. Needs no credentials and ignores them.
    *
    * @generated from rpc chainguard.platform.ping.v2.PingService.Ping
    */

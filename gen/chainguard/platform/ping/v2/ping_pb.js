@@ -4,7 +4,7 @@
 // @generated from file chainguard/platform/ping/v2/ping.proto (package chainguard.platform.ping.v2, syntax proto3)
 /* eslint-disable */
 
-// Checking that the service answers.
+// A check of whether the service responds.
 
 import { fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2";
 import { file_chainguard_annotations_annotations } from "../../../annotations/annotations_pb.js";

@@ -2,7 +2,7 @@
 // @generated from file chainguard/platform/ping/v2beta1/ping.proto (package chainguard.platform.ping.v2beta1, syntax proto3)
 /* eslint-disable */
 
-// Checking that the service answers.
+// A check of whether the service responds.
 
 import type { GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
 import type { Message } from "@bufbuild/protobuf";
@@ -27,7 +27,7 @@ export declare type PingRequest = Message<"chainguard.platform.ping.v2beta1.Ping
 export declare const PingRequestSchema: GenMessage<PingRequest>;
 
 /**
- * The answer.
+ * The response of Ping.
  *
  * @generated from message chainguard.platform.ping.v2beta1.PingResponse
  */
@@ -53,7 +53,7 @@ export declare const PingResponseSchema: GenMessage<PingResponse>;
  */
 export declare const PingService: GenService<{
   /**
-   * Answers. Needs no credentials and ignores them.
+   * Returns a short text. Needs no credentials and ignores them.
    *
    * @generated from rpc chainguard.platform.ping.v2beta1.PingService.Ping
    */

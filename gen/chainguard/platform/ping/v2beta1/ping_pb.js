@@ -2,7 +2,7 @@
 // @generated from file chainguard/platform/ping/v2beta1/ping.proto (package chainguard.platform.ping.v2beta1, syntax proto3)
 /* eslint-disable */
 
-// Checking that the service answers.
+// A check of whether the service responds.
 
 import { fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2";
 import { file_chainguard_annotations_annotations } from "../../../annotations/annotations_pb.js";

@@ -17,7 +17,7 @@ import type { UIDPFilter } from "../../common/uidp_pb.js";
 export declare const file_chainguard_platform_registry_v2_repos: GenFile;
 
 /**
- * A repository stores images.
+ * A repository of images.
  *
  * @generated from message chainguard.platform.registry.v2.Repo
  */
@@ -31,8 +31,9 @@ export declare type Repo = Message<"chainguard.platform.registry.v2.Repo"> & {
   uid: string;
 
   /**
-   * The name under which images are pushed to the repository and pulled from
-   * it. No two repositories of a group share one.
+   * The name of the repository in image references. Matches
+   * `^[a-z0-9]+((\.|_|__|-+)[a-z0-9]+)*$`, at most 128 characters. Unique in
+   * its group.
    *
    * @generated from field: string name = 2;
    */
@@ -40,55 +41,57 @@ export declare type Repo = Message<"chainguard.platform.registry.v2.Repo"> & {
 
   /**
    * What the repository is for: at most 512 characters, none of them a control
-   * character. Empty on create: that of the repository it is copied from.
+   * character. If it is empty on create, a copied repository gets the
+   * description of its source.
    *
    * @generated from field: string description = 3;
    */
   description: string;
 
   /**
-   * The tier of the catalogue. A repository that is copied from another has the
-   * tier of that one.
+   * The tier of the catalogue. A copied repository has the tier of its source.
    *
    * @generated from field: chainguard.platform.registry.v2.CatalogTier catalog_tier = 4;
    */
   catalogTier: CatalogTier;
 
   /**
-   * Labels that group repositories of the catalogue, for example `base` or
-   * `fips`. A repository that is copied from another has the bundles of that
-   * one.
+   * The bundles of the catalogue that contain the repository: `application`,
+   * `base`, `byol`, `ai`, `ai-gpu`, `featured`, `fips`, `commercial`,
+   * `emeritoss`. A copied repository has the bundles of its source.
    *
    * @generated from field: repeated string bundles = 5;
    */
   bundles: string[];
 
   /**
-   * The images elsewhere that those here are equivalent to, each a name, a
-   * colon and a tag. A repository that is copied from another has the aliases
-   * of that one.
+   * The equivalent images in other registries, each a name, a colon and a tag:
+   * at most 1,000, together at most 32 KiB. A copied repository has the aliases
+   * of its source.
    *
    * @generated from field: repeated string aliases = 7;
    */
   aliases: string[];
 
   /**
-   * The names of the tags that are kept up to date, in a stable order. A
-   * repository that is copied from another has the active tags of that one.
+   * The names of the tags that are kept up to date, in a stable order: at most
+   * 1,000, together at most 32 KiB. A copied repository has the active tags of
+   * its source.
    *
    * @generated from field: repeated string active_tags = 8;
    */
   activeTags: string[];
 
   /**
-   * The source from which its images are copied. Absent: none.
+   * The source from which its images are copied. Absent: the repository is not
+   * a copy.
    *
    * @generated from field: chainguard.platform.registry.v2.SyncConfig sync_config = 9 [json_name = "sync_config"];
    */
   syncConfig?: SyncConfig | undefined;
 
   /**
-   * What is added to its images when they are rebuilt. Absent: nothing.
+   * What is added to its images when they are rebuilt: at most 256 KiB as JSON.
    *
    * @generated from field: chainguard.platform.registry.v2.CustomOverlay custom_overlay = 10;
    */
@@ -122,9 +125,10 @@ export declare const RepoSchema: GenMessage<Repo>;
  */
 export declare type SyncConfig = Message<"chainguard.platform.registry.v2.SyncConfig"> & {
   /**
-   * The repository to copy from. Accepted are its uid, its name in the
-   * catalogue and the reference of an image in it; returned is always the uid.
-   * The caller must be able to pull from it.
+   * The repository to copy from. A request names it by its uid, by the
+   * reference of an image in it, or by its name if it is in the root group of
+   * the same organisation. A response always has the uid. The caller must be
+   * able to pull from it.
    *
    * @generated from field: string source = 1;
    */
@@ -139,7 +143,7 @@ export declare type SyncConfig = Message<"chainguard.platform.registry.v2.SyncCo
   uniqueTags: boolean;
 
   /**
-   * Until when images are copied: 14 days from the start.
+   * When copying ends: 14 days after its start.
    *
    * @generated from field: google.protobuf.Timestamp expiration_time = 3;
    */
@@ -170,16 +174,16 @@ export declare type SyncConfig = Message<"chainguard.platform.registry.v2.SyncCo
   azure: string;
 
   /**
-   * A configuration of apko that is laid over that of the images when they are
-   * rebuilt on the way. Set by the service.
+   * A configuration of apko that overrides that of the images when they are
+   * rebuilt. Set by the service.
    *
    * @generated from field: string apko_overlay = 7;
    */
   apkoOverlay: string;
 
   /**
-   * Whether images are copied for a while after the end of life of what is in
-   * them. Set by the service.
+   * Whether images are copied in the grace period after the end of life of
+   * their content. Set by the service.
    *
    * @generated from field: bool grace_period = 8;
    */
@@ -199,7 +203,7 @@ export declare const SyncConfigSchema: GenMessage<SyncConfig>;
  */
 export declare type CustomOverlay = Message<"chainguard.platform.registry.v2.CustomOverlay"> & {
   /**
-   * What software is added.
+   * The software that is added.
    *
    * @generated from field: chainguard.platform.registry.v2.CustomOverlay.ImageContents contents = 1;
    */
@@ -222,14 +226,14 @@ export declare type CustomOverlay = Message<"chainguard.platform.registry.v2.Cus
   annotations: { [key: string]: string };
 
   /**
-   * Which users and groups are added, and who runs the image.
+   * The users and groups to add, and the user as which the image runs.
    *
    * @generated from field: chainguard.platform.registry.v2.CustomOverlay.Accounts accounts = 4;
    */
   accounts?: CustomOverlay_Accounts | undefined;
 
   /**
-   * Which certificates are trusted beside the usual ones.
+   * The certificates that are trusted in addition to the default ones.
    *
    * @generated from field: chainguard.platform.registry.v2.CustomOverlay.Certificates certificates = 5;
    */
@@ -243,7 +247,7 @@ export declare type CustomOverlay = Message<"chainguard.platform.registry.v2.Cus
 export declare const CustomOverlaySchema: GenMessage<CustomOverlay>;
 
 /**
- * What software is added to images.
+ * The software that is added to images.
  *
  * @generated from message chainguard.platform.registry.v2.CustomOverlay.ImageContents
  */
@@ -256,8 +260,8 @@ export declare type CustomOverlay_ImageContents = Message<"chainguard.platform.r
   packages: string[];
 
   /**
-   * The URLs of the package repositories that `/etc/apk/repositories` lists,
-   * in place of the usual ones. Empty: the usual ones.
+   * The URLs of the package repositories in `/etc/apk/repositories`. Empty:
+   * the default ones.
    *
    * @generated from field: repeated string runtime_repositories = 2;
    */
@@ -284,8 +288,8 @@ export declare const CustomOverlay_ImageContentsSchema: GenMessage<CustomOverlay
  */
 export declare type CustomOverlay_ImageContents_RuntimeKeyringEntry = Message<"chainguard.platform.registry.v2.CustomOverlay.ImageContents.RuntimeKeyringEntry"> & {
   /**
-   * The name of its file, without a directory and not beginning with a dot:
-   * the one that the signature of the repository's index refers to.
+   * The name of its file, which the signature of the package repository's
+   * index refers to. It must not contain a slash or begin with a dot.
    *
    * @generated from field: string name = 1;
    */
@@ -312,8 +316,8 @@ export declare const CustomOverlay_ImageContents_RuntimeKeyringEntrySchema: GenM
  */
 export declare type CustomOverlay_Accounts = Message<"chainguard.platform.registry.v2.CustomOverlay.Accounts"> & {
   /**
-   * The user name or user id as which the image runs. Empty: that of the
-   * image.
+   * The user name or user id as which the image runs. Empty: as the image
+   * says.
    *
    * @generated from field: string run_as = 1;
    */
@@ -430,7 +434,7 @@ export declare type CustomOverlay_Accounts_Group = Message<"chainguard.platform.
 export declare const CustomOverlay_Accounts_GroupSchema: GenMessage<CustomOverlay_Accounts_Group>;
 
 /**
- * The certificates that images trust beside the usual ones.
+ * The certificates that images trust in addition to the default ones.
  *
  * @generated from message chainguard.platform.registry.v2.CustomOverlay.Certificates
  */
@@ -443,7 +447,7 @@ export declare type CustomOverlay_Certificates = Message<"chainguard.platform.re
   additional: CustomOverlay_Certificates_AdditionalEntry[];
 
   /**
-   * The names of packages that bring certificates.
+   * The names of packages that contain certificates.
    *
    * @generated from field: repeated string providers = 2;
    */
@@ -692,9 +696,9 @@ export declare type RepoReadme = Message<"chainguard.platform.registry.v2.RepoRe
   uid: string;
 
   /**
-   * The text, in Markdown. Its rendered HTML must contain nothing unsafe, such
-   * as scripts. A repository that is copied from another has the readme of that
-   * one.
+   * The text, in Markdown: at most 256 KiB. Its rendered HTML must not contain
+   * unsafe elements, such as scripts. A copied repository has the readme of its
+   * source.
    *
    * @generated from field: string content = 2;
    */
@@ -762,7 +766,7 @@ export declare const UpdateRepoReadmeRequestSchema: GenMessage<UpdateRepoReadmeR
  */
 export enum CatalogTier {
   /**
-   * In none.
+   * Not in a tier.
    *
    * @generated from enum value: CATALOG_TIER_UNSPECIFIED = 0;
    */
@@ -776,7 +780,7 @@ export enum CatalogTier {
   APPLICATION = 1,
 
   /**
-   * Images to build others on.
+   * Base images.
    *
    * @generated from enum value: CATALOG_TIER_BASE = 2;
    */
@@ -846,8 +850,9 @@ export declare const ReposService: GenService<{
   },
   /**
    * Updates a repository and returns it. Fails with INVALID_ARGUMENT if it
-   * would set tier, bundles, aliases or active tags of a repository that is
-   * copied from another.
+   * would give a copied repository a tier, bundles, aliases or active tags that
+   * differ from its source, and with FAILED_PRECONDITION if it would rename a
+   * repository with tags.
    *
    * @generated from rpc chainguard.platform.registry.v2.ReposService.UpdateRepo
    */
@@ -887,8 +892,9 @@ export declare const ReposService: GenService<{
     output: typeof RepoReadmeSchema;
   },
   /**
-   * Updates the readme of a repository and returns it. Needs
-   * `repo.internal.admin`, which operator roles alone give.
+   * Updates the readme of a repository and returns it. Requires
+   * `repo.internal.admin`, which only operator roles grant. Fails with
+   * INVALID_ARGUMENT if it would change the readme of a copied repository.
    *
    * @generated from rpc chainguard.platform.registry.v2.ReposService.UpdateRepoReadme
    */

@@ -29,8 +29,8 @@ export declare type Tag = Message<"chainguard.platform.registry.v2beta1.Tag"> & 
   uid: string;
 
   /**
-   * The name. Matches `^[a-zA-Z0-9_][a-zA-Z0-9._-]{0,127}$`. No two tags of a
-   * repository share one.
+   * The name. Matches `^[a-zA-Z0-9_][a-zA-Z0-9._-]{0,127}$`. Unique in its
+   * repository.
    *
    * @generated from field: string name = 2;
    */
@@ -52,14 +52,14 @@ export declare type Tag = Message<"chainguard.platform.registry.v2beta1.Tag"> & 
   updateTime?: Timestamp | undefined;
 
   /**
-   * Whether the tag should not be used any more.
+   * Whether the tag is deprecated.
    *
    * @generated from field: bool deprecated = 5;
    */
   deprecated: boolean;
 
   /**
-   * Labels that group tags of the catalogue.
+   * Labels that group tags in the catalogue.
    *
    * @generated from field: repeated string bundles = 6;
    */
@@ -168,15 +168,15 @@ export declare type ListTagsRequest = Message<"chainguard.platform.registry.v2be
   updatedSince?: Timestamp | undefined;
 
   /**
-   * Whether to list tags that begin with `sha256-` as well. They hold
-   * signatures and other things that refer to an image.
+   * Whether to list tags that begin with `sha256-` as well. These are
+   * signatures and other artifacts that refer to an image.
    *
    * @generated from field: bool include_referrers = 4;
    */
   includeReferrers: boolean;
 
   /**
-   * Whether to list tags that end with a day as well, as in `-20250131`.
+   * Whether to list tags that end with a date as well, such as `-20250131`.
    *
    * @generated from field: bool include_dates = 5;
    */
@@ -184,7 +184,7 @@ export declare type ListTagsRequest = Message<"chainguard.platform.registry.v2be
 
   /**
    * Whether to list tags that end with the number of a package build as well,
-   * as in `-r2`.
+   * such as `-r2`.
    *
    * @generated from field: bool include_epochs = 6;
    */

@@ -2,7 +2,7 @@
 // @generated from file chainguard/platform/vulnerabilities/v1/advisories.proto (package chainguard.platform.vulnerabilities.v1, syntax proto3)
 /* eslint-disable */
 
-// What is known about vulnerabilities in artifacts, version 1.
+// Advisories about vulnerabilities in artifacts, version 1.
 
 import type { GenEnum, GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
 import type { Message } from "@bufbuild/protobuf";
@@ -86,7 +86,7 @@ export declare type Advisory = Message<"chainguard.platform.vulnerabilities.v1.A
   updatedAt?: Timestamp | undefined;
 
   /**
-   * When the advisory was withdrawn. Absent: it is in force. Set by the
+   * When the advisory was withdrawn. Absent: the advisory is valid. Set by the
    * service.
    *
    * @generated from field: optional google.protobuf.Timestamp deleted_at = 12;
@@ -102,7 +102,7 @@ export declare type Advisory = Message<"chainguard.platform.vulnerabilities.v1.A
   aliases: string[];
 
   /**
-   * What has happened since, oldest first. An update rejects events that are
+   * The events of the advisory, oldest first. An update rejects events that are
    * not stored.
    *
    * @generated from field: repeated chainguard.platform.vulnerabilities.v1.AdvisoryEvent events = 14;
@@ -118,15 +118,15 @@ export declare type Advisory = Message<"chainguard.platform.vulnerabilities.v1.A
   advisoryId: string;
 
   /**
-   * Who created the advisory, by e-mail address or uid. Set by the service.
+   * The author of the advisory, by e-mail address or uid. Set by the service.
    *
    * @generated from field: string author = 16;
    */
   author: string;
 
   /**
-   * The id that the advisory had before it was moved here. Absent: it was not
-   * moved. Cannot be changed.
+   * The id that the advisory had in the system that it was imported from.
+   * Absent: it was not imported. Cannot be changed.
    *
    * @generated from field: optional string legacyAdvisoryID = 19;
    */
@@ -140,7 +140,7 @@ export declare type Advisory = Message<"chainguard.platform.vulnerabilities.v1.A
 export declare const AdvisorySchema: GenMessage<Advisory>;
 
 /**
- * One thing that happened to an advisory.
+ * An event of an advisory: a finding, a decision or a fix.
  *
  * @generated from message chainguard.platform.vulnerabilities.v1.AdvisoryEvent
  */
@@ -154,14 +154,14 @@ export declare type AdvisoryEvent = Message<"chainguard.platform.vulnerabilities
   id: string;
 
   /**
-   * When it happened; absent when it is created: now. Cannot be changed.
+   * When the event happened. Absent on create: now. Cannot be changed.
    *
    * @generated from field: google.protobuf.Timestamp timestamp = 2;
    */
   timestamp?: Timestamp | undefined;
 
   /**
-   * What happened. Required.
+   * The type of the event. Required.
    *
    * @generated from oneof chainguard.platform.vulnerabilities.v1.AdvisoryEvent.type
    */
@@ -191,7 +191,7 @@ export declare type AdvisoryEvent = Message<"chainguard.platform.vulnerabilities
     case: "falsePositiveDetermination";
   } | {
     /**
-     * Nobody will find out whether the artifact is affected.
+     * Nobody will determine whether the artifact is affected.
      *
      * @generated from field: chainguard.platform.vulnerabilities.v1.AdvisoryEvent.AnalysisNotPlanned analysis_not_planned = 6;
      */
@@ -247,30 +247,30 @@ export declare type AdvisoryEvent = Message<"chainguard.platform.vulnerabilities
   findings: Uint8Array;
 
   /**
-   * Who created the event, by e-mail address or uid. Set by the service.
+   * The author of the event, by e-mail address or uid. Set by the service.
    *
    * @generated from field: string author = 11;
    */
   author: string;
 
   /**
-   * Who reviewed the event, by e-mail address or uid. Set by the service; empty:
-   * nobody has.
+   * The reviewer of the event, by e-mail address or uid. Set by the service.
+   * Empty: not reviewed.
    *
    * @generated from field: string reviewer = 12;
    */
   reviewer: string;
 
   /**
-   * The review state of the event. Required; any but PENDING takes the
-   * capability `advisories.approve`. Approved and rejected are final.
+   * The review state of the event. Required. Every state but PENDING requires
+   * the capability `advisories.approve`. APPROVED and REJECTED are final.
    *
    * @generated from field: chainguard.platform.vulnerabilities.v1.ReviewStatus status = 13;
    */
   status: ReviewStatus;
 
   /**
-   * The issue that the event began as. Absent: there was none.
+   * The issue in which the event was first reported. Absent: there was none.
    *
    * @generated from field: optional string issue = 14;
    */
@@ -298,7 +298,7 @@ export declare type AdvisoryEvent = Message<"chainguard.platform.vulnerabilities
 export declare const AdvisoryEventSchema: GenMessage<AdvisoryEvent>;
 
 /**
- * That the vulnerability was detected.
+ * The vulnerability was detected.
  *
  * @generated from message chainguard.platform.vulnerabilities.v1.AdvisoryEvent.Detection
  */
@@ -348,7 +348,7 @@ export declare const AdvisoryEvent_DetectionSchema: GenMessage<AdvisoryEvent_Det
  */
 export declare type AdvisoryEvent_Detection_NVDAPI = Message<"chainguard.platform.vulnerabilities.v1.AdvisoryEvent.Detection.NVDAPI"> & {
   /**
-   * What was searched for.
+   * The CPE that was searched for.
    *
    * @generated from field: string cpe_searched = 1;
    */
@@ -369,7 +369,7 @@ export declare type AdvisoryEvent_Detection_NVDAPI = Message<"chainguard.platfor
 export declare const AdvisoryEvent_Detection_NVDAPISchema: GenMessage<AdvisoryEvent_Detection_NVDAPI>;
 
 /**
- * That a person detected it.
+ * A person detected the vulnerability.
  *
  * @generated from message chainguard.platform.vulnerabilities.v1.AdvisoryEvent.Detection.Manual
  */
@@ -453,7 +453,7 @@ export declare type AdvisoryEvent_Detection_ScanV1 = Message<"chainguard.platfor
   scannerVersion: string;
 
   /**
-   * When the scanner's database was built, as RFC 3339 writes it.
+   * When the scanner's database was built, in RFC 3339.
    *
    * @generated from field: string grype_db_built = 10;
    */
@@ -474,7 +474,7 @@ export declare type AdvisoryEvent_Detection_ScanV1 = Message<"chainguard.platfor
 export declare const AdvisoryEvent_Detection_ScanV1Schema: GenMessage<AdvisoryEvent_Detection_ScanV1>;
 
 /**
- * That the vulnerability is fixed.
+ * The vulnerability is fixed.
  *
  * @generated from message chainguard.platform.vulnerabilities.v1.AdvisoryEvent.Fixed
  */
@@ -487,7 +487,7 @@ export declare type AdvisoryEvent_Fixed = Message<"chainguard.platform.vulnerabi
   fixedVersion: string;
 
   /**
-   * What else there is to say.
+   * A note.
    *
    * @generated from field: string note = 2;
    */
@@ -501,7 +501,7 @@ export declare type AdvisoryEvent_Fixed = Message<"chainguard.platform.vulnerabi
   scannerVersion: string;
 
   /**
-   * When that scanner's database was built, as RFC 3339 writes it.
+   * When that scanner's database was built, in RFC 3339.
    *
    * @generated from field: string grype_db_built = 4;
    */
@@ -522,13 +522,13 @@ export declare type AdvisoryEvent_Fixed = Message<"chainguard.platform.vulnerabi
 export declare const AdvisoryEvent_FixedSchema: GenMessage<AdvisoryEvent_Fixed>;
 
 /**
- * That the artifact was found to be affected.
+ * The artifact was found to be affected.
  *
  * @generated from message chainguard.platform.vulnerabilities.v1.AdvisoryEvent.TruePositiveDetermination
  */
 export declare type AdvisoryEvent_TruePositiveDetermination = Message<"chainguard.platform.vulnerabilities.v1.AdvisoryEvent.TruePositiveDetermination"> & {
   /**
-   * Why.
+   * The reason.
    *
    * @generated from field: string note = 1;
    */
@@ -542,20 +542,20 @@ export declare type AdvisoryEvent_TruePositiveDetermination = Message<"chainguar
 export declare const AdvisoryEvent_TruePositiveDeterminationSchema: GenMessage<AdvisoryEvent_TruePositiveDetermination>;
 
 /**
- * That the artifact was found not to be affected.
+ * The artifact was found not to be affected.
  *
  * @generated from message chainguard.platform.vulnerabilities.v1.AdvisoryEvent.FalsePositiveDetermination
  */
 export declare type AdvisoryEvent_FalsePositiveDetermination = Message<"chainguard.platform.vulnerabilities.v1.AdvisoryEvent.FalsePositiveDetermination"> & {
   /**
-   * Why, in one word for programs.
+   * The reason, for programs.
    *
    * @generated from field: chainguard.platform.vulnerabilities.v1.AdvisoryEvent.FalsePositiveDetermination.Type type = 1;
    */
   type: AdvisoryEvent_FalsePositiveDetermination_Type;
 
   /**
-   * Why, in words for people.
+   * The reason, for people.
    *
    * @generated from field: string note = 2;
    */
@@ -569,28 +569,28 @@ export declare type AdvisoryEvent_FalsePositiveDetermination = Message<"chaingua
 export declare const AdvisoryEvent_FalsePositiveDeterminationSchema: GenMessage<AdvisoryEvent_FalsePositiveDetermination>;
 
 /**
- * Why an artifact is not affected.
+ * The reasons why an artifact is not affected.
  *
  * @generated from enum chainguard.platform.vulnerabilities.v1.AdvisoryEvent.FalsePositiveDetermination.Type
  */
 export enum AdvisoryEvent_FalsePositiveDetermination_Type {
   /**
-   * Not said.
+   * Not specified.
    *
    * @generated from enum value: UNSPECIFIED = 0;
    */
   UNSPECIFIED = 0,
 
   /**
-   * What the record of the vulnerability describes is no weakness, or not
-   * one of this software.
+   * The record of the vulnerability is wrong: it describes no weakness, or
+   * a weakness of other software.
    *
    * @generated from enum value: VULNERABILITY_RECORD_ANALYSIS_CONTESTED = 1;
    */
   VULNERABILITY_RECORD_ANALYSIS_CONTESTED = 1,
 
   /**
-   * The record speaks of another component, for example one with the same
+   * The record is about another component, for example one with the same
    * name.
    *
    * @generated from enum value: COMPONENT_VULNERABILITY_MISMATCH = 2;
@@ -598,16 +598,16 @@ export enum AdvisoryEvent_FalsePositiveDetermination_Type {
   COMPONENT_VULNERABILITY_MISMATCH = 2,
 
   /**
-   * No version of the component that the record speaks of was ever released
-   * in the artifact.
+   * The artifact was never released with an affected version of the
+   * component.
    *
    * @generated from enum value: VULNERABLE_CODE_VERSION_NOT_USED = 3;
    */
   VULNERABLE_CODE_VERSION_NOT_USED = 3,
 
   /**
-   * The vulnerable code may have been there during the build, but is not in
-   * the artifact.
+   * The vulnerable code may be used during the build, but is not in the
+   * artifact.
    *
    * @generated from enum value: VULNERABLE_CODE_NOT_INCLUDED_IN_PACKAGE = 4;
    */
@@ -629,8 +629,8 @@ export enum AdvisoryEvent_FalsePositiveDetermination_Type {
   VULNERABLE_CODE_CANNOT_BE_CONTROLLED_BY_ADVERSARY = 6,
 
   /**
-   * An attacker could use the vulnerable code, but other code in the
-   * artifact prevents it.
+   * Other code in the artifact prevents an attacker from using the
+   * vulnerable code.
    *
    * @generated from enum value: INLINE_MITIGATIONS_EXIST = 7;
    */
@@ -643,13 +643,13 @@ export enum AdvisoryEvent_FalsePositiveDetermination_Type {
 export declare const AdvisoryEvent_FalsePositiveDetermination_TypeSchema: GenEnum<AdvisoryEvent_FalsePositiveDetermination_Type>;
 
 /**
- * That it will not be determined whether the artifact is affected.
+ * Nobody will determine whether the artifact is affected.
  *
  * @generated from message chainguard.platform.vulnerabilities.v1.AdvisoryEvent.AnalysisNotPlanned
  */
 export declare type AdvisoryEvent_AnalysisNotPlanned = Message<"chainguard.platform.vulnerabilities.v1.AdvisoryEvent.AnalysisNotPlanned"> & {
   /**
-   * Why.
+   * The reason.
    *
    * @generated from field: string note = 1;
    */
@@ -663,13 +663,13 @@ export declare type AdvisoryEvent_AnalysisNotPlanned = Message<"chainguard.platf
 export declare const AdvisoryEvent_AnalysisNotPlannedSchema: GenMessage<AdvisoryEvent_AnalysisNotPlanned>;
 
 /**
- * That the vulnerability will not be fixed.
+ * The vulnerability will not be fixed.
  *
  * @generated from message chainguard.platform.vulnerabilities.v1.AdvisoryEvent.FixNotPlanned
  */
 export declare type AdvisoryEvent_FixNotPlanned = Message<"chainguard.platform.vulnerabilities.v1.AdvisoryEvent.FixNotPlanned"> & {
   /**
-   * Why.
+   * The reason.
    *
    * @generated from field: string note = 1;
    */
@@ -683,13 +683,13 @@ export declare type AdvisoryEvent_FixNotPlanned = Message<"chainguard.platform.v
 export declare const AdvisoryEvent_FixNotPlannedSchema: GenMessage<AdvisoryEvent_FixNotPlanned>;
 
 /**
- * That the fix has to come from the authors of the software.
+ * The fix has to come from the authors of the software.
  *
  * @generated from message chainguard.platform.vulnerabilities.v1.AdvisoryEvent.PendingUpstreamFix
  */
 export declare type AdvisoryEvent_PendingUpstreamFix = Message<"chainguard.platform.vulnerabilities.v1.AdvisoryEvent.PendingUpstreamFix"> & {
   /**
-   * What is known of it.
+   * What is known about the fix.
    *
    * @generated from field: string note = 1;
    */
@@ -703,7 +703,7 @@ export declare type AdvisoryEvent_PendingUpstreamFix = Message<"chainguard.platf
 export declare const AdvisoryEvent_PendingUpstreamFixSchema: GenMessage<AdvisoryEvent_PendingUpstreamFix>;
 
 /**
- * That a patch was applied.
+ * A patch was applied.
  *
  * @generated from message chainguard.platform.vulnerabilities.v1.AdvisoryEvent.Patched
  */
@@ -730,27 +730,27 @@ export declare type AdvisoryEvent_Patched = Message<"chainguard.platform.vulnera
 export declare const AdvisoryEvent_PatchedSchema: GenMessage<AdvisoryEvent_Patched>;
 
 /**
- * That the component has moved.
+ * The component has moved.
  *
  * @generated from message chainguard.platform.vulnerabilities.v1.AdvisoryEvent.ComponentLocationChanged
  */
 export declare type AdvisoryEvent_ComponentLocationChanged = Message<"chainguard.platform.vulnerabilities.v1.AdvisoryEvent.ComponentLocationChanged"> & {
   /**
-   * The path of the component in the artifact before.
+   * The previous path of the component in the artifact.
    *
    * @generated from field: string previous_location = 1;
    */
   previousLocation: string;
 
   /**
-   * Its path since.
+   * The new path of the component.
    *
    * @generated from field: string new_location = 2;
    */
   newLocation: string;
 
   /**
-   * What else there is to say.
+   * A note.
    *
    * @generated from field: string note = 3;
    */
@@ -764,8 +764,9 @@ export declare type AdvisoryEvent_ComponentLocationChanged = Message<"chainguard
 export declare const AdvisoryEvent_ComponentLocationChangedSchema: GenMessage<AdvisoryEvent_ComponentLocationChanged>;
 
 /**
- * The request of List. Filters that are set together must all hold; of several
- * values in one filter, one must match.
+ * The request of List. All filters that are set must match. A filter with
+ * several values matches if one of them does. A filter has at most 1,000
+ * values.
  *
  * @generated from message chainguard.platform.vulnerabilities.v1.AdvisoryFilter
  */
@@ -778,7 +779,8 @@ export declare type AdvisoryFilter = Message<"chainguard.platform.vulnerabilitie
   advisoryIds: string[];
 
   /**
-   * Only advisories that had one of these ids before they were moved here.
+   * Only advisories with one of these ids in the system that they were imported
+   * from.
    *
    * @generated from field: repeated string legacy_advisory_ids = 24;
    */
@@ -799,7 +801,7 @@ export declare type AdvisoryFilter = Message<"chainguard.platform.vulnerabilitie
   uidp?: UIDPFilter | undefined;
 
   /**
-   * Only advisories on artifacts of one of these sorts.
+   * Only advisories on artifacts of one of these kinds.
    *
    * @generated from field: repeated string artifact_type = 2;
    */
@@ -820,7 +822,7 @@ export declare type AdvisoryFilter = Message<"chainguard.platform.vulnerabilitie
   componentName: string[];
 
   /**
-   * Only advisories on components of one of these sorts.
+   * Only advisories on components of one of these kinds.
    *
    * @generated from field: repeated string component_type = 6;
    */
@@ -848,9 +850,9 @@ export declare type AdvisoryFilter = Message<"chainguard.platform.vulnerabilitie
   artifactArchitecture: string[];
 
   /**
-   * The `next_page_token` of the page before. Everything else must be as it was
-   * in the request for that page, except `page_size`. A token older than 3 days
-   * starts the list again.
+   * The `next_page_token` of the previous page. All fields except `page_size`
+   * must be the same as in the request for that page. A token older than 3 days
+   * restarts the list.
    *
    * @generated from field: string page_token = 9;
    */
@@ -871,53 +873,50 @@ export declare type AdvisoryFilter = Message<"chainguard.platform.vulnerabilitie
   eventStatuses: ReviewStatus[];
 
   /**
-   * Only advisories with an event by one of these authors, given by their
-   * e-mail addresses.
+   * Only advisories with an event by one of these authors.
    *
    * @generated from field: repeated string event_author = 12;
    */
   eventAuthor: string[];
 
   /**
-   * Only advisories with an event reviewed by one of these people, given by
-   * their e-mail addresses.
+   * Only advisories with an event reviewed by one of these people.
    *
    * @generated from field: repeated string event_reviewer = 18;
    */
   eventReviewer: string[];
 
   /**
-   * Only advisories with an event that says one of these things.
+   * Only advisories with an event of one of these types.
    *
    * @generated from field: repeated chainguard.platform.vulnerabilities.v1.EventTypeFilter event_types = 13;
    */
   eventTypes: EventTypeFilter[];
 
   /**
-   * In which order to list.
+   * The order of the list.
    *
    * @generated from field: chainguard.platform.vulnerabilities.v1.OrderBy order_by = 14;
    */
   orderBy: OrderBy;
 
   /**
-   * Only advisories without any event by one of these authors, given by their
-   * e-mail addresses.
+   * Only advisories without any event by one of these authors.
    *
    * @generated from field: repeated string exclude_event_author = 15;
    */
   excludeEventAuthor: string[];
 
   /**
-   * Only advisories whose latest approved event says this.
+   * Only advisories whose latest approved event has this type.
    *
    * @generated from field: optional chainguard.platform.vulnerabilities.v1.EventTypeFilter latest_event_type = 19;
    */
   latestEventType?: EventTypeFilter | undefined;
 
   /**
-   * Only advisories on this package and on the packages that are built along
-   * with it. If set, `artifact_name` is ignored.
+   * Only advisories on the artifact with this name. If set, `artifact_name` is
+   * ignored.
    *
    * @generated from field: optional string origin = 22;
    */
@@ -1053,7 +1052,7 @@ export declare const CreateAdvisoryEventRequestSchema: GenMessage<CreateAdvisory
  */
 export declare type AdvisoryEventFilter = Message<"chainguard.platform.vulnerabilities.v1.AdvisoryEventFilter"> & {
   /**
-   * The uid of the advisory; that of an event: this event alone.
+   * The uid of the advisory. The uid of an event: returns this event alone.
    *
    * @generated from field: string parent_id = 1;
    */
@@ -1100,35 +1099,35 @@ export declare const AdvisoryEventListSchema: GenMessage<AdvisoryEventList>;
  */
 export enum ReviewStatus {
   /**
-   * Unused; no event has this state.
+   * Not used: no event has this state.
    *
    * @generated from enum value: UNKNOWN = 0;
    */
   UNKNOWN = 0,
 
   /**
-   * It waits for its review.
+   * The event waits for its review.
    *
    * @generated from enum value: PENDING = 1;
    */
   PENDING = 1,
 
   /**
-   * It is approved. This is final.
+   * The event is approved. This is final.
    *
    * @generated from enum value: APPROVED = 2;
    */
   APPROVED = 2,
 
   /**
-   * Its author has to change it.
+   * The author has to change the event.
    *
    * @generated from enum value: REQUEST_CHANGES = 3;
    */
   REQUEST_CHANGES = 3,
 
   /**
-   * It is rejected. This is final.
+   * The event is rejected. This is final.
    *
    * @generated from enum value: REJECTED = 4;
    */
@@ -1141,7 +1140,7 @@ export enum ReviewStatus {
 export declare const ReviewStatusSchema: GenEnum<ReviewStatus>;
 
 /**
- * In which order to list advisories.
+ * The orders of lists of advisories.
  *
  * @generated from enum chainguard.platform.vulnerabilities.v1.OrderBy
  */
@@ -1161,7 +1160,7 @@ export enum OrderBy {
   ID_ASC = 1,
 
   /**
-   * By their uids, backwards.
+   * By their uids, in descending order.
    *
    * @generated from enum value: ID_DESC = 2;
    */
@@ -1182,14 +1181,15 @@ export enum OrderBy {
   CREATED_AT_DESC = 4,
 
   /**
-   * By their aliases. Not offered: refused.
+   * By their aliases. Not offered: fails with INVALID_ARGUMENT.
    *
    * @generated from enum value: ALIASES_ASC = 5;
    */
   ALIASES_ASC = 5,
 
   /**
-   * By their aliases, backwards. Not offered: refused.
+   * By their aliases, in descending order. Not offered: fails with
+   * INVALID_ARGUMENT.
    *
    * @generated from enum value: ALIASES_DESC = 6;
    */
@@ -1210,16 +1210,16 @@ export enum OrderBy {
   UPDATED_AT_DESC = 8,
 
   /**
-   * By the time at which they were withdrawn, oldest first. Not offered:
-   * refused.
+   * By the time at which they were withdrawn, oldest first. Not offered: fails
+   * with INVALID_ARGUMENT.
    *
    * @generated from enum value: DELETED_AT_ASC = 9;
    */
   DELETED_AT_ASC = 9,
 
   /**
-   * By the time at which they were withdrawn, newest first. Not offered:
-   * refused.
+   * By the time at which they were withdrawn, newest first. Not offered: fails
+   * with INVALID_ARGUMENT.
    *
    * @generated from enum value: DELETED_AT_DESC = 10;
    */
@@ -1232,76 +1232,76 @@ export enum OrderBy {
 export declare const OrderBySchema: GenEnum<OrderBy>;
 
 /**
- * What an event says; to filter lists by.
+ * The types of events, for the filter of lists.
  *
  * @generated from enum chainguard.platform.vulnerabilities.v1.EventTypeFilter
  */
 export enum EventTypeFilter {
   /**
-   * Anything.
+   * Any type: does not filter.
    *
    * @generated from enum value: EVENT_TYPE_FILTER_UNSPECIFIED = 0;
    */
   UNSPECIFIED = 0,
 
   /**
-   * That the vulnerability was detected.
+   * The vulnerability was detected.
    *
    * @generated from enum value: EVENT_TYPE_FILTER_DETECTION = 1;
    */
   DETECTION = 1,
 
   /**
-   * That the artifact is affected.
+   * The artifact is affected.
    *
    * @generated from enum value: EVENT_TYPE_FILTER_TRUE_POSITIVE_DETERMINATION = 2;
    */
   TRUE_POSITIVE_DETERMINATION = 2,
 
   /**
-   * That the vulnerability is fixed.
+   * The vulnerability is fixed.
    *
    * @generated from enum value: EVENT_TYPE_FILTER_FIXED = 3;
    */
   FIXED = 3,
 
   /**
-   * That the artifact is not affected.
+   * The artifact is not affected.
    *
    * @generated from enum value: EVENT_TYPE_FILTER_FALSE_POSITIVE_DETERMINATION = 4;
    */
   FALSE_POSITIVE_DETERMINATION = 4,
 
   /**
-   * That it will not be determined whether the artifact is affected.
+   * Nobody will determine whether the artifact is affected.
    *
    * @generated from enum value: EVENT_TYPE_FILTER_ANALYSIS_NOT_PLANNED = 5;
    */
   ANALYSIS_NOT_PLANNED = 5,
 
   /**
-   * That the vulnerability will not be fixed.
+   * The vulnerability will not be fixed.
    *
    * @generated from enum value: EVENT_TYPE_FILTER_FIX_NOT_PLANNED = 6;
    */
   FIX_NOT_PLANNED = 6,
 
   /**
-   * That the fix has to come from the authors of the software.
+   * The fix has to come from the authors of the software.
    *
    * @generated from enum value: EVENT_TYPE_FILTER_PENDING_UPSTREAM_FIX = 7;
    */
   PENDING_UPSTREAM_FIX = 7,
 
   /**
-   * That a patch was applied.
+   * A patch was applied.
    *
    * @generated from enum value: EVENT_TYPE_FILTER_PATCHED = 8;
    */
   PATCHED = 8,
 
   /**
-   * That the component has moved.
+   * The component has moved.
    *
    * @generated from enum value: EVENT_TYPE_FILTER_COMPONENT_LOCATION_CHANGED = 9;
    */
@@ -1315,8 +1315,8 @@ export declare const EventTypeFilterSchema: GenEnum<EventTypeFilter>;
 
 /**
  * Manages security advisories. Each follows one vulnerability in one component
- * of an artifact, from its detection until it is fixed or found harmless, by
- * events that people review.
+ * of an artifact, from its detection until it is fixed or found harmless. Its
+ * events are reviewed by people.
  *
  * @generated from service chainguard.platform.vulnerabilities.v1.Advisories
  */
@@ -1353,8 +1353,8 @@ export declare const Advisories: GenService<{
     output: typeof AdvisorySchema;
   },
   /**
-   * Withdraws an advisory. It stays to be seen, with the time at which it was
-   * withdrawn.
+   * Withdraws an advisory. Lists still contain it, with the time of the
+   * withdrawal.
    *
    * @generated from rpc chainguard.platform.vulnerabilities.v1.Advisories.Delete
    */
@@ -1374,7 +1374,7 @@ export declare const Advisories: GenService<{
     output: typeof AdvisoryEventSchema;
   },
   /**
-   * Lists the events of an advisory, all at once, oldest first.
+   * Lists the events of an advisory without pages, oldest first.
    *
    * @generated from rpc chainguard.platform.vulnerabilities.v1.Advisories.ListAdvisoryEvents
    */

@@ -2,7 +2,7 @@
 // @generated from file chainguard/platform/vulnerabilities/v1/advisories.proto (package chainguard.platform.vulnerabilities.v1, syntax proto3)
 /* eslint-disable */
 
-// What is known about vulnerabilities in artifacts, version 1.
+// Advisories about vulnerabilities in artifacts, version 1.
 
 import { enumDesc, fileDesc, messageDesc, serviceDesc, tsEnum } from "@bufbuild/protobuf/codegenv2";
 import { file_chainguard_annotations_annotations } from "../../../annotations/annotations_pb.js";
@@ -87,7 +87,7 @@ export const AdvisoryEvent_FalsePositiveDetermination_TypeSchema = /*@__PURE__*/
   enumDesc(file_chainguard_platform_vulnerabilities_v1_advisories, 1, 3, 0);
 
 /**
- * Why an artifact is not affected.
+ * The reasons why an artifact is not affected.
  *
  * @generated from enum chainguard.platform.vulnerabilities.v1.AdvisoryEvent.FalsePositiveDetermination.Type
  */
@@ -199,7 +199,7 @@ export const OrderBySchema = /*@__PURE__*/
   enumDesc(file_chainguard_platform_vulnerabilities_v1_advisories, 1);
 
 /**
- * In which order to list advisories.
+ * The orders of lists of advisories.
  *
  * @generated from enum chainguard.platform.vulnerabilities.v1.OrderBy
  */
@@ -213,7 +213,7 @@ export const EventTypeFilterSchema = /*@__PURE__*/
   enumDesc(file_chainguard_platform_vulnerabilities_v1_advisories, 2);
 
 /**
- * What an event says; to filter lists by.
+ * The types of events, for the filter of lists.
  *
  * @generated from enum chainguard.platform.vulnerabilities.v1.EventTypeFilter
  */
@@ -222,8 +222,8 @@ export const EventTypeFilter = /*@__PURE__*/
 
 /**
  * Manages security advisories. Each follows one vulnerability in one component
- * of an artifact, from its detection until it is fixed or found harmless, by
- * events that people review.
+ * of an artifact, from its detection until it is fixed or found harmless. Its
+ * events are reviewed by people.
  *
  * @generated from service chainguard.platform.vulnerabilities.v1.Advisories
  */

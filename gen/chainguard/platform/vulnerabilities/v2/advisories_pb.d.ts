@@ -4,7 +4,7 @@
 // @generated from file chainguard/platform/vulnerabilities/v2/advisories.proto (package chainguard.platform.vulnerabilities.v2, syntax proto3)
 /* eslint-disable */
 
-// Vulnerabilities in artifacts.
+// Advisories about vulnerabilities in artifacts.
 
 import type { GenEnum, GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
 import type { Message } from "@bufbuild/protobuf";
@@ -53,14 +53,14 @@ export declare type Advisory = Message<"chainguard.platform.vulnerabilities.v2.A
   updateTime?: Timestamp | undefined;
 
   /**
-   * When the advisory was withdrawn. Absent: it is in force.
+   * When the advisory was withdrawn. Absent: the advisory is valid.
    *
    * @generated from field: optional google.protobuf.Timestamp delete_time = 5;
    */
   deleteTime?: Timestamp | undefined;
 
   /**
-   * Who created the advisory.
+   * The author of the advisory.
    *
    * @generated from field: string author = 6;
    */
@@ -117,22 +117,22 @@ export declare type Advisory = Message<"chainguard.platform.vulnerabilities.v2.A
   aliases: string[];
 
   /**
-   * What has happened since, oldest first.
+   * The events of the advisory, oldest first.
    *
    * @generated from field: repeated chainguard.platform.vulnerabilities.v2.AdvisoryEvent events = 14;
    */
   events: AdvisoryEvent[];
 
   /**
-   * The id that the advisory had before it was moved here. Absent: it was not
-   * moved.
+   * The id that the advisory had in the system that it was imported from.
+   * Absent: it was not imported.
    *
    * @generated from field: optional string legacy_advisory_id = 15;
    */
   legacyAdvisoryId?: string | undefined;
 
   /**
-   * How severe the vulnerability is.
+   * The severity of the vulnerability, by each scoring system.
    *
    * @generated from field: repeated chainguard.platform.vulnerabilities.v2.Severity severities = 16;
    */
@@ -146,20 +146,20 @@ export declare type Advisory = Message<"chainguard.platform.vulnerabilities.v2.A
 export declare const AdvisorySchema: GenMessage<Advisory>;
 
 /**
- * How severe a vulnerability is by one way of scoring.
+ * The severity of a vulnerability by one scoring system.
  *
  * @generated from message chainguard.platform.vulnerabilities.v2.Severity
  */
 export declare type Severity = Message<"chainguard.platform.vulnerabilities.v2.Severity"> & {
   /**
-   * The way of scoring.
+   * The scoring system.
    *
    * @generated from field: chainguard.platform.vulnerabilities.v2.Severity.Type type = 1;
    */
   type: Severity_Type;
 
   /**
-   * The score: the vector that this way of scoring defines, or a number.
+   * The score: a vector of the scoring system, or a number.
    *
    * @generated from field: string score = 2;
    */
@@ -173,7 +173,7 @@ export declare type Severity = Message<"chainguard.platform.vulnerabilities.v2.S
 export declare const SeveritySchema: GenMessage<Severity>;
 
 /**
- * A way of scoring.
+ * A scoring system.
  *
  * @generated from enum chainguard.platform.vulnerabilities.v2.Severity.Type
  */
@@ -213,7 +213,7 @@ export enum Severity_Type {
 export declare const Severity_TypeSchema: GenEnum<Severity_Type>;
 
 /**
- * One thing that happened to an advisory.
+ * An event of an advisory: a finding, a decision or a fix.
  *
  * @generated from message chainguard.platform.vulnerabilities.v2.AdvisoryEvent
  */
@@ -241,14 +241,14 @@ export declare type AdvisoryEvent = Message<"chainguard.platform.vulnerabilities
   findings: Uint8Array;
 
   /**
-   * Who created the event.
+   * The author of the event.
    *
    * @generated from field: string author = 4;
    */
   author: string;
 
   /**
-   * Who reviewed the event. Empty: nobody has.
+   * The reviewer of the event. Empty: not reviewed.
    *
    * @generated from field: string reviewer = 5;
    */
@@ -262,14 +262,14 @@ export declare type AdvisoryEvent = Message<"chainguard.platform.vulnerabilities
   reviewState: ReviewState;
 
   /**
-   * The issue that the event began as. Absent: there was none.
+   * The issue in which the event was first reported. Absent: there was none.
    *
    * @generated from field: optional string issue = 7;
    */
   issue?: string | undefined;
 
   /**
-   * What happened.
+   * The type of the event.
    *
    * @generated from oneof chainguard.platform.vulnerabilities.v2.AdvisoryEvent.type
    */
@@ -299,7 +299,7 @@ export declare type AdvisoryEvent = Message<"chainguard.platform.vulnerabilities
     case: "falsePositiveDetermination";
   } | {
     /**
-     * Nobody will find out whether the artifact is affected.
+     * Nobody will determine whether the artifact is affected.
      *
      * @generated from field: chainguard.platform.vulnerabilities.v2.AdvisoryEvent.AnalysisNotPlanned analysis_not_planned = 13;
      */
@@ -347,7 +347,7 @@ export declare type AdvisoryEvent = Message<"chainguard.platform.vulnerabilities
 export declare const AdvisoryEventSchema: GenMessage<AdvisoryEvent>;
 
 /**
- * That the vulnerability was detected.
+ * The vulnerability was detected.
  *
  * @generated from message chainguard.platform.vulnerabilities.v2.AdvisoryEvent.Detection
  */
@@ -397,7 +397,7 @@ export declare const AdvisoryEvent_DetectionSchema: GenMessage<AdvisoryEvent_Det
  */
 export declare type AdvisoryEvent_Detection_NVDAPI = Message<"chainguard.platform.vulnerabilities.v2.AdvisoryEvent.Detection.NVDAPI"> & {
   /**
-   * What was searched for.
+   * The CPE that was searched for.
    *
    * @generated from field: string cpe_searched = 1;
    */
@@ -418,7 +418,7 @@ export declare type AdvisoryEvent_Detection_NVDAPI = Message<"chainguard.platfor
 export declare const AdvisoryEvent_Detection_NVDAPISchema: GenMessage<AdvisoryEvent_Detection_NVDAPI>;
 
 /**
- * That a person detected it.
+ * A person detected the vulnerability.
  *
  * @generated from message chainguard.platform.vulnerabilities.v2.AdvisoryEvent.Detection.Manual
  */
@@ -502,7 +502,7 @@ export declare type AdvisoryEvent_Detection_ScanV1 = Message<"chainguard.platfor
   scannerVersion: string;
 
   /**
-   * When the scanner's database was built, as RFC 3339 writes it.
+   * When the scanner's database was built, in RFC 3339.
    *
    * @generated from field: string grype_db_built = 10;
    */
@@ -523,7 +523,7 @@ export declare type AdvisoryEvent_Detection_ScanV1 = Message<"chainguard.platfor
 export declare const AdvisoryEvent_Detection_ScanV1Schema: GenMessage<AdvisoryEvent_Detection_ScanV1>;
 
 /**
- * That the vulnerability is fixed.
+ * The vulnerability is fixed.
  *
  * @generated from message chainguard.platform.vulnerabilities.v2.AdvisoryEvent.Fixed
  */
@@ -536,7 +536,7 @@ export declare type AdvisoryEvent_Fixed = Message<"chainguard.platform.vulnerabi
   fixedVersion: string;
 
   /**
-   * What else there is to say.
+   * A note.
    *
    * @generated from field: string note = 2;
    */
@@ -550,7 +550,7 @@ export declare type AdvisoryEvent_Fixed = Message<"chainguard.platform.vulnerabi
   scannerVersion: string;
 
   /**
-   * When that scanner's database was built, as RFC 3339 writes it.
+   * When that scanner's database was built, in RFC 3339.
    *
    * @generated from field: string grype_db_built = 4;
    */
@@ -571,13 +571,13 @@ export declare type AdvisoryEvent_Fixed = Message<"chainguard.platform.vulnerabi
 export declare const AdvisoryEvent_FixedSchema: GenMessage<AdvisoryEvent_Fixed>;
 
 /**
- * That the artifact was found to be affected.
+ * The artifact was found to be affected.
  *
  * @generated from message chainguard.platform.vulnerabilities.v2.AdvisoryEvent.TruePositiveDetermination
  */
 export declare type AdvisoryEvent_TruePositiveDetermination = Message<"chainguard.platform.vulnerabilities.v2.AdvisoryEvent.TruePositiveDetermination"> & {
   /**
-   * Why.
+   * The reason.
    *
    * @generated from field: string note = 1;
    */
@@ -591,20 +591,20 @@ export declare type AdvisoryEvent_TruePositiveDetermination = Message<"chainguar
 export declare const AdvisoryEvent_TruePositiveDeterminationSchema: GenMessage<AdvisoryEvent_TruePositiveDetermination>;
 
 /**
- * That the artifact was found not to be affected.
+ * The artifact was found not to be affected.
  *
  * @generated from message chainguard.platform.vulnerabilities.v2.AdvisoryEvent.FalsePositiveDetermination
  */
 export declare type AdvisoryEvent_FalsePositiveDetermination = Message<"chainguard.platform.vulnerabilities.v2.AdvisoryEvent.FalsePositiveDetermination"> & {
   /**
-   * Why, in one word for programs.
+   * The reason, for programs.
    *
    * @generated from field: chainguard.platform.vulnerabilities.v2.AdvisoryEvent.FalsePositiveDetermination.Type type = 1;
    */
   type: AdvisoryEvent_FalsePositiveDetermination_Type;
 
   /**
-   * Why, in words for people.
+   * The reason, for people.
    *
    * @generated from field: string note = 2;
    */
@@ -618,28 +618,28 @@ export declare type AdvisoryEvent_FalsePositiveDetermination = Message<"chaingua
 export declare const AdvisoryEvent_FalsePositiveDeterminationSchema: GenMessage<AdvisoryEvent_FalsePositiveDetermination>;
 
 /**
- * Why an artifact is not affected.
+ * The reasons why an artifact is not affected.
  *
  * @generated from enum chainguard.platform.vulnerabilities.v2.AdvisoryEvent.FalsePositiveDetermination.Type
  */
 export enum AdvisoryEvent_FalsePositiveDetermination_Type {
   /**
-   * Not said.
+   * Not specified.
    *
    * @generated from enum value: TYPE_UNSPECIFIED = 0;
    */
   UNSPECIFIED = 0,
 
   /**
-   * What the record of the vulnerability describes is no weakness, or not
-   * one of this software.
+   * The record of the vulnerability is wrong: it describes no weakness, or
+   * a weakness of other software.
    *
    * @generated from enum value: TYPE_VULNERABILITY_RECORD_ANALYSIS_CONTESTED = 1;
    */
   VULNERABILITY_RECORD_ANALYSIS_CONTESTED = 1,
 
   /**
-   * The record speaks of another component, for example one with the same
+   * The record is about another component, for example one with the same
    * name.
    *
    * @generated from enum value: TYPE_COMPONENT_VULNERABILITY_MISMATCH = 2;
@@ -647,16 +647,16 @@ export enum AdvisoryEvent_FalsePositiveDetermination_Type {
   COMPONENT_VULNERABILITY_MISMATCH = 2,
 
   /**
-   * No version of the component that the record speaks of was ever released
-   * in the artifact.
+   * The artifact was never released with an affected version of the
+   * component.
    *
    * @generated from enum value: TYPE_VULNERABLE_CODE_VERSION_NOT_USED = 3;
    */
   VULNERABLE_CODE_VERSION_NOT_USED = 3,
 
   /**
-   * The vulnerable code may have been there during the build, but is not in
-   * the artifact.
+   * The vulnerable code may be used during the build, but is not in the
+   * artifact.
    *
    * @generated from enum value: TYPE_VULNERABLE_CODE_NOT_INCLUDED_IN_PACKAGE = 4;
    */
@@ -678,8 +678,8 @@ export enum AdvisoryEvent_FalsePositiveDetermination_Type {
   VULNERABLE_CODE_CANNOT_BE_CONTROLLED_BY_ADVERSARY = 6,
 
   /**
-   * An attacker could use the vulnerable code, but other code in the
-   * artifact prevents it.
+   * Other code in the artifact prevents an attacker from using the
+   * vulnerable code.
    *
    * @generated from enum value: TYPE_INLINE_MITIGATIONS_EXIST = 7;
    */
@@ -692,13 +692,13 @@ export enum AdvisoryEvent_FalsePositiveDetermination_Type {
 export declare const AdvisoryEvent_FalsePositiveDetermination_TypeSchema: GenEnum<AdvisoryEvent_FalsePositiveDetermination_Type>;
 
 /**
- * That it will not be determined whether the artifact is affected.
+ * Nobody will determine whether the artifact is affected.
  *
  * @generated from message chainguard.platform.vulnerabilities.v2.AdvisoryEvent.AnalysisNotPlanned
  */
 export declare type AdvisoryEvent_AnalysisNotPlanned = Message<"chainguard.platform.vulnerabilities.v2.AdvisoryEvent.AnalysisNotPlanned"> & {
   /**
-   * Why.
+   * The reason.
    *
    * @generated from field: string note = 1;
    */
@@ -712,13 +712,13 @@ export declare type AdvisoryEvent_AnalysisNotPlanned = Message<"chainguard.platf
 export declare const AdvisoryEvent_AnalysisNotPlannedSchema: GenMessage<AdvisoryEvent_AnalysisNotPlanned>;
 
 /**
- * That the vulnerability will not be fixed.
+ * The vulnerability will not be fixed.
  *
  * @generated from message chainguard.platform.vulnerabilities.v2.AdvisoryEvent.FixNotPlanned
  */
 export declare type AdvisoryEvent_FixNotPlanned = Message<"chainguard.platform.vulnerabilities.v2.AdvisoryEvent.FixNotPlanned"> & {
   /**
-   * Why.
+   * The reason.
    *
    * @generated from field: string note = 1;
    */
@@ -732,13 +732,13 @@ export declare type AdvisoryEvent_FixNotPlanned = Message<"chainguard.platform.v
 export declare const AdvisoryEvent_FixNotPlannedSchema: GenMessage<AdvisoryEvent_FixNotPlanned>;
 
 /**
- * That the fix has to come from the authors of the software.
+ * The fix has to come from the authors of the software.
  *
  * @generated from message chainguard.platform.vulnerabilities.v2.AdvisoryEvent.PendingUpstreamFix
  */
 export declare type AdvisoryEvent_PendingUpstreamFix = Message<"chainguard.platform.vulnerabilities.v2.AdvisoryEvent.PendingUpstreamFix"> & {
   /**
-   * What is known of it.
+   * What is known about the fix.
    *
    * @generated from field: string note = 1;
    */
@@ -752,7 +752,7 @@ export declare type AdvisoryEvent_PendingUpstreamFix = Message<"chainguard.platf
 export declare const AdvisoryEvent_PendingUpstreamFixSchema: GenMessage<AdvisoryEvent_PendingUpstreamFix>;
 
 /**
- * That a patch was applied.
+ * A patch was applied.
  *
  * @generated from message chainguard.platform.vulnerabilities.v2.AdvisoryEvent.Patched
  */
@@ -799,8 +799,9 @@ export declare type GetAdvisoryRequest = Message<"chainguard.platform.vulnerabil
 export declare const GetAdvisoryRequestSchema: GenMessage<GetAdvisoryRequest>;
 
 /**
- * The request of ListAdvisories. Filters that are set together must all hold;
- * of several values in one filter, one must match.
+ * The request of ListAdvisories. All filters that are set must match. A filter
+ * with several values matches if one of them does. A filter has at most 1,000
+ * values.
  *
  * @generated from message chainguard.platform.vulnerabilities.v2.ListAdvisoriesRequest
  */
@@ -820,7 +821,8 @@ export declare type ListAdvisoriesRequest = Message<"chainguard.platform.vulnera
   advisoryIds: string[];
 
   /**
-   * Only advisories that had one of these ids before they were moved here.
+   * Only advisories with one of these ids in the system that they were imported
+   * from.
    *
    * @generated from field: repeated string legacy_advisory_ids = 3;
    */
@@ -834,7 +836,7 @@ export declare type ListAdvisoriesRequest = Message<"chainguard.platform.vulnera
   artifactNames: string[];
 
   /**
-   * Only advisories on artifacts of one of these sorts.
+   * Only advisories on artifacts of one of these kinds.
    *
    * @generated from field: repeated string artifact_types = 5;
    */
@@ -855,7 +857,7 @@ export declare type ListAdvisoriesRequest = Message<"chainguard.platform.vulnera
   componentNames: string[];
 
   /**
-   * Only advisories on components of one of these sorts.
+   * Only advisories on components of one of these kinds.
    *
    * @generated from field: repeated string component_types = 8;
    */
@@ -876,8 +878,8 @@ export declare type ListAdvisoriesRequest = Message<"chainguard.platform.vulnera
   aliases: string[];
 
   /**
-   * Only advisories on this package and on the packages that are built along
-   * with it. If set, `artifact_names` is ignored.
+   * Only advisories on the artifact with this name. If set, `artifact_names` is
+   * ignored.
    *
    * @generated from field: optional string origin = 11;
    */
@@ -891,38 +893,35 @@ export declare type ListAdvisoriesRequest = Message<"chainguard.platform.vulnera
   eventReviewStates: ReviewState[];
 
   /**
-   * Only advisories with an event by one of these authors, given by their
-   * e-mail addresses.
+   * Only advisories with an event by one of these authors.
    *
    * @generated from field: repeated string event_authors = 22;
    */
   eventAuthors: string[];
 
   /**
-   * Only advisories without any event by one of these authors, given by their
-   * e-mail addresses.
+   * Only advisories without any event by one of these authors.
    *
    * @generated from field: repeated string exclude_event_authors = 23;
    */
   excludeEventAuthors: string[];
 
   /**
-   * Only advisories with an event reviewed by one of these people, given by
-   * their e-mail addresses.
+   * Only advisories with an event reviewed by one of these people.
    *
    * @generated from field: repeated string event_reviewers = 24;
    */
   eventReviewers: string[];
 
   /**
-   * Only advisories with an event that says one of these things.
+   * Only advisories with an event of one of these types.
    *
    * @generated from field: repeated chainguard.platform.vulnerabilities.v2.EventTypeFilter event_types = 25;
    */
   eventTypes: EventTypeFilter[];
 
   /**
-   * Only advisories whose latest approved event says this.
+   * Only advisories whose latest approved event has this type.
    *
    * @generated from field: optional chainguard.platform.vulnerabilities.v2.EventTypeFilter latest_event_type = 26;
    */
@@ -961,8 +960,8 @@ export declare type ListAdvisoriesRequest = Message<"chainguard.platform.vulnera
   skip: number;
 
   /**
-   * Only advisories whose artifact name, component name or one of whose aliases
-   * contains this text, in upper or lower case.
+   * Only advisories with this text in the name of the artifact, the name of the
+   * component or an alias. Case is ignored. At most 256 characters.
    *
    * @generated from field: string query = 35;
    */
@@ -1023,35 +1022,35 @@ export declare const ListAdvisoriesResponseSchema: GenMessage<ListAdvisoriesResp
  */
 export enum ReviewState {
   /**
-   * Unused; no event has this state.
+   * Not used: no event has this state.
    *
    * @generated from enum value: REVIEW_STATE_UNSPECIFIED = 0;
    */
   UNSPECIFIED = 0,
 
   /**
-   * It waits for its review.
+   * The event waits for its review.
    *
    * @generated from enum value: REVIEW_STATE_PENDING = 1;
    */
   PENDING = 1,
 
   /**
-   * It is approved. This is final.
+   * The event is approved. This is final.
    *
    * @generated from enum value: REVIEW_STATE_APPROVED = 2;
    */
   APPROVED = 2,
 
   /**
-   * Its author has to change it.
+   * The author has to change the event.
    *
    * @generated from enum value: REVIEW_STATE_REQUEST_CHANGES = 3;
    */
   REQUEST_CHANGES = 3,
 
   /**
-   * It is rejected. This is final.
+   * The event is rejected. This is final.
    *
    * @generated from enum value: REVIEW_STATE_REJECTED = 4;
    */
@@ -1064,69 +1063,69 @@ export enum ReviewState {
 export declare const ReviewStateSchema: GenEnum<ReviewState>;
 
 /**
- * What an event says; to filter lists by.
+ * The types of events, for the filter of lists.
  *
  * @generated from enum chainguard.platform.vulnerabilities.v2.EventTypeFilter
  */
 export enum EventTypeFilter {
   /**
-   * Anything.
+   * Any type: does not filter.
    *
    * @generated from enum value: EVENT_TYPE_FILTER_UNSPECIFIED = 0;
    */
   UNSPECIFIED = 0,
 
   /**
-   * That the vulnerability was detected.
+   * The vulnerability was detected.
    *
    * @generated from enum value: EVENT_TYPE_FILTER_DETECTION = 1;
    */
   DETECTION = 1,
 
   /**
-   * That the artifact is affected.
+   * The artifact is affected.
    *
    * @generated from enum value: EVENT_TYPE_FILTER_TRUE_POSITIVE_DETERMINATION = 2;
    */
   TRUE_POSITIVE_DETERMINATION = 2,
 
   /**
-   * That the vulnerability is fixed.
+   * The vulnerability is fixed.
    *
    * @generated from enum value: EVENT_TYPE_FILTER_FIXED = 3;
    */
   FIXED = 3,
 
   /**
-   * That the artifact is not affected.
+   * The artifact is not affected.
    *
    * @generated from enum value: EVENT_TYPE_FILTER_FALSE_POSITIVE_DETERMINATION = 4;
    */
   FALSE_POSITIVE_DETERMINATION = 4,
 
   /**
-   * That it will not be determined whether the artifact is affected.
+   * Nobody will determine whether the artifact is affected.
    *
    * @generated from enum value: EVENT_TYPE_FILTER_ANALYSIS_NOT_PLANNED = 5;
    */
   ANALYSIS_NOT_PLANNED = 5,
 
   /**
-   * That the vulnerability will not be fixed.
+   * The vulnerability will not be fixed.
    *
    * @generated from enum value: EVENT_TYPE_FILTER_FIX_NOT_PLANNED = 6;
    */
   FIX_NOT_PLANNED = 6,
 
   /**
-   * That the fix has to come from the authors of the software.
+   * The fix has to come from the authors of the software.
    *
    * @generated from enum value: EVENT_TYPE_FILTER_PENDING_UPSTREAM_FIX = 7;
    */
   PENDING_UPSTREAM_FIX = 7,
 
   /**
-   * That a patch was applied.
+   * A patch was applied.
    *
    * @generated from enum value: EVENT_TYPE_FILTER_PATCHED = 8;
    */

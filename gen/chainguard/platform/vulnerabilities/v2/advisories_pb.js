@@ -4,7 +4,7 @@
 // @generated from file chainguard/platform/vulnerabilities/v2/advisories.proto (package chainguard.platform.vulnerabilities.v2, syntax proto3)
 /* eslint-disable */
 
-// Vulnerabilities in artifacts.
+// Advisories about vulnerabilities in artifacts.
 
 import { enumDesc, fileDesc, messageDesc, serviceDesc, tsEnum } from "@bufbuild/protobuf/codegenv2";
 import { file_chainguard_annotations_annotations } from "../../../annotations/annotations_pb.js";
@@ -40,7 +40,7 @@ export const Severity_TypeSchema = /*@__PURE__*/
   enumDesc(file_chainguard_platform_vulnerabilities_v2_advisories, 1, 0);
 
 /**
- * A way of scoring.
+ * A scoring system.
  *
  * @generated from enum chainguard.platform.vulnerabilities.v2.Severity.Type
  */
@@ -110,7 +110,7 @@ export const AdvisoryEvent_FalsePositiveDetermination_TypeSchema = /*@__PURE__*/
   enumDesc(file_chainguard_platform_vulnerabilities_v2_advisories, 2, 3, 0);
 
 /**
- * Why an artifact is not affected.
+ * The reasons why an artifact is not affected.
  *
  * @generated from enum chainguard.platform.vulnerabilities.v2.AdvisoryEvent.FalsePositiveDetermination.Type
  */
@@ -187,7 +187,7 @@ export const EventTypeFilterSchema = /*@__PURE__*/
   enumDesc(file_chainguard_platform_vulnerabilities_v2_advisories, 1);
 
 /**
- * What an event says; to filter lists by.
+ * The types of events, for the filter of lists.
  *
  * @generated from enum chainguard.platform.vulnerabilities.v2.EventTypeFilter
  */

@@ -2,7 +2,7 @@
 // @generated from file chainguard/platform/vulnerabilities/v2beta1/advisories.proto (package chainguard.platform.vulnerabilities.v2beta1, syntax proto3)
 /* eslint-disable */
 
-// Vulnerabilities in artifacts.
+// Advisories about vulnerabilities in artifacts.
 
 import { enumDesc, fileDesc, messageDesc, serviceDesc, tsEnum } from "@bufbuild/protobuf/codegenv2";
 import { file_chainguard_annotations_annotations } from "../../../annotations/annotations_pb.js";
@@ -38,7 +38,7 @@ export const Severity_TypeSchema = /*@__PURE__*/
   enumDesc(file_chainguard_platform_vulnerabilities_v2beta1_advisories, 1, 0);
 
 /**
- * A way of scoring.
+ * A scoring system.
  *
  * @generated from enum chainguard.platform.vulnerabilities.v2beta1.Severity.Type
  */
@@ -108,7 +108,7 @@ export const AdvisoryEvent_FalsePositiveDetermination_TypeSchema = /*@__PURE__*/
   enumDesc(file_chainguard_platform_vulnerabilities_v2beta1_advisories, 2, 3, 0);
 
 /**
- * Why an artifact is not affected.
+ * The reasons why an artifact is not affected.
  *
  * @generated from enum chainguard.platform.vulnerabilities.v2beta1.AdvisoryEvent.FalsePositiveDetermination.Type
  */
@@ -185,7 +185,7 @@ export const EventTypeFilterSchema = /*@__PURE__*/
   enumDesc(file_chainguard_platform_vulnerabilities_v2beta1_advisories, 1);
 
 /**
- * What an event says; to filter lists by.
+ * The types of events, for the filter of lists.
  *
  * @generated from enum chainguard.platform.vulnerabilities.v2beta1.EventTypeFilter
  */
