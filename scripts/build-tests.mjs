@@ -56,9 +56,10 @@ export function writeShards(files, processes, outputOf) {
   shards.sort((one, other) => other.seconds - one.seconds);
   return shards.map(({ names }, i) => {
     const path = join(directory, `${String(i).padStart(2, "0")}.test.mjs`);
-    const files = names.map((name) => [name, resolve(outputOf(name))]);
-    const runner = resolve("scripts/test-runner.mjs");
-    writeFileSync(path, `import { describeFiles } from "${runner}";\ndescribeFiles(${JSON.stringify(files)});\n`);
+    const lines = names.map(
+      (name) => `describe(${JSON.stringify(name)}, () => import(${JSON.stringify(resolve(outputOf(name)))}));`,
+    );
+    writeFileSync(path, `import { describe } from "node:test";\n${lines.join("\n")}\n`);
     return path;
   });
 }

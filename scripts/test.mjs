@@ -49,7 +49,6 @@ const outputOf = buildTests();
 const files = testsIn("test", unit ? [...SEPARATE, ...WHOLE] : SEPARATE);
 const options = [
   MEMORY,
-  "--import=./scripts/test-runner.mjs",
   "--test",
   ...limit,
   "--test-reporter=./scripts/test-reporter.mjs",
