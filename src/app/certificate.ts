@@ -4,8 +4,8 @@
 import { X509Certificate } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import { type Settings, SettingsError } from "../config/config.js";
-import { labelOf } from "../config/setting-labels.js";
-import { readTlsPair, SERVER_PAIR, type TlsContent } from "../config/tls-files.js";
+import { labelOf } from "../config/settings.js";
+import { readTlsPair, SERVER_PAIR, type TlsContent } from "../config/tls.js";
 import type { Clock } from "../kernel/time.js";
 import type { Logger } from "../telemetry/logger.js";
 

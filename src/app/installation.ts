@@ -3,7 +3,7 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { labelOf, type Settings } from "../config/config.js";
-import { readDatabaseTls } from "../config/database.js";
+import { readDatabaseTls } from "../config/tls.js";
 import { seedAnonymous } from "../iam/identities/identity.js";
 import { seedRoles } from "../iam/roles/builtin-roles.js";
 import { type KeyRing, openKeyRing, readKeyRing } from "../issuer/keys/key-ring.js";

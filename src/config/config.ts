@@ -7,13 +7,33 @@ import { readConfigFile } from "./config-file.js";
 import { describeUnknownKey, describeUnknownVariable, findOtherVariables } from "./names.js";
 import { findContradictions } from "./relations.js";
 import { checkDataDirectory, checkSettingFile, readSettingFile } from "./setting-files.js";
-import { describeSource, labelOf, rememberSources, type ValueSource } from "./setting-labels.js";
 import type { Setting } from "./setting-types.js";
-import { flagOf, type SettingName, type Settings, type SettingTable, settings, variableOf } from "./settings.js";
+import {
+  describeSource,
+  flagOf,
+  labelOf,
+  rememberSources,
+  type SettingName,
+  type Settings,
+  SettingsError,
+  type SettingTable,
+  settings,
+  type ValueSource,
+  variableOf,
+} from "./settings.js";
 
-export { labelOf, type ValueSource } from "./setting-labels.js";
 export { isLoopback } from "./setting-types.js";
-export { flagOf, type SettingName, type Settings, settingNames, settings, variableOf } from "./settings.js";
+export {
+  flagOf,
+  labelOf,
+  type SettingName,
+  type Settings,
+  SettingsError,
+  settingNames,
+  settings,
+  type ValueSource,
+  variableOf,
+} from "./settings.js";
 
 /** Where settings may be given. */
 export interface Sources {
@@ -31,14 +51,6 @@ export interface Sources {
 export interface Resolution {
   readonly settings: Settings;
   readonly sources: Readonly<Record<string, ValueSource>>;
-}
-
-/** Settings that cannot be used; the message names each and the rule it breaks. */
-export class SettingsError extends Error {
-  constructor(problems: readonly string[]) {
-    super(problems.join("\n"));
-    this.name = "SettingsError";
-  }
 }
 
 /** Resolves all settings. @throws SettingsError naming everything that is wrong. */

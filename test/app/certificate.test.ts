@@ -6,7 +6,7 @@ import { test } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
 import { readCertificate, watchCertificate } from "../../src/app/certificate.js";
 import { resolveSettings } from "../../src/config/config.js";
-import type { TlsContent } from "../../src/config/tls-files.js";
+import type { TlsContent } from "../../src/config/tls.js";
 import { createLogger } from "../../src/telemetry/logger.js";
 import { tempDir } from "../support/temp-dir.js";
 

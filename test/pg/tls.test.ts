@@ -7,7 +7,7 @@ import { after, before, describe, it } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import pg from "pg";
 import { resolveSettings, type Settings } from "../../src/config/config.js";
-import { readDatabaseTls } from "../../src/config/database.js";
+import { readDatabaseTls } from "../../src/config/tls.js";
 import { readMasterKey } from "../../src/issuer/keys/master-key.js";
 import { readPg } from "../../src/store/check/read-pg.js";
 import { openPgSource, openPgTarget } from "../../src/store/copy/pg.js";

@@ -1,7 +1,7 @@
 // `arbor migrate`: expands the database of an older version while servers of that version run, and later removes what
 // only they needed (docs/upgrade.md).
 import type { Settings } from "../../config/config.js";
-import { readDatabaseTls } from "../../config/database.js";
+import { readDatabaseTls } from "../../config/tls.js";
 import { noInstallation } from "../../store/find-installation.js";
 import type { DataMigration, MigrationDatabase } from "../../store/migrate/data-migration.js";
 import { dataMigrations } from "../../store/migrate/data-migrations.js";

@@ -2,7 +2,7 @@
 import { existsSync } from "node:fs";
 import { findMasterKeyFile } from "../../../app/installation.js";
 import type { Settings } from "../../../config/config.js";
-import { readDatabaseTls } from "../../../config/database.js";
+import { readDatabaseTls } from "../../../config/tls.js";
 import { hasSecrets, MASTER_KEY_CHECK, readMasterKey } from "../../../issuer/keys/master-key.js";
 import { systemClock } from "../../../kernel/time.js";
 import type { CheckDatabase } from "../../../store/check/database.js";
