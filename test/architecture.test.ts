@@ -80,7 +80,6 @@ const rules: Record<string, readonly string[]> = {
   // With a token, over the network: what loads no store and no native module.
   "cli/remote": [
     "audit/chain",
-    "audit/remembered-head",
     "audit/verify",
     "cli/errors",
     "cli/output",

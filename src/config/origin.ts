@@ -20,9 +20,8 @@ export interface Origin {
  * @param listening the address listened on, whose port is known where the setting says 0
  */
 export function resolveOrigin(settings: Settings, listening: ListenAddress = settings.listen): Origin {
-  const scheme = settings.tlsCert === undefined ? "http" : "https";
   const { host, port } = listening;
-  const at = (name: string) => `${scheme}://${name.includes(":") ? `[${name}]` : name}:${port}`;
+  const at = (name: string) => buildServerUrl(settings, { host: name, port });
   const baseUrl = settings.baseUrl ?? at(host);
   const spellings = settings.baseUrl === undefined && isLoopback(host) ? ["127.0.0.1", "localhost", "::1"].map(at) : [];
   const issuer = settings.issuer ?? baseUrl;
@@ -33,4 +32,10 @@ export function resolveOrigin(settings: Settings, listening: ListenAddress = set
     audiences: [...new Set([baseUrl, ...spellings, ...settings.audiences])],
     errorDomain: settings.errorDomain ?? `iam.${new URL(baseUrl).hostname.replace(/^\[|\]$/g, "")}`,
   };
+}
+
+/** Builds the URL of a server that listens on an address. */
+export function buildServerUrl({ tlsCert }: Settings, { host, port }: ListenAddress): string {
+  const scheme = tlsCert === undefined ? "http" : "https";
+  return `${scheme}://${host.includes(":") ? `[${host}]` : host}:${port}`;
 }
