@@ -82,7 +82,7 @@ export function addHostCommands(arbor: Command): void {
     .option("--repair", "rebuild what is derived from other rows, if anything is wrong with it; no server may run")
     .option("--json", "print a JSON object per finding and per check")
     .option("--progress", "show progress on standard error, even if that is not a terminal")
-    .action(async (options) => (await import("./check/command.js")).checkCommand(readSettings(options), options));
+    .action(async (options) => (await import("./check.js")).checkCommand(readSettings(options), options));
 
   addSettings(
     arbor.command("copy").description("copy the installation from SQLite to PostgreSQL or back, on the host"),
@@ -196,7 +196,7 @@ export function addHostCommands(arbor: Command): void {
     .requiredOption("--group <uid>", "the group that the advisories belong to")
     .option("--progress", "show progress on standard error, even if that is not a terminal")
     .action(async (paths, options) =>
-      (await import("./advisories/import.js")).importCommand(readSettings(options), paths, options),
+      (await import("./import-advisories.js")).importCommand(readSettings(options), paths, options),
     );
 
   const registry = arbor
@@ -257,7 +257,7 @@ function addBackupCommands(arbor: Command): void {
     .option("--keep-sessions", "keep the tokens and logins of the backup valid, also those that were revoked since")
     .option("--progress", "show progress on standard error, even if that is not a terminal")
     .action(async (directory, options) =>
-      (await import("./restore.js")).restoreCommand(readSettings(options), directory, options),
+      (await import("./backup.js")).restoreCommand(readSettings(options), directory, options),
     );
 }
 

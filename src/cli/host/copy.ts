@@ -17,8 +17,7 @@ import type { MigrationProgress } from "../../store/migrate/phases.js";
 import type { PgTls } from "../../store/pg-connection.js";
 import { type CopyMark, createMark } from "../../store/unfinished-copy.js";
 import { invalidFlag } from "../errors.js";
-import { print } from "./host.js";
-import { createMigrationProgress } from "./migration-progress.js";
+import { createMigrationProgress, print } from "./host.js";
 
 /** The flags of `arbor copy`. */
 export interface CopyFlags {

@@ -14,8 +14,7 @@ import { admitsOlderVersions, buildCreation, buildVersionChange } from "../../st
 import { VERSION } from "../../store/version.js";
 import { invalidFlag } from "../errors.js";
 import { escapeControls, withStdout } from "../output/terminal.js";
-import { print } from "./host.js";
-import { createMigrationProgress } from "./migration-progress.js";
+import { createMigrationProgress, print } from "./host.js";
 
 /** The flags of `arbor migrate`. */
 export interface MigrateFlags {
