@@ -8,7 +8,7 @@ import { seedAnonymous } from "../iam/identities/identity.js";
 import { seedRoles } from "../iam/roles/builtin-roles.js";
 import { type KeyRing, openKeyRing, readKeyRing } from "../issuer/keys/key-ring.js";
 import { createMissingKeyError, hasSecrets, type MasterKeyFile, readMasterKey } from "../issuer/keys/master-key.js";
-import { describeFileFault } from "../kernel/file-error.js";
+import { describeFileFault } from "../kernel/files.js";
 import { type Clock, systemClock } from "../kernel/time.js";
 import type { DatabaseFaultEvent } from "../store/database-faults.js";
 import type { MigrationProgress } from "../store/migrate/phases.js";

@@ -1,9 +1,9 @@
 // Every setting of the service in one table. The help, docs/settings.md and the JSON schema are generated from it: run
 // `npm run gen` after a change. The names of flags and environment variables follow from the keys.
+import { parseRegistrySecret } from "../kernel/files.js";
 import { tokenAlgorithms } from "../kernel/jws.js";
 import { parseLoginProviders } from "../kernel/login-providers.js";
 import { defaultLimits, MAX_QUOTA, parseLimits, type QuotaLimits, quotas } from "../kernel/quotas.js";
-import { parseRegistrySecret } from "../kernel/secret-file.js";
 import { dataSettings } from "./data-settings.js";
 import { listPattern, numberPattern } from "./patterns.js";
 import { checkCertificate, checkPrivateKey } from "./pem.js";

@@ -1,7 +1,6 @@
 // Commands on the data of an installation. Access to the data is their only credential, and each writes an audit row.
 import { type Installation, type InstallationMode, openInstallation } from "../../app/installation.js";
-import type { Settings } from "../../config/config.js";
-import { resolveOrigin } from "../../config/origin.js";
+import { resolveOrigin, type Settings } from "../../config/config.js";
 import { identities } from "../../iam/identities/identity.js";
 import { bootstrap } from "../../iam/operator/bootstrap.js";
 import {
