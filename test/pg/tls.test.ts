@@ -9,7 +9,7 @@ import pg from "pg";
 import { resolveSettings, type Settings } from "../../src/config/config.js";
 import { readDatabaseTls } from "../../src/config/tls.js";
 import { readMasterKey } from "../../src/issuer/keys/master-key.js";
-import { readPg } from "../../src/store/check/read-pg.js";
+import { readPg } from "../../src/store/check/database.js";
 import { openPgSource, openPgTarget } from "../../src/store/copy/pg.js";
 import { openPgMigration } from "../../src/store/migrate/open-pg-migration.js";
 import { openPg } from "../../src/store/open-pg.js";

@@ -11,13 +11,11 @@ import { unsealKeyPair, unsealSecret } from "../../issuer/keys/key-generation.js
 import { hasSecrets, MASTER_KEY_CHECK, type MasterKey, readMasterKey } from "../../issuer/keys/master-key.js";
 import { formatTicketContext } from "../../issuer/oauth/state.js";
 import { systemClock } from "../../kernel/time.js";
-import type { CheckDatabase } from "../../store/check/database.js";
+import { type CheckDatabase, readPg, readSqlite } from "../../store/check/database.js";
 import { derivedIndexes } from "../../store/check/derived.js";
 import { type Check, type CheckContext, type CheckResult, runCheck } from "../../store/check/findings.js";
 import { integrityCheck, schemaCheck } from "../../store/check/integrity.js";
 import { createQuotaCheck } from "../../store/check/quotas.js";
-import { readPg } from "../../store/check/read-pg.js";
-import { readSqlite } from "../../store/check/read-sqlite.js";
 import { createUidCheck, referenceCheck } from "../../store/check/references.js";
 import { rebuildDerived } from "../../store/check/repair.js";
 import { createSecretCheck, type SecretOpener } from "../../store/check/secrets.js";
