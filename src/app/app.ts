@@ -5,14 +5,10 @@ import { fileURLToPath } from "node:url";
 import type { ConnectError } from "@connectrpc/connect";
 import type { Logger } from "pino";
 import { Health } from "#gen/health/v1/health_pb.js";
-import { auditV1 } from "../audit/audit-v1.js";
+import { auditV1, createEventIds, readEventIdKey } from "../audit/audit-v1.js";
 import { createEventFeed, createStreamCounter } from "../audit/event-feed.js";
-import { createEventIds, readEventIdKey } from "../audit/event-id.js";
-import { createRetention } from "../audit/retention.js";
-import { createSealer } from "../audit/sealer.js";
 import { readComments } from "../codec/proto-comments.js";
-import { describeChanged, type Settings } from "../config/config.js";
-import { resolveOrigin } from "../config/origin.js";
+import { buildServerUrl, describeChanged, resolveOrigin, type Settings } from "../config/config.js";
 import { createAcceptances } from "../iam/people/pending-bindings.js";
 import { createIssuer } from "../issuer/issuer.js";
 import { storeTokenAlgorithm } from "../issuer/keys/key-ring.js";
@@ -32,7 +28,7 @@ import { createInvokeStream } from "../pipeline/invoke-stream.js";
 import { createMethodTable } from "../pipeline/method-table.js";
 import type { Mount } from "../pipeline/mount-options.js";
 import { buildRoomChecks, createQuotas } from "../pipeline/resource/quota.js";
-import { createEventSweep, notificationRoutes } from "../registry/oci/notification-routes.js";
+import { notificationRoutes } from "../registry/oci/notification-routes.js";
 import { createRegistryClient } from "../registry/oci/registry-client.js";
 import { createInternalTokens } from "../registry/oci/registry-token.js";
 import { TOKEN_FAILURES, tokenRoutes } from "../registry/oci/token-routes.js";
@@ -50,20 +46,28 @@ import { createGateway } from "../transport/rest/gateway.js";
 import { createHealth } from "../transport/rpc/health.js";
 import { createReflection } from "../transport/rpc/reflection.js";
 import { createServer } from "../transport/server.js";
-import { createAdvisoryIndexing } from "../vulnerabilities/advisories/advisory.js";
-import { readCertificate, watchCertificate } from "./certificate.js";
 import { createDatabaseMetrics } from "./database-metrics.js";
 import { definitions } from "./definitions.js";
-import { createDatabaseFaultSources, createHostWatch, logDatabaseFault, readFileLimit } from "./host-watch.js";
+import {
+  buildLimits,
+  createDatabaseFaultSources,
+  createHostWatch,
+  logDatabaseFault,
+  readFileLimit,
+} from "./host-watch.js";
 import { type Installation, openInstallation } from "./installation.js";
-import { watchMasterKey } from "./master-key-watch.js";
-import { openMetrics } from "./metrics.js";
+import { countRuns, createServiceJobs } from "./jobs.js";
+import {
+  createRequestMetrics,
+  createServiceCounts,
+  createServiceSources,
+  listServed,
+  openMetrics,
+  type RequestMetrics,
+} from "./metrics.js";
 import { addMounts, assertNothingShadowed } from "./mounts.js";
-import { createRequestMetrics, listServed, type RequestMetrics } from "./request-metrics.js";
-import { buildLimits, buildServerUrl } from "./server-settings.js";
-import { countRuns, createServiceCounts, createServiceSources } from "./service-metrics.js";
+import { readCertificate, watchCertificate, watchMasterKey } from "./reload.js";
 import { createPlatformServices } from "./services.js";
-import { createListRanking, findRetentionObstacle } from "./version-jobs.js";
 
 /** A running service. */
 export interface App {
@@ -165,15 +169,7 @@ async function openApp(options: AppOptions, opened: Close[]): Promise<App> {
   const hostWatch = createHostWatch({ logger });
   opened.push(hostWatch.stop);
   const addJob = (job: Job) => jobs.add(countRuns(hostWatch.pauseAfterJump(job), counts));
-  addJob(createSealer({ store, keys, clock, onProblem }));
-  if (settings.auditRetention !== undefined) {
-    const retentionMs = settings.auditRetention * 1_000;
-    const findObstacle = () => findRetentionObstacle(store);
-    addJob(createRetention({ store, keys, clock, retentionMs, findObstacle, onProblem }));
-  }
-  addJob(createEventSweep(clock));
-  addJob(createListRanking(store));
-  addJob(createAdvisoryIndexing(store));
+  for (const job of createServiceJobs({ settings, store, keys, clock, onProblem })) addJob(job);
   const acceptances = createAcceptances({ store, clock, ids, onProblem });
   opened.push(acceptances.stop);
   const quotas = createQuotas(settings.quotas, (kind) => counts.quotaRejections[kind]++);

@@ -2,12 +2,14 @@
 // end of each fault, and pauses jobs that would delete rows because of a wrong clock.
 import { closeSync, openSync, readFileSync } from "node:fs";
 import { devNull } from "node:os";
+import type { Settings } from "../config/config.js";
 import type { Job } from "../jobs/jobs.js";
 import { type Clock, systemClock } from "../kernel/time.js";
 import { type DatabaseFaultEvent, databaseFaults } from "../store/database-faults.js";
 import type { Store } from "../store/port.js";
 import type { Logger } from "../telemetry/logger.js";
 import { readValues, type Source } from "../telemetry/metrics/samples.js";
+import { defaultLimits, type Limits } from "../transport/http/limits.js";
 
 const CHECK_MS = 1_000;
 /** Smaller differences are no jumps: the clock is adjusted, or the process was delayed between reading both clocks. */
@@ -148,6 +150,28 @@ export function readFileLimit(): number | undefined {
   } catch {
     return undefined;
   }
+}
+
+/** File descriptors for the database, keys, logs, connections to other services and temporary files. */
+const RESERVED_FILES = 200;
+
+/**
+ * Builds the limits of a server.
+ *
+ * @param fileLimit how many file descriptors the process may have: some are reserved, so that too many connections do
+ * not make the database, keys and outgoing requests fail
+ */
+export function buildLimits(settings: Settings, fileLimit = Number.POSITIVE_INFINITY): Limits {
+  const room = fileLimit - Math.min(RESERVED_FILES, Math.ceil(fileLimit / 2));
+  return {
+    ...defaultLimits,
+    connections: Math.min(defaultLimits.connections, room),
+    requestBufferBytes: settings.requestBuffer,
+    answerBufferBytes: settings.answerBuffer,
+    connectionsPerAddress: settings.connectionsPerAddress,
+    queueDelayMs: settings.overloadDelay,
+    drainMs: settings.drainTime * 1000,
+  };
 }
 
 function isFileShortage(error: unknown): boolean {

@@ -3,12 +3,12 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { labelOf, type Settings } from "../config/config.js";
-import { readDatabaseTls } from "../config/database.js";
+import { readDatabaseTls } from "../config/tls.js";
 import { seedAnonymous } from "../iam/identities/identity.js";
 import { seedRoles } from "../iam/roles/builtin-roles.js";
 import { type KeyRing, openKeyRing, readKeyRing } from "../issuer/keys/key-ring.js";
 import { createMissingKeyError, hasSecrets, type MasterKeyFile, readMasterKey } from "../issuer/keys/master-key.js";
-import { describeFileFault } from "../kernel/file-error.js";
+import { describeFileFault } from "../kernel/files.js";
 import { type Clock, systemClock } from "../kernel/time.js";
 import type { DatabaseFaultEvent } from "../store/database-faults.js";
 import type { MigrationProgress } from "../store/migrate/phases.js";

@@ -1,17 +1,28 @@
-// Serves the metrics of a service: counters of its parts, and values of the database.
+// The metrics of a service: what serves them, and what is counted in this process.
 import type { Logger } from "pino";
+import type { ExchangeCounts } from "../issuer/tokens.js";
 import type { ListenAddress } from "../kernel/ip-address.js";
+import { type QuotaKind, quotas } from "../kernel/quotas.js";
+import { type RejectReason, rejectReasons } from "../kernel/reject-reason.js";
+import { type CacheCounts, createCacheCounts } from "../pipeline/auth/authenticate.js";
+import type { MethodTable } from "../pipeline/method-table.js";
+import type { Store } from "../store/port.js";
 import { VERSION } from "../store/version.js";
 import { type MetricsServer, serveMetrics } from "../telemetry/metrics/metrics-server.js";
 import { createRenderer, type Renderer } from "../telemetry/metrics/renderer.js";
-import type { Source } from "../telemetry/metrics/samples.js";
-import { readValue } from "../telemetry/metrics/samples.js";
+import { createRequestCounts } from "../telemetry/metrics/request-counts.js";
+import { readHistogram, readValue, readValues, type Source } from "../telemetry/metrics/samples.js";
+import { codeOfStatus, type RequestObserver, type RequestProtocol } from "../telemetry/request-record.js";
+import type { HttpBinding } from "../transport/http/http-binding.js";
+import type { Limits } from "../transport/http/limits.js";
+import type { ExtraService } from "../transport/rpc/connect-handlers.js";
+import type { Server } from "../transport/server.js";
 
 /** The default address of metrics. */
 export const DEFAULT_METRICS_ADDRESS: ListenAddress = { host: "127.0.0.1", port: 9464 };
 
 /** The metrics of a service. */
-export interface Metrics {
+interface Metrics {
   /** The URL of the metrics; undefined when they are off. */
   readonly url: string | undefined;
   readonly renderer: Renderer;
@@ -69,3 +80,163 @@ async function listenOn(
     return undefined;
   }
 }
+
+/** Counts that the parts of a service increment. */
+export interface ServiceCounts {
+  readonly quotaRejections: Record<QuotaKind, number>;
+  readonly tokenCache: CacheCounts;
+  /** By the name of the job. */
+  readonly jobRuns: Map<string, { success: number; failure: number }>;
+}
+
+/** Creates the counts, which are 0. */
+export function createServiceCounts(): ServiceCounts {
+  const quotaRejections = Object.fromEntries(Object.keys(quotas).map((kind) => [kind, 0])) as Record<QuotaKind, number>;
+  return { quotaRejections, tokenCache: createCacheCounts(), jobRuns: new Map() };
+}
+
+/** The parts of a service with counts of their own. */
+interface MeasuredService {
+  readonly counts: ServiceCounts;
+  readonly store: Pick<Store, "stats">;
+  readonly server: Pick<Server, "openWork" | "countBufferedBytes" | "countConnections">;
+  readonly exchanges: ExchangeCounts;
+  /** The caches of the issuer, by name. */
+  readonly caches: Readonly<Record<string, CacheCounts>>;
+  readonly limits: Limits;
+}
+
+/** Creates the sources of a service. */
+export function createServiceSources({ counts, store, server, exchanges, caches, limits }: MeasuredService): Source[] {
+  const readCaches = (name: keyof CacheCounts) => () =>
+    Object.fromEntries(
+      Object.entries({ tokens: counts.tokenCache, ...caches }).map(([cache, values]) => [cache, values[name]]),
+    );
+  return [
+    readValue("arbor_requests_in_flight", () => server.openWork().calls),
+    readValues("arbor_quota_rejections_total", "kind", () => counts.quotaRejections),
+    readValues("arbor_connections", "kind", server.countConnections),
+    readValues("arbor_buffered_bytes", "direction", server.countBufferedBytes),
+    readValues("arbor_buffered_bytes_limit", "direction", () => ({
+      requests: limits.requestBufferBytes,
+      answers: limits.answerBufferBytes,
+    })),
+    ...createStoreSources(store),
+    {
+      name: "arbor_token_exchanges_total",
+      *collect() {
+        for (const [grant, outcomes] of Object.entries(exchanges))
+          for (const [outcome, value] of Object.entries(outcomes)) yield { value, labels: { grant, outcome } };
+      },
+    },
+    {
+      name: "arbor_job_runs_total",
+      *collect() {
+        for (const [name, outcomes] of counts.jobRuns)
+          for (const [outcome, value] of Object.entries(outcomes)) yield { value, labels: { job_name: name, outcome } };
+      },
+    },
+    readValues("arbor_cache_hits_total", "cache", readCaches("hits")),
+    readValues("arbor_cache_misses_total", "cache", readCaches("misses")),
+    readValues("arbor_cache_entries", "cache", readCaches("entries")),
+  ];
+}
+
+function createStoreSources(store: Pick<Store, "stats">): Source[] {
+  return [
+    readValue("arbor_write_queue_length", () => store.stats().waiting),
+    readHistogram("arbor_write_batch_size", () => store.stats().batchUnits),
+    readHistogram("arbor_write_commit_duration_seconds", () => store.stats().commitSeconds),
+    readValue("arbor_write_conflicts_total", () => store.stats().conflicts),
+    readValues("arbor_database_file_bytes", "file", () => {
+      const files = store.stats().files?.();
+      return files && { database: files.database, wal: files.wal };
+    }),
+    readValue("arbor_data_free_bytes", () => store.stats().files?.().free),
+    readValues("arbor_database_connections", "state", () => {
+      const { pool } = store.stats();
+      return pool && { busy: pool.busy, idle: pool.idle };
+    }),
+    readValue("arbor_database_connections_limit", () => store.stats().pool?.max),
+  ];
+}
+
+const RPC: readonly RequestProtocol[] = ["grpc", "grpc-web", "connect"];
+const REST: readonly RequestProtocol[] = ["rest", ...RPC];
+const HTTP: readonly RequestProtocol[] = ["http"];
+const PROTOCOLS = [...REST, ...HTTP];
+
+/** The methods and routes of a service. */
+interface ServedMethods {
+  /** All values of `method` in records: `package.Service/Method` of RPCs, and names of routes. */
+  readonly names: readonly string[];
+  /** Those that are served over REST. */
+  readonly rest: ReadonlySet<string>;
+  /** Those that stream. */
+  readonly streams: ReadonlySet<string>;
+}
+
+/** Lists the methods and routes of a service. */
+export function listServed(
+  names: readonly string[],
+  {
+    methods,
+    extraServices,
+    routes,
+  }: {
+    readonly methods: MethodTable;
+    readonly extraServices: readonly ExtraService[];
+    readonly routes: readonly HttpBinding[];
+  },
+): ServedMethods {
+  const extra = extraServices.flatMap(({ desc }) => desc.methods);
+  const streams = [
+    ...[...methods.values()].filter(({ kind }) => kind !== "unary").map(({ desc }) => desc),
+    ...extra.filter(({ methodKind }) => methodKind !== "unary"),
+  ];
+  return {
+    names,
+    rest: new Set(routes.map(({ entry }) => entry.path.slice(1))),
+    streams: new Set(streams.map(({ parent, name }) => `${parent.typeName}/${name}`)),
+  };
+}
+
+/** Counts requests; see {@link createRequestMetrics}. */
+export interface RequestMetrics {
+  /** The names of all methods and routes that have counts of their own. */
+  readonly names: readonly string[];
+  readonly observe: RequestObserver;
+  readonly sources: readonly Source[];
+}
+
+/**
+ * Creates the counts of requests, which are 0 and count their records.
+ *
+ * @param rejectedEarly rejections that the transport counts, because not all of them have a record; for each reason the
+ * larger count is used
+ */
+export function createRequestMetrics(
+  { names, rest, streams }: ServedMethods,
+  rejectedEarly: Readonly<Partial<Record<RejectReason, number>>> = {},
+): RequestMetrics {
+  const methods = names.map((name) => {
+    const protocols = name.includes("/") ? (rest.has(name) ? REST : RPC) : HTTP;
+    return { name, protocols, isStream: streams.has(name) };
+  });
+  const counts = createRequestCounts(methods, PROTOCOLS);
+  const rejected = Object.fromEntries(rejectReasons.map((reason) => [reason, 0])) as Record<RejectReason, number>;
+  const readRejected = () =>
+    Object.fromEntries(rejectReasons.map((reason) => [reason, Math.max(rejected[reason], rejectedEarly[reason] ?? 0)]));
+  return {
+    names,
+    observe(record) {
+      const { protocol, method, code, status, reason, isCanceled, isEarly, durationMs } = record;
+      const seconds = isEarly ? undefined : durationMs / 1000;
+      counts.count(protocol, method, code ?? (isCanceled ? CANCELLED : codeOfStatus(status ?? 500)), seconds);
+      if (reason !== undefined) rejected[reason]++;
+    },
+    sources: [...counts.sources, readValues("arbor_requests_rejected_total", "reason", readRejected)],
+  };
+}
+
+const CANCELLED = 1;

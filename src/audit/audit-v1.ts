@@ -1,31 +1,41 @@
 // The handlers of AuditService (docs/audit.md).
+import { createCipheriv, createDecipheriv, randomBytes } from "node:crypto";
 import { create } from "@bufbuild/protobuf";
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import {
   AuditService,
+  type Chain,
+  ChainCheckpointSchema,
+  type ChainEntry,
+  ChainEntrySchema,
+  ChainHeadSchema,
+  ChainSchema,
   type Event,
   EventSchema,
+  type GetChainRequest,
   type GetEventRequest,
+  type ListChainEntriesRequest,
   type ListEventsRequest,
+  SealedRowSchema,
   type TailEventsRequest,
 } from "#gen/arbor/audit/v1/audit_pb.js";
 import { Capability } from "#gen/chainguard/capabilities/capabilities_pb.js";
 import { deadlineExceeded, invalidArgument, notFound, tokenExpired, unavailable } from "../kernel/errors.js";
 import type { PageTokens } from "../kernel/page-token.js";
 import type { Clock } from "../kernel/time.js";
-import { isUidp, isWithin } from "../kernel/uidp.js";
+import { isUidp, isWithin, parentOf } from "../kernel/uidp.js";
 import { isExpired } from "../pipeline/auth/api-token.js";
 import { authorize, bitOf } from "../pipeline/auth/authorize.js";
 import type { Caller } from "../pipeline/auth/caller.js";
 import type { CallContext, StreamCall, UnaryCall } from "../pipeline/call.js";
 import { readCapabilities, serve } from "../pipeline/method-table.js";
-import type { AuditEventRow, AuditPosition, Store, Tx } from "../store/port.js";
-import { type ChainHandlersDeps, createChainHandlers } from "./chain-v1.js";
+import type { AuditEventRow, AuditPosition, SealedRow, Store, Tx } from "../store/port.js";
+import type { AuditKeys } from "./chain.js";
 import type { EventFeed, StreamCounter } from "./event-feed.js";
 import { matchesFilter, parseEventFilter, selectEvents } from "./event-filter.js";
-import { type EventIds, isEventId } from "./event-id.js";
+import { BEFORE_ALL_ENTRIES } from "./verify.js";
 
-export interface AuditServiceDeps {
+interface AuditServiceDeps {
   readonly store: Store;
   readonly clock: Clock;
   readonly tokens: PageTokens;
@@ -150,4 +160,140 @@ export function auditV1(deps: AuditServiceDeps) {
 function scopeOf({ rootUid, subjectUid }: AuditEventRow): string | undefined {
   const scope = isUidp(subjectUid) && isWithin(subjectUid, rootUid) ? subjectUid : rootUid;
   return isUidp(scope) ? scope : undefined;
+}
+
+// The handlers of AuditService by which clients verify a chain themselves (docs/audit.md). A row has exactly the values
+// that its seal covers, because clients compute hashes from them.
+
+interface ChainHandlersDeps {
+  readonly tokens: PageTokens;
+  readonly keys: Pick<AuditKeys, "listAuditJwks">;
+}
+
+const DEFAULT_ENTRIES = 200;
+/** To read as many rows takes some 5 ms. */
+const MAX_ENTRIES = 500;
+/** How many unsealed rows are counted. A running service seals within a second. */
+const MAX_UNSEALED = 1_000;
+
+/** Creates the handlers. */
+function createChainHandlers({ tokens, keys }: ChainHandlersDeps) {
+  async function getChain({ scope }: GetChainRequest, { tx }: UnaryCall): Promise<Chain> {
+    assertOrganisation(scope);
+    const [head, checkpoint] = [await tx.auditChain.findHead(scope), await tx.auditCheckpoints.find(scope)];
+    const settledId = (await tx.auditChain.findSealer())?.settledId ?? 0;
+    const range = { afterId: settledId, lastId: Number.MAX_SAFE_INTEGER };
+    const unsealed = await tx.auditChain.listUnsealedBetween(scope, range, MAX_UNSEALED);
+    const [first] = unsealed;
+    return create(ChainSchema, {
+      organizationUid: scope,
+      ...(head && {
+        head: create(ChainHeadSchema, {
+          ...{ sequence: BigInt(head.seq), hash: head.hash },
+          ...{ timeMs: BigInt(head.timeMs), signature: head.signature },
+        }),
+      }),
+      ...(checkpoint && {
+        checkpoint: create(ChainCheckpointSchema, {
+          ...{ sequence: BigInt(checkpoint.seq), hash: checkpoint.hash },
+          entryTimeMs: BigInt(checkpoint.entryTimeMs),
+          ...{ timeMs: BigInt(checkpoint.timeMs), signature: checkpoint.signature },
+        }),
+      }),
+      jwks: JSON.stringify({ keys: keys.listAuditJwks() }),
+      unsealedRows: BigInt(unsealed.length),
+      firstUnsealedId: BigInt(first?.id ?? 0),
+      firstUnsealedTimeMs: BigInt(first?.timeMs ?? 0),
+      settledId: BigInt(settledId),
+    });
+  }
+
+  async function listChainEntries(request: ListChainEntriesRequest, { tx, startMs }: UnaryCall) {
+    const { scope, pageSize, pageToken } = request;
+    assertOrganisation(scope);
+    if (pageSize < 0) throw invalidArgument({ field: "pageSize", description: "pageSize must not be negative" });
+    const limit = Math.min(pageSize || DEFAULT_ENTRIES, MAX_ENTRIES);
+    const binding = JSON.stringify(["ListChainEntries", scope]);
+    const cursor = pageToken === "" ? undefined : tokens.read(pageToken, binding, startMs);
+    const afterSeq = cursor === undefined ? BEFORE_ALL_ENTRIES : Number(cursor.key);
+    // The highest row id of the pages before.
+    const afterId = cursor === undefined ? Number.MIN_SAFE_INTEGER : Number(cursor.uid);
+    const entries = await tx.auditChain.listEntries(scope, afterSeq, limit);
+    const last = entries.length === limit ? entries.at(-1) : undefined;
+    const settledId = (await tx.auditChain.findSealer())?.settledId ?? 0;
+    const highestId = entries.reduce((highest, { auditId }) => Math.max(highest, auditId), afterId);
+    const range = { afterId, lastId: last === undefined ? settledId : Math.min(highestId, settledId) };
+    const [unsealed] = await tx.auditChain.listUnsealedBetween(scope, range, 1);
+    const next = last && tokens.create({ key: last.seq, uid: String(highestId), skip: 0 }, binding, startMs);
+    return { entries: entries.map(toChainEntry), unsealedRowId: BigInt(unsealed?.id ?? 0), nextPageToken: next ?? "" };
+  }
+
+  return { getChain, listChainEntries };
+}
+
+function toChainEntry({ seq, auditId, hash, row }: SealedRow): ChainEntry {
+  return create(ChainEntrySchema, {
+    sequence: BigInt(seq),
+    rowId: BigInt(auditId),
+    hash,
+    ...(row && { row: create(SealedRowSchema, { ...row, id: BigInt(row.id), timeMs: BigInt(row.timeMs) }) }),
+  });
+}
+
+function assertOrganisation(scope: string): void {
+  if (isUidp(scope) && parentOf(scope) === undefined) return;
+  throw invalidArgument({ field: "scope", description: "scope must be the uid of an organisation" });
+}
+
+// The ids of events in the API. The numbers of rows are counted over all organisations: they would tell one
+// organisation how much happens in the others.
+
+/** Converts the numbers of audit rows to ids and back. */
+interface EventIds {
+  format(id: number): string;
+  /** The number of the row; undefined for a text that is no id of this installation. */
+  parse(text: string): number | undefined;
+}
+
+const EVENT_ID = /^[0-9a-f]{32}$/;
+const EVENT_ID_KEY = "audit_event_id_key";
+const EVENT_ID_KEY_BYTES = 16;
+const PADDING = Buffer.alloc(8);
+
+/** Whether a text has the form of an id. */
+function isEventId(text: string): boolean {
+  return EVENT_ID.test(text);
+}
+
+/**
+ * Reads the key of the ids, and generates it the first time. It stays the same, so that ids do; it hides how many
+ * events there are, and grants nothing.
+ */
+export async function readEventIdKey(tx: Tx): Promise<Buffer> {
+  const stored = await tx.settings.find(EVENT_ID_KEY);
+  if (stored !== undefined) return Buffer.from(stored, "hex");
+  const key = randomBytes(EVENT_ID_KEY_BYTES);
+  await tx.settings.put(EVENT_ID_KEY, key.toString("hex"));
+  return key;
+}
+
+/**
+ * Creates the codec: an id is one AES block of the number and eight zero bytes, by which foreign ids are recognised.
+ */
+export function createEventIds(key: Buffer): EventIds {
+  return {
+    format(id) {
+      const block = Buffer.alloc(16);
+      block.writeBigUInt64BE(BigInt(id));
+      const cipher = createCipheriv("aes-128-ecb", key, null).setAutoPadding(false);
+      return Buffer.concat([cipher.update(block), cipher.final()]).toString("hex");
+    },
+    parse(text) {
+      if (!isEventId(text)) return undefined;
+      const decipher = createDecipheriv("aes-128-ecb", key, null).setAutoPadding(false);
+      const block = Buffer.concat([decipher.update(Buffer.from(text, "hex")), decipher.final()]);
+      const id = Number(block.readBigUInt64BE());
+      return block.subarray(8).equals(PADDING) && Number.isSafeInteger(id) ? id : undefined;
+    },
+  };
 }

@@ -56,7 +56,7 @@ export interface ChainPage {
 export type AuditVerifyingKeys = Pick<AuditKeys, "findAuditVerifyingKey" | "refresh">;
 
 /** The result of computing a chain again, before its signatures are verified. */
-export interface ChainWalk extends Omit<LogReport, "signedTimeMs"> {
+interface ChainWalk extends Omit<LogReport, "signedTimeMs"> {
   readonly head: AuditHead | undefined;
   readonly end: Link;
   /** The link with the number of the head; undefined where the chain does not reach it. */
@@ -275,6 +275,52 @@ export function createHeadVerifier(keys: AuditVerifyingKeys) {
       const failure = await verifySignature(head);
       if (failure === undefined) remember(head);
       return failure;
+    },
+  };
+}
+
+// The end of a chain that a verifier has seen before. Signatures cannot show that the end was cut off together with
+// its head, or that the whole log is that of an earlier time: such a log was signed once.
+
+/** Finds whether a chain still has a remembered entry, while its pages are read. */
+interface RememberedHead {
+  /** Passes the pages on. */
+  watch(pages: AsyncIterable<ChainPage>): AsyncIterable<ChainPage>;
+  /**
+   * The fault where the chain does not have the entry any more; undefined where it does, and where retention has
+   * deleted the entry meanwhile.
+   *
+   * @param end the last entry of the chain
+   */
+  findFault(end: Link): Fault | undefined;
+}
+
+/**
+ * Begins to look for an entry.
+ *
+ * @param remembered the entry; nothing is looked for where it is undefined
+ * @param checkpoint where the chain begins
+ */
+export function watchForHead(remembered: Link | undefined, checkpoint: AuditCheckpoint | undefined): RememberedHead {
+  const start = findStart(checkpoint);
+  let found = remembered !== undefined && start.seq === remembered.seq ? start.hash : undefined;
+  return {
+    async *watch(pages) {
+      for await (const page of pages) {
+        found ??= page.entries.find(({ seq }) => seq === remembered?.seq)?.hash;
+        yield page;
+      }
+    },
+    findFault(end) {
+      if (remembered === undefined || remembered.seq < start.seq || remembered.hash === found) return undefined;
+      const { seq } = remembered;
+      if (end.seq < seq) {
+        return {
+          seq: end.seq + 1,
+          what: `the log was cut or put back: it ends here, and entry ${seq} was there before`,
+        };
+      }
+      return { seq, what: "the log was replaced: this entry is not the one that was there before" };
     },
   };
 }

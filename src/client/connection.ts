@@ -8,8 +8,7 @@ import {
   createGrpcWebTransport,
   Http2SessionManager,
 } from "@connectrpc/connect-node";
-import { withCallPolicy } from "./call-policy.js";
-import { BACKOFF_MS } from "./retry.js";
+import { BACKOFF_MS, withCallPolicy } from "./call-policy.js";
 import { assertMayCarryToken, mayCarryToken, serviceUrl, type TokenSource } from "./token-source.js";
 
 /** The default deadline of a call, in milliseconds, which is also the longest that the service allows. */

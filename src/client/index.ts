@@ -4,7 +4,12 @@ export type { CallOptions, Client, Interceptor } from "@connectrpc/connect";
 export { Code, ConnectError } from "@connectrpc/connect";
 export { type ClientTls, type Connection, type ConnectionOptions, connectTo, type Protocol } from "./connection.js";
 export { errorInfo, fieldViolations, preconditionViolations, quotaViolations } from "./error-details.js";
-export { type ExchangedTokenOptions, exchangedToken } from "./exchanged-token.js";
-export { type RefreshingTokenOptions, refreshingToken } from "./refreshing-token.js";
-export { type TokenFileOptions, tokenFile } from "./token-file.js";
+export {
+  type ExchangedTokenOptions,
+  exchangedToken,
+  type RefreshingTokenOptions,
+  refreshingToken,
+  type TokenFileOptions,
+  tokenFile,
+} from "./refreshing-token.js";
 export { staticToken, type TokenSource } from "./token-source.js";

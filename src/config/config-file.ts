@@ -1,7 +1,7 @@
 // The JSON file of settings that `--config` or `ARBOR_CONFIG` names.
 import { readFileSync } from "node:fs";
 import { ApiError } from "../kernel/errors.js";
-import { describeReadError } from "../kernel/file-error.js";
+import { describeReadError } from "../kernel/files.js";
 import { isJsonObject, parseStrictJson } from "../kernel/strict-json.js";
 
 /** A key for editors, which load the schema from there. */

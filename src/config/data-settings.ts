@@ -1,5 +1,5 @@
 // The settings of the data: where it is, and how PostgreSQL is reached.
-import { parseMasterKey } from "../kernel/secret-file.js";
+import { parseMasterKey } from "../kernel/files.js";
 import { checkAuthorities, checkCertificate, checkPrivateKey } from "./pem.js";
 import { file, flag, oneOf, text } from "./setting-types.js";
 

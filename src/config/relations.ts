@@ -1,10 +1,9 @@
 // What must hold between settings.
 import { readFileSync, statSync } from "node:fs";
 import { isKeyOf } from "./pem.js";
-import { labelOf } from "./setting-labels.js";
 import { isLoopback } from "./setting-types.js";
-import type { Settings } from "./settings.js";
-import { DATABASE_PAIR, describeMismatch, SERVER_PAIR, type TlsPair } from "./tls-files.js";
+import { labelOf, type Settings } from "./settings.js";
+import { DATABASE_PAIR, describeMismatch, SERVER_PAIR, type TlsPair } from "./tls.js";
 
 /**
  * Finds what settings contradict.

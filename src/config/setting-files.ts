@@ -1,7 +1,7 @@
 // The files that settings name. Every error says which setting named the file, and its path.
 import { accessSync, constants, lstatSync, readFileSync, type Stats, statSync } from "node:fs";
 import { dirname, resolve } from "node:path";
-import { describeContent, describeExposure, describeFileFault, describeReadError } from "../kernel/file-error.js";
+import { describeContent, describeExposure, describeFileFault, describeReadError } from "../kernel/files.js";
 import type { Setting } from "./setting-types.js";
 
 const { R_OK, W_OK, X_OK } = constants;

@@ -1,9 +1,9 @@
 // Every setting of the service in one table. The help, docs/settings.md and the JSON schema are generated from it: run
 // `npm run gen` after a change. The names of flags and environment variables follow from the keys.
+import { parseRegistrySecret } from "../kernel/files.js";
 import { tokenAlgorithms } from "../kernel/jws.js";
 import { parseLoginProviders } from "../kernel/login-providers.js";
 import { defaultLimits, MAX_QUOTA, parseLimits, type QuotaLimits, quotas } from "../kernel/quotas.js";
-import { parseRegistrySecret } from "../kernel/secret-file.js";
 import { dataSettings } from "./data-settings.js";
 import { listPattern, numberPattern } from "./patterns.js";
 import { checkCertificate, checkPrivateKey } from "./pem.js";
@@ -310,4 +310,41 @@ export function variableOf(name: string): string {
 
 function kebab(name: string): string {
   return name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
+}
+
+// What errors call a setting: the flag, the variable or the key of the file that gave its value.
+
+/** Where a value comes from, and what named it there, such as `--listen`, `ARBOR_LISTEN` or the path of the file. */
+export interface ValueSource {
+  readonly from: "flag" | "environment" | "file" | "default";
+  readonly name?: string;
+}
+
+type ValueSources = Readonly<Record<string, ValueSource>>;
+
+// Beside the settings, so that whatever has them can name them in its errors.
+const sourcesOf = new WeakMap<Settings, ValueSources>();
+
+/** Remembers where the values of these settings come from. */
+export function rememberSources(values: Settings, sources: ValueSources): void {
+  sourcesOf.set(values, sources);
+}
+
+/** What gave the value of a setting, such as `ARBOR_DATA`; its flag where nothing did. */
+export function labelOf(values: Settings, name: SettingName): string {
+  const source = sourcesOf.get(values)?.[name];
+  return source === undefined || source.from === "default" ? flagOf(name) : describeSource(name, source);
+}
+
+/** Where a value was given, as errors name it. */
+export function describeSource(key: string, { from, name = "" }: ValueSource): string {
+  return from === "file" ? `${name}: ${key}` : name;
+}
+
+/** Settings that cannot be used; the message names each and the rule it breaks. */
+export class SettingsError extends Error {
+  constructor(problems: readonly string[]) {
+    super(problems.join("\n"));
+    this.name = "SettingsError";
+  }
 }

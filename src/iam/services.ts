@@ -1,17 +1,16 @@
 // Every service of iam, and PingService, which answers any caller.
-
 import { PingService as PingServiceV1 } from "#gen/chainguard/platform/ping/ping_pb.js";
 import { PingService } from "#gen/chainguard/platform/ping/v2beta1/ping_pb.js";
 import type { QuotaLimits } from "../kernel/quotas.js";
 import { type FormerPath, type ServedService, serve } from "../pipeline/method-table.js";
 import { createOperations } from "../pipeline/operations.js";
+import { accountAssociationsV2beta1 } from "./account-associations/account-association.js";
 import { accountAssociationsV1 } from "./account-associations/account-association-v1.js";
-import { accountAssociationsV2beta1 } from "./account-associations/account-association-v2beta1.js";
 import { bindingsV1 } from "./bindings/bindings-v1.js";
+import { groupInvitesV2beta1 } from "./group-invites/group-invite.js";
 import { groupInvitesV1 } from "./group-invites/group-invite-v1.js";
-import { groupInvitesV2beta1 } from "./group-invites/group-invite-v2beta1.js";
+import { groupMappingsV2beta1 } from "./group-mappings/group-mapping.js";
 import { groupMappingsV1 } from "./group-mappings/group-mapping-v1.js";
-import { groupMappingsV2beta1 } from "./group-mappings/group-mapping-v2beta1.js";
 import { groupsV1 } from "./groups/group-v1.js";
 import { type GroupsDeps, groupsV2beta1 } from "./groups/group-v2beta1.js";
 import { identitiesV1 } from "./identities/identity-v1.js";

@@ -31,13 +31,12 @@ import { createStartLimit } from "./oauth/start-limit.js";
 import { createTickets } from "./oauth/state.js";
 import { isOwnUrl } from "./sts/audience.js";
 import { defaultStsOrigins } from "./sts/aws.js";
+import { patternCache } from "./sts/claim-match.js";
 import { createExchanger, type Exchanger } from "./sts/exchange.js";
-import { createExchangeCounts, type ExchangeCounts } from "./sts/exchange-counts.js";
 import { createFailureLimiter, INVITE_FAILURE_LIMIT } from "./sts/failure-limiter.js";
 import { createFailureThrottle } from "./sts/failure-throttle.js";
-import { patternCache } from "./sts/pattern.js";
 import { createSecurityTokenService } from "./sts/sts.js";
-import { createTokens } from "./tokens.js";
+import { createExchangeCounts, createTokens, type ExchangeCounts } from "./tokens.js";
 import { createIssuers } from "./upstream/issuers.js";
 import { createWellKnownRoutes } from "./well-known.js";
 

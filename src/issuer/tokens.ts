@@ -1,16 +1,15 @@
 // API tokens and the refresh tokens that renew them.
 import { createHash, randomBytes } from "node:crypto";
+import { Code } from "@connectrpc/connect";
 import { type CapabilitySet, intersectionOf } from "../kernel/capability-set.js";
-import { invalidArgument } from "../kernel/errors.js";
+import { ApiError, invalidArgument } from "../kernel/errors.js";
 import type { Ids } from "../kernel/ids.js";
 import { signJwt, type UnsignedJwt } from "../kernel/jws.js";
 import type { TokenLimit } from "../kernel/principal.js";
 import { encodeApiToken, MAX_TOKEN_LENGTH, MAX_TOKEN_LIFE_S, type TokenClaims } from "../pipeline/auth/api-token.js";
 import type { RefreshTokenRow, Tx } from "../store/port.js";
 import type { KeyRing } from "./keys/key-ring.js";
-import { type ExchangeCounts, outcomeOf } from "./sts/exchange-counts.js";
-import { resolveScopes } from "./sts/scopes.js";
-import type { RequestedGrant } from "./sts/token-request.js";
+import { type RequestedGrant, resolveScopes } from "./sts/token-request.js";
 
 /** The longest login, however often it is refreshed: 30 days, in milliseconds. */
 const MAX_LOGIN_MS = 30 * 24 * 60 * 60 * 1000;
@@ -230,7 +229,7 @@ function intersectCapabilities(
 }
 
 /** The claims of a token to issue, without the id and the time. */
-export interface IssueTokenOptions extends Omit<TokenClaims, "subject" | "tokenId" | "issuedAt"> {
+interface IssueTokenOptions extends Omit<TokenClaims, "subject" | "tokenId" | "issuedAt"> {
   /** The uid of the identity, the token's `sub`. */
   readonly identity: string;
   readonly nowMs: number;
@@ -251,4 +250,43 @@ function encodeToken(request: IssueTokenOptions, keys: Pick<KeyRing, "getSigning
     { ...claims, subject: identity, tokenId: ids.newId(), issuedAt: Math.floor(nowMs / 1000) },
     keys.getSigningKey(),
   );
+}
+
+// Counts token exchanges by outcome, for metrics.
+
+/** What was exchanged for an API token. */
+type ExchangeGrant = "token_exchange" | "refresh_token";
+
+/** How an exchange ended. */
+type ExchangeOutcome =
+  | "ok"
+  | "unauthenticated"
+  | "permission_denied"
+  | "invalid_argument"
+  | "resource_exhausted"
+  | "unavailable"
+  | "other";
+
+/** How many exchanges ended how. */
+export type ExchangeCounts = Readonly<Record<ExchangeGrant, Record<ExchangeOutcome, number>>>;
+
+/** Creates counts of nothing. */
+export function createExchangeCounts(): ExchangeCounts {
+  const none = { unauthenticated: 0, permission_denied: 0, invalid_argument: 0 };
+  const zero = { ok: 0, ...none, resource_exhausted: 0, unavailable: 0, other: 0 };
+  return { token_exchange: { ...zero }, refresh_token: { ...zero } };
+}
+
+const OUTCOMES: Partial<Record<Code, ExchangeOutcome>> = {
+  [Code.Unauthenticated]: "unauthenticated",
+  [Code.PermissionDenied]: "permission_denied",
+  [Code.InvalidArgument]: "invalid_argument",
+  [Code.ResourceExhausted]: "resource_exhausted",
+  [Code.Unavailable]: "unavailable",
+  [Code.DeadlineExceeded]: "unavailable",
+};
+
+/** The outcome of an exchange that failed. */
+export function outcomeOf(error: unknown): ExchangeOutcome {
+  return (error instanceof ApiError && OUTCOMES[error.code]) || "other";
 }

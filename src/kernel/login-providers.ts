@@ -1,7 +1,6 @@
 // The login providers of the service, which the operator lists in a file (docs/login.md).
 import { readFileSync } from "node:fs";
-import { describeContent, describeReadError } from "./file-error.js";
-import { readSecretFile } from "./secret-file.js";
+import { describeContent, describeReadError, readSecretFile } from "./files.js";
 
 /** An OpenID Provider that the operator trusts to authenticate people of all organisations. */
 export interface LoginProvider {

@@ -1,7 +1,7 @@
 // Brings the index of the filters of advisories up to date with those that changed.
 import { and, asc, eq, inArray, sql } from "drizzle-orm";
 import { rootOf } from "../kernel/uidp.js";
-import { buildFacets } from "./advisory-facets.js";
+import { buildFacets } from "./advisory-search-statements.js";
 import { bitOf, wordOf } from "./row-set.js";
 import {
   buildEquals,

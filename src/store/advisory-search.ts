@@ -1,11 +1,13 @@
 // Finds the advisories that pass filters from sets of rows, one for each value of a filter, without examining others
 // (docs/adr/0017-advisory-postings.md).
 import { rootOf } from "../kernel/uidp.js";
-import { EVERY, filterNumbers, GROUP } from "./advisory-facets.js";
 import {
   changedUids,
   type EntryPosition,
   type EntryShape,
+  EVERY,
+  filterNumbers,
+  GROUP,
   hasTextIndex,
   lastWord,
   nextEntries,

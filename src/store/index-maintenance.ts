@@ -1,8 +1,7 @@
 // Keeps the index of lists equal to the rows, in the transaction that changes the rows
 // (docs/adr/0014-compact-order-index.md).
 import { and, eq, inArray, or, sql } from "drizzle-orm";
-import { lineageOf } from "../kernel/uidp.js";
-import { bytesBelow } from "./below.js";
+import { bytesBelow, lineageOf } from "../kernel/uidp.js";
 import { adjustRanks, deleteRanks, type RankChange } from "./rank-maintenance.js";
 import {
   childListOf,

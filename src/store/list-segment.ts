@@ -1,5 +1,5 @@
 // One segment of a list: rows that one statement reads; and the positions of rows in the list.
-import { positionBelow } from "./below.js";
+import { positionBelow } from "../kernel/uidp.js";
 import {
   counterTotal,
   countStatement,

@@ -4,9 +4,10 @@ import { aborted, deadlineExceeded, unavailable } from "../kernel/errors.js";
 import { type Clock, systemClock } from "../kernel/time.js";
 import type { TraceSpan } from "../kernel/trace.js";
 import { watchAuditVersion } from "./audit-version.js";
+import { noInstallation } from "./data-directory.js";
 import type { DataMigration } from "./migrate/data-migration.js";
 import { dataMigrations } from "./migrate/data-migrations.js";
-import { preparePg } from "./migrate/prepare-pg.js";
+import { buildCreation, expansionNeeded, needsExpanding, readState, readStateAsync } from "./migrate/state.js";
 import {
   assertReplicated,
   awaitConnection,
@@ -40,7 +41,7 @@ const WRITE = "BEGIN ISOLATION LEVEL SERIALIZABLE";
 const MAX_WAITING = 2_048;
 
 /** How to open a PostgreSQL store. */
-export interface PgOptions {
+interface PgOptions {
   /** `postgres://user:password@host:port/database`. */
   readonly url: string;
   /** TLS, where the URL does not say it. */
@@ -218,5 +219,41 @@ async function prepareDatabase(pool: pg.Pool, options: Parameters<typeof prepare
     }
   } finally {
     client.release();
+  }
+}
+
+// What happens as a PostgreSQL database is opened for use: an empty one gets its tables, and one that this version
+// cannot use is rejected.
+
+/**
+ * Prepares a database for use.
+ *
+ * @param client a connection that holds the advisory lock of migrations
+ * @param create whether an empty database gets its tables
+ * @throws ApiError FAILED_PRECONDITION when it is empty and may not be created, needs a newer version, or must be
+ * expanded first
+ */
+async function preparePg(
+  client: pg.ClientBase,
+  { migrations, create }: { readonly migrations: readonly DataMigration[]; readonly create: boolean },
+): Promise<void> {
+  const state = await readStateAsync(readState("pg", migrations), async (sql) => (await client.query(sql)).rows);
+  assertMayOpen(state.oldestVersion);
+  if (state.isEmpty && !create) {
+    const { rows } = await client.query<{ name: string }>("SELECT current_database() AS name");
+    throw noInstallation(`the database ${rows[0]?.name}`, "it has no tables of one");
+  }
+  if (state.isEmpty) return createTables(client, migrations);
+  if (needsExpanding(state)) throw expansionNeeded();
+}
+
+async function createTables(client: pg.ClientBase, migrations: readonly DataMigration[]): Promise<void> {
+  await client.query("BEGIN");
+  try {
+    for (const statement of buildCreation("pg", migrations)) await client.query(statement);
+    await client.query("COMMIT");
+  } catch (error) {
+    await client.query("ROLLBACK");
+    throw error;
   }
 }

@@ -1,9 +1,8 @@
 // Opens a store that only reads: one snapshot, beside a server or without one. Nothing is created, expanded or changed.
 import { sql } from "drizzle-orm";
 import type { Clock } from "../kernel/time.js";
-import { readPg } from "./check/read-pg.js";
-import { readSqlite } from "./check/read-sqlite.js";
-import { noInstallation } from "./find-installation.js";
+import { readPg, readSqlite } from "./check/database.js";
+import { noInstallation } from "./data-directory.js";
 import type { SqlRow } from "./migrate/data-migration.js";
 import { dataMigrations } from "./migrate/data-migrations.js";
 import { expansionNeeded, needsExpanding, readState, readStateAsync } from "./migrate/state.js";

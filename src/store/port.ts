@@ -7,10 +7,10 @@ export type * from "./tables/advisories.js";
 export type * from "./tables/audit.js";
 export type * from "./tables/groups.js";
 export type * from "./tables/identities.js";
-export type * from "./tables/jobs.js";
 export type * from "./tables/registry.js";
 export type * from "./tables/roles.js";
 export type * from "./tables/tokens.js";
+export type * from "./tables.js";
 
 import type { Histogram } from "../kernel/histogram.js";
 import type { QuotaKind } from "../kernel/quotas.js";
@@ -32,7 +32,6 @@ import type { Awaitable, IndexedStore, ListQuery, Page } from "./port-lists.js";
 import type { AdvisoryEventRow, AdvisoryRow } from "./tables/advisories.js";
 import type { AccountAssociationRow, SubscriptionRow } from "./tables/groups.js";
 import type { GroupMappingRow } from "./tables/identities.js";
-import type { JobRow } from "./tables/jobs.js";
 import type {
   DeploymentRow,
   ManifestRow,
@@ -44,6 +43,7 @@ import type {
   TagRow,
 } from "./tables/registry.js";
 import type { KeyRow, KeyState, RefreshTokenRow, TicketKind, TicketRow } from "./tables/tokens.js";
+import type { JobRow } from "./tables.js";
 
 /** Limits of one unit of work. */
 export interface UnitOptions {

@@ -1,6 +1,6 @@
 // Ranks: how many entries of a long list lie between two positions, so that a page far into the list is found without
 // reading what comes before it (docs/adr/0016-ranks.md). The entries from one boundary up to the next are a bucket.
-import { bytesBelow, uidBelow } from "./below.js";
+import { bytesBelow, uidBelow } from "../kernel/uidp.js";
 import {
   boundariesAt,
   bucketOf,

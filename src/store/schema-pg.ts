@@ -11,7 +11,7 @@ import {
   primaryKey,
   uniqueIndex,
 } from "drizzle-orm/pg-core";
-import { AFTER_ALL } from "./below.js";
+import { AFTER_ALL } from "../kernel/uidp.js";
 import type { Columns } from "./tables/columns-sqlite.js";
 import { defineTables } from "./tables.js";
 

@@ -1,7 +1,6 @@
 // Lists over many subtrees. Their cost depends on the number of subtrees and on the length of the page, not
 // on the number of rows in the subtrees, and no step blocks the event loop for long.
-
-import { AFTER_ALL, positionBelow } from "./below.js";
+import { AFTER_ALL, positionBelow } from "../kernel/uidp.js";
 import {
   CHUNK,
   comparePositions,

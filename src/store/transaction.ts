@@ -7,18 +7,16 @@ import type { AuditVersion } from "./audit-version.js";
 import { AccessRequests, GroupInvites, Groups, Terms } from "./group-store.js";
 import { Identities, IdentityProviders } from "./identity-store.js";
 import { IndexedTable } from "./indexed-table.js";
-import { Jobs } from "./job-store.js";
-import { Keys, SettingRows } from "./key-store.js";
+import { Jobs, Keys, SealedValues, SettingRows } from "./installation-store.js";
 import type { AccountAssociationRow, Awaitable, GroupMappingRow, SubscriptionRow, Tx } from "./port.js";
 import { Ranks } from "./rank-store.js";
 import { Registry, Repos } from "./registry-store.js";
 import { accountAssociationIndex, groupMappingIndex, subscriptionIndex } from "./resource-index.js";
+import { Usage } from "./resource-indexes.js";
 import { RoleBindings, Roles } from "./role-store.js";
-import { SealedValues } from "./sealed-store.js";
 import type { Executor, Statement } from "./statement.js";
 import { Tags } from "./tag-store.js";
 import { RefreshTokens, Tickets } from "./token-store.js";
-import { Usage } from "./usage-store.js";
 
 /**
  * An open transaction on either database. Its stores are created when they are first used, because most

@@ -4,9 +4,9 @@ import { copyFileSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "no
 import { join } from "node:path";
 import { test } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
-import { readCertificate, watchCertificate } from "../../src/app/certificate.js";
+import { readCertificate, watchCertificate } from "../../src/app/reload.js";
 import { resolveSettings } from "../../src/config/config.js";
-import type { TlsContent } from "../../src/config/tls-files.js";
+import type { TlsContent } from "../../src/config/tls.js";
 import { createLogger } from "../../src/telemetry/logger.js";
 import { tempDir } from "../support/temp-dir.js";
 

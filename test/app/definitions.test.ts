@@ -21,10 +21,9 @@ import { cascadeDelete, deleteRows, guardDelete, hasRows } from "../../src/pipel
 import { type FixedField, type FixedFields, resolveFixed } from "../../src/pipeline/resource/fixed-fields.js";
 import { buildRoomChecks, createQuotas, createsInScope } from "../../src/pipeline/resource/quota.js";
 import { getRow } from "../../src/pipeline/resource/read.js";
+import { readSqlite, tables } from "../../src/store/check/database.js";
 import { runCheck } from "../../src/store/check/findings.js";
-import { readSqlite } from "../../src/store/check/read-sqlite.js";
 import { createUidCheck, findReferences, outliving } from "../../src/store/check/references.js";
-import { tables } from "../../src/store/check/sql.js";
 import { describeTables } from "../../src/store/copy/tables.js";
 import { openSqlite } from "../../src/store/open-sqlite.js";
 import type { Store, SubscriptionRow } from "../../src/store/port.js";

@@ -1,8 +1,7 @@
 // Jumps of the clock and a shortage of descriptors: what is logged and counted, and which jobs wait.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { createHostWatch } from "../../src/app/host-watch.js";
-import { buildLimits } from "../../src/app/server-settings.js";
+import { buildLimits, createHostWatch } from "../../src/app/host-watch.js";
 import { resolveSettings } from "../../src/config/config.js";
 import type { Job, JobRun } from "../../src/jobs/jobs.js";
 

@@ -1,7 +1,7 @@
 // The suite of retention on SQLite; on PostgreSQL it is part of test/pg/audit.test.ts.
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import { findRetentionObstacle } from "../../src/app/version-jobs.js";
+import { findRetentionObstacle } from "../../src/app/jobs.js";
 import { memoryDir, tempDir } from "../support/temp-dir.js";
 import { checkpointAttacksSuite } from "./checkpoint-attacks-suite.js";
 import { attack, openLog } from "./log-kit.js";

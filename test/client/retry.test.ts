@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { Code, ConnectError } from "@connectrpc/connect";
-import { type CallDeadline, retryUnavailable, startDeadline } from "../../src/client/retry.js";
+import { type CallDeadline, retryUnavailable, startDeadline } from "../../src/client/call-policy.js";
 import { failureOf } from "./failure.js";
 import { unavailableFor } from "./flaky-service.js";
 

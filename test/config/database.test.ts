@@ -4,7 +4,7 @@ import { chmodSync, copyFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { resolveSettings } from "../../src/config/config.js";
-import { readDatabaseTls } from "../../src/config/database.js";
+import { readDatabaseTls } from "../../src/config/tls.js";
 import { PROJECT } from "../support/project.js";
 import { tempDir } from "../support/temp-dir.js";
 

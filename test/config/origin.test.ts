@@ -1,8 +1,7 @@
 // How the service is called by others.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { resolveSettings, type Sources } from "../../src/config/config.js";
-import { resolveOrigin } from "../../src/config/origin.js";
+import { resolveOrigin, resolveSettings, type Sources } from "../../src/config/config.js";
 
 const origins: readonly {
   flags: Sources["flags"];

@@ -5,7 +5,7 @@ import { iam, iam_scope } from "#gen/chainguard/annotations/annotations_pb.js";
 import { createPlatformServices } from "../../src/app/services.js";
 import { randomIds } from "../../src/kernel/ids.js";
 import { defaultLimits } from "../../src/kernel/quotas.js";
-import { unavailableRegistryV1, unavailableVulnerabilitiesV1 } from "../../src/registry/unavailable-v1.js";
+import { unavailableRegistryV1, unavailableVulnerabilitiesV1 } from "../../src/registry/services.js";
 import type { Store } from "../../src/store/port.js";
 import type { Placed } from "../iam/populate.js";
 import { isCampaign } from "../support/scale.js";

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import test from "node:test";
-import { describeExposure } from "../../src/kernel/file-error.js";
+import { describeExposure } from "../../src/kernel/files.js";
 
 const own = process.getuid?.() ?? 0;
 const rows: readonly { readonly uid: number; readonly mode: number; readonly isPrivate: boolean }[] = [

@@ -10,8 +10,8 @@ import {
 } from "#gen/chainguard/platform/registry/v2beta1/images_pb.js";
 import { randomIds } from "../../src/kernel/ids.js";
 import type { PreparedHandler } from "../../src/pipeline/handlers.js";
+import { imagesV2beta1 } from "../../src/registry/images/image.js";
 import { readSizes } from "../../src/registry/images/image-manifest.js";
-import { imagesV2beta1 } from "../../src/registry/images/image-v2beta1.js";
 import { createRegistryClient } from "../../src/registry/oci/registry-client.js";
 import { ensureRepo } from "../../src/registry/repos/repo.js";
 import { openSqlite } from "../../src/store/open-sqlite.js";

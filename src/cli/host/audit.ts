@@ -10,7 +10,7 @@ import { invalidArgument, notFound } from "../../kernel/errors.js";
 import type { AuditEventRow, AuditRowFilter, RecordedAuditRow, Store } from "../../store/port.js";
 import { createEventFormatter, findWarning, formatReport } from "../output/audit-log.js";
 import { escapeControls, type Terminal, withStdout } from "../output/terminal.js";
-import { parseTimeRange, type TimeFlags } from "../remote/audit/event-time.js";
+import { parseTimeRange, type TimeFlags } from "../remote/flags.js";
 import { withInstallation } from "./host.js";
 
 const MAX_ROWS = 1_000_000;

@@ -1,5 +1,7 @@
-// `arbor backup`: copies the database of a running or stopped server (docs/backup.md).
+// `arbor backup` copies the database of a running or stopped server, and `arbor restore` puts a copy into an empty data
+// directory (docs/backup.md).
 import { existsSync, readFileSync } from "node:fs";
+import { join } from "node:path";
 import { findMasterKeyFile } from "../../app/installation.js";
 import type { Settings } from "../../config/config.js";
 import { unsealKeyPair, unsealSecret } from "../../issuer/keys/key-generation.js";
@@ -9,18 +11,20 @@ import {
   type MasterKey,
   readMasterKey,
 } from "../../issuer/keys/master-key.js";
+import { randomIds } from "../../kernel/ids.js";
+import { systemClock } from "../../kernel/time.js";
 import { createBackup } from "../../store/backup/create-backup.js";
 import { isWithin, type StepProgress, toMiB } from "../../store/backup/files.js";
-import type { BackupManifest } from "../../store/backup/manifest.js";
+import { type BackupManifest, backupFiles, readManifest } from "../../store/backup/manifest.js";
+import { restoreBackup } from "../../store/backup/restore-backup.js";
 import type { KeyRow } from "../../store/port.js";
 import type { SqliteDatabase } from "../../store/sqlite-driver.js";
 import { Code, CommandError, invalidFlag } from "../errors.js";
 import { escapeControls } from "../output/terminal.js";
-import { print } from "./host.js";
-import { createMigrationProgress } from "./migration-progress.js";
+import { createMigrationProgress, print } from "./host.js";
 
 /** The flags of `arbor backup`. */
-export interface BackupFlags {
+interface BackupFlags {
   readonly withMasterKey?: boolean;
   readonly json?: boolean;
   readonly progress?: boolean;
@@ -68,7 +72,7 @@ function formatSummary({ snapshotTime, database, auditHeads }: BackupManifest): 
 }
 
 /** FAILED_PRECONDITION, with a hint to the tools of PostgreSQL. */
-export function notOnPostgres(command: "backup" | "restore"): CommandError {
+function notOnPostgres(command: "backup" | "restore"): CommandError {
   const advice =
     "use pg_dump, or base backups with point-in-time recovery; copy the file of the master key before the database and " +
     "again after it, and keep both copies as long as that backup (docs/backup.md)";
@@ -85,7 +89,7 @@ function hasSecretsIn(database: SqliteDatabase): boolean {
  *
  * @throws CommandError FAILED_PRECONDITION
  */
-export function checkMasterKeyOf(database: SqliteDatabase, masterKey: MasterKey): void {
+function checkMasterKeyOf(database: SqliteDatabase, masterKey: MasterKey): void {
   const stored = database.prepare("SELECT value FROM settings WHERE name = ?").pluck().get(MASTER_KEY_CHECK);
   const keys = database.prepare("SELECT kid, purpose, sealed FROM keys").all() as KeyRow[];
   try {
@@ -98,7 +102,7 @@ export function checkMasterKeyOf(database: SqliteDatabase, masterKey: MasterKey)
 }
 
 /** Creates the progress of a command that copies files; it is shown on a terminal, or with `always`. */
-export function createByteProgress(always: boolean) {
+function createByteProgress(always: boolean) {
   const { stderr } = process;
   const { onProgress, clear, periodMs } = createMigrationProgress(stderr, "MiB");
   let nextMs = 0;
@@ -110,5 +114,73 @@ export function createByteProgress(always: boolean) {
       nextMs = nowMs + (stderr.isTTY ? periodMs : 1_000);
       onProgress(progress);
     },
+  };
+}
+
+/** The flags of `arbor restore`. */
+interface RestoreFlags {
+  readonly keepSessions?: boolean;
+  readonly progress?: boolean;
+}
+
+/**
+ * `arbor restore`: prints the remaining steps.
+ *
+ * @throws CommandError FAILED_PRECONDITION on PostgreSQL, INVALID_ARGUMENT when no file has the master key or
+ * the target is in the directory of the backup
+ * @throws ApiError FAILED_PRECONDITION when the backup cannot be used or the data directory is not empty
+ */
+export async function restoreCommand(settings: Settings, backup: string, flags: RestoreFlags): Promise<void> {
+  if (settings.databaseUrl !== undefined) throw notOnPostgres("restore");
+  const { data } = settings;
+  if (isWithin(data, backup)) throw invalidFlag("--data", `must not be in the directory of the backup, ${backup}`);
+  const manifest = readManifest(backup);
+  const keyFile = findKeyFile(settings, backup, manifest);
+  const masterKey = readMasterKey(keyFile, false);
+  const { onProgress, clear } = createByteProgress(flags.progress === true);
+  const keepSessions = flags.keepSessions === true;
+  const { needsExpanding } = await restoreBackup({
+    backup,
+    manifest,
+    data,
+    masterKey: readFileSync(keyFile),
+    // A file that the settings name stays where it is.
+    writesMasterKey: settings.masterKeyFile === undefined,
+    checkMasterKey: (database) => checkMasterKeyOf(database, masterKey),
+    auditRow: buildAuditRow(),
+    keepSessions,
+    onProgress,
+  }).finally(clear);
+
+  print(escapeControls(`${data} has the state of ${manifest.snapshotTime}`));
+  print(
+    keepSessions
+      ? "tokens and logins of that time are valid, also those that were revoked since"
+      : "all API and refresh tokens are void: people log in again, and services exchange their tokens again",
+  );
+  if (settings.masterKeyFile !== undefined) {
+    print(escapeControls(`start the server with --master-key-file ${settings.masterKeyFile}`));
+  }
+  if (needsExpanding) print("the database is that of an older version: the next start migrates it");
+}
+
+function findKeyFile({ masterKeyFile }: Settings, backup: string, { includesMasterKey }: BackupManifest): string {
+  if (masterKeyFile !== undefined) return masterKeyFile;
+  if (includesMasterKey) return join(backup, backupFiles.masterKey);
+  throw invalidFlag("--master-key-file", "the backup has no master key: name the file that has it");
+}
+
+// The row that commands on the host append to the log of the installation.
+function buildAuditRow() {
+  return {
+    rootUid: "",
+    timeMs: systemClock(),
+    type: "arbor.database.restored.v1",
+    method: "arbor",
+    subjectUid: "",
+    actorUid: "",
+    tokenId: "",
+    requestId: randomIds.newId(),
+    remoteAddress: "",
   };
 }

@@ -1,5 +1,6 @@
 // The commands on the host and their flags. Their modules load the service, so each is imported when its command is
 // called.
+import { setFlagsFromString } from "node:v8";
 import { type Command, Option } from "commander";
 import {
   type Resolution,
@@ -19,7 +20,6 @@ import {
   filterFlags,
   isOverApi,
 } from "../remote/audit/commands.js";
-import { holdYoungGeneration } from "../young-generation.js";
 
 /** The settings with which a command opens the database. */
 const databaseSettings: readonly SettingName[] = [
@@ -48,8 +48,9 @@ const hostSettings: readonly SettingName[] = [
 export function addHostCommands(arbor: Command): void {
   const serve = addSettings(arbor.command("serve").description("run the service"), settingNames);
   restrictFiles(serve).action(async (options) => {
-    // Before most modules are loaded.
-    holdYoungGeneration();
+    // Before most modules are loaded: most objects of a start survive, so V8 would grow the heap for new objects to 32 MB
+    // within 100 ms, and would not shrink it again while the service is idle. `serve` lets it grow after the start.
+    setFlagsFromString("--semi-space-growth-factor=1");
     const { serve } = await import("./serve.js");
     await serve(readResolution(options, { checkFiles: true }).settings, findOtherVariables(process.env).ignored);
   });
@@ -82,7 +83,7 @@ export function addHostCommands(arbor: Command): void {
     .option("--repair", "rebuild derived data with faults; no server may run")
     .option("--json", "print a JSON object per finding and per check")
     .option("--progress", "show progress on standard error, even if that is not a terminal")
-    .action(async (options) => (await import("./check/command.js")).checkCommand(readSettings(options), options));
+    .action(async (options) => (await import("./check.js")).checkCommand(readSettings(options), options));
 
   addSettings(
     arbor.command("copy").description("copy the installation from SQLite to PostgreSQL or back, on the host"),
@@ -201,7 +202,7 @@ export function addHostCommands(arbor: Command): void {
     .requiredOption("--group <uid>", "the group that the advisories belong to")
     .option("--progress", "show progress on standard error, even if that is not a terminal")
     .action(async (paths, options) =>
-      (await import("./advisories/import.js")).importCommand(readSettings(options), paths, options),
+      (await import("./import-advisories.js")).importCommand(readSettings(options), paths, options),
     );
 
   const registry = arbor
@@ -264,7 +265,7 @@ function addBackupCommands(arbor: Command): void {
     )
     .option("--progress", "show progress on standard error, even if that is not a terminal")
     .action(async (directory, options) =>
-      (await import("./restore.js")).restoreCommand(readSettings(options), directory, options),
+      (await import("./backup.js")).restoreCommand(readSettings(options), directory, options),
     );
 }
 

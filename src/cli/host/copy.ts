@@ -4,8 +4,8 @@ import { join } from "node:path";
 import { findMasterKeyFile } from "../../app/installation.js";
 import { COPY_TARGET_VARIABLE } from "../../config/command-variables.js";
 import { type Settings, SettingsError, settings as settingTable } from "../../config/config.js";
-import { readDatabaseTls } from "../../config/database.js";
 import { readSettingFile } from "../../config/setting-files.js";
+import { readDatabaseTls } from "../../config/tls.js";
 import { createMissingKeyError, MASTER_KEY_CHECK } from "../../issuer/keys/master-key.js";
 import { failedPrecondition } from "../../kernel/errors.js";
 import { type ComparedTable, CopyMismatch, compareDatabases, copyDatabase } from "../../store/copy/copy.js";
@@ -15,10 +15,9 @@ import { assertCopyable, identifySource, prepareTarget } from "../../store/copy/
 import { openSqliteSource, openSqliteTarget } from "../../store/copy/sqlite.js";
 import type { MigrationProgress } from "../../store/migrate/phases.js";
 import type { PgTls } from "../../store/pg-connection.js";
-import { type CopyMark, createMark } from "../../store/unfinished-copy.js";
+import { type CopyMark, createMark } from "../../store/version.js";
 import { invalidFlag } from "../errors.js";
-import { print } from "./host.js";
-import { createMigrationProgress } from "./migration-progress.js";
+import { createMigrationProgress, print } from "./host.js";
 
 /** The flags of `arbor copy`. */
 export interface CopyFlags {

@@ -1,21 +1,26 @@
 // `arbor migrate`: expands the database of an older version while servers of that version run, and later removes what
 // only they needed (docs/upgrade.md).
 import type { Settings } from "../../config/config.js";
-import { readDatabaseTls } from "../../config/database.js";
-import { noInstallation } from "../../store/find-installation.js";
+import { readDatabaseTls } from "../../config/tls.js";
+import { noInstallation } from "../../store/data-directory.js";
 import type { DataMigration, MigrationDatabase } from "../../store/migrate/data-migration.js";
 import { dataMigrations } from "../../store/migrate/data-migrations.js";
 import { openPgMigration } from "../../store/migrate/open-pg-migration.js";
 import { openSqliteMigration, type SqliteMigrationOptions } from "../../store/migrate/open-sqlite-migration.js";
 import { contract, expand, readDatabaseState } from "../../store/migrate/phases.js";
 import { buildSchemaStatements } from "../../store/migrate/schema-migrations.js";
-import { type DatabaseState, needsContracting, needsExpanding } from "../../store/migrate/state.js";
-import { admitsOlderVersions, buildCreation, buildVersionChange } from "../../store/migrate/statements.js";
+import {
+  admitsOlderVersions,
+  buildCreation,
+  buildVersionChange,
+  type DatabaseState,
+  needsContracting,
+  needsExpanding,
+} from "../../store/migrate/state.js";
 import { VERSION } from "../../store/version.js";
 import { invalidFlag } from "../errors.js";
 import { escapeControls, withStdout } from "../output/terminal.js";
-import { print } from "./host.js";
-import { createMigrationProgress } from "./migration-progress.js";
+import { createMigrationProgress, print } from "./host.js";
 
 /** The flags of `arbor migrate`. */
 export interface MigrateFlags {

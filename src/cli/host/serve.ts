@@ -1,9 +1,12 @@
 // `arbor serve`
+import { setFlagsFromString } from "node:v8";
 import { type App, startApp } from "../../app/app.js";
 import { exitOnUncaughtError, limitHeapGrowth } from "../../app/process.js";
 import type { Settings } from "../../config/config.js";
 import { createLogger } from "../../telemetry/logger.js";
-import { releaseYoungGeneration } from "../young-generation.js";
+
+/** How the heap for new objects grows unless V8 is told otherwise. */
+const GROWTH_FACTOR = 2;
 
 /**
  * Runs the service until SIGTERM or SIGINT, then stops it gracefully; a second signal ends it at once, with exit code 1,
@@ -26,7 +29,8 @@ export async function serve(settings: Settings, ignoredVariables: readonly strin
     onCut: (signal) => logger.warn({ signal, ...openWork() }, "a second signal: calls and connections are cut"),
   });
   process.stdout.write(`arbor listening on ${app.url}\n`);
-  releaseYoungGeneration();
+  // The heap for new objects must grow under load. The command stopped its growth for the start.
+  setFlagsFromString(`--semi-space-growth-factor=${GROWTH_FACTOR}`);
   await app.stop(await stopped);
   // A request to a trace collector that does not answer would keep the process alive. The exit code is set already.
   setImmediate(() => process.exit());

@@ -1,4 +1,4 @@
-// The group invite resource: its definition, its code, and how version 2 shows it.
+// The group invite resource: its definition, its code, how version 2 shows it, and its handlers in version 2beta1.
 import { createHash, randomBytes } from "node:crypto";
 import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import { type Duration, timestampFromMs } from "@bufbuild/protobuf/wkt";
@@ -9,13 +9,20 @@ import {
   GroupInviteSchema,
   GroupInvitesService,
 } from "#gen/chainguard/platform/iam/v2beta1/group_invites_pb.js";
+import { withoutChange } from "../../pipeline/handlers.js";
+import { serve } from "../../pipeline/method-table.js";
 import { defineResource } from "../../pipeline/resource/define.js";
 import { deleteRows } from "../../pipeline/resource/delete.js";
 import { immutable } from "../../pipeline/resource/fixed-fields.js";
+import { buildPatch, buildValues } from "../../pipeline/resource/patch.js";
 import { createsInScope } from "../../pipeline/resource/quota.js";
+import { getRow, type ResourceDeps } from "../../pipeline/resource/read.js";
 import { type FieldRule, isAnything, isPrintable } from "../../pipeline/resource/rules.js";
-import type { GroupInviteRow, RoleRow } from "../../store/port.js";
+import type { GroupInviteRow, RoleRow, Tx } from "../../store/port.js";
+import { groups } from "../groups/group.js";
+import { requireGrantable } from "../rights.js";
 import { listCapabilities } from "../roles/capability-names.js";
+import { requireAvailableRole } from "../roles/role.js";
 
 const MAX_TTL_MS = 365 * 24 * 60 * 60 * 1000;
 const EMAIL = /^[^\s@]{1,64}@[^\s@]{1,190}$/;
@@ -62,7 +69,7 @@ export const groupInvites = defineResource({
 });
 
 /** Converts a duration to whole milliseconds, rounded down. */
-export function durationToMs({ seconds, nanos }: Duration): number {
+function durationToMs({ seconds, nanos }: Duration): number {
   return Number(seconds) * 1000 + Math.floor(nanos / 1_000_000);
 }
 
@@ -91,4 +98,75 @@ export function groupInviteToProto(row: GroupInviteRow, role: RoleRow | undefine
     view.role = { uid, name, description, capabilities: listCapabilities(role.capabilities) };
   }
   return create(GroupInviteSchema, view);
+}
+
+/** Creates GroupInvitesService. */
+export function groupInvitesV2beta1({ listResources, ids }: Pick<ResourceDeps, "listResources" | "ids">) {
+  return serve(GroupInvitesService, {
+    async getGroupInvite({ uid }, { tx }) {
+      return toProto(await getRow(tx, groupInvites, uid), tx);
+    },
+
+    async listGroupInvites(request, call) {
+      const { resources, ...page } = await listResources(call, groupInvites, request, (row) => toProto(row, call.tx));
+      return { groupInvites: resources, ...page };
+    },
+
+    async createGroupInvite({ parent, groupInvite }, call) {
+      const { tx, caller, startMs } = call;
+      await getRow(tx, groups, parent);
+      const { email, ttl, singleUse } = buildValues(groupInvites, groupInvite);
+      const role = await requireAvailableRole(groupInvite?.roleUid ?? "", parent, tx, "roleUid");
+      requireGrantable(caller, role, parent);
+      const { code, ...key } = createInviteCode(parent);
+      const row: GroupInviteRow = {
+        uid: ids.newUid(parent),
+        groupUid: parent,
+        roleUid: role.uid,
+        email,
+        singleUse,
+        ...key,
+        createdBy: caller.uid,
+        expireTimeMs: startMs + (ttl ? durationToMs(ttl) : 0),
+        createTimeMs: startMs,
+        updateTimeMs: startMs,
+      };
+      await tx.groupInvites.insert(row);
+      return groupInviteToProto(row, role, code);
+    },
+
+    // The code stays valid. A new time to live counts from now.
+    async updateGroupInvite({ groupInvite, updateMask }, { tx, caller, startMs }) {
+      const before = await getRow(tx, groupInvites, groupInvite?.uid ?? "");
+      const { email, singleUse, roleUid } = before;
+      const { ttl, ...patch } = buildPatch(
+        groupInvites,
+        groupInvite,
+        updateMask,
+        create(GroupInviteSchema, { email, singleUse, roleUid }),
+      );
+      // Somebody who changes the address of an invite could accept it and gain its role.
+      const role = await requireAvailableRole(before.roleUid, before.groupUid, tx, "roleUid");
+      requireGrantable(caller, role, before.groupUid);
+      if (ttl === undefined && Object.keys(patch).length === 0) return withoutChange(groupInviteToProto(before, role));
+      const row = {
+        ...before,
+        ...patch,
+        updateTimeMs: startMs,
+        ...(ttl && { expireTimeMs: startMs + durationToMs(ttl) }),
+      };
+      await tx.groupInvites.replace(row);
+      return groupInviteToProto(row, role);
+    },
+
+    // Deletion is idempotent, because clients repeat it.
+    async deleteGroupInvite({ uid }, { tx }) {
+      await tx.groupInvites.delete(uid);
+      return {};
+    },
+  });
+}
+
+async function toProto(row: GroupInviteRow, tx: Tx): Promise<GroupInvite> {
+  return groupInviteToProto(row, await tx.roles.find(row.roleUid));
 }

@@ -1,4 +1,5 @@
-// The resource of external group role mappings: which role the members of a directory's group get.
+// The resource of external group role mappings, and its handlers in version 2beta1: which role the members of a
+// directory's group get.
 import { create } from "@bufbuild/protobuf";
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import { ExternalGroupRoleMappings } from "#gen/chainguard/platform/iam/external_group_role_mappings_pb.js";
@@ -8,11 +9,20 @@ import {
   ExternalGroupRoleMappingSchema,
   ExternalGroupRoleMappingsService,
 } from "#gen/chainguard/platform/iam/v2beta1/external_group_role_mappings_pb.js";
+import { alreadyExists, invalidArgument } from "../../kernel/errors.js";
+import { parentOf, rootOf } from "../../kernel/uidp.js";
+import { withOutcome } from "../../pipeline/handlers.js";
+import { serve } from "../../pipeline/method-table.js";
 import { defineResource } from "../../pipeline/resource/define.js";
 import { deleteRows } from "../../pipeline/resource/delete.js";
+import { buildValues } from "../../pipeline/resource/patch.js";
 import { createsInScope } from "../../pipeline/resource/quota.js";
+import { getResource, getRow, type ResourceDeps } from "../../pipeline/resource/read.js";
 import { type FieldRule, isPrintable, isRequiredUid } from "../../pipeline/resource/rules.js";
-import type { GroupMappingRow } from "../../store/port.js";
+import type { GroupMappingRow, Tx } from "../../store/port.js";
+import { identityProviders } from "../identity-providers/identity-provider.js";
+import { requireGrantable } from "../rights.js";
+import { requireAvailableRole } from "../roles/role.js";
 
 const isExternalId: FieldRule = (value, field) =>
   value !== "" && String(value).length <= 256 && isPrintable(String(value))
@@ -53,4 +63,63 @@ export function groupMappingToProto(row: GroupMappingRow): ExternalGroupRoleMapp
     scope: row.scope,
     createTime: timestampFromMs(row.createTimeMs),
   });
+}
+
+const MAX_BATCH = 100;
+
+/** Creates ExternalGroupRoleMappingsService. */
+export function groupMappingsV2beta1({ listResources, ids }: Pick<ResourceDeps, "listResources" | "ids">) {
+  return serve(ExternalGroupRoleMappingsService, {
+    getExternalGroupRoleMapping: ({ uid }, { tx }) => getResource(tx, groupMappings, uid, groupMappingToProto),
+
+    async listExternalGroupRoleMappings(request, call) {
+      const { resources, ...page } = await listResources(call, groupMappings, request, groupMappingToProto);
+      return { externalGroupRoleMappings: resources, ...page };
+    },
+
+    async createExternalGroupRoleMapping({ parent, externalGroupRoleMapping }, { tx, caller, startMs }) {
+      await getRow(tx, identityProviders, parent);
+      const values = buildValues(groupMappings, externalGroupRoleMapping);
+      if (values.scope !== rootOf(parent)) {
+        throw invalidArgument({ field: "scope", description: "scope must be the root group of the identity provider" });
+      }
+      const role = await requireAvailableRole(values.roleUid, values.scope, tx, "roleUid");
+      requireGrantable(caller, role, values.scope);
+      const row = { uid: ids.newUid(parent), providerUid: parent, ...values, createTimeMs: startMs };
+      if (await isMapped(row, tx)) throw alreadyExists(groupMappings, parent);
+      await tx.groupMappings.insert(row);
+      return groupMappingToProto(row);
+    },
+
+    async deleteExternalGroupRoleMapping({ uid }, { tx }) {
+      await getRow(tx, groupMappings, uid);
+      await tx.groupMappings.delete(uid);
+      return {};
+    },
+
+    async batchDeleteExternalGroupRoleMappings({ parent, names }, call) {
+      if (names.length > MAX_BATCH)
+        throw invalidArgument({ field: "names", description: `names must be at most ${MAX_BATCH}` });
+      const foreign = names.findIndex((uid) => parentOf(uid) !== parent);
+      if (foreign >= 0)
+        throw invalidArgument({ field: `names[${foreign}]`, description: "names must be mappings of the parent" });
+      const deleted: ExternalGroupRoleMapping[] = [];
+      for (const uid of new Set(names)) {
+        const row = await call.tx.groupMappings.find(uid);
+        if (row === undefined) continue;
+        await call.tx.groupMappings.delete(uid);
+        deleted.push(groupMappingToProto(row));
+      }
+      return withOutcome({ parent, externalGroupRoleMappings: deleted }, { subjectUid: parent });
+    },
+  });
+}
+
+async function isMapped(row: GroupMappingRow, tx: Tx): Promise<boolean> {
+  for (const uid of await tx.groupMappings.findUidsWhere("providerUid", row.providerUid)) {
+    const other = await tx.groupMappings.find(uid);
+    const same = other?.externalGroupId === row.externalGroupId && other.roleUid === row.roleUid;
+    if (same && other.scope === row.scope) return true;
+  }
+  return false;
 }

@@ -1,8 +1,8 @@
 import { randomBytes } from "node:crypto";
 import { existsSync, linkSync, rmSync, writeFileSync } from "node:fs";
 import { type ApiError, failedPrecondition } from "../../kernel/errors.js";
+import { parseMasterKey, readSecretFile } from "../../kernel/files.js";
 import { seal, unseal } from "../../kernel/seal.js";
-import { parseMasterKey, readSecretFile } from "../../kernel/secret-file.js";
 import type { Tx } from "../../store/port.js";
 
 /** Encrypts secrets at rest. The first key of the file encrypts; all of them decrypt. */

@@ -5,8 +5,7 @@ import { algorithmOf, encodeJwt, signJwt } from "../../kernel/jws.js";
 import type { Store, Tx } from "../../store/port.js";
 import type { KeyRing } from "../keys/key-ring.js";
 import type { RedeemedLogin } from "../sts/identify.js";
-import { resolveScopes } from "../sts/scopes.js";
-import type { RequestedGrant } from "../sts/token-request.js";
+import { type RequestedGrant, resolveScopes } from "../sts/token-request.js";
 import { isLoginValid, narrowGrant } from "../tokens.js";
 import { createSecret, type IdTokenLogin, type Tickets } from "./state.js";
 

@@ -10,8 +10,7 @@ import { type IssuedToken, isLoginValid, type UnsignedToken } from "../tokens.js
 import { buildTokenGrant } from "./complete-login.js";
 import type { LoginContext } from "./context.js";
 import { type OAuthError, oauthError } from "./oauth-error.js";
-import { matchesChallenge } from "./pkce.js";
-import { findParameter, parseTokenRequest, requireClientId, requireParameter } from "./request.js";
+import { findParameter, matchesChallenge, parseTokenRequest, requireClientId, requireParameter } from "./request.js";
 import { type AfterCommit, buildJsonResponse, handleForm, writeAndAnswer } from "./responses.js";
 import type { SignedInFor } from "./state.js";
 

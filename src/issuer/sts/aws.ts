@@ -1,13 +1,12 @@
 // An AWS user or role authenticates with a GetCallerIdentity request that it signed but did not send. Only AWS can
 // verify the signature, so the service sends the request. It builds the request from validated parts, to a host from
 // its own list, with a fixed query.
-
 import type { Identity_AWSIdentity } from "#gen/chainguard/platform/iam/v2beta1/identities_pb.js";
 import { type ApiError, unauthenticated, unavailable } from "../../kernel/errors.js";
 import { parseJsonObject } from "../../kernel/strict-json.js";
 import type { GuardedFetch, GuardedRequest } from "../../outbound/guarded-fetch.js";
 import { isOwnUrl, notAssumable } from "./audience.js";
-import { createIdentityBudget, matchesValue } from "./pattern.js";
+import { createIdentityBudget, matchesValue } from "./claim-match.js";
 
 /** A validated request to AWS. Its headers are a credential and must not be logged. */
 export interface AwsRequest {

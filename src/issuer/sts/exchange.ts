@@ -1,6 +1,5 @@
 // The token exchange (docs/api-rules.md#token-exchange): a token of another issuer for an API token of the identity or
 // person that it authenticates.
-
 import { LRUCache } from "lru-cache";
 import { bitsOf, type CapabilitySet, unionOf } from "../../kernel/capability-set.js";
 import { unauthenticated } from "../../kernel/errors.js";
@@ -9,10 +8,9 @@ import type { Grant as Held } from "../../pipeline/auth/caller.js";
 import type { Tx } from "../../store/port.js";
 import type { LastSeen } from "../maintenance.js";
 import type { IdTokens } from "../oauth/id-tokens.js";
-import type { IssuedToken, Tokens, UnsignedToken } from "../tokens.js";
+import { type ExchangeCounts, type IssuedToken, outcomeOf, type Tokens, type UnsignedToken } from "../tokens.js";
 import { parseUpstreamToken } from "../upstream/token.js";
 import { isOwnUrl } from "./audience.js";
-import { type ExchangeCounts, outcomeOf } from "./exchange-counts.js";
 import type { FailureThrottle } from "./failure-throttle.js";
 import {
   type AssertedClaims,
@@ -23,8 +21,7 @@ import {
   type Proof,
   verifyBearer,
 } from "./identify.js";
-import { readGrants, resolveScopes } from "./scopes.js";
-import { parseTokenGrant, type RequestedGrant, type TokenRequest } from "./token-request.js";
+import { parseTokenGrant, type RequestedGrant, readGrants, resolveScopes, type TokenRequest } from "./token-request.js";
 
 /** A request for an API token. */
 export type ExchangeRequest = TokenRequest & AssertedClaims;

@@ -1,6 +1,5 @@
 // The public keys of an issuer (RFC 7517), and the verification of its tokens. Keys that are weak, malformed, private
 // or for another use are ignored.
-
 import {
   createPublicKey,
   generateKeyPairSync,
@@ -10,8 +9,15 @@ import {
   verify,
 } from "node:crypto";
 import { isJsonObject } from "../../kernel/strict-json.js";
-import { algorithms, type KeyType, signatureLengthOf } from "./algorithms.js";
-import { assertTimes, invalidToken, type ParsedToken, type VerifiedToken } from "./token.js";
+import {
+  algorithms,
+  assertTimes,
+  invalidToken,
+  type KeyType,
+  type ParsedToken,
+  signatureLengthOf,
+  type VerifiedToken,
+} from "./token.js";
 
 /** The number of entries of a JWK Set that are read. */
 const MAX_LISTED_KEYS = 32;

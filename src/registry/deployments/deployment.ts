@@ -1,4 +1,5 @@
-// The deployment of a repo: the Helm charts and their rules, how it is stored, and how version 1 shows it.
+// The deployment of a repo, which only version 1 has: the Helm charts and their rules, how it is stored, and its handlers.
+// A repo has at most one deployment, with the id of the repo.
 import { create, fromJson, type JsonValue, toJson } from "@bufbuild/protobuf";
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import {
@@ -7,10 +8,14 @@ import {
   type HelmChart,
   HelmChartSchema,
 } from "#gen/chainguard/platform/registry/chart_pb.js";
-import { type FieldViolation, invalidArgument } from "../../kernel/errors.js";
+import type { Registry } from "#gen/chainguard/platform/registry/registry_pb.js";
+import { alreadyExists, type FieldViolation, invalidArgument, notFound } from "../../kernel/errors.js";
+import type { Handlers } from "../../pipeline/handlers.js";
 import type { ResourceDefinition } from "../../pipeline/resource/define.js";
+import { getRow } from "../../pipeline/resource/read.js";
 import { isPrintable } from "../../pipeline/resource/rules.js";
-import type { DeploymentRow } from "../../store/port.js";
+import type { DeploymentRow, Tx } from "../../store/port.js";
+import { repos } from "../repos/repo.js";
 
 /** The deployment resource; a repo has at most one. */
 export const deployments: ResourceDefinition = {
@@ -34,7 +39,7 @@ const MAX_TEXT = 512;
  *
  * @throws ApiError INVALID_ARGUMENT that names each field, as in `charts[2].repo`.
  */
-export function chartsToJson(charts: readonly HelmChart[]): JsonValue[] {
+function chartsToJson(charts: readonly HelmChart[]): JsonValue[] {
   const violations: FieldViolation[] = [];
   const addViolation = (field: string, rule: string) => violations.push({ field, description: `${field} ${rule}` });
   if (charts.length > MAX_CHARTS) addViolation("charts", `must be at most ${MAX_CHARTS}`);
@@ -53,7 +58,7 @@ export function chartsToJson(charts: readonly HelmChart[]): JsonValue[] {
 }
 
 /** Converts a stored deployment to version 1. Its id is that of its repo. */
-export function deploymentToProto({ repoUid, charts, createTimeMs, updateTimeMs }: DeploymentRow): Deployment {
+function deploymentToProto({ repoUid, charts, createTimeMs, updateTimeMs }: DeploymentRow): Deployment {
   return create(DeploymentSchema, {
     id: repoUid,
     charts: (charts as JsonValue[]).map((chart) => fromJson(HelmChartSchema, chart, { ignoreUnknownFields: true })),
@@ -78,4 +83,34 @@ function isAddress(text: string): boolean {
 
 function isLine(text: string): boolean {
   return text !== "" && text.length <= MAX_TEXT && isPrintable(text);
+}
+
+/** The handlers of Registry for deployments. */
+export const deploymentHandlersV1 = {
+  async createDeployment({ parentId, charts }, { tx, startMs }) {
+    await getRow(tx, repos, parentId);
+    if ((await tx.registry.findDeployment(parentId)) !== undefined) throw alreadyExists(deployments, parentId);
+    if (charts.length === 0) throw invalidArgument({ field: "charts", description: "charts is required" });
+    const times = { createTimeMs: startMs, updateTimeMs: startMs };
+    const row: DeploymentRow = { repoUid: parentId, charts: chartsToJson(charts), ...times };
+    await tx.registry.putDeployment(row);
+    return deploymentToProto(row);
+  },
+
+  async updateDeployment({ repoId, charts }, { tx, startMs }) {
+    const before = await getDeploymentRow(repoId, tx);
+    const row: DeploymentRow = { ...before, charts: chartsToJson(charts), updateTimeMs: startMs };
+    if (charts.length === 0) await tx.registry.deleteDeployment(repoId);
+    else await tx.registry.putDeployment(row);
+    return deploymentToProto(row);
+  },
+
+  getDeployment: async ({ repoId }, { tx }) => deploymentToProto(await getDeploymentRow(repoId, tx)),
+} satisfies Partial<Handlers<typeof Registry>>;
+
+async function getDeploymentRow(repoUid: string, tx: Tx): Promise<DeploymentRow> {
+  await getRow(tx, repos, repoUid);
+  const row = await tx.registry.findDeployment(repoUid);
+  if (row === undefined) throw notFound(deployments, repoUid, `there is no deployment of repo ${repoUid}`);
+  return row;
 }

@@ -1,6 +1,9 @@
 // Images as the registry stores them. The content of a digest never changes, so sizes are read once and stored.
+import { type GetSizeRequest, ImagesService } from "#gen/chainguard/platform/registry/v2beta1/images_pb.js";
 import { failedPrecondition, invalidArgument, notFound, type ResourceKind } from "../../kernel/errors.js";
 import type { TraceSpan } from "../../kernel/trace.js";
+import { type Handlers, withPreparation } from "../../pipeline/handlers.js";
+import { serve } from "../../pipeline/method-table.js";
 import { getRow } from "../../pipeline/resource/read.js";
 import type { ManifestRow, Store } from "../../store/port.js";
 import { isDigest } from "../oci/notification.js";
@@ -20,24 +23,24 @@ export interface ImageDeps {
 }
 
 /** An image in a repo, by the digest of its manifest or index. */
-export interface ImageName {
+interface ImageName {
   readonly repoUid: string;
   readonly digest: string;
 }
 
 /** The call that an image is read for. */
-export interface ImageCall {
+interface ImageCall {
   readonly trace: TraceSpan | undefined;
 }
 
 /** Sizes in bytes by architecture. */
-export type Sizes = ManifestRow["images"];
+type Sizes = ManifestRow["images"];
 
 /**
  * Reads images. Both functions throw ApiError INVALID_ARGUMENT, NOT_FOUND, FAILED_PRECONDITION without a registry,
  * UNAVAILABLE.
  */
-export interface ImageSource {
+interface ImageSource {
   readSizes(image: ImageName, call: ImageCall): Promise<Sizes>;
   /** Reads the manifest; the reader reads more of the same repo. */
   readContent(image: ImageName, call: ImageCall): Promise<{ readonly manifest: Content; readonly reader: ImageReader }>;
@@ -110,4 +113,21 @@ export function getSize(sizes: Sizes, digest: string, requested: string): { size
 /** NOT_FOUND: an image without this architecture. */
 export function notBuiltFor(architecture: string, digest: string) {
   return notFound(imageKind, digest, `the image ${digest} is not built for ${architecture}`);
+}
+
+/** Creates ImagesService. */
+export function imagesV2beta1(deps: ImageDeps) {
+  const { readSizes } = createImageSource(deps);
+  const handlers: Handlers<typeof ImagesService> = {
+    getArchitectures: withPreparation({
+      prepare: readSizes,
+      handle: (_, __, known) => ({ architectures: listArchitectures(known) }),
+    }),
+
+    getSize: withPreparation({
+      prepare: (request: GetSizeRequest, call) => readSizes(request, call),
+      handle: ({ digest, architecture }, _, known) => getSize(known, digest, architecture),
+    }),
+  };
+  return serve(ImagesService, handlers);
 }

@@ -3,8 +3,8 @@
 import { createHash, timingSafeEqual } from "node:crypto";
 import type { Job } from "../../jobs/jobs.js";
 import { unauthenticated } from "../../kernel/errors.js";
+import { parseRegistrySecret, readSecretFile } from "../../kernel/files.js";
 import type { Ids } from "../../kernel/ids.js";
-import { parseRegistrySecret, readSecretFile } from "../../kernel/secret-file.js";
 import type { Clock } from "../../kernel/time.js";
 import type { WebRoutes } from "../../kernel/web.js";
 import type { Store } from "../../store/port.js";

@@ -6,11 +6,10 @@ import { failedPrecondition } from "../../kernel/errors.js";
 import type { Ids } from "../../kernel/ids.js";
 import type { Clock } from "../../kernel/time.js";
 import type { AuditRow, Store, TagRow, Tx } from "../../store/port.js";
-import { type AuditContext, ensureAuditedRepo, recordTag } from "./apply-event.js";
+import { type AuditContext, applyTagDeletion, applyTagPush, ensureAuditedRepo, recordTag } from "./apply-event.js";
 import { isDigest } from "./notification.js";
 import { mapConcurrently, type RegistryClient } from "./registry-client.js";
 import { listRepoPaths, locateRepo, parseRepoPath } from "./repo-path.js";
-import { applyTagDeletion, applyTagPush } from "./tag-events.js";
 
 /** The number of tags that one transaction writes. */
 const BATCH = 500;

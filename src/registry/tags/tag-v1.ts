@@ -1,21 +1,25 @@
 // Tags, version 1: a view of TagsService that also allows a tag without an image and the update of a tag by its
 // id.
 import { create } from "@bufbuild/protobuf";
-import { timestampFromMs } from "@bufbuild/protobuf/wkt";
+import { type Timestamp, timestampFromMs } from "@bufbuild/protobuf/wkt";
 import type { Registry } from "#gen/chainguard/platform/registry/registry_pb.js";
-import { type Tag, type TagFilter, TagSchema } from "#gen/chainguard/platform/registry/tag_pb.js";
+import {
+  type Tag,
+  type TagFilter,
+  type TagHistoryFilter,
+  TagSchema,
+} from "#gen/chainguard/platform/registry/tag_pb.js";
 import { TagSchema as TagSchemaV2, type TagsService } from "#gen/chainguard/platform/registry/v2beta1/tags_pb.js";
-import { alreadyExists, failedPrecondition } from "../../kernel/errors.js";
+import { alreadyExists, failedPrecondition, invalidArgument } from "../../kernel/errors.js";
 import { type Handlers, listInChunks } from "../../pipeline/handlers.js";
 import type { ServedService } from "../../pipeline/method-table.js";
 import { createOperations } from "../../pipeline/operations.js";
 import { buildValues } from "../../pipeline/resource/patch.js";
 import { getRow, type ResourceDeps } from "../../pipeline/resource/read.js";
 import { buildChunkQuery } from "../../pipeline/resource/unpaginated-list.js";
-import type { ListPosition, TagFamily, TagRow, Tx } from "../../store/port.js";
+import type { ListPosition, ListQuery, TagFamily, TagRow, Tx } from "../../store/port.js";
 import { repos } from "../repos/repo.js";
-import { classifyTag, isDigestField, tags, upsertTag } from "./tag.js";
-import { listTagPage, parseTagFilters, selectFamilies } from "./tag-v2beta1.js";
+import { classifyTag, isDigestField, listTagPage, parseTagFilters, selectFamilies, tags, upsertTag } from "./tag.js";
 
 // A tag may be created before its image exists.
 const digest: typeof isDigestField = (value, field) => (value === "" ? undefined : isDigestField(value, field));
@@ -53,7 +57,7 @@ export function tagHandlersV1(served: ServedService<typeof TagsService>, { ids }
 }
 
 /** Selects the families of tags that a request of version 1 does not exclude. */
-export function selectFamiliesV1(
+function selectFamiliesV1(
   request: Pick<TagFilter, "excludeReferrers" | "excludeDates" | "excludeEpochs">,
 ): TagFamily[] {
   const { excludeReferrers, excludeDates, excludeEpochs } = request;
@@ -84,7 +88,7 @@ async function rename(row: TagRow, name: string, nowMs: number, tx: Tx): Promise
 }
 
 /** Converts a stored tag to version 1, which shows the time of its creation. */
-export function tagToProtoV1({ uid, name, digest, deprecated, bundles, createTimeMs, updateTimeMs }: TagRow): Tag {
+function tagToProtoV1({ uid, name, digest, deprecated, bundles, createTimeMs, updateTimeMs }: TagRow): Tag {
   const updatedAt = timestampFromMs(updateTimeMs);
   const createdAt = timestampFromMs(createTimeMs);
   return create(TagSchema, {
@@ -97,4 +101,95 @@ export function tagToProtoV1({ uid, name, digest, deprecated, bundles, createTim
     createdAt,
     updatedAt,
   });
+}
+
+// Summaries of the tags of a repo and the history of a tag, which only version 1 has.
+
+/** How long a repo counts as recently updated after a tag was changed: a day, in milliseconds. */
+const RECENT_MS = 24 * 60 * 60 * 1000;
+/** The number of tags, or of moves of a tag, in a chunk. */
+const CHUNK_SIZE = 500;
+/** The latest value of a Timestamp, in epoch milliseconds: the end of the year 9999. */
+const LAST_MS = 253_402_300_799_999;
+
+/** A position in a history: after the first `count` moves at this time. */
+interface HistoryCursor {
+  readonly timeMs: number;
+  readonly count: number;
+}
+
+/** The handlers of Registry for summaries of tags. */
+export const tagSummaryHandlersV1 = {
+  async getRepoTagsSummary({ repoId, ...request }, { tx }) {
+    await getRow(tx, repos, repoId);
+    const families = selectFamiliesV1(request);
+    const order = { field: "updated_at", descending: true } as const;
+    const page = await listTagPage(tx, { ...buildTagQuery(repoId), order, limit: 1 }, families);
+    const [newest] = page.rows;
+    if (newest === undefined) return { id: repoId };
+    const latest = (await tx.tags.findByName(repoId, "latest")) ?? newest;
+    return {
+      id: repoId,
+      tagCount: BigInt(page.total),
+      lastUpdated: timestampFromMs(newest.updateTimeMs),
+      latestTag: tagToProtoV1(latest),
+      latestVersion: await findLongestAlias(latest, families, tx),
+    };
+  },
+
+  async getUpdateStatus({ repoId }, { tx, startMs }) {
+    await getRow(tx, repos, repoId);
+    const equals = { updatedSince: startMs - RECENT_MS };
+    const { filter, ...query } = buildTagQuery(repoId);
+    const { rows } = await tx.tags.listAll({ ...query, filter: { ...filter, equals }, limit: 1, uncounted: true });
+    return { recentlyUpdated: rows.length > 0 };
+  },
+
+  listTagHistory: listInChunks(async (filter: TagHistoryFilter, { tx }, after: HistoryCursor | undefined) => {
+    const { parentId, start, end } = filter;
+    const [fromMs, toMs] = [parseBound(start, "start", 0), parseBound(end, "end", Number.MAX_SAFE_INTEGER)];
+    await getRow(tx, tags, parentId);
+    const { timeMs, count } = after ?? { timeMs: fromMs, count: 0 };
+    const moves = (await tx.tags.listMoves(parentId, timeMs, toMs, count + CHUNK_SIZE)).slice(count);
+    const last = moves.at(-1)?.timeMs ?? timeMs;
+    const known = moves.filter((move) => move.timeMs === last).length + (last === timeMs ? count : 0);
+    const next = moves.length < CHUNK_SIZE ? undefined : { timeMs: last, count: known };
+    // A move without a digest left the tag without an image.
+    const items = moves.filter(({ digest }) => digest !== "");
+    return {
+      chunk: { items: items.map((move) => ({ updateTimestamp: timestampFromMs(move.timeMs), ...move })) },
+      next,
+    };
+  }),
+} satisfies Partial<Handlers<typeof Registry>>;
+
+function buildTagQuery(repoUid: string): ListQuery {
+  const order = { field: "name", descending: false } as const;
+  return { visible: [repoUid], filter: { childrenOf: repoUid }, order, skip: 0, limit: CHUNK_SIZE };
+}
+
+async function findLongestAlias(latest: TagRow, families: readonly TagFamily[], tx: Tx): Promise<string> {
+  const { uid, repoUid, digest } = latest;
+  let longest = "";
+  if (digest === "") return longest;
+  const query = { ...buildTagQuery(repoUid), filter: { childrenOf: repoUid, equals: { digest } }, uncounted: true };
+  let after: ListPosition | undefined;
+  do {
+    const { rows, next } = await listTagPage(tx, { ...query, ...(after && { after }) }, families);
+    for (const { uid: other, name } of rows) {
+      if (other !== uid && name !== "latest-dev" && name.length > longest.length) longest = name;
+    }
+    after = next;
+  } while (after !== undefined);
+  return longest;
+}
+
+// Times are stored in milliseconds, so the bound is the first millisecond that is not before the given time.
+function parseBound(time: Timestamp | undefined, field: string, unset: number): number {
+  if (time === undefined) return unset;
+  const ms = Number(time.seconds) * 1000 + Math.ceil(time.nanos / 1_000_000);
+  if (Math.abs(ms) > LAST_MS) {
+    throw invalidArgument({ field, description: `${field} must be a time up to the year 9999` });
+  }
+  return ms;
 }

@@ -3,8 +3,7 @@ import { existsSync, readdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { failedPrecondition } from "../../kernel/errors.js";
 import { type Clock, systemClock } from "../../kernel/time.js";
-import { createPrivateFile, holdFileLock } from "../data-directory.js";
-import { findSqliteInstallation } from "../find-installation.js";
+import { createPrivateFile, findSqliteInstallation, holdFileLock } from "../data-directory.js";
 import { openDatabase, type SqliteDatabase } from "../sqlite-driver.js";
 import { VERSION } from "../version.js";
 import {

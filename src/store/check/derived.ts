@@ -1,14 +1,12 @@
 // What is derived from other rows: how it is checked and how it is built anew. One line of `derivedIndexes` adds another.
 import { type SQL, sql } from "drizzle-orm";
 import * as schema from "../schema-sqlite.js";
-import { advisoryAliasCheck } from "./advisory-aliases.js";
-import { advisoryIndexCheck, emptyAdvisoryIndex } from "./advisory-index.js";
-import type { CheckDatabase } from "./database.js";
+import { advisoryAliasCheck, advisoryIndexCheck, emptyAdvisoryIndex } from "./advisory-index.js";
+import { bytesBelowSql, type CheckDatabase, isBelowSql } from "./database.js";
 import type { Check } from "./findings.js";
 import { type CheckedKind, type CheckedList, checkedKinds, entryTables } from "./index-lists.js";
 import { orderIndexCheck } from "./order-index.js";
 import { rankCheck } from "./ranks.js";
-import { bytesBelowSql, isBelowSql } from "./sql.js";
 
 /** An index that can be rebuilt. */
 export interface DerivedIndex {

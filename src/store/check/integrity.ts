@@ -1,11 +1,10 @@
 // Whether the file or the server holds what the schema declares, and holds it undamaged.
 import { type SQL, sql } from "drizzle-orm";
 import { getTableConfig } from "drizzle-orm/sqlite-core";
-import { noInstallation } from "../find-installation.js";
-import { assertFinished } from "../unfinished-copy.js";
-import { OLDEST_VERSION } from "../version.js";
+import { noInstallation } from "../data-directory.js";
+import { assertFinished, OLDEST_VERSION } from "../version.js";
+import { tables } from "./database.js";
 import type { Check, CheckContext } from "./findings.js";
-import { tables } from "./sql.js";
 
 const RESTORE = "restore a backup";
 

@@ -2,9 +2,9 @@
 // by the database, a page of scopes at a time, so that memory stays bounded.
 import { getTableName, type SQL, sql } from "drizzle-orm";
 import * as schema from "../schema-sqlite.js";
+import { bytesBelowSql, isBelowSql } from "./database.js";
 import { buildRepairable, type Check, type CheckContext } from "./findings.js";
 import { type CheckedKind, type CheckedList, checkedKinds, checkedLists, entryTables } from "./index-lists.js";
-import { bytesBelowSql, isBelowSql } from "./sql.js";
 
 /** Scopes whose lists are compared at once. */
 const SCOPES_PER_PAGE = 200;

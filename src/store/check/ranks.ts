@@ -1,6 +1,6 @@
 // Whether the ranks of long lists are the numbers of entries between two of their positions.
 import { getTableName, type SQL, sql } from "drizzle-orm";
-import { uidBelow } from "../below.js";
+import { uidBelow } from "../../kernel/uidp.js";
 import * as schema from "../schema-sqlite.js";
 import { buildRepairable, type Check, type CheckContext } from "./findings.js";
 import { type CheckedKind, checkedKinds, checkedLists, entryTables } from "./index-lists.js";

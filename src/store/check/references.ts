@@ -5,8 +5,8 @@ import { type AnySQLiteColumn, getTableConfig, SQLiteTable } from "drizzle-orm/s
 import { columnOf, type ResourceIndex } from "../resource-index.js";
 import * as schema from "../schema-sqlite.js";
 import type { Tables } from "../tables.js";
+import { at, formatKey, formatRowCondition, primaryKeyOf, tables } from "./database.js";
 import { type Check, type CheckContext, MAX_KEPT } from "./findings.js";
-import { at, formatKey, formatRowCondition, primaryKeyOf, tables } from "./sql.js";
 
 type Row = Readonly<Record<string, unknown>>;
 

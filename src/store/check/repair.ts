@@ -9,9 +9,8 @@ import { holdServeLock } from "../data-directory.js";
 import { connectForCommand, type PgTls } from "../pg-connection.js";
 import { createQueries } from "../sqlite-connection.js";
 import { openDatabase } from "../sqlite-driver.js";
-import type { CheckDatabase } from "./database.js";
+import { AVOIDED_PLANS, type CheckDatabase, tables } from "./database.js";
 import type { DerivedIndex } from "./derived.js";
-import { tables } from "./sql.js";
 
 /** Where the database is, as the settings say. */
 export interface DatabaseLocation {
@@ -82,15 +81,6 @@ export async function rebuildDerived(
     }
   }
 }
-
-/** Plans that read a whole table for each of many scopes. */
-export const AVOIDED_PLANS = [
-  "enable_seqscan",
-  "enable_bitmapscan",
-  "enable_hashjoin",
-  "enable_mergejoin",
-  "enable_material",
-];
 
 // Nodes name their connections, and keep them open while they run.
 async function requireNoNodes(client: pg.Client): Promise<void> {

@@ -2,13 +2,18 @@
 // empty or an unfinished copy of the same installation.
 import { createHash } from "node:crypto";
 import { failedPrecondition } from "../../kernel/errors.js";
-import { noInstallation } from "../find-installation.js";
+import { noInstallation } from "../data-directory.js";
 import { dataMigrations } from "../migrate/data-migrations.js";
 import { listSchemaMigrations } from "../migrate/schema-migrations.js";
-import { expansionNeeded, needsContracting, needsExpanding, readState, readStateAsync } from "../migrate/state.js";
-import { buildCreation } from "../migrate/statements.js";
-import { type CopyMark, formatMark, parseMark } from "../unfinished-copy.js";
-import { assertMayOpen, OLDEST_VERSION, VERSION } from "../version.js";
+import {
+  buildCreation,
+  expansionNeeded,
+  needsContracting,
+  needsExpanding,
+  readState,
+  readStateAsync,
+} from "../migrate/state.js";
+import { assertMayOpen, type CopyMark, formatMark, OLDEST_VERSION, parseMark, VERSION } from "../version.js";
 import type { CopySource, CopyTarget } from "./databases.js";
 
 /**

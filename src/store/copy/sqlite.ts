@@ -1,7 +1,6 @@
 // Reads and writes copies in a SQLite data directory.
 import { join, resolve } from "node:path";
-import { createPrivateFile, holdServeLock, secureDataDirectory } from "../data-directory.js";
-import { findSqliteInstallation } from "../find-installation.js";
+import { createPrivateFile, findSqliteInstallation, holdServeLock, secureDataDirectory } from "../data-directory.js";
 import type { SqlRow } from "../migrate/data-migration.js";
 import { dataMigrations } from "../migrate/data-migrations.js";
 import { schemaRecord } from "../migrate/schema-migrations.js";

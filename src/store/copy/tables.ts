@@ -1,8 +1,7 @@
 // The tables that a copy consists of, as both databases have them, in an order in which each row comes after the rows that
 // it refers to.
-import type { AnySQLiteColumn, SQLiteTable } from "drizzle-orm/sqlite-core";
-import { getTableConfig } from "drizzle-orm/sqlite-core";
-import { primaryKeyOf, tables } from "../check/sql.js";
+import { type AnySQLiteColumn, getTableConfig, type SQLiteTable } from "drizzle-orm/sqlite-core";
+import { primaryKeyOf, tables } from "../check/database.js";
 import { BASE_SLOT } from "../rank-statements.js";
 
 /** What a column holds; cells.ts says how each database and a copy represent it. */

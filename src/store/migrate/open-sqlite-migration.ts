@@ -2,8 +2,7 @@
 import { statSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { createPrivateFile, secureDataDirectory } from "../data-directory.js";
-import { findSqliteInstallation } from "../find-installation.js";
+import { createPrivateFile, findSqliteInstallation, secureDataDirectory } from "../data-directory.js";
 import type { Awaitable } from "../port.js";
 import {
   createExecutor,
@@ -13,8 +12,7 @@ import {
   runMigrationStatement,
 } from "../sqlite-connection.js";
 import { openDatabase, type SqliteDatabase } from "../sqlite-driver.js";
-import type { MigrationTx, SqlRow } from "./data-migration.js";
-import { MAX_WAIT_MS, type MigrationDatabase } from "./data-migration.js";
+import { MAX_WAIT_MS, type MigrationDatabase, type MigrationTx, type SqlRow } from "./data-migration.js";
 import { holdOlderServers } from "./prepare-sqlite.js";
 
 /** How often to try while another process writes, in milliseconds. */

@@ -1,5 +1,5 @@
 // The migration from the order index of version 0.4.0 (text_order, time_order, counters) to the compact one
-// (tables/entries.ts, docs/adr/0014-compact-order-index.md).
+// (store/tables.ts, docs/adr/0014-compact-order-index.md).
 import { mapRows } from "../statement.js";
 import type { ContractStatement, DataMigration, Dialect } from "./data-migration.js";
 import { type BatchLimits, copyBatch } from "./order-index/fill.js";

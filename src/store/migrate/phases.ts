@@ -8,16 +8,19 @@ import type { DataMigration, MigrationDatabase, MigrationTx } from "./data-migra
 import { dataMigrations } from "./data-migrations.js";
 import { buildSchemaStatements } from "./schema-migrations.js";
 import {
+  admitsOlderVersions,
+  buildCreation,
+  buildVersionChange,
   type DatabaseState,
   type DataMigrationState,
   expansionNeeded,
   findState,
+  insertProgress,
   needsContracting,
   needsExpanding,
   readState,
   readStateAsync,
 } from "./state.js";
-import { admitsOlderVersions, buildCreation, buildVersionChange, insertProgress } from "./statements.js";
 
 /** How far a migration of stored rows is. */
 export interface MigrationProgress {

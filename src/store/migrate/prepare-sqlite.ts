@@ -1,13 +1,20 @@
 // What happens as a SQLite database is opened for use: an empty one is created, one that this version cannot use is
 // rejected, and from then on older versions cannot use it.
-import { holdServeLock } from "../data-directory.js";
-import { noInstallation } from "../find-installation.js";
+import { holdServeLock, noInstallation } from "../data-directory.js";
 import { runMigrationStatement } from "../sqlite-connection.js";
 import type { SqliteDatabase } from "../sqlite-driver.js";
 import { assertMayOpen } from "../version.js";
 import type { DataMigration, SqlRow } from "./data-migration.js";
-import { expansionNeeded, needsContracting, needsExpanding, readState, readStateSync } from "./state.js";
-import { admitsOlderVersions, buildCreation, buildVersionChange } from "./statements.js";
+import {
+  admitsOlderVersions,
+  buildCreation,
+  buildVersionChange,
+  expansionNeeded,
+  needsContracting,
+  needsExpanding,
+  readState,
+  readStateSync,
+} from "./state.js";
 
 /** Where the database is, and how it is opened. */
 export interface PrepareOptions {

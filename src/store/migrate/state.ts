@@ -1,9 +1,15 @@
 // How far the migrations of a database are.
 import { ApiError, failedPrecondition } from "../../kernel/errors.js";
-import type { MigrationPhase } from "../tables/migrations.js";
-import { OLDEST_VERSION } from "../version.js";
+import { VERSIONED_APPLICATION_ID } from "../sqlite-connection.js";
+import type { MigrationPhase } from "../tables.js";
+import { isOlder, OLDEST_VERSION, VERSION } from "../version.js";
 import type { DataMigration, Dialect, SqlRow } from "./data-migration.js";
-import { listSchemaMigrations, type SchemaMigration, schemaRecord } from "./schema-migrations.js";
+import {
+  buildSchemaStatements,
+  listSchemaMigrations,
+  type SchemaMigration,
+  schemaRecord,
+} from "./schema-migrations.js";
 
 /** How far one migration of stored rows is. */
 export interface DataMigrationState {
@@ -105,4 +111,37 @@ export function expansionNeeded(): ApiError {
 /** Whether an error is {@link expansionNeeded}. */
 export function isExpansionNeeded(error: unknown): boolean {
   return error instanceof ApiError && error.message === expansionNeeded().message;
+}
+
+// The statements that create a database, and those that name the oldest version that may open it.
+
+/** Builds the statements that create everything in an empty database, which has no rows in an old form. */
+export function buildCreation(dialect: Dialect, migrations: readonly DataMigration[]): string[] {
+  return [
+    ...buildSchemaStatements(dialect, listSchemaMigrations(dialect, 0)),
+    ...migrations.flatMap((migration) => [
+      ...migration.begin(dialect),
+      insertProgress(migration, "contracted"),
+      ...migration.contract(dialect).map(({ sql }) => sql),
+    ]),
+    ...(migrations.length > 0 ? buildVersionChange(dialect) : []),
+  ];
+}
+
+/** Records that a migration of stored rows has begun. */
+export function insertProgress({ name }: DataMigration, phase: "expanding" | "contracted"): string {
+  return `INSERT INTO data_migrations (name, phase, position, done) VALUES ('${name}', '${phase}', '', 0)`;
+}
+
+/** Builds the statements that make this version the oldest one that may open the database. */
+export function buildVersionChange(dialect: Dialect): string[] {
+  const store =
+    `INSERT INTO settings (name, value) VALUES ('${OLDEST_VERSION}', '${VERSION}') ` +
+    "ON CONFLICT (name) DO UPDATE SET value = excluded.value";
+  return dialect === "sqlite" ? [store, `PRAGMA application_id = ${VERSIONED_APPLICATION_ID}`] : [store];
+}
+
+/** Whether older versions may still open the database. */
+export function admitsOlderVersions({ oldestVersion }: DatabaseState): boolean {
+  return oldestVersion === undefined || isOlder(oldestVersion, VERSION);
 }

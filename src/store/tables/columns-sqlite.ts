@@ -1,7 +1,7 @@
 // The column types of the schema in SQLite; schema-pg.ts has the same names.
 import { type SQL, type SQLWrapper, sql } from "drizzle-orm";
 import { blob, index, integer, primaryKey, sqliteTable, text, uniqueIndex } from "drizzle-orm/sqlite-core";
-import { AFTER_ALL } from "../below.js";
+import { AFTER_ALL } from "../../kernel/uidp.js";
 
 export const table = sqliteTable;
 /** Text that compares by bytes. */

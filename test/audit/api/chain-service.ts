@@ -2,9 +2,8 @@
 import { randomBytes } from "node:crypto";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { auditV1 } from "../../../src/audit/audit-v1.js";
+import { auditV1, createEventIds } from "../../../src/audit/audit-v1.js";
 import { createEventFeed, createStreamCounter } from "../../../src/audit/event-feed.js";
-import { createEventIds } from "../../../src/audit/event-id.js";
 import { type ExpectedChain, type RemoteReport, verifyRemoteLog } from "../../../src/cli/remote/audit/chain-client.js";
 import { withSession } from "../../../src/cli/remote/session.js";
 import { buildCapabilitySet } from "../../../src/iam/roles/capability-names.js";

@@ -2,8 +2,8 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
+import { createEventIds } from "../../../src/audit/audit-v1.js";
 import { createEventFeed, createStreamCounter, type EventReader } from "../../../src/audit/event-feed.js";
-import { createEventIds } from "../../../src/audit/event-id.js";
 import type { AuditEventRow, AuditEventStore, Store, Tx } from "../../../src/store/port.js";
 import { rootUid } from "../../support/rows.js";
 import { auditRow, buildStoredRow, openLog } from "../log-kit.js";

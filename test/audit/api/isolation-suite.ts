@@ -10,9 +10,8 @@ import {
   ListEventsRequestSchema,
   type ListEventsResponse,
 } from "#gen/arbor/audit/v1/audit_pb.js";
-import { auditV1 } from "../../../src/audit/audit-v1.js";
+import { auditV1, createEventIds } from "../../../src/audit/audit-v1.js";
 import { createEventFeed, createStreamCounter } from "../../../src/audit/event-feed.js";
-import { createEventIds } from "../../../src/audit/event-id.js";
 import { connectTo, staticToken } from "../../../src/client/index.js";
 import { randomIds } from "../../../src/kernel/ids.js";
 import { createPageTokens } from "../../../src/kernel/page-token.js";

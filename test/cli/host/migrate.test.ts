@@ -7,7 +7,7 @@ import { createInterface } from "node:readline";
 import { describe, it } from "node:test";
 import { pino } from "pino";
 import { startApp } from "../../../src/app/app.js";
-import { createMigrationProgress, formatProgress } from "../../../src/cli/host/migration-progress.js";
+import { createMigrationProgress, formatProgress } from "../../../src/cli/host/host.js";
 import { resolveSettings } from "../../../src/config/config.js";
 import { openSqliteMigration } from "../../../src/store/migrate/open-sqlite-migration.js";
 import { contract, expand } from "../../../src/store/migrate/phases.js";

@@ -11,7 +11,7 @@ import { Registry } from "#gen/chainguard/platform/registry/registry_pb.js";
 import { Vulnerabilities, type VulnReportFilterSchema } from "#gen/chainguard/platform/registry/vulnerabilities_pb.js";
 import { builtinRoleUid } from "../../../src/kernel/ids.js";
 import { readCapabilities } from "../../../src/pipeline/method-table.js";
-import { unavailableRegistryV1, unavailableVulnerabilitiesV1 } from "../../../src/registry/unavailable-v1.js";
+import { unavailableRegistryV1, unavailableVulnerabilitiesV1 } from "../../../src/registry/services.js";
 import type { Somebody } from "../../iam/iam-world.js";
 import { type Wire, wireNames, wireOf } from "../../iam/v1/wires.js";
 import { digestOf, type RegistryWorld, startRegistryWorld } from "../registry-world.js";

@@ -8,7 +8,7 @@ import type { CopySource, CopyTarget } from "../../../src/store/copy/databases.j
 import { identifySource, prepareTarget } from "../../../src/store/copy/prepare.js";
 import { openSqliteSource, openSqliteTarget } from "../../../src/store/copy/sqlite.js";
 import { openDatabase, type SqliteDatabase } from "../../../src/store/sqlite-driver.js";
-import { createMark } from "../../../src/store/unfinished-copy.js";
+import { createMark } from "../../../src/store/version.js";
 import { fixtures, restoreSqlite } from "../../upgrade/fixtures.js";
 
 /** A data directory of this version with resources of every kind. */

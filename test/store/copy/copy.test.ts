@@ -7,8 +7,7 @@ import { CopyMismatch } from "../../../src/store/copy/copy.js";
 import { openSqliteSource } from "../../../src/store/copy/sqlite.js";
 import { closingTables, copiedTables } from "../../../src/store/copy/tables.js";
 import { openSqlite } from "../../../src/store/open-sqlite.js";
-import { createMark, formatMark } from "../../../src/store/unfinished-copy.js";
-import { isOlder } from "../../../src/store/version.js";
+import { createMark, formatMark, isOlder } from "../../../src/store/version.js";
 import { runCommand } from "../../support/command.js";
 import { memoryDir } from "../../support/temp-dir.js";
 import {

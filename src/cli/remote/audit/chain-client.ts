@@ -5,7 +5,6 @@ import { setTimeout as delay } from "node:timers/promises";
 import { create, type JsonObject } from "@bufbuild/protobuf";
 import { AuditService, GetChainRequestSchema, ListChainEntriesRequestSchema } from "#gen/arbor/audit/v1/audit_pb.js";
 import type { Link } from "../../../audit/chain.js";
-import { watchForHead } from "../../../audit/remembered-head.js";
 import {
   type AuditVerifyingKeys,
   type ChainPage,
@@ -13,6 +12,7 @@ import {
   type LogReport,
   verifySignatures,
   walkChain,
+  watchForHead,
 } from "../../../audit/verify.js";
 import type { Session } from "../session.js";
 

@@ -4,8 +4,8 @@ import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import { AuditService, ListEventsRequestSchema, TailEventsRequestSchema } from "#gen/arbor/audit/v1/audit_pb.js";
 import { invalidFlag } from "../../errors.js";
 import { createEventFormatter } from "../../output/audit-log.js";
+import { parseTimeRange } from "../flags.js";
 import { type Session, withSession } from "../session.js";
-import { parseTimeRange } from "./event-time.js";
 
 /** The flags of these commands. */
 export interface AuditFlags {

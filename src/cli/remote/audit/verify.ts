@@ -2,7 +2,7 @@
 import { readFileSync } from "node:fs";
 import type { JsonObject } from "@bufbuild/protobuf";
 import type { Link } from "../../../audit/chain.js";
-import { describeReadError } from "../../../kernel/file-error.js";
+import { describeReadError } from "../../../kernel/files.js";
 import { invalidFlag } from "../../errors.js";
 import { findWarning, formatReport } from "../../output/audit-log.js";
 import { escapeControls } from "../../output/terminal.js";

@@ -1,7 +1,6 @@
 // The requests that get tokens from the service (grants of OAuth 2.0).
 import { ConnectError } from "@connectrpc/connect";
-import { exchangedToken } from "../../../client/exchanged-token.js";
-import { tokenFile } from "../../../client/token-file.js";
+import { exchangedToken, tokenFile } from "../../../client/refreshing-token.js";
 import { isBearerToken } from "../../../client/token-source.js";
 import { CLI_CLIENT_ID } from "../../../kernel/web.js";
 import { Code, CommandError } from "../../errors.js";

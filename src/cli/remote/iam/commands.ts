@@ -42,7 +42,7 @@ function addList(parent: Command, resource: ResourceCommand): void {
     .option("--page-all", "print all pages from here on as they arrive")
     .option("--progress", "show progress on standard error, even if that is not a terminal");
   addCommonFlags(command).action(async (given) =>
-    (await import("./run-list.js")).runList(resource, fieldFlagsOf(command), given),
+    (await import("./run.js")).runList(resource, fieldFlagsOf(command), given),
   );
 }
 
@@ -51,7 +51,7 @@ const add: Readonly<
 > = {
   get(parent, resource, method) {
     addCommonFlags(parent.command("get <uid>").description(`print one ${resource.singular}`)).action(
-      async (uid, given) => (await import("./run-one.js")).runGet(resource, method, uid, given),
+      async (uid, given) => (await import("./run.js")).runGet(resource, method, uid, given),
     );
   },
   create(parent, resource, method) {
@@ -61,7 +61,7 @@ const add: Readonly<
     addFieldFlags(command, method, { resource: field, writing: true });
     if (field !== undefined) addFileFlag(command);
     addCommonFlags(command).action(async (given) =>
-      (await import("./run-one.js")).runCreate(resource, method, fieldFlagsOf(command), given),
+      (await import("./run.js")).runCreate(resource, method, fieldFlagsOf(command), given),
     );
   },
   update(parent, resource, method) {
@@ -70,7 +70,7 @@ const add: Readonly<
       .description(`change one ${resource.singular}: only the fields of the given flags`);
     addFieldFlags(command, method, { resource: findResourceField(resource, method), writing: true, updating: true });
     addCommonFlags(addFileFlag(command)).action(async (uid, given) =>
-      (await import("./run-one.js")).runUpdate(resource, method, uid, fieldFlagsOf(command), given),
+      (await import("./run.js")).runUpdate(resource, method, uid, fieldFlagsOf(command), given),
     );
   },
   delete(parent, resource, method) {
@@ -80,7 +80,7 @@ const add: Readonly<
       .description(`delete one ${singular}${deletionNote && `. ${deletionNote}`}`);
     command.option("--yes", "do not ask for confirmation");
     addCommonFlags(command).action(async (uid, given) =>
-      (await import("./run-one.js")).runDelete(resource, method, uid, given),
+      (await import("./run.js")).runDelete(resource, method, uid, given),
     );
   },
 };

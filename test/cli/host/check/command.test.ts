@@ -4,10 +4,9 @@ import { chmodSync, closeSync, existsSync, openSync, rmSync, statSync, writeSync
 import { join } from "node:path";
 import { test } from "node:test";
 import { sql } from "drizzle-orm";
-import type { CheckDatabase } from "../../../../src/store/check/database.js";
+import { type CheckDatabase, readSqlite } from "../../../../src/store/check/database.js";
 import { derivedIndexes } from "../../../../src/store/check/derived.js";
 import { runCheck } from "../../../../src/store/check/findings.js";
-import { readSqlite } from "../../../../src/store/check/read-sqlite.js";
 import { createUidCheck, referenceCheck } from "../../../../src/store/check/references.js";
 import { openSqlite } from "../../../../src/store/open-sqlite.js";
 import { resourceIndexes } from "../../../../src/store/resource-indexes.js";

@@ -7,7 +7,7 @@ import { AccountAssociationSchema } from "#gen/chainguard/platform/iam/v2beta1/a
 import { RoleSchema } from "#gen/chainguard/platform/iam/v2beta1/roles_pb.js";
 import { addIamCommands, describeOption } from "../../../../src/cli/remote/iam/commands.js";
 import { FieldFlag } from "../../../../src/cli/remote/iam/field-flags.js";
-import { toDetailRows } from "../../../../src/cli/remote/iam/run-one.js";
+import { toDetailRows } from "../../../../src/cli/remote/iam/run.js";
 
 const arbor = new Command("arbor");
 addIamCommands(arbor);

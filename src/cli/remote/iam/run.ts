@@ -1,5 +1,4 @@
-// `arbor iam RESOURCE get`, `create`, `update` and `delete`
-
+// What the verbs of `arbor iam RESOURCE` do.
 import {
   create,
   type DescField,
@@ -12,15 +11,99 @@ import {
 import { FieldMaskSchema } from "@bufbuild/protobuf/wkt";
 import { ensureContainer, findWellKnownName, getField, getFieldsByName, setField } from "../../../codec/fields.js";
 import { isJsonObject } from "../../../kernel/strict-json.js";
+import { buildCallbackPath } from "../../../kernel/web.js";
 import { invalidFlag } from "../../errors.js";
-import { formatAnswer } from "../../output/format.js";
-import { escapeControls } from "../../output/terminal.js";
+import { createListFormatter, formatAnswer } from "../../output/format.js";
+import { createProgress, escapeControls, type Progress } from "../../output/terminal.js";
 import type { CommonFlags } from "../flags.js";
+import { type ApiFlags, fetchIssuer, resolveApi } from "../service.js";
 import { confirmDelete, type Session, withSession } from "../session.js";
 import { type FieldFlag, findEnumValue, formatEnumValue } from "./field-flags.js";
 import { buildRequest, type FlagValues } from "./request.js";
-import { findResourceField, type ResourceCommand } from "./resource-commands.js";
-import { fetchRedirectUri } from "./run-list.js";
+import { findResourceField, getRowsField, type ResourceCommand } from "./resource-commands.js";
+
+/** The largest page of the service (docs/api-rules.md#lists). */
+const MAX_PAGE_SIZE = 200;
+
+/** The flags of a list. */
+type ListFlags = CommonFlags & FlagValues & { readonly pageAll?: boolean; readonly progress?: boolean };
+
+/** Prints a page of a list, or all pages. */
+export async function runList(resource: ResourceCommand, flags: readonly FieldFlag[], given: ListFlags): Promise<void> {
+  const { request } = await buildRequest(resource.methods.list.input, flags, given, undefined);
+  if (given.pageAll && given.pageSize === undefined) setListField(request, resource, "page_size", MAX_PAGE_SIZE);
+  await withSession(given, async (session) => {
+    const progress = createProgress(process.stderr, given.progress === true);
+    await printPages(resource, request, given, { session, progress });
+  });
+}
+
+async function printPages(
+  resource: ResourceCommand,
+  request: Message,
+  given: ListFlags,
+  { session, progress }: { session: Session; progress: Progress },
+): Promise<void> {
+  const { output: format, pageAll = false } = given;
+  const { call, output } = session;
+  const key = getRowsField(resource).jsonName;
+  const redirectUri = resource.hasRedirectUri && format === "table" ? await fetchRedirectUri(given) : undefined;
+  const columns = redirectUri ? [...resource.columns, { title: "REDIRECT URI", cell: redirectUri }] : resource.columns;
+  const list = createListFormatter(format, key, columns, output.terminal);
+  let done = 0;
+  let rest: JsonObject = {};
+  let token = "";
+  do {
+    if (token !== "") setListField(request, resource, "page_token", token);
+    let answer: JsonObject;
+    try {
+      answer = await call(resource.methods.list, request);
+    } catch (error) {
+      progress.clear();
+      // Completes the document, with the page token of the remaining rows.
+      if (done > 0) await output.write(list.end({ ...rest, nextPageToken: token }));
+      throw error;
+    }
+    const { [key]: rows = [], ...envelope } = answer as JsonObject & Record<typeof key, JsonObject[]>;
+    rest = envelope;
+    done += rows.length;
+    progress.clear();
+    await output.write(list.page(rows));
+    if (pageAll) progress.show(done, Number(envelope.totalCount ?? done));
+    token = String(envelope.nextPageToken ?? "");
+  } while (pageAll && token !== "");
+  progress.clear();
+  await output.write(list.end(rest));
+  if (token !== "" && format === "table") {
+    process.stderr.write(`arbor: there are more: --page-all, or --page-token ${escapeControls(token)}\n`);
+  }
+}
+
+function setListField(request: Message, { methods }: ResourceCommand, name: string, value: string | number): void {
+  const field = methods.list.input.fields.find((one) => one.name === name);
+  if (field === undefined) throw new TypeError(`${methods.list} has no ${name}`);
+  setField(request, field, value);
+}
+
+/** Builds the redirect URI to register at an identity provider, which is given as JSON; empty without a uid. */
+type RedirectUri = (provider: JsonObject) => string;
+
+/**
+ * Fetches the issuer of the service, which the redirect URIs of identity providers begin with.
+ *
+ * @returns undefined when the service does not answer. Tables then have no redirect URIs.
+ */
+async function fetchRedirectUri(flags: ApiFlags): Promise<RedirectUri | undefined> {
+  try {
+    const issuer = await fetchIssuer(resolveApi(flags));
+    if (issuer === undefined) return undefined;
+    return ({ uid }) => (typeof uid === "string" && uid !== "" ? `${issuer}${buildCallbackPath(uid)}` : "");
+  } catch {
+    return undefined;
+  }
+}
+
+// `get`, `create`, `update` and `delete`
 
 type OneFlags = CommonFlags & FlagValues;
 
@@ -126,7 +209,7 @@ function getFieldByName(desc: DescMessage, name: string): DescField {
 }
 
 /** A line of the table of one resource: the path of a field, and its value. */
-export type DetailRow = readonly [field: string, value: string];
+type DetailRow = readonly [field: string, value: string];
 
 /** Builds the lines of the fields that are not empty. A list has a line for each element. */
 export function toDetailRows(desc: DescMessage, json: JsonObject): DetailRow[] {

@@ -1,12 +1,14 @@
-// Keeps the certificate of a running service up to date with its files. They are read again
-// every few seconds and compared by content: files that are replaced by renaming, and
-// directories behind symbolic links that are swapped, leave watchers of inodes behind.
+// Keeps the certificate and the master key of a running service up to date with their files. They are read again every
+// few seconds and compared by content: files that are replaced by renaming, and directories behind symbolic links that
+// are swapped, leave watchers of inodes behind.
 import { X509Certificate } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import { type Settings, SettingsError } from "../config/config.js";
-import { labelOf } from "../config/setting-labels.js";
-import { readTlsPair, SERVER_PAIR, type TlsContent } from "../config/tls-files.js";
+import { labelOf } from "../config/settings.js";
+import { readTlsPair, SERVER_PAIR, type TlsContent } from "../config/tls.js";
+import { MASTER_KEY_CHECK, type MasterKeyFile } from "../issuer/keys/master-key.js";
 import type { Clock } from "../kernel/time.js";
+import type { Store } from "../store/port.js";
 import type { Logger } from "../telemetry/logger.js";
 
 const CHECK_MS = 2_000;
@@ -26,7 +28,7 @@ export function readCertificate(settings: Settings): TlsContent | undefined {
 }
 
 /** What {@link watchCertificate} needs. */
-export interface CertificateOptions {
+interface CertificateOptions {
   readonly settings: Settings;
   /** What is served now. */
   readonly current: TlsContent;
@@ -39,7 +41,7 @@ export interface CertificateOptions {
 }
 
 /** Reads the files of the certificate again. */
-export interface CertificateWatch {
+interface CertificateWatch {
   /** Reads them now, and says in the log what came of it. Does not throw. */
   reload(): Promise<void>;
   stop(): void;
@@ -130,4 +132,47 @@ function describeValidity({ cert }: TlsContent, nowMs: number): string | undefin
   const { validFrom, validTo } = new X509Certificate(cert);
   if (nowMs > Date.parse(validTo)) return `has expired: it was valid until ${validTo}`;
   return nowMs < Date.parse(validFrom) ? `is not valid before ${validFrom}` : undefined;
+}
+
+interface MasterKeyWatchDeps {
+  readonly masterKey: MasterKeyFile;
+  readonly store: Pick<Store, "read">;
+  readonly logger: Logger;
+}
+
+/** Reads the file again. */
+interface MasterKeyWatch {
+  /** Reads it now and logs the result. Does not throw. */
+  reload(): Promise<void>;
+  stop(): void;
+}
+
+/** Starts to watch the file of the master key. A file that cannot be used is logged once, and the keys before stay in use. */
+export function watchMasterKey({ masterKey, store, logger }: MasterKeyWatchDeps): MasterKeyWatch {
+  let rejected = "";
+  let logged = masterKey.changes;
+
+  async function check(isAsked: boolean): Promise<void> {
+    try {
+      const stored = await store.read((tx) => tx.settings.find(MASTER_KEY_CHECK));
+      masterKey.reload(stored);
+      rejected = "";
+      // A value that only a new key decrypts makes the master key read its file as well.
+      const hasChanged = masterKey.changes !== logged;
+      logged = masterKey.changes;
+      if (hasChanged) logger.info({ keys: masterKey.size }, "the master key file was read again");
+      else if (isAsked) logger.info("the master key file has not changed");
+    } catch (error) {
+      const problem = error instanceof Error ? error.message : String(error);
+      if (problem === rejected && !isAsked) return;
+      rejected = problem;
+      logger.error({ problem }, "the master key file cannot be used: the keys before stay in use");
+    }
+  }
+
+  const timer = setInterval(() => void check(false), CHECK_MS).unref();
+  return {
+    reload: () => check(true),
+    stop: () => clearInterval(timer),
+  };
 }

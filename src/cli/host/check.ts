@@ -1,24 +1,28 @@
 // `arbor check`: reads the whole database, while a server runs or without one, and prints inconsistencies.
+import type { KeyObject } from "node:crypto";
 import { existsSync } from "node:fs";
-import { findMasterKeyFile } from "../../../app/installation.js";
-import type { Settings } from "../../../config/config.js";
-import { readDatabaseTls } from "../../../config/database.js";
-import { hasSecrets, MASTER_KEY_CHECK, readMasterKey } from "../../../issuer/keys/master-key.js";
-import { systemClock } from "../../../kernel/time.js";
-import type { CheckDatabase } from "../../../store/check/database.js";
-import { derivedIndexes } from "../../../store/check/derived.js";
-import { type Check, type CheckResult, runCheck } from "../../../store/check/findings.js";
-import { integrityCheck, schemaCheck } from "../../../store/check/integrity.js";
-import { createQuotaCheck } from "../../../store/check/quotas.js";
-import { readPg } from "../../../store/check/read-pg.js";
-import { readSqlite } from "../../../store/check/read-sqlite.js";
-import { createUidCheck, referenceCheck } from "../../../store/check/references.js";
-import { rebuildDerived } from "../../../store/check/repair.js";
-import { createSecretCheck } from "../../../store/check/secrets.js";
-import { resourceIndexes } from "../../../store/resource-indexes.js";
-import { createProgressLine, escapeControls } from "../../output/terminal.js";
-import { print } from "../host.js";
-import { createAuditCheck, createSecretOpener } from "./sealed.js";
+import { findMasterKeyFile } from "../../app/installation.js";
+import { formatLogName } from "../../audit/chain.js";
+import { type AuditVerifyingKeys, verifyLog } from "../../audit/verify.js";
+import type { Settings } from "../../config/config.js";
+import { readDatabaseTls } from "../../config/tls.js";
+import { formatSecretContext } from "../../iam/identity-providers/identity-provider.js";
+import { unsealKeyPair, unsealSecret } from "../../issuer/keys/key-generation.js";
+import { hasSecrets, MASTER_KEY_CHECK, type MasterKey, readMasterKey } from "../../issuer/keys/master-key.js";
+import { formatTicketContext } from "../../issuer/oauth/state.js";
+import { systemClock } from "../../kernel/time.js";
+import { type CheckDatabase, readPg, readSqlite } from "../../store/check/database.js";
+import { derivedIndexes } from "../../store/check/derived.js";
+import { type Check, type CheckContext, type CheckResult, runCheck } from "../../store/check/findings.js";
+import { integrityCheck, schemaCheck } from "../../store/check/integrity.js";
+import { createQuotaCheck } from "../../store/check/quotas.js";
+import { createUidCheck, referenceCheck } from "../../store/check/references.js";
+import { rebuildDerived } from "../../store/check/repair.js";
+import { createSecretCheck, type SecretOpener } from "../../store/check/secrets.js";
+import type { Store } from "../../store/port.js";
+import { resourceIndexes } from "../../store/resource-indexes.js";
+import { createProgressLine, escapeControls } from "../output/terminal.js";
+import { print } from "./host.js";
 
 /** How often progress is written, in milliseconds. */
 const EVERY_MS = { terminal: 100, lines: 1_000 };
@@ -27,7 +31,7 @@ const storedChecks: readonly Check[] = [schemaCheck, integrityCheck, referenceCh
 const derivedChecks = derivedIndexes.map(({ check }) => check);
 
 /** The flags of `arbor check`. */
-export interface CheckFlags {
+interface CheckFlags {
   readonly repair?: boolean;
   readonly json?: boolean;
   readonly progress?: boolean;
@@ -147,5 +151,66 @@ function createCheckProgress(always: boolean) {
       nextMs = nowMs + (stderr.isTTY ? EVERY_MS.terminal : EVERY_MS.lines);
       line.show(escapeControls(text));
     },
+  };
+}
+
+// Checks that need the master key: whether it decrypts all secrets, and the signatures of the audit log.
+
+/** Creates the decryption of an installation's secrets. */
+function createSecretOpener(masterKey: MasterKey): SecretOpener {
+  return {
+    masterKeyCheck: MASTER_KEY_CHECK,
+    checkValue: (sealed) => void masterKey.unseal(sealed, MASTER_KEY_CHECK),
+    key: (row) => void (row.purpose === "page-token" ? unsealSecret : unsealKeyPair)(row, masterKey),
+    clientSecret: (uid, sealed) => void masterKey.unseal(sealed, formatSecretContext(uid)),
+    ticket: (kind, hash, sealed) => void masterKey.unseal(sealed, formatTicketContext(kind, hash)),
+  };
+}
+
+/** Creates the check of the hash chains of all audit logs, as `arbor audit verify` verifies them. */
+function createAuditCheck(masterKey: MasterKey): Check {
+  return {
+    name: "audit log",
+    async run(context) {
+      const { store } = context.db;
+      const keys = await readAuditKeys(store, masterKey);
+      if (keys === undefined) {
+        context.leaveOut("a key for audit does not open, and without it signed heads cannot be verified");
+        return;
+      }
+      const roots = await store.read((tx) => tx.auditChain.listRoots());
+      for (const [i, root] of roots.entries()) {
+        context.progress(`${i} of ${roots.length} logs`);
+        await verify(context, root, keys);
+      }
+    },
+  };
+}
+
+async function verify({ db, report }: CheckContext, root: string, keys: AuditVerifyingKeys): Promise<void> {
+  const { fault } = await verifyLog(db.store, root, keys);
+  if (fault === undefined) return;
+  report("audit log", {
+    table: "audit_chain",
+    key: `${formatLogName(root)}, seq ${fault.seq}`,
+    problem: fault.what,
+    remedy: "keep this database as evidence, and compare the log with the one in a backup",
+  });
+}
+
+async function readAuditKeys(store: Store, masterKey: MasterKey): Promise<AuditVerifyingKeys | undefined> {
+  const known = new Map<string, KeyObject>();
+  for (const row of await store.read((tx) => tx.keys.list())) {
+    if (row.purpose !== "audit") continue;
+    try {
+      known.set(row.kid, unsealKeyPair(row, masterKey).publicKey);
+    } catch {
+      return undefined;
+    }
+  }
+  return {
+    findAuditVerifyingKey: (kid) => known.get(kid),
+    // Everything is read from one snapshot.
+    refresh: async () => false,
   };
 }

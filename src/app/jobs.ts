@@ -1,0 +1,77 @@
+// The background jobs of the service, except for those of the issuer. Work that older versions do not support waits until
+// the database admits none of them.
+import { createRetention } from "../audit/retention.js";
+import { createSealer, type SealerDeps } from "../audit/sealer.js";
+import type { Settings } from "../config/config.js";
+import type { Job } from "../jobs/jobs.js";
+import { createEventSweep } from "../registry/oci/notification-routes.js";
+import type { Store } from "../store/port.js";
+import { completeRanks } from "../store/rank-store.js";
+import { isOlder, OLDEST_VERSION } from "../store/version.js";
+import { createAdvisoryIndexing } from "../vulnerabilities/advisories/advisory.js";
+import type { ServiceCounts } from "./metrics.js";
+
+export interface ServiceJobsDeps extends Pick<SealerDeps, "store" | "keys" | "clock" | "onProblem"> {
+  readonly settings: Settings;
+}
+
+/** Creates the jobs. */
+export function createServiceJobs({ settings, ...deps }: ServiceJobsDeps): Job[] {
+  const { store, clock } = deps;
+  const jobs = [createSealer(deps)];
+  if (settings.auditRetention !== undefined) {
+    const retentionMs = settings.auditRetention * 1_000;
+    jobs.push(createRetention({ ...deps, retentionMs, findObstacle: () => findRetentionObstacle(store) }));
+  }
+  return [...jobs, createEventSweep(clock), createListRanking(store), createAdvisoryIndexing(store)];
+}
+
+/** Counts the runs of a job in this process. */
+export function countRuns(job: Job, { jobRuns }: ServiceCounts): Job {
+  const counts = { success: 0, failure: 0 };
+  jobRuns.set(job.name, counts);
+  return {
+    ...job,
+    async run(run) {
+      try {
+        const changes = await job.run(run);
+        counts.success++;
+        return changes;
+      } catch (error) {
+        counts.failure++;
+        throw error;
+      }
+    },
+  };
+}
+
+const INTERVAL_MS = 600_000;
+/** Older versions add and remove entries without counting them. */
+const FIRST_RANKING_VERSION = "0.5.0";
+
+/** Creates the job that counts the entries of long lists, so that a long `skip` takes no longer than a short one. */
+function createListRanking({ read }: Pick<Store, "read">): Job {
+  return {
+    name: "list-ranks",
+    problem: "the entries of long lists could not be counted",
+    intervalMs: INTERVAL_MS,
+    async run({ write, signal }) {
+      const oldest = await read((tx) => tx.settings.find(OLDEST_VERSION));
+      if (oldest === undefined || isOlder(oldest, FIRST_RANKING_VERSION)) return 0;
+      return completeRanks({ read, write }, () => signal.aborted);
+    },
+  };
+}
+
+/**
+ * `arbor audit verify` of older versions rejects a log whose beginning was deleted, because they have no checkpoints.
+ */
+const FIRST_CHECKPOINT_VERSION = "0.6.0";
+
+/** Finds the reason why retention may not delete anything yet; undefined if it may. */
+export async function findRetentionObstacle({ read }: Pick<Store, "read">): Promise<string | undefined> {
+  const oldest = await read((tx) => tx.settings.find(OLDEST_VERSION));
+  if (oldest !== undefined && !isOlder(oldest, FIRST_CHECKPOINT_VERSION)) return undefined;
+  const versions = oldest === undefined ? "any version" : `version ${oldest}`;
+  return `${versions} of Arbor may open the database, and those before ${FIRST_CHECKPOINT_VERSION} know no checkpoints; run arbor migrate --contract once no older server runs`;
+}
