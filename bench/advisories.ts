@@ -4,7 +4,7 @@
 //   npm run bench:advisories -- [--rows 100000] [--calls 30] [--service dist/main.js]... [--orders]
 //
 // With TEST_ARBOR_DATABASE_URL the advisories are in that empty PostgreSQL database, else in SQLite. Several services
-// answer one after the other on the same data.
+// response one after the other on the same data.
 import { mkdtempSync, rmSync } from "node:fs";
 import { Agent, request } from "node:http";
 import { tmpdir } from "node:os";

@@ -8,7 +8,7 @@ import { availableParallelism, cpus, setPriority, tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
-import { loadGrpc, loadHttp1, NoAnswers } from "./h2load.js";
+import { loadGrpc, loadHttp1, NoResponses } from "./h2load.js";
 import { bootstrap, type Estimate, geometricMean } from "./intervals.js";
 import { requireTools, serverCpuUs, startTraceSink } from "./processes.js";
 import { type LoadResult, median } from "./rounds.js";
@@ -162,7 +162,7 @@ async function warmUp(workload: Workload, sides: readonly Side[]): Promise<void>
   const calls = new Map(sides.map((side) => [side, 0]));
   while ([...calls.values()].some((count) => count < WARM_CALLS)) {
     for (const side of sides) {
-      calls.set(side, (calls.get(side) ?? 0) + (await countAnswers(workload.load(side, Math.max(seconds, 1)))));
+      calls.set(side, (calls.get(side) ?? 0) + (await countResponses(workload.load(side, Math.max(seconds, 1)))));
     }
   }
 }
@@ -177,18 +177,18 @@ interface Slice {
 
 async function measure(workload: Workload, side: Side): Promise<Slice> {
   const [startMs, ownBefore, allBefore] = [performance.now(), side.server.cpuUs(), serverCpuUs()];
-  const requests = await countAnswers(workload.load(side, seconds));
+  const requests = await countResponses(workload.load(side, seconds));
   if (requests === 0) return { us: Number.NaN, foreign: Number.POSITIVE_INFINITY };
   const own = side.server.cpuUs() - ownBefore;
   const others = serverCpuUs() - allBefore - own;
   return { us: own / requests, foreign: others / ((performance.now() - startMs) * 1000) };
 }
 
-async function countAnswers(load: Promise<LoadResult>): Promise<number> {
+async function countResponses(load: Promise<LoadResult>): Promise<number> {
   try {
     return (await load).requests;
   } catch (error) {
-    if (error instanceof NoAnswers) return 0;
+    if (error instanceof NoResponses) return 0;
     throw error;
   }
 }

@@ -34,7 +34,7 @@ const { values } = parseArgs({
 });
 requireTools("wrk", "taskset");
 
-/** One request with varying contents, and the expected answer of each. */
+/** One request with varying contents, and the expected response of each. */
 interface Workload {
   readonly name: string;
   readonly requests: readonly Prepared[];
@@ -127,7 +127,7 @@ function prepareRequest(method: string, path: string, uid: string): Prepared {
   };
 }
 
-// The answer depends on the decoded request, so a wrong decoder gives a wrong answer.
+// The response depends on the decoded request, so a wrong decoder gives a wrong response.
 function handlers(): Handlers<typeof GroupsService> {
   const none = () => ({});
   return {

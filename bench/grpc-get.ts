@@ -91,10 +91,10 @@ function getGroup(port: number): Promise<object> {
   metadata.set("authorization", `Bearer ${token}`);
   return new Promise((resolve, reject) => {
     const request = { uid: target?.uid };
-    client.makeUnaryRequest(GET_GROUP, requestSerialize, responseDeserialize, request, metadata, (error, answer) => {
+    client.makeUnaryRequest(GET_GROUP, requestSerialize, responseDeserialize, request, metadata, (error, response) => {
       client.close();
-      if (error || answer === undefined) reject(error);
-      else resolve(answer);
+      if (error || response === undefined) reject(error);
+      else resolve(response);
     });
   });
 }
@@ -102,7 +102,7 @@ function getGroup(port: number): Promise<object> {
 // The load generator checks HTTP only, so a gRPC client checks that calls succeed.
 async function checkBoth(ours: number, peer: number, group: object): Promise<void> {
   for (const port of [ours, peer]) {
-    const answer = await getGroup(port);
-    if (!isDeepStrictEqual(answer, group)) throw new Error(`not the same group: ${JSON.stringify(answer)}`);
+    const response = await getGroup(port);
+    if (!isDeepStrictEqual(response, group)) throw new Error(`not the same group: ${JSON.stringify(response)}`);
   }
 }

@@ -42,14 +42,14 @@ export function loadGrpc(url: string, token: string, frame: string, shape: Shape
  * Loads a service over HTTP/1.1 with GET requests of all addresses that a file lists.
  *
  * @param addresses a file with a URL per line
- * @throws Error when any answer is not 2xx
+ * @throws Error when any response is not 2xx
  */
 export function loadHttp1(addresses: string, token: string, connections: number, seconds: number) {
   return h2load(["--h1", "-i", addresses, "-H", `authorization: Bearer ${token}`], connections, seconds);
 }
 
-/** The machine was so busy that the generator had no answer by the end of its time. */
-export class NoAnswers extends Error {}
+/** The machine was so busy that the generator had no response by the end of its time. */
+export class NoResponses extends Error {}
 
 async function h2load(args: readonly string[], connections: number, seconds: number): Promise<LoadResult> {
   // h2load takes whole numbers of units.
@@ -58,7 +58,7 @@ async function h2load(args: readonly string[], connections: number, seconds: num
   const number = (pattern: RegExp) => Number(pattern.exec(output)?.[1] ?? Number.NaN);
   const requests = number(/(\d+) succeeded/);
   const requestsPerSecond = number(/finished in [\d.]+m?s, ([\d.]+) req/);
-  if (requests === 0 && number(/(\d+) failed/) === 0) throw new NoAnswers(`h2load: no answers\n${output}`);
+  if (requests === 0 && number(/(\d+) failed/) === 0) throw new NoResponses(`h2load: no answers\n${output}`);
   // A gRPC call that fails has a status and no message.
   const bytes = number(/\((\d+)\) data/) / requests;
   const failed = number(/(\d+) failed/) + number(/(\d+) 4xx/) + number(/(\d+) 5xx/);

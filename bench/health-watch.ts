@@ -8,7 +8,7 @@ const PATHS: readonly string[] = ["/healthz", "/readyz"];
 /** What the checks got. */
 export interface HealthReport {
   readonly answered: number;
-  /** Without an answer of 200 in two seconds. */
+  /** Without a response of 200 in two seconds. */
   readonly failed: number;
   readonly slowestMs: number;
 }

@@ -7,15 +7,15 @@ import { connect, type Socket } from "node:net";
 export interface LoadReport {
   readonly seconds: number;
   readonly sent: number;
-  /** Answers with 2xx within the deadline. */
+  /** Responses with 2xx within the deadline. */
   readonly good: number;
   readonly goodLatencies: Float64Array;
-  /** Answers with 503. */
+  /** Responses with 503. */
   readonly rejected: number;
   readonly rejectedLatencies: Float64Array;
   /** Answers after the deadline, and requests given up by it. */
   readonly late: number;
-  /** Other answers, by status. */
+  /** Other responses, by status. */
   readonly other: ReadonlyMap<number, number>;
   readonly connectionErrors: number;
   /** How late the generator itself was at most, in milliseconds. */
@@ -30,7 +30,7 @@ export interface LoadOptions {
   readonly requests: readonly Buffer[];
   readonly perSecond: number;
   readonly seconds: number;
-  /** An answer after this time is of no use to its caller, in milliseconds. */
+  /** A response after this time is of no use to its caller, in milliseconds. */
   readonly deadlineMs: number;
 }
 
@@ -157,7 +157,7 @@ export async function runOpenLoad(options: LoadOptions): Promise<LoadReport> {
   };
 }
 
-/** Keeps so many connections busy for some seconds; resolves with the answers of 2xx a second. */
+/** Keeps so many connections busy for some seconds; resolves with the responses of 2xx a second. */
 export async function measureRate(
   port: number,
   requests: readonly Buffer[],
@@ -190,7 +190,7 @@ export async function measureRate(
 
 const HEAD_END = Buffer.from("\r\n\r\n");
 
-// A connection with one request at a time. Of an answer it reads the status and the length alone.
+// A connection with one request at a time. Of a response it reads the status and the length alone.
 class Connection {
   readonly #socket: Socket;
   #pending: Pending | undefined;
@@ -234,7 +234,7 @@ class Connection {
     this.#socket.destroy();
   }
 
-  // Whether the answer is complete.
+  // Whether the response is complete.
   #read(chunk: Buffer): boolean {
     if (this.#missing > 0) {
       this.#missing -= chunk.length;

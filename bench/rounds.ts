@@ -16,7 +16,7 @@ const WARM_REQUESTS = 20_000;
 export interface Contender {
   readonly name: string;
   readonly server: Running;
-  /** Loads the server for some seconds; throws when any answer is wrong. */
+  /** Loads the server for some seconds; throws when any response is wrong. */
   load(seconds: number): Promise<LoadResult>;
 }
 

@@ -1,4 +1,4 @@
-// Lists without pages: all groups in one gRPC answer of version 1, against the same
+// Lists without pages: all groups in one gRPC response of version 1, against the same
 // groups in pages of version 2; and how long other callers wait meanwhile.
 //
 //   node --import tsx bench/unpaginated-lists.ts [--rows 400000] [--rounds 3] [--service dist/main.js]

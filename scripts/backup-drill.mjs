@@ -1,4 +1,4 @@
-// Backs up a service under 200 writes a second, destroys its data, restores it and compares its answers:
+// Backs up a service under 200 writes a second, destroys its data, restores it and compares its responses:
 //
 //   node scripts/backup-drill.mjs [--gigabytes N] [--restores N] [--directory DIRECTORY]
 //

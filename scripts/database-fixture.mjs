@@ -1,5 +1,5 @@
 // Writes databases of a version as fixtures of the upgrade tests (test/upgrade/): runs the service of a built
-// checkout, fills it through its commands and its API, and stores the databases with the answers of the API.
+// checkout, fills it through its commands and its API, and stores the databases with the responses of the API.
 //   node scripts/with-pg.mjs node --import tsx scripts/database-fixture.mjs [CHECKOUT]
 // Without scripts/with-pg.mjs there is no PostgreSQL, and the tests reject the incomplete fixture.
 import { spawnSync } from "node:child_process";
@@ -10,8 +10,8 @@ import { gzipSync } from "node:zlib";
 import pg from "pg";
 import { emptyDatabase } from "../test/pg/empty-database.ts";
 import { runCommand, startService, untilSealed } from "./checkout.mjs";
-import { GUEST, readAnswers, readGuestAnswers, readPageTokens } from "./fixture-answers.mjs";
 import { createContent } from "./fixture-content.mjs";
+import { GUEST, readAnswers, readGuestAnswers, readPageTokens } from "./fixture-responses.mjs";
 import { findPgBin } from "./pg-bin.mjs";
 
 /** The base URL of the service, which answers may contain. */
@@ -61,7 +61,7 @@ function compress(content) {
   return gzipSync(content, { level: 9 });
 }
 
-/** Fills a database and returns the answers of the service. `flags` name the database. */
+/** Fills a database and returns the responses of the service. `flags` name the database. */
 async function fill(flags) {
   const settings = [...flags, "--base-url", BASE_URL];
   const run = (...args) => runCommand(checkout, [...args, ...settings], directory);
@@ -122,7 +122,7 @@ function dump(url) {
   return `${lines.join("\n")}\n`;
 }
 
-/** JSON with a line for each answer, so that fixtures can be compared. */
+/** JSON with a line for each response, so that fixtures can be compared. */
 function format(expected) {
   const indent = (value, depth) => {
     if (depth === 0 || typeof value !== "object") return JSON.stringify(value);

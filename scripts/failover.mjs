@@ -1,4 +1,4 @@
-// Checks that failovers of PostgreSQL lose no acknowledged write and give no wrong answer. Needs Debian's packages
+// Checks that failovers of PostgreSQL lose no acknowledged write and give no wrong response. Needs Debian's packages
 // postgresql, patroni, etcd-server and haproxy, and root:
 //
 //   node scripts/failover.mjs [--failovers N] [--control]

@@ -13,7 +13,7 @@ const digest = (pair) => `sha256:${pair.repeat(32)}`;
 /**
  * Creates the organisation's contents.
  *
- * @param service `call(token, method, path, body)` sends a request and returns the JSON of its answer; `run(...args)`
+ * @param service `call(token, method, path, body)` sends a request and returns the JSON of its response; `run(...args)`
  *   runs a command on the host; `baseUrl` is the base URL of the service; `directory` is for files of the commands
  * @param owner the output of `arbor bootstrap --json` for the organisation
  * @param guest the same of another organisation, whose owner is a person

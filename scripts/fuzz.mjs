@@ -1,5 +1,5 @@
 // Sends random requests to a service on an empty data directory and checks every
-// answer; see test/contract/fuzz.ts.
+// response; see test/contract/fuzz.ts.
 //   node scripts/fuzz.mjs [--requests 100000] [--seed N] [--concurrency 16]
 import { parseArgs } from "node:util";
 import { tsImport } from "tsx/esm/api";

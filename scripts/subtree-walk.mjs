@@ -1,4 +1,4 @@
-// Changes the rows of a subtree through one node of the service, and compares what other nodes answer with what must be
+// Changes the rows of a subtree through one node of the service, and compares what other nodes answer what must be
 // in it. Nothing else may write in the subtree.
 import { isDeepStrictEqual } from "node:util";
 
@@ -24,7 +24,7 @@ export class Subtree {
    * @param top the group, as it was created
    * @param role the uid of a built-in role to bind
    * @param random returns a whole number below its argument
-   * @param onError is called with a text for each answer that is not as expected
+   * @param onError is called with a text for each response that is not as expected
    */
   constructor({ top, role, random, onError }) {
     this.#top = top;
@@ -152,9 +152,9 @@ export async function readPages(nodes, kind, query) {
 }
 
 /**
- * Sends a request to a node and returns the JSON of its answer.
+ * Sends a request to a node and returns the JSON of its response.
  *
- * @throws Error with the answer when its status is not the expected one
+ * @throws Error with the response when its status is not the expected one
  */
 export async function send(node, method, path, body, expected = 200) {
   node.requests++;

@@ -167,7 +167,7 @@ export function buildLimits(settings: Settings, fileLimit = Number.POSITIVE_INFI
     ...defaultLimits,
     connections: Math.min(defaultLimits.connections, room),
     requestBufferBytes: settings.requestBuffer,
-    answerBufferBytes: settings.answerBuffer,
+    responseBufferBytes: settings.answerBuffer,
     connectionsPerAddress: settings.connectionsPerAddress,
     queueDelayMs: settings.overloadDelay,
     drainMs: settings.drainTime * 1000,

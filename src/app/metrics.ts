@@ -119,7 +119,7 @@ export function createServiceSources({ counts, store, server, exchanges, caches,
     readValues("arbor_buffered_bytes", "direction", server.countBufferedBytes),
     readValues("arbor_buffered_bytes_limit", "direction", () => ({
       requests: limits.requestBufferBytes,
-      answers: limits.answerBufferBytes,
+      answers: limits.responseBufferBytes,
     })),
     ...createStoreSources(store),
     {

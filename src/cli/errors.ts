@@ -1,5 +1,5 @@
 // The errors of commands, and their exit codes. This file loads no RPC library: docker starts the credential helper for
-// every pull, and loading a library would take longer than the answer of the helper.
+// every pull, and loading a library would take longer than the response of the helper.
 import type { Code as ConnectCode } from "@connectrpc/connect";
 import { escapeLines } from "./output/terminal.js";
 

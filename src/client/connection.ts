@@ -17,10 +17,10 @@ const TIMEOUT_MS = 30_000;
 /** After this long without data a connection in use is checked with a PING, in milliseconds. */
 const PING_INTERVAL_MS = 30_000;
 
-/** How long the answer to a PING may take before the connection counts as dead, in milliseconds. */
+/** How long the response to a PING may take before the connection counts as dead, in milliseconds. */
 const PING_TIMEOUT_MS = 10_000;
 
-/** The largest accepted answer, in bytes: the default of gRPC. */
+/** The largest accepted response, in bytes: the default of gRPC. */
 const READ_MAX_BYTES = 4 * 1024 * 1024;
 
 /** Node's error codes for connections that cannot be made or break. */
@@ -149,7 +149,7 @@ function reportLostConnections(closes: () => number): Interceptor {
 
 function isLost(error: unknown): boolean {
   if (!(error instanceof ConnectError)) return false;
-  // An error of the service has the headers or trailers of its answer.
+  // An error of the service has the headers or trailers of its response.
   if (!error.metadata.keys().next().done) return false;
   return error.code === Code.Canceled || hasLostCause(error.cause);
 }

@@ -156,13 +156,13 @@ async function exchangeOnce(fetch: typeof globalThis.fetch, url: string, subject
     throw failure("the issuer cannot be reached", Code.Unavailable, cause);
   }
   const body = parseJsonObject(text);
-  if (status !== 200) throw errorFromAnswer(status, body, subject);
+  if (status !== 200) throw errorFromResponse(status, body, subject);
   if (!isBearerToken(body.token)) throw failure("the answer has no token", Code.Internal);
   return body.token;
 }
 
 // The body of an error is the JSON of a google.rpc.Status.
-function errorFromAnswer(status: number, body: Readonly<Record<string, unknown>>, subject: string): ConnectError {
+function errorFromResponse(status: number, body: Readonly<Record<string, unknown>>, subject: string): ConnectError {
   const { code, message } = body;
   const known = typeof code === "number" && Code[code] !== undefined ? code : codeOfStatus[status];
   const text = typeof message === "string" && message !== "" ? message : `the issuer answered ${status}`;

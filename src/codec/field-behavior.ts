@@ -25,7 +25,7 @@ export function isOutputOnly(field: DescField): boolean {
   return hasBehavior(field, FieldBehavior.OUTPUT_ONLY);
 }
 
-/** Whether the field is never part of an answer. */
+/** Whether the field is never part of a response. */
 export function isInputOnly(field: DescField): boolean {
   return hasBehavior(field, FieldBehavior.INPUT_ONLY);
 }

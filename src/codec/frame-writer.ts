@@ -21,26 +21,26 @@ const START_GROUP = 3;
 const END_GROUP = 4;
 
 /**
- * Encodes an answer, a message or an init object of one, as a frame: its prefix and the binary message (gRPC over
+ * Encodes a response, a message or an init object of one, as a frame: its prefix and the binary message (gRPC over
  * HTTP/2, "Length-Prefixed-Message"). Unknown fields are left out.
  *
  * @throws TypeError, RangeError for values that the fields cannot have, which is a bug in a handler
  */
-export function encodeFrame(desc: DescMessage, answer: object): Buffer {
+export function encodeFrame(desc: DescMessage, response: object): Buffer {
   beginFrame();
-  messageWriter(desc)(answer);
+  messageWriter(desc)(response);
   return takeFrame();
 }
 
 /**
- * Asserts that an answer can be encoded, before protobuf-es encodes it, which changes some values instead of rejecting
+ * Asserts that a response can be encoded, before protobuf-es encodes it, which changes some values instead of rejecting
  * them.
  *
  * @throws TypeError, RangeError as {@link encodeFrame} does.
  */
-export function assertWritable(desc: DescMessage, answer: object): void {
+export function assertWritable(desc: DescMessage, response: object): void {
   beginFrame();
-  messageWriter(desc)(answer);
+  messageWriter(desc)(response);
 }
 
 // Descending, because frames are written from their end.

@@ -80,7 +80,7 @@ function fractionOf(nanos: number): string {
   return digits.endsWith("000") ? `.${digits.slice(0, 6)}` : `.${digits}`;
 }
 
-// Computing a date takes as long as the rest of a small answer.
+// Computing a date takes as long as the rest of a small response.
 function newDayText(day: number): string {
   if (dayTexts.size === MAX_DAYS) dayTexts.clear();
   const text = `"${new Date(day * DAY_SECONDS * 1000).toISOString().slice(0, 11)}`;

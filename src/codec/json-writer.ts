@@ -31,11 +31,11 @@ export interface JsonWriters {
   /** Writers of error details, which print only fields that are set. */
   readonly details: MessageWriters;
 
-  /** The writer of an answer, which also prints empty fields at every depth: see {@link isPrintedEmpty}. */
+  /** The writer of a response, which also prints empty fields at every depth: see {@link isPrintedEmpty}. */
   answer(desc: DescMessage): ValueWriter;
 
-  /** The writer of a field that is sent instead of the whole answer. */
-  answerField(field: DescField): ValueWriter;
+  /** The writer of a field that is sent instead of the whole response. */
+  responseField(field: DescField): ValueWriter;
 }
 
 /**
@@ -49,7 +49,7 @@ export function createJsonWriters(registry: Registry, timestamps: TimestampDigit
   return {
     details: createWriters(registry, timestamps, () => false).messages,
     answer: (desc) => full.messages.writerOf(desc),
-    answerField(field) {
+    responseField(field) {
       const write = full.value(field);
       const unset = unsetText(field);
       return (value) => (value === undefined ? unset : write(value));
@@ -58,7 +58,7 @@ export function createJsonWriters(registry: Registry, timestamps: TimestampDigit
 }
 
 /**
- * Whether an empty field of an answer is printed: every scalar without presence, list and map, and an enum whose zero
+ * Whether an empty field of a response is printed: every scalar without presence, list and map, and an enum whose zero
  * value has a meaning. An empty page token is not, because it means that there is no further page.
  */
 export function isPrintedEmpty(field: DescField): boolean {
@@ -70,7 +70,7 @@ export function isPrintedEmpty(field: DescField): boolean {
 // The name of an enum's zero value that means unset, by AIP-126 and in older protos.
 const NO_VALUE_NAME = /(?:^|_)(?:UNSPECIFIED|UNKNOWN)$/i;
 
-// The text of an unset field that is sent instead of the whole answer: null for types of which `{}` or zero is no
+// The text of an unset field that is sent instead of the whole response: null for types of which `{}` or zero is no
 // value.
 function unsetText(field: DescField): string {
   if (field.fieldKind === "message") return hasCustomJsonRepresentation(field.message) ? "null" : "{}";

@@ -1,4 +1,4 @@
-// Checks the scalars of an answer before they are written. Types do not exclude NaN, integers out of range and lone
+// Checks the scalars of a response before they are written. Types do not exclude NaN, integers out of range and lone
 // surrogates, which would be written as other values.
 import { INT64_RANGE, UINT64_RANGE } from "./value-rules.js";
 

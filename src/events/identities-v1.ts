@@ -19,7 +19,7 @@ import { renameErrorFields } from "../pipeline/operations.js";
 import { defineFixedFields, requireUpdated, setByService } from "../pipeline/resource/fixed-fields.js";
 import { getRow } from "../pipeline/resource/read.js";
 
-const answerNames = [
+const responseNames = [
   "product",
   "jobTitle",
   "utmCampaign",
@@ -32,7 +32,7 @@ const answerNames = [
   "hubspotUtk",
   "selfServe",
 ] as const;
-type Answers = Pick<OnboardingQuestions, (typeof answerNames)[number]>;
+type Responses = Pick<OnboardingQuestions, (typeof responseNames)[number]>;
 
 const fixed = defineFixedFields(IdentityMetadataSchema, {
   name: setByService(),
@@ -62,22 +62,22 @@ export function eventIdentitiesV1() {
 
 const names = Object.fromEntries([
   ["company", "onboardingQuestions.companyName"],
-  ...answerNames.map((name) => [name, `onboardingQuestions.${name}`]),
+  ...responseNames.map((name) => [name, `onboardingQuestions.${name}`]),
 ]);
 
-// The answers are replaced as a whole, or not at all where they are absent. Version 1 has no mask, so the flag is
+// The responses are replaced as a whole, or not at all where they are absent. Version 1 has no mask, so the flag is
 // always set as sent: callers must be able to opt out.
 function buildMetadata(stored: object, { onboardingQuestions: questions, updatesOptIn }: IdentityMetadata) {
   if (questions?.providers.length) {
     const field = "onboardingQuestions.providers";
     throw invalidArgument({ field, description: `${field} must be empty: the service keeps none` });
   }
-  const answers = questions && { company: questions.companyName, ...copyAnswers(questions) };
-  const paths = ["updatesOptIn", ...Object.keys(answers ?? {})];
+  const responses = questions && { company: questions.companyName, ...copyResponses(questions) };
+  const paths = ["updatesOptIn", ...Object.keys(responses ?? {})];
   try {
     return patchMetadata(
       stored,
-      create(IdentityMetadataV2Schema, { updatesOptIn, ...answers }),
+      create(IdentityMetadataV2Schema, { updatesOptIn, ...responses }),
       create(FieldMaskSchema, { paths }),
     );
   } catch (error) {
@@ -85,11 +85,11 @@ function buildMetadata(stored: object, { onboardingQuestions: questions, updates
   }
 }
 
-function metadataToProtoV1({ company, name, givenName, familyName, updatesOptIn, ...answers }: IdentityMetadataV2) {
-  const onboardingQuestions = { companyName: company, ...copyAnswers(answers) };
+function metadataToProtoV1({ company, name, givenName, familyName, updatesOptIn, ...responses }: IdentityMetadataV2) {
+  const onboardingQuestions = { companyName: company, ...copyResponses(responses) };
   return { onboardingQuestions, name, givenName, familyName, updatesOptIn };
 }
 
-function copyAnswers(answers: Answers): Answers {
-  return Object.fromEntries(answerNames.map((name) => [name, answers[name]])) as unknown as Answers;
+function copyResponses(responses: Responses): Responses {
+  return Object.fromEntries(responseNames.map((name) => [name, responses[name]])) as unknown as Responses;
 }

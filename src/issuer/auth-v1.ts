@@ -140,7 +140,7 @@ function headlessSessionNotFound(): ApiError {
   );
 }
 
-/** The largest number of role bindings in the answer; callers with more list them. Pending bindings are left out. */
+/** The largest number of role bindings in the response; callers with more list them. Pending bindings are left out. */
 const MAX_BINDINGS = 200;
 
 type WhoAmICapability = NonNullable<MessageInitShape<typeof WhoAmISchema>["capabilities"]>[number];

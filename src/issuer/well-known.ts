@@ -1,7 +1,7 @@
 // The documents with which others verify tokens of this service: OpenID Connect Discovery 1.0, section 4, and the
 // public keys (RFC 7517, section 5).
 import { createHash } from "node:crypto";
-import { publicPage, type WebAnswer, type WebRequest, type WebRoutes } from "../kernel/web.js";
+import { publicPage, type WebRequest, type WebResponse, type WebRoutes } from "../kernel/web.js";
 import type { KeyRing } from "./keys/key-ring.js";
 
 export interface WellKnownOptions {
@@ -58,7 +58,7 @@ function buildDiscovery(issuer: string, algorithms: readonly string[]): object {
   };
 }
 
-function answerDocument(request: WebRequest, type: string, content: object, cacheControl: string): WebAnswer {
+function answerDocument(request: WebRequest, type: string, content: object, cacheControl: string): WebResponse {
   const body = JSON.stringify(content);
   const etag = computeEtag(type, body);
   const headers = { "cache-control": cacheControl, etag, "access-control-allow-origin": "*" };

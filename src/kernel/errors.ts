@@ -263,14 +263,14 @@ const answered = new WeakSet<ConnectError>();
  * Converts an error of a mounted handler to what connect's own servers answer: a `ConnectError` stays as it is,
  * also without ErrorInfo, and anything else becomes `internal error` and is reported. No other layer changes it.
  */
-export function toForeignError(error: unknown, onInternal: (answer: ConnectError) => void): ConnectError {
-  const isAnswer = error instanceof ConnectError;
+export function toForeignError(error: unknown, onInternal: (response: ConnectError) => void): ConnectError {
+  const isResponse = error instanceof ConnectError;
   // Shared by all calls: to remember it for this one would leave those of others without ErrorInfo.
-  if (isAnswer && isCallerGone(error)) return error;
-  const answer = isAnswer ? error : new ConnectError("internal error", Code.Internal, undefined, undefined, error);
-  answered.add(answer);
-  if (!isAnswer) onInternal(answer);
-  return answer;
+  if (isResponse && isCallerGone(error)) return error;
+  const response = isResponse ? error : new ConnectError("internal error", Code.Internal, undefined, undefined, error);
+  answered.add(response);
+  if (!isResponse) onInternal(response);
+  return response;
 }
 
 /**
@@ -300,12 +300,16 @@ export function connectErrorFrom(error: unknown, domain: string): ConnectError {
  * a caller that has disconnected. An error that was converted before is returned as it is, so each layer may call this
  * and none reports twice.
  */
-export function answerError(error: unknown, domain: string, onInternal: (answer: ConnectError) => void): ConnectError {
+export function answerError(
+  error: unknown,
+  domain: string,
+  onInternal: (response: ConnectError) => void,
+): ConnectError {
   if (error instanceof ConnectError && answered.has(error)) return error;
-  const answer = connectErrorFrom(error, domain);
-  answered.add(answer);
-  if (!(error instanceof ApiError || isCallerGone(error))) onInternal(answer);
-  return answer;
+  const response = connectErrorFrom(error, domain);
+  answered.add(response);
+  if (!(error instanceof ApiError || isCallerGone(error))) onInternal(response);
+  return response;
 }
 
 function retryInfo(ms: number | undefined): Detail[] {

@@ -25,9 +25,9 @@ export const rejectReasons = [
   "quota",
   /** Too many requests of this caller or address failed before. */
   "rate",
-  /** The request or its answer is larger than allowed. */
+  /** The request or its response is larger than allowed. */
   "size",
-  /** The bytes that requests and answers may hold are used up. */
+  /** The bytes that requests and responses may hold are used up. */
   "buffers",
   /** Too many streams are open. */
   "streams",

@@ -11,7 +11,7 @@ const SLICE_MS = 5;
 
 /**
  * The number of event loop ticks between two slices: a short call needs about this many from its first byte to its
- * answer.
+ * response.
  */
 const TICKS_BETWEEN = 6;
 

@@ -42,7 +42,7 @@ export interface WebRequest {
 }
 
 /** A response. */
-export interface WebAnswer {
+export interface WebResponse {
   readonly status: number;
   /** Header fields by lower-case name. */
   readonly headers?: Readonly<Record<string, string | readonly string[]>>;
@@ -53,7 +53,7 @@ export interface WebAnswer {
 }
 
 /** Handles a request. Thrown errors are answered as the JSON of a google.rpc.Status. */
-export type WebHandler = (request: WebRequest) => WebAnswer | Promise<WebAnswer>;
+export type WebHandler = (request: WebRequest) => WebResponse | Promise<WebResponse>;
 
 /**
  * Who may call a route: everybody, or callers that pass a check of the header fields. The check runs before the body

@@ -252,7 +252,7 @@ function assertAllowedUrl(url: URL, isTrusted: boolean): void {
 function resolveAddresses(host: string, resolve: Resolve, signal: AbortSignal): Promise<readonly LookupAddress[]> {
   const family = isIP(host);
   if (family !== 0) return Promise.resolve([{ address: host, family }]);
-  // Some resolvers cannot be cancelled; their answer is ignored.
+  // Some resolvers cannot be cancelled; their response is ignored.
   return new Promise((done, fail) => {
     signal.addEventListener("abort", () => fail(signal.reason), { once: true });
     resolve(host, signal).then(done, fail);

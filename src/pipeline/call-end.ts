@@ -102,7 +102,7 @@ export function watchEnd(call: CallContext, clock: Clock, stopping?: AbortSignal
     race(work) {
       if (ended !== undefined) return Promise.reject(ended);
       return new Promise((resolve, reject) => {
-        // Promise.race would retain something of every answer until the call ends.
+        // Promise.race would retain something of every response until the call ends.
         interrupt = reject;
         isWorking = true;
         if (stopping?.aborted) armIdle();

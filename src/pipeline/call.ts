@@ -33,7 +33,7 @@ export interface Inbound {
   /** The address of the peer, for the audit log. */
   readonly remoteAddress?: string | undefined;
 
-  /** The id of the request, which its answer carries too. */
+  /** The id of the request, which its response carries too. */
   readonly requestId: string;
 
   /** What logs and metrics say of the request; absent where a call comes by no transport. */

@@ -66,5 +66,5 @@ export function toMountedError(
   call: CallContext,
   { onInternalError }: Pick<InvokeDeps, "onInternalError">,
 ): unknown {
-  return end.reason ?? toForeignError(error, (answer) => onInternalError(answer, call));
+  return end.reason ?? toForeignError(error, (response) => onInternalError(response, call));
 }

@@ -81,7 +81,7 @@ export const MAX_REQUEST_BYTES = 4 * 1024 * 1024;
  */
 export type RoomCheck = (request: Message, caller: Caller, tx: Tx) => Awaitable<void>;
 
-/** A method with one answer. */
+/** A method with one response. */
 export interface UnaryEntry extends DeclaredMethod {
   readonly kind: "unary";
   /**
@@ -101,13 +101,13 @@ export interface UnaryEntry extends DeclaredMethod {
   readonly list?: DescField;
 }
 
-/** A method with a stream of answers. It has no transaction, so it changes nothing and records nothing. */
+/** A method with a stream of responses. It has no transaction, so it changes nothing and records nothing. */
 export interface StreamEntry extends DeclaredMethod {
   readonly kind: "server_streaming";
   readonly handler: (request: Message, call: StreamCall) => AsyncIterable<object>;
 }
 
-/** A mounted method that takes a stream of requests, with one answer or a stream of them. */
+/** A mounted method that takes a stream of requests, with one response or a stream of them. */
 export interface InputStreamEntry extends DeclaredMethod {
   readonly kind: "input_streaming";
   readonly handler: (requests: AsyncIterable<Message>, call: StreamCall) => AsyncIterable<object>;

@@ -149,9 +149,9 @@ function handlerOf(method: DescMethod, impl: Impl = createUnimplemented(method))
     case "bidi_streaming":
       return { kind: "input_streaming", handler: impl as StreamImpl<AsyncIterable<Message>> } as const;
     case "client_streaming": {
-      const answer = impl as (requests: AsyncIterable<Message>, context: HandlerContext) => Promise<object>;
+      const response = impl as (requests: AsyncIterable<Message>, context: HandlerContext) => Promise<object>;
       const handler: StreamImpl<AsyncIterable<Message>> = async function* (requests, context) {
-        yield await answer(requests, context);
+        yield await response(requests, context);
       };
       return { kind: "input_streaming", handler } as const;
     }

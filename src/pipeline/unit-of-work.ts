@@ -32,9 +32,9 @@ export function toCallError(
   { errorDomain, onInternalError }: Pick<InvokeDeps, "errorDomain" | "onInternalError">,
 ): ConnectError {
   const spelled = withFieldSpelling(error, input, call.inbound.fieldSpelling);
-  const answer = answerError(spelled, errorDomain, (internal) => onInternalError(internal, call));
-  call.inbound.record?.setFailure(answer.code, rejectReasonOf(error));
-  return answer;
+  const response = answerError(spelled, errorDomain, (internal) => onInternalError(internal, call));
+  call.inbound.record?.setFailure(response.code, rejectReasonOf(error));
+  return response;
 }
 
 /** The names of the spans of units of work. */

@@ -86,8 +86,8 @@ export const unavailableVulnerabilitiesV1 = {
 } as const;
 
 /**
- * Creates handlers that answer UNIMPLEMENTED with a reason, to callers with the right to call the method. They
- * read no data, so the answer does not show what exists.
+ * Creates handlers that response UNIMPLEMENTED with a reason, to callers with the right to call the method. They
+ * read no data, so the response does not show what exists.
  */
 function createUnavailableHandlers<S extends DescService, K extends keyof S["method"] & string>(
   { method }: S,

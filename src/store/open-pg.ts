@@ -29,7 +29,7 @@ import { createStoreCounts } from "./work-gate.js";
 
 const MAX_UNIT_MS = 30_000;
 /** When a server that does not end a statement is given up: its machine may have stopped. */
-const MAX_ANSWER_MS = MAX_UNIT_MS + 5_000;
+const MAX_RESPONSE_MS = MAX_UNIT_MS + 5_000;
 /**
  * After its last row got a number, a unit runs the rest of that statement, idles and commits; the server limits each.
  */
@@ -54,7 +54,7 @@ interface PgOptions {
   /** The migrations of stored rows; tests replace them. */
   readonly migrations?: readonly DataMigration[];
   /** How long a statement waits for a server that does not answer, in milliseconds; shorter in tests. */
-  readonly maxAnswerMs?: number;
+  readonly maxResponseMs?: number;
 }
 
 /**
@@ -78,7 +78,7 @@ export async function openPg(options: PgOptions): Promise<Store> {
     connectionTimeoutMillis: 5_000,
     statement_timeout: MAX_UNIT_MS,
     idle_in_transaction_session_timeout: MAX_UNIT_MS,
-    query_timeout: options.maxAnswerMs ?? MAX_ANSWER_MS,
+    query_timeout: options.maxResponseMs ?? MAX_RESPONSE_MS,
     keepAlive: true,
     verify: rejectStandby,
     // `arbor migrate --contract` looks for the nodes of older versions. Up to 0.4.0 they call themselves `arbor`.

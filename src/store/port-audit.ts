@@ -148,7 +148,7 @@ export interface AuditCheckpointStore {
    * Searches a part of all organisations, in some milliseconds, for those whose first row is older than `beforeMs` and
    * is not the one that their head signs.
    *
-   * @param after `next` of the answer before; by default the search begins
+   * @param after `next` of the response before; by default the search begins
    */
   findOld(beforeMs: number, after?: string): Promise<OldChains>;
   /**

@@ -94,7 +94,7 @@ export interface RoleStore extends PatchStore<RoleRow, RolePatch> {
 }
 
 /**
- * A role binding with the columns of its group, role and identity that answers contain; null where there is no
+ * A role binding with the columns of its group, role and identity that responses contain; null where there is no
  * identity.
  */
 export interface HydratedBinding extends RoleBindingRow {

@@ -173,7 +173,7 @@ export interface RankStore {
   /**
    * Searches a part of all lists, in some milliseconds.
    *
-   * @param from `next` of the answer before; by default the search begins
+   * @param from `next` of the response before; by default the search begins
    */
   findUnranked(from?: RankSearch["next"]): Promise<RankSearch>;
   /** Counts some thousand more entries of a list, in some milliseconds; true when it is completely counted. */

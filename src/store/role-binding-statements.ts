@@ -28,7 +28,7 @@ export const same = statement<Named<"groupUid" | "identityUid" | "roleUid">, Rol
     .where(buildEquals(t.roleBindings, "groupUid", "identityUid", "roleUid")),
 );
 
-/** The columns of the group, the role and the identity that answers contain. */
+/** The columns of the group, the role and the identity that responses contain. */
 export const join: Join = {
   columns: (t) => ({
     groupName: t.groups.name,

@@ -157,7 +157,7 @@ export function isSuccess({ code, status, isCanceled }: RequestRecord): boolean 
   return code === undefined ? status !== undefined && status < 400 : code === 0;
 }
 
-/** The gRPC code of an HTTP status, for answers without one, as google/rpc/code.proto maps them. */
+/** The gRPC code of an HTTP status, for responses without one, as google/rpc/code.proto maps them. */
 export function codeOfStatus(status: number): number {
   if (status < 400) return 0;
   const code = STATUS_CODES.get(status);

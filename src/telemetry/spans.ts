@@ -227,7 +227,7 @@ function errorTypeOf(error: unknown): string {
   return typeof type === "string" && /^\w{1,40}$/.test(type) ? type : "_OTHER";
 }
 
-// Whether an error is a failure of the server. Others, such as NOT_FOUND, are answers to the caller.
+// Whether an error is a failure of the server. Others, such as NOT_FOUND, are responses to the caller.
 function isServerFault(error: unknown): boolean {
   const { code } = (error ?? {}) as { readonly code?: unknown };
   return typeof code !== "number" || SERVER_FAULTS.has(code);

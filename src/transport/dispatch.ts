@@ -53,7 +53,7 @@ export interface DispatchOptions {
   readonly requestMs: number;
   /** Called with the record of each request when its response has closed. */
   readonly observers: readonly RequestObserver[];
-  /** Lets scripts of other origins read answers; without it they cannot. */
+  /** Lets scripts of other origins read responses; without it they cannot. */
   readonly cors?: Cors | undefined;
 }
 
@@ -121,7 +121,7 @@ function findRouteName(names: ReadonlyMap<string, string>, path: string): string
   return names.get(path) ?? [...names].find(isAbove)?.[1];
 }
 
-/** The name that logs and metrics have for answers to CORS preflights. */
+/** The name that logs and metrics have for responses to CORS preflights. */
 const PREFLIGHT = "preflight";
 
 /** Creates the dispatcher. */
@@ -252,7 +252,7 @@ function isGrpc(contentType: string | undefined): boolean {
   return isGrpcFamily(contentType) && contentType.charCodeAt(16) !== 45;
 }
 
-// `rpc/grpc` answers binary messages without compression, as nearly every client sends them; connect answers the rest.
+// `rpc/grpc` responses binary messages without compression, as nearly every client sends them; connect answers the rest.
 function isLean(headers: IncomingHttpHeaders): boolean {
   const contentType = headers["content-type"];
   if (contentType !== "application/grpc" && contentType !== "application/grpc+proto") return false;

@@ -93,7 +93,7 @@ export interface Server {
   /** How many connections are open. */
   countConnections(): OpenConnections;
 
-  /** The bytes held of requests and of answers. */
+  /** The bytes held of requests and of responses. */
   countBufferedBytes(): { readonly requests: number; readonly answers: number };
 
   /** How many requests and connections were rejected before they were handled, by reason. */

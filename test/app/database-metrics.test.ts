@@ -1,4 +1,4 @@
-// Metrics whose values are in the database, with and without an answer of it.
+// Metrics whose values are in the database, with and without a response of it.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { createDatabaseMetrics } from "../../src/app/database-metrics.js";

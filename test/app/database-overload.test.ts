@@ -38,13 +38,13 @@ interface Outcome {
 }
 
 async function createGroup(name: string): Promise<Outcome> {
-  const answer = await fetch(`${service.url}/iam/v2beta1/groups/${root}`, {
+  const response = await fetch(`${service.url}/iam/v2beta1/groups/${root}`, {
     method: "POST",
     headers: { authorization: `Bearer ${token}`, "content-type": "application/json" },
     body: JSON.stringify({ name }),
   });
-  const body = (await answer.json()) as Outcome["body"];
-  return { status: answer.status, retryAfter: answer.headers.get("retry-after"), body };
+  const body = (await response.json()) as Outcome["body"];
+  return { status: response.status, retryAfter: response.headers.get("retry-after"), body };
 }
 
 async function readGroup(): Promise<number> {

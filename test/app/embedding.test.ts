@@ -75,8 +75,8 @@ describe("the example of docs/gateway.md", () => {
 
   test("answers as JSON over HTTP", async () => {
     const send = async (path: string, init: RequestInit = {}) => {
-      const answer = await fetch(url + path, init);
-      return [answer.status, await answer.text()];
+      const response = await fetch(url + path, init);
+      return [response.status, await response.text()];
     };
     assert.deepEqual(await send("/library/v1/books/dune"), [200, '{"name":"books/dune","title":"Dune"}']);
     const missing = '{"code":5,"message":"there is no book books/x","details":[]}';

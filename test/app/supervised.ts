@@ -98,7 +98,7 @@ export function supervise(data: string, baseUrl: string, faults: readonly string
 export interface Written {
   /** The names of groups whose creation was acknowledged. */
   readonly acknowledged: Set<string>;
-  /** The names of groups of which no answer came. */
+  /** The names of groups of which no response came. */
   readonly unanswered: Set<string>;
   /** HTTP statuses of refused calls and how many there were of each. */
   readonly refused: Map<number, number>;

@@ -77,8 +77,8 @@ async function traceOf(requestId: string): Promise<readonly CollectedSpan[]> {
 }
 
 test("REST: a PATCH from its arrival to the commit", async (t) => {
-  const answer = await patch(owner.group, "by REST", { "x-request-id": "rest-1" });
-  assert.equal(answer.status, 200);
+  const response = await patch(owner.group, "by REST", { "x-request-id": "rest-1" });
+  assert.equal(response.status, 200);
   const trace = await traceOf("rest-1");
   t.diagnostic(`\n${formatTraces(trace)}`);
   assert.deepEqual(edgesOf(trace), WRITE(UPDATE).sort());
@@ -188,8 +188,8 @@ test("a request to an OpenID Provider continues the trace of its call", async (t
   );
   const bearer = await provider.signIdToken({ sub: "ann", aud: harness.url });
   const query = queryOf({ aud: harness.url, identity: uid });
-  const answer = await ask(harness.url, `/sts/exchange?${query}`, { bearer, headers: { "x-request-id": "sts-1" } });
-  assert.equal(answer.status, 200, answer.text);
+  const response = await ask(harness.url, `/sts/exchange?${query}`, { bearer, headers: { "x-request-id": "sts-1" } });
+  assert.equal(response.status, 200, response.text);
   const trace = await traceOf("sts-1");
   t.diagnostic(`\n${formatTraces(trace)}`);
   const root = trace.find(({ parentSpanId }) => parentSpanId === "");

@@ -18,8 +18,8 @@ describe("audit rows of callers who delete themselves", () => {
 
   async function deleteAs(token: string, path: string) {
     const headers = { authorization: `Bearer ${token}` };
-    const answer = await fetch(`${harness.url}${path}`, { method: "DELETE", headers });
-    assert.equal(answer.status, 200, await answer.text());
+    const response = await fetch(`${harness.url}${path}`, { method: "DELETE", headers });
+    assert.equal(response.status, 200, await response.text());
     const [row] = await harness.app.installation.store.read((tx) => tx.audit.listNewest(1));
     const { type, actorUid, subjectUid, actorName } = row ?? assert.fail("no row");
     return { type, actorUid, subjectUid, actorName };

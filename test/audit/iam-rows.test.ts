@@ -23,13 +23,13 @@ interface Step {
   readonly as?: "member";
   /** The name of what is changed: that of something made before, or of what this step makes. */
   readonly subject: string;
-  /** What later steps need of the answer. */
-  readonly keep?: (answer: Json) => Made;
+  /** What later steps need of the response. */
+  readonly keep?: (response: Json) => Made;
 }
 
 const [viewer, editor] = [builtinRoleUid("viewer"), builtinRoleUid("editor")];
-const uid = (name: string) => (answer: Json) => ({ [name]: String(answer.uid) });
-const etag = (answer: Json) => ({ etag: String(answer.etag) });
+const uid = (name: string) => (response: Json) => ({ [name]: String(response.uid) });
+const etag = (response: Json) => ({ etag: String(response.etag) });
 const oidc = { issuer: "https://login.example", clientId: "id", clientSecret: "secret" };
 const claimMatch = { issuer: "https://issuer.example", subject: "s", audience: "a" };
 const scope = (made: Made) => ({ identityProviderUid: made.provider });
@@ -231,9 +231,9 @@ function leavesRows(version: string): void {
       assert.ok(entry && caller);
       const before = await rows();
       const requestId = `req-${i}`;
-      const answer = await call(entry, request(made), caller.token, requestId);
-      const json = (await answer.json()) as Json;
-      assert.equal(answer.status, 200, JSON.stringify(json));
+      const response = await call(entry, request(made), caller.token, requestId);
+      const json = (await response.json()) as Json;
+      assert.equal(response.status, 200, JSON.stringify(json));
       Object.assign(made, keep?.(json));
       const [row, ...others] = await rows();
       assert.equal(others.length, before.length, "exactly one row");

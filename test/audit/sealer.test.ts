@@ -271,12 +271,12 @@ describe("the sealer", () => {
     let [written, oldestMs] = [0, 0];
     const lane = async ({ group, token }: { readonly group: string; readonly token: string }) => {
       for (; Date.now() < end; written++) {
-        const answer = await fetch(`${harness.url}/iam/v2beta1/groups/${group}`, {
+        const response = await fetch(`${harness.url}/iam/v2beta1/groups/${group}`, {
           method: "PATCH",
           headers: { authorization: `Bearer ${token}`, "content-type": "application/json" },
           body: JSON.stringify({ description: `change ${written}` }),
         });
-        assert.equal(answer.status, 200, await answer.text());
+        assert.equal(response.status, 200, await response.text());
       }
     };
     const watch = async () => {

@@ -59,14 +59,14 @@ test("the setting is read every five seconds until version 2 begins, and a faile
 
 test("a read that fails later is tried again too", async () => {
   let nowMs = 0;
-  let answer: () => Promise<string> = () => Promise.reject(new Error("no connection"));
+  let response: () => Promise<string> = () => Promise.reject(new Error("no connection"));
   const watch = watchAuditVersion(
-    () => answer(),
+    () => response(),
     () => nowMs,
   );
   await watch.refresh();
   assert.equal(watch.current(), 1);
-  answer = async () => "0.5.0";
+  response = async () => "0.5.0";
   nowMs += 5_000;
   assert.equal(watch.current(), 1);
   await Promise.resolve();

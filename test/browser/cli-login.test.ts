@@ -210,7 +210,7 @@ describe("arbor auth login", () => {
     await page.keyboard.press("Enter");
     await page.getByRole("link", { name: "Continue with" }).click();
     await page.getByRole("heading", { name: "Who are you?" }).waitFor();
-    const answered = page.waitForResponse((answer) => new URL(answer.url()).pathname === "/oauth/callback");
+    const answered = page.waitForResponse((response) => new URL(response.url()).pathname === "/oauth/callback");
     await pick("Bob");
     assert.equal((await answered).status(), 404);
     await look("You have no account here");
@@ -226,8 +226,8 @@ describe("a device", () => {
       string
     >;
     const post = async (endpoint: string, form: Readonly<Record<string, string>>) => {
-      const answer = await fetch(metadata[endpoint] ?? "", { method: "POST", body: new URLSearchParams(form) });
-      return { status: answer.status, body: (await answer.json()) as Record<string, string> };
+      const response = await fetch(metadata[endpoint] ?? "", { method: "POST", body: new URLSearchParams(form) });
+      return { status: response.status, body: (await response.json()) as Record<string, string> };
     };
     const client = { client_id: "build-agent" };
     const { body } = await post("device_authorization_endpoint", { ...client, scope: "openid" });

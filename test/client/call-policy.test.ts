@@ -19,11 +19,11 @@ type Groups = Client<typeof GroupsService>;
 /** Runs `use` against a service that answers by `answer`. */
 async function against(
   t: TestContext,
-  answer: (call: SeenCall, index: number) => Answer,
+  response: (call: SeenCall, index: number) => Answer,
   use: (groups: Groups, service: FlakyService) => Promise<void>,
   options: Partial<ConnectionOptions> = {},
 ): Promise<void> {
-  const service = await startFlaky(t, answer);
+  const service = await startFlaky(t, response);
   const connection = connectTo({ baseUrl: service.url, backoffMs: 1, ...options });
   try {
     await use(connection.client(GroupsService), service);

@@ -78,13 +78,13 @@ describe("against the service", () => {
   it("an expired token is exchanged anew, and the call goes on", async () => {
     const { uid, token: stale } = await service.identity({}, root);
     await service.bind(uid, "viewer", root);
-    const answers = [stale];
+    const responses = [stale];
     const source = exchangedToken({
       issuer: service.url,
       identity: uid,
       audience: service.url,
       upstream: () => "oidc",
-      fetch: async () => new Response(JSON.stringify({ token: answers.shift() ?? (await service.token(uid)) })),
+      fetch: async () => new Response(JSON.stringify({ token: responses.shift() ?? (await service.token(uid)) })),
     });
     const connection = connectTo({ baseUrl: service.url, token: source });
     const groups = connection.client(GroupsService);

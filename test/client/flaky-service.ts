@@ -40,11 +40,11 @@ export const CERTIFICATE = readFileSync(new URL("cert.pem", tlsFolder));
 /**
  * Starts one, until the test ends.
  *
- * @param answer decides by the call and its number, counted from 0
+ * @param response decides by the call and its number, counted from 0
  */
 export async function startFlaky(
   test: Pick<TestContext, "after">,
-  answer: (call: SeenCall, index: number) => Answer,
+  response: (call: SeenCall, index: number) => Answer,
   { tls = false } = {},
 ): Promise<FlakyService> {
   const calls: SeenCall[] = [];
@@ -60,7 +60,7 @@ export async function startFlaky(
       timeoutMs: timeout === null ? undefined : Number.parseInt(timeout, 10),
     };
     calls.push(call);
-    const verdict = answer(call, calls.length - 1);
+    const verdict = response(call, calls.length - 1);
     if (verdict === undefined) return;
     if (verdict instanceof ConnectError) throw verdict;
     if (typeof verdict === "number") throw new ConnectError(`answered ${Code[verdict]}`, verdict);

@@ -86,8 +86,8 @@ const all = registry.getMessage("t.All") as DescMessage;
 function assertSame(desc: DescMessage, init: object): void {
   const message = create(desc, init as MessageInitShape<DescMessage>);
   const expected = Buffer.from(toBinary(desc, message));
-  for (const answer of [init, message]) {
-    const frame = encodeFrame(desc, answer);
+  for (const response of [init, message]) {
+    const frame = encodeFrame(desc, response);
     assert.deepEqual([frame[0], frame.readUInt32BE(1)], [0, expected.length]);
     assert.deepEqual(frame.subarray(5), expected);
   }

@@ -61,10 +61,10 @@ test("what is written as JSON is what protobuf-es writes", () => {
   forEachMessage("JSON writer", SEED, ({ registry, desc, message }) => {
     const writers = createJsonWriters(registry, "exact");
     const sparse = toJson(desc, message, { registry });
-    const answer = asAnswer(desc, toJson(desc, message, { registry, alwaysEmitImplicit: true }), registry);
+    const response = asResponse(desc, toJson(desc, message, { registry, alwaysEmitImplicit: true }), registry);
     for (const given of [message, asInit(message)]) {
       assert.deepEqual(parse(writers.details.writerOf(desc)(given)), plain(sparse));
-      assert.deepEqual(parse(writers.answer(desc)(given)), plain(answer));
+      assert.deepEqual(parse(writers.answer(desc)(given)), plain(response));
     }
   });
 });
@@ -149,29 +149,29 @@ function isMessage(value: unknown): value is Message {
 
 const { IMPLICIT } = FeatureSet_FieldPresence;
 
-// What protobuf-es prints with all that is empty, without what an answer leaves out.
-function asAnswer(desc: DescMessage, json: JsonValue, registry: Registry): JsonValue {
+// What protobuf-es prints with all that is empty, without what a response leaves out.
+function asResponse(desc: DescMessage, json: JsonValue, registry: Registry): JsonValue {
   if (typeof json !== "object" || json === null) return json;
   if (desc.typeName === "google.protobuf.Any") {
     const type = (json as JsonObject)["@type"];
     const packed = typeof type === "string" ? registry.getMessage(type.slice(type.lastIndexOf("/") + 1)) : undefined;
     if (packed === undefined) return json;
-    if (!hasCustomJsonRepresentation(packed)) return asAnswer(packed, json, registry);
-    asAnswer(packed, (json as JsonObject).value as JsonValue, registry);
+    if (!hasCustomJsonRepresentation(packed)) return asResponse(packed, json, registry);
+    asResponse(packed, (json as JsonObject).value as JsonValue, registry);
     return json;
   }
   if (hasCustomJsonRepresentation(desc)) return json;
-  const answer = json as JsonObject;
+  const response = json as JsonObject;
   for (const field of desc.fields) {
     const { jsonName, message, presence } = field;
-    const value = Object.hasOwn(answer, jsonName) ? answer[jsonName] : undefined;
+    const value = Object.hasOwn(response, jsonName) ? response[jsonName] : undefined;
     if (value === undefined) continue;
     const isNothing = field.fieldKind === "enum" && /(UNSPECIFIED|UNKNOWN)$/.test(String(value));
     const isNoToken = field.name === "next_page_token" && value === "" && field.scalar === ScalarType.STRING;
-    if (presence === IMPLICIT && (isNothing || isNoToken)) delete answer[jsonName];
-    else if (message !== undefined && field.fieldKind === "message") asAnswer(message, value, registry);
+    if (presence === IMPLICIT && (isNothing || isNoToken)) delete response[jsonName];
+    else if (message !== undefined && field.fieldKind === "message") asResponse(message, value, registry);
     else if (message !== undefined)
-      for (const one of Object.values(value as JsonObject)) asAnswer(message, one, registry);
+      for (const one of Object.values(value as JsonObject)) asResponse(message, one, registry);
   }
-  return answer;
+  return response;
 }

@@ -136,7 +136,7 @@ for (const desc of [kinds, thing, featureMessage("ListThingsResponse")]) {
         const sparse = toJson(desc, message, { registry: featureRegistry });
         assert.deepEqual(plain(JSON.parse(writers.details.writerOf(desc)(message))), plain(sparse));
         const full = toJson(desc, message, { registry: featureRegistry, alwaysEmitImplicit: true });
-        assert.deepEqual(plain(JSON.parse(writers.answer(desc)(message))), plain(asAnswer(desc, full)));
+        assert.deepEqual(plain(JSON.parse(writers.answer(desc)(message))), plain(asResponse(desc, full)));
       }),
       { numRuns: 300 },
     );
@@ -148,21 +148,22 @@ function plain(value: unknown): unknown {
   return JSON.parse(JSON.stringify(value));
 }
 
-// What protobuf-es prints with all that is empty, without what an answer leaves out.
-function asAnswer(desc: DescMessage, json: JsonValue): JsonValue {
+// What protobuf-es prints with all that is empty, without what a response leaves out.
+function asResponse(desc: DescMessage, json: JsonValue): JsonValue {
   if (findWellKnownName(desc) !== undefined || typeof json !== "object" || json === null) return json;
-  const answer = json as JsonObject;
+  const response = json as JsonObject;
   for (const field of desc.fields) {
     const { jsonName, message } = field;
-    const value = answer[jsonName];
+    const value = response[jsonName];
     if (value === undefined) continue;
     const isUnspecified = field.fieldKind === "enum" && value === field.enum.values[0]?.name;
     const isNoToken = field.name === "next_page_token" && value === "";
-    if ((isUnspecified && field.presence === IMPLICIT) || isNoToken || field.name === "secret") delete answer[jsonName];
+    if ((isUnspecified && field.presence === IMPLICIT) || isNoToken || field.name === "secret")
+      delete response[jsonName];
     else if (message !== undefined) {
       const within = field.fieldKind === "message" ? [value] : Object.values(value as JsonObject);
-      for (const one of within) asAnswer(message, one);
+      for (const one of within) asResponse(message, one);
     }
   }
-  return answer;
+  return response;
 }

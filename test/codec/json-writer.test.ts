@@ -23,7 +23,7 @@ const emptyThing =
 
 const emptyDetail = '{"title":"","level":0,"lines":[]}';
 
-const answers: readonly { desc: string; value: object; text: string; reason: string }[] = [
+const responses: readonly { desc: string; value: object; text: string; reason: string }[] = [
   {
     desc: "Thing",
     value: {},
@@ -95,7 +95,7 @@ const answers: readonly { desc: string; value: object; text: string; reason: str
   { desc: "google.protobuf.StringValue", value: {}, text: '""', reason: "a bare wrapper of nothing" },
 ];
 
-for (const { desc, value, text, reason } of answers) {
+for (const { desc, value, text, reason } of responses) {
   test(`answers ${desc}: ${reason}`, () => {
     const message = featureMessage(desc);
     assert.equal(writers.answer(message)(value), text, "from an init object");
@@ -238,17 +238,17 @@ test("a field that stands for the whole answer", () => {
     assert.ok(found);
     return found;
   };
-  assert.equal(writers.answerField(field("labels"))({ a: "b" }), '{"a":"b"}');
-  assert.equal(writers.answerField(field("labels"))(undefined), "{}");
-  assert.equal(writers.answerField(field("tags"))(["a"]), '["a"]');
-  assert.equal(writers.answerField(field("tags"))(undefined), "[]");
-  assert.equal(writers.answerField(field("detail"))({ level: 1 }), '{"title":"","level":1,"lines":[]}');
-  assert.equal(writers.answerField(field("detail"))(undefined), "{}");
-  assert.equal(writers.answerField(field("parts"))([{}]), `[${emptyDetail}]`);
-  assert.equal(writers.answerField(field("detail_map"))({ a: {} }), `{"a":${emptyDetail}}`);
-  assert.equal(writers.answerField(field("size"))(7n), '"7"');
-  assert.equal(writers.answerField(field("size"))(undefined), '"0"');
-  assert.equal(writers.answerField(field("color"))(undefined), '"COLOR_UNSPECIFIED"');
+  assert.equal(writers.responseField(field("labels"))({ a: "b" }), '{"a":"b"}');
+  assert.equal(writers.responseField(field("labels"))(undefined), "{}");
+  assert.equal(writers.responseField(field("tags"))(["a"]), '["a"]');
+  assert.equal(writers.responseField(field("tags"))(undefined), "[]");
+  assert.equal(writers.responseField(field("detail"))({ level: 1 }), '{"title":"","level":1,"lines":[]}');
+  assert.equal(writers.responseField(field("detail"))(undefined), "{}");
+  assert.equal(writers.responseField(field("parts"))([{}]), `[${emptyDetail}]`);
+  assert.equal(writers.responseField(field("detail_map"))({ a: {} }), `{"a":${emptyDetail}}`);
+  assert.equal(writers.responseField(field("size"))(7n), '"7"');
+  assert.equal(writers.responseField(field("size"))(undefined), '"0"');
+  assert.equal(writers.responseField(field("color"))(undefined), '"COLOR_UNSPECIFIED"');
 });
 
 const unset = ["timestamp", "duration", "fieldMask", "struct", "value", "listValue", "any", "stringWrapper"];
@@ -256,7 +256,7 @@ for (const name of [...unset, "optionalInt32", "optionalColor", "choiceString", 
   test(`null stands for a whole answer that is an unset ${name}`, () => {
     const field = kinds.fields.find(({ jsonName }) => jsonName === name);
     assert.ok(field);
-    assert.equal(writers.answerField(field)(undefined), "null");
+    assert.equal(writers.responseField(field)(undefined), "null");
   });
 }
 

@@ -17,7 +17,7 @@ import { type Harness, startHarness } from "../support/harness.js";
 import { readDocument } from "../support/openapi/request.js";
 import { groupRow } from "../support/rows.js";
 import { sample } from "../support/scale.js";
-import { clientsFor, type RawAnswer, type RawClient, rawClients, requestOf } from "./iam-clients.js";
+import { clientsFor, type RawClient, type RawResponse, rawClients, requestOf } from "./iam-clients.js";
 import {
   calledMethods,
   findScopeField,
@@ -223,13 +223,13 @@ describe("what is of another organisation", () => {
         ? randomIds.newUid(there.slice(0, there.lastIndexOf("/")))
         : randomIds.newUid();
       const check = async (client: RawClient) => {
-        const answers: string[] = [];
+        const responses: string[] = [];
         for (const uid of [there, elsewhere, beside]) {
           const { code, bytes } = await client.call(method, requestAt(method, uid), token);
           assert.equal(code, "PERMISSION_DENIED", client.name);
-          answers.push(bytes.replaceAll(uid, "UID").replaceAll(encodeURIComponent(uid), "UID"));
+          responses.push(bytes.replaceAll(uid, "UID").replaceAll(encodeURIComponent(uid), "UID"));
         }
-        assert.deepEqual(answers, [answers[0], answers[0], answers[0]], client.name);
+        assert.deepEqual(responses, [responses[0], responses[0], responses[0]], client.name);
       };
       await Promise.all(sample(clientsFor(method, clients), row).map(check));
     });
@@ -241,9 +241,10 @@ const known = callers.filter(({ role }) => role !== undefined);
 describe("Auth.Validate", () => {
   const { validate } = Auth.method;
   const whoAmI = async (client: RawClient, token: string | undefined) => {
-    const answer: RawAnswer = await client.call(validate, requestOf(validate, {}), token);
-    const message = answer.message ?? (answer.code === "OK" ? fromJson(validate.output, answer.json ?? {}) : undefined);
-    return { code: answer.code, message: message as MessageShape<typeof WhoAmISchema> | undefined };
+    const response: RawResponse = await client.call(validate, requestOf(validate, {}), token);
+    const message =
+      response.message ?? (response.code === "OK" ? fromJson(validate.output, response.json ?? {}) : undefined);
+    return { code: response.code, message: message as MessageShape<typeof WhoAmISchema> | undefined };
   };
 
   for (const caller of callers) {
@@ -283,13 +284,13 @@ describe("Auth.Delete", () => {
       ];
       for (const client of sample(clients, row)) {
         for (const ids of forms) {
-          const answers = new Set<string>();
+          const responses = new Set<string>();
           for (const id of ids) {
             const { code, bytes } = await forget(client, id, token);
             assert.equal(code, role === undefined ? "UNAUTHENTICATED" : "PERMISSION_DENIED", client.name);
-            answers.add(bytes.replaceAll(id, "UID").replaceAll(encodeURIComponent(id), "UID"));
+            responses.add(bytes.replaceAll(id, "UID").replaceAll(encodeURIComponent(id), "UID"));
           }
-          assert.equal(answers.size, 1, client.name);
+          assert.equal(responses.size, 1, client.name);
         }
       }
       for (const token of tokens.values()) assert.equal(await codeFor(clients[0] as RawClient, token), "OK");
@@ -323,15 +324,15 @@ describe("methods that authenticate their callers by themselves", () => {
   for (const [what, method, request] of requests) {
     it(`${what}: an API token is no credential there, of any identity`, async () => {
       for (const client of clients) {
-        const answers = new Set<string>();
+        const responses = new Set<string>();
         const none = await client.call(method, requestOf(method, request()));
         assert.equal(none.code, "UNAUTHENTICATED", client.name);
         for (const token of ["garbage", ...tokens.values()]) {
           const { code, bytes } = await client.call(method, requestOf(method, request()), token);
           assert.equal(code, "UNAUTHENTICATED", client.name);
-          answers.add(bytes);
+          responses.add(bytes);
         }
-        assert.equal(answers.size, 1, `${client.name}: one answer to all of them`);
+        assert.equal(responses.size, 1, `${client.name}: one answer to all of them`);
       }
     });
   }
@@ -339,13 +340,13 @@ describe("methods that authenticate their callers by themselves", () => {
   it("GetHeadlessSession: what is not there looks the same to everybody", async () => {
     const { getHeadlessSession: method } = Auth.method;
     for (const client of clients) {
-      const answers = new Set<string>();
+      const responses = new Set<string>();
       for (const token of [undefined, "garbage", ...tokens.values()]) {
         const { code, bytes } = await client.call(method, requestOf(method, { code: randomIds.newId() }), token);
         assert.equal(code, "NOT_FOUND", client.name);
-        answers.add(bytes);
+        responses.add(bytes);
       }
-      assert.equal(answers.size, 1, client.name);
+      assert.equal(responses.size, 1, client.name);
     }
   });
 });

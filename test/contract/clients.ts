@@ -1,4 +1,4 @@
-// The same call through every protocol, and every answer in one form: the
+// The same call through every protocol, and every response in one form: the
 // sparse JSON of the message, or code, message and details.
 import {
   create,
@@ -16,12 +16,12 @@ import {
   file_chainguard_platform_iam_v2beta1_groups as groupsFile,
 } from "#gen/chainguard/platform/iam/v2beta1/groups_pb.js";
 import { file_google_rpc_error_details as errorDetailsFile } from "#gen/google/rpc/error_details_pb.js";
-import { type HttpAnswer, type HttpRequest, sendHttp } from "../support/send-http.js";
+import { type HttpRequest, type HttpResponse, sendHttp } from "../support/send-http.js";
 import { connectGrpcJs } from "./grpc-js-client.js";
 import { restRequestOf } from "./rest-request.js";
 import { codeName, type MethodName, type Outcome, type WireClient } from "./wire.js";
 
-/** A REST client, which tells the HTTP status of its last answer as well. */
+/** A REST client, which tells the HTTP status of its last response as well. */
 export interface RestClient extends WireClient {
   readonly status: number;
 }
@@ -88,7 +88,7 @@ function failureOf(error: ConnectError): Outcome {
 }
 
 /** Sends one HTTP request. */
-export type SendHttp = (url: string, sent: HttpRequest) => Promise<Pick<HttpAnswer, "status" | "ok" | "text">>;
+export type SendHttp = (url: string, sent: HttpRequest) => Promise<Pick<HttpResponse, "status" | "ok" | "text">>;
 
 /** Calls through the HTTP rules of the protos; `send` is what HTTP requests are sent with. */
 export function restClient(url: string, name = "REST", send: SendHttp = sendHttp): RestClient {

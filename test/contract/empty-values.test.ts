@@ -1,5 +1,5 @@
-// What REST prints of an answer in which every message is set and nothing else, for every method that is served, in
-// every version. Both the answer and what must be printed follow from the descriptors.
+// What REST prints of a response in which every message is set and nothing else, for every method that is served, in
+// every version. Both the response and what must be printed follow from the descriptors.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { type DescField, type DescMessage, ScalarType } from "@bufbuild/protobuf";
@@ -19,7 +19,7 @@ type Plain = Record<string, unknown>;
 
 const methods = [...services.map(({ desc }) => desc), SecurityTokenService, Auth].flatMap(({ methods }) => methods);
 const writers = createJsonWriters(createTypeRegistry(methods.map((desc) => ({ desc }))));
-/** Of a oneof with as many members as this, each is set in one of the answers. */
+/** Of a oneof with as many members as this, each is set in one of the responses. */
 const MAX_MEMBERS = 4;
 
 // A message whose messages are all set, down to the first that holds itself. What has presence is set to zero.
@@ -85,7 +85,7 @@ function pathsToPrint(desc: DescMessage, message: Plain, at = ""): string[] {
   });
 }
 
-// The paths that an answer has. Of lists and maps without elements and of values of well-known types it is their own.
+// The paths that a response has. Of lists and maps without elements and of values of well-known types it is their own.
 function pathsOf(desc: DescMessage, json: Plain, at = ""): string[] {
   return Object.entries(json).flatMap(([key, value]) => {
     const path = at === "" ? key : `${at}.${key}`;
@@ -112,10 +112,10 @@ for (const desc of methods) {
     const encode = createEncoder(binding, writers);
     test(`${binding.method} ${binding.name}`, () => {
       for (let choice = 0; choice < MAX_MEMBERS; choice++) {
-        const answer = fillMessage(desc.output, choice) ?? {};
-        const { body } = encode(answer);
+        const response = fillMessage(desc.output, choice) ?? {};
+        const { body } = encode(response);
         if (body === "") continue;
-        const expected = pathsToPrint(desc.output, answer).sort();
+        const expected = pathsToPrint(desc.output, response).sort();
         const printed = pathsOf(desc.output, JSON.parse(String(body)) as Plain).sort();
         assert.deepEqual(printed, expected);
         for (const path of printed) if (path.includes(".")) nested.add(`${desc.output.name}.${path}`);

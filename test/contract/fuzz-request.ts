@@ -43,7 +43,7 @@ export function validRequest(world: FuzzWorld, operation: PlacedOperation, rando
   const values = valuesFor(world, operation, random);
   const request = requestOf(operation, values);
   const json = bodyOf(world, operation, request, random);
-  // Pages that an answer led to are known by the operation.
+  // Pages that a response led to are known by the operation.
   const page = random.chance(0.3) ? world.known.pick(operation.operationId, random) : undefined;
   const query = optionalParameters(world, operation, random);
   const isForm = operation.requestBody?.content[FORM] !== undefined && random.chance(0.5);

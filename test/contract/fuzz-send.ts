@@ -1,12 +1,12 @@
 import { Agent, request as httpRequest } from "node:http";
-import type { FuzzAnswer } from "./fuzz-answer.js";
 import type { FuzzRequest } from "./fuzz-request.js";
+import type { FuzzResponse } from "./fuzz-response.js";
 
 /** Sends requests over connections that are kept. */
 export interface Sender {
-  /** Rejects when there is no answer, twice. */
-  send(request: FuzzRequest): Promise<FuzzAnswer>;
-  /** How many requests had to be sent again because there was no answer in time. */
+  /** Rejects when there is no response, twice. */
+  send(request: FuzzRequest): Promise<FuzzResponse>;
+  /** How many requests had to be sent again because there was no response in time. */
   slow(): number;
   close(): void;
 }
@@ -14,7 +14,7 @@ export interface Sender {
 // How many times as long the second attempt may take.
 const PATIENCE = 5;
 
-/** Creates a sender. @param timeoutMs how long an answer may take, in milliseconds */
+/** Creates a sender. @param timeoutMs how long a response may take, in milliseconds */
 export function createSender(url: string, connections: number, timeoutMs: number): Sender {
   const { hostname, port } = new URL(url);
   const agent = new Agent({ keepAlive: true, maxSockets: connections });
@@ -23,7 +23,7 @@ export function createSender(url: string, connections: number, timeoutMs: number
   function once(
     { method, path, headers, body }: FuzzRequest,
     withinMs: number,
-  ): Promise<FuzzAnswer | "slow" | "closed"> {
+  ): Promise<FuzzResponse | "slow" | "closed"> {
     return new Promise((resolve, reject) => {
       const length = body === undefined ? {} : { "content-length": Buffer.byteLength(body) };
       const sent = httpRequest({ agent, hostname, port, method, path, headers: { ...length, ...headers } }, (res) => {
@@ -52,13 +52,13 @@ export function createSender(url: string, connections: number, timeoutMs: number
 
   return {
     async send(request) {
-      let answer = await once(request, timeoutMs);
-      if (answer === "slow") slow++;
-      // On a machine that does many things at once an answer may be late; a call that hangs hangs again.
-      if (typeof answer === "string") answer = await once(request, PATIENCE * timeoutMs);
-      if (typeof answer === "string")
-        throw new Error(`${answer}: no answer, not even within ${PATIENCE * timeoutMs} ms`);
-      return answer;
+      let response = await once(request, timeoutMs);
+      if (response === "slow") slow++;
+      // On a machine that does many things at once a response may be late; a call that hangs hangs again.
+      if (typeof response === "string") response = await once(request, PATIENCE * timeoutMs);
+      if (typeof response === "string")
+        throw new Error(`${response}: no answer, not even within ${PATIENCE * timeoutMs} ms`);
+      return response;
     },
     slow: () => slow,
     close: () => agent.destroy(),

@@ -121,8 +121,8 @@ async function recordEvents(url: string, organisation: string, token: string): P
   const headers = { authorization: `Bearer ${token}`, "content-type": "application/json" };
   const body = JSON.stringify({ name: "recorded" });
   await fetch(`${url}/iam/v2beta1/groups/${organisation}`, { method: "POST", headers, body });
-  const answer = await fetch(`${url}/audit/v1/events?scope=${organisation}`, { headers });
-  return ((await answer.json()) as { events: readonly { id: string }[] }).events.map(({ id }) => id);
+  const response = await fetch(`${url}/audit/v1/events?scope=${organisation}`, { headers });
+  return ((await response.json()) as { events: readonly { id: string }[] }).events.map(({ id }) => id);
 }
 
 // A binding that its holder may drop and keeps every right without.

@@ -4,7 +4,7 @@ import { chooseScale } from "../support/scale.js";
 import { fuzz } from "./fuzz.js";
 
 const REQUESTS = chooseScale(12_000, 1_400);
-/** They need the etag of an answer before, which nothing here keeps. */
+/** They need the etag of a response before, which nothing here keeps. */
 const WITH_ETAG = /_(?:RegenerateScimToken|SetScimEnabled)$/;
 
 test(`${REQUESTS} random requests`, async (t) => {

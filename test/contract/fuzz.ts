@@ -1,12 +1,12 @@
-// Sends random requests to a real service and judges every answer. What a seed
+// Sends random requests to a real service and judges every response. What a seed
 // chose depends on the number of the request alone, but for the things that the
 // service has made by then.
 import type { PlacedOperation } from "../support/openapi/document.js";
 import { createRandom, type Random } from "../support/openapi/random.js";
 import { collectionOf, queryPart, withQuery } from "../support/openapi/request.js";
 import { subjectCreatedBy } from "../support/openapi/subject.js";
-import { createJudge, type FuzzAnswer, type Judge } from "./fuzz-answer.js";
 import { FORM, type FuzzRequest, validRequest } from "./fuzz-request.js";
+import { createJudge, type FuzzResponse, type Judge } from "./fuzz-response.js";
 import { createSender } from "./fuzz-send.js";
 import { spoil } from "./fuzz-spoil.js";
 import { startFuzzWorld } from "./fuzz-world.js";
@@ -21,7 +21,7 @@ export interface FuzzOptions {
   readonly concurrency?: number;
   /** The part of the requests that is spoilt; 0.3 unless given. */
   readonly spoilt?: number;
-  /** How long an answer may take, in milliseconds; 2,000 unless given. */
+  /** How long a response may take, in milliseconds; 2,000 unless given. */
   readonly timeoutMs?: number;
   /** How many more requests an operation is given that none of them had success with; none unless given. */
   readonly tries?: number;
@@ -34,7 +34,7 @@ export interface FuzzReport {
   readonly requests: number;
   readonly seed: number;
   readonly seconds: number;
-  /** How many answers of each HTTP status there were. */
+  /** How many responses of each HTTP status there were. */
   readonly statuses: Readonly<Record<string, number>>;
   /** The part of the requests that a handler answered. */
   readonly share: number;
@@ -83,23 +83,23 @@ export async function fuzz(options: FuzzOptions): Promise<FuzzReport> {
     const request = validRequest(world, operation, random);
     const isSpoilt = given === undefined && random.chance(spoilt);
     if (isSpoilt) spoil(request, world, random);
-    let answer: FuzzAnswer;
+    let response: FuzzResponse;
     try {
-      answer = await sender.send(request);
+      response = await sender.send(request);
     } catch (error) {
       faults.push(`#${number}: ${error instanceof Error ? error.message : error}: ${formatCurl(request)}`);
       return;
     }
-    statuses[answer.status] = (statuses[answer.status] ?? 0) + 1;
-    const verdict = judgeAnswer(judge, request, answer);
+    statuses[response.status] = (statuses[response.status] ?? 0) + 1;
+    const verdict = judgeResponse(judge, request, response);
     if (verdict.fault !== undefined) {
-      const came = `${answer.status} ${answer.bytes.toString("latin1").slice(0, 500)}`;
+      const came = `${response.status} ${response.bytes.toString("latin1").slice(0, 500)}`;
       faults.push(`#${number}: ${verdict.fault}: ${formatCurl(request)} -> ${came}`);
     }
     if (!verdict.reached) return;
     reached++;
     operations[operation.operationId] = (operations[operation.operationId] ?? 0) + 1;
-    if (isSpoilt || answer.status !== 200) return;
+    if (isSpoilt || response.status !== 200) return;
     const done = `${operation.operationId}${request.headers["content-type"] === FORM ? " by a form" : ""}`;
     successes[done] = (successes[done] ?? 0) + 1;
     const collection = collectionOf(operation);
@@ -165,9 +165,9 @@ function chooseOperation(operations: readonly PlacedOperation[], random: Random)
   return operation.method === "DELETE" && random.chance(0.7) ? chooseOperation(operations, random) : operation;
 }
 
-function judgeAnswer(judge: Judge, request: FuzzRequest, answer: FuzzAnswer): ReturnType<Judge> {
+function judgeResponse(judge: Judge, request: FuzzRequest, response: FuzzResponse): ReturnType<Judge> {
   try {
-    return judge(request, answer);
+    return judge(request, response);
   } catch (error) {
     return { fault: `cannot be judged: ${error}`, reached: false, answer: undefined };
   }

@@ -19,7 +19,7 @@ import {
   unauthenticated,
 } from "./expectations.js";
 import { connectGrpcJs } from "./grpc-js-client.js";
-import { type Rest, type RestAnswer, restAs } from "./rest.js";
+import { type Rest, type RestResponse, restAs } from "./rest.js";
 
 const DAY_MS = 24 * 60 * 60 * 1000;
 
@@ -38,7 +38,7 @@ describe("what a caller may not see", () => {
   });
   after(() => harness.stop());
 
-  const calls: readonly { name: string; send: (uid: string, call: Rest) => Promise<RestAnswer>; what: string }[] = [
+  const calls: readonly { name: string; send: (uid: string, call: Rest) => Promise<RestResponse>; what: string }[] = [
     { name: "get", send: (uid, call) => call("GET", `/groups/${uid}`), what: "groups.list" },
     { name: "update", send: (uid, call) => call("PATCH", `/groups/${uid}`, { name: "NO" }), what: "groups.update" },
     { name: "delete", send: (uid, call) => call("DELETE", `/groups/${uid}`), what: "groups.delete" },
@@ -58,7 +58,7 @@ describe("what a caller may not see", () => {
         assert.deepEqual(one.outcome, permissionDenied(`${what} at ${real}`));
         assert.equal(one.status, other.status);
         assert.equal(one.text.replaceAll(real, "*"), other.text.replaceAll(imagined, "*"));
-        const fields = ({ headers }: RestAnswer) =>
+        const fields = ({ headers }: RestResponse) =>
           [...headers].filter(([field]) => !/^(date|content-length|x-request-id)$/.test(field));
         assert.deepEqual(fields(one), fields(other));
       }
@@ -120,9 +120,9 @@ describe("what a caller may not see", () => {
       await tx.roleBindings.delete(binding);
       await tx.identities.delete(guest.uid);
     });
-    const answer = await call("GET", `/groups/${org}`);
-    assert.deepEqual([answer.status, answer.outcome], [401, unauthenticated()]);
-    assert.equal(answer.headers.get("www-authenticate"), 'Bearer realm="arbor", error="invalid_token"');
+    const response = await call("GET", `/groups/${org}`);
+    assert.deepEqual([response.status, response.outcome], [401, unauthenticated()]);
+    assert.equal(response.headers.get("www-authenticate"), 'Bearer realm="arbor", error="invalid_token"');
     assert.deepEqual(await grpc.call(get), unauthenticated());
     grpc.close();
   });

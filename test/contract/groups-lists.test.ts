@@ -6,7 +6,7 @@ import { type Harness, startHarness } from "../support/harness.js";
 import { childUid, groupRow } from "../support/rows.js";
 import { type Expected, invalid } from "./expectations.js";
 import { connectGrpcJs } from "./grpc-js-client.js";
-import { type Rest, type RestAnswer, restAs } from "./rest.js";
+import { type Rest, type RestResponse, restAs } from "./rest.js";
 
 const MANY = 205;
 
@@ -50,12 +50,12 @@ function fillUids(query: string): string {
   return query.replace(/<(\w+)>/g, (_, name) => uids[name] ?? "");
 }
 
-function list(query: string, call = rest): Promise<RestAnswer> {
+function list(query: string, call = rest): Promise<RestResponse> {
   return call("GET", `/groups?${fillUids(query)}`);
 }
 
-// The names that tests give to the groups of an answer.
-function namesOn({ json }: RestAnswer): string {
+// The names that tests give to the groups of a response.
+function namesOn({ json }: RestResponse): string {
   const names = new Map(Object.entries(uids).map(([name, uid]) => [uid, name]));
   const groups = (json?.groups ?? []) as readonly { readonly uid: string }[];
   return groups.map(({ uid }) => names.get(uid) ?? uid).join(" ");
@@ -109,10 +109,10 @@ describe("filters", () => {
   ];
   for (const { query, groups } of cases) {
     it(query, async () => {
-      const answer = await list(query);
-      if (typeof groups !== "string") return assert.deepEqual(answer.outcome, groups);
-      assert.equal(namesOn(answer), groups);
-      assert.equal(answer.json?.totalCount, String(groups === "" ? 0 : groups.split(" ").length));
+      const response = await list(query);
+      if (typeof groups !== "string") return assert.deepEqual(response.outcome, groups);
+      assert.equal(namesOn(response), groups);
+      assert.equal(response.json?.totalCount, String(groups === "" ? 0 : groups.split(" ").length));
     });
   }
 
@@ -142,8 +142,8 @@ describe("filters", () => {
       ["order_by=name&skip=2", "leaf fallen", 4],
     ];
     for (const [query, groups, total] of cases) {
-      const answer = await list(query, call);
-      assert.deepEqual([namesOn(answer), answer.json?.totalCount], [groups, String(total)], query);
+      const response = await list(query, call);
+      assert.deepEqual([namesOn(response), response.json?.totalCount], [groups, String(total)], query);
     }
   });
 });
@@ -182,9 +182,9 @@ describe("orders", () => {
   ];
   for (const { order, groups } of cases) {
     it(`${groups === undefined ? "refuse" : "know"} ${order || "none"}`, async () => {
-      const answer = await list(`${tree}&order_by=${order}`);
-      if (groups === undefined) assert.deepEqual(answer.outcome, refused);
-      else assert.equal(namesOn(answer), groups);
+      const response = await list(`${tree}&order_by=${order}`);
+      if (groups === undefined) assert.deepEqual(response.outcome, refused);
+      else assert.equal(namesOn(response), groups);
     });
   }
 });
@@ -220,9 +220,9 @@ describe("pages", () => {
   ];
   for (const { query, rows } of cases) {
     it(query || "as they come", async () => {
-      const answer = await list(`${hall}&${query}`);
-      if (typeof rows !== "number") return assert.deepEqual(answer.outcome, rows);
-      const { groups, nextPageToken, ...envelope } = answer.json ?? {};
+      const response = await list(`${hall}&${query}`);
+      if (typeof rows !== "number") return assert.deepEqual(response.outcome, rows);
+      const { groups, nextPageToken, ...envelope } = response.json ?? {};
       const skipped = Number(/skip=(\d+)/.exec(query)?.[1] ?? 0);
       assert.deepEqual(envelope, { totalCount: String(MANY), skipped });
       assert.equal((groups as unknown[]).length, rows);

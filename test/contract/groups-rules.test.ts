@@ -306,11 +306,11 @@ describe("updates", () => {
   for (const { name, query = "", body, expect } of cases) {
     it(name, async () => {
       const uid = await newGroup();
-      const answer = await rest("PATCH", `/groups/${uid}?${query}`, body);
+      const response = await rest("PATCH", `/groups/${uid}?${query}`, body);
       const failed = "code" in expect;
-      if (failed) assert.deepEqual(answer.outcome, expect);
+      if (failed) assert.deepEqual(response.outcome, expect);
       const stored = await rest("GET", `/groups/${uid}`);
-      if (!failed) assert.equal(answer.text, stored.text);
+      if (!failed) assert.equal(response.text, stored.text);
       assert.deepEqual(changesOf(stored.json), { verified: false, ...(failed ? was : expect) });
     });
   }

@@ -36,9 +36,9 @@ export function connectGrpcJs(url: string): WireClient {
           request,
           metadata,
           options,
-          (error, answer) => {
+          (error, response) => {
             try {
-              resolve(error ? failureOf(error) : { code: "OK", result: jsonOf(answer ?? {}) });
+              resolve(error ? failureOf(error) : { code: "OK", result: jsonOf(response ?? {}) });
             } catch (broken) {
               reject(broken);
             }

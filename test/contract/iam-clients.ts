@@ -17,12 +17,12 @@ import { sendHttp } from "../support/send-http.js";
 import { codeName } from "./wire.js";
 
 /** What came back. */
-export interface RawAnswer {
+export interface RawResponse {
   /** The name of the code, such as `NOT_FOUND`, or `OK`. */
   readonly code: string;
   /** Everything that came, binary values of trailers decoded, without what differs from call to call. */
   readonly bytes: string;
-  /** The message of a successful answer, where the protocol carries it in binary. */
+  /** The message of a successful response, where the protocol carries it in binary. */
   readonly message?: Message;
   /** The body as JSON, where it is that. */
   readonly json?: JsonObject;
@@ -31,7 +31,7 @@ export interface RawAnswer {
 /** A client of one protocol. */
 export interface RawClient {
   readonly name: string;
-  call(method: DescMethodUnary, request: Message, token?: string): Promise<RawAnswer>;
+  call(method: DescMethodUnary, request: Message, token?: string): Promise<RawResponse>;
   close(): void;
 }
 
@@ -65,15 +65,15 @@ export function rawRest(url: string): RawClient {
     async call(method, request, token) {
       const { verb, path, body } = restRequest(method, request);
       const headers = { ...bearer(token), ...(body !== undefined && { "content-type": "application/json" }) };
-      const answer = await sendHttp(url + path, {
+      const response = await sendHttp(url + path, {
         method: verb,
         headers,
         ...(body !== undefined && { body: JSON.stringify(body) }),
       });
-      const { text } = answer;
+      const { text } = response;
       const json = (text === "" ? {} : JSON.parse(text)) as JsonObject;
-      const code = answer.ok ? "OK" : codeName(Number(json.code));
-      return { code, bytes: `${answer.status}\n${headOf(answer.headers)}\n${text}`, json };
+      const code = response.ok ? "OK" : codeName(Number(json.code));
+      return { code, bytes: `${response.status}\n${headOf(response.headers)}\n${text}`, json };
     },
     close() {},
   };
@@ -142,7 +142,7 @@ export function rawGrpc(url: string): RawClient {
             const bytes = () => `${ended}\n${heads.sort().join("\n")}\n${body?.toString("latin1") ?? ""}`;
             const code = error ? codeName(error.code) : "OK";
             const message = body ? { message: fromBinary(method.output, body) } : {};
-            // The trailers are told after the answer.
+            // The trailers are told after the response.
             setImmediate(() => resolve({ code, bytes: bytes(), ...message }));
           },
         );
@@ -161,14 +161,14 @@ export function rawConnect(url: string): RawClient {
     async call(method, request, token) {
       const headers = { ...bearer(token), "content-type": "application/json", "connect-protocol-version": "1" };
       const body = JSON.stringify(toJson(method.input, request));
-      const answer = await sendHttp(url + pathOf(method), { method: "POST", headers, body });
-      const { text } = answer;
+      const response = await sendHttp(url + pathOf(method), { method: "POST", headers, body });
+      const { text } = response;
       const json = JSON.parse(text) as JsonObject;
       const details = ((json.details ?? []) as { value?: string }[]).map(({ value = "" }) =>
         Buffer.from(value, "base64").toString("latin1"),
       );
-      const bytes = `${answer.status}\n${headOf(answer.headers)}\n${text}\n${details.join("\n")}`;
-      return { code: answer.ok ? "OK" : String(json.code).toUpperCase(), bytes, json };
+      const bytes = `${response.status}\n${headOf(response.headers)}\n${text}\n${details.join("\n")}`;
+      return { code: response.ok ? "OK" : String(json.code).toUpperCase(), bytes, json };
     },
     close() {},
   };
@@ -184,12 +184,13 @@ export function rawGrpcWeb(url: string): RawClient {
       body.writeUInt32BE(message.length, 1);
       body.set(message, 5);
       const headers = { ...bearer(token), "content-type": "application/grpc-web+proto", "x-grpc-web": "1" };
-      const answer = await sendHttp(url + pathOf(method), { method: "POST", headers, body });
-      const frames = answer.body;
+      const response = await sendHttp(url + pathOf(method), { method: "POST", headers, body });
+      const frames = response.body;
       const bytes = frames.toString("latin1");
-      const status = answer.headers.get("grpc-status") ?? /grpc-status: ?(\d+)/i.exec(bytes)?.[1] ?? "2";
-      const all = `${answer.status}\n${headOf(answer.headers)}\n${bytes}`.replace(/(?<=-bin: ?)[\w+/=-]+/g, (value) =>
-        Buffer.from(value, "base64").toString("latin1"),
+      const status = response.headers.get("grpc-status") ?? /grpc-status: ?(\d+)/i.exec(bytes)?.[1] ?? "2";
+      const all = `${response.status}\n${headOf(response.headers)}\n${bytes}`.replace(
+        /(?<=-bin: ?)[\w+/=-]+/g,
+        (value) => Buffer.from(value, "base64").toString("latin1"),
       );
       if (status !== "0") return { code: codeName(Number(status)), bytes: all };
       return {

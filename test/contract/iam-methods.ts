@@ -25,7 +25,7 @@ export const services = createPlatformServices({
   store: {} as Store,
 });
 
-/** Every method with one answer, but for those that authenticate their callers by themselves. */
+/** Every method with one response, but for those that authenticate their callers by themselves. */
 export const methods: readonly DescMethodUnary[] = services.flatMap(({ desc }) =>
   desc.methods.filter((one): one is DescMethodUnary => one.methodKind === "unary"),
 );

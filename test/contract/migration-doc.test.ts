@@ -100,7 +100,7 @@ function routeOf(method: DescMethod): string[] {
 const nameOf = (method: DescMethod) => `${method.parent.name}.${method.name}`;
 const localName = (desc: DescMessage | DescEnum) => desc.typeName.slice(desc.file.proto.package.length + 1);
 
-/** Every field and enum value that requests and answers of the methods hold, within their package. */
+/** Every field and enum value that requests and responses of the methods hold, within their package. */
 function collectNames(methods: readonly DescMethod[], elsewhere: readonly string[] = []): Set<string> {
   const parts = new Set<string>();
   const visited = new Set<string>();

@@ -1,5 +1,5 @@
 // No value that a request names gets lost without an error. Every field of every message that creates or updates
-// something is sent with a value of its own: the answer shows the value, or is an error that names the field. What is
+// something is sent with a value of its own: the response shows the value, or is an error that names the field. What is
 // neither must be output-only, or stand below with its reason. A new field is sent as soon as it is in a proto.
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
@@ -31,7 +31,7 @@ after(() => world.stop());
 const SET_BY_SERVICE =
   /(^|\.)(id|createdAt|updatedAt|createTime|lastUpdated|lastSeen)$|^scim\.(\w+ExpireTime|credentialState|etag)$/;
 
-/** Fields that are stored and that no answer to the request shows. */
+/** Fields that are stored and that no response to the request shows. */
 const NOT_SHOWN = /^(ttl|oidc\.clientSecret)$/;
 /** Of an invite, version 1 shows these in lists alone. */
 const NOT_SHOWN_IN_V1 = "iam.GroupInvites.Create: singleUse";
@@ -112,10 +112,10 @@ function withSample(body: unknown, { path, fields, value }: Sample): unknown {
   return { ...object, [name]: withSample(object[name], { path: rest, fields, value }) };
 }
 
-/** Whether a value stands under this name, or as an element of what does, anywhere in an answer. */
-function shows(answer: unknown, name: string, value: unknown): boolean {
-  if (typeof answer !== "object" || answer === null) return false;
-  return Object.entries(answer).some(([key, member]) => {
+/** Whether a value stands under this name, or as an element of what does, anywhere in a response. */
+function shows(response: unknown, name: string, value: unknown): boolean {
+  if (typeof response !== "object" || response === null) return false;
+  return Object.entries(response).some(([key, member]) => {
     const own = key === name && (Array.isArray(member) ? member : [member]).some((one) => isEqual(one, value));
     return own || shows(member, name, value);
   });

@@ -1,5 +1,5 @@
 // Every operation that the document of a running service speaks of does what the
-// document says: its example is accepted, its answer has the schema, each of its
+// document says: its example is accepted, its response has the schema, each of its
 // parameters is understood, and its rejections are errors as described.
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";

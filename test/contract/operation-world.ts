@@ -101,7 +101,7 @@ export async function startOperationWorld(): Promise<OperationWorld> {
   };
   const values = buildValues({ organisation, somebody, url: world.url });
 
-  // Some things are good for one caller alone, or go with what an answer told.
+  // Some things are good for one caller alone, or go with what a response told.
   const arrangements: readonly (readonly [path: RegExp, arrange: (known: Known) => Promise<void>])[] = [
     [
       // Only the caller itself may delete it.

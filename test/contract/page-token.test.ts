@@ -6,7 +6,7 @@ import { rotateKey } from "../../src/issuer/keys/key-states.js";
 import { type Harness, startHarness } from "../support/harness.js";
 import { childUid, groupRow } from "../support/rows.js";
 import { invalid } from "./expectations.js";
-import { type RestAnswer, restAs } from "./rest.js";
+import { type RestResponse, restAs } from "./rest.js";
 
 const LIFE_MS = 3 * 24 * 60 * 60 * 1000;
 const ROWS = 12;
@@ -41,23 +41,23 @@ function rows(first: number, end: number): string[] {
   return Array.from({ length: end - first }, (_, i) => name(first + i));
 }
 
-interface ListAnswer extends RestAnswer {
+interface ListResponse extends RestResponse {
   readonly names: readonly string[];
   readonly next: string;
 }
 
 // Tokens of callers run out long before page tokens, so every call has a new one.
-async function list(query: string, pageToken = ""): Promise<ListAnswer> {
+async function list(query: string, pageToken = ""): Promise<ListResponse> {
   const call = restAs(harness.url, await harness.token(identity));
-  const answer = await call(
+  const response = await call(
     "GET",
     `/groups?uidp.children_of=${hall}&${query}&page_token=${encodeURIComponent(pageToken)}`,
   );
-  const { groups = [], nextPageToken = "" } = (answer.json ?? {}) as {
+  const { groups = [], nextPageToken = "" } = (response.json ?? {}) as {
     readonly groups?: readonly { readonly name: string }[];
     readonly nextPageToken?: string;
   };
-  return { ...answer, names: groups.map((group) => group.name), next: nextPageToken };
+  return { ...response, names: groups.map((group) => group.name), next: nextPageToken };
 }
 
 async function rotate(): Promise<void> {
@@ -82,9 +82,9 @@ describe("page tokens", () => {
     for (const [ageMs, names] of ages) {
       // The time it took to come here must not count.
       harness.skewMs = ageMs - (Date.now() - madeMs);
-      const answer = await list("page_size=5", first.next);
-      assert.deepEqual([answer.status, answer.names], [200, names], `after ${ageMs} ms`);
-      assert.equal(answer.json?.totalCount, String(ROWS));
+      const response = await list("page_size=5", first.next);
+      assert.deepEqual([response.status, response.names], [200, names], `after ${ageMs} ms`);
+      assert.equal(response.json?.totalCount, String(ROWS));
     }
   });
 
@@ -131,10 +131,10 @@ describe("page tokens", () => {
       const names: string[] = [];
       let pageToken = "";
       do {
-        const answer = await list(query, pageToken);
-        assert.deepEqual([answer.json?.totalCount, answer.json?.skipped], [String(ROWS), skip]);
-        names.push(...answer.names);
-        pageToken = answer.next;
+        const response = await list(query, pageToken);
+        assert.deepEqual([response.json?.totalCount, response.json?.skipped], [String(ROWS), skip]);
+        names.push(...response.names);
+        pageToken = response.next;
       } while (pageToken !== "" && names.length <= ROWS);
       assert.deepEqual(names, rows(skip, ROWS));
     });

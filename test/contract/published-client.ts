@@ -17,10 +17,10 @@ const definition = loadSync(protos, {
 export type Plain = { readonly [field: string]: unknown };
 
 /** What a call came to. */
-export interface PublishedAnswer {
+export interface PublishedResponse {
   /** A status code as gRPC writes it, such as `NOT_FOUND`. */
   readonly code: string;
-  /** The answer; empty unless the code is `OK`. */
+  /** The response; empty unless the code is `OK`. */
   readonly message: Plain;
   /** What the server says of an error. */
   readonly text: string;
@@ -29,8 +29,8 @@ export interface PublishedAnswer {
 /** A connection with one token. */
 export interface PublishedClient {
   /** Calls a method by its name after `chainguard.platform`, such as `iam.Groups.List`. */
-  call(method: string, request?: object): Promise<PublishedAnswer>;
-  /** The answer of a call that must succeed; throws Error with what the server said if it does not. */
+  call(method: string, request?: object): Promise<PublishedResponse>;
+  /** The response of a call that must succeed; throws Error with what the server said if it does not. */
   answer(method: string, request?: object): Promise<Plain>;
   close(): void;
 }

@@ -55,12 +55,12 @@ after(() => harness.stop());
 const padMessage = (bytes: number) => `{${" ".repeat(bytes - 2)}}`;
 
 async function post(method: DescMethod, bytes: number): Promise<string> {
-  const answer = await sendHttp(`${harness.url}/${pathOf(method)}`, {
+  const response = await sendHttp(`${harness.url}/${pathOf(method)}`, {
     method: "POST",
     headers: { "content-type": "application/json", authorization: `Bearer ${token}` },
     body: padMessage(bytes),
   });
-  const { code } = JSON.parse(answer.text) as { code?: string };
+  const { code } = JSON.parse(response.text) as { code?: string };
   return code ?? "ok";
 }
 

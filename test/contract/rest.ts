@@ -3,7 +3,7 @@ import type { Expected } from "./expectations.js";
 import { codeName } from "./wire.js";
 
 /** What a REST call got. */
-export interface RestAnswer {
+export interface RestResponse {
   readonly status: number;
   readonly headers: Headers;
   readonly text: string;
@@ -14,12 +14,12 @@ export interface RestAnswer {
 }
 
 /** Sends a request; `path` follows the base of all of them, a body that is not a text is sent as JSON. */
-export type Rest = (method: string, path: string, body?: object | string) => Promise<RestAnswer>;
+export type Rest = (method: string, path: string, body?: object | string) => Promise<RestResponse>;
 
 /** REST calls with one token; paths follow `base`. */
 export function restAs(url: string, token?: string, base = "/iam/v2beta1"): Rest {
   return async (method, path, body) => {
-    const answer = await sendHttp(`${url}${base}${path}`, {
+    const response = await sendHttp(`${url}${base}${path}`, {
       method,
       headers: {
         ...(token !== undefined && { authorization: `Bearer ${token}` }),
@@ -27,9 +27,9 @@ export function restAs(url: string, token?: string, base = "/iam/v2beta1"): Rest
       },
       ...(body !== undefined && { body: typeof body === "string" ? body : JSON.stringify(body) }),
     });
-    const { text } = answer;
+    const { text } = response;
     const json = text === "" ? undefined : JSON.parse(text);
-    const outcome = answer.ok ? { code: "OK", result: json ?? {} } : { ...json, code: codeName(json.code) };
-    return { status: answer.status, headers: answer.headers, text, json, outcome };
+    const outcome = response.ok ? { code: "OK", result: json ?? {} } : { ...json, code: codeName(json.code) };
+    return { status: response.status, headers: response.headers, text, json, outcome };
   };
 }

@@ -31,7 +31,7 @@ const GIB = 2 ** 30;
 /** Rows of this size fill the database; all but one of {@link KEPT_OF} are deleted again. */
 const FILLER_BYTES = 8 * 2 ** 20;
 const KEPT_OF = 8;
-/** How many answers are compared. */
+/** How many responses are compared. */
 const COMPARED = 200;
 
 /** Runs a drill, and returns everything that was wrong. */
@@ -63,7 +63,7 @@ export async function runDrill({ directory, gigabytes, restores, print }: Drill)
 
     load.longestMs = 0;
     const before = [...load.acknowledged];
-    const answers = await readAnswers(service.url, organisation.token, before.slice(-COMPARED));
+    const responses = await readResponses(service.url, organisation.token, before.slice(-COMPARED));
     const backup = join(directory, "backup");
     const wal = watchSize(join(data, "arbor.db-wal"));
     let failed = "";
@@ -100,9 +100,9 @@ export async function runDrill({ directory, gigabytes, restores, print }: Drill)
     const status = (bearer: string) => getRetried(service.url, "/iam/v2beta1/groups?page_size=1", bearer);
     require((await status(token)).status === 401, "a token of before is refused");
     const issued = await arbor("admin", "token", "--identity", identity, "--data", data, "--base-url", BASE_URL);
-    const restored = await readAnswers(service.url, issued.stdout.trim(), before.slice(-COMPARED));
-    const isSame = JSON.stringify(restored) === JSON.stringify(answers);
-    require(isSame && answers.length > COMPARED, `${answers.length} answers are the same as before the backup`);
+    const restored = await readResponses(service.url, issued.stdout.trim(), before.slice(-COMPARED));
+    const isSame = JSON.stringify(restored) === JSON.stringify(responses);
+    require(isSame && responses.length > COMPARED, `${responses.length} answers are the same as before the backup`);
     await service.stop();
 
     rmSync(data, { recursive: true });
@@ -155,7 +155,7 @@ function start(data: string): Promise<Service> {
 }
 
 interface Load {
-  /** The uids of the groups that were created, in the order of the answers. */
+  /** The uids of the groups that were created, in the order of the responses. */
   readonly acknowledged: readonly string[];
   longestMs: number;
   waitFor(count: number): Promise<void>;
@@ -281,15 +281,15 @@ async function restoreSwapped(directory: string, backup: string, copied: string)
   return wrote ? "it wrote something" : stderr;
 }
 
-async function readAnswers(url: string, token: string, uids: readonly string[]): Promise<string[]> {
+async function readResponses(url: string, token: string, uids: readonly string[]): Promise<string[]> {
   const paths = ["/iam/v2beta1/roles?page_size=200", ...uids.map((uid) => `/iam/v2beta1/groups/${uid}`)];
-  const answers: string[] = [];
+  const responses: string[] = [];
   for (const path of paths) {
     const { status, body } = await getRetried(url, path, token);
-    answers.push(`${path} ${status} ${body}`);
-    if (status !== 200) throw new Error(answers.at(-1));
+    responses.push(`${path} ${status} ${body}`);
+    if (status !== 200) throw new Error(responses.at(-1));
   }
-  return answers;
+  return responses;
 }
 
 // A busy machine makes the service reject calls, and says so.

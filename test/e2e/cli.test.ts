@@ -46,8 +46,8 @@ after(async () => {
 });
 
 async function get(path: string, token: string): Promise<{ status: number; json: Readonly<Record<string, unknown>> }> {
-  const answer = await fetch(`${service.url}/iam/v2beta1${path}`, { headers: { authorization: `Bearer ${token}` } });
-  return { status: answer.status, json: (await answer.json()) as Readonly<Record<string, unknown>> };
+  const response = await fetch(`${service.url}/iam/v2beta1${path}`, { headers: { authorization: `Bearer ${token}` } });
+  return { status: response.status, json: (await response.json()) as Readonly<Record<string, unknown>> };
 }
 
 /** Runs commands of the host on the data directory of the service. */

@@ -69,17 +69,17 @@ function send({ method = "GET", path, bearer = token, lines = [], body = "" }: R
     let received = "";
     const socket = connect(Number(port), "127.0.0.1", () => socket.write(`${head.join("\r\n")}\r\n\r\n${body}`));
     socket.setEncoding("utf8");
-    const resolveAnswer = () => {
+    const resolveResponse = () => {
       const end = received.indexOf("\r\n\r\n");
-      const answer = { head: received.slice(0, end), body: received.slice(end + 4) };
-      const length = /^content-length: (\d+)$/im.exec(answer.head)?.[1];
-      if (end < 0 || Number(length) !== Buffer.byteLength(answer.body)) return false;
-      resolve({ status: Number(received.slice(9, 12)), ...answer });
+      const response = { head: received.slice(0, end), body: received.slice(end + 4) };
+      const length = /^content-length: (\d+)$/im.exec(response.head)?.[1];
+      if (end < 0 || Number(length) !== Buffer.byteLength(response.body)) return false;
+      resolve({ status: Number(received.slice(9, 12)), ...response });
       return true;
     };
     socket.on("data", (chunk) => {
       received += chunk;
-      if (resolveAnswer()) socket.destroy();
+      if (resolveResponse()) socket.destroy();
     });
     socket.on("error", reject);
     socket.on("close", () => reject(new Error(`half an answer: ${received}`)));

@@ -122,9 +122,9 @@ export function masterKeySuite(name: string, createStorage: () => Promise<Rotati
     ): Promise<{ calls: number; logins: number; failures: string[] }> {
       const result = { calls: 0, logins: 0, failures: [] as string[] };
       let isDone = false;
-      const note = (what: string, isGood: boolean, answer: unknown) => {
+      const note = (what: string, isGood: boolean, response: unknown) => {
         result.calls++;
-        if (!isGood) result.failures.push(`${what}: ${JSON.stringify(answer).slice(0, 500)}`);
+        if (!isGood) result.failures.push(`${what}: ${JSON.stringify(response).slice(0, 500)}`);
       };
       const callers = services.map(async ({ url }, node) => {
         const rest = restAs(url, token);

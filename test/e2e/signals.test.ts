@@ -217,9 +217,9 @@ describe("signals", () => {
     service.signal("SIGHUP");
     await delay(300);
     assert.ok(service.alive());
-    const answer = once(call, "data");
+    const response = once(call, "data");
     call.write("}");
-    assert.match(String(((await answer) as [Buffer])[0]), /^HTTP\/1\.1 4\d\d /);
+    assert.match(String(((await response) as [Buffer])[0]), /^HTTP\/1\.1 4\d\d /);
     assert.deepEqual(await service.ended, { code: 0, signal: null });
   });
 

@@ -17,7 +17,7 @@ after(() => world.stop());
 const v1 = ({ token }: Somebody): Rest => restAs(world.url, token, "/iam/v1");
 
 describe("what callers tell of themselves", () => {
-  const answers = {
+  const responses = {
     product: "images",
     jobTitle: "engineer",
     utmCampaign: "c",
@@ -33,7 +33,7 @@ describe("what callers tell of themselves", () => {
 
   it("in one version is shown by the other, under its name there", async () => {
     const who = await world.createBound("viewer");
-    const sent = { onboardingQuestions: { companyName: "acme", ...answers }, updatesOptIn: true };
+    const sent = { onboardingQuestions: { companyName: "acme", ...responses }, updatesOptIn: true };
     const told = await v1(who)("PATCH", "/identities/metadata", { ...sent, name: "identity" });
     const { onboardingQuestions, updatesOptIn, ...names } = told.json ?? {};
     assert.deepEqual(
@@ -49,7 +49,7 @@ describe("what callers tell of themselves", () => {
     const seen = await who.rest("PATCH", "/identities:updateIdentityMetadata", body);
     const { uid, company, updatesOptIn: optIn, ...rest } = seen.json ?? {};
     assert.deepEqual([uid, company, optIn], [who.uid, "acme", true]);
-    assert.deepEqual(rest, { ...names, ...answers, jobTitle: "boss" });
+    assert.deepEqual(rest, { ...names, ...responses, jobTitle: "boss" });
 
     const connection = connectTo({ baseUrl: world.url, token: staticToken(who.token) });
     const back = await connection.client(Identities).updateMetadata({ updatesOptIn: true });
@@ -83,8 +83,8 @@ describe("what callers tell of themselves", () => {
   ];
   for (const [onboardingQuestions, expected] of broken) {
     it(`is rejected with ${JSON.stringify(onboardingQuestions)}`, async () => {
-      const answer = await v1(world.owner)("PATCH", "/identities/metadata", { onboardingQuestions });
-      assert.deepEqual(answer.outcome, expected);
+      const response = await v1(world.owner)("PATCH", "/identities/metadata", { onboardingQuestions });
+      assert.deepEqual(response.outcome, expected);
     });
   }
 
@@ -105,9 +105,9 @@ describe("an identity outside of groups", () => {
 
   it("cannot be created with any rights", async () => {
     for (const who of [world.owner, await world.caller(["identity.create"]), await world.createBound("viewer")]) {
-      const answer = await v1(who)("POST", "/identities", identity);
-      assert.deepEqual([answer.status, answer.outcome.code], [501, "UNIMPLEMENTED"]);
-      assert.match(answer.text, /no identities outside of groups are created; create one in a group/);
+      const response = await v1(who)("POST", "/identities", identity);
+      assert.deepEqual([response.status, response.outcome.code], [501, "UNIMPLEMENTED"]);
+      assert.match(response.text, /no identities outside of groups are created; create one in a group/);
       const connection = connectTo({ baseUrl: world.url, token: staticToken(who.token) });
       await assert.rejects(
         connection.client(Identities).create(identity),

@@ -17,7 +17,7 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { openDatabase } from "../../src/store/sqlite-driver.js";
 import {
-  expectAnswers,
+  expectResponses,
   type FaultReport,
   type HostFault,
   preloadOf,
@@ -45,7 +45,7 @@ async function runRecovering(
   begin();
   await service.untilMetric("arbor_database_fault", { fault: kind }, (value) => value === 1);
   const answers = await service.ask();
-  expectAnswers(service, answers, { ...WRITES_FAIL, readyz: /^200 read-only/ });
+  expectResponses(service, answers, { ...WRITES_FAIL, readyz: /^200 read-only/ });
   await sleep(WRITE_MS);
   const before = service.recorder.acknowledged;
   end();
@@ -79,7 +79,7 @@ async function runReplaced(
   const before = service.recorder.acknowledged;
   if (!control) await service.untilMetric("arbor_database_fault", { fault: "replaced" }, (value) => value === 1);
   const answers = await service.ask();
-  if (!control) expectAnswers(service, answers, ALL_FAIL);
+  if (!control) expectResponses(service, answers, ALL_FAIL);
   await sleep(WRITE_MS);
   const after = service.recorder.acknowledged - before;
   // Those that were on their way when the fault began; each of the writers has one.
@@ -94,7 +94,7 @@ async function runReplaced(
   if (!control) {
     await service.start();
     const again = await service.ask();
-    expectAnswers(service, again, { restWrite: /^OK$/, grpcWrite: /^OK$/, restRead: /^OK$/, readyz: /^200 ok/ });
+    expectResponses(service, again, { restWrite: /^OK$/, grpcWrite: /^OK$/, restRead: /^OK$/, readyz: /^200 ok/ });
     await service.end("SIGTERM");
   }
   try {
@@ -174,13 +174,13 @@ export const readOnlyFileSystem: HostFault = async (directory) => {
   execFileSync("mount", ["-o", "remount,abort", mount]);
   await service.untilMetric("arbor_database_fault", { fault: "read_only" }, (value) => value === 1);
   const answers = await service.ask();
-  expectAnswers(service, answers, { ...WRITES_FAIL, readyz: /^200 read-only/ });
+  expectResponses(service, answers, { ...WRITES_FAIL, readyz: /^200 read-only/ });
   await service.stopWriters();
   await service.end("SIGTERM");
   execFileSync("umount", [mount]);
   execFileSync("mount", ["-o", "loop", join(directory, "disk"), mount]);
   await service.start();
-  expectAnswers(service, await service.ask(), { restWrite: /^OK$/, grpcWrite: /^OK$/, readyz: /^200 ok/ });
+  expectResponses(service, await service.ask(), { restWrite: /^OK$/, grpcWrite: /^OK$/, readyz: /^200 ok/ });
   await service.end("SIGTERM");
   const lost = await service.compare();
   execFileSync("umount", ["--lazy", mount]);

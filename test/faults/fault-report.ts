@@ -3,12 +3,12 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { pathToFileURL } from "node:url";
 import { PROJECT } from "../support/project.js";
-import { type Answers, HostService, type HostServiceOptions } from "./host-service.js";
+import { HostService, type HostServiceOptions, type Responses } from "./host-service.js";
 
 /** What a fault led to. */
 export interface FaultReport {
   readonly fault: string;
-  readonly answers: Answers;
+  readonly answers: Responses;
   /** The lines of the log about it, and all of level warn and above. */
   readonly logged: readonly string[];
   readonly warnings: readonly string[];
@@ -39,7 +39,7 @@ export async function startWritten(options: HostServiceOptions): Promise<HostSer
 interface Observed {
   readonly fault: string;
   readonly service: HostService;
-  readonly answers: Answers;
+  readonly answers: Responses;
   readonly recovery: string;
   readonly lost: readonly string[];
 }
@@ -58,13 +58,13 @@ export function report({ fault, service, answers, recovery, lost }: Observed): F
 }
 
 /** Notes answers that are others than expected as problems. */
-export function expectAnswers(
+export function expectResponses(
   service: HostService,
-  answers: Answers,
-  expected: Partial<Record<keyof Answers, RegExp>>,
+  responses: Responses,
+  expected: Partial<Record<keyof Responses, RegExp>>,
 ): void {
   for (const [name, pattern] of Object.entries(expected)) {
-    const answer = answers[name as keyof Answers];
-    if (!pattern.test(answer)) service.problems.push(`${name} was answered ${answer} and not ${pattern}`);
+    const response = responses[name as keyof Responses];
+    if (!pattern.test(response)) service.problems.push(`${name} was answered ${response} and not ${pattern}`);
   }
 }

@@ -14,7 +14,7 @@ import {
   removeLog,
   replaceDatabase,
 } from "./disk-faults.js";
-import { expectAnswers, type HostFault, preloadOf, report, startWritten, WRITE_MS } from "./fault-report.js";
+import { expectResponses, type HostFault, preloadOf, report, startWritten, WRITE_MS } from "./fault-report.js";
 import type { HostService } from "./host-service.js";
 import { runArbor } from "./service.js";
 
@@ -50,7 +50,7 @@ async function runConnections(
   for (const socket of [...idle, ...more]) socket.destroy();
   await sleep(1_500);
   const answers = await service.ask();
-  expectAnswers(service, answers, {
+  expectResponses(service, answers, {
     restWrite: /^OK$/,
     grpcWrite: /^OK$/,
     restRead: /^OK$/,
@@ -109,14 +109,14 @@ function clockJump(name: string, jumpMs: number, isExpiring = false): HostFault 
     );
     const answers = await service.ask();
     const expected = isExpiring ? { restWrite: /^401/, grpcWrite: /^Unauthenticated/ } : { restWrite: /^OK/ };
-    expectAnswers(service, answers, { ...expected, readyz: /^200 ok/, healthz: /^200 ok/ });
+    expectResponses(service, answers, { ...expected, readyz: /^200 ok/, healthz: /^200 ok/ });
     await sleep(WRITE_MS);
     if ((await keys()) !== keysBefore) service.problems.push("the keys changed");
     writeFileSync(clockFile, "0");
     const ms = await service.untilWritten();
     await service.untilMetric("arbor_audit_unsealed_rows", {}, (value) => value < 200);
     await sleep(WRITE_MS);
-    expectAnswers(service, await service.ask(), { restWrite: /^OK$/, grpcWrite: /^OK$/, readyz: /^200 ok/ });
+    expectResponses(service, await service.ask(), { restWrite: /^OK$/, grpcWrite: /^OK$/, readyz: /^200 ok/ });
     await service.stopWriters();
     // A wrong clock makes tokens invalid: that is no other error.
     const isExpected = (problem: string) => /^(REST \w+ 401|gRPC \w+ Unauthenticated)/.test(problem);

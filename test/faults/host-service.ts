@@ -31,7 +31,7 @@ export interface HostServiceOptions {
 }
 
 /** What one request of each sort is answered. */
-export interface Answers {
+export interface Responses {
   readonly restWrite: string;
   readonly grpcWrite: string;
   readonly restRead: string;
@@ -178,10 +178,10 @@ export class HostService {
   }
 
   /** Sends one request of each sort. The writes are recorded as all others. */
-  async ask(): Promise<Answers> {
+  async ask(): Promise<Responses> {
     const { token, group } = this.owner;
     const apis = { rest: restApi(this.url, token), grpc: grpcApi(this.url, token) };
-    const answerOf = async (calling: Promise<unknown>) =>
+    const responseOf = async (calling: Promise<unknown>) =>
       calling.then(
         () => "OK",
         (error: Error & { readonly allowed?: boolean }) =>
@@ -189,21 +189,21 @@ export class HostService {
       );
     const create = (name: "rest" | "grpc") => {
       const key = `recorded ${process.pid} asked ${asked++}`;
-      return answerOf(this.recorder.record(key, "1", () => apis[name].create("groups", group, key)));
+      return responseOf(this.recorder.record(key, "1", () => apis[name].create("groups", group, key)));
     };
     const get = async (path: string) => {
       const response = await fetch(this.url + path, { signal: AbortSignal.timeout(5_000) });
       return `${response.status} ${(await response.text()).replace(/^\{"status":"(.*)"\}$/, "$1")}`;
     };
-    const answers = {
+    const responses = {
       restWrite: await create("rest"),
       grpcWrite: await create("grpc"),
-      restRead: await answerOf(apis.rest.read("groups", group)),
+      restRead: await responseOf(apis.rest.read("groups", group)),
       readyz: await get("/readyz").catch(String),
       healthz: await get("/healthz").catch(String),
     };
     apis.grpc.close();
-    return answers;
+    return responses;
   }
 
   /** Compares what was acknowledged with the database at a path, which nobody has open. */

@@ -17,7 +17,7 @@ const rows: readonly Row[] = [
   { name: "issuers of one tenant that are many, or never answer", attacks: ["foreign-issuers"] },
   { name: "bodies that never end", attacks: ["unfinished-bodies"] },
   { name: "thousands of watchers", attacks: ["watchers"] },
-  { name: "answers that nobody reads", attacks: ["unread-answers"] },
+  { name: "answers that nobody reads", attacks: ["unread-responses"] },
   { name: "device logins that nobody finishes", attacks: ["device-requests"] },
   { name: "thousands of root groups of one person", attacks: ["many-roots"] },
 ];

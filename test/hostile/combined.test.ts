@@ -17,7 +17,7 @@ const ATTACKS = [
   "foreign-issuers",
   "unfinished-bodies",
   "watchers",
-  "unread-answers",
+  "unread-responses",
   "device-requests",
   "many-roots",
 ];
@@ -37,7 +37,7 @@ after(() => arena?.close());
 
 it("serves others under all attacks at once and keeps nothing of them", { timeout: 900_000 }, async () => {
   // What was never run is not compiled, and documents that were never requested are not there yet: neither is kept of attacks.
-  await arena.run({ name: "warm-up", attacks: ATTACKS, calls: WARM_UP_CALLS, judgesAnswers: false, keep: true });
+  await arena.run({ name: "warm-up", attacks: ATTACKS, calls: WARM_UP_CALLS, judgesResponses: false, keep: true });
   await arena.rest();
   await sleep(QUIET_MS);
   const { service } = arena;

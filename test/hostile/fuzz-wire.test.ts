@@ -1,10 +1,10 @@
 // Hostile bytes for `arbor serve`, a process of its own: it stays the same process, answers a good
-// request afterwards, keeps its memory within bounds, is at fault in no answer and no line of its log,
+// request afterwards, keeps its memory within bounds, is at fault in no response and no line of its log,
 // and ends every connection that is left to it. A kind of input that cannot find the fault planted for
 // it in another server would show nothing, so each has to.
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
-import { type CampaignReport, CONNECTION_MS, goodAnswers, runCampaign } from "./wire/campaign.js";
+import { type CampaignReport, CONNECTION_MS, goodResponses, runCampaign } from "./wire/campaign.js";
 import { kinds } from "./wire/kinds.js";
 import { startArbor, startFaulty, type Target } from "./wire/target.js";
 
@@ -41,7 +41,7 @@ describe(`${INPUTS} inputs of each kind, seed ${SEED}`, () => {
       );
       assert.deepEqual(report.faults, []);
       assert.ok(inputs >= INPUTS);
-      // Most of what is sent has an answer, of more kinds than errors of a parser.
+      // Most of what is sent has a response, of more kinds than errors of a parser.
       assert.ok(Object.keys(counts).length >= 6, JSON.stringify(counts));
     });
   }
@@ -53,7 +53,7 @@ describe(`${INPUTS} inputs of each kind, seed ${SEED}`, () => {
 
   it("the same process answers, and has what memory it needs", async (t) => {
     assert.equal(target.describeEnd(), undefined);
-    assert.deepEqual(await goodAnswers(target), []);
+    assert.deepEqual(await goodResponses(target), []);
     assert.deepEqual(target.complaints, []);
     const { now, peak } = target.memory();
     t.diagnostic(`process ${target.pid}: ${mib(now)} MiB now, ${mib(peak)} MiB at most`);

@@ -132,11 +132,11 @@ export async function runDecisions(count: number, seed: number, { inherits = tru
     const principal = { identityUid: identity, tokenId: "t", issuedAt: 1, expiresAt: 2 };
     const bits = capabilities.map(({ bit }) => bit);
     const request = create(GetGroupRequestSchema, { uid: group });
-    let answer: string;
+    let response: string;
     try {
       const caller = await authorize(guard, principal, request, tx);
       const maximal = scoped ? [] : caller.visibleGroups();
-      answer = scoped
+      response = scoped
         ? "yes"
         : groupsOf()
             .filter((one) => maximal.some((top) => isWithin(one, top)))
@@ -144,13 +144,13 @@ export async function runDecisions(count: number, seed: number, { inherits = tru
             .join(" ");
     } catch (error) {
       if (!(error instanceof ApiError)) throw error;
-      answer = "no";
+      response = "no";
     }
     const right = expectDecision(model, identity, bits, scoped ? group : undefined);
     decided++;
-    if (answer !== "no" && answer !== "") allowed++;
-    if (answer !== right)
-      differences.push(`decision ${decided}: ${identity} ${bits} at ${group}: ${answer} for ${right}`);
+    if (response !== "no" && response !== "") allowed++;
+    if (response !== right)
+      differences.push(`decision ${decided}: ${identity} ${bits} at ${group}: ${response} for ${right}`);
   }
 
   await store.write(async (tx) => {

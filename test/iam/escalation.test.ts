@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import { builtinIdentityUid, builtinRoleUid, personUid, randomIds } from "../../src/kernel/ids.js";
 import { permissionDenied } from "../contract/expectations.js";
-import type { RestAnswer } from "../contract/rest.js";
+import type { RestResponse } from "../contract/rest.js";
 import { identityRow } from "../support/rows.js";
 import { claimMatch, type IamWorld, type Somebody, startIamWorld } from "./iam-world.js";
 
@@ -20,8 +20,8 @@ before(async () => {
 after(() => world.stop());
 
 const lacks = (group: string) => permissionDenied(`granting rights at ${group} that the caller lacks there`);
-const uidFrom = async (answer: Promise<RestAnswer>): Promise<string> => {
-  const { status, json, text } = await answer;
+const uidFrom = async (response: Promise<RestResponse>): Promise<string> => {
+  const { status, json, text } = await response;
   assert.equal(status, 200, text);
   return String(json?.uid);
 };
@@ -40,7 +40,7 @@ interface Rule {
   /** Who tries: the dotted names of what it holds at the root. */
   readonly holds: readonly string[];
   /** Sends the call with a role, an identity or a provider that gives more, or no more, than the caller holds. */
-  readonly attempt: (who: Somebody, more: boolean) => Promise<RestAnswer>;
+  readonly attempt: (who: Somebody, more: boolean) => Promise<RestResponse>;
 }
 
 // A role that holds what a binder holds, or what it lacks besides.
@@ -201,8 +201,8 @@ const rules: readonly Rule[] = [
 describe("callers grant only rights that they hold", () => {
   for (const { name, holds, attempt } of rules) {
     it(`${name} with no more than one's own rights works`, async () => {
-      const answer = await attempt(await world.caller(holds), false);
-      assert.equal(answer.status, 200, answer.text);
+      const response = await attempt(await world.caller(holds), false);
+      assert.equal(response.status, 200, response.text);
     });
 
     it(`${name} with more is rejected, and changes nothing`, async () => {
@@ -277,7 +277,7 @@ describe("callers grant only rights that they hold", () => {
 
 describe("what the owner role lacks", () => {
   it("advisories roles are for owners to hand out, on every way", async () => {
-    const ways: readonly ((who: Somebody) => Promise<RestAnswer>)[] = [
+    const ways: readonly ((who: Somebody) => Promise<RestResponse>)[] = [
       (who) => bindAs(who, world.root, advisor, personUid("i", randomIds.newId())),
       (who) => who.rest("POST", `/groupInvites/${world.root}`, { roleUid: advisor, ttl: "60s" }),
       (who) => who.rest("POST", `/identityProviders/${world.root}`, provider(advisor)),

@@ -93,7 +93,7 @@ describe("a provider", () => {
 
   it("never shows its secret, and keeps it through updates that omit it", async () => {
     const uid = await createProvider();
-    const answers = [
+    const responses = [
       await world.owner.rest("GET", `/identityProviders/${uid}`),
       await world.owner.rest("GET", "/identityProviders"),
       await patch(uid, { description: "x" }),
@@ -103,7 +103,7 @@ describe("a provider", () => {
       await patch(uid, { oidc: { ...oidc, clientSecret: "another-s3cr3t" } }),
       await patch(uid, { name: "renamed", defaultRole: editor, oidc: { ...oidc, clientSecret: "" } }, "*"),
     ];
-    for (const { status, text } of answers) {
+    for (const { status, text } of responses) {
       assert.equal(status, 200, text);
       assert.ok(!text.includes("s3cr3t"), text);
     }

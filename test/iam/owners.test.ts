@@ -4,7 +4,7 @@ import { after, before, describe, it } from "node:test";
 import { builtinRoleUid, personUid, randomIds } from "../../src/kernel/ids.js";
 import { precondition, unauthenticated } from "../contract/expectations.js";
 import { connectGrpcJs } from "../contract/grpc-js-client.js";
-import { type RestAnswer, restAs } from "../contract/rest.js";
+import { type RestResponse, restAs } from "../contract/rest.js";
 import { groupRow } from "../support/rows.js";
 import { type IamWorld, type Somebody, startIamWorld } from "./iam-world.js";
 
@@ -16,8 +16,8 @@ before(async () => {
 });
 after(() => world.stop());
 
-const uidFrom = async (answer: Promise<RestAnswer>): Promise<string> => {
-  const { status, json, text } = await answer;
+const uidFrom = async (response: Promise<RestResponse>): Promise<string> => {
+  const { status, json, text } = await response;
   assert.equal(status, 200, text);
   return String(json?.uid);
 };

@@ -23,9 +23,9 @@ async function underLoad(
   const victim = async () => {
     while (!stopped) {
       const startedMs = performance.now();
-      const answer = await fetch(url, { headers: { authorization: `Bearer ${token}` } });
-      await answer.arrayBuffer();
-      outcomes.push({ startedMs, status: answer.status });
+      const response = await fetch(url, { headers: { authorization: `Bearer ${token}` } });
+      await response.arrayBuffer();
+      outcomes.push({ startedMs, status: response.status });
     }
   };
   const load = Array.from({ length: 8 }, victim);
@@ -55,9 +55,9 @@ for (const [i, way] of ways.entries()) {
       victim.token,
       async () => {
         const headers = { authorization: `Bearer ${owner.token}` };
-        const answer = await fetch(`${service.url}/iam/v2beta1/${path}`, { method: "DELETE", headers });
-        assert.equal(answer.status, 200);
-        await answer.arrayBuffer();
+        const response = await fetch(`${service.url}/iam/v2beta1/${path}`, { method: "DELETE", headers });
+        assert.equal(response.status, 200);
+        await response.arrayBuffer();
       },
     );
     const later = outcomes.filter(({ startedMs }) => startedMs >= revokedMs);

@@ -19,10 +19,10 @@ test("a page of 50 hydrated bindings takes three statements", async () => {
   }
   const headers = { authorization: `Bearer ${owner.token}` };
   const rows = mock.method(Transaction.prototype, "rows");
-  const answer = await fetch(`${service.url}/iam/v2beta1/roleBindings?page_size=50&order_by=created_at`, { headers });
+  const response = await fetch(`${service.url}/iam/v2beta1/roleBindings?page_size=50&order_by=created_at`, { headers });
   const statements = rows.mock.callCount();
   rows.mock.restore();
-  const page = (await answer.json()) as { roleBindings: { identity: { name: string } }[]; totalCount: string };
+  const page = (await response.json()) as { roleBindings: { identity: { name: string } }[]; totalCount: string };
   assert.equal(page.roleBindings.length, 50);
   assert.equal(page.totalCount, "61");
   assert.ok(page.roleBindings.slice(1).every(({ identity }) => identity.name.startsWith("identity ")));

@@ -151,8 +151,8 @@ describe("built-in roles", () => {
     const group = await world.group();
     const { json } = await create({ name: "viewer", capabilities }, group);
     const list = async (query: string) => {
-      const answer = (await world.owner.rest("GET", `/roles?${query}`)).json;
-      return ((answer?.roles ?? []) as { uid: string }[]).map(({ uid }) => uid);
+      const response = (await world.owner.rest("GET", `/roles?${query}`)).json;
+      return ((response?.roles ?? []) as { uid: string }[]).map(({ uid }) => uid);
     };
     assert.deepEqual(await list(`uidp.descendants_of=${group}`), [json?.uid]);
     assert.deepEqual(await list(`uidp.ids=${viewer}`), [viewer]);

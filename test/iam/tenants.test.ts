@@ -260,7 +260,7 @@ describe("what another organisation wrote", () => {
     return [...calls, { method: validate, request: {}, bearer: tokens.a, code: /^OK$/ }];
   }
 
-  // The text of an answer, and the claims of the tokens in it.
+  // The text of a response, and the claims of the tokens in it.
   function readable(bytes: string): string {
     const parts = [...bytes.matchAll(/ey[\w-]+\.(ey[\w-]+)\./g)].map(([, part = ""]) => part);
     return [bytes, ...parts.map((part) => Buffer.from(part, "base64url").toString())].join("\n");
@@ -271,11 +271,11 @@ describe("what another organisation wrote", () => {
     t.diagnostic(`${calls.length} calls`);
     for (const [round, { method, request, bearer, code }] of calls.entries()) {
       for (const client of sample(clients, round)) {
-        const answer = await client.call(method, requestOf(method, request), bearer);
-        assert.match(answer.code, code, `${client.name} ${method.name} ${JSON.stringify(request)}`);
-        const text = readable(answer.bytes);
+        const response = await client.call(method, requestOf(method, request), bearer);
+        assert.match(response.code, code, `${client.name} ${method.name} ${JSON.stringify(request)}`);
+        const text = readable(response.bytes);
         assert.ok(!text.includes(MARK), `${client.name} ${method.name} ${JSON.stringify(request)}: ${text}`);
-        const [token] = /ey[\w-]+\.ey[\w-]+\.[\w-]+/.exec(answer.bytes) ?? [];
+        const [token] = /ey[\w-]+\.ey[\w-]+\.[\w-]+/.exec(response.bytes) ?? [];
         if (token === undefined) continue;
         const told = await client.call(Auth.method.validate, requestOf(Auth.method.validate, {}), token);
         assert.equal(told.code, "OK");

@@ -93,7 +93,8 @@ test("over gRPC, with a client that shares nothing with the service", async () =
     assert.ok(wire);
     const { path, requestSerialize, responseDeserialize } = wire;
     return new Promise((resolve, reject) => {
-      const callback = (error: grpc.ServiceError | null, answer?: object) => (error ? reject(error) : resolve(answer));
+      const callback = (error: grpc.ServiceError | null, response?: object) =>
+        error ? reject(error) : resolve(response);
       client.makeUnaryRequest(path, requestSerialize, responseDeserialize, request, metadata, callback);
     });
   };

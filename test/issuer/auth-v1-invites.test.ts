@@ -76,8 +76,8 @@ describe("an invite", () => {
     for (const client of rawClients(world.url)) {
       const { code } = await invite(world);
       const { uid, bearer } = newcomer();
-      const answer = await client.call(method, requestOf(method, { code }), bearer);
-      assert.equal(answer.code, "OK", answer.bytes);
+      const response = await client.call(method, requestOf(method, { code }), bearer);
+      assert.equal(response.code, "OK", response.bytes);
       assert.equal((await bindingsOf(uid)).length, 1, client.name);
       client.close();
     }
@@ -97,8 +97,8 @@ describe("an invite", () => {
     inOwnWorld(async (own) => {
       const { code } = await invite(own, { singleUse: true });
       const people = Array.from({ length: 8 }, () => newcomer());
-      const answers = await Promise.all(people.map(({ bearer }) => register(own, bearer, { code })));
-      assert.deepEqual(answers.map(({ status }) => status).sort(), [200, ...Array.from({ length: 7 }, () => 403)]);
+      const responses = await Promise.all(people.map(({ bearer }) => register(own, bearer, { code })));
+      assert.deepEqual(responses.map(({ status }) => status).sort(), [200, ...Array.from({ length: 7 }, () => 403)]);
       const known = await Promise.all(people.map(({ uid }) => exists(uid)));
       assert.equal(known.filter(Boolean).length, 1);
     }));
@@ -339,12 +339,12 @@ describe("bindings as others see them", () => {
     const list = await ask(world.url, `/iam/v2beta1/roleBindings?group=${child}&page_size=200`, {
       bearer: world.owner.token,
     });
-    const answers = new Map(
+    const responses = new Map(
       (list.json.roleBindings as { identity: { uid: string } }[]).map((one) => [one.identity.uid, one.identity]),
     );
     const { issuer } = world.people;
     const subject = "newcomer ".concat(String(count));
-    assert.deepEqual(answers.get(accepted.uid), {
+    assert.deepEqual(responses.get(accepted.uid), {
       uid: accepted.uid,
       name: "Accepted",
       issuer,
@@ -352,7 +352,7 @@ describe("bindings as others see them", () => {
       email: "accepted@example.org",
       description: "",
     });
-    const { uid, ...rest } = (answers.get(bound.uid) ?? {}) as { uid?: string };
+    const { uid, ...rest } = (responses.get(bound.uid) ?? {}) as { uid?: string };
     assert.equal(uid, bound.uid);
     assert.ok(
       Object.values(rest).every((value) => value === ""),

@@ -63,11 +63,16 @@ describe("validate", () => {
   it("answers with the profile of the provider", async () => {
     await world.person("ann", { email: "ann@example.org" });
     const profile = { name: "Ann", given_name: "A", family_name: "N", picture: "https://p.example/a" };
-    const answer = await whoAmI(
+    const response = await whoAmI(
       await world.exchangeToken({}, world.idToken({ sub: "ann", ...profile, email: "x@y.example" })),
     );
-    assert.equal(answer.email, "ann@example.org");
-    assert.deepEqual(answer.profile, { name: "Ann", givenName: "A", familyName: "N", picture: "https://p.example/a" });
+    assert.equal(response.email, "ann@example.org");
+    assert.deepEqual(response.profile, {
+      name: "Ann",
+      givenName: "A",
+      familyName: "N",
+      picture: "https://p.example/a",
+    });
   });
 
   it("answers with the current capabilities by group", async () => {
@@ -96,7 +101,7 @@ describe("validate", () => {
   it("answers with no more than the token may be used for", async () => {
     const identity = await world.workload("less", { role: "viewer" });
     await world.harness.bind(identity, "editor", child);
-    const answer = async (parameters: Readonly<Record<string, string>>) => {
+    const response = async (parameters: Readonly<Record<string, string>>) => {
       const { capabilities } = await whoAmI(
         await world.exchangeToken({ identity, ...parameters }, world.token({ sub: "less" })),
       );
@@ -105,7 +110,7 @@ describe("validate", () => {
         .sort();
     };
     assert.deepEqual(
-      await answer({ cap: "groups.list" }),
+      await response({ cap: "groups.list" }),
       [
         [world.root, "groups.list"],
         [child, "groups.list"],
@@ -113,7 +118,7 @@ describe("validate", () => {
     );
     const [viewers, editors] = [await namesOf("viewer"), await namesOf("editor")];
     const [editorsOnly = ""] = editors.filter((name) => !viewers.includes(name));
-    assert.deepEqual(await answer({ cap: editorsOnly }), [[child, editorsOnly]]);
+    assert.deepEqual(await response({ cap: editorsOnly }), [[child, editorsOnly]]);
     // What is granted below the group that limits a token does not count: of the role there, a part is left.
     const { capabilities } = await whoAmI(
       await world.exchangeToken({ identity, scope: world.root }, world.token({ sub: "less" })),
@@ -121,7 +126,7 @@ describe("validate", () => {
     const below = capabilities.find(({ group }) => group.id === child);
     const has = [below?.role.capabilities.includes(editorsOnly), below?.capabilities.includes(editorsOnly)];
     assert.deepEqual(has, [true, false]);
-    assert.deepEqual(await answer({ scope: world.foreign }), []);
+    assert.deepEqual(await response({ scope: world.foreign }), []);
   });
 
   it("answers the same over every protocol, and UNAUTHENTICATED without a token", async () => {
@@ -144,8 +149,8 @@ describe("registering without an invite", () => {
   it("finds registered people, and updates their email address", async () => {
     const { uid } = await world.person("known", { email: "old@example.org" });
     const claims = { sub: "known", email: "new@example.org", email_verified: true };
-    const answer = await register(world, world.idToken(claims), {});
-    assert.deepEqual(answer.outcome, { code: "OK", result: { identity: uid, group: "" } });
+    const response = await register(world, world.idToken(claims), {});
+    assert.deepEqual(response.outcome, { code: "OK", result: { identity: uid, group: "" } });
     const read = () => world.harness.app.installation.store.read((tx) => tx.identities.find(uid));
     assert.deepEqual([(await read())?.email, (await read())?.emailUnverified], ["new@example.org", ""]);
     await register(world, world.idToken({ ...claims, email_verified: "true" }), {});
@@ -166,9 +171,9 @@ describe("registering without an invite", () => {
   it("is open to them where the operator configures it", async () => {
     const open = await startExchangeWorld({ registration: "open" });
     const bearer = open.idToken({ sub: "stranger", name: "Stranger", email: "s@example.org", email_verified: true });
-    const answer = await register(open, bearer, {});
+    const response = await register(open, bearer, {});
     const uid = personUid(open.people.issuer, "stranger");
-    assert.deepEqual(answer.json, { identity: uid, group: "" });
+    assert.deepEqual(response.json, { identity: uid, group: "" });
     const [row] = await open.harness.app.installation.store.read((tx) => tx.audit.listNewest(1));
     const { type, actorUid, subjectUid } = row ?? {};
     assert.deepEqual([type, actorUid, subjectUid], ["dev.chainguard.api.auth.registered.v1", uid, uid]);
@@ -204,8 +209,8 @@ describe("deleting one's own identity", () => {
 
   it("deletes the person and all that is bound to it", async () => {
     const { uid, token } = await newcomer("leaver", "editor");
-    const answer = await forget(token, uid);
-    assert.deepEqual([answer.status, answer.text], [200, ""]);
+    const response = await forget(token, uid);
+    assert.deepEqual([response.status, response.text], [200, ""]);
     const { store } = world.harness.app.installation;
     assert.deepEqual(await store.read((tx) => tx.roleBindings.findByIdentity(uid)), []);
     assert.equal(await store.read((tx) => tx.identities.find(uid)), undefined);

@@ -25,9 +25,9 @@ export async function invite(world: ExchangeWorld, values: InviteValues = {}): P
   const { group = world.root, role = "viewer", by = world.owner, ttl = "3600s", ...rest } = values;
   const json = { roleUid: builtinRoleUid(role), ttl, ...rest };
   const path = `/iam/v2beta1/groupInvites/${group}`;
-  const answer = await ask(world.url, path, { method: "POST", json, bearer: by.token });
-  if (answer.status !== 200) throw new Error(answer.text);
-  return answer.json as unknown as Invite;
+  const response = await ask(world.url, path, { method: "POST", json, bearer: by.token });
+  if (response.status !== 200) throw new Error(response.text);
+  return response.json as unknown as Invite;
 }
 
 /** `POST /auth/v1/register`. */

@@ -71,15 +71,15 @@ describe("a refresh token", () => {
     const first = await login(uid);
     const { exp } = JSON.parse(Buffer.from(first, "base64").toString()) as { exp: number };
     assert.ok(Math.abs(exp * 1000 - Date.now() - 30 * DAY_MS) < 5_000, `ends at ${exp}`);
-    const answer = await refresh(first);
+    const response = await refresh(first);
     for (const [name, value] of [
       ["cache-control", "no-store"],
       ["pragma", "no-cache"],
       ["vary", "authorization"],
     ] as const) {
-      assert.equal(answer.headers.get(name), value);
+      assert.equal(response.headers.get(name), value);
     }
-    const { token, refreshToken } = answer.json as unknown as Pair;
+    const { token, refreshToken } = response.json as unknown as Pair;
     const {
       sub,
       aud,
@@ -163,9 +163,9 @@ describe("the second use of one", () => {
     // It is unknown which of the two is the thief, so the tokens of the faster one are revoked too.
     for (let round = 0; round < 5; round++) {
       const first = await login(await newPerson());
-      const answers = await Promise.all(Array.from({ length: 4 }, () => refresh(first)));
-      assert.deepEqual(answers.map(({ status }) => status).sort(), [200, 401, 401, 401]);
-      const won = answers.find(({ status }) => status === 200)?.json as unknown as Pair;
+      const responses = await Promise.all(Array.from({ length: 4 }, () => refresh(first)));
+      assert.deepEqual(responses.map(({ status }) => status).sort(), [200, 401, 401, 401]);
+      const won = responses.find(({ status }) => status === 200)?.json as unknown as Pair;
       await isDead(won.refreshToken.token);
     }
   });

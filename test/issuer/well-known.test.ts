@@ -68,10 +68,10 @@ async function kidsAt(path = JWKS): Promise<string[]> {
 
 describe("discovery", () => {
   test("the document names what there is", async () => {
-    const answer = await get(CONFIGURATION);
-    assert.equal(answer.status, 200);
-    assert.equal(answer.headers.get("content-type"), "application/json");
-    assert.deepEqual(await answer.json(), {
+    const response = await get(CONFIGURATION);
+    assert.equal(response.status, 200);
+    assert.equal(response.headers.get("content-type"), "application/json");
+    assert.deepEqual(await response.json(), {
       issuer,
       jwks_uri: `${issuer}/.well-known/jwks.json`,
       authorization_endpoint: `${issuer}/oauth`,
@@ -135,9 +135,9 @@ describe("the public keys", () => {
     await kit.store.write((tx) => rotateKey(tx, second));
     await kit.store.write((tx) => addSuccessor(tx, third));
     kit.nowMs += SECOND;
-    const answer = await get(JWKS);
-    assert.equal(answer.headers.get("content-type"), "application/jwk-set+json");
-    assert.deepEqual(await answer.json(), {
+    const response = await get(JWKS);
+    assert.equal(response.headers.get("content-type"), "application/jwk-set+json");
+    assert.deepEqual(await response.json(), {
       keys: [
         third,
         second,
@@ -160,9 +160,9 @@ describe("the public keys", () => {
   test("are UNAVAILABLE, and not stale, while the store cannot be read", async () => {
     down = true;
     kit.nowMs += SECOND;
-    const answer = await get(JWKS);
-    assert.equal(answer.status, 503);
-    assert.equal(answer.headers.get("cache-control"), "no-store");
+    const response = await get(JWKS);
+    assert.equal(response.status, 503);
+    assert.equal(response.headers.get("cache-control"), "no-store");
     down = false;
     assert.equal((await get(JWKS)).status, 200);
   });

@@ -257,8 +257,8 @@ for (const { thrown, reason } of unknown) {
 test("a mounted handler that fails because its caller has gone changes no error of other calls", () => {
   const failed = errors.toForeignError(errors.callerGone(), () => assert.fail("it is no defect"));
   assert.ok(errors.isCallerGone(failed));
-  const answer = errors.answerError(errors.callerGone(), domain, () => assert.fail("it is no defect"));
-  assert.deepEqual(detailsOf(answer), { ErrorInfo: { reason: "CANCELLED", domain } });
+  const response = errors.answerError(errors.callerGone(), domain, () => assert.fail("it is no defect"));
+  assert.deepEqual(detailsOf(response), { ErrorInfo: { reason: "CANCELLED", domain } });
 });
 
 // Encoded as the protocols send them, so that a detail that cannot be encoded fails here.

@@ -26,10 +26,10 @@ async function failureOf(server: Listener, path = "/"): Promise<string> {
 }
 
 const tooLong = `the body is longer than ${LIMIT} bytes`;
-// Made beforehand: what takes seconds on a busy machine would be the answer's own time.
+// Made beforehand: what takes seconds on a busy machine would be the response's own time.
 const BOMB = gzipSync(Buffer.alloc(1 << 28));
 
-const answers: readonly {
+const responses: readonly {
   name: string;
   reason: string;
   answer: (res: ServerResponse, req: IncomingMessage) => void;
@@ -74,7 +74,7 @@ const answers: readonly {
   { name: "no answer", reason: "ECONNRESET", answer: (res) => res.destroy() },
 ];
 
-for (const { name, reason, answer } of answers) {
+for (const { name, reason, answer } of responses) {
   test(`${name} is rejected, and nothing else is requested`, async () => {
     let requests = 0;
     const server = await serve((req, res) => {

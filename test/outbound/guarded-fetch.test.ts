@@ -207,10 +207,10 @@ for (const origin of [
 }
 
 test("a name is looked up once, and what was checked is what is connected to", async () => {
-  const answers = [address("127.0.0.1"), address("127.0.0.2")];
+  const responses = [address("127.0.0.1"), address("127.0.0.2")];
   let lookups = 0;
   const origin = `http://issuer.test:${listener.port}`;
-  const resolve = () => Promise.resolve(answers[lookups++] ?? []);
+  const resolve = () => Promise.resolve(responses[lookups++] ?? []);
   const { fetch } = guardWith({ trustedOrigins: [origin], resolve });
   queries = [];
   assert.equal((await fetch(`${origin}/`)).status, 200);
@@ -218,9 +218,9 @@ test("a name is looked up once, and what was checked is what is connected to", a
 });
 
 test("a name that resolves to a private address after the check is not resolved again", async (t) => {
-  const answers = [address("1.1.1.1", "2606:4700::1111"), address("127.0.0.1")];
+  const responses = [address("1.1.1.1", "2606:4700::1111"), address("127.0.0.1")];
   let lookups = 0;
-  const { fetch, reasons } = guardWith({ resolve: () => Promise.resolve(answers[lookups++] ?? []) });
+  const { fetch, reasons } = guardWith({ resolve: () => Promise.resolve(responses[lookups++] ?? []) });
   const targets: unknown[] = [];
   // Stops before the network, and asks what the socket would ask.
   t.mock.method(
@@ -236,7 +236,7 @@ test("a name that resolves to a private address after the check is not resolved 
     },
   );
   await assert.rejects(fetch("https://rebinding.test/"), GuardedFetchError);
-  assert.deepEqual(targets, [answers[0], answers[0], "1.1.1.1"]);
+  assert.deepEqual(targets, [responses[0], responses[0], "1.1.1.1"]);
   assert.deepEqual([lookups, reasons], [1, ["https://rebinding.test: STOPPED"]]);
 });
 

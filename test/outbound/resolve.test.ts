@@ -40,7 +40,7 @@ before(async () => {
     queries.push(`${name} ${type}`);
     const known = records[name];
     if (known === null) return;
-    const answers = known?.[type] ?? [];
+    const responses = known?.[type] ?? [];
     const header = Buffer.from([
       ...query.subarray(0, 2),
       0x81,
@@ -48,13 +48,13 @@ before(async () => {
       0,
       1,
       0,
-      answers.length,
+      responses.length,
       0,
       0,
       0,
       0,
     ]);
-    const found = answers.map((bytes) =>
+    const found = responses.map((bytes) =>
       Buffer.from([0xc0, 12, 0, type, 0, 1, 0, 0, 0, 60, 0, bytes.length, ...bytes]),
     );
     socket.send(Buffer.concat([header, query.subarray(12, end + 5), ...found]), port, address);

@@ -53,8 +53,8 @@ describe("the packed service on Node 24, installed with npm 12 where there is no
     const [line] = await Promise.race([once(child.stdout, "data"), closed.then(() => [""])]);
     const url = /^arbor listening on (\S+)\n$/.exec(String(line))?.[1];
     assert.ok(url, stderr);
-    const answer = await fetch(`${url}/readyz`);
-    assert.equal(answer.status, 200, await answer.text());
+    const response = await fetch(`${url}/readyz`);
+    assert.equal(response.status, 200, await response.text());
     // The documentation is installed with it, and `/` leads there.
     assert.match(await (await fetch(url)).text(), /href="\/docs\/guide\/"/);
     assert.match(await (await fetch(`${url}/docs/guide/`)).text(), /href="\/docs\/guide\/settings\.md"/);

@@ -20,7 +20,7 @@ export interface Walk {
   readonly errorDomain?: string;
 }
 
-/** Walks through the calls of groups with curl, and lists them over gRPC. @throws when an answer is another one. */
+/** Walks through the calls of groups with curl, and lists them over gRPC. @throws when a response is another one. */
 export async function walkThrough({ url, token, group, prefix = [], errorDomain }: Walk): Promise<void> {
   const [script, buf] = [join(PROJECT, "test/e2e/walkthrough.sh"), join(PROJECT, "node_modules/.bin/buf")];
   const domain = errorDomain === undefined ? {} : { ERROR_DOMAIN: errorDomain };

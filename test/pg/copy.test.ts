@@ -17,7 +17,7 @@ import { createRandom } from "../support/operations.js";
 import { childUid, groupRow } from "../support/rows.js";
 import { memoryDir, tempDir } from "../support/temp-dir.js";
 import { FIXTURE_BASE_URL, fixtures } from "../upgrade/fixtures.js";
-import { compareAnswers, type DatabaseSettings, startUpgraded } from "../upgrade/upgrade-suite.js";
+import { compareResponses, type DatabaseSettings, startUpgraded } from "../upgrade/upgrade-suite.js";
 import { emptyDatabase } from "./empty-database.js";
 
 const expected = fixtures.find(({ version }) => version === "0.6.0")?.sqlite;
@@ -62,8 +62,8 @@ async function assertServes(settings: DatabaseSettings, token: string): Promise<
   }
   const harness = await startUpgraded(settings);
   try {
-    assert.deepEqual(await compareAnswers(harness, expected.owner, expected.answers), []);
-    assert.deepEqual(await compareAnswers(harness, expected.guest, expected.guestAnswers), []);
+    assert.deepEqual(await compareResponses(harness, expected.owner, expected.answers), []);
+    assert.deepEqual(await compareResponses(harness, expected.guest, expected.guestResponses), []);
     const response = await fetch(`${harness.url}/iam/v2beta1/groups/${expected.group}`, {
       headers: { authorization: `Bearer ${token}` },
     });

@@ -15,7 +15,7 @@ const isUnavailable = (error: unknown) =>
 describe("a PostgreSQL server that does not answer", () => {
   test("fails calls as UNAVAILABLE in time, and is used again once it answers", async (t) => {
     const proxy = await startProxy(await emptyDatabase(pg));
-    const store = await openPg({ url: proxy.url, poolSize: 2, maxAnswerMs: 300 });
+    const store = await openPg({ url: proxy.url, poolSize: 2, maxResponseMs: 300 });
     t.after(async () => {
       await store.close();
       proxy.close();

@@ -55,13 +55,13 @@ describe("invoke-stream", () => {
 
   before(async () => {
     store = openSqlite({ directory: tempDir(), clock: Date.now });
-    const answer = (request: never, call: StreamCall) => {
+    const response = (request: never, call: StreamCall) => {
       started++;
       seenCall = call;
       return handler(request, call);
     };
     for (const entry of createMethodTable([
-      { desc, handlers: { watch: answer as Handler, open: answer as Handler } },
+      { desc, handlers: { watch: response as Handler, open: response as Handler } },
     ]).values()) {
       assert.ok(entry.kind === "server_streaming");
       entries.set(entry.desc.name, entry);
@@ -105,7 +105,7 @@ describe("invoke-stream", () => {
     }
   }
 
-  // One answer, then nothing until its call ends.
+  // One response, then nothing until its call ends.
   async function* linger(_request: never, { signal }: StreamCall): AsyncGenerator<object> {
     try {
       yield { n: 1 };
@@ -258,7 +258,7 @@ describe("invoke-stream", () => {
   for (const [name, made] of Object.entries({ linger, yieldOnce })) {
     test(`a handler that has nothing to say (${name}) is ended by the deadline`, async () => {
       handler = made;
-      // Long enough for the first answer on a busy machine.
+      // Long enough for the first response on a busy machine.
       const messages = start(good, { authorization: member, timeoutMs: 500 });
       await messages.next();
       const error = await failure(messages);

@@ -89,11 +89,13 @@ export async function startPipeline(): Promise<Pipeline> {
     errorDomain: "iam.test",
     onInternalError: (error, call) => pipeline.internal.push({ error, call }),
   });
-  const answer: Handler = (request: never, call: UnaryCall) => {
+  const response: Handler = (request: never, call: UnaryCall) => {
     pipeline.handled++;
     return (pipeline.handler as UnaryEntry["handler"])(request as Message, call);
   };
-  const table = createMethodTable([{ desc, handlers: { make: answer, look: answer, any: answer, open: answer } }]);
+  const table = createMethodTable([
+    { desc, handlers: { make: response, look: response, any: response, open: response } },
+  ]);
   const initial = () => ({
     now: nowMs,
     handler: () => ({}),
@@ -117,8 +119,8 @@ export async function startPipeline(): Promise<Pipeline> {
       const entry = pipeline.entryOf(name);
       const call = new UnaryCall(inboundOf(inbound), entry.desc, pipeline.now);
       const message = create(entry.desc.input, request);
-      const answer = async () => invoke(entry, call, await authenticate(entry, call), message);
-      return { call, answer: answer() };
+      const response = async () => invoke(entry, call, await authenticate(entry, call), message);
+      return { call, answer: response() };
     },
   };
   await store.write(async (tx) => {
@@ -132,8 +134,8 @@ export async function startPipeline(): Promise<Pipeline> {
 }
 
 /** The error a call ended with, which carries the domain whatever went wrong. */
-export async function errorOf(answer: Promise<object>): Promise<ConnectError> {
-  const error = await answer.then(
+export async function errorOf(response: Promise<object>): Promise<ConnectError> {
+  const error = await response.then(
     () => assert.fail("should have been refused"),
     (thrown: unknown) => thrown,
   );

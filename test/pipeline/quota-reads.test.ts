@@ -41,8 +41,8 @@ describe("a call", () => {
 
   async function unitsOf(method: string, request: object) {
     units = { reads: 0, writes: 0 };
-    const answer = await call(`/chainguard.platform.${method}`, owner, request);
-    const { uid = "", id = uid } = answer as { uid?: string; id?: string };
+    const response = await call(`/chainguard.platform.${method}`, owner, request);
+    const { uid = "", id = uid } = response as { uid?: string; id?: string };
     return { ...units, uid: id };
   }
 

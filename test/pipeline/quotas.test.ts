@@ -96,8 +96,8 @@ describe("what belongs to an organisation", () => {
     for (const group of [world.root, world.grandchild]) {
       assert.deepEqual((await world.owner.rest("POST", `/roles/${group}`, role)).outcome, full);
       for (const other of [viewer, world.foreignOwner]) {
-        const answer = await other.rest("POST", `/roles/${group}`, role);
-        assert.deepEqual(answer.outcome, permissionDenied(`roles.create at ${group}`));
+        const response = await other.rest("POST", `/roles/${group}`, role);
+        assert.deepEqual(response.outcome, permissionDenied(`roles.create at ${group}`));
       }
     }
     assert.equal((await restAs(world.url)("POST", `/roles/${world.root}`, role)).status, 401);

@@ -82,8 +82,8 @@ test("a Prometheus server scrapes in OpenMetrics and loads the rules", async () 
   try {
     const query = async (expression: string): Promise<string | undefined> => {
       const url = `http://${listen}/api/v1/query?query=${encodeURIComponent(expression)}`;
-      const answer = (await (await fetch(url)).json()) as { data: { result: { value: [number, string] }[] } };
-      return answer.data.result[0]?.value[1];
+      const response = (await (await fetch(url)).json()) as { data: { result: { value: [number, string] }[] } };
+      return response.data.result[0]?.value[1];
     };
     const found = await eventually(async () => (await query("up")) === "1" && query("sum(arbor_connections)"));
     assert.ok(Number(found) >= 1);

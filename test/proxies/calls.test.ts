@@ -213,7 +213,7 @@ for (const name of proxyNames) {
             create(getGroup.input, { uid: group }),
             metadata,
             { deadline: Date.now() + 10_000 },
-            (error, answer) => (answer === undefined ? reject(error) : resolve(answer)),
+            (error, response) => (response === undefined ? reject(error) : resolve(response)),
           );
         });
         assert.equal(found.name, "proxied");

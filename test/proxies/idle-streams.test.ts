@@ -22,11 +22,11 @@ const IDLE_MS = (100 * 60_000) / DIVISOR;
 const TOO_SHORT_S = 10;
 
 const scaleMs = (ms: number) => ms / DIVISOR;
-const { idleSessionMs, idleSocketMs, answerStallMs, keepAliveMs } = defaultLimits;
+const { idleSessionMs, idleSocketMs, responseStallMs, keepAliveMs } = defaultLimits;
 const limits = {
   idleSessionMs: scaleMs(idleSessionMs),
   idleSocketMs: scaleMs(idleSocketMs),
-  answerStallMs: scaleMs(answerStallMs),
+  responseStallMs: scaleMs(responseStallMs),
   keepAliveMs: scaleMs(keepAliveMs),
 };
 

@@ -137,8 +137,8 @@ test("blobs of a foreign repo are not mounted", { skip }, async () => {
   query.append("scope", `repository:${source}:pull`);
   query.append("scope", `repository:${world.root}/thief:pull,push`);
   const basic = Buffer.from(`_token:${password}`).toString("base64");
-  const answer = await fetch(`${world.url}/token?${query}`, { headers: { authorization: `Basic ${basic}` } });
-  const { token } = (await answer.json()) as { token: string };
+  const response = await fetch(`${world.url}/token?${query}`, { headers: { authorization: `Basic ${basic}` } });
+  const { token } = (await response.json()) as { token: string };
   assert.deepEqual(claimsOf(token).access, [
     { type: "repository", name: `${world.root}/thief`, actions: ["pull", "push"] },
   ]);
@@ -170,10 +170,10 @@ test("a token with its own key is rejected", { skip }, async () => {
   assertSuccess(await push(image.name, at(world.root, "attacked"), pusher));
   const scope = `repository:${world.root}/attacked:pull`;
   const basic = Buffer.from(`_token:${pusher.password}`).toString("base64");
-  const answer = await fetch(`${world.url}/token?${new URLSearchParams({ service: "arbor", scope })}`, {
+  const response = await fetch(`${world.url}/token?${new URLSearchParams({ service: "arbor", scope })}`, {
     headers: { authorization: `Basic ${basic}` },
   });
-  const { token } = (await answer.json()) as { token: string };
+  const { token } = (await response.json()) as { token: string };
   const read = async (bearer: string) => {
     const url = `${registry.url}/v2/${world.root}/attacked/manifests/latest`;
     const accept = "application/vnd.oci.image.manifest.v1+json";

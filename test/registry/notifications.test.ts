@@ -79,8 +79,8 @@ async function post(body: string | object, authorization: string | undefined = `
   assert.equal(route.maxBytes, 1024 * 1024);
   assert.ok(route.access !== "public");
   route.access(request);
-  const answer = await route.handle(request);
-  return answer.status;
+  const response = await route.handle(request);
+  return response.status;
 }
 
 const send = (...events: Given[]) => post({ events: events.map(event) });

@@ -1,6 +1,6 @@
 // An organisation with repos and tags, for tests of the registry over REST.
 
-import type { RestAnswer } from "../contract/rest.js";
+import type { RestResponse } from "../contract/rest.js";
 import { type IamWorld, type Somebody, startIamWorld } from "../iam/iam-world.js";
 
 /** The digest of nothing real: 64 times a hexadecimal digit. */
@@ -11,7 +11,7 @@ export function digestOf(digit: string): string {
 /** A service with two organisations, and ways to fill them. */
 export interface RegistryWorld extends IamWorld {
   /** A request by the owner or another caller; `path` follows `/registry/v2beta1`. */
-  call(method: string, path: string, body?: object, by?: Somebody): Promise<RestAnswer>;
+  call(method: string, path: string, body?: object, by?: Somebody): Promise<RestResponse>;
   /** Creates a repo, in the own root group unless given; returns its uid. */
   repo(fields: object, group?: string): Promise<string>;
   /** A tag, new or moved; returns its uid. */

@@ -5,7 +5,7 @@ import { seedAnonymous } from "../../src/iam/identities/identity.js";
 import { verifyGroup } from "../../src/iam/operator/operate.js";
 import { ANONYMOUS_UID, randomIds } from "../../src/kernel/ids.js";
 import { invalid } from "../contract/expectations.js";
-import type { RestAnswer } from "../contract/rest.js";
+import type { RestResponse } from "../contract/rest.js";
 import { type RegistryWorld, startRegistryWorld } from "./registry-world.js";
 
 const DAY_MS = 24 * 60 * 60 * 1000;
@@ -37,7 +37,7 @@ const fresh = (fields: object = {}) => ({ name: `copy-${made++}`, ...fields });
 const copyOf = (uid: string, more: object = {}) => fresh({ sync_config: { source: uid }, ...more });
 const patch = (uid: string, body: object, mask?: string) =>
   world.call("PATCH", `/repos/${uid}${mask === undefined ? "" : `?updateMask=${mask}`}`, body);
-const syncIn = (json: RestAnswer["json"]) => (json?.sync_config ?? {}) as { source: string; expirationTime: string };
+const syncIn = (json: RestResponse["json"]) => (json?.sync_config ?? {}) as { source: string; expirationTime: string };
 const noSource = invalid([
   "sync_config.source",
   "sync_config.source must name another repo, from which the caller may pull",

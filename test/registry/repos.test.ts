@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import { invalid, precondition } from "../contract/expectations.js";
-import type { RestAnswer } from "../contract/rest.js";
+import type { RestResponse } from "../contract/rest.js";
 import { childUid, groupRow } from "../support/rows.js";
 import { type RegistryWorld, startRegistryWorld } from "./registry-world.js";
 
@@ -19,7 +19,7 @@ const get = async (uid: string) => (await world.call("GET", `/repos/${uid}`)).js
 const patch = (uid: string, body: object, mask?: string) =>
   world.call("PATCH", `/repos/${uid}${mask === undefined ? "" : `?updateMask=${mask}`}`, body);
 
-const reposIn = (json: RestAnswer["json"]) => (json?.repos ?? []) as { uid: string; name: string }[];
+const reposIn = (json: RestResponse["json"]) => (json?.repos ?? []) as { uid: string; name: string }[];
 
 const full = {
   description: "what it is for",

@@ -153,10 +153,10 @@ test("wrong passwords slow down who guesses, and the right one passes all the sa
   const flood = Array.from({ length: 60 }, guess);
   const right = await requestToken({ user: "user", password: member.token });
   assert.equal(right.status, 200, "another name is not held up");
-  const answers = await Promise.all(flood);
-  const statuses = new Set(answers.map(({ status }) => status));
+  const responses = await Promise.all(flood);
+  const statuses = new Set(responses.map(({ status }) => status));
   assert.deepEqual([...statuses].sort(), [401, 429], "a full queue refuses");
-  const full = answers.find(({ status }) => status === 429);
+  const full = responses.find(({ status }) => status === 429);
   assert.ok(Number(full?.headers.get("retry-after")) > 0);
   assert.equal((await requestToken({ user, password: member.token })).status, 200, "nor is the right password");
 });

@@ -1,7 +1,7 @@
 // Requests to `/token`, for tests.
 
 /** What was answered. */
-export interface TokenAnswer {
+export interface TokenResponse {
   readonly status: number;
   readonly headers: Headers;
   readonly text: string;
@@ -20,7 +20,7 @@ export interface TokenRequest {
 }
 
 /** Asks the service at `url` for a registry token. */
-export async function askToken(url: string, request: TokenRequest): Promise<TokenAnswer> {
+export async function askToken(url: string, request: TokenRequest): Promise<TokenResponse> {
   const { parameters = [], user, password = "", authorization, form } = request;
   const basic = user === undefined ? undefined : `Basic ${Buffer.from(`${user}:${password}`).toString("base64")}`;
   const sent = authorization ?? basic;
@@ -28,8 +28,8 @@ export async function askToken(url: string, request: TokenRequest): Promise<Toke
   for (const [name, value] of [...parameters, ...Object.entries(form ?? {})]) all.append(name, value);
   const init = form === undefined ? {} : { method: "POST", body: all };
   const headers = sent === undefined ? {} : { authorization: sent };
-  const answer = await fetch(form === undefined ? `${url}/token?${all}` : `${url}/token`, { ...init, headers });
-  const text = await answer.text();
+  const response = await fetch(form === undefined ? `${url}/token?${all}` : `${url}/token`, { ...init, headers });
+  const text = await response.text();
   const { token = "" } = JSON.parse(text) as { token?: string };
-  return { status: answer.status, headers: answer.headers, text, token };
+  return { status: response.status, headers: response.headers, text, token };
 }

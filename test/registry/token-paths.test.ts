@@ -82,10 +82,10 @@ interface Answer {
 
 async function request(by: keyof typeof tokens | "anonymous", ...scopes: string[]): Promise<Answer> {
   const user = by === "anonymous" ? {} : { user: "_token", password: tokens[by] };
-  const answer = await askToken(world.url, { ...user, parameters: scopes.map((scope) => ["scope", scope]) });
-  const { errors } = JSON.parse(answer.text) as { errors?: unknown };
-  assert.equal(answer.headers.get("content-type"), "application/json");
-  return { status: answer.status, content: answer.status === 200 ? claimsOf(answer.token).access : errors };
+  const response = await askToken(world.url, { ...user, parameters: scopes.map((scope) => ["scope", scope]) });
+  const { errors } = JSON.parse(response.text) as { errors?: unknown };
+  assert.equal(response.headers.get("content-type"), "application/json");
+  return { status: response.status, content: response.status === 200 ? claimsOf(response.token).access : errors };
 }
 
 const grants = (...entries: readonly (readonly [string, ...string[]])[]): Answer => ({
@@ -249,7 +249,7 @@ const cases: readonly Case[] = [
 ];
 
 describe("the one path of a repo", () => {
-  for (const [name, by, scopes, answer] of cases) {
-    test(name, async () => assert.deepEqual(await request(by, ...scopes()), answer()));
+  for (const [name, by, scopes, response] of cases) {
+    test(name, async () => assert.deepEqual(await request(by, ...scopes()), response()));
   }
 });

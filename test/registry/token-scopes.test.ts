@@ -25,9 +25,9 @@ after(() => world.stop());
 
 async function requestAccess(scopes: readonly string[], token: string | undefined): Promise<unknown[]> {
   const user = token === undefined ? {} : { user: "_token", password: token };
-  const answer = await askToken(world.url, { ...user, parameters: scopes.map((scope) => ["scope", scope]) });
-  assert.equal(answer.status, 200, answer.text);
-  return claimsOf(answer.token).access as unknown[];
+  const response = await askToken(world.url, { ...user, parameters: scopes.map((scope) => ["scope", scope]) });
+  assert.equal(response.status, 200, response.text);
+  return claimsOf(response.token).access as unknown[];
 }
 
 const entry = (name: string, ...actions: string[]) => ({ type: "repository", name, actions });
@@ -198,7 +198,7 @@ for (const [name, parameters, field] of broken) {
 
 test("rejects a request without a service, and a form without a grant type", async () => {
   assert.equal((await fetch(`${world.url}/token`)).status, 400);
-  const answer = await askToken(world.url, { form: { username: "_token", password: pusher.token } });
-  assert.equal(answer.status, 400);
-  assert.match(answer.text, /grant_type must be password or refresh_token/);
+  const response = await askToken(world.url, { form: { username: "_token", password: pusher.token } });
+  assert.equal(response.status, 400);
+  assert.match(response.text, /grant_type must be password or refresh_token/);
 });

@@ -68,7 +68,7 @@ export async function startOidcProvider(options: OidcProviderOptions = {}): Prom
   const issuer = `http://127.0.0.1:${portOf(proxy ?? server)}`;
   const provider = createProvider(issuer, clientId, clientSecret, privateKey, () => state.account);
   provider.Client.prototype.redirectUriAllowed = (uri) => redirects.has(uri);
-  const answer = provider.callback();
+  const response = provider.callback();
 
   async function interact(req: IncomingMessage, res: ServerResponse): Promise<void> {
     const { account } = state;
@@ -80,7 +80,7 @@ export async function startOidcProvider(options: OidcProviderOptions = {}): Prom
     const path = new URL(req.url ?? "/", issuer).pathname;
     requests.push(path);
     traceparents.push(req.headers.traceparent?.toString());
-    if (!path.startsWith("/interaction/")) return void answer(req, res);
+    if (!path.startsWith("/interaction/")) return void response(req, res);
     interact(req, res).catch((error: unknown) => res.writeHead(500).end(String(error)));
   });
 

@@ -1,4 +1,4 @@
-// One HTTP request and its whole answer. A test that sends thousands spends most of its
+// One HTTP request and its whole response. A test that sends thousands spends most of its
 // time in `fetch`, which costs several times as much.
 import { Agent, type IncomingMessage, request } from "node:http";
 
@@ -12,7 +12,7 @@ export interface HttpRequest {
 }
 
 /** What came back. */
-export interface HttpAnswer {
+export interface HttpResponse {
   readonly status: number;
   /** Whether it is a success. */
   readonly ok: boolean;
@@ -26,12 +26,12 @@ export interface HttpAnswer {
  * Sends it; follows no redirect and asks for no compression.
  *
  * @param url with `http:`
- * @throws Error of the socket when the answer does not come, or not to its end
+ * @throws Error of the socket when the response does not come, or not to its end
  */
-export function sendHttp(url: string, sent: HttpRequest = {}): Promise<HttpAnswer> {
+export function sendHttp(url: string, sent: HttpRequest = {}): Promise<HttpResponse> {
   const { method = "GET", headers = {}, body } = sent;
   return new Promise((resolve, reject) => {
-    const req = request(url, { method, headers, agent }, (res) => readAnswer(res).then(resolve, reject));
+    const req = request(url, { method, headers, agent }, (res) => readResponse(res).then(resolve, reject));
     req.on("error", (error: NodeJS.ErrnoException) => {
       // The service may close an idle connection just when it is used again.
       if (req.reusedSocket && error.code === "ECONNRESET") sendHttp(url, sent).then(resolve, reject);
@@ -41,7 +41,7 @@ export function sendHttp(url: string, sent: HttpRequest = {}): Promise<HttpAnswe
   });
 }
 
-async function readAnswer(res: IncomingMessage): Promise<HttpAnswer> {
+async function readResponse(res: IncomingMessage): Promise<HttpResponse> {
   const chunks: Buffer[] = [];
   for await (const chunk of res) chunks.push(chunk as Buffer);
   const headers = new Headers();

@@ -1,27 +1,27 @@
 // A proxy before an OpenID Provider that takes RFC 9207 away: what discovery announces of it, and the `iss` of
-// answers. So stand providers that do not know it yet, and gateways that do not pass it on.
+// responses. So stand providers that do not know it yet, and gateways that do not pass it on.
 import { type IncomingMessage, request, type ServerResponse } from "node:http";
 
 const ANNOUNCEMENT = "authorization_response_iss_parameter_supported";
 
 /**
- * Forwards a request and takes `iss` out of the answer.
+ * Forwards a request and takes `iss` out of the response.
  *
  * @param port of the provider, on 127.0.0.1
  */
 export function forwardWithoutIss(req: IncomingMessage, res: ServerResponse, port: number): void {
   const { method = "GET", url: path = "/", headers } = req;
-  const forwarded = request({ host: "127.0.0.1", port, method, path, headers }, (answer) => {
-    const { location, ...rest } = answer.headers;
+  const forwarded = request({ host: "127.0.0.1", port, method, path, headers }, (response) => {
+    const { location, ...rest } = response.headers;
     if (location !== undefined) rest.location = withoutIss(location);
     if (!path.startsWith("/.well-known/")) {
-      res.writeHead(answer.statusCode ?? 502, rest);
-      answer.pipe(res);
+      res.writeHead(response.statusCode ?? 502, rest);
+      response.pipe(res);
       return;
     }
     const chunks: Buffer[] = [];
-    answer.on("data", (chunk: Buffer) => chunks.push(chunk));
-    answer.on("end", () => {
+    response.on("data", (chunk: Buffer) => chunks.push(chunk));
+    response.on("end", () => {
       const { [ANNOUNCEMENT]: announced, ...metadata } = JSON.parse(Buffer.concat(chunks).toString()) as Record<
         string,
         unknown

@@ -41,9 +41,9 @@ async function startLogged(accessLog: string, settings: Readonly<Record<string, 
 type Logged = Awaited<ReturnType<typeof startLogged>>;
 
 const ask = async (service: Harness, path: string, headers: Record<string, string> = {}) => {
-  const answer = await fetch(service.url + path, { headers });
-  await answer.arrayBuffer();
-  return answer.status;
+  const response = await fetch(service.url + path, { headers });
+  await response.arrayBuffer();
+  return response.status;
 };
 
 const checkHealth = (service: Harness, name: string) =>
@@ -154,7 +154,7 @@ describe("the reason of a 401", () => {
       session.destroy();
       return code === "0" ? "OK" : code === "16" ? "UNAUTHENTICATED" : code;
     }
-    const answer =
+    const response =
       protocol === "rest"
         ? await fetch(`${service.url}/iam/v2beta1/groups`, { headers })
         : await fetch(service.url + METHOD, {
@@ -162,8 +162,8 @@ describe("the reason of a 401", () => {
             headers: { ...headers, "content-type": "application/json" },
             body: "{}",
           });
-    await answer.arrayBuffer();
-    return answer.status === 200 ? "OK" : answer.status === 401 ? "UNAUTHENTICATED" : String(answer.status);
+    await response.arrayBuffer();
+    return response.status === 200 ? "OK" : response.status === 401 ? "UNAUTHENTICATED" : String(response.status);
   }
 });
 
@@ -215,9 +215,9 @@ describe("the reason of rejections elsewhere", () => {
     const { service, lines, line } = logged;
     lines.splice(0);
     const requestId = `r-${reason}`;
-    const answer = await fetch(service.url + path, { headers: { ...headers, "x-request-id": requestId } });
-    await answer.arrayBuffer();
-    assert.equal(answer.status, status);
+    const response = await fetch(service.url + path, { headers: { ...headers, "x-request-id": requestId } });
+    await response.arrayBuffer();
+    assert.equal(response.status, status);
     const found = await line((one) => one.requestId === requestId);
     assert.equal(found.reason, reason);
     if (secret !== undefined) assert.equal(JSON.stringify(lines).includes(secret.slice(-20)), false);

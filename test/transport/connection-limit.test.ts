@@ -1,4 +1,4 @@
-// Connections above the limit of their address get an answer that says so, over every protocol.
+// Connections above the limit of their address get a response that says so, over every protocol.
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { constants, type IncomingHttpHeaders } from "node:http2";
@@ -104,11 +104,11 @@ for (const [name, tls] of [
       await connectOnce(server);
       const session = openHttp2(server.url);
       const goaway = once(session, "goaway");
-      const answer = rawHttp2(session, { ":method": "GET", ":path": "/x" });
+      const response = rawHttp2(session, { ":method": "GET", ":path": "/x" });
       const [code, lastStream, text] = (await goaway) as [number, number, Buffer];
       assert.deepEqual([code, lastStream], [constants.NGHTTP2_ENHANCE_YOUR_CALM, 0]);
       assert.match(text.toString(), /too many connections/);
-      assert.deepEqual((await answer).headers, {} as IncomingHttpHeaders);
+      assert.deepEqual((await response).headers, {} as IncomingHttpHeaders);
       const client = new GrpcJs(server.url);
       assert.equal((await client.call("GetGroup", { uid: "u1" })).code, Code.ResourceExhausted);
       client.close();
@@ -133,8 +133,8 @@ describe("the id of a request on a connection too many", () => {
       const server = await startServer({ ...(tls && { tls }), limits, logger, accessLog: "all" });
       running.push(server);
       await connectOnce(server);
-      const answer = await askOnce(server, undefined, fields);
-      const [head = "", body = ""] = answer.split("\r\n\r\n");
+      const response = await askOnce(server, undefined, fields);
+      const [head = "", body = ""] = response.split("\r\n\r\n");
       const given = /\r\nx-request-id: (.*)(?:\r\n|$)/i.exec(head)?.[1] ?? "";
       assert.match(given, id);
       const line = lines.find((one) => one.msg === "request" && one.status === 503);
@@ -172,7 +172,7 @@ it("is bounded: beyond some that are being answered connections are cut at once"
   // Two that never ask hold both places.
   for (let i = 0; i < 2; i++) await once(openSocket(server), "connect");
   assert.equal(await askOnce(server), "");
-  // The control: without them there is an answer.
+  // The control: without them there is a response.
   const other = await start({ limits: { rejectedConnections: 2, rejectedConnectionMs: 60_000 } });
   await connectOnce(other);
   assert.match(await askOnce(other), /^HTTP\/1\.1 503 /);

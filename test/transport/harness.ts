@@ -180,7 +180,7 @@ export interface GrpcOutcome {
   readonly code: number;
   readonly details: string;
   readonly metadata: grpc.Metadata;
-  /** The headers before the answer or status. */
+  /** The headers before the response or status. */
   readonly header: grpc.Metadata;
   readonly response?: Record<string, unknown>;
 }
@@ -243,7 +243,7 @@ export class GrpcJs {
 }
 
 /** What a raw HTTP/2 request got. */
-export interface RawAnswer {
+export interface RawResponse {
   readonly headers: IncomingHttpHeaders;
   readonly trailers: IncomingHttpHeaders;
   readonly body: Buffer;
@@ -264,7 +264,7 @@ export function rawHttp2(
   headers: Record<string, string | string[]>,
   body?: Buffer | readonly Buffer[],
   end = true,
-): Promise<RawAnswer> {
+): Promise<RawResponse> {
   return new Promise((resolve) => {
     const stream = session.request({ ":method": "POST", ...headers }, { endStream: body === undefined && end });
     let head: IncomingHttpHeaders = {};

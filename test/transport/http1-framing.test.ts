@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { connect } from "node:net";
 import { after, before, describe, it } from "node:test";
 import { type Running, rawTcp, SERVICE, startServer } from "./harness.js";
-import { EXACTLY_ONE_HOST, errorBody, INVALID_HOST, parseHttp1 } from "./http1-answer.js";
+import { EXACTLY_ONE_HOST, errorBody, INVALID_HOST, parseHttp1 } from "./http1-response.js";
 
 const GET = `${SERVICE}/GetGroup`;
 /** A call that the probe sees. */
@@ -69,11 +69,11 @@ describe("Host on HTTP/1.0", () => {
   ] as const) {
     it(`none, on HTTP/1.0: ${target} ${type}`, async () => {
       const body = type === "application/json" ? "{}" : "\0\0\0\0\x02{}";
-      const answer = await http1(
+      const response = await http1(
         `${target} HTTP/1.0\r\nContent-Type: ${type}\r\nContent-Length: ${body.length}\r\n\r\n${body}`,
       );
-      assert.equal(answer.status, 200, answer.body);
-      assert.doesNotMatch(answer.head, /grpc-status/);
+      assert.equal(response.status, 200, response.body);
+      assert.doesNotMatch(response.head, /grpc-status/);
     });
   }
 
@@ -83,9 +83,9 @@ describe("Host on HTTP/1.0", () => {
     ["an empty one", "Host:", INVALID_HOST],
   ] as const) {
     it(`${name}, on HTTP/1.0`, async () => {
-      const answer = await http1(`GET /healthz HTTP/1.0\r\n${head}\r\n\r\n`);
-      assert.equal(answer.status, 400);
-      assert.deepEqual(JSON.parse(answer.body), errorBody(3, text));
+      const response = await http1(`GET /healthz HTTP/1.0\r\n${head}\r\n\r\n`);
+      assert.equal(response.status, 400);
+      assert.deepEqual(JSON.parse(response.body), errorBody(3, text));
     });
   }
 });

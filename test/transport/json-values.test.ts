@@ -117,8 +117,8 @@ describe("values over every protocol", () => {
     ["duration=1.5s", 200],
   ] as const) {
     test(`a query with ${query} is ${status}`, async () => {
-      const answer = await requestH2(stack.port, { path: `/feature/v1/search?${query}` });
-      assert.equal(answer.status, status, answer.text);
+      const response = await requestH2(stack.port, { path: `/feature/v1/search?${query}` });
+      assert.equal(response.status, status, response.text);
     });
   }
 
@@ -143,7 +143,7 @@ describe("values over every protocol", () => {
         assert.ok(transport);
         const client = createClient(featureService("FeatureService"), transport[1]) as unknown as Echo;
         const error = await client.echo({}).then(
-          (answer) => assert.fail(JSON.stringify(answer)),
+          (response) => assert.fail(JSON.stringify(response)),
           (thrown: unknown) => ConnectError.from(thrown),
         );
         assert.deepEqual([error.code, error.rawMessage], [Code.Internal, INTERNAL]);

@@ -153,9 +153,9 @@ describe("routes for operators", () => {
     it(name, async () => {
       const server = await startServer({ ready });
       const session = openHttp2(server.url);
-      const answer = await rawHttp2(session, { ":method": method, ":path": path });
-      assert.equal(answer.headers[":status"], status);
-      assert.deepEqual(JSON.parse(answer.body.toString()), body);
+      const response = await rawHttp2(session, { ":method": method, ":path": path });
+      assert.equal(response.headers[":status"], status);
+      assert.deepEqual(JSON.parse(response.body.toString()), body);
       const text = await rawTcp(server.port, `${method} ${path} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n`);
       assert.match(text, new RegExp(`^HTTP/1\\.1 ${status} `));
       session.destroy();

@@ -92,7 +92,7 @@ describe("limits", () => {
   it("a request in single bytes is understood", async () => {
     const server = await start();
     const text = "POST /x HTTP/1.1\r\nHost: a\r\nConnection: close\r\nContent-Length: 0\r\n\r\n";
-    const answer = await new Promise<string>((resolve) => {
+    const response = await new Promise<string>((resolve) => {
       let got = "";
       const socket = connectTcp(server.port, "127.0.0.1", async () => {
         for (const byte of text) await new Promise<void>((sent) => socket.write(byte, () => sent()));
@@ -103,14 +103,14 @@ describe("limits", () => {
       });
       socket.on("close", () => resolve(got));
     });
-    assert.match(answer, /^HTTP\/1\.1 200 OK/);
+    assert.match(response, /^HTTP\/1\.1 200 OK/);
   });
 
   it("slow headers are answered with 408", async () => {
     const server = await start({ limits: { headersMs: 30, timeoutCheckMs: 10 } });
-    const answer = await rawTcp(server.port, "GET / HTTP/1.1\r\nHost: a\r\n");
-    assert.match(answer, /^HTTP\/1\.1 408 Request Timeout\r\n/);
-    assert.match(answer, /the request did not arrive in time/);
+    const response = await rawTcp(server.port, "GET / HTTP/1.1\r\nHost: a\r\n");
+    assert.match(response, /^HTTP\/1\.1 408 Request Timeout\r\n/);
+    assert.match(response, /the request did not arrive in time/);
   });
 
   it("an HTTP/2 session without frames is closed", async () => {
@@ -123,8 +123,8 @@ describe("limits", () => {
 
   it("an HTTP/2 peer that sends a preface alone and ignores GOAWAY is cut", async () => {
     const server = await start({ limits: { idleSessionMs: 30, sessionCloseMs: 30 } });
-    const answer = await rawTcp(server.port, HTTP2_START);
-    assert.ok(answer.length > 0);
+    const response = await rawTcp(server.port, HTTP2_START);
+    assert.ok(response.length > 0);
   });
 
   it("an HTTP/2 session with an open stream that never moves is cut", async () => {
@@ -132,7 +132,7 @@ describe("limits", () => {
     await rawTcp(server.port, Buffer.concat([HTTP2_START, headersFrame(1, GET, grpcFields)]));
   });
 
-  // Its answer cannot be sent any more. Without the limit Node 20 keeps such a session until it was idle for a minute.
+  // Its response cannot be sent any more. Without the limit Node 20 keeps such a session until it was idle for a minute.
   for (const [name, broken] of [
     ["DATA on stream 0", http2Frame(DATA, 0, 0, Buffer.from("x"))],
     ["DATA on a stream that nobody opened", http2Frame(DATA, 0, 5, Buffer.from("x"))],
@@ -154,7 +154,7 @@ describe("limits", () => {
       limits: { stuckSessionMs: 50 },
       gateway: { handle: (_req, res) => res.end(Buffer.alloc(bytes)) },
     });
-    // Windows as large as they may be: what holds the answer back is the socket.
+    // Windows as large as they may be: what holds the response back is the socket.
     const wide = Buffer.from([0, INITIAL_WINDOW_SIZE, 0x7f, 0xff, 0xff, 0xff]);
     const wider = Buffer.from([0x7f, 0xff, 0, 0]);
     const socket = connectTcp(server.port, "127.0.0.1");

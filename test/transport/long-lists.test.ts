@@ -216,7 +216,7 @@ describe("limits of lists", () => {
   for (const protocol of ["grpc h2", "connect h2", "grpc-web http/1.1"]) {
     test(`all that are put together share one, and give it back: ${protocol}`, async () => {
       size = 10 * PART;
-      const url = await start({ answerBufferBytes: 1_500_000 });
+      const url = await start({ responseBufferBytes: 1_500_000 });
       const transport = transports(url).find(([name]) => name === protocol)?.[1];
       assert.ok(transport);
       const client = createClient(Groups, transport);

@@ -1,4 +1,4 @@
-// How many requests of one address may be open, and that long answers of a connection keep no call of it from beginning.
+// How many requests of one address may be open, and that long responses of a connection keep no call of it from beginning.
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { constants } from "node:http2";
@@ -127,11 +127,11 @@ it("forgets requests behind one that is not answered when their connection is lo
     await new Promise((resolve) => setTimeout(resolve, 100));
   }
   release();
-  const answer = await fetch(`${server.url}/x`);
-  assert.equal(answer.status, 200);
+  const response = await fetch(`${server.url}/x`);
+  assert.equal(response.status, 200);
 });
 
-// The server runs in this process: once nothing is left to do, its answers wait for their reader.
+// The server runs in this process: once nothing is left to do, its responses wait for their reader.
 async function untilIdle(): Promise<void> {
   const deadline = performance.now() + 20_000;
   let utilization = 1;

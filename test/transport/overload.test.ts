@@ -79,11 +79,11 @@ describe("an event loop that is late", () => {
       { method: "POST", body: "{", headers: { authorization: "Bearer x", "content-type": "application/json" } },
     ];
     for (const init of requests) {
-      const answer = await fetch(`${server.url}/iam/v2beta1/groups/x`, init);
-      assert.equal(answer.status, 503);
-      assert.equal(answer.headers.get("retry-after"), "1");
-      assert.equal(answer.headers.get("content-type"), "application/json");
-      const body = (await answer.json()) as { code: number; details: readonly { "@type": string }[] };
+      const response = await fetch(`${server.url}/iam/v2beta1/groups/x`, init);
+      assert.equal(response.status, 503);
+      assert.equal(response.headers.get("retry-after"), "1");
+      assert.equal(response.headers.get("content-type"), "application/json");
+      const body = (await response.json()) as { code: number; details: readonly { "@type": string }[] };
       assert.equal(body.code, Code.Unavailable);
       const types = body.details.map((detail) => detail["@type"].replace("type.googleapis.com/google.rpc.", ""));
       assert.deepEqual(types, ["ErrorInfo", "RetryInfo"]);
@@ -118,12 +118,12 @@ describe("an event loop that is late", () => {
   it("each is recorded with its method, its protocol and the bytes of its answer, and as rejected early", async () => {
     records.splice(0);
     const json = { "content-type": "application/json" };
-    const answers = [
+    const responses = [
       await fetch(`${server.url}${SERVICE}/GetGroup`, { method: "POST", headers: json, body: "{}" }),
       await fetch(`${server.url}/iam/v2beta1/groups/x`),
       await fetch(`${server.url}/iam/v2beta1/groups/x`, { method: "HEAD" }),
     ];
-    const bytes = await Promise.all(answers.map(async (answer) => (await answer.arrayBuffer()).byteLength));
+    const bytes = await Promise.all(responses.map(async (response) => (await response.arrayBuffer()).byteLength));
     const client = new GrpcJs(server.url);
     await client.call("GetGroup", { uid: "x" });
     client.close();
@@ -143,10 +143,10 @@ describe("an event loop that is late", () => {
   it("scripts of allowed origins may read the answer, others may not", async () => {
     for (const origin of [ORIGIN, "https://other.example"]) {
       const allowed = origin === ORIGIN ? ORIGIN : null;
-      const answer = await fetch(`${server.url}/iam/v2beta1/groups/x`, { headers: { origin } });
-      assert.equal(answer.status, 503);
-      assert.equal(answer.headers.get("access-control-allow-origin"), allowed);
-      assert.equal(answer.headers.get("vary"), "origin");
+      const response = await fetch(`${server.url}/iam/v2beta1/groups/x`, { headers: { origin } });
+      assert.equal(response.status, 503);
+      assert.equal(response.headers.get("access-control-allow-origin"), allowed);
+      assert.equal(response.headers.get("vary"), "origin");
       const session = connect(server.url);
       const [fields] = await once(session.request({ ":path": "/iam/v2beta1/groups/x", origin }), "response");
       session.close();

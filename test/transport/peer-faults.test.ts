@@ -1,5 +1,5 @@
 // Peers that break off, lie about the version or send on after they were rejected:
-// each gets its answer, and neither the process nor other calls suffer.
+// each gets its response, and neither the process nor other calls suffer.
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { type ClientHttp2Session, constants } from "node:http2";
@@ -62,7 +62,7 @@ describe("the version in an HTTP/1 request line", () => {
 describe("invalid bytes after a request that was handled", () => {
   const post = "POST /slow HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\n{}";
 
-  for (const [name, answerMs] of [
+  for (const [name, responseMs] of [
     ["at once", 0],
     ["later", 50],
   ] as const) {
@@ -72,7 +72,7 @@ describe("invalid bytes after a request that was handled", () => {
         const gateway = {
           async handle(_req: unknown, res: { end(text: string): void }) {
             handled++;
-            await delay(answerMs);
+            await delay(responseMs);
             res.end("done");
           },
         };
@@ -180,8 +180,8 @@ describe("streams that are reset", () => {
     const server = await startServer({ limits: { refusedSessionMs: 100 } });
     server.probe.gate = delay(20);
     for (let round = 0; round < 36; round++) {
-      const answer = await rawTcp(server.port, flood(110 + ((round * 53) % 190)));
-      assert.ok(answer.includes(GOAWAY_CALM), `round ${round}`);
+      const response = await rawTcp(server.port, flood(110 + ((round * 53) % 190)));
+      assert.ok(response.includes(GOAWAY_CALM), `round ${round}`);
     }
     const session = openHttp2(server.url);
     assert.equal((await rawHttp2(session, grpcHeaders, get("u1"))).trailers["grpc-status"], "0");
@@ -192,8 +192,8 @@ describe("streams that are reset", () => {
   it("let the stream that stays open end with its answer", async () => {
     const server = await startServer({ limits: { refusedSessionMs: 500 } });
     server.probe.gate = delay(50);
-    const answer = await rawTcp(server.port, flood(150));
-    assert.ok(answer.includes("core"), "the open call was answered after GOAWAY");
+    const response = await rawTcp(server.port, flood(150));
+    assert.ok(response.includes("core"), "the open call was answered after GOAWAY");
     await server.stop();
   });
 
@@ -208,16 +208,16 @@ describe("streams that are reset", () => {
       sent.push(headersFrame(2 * i + 1, GET, fields), http2Frame(RST_STREAM, 0, 2 * i + 1, Buffer.from([0, 0, 0, 8])));
     }
     sent.push(headersFrame(601, GET, grpcFields), http2Frame(DATA, 1, 601, get("u1")));
-    const answer = await rawTcp(server.port, Buffer.concat(sent), (text) => text.includes("core"));
-    assert.ok(answer.includes("core") && !answer.includes(GOAWAY_CALM));
+    const response = await rawTcp(server.port, Buffer.concat(sent), (text) => text.includes("core"));
+    assert.ok(response.includes("core") && !response.includes(GOAWAY_CALM));
     await server.stop();
   });
 
   it("do not end the session when there are fewer", async () => {
     const server = await startServer();
     server.probe.gate = delay(50);
-    const answer = await rawTcp(server.port, flood(90), (text) => text.includes("core"));
-    assert.ok(!answer.includes(GOAWAY_CALM));
+    const response = await rawTcp(server.port, flood(90), (text) => text.includes("core"));
+    assert.ok(!response.includes(GOAWAY_CALM));
     await server.stop();
   });
 

@@ -11,14 +11,14 @@ import {
   headersFrame,
   http2Frame,
   openHttp2,
-  type RawAnswer,
+  type RawResponse,
   type Running,
   rawHttp2,
   rawTcp,
   SERVICE,
   startServer,
 } from "./harness.js";
-import { EXACTLY_ONE_HOST, errorBody, INVALID_HOST, parseHttp1 } from "./http1-answer.js";
+import { EXACTLY_ONE_HOST, errorBody, INVALID_HOST, parseHttp1 } from "./http1-response.js";
 
 const GET = `${SERVICE}/GetGroup`;
 const CREATE = `${SERVICE}/CreateGroup`;
@@ -72,21 +72,21 @@ describe("Host on HTTP/1.1", () => {
     for (const path of ["/iam/v2beta1/groups", GET]) {
       it(`${name} ${path}`, async () => {
         const method = path === GET ? "POST" : "GET";
-        const answer = await http1(
+        const response = await http1(
           `${method} ${path} HTTP/1.1\r\n${head}\r\nConnection: close\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{}`,
         );
-        assert.equal(answer.status, status, answer.body);
-        if (text) assert.deepEqual(JSON.parse(answer.body), errorBody(3, text));
+        assert.equal(response.status, status, response.body);
+        if (text) assert.deepEqual(JSON.parse(response.body), errorBody(3, text));
       });
     }
   }
 
   it("gRPC-Web callers get a gRPC status", async () => {
-    const answer = await http1(
+    const response = await http1(
       `POST ${GET} HTTP/1.1\r\nHost: a b\r\nConnection: close\r\nContent-Type: application/grpc-web+proto\r\nContent-Length: 0\r\n\r\n`,
     );
-    assert.equal(answer.status, 200);
-    assert.match(answer.head, /grpc-status: 3\r\n/);
+    assert.equal(response.status, 200);
+    assert.match(response.head, /grpc-status: 3\r\n/);
   });
 });
 
@@ -103,9 +103,9 @@ describe(":authority on HTTP/2", () => {
   for (const { name, headers, fault } of rows) {
     it(`${name}: gRPC`, async () => {
       const all = { ":path": GET, "content-type": "application/grpc", te: "trailers", ...headers };
-      const answer = await rawHttp2(session, all, getUid);
-      if (answer.rstCode === 1 && fault) return;
-      const outcome = { ...answer.headers, ...answer.trailers };
+      const response = await rawHttp2(session, all, getUid);
+      if (response.rstCode === 1 && fault) return;
+      const outcome = { ...response.headers, ...response.trailers };
       assert.equal(outcome[":status"], 200);
       assert.equal(outcome["grpc-status"], fault ? "3" : "0");
       if (fault) assert.equal(outcome["grpc-message"], `Invalid argument: ${fault}`);
@@ -114,10 +114,10 @@ describe(":authority on HTTP/2", () => {
     it(`${name}: REST and Connect`, async () => {
       for (const path of ["/iam/v2beta1/groups", GET]) {
         const all = { ":path": path, "content-type": "application/json", ...headers };
-        const answer = await rawHttp2(session, all, Buffer.from("{}"));
-        if (answer.rstCode === 1 && fault) continue;
-        assert.equal(answer.headers[":status"], fault ? 400 : 200);
-        if (fault) assert.deepEqual(JSON.parse(answer.body.toString()), errorBody(3, `Invalid argument: ${fault}`));
+        const response = await rawHttp2(session, all, Buffer.from("{}"));
+        if (response.rstCode === 1 && fault) continue;
+        assert.equal(response.headers[":status"], fault ? 400 : 200);
+        if (fault) assert.deepEqual(JSON.parse(response.body.toString()), errorBody(3, `Invalid argument: ${fault}`));
       }
     });
   }
@@ -152,12 +152,12 @@ describe("more than one Authorization header", () => {
         ["authorization", "Bearer a"],
         ["authorization", "Bearer b"],
       ] as const;
-      const answer = await rawTcp(
+      const response = await rawTcp(
         server.port,
         Buffer.concat([HTTP2_START, headersFrame(1, GET, fields), http2Frame(DATA, END_STREAM, 1, body)]),
         (text) => text.includes(folded),
       );
-      assert.ok(answer.includes(folded));
+      assert.ok(response.includes(folded));
     });
   }
 });
@@ -233,12 +233,12 @@ describe("what is not served", () => {
   ];
   for (const { name, headers, body, status, error, extra } of rows) {
     it(name, async () => {
-      const answer: RawAnswer = await rawHttp2(session, headers, body);
-      assert.equal(answer.headers[":status"], status);
-      const { details, ...rest } = JSON.parse(answer.body.toString());
+      const response: RawResponse = await rawHttp2(session, headers, body);
+      assert.equal(response.headers[":status"], status);
+      const { details, ...rest } = JSON.parse(response.body.toString());
       assert.deepEqual(rest, error);
       assert.equal(details[0].type, "google.rpc.ErrorInfo");
-      for (const [field, value] of Object.entries(extra ?? {})) assert.equal(answer.headers[field], value);
+      for (const [field, value] of Object.entries(extra ?? {})) assert.equal(response.headers[field], value);
     });
   }
 
@@ -251,16 +251,20 @@ describe("what is not served", () => {
   });
 
   it("an unknown method by gRPC-Web has its status in the headers", async () => {
-    const answer = await rawHttp2(session, { ":path": "/a.B/C", "content-type": "application/grpc-web+proto" }, getUid);
-    assert.equal(answer.headers[":status"], 200);
-    assert.equal(answer.headers["grpc-status"], "12");
-    assert.equal(answer.headers["grpc-message"], "Unimplemented: method: no such method /a.B/C");
+    const response = await rawHttp2(
+      session,
+      { ":path": "/a.B/C", "content-type": "application/grpc-web+proto" },
+      getUid,
+    );
+    assert.equal(response.headers[":status"], 200);
+    assert.equal(response.headers["grpc-status"], "12");
+    assert.equal(response.headers["grpc-message"], "Unimplemented: method: no such method /a.B/C");
   });
 
   it("paths that only look like RPC go to the gateway", async () => {
     for (const path of ["/.well-known/openid-configuration", "/v1/a.b", "/a.b", "/a.b/c/d", "/a.b/"]) {
-      const answer = await rawHttp2(session, { ":method": "GET", ":path": path });
-      assert.equal(JSON.parse(answer.body.toString()).url, path);
+      const response = await rawHttp2(session, { ":method": "GET", ":path": path });
+      assert.equal(JSON.parse(response.body.toString()).url, path);
     }
   });
 
@@ -279,10 +283,10 @@ describe("what is not served", () => {
     ],
   ] as const) {
     it(`HTTP/1.1: ${name} is ${status} with a body`, async () => {
-      const answer = await http1(request);
-      assert.equal(answer.status, status);
-      assert.ok(JSON.parse(answer.body).message);
-      assert.match(answer.head, /connection: close/);
+      const response = await http1(request);
+      assert.equal(response.status, status);
+      assert.ok(JSON.parse(response.body).message);
+      assert.match(response.head, /connection: close/);
     });
   }
 
@@ -293,9 +297,9 @@ describe("what is not served", () => {
     ["OPTIONS *", "OPTIONS *", "*"],
   ] as const) {
     it(`HTTP/1.1: ${name} goes to the gateway`, async () => {
-      const answer = await http1(`${target} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n`);
-      assert.equal(answer.status, 200);
-      assert.equal(JSON.parse(answer.body).url, url);
+      const response = await http1(`${target} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n`);
+      assert.equal(response.status, 200);
+      assert.equal(JSON.parse(response.body).url, url);
     });
   }
 

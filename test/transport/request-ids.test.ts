@@ -1,4 +1,4 @@
-// One request id, followed through the answer, the access log, the span, the audit log over the API, and the log of errors.
+// One request id, followed through the response, the access log, the span, the audit log over the API, and the log of errors.
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -57,16 +57,16 @@ async function accessLine(requestId: string): Promise<Line> {
 // What the audit API says of a request.
 async function readAuditedTypes(requestId: string): Promise<string[]> {
   const query = new URLSearchParams({ scope: owner.group, requestId, startTime: "2020-01-01T00:00:00Z" });
-  const answer = await fetch(`${service.url}/audit/v1/events?${query}`, {
+  const response = await fetch(`${service.url}/audit/v1/events?${query}`, {
     headers: { authorization: `Bearer ${owner.token}` },
   });
-  assert.equal(answer.status, 200);
-  const { events = [] } = (await answer.json()) as { events?: readonly { requestId: string; type: string }[] };
+  assert.equal(response.status, 200);
+  const { events = [] } = (await response.json()) as { events?: readonly { requestId: string; type: string }[] };
   assert.ok(events.every((event) => event.requestId === requestId));
   return events.map(({ type }) => type);
 }
 
-// The span of a request, which is exported some time after its answer.
+// The span of a request, which is exported some time after its response.
 async function spanOf(requestId: string): Promise<CollectedSpan> {
   for (let i = 0; i < 300; i++) {
     const found = collector.spans.filter(({ attributes }) => attributes["arbor.request_id"] === requestId);
@@ -77,7 +77,7 @@ async function spanOf(requestId: string): Promise<CollectedSpan> {
   throw new assert.AssertionError({ message: `no span of ${requestId}` });
 }
 
-/** What a caller of any protocol learns: the id on the answer and how the call ended. */
+/** What a caller of any protocol learns: the id on the response and how the call ended. */
 interface Outcome {
   readonly id: string | undefined;
   readonly ok: boolean;
@@ -90,7 +90,7 @@ const CREATE = "chainguard.platform.iam.v2beta1.GroupsService/CreateGroup";
 
 const protocols: Readonly<Record<string, Create>> = {
   async rest(name, requestId) {
-    const answer = await fetch(`${service.url}/iam/v2beta1/groups/${owner.group}`, {
+    const response = await fetch(`${service.url}/iam/v2beta1/groups/${owner.group}`, {
       method: "POST",
       headers: {
         authorization: `Bearer ${owner.token}`,
@@ -99,8 +99,8 @@ const protocols: Readonly<Record<string, Create>> = {
       },
       body: JSON.stringify({ name }),
     });
-    await answer.arrayBuffer();
-    return { id: answer.headers.get("x-request-id") ?? undefined, ok: answer.ok };
+    await response.arrayBuffer();
+    return { id: response.headers.get("x-request-id") ?? undefined, ok: response.ok };
   },
   grpc: (name, id) => createBy(createGrpcTransport({ baseUrl: service.url }), name, id),
   "grpc-web": (name, id) => createBy(createGrpcWebTransport({ baseUrl: service.url, httpVersion: "1.1" }), name, id),
@@ -128,14 +128,14 @@ async function createBy(transport: Transport, name: string, requestId: string): 
 
 const GET_BOOK = "example.library.v1.LibraryService/GetBook";
 
-/** Calls the method that throws; resolves to the id on its answer. */
+/** Calls the method that throws; resolves to the id on its response. */
 async function causeFault(protocol: string, requestId: string): Promise<string | undefined> {
   const headers = { "x-request-id": requestId };
   if (protocol === "rest") {
-    const answer = await fetch(`${service.url}/library/v1/books/a`, { headers });
-    await answer.arrayBuffer();
-    assert.equal(answer.status, 500);
-    return answer.headers.get("x-request-id") ?? undefined;
+    const response = await fetch(`${service.url}/library/v1/books/a`, { headers });
+    await response.arrayBuffer();
+    assert.equal(response.status, 500);
+    return response.headers.get("x-request-id") ?? undefined;
   }
   const baseUrl = service.url;
   const transport =
@@ -220,7 +220,7 @@ describe("one request id", () => {
 const MADE = /^[0-9a-f]{32}$/;
 
 describe("x-request-id is on", () => {
-  const answers = [
+  const responses = [
     { path: "/healthz", status: 200 },
     { path: "/readyz", status: 200 },
     { path: "/openapi.json", status: 200 },
@@ -232,7 +232,7 @@ describe("x-request-id is on", () => {
     { path: `/${CREATE}`, status: 401 },
     { path: "/a.B/C", status: 404 },
   ];
-  for (const { path, status } of answers) {
+  for (const { path, status } of responses) {
     test(path, async () => {
       const bare = await fetch(service.url + path);
       await bare.arrayBuffer();

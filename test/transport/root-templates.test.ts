@@ -16,7 +16,7 @@ const everything = methodWithRule({
     { pattern: { case: "post", value: "/v1.0/{string_value}" }, body: "detail" },
   ],
 });
-const answer = ({ stringValue, optionalString, detail, strings }: Record<string, unknown>) => ({
+const response = ({ stringValue, optionalString, detail, strings }: Record<string, unknown>) => ({
   uid: stringValue || "-",
   displayName: optionalString ?? "",
   ...(detail !== undefined && { detail }),
@@ -25,7 +25,7 @@ const answer = ({ stringValue, optionalString, detail, strings }: Record<string,
 
 let stack: FeatureStack;
 before(async () => {
-  const handlers = { do: answer as unknown as Handler };
+  const handlers = { do: response as unknown as Handler };
   stack = await startFeatureStack([{ desc: everything.parent, handlers }]);
 });
 after(() => stack.stop());

@@ -1,5 +1,5 @@
 // A service that has nothing to do with the platform, served by its stack alone:
-// the same answers by REST, Connect, gRPC-Web and gRPC, with everything that
+// the same responses by REST, Connect, gRPC-Web and gRPC, with everything that
 // google.api.http can say.
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
@@ -306,7 +306,7 @@ describe("a second service", () => {
     test("one answer", async () => {
       const client = open("FeatureService");
       const got = await new Promise<Thing>((resolve, reject) => {
-        const callback = (error: Error | null, answer: Thing) => (error ? reject(error) : resolve(answer));
+        const callback = (error: Error | null, response: Thing) => (error ? reject(error) : resolve(response));
         (client.GetThing as (request: object, done: unknown) => void).call(client, { uid: "a" }, callback);
       });
       assert.equal(got.uid, "a");
@@ -335,7 +335,7 @@ describe("a second service", () => {
   });
 });
 
-// One answer, then nothing until the call ends.
+// One response, then nothing until the call ends.
 function lingering(release: () => void) {
   return async function* (_request: WatchRequest, { signal }: StreamCall) {
     try {
@@ -351,11 +351,11 @@ function lingering(release: () => void) {
 }
 
 async function failureOf<T>(
-  answers: AsyncIterable<T>,
-  onAnswer: (answer: T) => void = () => {},
+  responses: AsyncIterable<T>,
+  onAnswer: (response: T) => void = () => {},
 ): Promise<ConnectError> {
   try {
-    for await (const answer of answers) onAnswer(answer);
+    for await (const response of responses) onAnswer(response);
   } catch (error) {
     return ConnectError.from(error);
   }

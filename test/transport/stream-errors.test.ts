@@ -1,4 +1,4 @@
-// What a caller does wrong in a Connect stream or by gRPC-Web is called INTERNAL neither in the answer nor in
+// What a caller does wrong in a Connect stream or by gRPC-Web is called INTERNAL neither in the response nor in
 // the access log.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
@@ -44,8 +44,12 @@ const rows = [
 for (const { name, type, body, code, message } of rows) {
   test(`a Connect stream of ${name} ends as ${code}`, async () => {
     const contentType = `application/connect+${type}`;
-    const answer = await fetch(service.url + WATCH, { method: "POST", headers: { "content-type": contentType }, body });
-    const bytes = Buffer.from(await answer.arrayBuffer());
+    const response = await fetch(service.url + WATCH, {
+      method: "POST",
+      headers: { "content-type": contentType },
+      body,
+    });
+    const bytes = Buffer.from(await response.arrayBuffer());
     assert.equal(bytes[0], END_OF_STREAM);
     assert.equal(bytes.readUInt32BE(1), bytes.length - 5);
     const { error } = JSON.parse(bytes.subarray(5).toString()) as {
@@ -71,12 +75,12 @@ test("the access log has the code that a caller of gRPC-Web got", async () => {
   });
   const logger = createLogger("info", { write: (text) => text.includes('"msg":"request"') && onLine(text) });
   const server = await startServer({ logger, accessLog: "all" });
-  const answer = await fetch(`${server.url}${SERVICE}/GetGroup`, {
+  const response = await fetch(`${server.url}${SERVICE}/GetGroup`, {
     method: "POST",
     headers: { "content-type": "application/grpc-web+proto" },
     body: frame(Buffer.from("{}")),
   });
-  const code = /grpc-status: (\d+)/.exec(await answer.text())?.[1];
+  const code = /grpc-status: (\d+)/.exec(await response.text())?.[1];
   assert.equal(code, "3");
   assert.equal(JSON.parse(await line).code, "INVALID_ARGUMENT");
   await server.stop();

@@ -9,7 +9,7 @@ import { runCommand } from "../support/command.js";
 import { isCampaign } from "../support/scale.js";
 import { tempDir } from "../support/temp-dir.js";
 import { fixtures, restoreSqlite } from "./fixtures.js";
-import { compareAnswers, startUpgraded } from "./upgrade-suite.js";
+import { compareResponses, startUpgraded } from "./upgrade-suite.js";
 
 /** The first version with the schema of this one: a migration that is added makes it the next version. */
 const FIRST_WITH_SCHEMA = "0.6.0";
@@ -33,7 +33,7 @@ for (const fixture of chosen) {
 
     const harness = await startUpgraded({ data: to });
     t.after(() => harness.stop());
-    assert.deepEqual(await compareAnswers(harness, sqlite.owner, sqlite.answers), []);
+    assert.deepEqual(await compareResponses(harness, sqlite.owner, sqlite.answers), []);
     const log = await runCommand(["audit", "list", "--root", "", "--data", to]);
     assert.match(log.stdout, / arbor\.database\.restored\.v1 /);
     const checked = await runCommand(["check", "--data", to]);
@@ -51,5 +51,5 @@ test("a backup of another database gives other answers", async (t) => {
   assert.equal((await runCommand(["restore", backup, "--data", to])).code, 0);
   const harness = await startUpgraded({ data: to });
   t.after(() => harness.stop());
-  assert.ok((await compareAnswers(harness, fixture.sqlite.owner, fixture.sqlite.answers)).length > 0);
+  assert.ok((await compareResponses(harness, fixture.sqlite.owner, fixture.sqlite.answers)).length > 0);
 });

@@ -5,16 +5,16 @@ import { gunzipSync } from "node:zlib";
 import { PROJECT } from "../support/project.js";
 import { tempDir } from "../support/temp-dir.js";
 
-/** The answers that a version gave about one of its databases. */
+/** The responses that a version gave about one of its databases. */
 export interface Expected {
   /** The owner of the organisation, and its uid. */
   readonly owner: string;
   readonly group: string;
-  /** Answers to the owner by the path of the GET. */
+  /** Responses to the owner by the path of the GET. */
   readonly answers: Readonly<Record<string, object>>;
-  /** An identity of another organisation, and the answers to it. */
+  /** An identity of another organisation, and the responses to it. */
   readonly guest: string;
-  readonly guestAnswers: Readonly<Record<string, object>>;
+  readonly guestResponses: Readonly<Record<string, object>>;
   /** How many rows of each audit log were sealed, by the uid of the organisation. */
   readonly sealedRows: Readonly<Record<string, number>>;
   /** Page tokens that the owner got, which are valid for three days. Fixtures of 0.4.0 and newer have them. */
@@ -48,7 +48,7 @@ export const fixtures: readonly Fixture[] = readdirSync(FOLDER).map((name) => {
   return { folder, ...(JSON.parse(readFileSync(join(folder, "expected.json"), "utf8")) as Omit<Fixture, "folder">) };
 });
 
-/** The base URL of the services that created the fixtures; some answers contain it. */
+/** The base URL of the services that created the fixtures; some responses contain it. */
 export const FIXTURE_BASE_URL = "http://arbor.example";
 
 /** Copies the SQLite database and the master key into a new data directory and returns its path. */

@@ -4,7 +4,7 @@ import { test } from "node:test";
 import { attack } from "../audit/log-kit.js";
 import { isCampaign } from "../support/scale.js";
 import { findDifferences, fixtures, restoreSqlite } from "./fixtures.js";
-import { compareAnswers, startUpgraded, upgradeSuite } from "./upgrade-suite.js";
+import { compareResponses, startUpgraded, upgradeSuite } from "./upgrade-suite.js";
 
 for (const fixture of fixtures) {
   const { version, sqlite } = fixture;
@@ -14,14 +14,14 @@ for (const fixture of fixtures) {
     return { data };
   });
 
-  // Whether a comparison finds a change depends on its answers, which hardly differ between versions.
+  // Whether a comparison finds a change depends on its responses, which hardly differ between versions.
   if (!isCampaign && fixture !== fixtures[0]) continue;
   test(`the database of version ${version} with one row changed gives other answers`, async (t) => {
     const data = restoreSqlite(fixture);
     attack(data, "UPDATE groups SET description = 'changed' WHERE name = 'storage'");
     const harness = await startUpgraded({ data });
     t.after(() => harness.stop());
-    const found = await compareAnswers(harness, sqlite.owner, sqlite.answers);
+    const found = await compareResponses(harness, sqlite.owner, sqlite.answers);
     assert.ok(
       found.some((one) => /^GET \/iam\/v2beta1\/groups\?page_size=200 .*"changed" instead of "three levels/.test(one)),
       found.join("\n"),

@@ -13,15 +13,15 @@ export type DatabaseSettings =
   | Readonly<Record<"data", string>>
   | Readonly<Record<"databaseUrl" | "masterKeyFile", string>>;
 
-/** Sends all recorded requests to a running service and returns the answers that are missing or different. */
-export async function compareAnswers(
+/** Sends all recorded requests to a running service and returns the responses that are missing or different. */
+export async function compareResponses(
   harness: Harness,
   identity: string,
-  answers: Expected["answers"],
+  responses: Expected["answers"],
 ): Promise<string[]> {
   const token = await harness.token(identity);
   const found: string[] = [];
-  for (const [path, expected] of Object.entries(answers)) {
+  for (const [path, expected] of Object.entries(responses)) {
     const { status, body } = await request(harness, token, "GET", path);
     if (status !== 200) found.push(`GET ${path}: ${status} ${JSON.stringify(body)}`);
     else found.push(...findDifferences(expected, body).map((difference) => `GET ${path} ${difference}`));
@@ -65,11 +65,11 @@ export function upgradeSuite(
 
     it("gives the same answers as before", async () => {
       assert.ok(Object.keys(expected.answers).length > 40, "there are answers to compare");
-      assert.deepEqual(await compareAnswers(harness, expected.owner, expected.answers), []);
+      assert.deepEqual(await compareResponses(harness, expected.owner, expected.answers), []);
     });
 
     it("gives the same answers to identities of another organisation", async () => {
-      assert.deepEqual(await compareAnswers(harness, expected.guest, expected.guestAnswers), []);
+      assert.deepEqual(await compareResponses(harness, expected.guest, expected.guestResponses), []);
     });
 
     const { pageTokens } = expected;

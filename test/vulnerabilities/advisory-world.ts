@@ -18,11 +18,11 @@ import { advisoriesV2beta1 } from "../../src/vulnerabilities/advisories/advisory
 import { bindingRow, childUid, groupRow, identityRow, roleRow, rootUid } from "../support/rows.js";
 
 export type ListRequest = MessageInitShape<typeof ListAdvisoriesRequestSchema>;
-export type ListAnswer = MessageShape<typeof ListAdvisoriesResponseSchema>;
+export type ListResponse = MessageShape<typeof ListAdvisoriesResponseSchema>;
 
 /** Calls the service as an identity; rejects with what the service throws. */
 export interface AdvisoryWorld {
-  list(identity: string, request: ListRequest): Promise<ListAnswer>;
+  list(identity: string, request: ListRequest): Promise<ListResponse>;
   get(identity: string, uid: string): Promise<Advisory>;
   /** A new identity that may list advisories in these groups. */
   reader(...groups: readonly string[]): Promise<string>;
@@ -68,7 +68,7 @@ export async function advisoryWorld(store: Store): Promise<AdvisoryWorld> {
     return identity;
   };
   return {
-    list: (identity, request) => callMethod("listAdvisories", identity, request) as Promise<ListAnswer>,
+    list: (identity, request) => callMethod("listAdvisories", identity, request) as Promise<ListResponse>,
     get: (identity, uid) => callMethod("getAdvisory", identity, { uid }) as Promise<Advisory>,
     holder,
     async reader(...[first = ours, ...others]) {

@@ -110,11 +110,11 @@ export function filterSuite(name: string, open: () => Promise<Store>, runs = cho
       const found: string[] = [];
       let pageToken = "";
       do {
-        const answer = await world.list(identity, { pageSize: 200, ...request, pageToken });
-        assert.equal(answer.totalCount, BigInt(expected.length));
-        found.push(...answer.advisories.map(({ uid }) => uid));
-        pageToken = answer.nextPageToken;
-        assert.ok(pageToken === "" || answer.advisories.length === (request.pageSize ?? 200));
+        const response = await world.list(identity, { pageSize: 200, ...request, pageToken });
+        assert.equal(response.totalCount, BigInt(expected.length));
+        found.push(...response.advisories.map(({ uid }) => uid));
+        pageToken = response.nextPageToken;
+        assert.ok(pageToken === "" || response.advisories.length === (request.pageSize ?? 200));
       } while (pageToken !== "");
       assert.deepEqual(found, expected);
       return expected.length;

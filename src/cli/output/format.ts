@@ -1,4 +1,4 @@
-// Formats the answers of commands as `--output` says. JSON and YAML have the members of REST.
+// Formats the responses of commands as `--output` says. JSON and YAML have the members of REST.
 import type { JsonObject, JsonValue } from "@bufbuild/protobuf";
 import { Document, isScalar, Scalar, visit } from "yaml";
 import type { Format } from "../remote/flags.js";
@@ -10,7 +10,7 @@ import { escapeControls, escapeLines } from "./terminal.js";
 export interface ListFormatter {
   /** Formats one more page. */
   page(rows: readonly JsonObject[]): string;
-  /** Formats the end of the list. `rest` is the answer without its rows. */
+  /** Formats the end of the list. `rest` is the response without its rows. */
   end(rest: JsonObject): string;
 }
 
@@ -23,7 +23,7 @@ export interface ListColumn extends TableColumn {
 /**
  * Creates the formatter of a list.
  *
- * @param key the name of the rows in the answer, such as `groups`
+ * @param key the name of the rows in the response, such as `groups`
  */
 export function createListFormatter(
   format: Format,
@@ -48,10 +48,10 @@ export function createListFormatter(
   }
 }
 
-/** Formats one answer. `rows` are the lines of its table, as pairs of field and value. */
-export function formatAnswer(
+/** Formats one response. `rows` are the lines of its table, as pairs of field and value. */
+export function formatResponse(
   format: Format,
-  answer: JsonObject,
+  response: JsonObject,
   rows: () => readonly (readonly [field: string, value: string])[],
   terminal: Terminal,
 ): string {
@@ -61,11 +61,11 @@ export function formatAnswer(
         createTable([{ title: "FIELD" }, { title: "VALUE" }], { ...terminal, width: undefined }).lines(rows()),
       );
     case "jsonl":
-      return `${formatJsonLine(answer)}\n`;
+      return `${formatJsonLine(response)}\n`;
     case "json":
-      return `${escapeLines(JSON.stringify(answer, null, 2))}\n`;
+      return `${escapeLines(JSON.stringify(response, null, 2))}\n`;
     case "yaml":
-      return formatYaml(answer);
+      return formatYaml(response);
   }
 }
 

@@ -24,7 +24,7 @@ export function addApiFlag(command: Command): Command {
   return command.addOption(createApiOption());
 }
 
-/** Adds the flags for the service to call, the token to call it with, and the format of the answer. */
+/** Adds the flags for the service to call, the token to call it with, and the format of the response. */
 export function addCommonFlags(command: Command): Command {
   return command
     .addOption(createOutputOption("format of the output").helpGroup(COMMON))

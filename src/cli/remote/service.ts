@@ -72,8 +72,8 @@ export interface ServiceRequest {
   readonly bearer?: string;
 }
 
-/** The members of a successful answer. */
-export type ServiceAnswer = Readonly<Record<string, unknown>>;
+/** The members of a successful response. */
+export type ServiceResponse = Readonly<Record<string, unknown>>;
 
 /**
  * Sends a request without retries: a failed request may have been handled, and a refresh token must not be used twice.
@@ -81,7 +81,7 @@ export type ServiceAnswer = Readonly<Record<string, unknown>>;
  * @throws CommandError with the code and the text of the service; UNAVAILABLE or DEADLINE_EXCEEDED when
  * it cannot be reached
  */
-export async function sendRequest(request: ServiceRequest): Promise<ServiceAnswer> {
+export async function sendRequest(request: ServiceRequest): Promise<ServiceResponse> {
   const { method, api, path, query, form, bearer } = request;
   const signal = AbortSignal.timeout(REQUEST_MS);
   const url = `${api}${path}${query ? `?${query}` : ""}`;
@@ -110,7 +110,7 @@ export async function fetchIssuer(api: string): Promise<string | undefined> {
   return typeof issuer === "string" ? issuer : undefined;
 }
 
-/** Maps an HTTP status to a gRPC code, for answers without one. */
+/** Maps an HTTP status to a gRPC code, for responses without one. */
 export function toCode(status: number): CommandError["code"] {
   return codesByStatus[status] ?? Code.Unknown;
 }
@@ -128,7 +128,7 @@ const codesByStatus: Readonly<Record<number, CommandError["code"]>> = {
 };
 
 // Errors of REST are google.rpc.Status in JSON, those of OAuth follow RFC 6749, section 5.2.
-function buildAnswerError({ api, bearer, form }: ServiceRequest, status: number, body: ServiceAnswer): CommandError {
+function buildAnswerError({ api, bearer, form }: ServiceRequest, status: number, body: ServiceResponse): CommandError {
   const message = [body.message, body.error_description, body.error].find((text) => typeof text === "string" && text);
   let text = typeof message === "string" ? message : `${api} responded with the status ${status}`;
   for (const secret of [bearer, form?.get("code"), form?.get("code_verifier")]) {

@@ -1,4 +1,4 @@
-// Commands that call methods: the connection, answers as JSON, errors, and the confirmation of deletions. A token is
+// Commands that call methods: the connection, responses as JSON, errors, and the confirmation of deletions. A token is
 // never an argument, because other users of the machine can read arguments and the shell stores them in its history.
 import { createInterface } from "node:readline/promises";
 import {
@@ -28,12 +28,12 @@ import { escapeControls, type Output, withStdout } from "../output/terminal.js";
 import type { CommonFlags } from "./flags.js";
 import { asFlagError, findApiSetting } from "./service.js";
 
-/** Calls methods and prints their answers. */
+/** Calls methods and prints their responses. */
 export interface Session {
   readonly output: Output;
-  /** Calls a method; the answer is the JSON of REST. */
+  /** Calls a method; the response is the JSON of REST. */
   call(method: DescMethodUnary, request: Message): Promise<JsonObject>;
-  /** Calls a method that streams its answers; each is the JSON of REST. */
+  /** Calls a method that streams its responses; each is the JSON of REST. */
   follow(method: DescMethodServerStreaming, request: Message): AsyncIterable<JsonObject>;
 }
 
@@ -58,7 +58,8 @@ export async function withSession(flags: CommonFlags, work: (session: Session) =
         output,
         call: async (method, request) => toJson(method.output, await callMethod(opened, method, request, output)),
         async *follow(method, request) {
-          for await (const answer of followMethod(opened, method, request, output)) yield toJson(method.output, answer);
+          for await (const response of followMethod(opened, method, request, output))
+            yield toJson(method.output, response);
         },
       }),
     );
@@ -150,7 +151,7 @@ export interface Prompt {
  *
  * @param what the resource in the question, such as `group 0123`
  * @throws CommandError INVALID_ARGUMENT when standard input is not a terminal
- * @throws Error for any other answer
+ * @throws Error for any other response
  */
 export async function confirmDelete(
   what: string,
@@ -160,7 +161,7 @@ export async function confirmDelete(
   const lines = createInterface({ input, output, terminal: false });
   // The end of input means no.
   const ended = new Promise<string>((resolve) => lines.once("close", () => resolve("")));
-  const answer = await Promise.race([lines.question(`Delete ${escapeControls(what)}? [y/N] `), ended]);
+  const response = await Promise.race([lines.question(`Delete ${escapeControls(what)}? [y/N] `), ended]);
   lines.close();
-  if (!/^\s*y(es)?\s*$/i.test(answer)) throw new Error("nothing was deleted");
+  if (!/^\s*y(es)?\s*$/i.test(response)) throw new Error("nothing was deleted");
 }

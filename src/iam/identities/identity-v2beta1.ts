@@ -92,7 +92,7 @@ export function identitiesV2beta1({ listResources, ids, trustedIssuers }: Identi
       return {};
     },
 
-    // The uid is a hash of issuer and subject alone, so the answer does not show whether the person is registered.
+    // The uid is a hash of issuer and subject alone, so the response does not show whether the person is registered.
     lookupIdentity: ({ issuer, subject }) => ({ uid: personUid(issuer, subject) }),
 
     async updateIdentityMetadata({ identityMetadata, updateMask }, { tx, caller, startMs }) {

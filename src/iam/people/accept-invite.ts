@@ -40,7 +40,7 @@ export async function requireInvite(tx: Tx, code: string, nowMs: number): Promis
   const [uid] = await tx.groupInvites.findUidsWhere("keyId", parsed.keyId, 1);
   const invite = uid === undefined ? undefined : await tx.groupInvites.find(uid);
   const hash = createHash("sha256").update(parsed.secret).digest();
-  // An absent invite is compared as well, so that the time of the answer does not show whether it exists.
+  // An absent invite is compared as well, so that the time of the response does not show whether it exists.
   const isRight = timingSafeEqual(hash, invite ? Buffer.from(invite.codeHash, "hex") : hash) && invite !== undefined;
   if (!isRight || invite.groupUid !== parsed.group || invite.expireTimeMs <= nowMs) throw inviteDenied();
   return invite;

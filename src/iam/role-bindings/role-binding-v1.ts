@@ -40,11 +40,11 @@ export function roleBindingsV1(served: ServedService<typeof RoleBindingsService>
     async createBatch({ parent, roleBindings: bindings }, call) {
       const requests = bindings.map((one) => ({ roleBinding: fromV1(one) }));
       const batch = await v2.batchCreateRoleBindings({ parent, requests }, call);
-      const answers: RoleBinding[] = [];
+      const responses: RoleBinding[] = [];
       for (const [i, one] of batch.roleBindings.entries()) {
-        answers.push(requireCreated(fixed, bindings[i], await toProtoV1(one, call), `roleBindings[${i}].`));
+        responses.push(requireCreated(fixed, bindings[i], await toProtoV1(one, call), `roleBindings[${i}].`));
       }
-      return withOutcome({ roleBindings: answers }, { subjectUid: parent });
+      return withOutcome({ roleBindings: responses }, { subjectUid: parent });
     },
 
     async update(binding, call) {

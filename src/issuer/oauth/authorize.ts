@@ -3,7 +3,7 @@
 import { Code } from "@connectrpc/connect";
 import { ApiError, invalidArgument, permissionDenied } from "../../kernel/errors.js";
 import { addressKey } from "../../kernel/ip-address.js";
-import type { WebAnswer, WebRequest } from "../../kernel/web.js";
+import type { WebRequest, WebResponse } from "../../kernel/web.js";
 import { hostOf, type LoginContext } from "./context.js";
 import {
   computeConfirmationCode,
@@ -45,7 +45,7 @@ import {
 } from "./state.js";
 
 /** `GET /oauth`: starts a login, or continues one whose code was confirmed. */
-export async function beginLogin(context: LoginContext, request: WebRequest): Promise<WebAnswer> {
+export async function beginLogin(context: LoginContext, request: WebRequest): Promise<WebResponse> {
   const { query } = request;
   if (query.has("continue")) return continueLogin(context, request);
   const browser = getBrowser(request, context.secure);
@@ -71,7 +71,7 @@ export async function beginLogin(context: LoginContext, request: WebRequest): Pr
 }
 
 // Continues the login of a terminal or a device after its code was typed.
-async function continueLogin(context: LoginContext, request: WebRequest): Promise<WebAnswer> {
+async function continueLogin(context: LoginContext, request: WebRequest): Promise<WebResponse> {
   const { store, tickets, clock, secure } = context;
   const { query } = request;
   const browser = findBrowser(request, secure);
@@ -103,7 +103,7 @@ interface ProviderSelection {
   readonly mayRedirect: boolean;
 }
 
-async function selectProvider(context: LoginContext, selection: ProviderSelection): Promise<WebAnswer> {
+async function selectProvider(context: LoginContext, selection: ProviderSelection): Promise<WebResponse> {
   const { login, named, request, browser, mayRedirect } = selection;
   const { query } = request;
   const organisation = query.get("organisation")?.trim().slice(0, 255) || undefined;
@@ -159,7 +159,7 @@ async function redirectToProvider(
   context: LoginContext,
   provider: Provider,
   { login, browser, request }: ProviderSelection,
-): Promise<WebAnswer> {
+): Promise<WebResponse> {
   const { store, tickets, clock, oidc, origin, startLimit } = context;
   const secrets = { state: createSecret(), nonce: createSecret(), verifier: createSecret() };
   const { nonce, verifier, state } = secrets;
@@ -177,7 +177,7 @@ async function redirectToProvider(
 // shows. Other programs show none. There the person confirms in words, unless the operator rejects such programs.
 
 /** `POST /oauth`: a person typed the code of a headless login, or confirmed it in words. */
-export async function confirmHeadless(context: LoginContext, request: WebRequest): Promise<WebAnswer> {
+export async function confirmHeadless(context: LoginContext, request: WebRequest): Promise<WebResponse> {
   const { store, tickets, clock, secure, startLimit } = context;
   const form = await request.form();
   try {
@@ -233,7 +233,7 @@ async function isConfirmed(
 }
 
 /**
- * Answers with the page that asks for the code of the terminal, or for a confirmation in words.
+ * Responses with the page that asks for the code of the terminal, or for a confirmation in words.
  *
  * @param parameters of the request, which the form repeats
  */
@@ -244,7 +244,7 @@ async function showConfirmation(
   to: HeadlessDestination,
   browser: Browser,
   isWrong: boolean,
-): Promise<WebAnswer> {
+): Promise<WebResponse> {
   const { store, tickets, clock } = context;
   const nowMs = clock();
   if (!showsCode(to)) requireWordsAllowed(context);

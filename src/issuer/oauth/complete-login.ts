@@ -3,7 +3,7 @@ import { requireRoomForLogin } from "../../iam/people/join-quota.js";
 import type { BindingDecisions } from "../../iam/people/pending-organizations.js";
 import { type SignIn, type SignInResult, signIn } from "../../iam/people/sign-in.js";
 import { rootOf } from "../../kernel/uidp.js";
-import { CALLBACK_PATH, type WebAnswer, type WebRequest } from "../../kernel/web.js";
+import { CALLBACK_PATH, type WebRequest, type WebResponse } from "../../kernel/web.js";
 import type { Tx } from "../../store/port.js";
 import { inviteFailureKey } from "../sts/failure-limiter.js";
 import { parseTokenGrant, resolveScopes } from "../sts/token-request.js";
@@ -41,18 +41,18 @@ export interface LoginCompletion {
  *
  * @throws ApiError when the person has no account, or the invite or another parameter is not valid
  */
-export async function completeLogin(context: LoginContext, completion: LoginCompletion): Promise<WebAnswer> {
+export async function completeLogin(context: LoginContext, completion: LoginCompletion): Promise<WebResponse> {
   const { store, inviteLimiter, startLimit, quotas, clock } = context;
   const { login, provider, request } = completion;
   if (login.identity !== undefined) return assumeIdentity(context, completion, login.identity);
   const limiterKeys = login.invite === undefined ? [] : [inviteFailureKey(request.remoteAddress, login.invite)];
-  const answer = await inviteLimiter.guard(limiterKeys, async () => {
+  const response = await inviteLimiter.guard(limiterKeys, async () => {
     const signInRequest = buildSignIn(context, completion);
     await store.read((tx) => requireRoomForLogin(tx, signInRequest, { quotas, nowMs: clock() }));
     return writeAndAnswer(store, (tx) => signInAndAnswer(tx, context, completion));
   });
   if (provider.providerUid === undefined) startLimit.finish(request.remoteAddress);
-  return answer;
+  return response;
 }
 
 /** Builds the sign-in of a person from a verified ID token. */
@@ -98,7 +98,7 @@ async function signInAndAnswer(
   tx: Tx,
   context: LoginContext,
   completion: LoginCompletion,
-): Promise<AfterCommit<WebAnswer>> {
+): Promise<AfterCommit<WebResponse>> {
   const { clock, ids } = context;
   const { login, provider, request, decisions } = completion;
   const nowMs = clock();
@@ -109,9 +109,9 @@ async function signInAndAnswer(
   }
   const refresh = getsRefreshToken(login, provider);
   const known: SignedInFor = { identityUid, mappings, informative, asked: login.asked, refresh, atMs: nowMs };
-  const answer = await deliverOutcome(tx, context, completion, known);
+  const response = await deliverOutcome(tx, context, completion, known);
   await appendAuditRow(tx, completion, signedIn, nowMs);
-  return answer;
+  return response;
 }
 
 async function deliverOutcome(
@@ -119,7 +119,7 @@ async function deliverOutcome(
   context: LoginContext,
   { login, provider, verified, browser }: LoginCompletion,
   known: SignedInFor,
-): Promise<AfterCommit<WebAnswer>> {
+): Promise<AfterCommit<WebResponse>> {
   const { tickets, tokens, origin } = context;
   const { to, challenge = "" } = login;
   const nowMs = known.atMs;
@@ -168,7 +168,7 @@ async function deliverOutcome(
 
 // Published clients send these parameters with the value "true" to ask for a token or an error. The ones that get no
 // value are removed.
-function redirectWithToken({ to }: LoginRequest, token: string, refreshToken: string | undefined): WebAnswer {
+function redirectWithToken({ to }: LoginRequest, token: string, refreshToken: string | undefined): WebResponse {
   if (to.kind !== "redirect") throw new TypeError("only logins with redirect are answered with a token");
   return redirect(setParameters(to.url, { token, refresh_token: refreshToken }, ["refresh_token", "error"]));
 }

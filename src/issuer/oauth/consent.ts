@@ -12,7 +12,7 @@ import {
 import { derivePersonUid } from "../../iam/people/registration.js";
 import { previewSignIn } from "../../iam/people/sign-in.js";
 import { rootOf } from "../../kernel/uidp.js";
-import type { WebAnswer, WebRequest } from "../../kernel/web.js";
+import type { WebRequest, WebResponse } from "../../kernel/web.js";
 import { inviteFailureKey } from "../sts/failure-limiter.js";
 import type { TokenRequest } from "../sts/token-request.js";
 import { buildSignIn, completeLogin, displayNameOf, getsRefreshToken, type LoginCompletion } from "./complete-login.js";
@@ -67,7 +67,7 @@ export async function askForConsent(
   context: LoginContext,
   { login, provider, verified, browser, request }: LoginCompletion,
   sentTo: SentTo,
-): Promise<WebAnswer> {
+): Promise<WebResponse> {
   const { store, tickets, clock, inviteLimiter } = context;
   const limiterKeys = login.invite === undefined ? [] : [inviteFailureKey(request.remoteAddress, login.invite)];
   await inviteLimiter.guard(limiterKeys, () => previewInvites(context, { login, provider, verified }));
@@ -78,7 +78,7 @@ export async function askForConsent(
 }
 
 /** `GET /oauth/consent`: the page. */
-export async function showConsent(context: LoginContext, request: WebRequest): Promise<WebAnswer> {
+export async function showConsent(context: LoginContext, request: WebRequest): Promise<WebResponse> {
   const { store, tickets, providers, clock, secure } = context;
   const key = request.query.get("login") ?? "";
   const browser = findBrowser(request, secure);
@@ -115,7 +115,7 @@ export async function showConsent(context: LoginContext, request: WebRequest): P
 }
 
 /** `POST /oauth/consent`: the decision. */
-export async function decideConsent(context: LoginContext, request: WebRequest): Promise<WebAnswer> {
+export async function decideConsent(context: LoginContext, request: WebRequest): Promise<WebResponse> {
   const form = await request.form();
   const isAccepted = form.get("decision") === "accept";
   let found: Consent | undefined;
@@ -220,7 +220,7 @@ interface Recipient {
 export function renderConsentPage(
   frame: PageFrame,
   { person, invites, pending, recipient, hidden }: ConsentPage,
-): WebAnswer {
+): WebResponse {
   const isInvite = invites.length > 0;
   const body = html`<dl>
 <dt>You are</dt><dd>${person}</dd>

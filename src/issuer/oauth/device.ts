@@ -2,7 +2,7 @@
 import { randomInt } from "node:crypto";
 import { invalidArgument, notFound } from "../../kernel/errors.js";
 import { addressKey } from "../../kernel/ip-address.js";
-import type { WebAnswer, WebRequest } from "../../kernel/web.js";
+import type { WebRequest, WebResponse } from "../../kernel/web.js";
 import type { Tx } from "../../store/port.js";
 import { isOwnUrl } from "../sts/audience.js";
 import { parseTokenGrant } from "../sts/token-request.js";
@@ -35,7 +35,7 @@ const EVENT_AUDIENCE = "customer";
 const EXPIRED_RETENTION_MS = 10 * 60 * 1000;
 
 /** `POST /oauth/device_authorization` (RFC 8628, section 3.1). */
-export function authorizeDevice(context: LoginContext, request: WebRequest): Promise<WebAnswer> {
+export function authorizeDevice(context: LoginContext, request: WebRequest): Promise<WebResponse> {
   const { store, tickets, clock, origin, startLimit } = context;
   return handleForm(request, async (form) => {
     const { audiences, issuer } = origin;
@@ -86,7 +86,7 @@ function requireForeignAudience(clientId: string, ownUrls: readonly string[]): v
 }
 
 /** `GET /activate`: the page for the user code, or for the approval after the login. */
-export async function showActivate(context: LoginContext, request: WebRequest): Promise<WebAnswer> {
+export async function showActivate(context: LoginContext, request: WebRequest): Promise<WebResponse> {
   const { store, tickets, clock, secure } = context;
   const approval = request.query.get("approval");
   if (approval === null) {
@@ -103,7 +103,7 @@ export async function showActivate(context: LoginContext, request: WebRequest): 
 }
 
 /** `POST /activate`: the person typed a user code, or decided on the request. */
-export async function activate(context: LoginContext, request: WebRequest): Promise<WebAnswer> {
+export async function activate(context: LoginContext, request: WebRequest): Promise<WebResponse> {
   const form = await request.form();
   try {
     const browser = requireOwnForm(form, findBrowser(request, context.secure));
@@ -120,7 +120,7 @@ async function confirmCode(
   request: WebRequest,
   form: URLSearchParams,
   browser: Browser,
-): Promise<WebAnswer> {
+): Promise<WebResponse> {
   const { store, tickets, clock, codeLimiter, addressLimiter, startLimit } = context;
   const code = normalizeCode(form.get("user_code") ?? "");
   const address = addressKey(request.remoteAddress);
@@ -147,7 +147,7 @@ async function confirmCode(
   return redirect(`/oauth?continue=${key}`, browser.cookie);
 }
 
-async function handleDecision(context: LoginContext, form: URLSearchParams, browser: Browser): Promise<WebAnswer> {
+async function handleDecision(context: LoginContext, form: URLSearchParams, browser: Browser): Promise<WebResponse> {
   const { store, tickets, clock } = context;
   const key = form.get("approval") ?? "";
   const isApproved = form.get("decision") === "approve";
@@ -201,7 +201,7 @@ async function createUniqueUserCode({ tickets }: LoginContext, tx: Tx, nowMs: nu
   }
 }
 
-function showCodeForm(context: LoginContext, browser: Browser, value: string, isWrong: boolean): WebAnswer {
+function showCodeForm(context: LoginContext, browser: Browser, value: string, isWrong: boolean): WebResponse {
   const hidden = [["form", browser.formSecret] as const];
   return renderActivatePage({ host: hostOf(context), cookie: browser.cookie }, { hidden, value, isWrong });
 }

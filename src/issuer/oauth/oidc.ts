@@ -14,7 +14,7 @@ const MAX_ID_TOKEN = 24 * 1024;
 /** The timeout of each request to a provider, in seconds. */
 const TIMEOUT_S = 10;
 
-/** The values that bind the answer of a provider to one login. */
+/** The values that bind the response of a provider to one login. */
 export interface LoginSecrets {
   readonly state: string;
   readonly nonce: string;
@@ -109,14 +109,14 @@ export function createOidcClient({ fetch, onProblem, providerCache }: OidcDeps) 
       const client = await loadClient();
       try {
         const configuration = await getConfiguration(provider);
-        const answer = await client.authorizationCodeGrant(configuration, callback, {
+        const response = await client.authorizationCodeGrant(configuration, callback, {
           expectedState: state,
           expectedNonce: nonce,
           pkceCodeVerifier: verifier,
           idTokenExpected: true,
         });
-        const claims = answer.claims();
-        const idToken = answer.id_token;
+        const claims = response.claims();
+        const idToken = response.id_token;
         // The library accepts some issuers in another spelling. People are stored with this one.
         if (claims === undefined || idToken === undefined || claims.iss !== provider.issuer) {
           throw new TypeError("the ID token is of another issuer");

@@ -1,7 +1,7 @@
 // The layout of every page. Pages have no script and load nothing, are readable on small screens and in dark mode, and
 // work with keyboard and screen reader.
 import { createHash } from "node:crypto";
-import type { WebAnswer } from "../../kernel/web.js";
+import type { WebResponse } from "../../kernel/web.js";
 
 const STYLE = `
 :root { color-scheme: light dark; --back: #f3f5f8; --card: #fff; --text: #1a1f26; --soft: #525c69; --line: #7b8694;
@@ -51,7 +51,7 @@ summary { min-height: 2.75rem; padding: .5rem 0; color: var(--main); font-weight
 const STYLE_HASH = createHash("sha256").update(STYLE).digest("base64");
 
 // Some browsers apply form-action to every redirect that follows a form. So no form leads to a provider, and a form
-// whose answer redirects to a program on the same machine names its origin. The policy has no notation for IPv6
+// whose response redirects to a program on the same machine names its origin. The policy has no notation for IPv6
 // addresses.
 function securityPolicy(formLeadsTo: string | undefined): string {
   const program = formLeadsTo === undefined ? undefined : new URL(formLeadsTo);
@@ -90,7 +90,15 @@ export interface HtmlPage {
 }
 
 /** Renders a page as a response. */
-export function renderPage({ title, body, host, status = 200, cookie, formLeadsTo, retryAfterS }: HtmlPage): WebAnswer {
+export function renderPage({
+  title,
+  body,
+  host,
+  status = 200,
+  cookie,
+  formLeadsTo,
+  retryAfterS,
+}: HtmlPage): WebResponse {
   const document = html`<!doctype html>
 <html lang="en">
 <head>
@@ -125,7 +133,7 @@ ${body}
 }
 
 /** Builds a redirect that browsers follow with GET, also after a POST. */
-export function redirect(location: string, cookie?: string): WebAnswer {
+export function redirect(location: string, cookie?: string): WebResponse {
   return {
     status: 303,
     headers: { ...PRIVATE_HEADERS, location, ...(cookie !== undefined && { "set-cookie": cookie }) },

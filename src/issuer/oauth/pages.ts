@@ -1,5 +1,5 @@
 // The pages that people see while they sign in.
-import type { WebAnswer } from "../../kernel/web.js";
+import type { WebResponse } from "../../kernel/web.js";
 import { ACCOUNT_NOT_FOUND, LOGIN_OVER, type OAuthError } from "./oauth-error.js";
 import { type Html, type HtmlPage, html, renderPage } from "./page.js";
 import type { DeviceClient, WaitingTerminal } from "./state.js";
@@ -28,7 +28,7 @@ export interface ProviderSelectionPage {
 }
 
 /** Renders the provider selection page. Providers are links, because a form could not lead to another site. */
-export function renderProviderSelection(frame: PageFrame, page: ProviderSelectionPage): WebAnswer {
+export function renderProviderSelection(frame: PageFrame, page: ProviderSelectionPage): WebResponse {
   const { title, intro, links, hidden, unknownOrganisation } = page;
   const list = links.map(
     ({ title, href }) => html`<li><a class="button" href="${href}">Continue with ${title}</a></li>`,
@@ -61,7 +61,7 @@ ${wrong}
 export function renderHeadlessPage(
   frame: PageFrame,
   { hidden, address, atMs, isWrong }: { hidden: Hidden; address: string; atMs: number; isWrong: boolean },
-): WebAnswer {
+): WebResponse {
   const body = html`<p>A terminal asks for access in your name. It shows a code: type it here to go on.</p>
 <dl>
 <dt>This browser</dt><dd>${address}</dd>
@@ -92,7 +92,7 @@ export function renderExplicitPage(
     readonly atMs: number;
     readonly isWrong: boolean;
   },
-): WebAnswer {
+): WebResponse {
   const { hidden, clientId, terminal, address, atMs, isWrong } = page;
   const wrong = html`<p class="wrong" id="wrong" role="alert">Those are not the words. Nothing was given access.</p>`;
   const invalid = isWrong ? html` aria-invalid="true"` : undefined;
@@ -125,7 +125,7 @@ ${isWrong ? wrong : undefined}
 export function renderActivatePage(
   frame: PageFrame,
   { hidden, value, isWrong }: { hidden: Hidden; value: string; isWrong: boolean },
-): WebAnswer {
+): WebResponse {
   const body = html`<p>A device or program shows you a code. Type it here, or check that it is the same.</p>
 <form method="post" action="/activate">${renderHiddenInputs(hidden)}
 ${renderCodeInput("Code on your device", html`Eight letters, such as <span class="whole">BCDF-GHJK</span>`, { isWrong, value })}
@@ -138,7 +138,7 @@ ${renderCodeInput("Code on your device", html`Eight letters, such as <span class
 export function renderApprovalPage(
   frame: PageFrame,
   { hidden, person, asker, userCode }: { hidden: Hidden; person: string; asker: DeviceClient; userCode: string },
-): WebAnswer {
+): WebResponse {
   const body = html`<p>The device gets access in your name, with all your rights.</p>
 <dl>
 <dt>You are</dt><dd>${person}</dd>
@@ -163,12 +163,12 @@ export function renderDeviceIntro(asker: DeviceClient): Html {
 }
 
 /** Renders the last page of a login whose outcome goes to a terminal or a device. */
-export function renderDonePage(frame: PageFrame, title: string, text: string): WebAnswer {
+export function renderDonePage(frame: PageFrame, title: string, text: string): WebResponse {
   return renderPage({ ...frame, title, body: html`<p>${text}</p>` });
 }
 
 /** Renders an error with advice. */
-export function renderFailurePage(frame: PageFrame, failure: OAuthError): WebAnswer {
+export function renderFailurePage(frame: PageFrame, failure: OAuthError): WebResponse {
   const { error, description, status, retryAfterS, rejection } = failure;
   const { title, advice } = findAdvice(error, status);
   const body = html`<p>${advice}</p>

@@ -100,7 +100,7 @@ export function createProviders({ store, masterKey, loginProviders }: ProvidersD
 
 /**
  * Gets the provider that the browser was sent to. It is an error when its issuer or client changed since then, because
- * an answer of the former issuer would be attributed to the new one.
+ * a response of the former issuer would be attributed to the new one.
  */
 export async function getSentProvider(
   providers: Pick<Providers, "find">,

@@ -1,7 +1,7 @@
 // Responses of the OAuth endpoints: redirects to the program, JSON, and error pages.
 
 import { invalidArgument } from "../../kernel/errors.js";
-import type { WebAnswer, WebRequest } from "../../kernel/web.js";
+import type { WebRequest, WebResponse } from "../../kernel/web.js";
 import type { Store, Tx } from "../../store/port.js";
 import { hostOf, type LoginContext } from "./context.js";
 import { ACCOUNT_NOT_FOUND, isOAuthError, type OAuthError, oauthError, toOAuthError } from "./oauth-error.js";
@@ -14,7 +14,7 @@ import type { Destination } from "./state.js";
  *
  * @param error an {@link OAuthError} or a thrown error; rethrown when its cause must not be shown
  */
-export function respondWithError(context: LoginContext, to: Destination, error: unknown): WebAnswer {
+export function respondWithError(context: LoginContext, to: Destination, error: unknown): WebResponse {
   const { error: code, description, status, rejection } = requireOAuthError(error);
   const errorParameters = { error_description: description, status_code: String(status) };
   switch (to.kind) {
@@ -39,7 +39,7 @@ export function respondWithError(context: LoginContext, to: Destination, error: 
  * Responds as {@link respondWithError} does, with `server_error` for internal errors, so that the program does not
  * wait forever.
  */
-export function respondToFailedLogin(context: LoginContext, to: Destination, error: unknown): WebAnswer {
+export function respondToFailedLogin(context: LoginContext, to: Destination, error: unknown): WebResponse {
   if (!(error instanceof Error) || toOAuthError(error) !== undefined) return respondWithError(context, to, error);
   context.onProblem("a login could not be completed", error);
   return respondWithError(context, to, oauthError("server_error", "the login could not be finished", 500));
@@ -50,12 +50,12 @@ export function redirectToClient(
   { origin }: Pick<LoginContext, "origin">,
   { redirectUri, state }: Extract<Destination, { kind: "code" }>,
   parameters: Readonly<Record<string, string>>,
-): WebAnswer {
+): WebResponse {
   return redirect(setParameters(redirectUri, { ...parameters, state, iss: origin.issuer }));
 }
 
 /** Renders an error page; rethrows internal errors. */
-export function renderErrorPage(context: LoginContext, error: unknown): WebAnswer {
+export function renderErrorPage(context: LoginContext, error: unknown): WebResponse {
   return renderFailurePage({ host: hostOf(context) }, requireOAuthError(error));
 }
 
@@ -74,8 +74,8 @@ export async function writeAndAnswer<T extends object>(
   store: Pick<Store, "write">,
   unit: (tx: Tx) => Promise<AfterCommit<T>>,
 ): Promise<T> {
-  const answer = await store.write(unit);
-  return typeof answer === "function" ? answer() : answer;
+  const response = await store.write(unit);
+  return typeof response === "function" ? response() : response;
 }
 
 // Requests and responses of the endpoints that programs call.
@@ -85,7 +85,7 @@ export function buildJsonResponse(
   status: number,
   body: object,
   headers: Readonly<Record<string, string>> = {},
-): WebAnswer {
+): WebResponse {
   return {
     status,
     headers: { "content-type": "application/json", "cache-control": "no-store", pragma: "no-cache", ...headers },
@@ -99,15 +99,15 @@ export function buildJsonResponse(
  */
 export async function handleForm(
   request: WebRequest,
-  work: (form: URLSearchParams) => Promise<WebAnswer | OAuthError>,
-): Promise<WebAnswer> {
+  work: (form: URLSearchParams) => Promise<WebResponse | OAuthError>,
+): Promise<WebResponse> {
   try {
     const [type = ""] = (request.header("content-type") ?? "").split(";");
     if (type.trim().toLowerCase() !== "application/x-www-form-urlencoded") {
       throw invalidArgument({ field: "content-type", description: "the body must be a form" });
     }
-    const answer = await work(await request.form());
-    return isOAuthError(answer) ? buildErrorResponse(answer) : answer;
+    const response = await work(await request.form());
+    return isOAuthError(response) ? buildErrorResponse(response) : response;
   } catch (error) {
     const found = toOAuthError(error);
     if (found === undefined) throw error;
@@ -115,7 +115,7 @@ export async function handleForm(
   }
 }
 
-function buildErrorResponse({ error, description, status, retryAfterS, rejection }: OAuthError): WebAnswer {
+function buildErrorResponse({ error, description, status, retryAfterS, rejection }: OAuthError): WebResponse {
   const headers = retryAfterS === undefined ? undefined : { "retry-after": String(retryAfterS) };
   return { ...buildJsonResponse(status, { error, error_description: description }, headers), rejection };
 }

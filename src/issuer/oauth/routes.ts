@@ -3,8 +3,8 @@ import {
   CALLBACK_PATH,
   publicForm,
   publicPage,
-  type WebAnswer,
   type WebRequest,
+  type WebResponse,
   type WebRoutes,
 } from "../../kernel/web.js";
 import { createFailureLimiter } from "../sts/failure-limiter.js";
@@ -63,7 +63,7 @@ type ProviderStage = Extract<Authorization, { stage: "provider" }>;
  * redirect URI of the provider that the browser was sent to. Otherwise a malicious provider could receive the code of
  * another provider (mix-up attack, RFC 9700, section 4.4).
  */
-async function handleCallback(context: LoginContext, request: WebRequest): Promise<WebAnswer> {
+async function handleCallback(context: LoginContext, request: WebRequest): Promise<WebResponse> {
   const { providers, oidc, origin, onProblem } = context;
   const state = request.query.get("state") ?? "";
   const authorization = await takeAuthorization(context, request, state);

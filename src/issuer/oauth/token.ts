@@ -2,7 +2,7 @@
 // section 3.4; RFC 8693). All clients are public: the code with its verifier, or the token, proves the request.
 import { Code } from "@connectrpc/connect";
 import { ApiError, type FieldViolation, invalidArgument, rejectReasonOf } from "../../kernel/errors.js";
-import type { WebAnswer, WebRequest } from "../../kernel/web.js";
+import type { WebRequest, WebResponse } from "../../kernel/web.js";
 import type { Tx } from "../../store/port.js";
 import { findAudienceHint } from "../sts/audience.js";
 import { parseTokenGrant, parseTokenLimit, type RequestedGrant } from "../sts/token-request.js";
@@ -14,7 +14,7 @@ import { findParameter, matchesChallenge, parseTokenRequest, requireClientId, re
 import { type AfterCommit, buildJsonResponse, handleForm, writeAndAnswer } from "./responses.js";
 import type { SignedInFor } from "./state.js";
 
-type Answer = WebAnswer | OAuthError;
+type Answer = WebResponse | OAuthError;
 
 /** How long a redeemed code is kept to detect its reuse, in milliseconds. */
 const USED_CODE_RETENTION_MS = 10 * 60 * 1000;
@@ -28,7 +28,7 @@ const EXCHANGE = "urn:ietf:params:oauth:grant-type:token-exchange";
 const TYPE = "urn:ietf:params:oauth:token-type:";
 
 /** `POST /oauth/token`. */
-export function handleToken(context: LoginContext, request: WebRequest): Promise<WebAnswer> {
+export function handleToken(context: LoginContext, request: WebRequest): Promise<WebResponse> {
   return handleForm(request, async (form): Promise<Answer> => {
     switch (requireParameter(form, "grant_type")) {
       case "authorization_code":

@@ -72,7 +72,7 @@ export function addAudienceHint(error: unknown): unknown {
   return new ApiError(code, reason, `${message}; the token's ${AUDIENCE_HINT}`, details, cause, rejection);
 }
 
-/** The hint that {@link addAudienceHint} added to an error, for answers with a text of their own; empty without one. */
+/** The hint that {@link addAudienceHint} added to an error, for responses with a text of their own; empty without one. */
 export function findAudienceHint({ message }: ApiError): string {
   return message.endsWith(AUDIENCE_HINT) ? `; the token's ${AUDIENCE_HINT}` : "";
 }

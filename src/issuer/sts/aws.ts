@@ -177,7 +177,7 @@ function splitOnce(field: string): [string, string] {
   return [field.slice(0, Math.max(equals, 0)), field.slice(equals + 1)];
 }
 
-const MAX_ANSWER_BYTES = 16 * 1024;
+const MAX_RESPONSE_BYTES = 16 * 1024;
 
 /** The signer of a request, as AWS answers. */
 export interface AwsCaller {
@@ -203,20 +203,20 @@ export async function getCallerIdentity(
   const { status, bytes } = await fetch(request.url, {
     method: "POST",
     headers: request.headers,
-    maxBytes: MAX_ANSWER_BYTES,
+    maxBytes: MAX_RESPONSE_BYTES,
     organisation,
     trace,
   }).catch((cause: unknown) => {
     throw awsUnavailable(cause);
   });
-  const answer = parseJsonObject(bytes);
+  const response = parseJsonObject(bytes);
   if (status !== 200) {
-    const isRejected = status >= 400 && status < 500 && status !== 429 && !isThrottled(answer);
+    const isRejected = status >= 400 && status < 500 && status !== 429 && !isThrottled(response);
     throw isRejected
       ? invalidAwsRequest("rejected by AWS", `status ${status}`)
       : awsUnavailable(new Error(`status ${status}`));
   }
-  const caller = getMember(getMember(answer, "GetCallerIdentityResponse"), "GetCallerIdentityResult");
+  const caller = getMember(getMember(response, "GetCallerIdentityResponse"), "GetCallerIdentityResult");
   const [account, arn, userId] = [getMember(caller, "Account"), getMember(caller, "Arn"), getMember(caller, "UserId")];
   if (typeof account !== "string" || typeof arn !== "string" || typeof userId !== "string") {
     throw awsUnavailable(new Error("the answer has no caller"));
@@ -244,8 +244,8 @@ function awsUnavailable(cause: unknown): ApiError {
 }
 
 // AWS answers throttling with status 400, although the request may be valid.
-function isThrottled(answer: unknown): boolean {
-  const code = getMember(getMember(answer, "Error"), "Code");
+function isThrottled(response: unknown): boolean {
+  const code = getMember(getMember(response, "Error"), "Code");
   return typeof code === "string" && code.startsWith("Throttling");
 }
 

@@ -1,4 +1,4 @@
-// Images, version 1: the answers of ImagesService, the configuration of an image, and the number of images.
+// Images, version 1: the responses of ImagesService, the configuration of an image, and the number of images.
 import { setImmediate as yieldToEventLoop } from "node:timers/promises";
 import type {
   ArchRequest,

@@ -93,7 +93,7 @@ function buildPrincipal(identityUid: string, nowMs: number): Principal {
   return { identityUid, tokenId: "", issuedAt, expiresAt: issuedAt + REGISTRY_TOKEN_LIFE_S };
 }
 
-// Unverified: the answer only selects which verification the token gets.
+// Unverified: the response only selects which verification the token gets.
 function isApiToken(password: string, issuer: string): boolean {
   if (parseKeyId(password) === undefined) return false;
   try {

@@ -109,7 +109,7 @@ export function createRegistryClient({ url, token }: RegistryClientOptions): Reg
     return made;
   }
 
-  // Undefined for an answer with one of the statuses in `absent`.
+  // Undefined for a response with one of the statuses in `absent`.
   async function request(
     path: string,
     access: InternalAccess | readonly InternalAccess[],

@@ -7,7 +7,7 @@ import type { KeyRing } from "../../issuer/keys/key-ring.js";
 import type { FailureLimits, FailureThrottle } from "../../issuer/sts/failure-throttle.js";
 import { ApiError, invalidArgument, rejectReasonOf } from "../../kernel/errors.js";
 import { ANONYMOUS_UID, type Ids } from "../../kernel/ids.js";
-import { publicForm, publicPage, type WebAnswer, type WebRequest, type WebRoutes } from "../../kernel/web.js";
+import { publicForm, publicPage, type WebRequest, type WebResponse, type WebRoutes } from "../../kernel/web.js";
 import type { Store } from "../../store/port.js";
 import { type Credential, type CredentialDeps, parseBasic, requireCredential, verifyCredential } from "./credential.js";
 import { REGISTRY_TOKEN_LIFE_S, signRegistryToken } from "./registry-token.js";
@@ -45,7 +45,7 @@ export function tokenRoutes(deps: TokenDeps): WebRoutes {
     parameters: URLSearchParams,
     request: WebRequest,
     read: () => Credential | undefined,
-  ): Promise<WebAnswer> {
+  ): Promise<WebResponse> {
     const given = parameters.getAll("service");
     if (given.length !== 1 || given[0] !== deps.service) {
       throw invalidArgument({ field: "service", description: `service must be ${deps.service}` });
@@ -70,7 +70,7 @@ export function tokenRoutes(deps: TokenDeps): WebRoutes {
     credential: Credential | undefined,
     requested: ReturnType<typeof parseScopes>,
     request: WebRequest,
-  ): Promise<WebAnswer> {
+  ): Promise<WebResponse> {
     const resolvePrincipal = await verifyCredential(credential, request, deps);
     const { subject, granted, elsewhere } = await deps.store.read(async (tx) => {
       const principal = await resolvePrincipal(tx);
@@ -121,8 +121,8 @@ function parseCredential(form: URLSearchParams): Credential {
   }
 }
 
-// Every invalid credential gets the same answer, so that the endpoint is no oracle.
-function answerUnauthorized(baseUrl: string): WebAnswer {
+// Every invalid credential gets the same response, so that the endpoint is no oracle.
+function answerUnauthorized(baseUrl: string): WebResponse {
   const message = "the user name or the password is not valid here";
   return json(
     401,
@@ -132,7 +132,7 @@ function answerUnauthorized(baseUrl: string): WebAnswer {
 }
 
 // Clients show the message of an error in this form (OCI distribution specification, "Error codes").
-function answerDenied(paths: readonly string[]): WebAnswer {
+function answerDenied(paths: readonly string[]): WebResponse {
   const errors = paths.map((path) => ({
     code: "DENIED",
     message: `the path of this repository is ${path}`,
@@ -141,7 +141,7 @@ function answerDenied(paths: readonly string[]): WebAnswer {
   return json(403, { errors });
 }
 
-function json(status: number, body: object, headers: Readonly<Record<string, string>> = {}): WebAnswer {
+function json(status: number, body: object, headers: Readonly<Record<string, string>> = {}): WebResponse {
   return {
     status,
     headers: { "content-type": "application/json", "cache-control": "no-store", ...headers },

@@ -12,7 +12,7 @@ export interface CountedMethod {
   readonly isStream?: boolean;
 }
 
-/** The code of all further answers of a method when there are no more series. */
+/** The code of all further responses of a method when there are no more series. */
 const OTHER = codeNames.length;
 const COLUMNS = codeNames.length + 1;
 
@@ -59,7 +59,7 @@ export function createRequestCounts(
   const sums = new Float64Array(rows.length);
   let unused = maxSeries - rows.length * ROW_SERIES;
 
-  // The first answer with a code takes one of the remaining series. Even if callers take all of them, failures of the
+  // The first response with a code takes one of the remaining series. Even if callers take all of them, failures of the
   // service are counted, because their codes are reserved.
   function takeCell(row: number, code: number): number {
     const cell = row * COLUMNS + code;
@@ -108,8 +108,8 @@ export function createRequestCounts(
      * Counts an answered request.
      *
      * @param method the name of its method or route; undefined where none answers it
-     * @param code the code of the answer, by its number in gRPC
-     * @param seconds from the headers of the request to the end of the answer; undefined if it is not to be measured
+     * @param code the code of the response, by its number in gRPC
+     * @param seconds from the headers of the request to the end of the response; undefined if it is not to be measured
      */
     count(protocol: string, method: string | undefined, code: number, seconds: number | undefined): void {
       const row = rowOf(protocol, method ?? UNKNOWN_METHOD);

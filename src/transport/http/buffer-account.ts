@@ -1,4 +1,4 @@
-// Accounts for the bytes of requests and answers that the process buffers, and for whom. Bytes are charged before they
+// Accounts for the bytes of requests and responses that the process buffers, and for whom. Bytes are charged before they
 // are kept. A holder has at most a share of the account. When an account is full, the slowest body is rejected.
 import { type ApiError, resourceExhausted } from "../../kernel/errors.js";
 
@@ -49,7 +49,7 @@ export interface AccountLimits {
   readonly totalBytes: number;
   /** Bodies of at most this many bytes may use all of the account; larger ones leave an eighth. */
   readonly smallBytes: number;
-  /** Bodies of at most this many bytes are always accepted, such as the error for an answer that has no room. */
+  /** Bodies of at most this many bytes are always accepted, such as the error for a response that has no room. */
   readonly tinyBytes?: number;
   /** A body without progress for this long is rejected, in milliseconds; never unless given. */
   readonly stallMs?: number;
@@ -89,7 +89,7 @@ export class BufferAccount {
   #timer: NodeJS.Timeout | undefined;
   #stallTimer: NodeJS.Timeout | undefined;
 
-  /** @param direction 0 for requests, 1 for answers */
+  /** @param direction 0 for requests, 1 for responses */
   constructor(direction: 0 | 1, limits: AccountLimits) {
     this.#direction = direction;
     this.#limits = limits;

@@ -1,12 +1,12 @@
 // Limits the connections of an address. A few connections above this limit, or that of the process, are answered at a
-// time, without an HTTP server; the others are cut. Health checks over HTTP/1.1 get their answer, so that balancers do
+// time, without an HTTP server; the others are cut. Health checks over HTTP/1.1 get their response, so that balancers do
 // not take the service for dead.
 import { STATUS_CODES } from "node:http";
 import { constants } from "node:http2";
 import type { Socket } from "node:net";
 import type { Logger } from "../../telemetry/logger.js";
 import { type Admission, createRejectionLog, isHealthPath, type RejectionReason } from "./admission.js";
-import type { CheckHealth, HealthAnswer } from "./health-routes.js";
+import type { CheckHealth, HealthResponse } from "./health-routes.js";
 import type { Limits } from "./limits.js";
 import { createTlsListener, detectProtocol, type Protocols, type TlsIdentity } from "./protocols.js";
 import { pathOf, type RejectedRequest, type RequestRecords } from "./request-record.js";
@@ -21,7 +21,7 @@ export interface ConnectionLimitOptions {
   readonly tls?: TlsIdentity | undefined;
   /** Behind a proxy all peers share its address, so there is no limit. */
   readonly behindProxy?: boolean | undefined;
-  /** The body of an answer, by HTTP status. */
+  /** The body of a response, by HTTP status. */
   readonly errorBody: (status: number) => string;
   readonly checkHealth: CheckHealth;
   readonly admission: Admission;
@@ -47,13 +47,13 @@ export function createConnectionLimit(options: ConnectionLimitOptions) {
 
   function createAnswerer(reason: ConnectionReason) {
     const answers: Protocols = {
-      http1: (socket) => void answerHttp1(socket, reason),
-      http2: (socket) => finish(socket, HTTP2_ANSWER),
+      http1: (socket) => void responseHttp1(socket, reason),
+      http2: (socket) => finish(socket, HTTP2_RESPONSE),
     };
     return { answers, secure: options.tls && createTlsListener(options.tls, limits, answers) };
   }
 
-  async function answerHttp1(socket: Socket, reason: ConnectionReason): Promise<void> {
+  async function responseHttp1(socket: Socket, reason: ConnectionReason): Promise<void> {
     const received = await readFirst(socket);
     if (socket.destroyed) return;
     const head = parseHead(received);
@@ -61,23 +61,23 @@ export function createConnectionLimit(options: ConnectionLimitOptions) {
     const { remoteAddress: socketAddress } = socket;
     const isCheck = (httpMethod === "GET" || httpMethod === "HEAD") && isHealthPath(url);
     const check = isCheck ? await options.checkHealth(pathOf(url)) : undefined;
-    const answer = check ?? { status: 503, body: options.errorBody(503) };
+    const response = check ?? { status: 503, body: options.errorBody(503) };
     const requestId = options.records.recordRejected({
       ...head,
       reason: check === undefined ? reason : undefined,
       code: check === undefined ? UNAVAILABLE : undefined,
-      status: answer.status,
-      bytes: httpMethod === "HEAD" ? 0 : Buffer.byteLength(answer.body),
+      status: response.status,
+      bytes: httpMethod === "HEAD" ? 0 : Buffer.byteLength(response.body),
       socketAddress,
     });
-    finish(socket, formatHttp1(answer, requestId, httpMethod === "HEAD"));
+    finish(socket, formatHttp1(response, requestId, httpMethod === "HEAD"));
   }
 
-  // Reads and drops what arrives: unread bytes would make the kernel reset the connection, and the answer would be
+  // Reads and drops what arrives: unread bytes would make the kernel reset the connection, and the response would be
   // lost.
-  function finish(socket: Socket, answer: string | Buffer): void {
+  function finish(socket: Socket, response: string | Buffer): void {
     socket.on("error", () => socket.destroy());
-    socket.end(answer);
+    socket.end(response);
     socket.resume();
   }
 
@@ -150,7 +150,7 @@ export function createConnectionLimit(options: ConnectionLimitOptions) {
       countRejection("connections", undefined);
     },
 
-    /** Uses another certificate for answers over TLS. */
+    /** Uses another certificate for responses over TLS. */
     replaceTls(identity: TlsIdentity): void {
       for (const { secure } of Object.values(answerers)) secure?.replace(identity);
     },
@@ -185,7 +185,7 @@ function parseHead(received: string): Pick<RejectedRequest, "httpVersion" | "htt
   return { httpVersion: minor === "0" ? "1.0" : "1.1", httpMethod, url, headers: { "x-request-id": ids.join() } };
 }
 
-function formatHttp1({ status, body }: HealthAnswer, requestId: string, isHead: boolean): string {
+function formatHttp1({ status, body }: HealthResponse, requestId: string, isHead: boolean): string {
   return (
     `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\nConnection: close\r\nContent-Type: application/json\r\n` +
     `Cache-Control: no-store\r\n${status === 503 ? "Retry-After: 1\r\n" : ""}` +
@@ -195,9 +195,9 @@ function formatHttp1({ status, body }: HealthAnswer, requestId: string, isHead: 
 
 // An empty SETTINGS frame, which must come first, and GOAWAY with the last stream 0, so that callers may retry all of
 // their requests (RFC 9113, section 6.8).
-const HTTP2_ANSWER = buildHttp2Answer("too many connections are open");
+const HTTP2_RESPONSE = buildHttp2Response("too many connections are open");
 
-function buildHttp2Answer(text: string): Buffer {
+function buildHttp2Response(text: string): Buffer {
   const settings = Buffer.from([0, 0, 0, 4, 0, 0, 0, 0, 0]);
   const goaway = Buffer.alloc(17 + text.length);
   goaway.writeUIntBE(8 + text.length, 0, 3);

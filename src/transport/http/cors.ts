@@ -1,8 +1,8 @@
 // The CORS protocol of the Fetch standard, for REST, Connect and gRPC-Web.
 import { cors } from "@connectrpc/connect";
-import { sendComplete } from "./answer-writer.js";
 import { discardRest, mayHaveBody } from "./body-reader.js";
 import { type HttpRequest, type HttpResponse, isGone } from "./http-message.js";
+import { sendComplete } from "./response-writer.js";
 
 /** Marks responses for scripts of other origins. */
 export interface Cors {

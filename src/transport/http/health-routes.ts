@@ -12,21 +12,21 @@ export interface RouteGroup {
 /** The paths of {@link createHealthRoutes}. */
 export const HEALTH_PATHS = ["/healthz", "/readyz"] as const;
 
-/** The answer to a health check: an HTTP status and a JSON body. */
-export interface HealthAnswer {
+/** The response to a health check: an HTTP status and a JSON body. */
+export interface HealthResponse {
   readonly status: number;
   readonly body: string;
 }
 
 /** Answers a health check of one of {@link HEALTH_PATHS}; undefined for every other path. Never rejects. */
-export type CheckHealth = (path: string) => Promise<HealthAnswer> | undefined;
+export type CheckHealth = (path: string) => Promise<HealthResponse> | undefined;
 
 /**
  * Creates the checks `/healthz`, which is 200 while the process runs, and `/readyz`, which is 200 while `ready`
  * resolves and the service is not `draining`. While only writes fail, its body says `read-only`.
  */
 export function createHealthCheck(ready: () => Promise<unknown>, draining: () => boolean): CheckHealth {
-  async function checkReady(): Promise<HealthAnswer> {
+  async function checkReady(): Promise<HealthResponse> {
     if (draining()) return { status: 503, body: '{"status":"draining"}' };
     try {
       return (await ready()) === "read-only" ? READ_ONLY : OK;
@@ -63,5 +63,5 @@ export function combineRoutes(all: readonly RouteGroup[]): RouteGroup {
   };
 }
 
-const READ_ONLY: HealthAnswer = { status: 200, body: '{"status":"read-only"}' };
-const OK: HealthAnswer = { status: 200, body: '{"status":"ok"}' };
+const READ_ONLY: HealthResponse = { status: 200, body: '{"status":"read-only"}' };
+const OK: HealthResponse = { status: 200, body: '{"status":"ok"}' };

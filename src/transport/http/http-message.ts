@@ -17,16 +17,16 @@ export function isHttp2(req: HttpRequest): req is Http2ServerRequest {
   return req instanceof Http2ServerRequest;
 }
 
-/** Aborts an incomplete answer, so that it does not look complete. */
+/** Aborts an incomplete response, so that it does not look complete. */
 export function abort(res: HttpResponse): void {
   if (res instanceof Http2ServerResponse) abortResponse(res);
   else res.destroy();
 }
 
-/** What an answer is written to: a response, or a stream of HTTP/2 without the compatibility layer. */
+/** What a response is written to: a response, or a stream of HTTP/2 without the compatibility layer. */
 export type ResponseWriter = HttpResponse | ServerHttp2Stream;
 
-/** Whether the peer has disconnected, so that an answer cannot be read. */
+/** Whether the peer has disconnected, so that a response cannot be read. */
 export function isGone(out: ResponseWriter): boolean {
   const to = "stream" in out ? out.stream : out;
   return to === undefined || to.destroyed || to.closed;
@@ -89,7 +89,7 @@ export class HttpError extends Error {
   readonly error: ApiError;
   /** The HTTP status to answer with. */
   readonly status: number;
-  /** Headers for the answer, by lower-case name. */
+  /** Headers for the response, by lower-case name. */
   readonly headers: Readonly<Record<string, string>>;
 
   constructor(status: number, error: ApiError, headers: Readonly<Record<string, string>> = {}) {
@@ -109,12 +109,12 @@ const CALLS_PER_TICK = 16;
 
 const giveUp = flushPerTick<AbortController>("answers", (call) => call.abort(callerGone()), rethrow, CALLS_PER_TICK);
 
-/** Creates a signal that aborts with {@link callerGone} soon after the caller disconnected before it had its answer. */
-export function createDisconnectSignal(answer: ResponseWriter): AbortSignal {
+/** Creates a signal that aborts with {@link callerGone} soon after the caller disconnected before it had its response. */
+export function createDisconnectSignal(response: ResponseWriter): AbortSignal {
   const controller = new AbortController();
-  if (isGone(answer)) controller.abort(callerGone());
+  if (isGone(response)) controller.abort(callerGone());
   // `writableEnded` is true as well for a stream that was reset.
-  else answer.once("close", () => (!answer.writableEnded || "rstCode" in answer) && giveUp(controller));
+  else response.once("close", () => (!response.writableEnded || "rstCode" in response) && giveUp(controller));
   return controller.signal;
 }
 

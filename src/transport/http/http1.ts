@@ -26,7 +26,7 @@ export interface Http1Options {
   readonly admission: Admission;
   /** Answers requests that are not admitted. */
   readonly overload: Rejection;
-  /** Records a request that is rejected before it is dispatched. Returns its id, for the answer. */
+  /** Records a request that is rejected before it is dispatched. Returns its id, for the response. */
   readonly recordRejected: (rejected: RejectedRequest) => string;
 }
 
@@ -36,11 +36,11 @@ export interface Http1Options {
  */
 export function createHttp1(options: Http1Options) {
   const { limits, admission, overload } = options;
-  // The open answers of each connection, in their order. Not a Set of answers: its old tables refer to newer ones and
-  // would keep every answer until the next major garbage collection.
+  // The open responses of each connection, in their order. Not a Set of responses: its old tables refer to newer ones and
+  // would keep every response until the next major garbage collection.
   const open = new Map<Socket, ServerResponse[]>();
-  // Connections that close after the current answer, and how many requests were ignored on each since: the peer may
-  // have meant other requests than the parser reads. The parser keeps each of them until the answer before it has
+  // Connections that close after the current response, and how many requests were ignored on each since: the peer may
+  // have meant other requests than the parser reads. The parser keeps each of them until the response before it has
   // ended.
   const ending = new WeakMap<Socket, number>();
   let draining = false;
@@ -63,9 +63,9 @@ export function createHttp1(options: Http1Options) {
 
   // When a connection closes, Node closes the response that is being sent, but not the pipelined ones after it.
   function track(socket: Socket, res: ServerResponse): void {
-    const answers = open.get(socket);
-    if (answers !== undefined) {
-      answers.push(res);
+    const responses = open.get(socket);
+    if (responses !== undefined) {
+      responses.push(res);
       return;
     }
     const first = [res];
@@ -77,9 +77,9 @@ export function createHttp1(options: Http1Options) {
   }
 
   function onClose(this: ServerResponse): void {
-    const answers = open.get(this.req.socket);
-    const index = answers?.indexOf(this) ?? -1;
-    if (index >= 0) answers?.splice(index, 1);
+    const responses = open.get(this.req.socket);
+    const index = responses?.indexOf(this) ?? -1;
+    if (index >= 0) responses?.splice(index, 1);
     buffersOf(this)?.release();
     if (draining) setImmediate(closeIdle);
   }
@@ -131,7 +131,7 @@ export function createHttp1(options: Http1Options) {
         admission.count("overload");
         overload.http1(req, res);
       };
-      // A pipelined request: the one before it has no answer yet.
+      // A pipelined request: the one before it has no response yet.
       if (!isHealth && res.socket === null && !admission.admits(peer)) {
         reject();
         return;
@@ -151,7 +151,7 @@ export function createHttp1(options: Http1Options) {
     };
   };
 
-  // Together with the other answers of a tick: a write of its own wakes the reader up, which costs as much as the rest.
+  // Together with the other responses of a tick: a write of its own wakes the reader up, which costs as much as the rest.
   const answerRejected = flushPerTick<ServerResponse>(
     "answers",
     (res) => {
@@ -165,7 +165,7 @@ export function createHttp1(options: Http1Options) {
   );
 
   // Before any state is created for the request, because under overload this is most of the work. Requests that must
-  // close their connection or wait for a pipelined answer are rejected below.
+  // close their connection or wait for a pipelined response are rejected below.
   function isRejectedAtOnce(req: IncomingMessage, res: ServerResponse): boolean {
     if (res.socket === null || req.httpVersionMajor !== 1 || isHealthPath(req.url ?? "")) return false;
     if (admission.admits(options.peerOf(req))) return false;
@@ -225,7 +225,7 @@ export function createHttp1(options: Http1Options) {
   server.on("clientError", (error: ClientError, socket: Duplex) => {
     const pending = open.get(socket as Socket)?.at(-1);
     if (pending?.req.complete && socket.writable && error.code !== "ECONNRESET") {
-      // The request before the invalid bytes was complete and may have been handled, so its answer is sent first.
+      // The request before the invalid bytes was complete and may have been handled, so its response is sent first.
       pending.shouldKeepAlive = false;
       pending.once("close", () => socket.end());
       return;
@@ -238,7 +238,7 @@ export function createHttp1(options: Http1Options) {
     const body = options.errorBody(status);
     const { remoteAddress } = socket as Socket;
     const reason = status === 431 ? "headers_too_large" : status === 408 ? "request_timeout" : "malformed";
-    // A client that sent HEAD would read a body as the next answer (RFC 9110, section 9.3.2).
+    // A client that sent HEAD would read a body as the next response (RFC 9110, section 9.3.2).
     const isHead = error.rawPacket?.subarray(0, 5).toString("latin1") === "HEAD ";
     const bytes = isHead ? 0 : Buffer.byteLength(body);
     const record = pending && recordOf(pending);
@@ -264,11 +264,11 @@ export function createHttp1(options: Http1Options) {
     serve(socket: Socket): void {
       server.emit("connection", socket);
     },
-    /** Closes idle connections now, and others after their current answer. */
+    /** Closes idle connections now, and others after their current response. */
     drain(): void {
       draining = true;
-      for (const answers of open.values()) {
-        const last = answers.at(-1);
+      for (const responses of open.values()) {
+        const last = responses.at(-1);
         if (last?.headersSent === false) last.shouldKeepAlive = false;
       }
       closeIdle();
@@ -308,8 +308,8 @@ function hasUnsupportedCoding({ headers, httpVersionMinor }: IncomingMessage): b
   return coding !== undefined && (coding.toLowerCase() !== "chunked" || httpVersionMinor === 0);
 }
 
-function closeAll(answers: readonly ServerResponse[]): void {
-  for (const res of [...answers]) {
+function closeAll(responses: readonly ServerResponse[]): void {
+  for (const res of [...responses]) {
     res.destroy();
     res.emit("close");
   }

@@ -55,34 +55,34 @@ export function resetStream(stream: ServerHttp2Stream, code: number): void {
 
 /**
  * How long the rest of a rejected request may still arrive, in milliseconds. By then most requests are complete; some
- * clients drop the answer if the stream is reset while they send.
+ * clients drop the response if the stream is reset while they send.
  */
 const REMAINDER_MS = 100;
-/** After how many of these periods an answer is given up whose end does not fit into the peer's window. */
+/** After how many of these periods a response is given up whose end does not fit into the peer's window. */
 const MAX_LOOKS = 10;
 
 /**
- * Ends a stream whose answer is complete although its request is not (RFC 9113, section 8.1). The whole answer must
- * have been written. The rest of the request is dropped. The stream is reset only after the end of the answer was sent,
+ * Ends a stream whose response is complete although its request is not (RFC 9113, section 8.1). The whole response must
+ * have been written. The rest of the request is dropped. The stream is reset only after the end of the response was sent,
  * because a reset discards waiting frames.
  */
 export function resetUnreadRequest(stream: ServerHttp2Stream): void {
   let looks = 0;
   const reset = () => {
     if (stream.destroyed || stream.closed || stream.readableEnded) return;
-    // The answer to HEAD has no body, so it is finished before its headers were sent.
+    // The response to HEAD has no body, so it is finished before its headers were sent.
     const isSent = stream.headersSent && (stream.state.localClose === 1 || looks++ >= MAX_LOOKS);
     if (isSent) resetStream(stream, NGHTTP2_NO_ERROR);
     else resetSoon();
   };
   const resetSoon = () => setTimeout(reset, REMAINDER_MS).unref();
-  // Node resets an unread stream as soon as its answer is handed over, which is too early.
+  // Node resets an unread stream as soon as its response is handed over, which is too early.
   stream.resume();
   if (stream.writableFinished) resetSoon();
   else stream.once("finish", resetSoon);
 }
 
-/** Resets the stream of an incomplete answer, so that it does not look complete. */
+/** Resets the stream of an incomplete response, so that it does not look complete. */
 export function abortResponse(res: Http2ServerResponse): void {
   // A closed response of the compatibility layer has no stream.
   const stream = res.stream as ServerHttp2Stream | undefined;

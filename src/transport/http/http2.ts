@@ -40,7 +40,7 @@ export interface Http2Options {
   readonly admission: Admission;
   /** Answers requests that are not admitted. */
   readonly overload: Rejection;
-  /** Records a request that is rejected before it is dispatched. Returns its id, for the answer. */
+  /** Records a request that is rejected before it is dispatched. Returns its id, for the response. */
   readonly recordRejected: (rejected: RejectedRequest) => string;
 }
 
@@ -213,7 +213,7 @@ function watchStreams(session: ServerHttp2Session, options: Http2Options): void 
 
 /**
  * Distinguishes rapid resets (CVE-2023-44487) from callers whose deadline passed. A reset counts when it arrived in the
- * tick of its request or within milliseconds, and before any answer, unless the caller's timeout may have passed: how
+ * tick of its request or within milliseconds, and before any response, unless the caller's timeout may have passed: how
  * long the request waited before it was read is unknown. A session ends after many such resets, if they are most of its
  * streams.
  */
@@ -242,7 +242,7 @@ function createResetLimit(limits: Limits) {
     },
 
     /**
-     * Counts a reset without an answer. Returns true once, when there were too many.
+     * Counts a reset without a response. Returns true once, when there were too many.
      *
      * @param sinceMs when the request was read, in milliseconds
      * @param tick the tick it was read after

@@ -19,7 +19,7 @@ const table = {
     value: 128 * 1024 * 1024,
     why: "request bodies held at one time; a caller, an address, a connection have a quarter each",
   },
-  answerBufferBytes: {
+  responseBufferBytes: {
     value: 384 * 1024 * 1024,
     why: "answers held at one time, lists without pages included; shares as with requests",
   },
@@ -28,7 +28,7 @@ const table = {
     why: "gRPC answers compressed at one time, 50 ms of a thread; one alone may be larger, those beyond are sent as they are",
   },
   waitingBodies: { value: 128, why: "request bodies that wait for room, each with a stream's window at most" },
-  answerStallMs: { value: 60_000, why: "an answer of which the peer takes nothing; as long as HTTP/1.1 lets it" },
+  responseStallMs: { value: 60_000, why: "an answer of which the peer takes nothing; as long as HTTP/1.1 lets it" },
   callMs: { value: MAX_CALL_MS, why: "a unary call's deadline, whatever the caller allows; enforced by the pipeline" },
 
   connections: { value: 15_000, why: "all sockets together, below the usual 20,000 file descriptors" },
@@ -89,7 +89,7 @@ const table = {
   outstandingSettings: { value: 10, why: "HTTP/2: SETTINGS waiting for their answer" },
   sessionMemoryMegabytes: {
     value: 128,
-    why: "HTTP/2: queued data of one session: more than its share of answerBufferBytes, beyond which answers are refused",
+    why: "HTTP/2: queued data of one session: more than its share of responseBufferBytes, beyond which answers are refused",
   },
   invalidFrames: { value: 100, why: "HTTP/2: then the session is cut" },
   rejectedStreams: {

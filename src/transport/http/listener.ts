@@ -87,7 +87,7 @@ export interface ListenerOptions {
    */
   readonly behindProxy?: boolean | undefined;
   readonly onHttp1: (req: IncomingMessage, res: ServerResponse) => void;
-  /** Accounts for the bytes of requests and answers. */
+  /** Accounts for the bytes of requests and responses. */
   readonly connections: Connections;
   readonly onHttp2Stream: OnHttp2Stream;
   /** The body of the error for a request that is rejected before it is parsed, by HTTP status. */

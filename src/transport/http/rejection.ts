@@ -1,4 +1,4 @@
-// The answer to requests that are rejected after their headers. It is the same for all of them, so it is built once for
+// The response to requests that are rejected after their headers. It is the same for all of them, so it is built once for
 // each protocol.
 import { type IncomingMessage, type OutgoingHttpHeaders, type ServerResponse, STATUS_CODES } from "node:http";
 import { constants, type IncomingHttpHeaders, type ServerHttp2Stream } from "node:http2";
@@ -21,8 +21,8 @@ export interface Rejection {
   http2(stream: ServerHttp2Stream, headers: IncomingHttpHeaders): void;
 }
 
-/** An answer that is built once and sent to many requests. */
-interface PreparedAnswer {
+/** A response that is built once and sent to many requests. */
+interface PreparedResponse {
   readonly status: number;
   /** Includes `:status`. */
   readonly fields: OutgoingHttpHeaders;
@@ -37,7 +37,7 @@ export interface RejectionOptions {
   readonly isRpc: (path: string) => boolean;
   /** Records each request; returns its id. */
   readonly recordRejected: (rejected: RejectedRequest) => string;
-  /** Adds CORS fields to the answer. */
+  /** Adds CORS fields to the response. */
   readonly cors: Cors | undefined;
   /** How long a connection of HTTP/1.1 may be idle, in milliseconds. */
   readonly keepAliveMs: number;
@@ -49,14 +49,14 @@ export function createRejection(
   { errorDomain, isRpc, recordRejected, cors, keepAliveMs }: RejectionOptions,
 ): Rejection {
   const withoutOrigin = cors?.fieldsFor(undefined);
-  let built: PreparedAnswers | undefined;
-  const getAnswers = () => {
-    built ??= buildAnswers(connectErrorFrom(error, errorDomain), keepAliveMs, withoutOrigin);
+  let built: PreparedResponses | undefined;
+  const getResponses = () => {
+    built ??= buildResponses(connectErrorFrom(error, errorDomain), keepAliveMs, withoutOrigin);
     return built;
   };
 
-  function selectAnswer(contentType: string | undefined, url: string | undefined): PreparedAnswer {
-    const { rest, connect, trailers, end } = getAnswers();
+  function selectResponse(contentType: string | undefined, url: string | undefined): PreparedResponse {
+    const { rest, connect, trailers, end } = getResponses();
     if (contentType?.startsWith("application/grpc")) {
       const fields = {
         ":status": 200,
@@ -74,7 +74,7 @@ export function createRejection(
     return { status: 200, fields, body: end };
   }
 
-  function fieldsOf({ fields }: PreparedAnswer, origin: string | undefined, requestId: string): OutgoingHttpHeaders {
+  function fieldsOf({ fields }: PreparedResponse, origin: string | undefined, requestId: string): OutgoingHttpHeaders {
     const all = { ...fields, "x-request-id": requestId };
     return origin === undefined ? all : Object.assign(all, cors?.fieldsFor(origin));
   }
@@ -83,21 +83,21 @@ export function createRejection(
     "answers",
     ({ stream, headers }) => {
       if (stream.destroyed || stream.closed) return;
-      const answer = selectAnswer(headers["content-type"], headers[":path"]);
-      // Written field by field here and below: to spread objects costs as much as the rest of the answer.
+      const response = selectResponse(headers["content-type"], headers[":path"]);
+      // Written field by field here and below: to spread objects costs as much as the rest of the response.
       const requestId = recordRejected({
         reason: "overload",
-        status: answer.status,
+        status: response.status,
         code: error.code,
-        bytes: Number(answer.fields["content-length"]),
+        bytes: Number(response.fields["content-length"]),
         httpVersion: "2",
         headers,
         httpMethod: headers[":method"],
         url: headers[":path"],
         socketAddress: stream.session?.socket.remoteAddress,
       });
-      const { body } = answer;
-      stream.respond(fieldsOf(answer, headers.origin, requestId), { endStream: body.length === 0 });
+      const { body } = response;
+      stream.respond(fieldsOf(response, headers.origin, requestId), { endStream: body.length === 0 });
       if (body.length > 0) stream.end(body);
       // The rest of the request is not read.
       if (stream.readableEnded) return;
@@ -110,14 +110,14 @@ export function createRejection(
   return {
     http1(req, res) {
       if (res.headersSent || res.destroyed) return;
-      const answer = selectAnswer(req.headers["content-type"], req.url);
+      const response = selectResponse(req.headers["content-type"], req.url);
       const hasBody = mayHaveBody(req) && !req.complete;
       if (hasBody) discardRest(req);
       const requestId = recordRejected({
         reason: "overload",
-        status: answer.status,
+        status: response.status,
         code: error.code,
-        bytes: req.method === "HEAD" ? 0 : Number(answer.fields["content-length"]),
+        bytes: req.method === "HEAD" ? 0 : Number(response.fields["content-length"]),
         httpVersion: req.httpVersionMinor === 0 ? "1.0" : "1.1",
         headers: req.headers,
         httpMethod: req.method,
@@ -125,18 +125,18 @@ export function createRejection(
         socketAddress: req.socket.remoteAddress,
       });
       const { origin } = req.headers;
-      if (answer.head !== undefined && !hasBody && origin === undefined && isPlain(req, res)) {
-        // Node emits this event when an answer was sent, and then continues with the next request.
+      if (response.head !== undefined && !hasBody && origin === undefined && isPlain(req, res)) {
+        // Node emits this event when a response was sent, and then continues with the next request.
         res.socket?.write(
-          `${answer.head}x-request-id: ${requestId}\r\nDate: ${formatDate()}\r\n\r\n${answer.body}`,
+          `${response.head}x-request-id: ${requestId}\r\nDate: ${formatDate()}\r\n\r\n${response.body}`,
           "latin1",
         );
         res.emit("finish");
         return;
       }
-      const { ":status": status, ...fields } = fieldsOf(answer, origin, requestId);
+      const { ":status": status, ...fields } = fieldsOf(response, origin, requestId);
       res.writeHead(Number(status), fields);
-      res.end(answer.body);
+      res.end(response.body);
     },
     http2(stream, headers) {
       sendHttp2({ stream, headers });
@@ -144,22 +144,22 @@ export function createRejection(
   };
 }
 
-interface PreparedAnswers {
-  readonly rest: PreparedAnswer;
-  readonly connect: PreparedAnswer;
+interface PreparedResponses {
+  readonly rest: PreparedResponse;
+  readonly connect: PreparedResponse;
   readonly trailers: ReturnType<typeof buildErrorTrailers>;
   readonly end: ReturnType<typeof encodeEndStream>;
 }
 
 // Built at the first rejection: the first ConnectError makes Node load `fetch`, which would slow down every start.
-function buildAnswers(
-  answer: ConnectError,
+function buildResponses(
+  response: ConnectError,
   keepAliveMs: number,
   withoutOrigin: CorsFields | undefined,
-): PreparedAnswers {
-  const retryAfter = retryAfterOf(answer);
-  const status = httpStatusOf(answer.code);
-  const buildJson = (body: string): PreparedAnswer => {
+): PreparedResponses {
+  const retryAfter = retryAfterOf(response);
+  const status = httpStatusOf(response.code);
+  const buildJson = (body: string): PreparedResponse => {
     const fields = {
       "content-type": "application/json",
       "content-length": Buffer.byteLength(body),
@@ -173,14 +173,14 @@ function buildAnswers(
     return { status, fields: { ":status": status, ...fields }, body, head };
   };
   return {
-    rest: buildJson(formatStatusJson(answer)),
-    connect: buildJson(formatConnectJson(answer)),
-    trailers: buildErrorTrailers(answer),
-    end: encodeEndStream(answer),
+    rest: buildJson(formatStatusJson(response)),
+    connect: buildJson(formatConnectJson(response)),
+    trailers: buildErrorTrailers(response),
+    end: encodeEndStream(response),
   };
 }
 
-// Whether the answer may be written to the socket: Node's response takes a third of the time of a rejection.
+// Whether the response may be written to the socket: Node's response takes a third of the time of a rejection.
 function isPlain(req: IncomingMessage, res: ServerResponse): boolean {
   return res.shouldKeepAlive && req.httpVersionMinor === 1 && req.method !== "HEAD" && res.socket !== null;
 }

@@ -1,4 +1,4 @@
-// The holders of the bytes of a request and its answer: the connection, the address and the caller.
+// The holders of the bytes of a request and its response: the connection, the address and the caller.
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from "node:http";
 import type { Http2ServerRequest, Http2ServerResponse, ServerHttp2Stream } from "node:http2";
 import { type ApiError, resourceExhausted } from "../../kernel/errors.js";
@@ -29,12 +29,12 @@ const RETRY_MS = 1_000;
 const STATUS_BYTES = 8 * 1024;
 /** Requests slower than this may be rejected to make room, in bytes per millisecond. */
 const SLOW_REQUEST = 64;
-/** Answers slower than this may be cut off to make room, in bytes per millisecond. */
-const SLOW_ANSWER = 16;
+/** Responses slower than this may be cut off to make room, in bytes per millisecond. */
+const SLOW_RESPONSE = 16;
 /** When there are as many holders, those without connections and bytes are deleted. */
 const SWEEP_AT = 10_000;
 
-/** The two accounts of the process, of requests and of answers, and their holders. */
+/** The two accounts of the process, of requests and of responses, and their holders. */
 export class Buffers {
   readonly requests: BufferAccount;
   readonly answers: BufferAccount;
@@ -45,8 +45,8 @@ export class Buffers {
   readonly #holders = new Map<string, Counted>();
 
   constructor(limits: Limits) {
-    const { requestBufferBytes, answerBufferBytes, waitingBodies, answerStallMs } = limits;
-    this.maxListBytes = Math.max(limits.responseBytes, answerBufferBytes / 4);
+    const { requestBufferBytes, responseBufferBytes, waitingBodies, responseStallMs } = limits;
+    this.maxListBytes = Math.max(limits.responseBytes, responseBufferBytes / 4);
     this.requests = new BufferAccount(0, {
       totalBytes: requestBufferBytes,
       smallBytes: limits.publicRequestBytes,
@@ -54,12 +54,12 @@ export class Buffers {
       slowRate: SLOW_REQUEST,
     });
     this.answers = new BufferAccount(1, {
-      totalBytes: answerBufferBytes,
+      totalBytes: responseBufferBytes,
       smallBytes: limits.requestBytes,
       waiting: waitingBodies,
       tinyBytes: STATUS_BYTES,
-      stallMs: answerStallMs,
-      slowRate: SLOW_ANSWER,
+      stallMs: responseStallMs,
+      slowRate: SLOW_RESPONSE,
     });
   }
 
@@ -96,11 +96,11 @@ export class Buffers {
   }
 }
 
-function isIdle({ connections, bufferedBytes: [requests, answers], peer }: Counted): boolean {
-  return connections === 0 && requests === 0 && answers === 0 && isIdlePeer(peer);
+function isIdle({ connections, bufferedBytes: [requests, responses], peer }: Counted): boolean {
+  return connections === 0 && requests === 0 && responses === 0 && isIdlePeer(peer);
 }
 
-/** The bytes of one request and its answer, which are released at its end. */
+/** The bytes of one request and its response, which are released at its end. */
 export class RequestBuffers {
   /** The peer in whose queue the request waits. */
   readonly peer: Peer;
@@ -154,14 +154,14 @@ export class RequestBuffers {
   }
 
   /**
-   * Charges bytes of the answer before they are kept, and cuts off slow answers to make room.
+   * Charges bytes of the response before they are kept, and cuts off slow responses to make room.
    *
-   * @param onRejected cuts this answer off, if it is rejected to make room
-   * @param isList whether the answer is a list that is sent as one message
+   * @param onRejected cuts this response off, if it is rejected to make room
+   * @param isList whether the response is a list that is sent as one message
    * @throws ApiError RESOURCE_EXHAUSTED
    */
-  chargeAnswer(bytes: number, onRejected: () => void, isList = false): void {
-    // The request has ended: the answer is not sent, and its bytes would never be released.
+  chargeResponse(bytes: number, onRejected: () => void, isList = false): void {
+    // The request has ended: the response is not sent, and its bytes would never be released.
     if (this.#isOver) return;
     const { answers, maxListBytes } = this.#buffers;
     this.#answer ??= answers.open(this.#holders, onRejected, isList ? maxListBytes : undefined);
@@ -170,13 +170,13 @@ export class RequestBuffers {
     if (!this.#answer.growFirst(bytes)) throw resourceExhausted("answer: too much is being sent", RETRY_MS, "buffers");
   }
 
-  /** Releases bytes of the answer that the peer has taken. */
-  releaseAnswer(bytes: number): void {
+  /** Releases bytes of the response that the peer has taken. */
+  releaseResponse(bytes: number): void {
     this.#answer?.shrink(bytes);
   }
 
-  /** Releases all bytes of an answer that is not sent. */
-  dropAnswer(): void {
+  /** Releases all bytes of a response that is not sent. */
+  dropResponse(): void {
     this.#answer?.release();
     this.#answer = undefined;
   }

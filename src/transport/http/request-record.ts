@@ -18,11 +18,11 @@ export interface RecordsOptions {
 /** A request that is rejected before its front end is known. */
 export interface RejectedRequest {
   readonly reason: RejectReason | undefined;
-  /** The HTTP status of the answer; undefined where there is none. */
+  /** The HTTP status of the response; undefined where there is none. */
   readonly status: number | undefined;
-  /** The gRPC code of the answer, where it has one. */
+  /** The gRPC code of the response, where it has one. */
   readonly code?: number | undefined;
-  /** The bytes of the answer's body. */
+  /** The bytes of the response's body. */
   readonly bytes?: number | undefined;
   readonly socketAddress: string | undefined;
   readonly httpVersion: HttpVersion;
@@ -70,7 +70,7 @@ export function createRecords({ proxies, observers, names }: RecordsOptions) {
       return record;
     },
 
-    /** Records a request that was rejected before it was dispatched. Returns the id for its answer. */
+    /** Records a request that was rejected before it was dispatched. Returns the id for its response. */
     recordRejected(rejected: RejectedRequest): string {
       const { headers = {}, reason, status, url = "" } = rejected;
       const record = new RequestRecord(
@@ -92,7 +92,7 @@ export function createRecords({ proxies, observers, names }: RecordsOptions) {
       if (url !== "") identify(record);
       // Pages have a status only.
       if (record.protocol !== "http") record.code = rejected.code;
-      // gRPC maps REFUSED_STREAM, the answer over HTTP/2, to UNAVAILABLE.
+      // gRPC maps REFUSED_STREAM, the response over HTTP/2, to UNAVAILABLE.
       if (status === undefined && record.protocol !== "http") record.code ??= UNAVAILABLE;
       record.end(status, true);
       return record.requestId;
@@ -169,7 +169,7 @@ function isReset(res: ServerResponse | Http2ServerResponse): boolean {
   return stream !== undefined && isCut(stream);
 }
 
-// All codes but these two mean that the rest of the answer was dropped (RFC 9113, section 7).
+// All codes but these two mean that the rest of the response was dropped (RFC 9113, section 7).
 function isCut({ rstCode }: ServerHttp2Stream): boolean {
   return rstCode !== 0 && rstCode !== undefined;
 }

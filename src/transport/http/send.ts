@@ -6,10 +6,10 @@ import { formatError } from "../../codec/error-json.js";
 import { createJsonWriters } from "../../codec/json-writer.js";
 import { createTypeRegistry } from "../../codec/type-registry.js";
 import type { CallContext } from "../../pipeline/call.js";
-import { sendComplete } from "./answer-writer.js";
 import { buildErrorTrailers } from "./grpc-fields.js";
 import { abort, HOP_BY_HOP_FIELDS, type HttpResponse, isGone } from "./http-message.js";
 import { recordOf } from "./request-record.js";
+import { sendComplete } from "./response-writer.js";
 
 /** Response headers by lower-case name. */
 export type ResponseHeaders = Record<string, string | number | string[]>;
@@ -122,7 +122,7 @@ export function encodeEndStream(error: ConnectError): Buffer {
 
 const END_STREAM_FLAG = 2;
 
-// When there is no room even for this answer, the connection is cut.
+// When there is no room even for this response, the connection is cut.
 function sendOrAbort(res: HttpResponse, status: number, headers: OutgoingHttpHeaders, body?: string | Buffer): void {
   try {
     sendComplete(res, status, headers, body);

@@ -70,7 +70,7 @@ export function createStaticDocument({ contentType, headers, load }: StaticDocum
           bytes.length > from.bytes.length * WORTHWHILE
             ? from
             : { bytes, etag: `${from.etag.slice(0, -1)}-${coding}"`, coding },
-        // The uncompressed form is a correct answer as well.
+        // The uncompressed form is a correct response as well.
         () => from,
       );
       coded.set(coding, variant);
@@ -120,7 +120,7 @@ function hasTag(ifNoneMatch: string | undefined, etag: string): boolean {
 }
 
 /**
- * Answers with a document.
+ * Responses with a document.
  *
  * @param document undefined for a path without one
  * @returns whether it answered

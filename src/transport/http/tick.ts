@@ -21,7 +21,7 @@ let lastTickMs = 0;
 let isWorkLeft = false;
 let isBetweenPhases = false;
 
-// Both phases are scheduled at once. Promises of requests resolve between the two, so that their answers are sent in
+// Both phases are scheduled at once. Promises of requests resolve between the two, so that their responses are sent in
 // the same tick.
 function schedule(phase: TickPhase): void {
   if (scheduled) {
@@ -31,7 +31,7 @@ function schedule(phase: TickPhase): void {
   }
   scheduled = true;
   setImmediate(flushRequests);
-  setImmediate(flushAnswers);
+  setImmediate(flushResponses);
 }
 
 function flushRequests(): void {
@@ -44,7 +44,7 @@ function flushRequests(): void {
   isBetweenPhases = true;
 }
 
-function flushAnswers(): void {
+function flushResponses(): void {
   scheduled = false;
   isBetweenPhases = false;
   if (flush("answers")) isWorkLeft = true;
@@ -74,7 +74,7 @@ export function onTick(phase: TickPhase, work: Flush): () => void {
 }
 
 /**
- * Defers items to the next tick, where they are handled in their order. Answers that are written together also cost
+ * Defers items to the next tick, where they are handled in their order. Responses that are written together also cost
  * less, because each write wakes an idle reader up.
  *
  * @param phase "requests" are handled before "answers"

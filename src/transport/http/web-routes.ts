@@ -2,7 +2,7 @@
 import type { ConnectError } from "@connectrpc/connect";
 import { httpStatusOf, retryAfterOf } from "../../codec/error-json.js";
 import { answerError, invalidArgument, isCallerGone, rejectReasonOf } from "../../kernel/errors.js";
-import type { WebAnswer, WebRequest, WebRoute, WebRoutes } from "../../kernel/web.js";
+import type { WebRequest, WebResponse, WebRoute, WebRoutes } from "../../kernel/web.js";
 import type { RequestRecord } from "../../telemetry/request-record.js";
 import { discardRest, mayHaveBody, readBody } from "./body-reader.js";
 import { HttpError, type HttpRequest, type HttpResponse } from "./http-message.js";
@@ -40,9 +40,9 @@ export function createWeb({ routes, errorDomain, spans, onInternalError, require
       requireRoom?.(route.method === "POST" ? "write" : "read");
       const request = toWebRequest(req, route, { path, rest, record });
       if (route.access !== "public") route.access(request);
-      const answer = await route.handle(request);
-      record.reason ??= answer.rejection;
-      send(res, answer, req.method === "HEAD");
+      const response = await route.handle(request);
+      record.reason ??= response.rejection;
+      send(res, response, req.method === "HEAD");
     } catch (error) {
       if (isCallerGone(error)) return;
       const cause = error instanceof HttpError ? error.error : error;
@@ -193,8 +193,8 @@ async function readForm(req: HttpRequest, maxBytes: number): Promise<URLSearchPa
   return new URLSearchParams(Buffer.from(await readBody(req, maxBytes)).toString());
 }
 
-// RFC 9110, section 8.6: the Content-Length of an answer without a body is that of the answer to GET, or absent.
-function send(res: HttpResponse, { status, headers = {}, body = "" }: WebAnswer, bare: boolean): void {
+// RFC 9110, section 8.6: the Content-Length of a response without a body is that of the response to GET, or absent.
+function send(res: HttpResponse, { status, headers = {}, body = "" }: WebResponse, bare: boolean): void {
   const { "content-type": type = "text/plain; charset=utf-8", ...rest } = headers;
   const fields = Object.fromEntries(
     Object.entries(rest).map(([name, value]) => [name, typeof value === "string" ? value : [...value]]),

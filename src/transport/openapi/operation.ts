@@ -40,7 +40,7 @@ export function buildOperation(
     ...((desc.deprecated || current !== undefined) && { deprecated: true }),
     parameters,
     ...(requestBody && { requestBody }),
-    responses: { "200": answerOf(route, { schemas, comments }), "4XX": ERROR_RESPONSE, "5XX": ERROR_RESPONSE },
+    responses: { "200": responseOf(route, { schemas, comments }), "4XX": ERROR_RESPONSE, "5XX": ERROR_RESPONSE },
     ...buildSecurity(entry),
   };
 }
@@ -104,7 +104,7 @@ function requestBodyOf(
   return { ...(isNeeded && { required: true }), content: buildJsonContent(schema, example) };
 }
 
-function answerOf({ entry, method, responseBody }: HttpBinding, { schemas, comments }: OperationContext): Schema {
+function responseOf({ entry, method, responseBody }: HttpBinding, { schemas, comments }: OperationContext): Schema {
   const { output, methodKind } = entry.desc;
   const target = responseBody === undefined ? output : responseBody.message;
   if (isHttpBody(target) && responseBody?.fieldKind !== "list")

@@ -1,4 +1,4 @@
-// Answers of handlers as bodies of HTTP responses, by the rule of google.api.http, and the codecs that write them.
+// Responses of handlers as bodies of HTTP responses, by the rule of google.api.http, and the codecs that write them.
 import type { DescMethod, DescService, Message, Registry } from "@bufbuild/protobuf";
 import { getField } from "../../codec/fields.js";
 import type { TimestampDigits } from "../../codec/json-scalar.js";
@@ -10,39 +10,39 @@ import type { HttpBinding } from "../http/http-binding.js";
 import { isHttpBody } from "./decode.js";
 
 /** The body of a response. */
-export interface EncodedAnswer {
+export interface EncodedResponse {
   /** Undefined when there is no body at all. */
   readonly contentType: string | undefined;
   readonly body: string | Uint8Array;
 }
 
 /** Bytes of some type (google.api.HttpBody). */
-export interface RawBody extends EncodedAnswer {
+export interface RawBody extends EncodedResponse {
   readonly contentType: string;
   readonly body: Uint8Array;
 }
 
 /** Encodes what a handler returned: a message, or an init object of one. */
-export type Encode = (answer: object) => EncodedAnswer;
+export type Encode = (response: object) => EncodedResponse;
 
 const JSON_TYPE = "application/json";
-const NOTHING: EncodedAnswer = { contentType: undefined, body: "" };
+const NOTHING: EncodedResponse = { contentType: undefined, body: "" };
 
-/** Encodes one message of an answer, which may have several. */
+/** Encodes one message of a response, which may have several. */
 export type MessageEncode =
-  | { readonly kind: "json"; readonly textOf: (answer: object) => string }
-  | { readonly kind: "raw"; readonly bodyOf: (answer: object) => RawBody };
+  | { readonly kind: "json"; readonly textOf: (response: object) => string }
+  | { readonly kind: "raw"; readonly bodyOf: (response: object) => RawBody };
 
 /** Creates the encoder of one binding of a unary method. */
 export function createEncoder(binding: HttpBinding, writers: JsonWriters): Encode {
   const { method, responseBody, entry } = binding;
   const empty = responseBody === undefined && entry.desc.output.typeName === "google.protobuf.Empty";
-  // A delete answers with an empty body (docs/api-rules.md#methods); other empty answers are `{}`, which clients parse.
+  // A delete answers with an empty body (docs/api-rules.md#methods); other empty responses are `{}`, which clients parse.
   if (method === "DELETE" && empty) return () => NOTHING;
   const part = createMessageEncoder(binding, writers);
   if (part.kind === "raw") return part.bodyOf;
   const { textOf } = part;
-  return (answer) => ({ contentType: JSON_TYPE, body: textOf(answer) });
+  return (response) => ({ contentType: JSON_TYPE, body: textOf(response) });
 }
 
 /** Creates the encoder of each message of one binding. */
@@ -54,12 +54,12 @@ export function createMessageEncoder(binding: HttpBinding, writers: JsonWriters)
       ? { kind: "raw", bodyOf: buildRawBody }
       : { kind: "json", textOf: compileLazily(() => writers.answer(output)) };
   }
-  const getBody = (answer: object) => getField(answer as Message, responseBody);
+  const getBody = (response: object) => getField(response as Message, responseBody);
   if (responseBody.fieldKind === "message" && isHttpBody(responseBody.message)) {
-    return { kind: "raw", bodyOf: (answer) => buildRawBody((getBody(answer) ?? {}) as object) };
+    return { kind: "raw", bodyOf: (response) => buildRawBody((getBody(response) ?? {}) as object) };
   }
-  const write = compileLazily(() => writers.answerField(responseBody));
-  return { kind: "json", textOf: (answer) => write(getBody(answer)) };
+  const write = compileLazily(() => writers.responseField(responseBody));
+  return { kind: "json", textOf: (response) => write(getBody(response)) };
 }
 
 // A writer is compiled at the first call of its method, because all writers would take 6 ms of every start.
@@ -72,8 +72,8 @@ function compileLazily<V>(compile: () => (value: V) => string): (value: V) => st
 }
 
 // google.api.HttpBody stands for its bytes.
-function buildRawBody(answer: object): RawBody {
-  const { contentType, data } = answer as { contentType?: string; data?: Uint8Array };
+function buildRawBody(response: object): RawBody {
+  const { contentType, data } = response as { contentType?: string; data?: Uint8Array };
   return { contentType: contentType || "application/octet-stream", body: data ?? new Uint8Array() };
 }
 

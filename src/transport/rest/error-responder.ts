@@ -22,42 +22,42 @@ export interface ErrorResponder {
   /** Sends the status and the body of an error; `call` is undefined before the request was decoded. */
   answer(req: HttpRequest, res: HttpResponse, error: unknown, call: CallContext | undefined): void;
 
-  /** Records an error that ends an answer after its status was sent. */
+  /** Records an error that ends a response after its status was sent. */
   report(error: unknown, call: CallContext): void;
 
-  /** Formats an error as google.rpc.Status in JSON, for answers whose status was sent already. */
+  /** Formats an error as google.rpc.Status in JSON, for responses whose status was sent already. */
   textOf(error: unknown, call: CallContext): string;
 }
 
 /** Creates the responder. */
 export function createErrorResponder({ errorDomain, writersOf, onInternalError }: FailureOptions): ErrorResponder {
-  function answerOf(error: unknown, call: CallContext | undefined): ConnectError {
-    const answer = answerError(error, errorDomain, (internal) => onInternalError?.(internal, call));
-    call?.inbound.record?.setFailure(answer.code, rejectReasonOf(error));
-    return answer;
+  function responseOf(error: unknown, call: CallContext | undefined): ConnectError {
+    const response = answerError(error, errorDomain, (internal) => onInternalError?.(internal, call));
+    call?.inbound.record?.setFailure(response.code, rejectReasonOf(error));
+    return response;
   }
 
   function reject(req: HttpRequest, res: HttpResponse, error: unknown, call: CallContext | undefined): void {
     const fault = error instanceof HttpError ? error : undefined;
-    const answer = answerOf(fault?.error ?? error, call);
-    if (call === undefined) recordOf(res)?.setFailure(answer.code, rejectReasonOf(fault?.error ?? error));
+    const response = responseOf(fault?.error ?? error, call);
+    if (call === undefined) recordOf(res)?.setFailure(response.code, rejectReasonOf(fault?.error ?? error));
     const headers: ResponseHeaders = call === undefined ? {} : headersOf(call);
-    copyHeaders(answer.metadata, headers);
+    copyHeaders(response.metadata, headers);
     Object.assign(headers, fault?.headers);
-    if (answer.code === Code.Unauthenticated) {
+    if (response.code === Code.Unauthenticated) {
       const sent = req.headers.authorization !== undefined;
       headers["www-authenticate"] = `Bearer realm="arbor"${sent ? ', error="invalid_token"' : ""}`;
     }
-    const retryAfter = retryAfterOf(answer);
+    const retryAfter = retryAfterOf(response);
     if (retryAfter !== undefined) headers["retry-after"] = retryAfter;
     if (mayHaveBody(req)) discardRest(req);
-    const status = fault?.status ?? httpStatusOf(answer.code);
-    send(res, status, headers, "application/json", formatError(answer, writersOf(call)));
+    const status = fault?.status ?? httpStatusOf(response.code);
+    send(res, status, headers, "application/json", formatError(response, writersOf(call)));
   }
 
   return {
-    report: answerOf,
-    textOf: (error, call) => formatError(answerOf(error, call), writersOf(call)),
+    report: responseOf,
+    textOf: (error, call) => formatError(responseOf(error, call), writersOf(call)),
     answer(req, res, error, call) {
       if (isCallerGone(error)) return;
       try {

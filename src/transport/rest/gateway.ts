@@ -1,4 +1,4 @@
-// JSON over HTTP for every method with an HTTP rule: decodes the request, calls the pipeline and encodes its answer. It
+// JSON over HTTP for every method with an HTTP rule: decodes the request, calls the pipeline and encodes its response. It
 // knows no method or resource.
 import type { Message } from "@bufbuild/protobuf";
 import type { ConnectError } from "@connectrpc/connect";
@@ -35,7 +35,7 @@ import {
   createEncoder,
   createMessageEncoder,
   type Encode,
-  type EncodedAnswer,
+  type EncodedResponse,
   type MessageEncode,
 } from "./encode.js";
 import { createErrorResponder } from "./error-responder.js";
@@ -225,7 +225,7 @@ export function createGateway(options: GatewayOptions): Gateway {
       const decode = () => route.decode(captures, parameters, body);
       if (route.kind === "unary" && call instanceof UnaryCall) {
         if (route.entry.list !== undefined) await serveList(req, res, call, principal, route, decode);
-        else await sendAnswer(req, res, call, route.encode(await invoke(route.entry, call, principal, decode)));
+        else await sendResponse(req, res, call, route.encode(await invoke(route.entry, call, principal, decode)));
       } else if (route.kind === "server_streaming" && call instanceof StreamCall) {
         await serveStream(req, res, call, principal, route, decode());
       }
@@ -234,19 +234,19 @@ export function createGateway(options: GatewayOptions): Gateway {
     }
   }
 
-  async function sendAnswer(
+  async function sendResponse(
     req: HttpRequest,
     res: HttpResponse,
     call: CallContext,
-    answer: EncodedAnswer,
+    response: EncodedResponse,
   ): Promise<void> {
-    const { contentType, body: plain } = answer;
+    const { contentType, body: plain } = response;
     const headers = headersOf(call);
     const sent = isLarge(plain) ? await compress(plain, contentType, req.headers["accept-encoding"], headers) : plain;
     send(res, 200, headers, contentType, sent);
   }
 
-  // A list of one chunk is sent as any other answer is.
+  // A list of one chunk is sent as any other response is.
   async function serveList(
     req: HttpRequest,
     res: HttpResponse,
@@ -259,11 +259,11 @@ export function createGateway(options: GatewayOptions): Gateway {
     try {
       const first = await chunks.next();
       if (first.done === true) return;
-      const answer = encode(first.value);
-      if (call.nextCursor === undefined) await sendAnswer(req, res, call, answer);
+      const response = encode(first.value);
+      if (call.nextCursor === undefined) await sendResponse(req, res, call, response);
       else {
         const onError = (error: unknown) => failures.report(error, call);
-        await sendListChunks({ req, res, first: answer, chunks, encode, headers: headersOf(call), onError });
+        await sendListChunks({ req, res, first: response, chunks, encode, headers: headersOf(call), onError });
       }
     } finally {
       // Ends the list, because the number of a caller's concurrent lists is limited.

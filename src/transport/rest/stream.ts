@@ -1,18 +1,18 @@
 // Sends responses while they are read: streams, as lines of JSON, server-sent events or the bytes of a file, and long
 // lists in chunks.
 import type { ServerResponse } from "node:http";
-import { writeHead, writeWithBackpressure } from "../http/answer-writer.js";
 import { prefersEvents } from "../http/content-negotiation.js";
 import { abort, type HttpRequest, type HttpResponse, isGone } from "../http/http-message.js";
 import { recordOf } from "../http/request-record.js";
+import { writeHead, writeWithBackpressure } from "../http/response-writer.js";
 import type { ResponseHeaders } from "../http/send.js";
-import type { EncodedAnswer, MessageEncode } from "./encode.js";
+import type { EncodedResponse, MessageEncode } from "./encode.js";
 
 /** How often an event stream without events sends a comment, in milliseconds. */
 export const DEFAULT_HEARTBEAT_MS = 15_000;
 
 /** A stream and how it is sent. */
-export interface StreamAnswer {
+export interface StreamResponse {
   readonly req: HttpRequest;
   readonly res: HttpResponse;
   readonly messages: AsyncIterable<object>;
@@ -39,21 +39,25 @@ interface Format {
  *
  * @throws whatever the stream throws before the first message; then nothing was sent
  */
-export async function sendStream(answer: StreamAnswer): Promise<void> {
-  const { req, res, encode } = answer;
-  const messages = answer.messages[Symbol.asyncIterator]();
+export async function sendStream(response: StreamResponse): Promise<void> {
+  const { req, res, encode } = response;
+  const messages = response.messages[Symbol.asyncIterator]();
   try {
     let next = await messages.next();
     const format = encode.kind === "raw" ? createBytesFormat(encode, next) : createTextFormat(req, encode);
     let frame = next.done === true ? "" : format.frame(next.value);
     if (isGone(res)) return;
-    const headers = { ...answer.headersOf(), "content-type": format.contentType, "x-content-type-options": "nosniff" };
+    const headers = {
+      ...response.headersOf(),
+      "content-type": format.contentType,
+      "x-content-type-options": "nosniff",
+    };
     writeHead(res, 200, headers);
     if (req.method === "HEAD") {
       res.end();
       return;
     }
-    const heart = startHeartbeat(res, format, answer.heartbeatMs);
+    const heart = startHeartbeat(res, format, response.heartbeatMs);
     try {
       while (next.done !== true) {
         heart.pause();
@@ -65,7 +69,7 @@ export async function sendStream(answer: StreamAnswer): Promise<void> {
       }
       res.end();
     } catch (error) {
-      const text = answer.errorTextOf(error);
+      const text = response.errorTextOf(error);
       if (!isGone(res)) breakOff(res, format.failure?.(text) ?? "");
     } finally {
       heart.pause();
@@ -117,7 +121,7 @@ function startHeartbeat(res: HttpResponse, { heartbeat }: Format, everyMs: numbe
 }
 
 /**
- * Writes the last bytes, and then cuts the connection (HTTP/1.1) or resets the stream (HTTP/2), because the answer is
+ * Writes the last bytes, and then cuts the connection (HTTP/1.1) or resets the stream (HTTP/2), because the response is
  * incomplete.
  */
 function breakOff(res: HttpResponse, last: string): void {
@@ -125,14 +129,14 @@ function breakOff(res: HttpResponse, last: string): void {
 }
 
 /** A list and how it is sent. */
-export interface ListAnswer {
+export interface ListResponse {
   readonly req: HttpRequest;
   readonly res: HttpResponse;
   /** The first chunk, encoded. */
-  readonly first: EncodedAnswer;
+  readonly first: EncodedResponse;
   /** The chunks after it. */
   readonly chunks: AsyncGenerator<object, void, void>;
-  readonly encode: (chunk: object) => EncodedAnswer;
+  readonly encode: (chunk: object) => EncodedResponse;
   readonly headers: ResponseHeaders;
   /** Called with the error that ended the list. */
   readonly onError: (error: unknown) => void;
@@ -142,7 +146,15 @@ export interface ListAnswer {
  * Sends a list as one JSON object, with each chunk as it is read and with backpressure. Resolves when all is sent or
  * the caller has disconnected. A list that fails is aborted, and is no valid JSON either.
  */
-export async function sendListChunks({ req, res, first, chunks, encode, headers, onError }: ListAnswer): Promise<void> {
+export async function sendListChunks({
+  req,
+  res,
+  first,
+  chunks,
+  encode,
+  headers,
+  onError,
+}: ListResponse): Promise<void> {
   try {
     if (isGone(res)) return;
     const all = { ...headers, "content-type": first.contentType, "x-content-type-options": "nosniff" };

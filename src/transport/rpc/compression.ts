@@ -1,5 +1,5 @@
-// gzip of RPC messages. Answers are compressed in libuv's thread pool, which file access and signatures need too, so
-// the bytes that are compressed at one time are limited; further answers are not compressed.
+// gzip of RPC messages. Responses are compressed in libuv's thread pool, which file access and signatures need too, so
+// the bytes that are compressed at one time are limited; further responses are not compressed.
 
 import { pipeline } from "node:stream/promises";
 import { promisify } from "node:util";
@@ -10,16 +10,16 @@ import { compressionGzip } from "@connectrpc/connect-node";
 import { PREFIX_BYTES } from "../../codec/frame-scratch.js";
 import { callerGone } from "../../kernel/errors.js";
 import type { Inbound } from "../../pipeline/call.js";
-import { chargeAnswer } from "../http/answer-writer.js";
 import { maxInflatedBytes } from "../http/body-reader.js";
 import { isGone, type ResponseWriter } from "../http/http-message.js";
 import type { Limits } from "../http/limits.js";
 import { buffersOf } from "../http/request-buffers.js";
+import { chargeResponse } from "../http/response-writer.js";
 import type { ListFrame } from "./list-frame.js";
 
 /** Smaller frames are not compressed, because that costs more than the network saves. */
 const MIN_COMPRESSED_BYTES = 16 * 1024;
-/** Compressed answers are joined to chunks of this size, in bytes. */
+/** Compressed responses are joined to chunks of this size, in bytes. */
 const JOINED_BYTES = 64 * 1024;
 const COMPRESSED_FLAG = 1;
 // Takes three quarters of the time of the default level, for about the same size. 20 KiB take 0.3 ms, of which 0.1 ms
@@ -28,7 +28,7 @@ const OPTIONS = { level: constants.Z_BEST_SPEED };
 
 const gzipWhole = promisify<Buffer, { level: number }, Buffer>(gzipBytes);
 
-/** Compresses the frames of gRPC answers. */
+/** Compresses the frames of gRPC responses. */
 export interface FrameCompressor {
   /** Whether a frame of this size is compressed for this caller. */
   takes(bytes: number, inbound: Pick<Inbound, "header">): boolean;
@@ -74,8 +74,8 @@ async function compressWhole(out: ResponseWriter, { pieces, bytes }: ListFrame):
   const plain = pieces.pop() ?? Buffer.alloc(0);
   const compressed = await gzipWhole(plain.subarray(PREFIX_BYTES), OPTIONS);
   if (isGone(out)) throw callerGone();
-  chargeAnswer(out, PREFIX_BYTES + compressed.length);
-  buffersOf(out)?.releaseAnswer(bytes);
+  chargeResponse(out, PREFIX_BYTES + compressed.length);
+  buffersOf(out)?.releaseResponse(bytes);
   return [compressed];
 }
 
@@ -87,17 +87,17 @@ async function compressPieces(out: ResponseWriter, { pieces }: ListFrame): Promi
     for (let piece = pieces.shift(); piece !== undefined; piece = pieces.shift()) {
       yield piece.subarray(skipped);
       skipped = 0;
-      buffers?.releaseAnswer(piece.length);
+      buffers?.releaseResponse(piece.length);
     }
   }
   await pipeline(takePieces, createGzip(OPTIONS), async (chunks: AsyncIterable<Buffer>) => {
     for await (const chunk of chunks) {
       if (isGone(out)) throw callerGone();
-      chargeAnswer(out, chunk.length);
+      chargeResponse(out, chunk.length);
       compressed.push(chunk);
     }
   });
-  chargeAnswer(out, PREFIX_BYTES);
+  chargeResponse(out, PREFIX_BYTES);
   return compressed;
 }
 

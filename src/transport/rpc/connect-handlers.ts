@@ -183,9 +183,9 @@ function createUnaryImpl(entry: UnaryEntry, options: ConnectOptions): UnaryImpl 
       return isJson ? fromBinary(output, bytes) : wrapEncoded(output, bytes);
     };
     try {
-      const answer = await readAll(options.invoke, options.clock, { entry, call, principal, request }, join);
-      if (entry.list === undefined) assertAnswer(entry, answer, call, options);
-      return answer;
+      const response = await readAll(options.invoke, options.clock, { entry, call, principal, request }, join);
+      if (entry.list === undefined) assertResponse(entry, response, call, options);
+      return response;
     } catch (error) {
       throw connectErrorFrom(error, options.errorDomain);
     } finally {
@@ -195,17 +195,17 @@ function createUnaryImpl(entry: UnaryEntry, options: ConnectOptions): UnaryImpl 
   };
 }
 
-// The library changes some values, such as a lone surrogate, instead of rejecting them. Answers of mounted services are
+// The library changes some values, such as a lone surrogate, instead of rejecting them. Responses of mounted services are
 // not checked.
-function assertAnswer(
+function assertResponse(
   entry: MethodEntry,
-  answer: object,
+  response: object,
   call: CallContext,
   { errorDomain, onInternalError }: ConnectOptions,
 ): void {
   if (entry.mounted !== undefined) return;
   try {
-    assertWritable(entry.desc.output, answer);
+    assertWritable(entry.desc.output, response);
   } catch (error) {
     throw answerError(error, errorDomain, () => onInternalError(error, call.requestId));
   }
@@ -239,7 +239,7 @@ function createStreamImpl(
         // Headers are sent with the first message, trailers after the last.
         if (!isStarted) copyFields(call.responseHeaderIfSet, context.responseHeader);
         isStarted = true;
-        assertAnswer(entry, message, call, options);
+        assertResponse(entry, message, call, options);
         yield message;
       }
     } finally {
@@ -249,12 +249,12 @@ function createStreamImpl(
   };
 }
 
-// The handler of a client stream yields one answer.
+// The handler of a client stream yields one response.
 function createCollectImpl(stream: StreamImpl<AsyncIterable<Message>>): CollectImpl {
   return async (requests, context) => {
-    let answer: object = {};
-    for await (const message of stream(requests, context)) answer = message;
-    return answer;
+    let response: object = {};
+    for await (const message of stream(requests, context)) response = message;
+    return response;
   };
 }
 

@@ -15,32 +15,32 @@ import { trailerFlag, trailerParse, trailerSerialize } from "@connectrpc/connect
 import { PREFIX_BYTES } from "../../codec/frame-scratch.js";
 import { connectErrorFrom } from "../../kernel/errors.js";
 import type { RequestRecord } from "../../telemetry/request-record.js";
-import { chargeAnswer, writeCharged, writeHead } from "../http/answer-writer.js";
 import { buildErrorTrailers, encodeGrpcMessage, parseGrpcTimeout } from "../http/grpc-fields.js";
 import { createDisconnectSignal, type HttpRequest, type HttpResponse, isGone } from "../http/http-message.js";
 import { toWebHeaders } from "../http/inbound.js";
+import { chargeResponse, writeCharged, writeHead } from "../http/response-writer.js";
 import { formatConnectJson } from "../http/send.js";
 import { toAsyncIterable } from "./request-body.js";
 import { encodeWebText, toBinaryType, toTextType } from "./web-text.js";
 
 /**
- * Writes an answer of connect's handlers with backpressure. Resolves when all is written or the peer has disconnected;
+ * Writes a response of connect's handlers with backpressure. Resolves when all is written or the peer has disconnected;
  * the rest of a stream is then cancelled.
  *
  * @param errorDomain the domain of ErrorInfo; without it errors stay as the library wrote them
  * @param isText whether its frames are sent as base64 (gRPC-Web)
  */
-export async function writeAnswer(
-  answer: UniversalServerResponse,
+export async function writeResponse(
+  response: UniversalServerResponse,
   res: HttpResponse,
   errorDomain: string | undefined,
   record: RequestRecord,
   isText = false,
 ): Promise<void> {
   if (isGone(res)) return;
-  const contentType = answer.header?.get("content-type") ?? "";
-  const isUnaryError = answer.status >= 400 && contentType === "application/json";
-  const { status, header, body } = isUnaryError ? await repairUnaryError(answer, errorDomain, record) : answer;
+  const contentType = response.header?.get("content-type") ?? "";
+  const isUnaryError = response.status >= 400 && contentType === "application/json";
+  const { status, header, body } = isUnaryError ? await repairUnaryError(response, errorDomain, record) : response;
   if (isGone(res)) return;
   const web = contentType.startsWith("application/grpc-web");
   const stream = contentType.startsWith("application/connect+");
@@ -56,17 +56,17 @@ export async function writeAnswer(
         : chunk;
     for (const piece of base64 ? encodeWebText(frame) : [frame]) {
       bytes += piece.length;
-      // When there is no room for the answer, there may be for an error.
-      chargeAnswer(res, piece.length);
+      // When there is no room for the response, there may be for an error.
+      chargeResponse(res, piece.length);
       if (!res.headersSent) writeHead(res, status, toNodeHeaders(header));
       await writeCharged(res, piece);
     }
   }
   if (!res.headersSent) writeHead(res, status, toNodeHeaders(header));
-  if (answer.trailer) {
-    repairTrailer(answer.trailer, errorDomain);
-    record.code = Number(answer.trailer.get("grpc-status"));
-    res.addTrailers(toNodeHeaders(answer.trailer));
+  if (response.trailer) {
+    repairTrailer(response.trailer, errorDomain);
+    record.code = Number(response.trailer.get("grpc-status"));
+    res.addTrailers(toNodeHeaders(response.trailer));
   }
   record.bytes = bytes;
   res.end();
@@ -88,21 +88,21 @@ const PROTOCOL_FAULT = /^received compressed envelope/;
 const CALLERS_FAULT = /^(?:parse binary|decompression failed)/;
 
 async function repairUnaryError(
-  answer: UniversalServerResponse,
+  response: UniversalServerResponse,
   errorDomain: string | undefined,
   record: RequestRecord,
 ): Promise<UniversalServerResponse> {
   const chunks: Uint8Array[] = [];
-  for await (const chunk of answer.body ?? []) chunks.push(chunk);
+  for await (const chunk of response.body ?? []) chunks.push(chunk);
   const bytes = Buffer.concat(chunks);
-  if (answer.header?.has("content-encoding")) return { ...answer, body: toAsyncIterable(bytes) };
+  if (response.header?.has("content-encoding")) return { ...response, body: toAsyncIterable(bytes) };
   const error = errorFromJsonBytes(bytes, undefined, new ConnectError("", Code.Unknown));
   record.setFailure(error.code, undefined);
-  if (error.details.length > 0 || errorDomain === undefined) return { ...answer, body: toAsyncIterable(bytes) };
+  if (error.details.length > 0 || errorDomain === undefined) return { ...response, body: toAsyncIterable(bytes) };
   const repaired = repair(error, errorDomain);
   record.setFailure(repaired.code, undefined);
   const json = Buffer.from(formatConnectJson(repaired));
-  const header = new Headers(answer.header);
+  const header = new Headers(response.header);
   header.set("content-length", String(json.length));
   return { status: codeToHttpStatus(repaired.code), header, body: toAsyncIterable(json) };
 }

@@ -1,5 +1,5 @@
 // Connect, gRPC-Web, streams, and gRPC with compression or JSON, by the protocol handlers of connect. `rpc/grpc`
-// answers all other calls.
+// responses all other calls.
 import type { DescMethod } from "@bufbuild/protobuf";
 import { MethodOptions_IdempotencyLevel } from "@bufbuild/protobuf/wkt";
 import { type ConnectError, type ContextValues, createContextValues } from "@connectrpc/connect";
@@ -30,7 +30,7 @@ import {
 import { buffersOf } from "../http/request-buffers.js";
 import { formatConnectJson, sendEndStream, sendGrpcStatus, sendJson } from "../http/send.js";
 import { type ConnectOptions, createHandlers, recordKey, requestKey, responseKey } from "./connect-handlers.js";
-import { toUniversalRequest, writeAnswer } from "./connect-http.js";
+import { toUniversalRequest, writeResponse } from "./connect-http.js";
 import { readRequest } from "./request-body.js";
 import { createStreamLimiter } from "./stream-limiter.js";
 import { findWebText } from "./web-text.js";
@@ -105,7 +105,7 @@ export function createConnect(options: ConnectOptions): Connect {
       const response = await handler(request);
       if (mayHaveBody(req)) discardRest(req);
       if (response.body === undefined) rejectEmpty(response, handler, res, record);
-      else await writeAnswer(response, res, entry?.mounted ? undefined : errorDomain, record, webText?.answer);
+      else await writeResponse(response, res, entry?.mounted ? undefined : errorDomain, record, webText?.answer);
     } catch (error) {
       if (isCallerGone(error)) return;
       if (mayHaveBody(req)) discardRest(req);
@@ -113,7 +113,7 @@ export function createConnect(options: ConnectOptions): Connect {
         rejectRpc(req, res, handler.method, error instanceof HttpError ? error.error : error, record);
         return;
       }
-      // The peer has disconnected, or an answer could not be written.
+      // The peer has disconnected, or a response could not be written.
       if (!isGone(res)) options.onInternalError(error, record.requestId);
       abort(res);
     } finally {

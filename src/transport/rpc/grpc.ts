@@ -19,12 +19,12 @@ import type { Invoke } from "../../pipeline/invoke.js";
 import { readChunks } from "../../pipeline/list-chunks.js";
 import type { MethodTable, UnaryEntry } from "../../pipeline/method-table.js";
 import type { RequestRecord } from "../../telemetry/request-record.js";
-import { chargeAnswer, endWithBackpressure, writeCharged } from "../http/answer-writer.js";
 import { buildErrorTrailers, isProtocolField, parseGrpcTimeout } from "../http/grpc-fields.js";
 import { resetStream, resetUnreadRequest } from "../http/http2-end.js";
 import { StreamInbound } from "../http/inbound.js";
 import type { Limits } from "../http/limits.js";
 import { buffersOf } from "../http/request-buffers.js";
+import { chargeResponse, endWithBackpressure, writeCharged } from "../http/response-writer.js";
 import type { ServerSpans } from "../http/server-span.js";
 import { flushPerTick } from "../http/tick.js";
 import { createFrameCompressor } from "./compression.js";
@@ -41,7 +41,7 @@ export interface GrpcUnaryOptions {
   readonly listFrames: ListFrames;
   /** Begins the spans of calls, where traces are on. */
   readonly spans?: ServerSpans | undefined;
-  /** Called when an answer cannot be encoded, which is a bug in its handler. */
+  /** Called when a response cannot be encoded, which is a bug in its handler. */
   readonly onInternalError: (error: unknown, requestId: string) => void;
 }
 
@@ -139,7 +139,7 @@ export function createGrpcUnary(options: GrpcUnaryOptions): GrpcUnary {
       if (isStreamGone(stream)) return;
       const frame = encodeFrame(entry.desc.output, response);
       const { length } = frame;
-      chargeAnswer(stream, length);
+      chargeResponse(stream, length);
       if (compressor.takes(length, call.inbound))
         await answerCompressed(stream, call, { pieces: [frame], bytes: length }, record);
       else answer(stream, call, frame, length, record);
@@ -188,7 +188,7 @@ export function createGrpcUnary(options: GrpcUnaryOptions): GrpcUnary {
     isCompressed = false,
   ): void {
     record.bytes = bytes;
-    sendAnswer({ reject, onInternalError, stream, call, frame, isCompressed, record });
+    sendResponse({ reject, onInternalError, stream, call, frame, isCompressed, record });
   }
 
   return {
@@ -258,7 +258,7 @@ const sendRejection = flushPerTick<GrpcRejection>(
   (_error, { stream }) => resetStream(stream, constants.NGHTTP2_INTERNAL_ERROR),
 );
 
-const sendAnswer = flushPerTick<Answer>(
+const sendResponse = flushPerTick<Answer>(
   "answers",
   ({ stream, call, frame, isCompressed, record }) => {
     if (isStreamGone(stream)) return;

@@ -21,7 +21,7 @@ export interface ChunkedList {
   readonly isGone: () => boolean;
   /** The buffers to which its bytes are charged. */
   readonly buffers: RequestBuffers | undefined;
-  /** Cuts the answer off, if it is rejected to make room. */
+  /** Cuts the response off, if it is rejected to make room. */
   readonly cutOff: () => void;
 }
 
@@ -54,11 +54,11 @@ export function createListFrames(
         const frame = frameOf(output, chunk);
         bytes += frame.length - PREFIX_BYTES;
         if (bytes > responseBytes) throw resourceExhausted(`list: more than ${responseBytes} bytes`);
-        buffers?.chargeAnswer(frame.length, onCutOff, true);
+        buffers?.chargeResponse(frame.length, onCutOff, true);
         pieces.push(pieces.length === 0 ? frame : frame.subarray(PREFIX_BYTES));
       }
     } catch (error) {
-      buffers?.dropAnswer();
+      buffers?.dropResponse();
       throw error;
     }
     pieces[0]?.writeUInt32BE(bytes - PREFIX_BYTES, 1);

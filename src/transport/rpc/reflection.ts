@@ -1,5 +1,5 @@
 // gRPC server reflection, v1 and v1alpha, with which tools such as grpcurl call services without protos. Both versions
-// have the same messages, so they share the answers.
+// have the same messages, so they share the responses.
 import { createRegistry, type DescFile, type DescService, type MessageInitShape, toBinary } from "@bufbuild/protobuf";
 import { FileDescriptorProtoSchema } from "@bufbuild/protobuf/wkt";
 import { Code } from "@connectrpc/connect";
@@ -25,7 +25,7 @@ type Question = Pick<ServerReflectionRequest, "host" | "messageRequest">;
 export function createReflection(services: readonly DescService[], stopping?: AbortSignal): ExtraService[] {
   const served = [...services, ServerReflection, ServerReflectionAlpha];
   const files = collectImports([...served.map(({ file }) => file), errorDetails]);
-  const answer = createAnswerer(served, files);
+  const response = createAnswerer(served, files);
 
   async function* answers(questions: AsyncIterable<Question>): AsyncIterable<Answer> {
     const iterator = questions[Symbol.asyncIterator]();
@@ -39,7 +39,7 @@ export function createReflection(services: readonly DescService[], stopping?: Ab
       for (;;) {
         const next = await Promise.race([iterator.next(), stopped]);
         if (next === undefined || next.done === true) return;
-        yield answer(next.value);
+        yield response(next.value);
       }
     } finally {
       stopping?.removeEventListener("abort", stop);
@@ -111,7 +111,7 @@ function createAnswerer(served: readonly DescService[], files: ReadonlyMap<strin
   };
 }
 
-// Clients build their types from one answer, so it contains all imports of the file. The file itself is first, where
+// Clients build their types from one response, so it contains all imports of the file. The file itself is first, where
 // some clients expect it.
 function encodeWithImports(file: DescFile): Uint8Array[] {
   return [...collectImports([file]).values()].map(({ proto }) => toBinary(FileDescriptorProtoSchema, proto));

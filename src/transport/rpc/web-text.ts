@@ -1,8 +1,8 @@
 // The text format of gRPC-Web: its frames in base64, for browsers that can stream only text (gRPC-Web, "Text-encoded
-// (response) streams"). Request and answer may use it independently.
+// (response) streams"). Request and response may use it independently.
 import type { IncomingHttpHeaders } from "node:http";
 
-/** Whether the request and the answer of a call are text. */
+/** Whether the request and the response of a call are text. */
 export interface WebText {
   readonly request: boolean;
   readonly answer: boolean;
@@ -15,7 +15,7 @@ export function findWebText({ "content-type": type = "", accept = "" }: Incoming
   const request = TEXT.test(type);
   const isWeb = request || type.startsWith("application/grpc-web");
   const accepted = accept.split(",").find((one) => one.trim().toLowerCase().startsWith("application/grpc-web"));
-  // The answer has the form that Accept names, otherwise that of the request.
+  // The response has the form that Accept names, otherwise that of the request.
   const answer = isWeb && (accepted === undefined ? request : TEXT.test(accepted.trim()));
   return request || answer ? { request, answer } : undefined;
 }
@@ -36,7 +36,7 @@ export function toTextType(contentType: string): string {
 const PIECE_BYTES = 48 * 1024;
 
 /**
- * Encodes a frame of an answer in chunks. It ends with its padding, so that it can be decoded before the next frame
+ * Encodes a frame of a response in chunks. It ends with its padding, so that it can be decoded before the next frame
  * arrives.
  */
 export function* encodeWebText(frame: Uint8Array): Iterable<Buffer> {

@@ -127,15 +127,15 @@ export function isolationSuite(): void {
         const request = randomRequest(seed, tokens);
         for (const [i, token] of [ofRoot, ofChild].entries()) {
           const client = clients[(seed + i) % clients.length] as RawClient;
-          const answer = await client.call(listEvents, requestOf(listEvents, request), token);
+          const response = await client.call(listEvents, requestOf(listEvents, request), token);
           const hidden = token === ofRoot ? [foreign] : [foreign, above];
-          const what = `${client.name} ${JSON.stringify(request, bigints)} ${answer.code}`;
-          assert.deepEqual(leaksIn(answer.bytes, request, ...hidden), [], what);
-          assert.match(answer.code, /^(OK|INVALID_ARGUMENT|PERMISSION_DENIED)$/, what);
-          if (leaksIn(answer.bytes, request, own).length > 0) shown++;
+          const what = `${client.name} ${JSON.stringify(request, bigints)} ${response.code}`;
+          assert.deepEqual(leaksIn(response.bytes, request, ...hidden), [], what);
+          assert.match(response.code, /^(OK|INVALID_ARGUMENT|PERMISSION_DENIED)$/, what);
+          if (leaksIn(response.bytes, request, own).length > 0) shown++;
         }
       }
-      // The filters do find rows: an empty answer hides everything.
+      // The filters do find rows: an empty response hides everything.
       assert.ok(shown > FILTERS / 8, `${shown} answers with rows`);
     });
 

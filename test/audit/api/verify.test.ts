@@ -266,12 +266,12 @@ describe("a log that changes while it is verified", () => {
     let report: Awaited<ReturnType<typeof verifyRemoteLog>> | undefined;
     await withSession({ output: "table", api: served.url, tokenFile: served.tokenFile }, async ({ call }) => {
       report = await verifyRemoteLog(async (method, request) => {
-        const answer = await call(method, request);
+        const response = await call(method, request);
         if (!isDone) {
           isDone = true;
           await change();
         }
-        return answer;
+        return response;
       }, root);
     });
     return report ?? assert.fail();

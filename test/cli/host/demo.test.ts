@@ -109,14 +109,14 @@ describe("arbor demo", () => {
     const first = await demo(test, "--data", data, "--listen", LISTEN);
     const beginMs = performance.now();
     const { env, done } = browser("alice");
-    const answers = await runPasted(first.commands, env);
+    const responses = await runPasted(first.commands, env);
     const walkthroughMs = performance.now() - beginMs;
     test.diagnostic(`ready after ${Math.round(first.readyMs)} ms, the commands took ${Math.round(walkthroughMs)} ms`);
     assert.ok(first.readyMs + walkthroughMs < MINUTE_MS);
     assert.match(await done, /You are logged in/);
 
-    assert.equal(answers.length, 11);
-    const [, , , , , listed, login, table, bound, created, bindings] = answers as string[];
+    assert.equal(responses.length, 11);
+    const [, , , , , listed, login, table, bound, created, bindings] = responses as string[];
     const groups = ["demo.example", "platform", "production", "research"];
     const seen = JSON.parse(listed ?? "").groups as { name: string; verified: boolean }[];
     assert.deepEqual(
@@ -225,8 +225,8 @@ describe("the demo's login", () => {
       url: `${made.url}/oauth?${new URLSearchParams(codeRequest(challenge))}`,
       async redeem(code) {
         const body = new URLSearchParams({ ...fields, client_id: "arbor-cli", code });
-        const answer = await fetch(`${made.url}/oauth/token`, { method: "POST", body });
-        return (await answer.json()) as Record<string, unknown>;
+        const response = await fetch(`${made.url}/oauth/token`, { method: "POST", body });
+        return (await response.json()) as Record<string, unknown>;
       },
     };
   }
@@ -277,9 +277,9 @@ describe("the demo's login", () => {
     assert.match(wrong.headers.get("content-security-policy") ?? "", /^default-src 'none'/);
     const host = "rebound.example";
     const status = await new Promise((resolve) => {
-      get(`${made.issuer}/.well-known/openid-configuration`, { headers: { host } }, (answer) => {
-        answer.resume();
-        resolve(answer.statusCode);
+      get(`${made.issuer}/.well-known/openid-configuration`, { headers: { host } }, (response) => {
+        response.resume();
+        resolve(response.statusCode);
       });
     });
     assert.equal(status, 421);

@@ -3,7 +3,7 @@ import { describe, it } from "node:test";
 import type { JsonObject, JsonValue } from "@bufbuild/protobuf";
 import fc from "fast-check";
 import { parse } from "yaml";
-import { createListFormatter, formatAnswer, formatYaml } from "../../../src/cli/output/format.js";
+import { createListFormatter, formatResponse, formatYaml } from "../../../src/cli/output/format.js";
 import { createProgress } from "../../../src/cli/output/terminal.js";
 import type { Format } from "../../../src/cli/remote/flags.js";
 
@@ -82,12 +82,12 @@ describe("a list", () => {
 describe("an answer", () => {
   it("means the same in every format, and no terminal acts upon it", () => {
     fc.assert(
-      fc.property(json.object, (answer) => {
+      fc.property(json.object, (response) => {
         const texts = (["json", "jsonl", "yaml"] as const).map((format) =>
-          formatAnswer(format, answer, () => [], file),
+          formatResponse(format, response, () => [], file),
         );
         const [asJson = "", asLine = "", asYaml = ""] = texts;
-        assert.deepEqual([JSON.parse(asJson), JSON.parse(asLine), parse(asYaml)], [answer, answer, answer]);
+        assert.deepEqual([JSON.parse(asJson), JSON.parse(asLine), parse(asYaml)], [response, response, response]);
         assert.equal(asLine.split("\n").length, 2);
         for (const one of texts) {
           for (const line of one.split("\n")) assert.doesNotMatch(line, ACTIVE);
@@ -98,7 +98,7 @@ describe("an answer", () => {
 
   it("is a table of its fields, which is never cut", () => {
     const rows = () => [["uid", "0".repeat(60)] as const, ["code", "1".repeat(200)] as const];
-    const table = formatAnswer("table", {}, rows, { colour: false, width: 40 });
+    const table = formatResponse("table", {}, rows, { colour: false, width: 40 });
     assert.equal(table, `FIELD  VALUE\nuid    ${"0".repeat(60)}\ncode   ${"1".repeat(200)}\n`);
   });
 });

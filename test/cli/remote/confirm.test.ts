@@ -9,10 +9,10 @@ function terminal(isTTY: boolean): PassThrough & { isTTY: boolean } {
   return Object.assign(new PassThrough(), { isTTY });
 }
 
-async function askToDelete(answer: string | undefined): Promise<{ error: unknown; question: string }> {
+async function askToDelete(response: string | undefined): Promise<{ error: unknown; question: string }> {
   const [input, output] = [terminal(true), terminal(true)];
-  if (answer === undefined) input.end();
-  else input.write(`${answer}\n`);
+  if (response === undefined) input.end();
+  else input.write(`${response}\n`);
   const error = await confirmDelete("group 01\u001b[2J", { input, output }).then(
     () => undefined,
     (reason: unknown) => reason,
@@ -22,17 +22,17 @@ async function askToDelete(answer: string | undefined): Promise<{ error: unknown
 }
 
 describe("the question before a deletion", () => {
-  for (const answer of ["y", "Y", "yes", " YES "]) {
-    it(`is answered by "${answer}"`, async () => {
-      const { error, question } = await askToDelete(answer);
+  for (const response of ["y", "Y", "yes", " YES "]) {
+    it(`is answered by "${response}"`, async () => {
+      const { error, question } = await askToDelete(response);
       assert.equal(error, undefined);
       assert.equal(question, "Delete group 01\\u001b[2J? [y/N] ");
     });
   }
 
-  for (const answer of ["", "n", "no", "yup", undefined]) {
-    it(`is denied by ${answer === undefined ? "the end of input" : `"${answer}"`}`, async () => {
-      const { error } = await askToDelete(answer);
+  for (const response of ["", "n", "no", "yup", undefined]) {
+    it(`is denied by ${response === undefined ? "the end of input" : `"${response}"`}`, async () => {
+      const { error } = await askToDelete(response);
       assert.ok(error instanceof Error && !(error instanceof CommandError));
       assert.equal(error.message, "nothing was deleted");
     });

@@ -1,4 +1,4 @@
-// Any method over REST, gRPC and Connect, and every answer in one form.
+// Any method over REST, gRPC and Connect, and every response in one form.
 import {
   createRegistry,
   type DescMethodUnary,
@@ -23,15 +23,15 @@ import { methods, nameOf } from "../iam-methods.js";
 import { codeName } from "../wire.js";
 import type { Protocol } from "./rule.js";
 
-/** An answer over any protocol. */
-export interface RuleAnswer {
+/** A response over any protocol. */
+export interface RuleResponse {
   /** The name of the code, or `OK`. */
   readonly code: string;
   /** The text of an error. */
   readonly message: string;
   /** The details of an error in the JSON form. */
   readonly details: readonly JsonValue[];
-  /** The answer with its empty scalars and lists. */
+  /** The response with its empty scalars and lists. */
   readonly result: JsonValue;
   /** What REST adds. */
   readonly http?: HttpPart;
@@ -48,7 +48,7 @@ export interface HttpPart {
 /** A client of one protocol. */
 export interface RuleClient {
   readonly name: Protocol;
-  call(method: DescMethodUnary, request: Message, token: string | undefined): Promise<RuleAnswer>;
+  call(method: DescMethodUnary, request: Message, token: string | undefined): Promise<RuleResponse>;
   close(): void;
 }
 
@@ -71,12 +71,12 @@ export function ruleClients(url: string): readonly RuleClient[] {
   return [overRest(url), overGrpc(url), overConnect(url)];
 }
 
-function success(method: DescMethodUnary, message: Message, http?: HttpPart): RuleAnswer {
+function success(method: DescMethodUnary, message: Message, http?: HttpPart): RuleResponse {
   const result = toJson(method.output, message, { registry, alwaysEmitImplicit: true });
   return { code: "OK", message: "", details: [], result, ...(http && { http }) };
 }
 
-function failure(code: number, message: string, details: readonly JsonValue[], http?: HttpPart): RuleAnswer {
+function failure(code: number, message: string, details: readonly JsonValue[], http?: HttpPart): RuleResponse {
   return { code: codeName(code), message, details, result: {}, ...(http && { http }) };
 }
 
@@ -95,7 +95,7 @@ function overRest(url: string): RuleClient {
 }
 
 /** An error over REST in the common form. */
-export function errorOf(http: HttpPart): RuleAnswer {
+export function errorOf(http: HttpPart): RuleResponse {
   const { code, message, details } = http.json as { code: number; message: string; details: JsonValue[] };
   return failure(code, message, details, http);
 }
@@ -111,7 +111,7 @@ export interface RestOptions {
 export async function sendRest(url: string, line: string, { body, token, headers }: RestOptions): Promise<HttpPart> {
   const [method = "", path = ""] = line.split(" ", 2);
   const sent = body === undefined || typeof body === "string" ? body : JSON.stringify(body);
-  const answer = await sendHttp(url + path, {
+  const response = await sendHttp(url + path, {
     method,
     headers: {
       ...(token !== undefined && { authorization: `Bearer ${token}` }),
@@ -120,9 +120,9 @@ export async function sendRest(url: string, line: string, { body, token, headers
     },
     ...(sent !== undefined && { body: sent }),
   });
-  const isJson = /json/.test(answer.headers.get("content-type") ?? "") && answer.text !== "";
-  const { status, text } = answer;
-  return { status, text, headers: answer.headers, json: isJson ? (JSON.parse(text) as JsonValue) : null };
+  const isJson = /json/.test(response.headers.get("content-type") ?? "") && response.text !== "";
+  const { status, text } = response;
+  return { status, text, headers: response.headers, json: isJson ? (JSON.parse(text) as JsonValue) : null };
 }
 
 function overGrpc(url: string): RuleClient {
@@ -140,10 +140,10 @@ function overGrpc(url: string): RuleClient {
           request,
           metadata,
           { deadline: Date.now() + 20_000 },
-          (error, answer) => {
+          (error, response) => {
             try {
               if (error) resolve(statusOf(error));
-              else if (answer) resolve(success(method, answer));
+              else if (response) resolve(success(method, response));
               else reject(new TypeError("neither an answer nor an error"));
             } catch (broken) {
               reject(broken);
@@ -156,7 +156,7 @@ function overGrpc(url: string): RuleClient {
   };
 }
 
-function statusOf({ code, details: text, metadata }: grpc.ServiceError): RuleAnswer {
+function statusOf({ code, details: text, metadata }: grpc.ServiceError): RuleResponse {
   const [bytes] = metadata.get("grpc-status-details-bin");
   if (!Buffer.isBuffer(bytes)) return failure(code, text, []);
   const status = fromBinary(StatusSchema, bytes);

@@ -6,7 +6,7 @@ const PATH = "/iam/v2beta1/groups/<fresh>";
 const was = { name: "before", description: "as it was" };
 const both = { name: "after", description: "new" };
 
-// What an update makes of `<fresh>`, by its answer and by a later read.
+// What an update makes of `<fresh>`, by its response and by a later read.
 function patch(says: string, query: string, body: object | undefined, fields: Pattern): Rule {
   return {
     anchor: "masks",

@@ -1,4 +1,4 @@
-// Whether an answer looks as a row of the table says.
+// Whether a response looks as a row of the table says.
 import assert from "node:assert/strict";
 import { Absent, Each, type Pattern } from "./rule.js";
 

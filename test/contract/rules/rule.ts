@@ -38,7 +38,7 @@ export function each(pattern: Pattern, length?: number): Each {
   return new Each(pattern, length);
 }
 
-/** What an answer must be. */
+/** What a response must be. */
 export interface Expectation {
   /** The name of the code, such as `NOT_FOUND`; `OK` unless said otherwise. */
   readonly code?: string;
@@ -46,7 +46,7 @@ export interface Expectation {
   readonly message?: string | RegExp;
   /** The details of an error after its ErrorInfo, in the JSON form; checked whenever the row has a code. */
   readonly details?: readonly Pattern[];
-  /** The answer as JSON with empty scalars and lists in it, the same over all protocols. */
+  /** The response as JSON with empty scalars and lists in it, the same over all protocols. */
   readonly result?: Pattern;
   /** The body over REST, as it was sent. */
   readonly json?: Pattern;
@@ -60,7 +60,7 @@ export interface Expectation {
   readonly audit?: { readonly eventType: string; readonly resource: string };
 }
 
-/** Who calls, when, and what is kept of the answer. */
+/** Who calls, when, and what is kept of the response. */
 interface StepBase {
   /** The owner of the organisation unless said otherwise. */
   readonly as?: CallerName;
@@ -69,7 +69,7 @@ interface StepBase {
   /** Placeholders of what must be there although no request speaks of it. */
   readonly made?: readonly string[];
   readonly expect: Expectation;
-  /** What later steps call `<name>`: a path in the answer, such as `group.uid`. */
+  /** What later steps call `<name>`: a path in the response, such as `group.uid`. */
   readonly keep?: { readonly [name: string]: string };
 }
 

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { fromJson, type JsonValue } from "@bufbuild/protobuf";
 import { DOMAIN } from "../expectations.js";
-import { errorOf, findMethod, type RuleAnswer, type RuleClient, sendRest } from "./clients.js";
+import { errorOf, findMethod, type RuleClient, type RuleResponse, sendRest } from "./clients.js";
 import { assertMatch, fillPattern } from "./match.js";
 import type { Expectation, Protocol, Rule, Step } from "./rule.js";
 import type { RowWorld, RulesWorld } from "./world.js";
@@ -37,7 +37,7 @@ export function protocolsOf(rule: Rule): readonly Protocol[] {
 /**
  * Runs all steps of a row over one protocol.
  *
- * @throws AssertionError when an answer is not as the row says
+ * @throws AssertionError when a response is not as the row says
  */
 export async function runRule(rule: Rule, client: RuleClient, world: RulesWorld): Promise<void> {
   const row = world.newRow();
@@ -49,16 +49,16 @@ export async function runRule(rule: Rule, client: RuleClient, world: RulesWorld)
       await row.prepare(
         JSON.stringify([step, step.as], (_, value) => (value instanceof RegExp ? value.source : value)),
       );
-      const answer = await send(step, client, row, world.url);
+      const response = await send(step, client, row, world.url);
       const expected = fillPattern(step.expect, row.fill);
       const where = `${client.name}, step ${i + 1}`;
-      assertAnswer(answer, expected, where);
+      assertResponse(response, expected, where);
       if (expected.audit) {
         const { type, subjectUid } = (await world.newestAuditRow()) ?? {};
         assert.deepEqual({ eventType: type, resource: subjectUid }, expected.audit, where);
       }
       for (const [name, path] of Object.entries(step.keep ?? {})) {
-        const value = valueAt(answer.code === "OK" ? answer.result : null, path);
+        const value = valueAt(response.code === "OK" ? response.result : null, path);
         assert.equal(typeof value, "string", `${where}: nothing to keep at ${path}`);
         row.keep(name, String(value));
       }
@@ -68,7 +68,7 @@ export async function runRule(rule: Rule, client: RuleClient, world: RulesWorld)
   }
 }
 
-async function send(step: Step, client: RuleClient, row: RowWorld, url: string): Promise<RuleAnswer> {
+async function send(step: Step, client: RuleClient, row: RowWorld, url: string): Promise<RuleResponse> {
   const token = await row.tokenOf(step.as ?? "owner");
   const fill = <T>(value: T) => fillPattern(value, row.fill);
   if ("call" in step) {
@@ -81,12 +81,16 @@ async function send(step: Step, client: RuleClient, row: RowWorld, url: string):
   return { code: http.status < 400 ? "OK" : "none", message: "", details: [], result: http.json, http };
 }
 
-function assertAnswer(answer: RuleAnswer, expected: Expectation, where: string): void {
+function assertResponse(response: RuleResponse, expected: Expectation, where: string): void {
   const { code = "OK", message, details, result, json, text, headers, status = STATUS[code] } = expected;
-  assert.equal(answer.code, code, `${where}: ${answer.code} ${answer.message} ${JSON.stringify(answer.result)}`);
-  if (message !== undefined) assertMatch(answer.message, message, `${where}: message`);
+  assert.equal(
+    response.code,
+    code,
+    `${where}: ${response.code} ${response.message} ${JSON.stringify(response.result)}`,
+  );
+  if (message !== undefined) assertMatch(response.message, message, `${where}: message`);
   if (code !== "OK") {
-    const [info, ...others] = answer.details;
+    const [info, ...others] = response.details;
     assertMatch(
       info,
       { "@type": "type.googleapis.com/google.rpc.ErrorInfo", reason: code, domain: DOMAIN },
@@ -94,13 +98,13 @@ function assertAnswer(answer: RuleAnswer, expected: Expectation, where: string):
     );
     if (details !== undefined) assertMatch(others, details, `${where}: further details`);
   }
-  if (result !== undefined) assertMatch(answer.result, result, `${where}: result`);
-  if (answer.http === undefined) return;
-  assert.equal(answer.http.status, status, `${where}: HTTP status`);
-  if (json !== undefined) assertMatch(answer.http.json, json, `${where}: JSON`);
-  if (text !== undefined) assertMatch(answer.http.text, text, `${where}: body`);
+  if (result !== undefined) assertMatch(response.result, result, `${where}: result`);
+  if (response.http === undefined) return;
+  assert.equal(response.http.status, status, `${where}: HTTP status`);
+  if (json !== undefined) assertMatch(response.http.json, json, `${where}: JSON`);
+  if (text !== undefined) assertMatch(response.http.text, text, `${where}: body`);
   for (const [name, value] of Object.entries(headers ?? {}))
-    assertMatch(answer.http.headers.get(name), value, `${where}: ${name}`);
+    assertMatch(response.http.headers.get(name), value, `${where}: ${name}`);
 }
 
 function valueAt(value: unknown, path: string): unknown {

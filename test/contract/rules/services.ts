@@ -91,7 +91,7 @@ interface Life {
   readonly name: string;
   readonly parent: string;
   readonly fields: object;
-  /** What the update changes, and where the answer shows it. */
+  /** What the update changes, and where the response shows it. */
   readonly change: object;
   readonly changed: Pattern;
   readonly as?: Step["as"];

@@ -9,7 +9,7 @@ import { createIdentity, type Target } from "../support/world.js";
 const MAX_KEYS_BYTES = 64 * 1024;
 const YEAR_MS = 300 * 24 * 3600 * 1000;
 const ISSUER = "https://junk.example";
-/** The answers that name no internal error. */
+/** The responses that name no internal error. */
 const REFUSED: readonly number[] = [400, 401, 403, 429, 503];
 
 interface State {

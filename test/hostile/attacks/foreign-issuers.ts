@@ -10,7 +10,7 @@ import { createIdentities, type Target, type Workload } from "../support/world.j
 
 const QUICK = 240;
 const STUCK = 120;
-/** How many unsigned tokens wait for an answer at once: for issuers that answer, and for those that do not. */
+/** How many unsigned tokens wait for a response at once: for issuers that response, and for those that do not. */
 const WIDTHS = { quick: 8, stuck: 110 };
 
 interface State {

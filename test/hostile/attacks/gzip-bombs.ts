@@ -13,7 +13,7 @@ const BOMB = gzipSync(Buffer.alloc(4 * MIB - 64, Buffer.from([0xa2, 0x06, 0x00])
 const JSON_BOMB = gzipSync(`{"name":"x","description":[${"[],".repeat(MIB)}[]]}`, { level: 9 });
 const FORM_BOMB = gzipSync(`grant_type=x${"&a=b".repeat(MIB / 4)}`, { level: 9 });
 const TIMEOUT_MS = 10_000;
-/** The answers that tell a bomb it was not opened. */
+/** The responses that tell a bomb it was not opened. */
 const REFUSED: readonly number[] = [400, 401, 403, 404, 413, 415, 429, 503];
 
 interface Bomb {
@@ -82,7 +82,7 @@ export const attack: Attack = {
       });
       if (stop.aborted) return;
       counts.add(`HTTP ${status}`);
-      // gRPC-Web and streams tell their errors within an answer of 200.
+      // gRPC-Web and streams tell their errors within a response of 200.
       const within = status === 200 && /gRPC-Web|stream/.test(name);
       if (!within && !REFUSED.includes(status)) counts.problem(`${name}: HTTP ${status}`);
     };

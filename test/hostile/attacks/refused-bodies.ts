@@ -38,7 +38,7 @@ export const attack: Attack = {
           : await pick(connections, n)
               .call({ path: refused.path, token: bearer, message: BODY, timeoutMs: TIMEOUT_MS })
               .then(
-                (answer) => answer.status ?? "none",
+                (response) => response.status ?? "none",
                 (error: Error) => error.message,
               );
       if (stop.aborted) return;

@@ -1,6 +1,6 @@
 // Opens streams only to reset them, 110 to 300 a connection, beside one Watch
 // that stays open: without credentials and with, in one packet or after their
-// answers began.
+// responses began.
 import { type Attack, Counts, pause, pick } from "../support/attack.js";
 import {
   dataFrame,
@@ -23,7 +23,7 @@ const ROUNDS = 36;
 const ROUND_MS = 50;
 /** How long the rounds that are owed may take after the word to stop, in milliseconds. */
 const LATE_MS = 15_000;
-const FIRST_ANSWER_MS = 5_000;
+const FIRST_RESPONSE_MS = 5_000;
 
 /** The shapes of a round. */
 export const SHAPES = ["in one packet", "after their answers began", "with lists under way"] as const;
@@ -84,7 +84,7 @@ export async function resetRound(
     await pause(50, stop);
     counts.add("rounds");
     const isCut = connection.goaway !== undefined || connection.isClosed;
-    // Streams whose answers had begun may be given up as often as their caller likes.
+    // Streams whose responses had begun may be given up as often as their caller likes.
     if (shape === "after their answers began") return;
     counts.add("rapid");
     if (isCut) counts.add("cut");
@@ -102,11 +102,11 @@ function isAnswered(connection: FrameConnection, stream: number, stop: AbortSign
       connection.onFrame = undefined;
       resolve(answered);
     };
-    const timer = setTimeout(() => finish(false), FIRST_ANSWER_MS);
+    const timer = setTimeout(() => finish(false), FIRST_RESPONSE_MS);
     stop.addEventListener("abort", () => finish(false), { once: true });
     connection.onFrame = (frame) => {
-      const isAnswer = frame.type === FRAME.headers || frame.type === FRAME.data || frame.type === FRAME.reset;
-      if (frame.stream === stream && isAnswer) finish(true);
+      const isResponse = frame.type === FRAME.headers || frame.type === FRAME.data || frame.type === FRAME.reset;
+      if (frame.stream === stream && isResponse) finish(true);
       if (frame.type === FRAME.goaway) finish(false);
     };
   });

@@ -1,5 +1,5 @@
 // Sends bytes that are no HTTP after a whole request, in the same packet: the
-// request is carried out, and its answer says so before anything else is said.
+// request is carried out, and its response says so before anything else is said.
 import { type Attack, Counts, pick, repeat } from "../support/attack.js";
 import { exchangeBytes } from "../support/http1.js";
 

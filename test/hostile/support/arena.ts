@@ -19,7 +19,7 @@ export const IS_CAMPAIGN = process.env.HOSTILE_CAMPAIGN !== undefined;
 export const CALLS = Number(process.env.HOSTILE_CALLS ?? (IS_CAMPAIGN ? 3_000 : 1_000));
 const CALLS_A_SECOND = 100;
 const MIB = 1024 * 1024;
-/** What buffered requests and answers may take together above an idle service, in MiB. */
+/** What buffered requests and responses may take together above an idle service, in MiB. */
 const BUFFERED_MIB = 512;
 const WARM_UP_MS = 3_000;
 const UNDISTURBED_CALLS = Math.min(CALLS, IS_CAMPAIGN ? 2_000 : 700);
@@ -43,7 +43,7 @@ export interface Row {
    * Whether what attacks are answered is judged as well; it is, unless given. Many at once from a few addresses hold
    * each other up, as they should.
    */
-  readonly judgesAnswers?: boolean;
+  readonly judgesResponses?: boolean;
   /** Goes on with the same process although a round before failed, as long as it lives. */
   readonly keep?: boolean;
 }
@@ -90,10 +90,10 @@ export async function openArena(...flags: readonly string[]): Promise<Arena> {
   const order = <T>(what: { readonly do: "begin" | "end" | "count" | "rest" } | Omit<Order & { do: "call" }, "id">) =>
     new Promise<T>((resolve, reject) => {
       const id = ++orders;
-      const onMessage = (answer: { id: number; value: T }) => {
-        if (answer.id !== id) return;
+      const onMessage = (response: { id: number; value: T }) => {
+        if (response.id !== id) return;
         client.off("message", onMessage);
-        resolve(answer.value);
+        resolve(response.value);
       };
       client.on("message", onMessage);
       client.send({ ...what, id }, (error) => error && reject(error));
@@ -142,7 +142,14 @@ export async function openArena(...flags: readonly string[]): Promise<Arena> {
   }
 
   async function judge(row: Row): Promise<RowResult> {
-    const { name, attacks, ceilingMib = BUFFERED_MIB, calls = CALLS, judgesAnswers = true, keep } = row;
+    const {
+      name,
+      attacks,
+      ceilingMib = BUFFERED_MIB,
+      calls = CALLS,
+      judgesResponses: judgesAnswers = true,
+      keep,
+    } = row;
     const { service, target, undisturbed, idleMib, good } = keep && current.service.alive() ? current : await ready();
     await order({ do: "call", world: good, isNew: false });
     const attackers = await Promise.all(chunksOf(attacks, TOGETHER).map((names) => startAttacks(names, target)));
@@ -267,8 +274,10 @@ async function isWell(service: ServiceProcess): Promise<boolean> {
   const endMs = performance.now() + RECOVER_MS;
   while (service.alive() && performance.now() < endMs) {
     const startMs = performance.now();
-    const answer = await fetch(`${service.url}/readyz`, { signal: AbortSignal.timeout(2_000) }).catch(() => undefined);
-    if (answer?.ok && performance.now() - startMs < 100) return true;
+    const response = await fetch(`${service.url}/readyz`, { signal: AbortSignal.timeout(2_000) }).catch(
+      () => undefined,
+    );
+    if (response?.ok && performance.now() - startMs < 100) return true;
     await sleep(100);
   }
   return false;

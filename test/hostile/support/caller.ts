@@ -1,4 +1,4 @@
-// The calls of the good client, each checked: an answer that is not the one that
+// The calls of the good client, each checked: a response that is not the one that
 // was requested is a failure.
 import { Agent, request } from "node:http";
 import { openGrpc } from "./grpc.js";
@@ -25,7 +25,7 @@ const NEW_EVERY = 5;
 /** Sockets that are idle for longer are given up before the service does it, in milliseconds. */
 const IDLE_MS = 8_000;
 
-/** Creates a caller. @param timeoutMs how long an answer may take */
+/** Creates a caller. @param timeoutMs how long a response may take */
 export function callerOf(world: GoodWorld, issuers: Issuers, timeoutMs: number): Caller {
   const { url, address, token, group, workloads } = world;
   const { port } = new URL(url);
@@ -71,19 +71,19 @@ export function callerOf(world: GoodWorld, issuers: Issuers, timeoutMs: number):
 
   return {
     async get() {
-      const answer = JSON.parse(await http("GET", `${GROUPS}/${group}`, token)) as { uid?: string };
-      if (answer.uid !== group) throw new Error("another group was answered");
+      const response = JSON.parse(await http("GET", `${GROUPS}/${group}`, token)) as { uid?: string };
+      if (response.uid !== group) throw new Error("another group was answered");
     },
     async list() {
       const path = `${GROUPS}?uidp.descendants_of=${group}&page_size=10`;
-      const answer = JSON.parse(await http("GET", path, token)) as { items?: unknown; groups?: unknown };
-      if (!Array.isArray(answer.groups ?? answer.items)) throw new Error("no list was answered");
+      const response = JSON.parse(await http("GET", path, token)) as { items?: unknown; groups?: unknown };
+      if (!Array.isArray(response.groups ?? response.items)) throw new Error("no list was answered");
     },
     async create() {
       const body = JSON.stringify({ name: `group ${++count}`, description: "x".repeat(200) });
-      const answer = JSON.parse(await http("POST", `${GROUPS}/${group}`, token, body)) as { uid?: string };
-      if (!answer.uid?.startsWith(`${group}/`)) throw new Error("no group was answered");
-      created.push(answer.uid);
+      const response = JSON.parse(await http("POST", `${GROUPS}/${group}`, token, body)) as { uid?: string };
+      if (!response.uid?.startsWith(`${group}/`)) throw new Error("no group was answered");
+      created.push(response.uid);
     },
     async delete() {
       const uid = created.shift();
@@ -108,8 +108,8 @@ export function callerOf(world: GoodWorld, issuers: Issuers, timeoutMs: number):
       const { identity, issuer } = workloads[isNew ? met++ : n % KNOWN] ?? { identity: "", issuer: "" };
       const bearer = issuers.token(new URL(issuer).pathname, url);
       const query = `aud=${encodeURIComponent(url)}&identity=${encodeURIComponent(identity)}`;
-      const answer = JSON.parse(await http("POST", `/sts/exchange?${query}`, bearer)) as { token?: string };
-      if (!answer.token?.startsWith("eyJ")) throw new Error("no token was answered");
+      const response = JSON.parse(await http("POST", `/sts/exchange?${query}`, bearer)) as { token?: string };
+      if (!response.token?.startsWith("eyJ")) throw new Error("no token was answered");
     },
     close() {
       agent.destroy();

@@ -1,6 +1,6 @@
 // An honest caller as a process of its own: 100 calls a second, evenly mixed of
 // reads, lists, writes, gRPC and token exchanges, from an address of its own. It
-// calls at its pace however slow the answers are. Its parent tells it when to
+// calls at its pace however slow the responses are. Its parent tells it when to
 // begin and to end counting.
 import { monitorEventLoopDelay } from "node:perf_hooks";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -93,23 +93,23 @@ async function finish(): Promise<Figures> {
 }
 
 process.on("message", async (order: Order) => {
-  const answer = (value: unknown) => process.send?.({ id: order.id, value });
+  const response = (value: unknown) => process.send?.({ id: order.id, value });
   if (order.do === "call") {
     if (order.isNew) caller?.close();
     if (order.isNew) caller = callerOf(order.world, issuers, CALL_MS);
     startCalling();
-    answer(true);
+    response(true);
   } else if (order.do === "rest") {
     stopCalling();
-    answer(true);
+    response(true);
   } else if (order.do === "begin") {
     samples = [];
     firstSlice = Math.floor(performance.now() / SLICE_MS);
     counting = true;
-    answer(true);
+    response(true);
   } else if (order.do === "count") {
-    answer(punctual(samples, lags).length);
-  } else answer(await finish());
+    response(punctual(samples, lags).length);
+  } else response(await finish());
 });
 process.on("disconnect", () => process.exit(0));
 process.send?.({ id: 0, value: issuers.origin });

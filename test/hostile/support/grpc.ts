@@ -15,7 +15,7 @@ export interface GrpcCall {
 }
 
 /** What came back. */
-export interface GrpcAnswer {
+export interface GrpcResponse {
   /** `grpc-status`; undefined where none came. */
   readonly status: string | undefined;
   readonly messages: readonly Buffer[];
@@ -24,7 +24,7 @@ export interface GrpcAnswer {
 /** A connection for gRPC; it opens again when it was lost. */
 export interface Grpc {
   /** Rejects when the stream ends in an error or takes too long. */
-  call(call: GrpcCall): Promise<GrpcAnswer>;
+  call(call: GrpcCall): Promise<GrpcResponse>;
   close(): void;
 }
 
@@ -63,7 +63,7 @@ export function openGrpc(url: string, address: string): Grpc {
 }
 
 /** Makes one call on a session. */
-export function callOn(session: ClientHttp2Session, call: GrpcCall): Promise<GrpcAnswer> {
+export function callOn(session: ClientHttp2Session, call: GrpcCall): Promise<GrpcResponse> {
   const { path, token, message, timeoutMs, headers = {}, framed = frame(message) } = call;
   return new Promise((resolve, reject) => {
     const stream: ClientHttp2Stream = session.request({
@@ -80,7 +80,7 @@ export function callOn(session: ClientHttp2Session, call: GrpcCall): Promise<Grp
       stream.close(constants.NGHTTP2_CANCEL);
       reject(new Error(`no answer in ${timeoutMs} ms`));
     }, timeoutMs);
-    stream.on("response", (answer) => (status ??= answer["grpc-status"] as string | undefined));
+    stream.on("response", (response) => (status ??= response["grpc-status"] as string | undefined));
     stream.on("trailers", (trailers) => (status ??= trailers["grpc-status"] as string | undefined));
     stream.on("data", (chunk: Buffer) => chunks.push(chunk));
     stream.on("error", (error: NodeJS.ErrnoException) => {
@@ -91,7 +91,7 @@ export function callOn(session: ClientHttp2Session, call: GrpcCall): Promise<Grp
       clearTimeout(timer);
       resolve({ status, messages: messagesIn(Buffer.concat(chunks)) });
     };
-    // The answer is whole although the request may not be: what is left of that nobody reads.
+    // The response is whole although the request may not be: what is left of that nobody reads.
     stream.on("end", () => {
       if (status === undefined) return;
       finish();

@@ -2,10 +2,10 @@
 import { connect, type Socket } from "node:net";
 import { connect as connectTls } from "node:tls";
 
-const ANSWER_MS = 5_000;
+const RESPONSE_MS = 5_000;
 const HOST = "Host: 127.0.0.1\r\n";
 
-/** A request as bytes and how it is to be answered; status 0: the connection ends without an answer. */
+/** A request as bytes and how it is to be answered; status 0: the connection ends without a response. */
 export interface Http1Form {
   readonly name: string;
   readonly text: string;
@@ -51,20 +51,20 @@ export const HTTP_FORMS: readonly Http1Form[] = [
   form("/healthz in HTTP/1.1", 200, "GET /healthz HTTP/1.1"),
 ];
 
-/** Sends bytes and reads the status of the first answer; 0 when the connection ends without one. */
+/** Sends bytes and reads the status of the first response; 0 when the connection ends without one. */
 export function readStatus(url: string, bytes: string | Buffer, localAddress: string): Promise<number> {
   return exchangeBytes(url, bytes, localAddress).then(({ statuses: [status = 0] }) => status);
 }
 
 /** What came back for some bytes. */
-export interface RawAnswer {
-  /** The statuses of all answers, in order. */
+export interface RawResponse {
+  /** The statuses of all responses, in order. */
   readonly statuses: readonly number[];
   readonly text: string;
 }
 
 /**
- * Sends bytes and reads until the other end closes, a whole answer is there, or nothing comes.
+ * Sends bytes and reads until the other end closes, a whole response is there, or nothing comes.
  *
  * @param all reads until the other end closes, answers or not
  */
@@ -73,7 +73,7 @@ export function exchangeBytes(
   bytes: string | Buffer,
   localAddress: string,
   all = false,
-): Promise<RawAnswer> {
+): Promise<RawResponse> {
   const { port, protocol } = new URL(url);
   return new Promise((resolve) => {
     let text = "";
@@ -87,7 +87,7 @@ export function exchangeBytes(
       socket.destroy();
       resolve({ statuses: [...text.matchAll(/HTTP\/1\.[01] (\d{3}) /g)].map(([, status]) => Number(status)), text });
     };
-    const timer = setTimeout(finish, ANSWER_MS);
+    const timer = setTimeout(finish, RESPONSE_MS);
     socket.setEncoding("latin1");
     socket.on("data", (chunk) => {
       text += chunk;

@@ -38,9 +38,9 @@ export async function startIssuers(port = 0): Promise<Issuers> {
 /** Serves HTTP on a port of 127.0.0.1. */
 export function listen(
   port: number,
-  answer: (path: string, res: ServerResponse) => void,
+  response: (path: string, res: ServerResponse) => void,
 ): Promise<{ readonly origin: string; stop(): void }> {
-  const server = createServer((req, res) => answer(req.url ?? "", res));
+  const server = createServer((req, res) => response(req.url ?? "", res));
   return new Promise((resolve, reject) => {
     server.once("error", reject);
     server.listen(port, "127.0.0.1", () =>

@@ -10,7 +10,7 @@ export interface Peer {
   readonly batch: number;
   /** Whether this connection is left as it is after its inputs, for the service to end. */
   readonly hold: boolean;
-  /** Reports an answer that must not be. */
+  /** Reports a response that must not be. */
   fault(text: string): void;
   /** Counts what came back, by some label such as a status. */
   count(label: string): void;
@@ -77,7 +77,7 @@ export const MEMORY_BYTES = 512 * 1024 * 1024;
 /**
  * The longest that the service lets a silent connection live, in milliseconds. An HTTP/2 session gets 30 s for the
  * rest of a request, 60 s of idleness after that, and 5 s to close; Node 20 grants the idle time twice to a session
- * that ended by an error with an answer still to be written. The rest is for a busy machine.
+ * that ended by an error with a response still to be written. The rest is for a busy machine.
  */
 export const CONNECTION_MS = 170_000;
 
@@ -88,8 +88,8 @@ const WATCH_MS = 250;
  * How long `/healthz` may take beside the inputs, in milliseconds: of the processor time that the process gets,
  * since the machine may have other things to do, and in all.
  */
-const ANSWER_CPU_MS = 8_000;
-const ANSWER_MS = 60_000;
+const RESPONSE_CPU_MS = 8_000;
+const RESPONSE_MS = 60_000;
 
 /** Runs a campaign. */
 export async function runCampaign(kind: Kind, target: Target, options: CampaignOptions): Promise<CampaignReport> {
@@ -162,7 +162,7 @@ export async function runCampaign(kind: Kind, target: Target, options: CampaignO
       if (rounds % 4 === 0 && !stopped && !(await isAnswering(target))) {
         fail(
           target.describeEnd() === undefined
-            ? `/healthz has no answer after ${ANSWER_CPU_MS} ms of processor time`
+            ? `/healthz has no answer after ${RESPONSE_CPU_MS} ms of processor time`
             : `the process ${target.describeEnd()}`,
         );
         stopped = true;
@@ -179,7 +179,7 @@ export async function runCampaign(kind: Kind, target: Target, options: CampaignO
   await watching;
   const ended = target.describeEnd();
   if (ended !== undefined && !faults.some((fault) => fault.startsWith("the process"))) fail(`the process ${ended}`);
-  if (ended === undefined) for (const fault of await goodAnswers(target)) fail(fault);
+  if (ended === undefined) for (const fault of await goodResponses(target)) fail(fault);
   for (const complaint of target.complaints.slice(known)) fail(`the log says: ${complaint}`);
 
   return {
@@ -207,16 +207,18 @@ export function addressOf({ batch }: Pick<Peer, "batch">): string {
 }
 
 /** What keeps a process from answering a good request; empty when it answers. */
-export async function goodAnswers(target: Target): Promise<readonly string[]> {
+export async function goodResponses(target: Target): Promise<readonly string[]> {
   const { url, organisation, token } = target;
   const paths = ["/healthz", `/iam/v2beta1/groups/${organisation}`];
   const faults = paths.map(async (path) => {
     try {
-      const answer = await fetch(url + path, {
+      const response = await fetch(url + path, {
         headers: { authorization: `Bearer ${token}` },
-        signal: AbortSignal.timeout(ANSWER_MS),
+        signal: AbortSignal.timeout(RESPONSE_MS),
       });
-      return answer.status === 200 ? undefined : `${path} answers ${answer.status} in the end: ${await answer.text()}`;
+      return response.status === 200
+        ? undefined
+        : `${path} answers ${response.status} in the end: ${await response.text()}`;
     } catch (error) {
       return `${path} has no answer in the end: ${error}`;
     }
@@ -229,13 +231,13 @@ async function isAnswering(target: Target): Promise<boolean> {
   const sinceMs = performance.now();
   const sinceCpuMs = target.cpuMs();
   const timer = setInterval(() => {
-    const isLate = target.cpuMs() - sinceCpuMs > ANSWER_CPU_MS || performance.now() - sinceMs > ANSWER_MS;
+    const isLate = target.cpuMs() - sinceCpuMs > RESPONSE_CPU_MS || performance.now() - sinceMs > RESPONSE_MS;
     if (isLate || target.describeEnd() !== undefined) given.abort();
   }, WATCH_MS);
   try {
-    const answer = await fetch(`${target.url}/healthz`, { signal: given.signal });
-    await answer.arrayBuffer();
-    return answer.status === 200;
+    const response = await fetch(`${target.url}/healthz`, { signal: given.signal });
+    await response.arrayBuffer();
+    return response.status === 200;
   } catch {
     return false;
   } finally {

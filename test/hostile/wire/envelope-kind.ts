@@ -5,7 +5,7 @@ import type { Random } from "../../support/openapi/random.js";
 import { mutateBytes, randomBytes } from "./bytes.js";
 import { addressOf, type Kind, type Peer, type Sent } from "./campaign.js";
 import { type Field, literal } from "./hpack.js";
-import { ANSWER_MS, sendHttp1 } from "./http1-connection.js";
+import { RESPONSE_MS, sendHttp1 } from "./http1-connection.js";
 import { RPC_PATHS } from "./http2-fields.js";
 import { FLAG, FRAME, frame, openSession, uint32 } from "./http2-session.js";
 import { SERVICE_FAILED } from "./target.js";
@@ -180,8 +180,8 @@ async function overHttp2(random: Random, peer: Peer): Promise<Sent> {
     },
   });
   session.send(...frames);
-  const deadline = performance.now() + ANSWER_MS;
-  while (left.size > 0 && !session.isClosed() && performance.now() < deadline) await session.next(ANSWER_MS);
+  const deadline = performance.now() + RESPONSE_MS;
+  while (left.size > 0 && !session.isClosed() && performance.now() < deadline) await session.next(RESPONSE_MS);
   if (left.size > 0 && !session.isClosed()) peer.fault(`no end of ${formatCall(calls[([...left][0] ?? 1) >> 1])}`);
   const inputs = session.isGreeted() ? calls.length : 0;
   if (peer.hold) return { inputs, closed: session.closed, destroy: session.destroy };
@@ -224,7 +224,7 @@ function overHttp1(random: Random, peer: Peer): Promise<Sent> {
   }
   return sendHttp1(peer, calls.map(requestOf), {
     pieces: random.chance(0.5) ? "together" : "last-alone",
-    quietMs: calls.at(-1)?.path.includes("/Watch") ? QUIET_MS : ANSWER_MS,
+    quietMs: calls.at(-1)?.path.includes("/Watch") ? QUIET_MS : RESPONSE_MS,
     onAnswer({ status, headers, body }, number) {
       judgeField(peer, calls[number], ":status", String(status));
       judgeField(peer, calls[number], "grpc-status", headers["grpc-status"] ?? "0");

@@ -1,4 +1,4 @@
-// The fuzzer reads answers by its own HPACK reader; what it reads must be what Node wrote.
+// The fuzzer reads responses by its own HPACK reader; what it reads must be what Node wrote.
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { createServer } from "node:http2";

@@ -1,5 +1,5 @@
 // HPACK (RFC 7541) as a fuzzer needs it: blocks that a library would not write, and the
-// answers of the service read back.
+// responses of the service read back.
 
 /** A header field. */
 export type Field = readonly [name: string, value: string];
@@ -113,7 +113,7 @@ export function blockOf(fields: readonly Field[]): Buffer {
 
 // Lengths of the codes of RFC 7541, appendix B, for 0x20 to 0x7e. The code is canonical: the codes of a
 // length follow each other in the order of their symbols, so lengths alone make it. Symbols that are
-// absent here have longer codes and do not occur in answers.
+// absent here have longer codes and do not occur in responses.
 const LENGTHS = [
   6, 10, 10, 12, 13, 6, 8, 11, 10, 10, 8, 11, 8, 6, 6, 6, 5, 5, 5, 6, 6, 6, 6, 6, 6, 6, 7, 8, 15, 6, 12, 10, 13, 6, 7,
   7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 8, 7, 8, 13, 19, 13, 14, 6, 15, 5, 6, 5, 6, 5, 6, 6, 6,

@@ -2,8 +2,8 @@
 import { connect } from "node:net";
 import { addressOf, type Peer, type Sent } from "./campaign.js";
 
-/** An answer as it came. */
-export interface RawAnswer {
+/** A response as it came. */
+export interface RawResponse {
   readonly status: number;
   /** By name in lower case. */
   readonly headers: Readonly<Record<string, string>>;
@@ -13,29 +13,29 @@ export interface RawAnswer {
 /** What to do with a connection. */
 export interface Http1Options {
   /**
-   * How the inputs go out: `together` in one piece; `last-alone` with the last one after the answers to
+   * How the inputs go out: `together` in one piece; `last-alone` with the last one after the responses to
    * the others, since its error would end the connection before those are written; or these pieces.
    */
   readonly pieces: "together" | "last-alone" | readonly Buffer[];
-  /** After so long without an answer none is expected any more, in milliseconds. */
+  /** After so long without a response none is expected any more, in milliseconds. */
   readonly quietMs: number;
-  /** Told of every answer, in order; without it only statuses are looked for, whatever surrounds them. */
-  readonly onAnswer?: (answer: RawAnswer, number: number) => void;
+  /** Told of every response, in order; without it only statuses are looked for, whatever surrounds them. */
+  readonly onAnswer?: (response: RawResponse, number: number) => void;
   /** Told of a status when there is no `onAnswer`. */
   readonly onStatus?: (status: number) => void;
 }
 
-/** How long an answer that is owed may take, however busy the machine is, in milliseconds. */
-export const ANSWER_MS = 20_000;
+/** How long a response that is owed may take, however busy the machine is, in milliseconds. */
+export const RESPONSE_MS = 20_000;
 
 /**
- * Sends inputs over one connection and waits for as many answers, or until nothing more comes; then
+ * Sends inputs over one connection and waits for as many responses, or until nothing more comes; then
  * sends FIN and waits for the end of the connection. A connection that is held gets no FIN.
  */
 export async function sendHttp1(peer: Peer, inputs: readonly Buffer[], options: Http1Options): Promise<Sent> {
   const { onAnswer, onStatus, pieces, quietMs } = options;
   const socket = connect({ port: peer.target.port, host: "127.0.0.1", localAddress: addressOf(peer), noDelay: true });
-  let answers = 0;
+  let responses = 0;
   let fin = false;
   let endedByService = false;
   let wake: (() => void) | undefined;
@@ -49,24 +49,25 @@ export async function sendHttp1(peer: Peer, inputs: readonly Buffer[], options: 
   });
 
   function onCounted(status: number): void {
-    if (status >= 200) answers++;
+    if (status >= 200) responses++;
     onStatus?.(status);
   }
-  const read = onAnswer === undefined ? statusReader(onCounted) : answerReader((answer) => onAnswer(answer, answers++));
+  const read =
+    onAnswer === undefined ? statusReader(onCounted) : responseReader((response) => onAnswer(response, responses++));
   socket.on("data", (chunk: Buffer) => {
     read(chunk);
     wake?.();
   });
 
-  // Resolves with the answers that are waited for, the end of the connection, or after a while without either.
-  async function waitForAnswers(count: number): Promise<void> {
+  // Resolves with the responses that are waited for, the end of the connection, or after a while without either.
+  async function waitForResponses(count: number): Promise<void> {
     let last = -1;
-    while (answers < count && !socket.destroyed && answers !== last) {
-      last = answers;
+    while (responses < count && !socket.destroyed && responses !== last) {
+      last = responses;
       await new Promise<void>((resolve) => {
         const timer = setTimeout(resolve, quietMs);
         wake = () => {
-          if (answers < count && answers === last && !socket.destroyed) return;
+          if (responses < count && responses === last && !socket.destroyed) return;
           clearTimeout(timer);
           resolve();
         };
@@ -76,7 +77,7 @@ export async function sendHttp1(peer: Peer, inputs: readonly Buffer[], options: 
 
   if (pieces === "last-alone" && inputs.length > 1) {
     socket.write(Buffer.concat(inputs.slice(0, -1)));
-    await waitForAnswers(inputs.length - 1);
+    await waitForResponses(inputs.length - 1);
     if (!socket.destroyed) socket.write(inputs.at(-1) ?? "");
   } else {
     const all = typeof pieces === "string" ? [Buffer.concat(inputs)] : pieces;
@@ -86,12 +87,12 @@ export async function sendHttp1(peer: Peer, inputs: readonly Buffer[], options: 
       socket.write(piece);
     }
   }
-  await waitForAnswers(inputs.length);
+  await waitForResponses(inputs.length);
 
   // What waits for the rest of a request has been read; what follows an error has not.
-  const taken = Math.max(1, Math.min(inputs.length, answers + (endedByService ? 0 : 1)));
-  if (onAnswer !== undefined && answers < inputs.length && !endedByService && quietMs >= ANSWER_MS) {
-    peer.fault(`${answers} answers to ${inputs.length} requests after ${quietMs} ms`);
+  const taken = Math.max(1, Math.min(inputs.length, responses + (endedByService ? 0 : 1)));
+  if (onAnswer !== undefined && responses < inputs.length && !endedByService && quietMs >= RESPONSE_MS) {
+    peer.fault(`${responses} answers to ${inputs.length} requests after ${quietMs} ms`);
   }
   if (peer.hold) return { inputs: taken, closed, destroy: () => socket.destroy() };
   fin = true;
@@ -118,8 +119,8 @@ function statusReader(onStatus: (status: number) => void): (chunk: Buffer) => vo
 
 const HEAD_END = Buffer.from("\r\n\r\n");
 
-// No answer to HEAD, CONNECT or an upgrade is read here.
-function answerReader(onAnswer: (answer: RawAnswer) => void): (chunk: Buffer) => void {
+// No response to HEAD, CONNECT or an upgrade is read here.
+function responseReader(onAnswer: (response: RawResponse) => void): (chunk: Buffer) => void {
   let rest: Buffer = Buffer.alloc(0);
 
   function take(): boolean {

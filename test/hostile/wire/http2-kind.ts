@@ -12,9 +12,9 @@ import { SERVICE_FAILED } from "./target.js";
 const BATCH = 60;
 const EMPTY = Buffer.alloc(0);
 const CANCEL = uint32(8);
-/** How long the answer to the last PING may take before the session is ended all the same, in milliseconds. */
+/** How long the response to the last PING may take before the session is ended all the same, in milliseconds. */
 const QUIET_MS = 1_000;
-/** How long the answer to what is sent first is waited for before streams are reset beside it, in milliseconds. */
+/** How long the response to what is sent first is waited for before streams are reset beside it, in milliseconds. */
 const FIRST_MS = 2_000;
 const LAST_PING = Buffer.from("the last");
 
@@ -79,7 +79,7 @@ async function exchange({ first = [], frames }: Frames, random: Random, peer: Pe
   } else {
     session.send(...frames);
   }
-  // Its answer says that everything before it was read.
+  // Its response says that everything before it was read.
   session.send(frame(FRAME.PING, 0, 0, LAST_PING));
   const deadline = performance.now() + QUIET_MS;
   while (!isAnswered && !isBroken && !session.isClosed() && performance.now() < deadline) await session.next(QUIET_MS);
@@ -104,7 +104,7 @@ function headersFrames(stream: number, block: Buffer, flags: number, random: Ran
   });
 }
 
-// Streams that are opened only to be reset, beside some that wait for their answers.
+// Streams that are opened only to be reset, beside some that wait for their responses.
 function resets(random: Random, { target }: Peer): Frames {
   const frames: Buffer[] = [];
   let stream = 1;
@@ -231,7 +231,7 @@ function goodSettings(random: Random): [number, number][] {
   );
 }
 
-// The dynamic table of answers, windows without room, and a few that are wrong.
+// The dynamic table of responses, windows without room, and a few that are wrong.
 function firstSettings(random: Random): [number, number][] {
   return random.pick<[number, number][]>([
     [],

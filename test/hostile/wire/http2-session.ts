@@ -59,12 +59,12 @@ export interface SessionOptions {
   readonly reads?: (name: string) => boolean;
   /** Told of headers and trailers. */
   readonly onFields?: (stream: number, fields: readonly Field[]) => void;
-  /** Told of the bytes of answers. */
+  /** Told of the bytes of responses. */
   readonly onData?: (stream: number, bytes: Buffer) => void;
   /** Told of the end of a stream; `code` is there when it was reset. */
   readonly onEnd?: (stream: number, code: number | undefined) => void;
   readonly onGoAway?: (code: number) => void;
-  /** Told of answers to PING. */
+  /** Told of responses to PING. */
   readonly onPong?: (payload: Buffer) => void;
   /** Whether SETTINGS and PING are answered, and what was read is given back as window; yes unless given. */
   readonly polite?: boolean;

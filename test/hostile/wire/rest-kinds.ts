@@ -1,8 +1,8 @@
 // JSON bodies and query strings for every operation of the service's own OpenAPI document. Every
-// answer is judged as those of the request fuzzer are.
+// response is judged as those of the request fuzzer are.
 import { gzipSync } from "node:zlib";
-import { createJudge, type FuzzAnswer, type Judge } from "../../contract/fuzz-answer.js";
 import type { FuzzRequest } from "../../contract/fuzz-request.js";
+import { createJudge, type FuzzResponse, type Judge } from "../../contract/fuzz-response.js";
 import { BODIES, PIECES, QUERIES } from "../../contract/fuzz-spoil.js";
 import {
   type AnyObject,
@@ -17,7 +17,7 @@ import { queryPart, readDocument, requestOf, withQuery } from "../../support/ope
 import { valueFor } from "../../support/openapi/values.js";
 import { mutateBytes } from "./bytes.js";
 import type { Kind, Peer, Sent } from "./campaign.js";
-import { ANSWER_MS, sendHttp1 } from "./http1-connection.js";
+import { RESPONSE_MS, sendHttp1 } from "./http1-connection.js";
 import { jsonText, spoilText } from "./json-text.js";
 import type { Target } from "./target.js";
 
@@ -76,22 +76,22 @@ async function createRestKind(
 function sendRequests(requests: readonly FuzzRequest[], judge: Judge, peer: Peer): Promise<Sent> {
   return sendHttp1(peer, requests.map(bytesOf), {
     pieces: "together",
-    quietMs: ANSWER_MS,
-    onAnswer(answer, number) {
+    quietMs: RESPONSE_MS,
+    onAnswer(response, number) {
       const request = requests[number];
-      peer.count(String(answer.status));
-      const fault = request === undefined ? "an answer to nothing" : faultOf(judge, request, answer.status, answer);
+      peer.count(String(response.status));
+      const fault = request === undefined ? "an answer to nothing" : faultOf(judge, request, response.status, response);
       if (fault === undefined) return;
       const sent = request === undefined ? "" : bytesOf(request).toString("latin1").slice(0, 1_500);
       peer.fault(
-        `${fault}: ${answer.status} ${answer.body.toString("latin1").slice(0, 300)} to ${JSON.stringify(sent)}`,
+        `${fault}: ${response.status} ${response.body.toString("latin1").slice(0, 300)} to ${JSON.stringify(sent)}`,
       );
     },
   });
 }
 
-function faultOf(judge: Judge, request: FuzzRequest, status: number, answer: { headers: object; body: Buffer }) {
-  const given: FuzzAnswer = { status, headers: answer.headers as FuzzAnswer["headers"], bytes: answer.body };
+function faultOf(judge: Judge, request: FuzzRequest, status: number, response: { headers: object; body: Buffer }) {
+  const given: FuzzResponse = { status, headers: response.headers as FuzzResponse["headers"], bytes: response.body };
   try {
     return judge(request, given).fault;
   } catch (error) {

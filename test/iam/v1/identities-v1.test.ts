@@ -41,17 +41,18 @@ const grpcAs = ({ token }: Somebody) => {
   return connection.client(Identities);
 };
 
-const answer = async (call: ReturnType<Rest>): Promise<Fields> => {
+const response = async (call: ReturnType<Rest>): Promise<Fields> => {
   const { status, json, text } = await call;
   assert.equal(status, 200, text);
   return json ?? {};
 };
 const createIdentity = async (body: object, by = v1): Promise<string> => {
-  const { id, uid = id } = await answer(by("POST", `/identities/${world.child}`, body));
+  const { id, uid = id } = await response(by("POST", `/identities/${world.child}`, body));
   return String(uid);
 };
-const inV2 = (id: string) => answer(v2("GET", `/identities/${id}`));
-const readList = async (query: string, by = v1) => (await answer(by("GET", `/identities?${query}`))).items as Fields[];
+const inV2 = (id: string) => response(v2("GET", `/identities/${id}`));
+const readList = async (query: string, by = v1) =>
+  (await response(by("GET", `/identities?${query}`))).items as Fields[];
 const inV1 = async (id: string): Promise<Fields> => (await readList(`id=${id}`))[0] ?? {};
 const whole = (body: object) => fromJson(IdentitySchema, body as JsonValue);
 const idsOf = (items: readonly { readonly id?: unknown }[]) => items.map(({ id }) => id);
@@ -121,7 +122,7 @@ describe("an update replaces", () => {
   ] as const) {
     it(`${name}, resets what is left out and keeps what it does not know`, async () => {
       const ids = [await before(), await before()] as const;
-      const rest = await answer(
+      const rest = await response(
         v1("PUT", `/identities/${ids[0]}`, { name: "m", createdAt: tomorrow, lastSeen: tomorrow, ...claims }),
       );
       const rpc = toJson(IdentitySchema, await grpc.update(whole({ id: ids[1], name: "m", ...claims }))) as JsonObject;
@@ -141,16 +142,16 @@ describe("an update replaces", () => {
 
   it("is visible in both versions", async () => {
     const id = await createIdentity({ name: "n", servicePrincipal: "INGESTER" });
-    await answer(v2("PATCH", `/identities/${id}`, { description: "by the second" }));
+    await response(v2("PATCH", `/identities/${id}`, { description: "by the second" }));
     assert.equal((await inV1(id)).description, "by the second");
-    await answer(v1("PUT", `/identities/${id}`, { name: "first", servicePrincipal: "COSIGNED" }));
+    await response(v1("PUT", `/identities/${id}`, { name: "first", servicePrincipal: "COSIGNED" }));
     const { name, description, servicePrincipal } = await inV2(id);
     assert.deepEqual([name, description, servicePrincipal], ["first", "", "SERVICE_PRINCIPAL_COSIGNED"]);
   });
 
   it("renews keys for a year by default", async () => {
     const id = await createIdentity({ name: "n", static: { ...keys, expiration: tomorrow } });
-    const shown = await answer(v1("PUT", `/identities/${id}`, { name: "n", static: keys }));
+    const shown = await response(v1("PUT", `/identities/${id}`, { name: "n", static: keys }));
     const { expiration } = shown.static as { expiration: string };
     assert.ok(Math.abs(Date.parse(expiration) - Date.now() - 365 * DAY_MS) < 60_000, expiration);
   });
@@ -211,7 +212,7 @@ describe("callers who change how an identity is assumed", () => {
       const who = await world.caller(["identity.update", "role_bindings.list", "groups.list"]);
       const id = await world.identity();
       const roleUid = await world.role(more ? ["repo.delete"] : ["groups.list"]);
-      await answer(v2("POST", `/roleBindings/${world.grandchild}`, { identityUid: id, roleUid }));
+      await response(v2("POST", `/roleBindings/${world.grandchild}`, { identityUid: id, roleUid }));
       const unchanged = await inV1(id);
       const body = { name: "n", claimMatch: claimMatch() };
       const { outcome } = await restV1(who)("PUT", `/identities/${id}`, body);
@@ -230,9 +231,9 @@ describe("callers who change how an identity is assumed", () => {
     const who = await world.caller(["identity.update", "identity.list"]);
     const id = await world.identity();
     const roleUid = await world.role(["repo.delete"]);
-    await answer(v2("POST", `/roleBindings/${world.grandchild}`, { identityUid: id, roleUid }));
+    await response(v2("POST", `/roleBindings/${world.grandchild}`, { identityUid: id, roleUid }));
     const { claimMatch: same } = await inV1(id);
-    const renamed = await answer(restV1(who)("PUT", `/identities/${id}`, { name: "renamed", claimMatch: same }));
+    const renamed = await response(restV1(who)("PUT", `/identities/${id}`, { name: "renamed", claimMatch: same }));
     assert.deepEqual([renamed.name, renamed.claimMatch], ["renamed", same]);
   });
 });
@@ -293,9 +294,9 @@ describe("lists", () => {
 
 describe("lookups and deletions", () => {
   it("a lookup returns the id alone", async () => {
-    const { uid } = await answer(v2("GET", "/identities:lookupIdentity?issuer=https://i.example&subject=a"));
+    const { uid } = await response(v2("GET", "/identities:lookupIdentity?issuer=https://i.example&subject=a"));
     const query = "issuer=https://i.example&subject=a";
-    assert.deepEqual(await answer(v1("GET", `/identities/lookup?${query}`)), { id: uid, name: "", description: "" });
+    assert.deepEqual(await response(v1("GET", `/identities/lookup?${query}`)), { id: uid, name: "", description: "" });
     const shown = await grpc.lookup({ issuer: "https://i.example", subject: "a" });
     assert.deepEqual(toJson(IdentitySchema, shown), { id: uid });
   });
@@ -306,7 +307,7 @@ describe("lookups and deletions", () => {
       await createIdentity({ name: "n", staticKeys: keys }, v2),
     ];
     assert.equal((await v1("DELETE", `/identities/${one}`)).text, "");
-    await answer(v2("DELETE", `/identities/${other}`));
+    await response(v2("DELETE", `/identities/${other}`));
     assert.deepEqual(await inV1(other), {});
     assert.equal((await v2("GET", `/identities/${one}`)).status, 404);
     assert.deepEqual(

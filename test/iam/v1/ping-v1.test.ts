@@ -1,4 +1,4 @@
-// Ping, version 1: any caller gets an answer.
+// Ping, version 1: any caller gets a response.
 import assert from "node:assert/strict";
 import { after, before, it } from "node:test";
 import { PingService } from "#gen/chainguard/platform/ping/ping_pb.js";

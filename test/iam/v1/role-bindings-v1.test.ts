@@ -37,27 +37,27 @@ const grpcAs = ({ token }: Somebody) => {
 };
 let people = 0;
 const person = () => personUid("https://issuer.example", `${people++}`);
-const answer = async (call: ReturnType<Rest>): Promise<Fields> => {
+const response = async (call: ReturnType<Rest>): Promise<Fields> => {
   const { status, json, text } = await call;
   assert.equal(status, 200, text);
   return json ?? {};
 };
 const createBinding = async (identity = person(), role = viewer, group = world.child) =>
-  String((await answer(v1("POST", `/rolebindings/${group}`, { identity, role }))).id);
+  String((await response(v1("POST", `/rolebindings/${group}`, { identity, role }))).id);
 const readList = async (query: string, by = v1) =>
-  (await answer(by("GET", `/rolebindings?${query}`))).items as Fields[];
+  (await response(by("GET", `/rolebindings?${query}`))).items as Fields[];
 const inV1 = async (id: string): Promise<Fields> => (await readList(`id=${id}`))[0] ?? {};
 const idsOf = (items: readonly Fields[]) => items.map(({ id }) => id);
 const countIn = async (group: string) => (await readList(`uidp.childrenOf=${group}`)).length;
 const grantsInV2 = async (uid: string) => {
-  const { identity, group, role } = await answer(v2("GET", `/roleBindings/${uid}`));
+  const { identity, group, role } = await response(v2("GET", `/roleBindings/${uid}`));
   return [identity, group, role].map((one) => (one as { uid: string }).uid);
 };
 
 describe("a binding", () => {
   it("of version 1 is one of version 2, in the group of the request", async () => {
     const [one, other] = [person(), person()];
-    const { createdAt, updatedAt, ...shown } = await answer(
+    const { createdAt, updatedAt, ...shown } = await response(
       v1("POST", `/rolebindings/${world.child}`, { identity: one, role: viewer, group: world.child }),
     );
     assert.deepEqual(shown, { id: shown.id, identity: one, group: world.child, role: viewer });
@@ -72,7 +72,7 @@ describe("a binding", () => {
 
   it("of version 2 is one of version 1, with its group and its role", async () => {
     const identityUid = await world.identity();
-    const { uid, createTime } = await answer(
+    const { uid, createTime } = await response(
       v2("POST", `/roleBindings/${world.child}`, { identityUid, roleUid: viewer }),
     );
     const { claimMatchIssuer, claimMatchSubject, ...shown } = await inV1(String(uid));
@@ -94,11 +94,13 @@ describe("a binding", () => {
     const id = await createBinding(one);
     const put = (body: object) => v1("PUT", `/rolebindings/${id}`, body);
     world.harness.skewMs += 1_000;
-    const { createdAt, updatedAt, ...shown } = await answer(put({ identity: other, role: editor, group: world.child }));
+    const { createdAt, updatedAt, ...shown } = await response(
+      put({ identity: other, role: editor, group: world.child }),
+    );
     assert.deepEqual(shown, { id, identity: other, group: world.child, role: editor });
     assert.ok(Date.parse(String(updatedAt)) - Date.parse(String(createdAt)) >= 1_000);
     assert.equal((await inV1(id)).updatedAt, updatedAt);
-    await answer(v2("PATCH", `/roleBindings/${id}`, { roleUid: viewer }));
+    await response(v2("PATCH", `/roleBindings/${id}`, { roleUid: viewer }));
     assert.equal(((await inV1(id)).role as Fields).id, viewer);
     const { identity, role } = await grpc.update({ id, identity: one, role: editor });
     assert.deepEqual([identity, role, await grantsInV2(id)], [one, editor, [one, world.child, editor]]);
@@ -145,7 +147,7 @@ describe("a batch", () => {
 
   it("is an array over REST, answered in its order", async () => {
     const sent = [...items(24), { identity: person(), role: editor, group: world.child }];
-    const { roleBindings } = (await answer(batch(sent))) as { roleBindings: Record<string, string>[] };
+    const { roleBindings } = (await response(batch(sent))) as { roleBindings: Record<string, string>[] };
     assert.deepEqual(
       roleBindings.map(({ identity, role, group }) => ({ identity, role, group })),
       sent.map((one) => ({ ...one, group: world.child })),
@@ -255,7 +257,7 @@ describe("lists", () => {
       const shown = await inV1(id);
       assert.equal(shown.identity, uid);
       assert.deepEqual([shown.email, shown.claimMatchIssuer, shown.claimMatchSubject], told);
-      const { identity } = await answer(v2("GET", `/roleBindings/${id}`));
+      const { identity } = await response(v2("GET", `/roleBindings/${id}`));
       const { email = "", issuer = "", subject = "" } = identity as Fields;
       assert.deepEqual([email, issuer, subject], told);
     }

@@ -7,7 +7,7 @@ import {
   type MessageInitShape,
   type MessageShape,
 } from "@bufbuild/protobuf";
-import { type RawAnswer, rawGrpc, rawRest } from "../../contract/iam-clients.js";
+import { type RawResponse, rawGrpc, rawRest } from "../../contract/iam-clients.js";
 
 /** The protocols. */
 export const wireNames = ["REST", "gRPC"] as const;
@@ -39,10 +39,10 @@ export function wireOf(name: (typeof wireNames)[number], url: string, owner: str
     method: DescMethodUnary<I>,
     request: MessageInitShape<I>,
     token = owner,
-  ): Promise<RawAnswer> => {
-    const answer = await client.call(method, create<DescMessage>(method.input, request), token);
-    heard += answer.bytes;
-    return answer;
+  ): Promise<RawResponse> => {
+    const response = await client.call(method, create<DescMessage>(method.input, request), token);
+    heard += response.bytes;
+    return response;
   };
   return {
     get heard() {

@@ -120,9 +120,10 @@ export async function runRotation(run: RotationRun): Promise<RotationResult> {
     const verifier = startVerifier(url, maxAgeS, seconds);
     for (let i = 0; running(); i++) {
       const token = i % 2 ? pick() : (tokens.at(-1) as Token);
-      const answer = await verifier.verify(token.text);
-      if (answer === "accepted" || answer.startsWith("rejected")) count("elsewhere", token, answer !== "accepted");
-      else problems.push(`elsewhere: ${answer}`);
+      const response = await verifier.verify(token.text);
+      if (response === "accepted" || response.startsWith("rejected"))
+        count("elsewhere", token, response !== "accepted");
+      else problems.push(`elsewhere: ${response}`);
       await sleep(pauseMs);
     }
     verifier.close();
@@ -155,11 +156,11 @@ function startVerifier(url: string, maxAgeS: number, seconds: number) {
   ];
   const timeout = (seconds + 120) * 1000;
   const child = spawn(process.execPath, args, { stdio: ["pipe", "pipe", "inherit"], timeout });
-  const answers = createInterface({ input: child.stdout })[Symbol.asyncIterator]();
+  const responses = createInterface({ input: child.stdout })[Symbol.asyncIterator]();
   return {
     async verify(token: string): Promise<string> {
       child.stdin.write(`${token}\n`);
-      return (await answers.next()).value ?? "the process ended";
+      return (await responses.next()).value ?? "the process ended";
     },
     close: () => child.stdin.end(),
   };

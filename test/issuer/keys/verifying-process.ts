@@ -11,11 +11,11 @@ const [url = "", maxAgeMs = "", issuer = ""] = process.argv.slice(2);
 const keys = createRemoteJWKSet(new URL(url), { cacheMaxAge: Number(maxAgeMs), cooldownDuration: Number(maxAgeMs) });
 
 for await (const token of createInterface({ input: process.stdin })) {
-  let answer = "accepted";
+  let response = "accepted";
   try {
     await jwtVerify(token, keys, { issuer, audience: issuer, typ: "at+jwt", algorithms: ["ES256"] });
   } catch (error) {
-    answer = error instanceof errors.JOSEError ? `rejected ${error.code}` : `failed ${error}`;
+    response = error instanceof errors.JOSEError ? `rejected ${error.code}` : `failed ${error}`;
   }
-  process.stdout.write(`${answer}\n`);
+  process.stdout.write(`${response}\n`);
 }

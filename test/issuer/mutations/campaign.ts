@@ -71,11 +71,11 @@ async function run(verifier: Verifier, count: number, random: Random, report: Re
     tally.presented++;
     presented++;
     const what = `${verifier.name}, ${name}`;
-    if (await judgeAnswer(() => candidate.accepts(text), what, text, report)) tally.accepted++;
+    if (await judgeResponse(() => candidate.accepts(text), what, text, report)) tally.accepted++;
     if (httpDue && isSendable(text)) {
       httpDue = false;
       counts.overHttp++;
-      if (await judgeAnswer(() => candidate.acceptsOverHttp(text), `${what}, HTTP`, text, report))
+      if (await judgeResponse(() => candidate.acceptsOverHttp(text), `${what}, HTTP`, text, report))
         counts.overHttpAccepted++;
     }
     // Lets a tick of the event loop end, and with it the snapshot that reads of one tick share.
@@ -115,7 +115,7 @@ async function control(
   }
 }
 
-async function judgeAnswer(
+async function judgeResponse(
   present: () => ReturnType<Candidate["accepts"]>,
   what: string,
   text: string,

@@ -22,7 +22,7 @@ export type Claims = Readonly<Record<string, unknown>>;
 
 /**
  * Whether a time check that allows clocks to differ by `leewayS` is no certain rejection: within some
- * seconds of its limit the answer depends on the moment, so a token there counts as good.
+ * seconds of its limit the response depends on the moment, so a token there counts as good.
  */
 export const withLeeway = (leewayS: number): number => leewayS + 5;
 

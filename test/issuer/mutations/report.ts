@@ -24,7 +24,7 @@ export interface VerifierReport {
 /** What a campaign found. */
 export interface Report {
   readonly verifiers: Record<string, VerifierReport>;
-  /** Answers that neither accepted nor rejected the token. */
+  /** Responses that neither accepted nor rejected the token. */
   failures: number;
   /** Connections to an address that only tokens name. */
   calls: number;

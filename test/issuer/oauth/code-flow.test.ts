@@ -185,8 +185,8 @@ test("a parameter given twice is rejected", async () => {
 });
 
 async function beforeCallback(agent: Agent): Promise<string> {
-  const answer = await agent.get(oauth(codeRequest(challenge)));
-  assert.ok(answer.program?.get("code"));
+  const response = await agent.get(oauth(codeRequest(challenge)));
+  assert.ok(response.program?.get("code"));
   const callback = agent.visited.find((url) => url.startsWith(`${kit.url}/oauth/callback`));
   assert.ok(callback);
   return callback;
@@ -250,8 +250,8 @@ test("rejects a wrong code of the provider", async () => {
   const [, cookie = ""] = /^(arbor-login=[^;]+);/.exec(first.headers.get("set-cookie") ?? "") ?? [];
   const state = new URL(first.headers.get("location") ?? "").searchParams.get("state") ?? "";
   const query = new URLSearchParams({ state, code: "made-up", iss: kit.provider.issuer });
-  const answer = await fetch(`${kit.url}/oauth/callback?${query}`, { redirect: "manual", headers: { cookie } });
-  const program = new URL(answer.headers.get("location") ?? "").searchParams;
+  const response = await fetch(`${kit.url}/oauth/callback?${query}`, { redirect: "manual", headers: { cookie } });
+  const program = new URL(response.headers.get("location") ?? "").searchParams;
   assert.equal(program.get("error"), "server_error");
   assert.match(kit.problems.at(-1) ?? "", /invalid_grant/);
 });

@@ -156,7 +156,7 @@ test("consent works once, with the form of the browser that signed in", async ()
     await agent.get(`${kit.url}/oauth/consent?${new URLSearchParams({ ...hidden, decision: "accept" })}`),
   ];
   const last = rejected.pop();
-  for (const answer of rejected) assert.deepEqual([answer.status, answer.program], [400, undefined]);
+  for (const response of rejected) assert.deepEqual([response.status, response.program], [400, undefined]);
   assertConsentPage(last as Seen, "Accept this invite?");
   assert.deepEqual(await bindings(), []);
   assert.ok((await send(agent, hidden)).program?.get("token"), "the control");

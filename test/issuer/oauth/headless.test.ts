@@ -156,9 +156,9 @@ test("a confirmed login goes on in its own browser alone, and for ten minutes", 
 test("the form of another browser, or none, confirms nothing", async () => {
   const { key, code } = terminal();
   const { text } = await begin(new Agent(), key);
-  const answer = await confirm(new Agent(), text, code);
-  assert.equal(answer.status, 400);
-  assert.match(answer.text, /allow cookies/);
+  const response = await confirm(new Agent(), text, code);
+  assert.equal(response.status, 400);
+  assert.match(response.text, /allow cookies/);
 });
 
 test("an unknown person gets an error page, and the terminal gets nothing", async () => {
@@ -228,9 +228,9 @@ describe("a program that shows no code", () => {
   test("is confirmed in the browser that shows the page, with its form", async () => {
     const { key } = terminal();
     const { text } = await begin(new Agent(), key, { client_id: "auth0" });
-    const answer = await confirmInWords(new Agent(), text, "give access");
-    assert.equal(answer.status, 400);
-    assert.match(answer.text, /allow cookies/);
+    const response = await confirmInWords(new Agent(), text, "give access");
+    assert.equal(response.status, 400);
+    assert.match(response.text, /allow cookies/);
   });
 
   test("cannot name itself as it likes", async () => {
@@ -288,8 +288,8 @@ describe("the page of a program that shows no code", () => {
     const { hostname, port } = new URL(world.harness.url);
     const path = `/sts/headless_sessions?${new URLSearchParams({ code: key })}`;
     return new Promise((resolve, reject) => {
-      const request = get({ hostname, port, path, localAddress, headers, agent: false }, (answer) => {
-        text(answer).then((body) => resolve({ status: answer.statusCode, body: JSON.parse(body) }), reject);
+      const request = get({ hostname, port, path, localAddress, headers, agent: false }, (response) => {
+        text(response).then((body) => resolve({ status: response.statusCode, body: JSON.parse(body) }), reject);
       });
       request.on("error", reject);
     });

@@ -91,9 +91,9 @@ test("an OAuth client exchanges the ID token at the token endpoint, once", async
   const form = { grant_type: EXCHANGE, subject_token: String(id_token), subject_token_type: `${TYPE}id_token` };
   const statuses: number[] = [];
   for (let i = 0; i < 2; i++) {
-    const answer = await fetch(`${url}/oauth/token`, { method: "POST", body: new URLSearchParams(form) });
-    statuses.push(answer.status);
-    const body = (await answer.json()) as Record<string, unknown>;
+    const response = await fetch(`${url}/oauth/token`, { method: "POST", body: new URLSearchParams(form) });
+    statuses.push(response.status);
+    const body = (await response.json()) as Record<string, unknown>;
     assert.equal("refresh_token" in body || "id_token" in body, false);
   }
   assert.deepEqual(statuses, [200, 400]);
@@ -236,8 +236,8 @@ describe("a token that this service did not issue as an ID token", () => {
 
   for (const [name, make] of Object.entries(mutations)) {
     test(`with ${name} is rejected`, async () => {
-      const answer = await exchange(url, await make());
-      assert.deepEqual([answer.status, answer.json.code], [401, 16]);
+      const response = await exchange(url, await make());
+      assert.deepEqual([response.status, response.json.code], [401, 16]);
     });
   }
 

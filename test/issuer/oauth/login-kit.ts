@@ -257,8 +257,8 @@ export class Agent {
 
   /** Where an address leads, which is not followed. */
   async locationOf(url: string): Promise<string> {
-    const answer = await this.#request(url, { method: "GET" });
-    return answer.headers.get("location") ?? "";
+    const response = await this.#request(url, { method: "GET" });
+    return response.headers.get("location") ?? "";
   }
 
   async #request(url: string, request: RequestInit): Promise<Response> {
@@ -266,13 +266,13 @@ export class Agent {
     const cookies = this.jar.get(host) ?? new Map<string, string>();
     this.jar.set(host, cookies);
     const cookie = [...cookies].map(([name, value]) => `${name}=${value}`).join("; ");
-    const answer = await fetch(url, { ...request, redirect: "manual", headers: cookie === "" ? {} : { cookie } });
-    for (const line of answer.headers.getSetCookie()) {
+    const response = await fetch(url, { ...request, redirect: "manual", headers: cookie === "" ? {} : { cookie } });
+    for (const line of response.headers.getSetCookie()) {
       const [, name = "", value = ""] = /^([^=]+)=([^;]*)/.exec(line) ?? [];
       if (value === "" || /max-age=0|expires=thu, 01 jan 1970/i.test(line)) cookies.delete(name);
       else cookies.set(name, value);
     }
-    return answer;
+    return response;
   }
 
   async #go(start: string, init: RequestInit): Promise<Seen> {
@@ -284,11 +284,11 @@ export class Agent {
         return { status: 303, headers: new Headers(), text: "", program, url };
       }
       this.visited.push(url);
-      const answer = await this.#request(url, request);
-      const location = answer.headers.get("location");
-      const text = await answer.text();
+      const response = await this.#request(url, request);
+      const location = response.headers.get("location");
+      const text = await response.text();
       if (location === null) {
-        return { status: answer.status, headers: answer.headers, text, program: undefined, url };
+        return { status: response.status, headers: response.headers, text, program: undefined, url };
       }
       url = new URL(location, url).href;
       request = { method: "GET" };
@@ -315,8 +315,12 @@ export async function postForm(
   url: string,
   form: Readonly<Record<string, string>> | URLSearchParams,
 ): Promise<{ status: number; headers: Headers; body: Record<string, unknown> }> {
-  const answer = await fetch(url, { method: "POST", body: new URLSearchParams(form as Record<string, string>) });
-  return { status: answer.status, headers: answer.headers, body: (await answer.json()) as Record<string, unknown> };
+  const response = await fetch(url, { method: "POST", body: new URLSearchParams(form as Record<string, string>) });
+  return {
+    status: response.status,
+    headers: response.headers,
+    body: (await response.json()) as Record<string, unknown>,
+  };
 }
 
 /** The claims of a token, whose signature is not looked at. */

@@ -61,7 +61,7 @@ export async function discover(issuer: string): Promise<Metadata> {
   return (await (await fetch(`${issuer}/.well-known/openid-configuration`)).json()) as Metadata;
 }
 
-/** Does a device login, up to the answer of the token endpoint; a person approves it in a browser. */
+/** Does a device login, up to the response of the token endpoint; a person approves it in a browser. */
 export async function deviceLogin(
   issuer: string,
   more: Readonly<Record<string, string>> = {},

@@ -1,6 +1,6 @@
 // An attacker with a login provider of an organisation of her own. When Arbor sends somebody to it, it sends them on
 // to the honest provider, in a login that the attacker began there herself; what comes back to Arbor looks like the
-// answer of her provider, and if Arbor believes that, it brings her the code.
+// response of her provider, and if Arbor believes that, it brings her the code.
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { bootstrap } from "../../../src/iam/operator/bootstrap.js";
@@ -67,8 +67,8 @@ export async function startAttacker(): Promise<Attacker> {
       response_types_supported: ["code"],
       code_challenge_methods_supported: ["S256"],
     };
-    const answer = pathname === "/jwks" ? { keys: [] } : metadata;
-    res.setHeader("content-type", "application/json").end(JSON.stringify(answer));
+    const response = pathname === "/jwks" ? { keys: [] } : metadata;
+    res.setHeader("content-type", "application/json").end(JSON.stringify(response));
   });
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
 

@@ -19,12 +19,12 @@ let metadata: Record<string, unknown> = {};
 let idToken: unknown;
 let problems: string[] = [];
 const server = createServer((req, res) => {
-  const answers: Record<string, unknown> = {
+  const responses: Record<string, unknown> = {
     "/.well-known/openid-configuration": metadata,
     "/token": { access_token: "the access token", token_type: "Bearer", id_token: idToken },
     "/jwks": { keys: [{ ...publicKey.export({ format: "jwk" }), kid: "a", alg: "ES256" }] },
   };
-  res.setHeader("content-type", "application/json").end(JSON.stringify(answers[req.url ?? ""]));
+  res.setHeader("content-type", "application/json").end(JSON.stringify(responses[req.url ?? ""]));
 });
 
 before(async () => {
@@ -115,7 +115,7 @@ for (const [name, make] of Object.entries(tokens)) {
   });
 }
 
-const answers: readonly (readonly [string, string, string])[] = [
+const responses: readonly (readonly [string, string, string])[] = [
   ["another state", "code=c&state=other", "server_error"],
   ["another issuer in the answer", "code=c&iss=http%3A%2F%2F127.0.0.1%3A1", "server_error"],
   ["access_denied", "error=access_denied", "access_denied"],
@@ -123,7 +123,7 @@ const answers: readonly (readonly [string, string, string])[] = [
   ["no code", "", "server_error"],
 ];
 
-for (const [name, query, error] of answers) {
+for (const [name, query, error] of responses) {
   test(`${name} ends with ${error}`, async () => {
     idToken = await signToken({});
     const result = await finish(query);

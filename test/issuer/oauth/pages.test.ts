@@ -15,14 +15,14 @@ import {
   renderProviderSelection,
 } from "../../../src/issuer/oauth/pages.js";
 import { findBrowser, getBrowser, requireOwnForm } from "../../../src/issuer/oauth/state.js";
-import type { WebAnswer, WebRequest } from "../../../src/kernel/web.js";
+import type { WebRequest, WebResponse } from "../../../src/kernel/web.js";
 
 const evil = `"><script>alert(1)</script><a href='x' onclick=y>&`;
 const frame = { host: evil, cookie: "a=b" };
 const hidden = [[evil, evil]] as const;
 const asker = { clientId: evil, address: evil, atMs: 0 };
 
-const pages: Readonly<Record<string, WebAnswer>> = {
+const pages: Readonly<Record<string, WebResponse>> = {
   selection: renderProviderSelection(frame, {
     title: evil,
     intro: renderDeviceIntro(asker),

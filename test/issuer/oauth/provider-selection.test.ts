@@ -30,9 +30,9 @@ const cases: readonly (readonly [string, string, boolean])[] = [
 
 for (const [name, query, expected] of cases) {
   test(`${name}: ${expected}`, async () => {
-    const answer = await fetch(`${kit.url}/orgcheck${query}`);
-    assert.equal(answer.status, 200);
-    assert.equal(answer.headers.get("content-type"), "application/json");
-    assert.equal(await answer.text(), String(expected));
+    const response = await fetch(`${kit.url}/orgcheck${query}`);
+    assert.equal(response.status, 200);
+    assert.equal(response.headers.get("content-type"), "application/json");
+    assert.equal(await response.text(), String(expected));
   });
 }

@@ -130,7 +130,7 @@ test("before the person is known, the answers are the same whether an organisati
   };
   const pageOf = async (query: Readonly<Record<string, string>>) =>
     (await new Agent().get(`${url}/oauth?${new URLSearchParams(query)}`)).status;
-  const answers = async (scope: string) => [
+  const responses = async (scope: string) => [
     await post("/oauth/device_authorization", { client_id: "robot", scope: `openid ${scope}` }),
     await leadsTo({ redirect, scope }),
     await leadsTo(codeRequest(challenge, { scope })),
@@ -143,13 +143,13 @@ test("before the person is known, the answers are the same whether an organisati
       scope,
     }),
   ];
-  const unknown = await answers("unknown.example");
+  const unknown = await responses("unknown.example");
   assert.equal((unknown[0] as unknown[])[0], 200);
   assert.match(String(unknown[1]), /state=SECRET/);
-  assert.deepEqual(await answers("unproven.example"), unknown);
-  assert.deepEqual(await answers("hidden.example"), unknown);
+  assert.deepEqual(await responses("unproven.example"), unknown);
+  assert.deepEqual(await responses("hidden.example"), unknown);
   // The control: a text that cannot be a name is an error at once.
-  assert.equal((await answers("no,name"))[0]?.[1 as never], "invalid_scope");
+  assert.equal((await responses("no,name"))[0]?.[1 as never], "invalid_scope");
 });
 
 test("a refresh with the name of another organisation is rejected as an unknown one, and ends nothing", async () => {

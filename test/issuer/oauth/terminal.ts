@@ -2,7 +2,7 @@
 import { createDecipheriv, createHash, createPublicKey, diffieHellman, generateKeyPairSync } from "node:crypto";
 import type { HeadlessSession } from "../../../src/issuer/oauth/headless.js";
 
-/** What a terminal does: a key, the code it shows, and how it opens the answer. */
+/** What a terminal does: a key, the code it shows, and how it opens the response. */
 export function terminal() {
   const { publicKey, privateKey } = generateKeyPairSync("x25519");
   const key = String(publicKey.export({ format: "jwk" }).x);

@@ -113,13 +113,13 @@ test("a token for others is rejected with a hint, whether it has expired or not"
 });
 
 test("a body that is no form gets an OAuth error", async () => {
-  const answer = await fetch(`${kit.url}/oauth/token`, {
+  const response = await fetch(`${kit.url}/oauth/token`, {
     method: "POST",
     headers: { "content-type": "application/json" },
     body: "{}",
   });
-  assert.equal(answer.status, 400);
-  assert.equal(((await answer.json()) as { error: string }).error, "invalid_request");
+  assert.equal(response.status, 400);
+  assert.equal(((await response.json()) as { error: string }).error, "invalid_request");
 });
 
 test("a parameter given twice is rejected", async () => {
@@ -127,8 +127,8 @@ test("a parameter given twice is rejected", async () => {
     ["grant_type", "refresh_token"],
     ["grant_type", EXCHANGE],
   ]);
-  const answer = await fetch(`${kit.url}/oauth/token`, { method: "POST", body: form });
-  assert.match(await answer.text(), /grant_type must be given once/);
+  const response = await fetch(`${kit.url}/oauth/token`, { method: "POST", body: form });
+  assert.match(await response.text(), /grant_type must be given once/);
 });
 
 test("a made-up refresh token is rejected", async () => {

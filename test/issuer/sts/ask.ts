@@ -1,4 +1,4 @@
-// One request over HTTP as a test says it, and its answer in the form of expectations.
+// One request over HTTP as a test says it, and its response in the form of expectations.
 import type { Expected } from "../../contract/expectations.js";
 import { codeName } from "../../contract/wire.js";
 import { sendHttp } from "../../support/send-http.js";
@@ -30,7 +30,7 @@ export async function ask(url: string, path: string, options: RequestOptions = {
   const { method = "GET", bearer, json, form, headers } = options;
   const type = form === undefined ? "application/json" : "application/x-www-form-urlencoded";
   const body = form ?? (json && JSON.stringify(json));
-  const answer = await sendHttp(url + path, {
+  const response = await sendHttp(url + path, {
     method,
     headers: {
       ...(bearer !== undefined && { authorization: `Bearer ${bearer}` }),
@@ -39,10 +39,10 @@ export async function ask(url: string, path: string, options: RequestOptions = {
     },
     ...(body !== undefined && { body }),
   });
-  const { text } = answer;
+  const { text } = response;
   const read = (text === "" ? {} : JSON.parse(text)) as Answer["json"];
-  const outcome: Expected = answer.ok ? { code: "OK", result: read } : errorOf(read);
-  return { status: answer.status, headers: answer.headers, text, json: read, outcome };
+  const outcome: Expected = response.ok ? { code: "OK", result: read } : errorOf(read);
+  return { status: response.status, headers: response.headers, text, json: read, outcome };
 }
 
 function errorOf({ code, message, details }: Answer["json"]): Expected {

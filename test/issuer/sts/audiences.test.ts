@@ -39,9 +39,9 @@ const ways: readonly [name: string, ask: Ask, token: string][] = [
       const type = "urn:ietf:params:oauth:token-type:jwt";
       const grant = { grant_type: "urn:ietf:params:oauth:grant-type:token-exchange", subject_token_type: type };
       const body = new URLSearchParams(queryOf({ ...grant, subject_token: bearer(), identity, audience: aud }));
-      const answer = await fetch(`${world.url}/oauth/token`, { method: "POST", body });
-      const text = await answer.text();
-      return { status: answer.status, text, json: JSON.parse(text) };
+      const response = await fetch(`${world.url}/oauth/token`, { method: "POST", body });
+      const text = await response.text();
+      return { status: response.status, text, json: JSON.parse(text) };
     },
     "access_token",
   ],

@@ -16,7 +16,17 @@ import {
 import { ApiError } from "../../../src/kernel/errors.js";
 import { createGuardedFetch } from "../../../src/outbound/guarded-fetch.js";
 import { authorizationOf } from "./sigv4.js";
-import { answerOf, bearerOf, failure, role, type Signing, serve, serveSts, signRequest, usualHeaders } from "./sts.js";
+import {
+  bearerOf,
+  failure,
+  responseOf,
+  role,
+  type Signing,
+  serve,
+  serveSts,
+  signRequest,
+  usualHeaders,
+} from "./sts.js";
 import { assertNotAssumable, ownUrls, UNAUTHENTICATED, uid } from "./tokens.js";
 
 const nowMs = Date.UTC(2026, 0, 15, 12, 0, 0);
@@ -106,30 +116,30 @@ test("a request whose binding was changed after it was signed is rejected by AWS
 });
 
 const named = { Account: role.account, Arn: role.arn, UserId: role.userId };
-const answers: readonly (readonly [status: number, body: string, outcome: "rejected" | "unavailable"])[] = [
+const responses: readonly (readonly [status: number, body: string, outcome: "rejected" | "unavailable"])[] = [
   [400, "", "rejected"],
   [400, failure("IncompleteSignature"), "rejected"],
   [403, failure("ExpiredToken"), "rejected"],
-  [403, answerOf(named), "rejected"],
+  [403, responseOf(named), "rejected"],
   [400, failure("Throttling"), "unavailable"],
   [429, "", "unavailable"],
   [500, failure("InternalFailure"), "unavailable"],
   [503, "", "unavailable"],
-  [201, answerOf(named), "unavailable"],
+  [201, responseOf(named), "unavailable"],
   [307, "", "unavailable"],
   [200, "", "unavailable"],
   [200, "<GetCallerIdentityResponse/>", "unavailable"],
   [200, "[]", "unavailable"],
   [200, "{}", "unavailable"],
-  [200, answerOf(null), "unavailable"],
-  [200, answerOf({ ...named, Account: 123456789012 }), "unavailable"],
-  [200, answerOf({ Account: role.account, Arn: role.arn }), "unavailable"],
+  [200, responseOf(null), "unavailable"],
+  [200, responseOf({ ...named, Account: 123456789012 }), "unavailable"],
+  [200, responseOf({ Account: role.account, Arn: role.arn }), "unavailable"],
   [200, JSON.stringify(named), "unavailable"],
-  [200, answerOf(named).replace('"Arn"', '"Account":"1","Arn"'), "unavailable"],
-  [200, answerOf({ ...named, padding: "x".repeat(17_000) }), "unavailable"],
+  [200, responseOf(named).replace('"Arn"', '"Account":"1","Arn"'), "unavailable"],
+  [200, responseOf({ ...named, padding: "x".repeat(17_000) }), "unavailable"],
 ];
 
-for (const [status, body, outcome] of answers) {
+for (const [status, body, outcome] of responses) {
   test(`AWS answering ${status} ${body.slice(0, 60)}: ${outcome}`, async (t) => {
     const { origin } = await serve(t, () => ({ status, body }));
     const error = await failureOf(ask(origin));
@@ -140,7 +150,7 @@ for (const [status, body, outcome] of answers) {
 }
 
 test("AWS that cannot be reached is unavailable", async (t) => {
-  const { origin } = await serve(t, () => ({ status: 200, body: answerOf(named) }));
+  const { origin } = await serve(t, () => ({ status: 200, body: responseOf(named) }));
   const closed = origin.replace(/\d+$/, "1");
   assert.equal((await failureOf(ask(closed))).code, Code.Unavailable);
 });

@@ -161,7 +161,7 @@ describe("an organisation's own provider", () => {
         unauthenticated(),
       ],
     ];
-    for (const [name, answer, expected] of rejected) assert.deepEqual((await answer).outcome, expected, name);
+    for (const [name, response, expected] of rejected) assert.deepEqual((await response).outcome, expected, name);
   });
 
   it("and as it is when the token is issued", async () => {

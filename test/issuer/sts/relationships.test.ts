@@ -152,13 +152,13 @@ describe("static keys", () => {
       ...values,
     };
     const json = { name: "cluster", staticKeys };
-    const answer = await ask(world.url, `/iam/v2beta1/identities/${world.root}`, {
+    const response = await ask(world.url, `/iam/v2beta1/identities/${world.root}`, {
       method: "POST",
       json,
       bearer: world.owner.token,
     });
-    assert.equal(answer.status, 200, answer.text);
-    return String(answer.json.uid);
+    assert.equal(response.status, 200, response.text);
+    return String(response.json.uid);
   };
   const token = (claims: object = {}, key = ours.privateKey, atMs = Date.now()) => {
     const nowS = Math.floor(atMs / 1000);
@@ -287,10 +287,10 @@ describe("which issuers are requested", () => {
   it("an issuer that is, once for many", async () => {
     const identity = await own.workload("many");
     const bearer = own.token({ sub: "many" });
-    const answers = await Promise.all(Array.from({ length: 50 }, () => own.exchange({ identity }, bearer)));
+    const responses = await Promise.all(Array.from({ length: 50 }, () => own.exchange({ identity }, bearer)));
     assert.deepEqual(
-      answers.map(({ status }) => status),
-      answers.map(() => 200),
+      responses.map(({ status }) => status),
+      responses.map(() => 200),
     );
     assert.deepEqual(own.workloads.requests, { discovery: 1, keys: 1 });
   });

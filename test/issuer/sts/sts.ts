@@ -87,17 +87,17 @@ export function serveSts(context: TestContext): Promise<Served> {
     if (signature !== expected) return { status: 403, body: failure("SignatureDoesNotMatch") };
     if (url.searchParams.get("Action") !== "GetCallerIdentity") return { status: 400, body: failure("InvalidAction") };
     if (accept !== "application/json") return { status: 200, body: "<GetCallerIdentityResponse/>" };
-    return { status: 200, body: answerOf({ Account: role.account, Arn: role.arn, UserId: role.userId }) };
+    return { status: 200, body: responseOf({ Account: role.account, Arn: role.arn, UserId: role.userId }) };
   });
 }
 
-/** The answer that names a caller. */
-export function answerOf(result: unknown): string {
+/** The response that names a caller. */
+export function responseOf(result: unknown): string {
   const ResponseMetadata = { RequestId: "01234567-89ab-cdef-0123-456789abcdef" };
   return JSON.stringify({ GetCallerIdentityResponse: { GetCallerIdentityResult: result, ResponseMetadata } });
 }
 
-/** The answer that names an error. */
+/** The response that names an error. */
 export function failure(code: string): string {
   return JSON.stringify({ Error: { Code: code, Message: "no", Type: "Sender" }, RequestId: "0" });
 }

@@ -238,11 +238,11 @@ describe("methods of HTTP", () => {
         headers: { host: new URL(world.url).host, authorization: `Bearer ${bearer()}` },
       };
       const { host, ...headers } = sent.headers;
-      for (const answer of [await requestH1(port(), sent), await requestH2(port(), { ...sent, headers })]) {
-        assert.equal(answer.status, status, answer.text);
-        assert.equal(answer.headers.allow, allow);
-        assert.equal(answer.headers["access-control-allow-origin"], undefined, "no other origin is let in");
-        assert.ok(!/eyJ/.test(JSON.stringify(answer.headers) + answer.text), "nothing is echoed");
+      for (const response of [await requestH1(port(), sent), await requestH2(port(), { ...sent, headers })]) {
+        assert.equal(response.status, status, response.text);
+        assert.equal(response.headers.allow, allow);
+        assert.equal(response.headers["access-control-allow-origin"], undefined, "no other origin is let in");
+        assert.ok(!/eyJ/.test(JSON.stringify(response.headers) + response.text), "nothing is echoed");
       }
     });
   }
@@ -294,11 +294,11 @@ describe("protocols", () => {
         ["INVALID_ARGUMENT", { identity }, bearer()],
       ];
       for (const [code, request, token] of rejected) {
-        const answer = await client().call(exchange, requestOf(exchange, request), token);
-        assert.equal(answer.code, code);
+        const response = await client().call(exchange, requestOf(exchange, request), token);
+        assert.equal(response.code, code);
         // Responses of gRPC are not cached, and its errors are trailers only.
-        assert.ok(name === "gRPC" || answer.bytes.includes("cache-control: no-store"), answer.bytes);
-        assert.ok(!answer.bytes.includes("eyJ"), answer.bytes);
+        assert.ok(name === "gRPC" || response.bytes.includes("cache-control: no-store"), response.bytes);
+        assert.ok(!response.bytes.includes("eyJ"), response.bytes);
       }
     });
   }
@@ -314,13 +314,13 @@ describe("protocols", () => {
       const client = createClient(SecurityTokenService, transport());
       const headers = { authorization: `Bearer ${bearer()}` };
       const kept = new Headers();
-      const answer = await client.exchange(limits(), {
+      const response = await client.exchange(limits(), {
         headers,
         onHeader: (received) => received.forEach((value, field) => void kept.set(field, value)),
       });
-      assert.equal(claimsOf(answer.token).sub, identity);
+      assert.equal(claimsOf(response.token).sub, identity);
       assert.equal(kept.get("cache-control"), "no-store");
-      assert.equal(Number(answer.expiry?.seconds), claimsOf(answer.token).exp);
+      assert.equal(Number(response.expiry?.seconds), claimsOf(response.token).exp);
     });
   }
 

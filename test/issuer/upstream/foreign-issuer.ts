@@ -96,11 +96,11 @@ export function serve(handler: RequestListener): Promise<Listener> {
   return listen(createServer(handler));
 }
 
-/** An issuer whose answers a test changes. */
+/** An issuer whose responses a test changes. */
 export interface ForeignIssuer {
   readonly issuer: string;
   keys: readonly TestKey[];
-  /** Replaces the default answer, by path. */
+  /** Replaces the default response, by path. */
   readonly answers: Map<string, (res: ServerResponse, req: IncomingMessage) => void>;
   /** The requested paths, in order. */
   readonly requests: string[];
@@ -114,8 +114,8 @@ export async function startIssuer(keys: readonly TestKey[]): Promise<ForeignIssu
   const server = await serve((req, res) => {
     const path = req.url ?? "";
     requests.push(path);
-    const answer = answers.get(path);
-    if (answer) answer(res, req);
+    const response = answers.get(path);
+    if (response) response(res, req);
     else if (path === DISCOVERY) json(res, { issuer: made.issuer, jwks_uri: `${server.origin}${JWKS}` });
     else if (path === JWKS) json(res, { keys: made.keys.map(({ publicJwk }) => publicJwk) });
     else res.writeHead(404).end();
@@ -134,7 +134,7 @@ export async function startIssuer(keys: readonly TestKey[]): Promise<ForeignIssu
 export const DISCOVERY = "/tenant/.well-known/openid-configuration";
 export const JWKS = "/keys";
 
-/** Answers with JSON. */
+/** Responses with JSON. */
 export function json(res: ServerResponse, value: unknown, status = 200): void {
   res
     .writeHead(status, { "content-type": "application/json" })

@@ -105,7 +105,7 @@ const NO_OBJECT = "it did not answer with a plain JSON object";
 const UNREACHABLE = "it cannot be reached";
 const OTHER = "its metadata are of another issuer";
 type Answer = (res: ServerResponse, issuer: string) => void;
-const answers: readonly { name: string; reason: string; metadata?: Answer; keys?: Answer }[] = [
+const responses: readonly { name: string; reason: string; metadata?: Answer; keys?: Answer }[] = [
   { name: "another issuer", reason: OTHER, metadata: (res) => json(res, { issuer: "https://victim.test" }) },
   { name: "a slash more", reason: OTHER, metadata: (res, issuer) => json(res, { issuer: `${issuer}/` }) },
   { name: "another case", reason: OTHER, metadata: (res, issuer) => json(res, { issuer: issuer.toUpperCase() }) },
@@ -145,7 +145,7 @@ const answers: readonly { name: string; reason: string; metadata?: Answer; keys?
   },
 ];
 
-for (const { name, reason, metadata, keys } of answers) {
+for (const { name, reason, metadata, keys } of responses) {
   test(`an issuer that answers with ${name} is not used, and pollutes nothing`, () =>
     withIssuer(async (other, origin) => {
       if (metadata) other.answers.set(DISCOVERY, (res) => metadata(res, other.issuer));

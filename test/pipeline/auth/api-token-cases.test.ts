@@ -84,9 +84,9 @@ describe("API tokens", () => {
           const made = cases()[i];
           assert.ok(made);
           const authorization = (await made.authorization?.(kit)) ?? `Bearer ${await made.token?.(kit)}`;
-          const answer = await get({ authorization });
-          if (accepted) assert.equal(answer.status, 200, answer.body);
-          else assertUnauthenticated(answer, INVALID, expired);
+          const response = await get({ authorization });
+          if (accepted) assert.equal(response.status, 200, response.body);
+          else assertUnauthenticated(response, INVALID, expired);
           if (everywhere) await overEveryProtocol(authorization, accepted ?? false, expired);
         });
       }

@@ -66,8 +66,8 @@ for (const algorithm of tokenAlgorithms)
     const INVALID = "Unauthenticated: authorization: a valid bearer token is required";
     const EXPIRED = "Unauthenticated: authorization: the bearer token has expired";
 
-    async function assertRejected(answer: Promise<unknown>, message?: string, text = INVALID): Promise<void> {
-      await assert.rejects(answer, (error) => error instanceof ApiError && error.message === text, message);
+    async function assertRejected(response: Promise<unknown>, message?: string, text = INVALID): Promise<void> {
+      await assert.rejects(response, (error) => error instanceof ApiError && error.message === text, message);
     }
 
     test("a good token says who calls", async () => {
@@ -96,9 +96,9 @@ for (const algorithm of tokenAlgorithms)
       test(`${reason}: ${accepted ? "accepted" : "refused"}`, async () => {
         const { state, authenticate } = service();
         state.nowMs = atMs;
-        const answer = authenticate(`Bearer ${good}`);
-        if (accepted) await answer;
-        else await assertRejected(answer, reason, reason.endsWith("expired") ? EXPIRED : INVALID);
+        const response = authenticate(`Bearer ${good}`);
+        if (accepted) await response;
+        else await assertRejected(response, reason, reason.endsWith("expired") ? EXPIRED : INVALID);
       });
     }
 
@@ -127,9 +127,9 @@ for (const algorithm of tokenAlgorithms)
         })
           .setProtectedHeader({ alg: algorithm, kid: "k1", typ: "at+jwt" })
           .sign(pair.privateKey);
-        const answer = service().authenticate(`Bearer ${token}`);
-        if (accepted) await answer;
-        else await assertRejected(answer);
+        const response = service().authenticate(`Bearer ${token}`);
+        if (accepted) await response;
+        else await assertRejected(response);
       });
     }
 

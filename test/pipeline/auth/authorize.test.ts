@@ -262,8 +262,8 @@ function permissionDenied(needs: string, uid: string): string {
   return `Permission denied: ${needs} at ${uid} (or it might not exist)`;
 }
 
-async function assertRejected(answer: Promise<unknown>, code: Code, text: string): Promise<void> {
-  await assert.rejects(answer, (error) => {
+async function assertRejected(response: Promise<unknown>, code: Code, text: string): Promise<void> {
+  await assert.rejects(response, (error) => {
     assert.ok(error instanceof ApiError);
     assert.equal(error.code, code);
     assert.equal(error.message, text);

@@ -32,7 +32,7 @@ export interface FeatureServer {
 const store = { read: (unit: (tx: Tx) => unknown) => unit({} as Tx) } as Store;
 
 /**
- * Starts it. `handlers` and `streams` answer by method name; without one a method answers with its
+ * Starts it. `handlers` and `streams` response by method name; without one a method answers with its
  * request, or with an empty stream.
  */
 export async function startFeatureServer(
@@ -108,7 +108,7 @@ export const emptyThing = (uid: string, rest = '"tags":[],"labels":{},"parts":[]
 
 const uidOf: FeatureHandler = (request) => ({ uid: (request as unknown as { uid: string }).uid });
 
-/** Starts a server whose methods do what their names say, as far as one answer can show; `getThing` is the test's. */
+/** Starts a server whose methods do what their names say, as far as one response can show; `getThing` is the test's. */
 export function startDefault(getThing: FeatureHandler = uidOf): Promise<FeatureServer> {
   return startFeatureServer(
     {

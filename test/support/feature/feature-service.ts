@@ -45,7 +45,7 @@ export async function startFeatureStack(others: readonly ServedService[] = []): 
   const errorDomain = "feature.test";
   const store = openSqlite({ directory: memoryDir(), clock });
   const stack: Pick<FeatureStack, "watch" | "echo"> = { watch: things, echo: (request) => request };
-  const answers: Record<string, (request: never, call: UnaryCall) => object> = {
+  const responses: Record<string, (request: never, call: UnaryCall) => object> = {
     getThing: ({ uid }: { uid: string }) => ({ uid, displayName: `thing ${uid}`, labels: { a: "b" } }),
     listThings: () => ({ things: [{ uid: "a" }], totalCount: 1n }),
     listOld: () => ({ items: [] }),
@@ -72,7 +72,7 @@ export async function startFeatureStack(others: readonly ServedService[] = []): 
   const watch = (request: WatchRequest, call: StreamCall) => stack.watch(request, call);
   const streams = { watch, watchLabels: watch, export: exportCsv };
   const methods = createMethodTable([
-    { desc: featureService("FeatureService"), handlers: answers as Record<string, Handler> },
+    { desc: featureService("FeatureService"), handlers: responses as Record<string, Handler> },
     { desc: featureService("StreamService"), handlers: streams as Record<string, Handler> },
     ...others,
   ]);

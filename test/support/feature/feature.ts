@@ -57,7 +57,7 @@ export function entryOf(desc: DescMethod, handler: FeatureHandler = (request) =>
 }
 
 /** A method that streams, as the method table would hold it. */
-export function streamEntryOf(desc: DescMethod, handler: FeatureStreamHandler = noAnswers): StreamEntry {
+export function streamEntryOf(desc: DescMethod, handler: FeatureStreamHandler = noResponses): StreamEntry {
   return { ...declareMethod(desc), kind: "server_streaming", handler };
 }
 
@@ -66,7 +66,7 @@ function declareMethod(desc: DescMethod) {
   return { desc, published: desc, path, auth: { mode: "public" }, maxRequestBytes: MAX_REQUEST_BYTES } as const;
 }
 
-async function* noAnswers(): AsyncGenerator<object> {}
+async function* noResponses(): AsyncGenerator<object> {}
 
 /** A method of FeatureService by its name. */
 export function featureMethod(name: string): DescMethod {

@@ -26,7 +26,7 @@ export const PUBLISH_TIME = { seconds: 1_700_000_000n, nanos: 123_456_789 };
 
 type BookInit = Exclude<MessageInitShape<typeof BookSchema>, Book>;
 
-const answers: Readonly<Record<string, (context: HandlerContext) => Promise<BookInit> | BookInit>> = {
+const responses: Readonly<Record<string, (context: HandlerContext) => Promise<BookInit> | BookInit>> = {
   "books/none": () => {
     const details = [{ desc: BindingSchema, value: { material: "dust" } }];
     throw new ConnectError("no such book: 50% of ü", Code.NotFound, { "x-why": "lost" }, details);
@@ -83,8 +83,8 @@ export class Library implements Required<ServiceImpl<typeof LibraryService>> {
 
   async getBook({ name }: { name: string }, context: HandlerContext): Promise<BookInit | Book> {
     context.signal.addEventListener("abort", () => this.ended.push(context.signal.reason), { once: true });
-    const answer = await answers[name]?.(context);
-    if (answer !== undefined) return { name, ...answer };
+    const response = await responses[name]?.(context);
+    if (response !== undefined) return { name, ...response };
     const book = this.#shelf.get(name);
     if (book !== undefined) return book;
     // What a synchronous transaction could not wait for.

@@ -70,7 +70,7 @@ export function operationsOf({ paths }: ApiDocument): PlacedOperation[] {
   );
 }
 
-/** Those whose answers end: a stream that has no end is read by test/audit/api. */
+/** Those whose responses end: a stream that has no end is read by test/audit/api. */
 export function endingOperationsOf(document: ApiDocument): PlacedOperation[] {
   return operationsOf(document).filter(({ path }) => path !== "/audit/v1/events:tail");
 }

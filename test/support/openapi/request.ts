@@ -26,7 +26,7 @@ export function isCreate({ method, path }: PlacedOperation): boolean {
   return method === "POST" && /^\/[^/]+\/[^/]+\/[^/:]+\/\{[^/]+\}$/.test(path);
 }
 
-/** The operation that makes things of a collection, of version 2beta1 as its answers name them by their uid. */
+/** The operation that makes things of a collection, of version 2beta1 as its responses name them by their uid. */
 export function createOperation(
   operations: readonly PlacedOperation[],
   collection: string,

@@ -36,7 +36,7 @@ const MAKERS: readonly (readonly [of: RegExp, subject: Subject])[] = [
   [/\/advisories\/\{\w+\}\/events$/, "advisoryEvents"],
 ];
 
-/** Of what the answer of an operation is a new thing, by its `uid` or `id`; undefined for one that makes none. */
+/** Of what the response of an operation is a new thing, by its `uid` or `id`; undefined for one that makes none. */
 export function subjectCreatedBy(operation: PlacedOperation): Subject | undefined {
   if (isCreate(operation)) return collectionOf(operation);
   if (operation.method !== "POST") return undefined;

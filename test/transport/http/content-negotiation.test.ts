@@ -13,7 +13,7 @@ import type { ResponseHeaders } from "../../../src/transport/http/send.js";
 import { type FeatureServer, type Received, startFeatureServer } from "../../support/feature/feature-server.js";
 
 let server: FeatureServer;
-// What the two methods answer.
+// What the two methods response.
 let thing: (call: UnaryCall) => object = () => ({});
 let file: { contentType: string; data: Uint8Array } = { contentType: "", data: new Uint8Array() };
 
@@ -96,7 +96,7 @@ for (const protocol of ["h1", "h2"] as const) {
   });
 }
 
-// An empty thing is 120 bytes and more, so the size of an answer is that of a file.
+// An empty thing is 120 bytes and more, so the size of a response is that of a file.
 const sizes: readonly { bytes: number; coding: string | undefined }[] = [
   { bytes: 0, coding: undefined },
   { bytes: MIN_COMPRESSED_BYTES - 1, coding: undefined },

@@ -183,9 +183,9 @@ describe("cors", () => {
       test(`${protocol}: origin ${JSON.stringify(origin)} gets nothing`, async () => {
         const simple = await ask("some", protocol, { path: thing, headers: { origin } });
         assert.deepEqual(corsOf(simple), { vary: "origin, x-tenant, accept-encoding" });
-        const answer = await ask("some", protocol, preflight(thing, origin));
-        assert.deepEqual(corsOf(answer), { vary: "origin" });
-        assert.equal(answer.headers.allow, "DELETE, GET, HEAD, OPTIONS, PATCH, POST, PURGE, PUT");
+        const response = await ask("some", protocol, preflight(thing, origin));
+        assert.deepEqual(corsOf(response), { vary: "origin" });
+        assert.equal(response.headers.allow, "DELETE, GET, HEAD, OPTIONS, PATCH, POST, PURGE, PUT");
       });
     }
 

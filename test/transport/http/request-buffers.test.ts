@@ -7,7 +7,7 @@ import { defaultLimits } from "../../../src/transport/http/limits.js";
 import { Buffers, createConnections, type RequestBuffers } from "../../../src/transport/http/request-buffers.js";
 
 const MIB = 1024 * 1024;
-const limits = { ...defaultLimits, requestBufferBytes: 16 * MIB, answerBufferBytes: 16 * MIB };
+const limits = { ...defaultLimits, requestBufferBytes: 16 * MIB, responseBufferBytes: 16 * MIB };
 /** A quarter, less the part of it that is kept for small bodies. */
 const SHARE = 3.5 * MIB;
 
@@ -35,11 +35,11 @@ describe("an empty answer", () => {
   it("is not kept, and takes room from no other", async () => {
     const { buffers, begin } = start();
     const empty = begin("192.0.2.1");
-    empty.chargeAnswer(0, () => assert.fail("nothing is held for it"));
+    empty.chargeResponse(0, () => assert.fail("nothing is held for it"));
     await delay(300);
     const large = begin("192.0.2.1");
-    large.chargeAnswer(SHARE, () => {});
-    assert.throws(() => begin("192.0.2.1").chargeAnswer(MIB, () => {}), /too much is being sent/);
+    large.chargeResponse(SHARE, () => {});
+    assert.throws(() => begin("192.0.2.1").chargeResponse(MIB, () => {}), /too much is being sent/);
     for (const request of [empty, large]) request.release();
     assert.equal(buffers.answers.bufferedBytes, 0);
   });
@@ -144,23 +144,23 @@ describe("an answer", () => {
     const { begin, buffers } = start();
     const request = begin("192.0.2.1");
     request.release();
-    request.chargeAnswer(MIB, failIfRejected);
+    request.chargeResponse(MIB, failIfRejected);
     assert.equal(buffers.answers.bufferedBytes, 0);
   });
 
   it("that nobody reads gives way to another", async () => {
     const { begin } = start();
     let cut = 0;
-    begin("192.0.2.1").chargeAnswer(SHARE, () => cut++);
+    begin("192.0.2.1").chargeResponse(SHARE, () => cut++);
     await delay(300);
-    begin("192.0.2.1").chargeAnswer(SHARE, failIfRejected);
+    begin("192.0.2.1").chargeResponse(SHARE, failIfRejected);
     assert.equal(cut, 1);
   });
 
   it("that is new does not, and the other is rejected with its reason", () => {
     const { begin } = start();
-    begin("192.0.2.1").chargeAnswer(SHARE, failIfRejected);
-    assert.throws(() => begin("192.0.2.1").chargeAnswer(SHARE, failIfRejected), { reason: "RESOURCE_EXHAUSTED" });
-    begin("192.0.2.1").chargeAnswer(500, failIfRejected);
+    begin("192.0.2.1").chargeResponse(SHARE, failIfRejected);
+    assert.throws(() => begin("192.0.2.1").chargeResponse(SHARE, failIfRejected), { reason: "RESOURCE_EXHAUSTED" });
+    begin("192.0.2.1").chargeResponse(500, failIfRejected);
   });
 });

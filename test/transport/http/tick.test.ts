@@ -54,16 +54,16 @@ test("a request that is put off between the phases of a tick is handled in the n
 
 test("requests come before answers, with what they lead to in promises between the two", async () => {
   const taken: string[] = [];
-  const answer = flushPerTick<string>("answers", (item) => taken.push(item), assert.fail);
+  const response = flushPerTick<string>("answers", (item) => taken.push(item), assert.fail);
   const request = flushPerTick<string>(
     "requests",
     (item) => {
       taken.push(item);
-      void Promise.resolve().then(() => answer(`${item} answered`));
+      void Promise.resolve().then(() => response(`${item} answered`));
     },
     assert.fail,
   );
-  answer("earlier answer");
+  response("earlier answer");
   request("first");
   request("second");
   await tick();

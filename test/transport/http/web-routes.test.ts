@@ -50,12 +50,16 @@ interface Sent {
 function send(path: string, { method = "GET", headers = {}, body, headOnly = false }: Sent = {}) {
   return new Promise<{ status: number; body: string }>((resolve, reject) => {
     const length = body === undefined ? {} : { "content-length": String(body.length) };
-    const outgoing = request(`${server.url}${path}`, { method, headers: { ...length, ...headers } }, async (answer) => {
-      let text = "";
-      for await (const chunk of answer) text += chunk;
-      resolve({ status: answer.statusCode ?? 0, body: text });
-      outgoing.destroy();
-    });
+    const outgoing = request(
+      `${server.url}${path}`,
+      { method, headers: { ...length, ...headers } },
+      async (response) => {
+        let text = "";
+        for await (const chunk of response) text += chunk;
+        resolve({ status: response.statusCode ?? 0, body: text });
+        outgoing.destroy();
+      },
+    );
     outgoing.on("error", reject);
     if (headOnly) outgoing.flushHeaders();
     else outgoing.end(body);

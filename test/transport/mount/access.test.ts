@@ -54,12 +54,12 @@ function rpcCalls(makeTransport: typeof createGrpcTransport) {
 
 function restCalls(baseUrl: string, headers: Headers): Calls {
   const send = async (path: string, init: RequestInit = {}) => {
-    const answer = await fetch(baseUrl + path, {
+    const response = await fetch(baseUrl + path, {
       ...init,
       headers: { ...headers, "content-type": "application/json" },
     });
-    const text = await answer.text();
-    if (answer.ok) return text;
+    const text = await response.text();
+    if (response.ok) return text;
     const { code, message } = JSON.parse(text) as { code: Code; message: string };
     throw new ConnectError(message, code);
   };

@@ -92,10 +92,10 @@ function restCalls(baseUrl: string): Calls {
       "content-type": "application/json",
       ...(timeoutMs !== undefined && { "x-server-timeout": String(timeoutMs / 1000) }),
     };
-    const answer = await fetch(baseUrl + path, { ...more, headers, ...(signal && { signal }) });
+    const response = await fetch(baseUrl + path, { ...more, headers, ...(signal && { signal }) });
     let text = "";
     try {
-      for await (const chunk of answer.body ?? []) {
+      for await (const chunk of response.body ?? []) {
         text += Buffer.from(chunk).toString();
         onFirst?.();
       }

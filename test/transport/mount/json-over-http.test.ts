@@ -19,7 +19,7 @@ interface Row extends Sent {
   readonly reason: string;
   readonly status?: number;
   readonly text: string;
-  /** Headers of the answer. */
+  /** Headers of the response. */
   readonly fields?: Readonly<Record<string, string | string[]>>;
 }
 
@@ -107,10 +107,10 @@ describe("a mounted service as JSON over HTTP", () => {
   }
 
   test("a stream that fails ends with its error and without its end", async () => {
-    const answer = await fetch(`${service.url}/library/v1/groups/g/books?count=-1`);
+    const response = await fetch(`${service.url}/library/v1/groups/g/books?count=-1`);
     let text = "";
     const read = async () => {
-      for await (const chunk of answer.body ?? []) text += Buffer.from(chunk).toString();
+      for await (const chunk of response.body ?? []) text += Buffer.from(chunk).toString();
     };
     await assert.rejects(read);
     const error = buildError(15, "torn", '{"@type":"type.googleapis.com/example.library.v1.Binding"}');

@@ -19,7 +19,7 @@ const parameter = (id: string, name: string) => {
   return found as unknown as AnyObject;
 };
 const bodyOf = (id: string) => operation(id).requestBody?.content;
-const answerOf = (id: string) => operation(id).responses["200"]?.content;
+const responseOf = (id: string) => operation(id).responses["200"]?.content;
 const component = (name: string) => document.components.schemas[`arbor.test.feature.${name}`] as AnyObject | undefined;
 
 const propertiesOf = (schema: AnyObject | undefined) => (schema?.properties ?? {}) as Record<string, AnyObject>;
@@ -138,7 +138,7 @@ test("a body may be a list, and an answer a part of one", () => {
     items: { type: "string" },
   });
   assert.deepEqual(bodyOf("FeatureService_SetTags")?.["application/json"]?.example, ["tags"]);
-  assert.deepEqual(answerOf("FeatureService_GetLabels")?.["application/json"]?.schema, {
+  assert.deepEqual(responseOf("FeatureService_GetLabels")?.["application/json"]?.schema, {
     type: "object",
     additionalProperties: { type: "string" },
   });
@@ -146,12 +146,12 @@ test("a body may be a list, and an answer a part of one", () => {
 
 test("google.api.HttpBody is bytes of any type, both ways", () => {
   assert.deepEqual(bodyOf("FeatureService_Upload"), { "*/*": {} });
-  assert.deepEqual(answerOf("FeatureService_Download"), { "*/*": {} });
+  assert.deepEqual(responseOf("FeatureService_Download"), { "*/*": {} });
 });
 
 test("an empty answer is an empty object, except to DELETE", () => {
-  assert.deepEqual(answerOf("FeatureService_Touch")?.["application/json"]?.example, {});
-  assert.equal(answerOf("FeatureService_DeleteThing"), undefined);
+  assert.deepEqual(responseOf("FeatureService_Touch")?.["application/json"]?.example, {});
+  assert.equal(responseOf("FeatureService_DeleteThing"), undefined);
 });
 
 test("fields said by the caller alone are in no answer", () => {
@@ -182,7 +182,7 @@ test("members of a oneof name each other", () => {
 
 test("a stream is lines of JSON or events, of whole answers or of a part of each", () => {
   for (const id of ["StreamService_Watch", "StreamService_Watch_2", "StreamService_WatchLabels"]) {
-    const content = answerOf(id);
+    const content = responseOf(id);
     assert.deepEqual(Object.keys(content ?? {}), ["application/x-ndjson", "text/event-stream"]);
     const line = content?.["application/x-ndjson"]?.schema?.contentSchema as { oneOf: AnyObject[] };
     assert.deepEqual(
@@ -193,7 +193,7 @@ test("a stream is lines of JSON or events, of whole answers or of a part of each
 });
 
 test("a stream of bytes is bytes", () => {
-  assert.deepEqual(answerOf("StreamService_Export"), { "*/*": {} });
+  assert.deepEqual(responseOf("StreamService_Export"), { "*/*": {} });
 });
 
 test("methods open to everybody ask for no token", () => {

@@ -1,4 +1,4 @@
-// Large answers of the lean gRPC path are compressed for those who accept it.
+// Large responses of the lean gRPC path are compressed for those who accept it.
 import assert from "node:assert/strict";
 import type { ClientHttp2Session } from "node:http2";
 import { afterEach, describe, it } from "node:test";
@@ -83,8 +83,8 @@ describe("an answer over gRPC", () => {
 
   it("is sent as it is while as much is compressed as may be", async () => {
     await start({ compressingBytes: 1 });
-    const answers = await Promise.all(Array.from({ length: 8 }, () => list(2_000, "gzip")));
-    const compressed = answers.filter(({ isCompressed }) => isCompressed).length;
+    const responses = await Promise.all(Array.from({ length: 8 }, () => list(2_000, "gzip")));
+    const compressed = responses.filter(({ isCompressed }) => isCompressed).length;
     assert.ok(compressed >= 1 && compressed < 8, String(compressed));
     assert.equal((await list(2_000, "gzip")).isCompressed, true);
   });

@@ -15,7 +15,7 @@ import {
   headersFrame,
   http2Frame,
   openHttp2,
-  type RawAnswer,
+  type RawResponse,
   RST_STREAM,
   type Running,
   rawHttp2,
@@ -220,7 +220,7 @@ describe("gRPC framing", () => {
     await server.stop();
   });
 
-  const call = (row: Pick<Row, "headers" | "body" | "end">): Promise<RawAnswer> =>
+  const call = (row: Pick<Row, "headers" | "body" | "end">): Promise<RawResponse> =>
     rawHttp2(
       session,
       { ":path": GET, "content-type": "application/grpc", te: "trailers", ...row.headers },
@@ -230,11 +230,11 @@ describe("gRPC framing", () => {
 
   for (const row of rows) {
     it(row.name, async () => {
-      const answer = await call(row);
-      assert.equal(answer.headers[":status"], 200);
+      const response = await call(row);
+      assert.equal(response.headers[":status"], 200);
       const form = row.headers?.["content-type"]?.includes("json") ? "json" : "proto";
-      assert.equal(answer.headers["content-type"], `application/grpc+${form}`);
-      const outcome = { ...answer.headers, ...answer.trailers };
+      assert.equal(response.headers["content-type"], `application/grpc+${form}`);
+      const outcome = { ...response.headers, ...response.trailers };
       assert.equal(Number(outcome["grpc-status"]), row.status, String(outcome["grpc-message"]));
       assert.equal(outcome["grpc-message"] ?? "", row.text.replaceAll("%", "%25"));
       if (row.status === 0) return;

@@ -13,7 +13,7 @@ import { tempDir } from "../../support/temp-dir.js";
 
 const GROUPS = "chainguard.platform.iam.v2beta1.GroupsService";
 const PING = "chainguard.platform.ping.v2beta1.PingService";
-/** What Kubernetes waits for an answer unless told otherwise, in milliseconds. */
+/** What Kubernetes waits for a response unless told otherwise, in milliseconds. */
 const PROBE_MS = 1_000;
 
 const health = methodsOf("grpc.health.v1.Health", "health/v1/health.proto", "node_modules/grpc-health-check/proto");
@@ -48,8 +48,8 @@ describe("a service that serves", () => {
 
   it("answers HTTP probes", async () => {
     for (const path of ["/healthz", "/readyz"]) {
-      const answer = await fetch(service.url + path, { signal: AbortSignal.timeout(PROBE_MS) });
-      assert.deepEqual([answer.status, await answer.text()], [200, '{"status":"ok"}'], path);
+      const response = await fetch(service.url + path, { signal: AbortSignal.timeout(PROBE_MS) });
+      assert.deepEqual([response.status, await response.text()], [200, '{"status":"ok"}'], path);
     }
   });
 });
@@ -125,12 +125,12 @@ function methodsOf(name: string, file: string, directory: string): ServiceDefini
   return loadSync(file, { includeDirs, enums: String, defaults: true })[name] as ServiceDefinition;
 }
 
-/** What a probe learns: an answer, or code and text of a failure. */
+/** What a probe learns: a response, or code and text of a failure. */
 async function probe(url: string, service: string): Promise<object> {
   const client = new grpc.Client(new URL(url).host, grpc.credentials.createInsecure());
-  const answer = await call(client, health.Check, { service });
+  const response = await call(client, health.Check, { service });
   client.close();
-  return answer;
+  return response;
 }
 
 function call(client: grpc.Client, method: Method | undefined, request: object, ms = PROBE_MS, token?: string) {
@@ -139,14 +139,20 @@ function call(client: grpc.Client, method: Method | undefined, request: object, 
   if (token !== undefined) metadata.set("authorization", `Bearer ${token}`);
   const options = { deadline: Date.now() + ms };
   return new Promise<object>((resolve) => {
-    client.makeUnaryRequest(path, requestSerialize, responseDeserialize, request, metadata, options, (error, answer) =>
-      resolve(error ? { code: error.code, details: error.details } : { ...answer }),
+    client.makeUnaryRequest(
+      path,
+      requestSerialize,
+      responseDeserialize,
+      request,
+      metadata,
+      options,
+      (error, response) => resolve(error ? { code: error.code, details: error.details } : { ...response }),
     );
   });
 }
 
-function codeOf(answer: object): unknown {
-  return "code" in answer ? answer.code : answer;
+function codeOf(response: object): unknown {
+  return "code" in response ? response.code : response;
 }
 
 /** A watcher with a connection of its own. */
@@ -164,12 +170,12 @@ function watch(url: string, service: string) {
 
 /**
  * A request over HTTP/1.1 of which the first line has been read. Returns what sends the rest and reads
- * the answer: the only way to ask a service that takes no new connections.
+ * the response: the only way to ask a service that takes no new connections.
  */
 async function startRequest(url: string, line: string, body = "") {
   const socket = connect(Number(new URL(url).port), "127.0.0.1");
   socket.setEncoding("latin1");
-  // In one piece with a whole request, whose answer shows that both were read.
+  // In one piece with a whole request, whose response shows that both were read.
   socket.write(`GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n${line} HTTP/1.1\r\n`);
   await once(socket, "data");
   return async () => {

@@ -32,7 +32,7 @@ test("health checks the service as a whole and each RPC service, without a token
   for (const name of ["", GROUPS, Health.typeName]) assert.ok(listed.includes(name), `${listed}`);
 });
 
-// Its client takes a status for the end of a call only where one frame both begins and ends the answer.
+// Its client takes a status for the end of a call only where one frame both begins and ends the response.
 test("a health check that is rejected before its body of 5 MB has ended gets its status", async () => {
   const client = new grpc.Client(new URL(service.url).host, grpc.credentials.createInsecure());
   const same = (bytes: Buffer) => bytes;
@@ -54,8 +54,8 @@ test("health watch says what is and stays open", async () => {
     const stop = new AbortController();
     const seen: Status[] = [];
     await assert.rejects(async () => {
-      for await (const answer of health.watch({ service: name }, { signal: stop.signal })) {
-        seen.push(answer.status);
+      for await (const response of health.watch({ service: name }, { signal: stop.signal })) {
+        seen.push(response.status);
         stop.abort();
       }
     });
@@ -73,9 +73,10 @@ for (const [version, desc] of [
       const requests = (async function* () {
         for (const messageRequest of questions) yield { host: "here", messageRequest } as never;
       })();
-      const answers = [];
-      for await (const { messageResponse } of reflection.serverReflectionInfo(requests)) answers.push(messageResponse);
-      return answers;
+      const responses = [];
+      for await (const { messageResponse } of reflection.serverReflectionInfo(requests))
+        responses.push(messageResponse);
+      return responses;
     };
 
     const [list] = await ask({ case: "listServices", value: "" });
@@ -106,8 +107,8 @@ for (const [version, desc] of [
     assert.deepEqual(byFile, byService);
     assert.equal(extension?.case, "fileDescriptorResponse");
     assert.ok(numbers?.case === "allExtensionNumbersResponse" && numbers.value.extensionNumber.includes(72295728));
-    for (const answer of [unknown, none]) {
-      assert.ok(answer?.case === "errorResponse" && answer.value.errorCode === Code.NotFound);
+    for (const response of [unknown, none]) {
+      assert.ok(response?.case === "errorResponse" && response.value.errorCode === Code.NotFound);
     }
   });
 }

@@ -9,7 +9,7 @@ import { Buffers, RequestBuffers } from "../../../src/transport/http/request-buf
 import { createListFrames } from "../../../src/transport/rpc/list-frame.js";
 
 const PART_BYTES = 1_000_000;
-const limits = { ...defaultLimits, responseBytes: 10 * PART_BYTES, answerBufferBytes: 30 * PART_BYTES };
+const limits = { ...defaultLimits, responseBytes: 10 * PART_BYTES, responseBufferBytes: 30 * PART_BYTES };
 const frames = createListFrames(limits, encodeFrame);
 
 async function* chunks(count: number) {

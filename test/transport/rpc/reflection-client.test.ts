@@ -1,5 +1,5 @@
 // A client that has no protos of the service and shares no code with it: it
-// asks reflection what there is, builds clients from the answers alone, and
+// asks reflection what there is, builds clients from the responses alone, and
 // calls with them.
 import assert from "node:assert/strict";
 import { readdirSync, readFileSync } from "node:fs";
@@ -180,12 +180,12 @@ class Reflection {
     const options = { deadline: Date.now() + 10_000 };
     const stream = this.#client.makeBidiStreamRequest(path, requestSerialize, responseDeserialize, options);
     return new Promise((resolve, reject) => {
-      const answers: Answer[] = [];
-      stream.on("data", (answer: Answer) => answers.push(answer));
+      const responses: Answer[] = [];
+      stream.on("data", (answer: Answer) => responses.push(answer));
       stream.on("error", reject);
       stream.on("end", () => {
-        const [answer, ...more] = answers;
-        if (answer === undefined || more.length > 0) reject(new Error(`${answers.length} answers`));
+        const [answer, ...more] = responses;
+        if (answer === undefined || more.length > 0) reject(new Error(`${responses.length} answers`));
         else resolve(answer);
       });
       stream.end(question);

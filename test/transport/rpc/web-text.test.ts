@@ -61,7 +61,7 @@ function framesOf(text: string): Frame[] {
   return frames;
 }
 
-interface TextAnswer {
+interface TextResponse {
   readonly status: number;
   readonly type: string | null;
   readonly messages: readonly Buffer[];
@@ -69,18 +69,18 @@ interface TextAnswer {
   readonly trailer: ReadonlyMap<string, string>;
 }
 
-async function call(path: string, body: string, headers: Record<string, string> = {}): Promise<TextAnswer> {
-  const answer = await fetch(server.url + path, {
+async function call(path: string, body: string, headers: Record<string, string> = {}): Promise<TextResponse> {
+  const response = await fetch(server.url + path, {
     method: "POST",
     headers: { "content-type": TEXT, ...headers },
     body,
   });
-  const frames = framesOf(await answer.text());
+  const frames = framesOf(await response.text());
   const last = frames.at(-1)?.flag === TRAILER ? frames.pop() : undefined;
-  const lines = last?.data.toString().trim().split("\r\n") ?? [...answer.headers].map((pair) => pair.join(": "));
+  const lines = last?.data.toString().trim().split("\r\n") ?? [...response.headers].map((pair) => pair.join(": "));
   return {
-    status: answer.status,
-    type: answer.headers.get("content-type"),
+    status: response.status,
+    type: response.headers.get("content-type"),
     messages: frames.map(({ data }) => data),
     trailer: new Map(lines.map((line) => [line.slice(0, line.indexOf(":")), line.slice(line.indexOf(":") + 1).trim()])),
   };
@@ -106,7 +106,7 @@ describe("gRPC-Web as text", () => {
     });
   }
 
-  for (const [type, accept, answerType] of [
+  for (const [type, accept, responseType] of [
     [`${TEXT}+proto`, undefined, "application/grpc-web-text+proto"],
     [`${TEXT}; charset=utf-8`, TEXT, "application/grpc-web-text+proto"],
     [TEXT, "*/*", "application/grpc-web-text+proto"],
@@ -114,16 +114,16 @@ describe("gRPC-Web as text", () => {
     ["application/grpc-web+proto", TEXT, "application/grpc-web-text+proto"],
     ["application/grpc-web+proto", "text/plain, application/grpc-web-text+proto", "application/grpc-web-text+proto"],
   ] as const) {
-    it(`answers ${type} with ${answerType} for those who accept ${accept}`, async () => {
+    it(`answers ${type} with ${responseType} for those who accept ${accept}`, async () => {
       const body = type.startsWith(TEXT) ? getU1.toString("base64") : new Uint8Array(getU1);
-      const answer = await fetch(server.url + GET, {
+      const response = await fetch(server.url + GET, {
         method: "POST",
         headers: { "content-type": type, ...(accept && { accept }) },
         body,
       });
-      assert.equal(answer.headers.get("content-type"), answerType);
-      const bytes = Buffer.from(await answer.arrayBuffer());
-      const text = answerType.startsWith(TEXT) ? bytes.toString("latin1") : bytes.toString("base64");
+      assert.equal(response.headers.get("content-type"), responseType);
+      const bytes = Buffer.from(await response.arrayBuffer());
+      const text = responseType.startsWith(TEXT) ? bytes.toString("latin1") : bytes.toString("base64");
       const [message, trailer] = framesOf(text);
       assert.equal(message && fromBinary(GroupSchema, message.data).uid, "u1");
       assert.match(trailer?.data.toString() ?? "", /grpc-status: 0/);
@@ -157,13 +157,13 @@ describe("gRPC-Web as text", () => {
 
   it("has each message of a stream in pieces that can be read alone", async () => {
     const controller = new AbortController();
-    const answer = await fetch(server.url + WATCH, {
+    const response = await fetch(server.url + WATCH, {
       method: "POST",
       headers: { "content-type": TEXT },
       body: frameMessage(HealthCheckRequestSchema, { service: "" }).toString("base64"),
       signal: controller.signal,
     });
-    const { value } = (await answer.body?.getReader().read()) ?? {};
+    const { value } = (await response.body?.getReader().read()) ?? {};
     const [first] = framesOf(Buffer.from(value ?? []).toString());
     assert.equal(first && fromBinary(HealthCheckResponseSchema, first.data).status, 1);
     controller.abort();
@@ -235,9 +235,9 @@ describe("gRPC-Web as text", () => {
   it("is served over HTTP/2", async () => {
     const session = openHttp2(server.url);
     const body = Buffer.from(getU1.toString("base64"));
-    const answer = await rawHttp2(session, { ":path": GET, "content-type": TEXT }, body);
-    assert.equal(answer.headers["content-type"], "application/grpc-web-text+proto");
-    assert.equal(framesOf(answer.body.toString()).length, 2);
+    const response = await rawHttp2(session, { ":path": GET, "content-type": TEXT }, body);
+    assert.equal(response.headers["content-type"], "application/grpc-web-text+proto");
+    assert.equal(framesOf(response.body.toString()).length, 2);
     session.destroy();
   });
 });

@@ -82,7 +82,7 @@ describe("a list", () => {
     });
   }
 
-  // The same question in both versions, and its answer.
+  // The same question in both versions, and its response.
   const approver = "approver@example.org";
   const cases: readonly { v1: () => Filter; v2: () => FilterV2; finds: (i: number) => boolean }[] = [
     { v1: () => ({ artifactType: ["type-1"] }), v2: () => ({ artifactTypes: ["type-1"] }), finds: (i) => i % 2 === 1 },

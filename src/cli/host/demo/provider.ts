@@ -6,7 +6,7 @@ import type { AddressInfo } from "node:net";
 import { SignJWT } from "jose";
 import type { Provider } from "oidc-provider";
 import { html, renderPage } from "../../../issuer/oauth/page.js";
-import type { WebAnswer } from "../../../kernel/web.js";
+import type { WebResponse } from "../../../kernel/web.js";
 import { people } from "./organisation.js";
 
 type Library = typeof import("oidc-provider");
@@ -104,7 +104,7 @@ function describeError(error: unknown): string {
     : "Something went wrong in the demo.";
 }
 
-function send(res: ServerResponse, { status, headers, body = "" }: WebAnswer): void {
+function send(res: ServerResponse, { status, headers, body = "" }: WebResponse): void {
   res.writeHead(status, { ...headers } as Record<string, string>).end(body);
 }
 
@@ -177,7 +177,7 @@ function suppressWarnings<T>(work: () => T): T {
 }
 
 // People are links, because the content security policy of the pages forbids forms that redirect to another site.
-function renderPeoplePage(host: string): WebAnswer {
+function renderPeoplePage(host: string): WebResponse {
   const choices = people.map(
     ({ subject, name, about }) => html`<li><a class="button" href="?person=${subject}">${name}, ${about}</a></li>`,
   );
@@ -187,7 +187,7 @@ function renderPeoplePage(host: string): WebAnswer {
   return renderPage({ title: "Who are you?", body, host });
 }
 
-function renderErrorPage(host: string, status: number, text: string): WebAnswer {
+function renderErrorPage(host: string, status: number, text: string): WebResponse {
   const body = html`<p>${text}</p><p>Go back to the program and start again.</p>`;
   return renderPage({ title: "This cannot be done", body, host, status });
 }

@@ -53,8 +53,8 @@ export async function readAuditJwks(call: Call, scope: string): Promise<JsonObje
 }
 
 async function verifyOnce(call: Call, scope: string, { jwks, head: remembered }: ExpectedChain) {
-  const answer = await readChain(call, scope);
-  const state = toState(answer, scope);
+  const response = await readChain(call, scope);
+  const state = toState(response, scope);
   const search = watchForHead(remembered, state.checkpoint);
   const walk = await walkChain(scope, state, search.watch(readPages(call, scope)));
   const after = toState(await readChain(call, scope), scope);
@@ -62,7 +62,7 @@ async function verifyOnce(call: Call, scope: string, { jwks, head: remembered }:
   const { head, checkpoint } = state;
   const hasGrown = walk.atHead !== undefined && (after.head?.seq ?? 0) >= walk.end.seq;
   const seen = hasGrown && walk.atHead && walk.fault === undefined ? { ...walk, end: walk.atHead } : walk;
-  const keys = jwks === undefined ? createServiceKeys(call, scope, answer) : createKeys(jwks);
+  const keys = jwks === undefined ? createServiceKeys(call, scope, response) : createKeys(jwks);
   const report = await verifySignatures({ ...seen, sealed: seen.end.seq - (checkpoint?.seq ?? 0) }, keys);
   const fault = report.fault ?? search.findFault(seen.end);
   const isFirst = head === undefined && after.head !== undefined;
@@ -77,16 +77,16 @@ function readChain(call: Call, scope: string): Promise<JsonObject> {
 async function* readPages(call: Call, scope: string): AsyncGenerator<ChainPage> {
   for (let pageToken = ""; ; ) {
     const request = create(ListChainEntriesRequestSchema, { scope, pageSize: PAGE_SIZE, pageToken });
-    const answer = await call(listChainEntries, request);
-    const unsealedId = toNumber(answer.unsealedRowId);
+    const response = await call(listChainEntries, request);
+    const unsealedId = toNumber(response.unsealedRowId);
     yield {
-      entries: toObjects(answer.entries).map(({ sequence, rowId, hash, row }) => ({
+      entries: toObjects(response.entries).map(({ sequence, rowId, hash, row }) => ({
         ...{ seq: toNumber(sequence), auditId: toNumber(rowId), hash: toText(hash) },
         row: row === undefined ? null : toRow(row as JsonObject),
       })),
       unsealedId: unsealedId === 0 ? undefined : unsealedId,
     };
-    pageToken = toText(answer.nextPageToken);
+    pageToken = toText(response.nextPageToken);
     if (pageToken === "") return;
   }
 }
@@ -146,8 +146,8 @@ function createKeys(jwks: JsonObject): AuditVerifyingKeys {
   return { findAuditVerifyingKey: (kid) => known.get(kid), refresh: async () => false };
 }
 
-function createServiceKeys(call: Call, scope: string, answer: JsonObject): AuditVerifyingKeys {
-  let known = findKeys(parseJwks(answer.jwks));
+function createServiceKeys(call: Call, scope: string, response: JsonObject): AuditVerifyingKeys {
+  let known = findKeys(parseJwks(response.jwks));
   return {
     findAuditVerifyingKey: (kid) => known.get(kid),
     async refresh() {

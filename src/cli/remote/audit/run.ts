@@ -75,11 +75,11 @@ async function printEvents(flags: ScopedFlags, orderBy: string, json: boolean, c
     do {
       // Page tokens are bound to all fields but the size.
       const pageSize = Math.min(left, PAGE_SIZE);
-      const answer = await call(listMethod, create(ListEventsRequestSchema, { ...fixed, pageSize, pageToken }));
-      const events = (answer.events ?? []) as JsonObject[];
+      const response = await call(listMethod, create(ListEventsRequestSchema, { ...fixed, pageSize, pageToken }));
+      const events = (response.events ?? []) as JsonObject[];
       if (events.length > 0) await output.write(list.page(events));
       left -= events.length;
-      pageToken = text(answer.nextPageToken);
+      pageToken = text(response.nextPageToken);
     } while (pageToken !== "" && left > 0);
     await output.write(list.end({}));
   });

@@ -6,7 +6,7 @@ import {
   DropBindingRequestSchema,
   ListBindingsRequestSchema,
 } from "#gen/arbor/bindings/v1/bindings_pb.js";
-import { createListFormatter, formatAnswer, type ListColumn } from "../../output/format.js";
+import { createListFormatter, formatResponse, type ListColumn } from "../../output/format.js";
 import { escapeControls } from "../../output/terminal.js";
 import type { CommonFlags } from "../flags.js";
 import { confirmDelete, withSession } from "../session.js";
@@ -37,9 +37,9 @@ export async function listOwnBindings({ pending: onlyPending = false, ...flags }
       let pageToken = "";
       do {
         const request = create(ListBindingsRequestSchema, { pending, pageSize: PAGE_SIZE, pageToken });
-        const answer = await call(listBindings, request);
-        await output.write(list.page((answer.bindings ?? []) as JsonObject[]));
-        pageToken = text(answer.nextPageToken);
+        const response = await call(listBindings, request);
+        await output.write(list.page((response.bindings ?? []) as JsonObject[]));
+        pageToken = text(response.nextPageToken);
       } while (pageToken !== "");
     }
     await output.write(list.end({}));
@@ -49,9 +49,9 @@ export async function listOwnBindings({ pending: onlyPending = false, ...flags }
 /** `arbor auth bindings accept`. */
 export async function acceptOwnBinding(uid: string, flags: CommonFlags): Promise<void> {
   await withSession(flags, async ({ call, output }) => {
-    const answer = await call(acceptBinding, create(AcceptBindingRequestSchema, { uid }));
-    const rows = () => columns.map(({ title, cell }) => [title, cell(answer)] as const);
-    await output.write(formatAnswer(flags.output, answer, rows, output.terminal));
+    const response = await call(acceptBinding, create(AcceptBindingRequestSchema, { uid }));
+    const rows = () => columns.map(({ title, cell }) => [title, cell(response)] as const);
+    await output.write(formatResponse(flags.output, response, rows, output.terminal));
   });
 }
 
@@ -69,8 +69,8 @@ export interface DropFlags extends CommonFlags {
 export async function dropOwnBinding(uid: string, { yes = false, ...flags }: DropFlags): Promise<void> {
   if (!yes) await confirmDelete(`binding ${uid}`);
   await withSession(flags, async ({ call, output }) => {
-    const answer = await call(dropBinding, create(DropBindingRequestSchema, { uid }));
-    const empty = formatAnswer(flags.output, answer, () => [], output.terminal);
+    const response = await call(dropBinding, create(DropBindingRequestSchema, { uid }));
+    const empty = formatResponse(flags.output, response, () => [], output.terminal);
     await output.write(flags.output === "table" ? `dropped ${escapeControls(uid)}\n` : empty);
   });
 }

@@ -72,10 +72,10 @@ interface Loopback<T> {
 }
 
 /**
- * Starts the server on a free port of 127.0.0.1. It stops when the browser has its answer.
+ * Starts the server on a free port of 127.0.0.1. It stops when the browser has its response.
  *
  * @param state the secret that the redirect must contain
- * @param redeem redeems the code while the browser waits for the answer
+ * @param redeem redeems the code while the browser waits for the response
  */
 async function startLoopback<T>(
   state: string,

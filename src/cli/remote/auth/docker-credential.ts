@@ -1,5 +1,5 @@
 // `arbor auth docker-credential`: the protocol of docker's credential helpers
-// (github.com/docker/docker-credential-helpers). docker writes a request to standard input and reads the answer from
+// (github.com/docker/docker-credential-helpers). docker writes a request to standard input and reads the response from
 // standard output. It starts the helper for every pull, so the helper loads only the modules that
 // docker-credential.test.ts lists.
 import { text } from "node:stream/consumers";
@@ -11,7 +11,7 @@ import { findCredentialsFile, type Registry, readCredentials } from "./credentia
 /** The user name for a password that is an API token. */
 const USERNAME = "_token";
 
-/** With this answer docker continues without credentials. */
+/** With this response docker continues without credentials. */
 const NONE = "credentials not found in native keychain";
 
 const ADVICE = "run: arbor auth configure-docker";
@@ -40,7 +40,7 @@ export async function runHelper(action: HelperAction): Promise<number> {
 /**
  * `arbor auth docker-credential`
  *
- * @throws CommandError after docker got the error as the answer
+ * @throws CommandError after docker got the error as the response
  */
 export async function dockerCredentialCommand(action: HelperAction): Promise<void> {
   const { stdin, stdout } = process;

@@ -73,8 +73,8 @@ export async function redeemCode(
     redirect_uri: redirectUri,
     client_id: CLI_CLIENT_ID,
   });
-  const answer = await sendRequest({ method: "POST", api, path: "/oauth/token", form });
-  return toLogin(answer.access_token, answer.refresh_token);
+  const response = await sendRequest({ method: "POST", api, path: "/oauth/token", form });
+  return toLogin(response.access_token, response.refresh_token);
 }
 
 /**
@@ -86,8 +86,8 @@ export async function redeemCode(
 export async function renewLogin(api: string, refreshToken: string, audience: string): Promise<StoredLogin> {
   const path = "/sts/exchange_refresh_token";
   const query = new URLSearchParams({ aud: audience });
-  const answer = await sendRequest({ method: "POST", api, path, query, bearer: refreshToken });
-  return toLogin(findToken(answer.token), findToken(answer.refreshToken));
+  const response = await sendRequest({ method: "POST", api, path, query, bearer: refreshToken });
+  return toLogin(findToken(response.token), findToken(response.refreshToken));
 }
 
 /** Exchanges the ID token of a login provider for an API token with the requested limits. */
@@ -98,8 +98,8 @@ export async function exchangeIdToken(
 ): Promise<StoredLogin> {
   const query = new URLSearchParams([["aud", api], ...buildLimitParameters(limits, "scopes")]);
   if (provider !== undefined) query.set("identity_provider", provider);
-  const answer = await sendRequest({ method: "GET", api, path: "/sts/exchange", query, bearer: idToken });
-  return toLogin(answer.token, answer.refreshToken);
+  const response = await sendRequest({ method: "GET", api, path: "/sts/exchange", query, bearer: idToken });
+  return toLogin(response.token, response.refreshToken);
 }
 
 /**

@@ -7,7 +7,7 @@ import { encodeBase32 } from "../../../kernel/ids.js";
 import { unseal } from "../../../kernel/seal.js";
 import { CLI_CLIENT_ID } from "../../../kernel/web.js";
 import { Code, CommandError } from "../../errors.js";
-import { parseJsonObject, type ServiceAnswer, sendRequest } from "../service.js";
+import { parseJsonObject, type ServiceResponse, sendRequest } from "../service.js";
 import type { StoredLogin } from "./credentials-file.js";
 import { buildLoginParameters, exchangeIdToken, type IdToken, type LoginOptions } from "./grants.js";
 
@@ -64,7 +64,7 @@ export async function logInHeadless(
   }
 }
 
-async function findSession(api: string, code: string): Promise<ServiceAnswer | undefined> {
+async function findSession(api: string, code: string): Promise<ServiceResponse | undefined> {
   const query = new URLSearchParams({ code });
   try {
     return await sendRequest({ method: "GET", api, path: "/sts/headless_sessions", query });

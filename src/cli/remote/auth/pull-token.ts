@@ -17,7 +17,7 @@ import {
 } from "#gen/chainguard/platform/iam/v2beta1/role_bindings_pb.js";
 import { builtinRoleUid } from "../../../kernel/ids.js";
 import { Code, CommandError, invalidFlag } from "../../errors.js";
-import { createListFormatter, formatAnswer } from "../../output/format.js";
+import { createListFormatter, formatResponse } from "../../output/format.js";
 import type { CommonFlags } from "../flags.js";
 import { fetchIssuer, resolveApi } from "../service.js";
 import { type Session, withSession } from "../session.js";
@@ -76,9 +76,9 @@ export async function createPullToken(flags: CreateFlags): Promise<void> {
     await bindPullRole(session, flags.group, identityUid);
     const claims = { iss: ISSUER, sub: subject, aud: audience, iat: nowS, exp: expiresS };
     const expireTime = new Date(expiresS * 1000).toISOString();
-    const answer = { name: String(name), username: identityUid, password: signJwt(claims, privateKey), expireTime };
+    const response = { name: String(name), username: identityUid, password: signJwt(claims, privateKey), expireTime };
     const { write, terminal } = session.output;
-    await write(formatAnswer(flags.output, answer, () => Object.entries(answer), terminal));
+    await write(formatResponse(flags.output, response, () => Object.entries(response), terminal));
   });
 }
 
@@ -134,10 +134,10 @@ export async function listPullTokens({ group, ...flags }: ListFlags): Promise<vo
         pageToken,
         ...(group !== undefined && { uidp: { descendantsOf: group } }),
       });
-      const answer = await call(IdentitiesService.method.listIdentities, request);
-      const found = (answer.identities ?? []) as JsonObject[];
+      const response = await call(IdentitiesService.method.listIdentities, request);
+      const found = (response.identities ?? []) as JsonObject[];
       await output.write(list.page(found.filter(isPullToken).map(toRow)));
-      pageToken = String(answer.nextPageToken ?? "");
+      pageToken = String(response.nextPageToken ?? "");
     } while (pageToken !== "");
     await output.write(list.end({}));
   });
@@ -168,7 +168,7 @@ export async function revokePullToken(uid: string, flags: CommonFlags): Promise<
     const identity = await call(IdentitiesService.method.getIdentity, create(GetIdentityRequestSchema, { uid }));
     if (!isPullToken(identity)) throw invalidFlag("uid", `${uid} is no pull token`);
     await call(IdentitiesService.method.deleteIdentity, create(DeleteIdentityRequestSchema, { uid }));
-    const text = formatAnswer(flags.output, {}, () => [], output.terminal);
+    const text = formatResponse(flags.output, {}, () => [], output.terminal);
     await output.write(flags.output === "table" ? `revoked ${uid}\n` : text);
   });
 }

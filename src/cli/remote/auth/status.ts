@@ -2,10 +2,10 @@
 import type { JsonObject } from "@bufbuild/protobuf";
 import type { TokenSource } from "../../../client/token-source.js";
 import { Code, CommandError, notLoggedIn } from "../../errors.js";
-import { formatAnswer } from "../../output/format.js";
+import { formatResponse } from "../../output/format.js";
 import { withStdout } from "../../output/terminal.js";
 import type { Format } from "../flags.js";
-import { type ApiFlags, resolveApi, type ServiceAnswer, sendRequest } from "../service.js";
+import { type ApiFlags, resolveApi, type ServiceResponse, sendRequest } from "../service.js";
 import { findStoredToken, parseClaims, parseRefreshExpiryMs } from "./credentials.js";
 import { findCredentialsFile, readCredentials, type StoredLogin } from "./credentials-file.js";
 
@@ -33,15 +33,15 @@ export async function statusCommand({ output: format, ...flags }: StatusFlags): 
   // Read after the request, which may have renewed the login.
   const login = (await readCredentials(file)).logins.get(api);
   if (login === undefined) throw notLoggedIn(api);
-  const answer: JsonObject = {
+  const response: JsonObject = {
     api,
     ...(accepted ?? buildClaimFields(login)),
     ...buildRenewalFields(login),
     credentialsFile: file,
   };
-  answer.accepted = accepted !== undefined;
+  response.accepted = accepted !== undefined;
   await withStdout(async ({ write, terminal }) => {
-    await write(formatAnswer(format, answer, () => toRows(answer), terminal));
+    await write(formatResponse(format, response, () => toRows(response), terminal));
   });
   if (failure !== undefined) throw failure;
 }
@@ -60,7 +60,7 @@ async function fetchIdentity(api: string, source: TokenSource): Promise<JsonObje
   }
 }
 
-function buildIdentityFields({ subject, issuer, expiry, email, profile }: ServiceAnswer): JsonObject {
+function buildIdentityFields({ subject, issuer, expiry, email, profile }: ServiceResponse): JsonObject {
   const name = typeof profile === "object" && profile !== null && "name" in profile ? profile.name : undefined;
   return selectNonEmpty({ identity: subject, name, email, issuer, expireTime: expiry });
 }
@@ -92,8 +92,8 @@ function selectNonEmpty(members: Readonly<Record<string, unknown>>): JsonObject 
 }
 
 // The row of `renewableUntil` is named "renewable until".
-function toRows(answer: JsonObject): [field: string, value: string][] {
-  return Object.entries(answer).map(([name, value]) => [
+function toRows(response: JsonObject): [field: string, value: string][] {
+  return Object.entries(response).map(([name, value]) => [
     name.replace(/[A-Z]/g, (letter) => ` ${letter.toLowerCase()}`),
     String(value),
   ]);

@@ -1,4 +1,4 @@
-// The resources of `arbor iam`, with their methods and the columns of their lists. Flags, requests and answers follow from
+// The resources of `arbor iam`, with their methods and the columns of their lists. Flags, requests and responses follow from
 // the descriptors.
 import type { DescField, DescMessage, DescMethodUnary, JsonObject, JsonValue } from "@bufbuild/protobuf";
 import { AccountAssociationsService } from "#gen/chainguard/platform/iam/v2beta1/account_associations_pb.js";
@@ -183,7 +183,7 @@ export const resourceCommands: readonly ResourceCommand[] = [
   },
 ];
 
-/** Gets the field of a list's answer with its rows. */
+/** Gets the field of a list's response with its rows. */
 export function getRowsField({ methods }: ResourceCommand): DescField & { readonly message: DescMessage } {
   const field = methods.list.output.fields.find(({ fieldKind, message }) => fieldKind === "list" && message);
   if (field?.message === undefined) throw new TypeError(`${methods.list} answers no list`);

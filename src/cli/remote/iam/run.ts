@@ -13,7 +13,7 @@ import { ensureContainer, findWellKnownName, getField, getFieldsByName, setField
 import { isJsonObject } from "../../../kernel/strict-json.js";
 import { buildCallbackPath } from "../../../kernel/web.js";
 import { invalidFlag } from "../../errors.js";
-import { createListFormatter, formatAnswer } from "../../output/format.js";
+import { createListFormatter, formatResponse } from "../../output/format.js";
 import { createProgress, escapeControls, type Progress } from "../../output/terminal.js";
 import type { CommonFlags } from "../flags.js";
 import { type ApiFlags, fetchIssuer, resolveApi } from "../service.js";
@@ -55,16 +55,16 @@ async function printPages(
   let token = "";
   do {
     if (token !== "") setListField(request, resource, "page_token", token);
-    let answer: JsonObject;
+    let response: JsonObject;
     try {
-      answer = await call(resource.methods.list, request);
+      response = await call(resource.methods.list, request);
     } catch (error) {
       progress.clear();
       // Completes the document, with the page token of the remaining rows.
       if (done > 0) await output.write(list.end({ ...rest, nextPageToken: token }));
       throw error;
     }
-    const { [key]: rows = [], ...envelope } = answer as JsonObject & Record<typeof key, JsonObject[]>;
+    const { [key]: rows = [], ...envelope } = response as JsonObject & Record<typeof key, JsonObject[]>;
     rest = envelope;
     done += rows.length;
     progress.clear();
@@ -115,7 +115,7 @@ export async function runGet(
   given: OneFlags,
 ): Promise<void> {
   await withSession(given, async (session) =>
-    printAnswer(resource, session, method, buildUidRequest(method, uid), given),
+    printResponse(resource, session, method, buildUidRequest(method, uid), given),
   );
 }
 
@@ -127,7 +127,7 @@ export async function runCreate(
   given: OneFlags,
 ): Promise<void> {
   const { request } = await buildRequest(method.input, flags, given, findResourceField(resource, method));
-  await withSession(given, async (session) => printAnswer(resource, session, method, request, given));
+  await withSession(given, async (session) => printResponse(resource, session, method, request, given));
 }
 
 /**
@@ -154,7 +154,7 @@ export async function runUpdate(
     }
     setField(request, mask, create(FieldMaskSchema, { paths: [...paths] }));
   }
-  await withSession(given, async (session) => printAnswer(resource, session, method, request, given));
+  await withSession(given, async (session) => printResponse(resource, session, method, request, given));
 }
 
 /** Deletes a resource after a confirmation. */
@@ -166,16 +166,18 @@ export async function runDelete(
 ): Promise<void> {
   if (!given.yes) await confirmDelete(`${resource.singular} ${uid}`);
   await withSession(given, async ({ call, output }) => {
-    const answer = await call(method, buildUidRequest(method, uid));
+    const response = await call(method, buildUidRequest(method, uid));
     const { output: format } = given;
     const text =
-      format === "table" ? `deleted ${escapeControls(uid)}\n` : formatAnswer(format, answer, () => [], output.terminal);
+      format === "table"
+        ? `deleted ${escapeControls(uid)}\n`
+        : formatResponse(format, response, () => [], output.terminal);
     await output.write(text);
     if (resource.deletionNote !== undefined) process.stderr.write(`arbor: ${resource.deletionNote}\n`);
   });
 }
 
-async function printAnswer(
+async function printResponse(
   { hasRedirectUri }: ResourceCommand,
   { call, output }: Session,
   method: DescMethodUnary,
@@ -183,13 +185,13 @@ async function printAnswer(
   given: OneFlags,
 ): Promise<void> {
   const { output: format } = given;
-  const answer: JsonObject = await call(method, request);
+  const response: JsonObject = await call(method, request);
   const redirectUri = hasRedirectUri && format === "table" ? await fetchRedirectUri(given) : undefined;
   const rows = (): DetailRow[] => [
-    ...toDetailRows(method.output, answer),
-    ...(redirectUri ? [["redirect URI", redirectUri(answer)] as const] : []),
+    ...toDetailRows(method.output, response),
+    ...(redirectUri ? [["redirect URI", redirectUri(response)] as const] : []),
   ];
-  await output.write(formatAnswer(format, answer, rows, output.terminal));
+  await output.write(formatResponse(format, response, rows, output.terminal));
 }
 
 function buildUidRequest({ input }: DescMethodUnary, uid: string): Message {

@@ -88,7 +88,7 @@ export async function startLoginService(test: Pick<TestContext, "after">): Promi
         return unauthenticated;
       }
       const refreshToken = { token: rotate(name) };
-      // What was asked is done; the answer takes its time.
+      // What was asked is done; the response takes its time.
       await sleep(service.renewalMs);
       return [200, { token: tokens(), refreshToken }];
     },

@@ -25,7 +25,7 @@ export interface CliWorld {
   iamWith(env: Readonly<Record<string, string>>, ...args: readonly string[]): Promise<Finished>;
   /** What `arbor iam ... -o json` prints; fails when the command does. */
   json(...args: readonly string[]): Promise<Json>;
-  /** What REST answers for a path below `/iam/v2beta1`. */
+  /** What REST responses for a path below `/iam/v2beta1`. */
   rest(path: string): Promise<Json>;
   /** A new file with this content. */
   file(content: string): string;
@@ -59,11 +59,11 @@ export async function startCliWorld(): Promise<CliWorld> {
       return JSON.parse(stdout) as Json;
     },
     async rest(path) {
-      const answer = await fetch(`${service.url}/iam/v2beta1${path}`, {
+      const response = await fetch(`${service.url}/iam/v2beta1${path}`, {
         headers: { authorization: `Bearer ${token}` },
       });
-      assert.equal(answer.status, 200, path);
-      return (await answer.json()) as Json;
+      assert.equal(response.status, 200, path);
+      return (await response.json()) as Json;
     },
     file(content) {
       const path = join(directory, `file-${files++}`);

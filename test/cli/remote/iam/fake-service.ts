@@ -1,4 +1,4 @@
-// A service with the answers of a test, over gRPC: for answers that the real service does not give.
+// A service with the responses of a test, over gRPC: for responses that the real service does not give.
 import { createServer, type ServerHttp2Session } from "node:http2";
 import type { AddressInfo } from "node:net";
 import type { ConnectRouter } from "@connectrpc/connect";

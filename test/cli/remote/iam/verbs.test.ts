@@ -1,4 +1,4 @@
-// Every verb of every resource, against what REST answers.
+// Every verb of every resource, against what REST responses.
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import { resourceCommands } from "../../../../src/cli/remote/iam/resource-commands.js";
@@ -250,12 +250,12 @@ describe("what the registry holds", () => {
   const note =
     "arbor: Images that are still in the registry come back with the next `arbor registry sync`, and when they are pushed again.\n";
   const api = async (method: string, path: string, body?: object) => {
-    const answer = await fetch(`${world.service.url}/registry/v2beta1${path}`, {
+    const response = await fetch(`${world.service.url}/registry/v2beta1${path}`, {
       method,
       headers: { authorization: `Bearer ${world.token}`, "content-type": "application/json" },
       ...(body && { body: JSON.stringify(body) }),
     });
-    return { status: answer.status, json: (await answer.json()) as Readonly<Record<string, unknown>> };
+    return { status: response.status, json: (await response.json()) as Readonly<Record<string, unknown>> };
   };
 
   it("is listed, printed and deleted with a token: tags and repos", async () => {

@@ -39,10 +39,10 @@ const LISTS_V1 = [
 /**
  * Reads everything that the owner of an organisation can read.
  *
- * @param get sends a GET of a path and returns the JSON of its answer
+ * @param get sends a GET of a path and returns the JSON of its response
  * @param root the uid of the organisation
  * @param guest the uid of a person of another organisation who has a binding
- * @returns the answers by path
+ * @returns the responses by path
  */
 export async function readAnswers(get, root, guest) {
   const answers = {};
@@ -106,7 +106,7 @@ export async function readGuestAnswers(get) {
 /**
  * Reads the first pages of lists in several orders, and what is on the pages after them.
  *
- * @param get sends a GET of a path and returns the JSON of its answer
+ * @param get sends a GET of a path and returns the JSON of its response
  * @param root the uid of the organisation
  * @returns when the page tokens were made, and for each list its path, its page token and the uids on the page after it
  */

@@ -1,4 +1,4 @@
-// What must hold for every answer, whatever the request was.
+// What must hold for every response, whatever the request was.
 import type { IncomingHttpHeaders } from "node:http";
 import { brotliDecompressSync, gunzipSync } from "node:zlib";
 import type { DescMessage } from "@bufbuild/protobuf";
@@ -8,14 +8,14 @@ import type { FuzzRequest } from "./fuzz-request.js";
 import type { FuzzWorld } from "./fuzz-world.js";
 import { findMethod, findUnservedStatus } from "./served.js";
 
-/** An answer as it came. */
-export interface FuzzAnswer {
+/** A response as it came. */
+export interface FuzzResponse {
   readonly status: number;
   readonly headers: IncomingHttpHeaders;
   readonly bytes: Buffer;
 }
 
-/** What an answer tells. */
+/** What a response tells. */
 export interface Verdict {
   /** What is wrong with it, if anything is. */
   readonly fault: string | undefined;
@@ -25,8 +25,8 @@ export interface Verdict {
   readonly answer: unknown;
 }
 
-/** Judges an answer. */
-export type Judge = (request: FuzzRequest, answer: FuzzAnswer) => Verdict;
+/** Judges a response. */
+export type Judge = (request: FuzzRequest, response: FuzzResponse) => Verdict;
 
 interface Candidate {
   readonly method: string;
@@ -96,19 +96,19 @@ export function createJudge({ operations, validators }: Pick<FuzzWorld, "operati
     return candidates.filter((one) => one.method === method && one.matches.test(path));
   }
 
-  function successFault(request: FuzzRequest, answer: unknown, text: string): string | undefined {
+  function successFault(request: FuzzRequest, response: unknown, text: string): string | undefined {
     const fitting = fittingOf(request);
     if (fitting.length === 0) return "success of something that the document does not speak of";
     if (request.method === "HEAD") return text === "" ? undefined : "a body for HEAD";
     const faults = fitting.map(({ validate }) =>
-      validate === undefined ? (text === "" ? undefined : "a body") : validate(answer),
+      validate === undefined ? (text === "" ? undefined : "a body") : validate(response),
     );
     return faults.includes(undefined) ? undefined : faults.join(" / ");
   }
 
   // Errors name fields of the request, by their paths in JSON.
-  function fieldFault(request: FuzzRequest, answer: unknown): string | undefined {
-    const { details = [] } = answer as { details?: readonly { fieldViolations?: readonly FieldViolation[] }[] };
+  function fieldFault(request: FuzzRequest, response: unknown): string | undefined {
+    const { details = [] } = response as { details?: readonly { fieldViolations?: readonly FieldViolation[] }[] };
     const fitting = fittingOf(request);
     if (fitting.length === 0) return undefined;
     const unknown = details
@@ -173,7 +173,7 @@ export function createJudge({ operations, validators }: Pick<FuzzWorld, "operati
   }
 }
 
-// Short ones could be words of any answer.
+// Short ones could be words of any response.
 function isEchoed(authorization: string | undefined, text: string): boolean {
   const credential = authorization?.slice("Bearer ".length) ?? "";
   return credential.length > 20 && text.includes(credential);

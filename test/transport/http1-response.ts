@@ -1,4 +1,4 @@
-/** An answer of HTTP/1.1 in its parts; the head in lower case. */
+/** A response of HTTP/1.1 in its parts; the head in lower case. */
 export function parseHttp1(text: string): { status: number; head: string; body: string } {
   const split = text.indexOf("\r\n\r\n");
   return { status: Number(text.slice(9, 12)), head: text.slice(0, split).toLowerCase(), body: text.slice(split + 4) };

@@ -1,4 +1,4 @@
-// Asks for large answers and does not read them: with a stream window of zero, by
+// Asks for large responses and does not read them: with a stream window of zero, by
 // no longer reading the socket, and by HTTP/1.1 requests one after the other;
 // documents that are open to everybody, and unpaginated lists of version 1 over REST,
 // gRPC and Connect.

@@ -1,4 +1,4 @@
-// Writes all bytes of answers: they are charged before they are buffered, written with backpressure, and cut off when
+// Writes all bytes of responses: they are charged before they are buffered, written with backpressure, and cut off when
 // the peer stops reading.
 import type { OutgoingHttpHeaders, ServerResponse } from "node:http";
 import { constants, Http2ServerResponse, type ServerHttp2Stream } from "node:http2";
@@ -12,22 +12,22 @@ import { flushPerTick } from "./tick.js";
 const CHUNK_BYTES = 64 * 1024;
 
 /**
- * Charges bytes of an answer before they are buffered.
+ * Charges bytes of a response before they are buffered.
  *
  * @throws ApiError RESOURCE_EXHAUSTED when too many bytes are buffered for this caller, or for all
  */
-export function chargeAnswer(out: ResponseWriter, bytes: number): void {
-  buffersOf(out)?.chargeAnswer(bytes, () => cutOff(out));
+export function chargeResponse(out: ResponseWriter, bytes: number): void {
+  buffersOf(out)?.chargeResponse(bytes, () => cutOff(out));
 }
 
-interface CompleteAnswer {
+interface CompleteResponse {
   readonly res: HttpResponse;
   readonly status: number;
   readonly headers: OutgoingHttpHeaders;
   readonly body: string | Uint8Array;
 }
 
-const write = flushPerTick<CompleteAnswer>(
+const write = flushPerTick<CompleteResponse>(
   "answers",
   ({ res, status, headers, body }) => {
     if (res.headersSent || isGone(res)) return;
@@ -49,7 +49,7 @@ const write = flushPerTick<CompleteAnswer>(
 );
 
 /**
- * Sends a complete answer together with the others of this tick, unless the peer has disconnected.
+ * Sends a complete response together with the others of this tick, unless the peer has disconnected.
  *
  * @param headers all fields but those of the connection; content-length is the caller's to set
  * @throws ApiError RESOURCE_EXHAUSTED when too many bytes are buffered already
@@ -61,9 +61,9 @@ export function sendComplete(
   body: string | Uint8Array = "",
 ): void {
   if (res.headersSent || isGone(res)) return;
-  // This answer replaces one that was charged but not sent.
-  buffersOf(res)?.dropAnswer();
-  chargeAnswer(res, body.length);
+  // This response replaces one that was charged but not sent.
+  buffersOf(res)?.dropResponse();
+  chargeResponse(res, body.length);
   write({ res, status, headers, body });
 }
 
@@ -89,7 +89,7 @@ function countBytes(out: ResponseWriter, bytes: number): void {
   if (record !== undefined) record.bytes += bytes;
 }
 
-/** Ends an answer with charged bytes. Resolves when they are written or the peer has disconnected. */
+/** Ends a response with charged bytes. Resolves when they are written or the peer has disconnected. */
 export async function endWithBackpressure(out: ResponseWriter, bytes: string | Uint8Array): Promise<void> {
   if (bytes.length <= CHUNK_BYTES) {
     if (!isGone(out)) (out as ServerResponse).end(bytes);
@@ -105,7 +105,7 @@ export async function endWithBackpressure(out: ResponseWriter, bytes: string | U
  */
 export async function writeWithBackpressure(out: ResponseWriter, bytes: Uint8Array): Promise<void> {
   if (isGone(out)) return;
-  chargeAnswer(out, bytes.length);
+  chargeResponse(out, bytes.length);
   countBytes(out, bytes.length);
   await writeCharged(out, bytes);
 }
@@ -117,7 +117,7 @@ export async function writeCharged(out: ResponseWriter, bytes: Uint8Array): Prom
     if (isGone(out)) return;
     const chunk = bytes.subarray(at, at + CHUNK_BYTES);
     if (!(out as ServerResponse).write(chunk)) await waitForDrain(out);
-    buffers?.releaseAnswer(chunk.length);
+    buffers?.releaseResponse(chunk.length);
   }
 }
 

@@ -3,8 +3,8 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { type ApiDocument, createValidators, operationsOf } from "../support/openapi/document.js";
 import { groupsDocument, signInDocument } from "../support/openapi/documents.js";
-import { createJudge, type FuzzAnswer } from "./fuzz-answer.js";
 import type { FuzzRequest } from "./fuzz-request.js";
+import { createJudge, type FuzzResponse } from "./fuzz-response.js";
 
 const judge = judgeOf(groupsDocument());
 
@@ -27,14 +27,14 @@ const invalid = (field: string) =>
     },
   );
 
-function answer(status: number, body: unknown, headers: FuzzAnswer["headers"] = {}): FuzzAnswer {
+function answer(status: number, body: unknown, headers: FuzzResponse["headers"] = {}): FuzzResponse {
   const text = typeof body === "string" ? body : JSON.stringify(body);
   return { status, headers: { "x-content-type-options": "nosniff", ...headers }, bytes: Buffer.from(text) };
 }
 
 const rows: readonly {
   request?: Partial<FuzzRequest>;
-  answer: FuzzAnswer;
+  answer: FuzzResponse;
   fault: RegExp | undefined;
   reason: string;
 }[] = [
@@ -122,7 +122,7 @@ for (const { code, status, details, is, reason } of reached) {
 }
 
 const TOKEN = { token: "t", refreshToken: "", expiry: "2026-01-31T12:00:00.000Z" };
-const credentials: readonly { headers: FuzzAnswer["headers"]; body: object; fault: RegExp | undefined }[] = [
+const credentials: readonly { headers: FuzzResponse["headers"]; body: object; fault: RegExp | undefined }[] = [
   { headers: { "cache-control": "no-store" }, body: TOKEN, fault: undefined },
   { headers: {}, body: TOKEN, fault: /may be kept/ },
   { headers: { "cache-control": "no-store" }, body: { ...TOKEN, secret: "s" }, fault: /additional/ },

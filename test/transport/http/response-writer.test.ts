@@ -4,12 +4,12 @@ import { once } from "node:events";
 import { connect, createServer, type Http2Server } from "node:http2";
 import type { AddressInfo } from "node:net";
 import { test } from "node:test";
-import { writeWithBackpressure } from "../../../src/transport/http/answer-writer.js";
 import { isGone, type ResponseWriter } from "../../../src/transport/http/http-message.js";
 import { defaultLimits } from "../../../src/transport/http/limits.js";
 import { attachBuffers, Buffers, RequestBuffers } from "../../../src/transport/http/request-buffers.js";
+import { writeWithBackpressure } from "../../../src/transport/http/response-writer.js";
 
-const buffers = new Buffers({ ...defaultLimits, answerStallMs: 200 });
+const buffers = new Buffers({ ...defaultLimits, responseStallMs: 200 });
 const withBuffers = <T extends Parameters<typeof attachBuffers>[1]>(carrier: T): T => {
   attachBuffers(new RequestBuffers(buffers, buffers.connect("127.0.0.1", false), undefined), carrier);
   return carrier;
