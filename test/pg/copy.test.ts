@@ -63,7 +63,7 @@ async function assertServes(settings: DatabaseSettings, token: string): Promise<
   const harness = await startUpgraded(settings);
   try {
     assert.deepEqual(await compareResponses(harness, expected.owner, expected.answers), []);
-    assert.deepEqual(await compareResponses(harness, expected.guest, expected.guestResponses), []);
+    assert.deepEqual(await compareResponses(harness, expected.guest, expected.guestAnswers), []);
     const response = await fetch(`${harness.url}/iam/v2beta1/groups/${expected.group}`, {
       headers: { authorization: `Bearer ${token}` },
     });

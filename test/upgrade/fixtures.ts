@@ -14,7 +14,7 @@ export interface Expected {
   readonly answers: Readonly<Record<string, object>>;
   /** An identity of another organisation, and the responses to it. */
   readonly guest: string;
-  readonly guestResponses: Readonly<Record<string, object>>;
+  readonly guestAnswers: Readonly<Record<string, object>>;
   /** How many rows of each audit log were sealed, by the uid of the organisation. */
   readonly sealedRows: Readonly<Record<string, number>>;
   /** Page tokens that the owner got, which are valid for three days. Fixtures of 0.4.0 and newer have them. */

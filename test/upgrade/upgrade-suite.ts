@@ -69,7 +69,7 @@ export function upgradeSuite(
     });
 
     it("gives the same answers to identities of another organisation", async () => {
-      assert.deepEqual(await compareResponses(harness, expected.guest, expected.guestResponses), []);
+      assert.deepEqual(await compareResponses(harness, expected.guest, expected.guestAnswers), []);
     });
 
     const { pageTokens } = expected;
