@@ -180,6 +180,23 @@ describe("a login", () => {
     await later(30 * DAY_MS + 1_000, () => isDead(current));
   });
 
+  it("ends in the millisecond of its end, and a revocation spares logins of its second", async () => {
+    const uid = await newPerson();
+    const { keys } = world.harness.app.installation;
+    const tokens = createTokens({ keys, ids: randomIds, issuer: world.url });
+    const startMs = Math.floor(nowMs() / 1000) * 1000;
+    const isAlive = (loginMs: number, atMs: number) =>
+      world.write(async (tx) => {
+        const token = await tokens.createRefreshToken(tx, uid, { audience: world.url }, loginMs);
+        return (await tokens.rotate(tx, token, {}, atMs)) !== undefined;
+      });
+    assert.equal(await isAlive(startMs, startMs + 30 * DAY_MS - 1), true);
+    assert.equal(await isAlive(startMs, startMs + 30 * DAY_MS), false);
+    await world.write((tx) => tx.identities.update(uid, { notBefore: startMs / 1000 }, 1));
+    assert.equal(await isAlive(startMs - 1, startMs), false);
+    assert.equal(await isAlive(startMs, startMs), true);
+  });
+
   it("ends when its tokens are revoked", async () => {
     const uid = await newPerson();
     const first = await login(uid);

@@ -119,6 +119,17 @@ test("a denied device gets access_denied once", async () => {
   assert.equal((await poll(device_code)).body.error, "invalid_grant");
 });
 
+test("a device gets nothing when the person's logins were revoked after the approval", async () => {
+  kit.provider.account = { subject: "leaver" };
+  const { device_code, user_code } = await ask();
+  const agent = new Agent();
+  const { page } = await signIn(agent, user_code);
+  await decide(agent, page.text, "approve");
+  const notBefore = Math.ceil(Date.now() / 1000) + 1;
+  await kit.store.write((tx) => tx.identities.update(personUid(kit.provider.issuer, "leaver"), { notBefore }, 0));
+  assert.equal((await poll(device_code)).body.error, "invalid_grant");
+});
+
 test("nothing but approve approves", async () => {
   const { device_code, user_code } = await ask();
   const agent = new Agent();

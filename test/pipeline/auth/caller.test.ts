@@ -229,6 +229,17 @@ for (const { grants, needed = [A], visible, reason } of views) {
   });
 }
 
+test("among many grants those above count as well", () => {
+  const many = Array.from({ length: 40 }, (_, i): Grant => [childUid(other, i + 1), B]);
+  const caller = callerOf([...many, [root, A], [child, B]]);
+  assert.equal(caller.holds([{ bit: A }, { bit: B }], grandchild), true);
+  assert.equal(caller.holds([{ bit: B }], childUid(childUid(other, 1), 1)), true);
+  assert.equal(caller.holds([{ bit: A }], other), false);
+  assert.equal(caller.holds([{ bit: B }], root), false);
+  assert.equal(caller.rightsAt(grandchild), toCapabilitySet([A, B]));
+  assert.equal(caller.rightsAt(sibling), toCapabilitySet([A]));
+});
+
 // Few groups and bits, so that grants meet often.
 const uids = fc
   .tuple(fc.nat(1), fc.array(fc.nat(1), { maxLength: 4 }))

@@ -176,6 +176,7 @@ export const limitCases: readonly TokenCase[] = [
     (map): TokenCase => ({ name: `map ${JSON.stringify(map).slice(0, 30)}`, token: saying({ map }) }),
   ),
   { name: "lim with every capability", token: saying({ lim: { cap: ALL } }), accepted: true },
+  { name: "map with as many mappings as a token may have", token: saying({ map: uidsOf(32) }), accepted: true },
   { name: "map of a mapping that nobody has", token: saying({ map: [uid] }), accepted: true },
 ];
 

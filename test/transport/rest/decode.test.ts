@@ -143,6 +143,12 @@ for (const { method, captures, query = "", body, json, reason } of rows) {
   });
 }
 
+test("a list may hold more messages than may nest", () => {
+  const parts = Array.from({ length: 300 }, (_, i) => ({ level: i + 1 }));
+  const json = { parent: "p", thing: { parts } };
+  assert.deepEqual(decodeRequest("CreateThing", ["p"], "", JSON.stringify({ parts })), json);
+});
+
 test("raw bytes go into a field of type HttpBody with their type", () => {
   const body = { bytes: Buffer.from([0xff, 0x00]), contentType: "image/png" };
   assert.deepEqual(decodeRequest("Upload", ["f"], "", body), {

@@ -42,6 +42,8 @@ for (const { mask, names, reason } of given) {
   test(`?updateMask=${mask}: ${reason}`, () => assert.equal(maskOf('{"count":1}', `updateMask=${mask}`), names));
 }
 
+test("?updateMask=: an empty mask is as none", () => assert.equal(maskOf('{"count":1}', "updateMask="), "count"));
+
 const all = { pattern: { case: "patch", value: "/v1/{thing.uid=**}" }, body: "*" } as const;
 const wholeBody = methodWithRule(all, "UpdateThingRequest");
 
