@@ -5,7 +5,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { Code } from "@connectrpc/connect";
 import { failedPrecondition } from "../../src/kernel/errors.js";
 import type { UnaryCall } from "../../src/pipeline/call.js";
-import { type Handler, withOutcome } from "../../src/pipeline/handlers.js";
+import { type Handler, withOutcome, withoutChange } from "../../src/pipeline/handlers.js";
 import { allowVersion2 } from "../audit/log-kit.js";
 import { childUid, groupRow } from "../support/rows.js";
 import { errorOf, foreign, group, member, nowMs, type Pipeline, root, startPipeline } from "./pipeline.js";
@@ -124,6 +124,13 @@ describe("the audit log", () => {
   test("a read leaves no audit row", async () => {
     const rows = await auditCount();
     await p.start("Look", good, { authorization: member }).answer;
+    assert.equal(await auditCount(), rows);
+  });
+
+  test("a write that changes nothing leaves no audit row", async () => {
+    const rows = await auditCount();
+    p.handler = () => withoutChange({ uid: group });
+    assert.deepEqual(await p.start("Make", good, { authorization: member }).answer, { uid: group });
     assert.equal(await auditCount(), rows);
   });
 

@@ -172,6 +172,14 @@ describe("invoke", () => {
       assert.equal(error.code, code);
       assert.equal(error.rawMessage, text);
     });
+    test(`a preparation that finds nothing: ${reason}`, async () => {
+      p.prepare = async () => {
+        throw notFound({ displayName: "thing", type: "test/Thing" }, "x");
+      };
+      const error = await errorOf(p.start("Prepared", { parent: scope, name: "n" }, { authorization: by }).answer);
+      assert.equal(error.rawMessage, text);
+      assert.equal(p.handled, 0);
+    });
   }
 
   test("rights are read with every call", async () => {

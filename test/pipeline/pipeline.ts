@@ -33,6 +33,7 @@ const fields = { parent: { scope: true }, name: { required: true } };
 const desc = declareService({
   methods: {
     Make: { iam: guardWith(Capability.CAP_IAM_GROUPS_CREATE), fields, event: "test.thing.made.v1" },
+    Prepared: { iam: guardWith(Capability.CAP_IAM_GROUPS_CREATE), fields },
     Look: { iam: guardWith(Capability.CAP_IAM_GROUPS_LIST), fields, read: true },
     Any: { iam: { mode: { case: "enabled", value: { unscoped: true } } }, fields: { name: {} } },
     Open: { iam: { mode: { case: "disabled", value: {} } }, fields: { uid: {} } },
@@ -54,6 +55,8 @@ export interface Pipeline {
   now: number;
   /** Answers every method. */
   handler: Handler;
+  /** Runs before the transaction of `Prepared`. */
+  prepare: () => Promise<unknown>;
   /** How often it was reached. */
   handled: number;
   /** What the operator was told of. */
@@ -93,12 +96,13 @@ export async function startPipeline(): Promise<Pipeline> {
     pipeline.handled++;
     return (pipeline.handler as UnaryEntry["handler"])(request as Message, call);
   };
-  const table = createMethodTable([
-    { desc, handlers: { make: response, look: response, any: response, open: response } },
-  ]);
+  const prepared: Handler = { prepare: () => pipeline.prepare(), handle: response };
+  const handlers = { make: response, prepared, look: response, any: response, open: response };
+  const table = createMethodTable([{ desc, handlers }]);
   const initial = () => ({
     now: nowMs,
     handler: () => ({}),
+    prepare: async () => undefined,
     handled: 0,
     internal: [],
     authenticate: (authorization: string | undefined) => {

@@ -188,6 +188,10 @@ describe("in a full organisation", () => {
       ]) {
         await assert.rejects(refused, (error: unknown) => (error as ConnectError).code === Code.ResourceExhausted);
       }
+      // Limits may have been lowered to less than there is.
+      await setLimits(store, world.root, { repos: 0, tags: 0 });
+      assert.equal((await v1.createTag({ repoId: repo, tag: { name: "latest" } })).digest, digestOf("c"));
+      assert.equal((await v1.createRepo({ parentId: world.root, repo: { name: "moved" } })).id, repo);
     });
     await setLimits(store, world.root, { repos: undefined, tags: undefined });
   });
