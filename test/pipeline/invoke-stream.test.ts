@@ -10,8 +10,9 @@ import { toCapabilitySet } from "../../src/kernel/capability-set.js";
 import { failedPrecondition, notFound } from "../../src/kernel/errors.js";
 import type { Principal } from "../../src/kernel/principal.js";
 import { bitOf } from "../../src/pipeline/auth/authorize.js";
-import { type Inbound, StreamCall } from "../../src/pipeline/call.js";
+import { type Inbound, MAX_CALL_MS, StreamCall } from "../../src/pipeline/call.js";
 import type { Handler } from "../../src/pipeline/handlers.js";
+import { authorizeMounted } from "../../src/pipeline/invoke-mounted.js";
 import { createInvokeStream, type InvokeStream } from "../../src/pipeline/invoke-stream.js";
 import { createMethodTable, type StreamEntry } from "../../src/pipeline/method-table.js";
 import { openSqlite } from "../../src/store/open-sqlite.js";
@@ -252,6 +253,23 @@ describe("invoke-stream", () => {
       assert.ok(seenCall);
       assert.equal(seenCall.deadlineMs - seenCall.startMs, lastsMs);
       assert.equal(seenCall.timeoutMs() === undefined, timeoutMs === undefined);
+    });
+  }
+
+  for (const agoMs of [MAX_CALL_MS / 2, MAX_CALL_MS + 1]) {
+    test(`whatever its caller allows, a stream is authorized within 30 s: after ${agoMs / 1000} s`, async () => {
+      const entry = entries.get("Watch");
+      assert.ok(entry);
+      const request = create(entry.desc.input, good);
+      const newCall = () => new StreamCall(inboundOf({ authorization: member }), entry.desc, Date.now() - agoMs);
+      const deps = { store, clock: Date.now, errorDomain: "iam.test", onInternalError: assert.fail };
+      const authorized = [
+        all(invokeStream(entry, newCall(), principalOf(member), request)),
+        authorizeMounted(deps, entry, newCall(), principalOf(member), request),
+      ];
+      for (const { status } of await Promise.allSettled(authorized)) {
+        assert.equal(status, agoMs < MAX_CALL_MS ? "fulfilled" : "rejected");
+      }
     });
   }
 

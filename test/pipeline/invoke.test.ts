@@ -223,6 +223,17 @@ describe("invoke", () => {
     }
   }
 
+  test("writes are rejected while too many wait for the database, and reads are not", async () => {
+    const waiting = Array.from({ length: 2_048 }, () => p.store.write(() => undefined));
+    const write = errorOf(p.start("Make", good, { authorization: member }).answer);
+    const read = p.start("Look", good, { authorization: member }).answer;
+    assert.equal((await write).rawMessage, "Unavailable: too many calls wait for the database");
+    assert.deepEqual(await read, {});
+    assert.equal(p.handled, 1);
+    await Promise.all(waiting);
+    await p.start("Make", good, { authorization: member }).answer;
+  });
+
   test("a thousand failing calls at once: none sees another's marker", async () => {
     p.handler = (request: never) => {
       throw failedPrecondition("T", `marker ${(request as { name: string }).name}`);

@@ -230,6 +230,10 @@ it("version 1 shows two quotas of a root, as they hold for it, and version 2 non
   for (const base of ["/iam/v2", "/iam/v2beta1"]) assert.deepEqual(await readLimits(base, world.root), {});
   const put = await restAs(world.url, world.owner.token, "/iam/v1")("PUT", `/groups/${world.root}`, { name: "ours" });
   assert.deepEqual(put.json?.resourceLimits, { idps: 100, repositories: 7 });
+  // The value of one quota is none of the other.
+  const swapped = { name: "ours", resourceLimits: { idps: 7, repositories: 100 } };
+  const rest = restAs(world.url, world.owner.token, "/iam/v1");
+  assert.equal((await rest("PUT", `/groups/${world.root}`, swapped)).status, 403);
   await setLimits(store, world.root, { repos: undefined, tags: undefined });
 });
 
