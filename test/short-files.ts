@@ -6,8 +6,10 @@ const shared = "a type or a function that rooms share which may not import each 
 export const shortFiles: Readonly<Record<string, string>> = {
   "src/app/definitions.ts": "the list of all kinds, which grows with them",
   "src/cli/host/config.ts": lazy,
+  "src/cli/host/serve.ts": lazy,
   "src/cli/output/audit-log.ts": "printed by commands on the host and over the network, which load different modules",
   "src/cli/remote/registry/commands.ts": lazy,
+  "src/cli/young-generation.ts": "called before the service is loaded, and again once it runs",
   "src/client/error-details.ts": "what callers read of errors, and calls to know when to retry",
   "src/client/index.ts": "the entry of the client package",
   "src/codec/base64.ts": "read by several codecs",

@@ -1,6 +1,5 @@
 // The commands on the host and their flags. Their modules load the service, so each is imported when its command is
 // called.
-import { setFlagsFromString } from "node:v8";
 import { type Command, Option } from "commander";
 import {
   type Resolution,
@@ -20,6 +19,7 @@ import {
   filterFlags,
   isOverApi,
 } from "../remote/audit/commands.js";
+import { holdYoungGeneration } from "../young-generation.js";
 
 /** The settings with which a command opens the database. */
 const databaseSettings: readonly SettingName[] = [
@@ -48,9 +48,8 @@ const hostSettings: readonly SettingName[] = [
 export function addHostCommands(arbor: Command): void {
   const serve = addSettings(arbor.command("serve").description("run the service"), settingNames);
   restrictFiles(serve).action(async (options) => {
-    // Before most modules are loaded: most objects of a start survive, so V8 would grow the heap for new objects to 32 MB
-    // within 100 ms, and would not shrink it again while the service is idle. `serve` lets it grow after the start.
-    setFlagsFromString("--semi-space-growth-factor=1");
+    // Before most modules are loaded.
+    holdYoungGeneration();
     const { serve } = await import("./serve.js");
     await serve(readResolution(options, { checkFiles: true }).settings, findOtherVariables(process.env).ignored);
   });

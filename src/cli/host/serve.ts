@@ -1,12 +1,9 @@
 // `arbor serve`
-import { setFlagsFromString } from "node:v8";
 import { type App, startApp } from "../../app/app.js";
 import { exitOnUncaughtError, limitHeapGrowth } from "../../app/process.js";
 import type { Settings } from "../../config/config.js";
 import { createLogger } from "../../telemetry/logger.js";
-
-/** How the heap for new objects grows unless V8 is told otherwise. */
-const GROWTH_FACTOR = 2;
+import { releaseYoungGeneration } from "../young-generation.js";
 
 /**
  * Runs the service until SIGTERM or SIGINT, then stops it gracefully; a second signal ends it at once, with exit code 1,
@@ -29,8 +26,7 @@ export async function serve(settings: Settings, ignoredVariables: readonly strin
     onCut: (signal) => logger.warn({ signal, ...openWork() }, "a second signal: calls and connections are cut"),
   });
   process.stdout.write(`arbor listening on ${app.url}\n`);
-  // The heap for new objects must grow under load. The command stopped its growth for the start.
-  setFlagsFromString(`--semi-space-growth-factor=${GROWTH_FACTOR}`);
+  releaseYoungGeneration();
   await app.stop(await stopped);
   // A request to a trace collector that does not answer would keep the process alive. The exit code is set already.
   setImmediate(() => process.exit());
