@@ -1,7 +1,7 @@
 // Reads on SQLite. Beginning a transaction costs as much as a point read, so reads share one.
 import type { AuditVersion } from "./audit-version.js";
 import type { Awaitable, Tx } from "./port.js";
-import type { Executor } from "./statement.js";
+import type { Executor, Statement } from "./statement.js";
 import { Transaction } from "./transaction.js";
 
 /** A connection that only reads. */
@@ -11,7 +11,7 @@ export interface ReadConnection extends Executor {
   close(): void;
 }
 
-/** How long the units of one snapshot may run before they pause, in milliseconds. */
+/** How long the statements of one unit may take before it pauses, in milliseconds. */
 const SLICE_MS = 3;
 
 /** How many snapshots may outlive their tick at the same time; each has a connection. */
@@ -25,8 +25,9 @@ const MAX_PINNED = 4;
  * connection: a long unit sees one snapshot from beginning to end and does not block others.
  *
  * @param open opens a connection; called once at the start, and again when all others are pinned
+ * @param readMs a monotonic clock, in milliseconds
  */
-export function createSnapshotReader(open: () => ReadConnection) {
+export function createSnapshotReader(open: () => ReadConnection, readMs = () => performance.now()) {
   let primary: ReadConnection | undefined = open();
   const idle: ReadConnection[] = [primary];
   /** Paused units, in the order in which they resume. */
@@ -85,10 +86,7 @@ export function createSnapshotReader(open: () => ReadConnection) {
       pin(snapshot);
     }
     return new Promise((resolve) => {
-      paused.push(() => {
-        snapshot.beginSlice();
-        resolve();
-      });
+      paused.push(resolve);
       if (paused.length === 1) setImmediate(resumeOne);
     });
   }
@@ -112,7 +110,7 @@ export function createSnapshotReader(open: () => ReadConnection) {
 
   function readOn<T>(snapshot: Snapshot, unit: (tx: Tx) => Awaitable<T>): Awaitable<T> {
     // The transaction is not revoked when the unit settles: the end of the snapshot stops later reads.
-    const result = unit(new Transaction(snapshot));
+    const result = unit(new Transaction(new ReadUnit(snapshot, readMs)));
     if (!(result instanceof Promise)) return result;
     snapshot.units++;
     return result.then(snapshot.resolveUnit<T>, snapshot.rejectUnit).catch((error) => {
@@ -172,7 +170,6 @@ class Snapshot implements Executor {
   readonly counterSlots: number;
   readonly #pause: (snapshot: Snapshot) => Promise<void>;
   readonly #onUnitEnd: (snapshot: Snapshot) => void;
-  #sliceStartMs = performance.now();
 
   constructor(
     connection: ReadConnection,
@@ -195,12 +192,8 @@ class Snapshot implements Executor {
   }
   nowMs: Executor["nowMs"] = () => this.connection.nowMs();
 
-  beginSlice(): void {
-    this.#sliceStartMs = performance.now();
-  }
-
-  pause(): Promise<void> | undefined {
-    return performance.now() - this.#sliceStartMs < SLICE_MS ? undefined : this.#pause(this);
+  pause(): Promise<void> {
+    return this.#pause(this);
   }
 
   resolveUnit = <T>(value: T): T => {
@@ -214,4 +207,42 @@ class Snapshot implements Executor {
     this.#onUnitEnd(this);
     throw error;
   };
+}
+
+// One unit on a snapshot. Units of one tick take turns statement by statement, so the time of each is that of its own
+// statements: by the clock alone, short units among many would pause, and wait for as many ticks.
+class ReadUnit implements Executor {
+  readonly counterSlots: number;
+  readonly #snapshot: Snapshot;
+  readonly #readMs: () => number;
+  /** How long statements took since the last pause; counted from the first call of {@link pause}, as most units are short. */
+  #sliceMs: number | undefined;
+
+  constructor(snapshot: Snapshot, readMs: () => number) {
+    this.#snapshot = snapshot;
+    this.#readMs = readMs;
+    this.counterSlots = snapshot.counterSlots;
+  }
+
+  rows<Params extends object, Row>(statement: Statement<Params, Row>, params: Params): Awaitable<Row[]> {
+    if (this.#sliceMs === undefined) return this.#snapshot.rows(statement, params);
+    const startMs = this.#readMs();
+    const rows = this.#snapshot.rows(statement, params);
+    this.#sliceMs += this.#readMs() - startMs;
+    return rows;
+  }
+
+  auditVersion(): AuditVersion {
+    return this.#snapshot.auditVersion();
+  }
+
+  nowMs(): Awaitable<number> {
+    return this.#snapshot.nowMs();
+  }
+
+  pause(): Promise<void> | undefined {
+    const isOver = this.#sliceMs !== undefined && this.#sliceMs >= SLICE_MS;
+    if (isOver || this.#sliceMs === undefined) this.#sliceMs = 0;
+    return isOver ? this.#snapshot.pause() : undefined;
+  }
 }

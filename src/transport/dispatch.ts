@@ -67,7 +67,7 @@ interface Protocol {
 
 // The protocols in their order; the last one accepts every request. gRPC on HTTP/2 is not among them: it needs no
 // request and response objects (see onHttp2Stream).
-function listProtocols(options: DispatchOptions, routeNames: ReadonlyMap<string, string>): readonly Protocol[] {
+function listProtocols(options: DispatchOptions, routeAt: (path: string) => string | undefined): readonly Protocol[] {
   const { connect, fixedRoutes, web, gateway, errorDomain } = options;
   const rpc: Protocol = {
     accepts: (path) => isRpcPath(path) && connect.serves(path),
@@ -99,7 +99,7 @@ function listProtocols(options: DispatchOptions, routeNames: ReadonlyMap<string,
     accepts: () => true,
     handle(req, res, path, record) {
       if (!fixedRoutes.handle(req.method ?? "", path, res)) return false;
-      record.method = findRouteName(routeNames, path);
+      record.method = routeAt(path);
       return true;
     },
   };
@@ -115,10 +115,18 @@ function listProtocols(options: DispatchOptions, routeNames: ReadonlyMap<string,
   return [rpc, unknownGrpc, unknownConnect, operators, pages, rest];
 }
 
-// A path that ends in `/*` is that of all paths below it.
-function findRouteName(names: ReadonlyMap<string, string>, path: string): string | undefined {
-  const isAbove = ([known]: [string, string]) => known.endsWith("/*") && path.startsWith(known.slice(0, -1));
-  return names.get(path) ?? [...names].find(isAbove)?.[1];
+// Finds the name of a route by the path of a request. A path that ends in `/*` is that of all paths below it. The lookup is
+// part of each rejection under overload, so these are collected before.
+function createRouteNames(paths: readonly string[]) {
+  const names = new Map(paths.map((path) => [path, formatRouteName(path)]));
+  const below = paths
+    .filter((path) => path.endsWith("/*"))
+    .map((path) => ({ prefix: path.slice(0, -1), name: formatRouteName(path) }));
+  return {
+    all: [...names.values()],
+    find: (path: string): string | undefined =>
+      names.get(path) ?? below.find(({ prefix }) => path.startsWith(prefix))?.name,
+  };
 }
 
 /** The name that logs and metrics have for responses to CORS preflights. */
@@ -127,13 +135,13 @@ const PREFLIGHT = "preflight";
 /** Creates the dispatcher. */
 export function createDispatch(options: DispatchOptions) {
   const { grpc, connect, fixedRoutes, web, gateway, hosts, proxies, observers, cors } = options;
-  const routeNames = new Map(fixedRoutes.paths.map((path) => [path, formatRouteName(path)]));
+  const routes = createRouteNames(fixedRoutes.paths);
   const names = {
     rpcAt: connect.nameOf,
-    routeAt: (path: string) => findRouteName(routeNames, path) ?? web.nameOf(path),
+    routeAt: (path: string) => routes.find(path) ?? web.nameOf(path),
   };
   const records = createRecords({ proxies, observers, names });
-  const protocols = listProtocols(options, routeNames);
+  const protocols = listProtocols(options, routes.find);
   // One object for all requests: it is filled and read synchronously.
   const counts: FieldCounts = { host: 0, authorization: 0 };
 
@@ -230,7 +238,7 @@ export function createDispatch(options: DispatchOptions) {
     /** Records what is rejected before it gets here. */
     records,
     /** Every value of `method` that the record of a request may have. */
-    methodNames: [...new Set([...connect.names, ...routeNames.values(), ...web.names, PREFLIGHT])],
+    methodNames: [...new Set([...connect.names, ...routes.all, ...web.names, PREFLIGHT])],
     /** The body of the error for a request that is rejected before it is parsed, by HTTP status. */
     errorBody(status: number): string {
       if (status === 429) return bodyOf(resourceExhausted("too many requests of this address are open", RETRY_MS));

@@ -13,6 +13,12 @@ const LATE_CHECK_MS = 5;
  * overload.
  */
 const LATE_FOR_MS = 1_000;
+/**
+ * A request may wait so many times `maxDelayMs` before it is rejected after all, and at least so long in milliseconds: a
+ * peer that sends more than others waits longer than the queue is long.
+ */
+const WAIT_FACTOR = 3;
+const MIN_MAX_WAIT_MS = 60;
 /** How often rejected requests are logged, in milliseconds. */
 const LOG_MS = 10_000;
 
@@ -87,8 +93,8 @@ export function createAdmission({ maxDelayMs, maxRoundMs, logger }: AdmissionOpt
     },
     /** Whether there is time for one more request of a peer. */
     admits: (peer: Peer): boolean => !isOn || (!isLate && hasTimeFor(peer, maxDelayMs)),
-    /** Whether queued requests may be rejected later. */
-    isOn,
+    /** How long an admitted request may wait in a standing queue before it is rejected, in milliseconds. */
+    maxWaitMs: Math.max(WAIT_FACTOR * maxDelayMs, MIN_MAX_WAIT_MS),
     stop(): void {
       isStopped = true;
       clearTimeout(timer);

@@ -31,8 +31,8 @@ interface QueuedTask {
   readonly task: Task;
   /** When it was queued, by `performance.now()`. */
   readonly sinceMs: number;
-  /** Whether it may be rejected from a standing queue. */
-  readonly isRejectable: boolean;
+  /** How long it may wait in a standing queue before it is rejected, in milliseconds; infinite if it must not be. */
+  readonly maxWaitMs: number;
 }
 
 /** How long the queue must not have been empty before it counts as standing, in milliseconds. */
@@ -42,8 +42,6 @@ const STANDING_MS = 200;
  * it.
  */
 const CLEAR_MS = 200;
-/** How long a request may wait in a standing queue before it is rejected, in milliseconds. */
-const MAX_STANDING_WAIT_MS = 200;
 /** No request is rejected while fewer than this wait: as many may arrive in one tick by chance. */
 const MIN_WAITING = 32;
 /** How many requests of one tick are rejected because they have waited too long. */
@@ -64,8 +62,9 @@ const TICK_BUDGET_MS = 5;
  */
 const STANDING_BUDGET_MS = 20;
 /**
- * How long every second tick may while connections wait to be accepted, in milliseconds; the others take none. libuv accepts
- * one connection in each iteration of the event loop, so longer ticks make new callers, health checks too, wait for seconds.
+ * While connections wait to be accepted, ticks take no requests for as long as a tick may take them, if the requests would
+ * take longer than this, in milliseconds. libuv accepts one connection in each iteration of the event loop, so new
+ * callers, health checks too, would otherwise wait for seconds.
  */
 const ACCEPTING_BUDGET_MS = 1;
 /** The least and the most requests that one tick takes, whatever they cost. */
@@ -102,14 +101,12 @@ let isStanding = false;
 let isCut = false;
 /** Whether a connection was accepted since the last tick; others may wait. */
 let isAccepting = false;
-/** Whether the last tick took no requests for that reason. */
-let isSkipped = false;
+/** Since when ticks have taken no requests for that reason, by `performance.now()`; 0 if they take requests. */
+let pausedSinceMs = 0;
 /** How long this tick may take requests, in milliseconds. */
 let budgetMs = TICK_BUDGET_MS;
 /** The moving average of what one request costs, in milliseconds. */
 let costMs = 0.1;
-/** Whether the only request of this tick is taken by cost, and not by waiting time. */
-let isFair = false;
 /** The peers of the requests that the last tick took, one entry per request. */
 let taken: Peer[] = [];
 
@@ -121,13 +118,9 @@ const schedule = onTick("requests", (lastTickMs) => {
     rejectOverdue(nowMs);
     budgetMs = STANDING_BUDGET_MS;
   }
-  const room = isAccepting
-    ? Math.max(1, Math.floor(ACCEPTING_BUDGET_MS / costMs))
-    : Math.min(MAX_REQUESTS, Math.max(MIN_REQUESTS, Math.floor(budgetMs / costMs)));
-  isSkipped = isAccepting && waiting > room && !isSkipped;
-  isAccepting = false;
+  const room = isPaused(nowMs) ? 0 : Math.min(MAX_REQUESTS, Math.max(MIN_REQUESTS, Math.floor(budgetMs / costMs)));
   if (waiting <= room) for (const peer of ready) while (peer.queue.length > 0) takeOne(peer);
-  else if (!isSkipped) takeFairly(room);
+  else if (room > 0) takeFairly(room);
   const takenMs = performance.now();
   if (waiting === 0 && !isCut) {
     waitingSinceMs = 0;
@@ -140,15 +133,27 @@ const schedule = onTick("requests", (lastTickMs) => {
   return waiting > 0;
 });
 
+// Whether this tick takes no requests, so that the event loop soon accepts the next connection.
+function isPaused(nowMs: number): boolean {
+  const isPause =
+    isAccepting && waiting * costMs > ACCEPTING_BUDGET_MS && (pausedSinceMs === 0 || nowMs - pausedSinceMs < budgetMs);
+  isAccepting = false;
+  if (!isPause) pausedSinceMs = 0;
+  else if (pausedSinceMs === 0) pausedSinceMs = nowMs;
+  return isPause;
+}
+
 /**
  * Queues a request of a peer; it is taken in the next tick of the event loop or in a later one.
  *
- * @param isRejectable whether it may be rejected instead, because it waits too long or for a peer with fewer requests
+ * @param maxWaitMs how long it may wait in a standing queue before it is rejected, in milliseconds. Unless it is infinite,
+ *   the request may also be rejected for one of a peer with fewer requests.
  */
-export function enqueue(peer: Peer, task: Task, isRejectable = false): void {
-  peer.queue.push({ task, sinceMs: performance.now(), isRejectable });
+export function enqueue(peer: Peer, task: Task, maxWaitMs = Number.POSITIVE_INFINITY): void {
+  const queued = { task, sinceMs: performance.now(), maxWaitMs };
+  peer.queue.push(queued);
   waiting++;
-  if (isRejectable) waitingRejectable++;
+  if (isRejectable(queued)) waitingRejectable++;
   ready.add(peer);
   schedule();
 }
@@ -172,7 +177,7 @@ export function hasTimeFor(peer: Peer, maxWaitMs: number): boolean {
   if (2 * queued * ready.size >= waiting) return false;
   let looks = 0;
   for (const other of ready) {
-    if (other.queue.length > queued && other.queue.at(-1)?.isRejectable === true) {
+    if (other.queue.length > queued && isRejectable(other.queue.at(-1))) {
       rejectFrom(other, other.queue.pop());
       return true;
     }
@@ -189,11 +194,10 @@ function updateStanding(nowMs: number): boolean {
 
 // A burst may have been queued before the queue counted as standing.
 function rejectOverdue(nowMs: number): void {
-  const leastMs = nowMs - MAX_STANDING_WAIT_MS;
   let left = MAX_REJECTED;
   for (const peer of ready) {
     for (let first = peer.queue[0]; first !== undefined; first = peer.queue[0]) {
-      if (first.sinceMs >= leastMs || !first.isRejectable) break;
+      if (nowMs - first.sinceMs <= first.maxWaitMs) break;
       if (left-- === 0) return;
       rejectFrom(peer, peer.queue.shift());
     }
@@ -210,10 +214,14 @@ function rejectFrom(peer: Peer, queued: QueuedTask | undefined): void {
   }
 }
 
-function forgetQueued(peer: Peer, { isRejectable }: QueuedTask): void {
+function forgetQueued(peer: Peer, queued: QueuedTask): void {
   if (peer.queue.length === 0) ready.delete(peer);
   waiting--;
-  if (isRejectable) waitingRejectable--;
+  if (isRejectable(queued)) waitingRejectable--;
+}
+
+function isRejectable(queued: QueuedTask | undefined): boolean {
+  return queued !== undefined && queued.maxWaitMs !== Number.POSITIVE_INFINITY;
 }
 
 // Takes the request of the peer with the least load: its recent cost and what its open requests are expected to cost.
@@ -237,9 +245,6 @@ function takeFairly(room: number): void {
 
 /** Takes requests that have waited too long, longest first; returns how many. */
 function takeLongestWaiting(room: number, nowMs: number): number {
-  // If a tick takes only one request, every other tick takes it by cost.
-  isFair = room === 1 && !isFair;
-  if (isFair) return 0;
   const most = isStanding ? Math.ceil(room / 2) : 1;
   const leastMs = nowMs - (isStanding ? MAX_FAIR_WAIT_MS : MAX_WAIT_MS);
   for (let count = 0; count < most; count++) {

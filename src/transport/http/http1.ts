@@ -147,13 +147,13 @@ export function createHttp1(options: Http1Options) {
         },
         reject,
       };
-      enqueue(peer, task, !isHealth && admission.isOn);
+      enqueue(peer, task, isHealth ? undefined : admission.maxWaitMs);
     };
   };
 
   // Together with the other responses of a tick: a write of its own wakes the reader up, which costs as much as the rest.
   const answerRejected = flushPerTick<ServerResponse>(
-    "answers",
+    "rejections",
     (res) => {
       if (draining) res.shouldKeepAlive = false;
       overload.http1(res.req, res);

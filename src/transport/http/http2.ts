@@ -205,7 +205,8 @@ function watchStreams(session: ServerHttp2Session, options: Http2Options): void 
       return;
     }
     const task = new StreamTask({ stream, headers, flags, rawHeaders, socketAddress }, options);
-    if (isHealth || options.admission.admits(peer)) enqueue(peer, task, !isHealth && options.admission.isOn);
+    if (isHealth || options.admission.admits(peer))
+      enqueue(peer, task, isHealth ? undefined : options.admission.maxWaitMs);
     else task.reject();
   };
   session.on("stream", open as (...event: unknown[]) => void);

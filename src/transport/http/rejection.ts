@@ -80,7 +80,7 @@ export function createRejection(
   }
 
   const sendHttp2 = flushPerTick<{ stream: ServerHttp2Stream; headers: IncomingHttpHeaders }>(
-    "answers",
+    "rejections",
     ({ stream, headers }) => {
       if (stream.destroyed || stream.closed) return;
       const response = selectResponse(headers["content-type"], headers[":path"]);

@@ -2,8 +2,11 @@
 // to an HTTP/2 session or to end it there corrupts memory in some versions of Node. So requests are handled, answered
 // and ended in callbacks of their own.
 
-/** The phases of a tick: first requests, then answers. */
-export type TickPhase = "requests" | "answers";
+/**
+ * The phases of a tick, in their order. Rejections come first: a rejected request that is kept while others are handled
+ * is copied by each garbage collection, and its connection stays busy.
+ */
+export type TickPhase = "rejections" | "requests" | "answers";
 
 /**
  * Does the work of one tick.
@@ -13,7 +16,7 @@ export type TickPhase = "requests" | "answers";
  */
 export type Flush = (lastTickMs: number) => boolean;
 
-const flushes: Record<TickPhase, Flush[]> = { requests: [], answers: [] };
+const flushes: Record<TickPhase, Flush[]> = { rejections: [], requests: [], answers: [] };
 let scheduled = false;
 let count = 0;
 let startMs = 0;
@@ -26,7 +29,7 @@ let isBetweenPhases = false;
 function schedule(phase: TickPhase): void {
   if (scheduled) {
     // The phase of this tick is over.
-    if (phase === "requests" && isBetweenPhases) isWorkLeft = true;
+    if (phase !== "answers" && isBetweenPhases) isWorkLeft = true;
     return;
   }
   scheduled = true;
@@ -40,7 +43,8 @@ function flushRequests(): void {
   if (isWorkLeft) lastTickMs = nowMs - startMs;
   startMs = nowMs;
   count++;
-  isWorkLeft = flush("requests");
+  const isRejectionLeft = flush("rejections");
+  isWorkLeft = flush("requests") || isRejectionLeft;
   isBetweenPhases = true;
 }
 
@@ -77,7 +81,7 @@ export function onTick(phase: TickPhase, work: Flush): () => void {
  * Defers items to the next tick, where they are handled in their order. Responses that are written together also cost
  * less, because each write wakes an idle reader up.
  *
- * @param phase "requests" are handled before "answers"
+ * @param phase when in the tick they are handled
  * @param take handles one item; after an error the other items are still handled
  * @param onError called with what `take` throws
  * @param atMost how many items are handled in one tick; all unless given

@@ -13,7 +13,7 @@ interface Log {
   rejected: number;
 }
 
-function put(peer: Peer, log: Log, costMs = 1, isRejectable = true): void {
+function put(peer: Peer, log: Log, costMs = 1, maxWaitMs = 200): void {
   const task = {
     run() {
       standStill(costMs);
@@ -22,7 +22,7 @@ function put(peer: Peer, log: Log, costMs = 1, isRejectable = true): void {
     onError: assert.fail,
     reject: () => void log.rejected++,
   };
-  enqueue(peer, task, isRejectable);
+  enqueue(peer, task, maxWaitMs);
 }
 
 /** Keeps the queue of a peer long until one more of its requests is rejected, then puts no more. */
@@ -78,9 +78,9 @@ test("in a queue that stands a peer whose request took long soon gets its next t
   const log: Log = { ran: 0, rejected: 0 };
   for (const peer of others) await fillUntilRejected(peer, log);
   const own: Log = { ran: 0, rejected: 0 };
-  put(slow, own, 60, false);
+  put(slow, own, 60, Number.POSITIVE_INFINITY);
   while (own.ran === 0) await refillAndTick();
-  put(slow, own, 1, false);
+  put(slow, own, 1, Number.POSITIVE_INFINITY);
   const before = log.ran;
   while (own.ran === 1) await refillAndTick();
   // By what its long request has cost it would be next after about 180 of theirs.
@@ -88,7 +88,7 @@ test("in a queue that stands a peer whose request took long soon gets its next t
   await drain([slow, ...others]);
 
   async function refillAndTick(): Promise<void> {
-    for (const peer of others) while (peer.queue.length < 10) put(peer, log, 1, false);
+    for (const peer of others) while (peer.queue.length < 10) put(peer, log, 1, Number.POSITIVE_INFINITY);
     await tick();
   }
 });
@@ -98,7 +98,7 @@ test("what may not be rejected is not, as long as it waits", async () => {
   const log: Log = { ran: 0, rejected: 0 };
   const healthLog: Log = { ran: 0, rejected: 0 };
   await fillUntilRejected(many, log);
-  for (let i = 0; i < 20; i++) put(health, healthLog, 0, false);
+  for (let i = 0; i < 20; i++) put(health, healthLog, 0, Number.POSITIVE_INFINITY);
   await drain([many, health]);
   assert.deepEqual(healthLog, { ran: 20, rejected: 0 });
 });
@@ -106,7 +106,7 @@ test("what may not be rejected is not, as long as it waits", async () => {
 test("what may not be rejected takes no place from other requests, however much of it waits", async () => {
   const [health, few] = [createPeer(), createPeer()];
   const log: Log = { ran: 0, rejected: 0 };
-  for (let i = 0; i < 600; i++) put(health, log, 1, false);
+  for (let i = 0; i < 600; i++) put(health, log, 1, Number.POSITIVE_INFINITY);
   const endMs = performance.now() + 300;
   while (performance.now() < endMs) await tick();
   assert.ok(health.queue.length > 60, "the queue does not stand");
@@ -127,7 +127,7 @@ test("requests that were queued before the queue stood are rejected when they ha
 test("control: without admission all of them are handled", async () => {
   const peer = createPeer();
   const log: Log = { ran: 0, rejected: 0 };
-  for (let i = 0; i < 1_000; i++) put(peer, log, 1, false);
+  for (let i = 0; i < 1_000; i++) put(peer, log, 1, Number.POSITIVE_INFINITY);
   await drain([peer]);
   assert.deepEqual(log, { ran: 1_000, rejected: 0 });
 });
