@@ -25,7 +25,7 @@ const READERS = IDENTITIES - 1;
 const WRITER = IDENTITIES - 1;
 /** What a request does: reads a group, a page of 50 or of 200 groups with their total, or changes a group. */
 type Kind = "get" | "page" | "long page" | "change";
-/** How many of 20 requests are of each kind. To reject one costs about 14 µs; those of `reads` cost little more. */
+/** How many of 20 requests are of each kind. To reject one costs about 30 µs; those of `reads` cost little more. */
 const mixes: Readonly<Record<string, Readonly<Record<Kind, number>>>> = {
   mixed: { get: 4, page: 6, "long page": 6, change: 4 },
   reads: { get: 20, page: 0, "long page": 0, change: 0 },

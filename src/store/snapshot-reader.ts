@@ -110,7 +110,7 @@ export function createSnapshotReader(open: () => ReadConnection, readMs = () => 
 
   function readOn<T>(snapshot: Snapshot, unit: (tx: Tx) => Awaitable<T>): Awaitable<T> {
     // The transaction is not revoked when the unit settles: the end of the snapshot stops later reads.
-    const result = unit(new Transaction(new ReadUnit(snapshot, readMs)));
+    const result = unit(new ReadUnit(snapshot, readMs));
     if (!(result instanceof Promise)) return result;
     snapshot.units++;
     return result.then(snapshot.resolveUnit<T>, snapshot.rejectUnit).catch((error) => {
@@ -209,40 +209,29 @@ class Snapshot implements Executor {
   };
 }
 
-// One unit on a snapshot. Units of one tick take turns statement by statement, so the time of each is that of its own
+// The transaction of one unit. Units of one tick take turns statement by statement, so the time of each is that of its own
 // statements: by the clock alone, short units among many would pause, and wait for as many ticks.
-class ReadUnit implements Executor {
-  readonly counterSlots: number;
-  readonly #snapshot: Snapshot;
+class ReadUnit extends Transaction {
   readonly #readMs: () => number;
   /** How long statements took since the last pause; counted from the first call of {@link pause}, as most units are short. */
   #sliceMs: number | undefined;
 
   constructor(snapshot: Snapshot, readMs: () => number) {
-    this.#snapshot = snapshot;
+    super(snapshot);
     this.#readMs = readMs;
-    this.counterSlots = snapshot.counterSlots;
   }
 
-  rows<Params extends object, Row>(statement: Statement<Params, Row>, params: Params): Awaitable<Row[]> {
-    if (this.#sliceMs === undefined) return this.#snapshot.rows(statement, params);
+  override rows<Params extends object, Row>(statement: Statement<Params, Row>, params: Params): Awaitable<Row[]> {
+    if (this.#sliceMs === undefined) return super.rows(statement, params);
     const startMs = this.#readMs();
-    const rows = this.#snapshot.rows(statement, params);
+    const rows = super.rows(statement, params);
     this.#sliceMs += this.#readMs() - startMs;
     return rows;
   }
 
-  auditVersion(): AuditVersion {
-    return this.#snapshot.auditVersion();
-  }
-
-  nowMs(): Awaitable<number> {
-    return this.#snapshot.nowMs();
-  }
-
-  pause(): Promise<void> | undefined {
+  override pause(): Promise<void> | undefined {
     const isOver = this.#sliceMs !== undefined && this.#sliceMs >= SLICE_MS;
     if (isOver || this.#sliceMs === undefined) this.#sliceMs = 0;
-    return isOver ? this.#snapshot.pause() : undefined;
+    return isOver ? super.pause() : undefined;
   }
 }

@@ -16,23 +16,27 @@ export type TickPhase = "rejections" | "requests" | "answers";
  */
 export type Flush = (lastTickMs: number) => boolean;
 
+const ORDER: Readonly<Record<TickPhase, number>> = { rejections: 0, requests: 1, answers: 2 };
+
 const flushes: Record<TickPhase, Flush[]> = { rejections: [], requests: [], answers: [] };
 let scheduled = false;
 let count = 0;
 let startMs = 0;
 let lastTickMs = 0;
 let isWorkLeft = false;
-let isBetweenPhases = false;
+/** The place of the last phase of the scheduled tick that has begun; -1 if none has. */
+let begun = -1;
 
-// Both phases are scheduled at once. Promises of requests resolve between the two, so that their responses are sent in
+// Both callbacks are scheduled at once. Promises of requests resolve between the two, so that their responses are sent in
 // the same tick.
 function schedule(phase: TickPhase): void {
   if (scheduled) {
-    // The phase of this tick is over.
-    if (phase !== "answers" && isBetweenPhases) isWorkLeft = true;
+    // A phase that has begun does not see this work.
+    if (ORDER[phase] <= begun) isWorkLeft = true;
     return;
   }
   scheduled = true;
+  begun = -1;
   setImmediate(flushRequests);
   setImmediate(flushResponses);
 }
@@ -43,23 +47,21 @@ function flushRequests(): void {
   if (isWorkLeft) lastTickMs = nowMs - startMs;
   startMs = nowMs;
   count++;
-  const isRejectionLeft = flush("rejections");
-  isWorkLeft = flush("requests") || isRejectionLeft;
-  isBetweenPhases = true;
+  isWorkLeft = false;
+  flush("rejections");
+  flush("requests");
 }
 
 function flushResponses(): void {
   scheduled = false;
-  isBetweenPhases = false;
-  if (flush("answers")) isWorkLeft = true;
+  flush("answers");
   lastTickMs = performance.now() - startMs;
   if (isWorkLeft) schedule("requests");
 }
 
-function flush(phase: TickPhase): boolean {
-  let isLeft = false;
-  for (const work of flushes[phase]) if (work(lastTickMs)) isLeft = true;
-  return isLeft;
+function flush(phase: TickPhase): void {
+  begun = ORDER[phase];
+  for (const work of flushes[phase]) if (work(lastTickMs)) isWorkLeft = true;
 }
 
 /** How many ticks have begun. Events with the same count belong to the same tick. */

@@ -103,3 +103,36 @@ test("of many items no more are taken in a tick than it has room for", async () 
     counts.join(", "),
   );
 });
+
+test("what a phase puts off to itself or to an earlier one is done in the next tick", async () => {
+  const taken: string[] = [];
+  const later = flushPerTick<string>("rejections", (item) => taken.push(item), assert.fail);
+  const from = (phase: "rejections" | "requests" | "answers") =>
+    flushPerTick<string>(
+      phase,
+      (item) => {
+        taken.push(item);
+        later(`after ${item}`);
+      },
+      assert.fail,
+    );
+  for (const phase of ["rejections", "requests", "answers"] as const) {
+    taken.length = 0;
+    from(phase)(phase);
+    await tick();
+    await tick();
+    assert.deepEqual(taken.slice(0, 1), [phase]);
+    for (let ticks = 0; ticks < 4; ticks++) await tick();
+    assert.deepEqual(taken, [phase, `after ${phase}`]);
+  }
+});
+
+test("rejections come before requests and answers", async () => {
+  const taken: string[] = [];
+  for (const phase of ["answers", "requests", "rejections"] as const) {
+    flushPerTick<string>(phase, (item) => taken.push(item), assert.fail)(phase);
+  }
+  await tick();
+  await tick();
+  assert.deepEqual(taken, ["rejections", "requests", "answers"]);
+});
