@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
+import { createAdmission } from "../../../src/transport/http/admission.js";
 import { createPeer, enqueue, hasTimeFor, type Peer } from "../../../src/transport/http/fair-queue.js";
 import { standStill } from "../../support/stand-still.js";
 
@@ -122,6 +123,27 @@ test("requests that were queued before the queue stood are rejected when they ha
   assert.ok(log.rejected > 0, "all of them were handled");
   assert.ok(log.ran > 0, "none of them was handled");
   assert.equal(log.ran + log.rejected, 1_000);
+});
+
+test("a request that may wait longer is handled then", async () => {
+  const peer = createPeer();
+  const log: Log = { ran: 0, rejected: 0 };
+  for (let i = 0; i < 400; i++) put(peer, log, 1, 10_000);
+  await drain([peer]);
+  assert.deepEqual(log, { ran: 400, rejected: 0 });
+});
+
+test("an admitted request may wait three times the delay that is allowed, and at least 60 ms", () => {
+  for (const [maxDelayMs, expected] of [
+    [1, 60],
+    [20, 60],
+    [500, 1_500],
+    [Number.POSITIVE_INFINITY, Number.POSITIVE_INFINITY],
+  ] as const) {
+    const admission = createAdmission({ maxDelayMs, maxRoundMs: 250 });
+    assert.equal(admission.maxWaitMs, expected);
+    admission.stop();
+  }
 });
 
 test("control: without admission all of them are handled", async () => {
