@@ -33,8 +33,9 @@ export default async function* report(source) {
   }
   const slow = [...files].filter(([, ms]) => ms > SLOW_MS).sort(([, a], [, b]) => b - a);
   for (const [name, ms] of slow) yield `${(ms / 1000).toFixed(1).padStart(6)} s  ${name}\n`;
-  // scripts/test.mjs runs these files again.
-  if (process.env.FAILED_TESTS_FILE) writeFileSync(process.env.FAILED_TESTS_FILE, JSON.stringify([...failed]));
+  // scripts/test.mjs runs the failed files again.
+  const summary = { ...counts, files: [...failed] };
+  if (process.env.TEST_SUMMARY_FILE) writeFileSync(process.env.TEST_SUMMARY_FILE, JSON.stringify(summary));
   yield `${counts.pass} passed, ${counts.fail} failed, ${counts.skip} skipped\n`;
 }
 

@@ -31,7 +31,7 @@ const AT_ONCE = 2 * availableParallelism();
 const LIMIT_MS = (process.env.TEST_ARBOR_CAMPAIGN ?? "") === "" ? 20 * 60_000 : 0;
 // If at most this many files fail, each runs again alone.
 const MAX_AGAIN = 3;
-const FAILED = resolve(BUILD, "failed.json");
+const SUMMARY = resolve(BUILD, "summary.json");
 
 const arguments_ = process.argv.slice(2);
 const unit = arguments_.includes("--unit");
@@ -54,16 +54,29 @@ const options = [
   "--test-reporter=./scripts/test-reporter.mjs",
   "--test-reporter-destination=stdout",
 ];
+rmSync(SUMMARY, { force: true });
 const status = run([...options, `--test-concurrency=${AT_ONCE}`, ...writeShards(files, PROCESSES, outputOf)]);
-const failed = status === 0 ? [] : readFailedFiles();
+if (status === 0) process.exit(0);
+const first = readSummary();
 // A test that measures times may fail on a busy machine, so a file must also fail alone.
-if (failed.length === 0 || failed.length > MAX_AGAIN) process.exit(status);
-console.log(`\nagain, alone: ${failed.join(" ")}`);
-process.exit(run([...options, "--test-concurrency=1", ...failed]));
+if (first === undefined || !isRepeatable(first)) process.exit(status);
+console.log(`\nagain, alone: ${first.files.join(" ")}`);
+rmSync(SUMMARY, { force: true });
+const again = run([...options, "--test-concurrency=1", ...first.files]);
+const second = readSummary();
+if (second !== undefined) {
+  const passed = first.pass + first.fail - second.fail;
+  console.log(`in all: ${passed} passed, ${second.fail} failed, ${first.skip} skipped`);
+}
+process.exit(again);
 
-function readFailedFiles() {
-  const names = existsSync(FAILED) ? JSON.parse(readFileSync(FAILED, "utf8")) : [];
-  return names.every((name) => name.endsWith(".test.js")) ? names : [];
+// Undefined where the runner ended before it wrote one.
+function readSummary() {
+  return existsSync(SUMMARY) ? JSON.parse(readFileSync(SUMMARY, "utf8")) : undefined;
+}
+
+function isRepeatable({ files }) {
+  return files.length > 0 && files.length <= MAX_AGAIN && files.every((name) => name.endsWith(".test.js"));
 }
 
 // Several such runs may go on at the same time, so each has its own output.
@@ -85,6 +98,6 @@ function runNamed() {
 }
 
 function run(args) {
-  const env = { ...process.env, FAILED_TESTS_FILE: FAILED };
+  const env = { ...process.env, TEST_SUMMARY_FILE: SUMMARY };
   return spawnSync(process.execPath, args, { stdio: "inherit", env }).status ?? 1;
 }

@@ -16,7 +16,7 @@ export type TickPhase = "rejections" | "requests" | "answers";
  */
 export type Flush = (lastTickMs: number) => boolean;
 
-const ORDER: Readonly<Record<TickPhase, number>> = { rejections: 0, requests: 1, answers: 2 };
+const PHASE_INDEX: Readonly<Record<TickPhase, number>> = { rejections: 0, requests: 1, answers: 2 };
 
 const flushes: Record<TickPhase, Flush[]> = { rejections: [], requests: [], answers: [] };
 let scheduled = false;
@@ -24,19 +24,19 @@ let count = 0;
 let startMs = 0;
 let lastTickMs = 0;
 let isWorkLeft = false;
-/** The place of the last phase of the scheduled tick that has begun; -1 if none has. */
-let begun = -1;
+/** The index of the phase of the scheduled tick that was started last; -1 before the first. */
+let currentIndex = -1;
 
 // Both callbacks are scheduled at once. Promises of requests resolve between the two, so that their responses are sent in
 // the same tick.
 function schedule(phase: TickPhase): void {
   if (scheduled) {
-    // A phase that has begun does not see this work.
-    if (ORDER[phase] <= begun) isWorkLeft = true;
+    // A phase that was started does not see this work.
+    if (PHASE_INDEX[phase] <= currentIndex) isWorkLeft = true;
     return;
   }
   scheduled = true;
-  begun = -1;
+  currentIndex = -1;
   setImmediate(flushRequests);
   setImmediate(flushResponses);
 }
@@ -60,7 +60,7 @@ function flushResponses(): void {
 }
 
 function flush(phase: TickPhase): void {
-  begun = ORDER[phase];
+  currentIndex = PHASE_INDEX[phase];
   for (const work of flushes[phase]) if (work(lastTickMs)) isWorkLeft = true;
 }
 
