@@ -166,7 +166,6 @@ export function createServer(options: ServerOptions): Server {
     admission,
     overload: createRejection(unavailable("the service is overloaded, try again", RETRY_MS), {
       ...{ errorDomain, cors },
-      keepAliveMs: limits.keepAliveMs,
       isRpc: connect.serves,
       recordRejected: dispatch.records.recordRejected,
     }),

@@ -1,6 +1,6 @@
 // The response to requests that are rejected after their headers. It is the same for all of them, so it is built once for
 // each protocol.
-import { type IncomingMessage, type OutgoingHttpHeaders, type ServerResponse, STATUS_CODES } from "node:http";
+import type { IncomingMessage, OutgoingHttpHeaders, ServerResponse } from "node:http";
 import { constants, type IncomingHttpHeaders, type ServerHttp2Stream } from "node:http2";
 import type { ConnectError } from "@connectrpc/connect";
 import { httpStatusOf, retryAfterOf } from "../../codec/error-json.js";
@@ -8,6 +8,7 @@ import { type ApiError, connectErrorFrom } from "../../kernel/errors.js";
 import { discardRest, mayHaveBody } from "./body-reader.js";
 import type { Cors, CorsFields } from "./cors.js";
 import { buildErrorTrailers } from "./grpc-fields.js";
+import { formatHead, sendByOneWrite } from "./http1-response.js";
 import { resetStream, resetUnreadRequest } from "./http2-end.js";
 import type { RejectedRequest } from "./request-record.js";
 import { encodeEndStream, formatConnectJson, formatStatusJson } from "./send.js";
@@ -39,19 +40,17 @@ export interface RejectionOptions {
   readonly recordRejected: (rejected: RejectedRequest) => string;
   /** Adds CORS fields to the response. */
   readonly cors: Cors | undefined;
-  /** How long a connection of HTTP/1.1 may be idle, in milliseconds. */
-  readonly keepAliveMs: number;
 }
 
 /** Creates the rejection with an error. */
 export function createRejection(
   error: ApiError,
-  { errorDomain, isRpc, recordRejected, cors, keepAliveMs }: RejectionOptions,
+  { errorDomain, isRpc, recordRejected, cors }: RejectionOptions,
 ): Rejection {
   const withoutOrigin = cors?.fieldsFor(undefined);
   let built: PreparedResponses | undefined;
   const getResponses = () => {
-    built ??= buildResponses(connectErrorFrom(error, errorDomain), keepAliveMs, withoutOrigin);
+    built ??= buildResponses(connectErrorFrom(error, errorDomain), withoutOrigin);
     return built;
   };
 
@@ -125,18 +124,13 @@ export function createRejection(
         socketAddress: req.socket.remoteAddress,
       });
       const { origin } = req.headers;
-      if (response.head !== undefined && !hasBody && origin === undefined && isPlain(req, res)) {
-        // Node emits this event when a response was sent, and then continues with the next request.
-        res.socket?.write(
-          `${response.head}x-request-id: ${requestId}\r\nDate: ${formatDate()}\r\n\r\n${response.body}`,
-          "latin1",
-        );
-        res.emit("finish");
-        return;
+      const { head, body } = response;
+      if (head !== undefined && typeof body === "string" && !hasBody && origin === undefined) {
+        if (sendByOneWrite(res, response.status, `${head}x-request-id: ${requestId}\r\n`, body)) return;
       }
       const { ":status": status, ...fields } = fieldsOf(response, origin, requestId);
       res.writeHead(Number(status), fields);
-      res.end(response.body);
+      res.end(body);
     },
     http2(stream, headers) {
       sendHttp2({ stream, headers });
@@ -152,11 +146,7 @@ interface PreparedResponses {
 }
 
 // Built at the first rejection: the first ConnectError makes Node load `fetch`, which would slow down every start.
-function buildResponses(
-  response: ConnectError,
-  keepAliveMs: number,
-  withoutOrigin: CorsFields | undefined,
-): PreparedResponses {
+function buildResponses(response: ConnectError, withoutOrigin: CorsFields | undefined): PreparedResponses {
   const retryAfter = retryAfterOf(response);
   const status = httpStatusOf(response.code);
   const buildJson = (body: string): PreparedResponse => {
@@ -167,10 +157,8 @@ function buildResponses(
       ...(retryAfter !== undefined && { "retry-after": String(retryAfter) }),
       ...withoutOrigin,
     };
-    const lines = Object.entries(fields).map(([name, value]) => `${name}: ${value}\r\n`);
-    const keepAlive = `Connection: keep-alive\r\nKeep-Alive: timeout=${Math.floor(keepAliveMs / 1000)}\r\n`;
-    const head = `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${lines.join("")}${keepAlive}`;
-    return { status, fields: { ":status": status, ...fields }, body, head };
+    const head = formatHead(status, fields);
+    return { status, fields: { ":status": status, ...fields }, body, ...(head !== undefined && { head }) };
   };
   return {
     rest: buildJson(formatStatusJson(response)),
@@ -178,22 +166,4 @@ function buildResponses(
     trailers: buildErrorTrailers(response),
     end: encodeEndStream(response),
   };
-}
-
-// Whether the response may be written to the socket: Node's response takes a third of the time of a rejection.
-function isPlain(req: IncomingMessage, res: ServerResponse): boolean {
-  return res.shouldKeepAlive && req.httpVersionMinor === 1 && req.method !== "HEAD" && res.socket !== null;
-}
-
-let second = Number.NaN;
-let date = "";
-
-// Formats the HTTP date (RFC 9110, section 5.6.7), which stays the same for a second.
-function formatDate(): string {
-  const now = Math.floor(Date.now() / 1000);
-  if (now !== second) {
-    second = now;
-    date = new Date(now * 1000).toUTCString();
-  }
-  return date;
 }

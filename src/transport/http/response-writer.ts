@@ -3,6 +3,7 @@
 import type { OutgoingHttpHeaders, ServerResponse } from "node:http";
 import { constants, Http2ServerResponse, type ServerHttp2Stream } from "node:http2";
 import { abort, type HttpResponse, isGone, type ResponseWriter } from "./http-message.js";
+import { formatHead, sendByOneWrite } from "./http1-response.js";
 import { resetStream } from "./http2-end.js";
 import { buffersOf } from "./request-buffers.js";
 import { recordOf } from "./request-record.js";
@@ -41,6 +42,7 @@ const write = flushPerTick<CompleteResponse>(
       res.end();
       return;
     }
+    if (sendAtOnce(res, status, headers, body)) return;
     writeHead(res, status, headers);
     if (body.length === 0) (res as ServerResponse).end();
     else void endWithBackpressure(res, body);
@@ -75,6 +77,20 @@ export function writeHead(res: HttpResponse, status: number, headers: OutgoingHt
   completeHeaders(res, headers);
   // The two response classes differ only in their overloads.
   (res as ServerResponse).writeHead(status, headers);
+}
+
+// Returns false for responses that Node must send.
+function sendAtOnce(
+  res: HttpResponse,
+  status: number,
+  headers: OutgoingHttpHeaders,
+  body: string | Uint8Array,
+): boolean {
+  if (res instanceof Http2ServerResponse || typeof body !== "string") return false;
+  if (body.length === 0 || body.length > CHUNK_BYTES || res.getHeaderNames().length > 0) return false;
+  completeHeaders(res, headers);
+  const head = formatHead(status, headers);
+  return head !== undefined && sendByOneWrite(res, status, head, body);
 }
 
 function completeHeaders(res: HttpResponse, headers: OutgoingHttpHeaders): void {

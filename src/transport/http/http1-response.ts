@@ -1,0 +1,80 @@
+// Writes complete responses of HTTP/1.1 to their connection. Node's response takes several times as long to do the same,
+// which for small calls is a tenth of their processor time.
+import { type OutgoingHttpHeaders, type ServerResponse, STATUS_CODES } from "node:http";
+
+/** What Node's response keeps of itself, in all versions from 20 to 26. */
+interface ResponseState {
+  /** The status line and all fields; a response that has them was sent. */
+  _header: string | null;
+  /** In milliseconds. */
+  readonly _keepAliveTimeout?: unknown;
+  finished: boolean;
+}
+
+/**
+ * Formats the status line and the fields of a response, without those of the connection.
+ *
+ * @param headers by name, with one value each
+ * @returns undefined where Node must format or reject them, such as fields with several values or a line break
+ */
+export function formatHead(status: number, headers: OutgoingHttpHeaders): string | undefined {
+  let head = `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n`;
+  for (const name in headers) {
+    const value = headers[name];
+    if (typeof value === "number") head += `${name}: ${value}\r\n`;
+    else if (typeof value === "string" && ASCII.test(value)) head += `${name}: ${value}\r\n`;
+    else return undefined;
+  }
+  return head;
+}
+
+const ASCII = /^[\t -~]*$/;
+
+/**
+ * Sends a complete response as Node would, with the same bytes, by one write.
+ *
+ * @param head what {@link formatHead} returned for fields with `content-length`
+ * @param body all of it, and not empty
+ * @returns false where Node must send it: where the connection closes afterwards, another response is still being sent,
+ * or the response has no body by definition
+ */
+export function sendByOneWrite(res: ServerResponse, status: number, head: string, body: string): boolean {
+  const { req, socket } = res;
+  const state = res as unknown as ResponseState;
+  if (socket === null || socket.writableLength > 0 || !res.shouldKeepAlive || req.httpVersionMinor !== 1) return false;
+  if (req.method === "HEAD" || status < 200 || status === 204 || status === 304) return false;
+  // A client that waits for 100 Continue may send its body all the same.
+  if (req.headers.expect !== undefined || typeof state._keepAliveTimeout !== "number") return false;
+  const text = `${head}Date: ${formatDate()}\r\n${formatKeepAlive(state._keepAliveTimeout)}\r\n`;
+  res.statusCode = status;
+  state._header = text;
+  state.finished = true;
+  // Node emits this event when a response was sent, and then continues with the next request.
+  socket.write(text + body, "utf8", () => res.emit("finish"));
+  return true;
+}
+
+let keepAliveMs = Number.NaN;
+let keepAlive = "";
+
+function formatKeepAlive(timeoutMs: number): string {
+  if (timeoutMs !== keepAliveMs) {
+    keepAliveMs = timeoutMs;
+    keepAlive = "Connection: keep-alive\r\n";
+    if (timeoutMs > 0) keepAlive += `Keep-Alive: timeout=${Math.floor(timeoutMs / 1000)}\r\n`;
+  }
+  return keepAlive;
+}
+
+let second = Number.NaN;
+let date = "";
+
+// Formats the HTTP date (RFC 9110, section 5.6.7), which stays the same for a second.
+function formatDate(): string {
+  const now = Math.floor(Date.now() / 1000);
+  if (now !== second) {
+    second = now;
+    date = new Date(now * 1000).toUTCString();
+  }
+  return date;
+}
