@@ -6,7 +6,8 @@ import { spawnSync } from "node:child_process";
 const node = (script, ...args) => [process.execPath, `scripts/${script}.mjs`, ...args];
 const wire = (kind) => [`fuzz-${kind}`, node("fuzz-wire", "--kind", kind, "--inputs", "1000000")];
 const campaigns = new Map([
-  ["tests", [process.execPath, "scripts/test.mjs"]],
+  ["tests", node("test")],
+  ["processes", node("test", "--processes")],
   ["nodes", [process.execPath, "--import", "tsx", "scripts/test-nodes.mjs", "--all"]],
   ["hostile", node("hostile", "--campaign")],
   ...["http1", "http2", "envelopes", "json", "query"].map(wire),

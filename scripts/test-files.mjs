@@ -1,6 +1,6 @@
 // Lists the test files.
-import { readdirSync } from "node:fs";
-import { join } from "node:path";
+import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { dirname, join } from "node:path";
 
 /**
  * Folders of tests that need PostgreSQL, a browser, Python, a container registry, Prometheus, proxies, packages of Debian, the
@@ -25,6 +25,27 @@ export function testsIn(directory, skipped) {
     if (entry.isDirectory()) return skipped.includes(entry.name) ? [] : testsIn(path, skipped);
     return entry.name.endsWith(".test.ts") ? [path] : [];
   });
+}
+
+// All tests start processes by these files; the architecture test finds others.
+const STARTERS = ["child-process", "other-node", "packed"].map((name) => join("test", "support", `${name}.ts`));
+const IMPORT = /\bfrom "(\.[^"]+)\.js"/g;
+const known = new Map();
+
+/** Whether a file of `test/` starts processes, itself or by what it imports. */
+export function startsProcesses(path) {
+  if (STARTERS.includes(path)) return true;
+  if (!known.has(path)) {
+    // So that a cycle of imports ends.
+    known.set(path, false);
+    const imports = [...readFileSync(path, "utf8").matchAll(IMPORT)].map(([, name]) =>
+      join(dirname(path), `${name}.ts`),
+    );
+    // Generated files are not TypeScript.
+    const ofTests = imports.filter((name) => name.startsWith(join("test", "")) && existsSync(name));
+    known.set(path, ofTests.some(startsProcesses));
+  }
+  return known.get(path);
 }
 
 /** About how many seconds the longest files take; all others take about half a second. */

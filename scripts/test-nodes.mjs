@@ -101,8 +101,10 @@ async function testOn(label, node, env, cwd) {
     );
     if (bad > 0) console.log(failuresIn(output));
   };
-  if (arguments_.includes("--all")) await test("npm test", ["scripts/test.mjs"]);
-  else {
+  if (arguments_.includes("--all")) {
+    await test("npm test", ["scripts/test.mjs"]);
+    await test("npm run test:processes", ["scripts/test.mjs", "--processes"]);
+  } else {
     const alone = files.filter((file) => file.startsWith("test/hostile/"));
     const others = files.filter((file) => !alone.includes(file));
     const reporter = "--test-reporter=tap";

@@ -1,14 +1,14 @@
-// Runs the tests: those that need nothing but Node, or the named ones, or with --unit
-// only those that do not start the service. test/support/scale.ts sets the number of
-// repetitions. A file that fails runs again alone and has failed only if it fails
-// again; both runs are printed.
-//   npm test [-- --unit | FILE... [--test-reporter=NAME, or another option of Node's test runner]]
+// Runs the tests that need nothing but Node, in a few processes; with --processes those
+// that start processes themselves, with --unit only those that do not start the service,
+// or the named ones. test/support/scale.ts sets the number of repetitions. A file that
+// fails runs again alone and has failed only if it fails again; both runs are printed.
+//   npm test [-- --processes | --unit | FILE... [--test-reporter=NAME, or another option of Node's test runner]]
 import { spawnSync } from "node:child_process";
 import { existsSync, readFileSync, rmSync } from "node:fs";
 import { availableParallelism } from "node:os";
 import { join, resolve } from "node:path";
 import { BUILD, buildTests, writeShards } from "./build-tests.mjs";
-import { SEPARATE, testsIn } from "./test-files.mjs";
+import { SEPARATE, startsProcesses, testsIn } from "./test-files.mjs";
 
 // These start the service, many of them as a process.
 const WHOLE = [
@@ -35,6 +35,7 @@ const SUMMARY = resolve(BUILD, "summary.json");
 
 const arguments_ = process.argv.slice(2);
 const unit = arguments_.includes("--unit");
+const processes = arguments_.includes("--processes");
 // Each process imports the service first, which takes as long as many of its tests. A multiple of
 // the processes at once, so that they end at about the same time.
 const PROCESSES = 2 * AT_ONCE;
@@ -46,7 +47,9 @@ const runnerOptions = arguments_.filter((argument) => argument.startsWith("--tes
 if (named.length > 0) process.exit(runNamed());
 
 const outputOf = buildTests();
-const files = testsIn("test", unit ? [...SEPARATE, ...WHOLE] : SEPARATE);
+const files = testsIn("test", unit ? [...SEPARATE, ...WHOLE] : SEPARATE).filter(
+  (path) => startsProcesses(path) === processes,
+);
 const options = [
   MEMORY,
   "--test",
