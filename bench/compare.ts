@@ -2,7 +2,7 @@
 // whether a change made calls more expensive.
 //
 //   node --import tsx bench/compare.ts --against DIRECTORY [--slices 40] [--seconds 0.5] [--starts 4]
-//     [--only rest|grpc] [--max 1.05] [--nice=-15] [--no-build] [--access-log all] [--traces RATIO]
+//     [--only rest|grpc|list] [--max 1.05] [--nice=-15] [--no-build] [--access-log all] [--traces RATIO]
 import { mkdtempSync, rmSync } from "node:fs";
 import { availableParallelism, cpus, setPriority, tmpdir } from "node:os";
 import { join, resolve } from "node:path";
@@ -14,9 +14,6 @@ import { requireTools, serverCpuUs, startTraceSink } from "./processes.js";
 import { type LoadResult, median } from "./rounds.js";
 import { build, type Side, startSide } from "./side.js";
 
-/** The least number of calls that a server answers before it is measured. */
-const WARM_CALLS = 40_000;
-
 /** The share of the servers' processor that other programs may use in a slice, and how many pairs are tried. */
 const MAX_FOREIGN_SHARE = 0.05;
 const TRIES_PER_PAIR = 3;
@@ -24,18 +21,30 @@ const TRIES_PER_PAIR = 3;
 /** A kind of call. */
 interface Workload {
   readonly name: string;
+  /** The least number of calls that a server answers before it is measured. */
+  readonly warmCalls: number;
   load(side: Side, seconds: number): Promise<LoadResult>;
 }
 
 const workloads: readonly Workload[] = [
-  { name: "rest, 32 connections", load: (side, s) => loadHttp1(side.addresses, side.token, 32, s) },
+  {
+    name: "rest, 32 connections",
+    warmCalls: 40_000,
+    load: (side, s) => loadHttp1(side.addresses, side.token, 32, s),
+  },
   ...[
     { connections: 8, streams: 8 },
     { connections: 32, streams: 1 },
   ].map((shape) => ({
     name: `grpc, ${shape.connections} connections x ${shape.streams} streams`,
+    warmCalls: 40_000,
     load: (side: Side, s: number) => loadGrpc(side.url, side.token, side.frame, shape, s),
   })),
+  {
+    name: "list, 8 connections",
+    warmCalls: 5_000,
+    load: (side, s) => loadHttp1(side.list, side.token, 8, s),
+  },
 ];
 
 const { values } = parseArgs({
@@ -160,7 +169,7 @@ async function measurePairs(workload: Workload, a: Side, b: Side, count: number)
 // Alternating, since both become slower while other programs run on the machine.
 async function warmUp(workload: Workload, sides: readonly Side[]): Promise<void> {
   const calls = new Map(sides.map((side) => [side, 0]));
-  while ([...calls.values()].some((count) => count < WARM_CALLS)) {
+  while ([...calls.values()].some((count) => count < workload.warmCalls)) {
     for (const side of sides) {
       calls.set(side, (calls.get(side) ?? 0) + (await countResponses(workload.load(side, Math.max(seconds, 1)))));
     }

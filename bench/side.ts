@@ -20,6 +20,8 @@ export interface Side {
   readonly token: string;
   /** A file with the address of every group, one per line. */
   readonly addresses: string;
+  /** A file with the address of a page of 50 of these groups. */
+  readonly list: string;
   /** A file with the request for one group as a gRPC frame. */
   readonly frame: string;
   stop(): Promise<void>;
@@ -65,12 +67,14 @@ export async function startSide(
     const uids = await createTree(url, token, group);
     const addresses = join(directory, "addresses.txt");
     writeFileSync(addresses, uids.map((uid) => `${url}/iam/v2beta1/groups/${uid}`).join("\n"));
+    const list = join(directory, "list.txt");
+    writeFileSync(list, `${url}/iam/v2beta1/groups?page_size=50&order_by=name`);
     const frame = writeGetGroup(directory, uids.at(-1) ?? group);
     const stop = async () => {
       await server.stop();
       rmSync(directory, { recursive: true });
     };
-    return { name, url, server, token, addresses, frame, stop };
+    return { name, url, server, token, addresses, list, frame, stop };
   } catch (error) {
     await server.stop();
     throw error;

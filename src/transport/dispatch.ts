@@ -260,7 +260,7 @@ function isGrpc(contentType: string | undefined): boolean {
   return isGrpcFamily(contentType) && contentType.charCodeAt(16) !== 45;
 }
 
-// `rpc/grpc` responses binary messages without compression, as nearly every client sends them; connect answers the rest.
+// `rpc/grpc` answers binary messages without compression, as nearly every client sends them; connect answers the rest.
 function isLean(headers: IncomingHttpHeaders): boolean {
   const contentType = headers["content-type"];
   if (contentType !== "application/grpc" && contentType !== "application/grpc+proto") return false;
