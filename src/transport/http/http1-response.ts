@@ -50,7 +50,10 @@ export function sendByOneWrite(res: ServerResponse, status: number, head: string
   state._header = text;
   state.finished = true;
   // Node emits this event when a response was sent, and then continues with the next request.
-  socket.write(text + body, "utf8", () => res.emit("finish"));
+  socket.write(text + body, "utf8", (error) => {
+    // A destroyed socket calls back without an error.
+    if (!error && !socket.destroyed) res.emit("finish");
+  });
   return true;
 }
 

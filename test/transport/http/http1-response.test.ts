@@ -1,7 +1,7 @@
 // Responses that are written to the connection are those that Node would send, byte by byte.
 import assert from "node:assert/strict";
 import { createServer, type OutgoingHttpHeaders, type RequestListener } from "node:http";
-import { type AddressInfo, connect, type Socket } from "node:net";
+import { type AddressInfo, connect, Socket } from "node:net";
 import { text } from "node:stream/consumers";
 import { test } from "node:test";
 import { formatHead, sendByOneWrite } from "../../../src/transport/http/http1-response.js";
@@ -116,39 +116,52 @@ test("the response looks sent to its listeners, and ends when the peer has its b
   assert.deepEqual(events, [`finish 201 ${state}`, `close 201 ${state}`, `finish 200 ${state}`, `close 200 ${state}`]);
 });
 
-test("a response whose bytes the peer does not read has not ended", async (t) => {
-  const body = "x".repeat(60_000);
-  let finished = 0;
-  let sockets: Socket[] = [];
-  const listener: RequestListener = (_req, res) => {
-    res.on("finish", () => finished++);
-    sendComplete(res, 200, json(body), body);
-  };
-  const server = createServer({ highWaterMark: 1_000_000 }, listener);
-  server.on("connection", (socket) => {
-    sockets = [...sockets, socket];
-  });
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  const peer = connect((server.address() as AddressInfo).port, "127.0.0.1");
-  t.after(() => {
-    peer.destroy();
-    server.close();
-  });
-  peer.pause();
-  peer.write(GET.repeat(500));
-  const until = async (isSo: () => boolean) => {
-    for (let tries = 0; tries < 500 && !isSo(); tries++) await new Promise((resolve) => setTimeout(resolve, 10));
-    assert.ok(isSo());
-  };
-  // The kernel keeps some megabytes.
-  await until(() => (sockets[0]?.writableLength ?? 0) > 0);
-  await new Promise((resolve) => setTimeout(resolve, 50));
-  const before = finished;
-  assert.ok(before < 500, `${before} finished`);
-  let bytes = 0;
-  peer.on("data", (chunk) => {
-    bytes += chunk.length;
-  });
-  peer.resume();
-  await until(() => finished === 500 && bytes > 500 * body.length);
+test("a response ends when the peer has read its bytes, and not when the connection is cut", async (t) => {
+  for (const isCut of [false, true]) {
+    const body = "x".repeat(60_000);
+    const sockets: Socket[] = [];
+    const peer = new Socket();
+    let [sent, finished, bytes] = [0, 0, 0];
+    // One request at a time: Node sends the responses to pipelined ones.
+    const sendNext = () => {
+      sent++;
+      peer.write(GET);
+    };
+    const server = createServer((_req, res) => {
+      res.on("finish", () => {
+        finished++;
+        if (!peer.destroyed && bytes === 0) sendNext();
+      });
+      sendComplete(res, 200, json(body), body);
+    });
+    server.on("connection", (socket) => sockets.push(socket));
+    await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+    t.after(() => {
+      peer.destroy();
+      server.close();
+    });
+    peer.pause();
+    peer.connect((server.address() as AddressInfo).port, "127.0.0.1", sendNext);
+    // The kernel keeps some megabytes.
+    await waitUntil(() => (sockets[0]?.writableLength ?? 0) > 0);
+    await new Promise((resolve) => setTimeout(resolve, 50));
+    assert.ok(finished > 0);
+    assert.equal(finished, sent - 1);
+    if (isCut) {
+      peer.resetAndDestroy();
+      await waitUntil(() => sockets[0]?.closed === true);
+      assert.equal(finished, sent - 1);
+    } else {
+      peer.on("data", (chunk) => {
+        bytes += chunk.length;
+      });
+      peer.resume();
+      await waitUntil(() => finished === sent && bytes > sent * body.length);
+    }
+  }
 });
+
+async function waitUntil(isSo: () => boolean): Promise<void> {
+  for (let tries = 0; tries < 500 && !isSo(); tries++) await new Promise((resolve) => setTimeout(resolve, 10));
+  assert.ok(isSo());
+}
