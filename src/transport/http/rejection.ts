@@ -125,9 +125,8 @@ export function createRejection(
       });
       const { origin } = req.headers;
       const { head, body } = response;
-      if (head !== undefined && typeof body === "string" && !hasBody && origin === undefined) {
-        if (sendByOneWrite(res, response.status, `${head}x-request-id: ${requestId}\r\n`, body)) return;
-      }
+      const isConstant = head !== undefined && typeof body === "string" && !hasBody && origin === undefined;
+      if (isConstant && sendByOneWrite(res, response.status, `${head}x-request-id: ${requestId}\r\n`, body)) return;
       const { ":status": status, ...fields } = fieldsOf(response, origin, requestId);
       res.writeHead(Number(status), fields);
       res.end(body);

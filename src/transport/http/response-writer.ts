@@ -33,17 +33,17 @@ const write = flushPerTick<CompleteResponse>(
   ({ res, status, headers, body }) => {
     if (res.headersSent || isGone(res)) return;
     if (body.length > 0) countBytes(res, Number(headers["content-length"] ?? Buffer.byteLength(body)));
+    completeHeaders(res, headers);
     if (body.length === 0 && res instanceof Http2ServerResponse) {
       // Not by writeHead, which sends the headers at once, so that the end of the stream needs another frame: gRPC's
       // Trailers-Only is one HEADERS frame that ends the stream.
       res.statusCode = status;
-      completeHeaders(res, headers);
       for (const [name, value] of Object.entries(headers)) if (value !== undefined) res.setHeader(name, value);
       res.end();
       return;
     }
     if (sendAtOnce(res, status, headers, body)) return;
-    writeHead(res, status, headers);
+    (res as ServerResponse).writeHead(status, headers);
     if (body.length === 0) (res as ServerResponse).end();
     else void endWithBackpressure(res, body);
   },
@@ -88,7 +88,6 @@ function sendAtOnce(
 ): boolean {
   if (res instanceof Http2ServerResponse || typeof body !== "string") return false;
   if (body.length === 0 || body.length > CHUNK_BYTES || res.getHeaderNames().length > 0) return false;
-  completeHeaders(res, headers);
   const head = formatHead(status, headers);
   return head !== undefined && sendByOneWrite(res, status, head, body);
 }
