@@ -52,7 +52,10 @@ export function sendByOneWrite(res: ServerResponse, status: number, head: string
   // Node emits this event when a response was sent, and then continues with the next request.
   socket.write(text + body, "utf8", (error) => {
     // A destroyed socket calls back without an error.
-    if (!error && !socket.destroyed) res.emit("finish");
+    if (error || socket.destroyed) return;
+    // Node 26 keeps it where only Node can set it, and without it the response looks cut to logs and metrics.
+    if (!res.writableFinished) Object.defineProperty(res, "writableFinished", { value: true });
+    res.emit("finish");
   });
   return true;
 }
