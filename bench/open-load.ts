@@ -157,6 +157,31 @@ export async function runOpenLoad(options: LoadOptions): Promise<LoadReport> {
   };
 }
 
+/** Adds up the reports of several phases. */
+export function mergeReports(reports: readonly LoadReport[]): LoadReport {
+  const sum = (of: (report: LoadReport) => number) => reports.reduce((total, report) => total + of(report), 0);
+  const most = (of: (report: LoadReport) => number) => Math.max(...reports.map(of));
+  const sorted = (of: (report: LoadReport) => Float64Array) =>
+    Float64Array.from(reports.flatMap((report) => [...of(report)])).sort();
+  const other = new Map<number, number>();
+  for (const [status, count] of reports.flatMap((report) => [...report.other])) {
+    other.set(status, (other.get(status) ?? 0) + count);
+  }
+  return {
+    seconds: sum(({ seconds }) => seconds),
+    sent: sum(({ sent }) => sent),
+    good: sum(({ good }) => good),
+    goodLatencies: sorted(({ goodLatencies }) => goodLatencies),
+    rejected: sum(({ rejected }) => rejected),
+    rejectedLatencies: sorted(({ rejectedLatencies }) => rejectedLatencies),
+    late: sum(({ late }) => late),
+    other,
+    connectionErrors: sum(({ connectionErrors }) => connectionErrors),
+    lagMs: most(({ lagMs }) => lagMs),
+    connections: most(({ connections }) => connections),
+  };
+}
+
 /** Keeps so many connections busy for some seconds; resolves with the responses of 2xx a second. */
 export async function measureRate(
   port: number,

@@ -1,9 +1,9 @@
-// Overload: peak goodput, then half of it, then five times of it for a minute, by an open loop. At five times the peak the
-// service has to keep most of its goodput, answer what it admits quickly, answer /healthz and /readyz, and not grow. A
-// control with `--overload-delay off` shows what happens without admission.
+// Overload: peak goodput, then half of it, then five times of it, by an open loop, in rounds that together have a minute
+// of overload. At five times the peak the service has to keep most of its goodput, answer what it admits quickly, answer
+// /healthz and /readyz, and not grow. A control with `--overload-delay off` shows what happens without admission.
 //
-//   node --import tsx bench/overload.ts [--rows 20000] [--runs 3] [--seconds 60] [--factor 5] [--mix reads] [--no-control]
-//     [--service dist/main.js]
+//   node --import tsx bench/overload.ts [--rows 20000] [--runs 3] [--seconds 60] [--rounds 6] [--factor 5] [--mix reads]
+//     [--no-control] [--service dist/main.js]
 import { cpSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -14,9 +14,9 @@ import { freePort } from "../test/support/free-port.js";
 import { bindingRow } from "../test/support/rows.js";
 import { printConditions } from "./conditions.js";
 import { watchHealth } from "./health-watch.js";
-import { type LoadReport, measureRate, percentile, runOpenLoad } from "./open-load.js";
+import { type LoadReport, measureRate, mergeReports, percentile, runOpenLoad } from "./open-load.js";
 import { keepLoadCpuBusy, pinSelf, requireTools } from "./processes.js";
-import { judge, median } from "./rounds.js";
+import { judge, mean, median } from "./rounds.js";
 import { IDENTITIES, identityUid, type Seeded, seed } from "./seed.js";
 import { type Service, startService } from "./service.js";
 import { targetsIn } from "./targets.js";
@@ -32,6 +32,10 @@ const mixes: Readonly<Record<string, Readonly<Record<Kind, number>>>> = {
 };
 const REQUESTS = 8_000;
 const DEADLINE_MS = 1_000;
+const WARM_UP_SECONDS = 10;
+/** The peak is that of one of these numbers of connections, each with one request at a time. */
+const CONNECTIONS = [16, 32, 64];
+const PEAK_SECONDS = 2;
 /** How often metrics are scraped under load, in milliseconds. */
 const SCRAPE_MS = 1_000;
 const GOODPUT_GOAL = 0.8;
@@ -43,6 +47,7 @@ const { values } = parseArgs({
     rows: { type: "string", default: "20000" },
     runs: { type: "string", default: "3" },
     seconds: { type: "string", default: "60" },
+    rounds: { type: "string", default: "6" },
     factor: { type: "string", default: "5" },
     mix: { type: "string", default: "mixed" },
     "no-control": { type: "boolean", default: false },
@@ -56,7 +61,8 @@ if (mix === undefined) throw new Error(`--mix must be one of ${Object.keys(mixes
 const kinds = Object.entries(mix).flatMap(([kind, count]) => Array<Kind>(count).fill(kind as Kind));
 const kindOf = (i: number): Kind => kinds[(i * 7) % kinds.length] as Kind;
 const seconds = Number(values.seconds);
-const shortSeconds = Math.min(15, seconds);
+const halfSeconds = Math.min(24, seconds);
+const rounds = Number(values.rounds);
 const factor = Number(values.factor);
 
 const seeded = await seed(Number(values.rows));
@@ -108,14 +114,18 @@ async function run(name: string, settings: readonly string[]) {
   }
 }
 
-async function measurePeak(port: number, requests: readonly Buffer[]): Promise<number> {
-  const rates = [];
-  for (const connections of [8, 16, 32, 64]) rates.push(await measureRate(port, requests, connections, 4));
-  const peak = Math.max(...rates);
-  console.log(
-    `peak goodput ${peak.toFixed(0)}/s (closed loop of 8, 16, 32, 64: ${rates.map(Math.round).join(", ")}/s)`,
-  );
-  return peak;
+/** The goodput a second with each number of connections, in all rounds. */
+type Peaks = ReadonlyMap<number, number[]>;
+
+async function measurePeaks(port: number, requests: readonly Buffer[], peaks: Peaks): Promise<void> {
+  for (const [connections, rates] of peaks) {
+    rates.push(await measureRate(port, requests, connections, PEAK_SECONDS));
+  }
+}
+
+// Of means: the greatest of single slices would be one in which the machine was fast by chance.
+function peakOf(peaks: Peaks): number {
+  return Math.max(...[...peaks.values()].map(mean));
 }
 
 async function measure(name: string, service: Service, requests: readonly Buffer[], metricsUrl: string) {
@@ -123,37 +133,46 @@ async function measure(name: string, service: Service, requests: readonly Buffer
   const load = (perSecond: number, forSeconds: number) =>
     runOpenLoad({ port, requests, perSecond, seconds: forSeconds, deadlineMs: DEADLINE_MS });
   console.log(`\n${name}`);
-  await measureRate(port, requests, 16, 5);
-  const peak = await measurePeak(port, requests);
-  const half = await load(peak / 2, shortSeconds);
-  print("half of it", half);
+  await measureRate(port, requests, 32, WARM_UP_SECONDS);
+  const peaks: Peaks = new Map(CONNECTIONS.map((connections) => [connections, []]));
+  const halves: LoadReport[] = [];
+  const overloads: LoadReport[] = [];
   const health = watchHealth(service.url);
   const scraping = watchHealth(metricsUrl, ["/metrics"], SCRAPE_MS);
   const memory: number[] = [];
   const sampling = setInterval(() => memory.push(service.server.residentMegabytes()), 1_000);
-  const cpuBefore = service.server.cpuUs();
-  const over = await load(peak * factor, seconds);
-  const cpu = (service.server.cpuUs() - cpuBefore) / 1e6 / seconds;
+  // The machine becomes faster and slower meanwhile, so each round compares anew.
+  for (let round = 0; round < rounds; round++) {
+    await measurePeaks(port, requests, peaks);
+    const peak = peakOf(peaks);
+    halves.push(await load(peak / 2, halfSeconds / rounds));
+    overloads.push(await load(peak * factor, seconds / rounds));
+  }
+  await measurePeaks(port, requests, peaks);
   clearInterval(sampling);
   const checks = health.stop();
   const scrapes = scraping.stop();
+  const peak = peakOf(peaks);
+  const rates = [...peaks].map(([connections, all]) => `${mean(all).toFixed(0)}/s with ${connections}`).join(", ");
+  console.log(`peak goodput ${peak.toFixed(0)}/s (closed loop of connections: ${rates})`);
+  const half = mergeReports(halves);
+  const over = mergeReports(overloads);
+  print("half of it", half);
   print(`${factor} times it`, over);
-  // The machine may have become faster or slower meanwhile.
-  const peakAfter = await measurePeak(port, requests);
   const third = memory[Math.floor(memory.length / 3)] ?? Number.NaN;
   const last = memory.at(-1) ?? Number.NaN;
   const result = {
-    goodput: over.good / over.seconds / ((peak + peakAfter) / 2),
+    goodput: over.good / over.seconds / peak,
     latency: percentile(over.goodLatencies, 0.99) / percentile(half.goodLatencies, 0.99),
     unhealthy: checks.failed,
     memory: last / third,
   };
-  print("half again", await load(peak / 2, shortSeconds));
   console.log(
-    `goodput / peak ${result.goodput.toFixed(2)}, p99 / p99 at half ${result.latency.toFixed(1)}, ` +
+    `goodput / peak ${result.goodput.toFixed(2)} (rounds ${overloads.map(({ good, seconds: s }) => (good / s / peak).toFixed(2)).join(", ")}), ` +
+      `p99 / p99 at half ${result.latency.toFixed(1)}, ` +
       `${checks.answered} health checks answered and ${checks.failed} not, the slowest after ${checks.slowestMs.toFixed(0)} ms, ` +
       `${scrapes.answered} scrapes answered and ${scrapes.failed} not, the slowest after ${scrapes.slowestMs.toFixed(0)} ms, ` +
-      `memory ${third} MB after a third, ${last} MB at the end, ${cpu.toFixed(2)} processors`,
+      `memory ${third} MB after a third, ${last} MB at the end`,
   );
   return result;
 }

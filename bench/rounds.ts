@@ -96,6 +96,11 @@ function row(name: string, values: readonly number[], digits: number): void {
   console.log(name.padEnd(34) + columns.map((value) => value.toFixed(digits).padStart(10)).join(""));
 }
 
+/** The arithmetic mean. */
+export function mean(values: readonly number[]): number {
+  return values.reduce((sum, value) => sum + value, 0) / values.length;
+}
+
 /** The middle of some values; of an even number of them the mean of the two in the middle. */
 export function median(values: readonly number[]): number {
   const sorted = [...values].sort((a, b) => a - b);

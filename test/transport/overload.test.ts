@@ -140,6 +140,23 @@ describe("an event loop that is late", () => {
     assert.ok((bytes[0] ?? 0) > 0 && (bytes[1] ?? 0) > 0);
   });
 
+  it("a request with a body, which Node answers, gets the same response as one without", async () => {
+    const rest = "/iam/v2beta1/groups/x HTTP/1.1\r\nhost: a\r\n";
+    const requests = [
+      `GET ${rest}\r\n`,
+      `PATCH ${rest}content-type: application/json\r\ncontent-length: 2\r\n\r\n{}`,
+      `GET ${rest}origin: https://other.example\r\n\r\n`,
+    ];
+    const responses = requests.map(async (packet) => {
+      const text = await rawTcp(Number(new URL(server.url).port), packet, (received) => received.endsWith("}"));
+      return text.replace(/^(date|x-request-id): .*/gim, "$1").toLowerCase().split("\r\n").sort();
+    });
+    const [first, second, third] = await Promise.all(responses);
+    assert.match(first?.join() ?? "", /connection: keep-alive,.*http\/1\.1 503 service unavailable,.*x-request-id/);
+    assert.deepEqual(first, second);
+    assert.deepEqual(first, third);
+  });
+
   it("scripts of allowed origins may read the answer, others may not", async () => {
     for (const origin of [ORIGIN, "https://other.example"]) {
       const allowed = origin === ORIGIN ? ORIGIN : null;

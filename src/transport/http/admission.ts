@@ -1,7 +1,7 @@
 // Decides whether the service has time for a request, by the delay of the event loop and the expected waiting time. It
 // reads nothing of the request, so it is the same for every protocol and takes less than a microsecond.
 import type { Logger } from "../../telemetry/logger.js";
-import { hasTimeFor, type Peer } from "./fair-queue.js";
+import { hasTimeFor, hasTimeForAll, type Peer } from "./fair-queue.js";
 
 /**
  * How often the delay of the event loop is measured, in milliseconds: seldom while it is small, often while it is late.
@@ -91,6 +91,8 @@ export function createAdmission({ maxDelayMs, maxRoundMs, logger }: AdmissionOpt
     count(reason: RejectionReason): void {
       counts[reason]++;
     },
+    /** Whether there is time for one more request, whoever sends it. */
+    admitsAll: (): boolean => !isOn || (!isLate && hasTimeForAll(maxDelayMs)),
     /** Whether there is time for one more request of a peer. */
     admits: (peer: Peer): boolean => !isOn || (!isLate && hasTimeFor(peer, maxDelayMs)),
     /** How long an admitted request may wait in a standing queue before it is rejected, in milliseconds. */

@@ -163,13 +163,18 @@ export function noteConnection(): void {
   isAccepting = true;
 }
 
+/** Whether so few requests wait that none is rejected, whatever peer sends one more. */
+export function hasTimeForAll(maxWaitMs: number): boolean {
+  return waitingRejectable < MIN_WAITING || waitingRejectable * costMs <= Math.max(maxWaitMs, budgetMs);
+}
+
 /**
  * Whether there is time for one more request of a peer: in a standing queue, requests must be handled within
  * `maxWaitMs` at the rate of the last ticks. If there is none, the last request of a peer with more requests is
  * rejected instead, if there is such a peer.
  */
 export function hasTimeFor(peer: Peer, maxWaitMs: number): boolean {
-  if (waitingRejectable < MIN_WAITING || waitingRejectable * costMs <= Math.max(maxWaitMs, budgetMs)) return true;
+  if (hasTimeForAll(maxWaitMs)) return true;
   if (!updateStanding(performance.now())) return true;
   isCut = true;
   const queued = peer.queue.length + 1;

@@ -45,7 +45,7 @@ export function sendByOneWrite(res: ServerResponse, status: number, head: string
   if (req.method === "HEAD" || status < 200 || status === 204 || status === 304) return false;
   // A client that waits for 100 Continue may send its body all the same.
   if (req.headers.expect !== undefined || typeof state._keepAliveTimeout !== "number") return false;
-  const text = `${head}Date: ${formatDate()}\r\n${formatKeepAlive(state._keepAliveTimeout)}\r\n`;
+  const text = completeHead(head, state._keepAliveTimeout);
   res.statusCode = status;
   state._header = text;
   state.finished = true;
@@ -60,12 +60,21 @@ export function sendByOneWrite(res: ServerResponse, status: number, head: string
   return true;
 }
 
-let keepAliveMs = Number.NaN;
+/**
+ * Completes what {@link formatHead} returned with the fields of a connection that stays open.
+ *
+ * @param keepAliveMs how long it may be idle, in milliseconds
+ */
+export function completeHead(head: string, keepAliveMs: number): string {
+  return `${head}Date: ${formatDate()}\r\n${formatKeepAlive(keepAliveMs)}\r\n`;
+}
+
+let lastKeepAliveMs = Number.NaN;
 let keepAlive = "";
 
 function formatKeepAlive(timeoutMs: number): string {
-  if (timeoutMs !== keepAliveMs) {
-    keepAliveMs = timeoutMs;
+  if (timeoutMs !== lastKeepAliveMs) {
+    lastKeepAliveMs = timeoutMs;
     keepAlive = "Connection: keep-alive\r\n";
     if (timeoutMs > 0) keepAlive += `Keep-Alive: timeout=${Math.floor(timeoutMs / 1000)}\r\n`;
   }

@@ -2,6 +2,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from "node:ht
 import type { Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import { type Admission, isHealthPath } from "./admission.js";
+import { createEarlyRejection } from "./early-rejection.js";
 import { enqueue, type Peer } from "./fair-queue.js";
 import type { Limits } from "./limits.js";
 import type { Rejection } from "./rejection.js";
@@ -164,10 +165,23 @@ export function createHttp1(options: Http1Options) {
     },
   );
 
+  const early = createEarlyRejection({
+    admission,
+    isRejected: (req) =>
+      !(draining || ending.has(req.socket) || isHealthPath(req.url ?? "")) && !admission.admits(options.peerOf(req)),
+    format(req) {
+      const response = overload.formatHttp1(req, server.keepAliveTimeout);
+      if (response !== undefined) admission.count("overload");
+      return response;
+    },
+    onError: options.onError,
+  });
+
   // Before any state is created for the request, because under overload this is most of the work. Requests that must
   // close their connection or wait for a pipelined response are rejected below.
   function isRejectedAtOnce(req: IncomingMessage, res: ServerResponse): boolean {
-    if (res.socket === null || req.httpVersionMajor !== 1 || isHealthPath(req.url ?? "")) return false;
+    if (admission.admitsAll() || res.socket === null || req.httpVersionMajor !== 1 || isHealthPath(req.url ?? ""))
+      return false;
     if (admission.admits(options.peerOf(req))) return false;
     if (req.headers.upgrade !== undefined || hasUnsupportedCoding(req)) return false;
     admission.count("overload");
@@ -263,10 +277,12 @@ export function createHttp1(options: Http1Options) {
     /** Serves a socket with HTTP/1.x. */
     serve(socket: Socket): void {
       server.emit("connection", socket);
+      early.watch(socket);
     },
     /** Closes idle connections now, and others after their current response. */
     drain(): void {
       draining = true;
+      early.flush();
       for (const responses of open.values()) {
         const last = responses.at(-1);
         if (last?.headersSent === false) last.shouldKeepAlive = false;

@@ -8,7 +8,7 @@ import { type ApiError, connectErrorFrom } from "../../kernel/errors.js";
 import { discardRest, mayHaveBody } from "./body-reader.js";
 import type { Cors, CorsFields } from "./cors.js";
 import { buildErrorTrailers } from "./grpc-fields.js";
-import { formatHead, sendByOneWrite } from "./http1-response.js";
+import { completeHead, formatHead, sendByOneWrite } from "./http1-response.js";
 import { resetStream, resetUnreadRequest } from "./http2-end.js";
 import type { RejectedRequest } from "./request-record.js";
 import { encodeEndStream, formatConnectJson, formatStatusJson } from "./send.js";
@@ -16,6 +16,13 @@ import { flushPerTick } from "./tick.js";
 
 /** Answers requests with one error. */
 export interface Rejection {
+  /**
+   * Formats the whole response to a request of HTTP/1.1 whose connection stays open, and records it.
+   *
+   * @param keepAliveMs how long the connection may be idle afterwards, in milliseconds
+   * @returns undefined for a request that only {@link Rejection.http1} answers, such as one with a body or of a browser
+   */
+  formatHttp1(req: IncomingMessage, keepAliveMs: number): string | undefined;
   /** Answers a request of HTTP/1.1 at once. The connection stays open. */
   http1(req: IncomingMessage, res: ServerResponse): void;
   /** Answers a stream of HTTP/2 in the next tick of the event loop. */
@@ -106,23 +113,35 @@ export function createRejection(
     (_error, { stream }) => resetStream(stream, constants.NGHTTP2_INTERNAL_ERROR),
   );
 
+  const recordHttp1 = (req: IncomingMessage, { status, fields }: PreparedResponse) =>
+    recordRejected({
+      reason: "overload",
+      status,
+      code: error.code,
+      bytes: req.method === "HEAD" ? 0 : Number(fields["content-length"]),
+      httpVersion: req.httpVersionMinor === 0 ? "1.0" : "1.1",
+      headers: req.headers,
+      httpMethod: req.method,
+      url: req.url,
+      socketAddress: req.socket.remoteAddress,
+    });
+
   return {
+    formatHttp1(req, keepAliveMs) {
+      const { origin, expect, "content-type": contentType } = req.headers;
+      if (origin !== undefined || expect !== undefined || mayHaveBody(req)) return undefined;
+      const response = selectResponse(contentType, req.url);
+      const { head, body } = response;
+      if (head === undefined || typeof body !== "string") return undefined;
+      const requestId = recordHttp1(req, response);
+      return completeHead(`${head}x-request-id: ${requestId}\r\n`, keepAliveMs) + body;
+    },
     http1(req, res) {
       if (res.headersSent || res.destroyed) return;
       const response = selectResponse(req.headers["content-type"], req.url);
       const hasBody = mayHaveBody(req) && !req.complete;
       if (hasBody) discardRest(req);
-      const requestId = recordRejected({
-        reason: "overload",
-        status: response.status,
-        code: error.code,
-        bytes: req.method === "HEAD" ? 0 : Number(response.fields["content-length"]),
-        httpVersion: req.httpVersionMinor === 0 ? "1.0" : "1.1",
-        headers: req.headers,
-        httpMethod: req.method,
-        url: req.url,
-        socketAddress: req.socket.remoteAddress,
-      });
+      const requestId = recordHttp1(req, response);
       const { origin } = req.headers;
       const { head, body } = response;
       const isConstant = head !== undefined && typeof body === "string" && !hasBody && origin === undefined;
