@@ -32,7 +32,7 @@ const mixes: Readonly<Record<string, Readonly<Record<Kind, number>>>> = {
 };
 const REQUESTS = 8_000;
 const DEADLINE_MS = 1_000;
-const WARM_UP_SECONDS = 10;
+const WARM_UP_SECONDS = 15;
 /** The peak is that of one of these numbers of connections, each with one request at a time. */
 const CONNECTIONS = [16, 32, 64];
 const PEAK_SECONDS = 2;
@@ -144,9 +144,9 @@ async function measure(name: string, service: Service, requests: readonly Buffer
   // The machine becomes faster and slower meanwhile, so each round compares anew.
   for (let round = 0; round < rounds; round++) {
     await measurePeaks(port, requests, peaks);
-    const peak = peakOf(peaks);
-    halves.push(await load(peak / 2, halfSeconds / rounds));
-    overloads.push(await load(peak * factor, seconds / rounds));
+    const now = Math.max(...[...peaks.values()].map((rates) => rates[round] ?? 0));
+    halves.push(await load(now / 2, halfSeconds / rounds));
+    overloads.push(await load(now * factor, seconds / rounds));
   }
   await measurePeaks(port, requests, peaks);
   clearInterval(sampling);
@@ -168,7 +168,7 @@ async function measure(name: string, service: Service, requests: readonly Buffer
     memory: last / third,
   };
   console.log(
-    `goodput / peak ${result.goodput.toFixed(2)} (rounds ${overloads.map(({ good, seconds: s }) => (good / s / peak).toFixed(2)).join(", ")}), ` +
+    `offered / peak ${(over.sent / over.seconds / peak).toFixed(1)}, goodput / peak ${result.goodput.toFixed(2)} (rounds ${overloads.map(({ good, seconds: s }) => (good / s / peak).toFixed(2)).join(", ")}), ` +
       `p99 / p99 at half ${result.latency.toFixed(1)}, ` +
       `${checks.answered} health checks answered and ${checks.failed} not, the slowest after ${checks.slowestMs.toFixed(0)} ms, ` +
       `${scrapes.answered} scrapes answered and ${scrapes.failed} not, the slowest after ${scrapes.slowestMs.toFixed(0)} ms, ` +

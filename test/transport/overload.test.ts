@@ -149,7 +149,11 @@ describe("an event loop that is late", () => {
     ];
     const responses = requests.map(async (packet) => {
       const text = await rawTcp(Number(new URL(server.url).port), packet, (received) => received.endsWith("}"));
-      return text.replace(/^(date|x-request-id): .*/gim, "$1").toLowerCase().split("\r\n").sort();
+      return text
+        .replace(/^(date|x-request-id): .*/gim, "$1")
+        .toLowerCase()
+        .split("\r\n")
+        .sort();
     });
     const [first, second, third] = await Promise.all(responses);
     assert.match(first?.join() ?? "", /connection: keep-alive,.*http\/1\.1 503 service unavailable,.*x-request-id/);
