@@ -161,7 +161,7 @@ export async function runOpenLoad(options: LoadOptions): Promise<LoadReport> {
 export function mergeReports(reports: readonly LoadReport[]): LoadReport {
   const sum = (of: (report: LoadReport) => number) => reports.reduce((total, report) => total + of(report), 0);
   const most = (of: (report: LoadReport) => number) => Math.max(...reports.map(of));
-  const sorted = (of: (report: LoadReport) => Float64Array) =>
+  const sortAll = (of: (report: LoadReport) => Float64Array) =>
     Float64Array.from(reports.flatMap((report) => [...of(report)])).sort();
   const other = new Map<number, number>();
   for (const [status, count] of reports.flatMap((report) => [...report.other])) {
@@ -171,9 +171,9 @@ export function mergeReports(reports: readonly LoadReport[]): LoadReport {
     seconds: sum(({ seconds }) => seconds),
     sent: sum(({ sent }) => sent),
     good: sum(({ good }) => good),
-    goodLatencies: sorted(({ goodLatencies }) => goodLatencies),
+    goodLatencies: sortAll(({ goodLatencies }) => goodLatencies),
     rejected: sum(({ rejected }) => rejected),
-    rejectedLatencies: sorted(({ rejectedLatencies }) => rejectedLatencies),
+    rejectedLatencies: sortAll(({ rejectedLatencies }) => rejectedLatencies),
     late: sum(({ late }) => late),
     other,
     connectionErrors: sum(({ connectionErrors }) => connectionErrors),

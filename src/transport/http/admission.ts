@@ -91,7 +91,7 @@ export function createAdmission({ maxDelayMs, maxRoundMs, logger }: AdmissionOpt
     count(reason: RejectionReason): void {
       counts[reason]++;
     },
-    /** Whether there is time for one more request, whoever sends it. */
+    /** Whether there is time for one more request, of any peer. */
     admitsAll: (): boolean => !isOn || (!isLate && hasTimeForAll(maxDelayMs)),
     /** Whether there is time for one more request of a peer. */
     admits: (peer: Peer): boolean => !isOn || (!isLate && hasTimeFor(peer, maxDelayMs)),
