@@ -25,8 +25,8 @@ export interface EarlyRejectionOptions {
 }
 
 /**
- * Creates a function that rejects requests of a connection early. It is called once Node serves the connection.
- * Responses keep the order of their requests. Where a response cannot be sent at once, the request takes Node's way.
+ * Creates the early rejection for one server. Responses keep the order of their requests. A request whose response cannot
+ * be sent at once takes Node's way.
  */
 export function createEarlyRejection({ admission, isRejected, format, onError }: EarlyRejectionOptions) {
   // At most one for each connection: a peer that reads no responses must not make others wait here.
@@ -65,7 +65,7 @@ export function createEarlyRejection({ admission, isRejected, format, onError }:
   }
 
   return {
-    /** Looks at the requests of a connection from now on. */
+    /** Looks at the requests of a connection from now on; called once Node's server has it. */
     watch(socket: Socket): void {
       const { parser } = socket as ServerSocket;
       // With a version of Node that has no such function, requests are rejected later, at a higher price.
