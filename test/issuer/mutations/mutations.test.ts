@@ -7,7 +7,7 @@ import { runCampaign } from "./campaign.js";
 import { linesOf, totalsOf } from "./report.js";
 
 const SEED = 20_261;
-const TOKENS = chooseScale(20_000, 1_000);
+const TOKENS = chooseScale(20_000, 2_000);
 
 test(`none of ${TOKENS} mutated tokens is accepted, and every valid one is`, async (t) => {
   const report = await runCampaign({ tokens: TOKENS, seed: SEED });
