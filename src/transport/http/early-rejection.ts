@@ -2,7 +2,6 @@
 // a response of Node takes a quarter of the processor time of a rejection.
 import type { IncomingMessage } from "node:http";
 import type { Socket } from "node:net";
-import type { Admission } from "./admission.js";
 import { onTick } from "./tick.js";
 
 /** What Node's server keeps at a connection, in all versions from 20 to 26. */
@@ -16,8 +15,7 @@ interface ServerSocket {
 const READ_BODY = 0;
 
 export interface EarlyRejectionOptions {
-  readonly admission: Pick<Admission, "admitsAll">;
-  /** Whether a request is to be rejected; asked while not all are admitted, and not for one that Node must answer. */
+  /** Whether a request is to be rejected. */
   readonly isRejected: (req: IncomingMessage) => boolean;
   /** Formats the whole response; undefined where Node must send it. */
   readonly format: (req: IncomingMessage) => string | undefined;
@@ -28,7 +26,7 @@ export interface EarlyRejectionOptions {
  * Creates the early rejection for one server. Responses keep the order of their requests. A request whose response cannot
  * be sent at once takes Node's way.
  */
-export function createEarlyRejection({ admission, isRejected, format, onError }: EarlyRejectionOptions) {
+export function createEarlyRejection({ isRejected, format, onError }: EarlyRejectionOptions) {
   // At most one for each connection: a peer that reads no responses must not make others wait here.
   const waiting = new Map<Socket, string>();
 
@@ -52,7 +50,7 @@ export function createEarlyRejection({ admission, isRejected, format, onError }:
   function reject(req: IncomingMessage): boolean {
     const { socket } = req;
     try {
-      if (!isRejected(req)) return false;
+      if (!isRejected(req) || !isSimple(req)) return false;
       const response = format(req);
       if (response === undefined) return false;
       waiting.set(socket, response);
@@ -75,7 +73,7 @@ export function createEarlyRejection({ admission, isRejected, format, onError }:
         // A pipelined request: its response must come after the one that waits.
         if (waiting.size > 0) send(socket);
         const isFree = shouldKeepAlive && !(socket as ServerSocket)._httpMessage && socket.writableLength === 0;
-        if (isFree && !admission.admitsAll() && isSimple(req) && reject(req)) return READ_BODY;
+        if (isFree && reject(req)) return READ_BODY;
         return onIncoming.call(this, req, shouldKeepAlive);
       };
       // Node ends a connection at once when its peer has ended it and no response is awaited.

@@ -165,10 +165,18 @@ export function createHttp1(options: Http1Options) {
     },
   );
 
+  // A request that was admitted in place of another one, which was rejected for it: to ask again could reject a second.
+  let admitted: IncomingMessage | undefined;
+
+  function hasNoTime(req: IncomingMessage): boolean {
+    if (req === admitted || admission.admitsAll() || isHealthPath(req.url ?? "")) return false;
+    if (!admission.admits(options.peerOf(req))) return true;
+    admitted = req;
+    return false;
+  }
+
   const early = createEarlyRejection({
-    admission,
-    isRejected: (req) =>
-      !(draining || ending.has(req.socket) || isHealthPath(req.url ?? "")) && !admission.admits(options.peerOf(req)),
+    isRejected: (req) => !draining && !ending.has(req.socket) && hasNoTime(req),
     format(req) {
       const response = overload.formatHttp1(req, server.keepAliveTimeout);
       if (response !== undefined) admission.count("overload");
@@ -180,9 +188,9 @@ export function createHttp1(options: Http1Options) {
   // Before any state is created for the request, because under overload this is most of the work. Requests that must
   // close their connection or wait for a pipelined response are rejected below.
   function isRejectedAtOnce(req: IncomingMessage, res: ServerResponse): boolean {
-    if (admission.admitsAll() || res.socket === null || req.httpVersionMajor !== 1 || isHealthPath(req.url ?? ""))
-      return false;
-    if (admission.admits(options.peerOf(req))) return false;
+    const isRejected = res.socket !== null && req.httpVersionMajor === 1 && hasNoTime(req);
+    admitted = undefined;
+    if (!isRejected) return false;
     if (req.headers.upgrade !== undefined || hasUnsupportedCoding(req)) return false;
     admission.count("overload");
     answerRejected(res);

@@ -26,7 +26,6 @@ interface Options {
   readonly isRejected?: (req: IncomingMessage) => boolean;
   readonly format?: (req: IncomingMessage) => string | undefined;
   readonly listener?: RequestListener;
-  readonly admitsAll?: () => boolean;
 }
 
 // Rejects /no…, with its path as the body; everything else gets its path from Node.
@@ -40,7 +39,6 @@ async function start(options: Options = {}): Promise<Running> {
     else res.end(req.url);
   });
   const early = createEarlyRejection({
-    admission: { admitsAll: options.admitsAll ?? (() => false) },
     isRejected: options.isRejected ?? ((req) => req.url?.startsWith("/no") === true),
     format: options.format ?? ((req) => REJECTION + String(req.url).slice(0, 4).padEnd(4, "-")),
     onError: (error) => errors.push(error),
@@ -94,12 +92,6 @@ test("a rejected request reaches no listener, and its connection serves the next
       "200 /last",
     ]);
     assert.deepEqual(server.handled, ["GET /yes", "GET /last"]);
-  }));
-
-test("while all requests are admitted, none is looked at", () =>
-  withServer({ admitsAll: () => true, isRejected: () => assert.fail("looked at") }, async (server) => {
-    assert.deepEqual(await exchange(server, get("/no1"), LAST), ["200 /no1", "200 /last"]);
-    assert.deepEqual(server.errors, []);
   }));
 
 test("pipelined responses keep the order of their requests", () =>
