@@ -167,8 +167,9 @@ async function measure(name: string, service: Service, requests: readonly Buffer
     unhealthy: checks.failed,
     memory: last / third,
   };
+  const ratios = overloads.map(({ good, seconds: length }) => (good / length / peak).toFixed(2)).join(", ");
   console.log(
-    `offered / peak ${(over.sent / over.seconds / peak).toFixed(1)}, goodput / peak ${result.goodput.toFixed(2)} (rounds ${overloads.map(({ good, seconds: s }) => (good / s / peak).toFixed(2)).join(", ")}), ` +
+    `offered / peak ${(over.sent / over.seconds / peak).toFixed(1)}, goodput / peak ${result.goodput.toFixed(2)} (rounds ${ratios}), ` +
       `p99 / p99 at half ${result.latency.toFixed(1)}, ` +
       `${checks.answered} health checks answered and ${checks.failed} not, the slowest after ${checks.slowestMs.toFixed(0)} ms, ` +
       `${scrapes.answered} scrapes answered and ${scrapes.failed} not, the slowest after ${scrapes.slowestMs.toFixed(0)} ms, ` +
