@@ -11,13 +11,14 @@ import { openSqlite } from "../../src/store/open-sqlite.js";
 import type { Store, Tx } from "../../src/store/port.js";
 import { openDatabase } from "../../src/store/sqlite-driver.js";
 import { groupRow, identityRow } from "../support/rows.js";
+import { chooseScale } from "../support/scale.js";
 import { tempDir } from "../support/temp-dir.js";
 import { ask } from "./sts/ask.js";
 import { type ExchangeWorld, startExchangeWorld } from "./sts/exchange-world.js";
 
 /** As large as rows of logins could once be; smaller ones are faster. */
 const ROW_BYTES = 48 * 1024;
-const ROWS = 3_000;
+const ROWS = chooseScale(3_000, 800);
 const MAX_STATEMENT_MS = 20;
 
 let installation: Installation;

@@ -7,7 +7,7 @@ import { chooseScale } from "../../support/scale.js";
 import { Agent, alice, claimsOf, type LoginKit, linksIn, postForm, readHiddenFields, startLogin } from "./login-kit.js";
 
 /** Guesses of a code, of which 30 are checked. */
-const GUESSES = chooseScale(10_000, 1_000);
+const GUESSES = chooseScale(10_000, 300);
 
 const DEVICE = "urn:ietf:params:oauth:grant-type:device_code";
 

@@ -9,6 +9,7 @@ import { backupFiles, readManifest } from "../../../src/store/backup/manifest.js
 import { holdFileLock } from "../../../src/store/data-directory.js";
 import type { Store } from "../../../src/store/port.js";
 import { openDatabase } from "../../../src/store/sqlite-driver.js";
+import { chooseScale } from "../../support/scale.js";
 import { tempDir } from "../../support/temp-dir.js";
 import { damagePageOf, openWithMarker, readMarker } from "./backup-kit.js";
 
@@ -48,6 +49,9 @@ test("all pages are of one snapshot, however much is written meanwhile, and the 
   assert.deepEqual(await digestFile(copy, () => {}), { bytes: statSync(copy).size, sha256: manifest.database.sha256 });
 });
 
+/** Several times as many as the file needs. */
+const ENOUGH_STEPS = chooseScale(100, 20);
+
 test("the stepwise copy of SQLite begins again with every write where no snapshot is held", async (t) => {
   const { data, store } = await openLarge();
   t.after(() => store.close());
@@ -61,7 +65,7 @@ test("the stepwise copy of SQLite begins again with every write where no snapsho
     db.backup(join(tempDir(), "copy.db"), {
       progress() {
         writer.prepare("UPDATE settings SET value = ? WHERE name = 'marker'").run(`${++steps}`);
-        if (steps > 100) throw new Error("enough");
+        if (steps > ENOUGH_STEPS) throw new Error("enough");
         return 4_096;
       },
     }),
