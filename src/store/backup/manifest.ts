@@ -89,7 +89,7 @@ function manifestError(directory: string, rule: string): ApiError {
 
 function findFault({ format, snapshotTime, database, includesMasterKey, auditHeads }: BackupManifest) {
   if (format !== 1) return "format must be 1";
-  if (Number.isNaN(Date.parse(snapshotTime))) return "snapshotTime must be a time";
+  if (typeof snapshotTime !== "string" || Number.isNaN(Date.parse(snapshotTime))) return "snapshotTime must be a time";
   if (!Number.isSafeInteger(database?.bytes)) return "database.bytes must be a number";
   if (!/^[0-9a-f]{64}$/.test(database.sha256)) return "database.sha256 must be 64 hex digits";
   if (typeof includesMasterKey !== "boolean") return "includesMasterKey must be true or false";
