@@ -1,7 +1,7 @@
 // Why some files of src have fewer lines than architecture.test.ts asks for: others are fragments of their neighbours.
 
 const lazy = "loaded only by its command, or by the service once it needs it";
-const shared = "a type or a function that rooms share which may not import each other";
+const shared = "a type or a function that folders share which may not import each other";
 /** The files of src that may be short, each with the reason. */
 export const shortFiles: Readonly<Record<string, string>> = {
   "src/app/definitions.ts": "the list of all kinds, which grows with them",

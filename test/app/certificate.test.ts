@@ -9,6 +9,7 @@ import { resolveSettings } from "../../src/config/config.js";
 import type { TlsContent } from "../../src/config/tls.js";
 import { createLogger } from "../../src/telemetry/logger.js";
 import { tempDir } from "../support/temp-dir.js";
+import { waitUntil } from "../support/wait-until.js";
 
 const TLS_FILES = new URL("../support/tls/", import.meta.url);
 const contentOf = (name: string) => readFileSync(new URL(name, TLS_FILES));
@@ -89,15 +90,14 @@ test("a certificate that is not yet valid replaces a valid one when it is valid 
 test("what does not replace the certificate is logged once, and looked at again until it does", async () => {
   const { watch, write, now, lines, findServed } = startWatch("", ONLY_FIRST, 10);
   write("other-");
-  const deadline = Date.now() + 30_000;
-  while (lines.length === 0 && Date.now() < deadline) await delay(10);
+  await waitUntil(() => lines.length > 0, 30_000);
   await delay(200);
   assert.deepEqual(
     lines.map(({ msg }) => msg),
     [KEPT],
   );
   now.ms = BOTH;
-  while (lines.length < 2 && Date.now() < deadline) await delay(10);
+  await waitUntil(() => lines.length >= 2, 30_000);
   watch.stop();
   assert.deepEqual(findServed(), SECOND);
 });

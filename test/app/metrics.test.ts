@@ -203,15 +203,17 @@ describe("where metrics are served", () => {
     const given = startApp({ settings: settingsOf(`127.0.0.1:${port}`), logger: createLogger("silent") });
     await assert.rejects(given, { code: "EADDRINUSE" });
     other.close();
-    // The first of two servers on one machine has the default address, unless another program has it.
+    // One of two servers at most has the default address: another program may have it, or give it up in between.
     const lines: string[] = [];
     const logger = createLogger("warn", { write: (line) => void lines.push(line) });
     const apps = [];
     for (let i = 0; i < 2; i++) apps.push(await startApp({ settings: settingsOf(), logger }));
     for (const app of apps) assert.equal((await fetch(`${app.url}/healthz`)).status, 200);
     for (const app of apps) await app.stop();
-    assert.equal(apps[1]?.metricsUrl, undefined);
-    assert.ok(lines.some((line) => line.includes("metrics are not served") && line.includes("EADDRINUSE")));
+    const without = apps.filter(({ metricsUrl }) => metricsUrl === undefined);
+    assert.ok(without.length > 0);
+    const warnings = lines.filter((line) => line.includes("metrics are not served") && line.includes("EADDRINUSE"));
+    assert.equal(warnings.length, without.length, lines.join(""));
     assert.equal(DEFAULT_METRICS_ADDRESS.host, "127.0.0.1");
   });
 

@@ -5,7 +5,6 @@ import { once } from "node:events";
 import { connect } from "node:net";
 import { join } from "node:path";
 import { before, describe, test } from "node:test";
-import { setTimeout as delay } from "node:timers/promises";
 import { openInstallation } from "../../src/app/installation.js";
 import { resolveSettings } from "../../src/config/config.js";
 import { bootstrap } from "../../src/iam/operator/bootstrap.js";
@@ -15,6 +14,7 @@ import { openDatabase } from "../../src/store/sqlite-driver.js";
 import { inconsistenciesIn } from "../support/consistency.js";
 import { chooseScale, sample } from "../support/scale.js";
 import { tempDir } from "../support/temp-dir.js";
+import { waitUntil } from "../support/wait-until.js";
 import { type Ended, startWriters, supervise, type Written } from "./supervised.js";
 
 const BASE_URL = "http://arbor.test";
@@ -94,7 +94,7 @@ async function run(planted: readonly string[], options: { control?: boolean; slo
   for (let i = 0; i < planted.length; i++) {
     if (options.slowPeer) await halfRequest(await service.url());
     const before = writers.acknowledged.size;
-    for (let tries = 0; writers.acknowledged.size < before + WRITES && tries < 3_000; tries++) await delay(10);
+    await waitUntil(() => writers.acknowledged.size >= before + WRITES, 60_000);
     ends.push(await service.fail());
   }
   await service.url();

@@ -13,6 +13,7 @@ import { formatAnnouncement } from "../../src/cli/host/demo/walkthrough.js";
 import { type Ended, type Running, run } from "../cli/remote/auth/process.js";
 import { scriptArguments } from "../support/project.js";
 import { tempDir } from "../support/temp-dir.js";
+import { waitUntil } from "../support/wait-until.js";
 import { measure } from "./measure.js";
 
 const BROWSER = process.env.CHROMIUM ?? "/usr/bin/chromium";
@@ -138,7 +139,7 @@ describe("arbor auth login", () => {
     chmodSync(program, 0o755);
     const login = arbor(["auth", "login"], { BROWSER: program });
     await pageOf(login);
-    while (!existsSync(opened)) await new Promise((resolve) => setTimeout(resolve, 20));
+    await waitUntil(() => existsSync(opened));
     await page.goto(readFileSync(opened, "utf8"));
     await pick("Alice");
     await look("You are logged in");

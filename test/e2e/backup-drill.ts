@@ -12,6 +12,7 @@ import { randomIds } from "../../src/kernel/ids.js";
 import { syncPath } from "../../src/store/backup/files.js";
 import { openDatabase } from "../../src/store/sqlite-driver.js";
 import { inconsistenciesIn } from "../support/consistency.js";
+import { waitUntil } from "../support/wait-until.js";
 import { arbor, type Service, startService } from "./process.js";
 
 /** What the drill does. */
@@ -192,8 +193,7 @@ function startLoad(url: string, { group, token }: Organisation): Load {
     sending.end(JSON.stringify({ name: `write ${number}` }));
   }
   async function waitFor(count: number): Promise<void> {
-    for (let i = 0; i < 600 && acknowledged.length < count; i++) await sleep(50);
-    if (acknowledged.length < count) throw new Error(`only ${acknowledged.length} writes were acknowledged`);
+    await waitUntil(() => acknowledged.length >= count, 30_000);
   }
   function stop(): void {
     clearInterval(timer);

@@ -7,6 +7,7 @@ import { builtinRoleUid, randomIds } from "../../src/kernel/ids.js";
 import { precondition } from "../contract/expectations.js";
 import { restAs } from "../contract/rest.js";
 import { bindingRow } from "../support/rows.js";
+import { waitUntil } from "../support/wait-until.js";
 import { type IamWorld, type Somebody, startIamWorld } from "./iam-world.js";
 
 const [viewer, owner, editor] = ["viewer", "owner", "editor"].map(builtinRoleUid) as [string, string, string];
@@ -42,11 +43,6 @@ const pendingOf = ({ own }: { own: Somebody["rest"] }) => uidsIn(own, "/bindings
 const readPending = async (uid: string) => (await world.write((tx) => tx.roleBindings.find(uid)))?.pending;
 
 /** Waits until a call that was answered has been written down. */
-async function eventually(what: () => Promise<boolean>): Promise<void> {
-  for (let i = 0; i < 100 && !(await what()); i++) await new Promise((resolve) => setTimeout(resolve, 50));
-  assert.ok(await what());
-}
-
 describe("a binding that another identity created", () => {
   it("is pending, grants its role at its group, and is in no list over all groups", async () => {
     const person = await newPerson();
@@ -107,7 +103,7 @@ describe("a binding that another identity created", () => {
       const uid = await bindAt(person.uid, world.child, owner);
       assert.deepEqual(await uidsIn(person.rest, "/groups"), []);
       assert.equal((await call(person)).status, 200);
-      await eventually(async () => (await readPending(uid)) === false);
+      await waitUntil(async () => (await readPending(uid)) === false);
       assert.ok((await uidsIn(person.rest, "/groups")).includes(world.child));
     }
   });
@@ -205,6 +201,6 @@ describe("bindings by a stranger", () => {
     assert.deepEqual(await uidsIn(person.rest, "/groups"), before);
     // More than are accepted at a time follow with the next call that names the group.
     assert.equal((await person.rest("GET", `/groups/${world.foreign}`)).status, 200);
-    await eventually(async () => (await world.write((tx) => tx.roleBindings.countPending(person.uid, true))) === 0);
+    await waitUntil(async () => (await world.write((tx) => tx.roleBindings.countPending(person.uid, true))) === 0);
   });
 });

@@ -5,6 +5,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { createJobs, type Job, type JobRun, type JobsDeps } from "../../src/jobs/jobs.js";
 import { LeaseLostError, readJob, takeLease } from "../../src/jobs/lease.js";
 import type { JobRow, Store, Tx } from "../../src/store/port.js";
+import { waitUntil } from "../support/wait-until.js";
 
 /** Long, so that no lease ends or is renewed on a busy machine while a test looks at it. */
 const LEASE_MS = 60_000;
@@ -201,7 +202,7 @@ export function jobsSuite(prepare: () => Promise<() => Promise<Store> | Store>):
         const job = counter({ intervalMs: HOUR_MS });
         const one = createNode(first, "one", job);
         one.start();
-        while ((await first.read((tx) => tx.jobs.find("counter")))?.changes !== 1) await sleep(5);
+        await waitUntil(async () => (await first.read((tx) => tx.jobs.find("counter")))?.changes === 1);
         await one.stop();
         const two = createNode(second, "two", job);
         two.start();
@@ -211,7 +212,7 @@ export function jobsSuite(prepare: () => Promise<() => Promise<Store> | Store>):
         await first.write(async (tx) => tx.jobs.put({ ...(await rowIn(tx)), nextTimeMs: 0 }));
         const three = createNode(second, "three", job);
         three.start();
-        while ((await first.read((tx) => tx.settings.find("count"))) !== "2") await sleep(5);
+        await waitUntil(async () => (await first.read((tx) => tx.settings.find("count"))) === "2");
         await three.stop();
       }));
 
@@ -231,13 +232,13 @@ export function jobsSuite(prepare: () => Promise<() => Promise<Store> | Store>):
         const job = counter({
           async run(started) {
             run = started;
-            while (!started.signal.aborted) await sleep(5);
+            await waitUntil(() => started.signal.aborted);
             return started.write(count);
           },
         });
         const node = createNode(store, "one", job);
         node.start();
-        while (run === undefined) await sleep(5);
+        await waitUntil(() => run);
         await node.stop();
         assert.equal(await store.read((tx) => tx.settings.find("count")), "1");
         assert.deepEqual(node.problems, []);

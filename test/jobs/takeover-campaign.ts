@@ -6,6 +6,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { openPg } from "../../src/store/open-pg.js";
 import type { AuditRow } from "../../src/store/port.js";
 import { scriptArguments } from "../support/project.js";
+import { waitUntil } from "../support/wait-until.js";
 
 /** The name of the job. */
 export const JOB = "takeover";
@@ -71,10 +72,10 @@ export async function runTakeovers(campaign: TakeoverCampaign): Promise<Takeover
         continue;
       }
       const next = leader;
-      await until(() => next.node.wrote >= next.fence);
+      await waitUntil(() => next.node.wrote >= next.fence, MAX_TAKEOVER_MS);
       node.child.kill("SIGCONT");
       if (control) await sleep(300);
-      else await until(() => node.late >= fence);
+      else await waitUntil(() => node.late >= fence, MAX_TAKEOVER_MS);
       if (node.late >= fence) rejected++;
     }
   } finally {
@@ -112,19 +113,8 @@ async function nextLeader(
   nodes: readonly TakeoverNode[],
   after: number,
 ): Promise<{ node: TakeoverNode; fence: number }> {
-  let leader: TakeoverNode | undefined;
-  await until(() => {
-    leader = nodes.find((node) => node.leads > after);
-    return leader !== undefined;
-  });
-  if (leader === undefined) throw new Error("there is no leader");
+  const leader = await waitUntil(() => nodes.find((node) => node.leads > after), MAX_TAKEOVER_MS);
   return { node: leader, fence: leader.leads };
-}
-
-async function until(isDone: () => boolean): Promise<void> {
-  for (const startMs = performance.now(); !isDone(); await sleep(5)) {
-    if (performance.now() - startMs > MAX_TAKEOVER_MS) throw new Error(`nothing happened in ${MAX_TAKEOVER_MS} ms`);
-  }
 }
 
 async function kill(child: ChildProcess): Promise<void> {

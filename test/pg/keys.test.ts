@@ -2,7 +2,6 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { describe, test } from "node:test";
-import { setTimeout as sleep } from "node:timers/promises";
 import pg from "pg";
 import { generateTokenKey } from "../../src/issuer/keys/key-generation.js";
 import { revokeKey } from "../../src/issuer/keys/key-states.js";
@@ -14,6 +13,7 @@ import { keyNodesSuite } from "../issuer/keys/nodes-suite.js";
 import { runRotation } from "../issuer/keys/rotation-run.js";
 import { startHarness } from "../support/harness.js";
 import { tempDir } from "../support/temp-dir.js";
+import { waitUntil } from "../support/wait-until.js";
 import { emptyDatabase } from "./empty-database.js";
 
 async function opener() {
@@ -65,12 +65,12 @@ describe("keys on several nodes", () => {
     const spare = await generateTokenKey("ES256", masterKey, clock());
     await store.write((tx) => revokeKey(tx, kid, spare));
     const revokedMs = performance.now();
-    while ((await statusOf(token)) === 200) await sleep(20);
+    await waitUntil(async () => (await statusOf(token)) !== 200);
     assert.ok(performance.now() - revokedMs < 5_000);
     assert.equal(await statusOf(token), 401);
-    while (keys.getSigningKey().kid === kid) await sleep(20);
+    await waitUntil(() => keys.getSigningKey().kid !== kid);
     const fresh = await here.token(identity);
-    while ((await statusOf(fresh)) === 401) await sleep(20);
+    await waitUntil(async () => (await statusOf(fresh)) !== 401);
     assert.ok(performance.now() - revokedMs < 5_000);
   });
 });

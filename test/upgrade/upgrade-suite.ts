@@ -6,6 +6,7 @@ import { openInstallation } from "../../src/app/installation.js";
 import { resolveSettings } from "../../src/config/config.js";
 import { type Host, startHost } from "../e2e/process.js";
 import { type Harness, startHarness } from "../support/harness.js";
+import { waitUntil } from "../support/wait-until.js";
 import { type Expected, FIXTURE_BASE_URL, findDifferences } from "./fixtures.js";
 
 /** The settings for a restored database. */
@@ -103,7 +104,7 @@ export function upgradeSuite(
       const token = await harness.token(expected.owner);
       const { alg, kid } = JSON.parse(Buffer.from(token.split(".")[0] ?? "", "base64url").toString());
       assert.equal(alg, before[0] ?? "RS256");
-      for (let i = 0; i < 400 && keys.listPublicJwks().length <= before.length; i++) await sleep(50);
+      await waitUntil(() => keys.listPublicJwks().length > before.length, 20_000);
       assert.deepEqual(
         keys.listPublicJwks().map((jwk) => jwk.alg),
         ["RS256", ...before],

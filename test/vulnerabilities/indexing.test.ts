@@ -10,6 +10,7 @@ import { openDatabase } from "../../src/store/sqlite-driver.js";
 import { createAdvisoryIndexing } from "../../src/vulnerabilities/advisories/advisory.js";
 import { childUid } from "../support/rows.js";
 import { memoryDir } from "../support/temp-dir.js";
+import { waitUntil } from "../support/wait-until.js";
 import { randomAdvisories, storeModel } from "./advisory-model.js";
 import { type AdvisoryWorld, advisoryWorld, ours, theirs } from "./advisory-world.js";
 
@@ -51,7 +52,7 @@ it("indexes all that changed when it starts", async () => {
   assert.equal(countIndexed(), 0);
   const jobs = createTestJobs(store, failUnexpectedly);
   jobs.start();
-  for (let tries = 0; tries < 1_000 && (await hasChanges()); tries++) await sleep(10);
+  await waitUntil(async () => !(await hasChanges()));
   await jobs.stop();
   assert.equal(await hasChanges(), false);
   assert.equal(countIndexed(), COUNT);
@@ -69,15 +70,11 @@ it("goes on after errors, and reports them once", async () => {
     await tx.advisories.replace(one ?? assert.fail());
   });
   jobs.start();
-  const waitFor = async (isDone: () => boolean | Promise<boolean>) => {
-    for (let tries = 0; tries < 1_000 && !(await isDone()); tries++) await sleep(10);
-  };
-  await waitFor(() => attempts >= 2);
+  await waitUntil(() => attempts >= 2);
   assert.deepEqual(problems, ["advisories could not be indexed and will be tried again"]);
   assert.equal(await hasChanges(), true);
   broken = false;
-  await waitFor(async () => !(await hasChanges()));
-  assert.equal(await hasChanges(), false);
+  await waitUntil(async () => !(await hasChanges()));
   await jobs.stop();
 });
 

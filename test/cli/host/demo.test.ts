@@ -12,6 +12,7 @@ import { Agent, claimsOf, codeRequest, linksIn, newPkce, PROGRAM } from "../../i
 import { execFile } from "../../support/child-process.js";
 import { scriptArguments } from "../../support/project.js";
 import { tempDir } from "../../support/temp-dir.js";
+import { waitUntil } from "../../support/wait-until.js";
 import { type Ended, run } from "../remote/auth/process.js";
 
 /** What a newcomer has patience for, in milliseconds. */
@@ -72,7 +73,7 @@ function browser(person: string): { readonly env: Record<string, string>; readon
   writeFileSync(program, `#!/bin/sh\nprintf %s "$1" > '${opened}.new'\nmv '${opened}.new' '${opened}'\n`);
   chmodSync(program, 0o755);
   const browse = async () => {
-    while (!existsSync(opened)) await new Promise((resolve) => setTimeout(resolve, 20));
+    await waitUntil(() => existsSync(opened), 60_000);
     return (await pick(new Agent(), readFileSync(opened, "utf8"), person)).text;
   };
   const env = { PATH: process.env.PATH ?? "", HOME: directory, BROWSER: program, DISPLAY: "" };

@@ -4,6 +4,7 @@ import { after, before, describe, it } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { type Host, type Organisation, type Service, startHost, startService } from "../../e2e/process.js";
 import { tempDir } from "../../support/temp-dir.js";
+import { waitUntil } from "../../support/wait-until.js";
 
 const data = tempDir();
 let host: Host;
@@ -23,7 +24,7 @@ before(async () => {
   acme = await host.bootstrap(data, "acme.example");
   service = await startService(data, "--log-level", "error");
   // A server plans how long its keys sign soon after it is ready.
-  for (let i = 0; i < 250 && (await listKeys("api-token"))[0]?.nextTime === null; i++) await sleep(20);
+  await waitUntil(async () => (await listKeys("api-token"))[0]?.nextTime !== null);
 });
 
 after(async () => {

@@ -13,6 +13,7 @@ import { createJobs } from "../../../src/jobs/jobs.js";
 import { unavailable } from "../../../src/kernel/errors.js";
 import type { KeyPurpose, Store } from "../../../src/store/port.js";
 import { openDatabase } from "../../../src/store/sqlite-driver.js";
+import { waitUntil } from "../../support/wait-until.js";
 import { type KeyKit, newKey, openKit, SECOND, schedule } from "./key-kit.js";
 import { keyNodesSuite } from "./nodes-suite.js";
 
@@ -187,7 +188,7 @@ describe("the maintenance of keys", () => {
     const reload = createKeyReload({ keys: ring, onProblem });
     jobs.start();
     reload.start();
-    await until(() => moves.length > 0);
+    await waitUntil(() => moves.length > 0);
     assert.deepEqual(
       moves.map(({ state }) => state),
       ["pending"],
@@ -199,7 +200,7 @@ describe("the maintenance of keys", () => {
     const spare = await generateTokenKey("ES256", kit.masterKey, kit.nowMs);
     await kit.store.write((tx) => revokeKey(tx, kid, spare));
     const revokedMs = performance.now();
-    await until(() => ring.findVerifyingKey(kid) === undefined);
+    await waitUntil(() => ring.findVerifyingKey(kid) === undefined);
     assert.ok(performance.now() - revokedMs < 2_500);
     assert.equal(ring.getSigningKey().kid, spare.kid);
     assert.equal(problems.length, 1);
@@ -210,12 +211,5 @@ describe("the maintenance of keys", () => {
     assert.equal(reads, 0);
   });
 });
-
-async function until(isDone: () => boolean): Promise<void> {
-  for (let tries = 0; !isDone(); tries++) {
-    assert.ok(tries < 500, "it did not happen within 5 s");
-    await sleep(10);
-  }
-}
 
 keyNodesSuite(async () => undefined);

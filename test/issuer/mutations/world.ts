@@ -1,13 +1,13 @@
 // A service with an owner, an issuer that it trusts, and identities that foreign
 // tokens may assume, each in another way.
 import { generateKeyPairSync, type KeyObject } from "node:crypto";
-import { setTimeout as sleep } from "node:timers/promises";
 import { generateTokenKey, unsealKeyPair } from "../../../src/issuer/keys/key-generation.js";
 import { randomIds } from "../../../src/kernel/ids.js";
 import type { SigningKey, TokenAlgorithm } from "../../../src/kernel/jws.js";
 import { type Harness, startHarness } from "../../support/harness.js";
 import type { Random } from "../../support/openapi/random.js";
 import { identityRow } from "../../support/rows.js";
+import { waitUntil } from "../../support/wait-until.js";
 import { type ForeignIssuer, type Listener, serve, startIssuer, testKey } from "../upstream/foreign-issuer.js";
 import type { Claims, ForeignFacts } from "./reference.js";
 
@@ -72,7 +72,7 @@ async function addFormerKey({ app }: Harness): Promise<SigningKey> {
   const { store, keys, masterKey, clock } = app.installation;
   const row = await generateTokenKey("ES256", masterKey, clock() - 1);
   await store.write((tx) => tx.keys.insert({ ...row, state: "verify" }));
-  for (let i = 0; i < 400 && keys.findVerifyingKey(row.kid) === undefined; i++) await sleep(50);
+  await waitUntil(() => keys.findVerifyingKey(row.kid), 20_000);
   return { kid: row.kid, key: unsealKeyPair(row, masterKey).privateKey };
 }
 

@@ -6,6 +6,7 @@ import { text } from "node:stream/consumers";
 import { test } from "node:test";
 import { formatHead, sendByOneWrite } from "../../../src/transport/http/http1-response.js";
 import { sendComplete } from "../../../src/transport/http/response-writer.js";
+import { waitUntil } from "../../support/wait-until.js";
 
 const GET = "GET / HTTP/1.1\r\nhost: a\r\n\r\n";
 const LAST = "GET /last HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n";
@@ -160,8 +161,3 @@ test("a response ends when the peer has read its bytes, and not when the connect
     }
   }
 });
-
-async function waitUntil(isSo: () => boolean): Promise<void> {
-  for (let tries = 0; tries < 500 && !isSo(); tries++) await new Promise((resolve) => setTimeout(resolve, 10));
-  assert.ok(isSo());
-}

@@ -11,6 +11,7 @@ import { type Harness, startHarness } from "../../support/harness.js";
 import { Library } from "../../support/library/library.js";
 import { LibraryService } from "../../support/library/library_pb.js";
 import { mountLibrary } from "../../support/library/mounted.js";
+import { waitUntil } from "../../support/wait-until.js";
 
 interface CallOptions {
   readonly timeoutMs?: number;
@@ -149,15 +150,7 @@ describe("a mounted service's calls", () => {
 
   const codeOf = (error: unknown) => Code[ConnectError.from(error).code];
   const failureOf = (call: Promise<unknown>) => call.then(() => "none", codeOf);
-  async function until<T>(what: () => T | undefined): Promise<T> {
-    for (let i = 0; i < 500; i++) {
-      const found = what();
-      if (found !== undefined) return found;
-      await sleep(10);
-    }
-    throw new assert.AssertionError({ message: "it did not come" });
-  }
-  const reason = () => until(() => library.ended.at(0));
+  const reason = () => waitUntil(() => library.ended.at(0));
 
   for (const [protocol, callsOf] of Object.entries(protocols)) {
     test(`${protocol}: the deadline aborts the signal`, async () => {
@@ -195,7 +188,7 @@ describe("a mounted service's calls", () => {
 
     test(`${protocol}: one line for a call, and one for an error that the caller gets as INTERNAL`, async () => {
       assert.equal(await failureOf(callsOf(service.url).bug()), "Internal");
-      const request = await until(() => lines.find((line) => line.includes('"msg":"request"')));
+      const request = await waitUntil(() => lines.find((line) => line.includes('"msg":"request"')));
       assert.match(request, /GetBook|books\/bug/);
       assert.match(request, /"code":"INTERNAL"/);
       const errors = lines.filter((line) => line.includes('"level":"error"'));
@@ -250,8 +243,8 @@ describe("a mounted service's calls", () => {
       await sleep(300);
       cut(socket);
       assert.equal(codeOf(await reason()), "Canceled");
-      assert.equal(codeOf(await until(() => library.failures.at(0))), "Canceled");
-      await until(() => lines.find((line) => line.includes('"msg":"request"')));
+      assert.equal(codeOf(await waitUntil(() => library.failures.at(0))), "Canceled");
+      await waitUntil(() => lines.find((line) => line.includes('"msg":"request"')));
       assert.deepEqual(
         lines.filter((line) => line.includes('"level":"error"')),
         [],

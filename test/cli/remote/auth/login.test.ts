@@ -9,6 +9,7 @@ import { logInWithBrowser } from "../../../../src/cli/remote/auth/browser-login.
 import { readCredentials } from "../../../../src/cli/remote/auth/credentials-file.js";
 import { type Finished, type RunningCommand, runCommand, startCommand } from "../../../support/command.js";
 import { tempDir } from "../../../support/temp-dir.js";
+import { waitUntil } from "../../../support/wait-until.js";
 import { jwt, type LoginService, startLoginService } from "./login-service.js";
 import { auth, commandErrorOf } from "./process.js";
 
@@ -224,7 +225,7 @@ describe("arbor auth login", () => {
     });
     test.after(() => child.kill());
     const [url = ""] = await waitForOutput(/http:\S+/);
-    while (!existsSync(opened) && child.exitCode === null) await new Promise((resolve) => setTimeout(resolve, 20));
+    await waitUntil(() => existsSync(opened) || child.exitCode !== null);
     assert.equal(readFileSync(opened, "utf8"), url);
     assert.equal((await visit(await callbackOf(new URL(url)))).status, 200);
     assert.equal((await ended).code, 0);

@@ -1,0 +1,22 @@
+// Waits for what happens soon. A test whose condition never holds fails within the limit, and says where.
+import assert from "node:assert/strict";
+import { setTimeout as sleep } from "node:timers/promises";
+import type { Awaitable } from "../../src/store/port.js";
+
+const PAUSE_MS = 10;
+
+/**
+ * Asks again and again until something is found.
+ *
+ * @param find what is waited for; false or undefined while it is not there
+ * @param limitMs how long it may take, in milliseconds of the machine: none of the test's own clock
+ * @returns what was found
+ * @throws AssertionError once the limit has passed
+ */
+export async function waitUntil<T>(find: () => Awaitable<T | false | undefined>, limitMs = 15_000): Promise<T> {
+  for (const startMs = performance.now(); ; await sleep(PAUSE_MS)) {
+    const found = await find();
+    if (found !== false && found !== undefined) return found;
+    assert.ok(performance.now() - startMs < limitMs, `it did not happen within ${limitMs} ms: ${find}`);
+  }
+}
