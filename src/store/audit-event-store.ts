@@ -42,12 +42,14 @@ const afterId = statement<{ id: number; limit: number }, AuditEventRow>((q, t) =
 const withIds = statementFamily<number, Record<string, number>, AuditEventRow>(
   String,
   (size) => (q, t) =>
-    selectEvents(q, t).where(
-      inArray(
-        t.audit.id,
-        Array.from({ length: size }, (_, i) => value(`id${i}`)),
-      ),
-    ),
+    selectEvents(q, t)
+      .where(
+        inArray(
+          t.audit.id,
+          Array.from({ length: size }, (_, i) => value(`id${i}`)),
+        ),
+      )
+      .orderBy(t.audit.id),
 );
 const lastId = statement<object, { id: number | null }>((q, t) => q.select({ id: max(t.audit.id) }).from(t.audit));
 

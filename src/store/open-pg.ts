@@ -17,8 +17,8 @@ import {
   isConnectionLost,
   MIGRATION_LOCK,
   type PgTls,
-  rejectStandby,
   toApiError,
+  verifyServer,
   watchReplication,
 } from "./pg-connection.js";
 import type { Awaitable, Store, Tx, UnitOptions } from "./port.js";
@@ -64,7 +64,7 @@ interface PgOptions {
  * deadline. Each read sees one snapshot. All statements go to the primary: connections to a standby are rejected, and
  * those to a server that does not answer are closed.
  *
- * @throws Error when the server may lose acknowledged commits (`synchronous_commit = off`).
+ * @throws Error when the server is a standby, or may lose acknowledged commits (`synchronous_commit = off`).
  * @throws ApiError FAILED_PRECONDITION when the database is empty and no tables may be created, needs a newer version,
  * or is that of an older version and must be expanded first.
  */
@@ -80,7 +80,7 @@ export async function openPg(options: PgOptions): Promise<Store> {
     idle_in_transaction_session_timeout: MAX_UNIT_MS,
     query_timeout: options.maxResponseMs ?? MAX_RESPONSE_MS,
     keepAlive: true,
-    verify: rejectStandby,
+    verify: verifyServer,
     // `arbor migrate --contract` looks for the nodes of older versions. Up to 0.4.0 they call themselves `arbor`.
     application_name: `arbor/${VERSION}`,
   });
@@ -206,10 +206,6 @@ function beginWith(begin: string, { maxIdleMs }: UnitOptions = {}): string {
 async function prepareDatabase(pool: pg.Pool, options: Parameters<typeof preparePg>[1]): Promise<void> {
   const client = await awaitConnection(pool.connect());
   try {
-    const { rows } = await client.query("SHOW synchronous_commit");
-    if (rows[0]?.synchronous_commit === "off") {
-      throw new Error("PostgreSQL runs with synchronous_commit = off and would lose acknowledged writes");
-    }
     // Several nodes may start on an empty database at the same time.
     await client.query("SELECT pg_advisory_lock($1)", [MIGRATION_LOCK]);
     try {

@@ -91,24 +91,33 @@ export function isConflict(error: unknown): boolean {
   return ["40001", "40P01", "23503", "23505"].includes(findErrorCode(error));
 }
 
+const VERIFY = `SELECT pg_is_in_recovery() AS standby,
+  set_config('synchronous_commit', current_setting('synchronous_commit'), false) AS "synchronousCommit"`;
+
 /**
- * Rejects a new connection to a server that is not the primary: a standby answers with an older state and cannot write.
+ * Verifies the server of a new connection, before anything else is done with it. A standby answers with an older state
+ * and cannot write; with `synchronous_commit = off` a crash loses commits that were acknowledged. The setting is fixed
+ * for the session, so that a later change of the server's configuration does not turn it off.
+ *
+ * @param callback receives the error for which the connection may not be used
  */
-export function rejectStandby(client: pg.ClientBase, callback: (error?: Error) => void): void {
+export function verifyServer(client: pg.ClientBase, callback: (error?: Error) => void): void {
   client
-    .query<{ standby: boolean }>("SELECT pg_is_in_recovery() AS standby")
-    .then(
-      ({ rows }) =>
-        callback(
-          rows[0]?.standby === false
-            ? undefined
-            : buildPgError(
-                READ_ONLY,
-                "the database server is a standby: the URL of the database must lead to the primary",
-              ),
-        ),
-      callback,
+    .query<{ standby: boolean; synchronousCommit: string }>(VERIFY)
+    .then(({ rows: [row] }) => callback(findServerFault(row?.standby, row?.synchronousCommit)), callback);
+}
+
+function findServerFault(standby: boolean | undefined, synchronousCommit: string | undefined): Error | undefined {
+  if (standby !== false) {
+    const rule = "the URL of the database must lead to the primary";
+    return buildPgError(READ_ONLY, `the database server is a standby: ${rule}`);
+  }
+  if (synchronousCommit === "off")
+    return buildPgError(
+      NOT_DURABLE,
+      "PostgreSQL runs with synchronous_commit = off and would lose acknowledged writes",
     );
+  return undefined;
 }
 
 const unreplicated = new WeakSet<pg.ClientBase>();
@@ -132,6 +141,8 @@ export function assertReplicated(client: pg.ClientBase): void {
 // SQLSTATEs.
 const READ_ONLY = "25006";
 const OUTCOME_UNKNOWN = "08007";
+/** Of the class of system errors, which are UNAVAILABLE: PostgreSQL has none for a setting that Arbor rejects. */
+const NOT_DURABLE = "58000";
 
 function buildPgError(code: string, message: string): Error {
   return Object.assign(new Error(message), { code });

@@ -54,7 +54,7 @@ export interface AuditEventStore {
   list(query: AuditEventQuery): Promise<AuditEventPage>;
   /** The rows of all organisations with higher ids, in the order of ids. */
   listAfter(id: number, limit: number): Awaitable<AuditEventRow[]>;
-  /** The rows with these ids that exist. */
+  /** The rows with these ids that exist, in the order of ids. */
   findByIds(ids: readonly number[]): Awaitable<AuditEventRow[]>;
   /** The highest id; 0 in an empty log. */
   lastId(): Awaitable<number>;

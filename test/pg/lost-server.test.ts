@@ -6,7 +6,7 @@ import { Code } from "@connectrpc/connect";
 import pg from "pg";
 import { ApiError } from "../../src/kernel/errors.js";
 import { openPg } from "../../src/store/open-pg.js";
-import { assertReplicated, rejectStandby, toApiError, watchReplication } from "../../src/store/pg-connection.js";
+import { assertReplicated, toApiError, verifyServer, watchReplication } from "../../src/store/pg-connection.js";
 import { emptyDatabase } from "./empty-database.js";
 
 const isUnavailable = (error: unknown) =>
@@ -57,11 +57,56 @@ describe("errors of a failover", () => {
   test("a standby is rejected and a primary is not", async () => {
     const check = (standby: boolean) =>
       new Promise((resolve) => {
-        const client = { query: async () => ({ rows: [{ standby }] }) } as unknown as pg.ClientBase;
-        rejectStandby(client, resolve);
+        const client = {
+          query: async () => ({ rows: [{ standby, synchronousCommit: "on" }] }),
+        } as unknown as pg.ClientBase;
+        verifyServer(client, resolve);
       });
     assert.equal(await check(false), undefined);
     assert.ok(isUnavailable(toApiError(await check(true))));
+  });
+
+  test("a server that would lose acknowledged writes is rejected at the start, and on each later connection", async (t) => {
+    const url = await emptyDatabase(pg);
+    const client = new pg.Client({ connectionString: url });
+    await client.connect();
+    t.after(() => client.end());
+    const database = new URL(url).pathname.slice(1);
+    const setTo = (value: string) => client.query(`ALTER DATABASE ${database} SET synchronous_commit = ${value}`);
+    await setTo("off");
+    await assert.rejects(openPg({ url, poolSize: 1 }), /synchronous_commit = off and would lose acknowledged writes/);
+    await setTo("local");
+    const store = await openPg({ url, poolSize: 1 });
+    t.after(() => store.close());
+    await store.write((tx) => tx.settings.put("written", "before"));
+    await setTo("off");
+    await client.query(
+      "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = $1 AND pid <> pg_backend_pid()",
+      [database],
+    );
+    // The first call may still be given the connection that was closed.
+    for (let i = 0; i < 3; i++) {
+      await assert.rejects(
+        store.write((tx) => tx.settings.put("written", "lost")),
+        isUnavailable,
+      );
+    }
+    await setTo("on");
+    assert.equal(await store.read((tx) => tx.settings.find("written")), "before");
+  });
+
+  test("a connection keeps the synchronous_commit that it was verified with", async (t) => {
+    const client = new pg.Client({ connectionString: await emptyDatabase(pg) });
+    await client.connect();
+    t.after(() => client.end());
+    const readSource = async () => {
+      const { rows } = await client.query("SELECT setting, source FROM pg_settings WHERE name = 'synchronous_commit'");
+      return rows[0];
+    };
+    assert.deepEqual(await readSource(), { setting: "on", source: "default" });
+    assert.equal(await new Promise((resolve) => verifyServer(client, resolve)), undefined);
+    // A value of the session comes before that of the configuration.
+    assert.deepEqual(await readSource(), { setting: "on", source: "session" });
   });
 
   test("a commit that PostgreSQL reports without its synchronous standby has an unknown outcome", async (t) => {

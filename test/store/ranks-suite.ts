@@ -52,6 +52,21 @@ const damageRanks = statementFamily<KeyType, object>(String, (type) => (q, t) =>
   return q.update(r).set({ n: sql`${r.n} + 1` });
 });
 
+const scopeOf = statement<{ uid: string }, { id: number }>((q, t) =>
+  q
+    .select({ id: t.scopes.id })
+    .from(t.scopes)
+    .where(eq(t.scopes.uid, sql.placeholder("uid"))),
+);
+
+/** The lists of the groups below one, by name and by create time. */
+async function listsIn(tx: Executor, uid: string): Promise<RankedList[]> {
+  const [{ id: scope }] = (await tx.rows(scopeOf, { uid })) as [{ id: number }];
+  const { name, created_at } = groupIndex.sorts;
+  assert.ok(name && created_at);
+  return [name, created_at].map(({ type, list }) => ({ type, list, scope }));
+}
+
 const compare = (a: RankPosition, b: RankPosition) =>
   a.key === b.key ? Buffer.compare(a.below, b.below) : a.key < b.key ? -1 : 1;
 const executor = (tx: Tx) => tx as unknown as Executor;
@@ -271,6 +286,30 @@ export function ranksSuite(store: () => Store): void {
           })
           .catch(expectRollback);
       }
+    });
+
+    test("a deleted group takes its ranks along, and those of others stay", async () => {
+      const [gone, other] = [rootUid(0x70003), rootUid(0x70004)];
+      const children = (parent: string) => [1, 2, 3].map((n) => groupRow(childUid(parent, n), { parentUid: parent }));
+      await store().write(async (unit) => {
+        const tx = executor(unit);
+        for (const parent of [gone, other]) {
+          for (const row of [groupRow(parent), ...children(parent)]) await unit.groups.insert(row);
+          for (const list of await listsIn(tx, parent)) assert.ok(await buildRanks(tx, list, 10, SIZE));
+        }
+      });
+      await store().write(async (unit) => {
+        const tx = executor(unit);
+        const lists = await listsIn(tx, gone);
+        const countBuckets = async (some: readonly RankedList[]) =>
+          Promise.all(
+            some.map(async ({ type, list, scope }) => (await tx.rows(bucketsOf(type), { list, scope })).length),
+          );
+        assert.deepEqual(await countBuckets(lists), [1, 1]);
+        for (const row of [...children(gone), groupRow(gone)]) await unit.groups.delete(row);
+        assert.deepEqual(await countBuckets(lists), [0, 0]);
+        assert.deepEqual(await countBuckets(await listsIn(tx, other)), [1, 1]);
+      });
     });
 
     test("concurrent writers leave exact ranks", async () => {
