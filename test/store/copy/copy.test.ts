@@ -7,7 +7,7 @@ import { CopyMismatch } from "../../../src/store/copy/copy.js";
 import { openSqliteSource } from "../../../src/store/copy/sqlite.js";
 import { closingTables, copiedTables } from "../../../src/store/copy/tables.js";
 import { openSqlite } from "../../../src/store/open-sqlite.js";
-import { createMark, formatMark, isOlder } from "../../../src/store/version.js";
+import { createMark, formatMark, isOlder, VERSION } from "../../../src/store/version.js";
 import { runCommand } from "../../support/command.js";
 import { memoryDir } from "../../support/temp-dir.js";
 import {
@@ -153,6 +153,23 @@ describe("a copy", () => {
     await assert.rejects(copyDirectory(from, unfinished, { endAfter: 3 }), new RegExp(ENDED));
     withDatabase(from, (db) => db.exec("UPDATE settings SET value = 'another' WHERE name = 'master-key-check'"));
     await assert.rejects(copyDirectory(from, unfinished), /is an unfinished copy of another installation/);
+  });
+
+  it("is not continued by another version, nor made of an installation that was never completed", async () => {
+    const from = createFilledDirectory();
+    const unfinished = join(memoryDir(), "unfinished");
+    await assert.rejects(copyDirectory(from, unfinished, { endAfter: 3 }), new RegExp(ENDED));
+    const setVersion = (version: string, other: string) =>
+      withDatabase(unfinished, (db) =>
+        db
+          .prepare("UPDATE settings SET value = replace(value, ?, ?) WHERE name = 'oldest_version'")
+          .run(`"version":"${version}"`, `"version":"${other}"`),
+      );
+    setVersion(VERSION, "0.0.1");
+    await assert.rejects(copyDirectory(from, unfinished), /is an unfinished copy by version 0\.0\.1: go on with that/);
+    setVersion("0.0.1", VERSION);
+    withDatabase(from, (db) => db.exec("DELETE FROM settings WHERE name = 'master-key-check'"));
+    await assert.rejects(copyDirectory(from, unfinished), /there is no installation .*: it was never completed/);
   });
 
   it("assigns no number again that a deleted row had", async () => {
