@@ -105,6 +105,14 @@ export const storedFaults: readonly Fault[] = [
     ],
   },
   {
+    reason: "a row that says that it is below no group",
+    sql: [`UPDATE account_associations SET parent_uid = NULL WHERE uid = '${team}'`],
+    found: [
+      new RegExp(`^uids: account_associations ${team}: the row has no parent, and its uid is not that of a root$`),
+      new RegExp(`^order index: totals counter=13 .*\\(${root}\\): the total is 1, and there are 0$`),
+    ],
+  },
+  {
     reason: "tags of a deleted repo",
     sql: [`DELETE FROM deployments`, `DELETE FROM manifests`, `DELETE FROM tag_marks`, `DELETE FROM repos`],
     found: [
@@ -351,6 +359,18 @@ export const derivedFaults: readonly Fault[] = [
       `INSERT INTO time_ranks SELECT list, scope, key, below, 0, 0 FROM time_entries WHERE list = 81 AND scope = ${of(repo)}`,
     ],
     found: Array.from({ length: 8 }, () => /^ranks: time_ranks list=81, .*: the rank is 0, and there are 1 entries$/),
+  },
+  {
+    reason: "ranks of a list that no kind has, and of no scope",
+    sql: [
+      MARK,
+      `INSERT INTO text_ranks SELECT 999, scope, key, below, 0, 1 FROM text_entries WHERE list = 15 AND scope = ${of(root)}`,
+      `INSERT INTO text_ranks SELECT 11, 999, '', below, 0, 1 FROM text_entries WHERE list = 15 AND scope = ${of(root)}`,
+    ],
+    found: [
+      /^ranks: text_ranks list=999, .*: nothing declares its list$/,
+      /^ranks: text_ranks list=11, scope=999, .*: the rank is 1, and there are 0 entries$/,
+    ],
   },
   {
     reason: "a scope is not marked, although its lists have ranks",
