@@ -1,10 +1,10 @@
 // Starts a PostgreSQL server. Runs the tests that need it, and the tests of the API
-// with the most writes on PostgreSQL in place of SQLite.
-import { spawnSync } from "node:child_process";
+// with the most writes on PostgreSQL in place of SQLite. A file that fails runs again alone, on a server of its own.
 import { readdirSync } from "node:fs";
 import { availableParallelism } from "node:os";
 import { join } from "node:path";
 import { buildTests, writeShards } from "./build-tests.mjs";
+import { runShards } from "./run-shards.mjs";
 
 const PROCESSES = 4;
 const ofApi = ["test/iam/v1", "test/registry/v1", "test/vulnerabilities/v1", "test/events"];
@@ -14,8 +14,7 @@ const testsIn = (folder) =>
     .map((name) => join(folder, name));
 const published = testsIn("test/contract").filter((name) => name.includes("published-"));
 const files = [...["test/pg", ...ofApi].flatMap(testsIn), ...published];
-const shards = writeShards(files, PROCESSES, buildTests());
-const options = ["--test-reporter=./scripts/test-reporter.mjs", "--test-reporter-destination=stdout"];
-const tests = ["--test", `--test-concurrency=${availableParallelism()}`, ...options, ...shards];
-const args = ["scripts/with-pg.mjs", process.execPath, ...tests];
-process.exit(spawnSync(process.execPath, args, { stdio: "inherit" }).status ?? 1);
+const outputOf = buildTests();
+const shards = writeShards(files, PROCESSES, outputOf);
+const wrapper = [process.execPath, "scripts/with-pg.mjs"];
+process.exit(runShards(shards, { concurrency: availableParallelism(), options: [], outputOf, wrapper }));
