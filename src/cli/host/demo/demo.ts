@@ -8,7 +8,14 @@ import { connectTo, exchangedToken } from "../../../client/index.js";
 import { isLoopback, resolveOrigin, resolveSettings, SettingsError, settings } from "../../../config/config.js";
 import { replaceFile } from "../../shared-file.js";
 import { waitForStop } from "../serve.js";
-import { alice, createSampleResources, ensureRoot, type SampleOrganisation, WORKLOAD_SUBJECT } from "./organisation.js";
+import {
+  alice,
+  createSampleResources,
+  ensureRoot,
+  type SampleOrganisation,
+  sampleWrites,
+  WORKLOAD_SUBJECT,
+} from "./organisation.js";
 import { type DemoProvider, startDemoProvider } from "./provider.js";
 import { type DemoFacts, formatAnnouncement } from "./walkthrough.js";
 
@@ -150,7 +157,7 @@ async function createOrganisation(app: App, url: string, provider: DemoProvider)
   const upstream = () => provider.sign({ sub: alice.subject, aud: CLIENT_ID }, SETUP_S);
   // An exchange without an identity returns a token of the person.
   const token = exchangedToken({ issuer: url, identity: "", audience: url, upstream });
-  const connection = connectTo({ baseUrl: url, token });
+  const connection = connectTo({ baseUrl: url, token, retryWrites: sampleWrites });
   try {
     return await createSampleResources(connection, root, issuer);
   } finally {

@@ -51,6 +51,17 @@ export interface SampleOrganisation {
   readonly builder: string;
 }
 
+/**
+ * The writes of {@link createSampleResources}. They may be repeated, and must be on a machine so busy that the service
+ * rejects calls: an attempt that failed left nothing, or what the next start finds.
+ */
+export const sampleWrites = [
+  GroupsService.method.createGroup,
+  RolesService.method.createRole,
+  IdentitiesService.method.createIdentity,
+  RoleBindingsService.method.createRoleBinding,
+];
+
 /** Finds the root group of Alice. The first start creates and verifies it. */
 export function ensureRoot(store: Store, issuer: string, nowMs: number): Promise<string> {
   return store.write(async (tx) => {
