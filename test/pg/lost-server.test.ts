@@ -122,6 +122,31 @@ describe("errors of a failover", () => {
       (error) => isUnavailable(toApiError(error)),
     );
   });
+
+  test("a write whose commit no standby confirmed fails, and the next one has another connection", async (t) => {
+    const store = await openPg({ url: await emptyDatabase(pg), poolSize: 1 });
+    t.after(() => store.close());
+    const { query } = pg.Client.prototype;
+    const commitWith = (routine: string) => {
+      async function warnAtCommit(this: pg.Client, ...args: [never]) {
+        const result = await query.apply(this, args as never);
+        if (args[0] === "COMMIT") this.emit("notice", { routine } as never);
+        return result;
+      }
+      return t.mock.method(pg.Client.prototype, "query", warnAtCommit as never);
+    };
+    const other = commitWith("exec_stmt_raise");
+    await store.write((tx) => tx.settings.put("written", "1"));
+    other.mock.restore();
+    const unconfirmed = commitWith("SyncRepWaitForLSN");
+    await assert.rejects(
+      store.write((tx) => tx.settings.put("written", "2")),
+      isUnavailable,
+    );
+    unconfirmed.mock.restore();
+    await store.write((tx) => tx.settings.put("written", "3"));
+    assert.equal(await store.read((tx) => tx.settings.find("written")), "3");
+  });
 });
 
 /** Forwards connections to a server. While it is frozen it accepts connections and forwards nothing. */

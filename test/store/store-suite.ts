@@ -95,8 +95,38 @@ export function storeSuite(name: string, open: () => Promise<Store>): void {
         escaped = tx;
         await tx.settings.put("alive", "yes");
       });
-      await assert.rejects(async () => escaped?.settings.put("alive", "no"), /after its unit of work had settled/);
+      const isEnded = /after its unit of work had settled/;
+      await assert.rejects(async () => escaped?.settings.put("alive", "no"), isEnded);
+      await assert.rejects(async () => escaped?.jobs.nowMs(), isEnded);
       assert.equal(await store.read((tx) => tx.settings.find("alive")), "yes");
+    });
+
+    test("all statements of a read see one state, whatever is written meanwhile", async () => {
+      const pair = ["left", "right"];
+      const write = (n: number) =>
+        store.write(async (tx) => {
+          for (const name of pair) await tx.settings.put(name, String(n));
+        });
+      await write(0);
+      const seen = new Set<string>();
+      let isDone = false;
+      const writing = (async () => {
+        for (let n = 1; !isDone; n++) await write(n);
+      })();
+      for (let i = 0; i < 60; i++) {
+        const [left, right] = await store.read(async (tx) => {
+          const first = await tx.settings.find("left");
+          for (let k = 0; k < 20; k++) await tx.settings.find("other");
+          return [first, await tx.settings.find("right")];
+        });
+        assert.equal(left, right);
+        seen.add(String(left));
+        // SQLite reads without waiting: the writer continues in between.
+        await new Promise((resolve) => setTimeout(resolve, 2));
+      }
+      isDone = true;
+      await writing;
+      assert.ok(seen.size > 10, `only ${seen.size} states were read`);
     });
 
     test("a unit whose deadline has passed does not start", async () => {
