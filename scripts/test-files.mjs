@@ -166,6 +166,23 @@ const LONG = new Map([
   ["test/transport/rpc/status-feed.test.ts", 2],
   ["test/upgrade/backup.test.ts", 2],
   ["test/upgrade/migrate.test.ts", 2],
+  ["test/pg/store.test.ts", 36],
+  ["test/pg/master-key.test.ts", 20],
+  ["test/pg/jobs.test.ts", 16],
+  ["test/pg/upgrade.test.ts", 15],
+  ["test/pg/copy.test.ts", 13],
+  ["test/pg/audit.test.ts", 12],
+  ["test/pg/check.test.ts", 12],
+  ["test/pg/order-index.test.ts", 12],
+  ["test/pg/quotas.test.ts", 12],
+  ["test/pg/advisory-filters.test.ts", 11],
+  ["test/pg/keys.test.ts", 9],
+  ["test/pg/audit-events.test.ts", 8],
+  ["test/pg/migrate.test.ts", 7],
+  ["test/pg/same-dumps.test.ts", 3],
+  ["test/pg/lost-server.test.ts", 2],
+  ["test/pg/point-in-time.test.ts", 2],
+  ["test/pg/tls.test.ts", 2],
 ]);
 const SHORT_S = 0.4;
 

@@ -6,7 +6,8 @@ import { join } from "node:path";
 import { buildTests, writeShards } from "./build-tests.mjs";
 import { runShards } from "./run-shards.mjs";
 
-const PROCESSES = 4;
+const AT_ONCE = availableParallelism();
+const PROCESSES = 2 * AT_ONCE;
 const ofApi = ["test/iam/v1", "test/registry/v1", "test/vulnerabilities/v1", "test/events"];
 const testsIn = (folder) =>
   readdirSync(folder)
@@ -17,4 +18,4 @@ const files = [...["test/pg", ...ofApi].flatMap(testsIn), ...published];
 const outputOf = buildTests();
 const shards = writeShards(files, PROCESSES, outputOf);
 const wrapper = [process.execPath, "scripts/with-pg.mjs"];
-process.exit(runShards(shards, { concurrency: availableParallelism(), options: [], outputOf, wrapper }));
+process.exit(runShards(shards, { concurrency: AT_ONCE, options: [], outputOf, wrapper }));

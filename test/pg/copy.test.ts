@@ -247,7 +247,10 @@ describe("arbor copy between SQLite and PostgreSQL", () => {
     await client.query("BEGIN; LOCK TABLE groups IN ACCESS EXCLUSIVE MODE");
     const to = join(tempDir(), "to");
     const copying = startCommand(["copy", ...pgFlags(url, data), "--to", to]).ended;
-    await waitUntil(async () => (await query(url, "SELECT 1 FROM pg_locks WHERE NOT granted")).length > 0);
+    // Other tests use other databases of the server.
+    const waiting =
+      "SELECT 1 FROM pg_locks WHERE NOT granted AND database = (SELECT oid FROM pg_database WHERE datname = current_database())";
+    await waitUntil(async () => (await query(url, waiting)).length > 0);
     await client.query("INSERT INTO audit SELECT max(id) + 1, '', 0, '', '', '', '', '', '', '' FROM audit; COMMIT");
     await client.end();
     const { code, stderr } = await copying;
