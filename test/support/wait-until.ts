@@ -13,7 +13,7 @@ const PAUSE_MS = 10;
  * @returns what was found
  * @throws AssertionError once the limit has passed
  */
-export async function waitUntil<T>(find: () => Awaitable<T | false | undefined>, limitMs = 15_000): Promise<T> {
+export async function waitUntil<T>(find: () => Awaitable<T | false | undefined>, limitMs = 10_000): Promise<T> {
   for (const startMs = performance.now(); ; await sleep(PAUSE_MS)) {
     const found = await find();
     if (found !== false && found !== undefined) return found;
