@@ -2,7 +2,8 @@
 // some hundred processes, and tsx costs each two seconds of processor time.
 import { execFileSync } from "node:child_process";
 import { cpSync, mkdirSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
-import { join, relative, resolve } from "node:path";
+import { join, relative } from "node:path";
+import { pathToFileURL } from "node:url";
 import { buildSync } from "esbuild";
 import { secondsOf } from "./test-files.mjs";
 
@@ -56,10 +57,9 @@ export function writeShards(files, processes, outputOf) {
   shards.sort((one, other) => other.seconds - one.seconds);
   return shards.map(({ names }, i) => {
     const path = join(directory, `${String(i).padStart(2, "0")}.test.mjs`);
-    const lines = names.map(
-      (name) => `describe(${JSON.stringify(name)}, () => import(${JSON.stringify(resolve(outputOf(name)))}));`,
-    );
-    writeFileSync(path, `import { describe } from "node:test";\n${lines.join("\n")}\n`);
+    const addresses = Object.fromEntries(names.map((name) => [name, pathToFileURL(outputOf(name)).href]));
+    const imported = JSON.stringify(pathToFileURL("scripts/describe-files.mjs").href);
+    writeFileSync(path, `import { describeFiles } from ${imported};\ndescribeFiles(${JSON.stringify(addresses)});\n`);
     return path;
   });
 }

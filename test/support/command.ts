@@ -39,6 +39,8 @@ export function startCommand(args: readonly string[], env: Readonly<Record<strin
       return { code, stdout: written.stdout, stderr: written.stderr };
     } finally {
       restore();
+      // No command runs now. Until then Node follows every promise of the process.
+      current.disable();
     }
   });
   last = ended.catch(() => {});
