@@ -10,8 +10,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import { parseArgs } from "node:util";
-import pg from "pg";
-import { emptyDatabase } from "../test/pg/empty-database.js";
+import { emptyDatabase } from "../test/pg/databases.js";
 import { environmentWithoutSettings, PROJECT } from "../test/support/project.js";
 import { seed } from "./seed.js";
 
@@ -20,7 +19,7 @@ const { directory } = await seed(Number(values.groups));
 const masterKey = ["--master-key-file", join(directory, "master.key")];
 const back = mkdtempSync(join(tmpdir(), "arbor-bench-copy-"));
 try {
-  const url = await emptyDatabase(pg);
+  const url = await emptyDatabase();
   const there = await measure("SQLite to PostgreSQL", ["--data", directory, "--to", url]);
   const here = await measure("PostgreSQL to SQLite", ["--database-url", url, ...masterKey, "--to", back]);
   const compared = await measure("compare", ["--verify", "--data", directory, "--to", url]);

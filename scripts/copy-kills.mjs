@@ -8,7 +8,6 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
-import pg from "pg";
 import { register } from "tsx/esm/api";
 
 const { values } = parseArgs({
@@ -25,7 +24,7 @@ if (![groups, kills, seedNumber].every((n) => Number.isInteger(n) && n > 0)) {
 }
 register();
 const { seed } = await import("../bench/seed.ts");
-const { emptyDatabase } = await import("../test/pg/empty-database.ts");
+const { emptyDatabase } = await import("../test/pg/databases.ts");
 const { runKills } = await import("../test/store/copy/kill-campaign.ts");
 const { createRandom } = await import("../test/support/operations.ts");
 
@@ -40,7 +39,7 @@ let count = 0;
 let isSound = true;
 try {
   await run("SQLite to PostgreSQL", ["--data", directory], Math.ceil(kills / 2), async () => {
-    const url = await emptyDatabase(pg);
+    const url = await emptyDatabase();
     urls.push(url);
     return { to: url, flags: ["--database-url", url, ...masterKey] };
   });

@@ -7,8 +7,7 @@ import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, wri
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { gzipSync } from "node:zlib";
-import pg from "pg";
-import { emptyDatabase } from "../test/pg/empty-database.ts";
+import { emptyDatabase } from "../test/pg/databases.ts";
 import { runCommand, startService, untilSealed } from "./checkout.mjs";
 import { createContent } from "./fixture-content.mjs";
 import { GUEST, readAnswers, readGuestAnswers, readPageTokens } from "./fixture-responses.mjs";
@@ -46,7 +45,7 @@ async function writeFixture() {
   if (server === undefined) {
     console.error("TEST_ARBOR_DATABASE_URL is not set: no fixture of PostgreSQL is written");
   } else {
-    const url = await emptyDatabase(pg);
+    const url = await emptyDatabase();
     expected.postgres = await fill(["--data", data, "--database-url", url, "--master-key-file", masterKey]);
     files["postgres.sql.gz"] = compress(dump(url));
   }

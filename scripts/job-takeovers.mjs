@@ -6,7 +6,6 @@
 // With --control results are written without the check of the fencing number. Then some must mix; otherwise the campaign
 // cannot find any.
 import { parseArgs } from "node:util";
-import pg from "pg";
 import { register } from "tsx/esm/api";
 
 const { values } = parseArgs({
@@ -18,10 +17,10 @@ if (!Number.isInteger(takeovers) || takeovers < 1) {
   process.exit(2);
 }
 register();
-const { emptyDatabase } = await import("../test/pg/empty-database.ts");
+const { newDatabase } = await import("../test/pg/databases.ts");
 const { runTakeovers } = await import("../test/jobs/takeover-campaign.ts");
 const { control } = values;
-const result = await runTakeovers({ url: await emptyDatabase(pg), takeovers, control });
+const result = await runTakeovers({ url: await newDatabase(), takeovers, control });
 const { results, numbers, rejected, violations, takeoverMs } = result;
 for (const violation of violations.slice(0, 5)) console.error(`job-takeovers: ${violation}`);
 console.log(

@@ -6,6 +6,9 @@ import { BUILD } from "./build-tests.mjs";
 
 // If at most this many files fail, each runs again alone.
 const MAX_AGAIN = 3;
+// Tests make much garbage that lives for the duration of a call: with more room for it less is copied. And most of
+// their code runs too seldom to repay its optimization, so V8 runs code for six times as long before it optimizes it.
+const ENGINE = ["--max-semi-space-size=32", "--interrupt-budget=400000"];
 const SUMMARY = resolve(BUILD, "summary.json");
 
 /**
@@ -14,7 +17,7 @@ const SUMMARY = resolve(BUILD, "summary.json");
  *
  * @param shards files that each run some of the tests in one process; see `writeShards`
  * @param concurrency how many processes run at once
- * @param options of Node
+ * @param options further options of Node
  * @param outputOf what `buildTests` returned
  * @param wrapper a command that runs the command after it, such as one that starts a database first
  * @returns the status with which to exit
@@ -36,7 +39,15 @@ export function runShards(shards, { concurrency, options, outputOf, wrapper = []
   function run(files, atOnce) {
     rmSync(SUMMARY, { force: true });
     const reporter = ["--test-reporter=./scripts/test-reporter.mjs", "--test-reporter-destination=stdout"];
-    const node = [process.execPath, ...options, "--test", `--test-concurrency=${atOnce}`, ...reporter, ...files];
+    const node = [
+      process.execPath,
+      ...ENGINE,
+      ...options,
+      "--test",
+      `--test-concurrency=${atOnce}`,
+      ...reporter,
+      ...files,
+    ];
     const [program, ...args] = [...wrapper, ...node];
     const env = { ...process.env, TEST_SUMMARY_FILE: SUMMARY };
     return spawnSync(program, args, { stdio: "inherit", env }).status ?? 1;

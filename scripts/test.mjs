@@ -37,9 +37,6 @@ const processes = arguments_.includes("--processes");
 // Each process imports the service first, which takes as long as many of its tests. A multiple of
 // the processes at once, so that they end at about the same time.
 const PROCESSES = 2 * AT_ONCE;
-// Tests make much garbage that lives for the duration of a call: with more room for it less is copied. And most of
-// their code runs too seldom to repay its optimization, so V8 runs code for six times as long before it optimizes it.
-const ENGINE = ["--max-semi-space-size=32", "--interrupt-budget=400000"];
 const limit = LIMIT_MS === 0 ? [] : [`--test-timeout=${LIMIT_MS}`];
 const named = arguments_.filter((argument) => !argument.startsWith("--"));
 const runnerOptions = arguments_.filter((argument) => argument.startsWith("--test-"));
@@ -50,7 +47,7 @@ const files = testsIn("test", unit ? [...SEPARATE, ...WHOLE] : SEPARATE).filter(
   (path) => startsProcesses(path) === processes,
 );
 const shards = writeShards(files, PROCESSES, outputOf);
-process.exit(runShards(shards, { concurrency: AT_ONCE, options: [...ENGINE, ...limit], outputOf }));
+process.exit(runShards(shards, { concurrency: AT_ONCE, options: limit, outputOf }));
 
 // Several such runs may go on at the same time, so each has its own output.
 function runNamed() {

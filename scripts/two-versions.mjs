@@ -26,7 +26,7 @@ if (positionals.length !== 1 || !Number.isInteger(seconds)) {
   process.exit(2);
 }
 register();
-const { emptyDatabase } = await import("../test/pg/empty-database.ts");
+const { emptyDatabase } = await import("../test/pg/databases.ts");
 const { createRandom } = await import("../test/support/operations.ts");
 
 const BASE_URL = "http://arbor.example";
@@ -36,7 +36,7 @@ const FIRST_ROWS = 75;
 
 const checkouts = { old: resolve(positionals[0]), new: resolve(".") };
 const directory = mkdtempSync(join(tmpdir(), "arbor-two-versions-"));
-const url = await emptyDatabase(pg);
+const url = await emptyDatabase();
 const masterKey = join(directory, "master.key");
 writeFileSync(masterKey, `${randomBytes(32).toString("base64")}\n`, { mode: 0o600 });
 const flags = ["--database-url", url, "--master-key-file", masterKey];

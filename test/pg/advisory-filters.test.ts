@@ -8,14 +8,14 @@ import { openPg } from "../../src/store/open-pg.js";
 import { lets, randomAdvisories, storeModel } from "../vulnerabilities/advisory-model.js";
 import { advisoryWorld, ours, theirs } from "../vulnerabilities/advisory-world.js";
 import { filterSuite } from "../vulnerabilities/filter-suite.js";
-import { emptyDatabase } from "./empty-database.js";
+import { newDatabase } from "./databases.js";
 
-filterSuite("lists of advisories on PostgreSQL", async () => openPg({ url: await emptyDatabase(pg) }), 150);
+filterSuite("lists of advisories on PostgreSQL", async () => openPg({ url: await newDatabase() }), 150);
 
 const queries = ["rl", "url", "CURL", "a%b", "_", "cve-2024-1", "éclair", "back\\slash", "nowhere"];
 
 test("a query finds the same with and without the extension for trigrams", async () => {
-  const url = await emptyDatabase(pg);
+  const url = await newDatabase();
   const store = await openPg({ url });
   const client = new pg.Client({ connectionString: url });
   await client.connect();

@@ -10,12 +10,12 @@ import { retentionSuite } from "../audit/retention-suite.js";
 import { versionsSuite } from "../audit/versions-suite.js";
 import { groupRow, rootUid } from "../support/rows.js";
 import { tempDir } from "../support/temp-dir.js";
-import { emptyDatabase } from "./empty-database.js";
+import { newDatabase } from "./databases.js";
 
 const root = rootUid(0xa);
 
 versionsSuite("versions of audit rows on PostgreSQL", async (clock) => {
-  const url = await emptyDatabase(pg);
+  const url = await newDatabase();
   const created = await openPg({ url });
   await requireVersion1(created);
   await created.close();
@@ -27,7 +27,7 @@ const INSERT =
   `VALUES ('${root}', 1, 'late', '', '', '', '', '', '')`;
 
 async function nodes(count: number): Promise<{ url: string; logs: Log[]; close: () => Promise<void> }> {
-  const [url, directory] = [await emptyDatabase(pg), tempDir()];
+  const [url, directory] = [await newDatabase(), tempDir()];
   const logs: Log[] = [];
   for (let i = 0; i < count; i++) logs.push(await openLog(directory, Date.now, await openPg({ url })));
   const close = async () => {
@@ -142,14 +142,14 @@ describe("the audit log on PostgreSQL", () => {
   });
 });
 
-testMixedVersions(async () => openLog(tempDir(), Date.now, await openPg({ url: await emptyDatabase(pg) })));
+testMixedVersions(async () => openLog(tempDir(), Date.now, await openPg({ url: await newDatabase() })));
 
 retentionSuite("retention on PostgreSQL", async (clock) => {
-  return openLog(tempDir(), clock, await openPg({ url: await emptyDatabase(pg), clock }));
+  return openLog(tempDir(), clock, await openPg({ url: await newDatabase(), clock }));
 });
 
 checkpointAttacksSuite("checkpoints on PostgreSQL, attacked", async (clock) => {
-  const url = await emptyDatabase(pg);
+  const url = await newDatabase();
   const log = await openLog(tempDir(), clock, await openPg({ url, clock }));
   return {
     log,

@@ -10,8 +10,8 @@ import { randomIds } from "../../src/kernel/ids.js";
 import { runCommand } from "../support/command.js";
 import { type Harness, startHarness } from "../support/harness.js";
 import { tempDir } from "../support/temp-dir.js";
+import { emptyDatabase } from "./databases.js";
 import { readStatements } from "./documented-restore.js";
-import { emptyDatabase } from "./empty-database.js";
 
 const BASE_URL = "http://arbor.example";
 
@@ -19,7 +19,7 @@ test("a dump that is restored as documented answers as before, and no token of b
   const masterKeyFile = join(tempDir(), "master.key");
   readMasterKey(masterKeyFile, true);
   const start = (databaseUrl: string) => startHarness({ databaseUrl, masterKeyFile, baseUrl: BASE_URL });
-  const url = await emptyDatabase(pg);
+  const url = await emptyDatabase();
   const harness = await start(url);
   const { identity, group, token } = await harness.organisation("example");
   const { store, keys } = harness.app.installation;
@@ -31,7 +31,7 @@ test("a dump that is restored as documented answers as before, and no token of b
   execFileSync("pg_dump", ["--format=custom", `--file=${dump}`, url]);
   await harness.stop();
 
-  const restored = await emptyDatabase(pg);
+  const restored = await emptyDatabase();
   execFileSync("pg_restore", ["--exit-on-error", "--no-owner", `--dbname=${restored}`, dump]);
   // The control: as the dump is, everything is valid.
   const revived = await start(restored);

@@ -10,10 +10,10 @@ import { fillWorld } from "../cli/host/check/world.js";
 import { runCommand } from "../support/command.js";
 import { chooseScale } from "../support/scale.js";
 import { tempDir } from "../support/temp-dir.js";
-import { emptyDatabase } from "./empty-database.js";
+import { newDatabase } from "./databases.js";
 
 const keys = tempDir();
-const template = await emptyDatabase(pg);
+const template = await newDatabase();
 
 async function withClient<T>(url: string, work: (client: pg.Client) => Promise<T>): Promise<T> {
   const client = new pg.Client({ connectionString: url });
@@ -42,7 +42,7 @@ checkSuite("arbor check on PostgreSQL", {
     const url = new URL(template);
     url.pathname = `/${from}_${copies++}`;
     await withClient(process.env.TEST_ARBOR_DATABASE_URL ?? "", (client) =>
-      client.query(`CREATE DATABASE ${url.pathname.slice(1)} TEMPLATE ${from}`),
+      client.query(`CREATE DATABASE ${url.pathname.slice(1)} TEMPLATE ${from} STRATEGY FILE_COPY`),
     );
     return {
       flags: flagsOf(url.href),
@@ -72,7 +72,7 @@ checkSuite("arbor check on PostgreSQL", {
     };
   },
   async open(clock) {
-    const url = await emptyDatabase(pg);
+    const url = await newDatabase();
     return { store: await openPg({ url, clock }), flags: flagsOf(url) };
   },
   share: chooseScale(1, 4),
@@ -91,7 +91,7 @@ checkSuite("arbor check on PostgreSQL", {
 });
 
 test("a repair waits for no node: it is refused while one is connected", async () => {
-  const url = await emptyDatabase(pg);
+  const url = await newDatabase();
   const store = await openPg({ url });
   await withClient(url, (client) => client.query("INSERT INTO scopes (uid) VALUES ('x')"));
   const during = await runCommand(["check", "--repair", ...flagsOf(url)]);
@@ -102,7 +102,7 @@ test("a repair waits for no node: it is refused while one is connected", async (
 });
 
 test("limits of the server do not end what commands do", async () => {
-  const url = await emptyDatabase(pg);
+  const url = await newDatabase();
   const name = new URL(url).pathname.slice(1);
   await withClient(process.env.TEST_ARBOR_DATABASE_URL ?? "", (client) =>
     client.query(`ALTER DATABASE ${name} SET statement_timeout = 1000`),

@@ -18,7 +18,7 @@ import { memoryDir, tempDir } from "../support/temp-dir.js";
 import { waitUntil } from "../support/wait-until.js";
 import { FIXTURE_BASE_URL, fixtures } from "../upgrade/fixtures.js";
 import { compareResponses, type DatabaseSettings, startUpgraded } from "../upgrade/upgrade-suite.js";
-import { emptyDatabase } from "./empty-database.js";
+import { emptyDatabase } from "./databases.js";
 
 const expected = fixtures.find(({ version }) => version === "0.6.0")?.sqlite;
 if (expected === undefined) throw new Error("there is no fixture of version 0.6.0");
@@ -87,7 +87,7 @@ describe("arbor copy between SQLite and PostgreSQL", () => {
     const data = createFilledDirectory();
     const issuing = ["admin", "token", "--identity", expected.owner, "--data", data, "--base-url", FIXTURE_BASE_URL];
     const token = (await runCommand(issuing)).stdout.trim();
-    const url = await emptyDatabase(pg);
+    const url = await emptyDatabase();
     const there = await copy("--data", data, "--to", url);
     const back = join(tempDir(), "back");
     assert.equal(await copy(...pgFlags(url, data), "--to", back), there, "the digests are equal");
@@ -106,7 +106,7 @@ describe("arbor copy between SQLite and PostgreSQL", () => {
         UPDATE sqlite_sequence SET seq = seq + 500 WHERE name = 'audit';
         INSERT INTO totals (counter, scope, slot, n) VALUES (90, 1, 0, 7)`),
     );
-    const url = await emptyDatabase(pg);
+    const url = await emptyDatabase();
     const there = await copy("--data", data, "--to", url);
     // Nodes spread counters over slots.
     await query(url, "INSERT INTO totals (counter, scope, slot, n) VALUES (90, 1, 3, 5), (90, 1, 31, -5)");
@@ -138,7 +138,7 @@ describe("arbor copy between SQLite and PostgreSQL", () => {
     assert.ok((await completeRanks(sqlite)) > 0, "lists have ranks");
     await sqlite.close();
 
-    const url = await emptyDatabase(pg);
+    const url = await emptyDatabase();
     await copy("--data", data, "--to", url);
     const nodes = await openPg({ url });
     const changes = Array.from({ length: 400 }, (_, i) =>
@@ -179,7 +179,7 @@ describe("arbor copy between SQLite and PostgreSQL", () => {
 
   it("compares both without a change, and finds one byte and one row that differ", async () => {
     const data = createFilledDirectory();
-    const url = await emptyDatabase(pg);
+    const url = await emptyDatabase();
     const file = join(tempDir(), "url");
     writeFileSync(file, url, { mode: 0o600 });
     const verify = () => runCommand(["copy", "--verify", "--data", data, "--to-url-file", file]);
@@ -216,7 +216,7 @@ describe("arbor copy between SQLite and PostgreSQL", () => {
 
   it("rejects nodes and other copies on PostgreSQL, and a database that cannot hold a value", async () => {
     const data = createFilledDirectory();
-    const url = await emptyDatabase(pg);
+    const url = await emptyDatabase();
     withDatabase(data, (db) => db.exec("UPDATE groups SET description = 'a' || char(0) || 'b' WHERE name = 'storage'"));
     const rejected = await runCommand(["copy", "--data", data, "--to", url]);
     assert.match(
@@ -239,7 +239,7 @@ describe("arbor copy between SQLite and PostgreSQL", () => {
 
   it("is not completed when a command changes the source meanwhile", async () => {
     const data = createFilledDirectory();
-    const url = await emptyDatabase(pg);
+    const url = await emptyDatabase();
     await copy("--data", data, "--to", url);
     // The copy waits for this table at its beginning.
     const client = new pg.Client({ connectionString: url });
@@ -275,7 +275,7 @@ describe("arbor copy between SQLite and PostgreSQL", () => {
     const toPg = await runKills({
       from: ["--data", data],
       async createTarget() {
-        const url = await emptyDatabase(pg);
+        const url = await emptyDatabase();
         urls.push(url);
         return { to: url, flags: pgFlags(url, data) };
       },

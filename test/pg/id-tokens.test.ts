@@ -1,15 +1,14 @@
 // ID tokens on two nodes. Needs TEST_ARBOR_DATABASE_URL, which `npm run test:pg` sets.
 import { join } from "node:path";
-import pg from "pg";
 import { readMasterKey } from "../../src/issuer/keys/master-key.js";
 import { idTokenNodesSuite } from "../issuer/oauth/id-token-suite.js";
 import { startHarness } from "../support/harness.js";
 import { tempDir } from "../support/temp-dir.js";
-import { emptyDatabase } from "./empty-database.js";
+import { newDatabase } from "./databases.js";
 
 idTokenNodesSuite("ID tokens on two nodes", async () => {
   const masterKeyFile = join(tempDir(), "master.key");
   readMasterKey(masterKeyFile, true);
-  const settings = { databaseUrl: await emptyDatabase(pg), masterKeyFile, baseUrl: "http://arbor.example" };
+  const settings = { databaseUrl: await newDatabase(), masterKeyFile, baseUrl: "http://arbor.example" };
   return [await startHarness(settings), await startHarness(settings)];
 });

@@ -1,20 +1,19 @@
 // Background jobs on nodes that share a database. Needs TEST_ARBOR_DATABASE_URL.
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import pg from "pg";
 import { openPg } from "../../src/store/open-pg.js";
 import { counter, createNode, jobsSuite } from "../jobs/jobs-suite.js";
 import { runTakeovers } from "../jobs/takeover-campaign.js";
-import { emptyDatabase } from "./empty-database.js";
+import { newDatabase } from "./databases.js";
 
 jobsSuite(async () => {
-  const url = await emptyDatabase(pg);
+  const url = await newDatabase();
   return () => openPg({ url, poolSize: 3 });
 });
 
 describe("background jobs on PostgreSQL", () => {
   test("the clock of the database decides leases, not those of the nodes", async (t) => {
-    const url = await emptyDatabase(pg);
+    const url = await newDatabase();
     const at = (offsetMs: number) => openPg({ url, poolSize: 2, clock: () => Date.now() + offsetMs });
     const [late, early] = [await at(-3_600_000), await at(3_600_000)];
     t.after(() => Promise.all([late.close(), early.close()]));
@@ -30,7 +29,7 @@ describe("background jobs on PostgreSQL", () => {
 
   test(`${takeovers} take-overs of nodes that are killed or paused mix no results`, async () => {
     const { violations, rejected, takeoverMs, numbers } = await runTakeovers({
-      url: await emptyDatabase(pg),
+      url: await newDatabase(),
       takeovers,
     });
     assert.deepEqual(violations, []);
@@ -40,7 +39,7 @@ describe("background jobs on PostgreSQL", () => {
   });
 
   test("without the check of the fencing number results mix", async () => {
-    const { violations } = await runTakeovers({ url: await emptyDatabase(pg), takeovers: 1, control: true });
+    const { violations } = await runTakeovers({ url: await newDatabase(), takeovers: 1, control: true });
     assert.ok(violations.length > 0);
   });
 });

@@ -2,7 +2,6 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { describe, test } from "node:test";
-import pg from "pg";
 import { generateTokenKey } from "../../src/issuer/keys/key-generation.js";
 import { revokeKey } from "../../src/issuer/keys/key-states.js";
 import { readMasterKey } from "../../src/issuer/keys/master-key.js";
@@ -14,10 +13,10 @@ import { runRotation } from "../issuer/keys/rotation-run.js";
 import { startHarness } from "../support/harness.js";
 import { tempDir } from "../support/temp-dir.js";
 import { waitUntil } from "../support/wait-until.js";
-import { emptyDatabase } from "./empty-database.js";
+import { newDatabase } from "./databases.js";
 
 async function opener() {
-  const url = await emptyDatabase(pg);
+  const url = await newDatabase();
   return () => openPg({ url, poolSize: 4 });
 }
 
@@ -25,7 +24,7 @@ async function opener() {
 async function createSettings() {
   const masterKeyFile = join(tempDir(), "master.key");
   readMasterKey(masterKeyFile, true);
-  return { databaseUrl: await emptyDatabase(pg), masterKeyFile };
+  return { databaseUrl: await newDatabase(), masterKeyFile };
 }
 
 keyNodesSuite(opener);

@@ -10,7 +10,7 @@ import type { Store } from "../../src/store/port.js";
 import { auditRow } from "../audit/log-kit.js";
 import { rootUid } from "../support/rows.js";
 import { waitUntil } from "../support/wait-until.js";
-import { emptyDatabase } from "./empty-database.js";
+import { newDatabase } from "./databases.js";
 
 const root = rootUid(0xe7);
 /** How many writers are late: a look-up takes numbers of rows in powers of two. */
@@ -68,7 +68,7 @@ async function followLate(url: string, store: Store, lateCommitMs: number) {
 }
 
 test("rows that are committed after later rows arrive, and without the look-up of missing ones they do not", async (t) => {
-  const url = await emptyDatabase(pg);
+  const url = await newDatabase();
   const store = await openPg({ url, poolSize: 3 });
   t.after(() => store.close());
   const late = Array.from({ length: LATE }, (_, i) => `late ${i}`);

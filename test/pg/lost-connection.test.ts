@@ -6,11 +6,11 @@ import { Code } from "@connectrpc/connect";
 import pg from "pg";
 import { ApiError } from "../../src/kernel/errors.js";
 import { openPg } from "../../src/store/open-pg.js";
-import { emptyDatabase } from "./empty-database.js";
+import { newDatabase } from "./databases.js";
 
 describe("a transaction on PostgreSQL", () => {
   test("fails when the server ends its connection between two statements, and the process goes on", async (t) => {
-    const url = await emptyDatabase(pg);
+    const url = await newDatabase();
     const store = await openPg({ url, poolSize: 2 });
     const operator = new pg.Client({ connectionString: url });
     await operator.connect();
@@ -28,7 +28,7 @@ describe("a transaction on PostgreSQL", () => {
   });
 
   test("is ended when its process is silent for longer than it may be", async (t) => {
-    const store = await openPg({ url: await emptyDatabase(pg), poolSize: 2 });
+    const store = await openPg({ url: await newDatabase(), poolSize: 2 });
     t.after(() => store.close());
     const silent = (maxIdleMs: number) =>
       store.write(

@@ -7,14 +7,14 @@ import pg from "pg";
 import { ApiError } from "../../src/kernel/errors.js";
 import { openPg } from "../../src/store/open-pg.js";
 import { assertReplicated, toApiError, verifyServer, watchReplication } from "../../src/store/pg-connection.js";
-import { emptyDatabase } from "./empty-database.js";
+import { newDatabase } from "./databases.js";
 
 const isUnavailable = (error: unknown) =>
   error instanceof ApiError && error.code === Code.Unavailable && error.details.length > 0;
 
 describe("a PostgreSQL server that does not answer", () => {
   test("fails calls as UNAVAILABLE in time, and is used again once it answers", async (t) => {
-    const proxy = await startProxy(await emptyDatabase(pg));
+    const proxy = await startProxy(await newDatabase());
     const store = await openPg({ url: proxy.url, poolSize: 2, maxResponseMs: 300 });
     t.after(async () => {
       await store.close();
@@ -67,7 +67,7 @@ describe("errors of a failover", () => {
   });
 
   test("a server that would lose acknowledged writes is rejected at the start, and on each later connection", async (t) => {
-    const url = await emptyDatabase(pg);
+    const url = await newDatabase();
     const client = new pg.Client({ connectionString: url });
     await client.connect();
     t.after(() => client.end());
@@ -96,7 +96,7 @@ describe("errors of a failover", () => {
   });
 
   test("a connection keeps the synchronous_commit that it was verified with", async (t) => {
-    const client = new pg.Client({ connectionString: await emptyDatabase(pg) });
+    const client = new pg.Client({ connectionString: await newDatabase() });
     await client.connect();
     t.after(() => client.end());
     const readSource = async () => {
@@ -110,7 +110,7 @@ describe("errors of a failover", () => {
   });
 
   test("a commit that PostgreSQL reports without its synchronous standby has an unknown outcome", async (t) => {
-    const client = new pg.Client({ connectionString: await emptyDatabase(pg) });
+    const client = new pg.Client({ connectionString: await newDatabase() });
     t.after(() => client.end());
     await client.connect();
     watchReplication(client);
@@ -124,7 +124,7 @@ describe("errors of a failover", () => {
   });
 
   test("a write whose commit no standby confirmed fails, and the next one has another connection", async (t) => {
-    const store = await openPg({ url: await emptyDatabase(pg), poolSize: 1 });
+    const store = await openPg({ url: await newDatabase(), poolSize: 1 });
     t.after(() => store.close());
     const { query } = pg.Client.prototype;
     const commitWith = (routine: string) => {

@@ -2,17 +2,16 @@ import assert from "node:assert/strict";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
-import pg from "pg";
 import { masterKeySuite } from "../e2e/master-key-suite.js";
 import { runCommand } from "../support/command.js";
 import { tempDir } from "../support/temp-dir.js";
-import { emptyDatabase } from "./empty-database.js";
+import { newDatabase } from "./databases.js";
 
 async function createStorage() {
   const directory = tempDir();
   const keyFile = join(directory, "master.key");
   writeFileSync(keyFile, `${Buffer.alloc(32, 1).toString("base64")}\n`, { mode: 0o600 });
-  const flags = ["--database-url", await emptyDatabase(pg), "--master-key-file", keyFile];
+  const flags = ["--database-url", await newDatabase(), "--master-key-file", keyFile];
   return { data: join(directory, "data"), flags, keyFile, nodes: 2, rotate: ["--shared-file"] };
 }
 

@@ -8,12 +8,12 @@ import type { Store } from "../../src/store/port.js";
 import { createRenderer } from "../../src/telemetry/metrics/renderer.js";
 import { auditRow } from "../audit/log-kit.js";
 import { parseMetrics } from "../support/metrics.js";
-import { emptyDatabase } from "./empty-database.js";
+import { newDatabase } from "./databases.js";
 
 let url: string;
 let store: Store;
 before(async () => {
-  url = await emptyDatabase(pg);
+  url = await newDatabase();
   store = await openPg({ url, poolSize: 4 });
 });
 after(() => store.close());

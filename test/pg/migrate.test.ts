@@ -10,12 +10,12 @@ import { copySettings, writeOldSettings } from "../store/migrate/copied-settings
 import { migrationSuite, type TestDatabase } from "../store/migrate/migration-suite.js";
 import { fixtures, restorePostgres } from "../upgrade/fixtures.js";
 import { assertIndexMatches, assertRowsKept, type Dump } from "../upgrade/migrated-rows.js";
-import { emptyDatabase } from "./empty-database.js";
+import { emptyDatabase } from "./databases.js";
 
 const migrations = [copySettings()];
 
 async function create(): Promise<TestDatabase & { readonly url: string }> {
-  const url = await emptyDatabase(pg);
+  const url = await emptyDatabase();
   return {
     url,
     openStore: (given) => openPg({ url, migrations: given === "none" ? [] : migrations }),
@@ -73,14 +73,14 @@ it("a change of the schema waits for a lock only briefly, and tries again", asyn
 
 for (const fixture of fixtures) {
   it(`the PostgreSQL database of version ${fixture.version} is migrated to what a new one is`, async () => {
-    const url = await emptyDatabase(pg);
+    const url = await emptyDatabase();
     await withClient(url, (client) => client.query(restorePostgres(fixture).sql));
     const before = await withClient(url, dumpPg);
     const database = await openPgMigration(url);
     await expand(database);
     await contract(database);
     await database.close();
-    const created = await emptyDatabase(pg);
+    const created = await emptyDatabase();
     await (await openPg({ url: created })).close();
     assert.deepEqual(await withClient(url, readSchema), await withClient(created, readSchema));
     const after = await withClient(url, dumpPg);

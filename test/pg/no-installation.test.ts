@@ -6,10 +6,10 @@ import pg from "pg";
 import { runCommand } from "../support/command.js";
 import { listHostCommands, listTree } from "../support/host-commands.js";
 import { tempDir } from "../support/temp-dir.js";
-import { emptyDatabase } from "./empty-database.js";
+import { emptyDatabase } from "./databases.js";
 
 const parent = tempDir();
-const url = await emptyDatabase(pg);
+const url = await emptyDatabase();
 const name = new URL(url).pathname.slice(1);
 const flags = ["--database-url", url, "--master-key-file", join(parent, "master.key"), "--data", join(parent, "data")];
 

@@ -1,7 +1,6 @@
 // Needs TEST_ARBOR_DATABASE_URL, which `npm run test:pg` sets.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import pg from "pg";
 import type { MigrationDatabase } from "../../src/store/migrate/data-migration.js";
 import { openPgMigration } from "../../src/store/migrate/open-pg-migration.js";
 import { contract, expand } from "../../src/store/migrate/phases.js";
@@ -13,9 +12,9 @@ import { findIndexDifferences, INDEX_TABLES } from "../support/consistency.js";
 import { findOldIndexDifferences } from "../support/old-index.js";
 import { createRandom } from "../support/operations.js";
 import { RowChanges } from "../support/row-changes.js";
-import { emptyDatabase } from "./empty-database.js";
+import { emptyDatabase } from "./databases.js";
 
-orderIndexSuite("on PostgreSQL", async () => openPgMigration(await emptyDatabase(pg)));
+orderIndexSuite("on PostgreSQL", async () => openPgMigration(await emptyDatabase()));
 
 interface Both {
   readonly database: MigrationDatabase;
@@ -26,7 +25,7 @@ interface Both {
 /** Runs a test on a database of version 0.4.0 that was expanded, with a node of this version. */
 function withBothVersions(name: string, run: (both: Both, changes: RowChanges) => Promise<void>): void {
   test(`between the phases ${name}`, async () => {
-    const url = await emptyDatabase(pg);
+    const url = await emptyDatabase();
     const database = await openPgMigration(url);
     const changes = new RowChanges(createRandom(1));
     await createOldTables(database);

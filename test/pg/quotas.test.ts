@@ -3,14 +3,14 @@ import pg from "pg";
 import { openPg } from "../../src/store/open-pg.js";
 import { quotaRaceSuite } from "../pipeline/quota-race-suite.js";
 import { creatorsSuite, usageSuite } from "../store/usage-suite.js";
-import { emptyDatabase } from "./empty-database.js";
+import { newDatabase } from "./databases.js";
 
-const open = async () => openPg({ url: await emptyDatabase(pg) });
+const open = async () => openPg({ url: await newDatabase() });
 
 quotaRaceSuite("quotas on PostgreSQL", open);
 usageSuite("usage on PostgreSQL", open);
 
-const url = await emptyDatabase(pg);
+const url = await newDatabase();
 creatorsSuite(
   "pg",
   () => openPg({ url }),

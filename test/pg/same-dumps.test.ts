@@ -9,7 +9,7 @@ import { openSqlite } from "../../src/store/open-sqlite.js";
 import { openDatabase } from "../../src/store/sqlite-driver.js";
 import { dump, runOperations } from "../support/operations.js";
 import { tempDir } from "../support/temp-dir.js";
-import { emptyDatabase } from "./empty-database.js";
+import { emptyDatabase } from "./databases.js";
 
 const seeds = Number(process.env.TEST_ARBOR_SEEDS ?? 3);
 const operations = Number(process.env.TEST_ARBOR_OPERATIONS ?? 400);
@@ -24,7 +24,7 @@ for (let seed = 1; seed <= seeds; seed++) {
     );
     file.close();
 
-    const url = await emptyDatabase(pg);
+    const url = await emptyDatabase();
     const onPostgres = await runOperations((clock) => openPg({ url, clock }), seed, operations);
     const client = new pg.Client({ connectionString: url });
     await client.connect();

@@ -2,16 +2,15 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { Code } from "@connectrpc/connect";
-import pg from "pg";
 import { ApiError } from "../../src/kernel/errors.js";
 import { openPg } from "../../src/store/open-pg.js";
 import { storeSuite } from "../store/store-suite.js";
-import { emptyDatabase } from "./empty-database.js";
+import { newDatabase } from "./databases.js";
 
-storeSuite("the store on PostgreSQL", async () => openPg({ url: await emptyDatabase(pg) }));
+storeSuite("the store on PostgreSQL", async () => openPg({ url: await newDatabase() }));
 
 test("a unit that conflicts again and again is ABORTED before its deadline, and its connection is usable", async (t) => {
-  const store = await openPg({ url: await emptyDatabase(pg), poolSize: 1 });
+  const store = await openPg({ url: await newDatabase(), poolSize: 1 });
   t.after(() => store.close());
   let tries = 0;
   const deadlineMs = Date.now() + 1_000;
@@ -30,7 +29,7 @@ test("a unit that conflicts again and again is ABORTED before its deadline, and 
 });
 
 test("there is no room while too many units wait for a connection", async (t) => {
-  const store = await openPg({ url: await emptyDatabase(pg), poolSize: 1 });
+  const store = await openPg({ url: await newDatabase(), poolSize: 1 });
   t.after(() => store.close());
   assert.equal(store.hasRoom("read"), true);
   // All of them are called before the first connection is there.

@@ -17,7 +17,7 @@ import { createFilledDirectory } from "../store/copy/copy-kit.js";
 import { runCommand } from "../support/command.js";
 import { startHarness } from "../support/harness.js";
 import { tempDir } from "../support/temp-dir.js";
-import { emptyDatabase } from "./empty-database.js";
+import { emptyDatabase } from "./databases.js";
 
 const directory = tempDir();
 const at = (name: string) => join(directory, name);
@@ -33,7 +33,7 @@ let byAddress: string;
 before(async () => {
   readMasterKey(masterKeyFile, true);
   createCertificates();
-  byAddress = await emptyDatabase(pg);
+  byAddress = await emptyDatabase();
   byName = byAddress.replace("127.0.0.1", "localhost");
 });
 
@@ -186,7 +186,7 @@ describe("TLS to PostgreSQL", () => {
   });
 
   it("a copy to it and back runs over it", async () => {
-    const url = new URL(await emptyDatabase(pg));
+    const url = new URL(await emptyDatabase());
     url.hostname = "localhost";
     const file = at("copy-url");
     writeFileSync(file, url.href, { mode: 0o600 });

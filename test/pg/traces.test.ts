@@ -1,7 +1,6 @@
 // The spans of a transaction on PostgreSQL: when it began, why it ran again, and its commit.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import pg from "pg";
 import pino from "pino";
 import { openPg } from "../../src/store/open-pg.js";
 import type { Store } from "../../src/store/port.js";
@@ -9,7 +8,7 @@ import type { Tracing } from "../../src/telemetry/spans.js";
 import { startTracing } from "../../src/telemetry/tracing.js";
 import { type OtlpCollector, startOtlpCollector } from "../support/otlp-collector.js";
 import { withVariables } from "../support/variables.js";
-import { emptyDatabase } from "./empty-database.js";
+import { newDatabase } from "./databases.js";
 
 let collector: OtlpCollector;
 let tracing: Tracing;
@@ -21,7 +20,7 @@ before(async () => {
   const started = await withVariables(variables, () => startTracing({ env: process.env, logger, version: "1" }));
   assert.ok(started !== undefined);
   tracing = started;
-  store = await openPg({ url: await emptyDatabase(pg) });
+  store = await openPg({ url: await newDatabase() });
 });
 after(async () => {
   await store.close();

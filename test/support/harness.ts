@@ -1,7 +1,6 @@
 // A whole service for tests: real store, real sockets, on a free port. Time and
 // rights are the test's to set.
 import { join } from "node:path";
-import pg from "pg";
 import { pino } from "pino";
 import { type App, type AppOptions, startApp } from "../../src/app/app.js";
 import { resolveOrigin, resolveSettings, type Settings } from "../../src/config/config.js";
@@ -10,7 +9,7 @@ import { readMasterKey } from "../../src/issuer/keys/master-key.js";
 import { issueToken } from "../../src/issuer/tokens.js";
 import { builtinRoleUid, randomIds } from "../../src/kernel/ids.js";
 import type { IdentityRow } from "../../src/store/port.js";
-import { emptyDatabase } from "../pg/empty-database.js";
+import { newDatabase } from "../pg/databases.js";
 import { identityRow } from "./rows.js";
 import { memoryDir, tempDir } from "./temp-dir.js";
 
@@ -36,7 +35,7 @@ async function newStorage(): Promise<Record<string, string>> {
   if (process.env.TEST_ARBOR_DATABASE_URL === undefined) return {};
   const masterKeyFile = join(tempDir(), "master.key");
   readMasterKey(masterKeyFile, true);
-  return { databaseUrl: await emptyDatabase(pg), masterKeyFile };
+  return { databaseUrl: await newDatabase(), masterKeyFile };
 }
 
 /**
