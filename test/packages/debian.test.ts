@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import { promisify } from "node:util";
 import { PROJECT } from "../support/project.js";
-import { tempDir } from "../support/temp-dir.js";
+import { memoryDir, tempDir } from "../support/temp-dir.js";
 import { getDebianTree } from "./debian-tree.js";
 import { type Outcome, runIn, type Sandbox, startIn } from "./sandbox.js";
 import { walkThrough } from "./walkthrough.js";
@@ -21,7 +21,7 @@ const DATA = "var/lib/arbor";
 /** What the old version has in place of this setting. */
 const OLD_LISTEN = "127.0.0.1:8081";
 
-const scratch = tempDir();
+const scratch = memoryDir(2 * 2 ** 30);
 const packages = join(scratch, "packages");
 const root = join(scratch, "root");
 const at = (path: string) => join(root, path);

@@ -12,9 +12,13 @@ export function tempDir(): string {
   return newDirectoryIn(tmpdir());
 }
 
-/** A directory like {@link tempDir} for a database of which no test reads the disk: in memory if the machine has room. */
-export function memoryDir(): string {
-  return newDirectoryIn(hasMemory() ? MEMORY : tmpdir());
+/**
+ * A directory like {@link tempDir} for what no test needs on a disk, such as a database: in memory if the machine has room.
+ *
+ * @param room what must be free, in bytes
+ */
+export function memoryDir(room = 2 ** 30): string {
+  return newDirectoryIn(hasMemory(room) ? MEMORY : tmpdir());
 }
 
 function newDirectoryIn(parent: string): string {
@@ -25,13 +29,12 @@ function newDirectoryIn(parent: string): string {
 
 // Linux has it; a container often has one of 64 MiB, which the databases of one run may fill.
 const MEMORY = "/dev/shm";
-const ROOM_BYTES = 2 ** 30;
 
 // Every commit waits until a disk has it, which costs more than the rest of a small write.
-function hasMemory(): boolean {
+function hasMemory(room: number): boolean {
   try {
     const { bavail, bsize } = statfsSync(MEMORY);
-    return bavail * bsize >= ROOM_BYTES;
+    return bavail * bsize >= room;
   } catch {
     return false;
   }
