@@ -13,7 +13,7 @@ import { after, describe } from "node:test";
  */
 export function describeFiles(files) {
   const imports = [];
-  const hooks = enabledDuring(() => {
+  const hooks = findHooksEnabledBy(() => {
     // The first suite, so the tests of the others wait for it.
     describe("imports", async () => {
       // Until all files below are being imported.
@@ -37,7 +37,7 @@ export function describeFiles(files) {
 }
 
 // Node has no other way to the hook of its test runner, which it creates with the first suite.
-function enabledDuring(work) {
+function findHooksEnabledBy(work) {
   const prototype = Object.getPrototypeOf(createHook({}));
   const { enable } = prototype;
   const enabled = [];

@@ -189,8 +189,13 @@ export interface CommandConnection {
   readonly name: string;
 }
 
+// Fixes the setting for the session, as `verifyServer` does. Nothing needs to be rejected: a command can turn it on.
+const DURABLE = `SELECT set_config('synchronous_commit',
+  CASE current_setting('synchronous_commit') WHEN 'off' THEN 'on' ELSE current_setting('synchronous_commit') END, false)`;
+
 /**
- * Connects for a command whose statements read or write whole tables: no limit of the server ends them.
+ * Connects for a command whose statements read or write whole tables: no limit of the server ends them, and a crash of
+ * the server loses no commit, whatever its settings are.
  *
  * @throws Error when the server cannot be reached
  */
@@ -207,5 +212,6 @@ export async function connectForCommand({ url, tls, name }: CommandConnection): 
   client.on("error", () => {});
   // By statements, because the driver does not send limits of 0.
   await client.query("SET statement_timeout = 0; SET idle_in_transaction_session_timeout = 0");
+  await client.query(DURABLE);
   return client;
 }

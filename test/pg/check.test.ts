@@ -101,6 +101,25 @@ test("a repair waits for no node: it is refused while one is connected", async (
   assert.equal((await runCommand(["check", "--repair", ...flagsOf(url)])).code, 0);
 });
 
+for (const { set, has } of [
+  { set: "off", has: "on" },
+  { set: "local", has: "local" },
+  { set: "remote_apply", has: "remote_apply" },
+]) {
+  test(`where synchronous_commit is ${set}, commands have ${has}`, async () => {
+    const url = await newDatabase();
+    const name = new URL(url).pathname.slice(1);
+    const setting = async (client: pg.Client) =>
+      (await client.query<{ synchronous_commit: string }>("SHOW synchronous_commit")).rows[0]?.synchronous_commit;
+    await withClient(url, (client) => client.query(`ALTER DATABASE ${name} SET synchronous_commit = ${set}`));
+    // The control: others have what the server says.
+    assert.equal(await withClient(url, setting), set);
+    const client = await connectForCommand({ url, tls: undefined, name: "arbor check" });
+    assert.equal(await setting(client), has);
+    await client.end();
+  });
+}
+
 test("limits of the server do not end what commands do", async () => {
   const url = await newDatabase();
   const name = new URL(url).pathname.slice(1);
