@@ -194,8 +194,8 @@ const DURABLE = `SELECT set_config('synchronous_commit',
   CASE current_setting('synchronous_commit') WHEN 'off' THEN 'on' ELSE current_setting('synchronous_commit') END, false)`;
 
 /**
- * Connects for a command whose statements read or write whole tables: no limit of the server ends them, and a crash of
- * the server loses no commit, whatever its settings are.
+ * Connects for a command whose statements read or write whole tables: no limit of the server ends them, and no
+ * `synchronous_commit = off` of the server makes a crash lose their commits.
  *
  * @throws Error when the server cannot be reached
  */

@@ -21,6 +21,7 @@ const DATA = "var/lib/arbor";
 /** What the old version has in place of this setting. */
 const OLD_LISTEN = "127.0.0.1:8081";
 
+// Packages and the root file system into which they are unpacked.
 const scratch = memoryDir(2 * 2 ** 30);
 const packages = join(scratch, "packages");
 const root = join(scratch, "root");

@@ -10,7 +10,7 @@ import { fillWorld } from "../cli/host/check/world.js";
 import { runCommand } from "../support/command.js";
 import { chooseScale } from "../support/scale.js";
 import { tempDir } from "../support/temp-dir.js";
-import { newDatabase } from "./databases.js";
+import { copyDatabase, newDatabase } from "./databases.js";
 
 const keys = tempDir();
 const template = await newDatabase();
@@ -29,8 +29,6 @@ function flagsOf(url: string): string[] {
   return ["--database-url", url, "--master-key-file", join(keys, "master.key")];
 }
 
-let copies = 0;
-
 checkSuite("arbor check on PostgreSQL", {
   async prepare() {
     const store = await openPg({ url: template });
@@ -38,22 +36,17 @@ checkSuite("arbor check on PostgreSQL", {
     await store.close();
   },
   async copy() {
-    const from = new URL(template).pathname.slice(1);
-    const url = new URL(template);
-    url.pathname = `/${from}_${copies++}`;
-    await withClient(process.env.TEST_ARBOR_DATABASE_URL ?? "", (client) =>
-      client.query(`CREATE DATABASE ${url.pathname.slice(1)} TEMPLATE ${from} STRATEGY FILE_COPY`),
-    );
+    const url = await copyDatabase(template);
     return {
-      flags: flagsOf(url.href),
+      flags: flagsOf(url),
       run: (statements) =>
-        withClient(url.href, async (client) => {
+        withClient(url, async (client) => {
           // Foreign keys are triggers.
           await client.query("SET session_replication_role = replica");
           for (const statement of statements) await client.query(statement);
         }),
       dump: () =>
-        withClient(url.href, async (client) => {
+        withClient(url, async (client) => {
           const tables = await client.query(
             "SELECT relname AS name FROM pg_class WHERE relkind IN ('r', 'i') AND relnamespace = 'public'::regnamespace",
           );

@@ -2,7 +2,7 @@
 import pg from "pg";
 import { openPg } from "../../src/store/open-pg.js";
 
-// Copies the files of the template. That takes PostgreSQL 20 ms; the other way, which logs each page, takes three times that.
+// PostgreSQL 15 and newer know it: files are copied, in about 20 ms. To log each page instead takes three times that.
 const BY_COPY = "STRATEGY FILE_COPY";
 
 let count = 0;
@@ -13,16 +13,24 @@ export function emptyDatabase(): Promise<string> {
   return createDatabase(BY_COPY);
 }
 
-/** Creates a database with the tables of a new installation and returns its URL. It takes a twentieth of what the migrations take. */
+/**
+ * Creates a database with the tables of a new installation and returns its URL. It takes a twentieth of what the
+ * migrations take.
+ */
 export async function newDatabase(): Promise<string> {
   template ??= createTemplate();
-  return createDatabase(`TEMPLATE ${await template} ${BY_COPY}`);
+  return copyDatabase(await template);
+}
+
+/** Creates a copy of the database at `url`, to which nobody is connected, and returns its URL. */
+export function copyDatabase(url: string): Promise<string> {
+  return createDatabase(`TEMPLATE ${new URL(url).pathname.slice(1)} ${BY_COPY}`);
 }
 
 async function createTemplate(): Promise<string> {
   const url = await emptyDatabase();
   await (await openPg({ url })).close();
-  return new URL(url).pathname.slice(1);
+  return url;
 }
 
 async function createDatabase(options: string): Promise<string> {
