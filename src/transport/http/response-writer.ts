@@ -11,6 +11,7 @@ import { flushPerTick } from "./tick.js";
 
 /** The size of one write, in bytes. */
 const CHUNK_BYTES = 64 * 1024;
+const DONE = Promise.resolve();
 
 /**
  * Charges bytes of a response before they are buffered.
@@ -105,11 +106,13 @@ function countBytes(out: ResponseWriter, bytes: number): void {
 }
 
 /** Ends a response with charged bytes. Resolves when they are written or the peer has disconnected. */
-export async function endWithBackpressure(out: ResponseWriter, bytes: string | Uint8Array): Promise<void> {
-  if (bytes.length <= CHUNK_BYTES) {
-    if (!isGone(out)) (out as ServerResponse).end(bytes);
-    return;
-  }
+export function endWithBackpressure(out: ResponseWriter, bytes: string | Uint8Array): Promise<void> {
+  if (bytes.length > CHUNK_BYTES) return endInChunks(out, bytes);
+  if (!isGone(out)) (out as ServerResponse).end(bytes);
+  return DONE;
+}
+
+async function endInChunks(out: ResponseWriter, bytes: string | Uint8Array): Promise<void> {
   await writeCharged(out, typeof bytes === "string" ? Buffer.from(bytes) : bytes);
   if (!isGone(out)) (out as ServerResponse).end();
 }

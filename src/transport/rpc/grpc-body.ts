@@ -2,7 +2,7 @@ import type { ServerHttp2Stream } from "node:http2";
 import { PREFIX_BYTES } from "../../codec/frame-scratch.js";
 import type { ApiError } from "../../kernel/errors.js";
 import { invalidRequest, protocolError, resourceExhausted, unimplemented } from "../../kernel/errors.js";
-import { collectBody } from "../http/body-collector.js";
+import { type BodyOptions, type BodyReceiver, collectBody } from "../http/body-collector.js";
 
 /** Receives the message of a request, or an error; one method is called at most once. */
 export interface MessageReceiver {
@@ -23,44 +23,61 @@ export function readMessage(
   timeoutMs: number,
   receiver: MessageReceiver,
 ): void {
-  let expected = -1;
-
-  const readAnnouncedLength = (arrived: Buffer) =>
-    arrived.length < PREFIX_BYTES ? undefined : PREFIX_BYTES + arrived.readUInt32BE(1);
-
-  function check(arrived: Buffer): ApiError | undefined {
-    if (expected < 0 && arrived.length >= PREFIX_BYTES) {
-      const flag = arrived[0];
-      const length = arrived.readUInt32BE(1);
-      expected = PREFIX_BYTES + length;
-      if (flag !== 0) return flag === 1 ? protocolError(COMPRESSED) : invalidRequest(UNKNOWN_FLAG);
-      if (length > maxBytes) return resourceExhausted(`message: ${length} bytes are more than ${maxBytes}`);
-    }
-    return expected >= 0 && arrived.length > expected ? unimplemented(NOT_ONE) : undefined;
-  }
-
-  collectBody(
-    stream,
-    { maxBytes: maxBytes + PREFIX_BYTES, timeoutMs, readAnnouncedLength, check },
-    {
-      onBody(body) {
-        if (body.length === 0) receiver.onFault(unimplemented(NOT_ONE));
-        else if (body.length !== expected) receiver.onFault(invalidRequest("the message is incomplete"));
-        else receiver.onMessage(body.subarray(PREFIX_BYTES));
-      },
-      // More bytes arrived than the limit allows, or than the prefix announced.
-      onTooLarge: () => receiver.onFault(tooLarge(expected, maxBytes)),
-      onFault: receiver.onFault,
-      onGone() {},
-    },
-  );
+  const body = new MessageBody(maxBytes, timeoutMs, receiver);
+  collectBody(stream, body, body);
 }
 
-function tooLarge(expected: number, maxBytes: number): ApiError {
-  const length = expected - PREFIX_BYTES;
-  return length > maxBytes
-    ? resourceExhausted(`message: ${length} bytes are more than ${maxBytes}`)
-    : unimplemented(NOT_ONE);
+class MessageBody implements BodyOptions, BodyReceiver {
+  readonly maxBytes: number;
+  readonly timeoutMs: number;
+  readonly #maxMessageBytes: number;
+  readonly #receiver: MessageReceiver;
+  #expected = -1;
+
+  constructor(maxMessageBytes: number, timeoutMs: number, receiver: MessageReceiver) {
+    this.maxBytes = maxMessageBytes + PREFIX_BYTES;
+    this.timeoutMs = timeoutMs;
+    this.#maxMessageBytes = maxMessageBytes;
+    this.#receiver = receiver;
+  }
+
+  readAnnouncedLength(arrived: Buffer): number | undefined {
+    return arrived.length < PREFIX_BYTES ? undefined : PREFIX_BYTES + arrived.readUInt32BE(1);
+  }
+
+  check(arrived: Buffer): ApiError | undefined {
+    if (this.#expected < 0 && arrived.length >= PREFIX_BYTES) {
+      const flag = arrived[0];
+      const length = arrived.readUInt32BE(1);
+      this.#expected = PREFIX_BYTES + length;
+      if (flag !== 0) return flag === 1 ? protocolError(COMPRESSED) : invalidRequest(UNKNOWN_FLAG);
+      if (length > this.#maxMessageBytes) return tooLarge(length, this.#maxMessageBytes);
+    }
+    return this.#expected >= 0 && arrived.length > this.#expected ? unimplemented(NOT_ONE) : undefined;
+  }
+
+  onBody(body: Buffer): void {
+    if (body.length === 0) this.#receiver.onFault(unimplemented(NOT_ONE));
+    else if (body.length !== this.#expected) this.#receiver.onFault(invalidRequest("the message is incomplete"));
+    else this.#receiver.onMessage(body.subarray(PREFIX_BYTES));
+  }
+
+  // More bytes arrived than the limit allows, or than the prefix announced.
+  onTooLarge(): void {
+    const length = this.#expected - PREFIX_BYTES;
+    const limit = this.#maxMessageBytes;
+    this.#receiver.onFault(length > limit ? tooLarge(length, limit) : unimplemented(NOT_ONE));
+  }
+
+  onFault(error: ApiError): void {
+    this.#receiver.onFault(error);
+  }
+
+  onGone(): void {}
+}
+
+function tooLarge(length: number, maxBytes: number): ApiError {
+  return resourceExhausted(`message: ${length} bytes are more than ${maxBytes}`);
 }
 
 const NOT_ONE = "message: a unary call takes exactly one";
