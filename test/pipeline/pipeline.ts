@@ -15,8 +15,8 @@ import { createInvoke } from "../../src/pipeline/invoke.js";
 import { createMethodTable, type UnaryEntry } from "../../src/pipeline/method-table.js";
 import { openSqlite } from "../../src/store/open-sqlite.js";
 import type { Store } from "../../src/store/port.js";
+import { newDataDir } from "../support/data-dir.js";
 import { bindingRow, childUid, groupRow, identityRow, roleRow, rootUid } from "../support/rows.js";
-import { tempDir } from "../support/temp-dir.js";
 import { declareService } from "./declare.js";
 
 /** When every test begins, in epoch milliseconds. */
@@ -76,7 +76,7 @@ export interface Pipeline {
 
 /** Opens a store with the groups and identities above and sets the pipeline up on it. */
 export async function startPipeline(): Promise<Pipeline> {
-  const store = openSqlite({ directory: tempDir(), clock: () => pipeline.now });
+  const store = openSqlite({ directory: newDataDir(), clock: () => pipeline.now });
   const authenticateCaller = createAuthenticateCaller((authorization) => pipeline.authenticate(authorization));
   // As a front end does before it invokes the method.
   const authenticate = async (entry: UnaryEntry, call: UnaryCall) => {

@@ -10,6 +10,7 @@ import { issueToken } from "../../src/issuer/tokens.js";
 import { builtinRoleUid, randomIds } from "../../src/kernel/ids.js";
 import type { IdentityRow } from "../../src/store/port.js";
 import { newDatabase } from "../pg/databases.js";
+import { newDataDir } from "./data-dir.js";
 import { identityRow } from "./rows.js";
 import { memoryDir, tempDir } from "./temp-dir.js";
 
@@ -31,11 +32,13 @@ export interface Harness {
   stop(): Promise<void>;
 }
 
-async function newStorage(): Promise<Record<string, string>> {
-  if (process.env.TEST_ARBOR_DATABASE_URL === undefined) return {};
+async function newStorage({ data, databaseUrl }: Readonly<Record<string, unknown>>): Promise<Record<string, string>> {
+  if (data !== undefined) return {};
+  if (databaseUrl !== undefined) return { data: memoryDir() };
+  if (process.env.TEST_ARBOR_DATABASE_URL === undefined) return { data: newDataDir() };
   const masterKeyFile = join(tempDir(), "master.key");
   readMasterKey(masterKeyFile, true);
-  return { databaseUrl: await newDatabase(), masterKeyFile };
+  return { data: memoryDir(), databaseUrl: await newDatabase(), masterKeyFile };
 }
 
 /**
@@ -50,11 +53,11 @@ export async function startHarness(
   settings: Readonly<Record<string, string | boolean>> = {},
   { values, ...options }: Pick<AppOptions, "mounts" | "logger"> & { readonly values?: Partial<Settings> } = {},
 ): Promise<Harness> {
-  const storage = settings.databaseUrl === undefined && settings.data === undefined ? await newStorage() : {};
+  const storage = await newStorage(settings);
   // RSA keys take some hundred milliseconds to generate: tests whose subject they are ask for them.
   // Tests run in the process of the service and make it late, so no call is rejected for that.
   const quick = { tokenAlgorithm: "ES256", accessLog: false, metricsListen: "off", overloadDelay: "off" };
-  const flags = { listen: "127.0.0.1:0", data: memoryDir(), ...quick, ...storage, ...settings };
+  const flags = { listen: "127.0.0.1:0", ...quick, ...storage, ...settings };
   const resolved = { ...resolveSettings({ flags, env: {} }), ...values };
   const time = { skewMs: 0 };
   const clock = () => Date.now() + time.skewMs;

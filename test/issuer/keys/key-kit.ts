@@ -7,7 +7,7 @@ import { type MasterKey, readMasterKey } from "../../../src/issuer/keys/master-k
 import type { TokenAlgorithm } from "../../../src/kernel/jws.js";
 import { openSqlite } from "../../../src/store/open-sqlite.js";
 import type { KeyPurpose, KeyRow, Store } from "../../../src/store/port.js";
-import { memoryDir } from "../../support/temp-dir.js";
+import { newDataDir } from "../../support/data-dir.js";
 
 /** A second in milliseconds. */
 export const SECOND = 1_000;
@@ -48,7 +48,7 @@ export interface KeyKit {
  * @param open opens its data; SQLite in its directory unless given
  */
 export async function openKit(open?: () => Promise<Store>): Promise<KeyKit> {
-  const directory = memoryDir();
+  const directory = newDataDir();
   const opened: Store[] = [];
   async function anotherStore(): Promise<Store> {
     const store = open === undefined ? openSqlite({ directory }) : await open();

@@ -27,8 +27,8 @@ import { createQuotas } from "../../../src/pipeline/resource/quota.js";
 import type { Store } from "../../../src/store/port.js";
 import { beginHttpRecord } from "../../../src/transport/http/request-record.js";
 import { createWeb } from "../../../src/transport/http/web-routes.js";
+import { newDataDir } from "../../support/data-dir.js";
 import { type OidcAccount, type OidcProvider, startOidcProvider } from "../../support/oidc-provider.js";
-import { tempDir } from "../../support/temp-dir.js";
 
 const PLENTY = { points: 1000, seconds: 1 };
 
@@ -72,7 +72,7 @@ export async function startLogin(
   const provider = await startOidcProvider({ account: alice, stripIss });
   const time = { skewMs: 0 };
   const clock = () => Date.now() + time.skewMs;
-  const settings = resolveSettings({ flags: { data: tempDir(), tokenAlgorithm: "ES256" }, env: {} });
+  const settings = resolveSettings({ flags: { data: newDataDir(), tokenAlgorithm: "ES256" }, env: {} });
   const { store, keys, masterKey, close } = await openInstallation({ mode: "create", settings, clock });
   const server = tls ? createTlsServer({ cert: pem("cert"), key: pem("key") }) : createServer();
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));

@@ -3,9 +3,9 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { createIdTokens } from "../../../src/issuer/oauth/id-tokens.js";
 import { createTickets, type IdTokenLogin } from "../../../src/issuer/oauth/state.js";
+import { newDataDir } from "../../support/data-dir.js";
 import { type Harness, startHarness } from "../../support/harness.js";
 import { type OidcProvider, startOidcProvider } from "../../support/oidc-provider.js";
-import { tempDir } from "../../support/temp-dir.js";
 import { type Answer, ask, queryOf } from "../sts/ask.js";
 import { Agent, alice, linksIn, postForm, readHiddenFields } from "./login-kit.js";
 
@@ -26,7 +26,7 @@ export interface LoginWorld {
 /** Starts it on SQLite. */
 export async function startLoginWorld(): Promise<LoginWorld> {
   const provider = await startOidcProvider({ account: alice });
-  const data = tempDir();
+  const data = newDataDir();
   const loginProviders = join(data, "login-providers.json");
   const { issuer, clientId, clientSecret = "" } = provider;
   const clientSecretFile = join(data, "client.secret");

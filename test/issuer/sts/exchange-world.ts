@@ -6,9 +6,9 @@ import { join } from "node:path";
 import { personUid } from "../../../src/kernel/ids.js";
 import type { IdentityRow, Tx } from "../../../src/store/port.js";
 import { openDatabase } from "../../../src/store/sqlite-driver.js";
+import { newDataDir } from "../../support/data-dir.js";
 import { type Harness, startHarness } from "../../support/harness.js";
 import { type LocalIssuer, startLocalIssuer } from "../../support/local-issuer.js";
-import { memoryDir } from "../../support/temp-dir.js";
 import { type Answer, ask, queryOf } from "./ask.js";
 
 /** The client of this service at its login provider. */
@@ -63,7 +63,7 @@ export async function startExchangeWorld(
   const time: { harness?: Harness } = {};
   const clock = () => Date.now() + (time.harness?.skewMs ?? 0);
   const [workloads, people] = [await startLocalIssuer(clock), await startLocalIssuer(clock)];
-  const data = memoryDir();
+  const data = newDataDir();
   const loginProviders = join(data, "login-providers.json");
   const provider = { name: "people", title: "People", issuer: people.issuer, clientId: CLIENT };
   writeFileSync(loginProviders, JSON.stringify([provider]));

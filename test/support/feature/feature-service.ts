@@ -16,7 +16,7 @@ import { defaultLimits } from "../../../src/transport/http/limits.js";
 import { bindPort } from "../../../src/transport/http/listener.js";
 import { createGateway } from "../../../src/transport/rest/gateway.js";
 import { createServer } from "../../../src/transport/server.js";
-import { memoryDir } from "../temp-dir.js";
+import { newDataDir } from "../data-dir.js";
 import { featureService } from "./feature.js";
 
 /** The requests of streams. */
@@ -43,7 +43,7 @@ const uidOf = ({ uid }: { uid: string }) => ({ uid });
 export async function startFeatureStack(others: readonly ServedService[] = []): Promise<FeatureStack> {
   const clock = Date.now;
   const errorDomain = "feature.test";
-  const store = openSqlite({ directory: memoryDir(), clock });
+  const store = openSqlite({ directory: newDataDir(), clock });
   const stack: Pick<FeatureStack, "watch" | "echo"> = { watch: things, echo: (request) => request };
   const responses: Record<string, (request: never, call: UnaryCall) => object> = {
     getThing: ({ uid }: { uid: string }) => ({ uid, displayName: `thing ${uid}`, labels: { a: "b" } }),
