@@ -10,9 +10,9 @@ import { randomIds } from "../../src/kernel/ids.js";
 import { openSqlite } from "../../src/store/open-sqlite.js";
 import type { Store, Tx } from "../../src/store/port.js";
 import { openDatabase } from "../../src/store/sqlite-driver.js";
+import { newDataDir } from "../support/data-dir.js";
 import { groupRow, identityRow } from "../support/rows.js";
 import { chooseScale } from "../support/scale.js";
-import { tempDir } from "../support/temp-dir.js";
 import { ask } from "./sts/ask.js";
 import { type ExchangeWorld, startExchangeWorld } from "./sts/exchange-world.js";
 
@@ -20,12 +20,14 @@ import { type ExchangeWorld, startExchangeWorld } from "./sts/exchange-world.js"
 const ROW_BYTES = 48 * 1024;
 const ROWS = chooseScale(3_000, 800);
 const MAX_STATEMENT_MS = 20;
+/** Far more than the commits that may be seen meanwhile. */
+const EXCHANGES = chooseScale(300, 100);
 
 let installation: Installation;
 before(async () => {
   installation = await openInstallation({
     mode: "create",
-    settings: resolveSettings({ flags: { data: tempDir() }, env: {} }),
+    settings: resolveSettings({ flags: { data: newDataDir(), tokenAlgorithm: "ES256" }, env: {} }),
   });
 });
 after(() => installation.close());
@@ -122,7 +124,7 @@ describe("exchanges", () => {
     const version = () => Number(db.pragma("data_version", { simple: true }));
     let [commits, last] = [0, version()];
     const beganMs = Date.now();
-    for (let i = 0; i < 300; i++) {
+    for (let i = 0; i < EXCHANGES; i++) {
       assert.equal((await world.exchange({ identity }, bearer)).status, 200);
       const now = version();
       if (now !== last) commits++;
@@ -182,7 +184,7 @@ describe("what is known", () => {
     },
   });
   before(async () => {
-    store = openSqlite({ directory: tempDir(), clock: () => 0, exclusive: false });
+    store = openSqlite({ directory: newDataDir(), clock: () => 0, exclusive: false });
     await store.write((tx) => tx.groups.insert(groupRow(group)));
   });
   after(() => store.close());

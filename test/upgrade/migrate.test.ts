@@ -6,11 +6,10 @@ import { test } from "node:test";
 import { openSqliteMigration } from "../../src/store/migrate/open-sqlite-migration.js";
 import { contract, expand } from "../../src/store/migrate/phases.js";
 import { listSchemaMigrations } from "../../src/store/migrate/schema-migrations.js";
-import { openSqlite } from "../../src/store/open-sqlite.js";
 import { openDatabase, type SqliteDatabase } from "../../src/store/sqlite-driver.js";
 import { inconsistenciesIn } from "../support/consistency.js";
+import { newDataDir } from "../support/data-dir.js";
 import { PROJECT } from "../support/project.js";
-import { memoryDir } from "../support/temp-dir.js";
 import { fixtures, restoreSqlite } from "./fixtures.js";
 import { assertIndexMatches, assertRowsKept, dumpSqlite } from "./migrated-rows.js";
 
@@ -22,9 +21,7 @@ for (const fixture of fixtures) {
     await expand(database);
     await contract(database);
     await database.close();
-    const created = memoryDir();
-    await openSqlite({ directory: created }).close();
-    assert.deepEqual(withDatabase(directory, readSchema), withDatabase(created, readSchema));
+    assert.deepEqual(withDatabase(directory, readSchema), withDatabase(newDataDir(), readSchema));
     const after = withDatabase(directory, dumpSqlite);
     assertRowsKept(before, after);
     const fewer = new Map(after).set("roles", (after.get("roles") ?? []).slice(1));

@@ -1,11 +1,10 @@
 // What a migrated database must contain: the schema of a new one, the rows of before, and an index that matches them.
 import assert from "node:assert/strict";
 import { join } from "node:path";
-import { openSqlite } from "../../src/store/open-sqlite.js";
 import { openDatabase, type SqliteDatabase } from "../../src/store/sqlite-driver.js";
 import { OLDEST_VERSION } from "../../src/store/version.js";
 import { inconsistenciesIn } from "../support/consistency.js";
-import { memoryDir } from "../support/temp-dir.js";
+import { newDataDir } from "../support/data-dir.js";
 
 /** A row by the names of its columns. */
 export type Row = Readonly<Record<string, unknown>>;
@@ -47,9 +46,7 @@ export function assertRowsKept(before: Dump, after: Dump): void {
 
 /** Asserts that the index in a database is what its rows say, by importing all of it into a new database. */
 export async function assertIndexMatches(dump: Dump): Promise<void> {
-  const directory = memoryDir();
-  await openSqlite({ directory }).close();
-  const db = openDatabase(join(directory, "arbor.db"));
+  const db = openDatabase(join(newDataDir(), "arbor.db"));
   try {
     db.pragma("foreign_keys = OFF");
     db.transaction(() => {

@@ -17,22 +17,31 @@ import { createTickets } from "../../../src/issuer/oauth/state.js";
 import { builtinRoleUid } from "../../../src/kernel/ids.js";
 import { openSqlite } from "../../../src/store/open-sqlite.js";
 import type { Store } from "../../../src/store/port.js";
+import { newDataDir } from "../../support/data-dir.js";
 import { childUid, groupRow, rootUid } from "../../support/rows.js";
-import { tempDir } from "../../support/temp-dir.js";
+import { memoryDir } from "../../support/temp-dir.js";
 
 const key = (byte: number) => Buffer.alloc(32, byte).toString("base64");
 const LOGINS = 120;
 const PROVIDERS = 60;
 
 function fileOf(...bytes: readonly number[]): string {
-  const file = join(tempDir(), "master.key");
+  const file = join(memoryDir(), "master.key");
   writeFileSync(file, `${bytes.map(key).join("\n")}\n`, { mode: 0o600 });
   return file;
 }
 
+let filled: Promise<string> | undefined;
+
 // A store with more values of each kind than a transaction encrypts.
 async function createStore(): Promise<Store> {
-  const store = openSqlite({ directory: tempDir() });
+  filled ??= fillDirectory();
+  return openSqlite({ directory: newDataDir(await filled) });
+}
+
+async function fillDirectory(): Promise<string> {
+  const directory = newDataDir();
+  const store = openSqlite({ directory });
   const masterKey = readMasterKey(fileOf(1), false);
   await openKeyRing({ store, masterKey, clock: Date.now, tokenAlgorithm: "ES256" });
   const tickets = createTickets(masterKey);
@@ -54,9 +63,10 @@ async function createStore(): Promise<Store> {
       const oidc = { issuer: "https://issuer.example", clientId: "x", additionalScopes: [], groupsClaim: "" };
       await tx.identityProviders.insert({ ...values, oidc, sealedSecret, createTimeMs: 1, updateTimeMs: 1 });
     }
-    for (let i = 0; i < LOGINS; i++) await tickets.put(tx, "code", `secret ${i}`, {} as never, Date.now() + 60_000);
+    for (let i = 0; i < LOGINS; i++) await tickets.put(tx, "code", `secret ${i}`, {} as never, Date.now() + 3_600_000);
   });
-  return store;
+  await store.close();
+  return directory;
 }
 
 // Opens everything with a key file of these keys.

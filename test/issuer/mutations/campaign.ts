@@ -7,7 +7,7 @@ import type { MutationClass } from "./good-token.js";
 import { isGood } from "./reference.js";
 import { addExample, emptyReport, type Report, reportOf, tallyOf, type VerifierReport } from "./report.js";
 import type { Broken, Candidate, Verifier } from "./verifier.js";
-import { startWorld } from "./world.js";
+import { startWorld, type World } from "./world.js";
 
 /** What a campaign does. */
 export interface Campaign {
@@ -16,6 +16,8 @@ export interface Campaign {
   readonly seed: number;
   /** Guards to break: a campaign that finds nothing then is worth nothing. */
   readonly broken?: Broken;
+  /** Where it is carried out; a world of its own unless given. */
+  readonly world?: World;
 }
 
 /** After so many tokens one goes over HTTP as well, and so do controls. */
@@ -24,10 +26,10 @@ const CONTROL_EVERY = 1_000;
 const MUTANTS_OF_ONE = 20;
 
 /** Runs a campaign. */
-export async function runCampaign({ tokens, seed, broken = {} }: Campaign): Promise<Report> {
+export async function runCampaign({ tokens, seed, broken = {}, world: given }: Campaign): Promise<Report> {
   const startMs = performance.now();
   const report = emptyReport();
-  const world = await startWorld();
+  const world = given ?? (await startWorld());
   try {
     const random = createRandom(seed);
     const foreign = Math.floor(tokens / 2);
@@ -38,7 +40,7 @@ export async function runCampaign({ tokens, seed, broken = {} }: Campaign): Prom
     report.calls = world.trap.calls;
     report.fetches = world.issuer.requests.length;
   } finally {
-    await world.stop();
+    if (given === undefined) await world.stop();
   }
   report.seconds = (performance.now() - startMs) / 1000;
   return report;

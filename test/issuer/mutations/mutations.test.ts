@@ -1,16 +1,23 @@
 // Mutated tokens, of which none may be accepted; `node scripts/mutate-tokens.mjs`
 // presents a million.
 import assert from "node:assert/strict";
-import { test } from "node:test";
+import { after, before, test } from "node:test";
 import { chooseScale } from "../../support/scale.js";
 import { runCampaign } from "./campaign.js";
 import { linesOf, totalsOf } from "./report.js";
+import { startWorld, type World } from "./world.js";
 
 const SEED = 20_261;
 const TOKENS = chooseScale(20_000, 2_000);
 
+let world: World;
+before(async () => {
+  world = await startWorld();
+});
+after(() => world.stop());
+
 test(`none of ${TOKENS} mutated tokens is accepted, and every valid one is`, async (t) => {
-  const report = await runCampaign({ tokens: TOKENS, seed: SEED });
+  const report = await runCampaign({ tokens: TOKENS, seed: SEED, world });
   for (const line of linesOf(report)) t.diagnostic(line);
   assert.deepEqual(report.examples, []);
   assert.equal(report.failures, 0);
@@ -36,8 +43,9 @@ test(`none of ${TOKENS} mutated tokens is accepted, and every valid one is`, asy
 
 test("guards that are broken on purpose are found out", async () => {
   const { verifiers, examples } = await runCampaign({
-    tokens: 4_000,
+    tokens: chooseScale(4_000, 2_000),
     seed: SEED,
+    world,
     broken: { audience: true, key: true },
   });
   const countAccepted = (verifier: string, name: string) => verifiers[verifier]?.classes[name]?.accepted ?? 0;

@@ -5,7 +5,7 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { personUid } from "../../../src/kernel/ids.js";
 import type { IdentityRow, Tx } from "../../../src/store/port.js";
-import { openDatabase } from "../../../src/store/sqlite-driver.js";
+import { openDatabase, type SqliteDatabase, type SqliteStatement } from "../../../src/store/sqlite-driver.js";
 import { newDataDir } from "../../support/data-dir.js";
 import { type Harness, startHarness } from "../../support/harness.js";
 import { type LocalIssuer, startLocalIssuer } from "../../support/local-issuer.js";
@@ -113,6 +113,8 @@ export async function startExchangeWorld(
     },
     write,
     async stop() {
+      readers.get(data)?.db.close();
+      readers.delete(data);
       await harness.stop();
       await workloads.stop();
       await people.stop();
@@ -125,23 +127,38 @@ export function claimsOf(token: string): Record<string, unknown> {
   return JSON.parse(Buffer.from(token.split(".")[1] ?? "", "base64url").toString()) as Record<string, unknown>;
 }
 
+interface Reader {
+  readonly db: SqliteDatabase;
+  /** The statements that read the tables, by name. */
+  readonly tables: ReadonlyMap<string, SqliteStatement>;
+}
+
+/** By data directory, since a test may need many dumps; closed with the world. */
+const readers = new Map<string, Reader>();
+
 /**
  * All that is stored, by table, to see whether anything changed: but for the audit log, background jobs, and when
  * identities were seen, which is written down some time later.
  */
 export function dumpOf(data: string): Record<string, string> {
+  const reader = readers.get(data) ?? openReader(data);
+  readers.set(data, reader);
+  return Object.fromEntries(
+    [...reader.tables].map(([name, statement]) => {
+      const texts = statement.all().map((row) => JSON.stringify(row));
+      return [name, `${texts.length} rows, ${createHash("sha256").update(texts.sort().join("\n")).digest("hex")}`];
+    }),
+  );
+}
+
+function openReader(data: string): Reader {
   const db = openDatabase(join(data, "arbor.db"), { readonly: true });
-  try {
-    const tables = db.prepare("SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY name").pluck().all();
-    const kept = tables.map(String).filter((name) => !/^(?:audit|jobs$|sqlite_)/.test(name));
-    return Object.fromEntries(
-      kept.map((name) => {
-        const rows = db.prepare(`SELECT * FROM "${name}"`).all() as { last_seen_time_ms?: number }[];
-        const texts = rows.map(({ last_seen_time_ms: _, ...row }) => JSON.stringify(row)).sort();
-        return [name, `${rows.length} rows, ${createHash("sha256").update(texts.join("\n")).digest("hex")}`];
-      }),
-    );
-  } finally {
-    db.close();
-  }
+  const names = db.prepare("SELECT name FROM sqlite_schema WHERE type = 'table' ORDER BY name").pluck().all();
+  const kept = names.map(String).filter((name) => !/^(?:audit|jobs$|sqlite_)/.test(name));
+  const columnsOf = db.prepare("SELECT name FROM pragma_table_info(?) WHERE name <> 'last_seen_time_ms'").pluck();
+  const read = (name: string) => {
+    const columns = columnsOf.all(name).map((column) => `"${column}"`);
+    return db.prepare(`SELECT ${columns.join(", ")} FROM "${name}"`).raw();
+  };
+  return { db, tables: new Map(kept.map((name) => [name, read(name)])) };
 }

@@ -23,7 +23,8 @@ import {
 const OPERATOR = { organisation: undefined };
 const SECOND = 1_000;
 const MINUTE = 60 * SECOND;
-const UNKNOWN = chooseScale(10_000, 1_000);
+const UNKNOWN = chooseScale(10_000, 200);
+const AT_ONCE = chooseScale(1_000, 200);
 const first = testKey("ES256", "first");
 const second = testKey("ES256", "second");
 let nowMs = 0;
@@ -68,8 +69,8 @@ test("keys are used for ten minutes without a request, and then fetched again", 
   assert.deepEqual([times(DISCOVERY), times(JWKS)], [2, 2]);
 });
 
-test("a thousand tokens at once make one request for the metadata and one for the keys", async () => {
-  await Promise.all(Array.from({ length: 1_000 }, () => verify(first)));
+test(`${AT_ONCE} tokens at once make one request for the metadata and one for the keys`, async () => {
+  await Promise.all(Array.from({ length: AT_ONCE }, () => verify(first)));
   assert.deepEqual(other.requests, [DISCOVERY, JWKS]);
 });
 
@@ -199,7 +200,7 @@ test("the 200 most recently used issuers are cached; issuers that fail evict non
   const { requested, close, verifyAt } = await manyIssuers();
   try {
     for (let i = 0; i < 200; i++) await verifyAt(`good${i}`);
-    for (let i = 0; i < 300; i++) await assert.rejects(verifyAt(`bad${i}`), isError(Code.Unavailable));
+    for (let i = 0; i < 210; i++) await assert.rejects(verifyAt(`bad${i}`), isError(Code.Unavailable));
     requested.length = 0;
     for (let i = 0; i < 200; i++) await verifyAt(`good${i}`);
     assert.deepEqual(requested, []);
@@ -213,7 +214,7 @@ test("the 200 most recently used issuers are cached; issuers that fail evict non
   }
 });
 
-test("unsigned tokens that name 230 issuers push out none that a token was verified of", async () => {
+test("unsigned tokens that name 210 issuers push out none that a token was verified of", async () => {
   const { requested, close, verifyAt, verifyUnsigned } = await manyIssuers();
   const own = { organisation: "own", byPattern: true };
   const other = { organisation: "other" };
@@ -221,7 +222,7 @@ test("unsigned tokens that name 230 issuers push out none that a token was verif
     await verifyAt("good", own);
     await verifyAt("good", other);
     await verifyAt("good");
-    for (let i = 0; i < 230; i++) await verifyUnsigned(`forged${i}`, own);
+    for (let i = 0; i < 210; i++) await verifyUnsigned(`forged${i}`, own);
     requested.length = 0;
     for (const registration of [own, other, OPERATOR]) await verifyAt("good", registration);
     assert.deepEqual(requested, [], "all are still known");
