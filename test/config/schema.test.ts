@@ -10,6 +10,7 @@ import type { Setting } from "../../src/config/setting-types.js";
 import type { SettingTable } from "../../src/config/settings.js";
 import { quotas } from "../../src/kernel/quotas.js";
 import { createRandom } from "../support/openapi/random.js";
+import { chooseScale } from "../support/scale.js";
 import { memoryDir } from "../support/temp-dir.js";
 
 const file = join(memoryDir(), "arbor.json");
@@ -226,7 +227,7 @@ for (const key of settingNames) {
 const ALPHABET = "01259:./[]@?#,*- =smhdKMGiBofxae%_\\\t\n~";
 
 /** Values with a character or two that are another, one more or one less. */
-function drawValues(key: SettingName, count = 120): string[] {
+function drawValues(key: SettingName, count = chooseScale(120, 40)): string[] {
   const random = createRandom([...key].reduce((sum, character) => sum * 31 + character.charCodeAt(0), 18));
   const { accepted, rejected } = values[key];
   const texts = [...accepted, ...rejected].filter((value) => typeof value === "string" && value.length < 100);

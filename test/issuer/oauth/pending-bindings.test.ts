@@ -367,7 +367,7 @@ test("bindings of hundreds of organisations make the page neither long nor slow"
     [selectsOn(few.page).length, /[^n] 2 other organisations wait\./.test(textOf(few.page))],
     [10, true],
   );
-  const many = await spam(chooseScale(288, 100), chooseScale(30, 22), "y".repeat(255));
+  const many = await spam(chooseScale(288, 90), chooseScale(30, 21), "y".repeat(255));
   assert.equal(selectsOn(many.page).length, 10);
   assert.match(textOf(many.page), /More than 90 other organisations wait\. arbor auth bindings list lists them all\./);
   assert.match(textOf(many.page), / y{64}… \(.*?\) Roles (\d+ y+…(, )?){3} and others: more than 20 role bindings\./);

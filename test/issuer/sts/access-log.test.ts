@@ -9,13 +9,13 @@ import { bootstrap } from "../../../src/iam/operator/bootstrap.js";
 import { randomIds } from "../../../src/kernel/ids.js";
 import { createLogger } from "../../../src/telemetry/logger.js";
 import { rawClients, requestOf } from "../../contract/iam-clients.js";
+import { newDataDir } from "../../support/data-dir.js";
 import { type LocalIssuer, startLocalIssuer } from "../../support/local-issuer.js";
 import { identityRow } from "../../support/rows.js";
 import { chooseScale } from "../../support/scale.js";
-import { tempDir } from "../../support/temp-dir.js";
 import { ask, queryOf } from "./ask.js";
 
-const CALLS = chooseScale(1_000, 200);
+const CALLS = chooseScale(1_000, 120);
 const lines: string[] = [];
 let app: App;
 let workloads: LocalIssuer;
@@ -23,7 +23,8 @@ let identity: string;
 
 before(async () => {
   workloads = await startLocalIssuer();
-  const flags = { listen: "127.0.0.1:0", data: tempDir(), trustedIssuers: workloads.issuer };
+  const storage = { data: newDataDir(), tokenAlgorithm: "ES256" };
+  const flags = { listen: "127.0.0.1:0", ...storage, trustedIssuers: workloads.issuer };
   const logger = createLogger("trace", { write: (line) => void lines.push(line) });
   app = await startApp({ settings: resolveSettings({ flags, env: {} }), logger });
   await app.installation.store.write(async (tx) => {

@@ -60,7 +60,12 @@ test("the text is that of an identity which does not exist", () => {
 });
 
 test("a literal match accepts a token if and only if the texts are equal", () => {
-  const texts = fc.string({ minLength: 1, unit: "binary" });
+  // Not `unit: "binary"`, which first computes with all code points for seconds.
+  const unit = fc
+    .integer({ min: 0, max: 0x10ffff })
+    .filter((code) => code < 0xd800 || code > 0xdfff)
+    .map((code) => String.fromCodePoint(code));
+  const texts = fc.string({ minLength: 1, unit });
   const pairs = fc.oneof(
     fc.tuple(texts, texts),
     texts.map((text): [string, string] => [text, text]),

@@ -16,7 +16,7 @@ import { type ExchangeWorld, startExchangeWorld } from "./exchange-world.js";
 const AT_ONCE = 200;
 const WINDOW_S = 4;
 /** Several times the failure limit of a window. */
-const GOOD = chooseScale(10_000, 1_000);
+const GOOD = chooseScale(10_000, 500);
 
 let world: ExchangeWorld;
 let identity: string;

@@ -18,7 +18,7 @@ import {
 } from "../../support/template-model.js";
 
 const SEED = 16;
-const RUNS = chooseScale(100_000, 2_000);
+const RUNS = chooseScale(100_000, 1_000);
 const options = { seed: SEED, numRuns: RUNS };
 
 const tableOf = (templates: readonly ModelTemplate[]) =>
