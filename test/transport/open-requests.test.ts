@@ -143,7 +143,6 @@ async function untilIdle(): Promise<void> {
 }
 
 for (const [sessionMemoryMegabytes, expected, answers] of [
-  // More than the 10 MB that the library allows by itself.
   [defaultLimits.sessionMemoryMegabytes, 0, 60],
   // What the library counts itself must not be the narrower limit: it resets calls that have just begun.
   [1, 10, 15],
