@@ -63,8 +63,17 @@ const PLACED_BY_HANDLER: Readonly<Record<string, string>> = {
   "RolesService.GetRole": "uid",
 };
 
+const scopeFields = new Map<DescMethodUnary, readonly DescField[]>();
+
 /** The fields that lead to the uid a method is guarded at: none, one, or a message and the field in it. */
 export function findScopeField(method: DescMethodUnary): readonly DescField[] {
+  // Options are decoded each time they are read.
+  const known = scopeFields.get(method) ?? readScopeField(method);
+  scopeFields.set(method, known);
+  return known;
+}
+
+function readScopeField(method: DescMethodUnary): readonly DescField[] {
   const byHandler = PLACED_BY_HANDLER[shortNameOf(method)];
   if (byHandler) return method.input.fields.filter(({ name }) => name === byHandler);
   const { mode } = getOption(method, iam);

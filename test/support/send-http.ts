@@ -31,7 +31,7 @@ export interface HttpResponse {
 export function sendHttp(url: string, sent: HttpRequest = {}): Promise<HttpResponse> {
   const { method = "GET", headers = {}, body } = sent;
   return new Promise((resolve, reject) => {
-    const req = request(url, { method, headers, agent }, (res) => readResponse(res).then(resolve, reject));
+    const req = request(url, { method, headers, agent }, (res) => readResponse(res, resolve, reject));
     req.on("error", (error: NodeJS.ErrnoException) => {
       // The service may close an idle connection just when it is used again.
       if (req.reusedSocket && error.code === "ECONNRESET") sendHttp(url, sent).then(resolve, reject);
@@ -41,13 +41,29 @@ export function sendHttp(url: string, sent: HttpRequest = {}): Promise<HttpRespo
   });
 }
 
-async function readResponse(res: IncomingMessage): Promise<HttpResponse> {
+function readResponse(
+  res: IncomingMessage,
+  resolve: (response: HttpResponse) => void,
+  reject: (error: Error) => void,
+): void {
   const chunks: Buffer[] = [];
-  for await (const chunk of res) chunks.push(chunk as Buffer);
-  const headers = new Headers();
-  for (let i = 0; i < res.rawHeaders.length; i += 2)
-    headers.append(res.rawHeaders[i] ?? "", res.rawHeaders[i + 1] ?? "");
-  const body = Buffer.concat(chunks);
-  const status = res.statusCode ?? 0;
-  return { status, ok: status >= 200 && status < 300, headers, body, text: body.toString() };
+  res.on("data", (chunk: Buffer) => chunks.push(chunk));
+  res.on("error", reject);
+  res.on("end", () => {
+    const status = res.statusCode ?? 0;
+    const body = Buffer.concat(chunks);
+    resolve({
+      status,
+      ok: status >= 200 && status < 300,
+      // Made when they are read, which most tests do not.
+      get headers() {
+        const headers = new Headers();
+        for (let i = 0; i < res.rawHeaders.length; i += 2)
+          headers.append(res.rawHeaders[i] ?? "", res.rawHeaders[i + 1] ?? "");
+        return headers;
+      },
+      body,
+      text: body.toString(),
+    });
+  });
 }
