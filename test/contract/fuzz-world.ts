@@ -14,6 +14,7 @@ import {
 import type { Random } from "../support/openapi/random.js";
 import { readDocument } from "../support/openapi/request.js";
 import { groupRow } from "../support/rows.js";
+import { chooseScale } from "../support/scale.js";
 import { createKnownCaller, type KnownCaller } from "./known-caller.js";
 import { createAdvisory, createRepo, letDoEverything } from "./registry-things.js";
 
@@ -55,7 +56,7 @@ export interface KnownThings {
 const DOMAIN = "acme.example";
 const MAX_KNOWN = 500;
 /** So many people to delete, callers without an access request, refresh tokens, and logins without a browser there are to begin with. */
-const PREPARED = 200;
+const PREPARED = chooseScale(200, 40);
 /** Failures count against an invite as well (docs/security.md), so one alone would soon be locked. */
 const INVITES = 10;
 const ADVISORIES = 20;

@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { chooseScale } from "../support/scale.js";
 import { fuzz } from "./fuzz.js";
 
-const REQUESTS = chooseScale(12_000, 1_400);
+const REQUESTS = chooseScale(12_000, 900);
 /** They need the etag of a response before, which nothing here keeps. */
 const WITH_ETAG = /_(?:RegenerateScimToken|SetScimEnabled)$/;
 

@@ -5,6 +5,7 @@ import type { PlacedOperation } from "../support/openapi/document.js";
 import { createRandom, type Random } from "../support/openapi/random.js";
 import { collectionOf, queryPart, withQuery } from "../support/openapi/request.js";
 import { subjectCreatedBy } from "../support/openapi/subject.js";
+import { chooseScale } from "../support/scale.js";
 import { FORM, type FuzzRequest, validRequest } from "./fuzz-request.js";
 import { createJudge, type FuzzResponse, type Judge } from "./fuzz-response.js";
 import { createSender } from "./fuzz-send.js";
@@ -55,7 +56,7 @@ export const MAX_FAULTS = 20;
 
 /** How often each operation that makes things comes first of all, and after those every one. */
 const FIRST_OF_EACH = 8;
-const THEN_OF_EACH = 3;
+const THEN_OF_EACH = chooseScale(3, 1);
 
 /** Starts a service, fuzzes it, and makes sure that it still answers. */
 export async function fuzz(options: FuzzOptions): Promise<FuzzReport> {
