@@ -92,6 +92,14 @@ after(async () => {
 // The rule, written down without the service's own: all that a method names, at
 // the place the request names or at one above it.
 function capabilitiesOf(method: DescMethodUnary): readonly string[] | "public" {
+  const known = capabilities.get(method) ?? readCapabilities(method);
+  capabilities.set(method, known);
+  return known;
+}
+
+const capabilities = new Map<DescMethodUnary, readonly string[] | "public">();
+
+function readCapabilities(method: DescMethodUnary): readonly string[] | "public" {
   const { mode } = getOption(method, iam);
   if (mode.case !== "enabled") return "public";
   return mode.value.capabilities.map((number) => {
@@ -108,17 +116,18 @@ function mayCall(method: DescMethodUnary, { role, at }: CallerAt, uid: string): 
   return `${uid}/`.startsWith(`${group}/`) && needed.every((one) => builtinRoles[role ?? ""]?.includes(one));
 }
 
-// The stable names of version 2 have the rules and the handlers of its beta, so one caller with rights and one without do.
+// Every role at the group itself, and of those above and of those elsewhere one in turn: what a role holds depends on the
+// method, and how far it reaches does not.
 function callersFor({ parent }: DescMethodUnary, row: number): readonly CallerAt[] {
-  if (!parent.typeName.includes(".v2.")) return callers;
-  const isBelow = ({ at = "foreign" }: CallerAt) => at !== "foreign" && at !== "sibling";
-  return [
-    ...sample(callers.filter(isBelow), row),
-    ...sample(
-      callers.filter((one) => !isBelow(one)),
-      row,
-    ),
-  ];
+  const isAbove = ({ at }: CallerAt) => at === "parent" || at === "root";
+  const isAtGroup = ({ at }: CallerAt) => at === "target";
+  const above = callers.filter(isAbove);
+  const elsewhere = callers.filter((one) => !isAbove(one) && !isAtGroup(one) && one.role !== undefined);
+  const unknown = callers.filter(({ role }) => role === undefined);
+  // The stable names of version 2 have the rules and the handlers of its beta, so one caller with rights and one without do.
+  if (parent.typeName.includes(".v2."))
+    return [...sample([...callers.filter(isAtGroup), ...above], row), ...sample([...unknown, ...elsewhere], row)];
+  return [...unknown, ...callers.filter(isAtGroup), ...sample(above, row), ...sample(elsewhere, row)];
 }
 
 describe("the authorization matrix", () => {
@@ -167,9 +176,10 @@ describe("the authorization matrix", () => {
     const table = createMethodTable(services);
     const rulesOf = ({ typeName }: DescService, method: string) => {
       const entry = table.get(`/${typeName}/${method}`) ?? assert.fail(`${typeName}.${method}`);
-      const { auth } = entry;
+      const { auth, maxRequestBytes } = entry;
       const access = entry.kind === "unary" ? entry.access : "read";
-      return auth.mode === "guarded" ? { access, ...auth, scope: auth.scope?.field } : { access, mode: auth.mode };
+      const rules = { access, maxRequestBytes };
+      return auth.mode === "guarded" ? { ...rules, ...auth, scope: auth.scope?.field } : { ...rules, mode: auth.mode };
     };
     const stable = services.filter(({ desc }) => desc.typeName.includes(".v2."));
     assert.ok(stable.length >= 15, `${stable.length} services`);

@@ -9,7 +9,7 @@ import { bindIdentity } from "../../src/iam/operator/operate.js";
 import { createOperatorRole } from "../../src/iam/operator/roles.js";
 import { builtinRoleUid, randomIds } from "../../src/kernel/ids.js";
 import { readCapabilities } from "../../src/pipeline/method-table.js";
-import { insertGroup } from "../iam/populate.js";
+import { insertGroup, type Placed } from "../iam/populate.js";
 import { type Harness, startHarness } from "../support/harness.js";
 import { isCampaign } from "../support/scale.js";
 import { type RawClient, rawGrpc, requestOf } from "./iam-clients.js";
@@ -18,6 +18,8 @@ import { findScopeField, isUnavailable, methods, nameOf, requestAt, services, su
 // Methods that need more than they declare, which any role of an organisation has: to see that a token was never made,
 // and to grant what an invite grants. What an operator role gives cannot be granted.
 const ALSO_VIEWER = /\.(RevokeScimToken|UpdateGroupInvite)$/;
+
+const READ = /^(Get|List|Lookup|Check)/;
 
 const context = () => ({ ids: randomIds, nowMs: Date.now() });
 
@@ -60,11 +62,19 @@ function callerFor(method: DescMethodUnary): Promise<string> {
   return known;
 }
 
-// Something that no other call is about, because calls may delete it.
-async function createSubject(method: DescMethodUnary): Promise<string> {
+/** What all calls are about that change nothing. */
+let shared: Promise<Placed> | undefined;
+
+function insertSubjects(): Promise<Placed> {
   const group = randomIds.newUid(root);
-  const placed = await harness.app.installation.store.write((tx) => insertGroup(tx, group, { name: "n", text: "t" }));
-  return subjectOf(method, placed);
+  return harness.app.installation.store.write((tx) => insertGroup(tx, group, { name: "n", text: "t" }));
+}
+
+// Something that no other call is about where calls may change or delete it.
+async function createSubject(method: DescMethodUnary): Promise<string> {
+  if (!READ.test(method.name)) return subjectOf(method, await insertSubjects());
+  shared ??= insertSubjects();
+  return subjectOf(method, await shared);
 }
 
 // The stable names of version 2 have the rules and the handlers of its beta, which the matrix shows.

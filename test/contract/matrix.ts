@@ -25,11 +25,18 @@ export const STATUS: Readonly<Record<string, number>> = {
 /** The one table of calls and outcomes, for every client. */
 export const cases: readonly MatrixCase[] = [...reads, ...writes, ...accessRequests];
 
-/** Starts a service and runs every call through each of the clients made for its URL. */
-export function describeMatrix(makeClients: (url: string) => readonly (WireClient | RestClient)[]): void {
+/**
+ * Starts a service and runs every call through clients made for its URL.
+ *
+ * @param choose those of them that a row is sent by; all unless given
+ */
+export function describeMatrix<Client extends WireClient | RestClient>(
+  makeClients: (url: string) => readonly Client[],
+  choose: (clients: readonly Client[], row: number) => readonly Client[] = (all) => all,
+): void {
   describe("the protocol matrix", () => {
     let world: World;
-    let clients: readonly (WireClient | RestClient)[] = [];
+    let clients: readonly Client[] = [];
 
     before(async () => {
       world = await startWorld();
@@ -41,9 +48,9 @@ export function describeMatrix(makeClients: (url: string) => readonly (WireClien
       await world.stop();
     });
 
-    for (const one of cases) {
+    for (const [row, one] of cases.entries()) {
       it(`${one.method} ${one.name}`, async () => {
-        for (const client of clients) {
+        for (const client of choose(clients, row)) {
           const isRest = "status" in client;
           if (isRest && one.rest === "none") continue;
           await world.renew(one);

@@ -22,6 +22,8 @@ import {
 } from "../support/openapi/request.js";
 import { parentsOf, type Subject, subjectOf } from "../support/openapi/subject.js";
 import { setLimits } from "../support/quotas.js";
+import { groupRow } from "../support/rows.js";
+import { sample } from "../support/scale.js";
 import { sendHttp } from "../support/send-http.js";
 import { createKnownCaller, type KnownCaller } from "./known-caller.js";
 import { createAdvisory, createRepo, imageDigest, letDoEverything } from "./registry-things.js";
@@ -49,7 +51,10 @@ export interface OperationWorld {
   readonly store: Store;
   /** The example of an operation, to be accepted: the same as before until such a request may have changed something. */
   arrange(operation: PlacedOperation): Promise<Arranged>;
-  /** One part of a query for each value of each parameter that need not be given. */
+  /**
+   * Parts of a query for each parameter that need not be given: one for each value of an enum, for one of the other values
+   * in turn, and in a campaign for each of them.
+   */
   optionalParts(operation: PlacedOperation): Promise<string[]>;
   /** The name of the security scheme; undefined for what is open to everybody. */
   schemeOf(operation: PlacedOperation): string | undefined;
@@ -138,8 +143,11 @@ export async function startOperationWorld(): Promise<OperationWorld> {
     return [mapping];
   }
 
+  // Straight into the store, since most operations need one.
   async function freshGroup(): Promise<string> {
-    return create("groups", organisation);
+    const uid = randomIds.newUid(organisation);
+    await world.write((tx) => tx.groups.insert(groupRow(uid)));
+    return uid;
   }
 
   // A new thing, or one that all may share.
@@ -160,7 +168,7 @@ export async function startOperationWorld(): Promise<OperationWorld> {
         return deployed;
       }
       case "events": {
-        await freshGroup();
+        await create("groups", organisation);
         const { events } = await sendAccepted(await arrange(operationTo("GET", /^\/audit\/v1\/events$/)));
         return (events as readonly { id: string }[])[0]?.id ?? "";
       }
@@ -222,6 +230,7 @@ export async function startOperationWorld(): Promise<OperationWorld> {
     return JSON.parse(text) as AnyObject;
   }
 
+  const turns = new Map<string, number>();
   let kept: { readonly operation: PlacedOperation; readonly request: Arranged } | undefined;
 
   return {
@@ -250,7 +259,10 @@ export async function startOperationWorld(): Promise<OperationWorld> {
         const known = (all as readonly unknown[] | undefined) ?? (await values[name]?.(operation));
         if (known === undefined) throw new Error(`${operation.operationId}: no value for the parameter ${name}`);
         const more = companions[name] ?? "";
-        parts.push(...known.map((value) => queryPart(name, value) + more));
+        // Of enums every value, as each stands for itself.
+        const turn = turns.get(name) ?? 0;
+        turns.set(name, turn + 1);
+        parts.push(...(all === undefined ? sample(known, turn) : known).map((value) => queryPart(name, value) + more));
       }
       return parts;
     },

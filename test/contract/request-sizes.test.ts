@@ -9,6 +9,7 @@ import { FileDescriptorSetSchema } from "@bufbuild/protobuf/wkt";
 import { iam } from "#gen/chainguard/annotations/annotations_pb.js";
 import { readAuthRule } from "../../src/pipeline/method-table.js";
 import { type Harness, startHarness } from "../support/harness.js";
+import { isCampaign } from "../support/scale.js";
 import { sendHttp } from "../support/send-http.js";
 
 const KIB = 1024;
@@ -73,7 +74,8 @@ it("there are methods to try, and all that take more are among them", () => {
     );
 });
 
-for (const method of methods) {
+// Version 2 has the limits of its beta, which the authorization matrix shows.
+for (const method of methods.filter(({ parent }) => isCampaign || !parent.typeName.includes(".v2."))) {
   const maxBytes = maxBytesOf(method);
   it(`${pathOf(method)} takes ${maxBytes} bytes and not one more`, async () => {
     assert.notEqual(await post(method, maxBytes), "resource_exhausted");
