@@ -26,7 +26,7 @@ import { MessageMaker } from "./differential/messages.js";
 import { Speller } from "./differential/spellings.js";
 
 const SEED = Number(process.env.TEST_ARBOR_JSON_SEED ?? 20_261_123);
-const MESSAGES = chooseScale(120_000, 2_000);
+const MESSAGES = chooseScale(120_000, 1_000);
 const PER_TYPES = 50;
 
 interface Sample {

@@ -7,6 +7,7 @@ import { GetGroupRequestSchema } from "#gen/chainguard/platform/iam/v2beta1/grou
 import { BadRequestSchema, ErrorInfoSchema } from "#gen/google/rpc/error_details_pb.js";
 import { createLogger } from "../../src/telemetry/logger.js";
 import { createGateway } from "../../src/transport/rest/gateway.js";
+import { sample } from "../support/scale.js";
 import {
   createMethods,
   DOMAIN,
@@ -25,10 +26,12 @@ import {
 
 const TRICKY_MESSAGE = `Invalid argument: uid: ${TRICKY_TEXT}`;
 
-for (const [name, options] of [
+const PORTS = [
   ["cleartext", {}],
   ["TLS", { tls: TLS }],
-] as const) {
+] as const;
+
+for (const [name, options] of PORTS) {
   describe(`one ${name} port`, () => {
     let server: Running;
     before(async () => {
@@ -115,8 +118,10 @@ for (const [name, options] of [
         assert.equal(group.uid, "u1");
       });
 
+      // How large a body may be does not depend on the port, so each protocol is tried on one of them in turn.
+      if (protocol.endsWith("GET") || !sample(PORTS, index).some(([one]) => one === name)) continue;
+
       it(`${protocol}: a body above 4 MiB is RESOURCE_EXHAUSTED`, async () => {
-        if (protocol.endsWith("GET")) return;
         const description = "x".repeat(4 * 1024 * 1024);
         const error = await rejection(client().createGroup({ group: { name: "n", description } }));
         assert.equal(error.code, Code.ResourceExhausted, error.message);
@@ -124,7 +129,6 @@ for (const [name, options] of [
       });
 
       it(`${protocol}: a body just below 4 MiB is taken`, async () => {
-        if (protocol.endsWith("GET")) return;
         const description = "x".repeat(4 * 1024 * 1024 - 100);
         const group = await client().createGroup({ group: { name: "n", description } });
         assert.equal(group.description, String(4 * 1024 * 1024 - 100));

@@ -14,6 +14,7 @@ import {
   type ServiceDefinition,
 } from "@grpc/proto-loader";
 import { type Harness, startHarness } from "../../support/harness.js";
+import { sample } from "../../support/scale.js";
 
 const IAM = "chainguard.platform.iam.v2beta1";
 const PING = "chainguard.platform.ping.v2beta1.PingService";
@@ -34,7 +35,8 @@ for (const version of VERSIONS) {
     const reflection = new Reflection(service.url, version);
     const names = await reflection.services();
     assert.deepEqual([...names].sort(), listServices());
-    for (const name of names) {
+    // Each service by one of the versions in turn, which tell the same of it.
+    for (const name of names.filter((_, column) => sample(VERSIONS, column).includes(version))) {
       const methods = await reflection.describe(name);
       assert.ok(Object.keys(methods).length > 0, `${name} has methods`);
       for (const [method, { path, requestSerialize, responseDeserialize }] of Object.entries(methods)) {
