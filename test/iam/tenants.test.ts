@@ -76,16 +76,21 @@ const tellsNoText = (method: DescMethodUnary) => isUnavailable(method) || NO_TEX
 const lists = methods.filter(({ name }) => name.startsWith("List"));
 const uidsOf = (placed: Placed) => [...new Set(Object.values(placed))];
 
+// What is placed: in a campaign all, otherwise one of each kind, of the groups in turn.
+function uidsInTurn(of: readonly Placed[], index: number): string[] {
+  return of.flatMap((placed, i) => uidsOf(placed).filter((_, j) => isCampaign || (index + i + j) % of.length === 0));
+}
+
 // Every list with every filter it has, each filled with everything of the other's that could be in it.
 function listCalls(of: readonly Placed[], at: Placed): Prepared[] {
   const uids = of.flatMap(uidsOf);
-  const filters = (message: DescMessage): object[] =>
+  const filters = (message: DescMessage, row: number): object[] =>
     message.fields.flatMap((field, column): object[] => {
       const isList = field.fieldKind === "list";
       const fillField = (value: unknown) => ({ [field.localName]: isList ? [value] : value });
       if (field.name === "uidp") {
-        const parents = uids.flatMap((uid, round) =>
-          sample([{ ancestorsOf: uid }, { descendantsOf: uid }, { childrenOf: uid }, { ids: [uid] }], round),
+        const parents = uidsInTurn(of, row).flatMap((uid, round) =>
+          sample([{ ancestorsOf: uid }, { descendantsOf: uid }, { childrenOf: uid }, { ids: [uid] }], row + round),
         );
         return [...parents, { ids: uids }, { inRoot: true }, { childrenOf: "/" }].map((uidp) => ({ uidp }));
       }
@@ -100,14 +105,14 @@ function listCalls(of: readonly Placed[], at: Placed): Prepared[] {
       if (field.message) return [fillField({ seconds: 0n })];
       if (isList) return [{ [field.localName]: [MARK, ...uids] }];
       if (/^(query|origin)$/.test(field.name)) return [fillField(MARK)];
-      // Every third, but in a campaign.
-      return uids.filter((_, row) => isCampaign || (row + column) % 3 === 0).map(fillField);
+      // Every sixth, but in a campaign.
+      return uids.filter((_, i) => isCampaign || (i + row + column) % 6 === 0).map(fillField);
     });
-  return lists.flatMap((method) => {
+  return lists.flatMap((method, row) => {
     const parent = findScopeField(method).length > 0;
     const scopes = parent ? [at, ...of].map(({ group }) => ({ group })) : [{}];
     return scopes.flatMap((scope) =>
-      [scope, ...filters(method.input).map((filter) => ({ ...filter, ...scope }))].map((request) => ({
+      [scope, ...filters(method.input, row).map((filter) => ({ ...filter, ...scope }))].map((request) => ({
         method,
         request,
       })),
@@ -118,11 +123,11 @@ function listCalls(of: readonly Placed[], at: Placed): Prepared[] {
 // Everything that is about one thing, about each thing of the other's.
 function foreignCalls(of: readonly Placed[]): Prepared[] {
   const placed = methods.filter((method) => findScopeField(method).length > 0);
-  return of.flatMap((one) =>
+  return of.flatMap((one, i) =>
     placed.flatMap((method, row) =>
       uidsOf(one)
-        // Uids of the kinds that a method is not about: every fourth, but in a campaign.
-        .filter((_, column) => isCampaign || (row + column) % 4 === 0)
+        // Uids of the kinds that a method is not about: every eighth, but in a campaign.
+        .filter((_, column) => isCampaign || (row + column + 4 * i) % 8 === 0)
         .concat(subjectOf(method, one))
         .map((uid) => ({ method, request: requestAt(method, uid, MARK) })),
     ),
@@ -136,12 +141,11 @@ function namingCalls(of: readonly Placed[], at: Placed): Prepared[] {
     assert.ok(found);
     return found;
   };
-  const uids = [...of.flatMap(uidsOf), ...ownersOfB];
   const oidc = { issuer: "https://login.example", clientId: "id", clientSecret: "s" };
   const configuration = { case: "oidc", value: oidc };
   const identityUid = builtinIdentityUid("anonymous");
   const ttl = { seconds: 60n };
-  return uids.flatMap((uid): Prepared[] => [
+  const callsWith = (uid: string): Prepared[] => [
     {
       method: method("CreateRoleBinding"),
       request: { parent: at.group, roleBinding: { identityUid: uid, roleUid: viewer } },
@@ -199,7 +203,11 @@ function namingCalls(of: readonly Placed[], at: Placed): Prepared[] {
       request: { group: { uid: at.group, name: "a" }, updateMask: { paths: [`name`] } },
     },
     { method: method("LookupIdentity"), request: { issuer: "https://issuer.example", subject: uid } },
-  ]);
+  ];
+  // Every other call with the one half of the uids, the others with the other half; in a campaign each half is all.
+  return [0, 1].flatMap((turn) =>
+    [...uidsInTurn(of, turn), ...ownersOfB].flatMap((uid) => callsWith(uid).filter((_, j) => j % 2 === turn)),
+  );
 }
 
 async function leaks(calls: readonly Prepared[], token: string): Promise<{ found: string[]; sent: number }> {
