@@ -4,6 +4,7 @@ import { describe, test } from "node:test";
 import { setImmediate as nextTick } from "node:timers/promises";
 import type { Store, Tx } from "../../src/store/port.js";
 import { rootUid } from "../support/rows.js";
+import { chooseScale } from "../support/scale.js";
 import { auditRow, type Log } from "./log-kit.js";
 
 const [acme, other] = [rootUid(0xa), rootUid(0xb)];
@@ -162,7 +163,7 @@ export function retentionSuite(name: string, open: (clock: () => number) => Prom
     });
 
     test("a backlog goes in batches, beside writers and the sealer, and verifies all along", async (t) => {
-      const BACKLOG = 3_000;
+      const BACKLOG = chooseScale(3_000, 1_000);
       const log = await open(() => nowMs);
       t.after(() => log.close());
       await log.store.write(async (tx) => {

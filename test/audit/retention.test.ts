@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { findRetentionObstacle } from "../../src/app/jobs.js";
-import { memoryDir, tempDir } from "../support/temp-dir.js";
+import { memoryDir } from "../support/temp-dir.js";
 import { checkpointAttacksSuite } from "./checkpoint-attacks-suite.js";
 import { attack, openLog } from "./log-kit.js";
 import { retentionSuite } from "./retention-suite.js";
@@ -10,7 +10,7 @@ import { retentionSuite } from "./retention-suite.js";
 retentionSuite("retention on SQLite", (clock) => openLog(memoryDir(), clock));
 
 checkpointAttacksSuite("checkpoints on SQLite, attacked", async (clock) => {
-  const log = await openLog(tempDir(), clock);
+  const log = await openLog(memoryDir(), clock);
   return { log, execute: (...statements) => attack(log.directory, ...statements) };
 });
 

@@ -12,7 +12,7 @@ import type { AuditHead, StoredAuditRow } from "../../src/store/port.js";
 import { audit } from "../../src/store/schema-sqlite.js";
 import { openDatabase, type SqliteDatabase } from "../../src/store/sqlite-driver.js";
 import { rootUid } from "../support/rows.js";
-import { tempDir } from "../support/temp-dir.js";
+import { memoryDir } from "../support/temp-dir.js";
 import { verifyServed } from "./api/chain-service.js";
 import { allowVersion2, auditRow, openLog, requireVersion1 } from "./log-kit.js";
 
@@ -274,7 +274,7 @@ let forged: { readonly known: AuditHead; readonly unknown: AuditHead; readonly p
 
 async function createSealedLog(): Promise<void> {
   let nowMs = Date.now();
-  const log = await openLog(tempDir(), () => nowMs);
+  const log = await openLog(memoryDir(), () => nowMs);
   template = log.directory;
   await requireVersion1(log.store);
   const sealer = log.sealer();
@@ -336,7 +336,7 @@ function computeAnew(db: Db): void {
 }
 
 async function copyAndAttackLog(attack: (db: Db) => void) {
-  const directory = tempDir();
+  const directory = memoryDir();
   for (const name of ["arbor.db", "master.key"]) cpSync(join(template, name), join(directory, name));
   const db = openDatabase(join(directory, "arbor.db"));
   attack(db);
@@ -358,17 +358,13 @@ describe("a log that was tampered with", () => {
   });
 
   for (const { name, attack, seq, what } of tamperings) {
-    test(name, async () => {
+    test(`${name}: it is found, and sealing later rows does not repair it`, async () => {
       const log = await copyAndAttackLog(attack);
       const { fault, sealed } = await log.verify(victim);
       assert.deepEqual(fault, { seq, what });
       assert.ok(sealed <= 4);
       assert.deepEqual((await verifyServed(log, victim)).fault, { seq, what }, "over the API");
-      await log.close();
-    });
 
-    test(`${name}: and sealing later rows does not repair it`, async () => {
-      const log = await copyAndAttackLog(attack);
       await log.append(auditRow(victim), auditRow(rootUid(0xc)));
       await log.sealer().pass();
       assert.ok((await log.verify(victim)).fault, "still found out");

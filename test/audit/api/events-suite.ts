@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import { randomIds } from "../../../src/kernel/ids.js";
+import { chooseScale } from "../../support/scale.js";
 import { type EventWorld, listAll, type ShownEvent, startEventWorld, timeAt } from "./event-world.js";
 
 const LIST = ["role_bindings.list"];
@@ -201,8 +202,9 @@ export function eventsSuite(): void {
 
     it("that match rarely are read in chunks, each of which ends soon", async () => {
       const { group: root } = await world.harness.organisation("long");
+      // More than is read for one page.
       await world.write(async (tx) => {
-        for (let i = 0; i < 25_000; i++) {
+        for (let i = 0; i < chooseScale(25_000, 12_000); i++) {
           await tx.audit.append({
             ...{ rootUid: root, timeMs: 1_700_000_000_000 + i, type: "a", method: "m", subjectUid: root },
             ...{ actorUid: i === 3 ? actor : "", tokenId: "", requestId: `long-${i}`, remoteAddress: "" },

@@ -21,9 +21,10 @@ import { createMethodTable, type UnaryEntry } from "../../../src/pipeline/method
 import { type RawClient, rawClients, requestOf } from "../../contract/iam-clients.js";
 import { createRandom } from "../../support/openapi/random.js";
 import { identityRow } from "../../support/rows.js";
+import { chooseScale } from "../../support/scale.js";
 import { type EventWorld, listAll, startEventWorld, timeAt } from "./event-world.js";
 
-const FILTERS = 200;
+const FILTERS = chooseScale(200, 80);
 /** Seconds of the rows, and some after them. */
 const SECONDS = Array.from({ length: 100 }, (_, second) => second);
 const { listEvents, getEvent } = AuditService.method;
