@@ -12,8 +12,19 @@ const v1 = Registry.method;
 const v2 = TagsService.method;
 
 let world: RegistryWorld;
+/** More tags than are read at once, in one repo that the tests do not change. */
+const MANY = 1_203;
+let large: string;
 before(async () => {
   world = await startRegistryWorld();
+  large = await newRepo();
+  await world.write(async (tx) => {
+    for (let i = 0; i < MANY; i++) {
+      const uid = `${large}/${i.toString(16).padStart(16, "0")}`;
+      const tag = { uid, repoUid: large, name: `n${i}`, digest: digestOf("c"), family: 0 as const };
+      await tx.tags.insert({ ...tag, deprecated: false, bundles: [], createTimeMs: 1_000, updateTimeMs: 1_000 });
+    }
+  });
 });
 after(() => world.stop());
 
@@ -143,16 +154,13 @@ for (const name of wireNames) {
     });
 
     it("are listed without pages, however many there are", async () => {
+      const names = await namesOf({ uidp: { childrenOf: large } });
+      assert.deepEqual([names.length, new Set(names).size], [MANY, MANY]);
+    });
+
+    it("are counted by their manifests until their repo is deleted", async () => {
       const repo = await newRepo();
-      const digest = digestOf("c");
-      await world.write(async (tx) => {
-        for (let i = 0; i < 1_203; i++) {
-          const uid = `${repo}/${i.toString(16).padStart(16, "0")}`;
-          const row = { uid, repoUid: repo, name: `n${i}`, digest, family: 0 as const, deprecated: false, bundles: [] };
-          await tx.tags.insert({ ...row, createTimeMs: 1_000, updateTimeMs: 1_000 });
-        }
-      });
-      assert.equal((await namesOf({ uidp: { childrenOf: repo } })).length, 1_203);
+      for (const tag of ["one", "two"]) await world.tag(repo, tag, "c");
       const count = (parentId: string, token?: string) => wire.call(v1.getManifestDigestCount, { parentId }, token);
       await world.tag(repo, "one-more", "d");
       await create(repo, { name: "pointless" });
@@ -238,3 +246,12 @@ for (const name of wireNames) {
     });
   });
 }
+
+describe("a repo with many tags", () => {
+  it("is deleted with all of them", async () => {
+    const wire = wireOf(wireNames[0], world.url, world.owner.token);
+    await wire.call(v1.deleteRepo, { id: large });
+    assert.deepEqual(await world.write((tx) => tx.tags.digestsOf(large)), []);
+    wire.close();
+  });
+});
