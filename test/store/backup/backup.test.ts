@@ -50,7 +50,7 @@ test("all pages are of one snapshot, however much is written meanwhile, and the 
 });
 
 /** Several times as many as the file needs. */
-const ENOUGH_STEPS = chooseScale(100, 20);
+const ENOUGH_STEPS = chooseScale(100, 10);
 
 test("the stepwise copy of SQLite begins again with every write where no snapshot is held", async (t) => {
   const { data, store } = await openLarge();

@@ -4,6 +4,7 @@ import { before, describe, test } from "node:test";
 import type { Store } from "../../../../src/store/port.js";
 import { type Finished, runCommand } from "../../../support/command.js";
 import { runOperations } from "../../../support/operations.js";
+import { chooseScale } from "../../../support/scale.js";
 import { derivedFaults, type Fault, soundRanks, storedFaults } from "./faults.js";
 import { uids } from "./world.js";
 
@@ -56,7 +57,7 @@ export function checkSuite(name: string, { prepare, copy, open, faults, share }:
           return opened.store;
         },
         17,
-        400,
+        chooseScale(400, 150),
       );
       const { code, stdout } = await check(flags);
       assert.deepEqual([code, findingsIn(stdout)], [0, []]);
