@@ -89,9 +89,10 @@ function listCalls(of: readonly Placed[], at: Placed): Prepared[] {
       const isList = field.fieldKind === "list";
       const fillField = (value: unknown) => ({ [field.localName]: isList ? [value] : value });
       if (field.name === "uidp") {
-        const parents = uidsInTurn(of, row).flatMap((uid, round) =>
+        const parents: object[] = uidsInTurn(of, row).flatMap((uid, round) =>
           sample([{ ancestorsOf: uid }, { descendantsOf: uid }, { childrenOf: uid }, { ids: [uid] }], row + round),
         );
+        for (const { group } of of) parents.push({ childrenOf: group }, { descendantsOf: group });
         return [...parents, { ids: uids }, { inRoot: true }, { childrenOf: "/" }].map((uidp) => ({ uidp }));
       }
       if (field.name === "name") return [`${MARK} name`, `${MARK} org`, MARK].map((name) => ({ name }));
