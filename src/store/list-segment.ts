@@ -11,7 +11,7 @@ import {
 } from "./list-statements.js";
 import type { ListPosition, ListQuery } from "./port.js";
 import { columnValue, type IndexedRow, type ResourceIndex } from "./resource-index.js";
-import { type Executor, padParams } from "./statement.js";
+import { type Executor, padParams, sumTotals } from "./statement.js";
 
 /** How a list is ordered. */
 export type Order = ListQuery["order"];
@@ -57,12 +57,10 @@ export async function countSegment(
   const shape = buildShape(kind, query, segment);
   if (shape.named || shape.equals.length > 0) {
     const list = findShapeList(shape, "name")?.list ?? 0;
-    const [row] = await tx.rows(countStatement(shape), { ...buildParams(query, segment), list });
-    return row?.total ?? 0;
+    return sumTotals(tx.rows(countStatement(shape), { ...buildParams(query, segment), list }));
   }
   const counter = kind.counter + (segment.from === "children" ? 1 : 0);
-  const [row] = await tx.rows(counterTotal, { counter, scope: segment.scope });
-  return row?.total ?? 0;
+  return sumTotals(tx.rows(counterTotal, { counter, scope: segment.scope }));
 }
 
 function buildShape(kind: ResourceIndex, { filter }: ListQuery, { from }: Segment): RowShape {

@@ -17,7 +17,7 @@ import {
   subscriptionIndex,
 } from "./resource-index.js";
 import { roleBindingIndex, roleIndex } from "./role-store.js";
-import { type Executor, statement } from "./statement.js";
+import { type Executor, statement, sumTotals } from "./statement.js";
 import { tagIndex, usualTagIndex } from "./tag-store.js";
 
 /** The indexes of all kinds. */
@@ -78,12 +78,10 @@ export class Usage implements UsageStore {
     if (kind === "roots") return (await this.#tx.rows(rootsOf, { createdBy: ownerUid, cap })).length;
     const index = quotaIndexes.get(kind);
     if (index === undefined) throw new TypeError(`no index counts the quota ${kind}`);
-    const [row] = await this.#tx.rows(counterTotal, { counter: index.counter, scope: ownerUid });
-    const stored = row?.total ?? 0;
+    const stored = await sumTotals(this.#tx.rows(counterTotal, { counter: index.counter, scope: ownerUid }));
     if (kind !== "identities" || stored >= cap) return stored;
     // People belong to no group, so no counter of a group includes those who log in through its providers.
     const range = { from: `${ownerUid}/`, to: `${ownerUid}0`, cap: cap - stored };
-    const [people] = await this.#tx.rows(peopleOf, range);
-    return stored + (people?.total ?? 0);
+    return stored + (await sumTotals(this.#tx.rows(peopleOf, range)));
   }
 }

@@ -17,7 +17,7 @@ import type {
 } from "./port.js";
 import { defineResourceIndex, usualSorts } from "./resource-index.js";
 import * as statements from "./role-binding-statements.js";
-import { discardRows, type Executor, hasRows, statement, takeFirst } from "./statement.js";
+import { discardRows, type Executor, hasRows, statement, sumTotals, takeFirst } from "./statement.js";
 
 /** The index of custom roles; built-in roles belong to no group. */
 export const roleIndex = defineResourceIndex(3, {
@@ -111,9 +111,8 @@ export class RoleBindings implements RoleBindingStore {
     return rows.flatMap(({ uid }) => found.get(uid) ?? []);
   }
 
-  async countPending(identityUid: string, pending: boolean): Promise<number> {
-    const [row] = await this.#tx.rows(statements.countPending(pending), { identityUid });
-    return row?.total ?? 0;
+  countPending(identityUid: string, pending: boolean): Awaitable<number> {
+    return sumTotals(this.#tx.rows(statements.countPending(pending), { identityUid }));
   }
 
   async findPendingRoots(identityUid: string, limit: number): Promise<string[]> {

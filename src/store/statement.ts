@@ -140,6 +140,11 @@ export function countRows(rows: Awaitable<unknown[]>): Awaitable<number> {
   return mapRows(rows, ({ length }) => length);
 }
 
+/** The total that a statement has counted; where it has several rows, their sum. */
+export function sumTotals(rows: Awaitable<{ readonly total: number }[]>): Awaitable<number> {
+  return mapRows(rows, (counted) => counted.reduce((sum, { total }) => sum + total, 0));
+}
+
 /** Waits for a statement whose rows are of no interest. */
 export function discardRows(rows: Awaitable<unknown[]>): Awaitable<void> {
   return mapRows(rows, () => undefined);

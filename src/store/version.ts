@@ -9,12 +9,16 @@ export const OLDEST_VERSION = "oldest_version";
 
 /** Whether `version` comes before `other`. Suffixes such as `-rc.1` are ignored. */
 export function isOlder(version: string, other: string): boolean {
-  const [numbers, others] = [version, other].map((text) => text.split(/[.+-]/, 3).map(Number));
-  for (const [i, number] of (numbers ?? []).entries()) {
-    const otherNumber = others?.[i] ?? 0;
+  const others = splitNumbers(other);
+  for (const [i, number] of splitNumbers(version).entries()) {
+    const otherNumber = others[i] ?? 0;
     if (number !== otherNumber) return number < otherNumber;
   }
   return false;
+}
+
+function splitNumbers(version: string): number[] {
+  return version.split(/[.+-]/, 3).map(Number);
 }
 
 /**
