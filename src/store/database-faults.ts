@@ -115,7 +115,6 @@ export function createFaultMonitor(file: string, onChange: (event: DatabaseFault
 
     /** Notes that a file is gone or another one. */
     noteReplaced(replaced: string, advice: string): void {
-      if (current.has("replaced")) return;
       begin("replaced", { file: replaced, advice });
     },
 
@@ -127,7 +126,6 @@ export function createFaultMonitor(file: string, onChange: (event: DatabaseFault
 
     /** Notes a commit: all faults end that may, unless an error was a moment ago. */
     noteCommit(): void {
-      if (current.size === 0) return;
       const nowMs = performance.now();
       for (const [fault, { startMs, before, lastMs }] of current) {
         if (fault === "corrupt" || fault === "replaced" || nowMs - lastMs < QUIET_MS) continue;
