@@ -9,21 +9,32 @@ import type { Executor } from "../../src/store/statement.js";
 type Unit = Tx & Executor;
 
 // The statement takes as many milliseconds as its parameter says, by the clock of the reader.
-function openReader() {
+function openReader(counts = { open: 0, most: 0 }) {
   let nowMs = 0;
-  const connection = (): ReadConnection => ({
-    counterSlots: 1,
-    rows(_statement, params) {
-      nowMs += (params as unknown as { ms: number }).ms;
-      return [];
-    },
-    auditVersion: () => assert.fail(),
-    nowMs: () => 0,
-    control: () => {},
-    close: () => {},
-  });
+  const connection = (): ReadConnection => {
+    counts.most = Math.max(counts.most, ++counts.open);
+    let isOpen = true;
+    return {
+      counterSlots: 1,
+      rows(_statement, params) {
+        assert.ok(isOpen, "a closed connection is read");
+        nowMs += (params as unknown as { ms: number }).ms;
+        return [];
+      },
+      auditVersion: () => assert.fail(),
+      nowMs: () => 0,
+      control: () => {},
+      close() {
+        isOpen = false;
+        counts.open--;
+      },
+    };
+  };
   return createSnapshotReader(connection, () => nowMs);
 }
+
+/** Waits until the snapshot of this tick has ended. */
+const passTick = () => new Promise((resolve) => setImmediate(resolve));
 
 /** Reads `count` times for `ms` milliseconds and returns how often it paused. */
 async function readAndCountPauses(tx: Unit, count: number, ms: number): Promise<number> {
@@ -60,9 +71,52 @@ test("a unit of thirty milliseconds pauses again and again, alone and among othe
   await reader.close();
 });
 
-test("more long units than may be paused at once all end", async () => {
+test("more long units than may be paused at once all end: in one tick on one connection", async () => {
   const reader = openReader();
   const pauses = await Promise.all(Array.from({ length: 10 }, () => run(reader, 20, 0.5)));
   assert.deepEqual(pauses, Array(10).fill(3));
+  await reader.close();
+});
+
+test("more long units than may be paused at once all end: of different ticks, on five connections, before the close", async () => {
+  const counts = { open: 0, most: 0 };
+  const reader = openReader(counts);
+  const units: Promise<number>[] = [];
+  let ended = 0;
+  for (let i = 0; i < 8; i++) {
+    units.push(run(reader, 200, 0.5).finally(() => ended++));
+    await passTick();
+  }
+  assert.equal(ended, 0, "they are paused at the same time");
+  await reader.close();
+  await passTick();
+  assert.equal(ended, 8);
+  // Those that ran again too.
+  assert.deepEqual(await Promise.all(units), Array(8).fill(33));
+  // One for each snapshot that outlives its tick, and one for that of the tick.
+  assert.deepEqual(counts, { open: 0, most: 5 });
+});
+
+test("a unit that ends without waiting for its pause leaves the next one a snapshot", async () => {
+  const reader = openReader();
+  const readTwice = async (tx: Unit) => {
+    await readAndCountPauses(tx, 1, 5);
+    await tx.rows(undefined as never, { ms: 5 } as never);
+    void tx.pause?.();
+  };
+  const next = Promise.resolve(reader.read((tx) => readTwice(tx as Unit))).then(() => run(reader, 1, 0.5));
+  assert.equal(await next, 0);
+  await reader.close();
+});
+
+test("a unit that waits for something else than its statements cannot read on", async () => {
+  const reader = openReader();
+  const reading = reader.read(async (tx) => {
+    await run(reader, 1, 0.5);
+    await passTick();
+    return run({ read: (unit) => unit(tx) } as typeof reader, 1, 0.5);
+  });
+  await assert.rejects(async () => reading, /^TypeError: a unit of work awaited something other than its transaction$/);
+  assert.equal(await run(reader, 1, 0.5), 0, "others can");
   await reader.close();
 });
