@@ -95,12 +95,13 @@ export function manySubtreesSuite(store: () => Store): void {
       }
     });
 
-    for (const kind of ["groups", "identities"] as const) {
+    for (const [index, kind] of (["groups", "identities"] as const).entries()) {
       for (const [row, filter] of kinds[kind].filters.entries()) {
         for (const [column, size] of views.entries()) {
           test(`${kind} in ${size} subtrees, ${JSON.stringify(filter)}: in order, in pages and with skip`, async () => {
-            const visible = Array.from({ length: size }, (_, i) => top(i)).sort();
-            for (const order of chooseOrders(row + column)) {
+            // In no order.
+            const visible = Array.from({ length: size }, (_, i) => top(i));
+            for (const order of chooseOrders(index + row + column)) {
               const input = { visible, filter, order };
               const expected = listExpectedUids(all[kind], input);
               const page = (query: Partial<ListQuery>) =>

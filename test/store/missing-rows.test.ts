@@ -1,0 +1,67 @@
+// Writes to a row that another request has deleted meanwhile: they store nothing, and no list or total changes.
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { openSqlite } from "../../src/store/open-sqlite.js";
+import type { ListQuery, Store, Tx } from "../../src/store/port.js";
+import { bindingRow, childUid, groupRow, identityRow, roleRow, rootUid } from "../support/rows.js";
+import { memoryDir } from "../support/temp-dir.js";
+import { repoRow, tagRow } from "./registry-suite.js";
+
+const root = rootUid(1);
+const identity = identityRow(childUid(root, 1));
+const role = roleRow(childUid(root, 2), { groupUid: root });
+const repo = repoRow(childUid(root, 3));
+const tag = tagRow(4, { repoUid: repo.uid });
+const gone = childUid(root, 99);
+
+let store: Store;
+before(async () => {
+  store = openSqlite({ directory: memoryDir() });
+  await store.write(async (tx) => {
+    await tx.groups.insert(groupRow(root));
+    await tx.identities.insert(identity);
+    await tx.roles.insert(role);
+    await tx.roleBindings.insert(bindingRow(childUid(root, 4), identity.uid, role.uid));
+    await tx.repos.insert(repo);
+    await tx.tags.insert(tag);
+  });
+});
+after(() => store.close());
+
+const query: ListQuery = {
+  ...{ visible: [root], filter: {}, order: { field: "name", descending: false }, limit: 10, skip: 0 },
+};
+const kinds = ["groups", "identities", "roles", "roleBindings", "repos", "tags"] as const;
+
+const listAll = () =>
+  store.read(async (tx) => {
+    const found: [string, number, readonly string[]][] = [];
+    for (const kind of kinds) {
+      const order = kind === "roleBindings" ? { field: "created_at", descending: false } : query.order;
+      const { rows, total } = await tx[kind].list({ ...query, order });
+      found.push([kind, total, rows.map(({ uid }) => uid)]);
+    }
+    return found;
+  });
+
+const writes: Readonly<Record<string, (tx: Tx) => unknown>> = {
+  "an update of a group": (tx) => tx.groups.update(gone, { name: "late" }, 2_000),
+  "an update of an identity": (tx) => tx.identities.update(gone, { name: "late" }, 2_000),
+  "a deletion of an identity": (tx) => tx.identities.delete(gone),
+  "an update of a role": (tx) => tx.roles.update(gone, { name: "late" }, 2_000),
+  "a deletion of a role": (tx) => tx.roles.delete(gone),
+  "a deletion of a binding": (tx) => tx.roleBindings.delete(gone),
+  "a replacement of a repo": (tx) => tx.repos.replace({ ...repo, uid: gone, name: "late" }),
+  "a deletion of a repo": (tx) => tx.repos.delete(gone),
+  "a replacement of a tag": (tx) => tx.tags.replace({ ...tag, uid: gone, name: "late" }),
+  "a deletion of a tag": (tx) => tx.tags.delete(gone),
+};
+
+for (const [what, write] of Object.entries(writes)) {
+  test(`${what} that is gone stores nothing`, async () => {
+    const present = await listAll();
+    assert.ok(present.every(([, total]) => total > 0));
+    assert.equal(await store.write(async (tx) => write(tx)), undefined);
+    assert.deepEqual(await listAll(), present);
+  });
+}
