@@ -15,7 +15,7 @@ import { groupRow, rootUid } from "../support/rows.js";
 import { memoryDir } from "../support/temp-dir.js";
 
 /** Why a disk does not write, as Node tells it. */
-type Refusal = "EROFS" | "EPERM" | "EACCES" | "EIO" | undefined;
+type DiskError = "EROFS" | "EPERM" | "EACCES" | "EIO" | undefined;
 
 function newFile(): string {
   const file = join(memoryDir(), "arbor.db");
@@ -64,25 +64,25 @@ test("a database that may only be read and one that cannot be opened are differe
   );
 });
 
-// A file system that stopped after an error of its disk refuses new times, but not to ask whether a file may be written.
-for (const [refusal, fault] of [
+// A file system that stopped after an error of its disk rejects new times, but not to ask whether a file may be written.
+for (const [diskError, fault] of [
   ["EROFS", "read_only"],
   ["EPERM", "read_only"],
   ["EACCES", "read_only"],
   ["EIO", "io_error"],
   [undefined, "io_error"],
 ] as const) {
-  test(`an error of the disk, with ${refusal ?? "no error"} on a change of the directory, is ${fault}`, (t) => {
+  test(`an error of the disk, with ${diskError ?? "no error"} on a change of the directory, is ${fault}`, (t) => {
     const file = newFile();
     const { faults } = openMonitor(file);
-    refuseTimes(t, refusal);
+    rejectTimes(t, diskError);
     const error = Object.assign(new Error("disk I/O error"), { code: "SQLITE_IOERR_FSYNC" });
     assert.ok(isUnavailable(faults.toCallError(error)));
     assert.deepEqual([...faults.counts.current], [fault]);
   });
 }
 
-function refuseTimes(t: TestContext, code: Refusal): void {
+function rejectTimes(t: TestContext, code: DiskError): void {
   if (code === undefined) return;
   const mocked = t.mock.method(fs, "utimesSync", () => {
     throw Object.assign(new Error(code), { code });
@@ -158,7 +158,9 @@ test("a store whose disk was full says that it can be read, and finds out withou
   await store.close();
 });
 
-test("a read that needs another connection when no file can be opened is UNAVAILABLE, and later ones succeed", async () => {
+test("a read that needs another connection when no file can be opened is UNAVAILABLE, and later ones succeed", async (t) => {
+  // The store does not look at its files by itself.
+  t.mock.timers.enable({ apis: ["setInterval"] });
   const events: DatabaseFaultEvent[] = [];
   const { store, file } = openStore(events);
   await addGroup(store, 1);
@@ -170,10 +172,12 @@ test("a read that needs another connection when no file can be opened is UNAVAIL
       const ended = new Promise<void>((resolve) => {
         end = resolve;
       });
-      await tx.pause?.();
-      const startMs = performance.now();
-      while (performance.now() - startMs < 10) await tx.groups.find(rootUid(1));
-      await tx.pause?.();
+      let pausing: Promise<void> | undefined;
+      while (pausing === undefined) {
+        await tx.groups.find(rootUid(1));
+        pausing = tx.pause?.();
+      }
+      await pausing;
       await ended;
     }),
   );
