@@ -302,6 +302,14 @@ describe("what the owner role lacks", () => {
     assert.deepEqual((await outsider.rest("POST", `/roles/${world.root}`, role)).outcome, lacks(world.root));
     assert.equal((await internal.rest("POST", `/roles/${world.root}`, role)).status, 200);
   });
+
+  it("what is reserved for the operator is granted by holders of internal alone, even where others hold it", async () => {
+    const reserved = ["roles.create", "repo.internal.admin", "groups.list"];
+    const [holder, internal] = [await world.caller(reserved), await world.caller([...reserved, "internal"])];
+    const role = { name: "reserved", capabilities: ["CAP_REPO_INTERNAL_ADMIN"] };
+    assert.deepEqual((await holder.rest("POST", `/roles/${world.root}`, role)).outcome, lacks(world.root));
+    assert.equal((await internal.rest("POST", `/roles/${world.root}`, role)).status, 200);
+  });
 });
 
 describe("what is of another organisation", () => {

@@ -229,6 +229,38 @@ for (const { grants, needed = [A], visible, reason } of views) {
   });
 }
 
+test("a token with a cap is good for what both the cap and a grant contain", () => {
+  const limit = { cap: toCapabilitySet([A]) };
+  const caller = new Caller({ ...principal, limit }, [{ bit: B }], [row(child, toCapabilitySet([A, B]))]);
+  assert.equal(caller.holds([{ bit: A }], grandchild), true);
+  assert.equal(caller.holds([{ bit: B }], grandchild), false);
+  assert.equal(caller.rightsAt(child), toCapabilitySet([A]));
+  assert.deepEqual(caller.visibleGroups(), []);
+});
+
+test("a token for some groups counts a grant above one of them there, and no other grant", () => {
+  const limit = { scope: [child, other] };
+  const rows = [root, grandchild].map((uid) => row(uid, toCapabilitySet([A])));
+  const caller = new Caller({ ...principal, limit }, [{ bit: A }], rows);
+  assert.deepEqual(caller.visibleGroups(), [child]);
+  for (const uid of [root, sibling, other]) assert.equal(caller.holds([{ bit: A }], uid), false);
+  const below = new Caller({ ...principal, limit }, [{ bit: A }], [row(grandchild, toCapabilitySet([A]))]);
+  assert.equal(below.holds([{ bit: A }], grandchild), false);
+});
+
+test("for people of an organisation's own provider only grants within that organisation count", () => {
+  const rows = [root, grandchild, other].map((uid) => row(uid, toCapabilitySet([A])));
+  const createFor = (providerUid: string | null) =>
+    new Caller(
+      principal,
+      [{ bit: A }],
+      rows.map((one) => ({ ...one, providerUid })),
+    );
+  assert.deepEqual(createFor(childUid(root, 9)).visibleGroups(), [root]);
+  assert.equal(createFor(childUid(root, 9)).holds([{ bit: A }], other), false);
+  assert.deepEqual(createFor(null).visibleGroups(), [root, other]);
+});
+
 test("among many grants those above count as well", () => {
   const many = Array.from({ length: 40 }, (_, i): Grant => [childUid(other, i + 1), B]);
   const caller = callerOf([...many, [root, A], [child, B]]);
