@@ -4,7 +4,7 @@ import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import { FieldMaskSchema } from "@bufbuild/protobuf/wkt";
 import { Code } from "@connectrpc/connect";
 import { GroupSchema } from "#gen/chainguard/platform/iam/v2beta1/groups_pb.js";
-import { IdentitySchema } from "#gen/chainguard/platform/iam/v2beta1/identities_pb.js";
+import { Identity_ClaimMatchSchema, IdentitySchema } from "#gen/chainguard/platform/iam/v2beta1/identities_pb.js";
 import { BadRequestSchema } from "#gen/google/rpc/error_details_pb.js";
 import { groups } from "../../../src/iam/groups/group.js";
 import { identities } from "../../../src/iam/identities/identity.js";
@@ -236,6 +236,17 @@ test("a mask that names each key of a large map is answered at once", () => {
   };
   const mask = maskOf(keys.map((key) => `claim_match.claims.${key}`));
   assertQuick(() => assert.throws(() => buildPatch(identities, of(claims), mask, of({})), /claims must be at most 32/));
+});
+
+test("a path into a message changes that field and keeps the others", () => {
+  const of = (value: MessageInitShape<typeof Identity_ClaimMatchSchema>) =>
+    create(IdentitySchema, { relationship: { case: "claimMatch", value: create(Identity_ClaimMatchSchema, value) } });
+  const iss = { case: "issuer", value: "https://issuer.example" } as const;
+  const stored = of({ iss, sub: { case: "subject", value: "before" }, claims: { a: "1" } });
+  const sent = of({ sub: { case: "subject", value: "after" }, claims: { b: "2" } });
+  const { claimMatch } = buildPatch(identities, sent, maskOf(["claim_match.subject"]), stored);
+  const after = of({ iss, sub: { case: "subject", value: "after" }, claims: { a: "1" } });
+  assert.deepEqual(claimMatch, after.relationship.value);
 });
 
 test("what was there before is not changed by the patch", () => {
