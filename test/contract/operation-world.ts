@@ -230,7 +230,7 @@ export async function startOperationWorld(): Promise<OperationWorld> {
     return JSON.parse(text) as AnyObject;
   }
 
-  const turns = new Map<string, number>();
+  const rounds = new Map<string, number>();
   let kept: { readonly operation: PlacedOperation; readonly request: Arranged } | undefined;
 
   return {
@@ -260,9 +260,9 @@ export async function startOperationWorld(): Promise<OperationWorld> {
         if (known === undefined) throw new Error(`${operation.operationId}: no value for the parameter ${name}`);
         const more = companions[name] ?? "";
         // Of enums every value, as each stands for itself.
-        const turn = turns.get(name) ?? 0;
-        turns.set(name, turn + 1);
-        parts.push(...(all === undefined ? sample(known, turn) : known).map((value) => queryPart(name, value) + more));
+        const round = rounds.get(name) ?? 0;
+        rounds.set(name, round + 1);
+        parts.push(...(all === undefined ? sample(known, round) : known).map((value) => queryPart(name, value) + more));
       }
       return parts;
     },

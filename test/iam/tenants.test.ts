@@ -77,7 +77,7 @@ const lists = methods.filter(({ name }) => name.startsWith("List"));
 const uidsOf = (placed: Placed) => [...new Set(Object.values(placed))];
 
 // What is placed: in a campaign all, otherwise one of each kind, of the groups in turn.
-function uidsInTurn(of: readonly Placed[], index: number): string[] {
+function chooseUids(of: readonly Placed[], index: number): string[] {
   return of.flatMap((placed, i) => uidsOf(placed).filter((_, j) => isCampaign || (index + i + j) % of.length === 0));
 }
 
@@ -89,7 +89,7 @@ function listCalls(of: readonly Placed[], at: Placed): Prepared[] {
       const isList = field.fieldKind === "list";
       const fillField = (value: unknown) => ({ [field.localName]: isList ? [value] : value });
       if (field.name === "uidp") {
-        const parents: object[] = uidsInTurn(of, row).flatMap((uid, round) =>
+        const parents: object[] = chooseUids(of, row).flatMap((uid, round) =>
           sample([{ ancestorsOf: uid }, { descendantsOf: uid }, { childrenOf: uid }, { ids: [uid] }], row + round),
         );
         for (const { group } of of) parents.push({ childrenOf: group }, { descendantsOf: group });
@@ -206,8 +206,8 @@ function namingCalls(of: readonly Placed[], at: Placed): Prepared[] {
     { method: method("LookupIdentity"), request: { issuer: "https://issuer.example", subject: uid } },
   ];
   // Every other call with the one half of the uids, the others with the other half; in a campaign each half is all.
-  return [0, 1].flatMap((turn) =>
-    [...uidsInTurn(of, turn), ...ownersOfB].flatMap((uid) => callsWith(uid).filter((_, j) => j % 2 === turn)),
+  return [0, 1].flatMap((half) =>
+    [...chooseUids(of, half), ...ownersOfB].flatMap((uid) => callsWith(uid).filter((_, j) => j % 2 === half)),
   );
 }
 
