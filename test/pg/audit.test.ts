@@ -10,7 +10,7 @@ import { retentionSuite } from "../audit/retention-suite.js";
 import { versionsSuite } from "../audit/versions-suite.js";
 import { groupRow, rootUid } from "../support/rows.js";
 import { tempDir } from "../support/temp-dir.js";
-import { newDatabase } from "./databases.js";
+import { newDatabase, withClient } from "./databases.js";
 
 const root = rootUid(0xa);
 
@@ -154,10 +154,9 @@ checkpointAttacksSuite("checkpoints on PostgreSQL, attacked", async (clock) => {
   return {
     log,
     async execute(...statements) {
-      const client = new pg.Client({ connectionString: url });
-      await client.connect();
-      for (const statement of statements) await client.query(statement);
-      await client.end();
+      await withClient(url, async (client) => {
+        for (const statement of statements) await client.query(statement);
+      });
     },
   };
 });

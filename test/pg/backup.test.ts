@@ -3,14 +3,13 @@ import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
 import { join } from "node:path";
 import { test } from "node:test";
-import pg from "pg";
 import { readMasterKey } from "../../src/issuer/keys/master-key.js";
 import { createTokens } from "../../src/issuer/tokens.js";
 import { randomIds } from "../../src/kernel/ids.js";
 import { runCommand } from "../support/command.js";
 import { type Harness, startHarness } from "../support/harness.js";
 import { tempDir } from "../support/temp-dir.js";
-import { emptyDatabase } from "./databases.js";
+import { emptyDatabase, withClient } from "./databases.js";
 import { readStatements } from "./documented-restore.js";
 
 const BASE_URL = "http://arbor.example";
@@ -38,10 +37,7 @@ test("a dump that is restored as documented answers as before, and no token of b
   assert.deepEqual(await getGroup(revived, group, token), before);
   await revived.stop();
 
-  const client = new pg.Client({ connectionString: restored });
-  await client.connect();
-  await client.query(`BEGIN; ${readStatements()} COMMIT`);
-  await client.end();
+  await withClient(restored, (client) => client.query(`BEGIN; ${readStatements()} COMMIT`));
   const voided = await start(restored);
   t.after(() => voided.stop());
   assert.equal((await getGroup(voided, group, token)).status, 401);

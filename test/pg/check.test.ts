@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { test } from "node:test";
-import pg from "pg";
+import type pg from "pg";
 import { openPg } from "../../src/store/open-pg.js";
 import { connectForCommand } from "../../src/store/pg-connection.js";
 import { checkSuite } from "../cli/host/check/suite.js";
@@ -10,20 +10,10 @@ import { fillWorld } from "../cli/host/check/world.js";
 import { runCommand } from "../support/command.js";
 import { chooseScale } from "../support/scale.js";
 import { tempDir } from "../support/temp-dir.js";
-import { copyDatabase, newDatabase } from "./databases.js";
+import { copyDatabase, newDatabase, withClient } from "./databases.js";
 
 const keys = tempDir();
 const template = await newDatabase();
-
-async function withClient<T>(url: string, work: (client: pg.Client) => Promise<T>): Promise<T> {
-  const client = new pg.Client({ connectionString: url });
-  await client.connect();
-  try {
-    return await work(client);
-  } finally {
-    await client.end();
-  }
-}
 
 function flagsOf(url: string): string[] {
   return ["--database-url", url, "--master-key-file", join(keys, "master.key")];

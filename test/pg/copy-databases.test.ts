@@ -1,26 +1,15 @@
 // PostgreSQL as the source and the target of a copy, when something goes wrong. Needs TEST_ARBOR_DATABASE_URL.
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import pg from "pg";
 import type { CopiedRow } from "../../src/store/copy/cells.js";
 import { openPgSource, openPgTarget } from "../../src/store/copy/pg.js";
 import { openSqliteSource } from "../../src/store/copy/sqlite.js";
 import { type CopiedTable, copiedTables } from "../../src/store/copy/tables.js";
 import { createFilledDirectory } from "../store/copy/copy-kit.js";
 import { waitUntil } from "../support/wait-until.js";
-import { newDatabase } from "./databases.js";
+import { newDatabase, withClient } from "./databases.js";
 
 const tableOf = (name: string) => copiedTables.find((table) => table.name === name) ?? assert.fail(name);
-
-async function withClient<T>(url: string, work: (client: pg.Client) => Promise<T>): Promise<T> {
-  const client = new pg.Client({ connectionString: url });
-  await client.connect();
-  try {
-    return await work(client);
-  } finally {
-    await client.end();
-  }
-}
 
 const countRows = (url: string, ...tables: readonly string[]) =>
   withClient(url, async (client) => {

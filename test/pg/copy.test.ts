@@ -18,7 +18,7 @@ import { memoryDir, tempDir } from "../support/temp-dir.js";
 import { waitUntil } from "../support/wait-until.js";
 import { FIXTURE_BASE_URL, fixtures } from "../upgrade/fixtures.js";
 import { compareResponses, type DatabaseSettings, startUpgraded } from "../upgrade/upgrade-suite.js";
-import { emptyDatabase } from "./databases.js";
+import { emptyDatabase, withClient } from "./databases.js";
 
 const expected = fixtures.find(({ version }) => version === "0.6.0")?.sqlite;
 if (expected === undefined) throw new Error("there is no fixture of version 0.6.0");
@@ -30,13 +30,7 @@ const isJson = (table: string, column: string) =>
 const pgFlags = (url: string, keys: string) => ["--database-url", url, "--master-key-file", join(keys, "master.key")];
 
 async function query(url: string, statement: string): Promise<Record<string, unknown>[]> {
-  const client = new pg.Client({ connectionString: url });
-  await client.connect();
-  try {
-    return (await client.query(statement)).rows;
-  } finally {
-    await client.end();
-  }
+  return withClient(url, async (client) => (await client.query(statement)).rows);
 }
 
 async function copy(...args: readonly string[]): Promise<string> {

@@ -27,6 +27,17 @@ export function copyDatabase(url: string): Promise<string> {
   return createDatabase(`TEMPLATE ${new URL(url).pathname.slice(1)} ${BY_COPY}`);
 }
 
+/** Does some work over a connection of its own. */
+export async function withClient<T>(url: string, work: (client: pg.Client) => Promise<T>): Promise<T> {
+  const client = new pg.Client({ connectionString: url });
+  await client.connect();
+  try {
+    return await work(client);
+  } finally {
+    await client.end();
+  }
+}
+
 async function createTemplate(): Promise<string> {
   const url = await emptyDatabase();
   await (await openPg({ url })).close();
@@ -37,10 +48,7 @@ async function createDatabase(options: string): Promise<string> {
   const server = process.env.TEST_ARBOR_DATABASE_URL;
   if (server === undefined) throw new Error("TEST_ARBOR_DATABASE_URL is not set; run npm run test:pg");
   const name = `arbor_${process.pid}_${count++}`;
-  const client = new pg.Client({ connectionString: server });
-  await client.connect();
-  await client.query(`CREATE DATABASE ${name} ${options}`);
-  await client.end();
+  await withClient(server, (client) => client.query(`CREATE DATABASE ${name} ${options}`));
   const url = new URL(server);
   url.pathname = `/${name}`;
   return url.href;

@@ -10,7 +10,7 @@ import { copySettings, writeOldSettings } from "../store/migrate/copied-settings
 import { migrationSuite, type TestDatabase } from "../store/migrate/migration-suite.js";
 import { fixtures, restorePostgres } from "../upgrade/fixtures.js";
 import { assertIndexMatches, assertRowsKept, type Dump } from "../upgrade/migrated-rows.js";
-import { emptyDatabase } from "./databases.js";
+import { emptyDatabase, withClient } from "./databases.js";
 
 const migrations = [copySettings()];
 
@@ -112,14 +112,4 @@ async function dumpPg(client: pg.Client): Promise<Dump> {
   const dump = new Map<string, object[]>();
   for (const { name } of rows) dump.set(name, (await client.query(`SELECT * FROM public."${name}"`)).rows);
   return dump as unknown as Dump;
-}
-
-async function withClient<T>(url: string, work: (client: pg.Client) => Promise<T>): Promise<T> {
-  const client = new pg.Client({ connectionString: url });
-  await client.connect();
-  try {
-    return await work(client);
-  } finally {
-    await client.end();
-  }
 }

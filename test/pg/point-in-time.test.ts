@@ -5,12 +5,12 @@ import { appendFileSync, chmodSync, chownSync, mkdtempSync, rmSync, writeFileSyn
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, test } from "node:test";
-import pg from "pg";
 import { readMasterKey } from "../../src/issuer/keys/master-key.js";
 import { runCommand } from "../support/command.js";
 import { freePort } from "../support/free-port.js";
 import { startHarness } from "../support/harness.js";
 import { tempDir } from "../support/temp-dir.js";
+import { withClient } from "./databases.js";
 import { readConfiguration, readStatements } from "./documented-restore.js";
 
 const BASE_URL = "http://arbor.example";
@@ -57,13 +57,7 @@ after(() => {
 });
 
 async function query(text: string): Promise<Record<string, unknown>[]> {
-  const client = new pg.Client({ connectionString: url });
-  await client.connect();
-  try {
-    return (await client.query(text)).rows;
-  } finally {
-    await client.end();
-  }
+  return withClient(url, async (client) => (await client.query(text)).rows);
 }
 
 test("a base backup and the archive restore the moment before a loss, and no token of before is valid", async (t) => {

@@ -3,13 +3,12 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { test } from "node:test";
-import pg from "pg";
 import { openPg } from "../../src/store/open-pg.js";
 import { openSqlite } from "../../src/store/open-sqlite.js";
 import { openDatabase } from "../../src/store/sqlite-driver.js";
 import { dump, runOperations } from "../support/operations.js";
 import { tempDir } from "../support/temp-dir.js";
-import { emptyDatabase } from "./databases.js";
+import { emptyDatabase, withClient } from "./databases.js";
 
 const seeds = Number(process.env.TEST_ARBOR_SEEDS ?? 3);
 const operations = Number(process.env.TEST_ARBOR_OPERATIONS ?? 400);
@@ -26,10 +25,9 @@ for (let seed = 1; seed <= seeds; seed++) {
 
     const url = await emptyDatabase();
     const onPostgres = await runOperations((clock) => openPg({ url, clock }), seed, operations);
-    const client = new pg.Client({ connectionString: url });
-    await client.connect();
-    const pgDump = await dump(async (table) => (await client.query(`SELECT * FROM ${table}`)).rows);
-    await client.end();
+    const pgDump = await withClient(url, (client) =>
+      dump(async (table) => (await client.query(`SELECT * FROM ${table}`)).rows),
+    );
 
     assert.deepEqual(onPostgres, onSqlite);
     assert.deepEqual(pgDump, sqliteDump);
