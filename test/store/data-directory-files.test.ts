@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import fs, { chmodSync, existsSync, mkdirSync, readdirSync, statSync, writeFileSync } from "node:fs";
 import { syncBuiltinESMExports } from "node:module";
 import { join } from "node:path";
-import { describe, it, type TestContext } from "node:test";
+import { describe, it } from "node:test";
 import { ApiError } from "../../src/kernel/errors.js";
 import {
   createPrivateFile,
@@ -12,19 +12,10 @@ import {
   secureDataDirectory,
 } from "../../src/store/data-directory.js";
 import { openSqlite } from "../../src/store/open-sqlite.js";
+import { replaceFs } from "../support/replace-fs.js";
 import { memoryDir } from "../support/temp-dir.js";
 
 const isRejected = (text: RegExp) => (error: unknown) => error instanceof ApiError && text.test(error.message);
-
-// Replaces a function of Node's file system.
-function replaceFs(t: TestContext, name: "chmodSync" | "existsSync", replacement: () => unknown): void {
-  const { mock } = t.mock.method(fs, name, replacement as never);
-  syncBuiltinESMExports();
-  t.after(() => {
-    mock.restore();
-    syncBuiltinESMExports();
-  });
-}
 
 describe("the files of a data directory", { skip: process.platform === "win32" }, () => {
   it("get no new database while a restore into it has not ended", async () => {

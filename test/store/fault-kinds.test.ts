@@ -1,7 +1,6 @@
 // The kinds of faults: which errors of SQLite begin which, how callers are answered, and how a store recovers alone.
 import assert from "node:assert/strict";
-import fs, { mkdirSync, renameSync, writeFileSync } from "node:fs";
-import { syncBuiltinESMExports } from "node:module";
+import { mkdirSync, renameSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
 import { ApiError } from "../../src/kernel/errors.js";
@@ -11,6 +10,7 @@ import type { Store, Tx } from "../../src/store/port.js";
 import { openReading, openWriting } from "../../src/store/sqlite-connection.js";
 import { openDatabase, type SqliteDatabase } from "../../src/store/sqlite-driver.js";
 import type { Executor } from "../../src/store/statement.js";
+import { replaceFs } from "../support/replace-fs.js";
 import { groupRow, rootUid } from "../support/rows.js";
 import { memoryDir } from "../support/temp-dir.js";
 
@@ -84,13 +84,8 @@ for (const [diskError, fault] of [
 
 function rejectTimes(t: TestContext, code: DiskError): void {
   if (code === undefined) return;
-  const mocked = t.mock.method(fs, "utimesSync", () => {
+  replaceFs(t, "utimesSync", () => {
     throw Object.assign(new Error(code), { code });
-  });
-  syncBuiltinESMExports();
-  t.after(() => {
-    mocked.mock.restore();
-    syncBuiltinESMExports();
   });
 }
 

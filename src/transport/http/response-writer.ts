@@ -11,7 +11,6 @@ import { flushPerTick } from "./tick.js";
 
 /** The size of one write, in bytes. */
 const CHUNK_BYTES = 64 * 1024;
-const DONE = Promise.resolve();
 
 /**
  * Charges bytes of a response before they are buffered.
@@ -46,7 +45,7 @@ const write = flushPerTick<CompleteResponse>(
     if (sendAtOnce(res, status, headers, body)) return;
     (res as ServerResponse).writeHead(status, headers);
     if (body.length === 0) (res as ServerResponse).end();
-    else void endWithBackpressure(res, body);
+    else endWithBackpressure(res, body);
   },
   (_error, { res }) => abort(res),
 );
@@ -105,11 +104,10 @@ function countBytes(out: ResponseWriter, bytes: number): void {
   if (record !== undefined) record.bytes += bytes;
 }
 
-/** Ends a response with charged bytes. Resolves when they are written or the peer has disconnected. */
-export function endWithBackpressure(out: ResponseWriter, bytes: string | Uint8Array): Promise<void> {
-  if (bytes.length > CHUNK_BYTES) return endInChunks(out, bytes);
-  if (!isGone(out)) (out as ServerResponse).end(bytes);
-  return DONE;
+/** Ends a response with charged bytes, unless the peer has disconnected. */
+export function endWithBackpressure(out: ResponseWriter, bytes: string | Uint8Array): void {
+  if (bytes.length > CHUNK_BYTES) void endInChunks(out, bytes);
+  else if (!isGone(out)) (out as ServerResponse).end(bytes);
 }
 
 async function endInChunks(out: ResponseWriter, bytes: string | Uint8Array): Promise<void> {

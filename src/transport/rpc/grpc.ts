@@ -270,7 +270,7 @@ const sendResponse = flushPerTick<Answer>(
     if (isCompressed) headers["grpc-encoding"] = "gzip";
     stream.respond(header === undefined ? headers : addFields(headers, header), TRAILERS_FOLLOW);
     if ("pieces" in frame) void writeList(stream, frame);
-    else void endWithBackpressure(stream, frame);
+    else endWithBackpressure(stream, frame);
   },
   (error, { stream, reject, onInternalError, record }) => {
     if (!stream.headersSent) {
