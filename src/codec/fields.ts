@@ -2,14 +2,19 @@
 // of the oneof, every other field in its own.
 import {
   create,
+  type DescEnumValue,
+  type DescExtension,
   type DescField,
   type DescMessage,
+  type DescMethod,
   equals,
   getOption,
   hasOption,
   isMessage,
   type Message,
 } from "@bufbuild/protobuf";
+import type { GenExtension } from "@bufbuild/protobuf/codegenv2";
+import type { EnumValueOptions, FieldOptions, MethodOptions } from "@bufbuild/protobuf/wkt";
 import { type FieldBehavior, field_behavior } from "#gen/google/api/field_behavior_pb.js";
 
 /** A message, or an init object of one, as an object. */
@@ -151,15 +156,31 @@ export function isWrapper(desc: DescMessage): boolean {
   return name !== undefined && WRAPPERS.has(name);
 }
 
-// A cache: reading an option takes microseconds, and a start reads those of each field several times.
-const behaviors = new WeakMap<DescField, readonly FieldBehavior[]>();
+type Options = EnumValueOptions | FieldOptions | MethodOptions;
+type DescriptorOf<O extends Options> = O extends MethodOptions
+  ? DescMethod
+  : O extends FieldOptions
+    ? DescField
+    : DescEnumValue;
+
+const options = new WeakMap<DescMethod | DescField | DescEnumValue, Map<DescExtension, unknown>>();
+
+/**
+ * Reads an option of a method, a field or an enum value; undefined unless the proto sets it. It is decoded once, because
+ * that takes microseconds and a start reads hundreds of them several times. So nobody may change the value.
+ */
+export function readOption<O extends Options, T>(element: DescriptorOf<O>, option: GenExtension<O, T>): T | undefined {
+  let read = options.get(element);
+  if (read === undefined) {
+    read = new Map();
+    options.set(element, read);
+  }
+  const key: DescExtension = option;
+  if (!read.has(key)) read.set(key, hasOption(element, key) ? getOption(element, key) : undefined);
+  return read.get(key) as T | undefined;
+}
 
 /** Whether the proto declares a behaviour of a field (google.api.field_behavior, AIP-203). */
 export function hasBehavior(field: DescField, behavior: FieldBehavior): boolean {
-  let declared = behaviors.get(field);
-  if (declared === undefined) {
-    declared = hasOption(field, field_behavior) ? getOption(field, field_behavior) : [];
-    behaviors.set(field, declared);
-  }
-  return declared.includes(behavior);
+  return readOption(field, field_behavior)?.includes(behavior) ?? false;
 }

@@ -1,20 +1,12 @@
 // The table of all callable methods. At boot each method of each served service
 // becomes an entry with its handler and what its proto options declare, so that
 // a call looks nothing up.
-import {
-  type DescField,
-  type DescMessage,
-  type DescMethod,
-  type DescService,
-  getOption,
-  hasOption,
-  type Message,
-  type Registry,
-} from "@bufbuild/protobuf";
+import type { DescField, DescMessage, DescMethod, DescService, Message, Registry } from "@bufbuild/protobuf";
 import { MethodOptions_IdempotencyLevel } from "@bufbuild/protobuf/wkt";
 import { events, iam, iam_scope } from "#gen/chainguard/annotations/annotations_pb.js";
 import { bit, CapabilitySchema, name as capabilityName } from "#gen/chainguard/capabilities/capabilities_pb.js";
 import type { HttpRule } from "#gen/google/api/http_pb.js";
+import { readOption } from "../codec/fields.js";
 import type { Awaitable, Tx } from "../store/port.js";
 import type { Caller } from "./auth/caller.js";
 import type { CallContext, StreamCall, UnaryCall } from "./call.js";
@@ -220,12 +212,11 @@ function buildEntry(
   if (desc.methodKind === "server_streaming") {
     return { ...declared, kind: "server_streaming", handler: handler as StreamEntry["handler"] };
   }
-  const event = hasOption(desc, events) ? getOption(desc, events) : undefined;
   return {
     ...declared,
     kind: "unary",
     access: desc.idempotency === MethodOptions_IdempotencyLevel.NO_SIDE_EFFECTS ? "read" : "write",
-    auditType: event?.type || `${typeName}.${desc.name}`,
+    auditType: readOption(desc, events)?.type || `${typeName}.${desc.name}`,
     ...unaryHandler(desc, handler),
   };
 }
@@ -271,10 +262,11 @@ function unaryHandler(desc: DescMethod, handler: Handler): Pick<UnaryEntry, "han
  */
 export function readAuthRule(method: DescMethod, selfAuthenticating = false): AuthRule {
   const fullName = `${method.parent.typeName}.${method.name}`;
-  if (selfAuthenticating && !hasOption(method, iam)) return { mode: "self" };
+  const declared = readOption(method, iam);
+  if (selfAuthenticating && declared === undefined) return { mode: "self" };
   if (selfAuthenticating) throw new TypeError(`${fullName} authenticates its caller, but has an iam option`);
-  if (!hasOption(method, iam)) throw new TypeError(`${fullName} has no (chainguard.annotations.iam) option`);
-  const { mode } = getOption(method, iam);
+  if (declared === undefined) throw new TypeError(`${fullName} has no (chainguard.annotations.iam) option`);
+  const { mode } = declared;
   if (mode.case === "disabled") return { mode: "public" };
   if (mode.case !== "enabled") throw new TypeError(`${fullName}: the iam option names no mode`);
   const capabilities = mode.value.capabilities.map((number) => getCapability(number, fullName));
@@ -297,17 +289,13 @@ export function readCapabilities(method: DescMethod): readonly NeededCapability[
 
 /** Reads a capability by its number. @throws TypeError naming `method` when there is none. */
 export function getCapability(number: number, method: string): NeededCapability {
-  const known = knownCapabilities.get(number);
-  if (known !== undefined) return known;
-  const value = CapabilitySchema.values.find((v) => v.number === number);
-  if (value === undefined || !hasOption(value, bit)) throw new TypeError(`${method}: capability ${number} has no bit`);
-  const needed = { name: getOption(value, capabilityName), bit: getOption(value, bit) };
-  knownCapabilities.set(number, needed);
-  return needed;
+  const value = CapabilitySchema.values.find((one) => one.number === number);
+  const name = value && readOption(value, capabilityName);
+  const declaredBit = value && readOption(value, bit);
+  if (name === undefined || declaredBit === undefined)
+    throw new TypeError(`${method}: capability ${number} has no bit`);
+  return { name, bit: declaredBit };
 }
-
-// Reading an option parses it, and many methods need the same capabilities.
-const knownCapabilities = new Map<number, NeededCapability>();
 
 /** Reads from the request where capabilities are needed. */
 export type Scope = NonNullable<Extract<AuthRule, { mode: "guarded" }>["scope"]>;
@@ -332,5 +320,5 @@ function findScopeFields(message: DescMessage): Scope[] {
 }
 
 function isScope(field: DescField): boolean {
-  return hasOption(field, iam_scope) && getOption(field, iam_scope);
+  return readOption(field, iam_scope) === true;
 }

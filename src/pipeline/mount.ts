@@ -6,7 +6,6 @@ import {
   type DescMethod,
   type DescService,
   fromJson,
-  hasOption,
   type JsonValue,
   type Message,
   ScalarType,
@@ -15,7 +14,7 @@ import { Code, ConnectError, type HandlerContext, type ServiceImpl } from "@conn
 import { iam } from "#gen/chainguard/annotations/annotations_pb.js";
 import { http as httpOption } from "#gen/google/api/annotations_pb.js";
 import { type HttpRule, HttpRuleSchema } from "#gen/google/api/http_pb.js";
-import { getField } from "../codec/fields.js";
+import { getField, readOption } from "../codec/fields.js";
 import {
   type AuthRule,
   declareMethod,
@@ -86,7 +85,7 @@ function ruleOf(method: DescMethod, access: MountAccess | undefined): AuthRule {
 }
 
 function requireDeclaredRule(method: DescMethod): AuthRule {
-  if (!hasOption(method, iam)) throw new TypeError(`${fullNameOf(method)} is given no access`);
+  if (readOption(method, iam) === undefined) throw new TypeError(`${fullNameOf(method)} is given no access`);
   return readAuthRule(method);
 }
 
@@ -124,7 +123,7 @@ function scopeAt(input: DescMessage, path: string | undefined, method: string): 
 
 function httpRuleOf(method: DescMethod, given: MountHttpRule | null | undefined): HttpRule | null | undefined {
   const name = fullNameOf(method);
-  if (given !== null && takesStream(method) && (given !== undefined || hasOption(method, httpOption))) {
+  if (given !== null && takesStream(method) && (given !== undefined || readOption(method, httpOption) !== undefined)) {
     throw new TypeError(`${name} takes a stream, which JSON over HTTP cannot send: give null as its HTTP rule`);
   }
   if (given === undefined || given === null) return given;

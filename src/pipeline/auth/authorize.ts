@@ -1,8 +1,9 @@
 // The authorization decision: one indexed query in the transaction of the operation, without a cache. Whatever is
 // missing or malformed denies.
-import { getOption, type Message } from "@bufbuild/protobuf";
+import type { Message } from "@bufbuild/protobuf";
 import { Code } from "@connectrpc/connect";
 import { bit, Capability, CapabilitySchema } from "#gen/chainguard/capabilities/capabilities_pb.js";
+import { readOption } from "../../codec/fields.js";
 import { ApiError, invalidArgument, permissionDenied, unauthenticated } from "../../kernel/errors.js";
 import type { Principal } from "../../kernel/principal.js";
 import { isUidp, lineageOf, parentOf } from "../../kernel/uidp.js";
@@ -22,7 +23,9 @@ const readGroups = [{ bit: bitOf(Capability.CAP_IAM_GROUPS_LIST) }];
 export function bitOf(capability: Capability): number {
   const value = CapabilitySchema.value[capability];
   if (value === undefined) throw new TypeError(`unknown capability ${capability}`);
-  return getOption(value, bit);
+  const number = readOption(value, bit);
+  if (number === undefined) throw new TypeError(`capability ${capability} has no bit`);
+  return number;
 }
 
 /**

@@ -1,9 +1,9 @@
 // The HTTP rules of a method (google.api.http), checked against its request and response messages at start, so that a
 // wrong rule never reaches a request.
-import { type DescField, type DescMessage, getOption, hasOption, ScalarType } from "@bufbuild/protobuf";
+import { type DescField, type DescMessage, ScalarType } from "@bufbuild/protobuf";
 import { http } from "#gen/google/api/annotations_pb.js";
 import type { HttpRule } from "#gen/google/api/http_pb.js";
-import { getFieldsByName } from "../../codec/fields.js";
+import { getFieldsByName, readOption } from "../../codec/fields.js";
 import { createTextReader, type TextReader } from "../../codec/query-value.js";
 import type { MethodEntry } from "../../pipeline/method-table.js";
 import { omitWildcard, parseTemplate, type Template } from "./http-rule.js";
@@ -47,7 +47,7 @@ const TOKEN = /^[A-Z][A-Z0-9-]*$/;
  */
 export function buildBindings(entry: MethodEntry): HttpBinding[] {
   const { desc } = entry;
-  const rule = entry.http === undefined && hasOption(desc, http) ? getOption(desc, http) : entry.http;
+  const rule = entry.http === undefined ? readOption(desc, http) : entry.http;
   if (rule === undefined || rule === null) return [];
   const where = `${desc.parent.file.name}.proto: ${desc.parent.typeName}.${desc.name}`;
   if (desc.methodKind !== "unary" && desc.methodKind !== "server_streaming") {

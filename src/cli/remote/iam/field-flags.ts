@@ -1,22 +1,14 @@
 // The flags for the fields of a request, and the names of enum values. A flag has the name of its field, with the names
 // of the messages around it. Capabilities have their dotted names, other enum values their names without the prefix of
 // the proto.
-import {
-  type DescEnum,
-  type DescEnumValue,
-  type DescField,
-  type DescMessage,
-  getOption,
-  hasOption,
-  ScalarType,
-} from "@bufbuild/protobuf";
+import { type DescEnum, type DescEnumValue, type DescField, type DescMessage, ScalarType } from "@bufbuild/protobuf";
 import { Option } from "commander";
 import { name as capabilityName } from "#gen/chainguard/capabilities/capabilities_pb.js";
 import { Identity_StaticKeysSchema } from "#gen/chainguard/platform/iam/v2beta1/identities_pb.js";
 import { IdentityProvider_OIDCSchema } from "#gen/chainguard/platform/iam/v2beta1/identity_providers_pb.js";
-import { FieldBehavior, field_behavior } from "#gen/google/api/field_behavior_pb.js";
+import { FieldBehavior } from "#gen/google/api/field_behavior_pb.js";
 import { isOutputOnly, isRequired } from "../../../codec/field-behavior.js";
-import { findWellKnownName } from "../../../codec/fields.js";
+import { findWellKnownName, hasBehavior, readOption } from "../../../codec/fields.js";
 
 /** A flag that sets the field at the end of `path`, a field path of the request. */
 export class FieldFlag extends Option {
@@ -95,7 +87,7 @@ export function isRepeated(field: DescField): boolean {
 }
 
 function isImmutable(field: DescField): boolean {
-  return hasOption(field, field_behavior) && getOption(field, field_behavior).includes(FieldBehavior.IMMUTABLE);
+  return hasBehavior(field, FieldBehavior.IMMUTABLE);
 }
 
 // The flag of a repeated field is singular, because each use adds one value: `--capability a --capability b`.
@@ -128,7 +120,8 @@ const MAX_NAMES = 20;
 
 /** Formats the name of a value in commands, such as `groups.list` or `claim-match`. */
 export function formatEnumValue(value: DescEnumValue): string {
-  if (hasOption(value, capabilityName)) return getOption(value, capabilityName);
+  const name = readOption(value, capabilityName);
+  if (name !== undefined) return name;
   const { sharedPrefix = "" } = value.parent;
   const bare = value.name.toLowerCase().startsWith(sharedPrefix) ? value.name.slice(sharedPrefix.length) : value.name;
   return bare.toLowerCase().replaceAll("_", "-");
