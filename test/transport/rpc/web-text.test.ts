@@ -91,6 +91,8 @@ const inPieces = (bytes: Buffer, size: number): string => {
   for (let at = 0; at < bytes.length; at += size) text += bytes.subarray(at, at + size).toString("base64");
   return text;
 };
+const padded = Array.from({ length: 256 }, (_, byte) => Buffer.of(byte).toString("base64"));
+const inBytes = (bytes: Buffer): string => Array.from(bytes, (byte) => padded[byte]).join("");
 
 describe("gRPC-Web as text", () => {
   for (const size of [1, 2, 3, 4, 5, 1_000]) {
@@ -184,11 +186,11 @@ describe("gRPC-Web as text", () => {
     [
       "4 MiB in pieces of a byte",
       CREATE,
-      inPieces(create4(4 * MIB - 100), 1),
+      inBytes(create4(4 * MIB - 100)),
       "8",
       "Resource exhausted: body: must be at most",
     ],
-    ["2 MiB in pieces of a byte", CREATE, inPieces(create4(MIB), 1), "0", undefined],
+    ["1 MiB in pieces of a byte", CREATE, inBytes(create4(MIB)), "0", undefined],
     ["half of a message", GET, getU1.subarray(0, 7).toString("base64"), "3", undefined],
     ["bytes", GET, getU1.toString("latin1"), "3", "Invalid argument: body: body is not valid base64"],
     ["text of another alphabet", GET, "AAAA-_==", "3", "Invalid argument: body: body is not valid base64"],
