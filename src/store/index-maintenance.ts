@@ -123,7 +123,7 @@ export async function addToIndex(tx: Executor, kind: ResourceIndex, row: Indexed
   if (scopes.length === 0) return;
   const entries = buildEntries(kind, scopes, row, undefined);
   await writeEntries(tx, insertEntries, entries);
-  const slot = chooseSlot(tx);
+  const slot = findSlot(tx);
   await updateTotals(tx, kind, scopes, slot, 1);
   await adjustRanks(tx, [...buildRankChanges(scopes, entries, 1), ...buildUidChanges(kind, scopes, 1)], slot);
 }
@@ -141,7 +141,7 @@ export async function removeFromIndex(tx: Executor, kind: ResourceIndex, row: In
   if (scopes.length === 0) return;
   const entries = buildEntries(kind, scopes, row, undefined);
   await writeEntries(tx, deleteEntries, entries);
-  const slot = chooseSlot(tx);
+  const slot = findSlot(tx);
   await updateTotals(tx, kind, scopes, slot, -1);
   await adjustRanks(tx, [...buildRankChanges(scopes, entries, -1), ...buildUidChanges(kind, scopes, -1)], slot);
 }
@@ -158,7 +158,7 @@ export async function reindex(tx: Executor, kind: ResourceIndex, before: Indexed
   await writeEntries(tx, deleteEntries, removed);
   await writeEntries(tx, insertEntries, added);
   const changes = [...buildRankChanges(scopes, removed, -1), ...buildRankChanges(scopes, added, 1)];
-  await adjustRanks(tx, changes, chooseSlot(tx));
+  await adjustRanks(tx, changes, findSlot(tx));
 }
 
 // Reads the ancestors of a row, root first. An ancestor gets its number with its first descendant.
@@ -239,9 +239,18 @@ function buildUidChanges(kind: ResourceIndex, scopes: readonly Scope[], delta: R
     }));
 }
 
-// Any slot is correct: a total is the sum of its slots, of which some may be negative.
-function chooseSlot(tx: Executor): number {
-  return Math.floor(Math.random() * tx.counterSlots);
+const slots = new WeakMap<Executor, number>();
+
+// Any slot is correct: a total is the sum of its slots, of which some may be negative. A transaction has one slot for all
+// its rows: if two took several, each in another order, they would wait for each other, and PostgreSQL notices that only
+// after a second.
+function findSlot(tx: Executor): number {
+  let slot = slots.get(tx);
+  if (slot === undefined) {
+    slot = Math.floor(Math.random() * tx.counterSlots);
+    slots.set(tx, slot);
+  }
+  return slot;
 }
 
 async function updateTotals(tx: Executor, kind: ResourceIndex, scopes: readonly Scope[], slot: number, n: number) {

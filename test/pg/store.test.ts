@@ -5,7 +5,8 @@ import { Code } from "@connectrpc/connect";
 import { ApiError } from "../../src/kernel/errors.js";
 import { openPg } from "../../src/store/open-pg.js";
 import { storeSuite } from "../store/store-suite.js";
-import { newDatabase } from "./databases.js";
+import { childUid, groupRow, rootUid } from "../support/rows.js";
+import { newDatabase, withClient } from "./databases.js";
 
 storeSuite("the store on PostgreSQL", async () => openPg({ url: await newDatabase() }));
 
@@ -38,4 +39,28 @@ test("there is no room while too many units wait for a connection", async (t) =>
   assert.equal(store.hasRoom("read"), false);
   await Promise.all(reads);
   assert.equal(store.hasRoom("read"), true);
+});
+
+test("transactions of several rows do not wait for each other in a circle", async () => {
+  const url = await newDatabase();
+  const store = await openPg({ url });
+  const root = rootUid(1);
+  await store.write((tx) => tx.groups.insert(groupRow(root)));
+  let count = 0;
+  const insertRows = async () => {
+    const uids = Array.from({ length: 8 }, () => childUid(root, count++));
+    await store.write(async (tx) => {
+      for (const uid of uids) await tx.groups.insert(groupRow(uid));
+    });
+    await store.write(async (tx) => {
+      for (const uid of uids) await tx.groups.delete(groupRow(uid));
+    });
+  };
+  await Promise.all(Array.from({ length: 48 }, insertRows));
+  // A server process counts what it did once it ends.
+  await store.close();
+  const countDeadlocks = "SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()";
+  await withClient(url, async (client) => {
+    assert.deepEqual((await client.query(countDeadlocks)).rows, [{ deadlocks: "0" }]);
+  });
 });
