@@ -35,10 +35,17 @@ const ASCII = /^[\t -~]*$/;
  *
  * @param head what {@link formatHead} returned for fields with `content-length`
  * @param body all of it, and not empty
+ * @param bytes the size of the body, in bytes
  * @returns false where Node must send it: where the connection closes afterwards, another response is still being sent,
  * or the response has no body by definition
  */
-export function sendByOneWrite(res: ServerResponse, status: number, head: string, body: string): boolean {
+export function sendByOneWrite(
+  res: ServerResponse,
+  status: number,
+  head: string,
+  body: string,
+  bytes = Buffer.byteLength(body),
+): boolean {
   const { req, socket } = res;
   const state = res as unknown as ResponseState;
   if (socket === null || socket.writableLength > 0 || !res.shouldKeepAlive || req.httpVersionMinor !== 1) return false;
@@ -50,7 +57,7 @@ export function sendByOneWrite(res: ServerResponse, status: number, head: string
   state._header = text;
   state.finished = true;
   // Node emits this event when a response was sent, and then continues with the next request.
-  socket.write(text + body, "utf8", (error) => {
+  socket.write(text + body, findEncoding(body, bytes), (error) => {
     // A destroyed socket calls back without an error.
     if (error || socket.destroyed) return;
     // Node 26 keeps it where only Node can set it, and without it the response looks cut to logs and metrics.
@@ -58,6 +65,17 @@ export function sendByOneWrite(res: ServerResponse, status: number, head: string
     res.emit("finish");
   });
   return true;
+}
+
+/**
+ * Finds the encoding in which a text with ASCII fields before it costs least to write: as UTF-8, Node allocates three bytes
+ * for each character. Where the heap of a process ends there, the system gives and takes these pages for every response of
+ * some size, which was a tenth of the processor time of a list.
+ *
+ * @param bytes the size of the text in UTF-8, in bytes
+ */
+export function findEncoding(text: string, bytes: number): "latin1" | "utf8" {
+  return bytes === text.length ? "latin1" : "utf8";
 }
 
 /**

@@ -3,7 +3,7 @@
 import type { OutgoingHttpHeaders, ServerResponse } from "node:http";
 import { constants, Http2ServerResponse, type ServerHttp2Stream } from "node:http2";
 import { abort, type HttpResponse, isGone, type ResponseWriter } from "./http-message.js";
-import { formatHead, sendByOneWrite } from "./http1-response.js";
+import { findEncoding, formatHead, sendByOneWrite } from "./http1-response.js";
 import { resetStream } from "./http2-end.js";
 import { buffersOf } from "./request-buffers.js";
 import { recordOf } from "./request-record.js";
@@ -32,7 +32,8 @@ const write = flushPerTick<CompleteResponse>(
   "answers",
   ({ res, status, headers, body }) => {
     if (res.headersSent || isGone(res)) return;
-    if (body.length > 0) countBytes(res, Number(headers["content-length"] ?? Buffer.byteLength(body)));
+    const bytes = body.length === 0 ? 0 : Number(headers["content-length"] ?? Buffer.byteLength(body));
+    if (bytes > 0) countBytes(res, bytes);
     completeHeaders(res, headers);
     if (body.length === 0 && res instanceof Http2ServerResponse) {
       // Not by writeHead, which sends the headers at once, so that the end of the stream needs another frame: gRPC's
@@ -42,10 +43,10 @@ const write = flushPerTick<CompleteResponse>(
       res.end();
       return;
     }
-    if (sendAtOnce(res, status, headers, body)) return;
+    if (sendAtOnce(res, status, headers, body, bytes)) return;
     (res as ServerResponse).writeHead(status, headers);
     if (body.length === 0) (res as ServerResponse).end();
-    else endWithBackpressure(res, body);
+    else endWithBackpressure(res, body, typeof body === "string" ? findEncoding(body, bytes) : undefined);
   },
   (_error, { res }) => abort(res),
 );
@@ -85,11 +86,12 @@ function sendAtOnce(
   status: number,
   headers: OutgoingHttpHeaders,
   body: string | Uint8Array,
+  bytes: number,
 ): boolean {
   if (res instanceof Http2ServerResponse || typeof body !== "string") return false;
   if (body.length === 0 || body.length > CHUNK_BYTES || res.getHeaderNames().length > 0) return false;
   const head = formatHead(status, headers);
-  return head !== undefined && sendByOneWrite(res, status, head, body);
+  return head !== undefined && sendByOneWrite(res, status, head, body, bytes);
 }
 
 function completeHeaders(res: HttpResponse, headers: OutgoingHttpHeaders): void {
@@ -104,10 +106,18 @@ function countBytes(out: ResponseWriter, bytes: number): void {
   if (record !== undefined) record.bytes += bytes;
 }
 
-/** Ends a response with charged bytes, unless the peer has disconnected. */
-export function endWithBackpressure(out: ResponseWriter, bytes: string | Uint8Array): void {
+/**
+ * Ends a response with charged bytes, unless the peer has disconnected.
+ *
+ * @param encoding of a text
+ */
+export function endWithBackpressure(
+  out: ResponseWriter,
+  bytes: string | Uint8Array,
+  encoding: "latin1" | "utf8" = "utf8",
+): void {
   if (bytes.length > CHUNK_BYTES) void endInChunks(out, bytes);
-  else if (!isGone(out)) (out as ServerResponse).end(bytes);
+  else if (!isGone(out)) (out as ServerResponse).end(bytes, encoding);
 }
 
 async function endInChunks(out: ResponseWriter, bytes: string | Uint8Array): Promise<void> {
