@@ -5,6 +5,7 @@ import { test } from "node:test";
 import { parseJwks, verifyWithKeys } from "../../../src/issuer/upstream/jwks.js";
 import { parseUpstreamToken } from "../../../src/issuer/upstream/token.js";
 import { ApiError } from "../../../src/kernel/errors.js";
+import { isCampaign } from "../../support/scale.js";
 import { goodClaims, headerOf, NOW_S, part, signatureOf, signToken, type TestKey, testKey } from "./foreign-issuer.js";
 import { isInvalidToken } from "./invalid-token.js";
 
@@ -124,7 +125,9 @@ function beginningWithZero(key: (typeof keys)[0]): { readonly signedInput: strin
   throw new Error("no signature began with a zero byte");
 }
 
-for (const key of keys.filter(({ alg }) => !alg.startsWith("Ed") && alg !== "ES512")) {
+// With RSA that takes a quarter of a second, and apart from the padding its algorithms differ in the hash alone.
+const tried = keys.filter(({ alg }) => (isCampaign ? !/^Ed|^ES512/.test(alg) : /256$|^ES384/.test(alg)));
+for (const key of tried) {
   test(`${key.alg}: a signature that begins with a zero byte is rejected without it`, { timeout: 60_000 }, () => {
     const { signedInput, bytes } = beginningWithZero(key);
     const text = (signature: Buffer) => `${signedInput}.${signature.toString("base64url")}`;
