@@ -68,9 +68,8 @@ export function sendByOneWrite(
 }
 
 /**
- * Finds the encoding in which a text with ASCII fields before it costs least to write: as UTF-8, Node allocates three bytes
- * for each character. Where the heap of a process ends there, the system gives and takes these pages for every response of
- * some size, which was a tenth of the processor time of a list.
+ * Finds the encoding in which a text costs least to write, with ASCII before it. As UTF-8, Node allocates three bytes for
+ * each character: a write of 12 KB takes 25 microseconds of processor time, and 20 as Latin-1.
  *
  * @param bytes the size of the text in UTF-8, in bytes
  */
