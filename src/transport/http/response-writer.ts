@@ -3,7 +3,7 @@
 import type { OutgoingHttpHeaders, ServerResponse } from "node:http";
 import { constants, Http2ServerResponse, type ServerHttp2Stream } from "node:http2";
 import { abort, type HttpResponse, isGone, type ResponseWriter } from "./http-message.js";
-import { findEncoding, formatHead, sendByOneWrite } from "./http1-response.js";
+import { formatHead, sendByOneWrite } from "./http1-response.js";
 import { resetStream } from "./http2-end.js";
 import { buffersOf } from "./request-buffers.js";
 import { recordOf } from "./request-record.js";
@@ -46,7 +46,7 @@ const write = flushPerTick<CompleteResponse>(
     if (sendAtOnce(res, status, headers, body, bytes)) return;
     (res as ServerResponse).writeHead(status, headers);
     if (body.length === 0) (res as ServerResponse).end();
-    else endWithBackpressure(res, body, typeof body === "string" ? findEncoding(body, bytes) : undefined);
+    else endWithBackpressure(res, body);
   },
   (_error, { res }) => abort(res),
 );
@@ -106,18 +106,10 @@ function countBytes(out: ResponseWriter, bytes: number): void {
   if (record !== undefined) record.bytes += bytes;
 }
 
-/**
- * Ends a response with charged bytes, unless the peer has disconnected.
- *
- * @param encoding of a text
- */
-export function endWithBackpressure(
-  out: ResponseWriter,
-  bytes: string | Uint8Array,
-  encoding: "latin1" | "utf8" = "utf8",
-): void {
+/** Ends a response with charged bytes, unless the peer has disconnected. */
+export function endWithBackpressure(out: ResponseWriter, bytes: string | Uint8Array): void {
   if (bytes.length > CHUNK_BYTES) void endInChunks(out, bytes);
-  else if (!isGone(out)) (out as ServerResponse).end(bytes, encoding);
+  else if (!isGone(out)) (out as ServerResponse).end(bytes);
 }
 
 async function endInChunks(out: ResponseWriter, bytes: string | Uint8Array): Promise<void> {
