@@ -1,5 +1,5 @@
 // Checks the tree in about a minute: lint of protos, freshness of generated
-// code, format and lint, words, links, types, and the unit tests (not with
+// code, format and lint, links, types, and the unit tests (not with
 // --no-tests, for when all tests have just run).
 import { spawn } from "node:child_process";
 import { once } from "node:events";
@@ -19,7 +19,6 @@ const snapshotGenerated = () =>
 await Promise.all([step("biome", bin("biome"), ["ci", "--error-on-warnings", "--colors=off", "."]), generate()]);
 await Promise.all([
   step("types", bin("tsc"), ["-p", "tsconfig.json"]),
-  step("words", process.execPath, ["scripts/words.mjs"]),
   step("links", process.execPath, ["scripts/links.mjs"]),
   checkContract(),
 ]);

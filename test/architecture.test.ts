@@ -1,13 +1,8 @@
-// Holds the tree to docs/architecture.md: who may import whom, no cycles, no
-// file above 400 lines, no fragments, and every public symbol documented.
+// Holds the tree to docs/architecture.md: who may import whom, and no cycles.
 import assert from "node:assert/strict";
 import { readdirSync, readFileSync } from "node:fs";
 import { dirname, join, normalize } from "node:path";
 import { test } from "node:test";
-import { shortFiles } from "./short-files.js";
-
-const MAX_LINES = 400;
-const MIN_LINES = 60;
 
 // What each room may import besides itself: other rooms or files of src, prefixes of `#gen/`, packages.
 // `types:` allows a module for its types alone. The longest path that begins a file's path is its room.
@@ -257,57 +252,6 @@ test("tests start processes by the one file that limits them", () => {
     return !others.test(file) && edges.some(({ target, typesOnly }) => target === "node:child_process" && !typesOnly);
   });
   assert.deepEqual(found, ["test/support/child-process.ts", "test/support/other-node.ts", "test/support/packed.ts"]);
-});
-
-test(`no file has more than ${MAX_LINES} lines`, () => {
-  const long = [...sources, ...filesIn("test"), ...filesIn("bench")]
-    .map((file) => ({ file, lines: readFileSync(file, "utf8").split("\n").length - 1 }))
-    .filter(({ lines }) => lines > MAX_LINES);
-  assert.deepEqual(long, []);
-});
-
-test(`a file below ${MIN_LINES} lines stands in the list of short files with its reason`, () => {
-  const findShort = (files: Iterable<readonly [file: string, text: string]>) =>
-    [...files].filter(([, text]) => text.split("\n").length - 1 < MIN_LINES).map(([file]) => file);
-  const texts = new Map(sources.map((file) => [file, readFileSync(file, "utf8")]));
-  assert.deepEqual(findShort(texts).sort(), Object.keys(shortFiles).sort());
-
-  texts.set("src/store/below.ts", "export const a = 1;\n".repeat(MIN_LINES - 1));
-  texts.set("src/store/above.ts", "export const a = 1;\n".repeat(MIN_LINES));
-  const found = findShort(texts).filter((file) => !(file in shortFiles));
-  assert.deepEqual(found, ["src/store/below.ts"]);
-});
-
-test("a function that may return nothing is called find, and get throws instead", () => {
-  const findGetters = (text: string) => {
-    const signatures = text.matchAll(/\b(get\w*)(?:<[^>(]*>)?\([^;{}]*?\): ([^;{}=]*?)(?: \{\n|;\n| =>)/g);
-    return [...signatures].filter(([, , result = ""]) => /\bundefined\b|\[\]/.test(result)).map(([, name]) => name);
-  };
-  const found = sources.flatMap((file) => findGetters(readFileSync(file, "utf8")).map((name) => `${file}: ${name}`));
-  assert.deepEqual(found, []);
-
-  const planted = `
-    get(uid: string): Awaitable<Row | undefined>;
-    getAll(): Promise<Row[]>;
-    getOne(uid: string): Promise<Row>;
-    findOne(uid: string): Row | undefined;
-  `;
-  assert.deepEqual(findGetters(planted), ["get", "getAll"]);
-});
-
-test("every exported symbol has a doc comment", () => {
-  const bare = sources.flatMap((file) => {
-    const lines = readFileSync(file, "utf8").split("\n");
-    return lines.flatMap((line, i) => {
-      const exported = /^export (?:async )?(?:function|class|interface|type|const) (\w+)/.exec(line);
-      // Columns modules are a list of column types; the file's head speaks for it.
-      if (!exported || file.includes("/columns-") || lines[i - 1]?.endsWith("*/")) return [];
-      // What a function is given needs no words of its own where its fields have them.
-      if (/(?:Deps|Options)$/.test(exported[1] ?? "")) return [];
-      return [`${file}: ${exported[1]}`];
-    });
-  });
-  assert.deepEqual(bare, []);
 });
 
 function filesIn(directory: string): string[] {
