@@ -24,8 +24,9 @@ const special4 = blockList("ipv4", [
   ["240.0.0.0", 4], // reserved, and broadcast
 ]);
 
-// All public addresses that are in use. Outside are loopback, unique local, link-local and multicast addresses, and
-// those that contain an IPv4 address: mapped, compatible, NAT64.
+// All public addresses that are in use, but for those of NAT64. Outside are loopback, unique local, link-local and
+// multicast addresses, those that contain an IPv4 address (mapped, translated, compatible), and 64:ff9b:1::/48, in which
+// each network puts the IPv4 address where it likes (RFC 8215).
 const global6 = blockList("ipv6", [["2000::", 3]]);
 
 const special6 = blockList("ipv6", [
@@ -36,6 +37,9 @@ const special6 = blockList("ipv6", [
   ["3fff::", 20], // documentation
 ]);
 
+// The addresses by which networks without IPv4 reach IPv4 hosts, and which their DNS64 answers (RFC 6052, section 2.1).
+const nat64 = blockList("ipv6", [["64:ff9b::", 96]]);
+
 /** Whether `address`, without brackets, is an IP address of the public internet. */
 export function isPublicAddress(address: string): boolean {
   switch (isIP(address)) {
@@ -43,10 +47,34 @@ export function isPublicAddress(address: string): boolean {
       return !special4.check(address, "ipv4");
     case 6:
       // An address with a zone is local to this machine's links.
-      return !address.includes("%") && global6.check(address, "ipv6") && !special6.check(address, "ipv6");
+      return !address.includes("%") && isPublic6(address);
     default:
       return false;
   }
+}
+
+function isPublic6(address: string): boolean {
+  const groups = parseGroups(address);
+  const [high = 0, low = 0] = groups.slice(6);
+  // A NAT64 connects to the IPv4 address, which may be one of its own network.
+  if (nat64.check(address, "ipv6")) return isPublicAddress([high >> 8, high & 255, low >> 8, low & 255].join("."));
+  // ISATAP (RFC 5214): a machine that speaks it sends the packet in IPv4 to the address in the last 32 bits. The prefix
+  // is any, so only the middle tells.
+  const isIsatap = groups[5] === 0x5efe && (groups[4] === 0 || groups[4] === 0x200);
+  return !isIsatap && global6.check(address, "ipv6") && !special6.check(address, "ipv6");
+}
+
+/** The eight groups of an IPv6 address, which may end in a dotted IPv4 address or a zone. */
+function parseGroups(address: string): number[] {
+  const [bare = ""] = address.split("%");
+  const hex = bare.replace(/(\d+)\.(\d+)\.(\d+)\.(\d+)$/, (_dotted, ...bytes: string[]) => {
+    const [a = 0, b = 0, c = 0, d = 0] = bytes.map(Number);
+    return `${(a * 256 + b).toString(16)}:${(c * 256 + d).toString(16)}`;
+  });
+  const [head = [], tail = []] = hex.split("::").map((part) => part.split(":").filter(Boolean));
+  return [...head, ...Array<string>(8 - head.length - tail.length).fill("0"), ...tail].map((group) =>
+    Number.parseInt(group, 16),
+  );
 }
 
 function blockList(
@@ -63,14 +91,8 @@ export function addressKey(address: string | undefined): string {
   if (address === undefined || !isIPv6(address)) return `address ${address ?? ""}`;
   const mapped = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i.exec(address);
   if (mapped) return `address ${mapped[1]}`;
-  const [head = "", tail = ""] = address.split("::");
-  const groups = head.split(":").filter(Boolean);
-  const rest = tail.split(":").filter(Boolean);
-  const zeros = address.includes("::") ? Array<string>(Math.max(0, 8 - groups.length - rest.length)).fill("0") : [];
-  return `network ${[...groups, ...zeros, ...rest]
-    .slice(0, 4)
-    .map((group) => Number.parseInt(group, 16).toString(16))
-    .join(":")}`;
+  const network = parseGroups(address).slice(0, 4);
+  return `network ${network.map((group) => group.toString(16)).join(":")}`;
 }
 
 /** Where to listen; port 0 takes a free one. */

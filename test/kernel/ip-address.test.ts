@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { isPublicAddress } from "../../src/kernel/ip-address.js";
+import { addressKey, isPublicAddress } from "../../src/kernel/ip-address.js";
 
 const open = [
   "1.1.1.1",
@@ -17,12 +17,26 @@ const open = [
   "198.17.255.255",
   "198.20.0.0",
   "223.255.255.255",
+  // NAT64 of public IPv4 addresses, in all spellings.
+  "64:ff9b::1.1.1.1",
+  "64:ff9b::101:101",
+  "64:FF9B:0:0:0:0:0101:0101",
+  "0064:ff9b::140.82.112.4",
+  "64:ff9b::9.255.255.255",
+  "64:ff9b::11.0.0.0",
+  "64:ff9b::168.63.129.17",
+  "64:ff9b::223.255.255.255",
   "2001:200::1",
   "2001:4860:4860::8888",
   "2003::1",
   "2606:4700::1111",
   "2a00:1450:4001:80b::200e",
   "3fff:1000::1",
+  // Almost ISATAP.
+  "2a00:1450::1:5efe:10.0.0.1",
+  "2a00:1450::5eff:10.0.0.1",
+  "2a00:1450:0:0:5efe::1",
+  "2a00:1450:0:5efe:a00:1::",
 ];
 
 const closed = [
@@ -62,9 +76,46 @@ const closed = [
   "::ffff:7f00:1",
   "::ffff:1.1.1.1",
   "::ffff:0:1.1.1.1",
+  "::ffff:0:0",
+  "::ffff:169.254.169.254",
+  "::255.255.255.255",
+  // NAT64 of IPv4 addresses that are not public.
+  "64:ff9b::",
+  "64:ff9b::1",
   "64:ff9b::7f00:1",
-  "64:ff9b::1.1.1.1",
+  "64:ff9b::127.0.0.1",
+  "64:ff9b::10.0.0.0",
+  "64:ff9b::a00:1",
+  "64:FF9B:0000:0000:0000:0000:0A00:0001",
+  "64:ff9b::10.255.255.255",
+  "64:ff9b::100.64.0.1",
+  "64:ff9b::168.63.129.16",
+  "64:ff9b::169.254.169.254",
+  "64:ff9b::a9fe:a9fe",
+  "64:ff9b::172.31.255.255",
+  "64:ff9b::192.168.0.1",
+  "64:ff9b::192.0.0.192",
+  "64:ff9b::224.0.0.1",
+  "64:ff9b::255.255.255.255",
+  "64:ff9b::1.1.1.1%eth0",
+  // Beside the prefix, and prefixes whose layout is local.
+  "64:ff9a:ffff:ffff:ffff:ffff:101:101",
+  "64:ff9b:0:0:0:1:101:101",
+  "64:ff9b:0:0:1::1.1.1.1",
+  "64:ff9b:0:1::1.1.1.1",
+  "64:ff9b:1::",
   "64:ff9b:1::1",
+  "64:ff9b:1::1.1.1.1",
+  "64:ff9b:1:101:1:100::",
+  "64:ff9b:1:ffff:ffff:ffff:101:101",
+  "64:ff9b:2::1.1.1.1",
+  // ISATAP below a public prefix.
+  "2a00:1450:4001:80b:0:5efe:10.0.0.1",
+  "2a00:1450:4001:80b:0:5efe:a00:1",
+  "2a00:1450::5efe:a00:1",
+  "2a00:1450:4001:80b:200:5efe:7f00:1",
+  "2a00:1450:4001:80b:200:5efe:1.1.1.1",
+  "2a00:1450:4001:80b:0:5efe::",
   "100::1",
   "2001::1",
   "2001:0:4136:e378:8000:63bf:3fff:fdd2",
@@ -72,6 +123,8 @@ const closed = [
   "2001:db8::1",
   "2002:7f00:1::",
   "2002:101:101::1",
+  "2002:a9fe:a9fe::",
+  "2001:0:a00:1::1",
   "2620:4f:8000::1",
   "3fff::1",
   "3fff:fff::1",
@@ -98,3 +151,18 @@ const closed = [
 
 for (const address of open) test(`${address} is public`, () => assert.equal(isPublicAddress(address), true));
 for (const address of closed) test(`${address} is not public`, () => assert.equal(isPublicAddress(address), false));
+
+// Limits count by the first 64 bits, whatever the spelling.
+for (const [address, key] of [
+  ["2001:db8:0:1::5", "network 2001:db8:0:1"],
+  ["2001:0DB8::1:0:0:0:9", "network 2001:db8:0:1"],
+  ["2001:db8::", "network 2001:db8:0:0"],
+  ["::1", "network 0:0:0:0"],
+  ["64:ff9b::1.2.3.4", "network 64:ff9b:0:0"],
+  ["1:2:3:4:5:6:1.2.3.4", "network 1:2:3:4"],
+  ["fe80::1%eth0", "network fe80:0:0:0"],
+  ["fe80::1%a:b:c:d:e:f:0:1:2", "network fe80:0:0:0"],
+  ["::ffff:1.2.3.4", "address 1.2.3.4"],
+  ["1.2.3.4", "address 1.2.3.4"],
+] as const)
+  test(`${address} is counted as ${key}`, () => assert.equal(addressKey(address), key));

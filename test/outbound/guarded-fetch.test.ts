@@ -40,6 +40,11 @@ const names: Readonly<Record<string, LookupAddress[]>> = {
   "mixed.test": address("1.1.1.1", "10.0.0.1"),
   "mixed6.test": address("2606:4700::1111", "::1"),
   "mapped.test": address("::ffff:127.0.0.1"),
+  // What a DNS64 makes of the IPv4 addresses of the name server.
+  "dns64.test": address("64:ff9b::a00:1"),
+  "dns64-metadata.test": address("64:ff9b::a9fe:a9fe"),
+  "local-nat64.test": address("64:ff9b:1::101:101"),
+  "isatap.test": address("2a00:1450:4001:80b:0:5efe:a00:1"),
   "nonsense.test": address("not an address"),
   "nowhere.test": [],
   "metadata.google.internal": address("169.254.169.254"),
@@ -89,7 +94,10 @@ const refused: readonly { urls: readonly string[]; reason: string; looksUp?: boo
   {
     reason: NOT_PUBLIC,
     looksUp: true,
-    urls: ["private", "loopback", "mixed", "mixed6", "mapped", "nonsense"].map((name) => `https://${name}.test/`),
+    urls: [
+      ...["private", "loopback", "mixed", "mixed6", "mapped", "nonsense"],
+      ...["dns64", "dns64-metadata", "local-nat64", "isatap"],
+    ].map((name) => `https://${name}.test/`),
   },
   {
     reason: NOT_PUBLIC,
@@ -238,6 +246,23 @@ test("a name that resolves to a private address after the check is not resolved 
   await assert.rejects(fetch("https://rebinding.test/"), GuardedFetchError);
   assert.deepEqual(targets, [responses[0], responses[0], "1.1.1.1"]);
   assert.deepEqual([lookups, reasons], [1, ["https://rebinding.test: STOPPED"]]);
+});
+
+test("where a DNS64 answers for IPv4 hosts, public ones are connected to", async (t) => {
+  const found = address("64:ff9b::101:101");
+  const { fetch, reasons } = guardWith({ resolve: () => Promise.resolve(found) });
+  const targets: unknown[] = [];
+  t.mock.method(
+    Socket.prototype,
+    "connect",
+    function (this: Socket, options: { host: string; lookup: LookupFunction }) {
+      options.lookup(options.host, { all: true }, (_error, all) => targets.push(all));
+      setImmediate(() => this.destroy(Object.assign(new Error("stopped"), { code: "STOPPED" })));
+      return this;
+    },
+  );
+  await assert.rejects(fetch("https://ipv4-only.test/"), GuardedFetchError);
+  assert.deepEqual([targets, reasons], [[found], ["https://ipv4-only.test: STOPPED"]]);
 });
 
 test("a proxy named by the environment is not used", async () => {
