@@ -109,6 +109,12 @@ const groups = {
       default: "",
       since: "0.1.0",
     }),
+    outboundProxy: origin({
+      help: "HTTP proxy for requests to issuers, login providers and AWS; origins in --trusted-issuers are reached directly",
+      unset: "none",
+      see: "security.md#outbound-proxy",
+      since: "0.11.0",
+    }),
     awsStsOrigins: origins({
       help: "origins of the AWS security token services to which signed requests may be sent",
       unset: "those of AWS",

@@ -49,6 +49,7 @@ const FAILURE_LIMITS = { perName: { points: 100, seconds: 4 }, perAddress: { poi
 /** The settings of the issuer. */
 export interface IssuerSettings {
   readonly trustedIssuers: readonly string[];
+  readonly outboundProxy: string | undefined;
   readonly loginProviders: string | undefined;
   readonly registration: "invite" | "open";
   readonly headlessConfirmation: HeadlessConfirmation;
@@ -127,6 +128,7 @@ export function createIssuer(deps: IssuerDeps): Issuer {
   const loginProviders = readLoginProviders(settings.loginProviders);
   const fetch = createGuardedFetch({
     trustedOrigins: settings.trustedIssuers,
+    proxy: settings.outboundProxy,
     operatorIssuers: loginProviders.map(({ issuer }) => issuer),
     onFailure: (reason) => onProblem(`an outbound request failed: ${reason}`),
     startRequest: deps.startRequest,

@@ -36,6 +36,11 @@ export interface GuardedFetchOptions {
   readonly trustedOrigins: readonly string[];
   /** Issuers that the operator configured; their metadata may name any trusted origin. */
   readonly operatorIssuers?: readonly string[];
+  /**
+   * The HTTP proxy for all requests but those to trusted origins. It resolves the names of hosts, so only names and
+   * addresses that are written in URLs are checked here.
+   */
+  readonly proxy?: string | undefined;
   /** Called with the reason of every failure, for the operator's log only. */
   readonly onFailure?: (reason: string) => void;
   /** Resolves host names; the default is the DNS, and for trusted origins the resolver of the system. */
@@ -104,6 +109,7 @@ export function createGuardedFetch(options: GuardedFetchOptions): GuardedFetch {
   }
   const trusted: ReadonlySet<string> = new Set(trustedOrigins);
   const traced = findTracedOrigins(options);
+  const proxy = options.proxy === undefined ? undefined : new URL(options.proxy);
   const resolvePublic = createDnsResolver();
   const operatorSlots = createSlots(OPERATOR);
   const organisationSlots = createSlots(ORGANISATIONS);
@@ -119,6 +125,20 @@ export function createGuardedFetch(options: GuardedFetchOptions): GuardedFetch {
     return URL.canParse(issuer) && new URL(issuer).origin === origin;
   }
 
+  async function findRoute(url: URL, isTrusted: boolean, signal: AbortSignal): Promise<URL | readonly LookupAddress[]> {
+    const host = hostOf(url);
+    if (proxy !== undefined && !isTrusted) {
+      if (isIP(host) === 0 ? isLocalName(host) : !isPublicAddress(host))
+        throw new OutboundError("the host is not public");
+      return proxy;
+    }
+    const addresses = await resolveAddresses(host, resolve ?? (isTrusted ? systemResolve : resolvePublic), signal);
+    if (addresses.length === 0) throw new OutboundError("the host has no address");
+    if (!isTrusted && !addresses.every(({ address }) => isPublicAddress(address)))
+      throw new OutboundError("the host has an address that is not public");
+    return addresses;
+  }
+
   async function sendGuarded(
     url: URL,
     init: GuardedRequest,
@@ -128,18 +148,10 @@ export function createGuardedFetch(options: GuardedFetchOptions): GuardedFetch {
     const release = await takeSlot(url, init, signal);
     onSlot();
     try {
-      const isTrusted = isTrustedFor(url, init);
-      const addresses = await resolveAddresses(
-        hostOf(url),
-        resolve ?? (isTrusted ? systemResolve : resolvePublic),
-        signal,
-      );
-      if (addresses.length === 0) throw new OutboundError("the host has no address");
-      if (!isTrusted && !addresses.every(({ address }) => isPublicAddress(address)))
-        throw new OutboundError("the host has an address that is not public");
+      const route = await findRoute(url, isTrustedFor(url, init), signal);
       const { method = "GET", body, maxBytes = MAX_BYTES } = init;
       const headers = { ...init.headers, ...(traced.has(url.origin) && init.trace?.headers()) };
-      return await sendRequest({ url, addresses, method, headers, body, maxBytes, signal });
+      return await sendRequest({ url, route, method, headers, body, maxBytes, signal });
     } finally {
       release();
     }
@@ -247,6 +259,15 @@ function assertAllowedUrl(url: URL, isTrusted: boolean): void {
   if (url.protocol !== "https:") throw new OutboundError("the address is not https");
   if (url.port !== "") throw new OutboundError("the port is not 443");
   if (url.hostname.endsWith(".")) throw new OutboundError("the host ends with a dot");
+}
+
+// Names that are not in the public DNS (RFC 6761, 6762 and 8375; those that ICANN keeps for private networks, and those
+// that networks use without asking). A name without a dot is completed by the resolver of whoever looks it up.
+const LOCAL_NAME =
+  /^[^.]*$|(^|\.)(localhost|localdomain|local|internal|intranet|private|corp|home|lan|svc|home\.arpa)$/;
+
+function isLocalName(host: string): boolean {
+  return LOCAL_NAME.test(host);
 }
 
 function resolveAddresses(host: string, resolve: Resolve, signal: AbortSignal): Promise<readonly LookupAddress[]> {

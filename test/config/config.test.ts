@@ -50,6 +50,7 @@ test("the defaults", () => {
     strictBody: false,
     corsOrigins: [],
     trustedIssuers: [],
+    outboundProxy: undefined,
     trustedProxies: undefined,
     loginProviders: undefined,
     registration: "invite",

@@ -162,6 +162,7 @@ const values: Readonly<Record<SettingName, Values>> = {
   registration: words(["invite", "open"], "closed", true),
   headlessConfirmation: words(["explicit", "code"], "none", false),
   trustedIssuers: { ...originList(), rejected: [...originList().rejected, "*"] },
+  outboundProxy: origin,
   awsStsOrigins: { ...originList(), rejected: [...originList().rejected, "*"] },
   tokenAlgorithm: words(["RS256", "ES256"], "HS256", "rs256"),
   keyRotation: duration(H, 3_650 * D),
