@@ -59,12 +59,38 @@ export function createJsonWriters(registry: Registry, timestamps: TimestampDigit
 
 /**
  * Whether an empty field of a response is printed: every scalar without presence, list and map, and an enum whose zero
- * value has a meaning. An empty page token is not, because it means that there is no further page.
+ * value has a meaning. An empty page token is not, because it means that there is no further page. Fields outside of
+ * {@link FIELDS_OF_TABLES} are not either.
  */
 export function isPrintedEmpty(field: DescField): boolean {
-  if (hasPresence(field)) return false;
+  if (hasPresence(field) || !isInTable(field)) return false;
   if (field.fieldKind === "scalar") return field.name !== "next_page_token" || field.scalar !== ScalarType.STRING;
   return field.fieldKind !== "enum" || !NO_VALUE_NAME.test(field.enum.values[0]?.name ?? "");
+}
+
+/**
+ * The messages of version 2 that have a table in the specification, and the fields in it. Of these messages it shows no
+ * other fields, so the others are absent when empty.
+ */
+const FIELDS_OF_TABLES: Readonly<Record<string, readonly string[]>> = {
+  Group: ["uid", "name", "description", "resource_limits", "verified", "create_time", "update_time"],
+  Identity: ["uid", "name", "description", "claim_match", "last_seen_time", "create_time", "update_time"],
+  "Identity.ClaimMatch": ["issuer", "subject"],
+  "Identity.StaticKeys": [],
+  "Identity.AWSIdentity": [],
+  Role: ["uid", "name", "description"],
+  RoleBinding: ["uid", "identity", "group", "role", "create_time"],
+  RoleBindingIdentity: ["uid", "name", "description", "subject", "issuer"],
+  RoleBindingGroup: ["uid", "name", "description"],
+  RoleBindingRole: ["uid", "name", "description"],
+};
+
+const IAM_V2 = /^chainguard\.platform\.iam\.v2(?:beta1)?\./;
+
+// Whether no table leaves the field out.
+function isInTable({ name, parent: { typeName } }: DescField): boolean {
+  const message = typeName.replace(IAM_V2, "");
+  return message === typeName || (FIELDS_OF_TABLES[message]?.includes(name) ?? true);
 }
 
 // The name of an enum's zero value that means unset, by AIP-126 and in older protos.

@@ -60,6 +60,18 @@ function emptyValueOf(field: DescField, choice: number, within: readonly DescMes
   }
 }
 
+// What the tables of groups, identities, roles and role bindings in the specification do not show.
+const ABSENT_WHEN_EMPTY: ReadonlySet<string> = new Set(
+  [
+    ...["Identity.email", "Identity.email_unverified", "Identity.company", "RoleBindingIdentity.email"],
+    ...["Identity.ClaimMatch.claims", "Identity.ClaimMatch.claim_patterns", "Role.capabilities"],
+    ...["issuer", "subject", "issuer_keys", "audiences"].map((name) => `Identity.StaticKeys.${name}`),
+    "Identity.AWSIdentity.aws_account",
+    // Version 2 has the messages of the beta.
+  ].map((name) => `chainguard.platform.iam.v2beta1.${name}`),
+);
+const absent = new Set<string>();
+
 // The paths that are printed of such a message, in JSON.
 function pathsToPrint(desc: DescMessage, message: Plain, at = ""): string[] {
   if (findWellKnownName(desc) !== undefined) return [];
@@ -71,6 +83,11 @@ function pathsToPrint(desc: DescMessage, message: Plain, at = ""): string[] {
     if (isInputOnly(field) || field.name === "next_page_token") return [];
     if (set === undefined) {
       if (field.presence !== FeatureSet_FieldPresence.IMPLICIT) return [];
+      const name = `${desc.typeName}.${field.name}`;
+      if (ABSENT_WHEN_EMPTY.has(name)) {
+        absent.add(name);
+        return [];
+      }
       const zero = field.fieldKind === "enum" ? field.enum.values[0]?.name.toUpperCase().split("_").at(-1) : undefined;
       return zero === "UNSPECIFIED" || zero === "UNKNOWN" ? [] : [path];
     }
@@ -127,6 +144,12 @@ for (const desc of methods) {
 test("the paths within messages are many, and those that clients iterate over are among them", () => {
   assert.ok(routes > 200, `${routes} routes`);
   assert.ok(nested.size > 500, `${nested.size} paths`);
+  // Identity.claimMatch.claims is of version 1.
   for (const path of ["Identity.claimMatch.claims", "GroupInvite.role.capabilities", "IdentityProvider.scim.enabled"])
     assert.ok(nested.has(path), path);
+});
+
+test("every field that no table of the specification shows is left out of a response, and of version 1 none is", () => {
+  assert.deepEqual([...absent].sort(), [...ABSENT_WHEN_EMPTY].sort());
+  assert.ok(nested.has("Identity.claimMatch.claimPatterns"));
 });

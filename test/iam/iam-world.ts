@@ -44,7 +44,7 @@ export function claimMatch(): { issuer: string; subject: string } {
   return { issuer: "https://issuer.example", subject: randomBytes(4).toString("hex") };
 }
 
-/** What a claim match prints besides what it was given. */
+/** What version 1 prints of a claim match besides what it was given. */
 export const noClaims = { claims: {}, claimPatterns: {} };
 
 /**

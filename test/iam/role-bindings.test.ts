@@ -55,7 +55,7 @@ describe("a binding", () => {
     const { json } = await create({ identityUid, roleUid: viewer });
     const { uid, createTime, ...rest } = json ?? {};
     assert.deepEqual(rest, {
-      identity: { uid: identityUid, name: "", description: "", subject: "", issuer: "", email: "" },
+      identity: { uid: identityUid, name: "", description: "", subject: "", issuer: "" },
       group: { uid: world.child, name: "group", description: "" },
       role: { uid: viewer, name: "viewer", description: "Viewer Role (built-in)" },
     });

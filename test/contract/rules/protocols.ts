@@ -136,6 +136,12 @@ const transcoding: readonly Rule[] = [
   },
   {
     anchor: "transcoding",
+    says: "of version 1 this includes the empty fields of identities",
+    http: "GET /iam/v1/identities?id=<ci>",
+    expect: { json: { items: [{ claimMatch: { subject: "ci", claims: {}, claimPatterns: {} } }] } },
+  },
+  {
+    anchor: "transcoding",
     says: "empty fields are printed at every depth",
     http: "GET /registry/v2beta1/repos/<repo>",
     expect: { json: { customOverlay: { environment: { one: "one" }, annotations: {} } } },
