@@ -157,19 +157,3 @@ async function insertExpiredInvites(groupUid: string, count: number): Promise<vo
     });
   }
 }
-
-it("more subscriptions than one read returns are deleted with their group", async () => {
-  const group = await world.group();
-  const times = { createTimeMs: 1_000, updateTimeMs: 1_000 };
-  await world.write(async (tx) => {
-    for (let i = 0; i < 1_001; i++) {
-      await tx.subscriptions.insert({
-        uid: randomIds.newUid(group),
-        groupUid: group,
-        sink: "https://s.example",
-        ...times,
-      });
-    }
-  });
-  assert.equal((await world.owner.rest("DELETE", `/groups/${group}`)).status, 200);
-});

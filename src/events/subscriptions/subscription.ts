@@ -18,7 +18,7 @@ import { listInChunks } from "../../pipeline/handlers.js";
 import { type ServedService, serve } from "../../pipeline/method-table.js";
 import { createOperations } from "../../pipeline/operations.js";
 import { defineResource } from "../../pipeline/resource/define.js";
-import { deleteRows } from "../../pipeline/resource/delete.js";
+import { hasRows } from "../../pipeline/resource/delete.js";
 import { buildValues } from "../../pipeline/resource/patch.js";
 import { createsInScope } from "../../pipeline/resource/quota.js";
 import { getResource, getRow, type ResourceDeps } from "../../pipeline/resource/read.js";
@@ -52,7 +52,7 @@ export const subscriptions = defineResource({
   table: (tx) => tx.subscriptions,
   parent: {
     type: "iam.chainguard.dev/Group",
-    onDelete: { cascade: (tx, uid) => deleteRows(tx.subscriptions, "groupUid", uid) },
+    onDelete: { restrict: (tx, uid) => hasRows(tx.subscriptions, "groupUid", uid) },
   },
   quota: {
     name: "subscriptions",

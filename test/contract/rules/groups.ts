@@ -146,6 +146,7 @@ const guards: Readonly<Record<string, string>> = {
   roles: "<freshRole>",
   "role bindings": "<freshForeignBinding>",
   "group invites": "<freshInvite>",
+  subscriptions: "<freshSubscription>",
 };
 
 const notEmpty = (children: string) => precondition("RESOURCE_NOT_EMPTY", `cannot delete group with child ${children}`);
@@ -271,8 +272,19 @@ const deletion: readonly Rule[] = [
   },
   {
     anchor: "deletion",
-    says: "subscriptions do not count and are deleted with their group",
-    steps: deletesFresh(requireGiven("<freshSubscription>")),
+    says: "subscriptions are named last, and without them the group goes",
+    steps: deletesFresh(
+      requireGiven("<freshSubscription>"),
+      {
+        call: "CreateAccountAssociation",
+        request: { parent: "<fresh>", accountAssociation: { name: "a" } },
+        expect: {},
+      },
+      { call: "DeleteGroup", request: { uid: "<fresh>" }, expect: notEmpty("account associations") },
+      { call: "DeleteAccountAssociation", request: { uid: "<fresh>" }, expect: {} },
+      { call: "DeleteGroup", request: { uid: "<fresh>" }, expect: notEmpty("subscriptions") },
+      { call: "DeleteSubscription", request: { uid: "<freshSubscription>" }, expect: {} },
+    ),
   },
   {
     anchor: "deletion",
