@@ -25,11 +25,11 @@ before(async () => {
 after(() => world.stop());
 
 /**
- * Fields that version 1 published without OUTPUT_ONLY: ids of new resources, and what changes without a request of the
- * caller, so that a client cannot send back what it has read.
+ * Fields that version 1 published without OUTPUT_ONLY: ids of new resources, who wrote and reviewed an advisory, and what
+ * changes without a request of the caller, so that a client cannot send back what it has read.
  */
 const SET_BY_SERVICE =
-  /(^|\.)(id|createdAt|updatedAt|createTime|lastUpdated|lastSeen)$|^scim\.(\w+ExpireTime|credentialState|etag)$/;
+  /(^|\.)(id|author|reviewer|createdAt|updatedAt|createTime|lastUpdated|lastSeen)$|^scim\.(\w+ExpireTime|credentialState|etag)$/;
 
 /** Fields that are stored and that no response to the request shows. */
 const NOT_SHOWN = /^(ttl|oidc\.clientSecret)$/;

@@ -75,17 +75,13 @@ export function requireCreated<D extends DescMessage>(
   return created;
 }
 
-/**
- * As {@link requireCreated}, for a request that updates the resource and names all its fields. A value passes as well
- * where it is that of `before`, for fields that the service changes with the update.
- */
+/** As {@link requireCreated}, for a request that updates the resource and names all its fields. */
 export function requireUpdated<D extends DescMessage>(
   { message, fixed }: FixedView<D>,
   sent: MessageShape<D>,
   updated: MessageShape<D>,
-  before: MessageShape<D> = updated,
 ): MessageShape<D> {
-  requireStored(resolveFixed(message, fixed), sent, [updated, before]);
+  requireStored(resolveFixed(message, fixed), sent, [updated]);
   return updated;
 }
 

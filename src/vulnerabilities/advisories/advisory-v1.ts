@@ -55,22 +55,14 @@ import {
 import { type EventInput, MAX_ADVISORY_REQUEST } from "./advisory-rules.js";
 import { addEvents, buildAdvisoryFilters } from "./advisory-v2beta1.js";
 
-const fixedEvent = defineFixedFields(AdvisoryEventSchema, {
-  author: setByService(),
-  reviewer: setByService(),
-  timestamp: immutable(),
-});
+// The service ignores `author` and `reviewer` of requests, because clients send what they have read of other people's
+// changes.
+const fixedEvent = defineFixedFields(AdvisoryEventSchema, { timestamp: immutable() });
 const fixedAdvisory = defineFixedFields(AdvisorySchema, {
   deletedAt: setByService("Delete withdraws an advisory"),
   advisoryId: setByService(),
-  author: setByService(),
   legacyAdvisoryID: immutable(),
   events: immutable("CreateAdvisoryEvent and UpdateAdvisoryEvent change events"),
-});
-const fixedCreation = defineFixedFields(AdvisorySchema, {
-  ...fixedAdvisory.fixed,
-  "events.author": setByService(),
-  "events.reviewer": setByService(),
 });
 
 /** The names of version 1 for the fields of version 2. */
@@ -119,7 +111,7 @@ export function advisoriesV1({ listResources, ids }: Pick<ResourceDeps, "listRes
           const events = (advisory?.events ?? []).map(eventFromV1);
           const input = { groupUid: parentId, advisory: advisoryFromV1(advisory), events };
           const created = await toProtoV1(await createAdvisory(input, ids, call), call.tx);
-          return requireCreated(fixedCreation, advisory, created);
+          return requireCreated(fixedAdvisory, advisory, created);
         }),
 
       list: (filter, call) => withV1Names(() => listAdvisories(filter, listResources, call)),
@@ -127,7 +119,8 @@ export function advisoriesV1({ listResources, ids }: Pick<ResourceDeps, "listRes
       update: (advisory, call) =>
         withV1Names(async () => {
           const updated = await toProtoV1(await updateAdvisory(advisoryFromV1(advisory), call), call.tx);
-          return requireUpdated(fixedAdvisory, advisory, updated);
+          requireUpdated(fixedAdvisory, withoutPeople(advisory), withoutPeople(updated));
+          return updated;
         }),
 
       async delete({ id }, call) {
@@ -147,9 +140,8 @@ export function advisoriesV1({ listResources, ids }: Pick<ResourceDeps, "listRes
 
       updateAdvisoryEvent: (event, call) =>
         withV1Names(async () => {
-          const before = eventToProtoV1(await getEvent(event.id, call.tx));
           const updated = eventToProtoV1(await updateEvent(eventFromV1(event), call));
-          return requireUpdated(fixedEvent, event, updated, before);
+          return requireUpdated(fixedEvent, event, updated);
         }),
     },
     { create: large, update: large, list: large },
@@ -267,6 +259,11 @@ function eventToProtoV1(row: AdvisoryEventRow): AdvisoryEvent {
   if (moved) event.type = { case: "componentLocationChanged", value: moved };
   else if (type.case !== undefined) event.type = convertType(EventV2Schema, AdvisoryEventSchema, type);
   return event;
+}
+
+// The advisory with events that compare as equal whoever wrote and reviewed them.
+function withoutPeople(advisory: Advisory): Advisory {
+  return { ...advisory, events: advisory.events.map((event) => ({ ...event, author: "", reviewer: "" })) };
 }
 
 // The fields that callers set.

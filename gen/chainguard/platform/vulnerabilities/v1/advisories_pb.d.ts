@@ -118,7 +118,8 @@ export declare type Advisory = Message<"chainguard.platform.vulnerabilities.v1.A
   advisoryId: string;
 
   /**
-   * The author of the advisory, by e-mail address or uid. Set by the service.
+   * The author of the advisory, by e-mail address or uid. Set by the service,
+   * which ignores it in requests.
    *
    * @generated from field: string author = 16;
    */
@@ -247,15 +248,16 @@ export declare type AdvisoryEvent = Message<"chainguard.platform.vulnerabilities
   findings: Uint8Array;
 
   /**
-   * The author of the event, by e-mail address or uid. Set by the service.
+   * The author of the event, by e-mail address or uid. Set by the service,
+   * which ignores it in requests.
    *
    * @generated from field: string author = 11;
    */
   author: string;
 
   /**
-   * The reviewer of the event, by e-mail address or uid. Set by the service.
-   * Empty: not reviewed.
+   * The reviewer of the event, by e-mail address or uid. Set by the service,
+   * which ignores it in requests. Empty: not reviewed.
    *
    * @generated from field: string reviewer = 12;
    */
