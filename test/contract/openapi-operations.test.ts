@@ -52,6 +52,19 @@ describe("every operation of the document", () => {
   });
 });
 
+it("every example of the document has the form of its own schema", () => {
+  let shown = 0;
+  for (const { operationId, parameters, requestBody, responses } of world.operations) {
+    const contents = [requestBody?.content, responses["200"]?.content].flatMap((all) => Object.values(all ?? {}));
+    for (const { schema, example } of [...parameters, ...contents]) {
+      if (schema === undefined || example === undefined) continue;
+      assert.equal(validators.of(schema)(example), undefined, operationId);
+      shown++;
+    }
+  }
+  assert.ok(shown >= 2 * world.operations.length, `${shown} examples`);
+});
+
 it("a path that may end where its ** begins is described without a parameter, a former path as deprecated", () => {
   const { paths } = world.document;
   for (const version of ["v1", "v2beta1", "v2"]) {

@@ -3,6 +3,7 @@
 // service rejects by the name of the property must be invalid by the schema.
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
+import type { DescEnum } from "@bufbuild/protobuf";
 import { isUidp } from "../../src/kernel/uidp.js";
 import {
   type AnyObject,
@@ -27,16 +28,17 @@ type Outcome = { readonly status: number; readonly text: string };
 
 let world: OperationWorld;
 let of: (schema: AnyObject) => Validate;
+let error: Validate;
 
 before(async () => {
   world = await startOperationWorld();
-  of = createValidators(world.document).of;
+  ({ of, error } = createValidators(world.document));
 });
 
 after(() => world.stop());
 
 describe("every operation of the document", () => {
-  const seen = { required: 0, optional: 0, uids: 0, numbers: 0 };
+  const seen = { required: 0, optional: 0, zeros: 0, uids: 0, numbers: 0 };
 
   it("rejects what its schema rejects, and nothing else by the name of a property", async (t) => {
     for (const operation of operations()) {
@@ -45,8 +47,9 @@ describe("every operation of the document", () => {
         await checkParameters(operation);
       });
     }
-    const { required, optional, uids, numbers } = seen;
-    assert.ok(required >= 100 && optional >= 130 && uids >= 200 && numbers >= 3, JSON.stringify(seen));
+    const { required, optional, zeros, uids, numbers } = seen;
+    const isMuch = required >= 100 && optional >= 130 && zeros >= 90 && uids >= 200 && numbers >= 3;
+    assert.ok(isMuch, JSON.stringify(seen));
   });
 
   it("has a pattern wherever an answer holds a uid", async (t) => {
@@ -68,6 +71,10 @@ describe("every operation of the document", () => {
     const validate = of(content.schema);
     const absent = await sendChanged(operation, () => undefined);
     assert.equal(absent.status !== 200, operation.requestBody?.required === true, `no body: ${absent.text}`);
+    if (Array.isArray(body)) {
+      const { status, text } = await sendChanged(operation, () => []);
+      assert.equal(status !== 200, validate([]) !== undefined, `an empty list: ${text}`);
+    }
     for (const { path, value } of propertiesIn(body)) {
       const check = async (change: (parent: Record<string | number, unknown>, key: string | number) => void) => {
         const { outcome, changed } = await sendWith(operation, path, change);
@@ -76,7 +83,7 @@ describe("every operation of the document", () => {
         const told = `${operation.operationId} ${JSON.stringify(changed)}: ${outcome.status} ${outcome.text}`;
         // An update may clear a message that has no field set.
         const mayPass = operation.method === "PATCH" && typeof value === "object";
-        if (!isValid) assert.ok(outcome.status !== 200 || mayPass, told);
+        if (!isValid && !(mayPass && outcome.status === 200)) assertTyped(outcome, told);
         else assert.ok(!isNamed(outcome, path, value), told);
         return { isValid, told, ...outcome };
       };
@@ -87,6 +94,14 @@ describe("every operation of the document", () => {
       });
       // In an update null names a field to be cleared.
       if (operation.method !== "PATCH") assert.equal(empty?.status, without?.status, empty?.told);
+      const zero = zeroOf(operation, value);
+      if (without?.isValid === false && zero !== undefined) {
+        const zeroed = await check((parent, key) => {
+          parent[key] = zero;
+        });
+        assert.equal(zeroed?.isValid, false, `an empty ${path.join(".")} is as good as none: ${zeroed?.told}`);
+        seen.zeros++;
+      }
       if (typeof value === "string" && isUidp(value)) {
         const broken = await check((parent, key) => {
           parent[key] = NO_UID;
@@ -108,7 +123,7 @@ describe("every operation of the document", () => {
     for (const one of operation.parameters) {
       if (one.in === "query" && one.required === true) {
         const { status, text } = await sendChanged(operation, undefined, (path) => withoutParameter(path, one));
-        assert.ok(status >= 400 && status < 500, `without ${one.name}: ${status} ${text}`);
+        assertTyped({ status, text }, `without ${one.name}: ${status} ${text}`);
         seen.required++;
       }
       if (!patternsIn(one.schema).some(isUidPattern)) continue;
@@ -137,6 +152,12 @@ function operations(): PlacedOperation[] {
       findUnservedStatus(one) === undefined &&
       (isCampaign || !(one.operationId.startsWith("v2_") || one.deprecated === true)),
   );
+}
+
+// An error of the caller, with its details.
+function assertTyped({ status, text }: Outcome, told: string): void {
+  assert.ok(status >= 400 && status < 500, told);
+  assert.equal(error(JSON.parse(text)), undefined, told);
 }
 
 async function sendChanged(
@@ -184,11 +205,21 @@ function isNamed({ status, text }: Outcome, path: Path, value: unknown): boolean
 }
 
 function enumNumber(operation: PlacedOperation, value: unknown): number | undefined {
+  return enumOf(operation, value)?.values.find(({ name }) => name === value)?.number;
+}
+
+function enumOf(operation: PlacedOperation, value: unknown): DescEnum | undefined {
   if (typeof value !== "string" || !/^[A-Z][A-Z0-9_]+$/.test(value)) return undefined;
   const { enums = [], messages = [] } = findMethod(operation)?.parent.file ?? {};
-  return [...enums, ...messages.flatMap(({ nestedEnums }) => nestedEnums)]
-    .flatMap(({ values }) => values)
-    .find(({ name }) => name === value)?.number;
+  return [...enums, ...messages.flatMap(({ nestedEnums }) => nestedEnums)].find(({ values }) =>
+    values.some(({ name }) => name === value),
+  );
+}
+
+// The empty value of the same type, which means absent.
+function zeroOf(operation: PlacedOperation, value: unknown): unknown {
+  if (Array.isArray(value)) return [];
+  return typeof value === "string" ? (enumOf(operation, value)?.values[0]?.name ?? "") : undefined;
 }
 
 function withoutParameter(path: string, { name }: Parameter): string {

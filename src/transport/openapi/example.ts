@@ -3,6 +3,7 @@
 import { type DescEnum, type DescField, type DescMessage, ScalarType } from "@bufbuild/protobuf";
 import { isDocumentedRequired, isDocumentedUnused, isUid, isUrl } from "../../codec/field-behavior.js";
 import { findWellKnownName } from "../../codec/fields.js";
+import { isPrintedEmpty } from "../../codec/json-writer.js";
 import type { Comments } from "../../codec/proto-comments.js";
 import { isLong } from "../../codec/value-rules.js";
 import { builtinRoleUid } from "../../kernel/ids.js";
@@ -117,7 +118,10 @@ function buildSingleValue(
   if (!isNeeded) return undefined;
   // A required field must differ from its default, which means absent.
   const mustCount = context.side === "body" && field.fieldKind !== "list";
-  if (field.enum) return mustCount || field.fieldKind === "list" ? findEnumExample(field.enum) : undefined;
+  if (field.enum) {
+    const isShown = mustCount || field.fieldKind === "list" || isPrintedEmpty(field);
+    return isShown ? findEnumExample(field.enum) : undefined;
+  }
   switch (field.scalar) {
     case ScalarType.BOOL:
       return mustCount;

@@ -104,8 +104,10 @@ export function createSchemas(comments: Comments): Schemas {
   }
 
   function buildFieldSchema(field: DescField, form: Form, inPath: readonly string[]): Schema {
-    if (field.fieldKind === "list")
-      return { type: "array", items: single(field, isBatch(field, form) ? "batch" : form) };
+    if (field.fieldKind === "list") {
+      const items = single(field, isBatch(field, form) ? "batch" : form);
+      return { type: "array", items, ...(isNotEmpty(field, form) && { minItems: 1 }) };
+    }
     if (field.fieldKind === "map") return buildMapSchema(field.mapKey, single(field, form));
     if (field.message && inPath.length > 0 && isIncoming(form)) return buildMessageSchema(field.message, form, inPath);
     return single(field, form);
@@ -114,9 +116,19 @@ export function createSchemas(comments: Comments): Schemas {
   function single(field: DescField, form: Form): Schema {
     if (field.message) return refTo(field.message, form);
     if (isUid(field, comments)) return isSet(field, form) ? buildUidSchema() : buildUidSchema("");
-    if (!field.enum) return buildScalarSchema(field.scalar ?? ScalarType.STRING, isIncoming(form) ? "in" : "out");
+    const isFull = field.fieldKind !== "list" && isNotEmpty(field, form);
+    if (!field.enum) {
+      const schema = buildScalarSchema(field.scalar ?? ScalarType.STRING, isIncoming(form) ? "in" : "out");
+      return isFull && schema.type === "string" ? { ...schema, minLength: 1 } : schema;
+    }
     if (field.enum.typeName === "google.protobuf.NullValue") return { type: "null" };
-    return enumOrNumber(field.enum);
+    const schema = enumOrNumber(field.enum);
+    return isFull ? { ...schema, not: { enum: [field.enum.values[0]?.name ?? "", 0] } } : schema;
+  }
+
+  // Of a required field, an empty value is as good as none.
+  function isNotEmpty(field: DescField, form: Form): boolean {
+    return isIncoming(form) && isNeeded(field, form);
   }
 
   // Requests may have numbers, and responses have the number of a value that this version does not know. It is a
