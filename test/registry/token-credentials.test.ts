@@ -34,8 +34,9 @@ test("the token is what a registry takes", async () => {
   assert.equal(status, 200);
   assert.equal(headers.get("cache-control"), "no-store");
   const body = JSON.parse(text) as Record<string, unknown>;
-  assert.deepEqual(Object.keys(body), ["token", "access_token", "expires_in", "issued_at"]);
-  assert.equal(body.access_token, token);
+  assert.deepEqual(Object.keys(body), ["token", "access_token", "token_type", "scope", "expires_in", "issued_at"]);
+  assert.deepEqual([body.access_token, body.token_type], [token, "Bearer"]);
+  assert.equal(body.scope, `repository:${world.root}/app:pull`, "what was granted, not what was requested");
   assert.equal(body.expires_in, 300);
   const { keys } = world.harness.app.installation;
   const trusted = keys.listRegistryKeys().map(({ publicKey }) => {
@@ -81,6 +82,19 @@ const accepted: readonly (readonly [string, () => TokenRequest, () => string])[]
   [
     "the account of somebody else, which decides nothing",
     () => ({ user: "_token", password: member.token, parameters: [["account", world.owner.uid]] }),
+    () => member.uid,
+  ],
+  [
+    "empty parameters, which count as absent",
+    () => ({
+      form: { grant_type: "password", username: "_token", password: member.token, client_id: "" },
+      parameters: [
+        ["service", ""],
+        ["service", "arbor"],
+        ["scope", ""],
+        ["access_type", ""],
+      ],
+    }),
     () => member.uid,
   ],
   [

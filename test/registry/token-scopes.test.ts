@@ -79,9 +79,14 @@ const cases: readonly Case[] = [
   ["the illegal name of a group", () => [`repository:${world.root}/-x ..a/a:pull`], () => []],
   ["blanks alone", () => ["  ", ""], () => []],
   [
-    "sixteen",
-    () => Array.from({ length: 16 }, () => `repository:${world.root}/a:pull`),
-    () => [entry(`${world.root}/a`, "pull")],
+    "one repo, named two hundred times",
+    () => Array.from({ length: 200 }, (_, i) => `repository:${world.root}/a:${i % 2 ? "pull" : "push"}`),
+    () => [entry(`${world.root}/a`, "pull", "push")],
+  ],
+  [
+    "a hundred repos",
+    () => Array.from({ length: 100 }, (_, i) => `repository:${world.root}/a${i}:pull`),
+    () => Array.from({ length: 100 }, (_, i) => entry(`${world.root}/a${i}`, "pull")),
   ],
 ];
 
@@ -182,8 +187,7 @@ const broken: readonly (readonly [string, [string, string][], string])[] = [
     ],
     "service",
   ],
-  ["seventeen scopes", [["scope", "a ".repeat(17)]], "scope"],
-  ["a thousand scopes", Array.from({ length: 1000 }, () => ["scope", "a"]), "scope"],
+  ["a hundred and one repos", Array.from({ length: 101 }, (_, i) => ["scope", `repository:a/b${i}:pull`]), "scope"],
 ];
 
 for (const [name, parameters, field] of broken) {

@@ -23,21 +23,22 @@ export interface RequestedRepoAccess {
 
 const ACTIONS: readonly RepoAction[] = ["pull", "push", "delete"];
 
-/** The largest number of scopes of one token. */
-const MAX_SCOPES = 16;
+/**
+ * The largest number of repos that one token is requested for. A push that mounts layers of other repos names each of
+ * them. Each takes a few reads of the database.
+ */
+const MAX_REPOS = 100;
 
 /**
  * Parses scopes, each `repository:<name>:<actions>`. Other types, names that no repo can have and unknown
- * actions are ignored. `*` stands for every action; some clients use it to delete.
+ * actions are ignored. `*` stands for every action; some clients use it to delete. Scopes of the same repo count
+ * once.
  *
  * @param values of the parameter `scope`, each a list with blanks between
- * @throws ApiError INVALID_ARGUMENT for more than 16 scopes.
+ * @throws ApiError INVALID_ARGUMENT for more than 100 repos.
  */
 export function parseScopes(values: readonly string[]): readonly RequestedRepoAccess[] {
   const scopes = values.flatMap((value) => value.split(" ")).filter(Boolean);
-  if (scopes.length > MAX_SCOPES) {
-    throw invalidArgument({ field: "scope", description: `scope must name at most ${MAX_SCOPES} scopes` });
-  }
   const requested = new Map<string, Set<string>>();
   for (const scope of scopes) {
     const [type, name, actions, ...more] = scope.split(":");
@@ -45,6 +46,9 @@ export function parseScopes(values: readonly string[]): readonly RequestedRepoAc
     const known = requested.get(name) ?? new Set();
     for (const action of actions.split(",")) known.add(action);
     requested.set(name, known);
+  }
+  if (requested.size > MAX_REPOS) {
+    throw invalidArgument({ field: "scope", description: `scope must name at most ${MAX_REPOS} repositories` });
   }
   return [...requested].flatMap(([name, given]) => {
     const path = parseRepoPath(name);

@@ -46,7 +46,7 @@ export function tokenRoutes(deps: TokenDeps): WebRoutes {
     request: WebRequest,
     read: () => Credential | undefined,
   ): Promise<WebResponse> {
-    const given = parameters.getAll("service");
+    const given = parameters.getAll("service").filter(Boolean);
     if (given.length !== 1 || given[0] !== deps.service) {
       throw invalidArgument({ field: "service", description: `service must be ${deps.service}` });
     }
@@ -84,9 +84,13 @@ export function tokenRoutes(deps: TokenDeps): WebRoutes {
     const claims = { issuer, service, subject, access: granted, tokenId: ids.newId(), issuedAt };
     const token = signRegistryToken(claims, keys.getRegistrySigningKey());
     if (subject !== ANONYMOUS_UID) deps.onToken(subject, nowMs);
+    // `token` and `issued_at` are for clients of registries, `scope` and `token_type` for those of OAuth 2.0 (RFC 6749,
+    // section 5.1).
     return json(200, {
       token,
       access_token: token,
+      token_type: "Bearer",
+      scope: granted.map(({ type, name, actions }) => `${type}:${name}:${actions.join(",")}`).join(" "),
       expires_in: REGISTRY_TOKEN_LIFE_S,
       issued_at: new Date(issuedAt * 1000).toISOString(),
     });
