@@ -9,6 +9,7 @@ import type { TokenLimit } from "../kernel/principal.js";
 import { encodeApiToken, MAX_TOKEN_LENGTH, MAX_TOKEN_LIFE_S, type TokenClaims } from "../pipeline/auth/api-token.js";
 import type { RefreshTokenRow, Tx } from "../store/port.js";
 import type { KeyRing } from "./keys/key-ring.js";
+import { noteExchange, noteSiblings, takeRepeat, useUpSibling } from "./refresh-repeats.js";
 import { type RequestedGrant, resolveScopes } from "./sts/token-request.js";
 
 /** The longest login, however often it is refreshed: 30 days, in milliseconds. */
@@ -54,6 +55,13 @@ export interface RefreshedLogin {
   readonly refreshExpiresAtMs: number;
 }
 
+/** The request that brings a refresh token. */
+export interface RefreshContext {
+  /** The network address of the client, as limits count it. */
+  readonly client: string;
+  readonly nowMs: number;
+}
+
 /** Issues API tokens and rotates refresh tokens. */
 export type Tokens = ReturnType<typeof createTokens>;
 
@@ -80,34 +88,42 @@ export function createTokens(deps: {
     return { jwt, expiresAtMs: (Math.floor(nowMs / 1000) + lifeS) * 1000 };
   }
 
-  async function insert(tx: Tx, row: Omit<RefreshTokenRow, "hash" | "used">): Promise<string> {
+  async function insert(tx: Tx, row: Omit<RefreshTokenRow, "hash" | "used">) {
     const secret = randomBytes(32).toString("base64url");
-    await tx.refreshTokens.insert({ ...row, hash: hashSecret(secret), used: false });
+    const hash = hashSecret(secret);
+    await tx.refreshTokens.insert({ ...row, hash, used: false });
     // Published clients expect base64 of JSON with the expiry.
     const exp = Math.floor(row.expireTimeMs / 1000);
-    return Buffer.from(JSON.stringify({ exp, sec: secret })).toString("base64");
+    return { hash, refreshToken: Buffer.from(JSON.stringify({ exp, sec: secret })).toString("base64") };
   }
 
   async function rotate(
     tx: Tx,
     refreshToken: string,
     requested: Partial<RequestedGrant>,
-    nowMs: number,
+    { client, nowMs }: RefreshContext,
   ): Promise<RefreshedLogin | undefined> {
     const row = await findRow(tx, refreshToken);
     if (row === undefined || row.expireTimeMs <= nowMs) return undefined;
-    if (row.used) {
+    const { hash, used, ...login } = row;
+    const lost = used ? await takeRepeat(tx, hash, client, nowMs) : undefined;
+    if (used && lost === undefined) {
       await tx.refreshTokens.deleteFamily(row.family);
       return undefined;
     }
-    const { hash, used, ...login } = row;
     if (!(await isLoginValid(tx, login.identityUid, login.createTimeMs))) return undefined;
     const grant = login.grant as TokenGrant;
     const narrower = await resolveScopes(tx, requested, { ...grant, identityUid: login.identityUid });
     const token = issue(login.identityUid, narrowGrant(grant, narrower), nowMs);
-    await tx.refreshTokens.markUsed(hash);
+    const next = await insert(tx, login);
     const { identityUid, expireTimeMs: refreshExpiresAtMs } = login;
-    return { identityUid, token, refreshToken: await insert(tx, login), refreshExpiresAtMs };
+    if (lost !== undefined) await noteSiblings(tx, lost, next.hash, refreshExpiresAtMs);
+    else {
+      await tx.refreshTokens.markUsed(hash);
+      await useUpSibling(tx, row);
+      await noteExchange(tx, hash, { client, successor: next.hash }, nowMs);
+    }
+    return { identityUid, token, refreshToken: next.refreshToken, refreshExpiresAtMs };
   }
 
   return {
@@ -123,15 +139,16 @@ export function createTokens(deps: {
     sign: async ({ jwt, expiresAtMs }: UnsignedToken) => ({ token: await signJwt(jwt), expiresAtMs }),
 
     /** Creates the first refresh token of a login. */
-    createRefreshToken(tx: Tx, identityUid: string, grant: TokenGrant, nowMs: number): Promise<string> {
+    async createRefreshToken(tx: Tx, identityUid: string, grant: TokenGrant, nowMs: number): Promise<string> {
       const expireTimeMs = nowMs + MAX_LOGIN_MS;
-      return insert(tx, { family: ids.newId(), identityUid, grant, createTimeMs: nowMs, expireTimeMs });
+      const row = { family: ids.newId(), identityUid, grant, createTimeMs: nowMs, expireTimeMs };
+      return (await insert(tx, row)).refreshToken;
     },
 
     /**
      * Exchanges a refresh token for an API token and a new refresh token. Reuse of a rotated token means that it was
-     * stolen, so it ends the login (RFC 9700, section 4.14). Returns undefined for that, and for unknown, expired and
-     * revoked tokens.
+     * stolen, so it ends the login (RFC 9700, section 4.14), unless a client repeats what it has just sent. Returns
+     * undefined for that, and for unknown, expired and revoked tokens.
      *
      * @param requested what to narrow the API token to
      * @throws ApiError INVALID_ARGUMENT when it exceeds what the login is valid for, or names an organisation in which the
@@ -141,10 +158,10 @@ export function createTokens(deps: {
       tx: Tx,
       refreshToken: string,
       requested: Partial<RequestedGrant>,
-      nowMs: number,
+      context: RefreshContext,
     ): Promise<RefreshedLogin | undefined> {
       try {
-        const refreshed = await rotate(tx, refreshToken, requested, nowMs);
+        const refreshed = await rotate(tx, refreshToken, requested, context);
         if (counts) counts.refresh_token[refreshed === undefined ? "unauthenticated" : "ok"]++;
         return refreshed;
       } catch (error) {

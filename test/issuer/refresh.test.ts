@@ -1,7 +1,8 @@
-// Refresh tokens: each is good once, the second use of one ends the login, and
-// no login outlives its thirty days, its identity or its limits.
+// Refresh tokens: each is good once, the second use of one ends the login unless a client repeats what it has just sent,
+// and no login outlives its thirty days, its identity or its limits.
 import assert from "node:assert/strict";
 import { readdirSync, readFileSync } from "node:fs";
+import { request } from "node:http";
 import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
 import { SecurityTokenService } from "#gen/chainguard/platform/oidc/oidc_pb.js";
@@ -111,9 +112,9 @@ describe("a refresh token", () => {
     const { exchangeRefreshToken: method } = SecurityTokenService.method;
     for (const client of rawClients(world.url)) {
       const own = await login(uid);
-      assert.equal((await client.call(method, requestOf(method, {}), own)).code, "OK", client.name);
-      const again = await client.call(method, requestOf(method, {}), own);
-      assert.equal(again.code, "UNAUTHENTICATED", client.name);
+      for (const code of ["OK", "OK", "UNAUTHENTICATED"]) {
+        assert.equal((await client.call(method, requestOf(method, {}), own)).code, code, client.name);
+      }
       client.close();
     }
   });
@@ -152,22 +153,93 @@ describe("the second use of one", () => {
     const { exchangeRefreshToken: method } = SecurityTokenService.method;
     for (const client of rawClients(world.url)) {
       const first = await login(await newPerson());
-      const { refreshToken } = await refreshPair(first);
+      const second = (await refreshPair(first)).refreshToken.token;
+      const third = (await refreshPair(second)).refreshToken.token;
       assert.equal((await client.call(method, requestOf(method, {}), first)).code, "UNAUTHENTICATED", client.name);
-      await isDead(refreshToken.token);
+      await isDead(third);
       client.close();
     }
   });
 
-  it("at the same time as the first lets one through and ends the login", async () => {
-    // It is unknown which of the two is the thief, so the tokens of the faster one are revoked too.
+  it("at the same time as the first lets one repeat through, and more end the login", async () => {
+    // It is unknown which of them is the thief, so the tokens of the faster ones are revoked too.
     for (let round = 0; round < 5; round++) {
       const first = await login(await newPerson());
       const responses = await Promise.all(Array.from({ length: 4 }, () => refresh(first)));
-      assert.deepEqual(responses.map(({ status }) => status).sort(), [200, 401, 401, 401]);
-      const won = responses.find(({ status }) => status === 200)?.json as unknown as Pair;
-      await isDead(won.refreshToken.token);
+      assert.deepEqual(responses.map(({ status }) => status).sort(), [200, 200, 401, 401]);
+      for (const { status, json } of responses) {
+        if (status === 200) await isDead((json as unknown as Pair).refreshToken.token);
+      }
     }
+  });
+});
+
+describe("a repeat of one within ten seconds", () => {
+  const next = async (bearer: string) => (await refreshPair(bearer)).refreshToken.token;
+
+  it("gets a sibling of the token that was lost, once", async () => {
+    const first = await login(await newPerson());
+    const lost = await next(first);
+    const { token, refreshToken } = await refreshPair(first);
+    assert.equal((await ask(world.url, "/auth/v1/ok", { bearer: token.token })).status, 200);
+    assert.notEqual(refreshToken.token, lost);
+    const later = await next(refreshToken.token);
+    assert.ok(await next(later), "the login goes on");
+    await isDead(first);
+    await isDead(later);
+  });
+
+  it("uses up the other sibling with the first use of one, whichever it is", async () => {
+    for (const useFirst of [true, false]) {
+      const first = await login(await newPerson());
+      const siblings = [await next(first), await next(first)] as const;
+      const [used, stolen] = useFirst ? siblings : [siblings[1], siblings[0]];
+      const after = await next(used);
+      await isDead(stolen);
+      await isDead(after);
+    }
+  });
+
+  it("ends the login once the successor was used, though not ten seconds ago", async () => {
+    const first = await login(await newPerson());
+    const third = await next(await next(first));
+    await isDead(first);
+    await isDead(third);
+  });
+
+  it("ends the login after ten seconds, and not a moment before", async () => {
+    const [late, early] = [await login(await newPerson()), await login(await newPerson())];
+    const [lateNext] = [await next(late), await next(early)];
+    await later(9_000, () => next(early));
+    await later(10_001, async () => {
+      await isDead(late);
+      await isDead(lateNext);
+    });
+  });
+
+  it("ends the login where another client sends it", async () => {
+    const first = await login(await newPerson());
+    const second = await next(first);
+    const query = queryOf({ aud: world.url });
+    const status = await new Promise<number | undefined>((resolve, reject) => {
+      const url = `${world.url}/sts/exchange_refresh_token?${query}`;
+      const headers = { authorization: `Bearer ${first}`, "content-length": "0" };
+      const sent = request(url, { method: "POST", localAddress: "127.0.5.1", headers }, (response) => {
+        response.resume();
+        resolve(response.statusCode);
+      });
+      sent.on("error", reject).end();
+    });
+    assert.equal(status, 401);
+    await isDead(second);
+  });
+
+  it("ends with the login", async () => {
+    const uid = await newPerson();
+    const first = await login(uid);
+    await next(first);
+    await world.write((tx) => revokeTokens(tx, uid, { ids: randomIds, nowMs: nowMs() }));
+    await isDead(first);
   });
 });
 
@@ -188,7 +260,7 @@ describe("a login", () => {
     const isAlive = (loginMs: number, atMs: number) =>
       world.write(async (tx) => {
         const token = await tokens.createRefreshToken(tx, uid, { audience: world.url }, loginMs);
-        return (await tokens.rotate(tx, token, {}, atMs)) !== undefined;
+        return (await tokens.rotate(tx, token, {}, { client: "", nowMs: atMs })) !== undefined;
       });
     assert.equal(await isAlive(startMs, startMs + 30 * DAY_MS - 1), true);
     assert.equal(await isAlive(startMs, startMs + 30 * DAY_MS), false);

@@ -26,6 +26,7 @@ import type { Provider } from "./provider-selection.js";
 import {
   normalizeCode,
   normalizeWords,
+  omitEmpty,
   omitParameters,
   parseDestination,
   parseLoginRequest,
@@ -46,8 +47,8 @@ import {
 
 /** `GET /oauth`: starts a login, or continues one whose code was confirmed. */
 export async function beginLogin(context: LoginContext, request: WebRequest): Promise<WebResponse> {
-  const { query } = request;
-  if (query.has("continue")) return continueLogin(context, request);
+  const query = omitEmpty(request.query);
+  if (query.has("continue")) return continueLogin(context, request, query);
   const browser = getBrowser(request, context.secure);
   let to: LoginRequest["to"];
   try {
@@ -61,6 +62,7 @@ export async function beginLogin(context: LoginContext, request: WebRequest): Pr
     return await selectProvider(context, {
       login,
       named: parseNamedProvider(query),
+      query,
       request,
       browser,
       mayRedirect: true,
@@ -71,9 +73,8 @@ export async function beginLogin(context: LoginContext, request: WebRequest): Pr
 }
 
 // Continues the login of a terminal or a device after its code was typed.
-async function continueLogin(context: LoginContext, request: WebRequest): Promise<WebResponse> {
+async function continueLogin(context: LoginContext, request: WebRequest, query: URLSearchParams): Promise<WebResponse> {
   const { store, tickets, clock, secure } = context;
-  const { query } = request;
   const browser = findBrowser(request, secure);
   const key = query.get("continue") ?? "";
   const found = await store.read((tx) => tickets.find(tx, "authorization", key, clock()));
@@ -84,7 +85,8 @@ async function continueLogin(context: LoginContext, request: WebRequest): Promis
     const chosen = parseNamedProvider(query);
     const isChosen = chosen.connection !== undefined || chosen.idpId !== undefined;
     const named = isChosen ? chosen : found.named;
-    return await selectProvider(context, { login: found.request, named, request, browser, mayRedirect: isChosen });
+    const login = found.request;
+    return await selectProvider(context, { login, named, query, request, browser, mayRedirect: isChosen });
   } catch (error) {
     return renderErrorPage(context, error);
   }
@@ -93,7 +95,8 @@ async function continueLogin(context: LoginContext, request: WebRequest): Promis
 interface ProviderSelection {
   readonly login: LoginRequest;
   readonly named: NamedProvider;
-  /** Links and forms of the page repeat the query of this request. */
+  /** Links and forms of the page repeat it. */
+  readonly query: URLSearchParams;
   readonly request: WebRequest;
   readonly browser: Browser;
   /**
@@ -104,8 +107,7 @@ interface ProviderSelection {
 }
 
 async function selectProvider(context: LoginContext, selection: ProviderSelection): Promise<WebResponse> {
-  const { login, named, request, browser, mayRedirect } = selection;
-  const { query } = request;
+  const { login, named, query, browser, mayRedirect } = selection;
   const organisation = query.get("organisation")?.trim().slice(0, 255) || undefined;
   const found = await context.providers
     .findNamed(organisation === undefined ? named : { idpId: organisation })
@@ -179,7 +181,7 @@ async function redirectToProvider(
 /** `POST /oauth`: a person typed the code of a headless login, or confirmed it in words. */
 export async function confirmHeadless(context: LoginContext, request: WebRequest): Promise<WebResponse> {
   const { store, tickets, clock, secure, startLimit } = context;
-  const form = await request.form();
+  const form = omitEmpty(await request.form());
   try {
     const browser = requireOwnForm(form, findBrowser(request, secure));
     const to = parseDestination(form);

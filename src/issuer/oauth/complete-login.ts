@@ -121,7 +121,7 @@ async function deliverOutcome(
   known: SignedInFor,
 ): Promise<AfterCommit<WebResponse>> {
   const { tickets, tokens, origin } = context;
-  const { to, challenge = "" } = login;
+  const { to, challenge = "", idToken } = login;
   const nowMs = known.atMs;
   // Also where tokens are issued later, so that the person learns now that a scope is rejected.
   const grant = await buildTokenGrant(tx, known, origin.audiences);
@@ -129,7 +129,7 @@ async function deliverOutcome(
     case "code": {
       const code = createSecret();
       const { clientId, redirectUri } = to;
-      const issued = { used: false, clientId, redirectUri, challenge, login: known } as const;
+      const issued = { used: false, clientId, redirectUri, challenge, login: known, idToken } as const;
       await tickets.put(tx, "code", code, issued, nowMs + CODE_MS);
       return redirectToClient(context, to, { code });
     }

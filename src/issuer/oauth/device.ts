@@ -1,16 +1,21 @@
 // The device authorization grant (RFC 8628), from the request of the device to the decision of the person.
 import { randomInt } from "node:crypto";
-import { invalidArgument, notFound } from "../../kernel/errors.js";
+import { notFound } from "../../kernel/errors.js";
 import { addressKey } from "../../kernel/ip-address.js";
 import type { WebRequest, WebResponse } from "../../kernel/web.js";
 import type { Tx } from "../../store/port.js";
-import { isOwnUrl } from "../sts/audience.js";
 import { parseTokenGrant } from "../sts/token-request.js";
 import { hostOf, type LoginContext } from "./context.js";
 import { loginOverError } from "./oauth-error.js";
 import { redirect } from "./page.js";
 import { formatCode, renderActivatePage, renderApprovalPage, renderDonePage } from "./pages.js";
-import { isRefreshRequested, normalizeCode, parseTokenRequest, requireClientId } from "./request.js";
+import {
+  isRefreshRequested,
+  normalizeCode,
+  parseTokenRequest,
+  requireClientId,
+  requireForeignAudience,
+} from "./request.js";
 import { buildJsonResponse, handleForm, renderErrorPage } from "./responses.js";
 import {
   type Authorization,
@@ -29,8 +34,6 @@ const USER_CODE_LENGTH = 8;
 
 const DEVICE_S = 900;
 const INTERVAL_S = 5;
-/** The audience of the tokens that sign events, which receivers accept from this issuer. */
-const EVENT_AUDIENCE = "customer";
 /** How long an expired request is kept to answer the device with expired_token, in milliseconds. */
 const EXPIRED_RETENTION_MS = 10 * 60 * 1000;
 
@@ -40,7 +43,7 @@ export function authorizeDevice(context: LoginContext, request: WebRequest): Pro
   return handleForm(request, async (form) => {
     const { audiences, issuer } = origin;
     const clientId = requireClientId(form);
-    requireForeignAudience(clientId, [issuer, ...audiences]);
+    requireForeignAudience(clientId, origin);
     const tokenRequest = parseTokenRequest(form, audiences);
     parseTokenGrant(tokenRequest, audiences);
     startLimit.start(request.remoteAddress, { clientId, asked: tokenRequest });
@@ -74,15 +77,6 @@ export function authorizeDevice(context: LoginContext, request: WebRequest): Pro
       interval: INTERVAL_S,
     });
   });
-}
-
-// The client id is the audience of the ID token. Anybody may send any client id, so it must not be an audience for which
-// this service issues tokens of another kind: otherwise their receivers would accept the ID token.
-function requireForeignAudience(clientId: string, ownUrls: readonly string[]): void {
-  const reserved = [EVENT_AUDIENCE, ...ownUrls.map((url) => url.toLowerCase())];
-  if (!isOwnUrl(clientId.toLowerCase(), reserved)) return;
-  const rule = "client_id must not be an audience of this service or of its events";
-  throw invalidArgument({ field: "client_id", description: rule });
 }
 
 /** `GET /activate`: the page for the user code, or for the approval after the login. */

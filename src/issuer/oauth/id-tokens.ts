@@ -1,7 +1,7 @@
-// ID tokens of device logins (OpenID Connect Core 1.0, section 2). The device verifies one with the public keys of this
-// service, and may exchange it once. The store keeps the login until then, so that this holds on all nodes.
+// ID tokens (OpenID Connect Core 1.0, section 2). Programs verify them with the public keys of this service. A device may
+// exchange its own once; the store keeps the login until then, so that this holds on all nodes.
 import { errors, type JWTHeaderParameters, jwtVerify } from "jose";
-import { algorithmOf, encodeJwt, signJwt } from "../../kernel/jws.js";
+import { algorithmOf, encodeJwt, signJwt, type UnsignedJwt } from "../../kernel/jws.js";
 import type { Store, Tx } from "../../store/port.js";
 import type { KeyRing } from "../keys/key-ring.js";
 import type { RedeemedLogin } from "../sts/identify.js";
@@ -13,6 +13,13 @@ import { createSecret, type IdTokenLogin, type Tickets } from "./state.js";
 const LIFE_S = 600;
 /** The header `typ`, which no API token has. */
 const TYPE = "JWT";
+
+/** The program that an ID token is for. */
+interface IdTokenClient {
+  readonly clientId: string;
+  /** What the program sent to recognize its login. */
+  readonly nonce?: string | undefined;
+}
 
 /** Issues ID tokens and takes them back. */
 export type IdTokens = ReturnType<typeof createIdTokens>;
@@ -45,9 +52,16 @@ export function createIdTokens(deps: {
     }
   }
 
+  function encode({ clientId, nonce }: IdTokenClient, login: IdTokenLogin, jti: string, nowMs: number): UnsignedJwt {
+    const { email, email_verified } = login.grant.informative ?? {};
+    const iat = Math.floor(nowMs / 1000);
+    const claims = { iss: issuer, sub: login.identityUid, aud: clientId, iat, exp: iat + LIFE_S, jti, nonce };
+    return encodeJwt(TYPE, { ...claims, ...(email !== undefined && { email, email_verified }) }, keys.getSigningKey());
+  }
+
   return {
     /**
-     * Stores a login for an ID token.
+     * Stores a login for an ID token that can be exchanged.
      *
      * @param clientId the audience of the ID token
      * @returns signs the ID token; called after the commit
@@ -55,15 +69,13 @@ export function createIdTokens(deps: {
     async create(tx: Tx, clientId: string, login: IdTokenLogin, nowMs: number): Promise<() => Promise<string>> {
       const jti = createSecret();
       await tickets.put(tx, "id-token", jti, login, nowMs + LIFE_S * 1000);
-      const { email, email_verified } = login.grant.informative ?? {};
-      const iat = Math.floor(nowMs / 1000);
-      const claims = { iss: issuer, sub: login.identityUid, aud: clientId, iat, exp: iat + LIFE_S, jti };
-      const jwt = encodeJwt(
-        TYPE,
-        { ...claims, ...(email !== undefined && { email, email_verified }) },
-        keys.getSigningKey(),
-      );
+      const jwt = encode({ clientId }, login, jti, nowMs);
       return () => signJwt(jwt);
+    },
+
+    /** Signs an ID token that says who signed in and cannot be exchanged, because no login is stored for it. */
+    sign(client: IdTokenClient, login: IdTokenLogin, nowMs: number): Promise<string> {
+      return signJwt(encode(client, login, createSecret(), nowMs));
     },
 
     /**

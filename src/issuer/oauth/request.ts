@@ -2,12 +2,16 @@
 import { createHash, timingSafeEqual } from "node:crypto";
 import { invalidArgument, invalidRequest } from "../../kernel/errors.js";
 import { isUidp } from "../../kernel/uidp.js";
+import { isOwnUrl } from "../sts/audience.js";
 import { parseTokenGrant, type TokenRequest } from "../sts/token-request.js";
 import type { LoginContext } from "./context.js";
 import { requireHeadlessKey } from "./headless.js";
 import type { Destination, LoginRequest, NamedProvider } from "./state.js";
 
 const MAX_STATE = 1024;
+const MAX_NONCE = 512;
+/** The audience of the tokens that sign events, which receivers accept from this issuer. */
+const EVENT_AUDIENCE = "customer";
 
 /**
  * Parses where the outcome of the login goes. Errors in the rest of the request are reported there, so this is parsed
@@ -58,6 +62,7 @@ export function parseLoginRequest(
   const scopes = query.getAll("scope").map((scope) => (to.kind === "redirect" ? unescapeScope(scope) : scope));
   const tokenRequest = parseTokenRequest(query, audiences, scopes);
   parseTokenGrant(tokenRequest, audiences);
+  const idToken = to.kind === "code" ? parseIdTokenRequest(query, to.clientId, origin) : undefined;
   const request: LoginRequest = {
     to,
     asked: tokenRequest,
@@ -66,7 +71,35 @@ export function parseLoginRequest(
     invite: findParameter(query, "invite"),
     identity: parseIdentity(query, to),
   };
-  return to.kind === "code" ? { ...request, challenge: parseChallenge(query) } : request;
+  return to.kind === "code" ? { ...request, challenge: parseChallenge(query), idToken } : request;
+}
+
+// OpenID Connect Core 1.0, section 3.1.2.1: the scope openid asks for an ID token, which repeats the nonce.
+function parseIdTokenRequest(
+  query: URLSearchParams,
+  clientId: string,
+  origin: LoginContext["origin"],
+): LoginRequest["idToken"] {
+  if (!listScopes(query).includes("openid")) return undefined;
+  requireForeignAudience(clientId, origin);
+  const nonce = findParameter(query, "nonce");
+  if (nonce !== undefined && nonce.length > MAX_NONCE) {
+    throw invalidArgument({ field: "nonce", description: `nonce must be at most ${MAX_NONCE} characters` });
+  }
+  return { nonce };
+}
+
+/**
+ * Requires a client id that an ID token may have as its audience. Anybody may send any client id, so it must not be an
+ * audience for which this service issues tokens of another kind: otherwise their receivers would accept the ID token.
+ *
+ * @throws ApiError INVALID_ARGUMENT
+ */
+export function requireForeignAudience(clientId: string, { issuer, audiences }: LoginContext["origin"]): void {
+  const reserved = [EVENT_AUDIENCE, issuer, ...audiences].map((audience) => audience.toLowerCase());
+  if (!isOwnUrl(clientId.toLowerCase(), reserved)) return;
+  const rule = "client_id must not be an audience of this service or of its events";
+  throw invalidArgument({ field: "client_id", description: rule });
 }
 
 /** Parses the provider that the request names. */
@@ -106,6 +139,14 @@ const CLIENT_ID = /^[A-Za-z0-9._~-]{1,128}$/;
 
 /** Scopes of OpenID Connect, which many programs send. The other scopes name groups. */
 const OPENID_SCOPES: ReadonlySet<string> = new Set(["openid", "email", "profile", "offline_access"]);
+
+/**
+ * Omits parameters without a value, which count as absent (RFC 6749, section 3.1). Every endpoint does this first, so
+ * that nothing after it has to tell the two apart.
+ */
+export function omitEmpty(parameters: URLSearchParams): URLSearchParams {
+  return new URLSearchParams([...parameters].filter(([, value]) => value !== ""));
+}
 
 /**
  * Finds the value of a parameter; undefined where it is absent or empty.
@@ -166,8 +207,11 @@ export function parseTokenRequest(
  * `create_refresh_token`.
  */
 export function isRefreshRequested(parameters: URLSearchParams): boolean {
-  const scopes = parameters.getAll("scope").flatMap(splitWords);
-  return parameters.get("create_refresh_token") === "true" || scopes.includes("offline_access");
+  return parameters.get("create_refresh_token") === "true" || listScopes(parameters).includes("offline_access");
+}
+
+function listScopes(parameters: URLSearchParams): string[] {
+  return parameters.getAll("scope").flatMap(splitWords);
 }
 
 /** Omits some parameters, for a link or a form that repeats a request. */

@@ -7,6 +7,7 @@ import { hostOf, type LoginContext } from "./context.js";
 import { ACCOUNT_NOT_FOUND, isOAuthError, type OAuthError, oauthError, toOAuthError } from "./oauth-error.js";
 import { redirect } from "./page.js";
 import { renderFailurePage } from "./pages.js";
+import { omitEmpty } from "./request.js";
 import type { Destination } from "./state.js";
 
 /**
@@ -94,7 +95,7 @@ export function buildJsonResponse(
 }
 
 /**
- * Handles a form. OAuth errors, returned or thrown, are answered as in RFC 6749, section 5.2; internal errors are
+ * Handles a form without its empty parameters. OAuth errors, returned or thrown, are answered as in RFC 6749, section 5.2; internal errors are
  * rethrown.
  */
 export async function handleForm(
@@ -106,7 +107,7 @@ export async function handleForm(
     if (type.trim().toLowerCase() !== "application/x-www-form-urlencoded") {
       throw invalidArgument({ field: "content-type", description: "the body must be a form" });
     }
-    const response = await work(await request.form());
+    const response = await work(omitEmpty(await request.form()));
     return isOAuthError(response) ? buildErrorResponse(response) : response;
   } catch (error) {
     const found = toOAuthError(error);

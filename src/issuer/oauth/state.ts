@@ -50,6 +50,8 @@ export interface LoginRequest {
   readonly identity?: string | undefined;
   /** The PKCE challenge, where the outcome is a code. */
   readonly challenge?: string | undefined;
+  /** Whether the program that gets a code asks for an ID token, and what it must repeat. */
+  readonly idToken?: { readonly nonce?: string | undefined } | undefined;
 }
 
 /** The provider that the browser was sent to, as it was then. */
@@ -119,6 +121,7 @@ export type IssuedCode =
       readonly redirectUri: string;
       readonly challenge: string;
       readonly login: SignedInFor;
+      readonly idToken?: LoginRequest["idToken"];
     }
   /** A redeemed code. If it is used again, its login ends. */
   | { readonly used: true; readonly refreshToken?: string | undefined };

@@ -2,6 +2,7 @@
 // section 3.4; RFC 8693). All clients are public: the code with its verifier, or the token, proves the request.
 import { Code } from "@connectrpc/connect";
 import { ApiError, type FieldViolation, invalidArgument, rejectReasonOf } from "../../kernel/errors.js";
+import { addressKey } from "../../kernel/ip-address.js";
 import type { WebRequest, WebResponse } from "../../kernel/web.js";
 import type { Tx } from "../../store/port.js";
 import { findAudienceHint } from "../sts/audience.js";
@@ -34,7 +35,7 @@ export function handleToken(context: LoginContext, request: WebRequest): Promise
       case "authorization_code":
         return redeemCode(context, form);
       case "refresh_token":
-        return refreshTokens(context, form);
+        return refreshTokens(context, form, request);
       case DEVICE:
         return pollDevice(context, form);
       case EXCHANGE:
@@ -46,7 +47,7 @@ export function handleToken(context: LoginContext, request: WebRequest): Promise
 }
 
 async function redeemCode(context: LoginContext, form: URLSearchParams): Promise<Answer> {
-  const { store, tickets, tokens, clock } = context;
+  const { store, tickets, tokens, idTokens, clock } = context;
   const clientId = requireClientId(form);
   const redirectUri = requireParameter(form, "redirect_uri");
   const verifier = requireParameter(form, "code_verifier");
@@ -60,25 +61,39 @@ async function redeemCode(context: LoginContext, form: URLSearchParams): Promise
       return invalidGrant("code");
     }
     if (issued === undefined) return invalidGrant("code");
-    const { login, challenge } = issued;
+    const { login, challenge, idToken } = issued;
     const isValid =
       issued.clientId === clientId && issued.redirectUri === redirectUri && matchesChallenge(verifier, challenge);
     if (!isValid || !(await isLoginValid(tx, login.identityUid, login.atMs))) {
       await tickets.delete(tx, code);
       return invalidGrant("code");
     }
-    const { token, refreshToken } = await issueTokens(tx, context, login, nowMs);
+    const { token, refreshToken, grant } = await issueTokens(tx, context, login, nowMs);
     await tickets.put(tx, "code", code, { used: true, refreshToken }, nowMs + USED_CODE_RETENTION_MS);
-    return async () => buildJsonResponse(200, await buildTokenBody(context, token, nowMs, refreshToken));
+    const { identityUid, atMs } = login;
+    return async () => {
+      const body = await buildTokenBody(context, token, nowMs, refreshToken);
+      if (idToken === undefined) return buildJsonResponse(200, body);
+      const client = { clientId, nonce: idToken.nonce };
+      return buildJsonResponse(200, {
+        ...body,
+        id_token: await idTokens.sign(client, { identityUid, grant, atMs }, nowMs),
+      });
+    };
   });
 }
 
-async function refreshTokens(context: LoginContext, form: URLSearchParams): Promise<Answer> {
+async function refreshTokens(
+  context: LoginContext,
+  form: URLSearchParams,
+  { remoteAddress }: WebRequest,
+): Promise<Answer> {
   const { store, tokens, clock, origin } = context;
   const refreshToken = requireParameter(form, "refresh_token");
   const requested = parseNarrowedGrant(form, origin.audiences);
   const nowMs = clock();
-  const refreshed = await store.write((tx) => tokens.rotate(tx, refreshToken, requested, nowMs));
+  const sent = { client: addressKey(remoteAddress), nowMs };
+  const refreshed = await store.write((tx) => tokens.rotate(tx, refreshToken, requested, sent));
   if (refreshed === undefined) return invalidGrant("refresh_token");
   return buildJsonResponse(200, await buildTokenBody(context, refreshed.token, nowMs, refreshed.refreshToken));
 }

@@ -3,6 +3,7 @@ import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import { Code } from "@connectrpc/connect";
 import { SecurityTokenService } from "#gen/chainguard/platform/oidc/oidc_pb.js";
 import { ApiError, type FieldViolation, invalidArgument, unauthenticated } from "../../kernel/errors.js";
+import { addressKey } from "../../kernel/ip-address.js";
 import { withOutcome, withPreparation } from "../../pipeline/handlers.js";
 import { serve } from "../../pipeline/method-table.js";
 import type { LastSeen } from "../maintenance.js";
@@ -61,7 +62,8 @@ export function createSecurityTokenService({ exchanger, tokens, limiter, audienc
               subjectUid = await tokens.findIdentityUid(tx, bearer);
               const request = { aud, cap, scopes: [scope, ...scopes] };
               const requested = parseRequestedGrant(request, audiences);
-              const found = await tokens.rotate(tx, bearer, requested, startMs);
+              const client = addressKey(inbound.remoteAddress);
+              const found = await tokens.rotate(tx, bearer, requested, { client, nowMs: startMs });
               if (found === undefined) throw unauthenticated();
               return found;
             });

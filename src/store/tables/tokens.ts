@@ -8,7 +8,15 @@ export type KeyPurpose = "api-token" | "page-token" | "audit" | "registry";
 export type KeyState = "pending" | "active" | "verify";
 
 /** What a ticket is for. */
-export type TicketKind = "authorization" | "code" | "headless" | "device" | "user-code" | "id-token" | "terminal";
+export type TicketKind =
+  | "authorization"
+  | "code"
+  | "headless"
+  | "device"
+  | "user-code"
+  | "id-token"
+  | "terminal"
+  | "refresh";
 
 /** Builds the tables of keys and secrets. */
 export function defineTokenTables(c: Columns) {

@@ -34,7 +34,7 @@ function oauth(parameters: Readonly<Record<string, string>>): string {
 
 async function login(more: Readonly<Record<string, string>> = {}, agent = new Agent()) {
   const { verifier, challenge } = newPkce();
-  const page = await agent.get(oauth(codeRequest(challenge, more)));
+  const page = await agent.decide(await agent.get(oauth(codeRequest(challenge, more))));
   return { verifier, page, code: page.program?.get("code") ?? "" };
 }
 
@@ -83,8 +83,19 @@ test("a refresh token that comes again ends the login", async () => {
   const { code, verifier } = await login({ create_refresh_token: "true" });
   const first = (await redeem(code, verifier)).body.refresh_token;
   const second = (await renew(first)).body.refresh_token;
+  const third = (await renew(second)).body.refresh_token;
   assert.equal((await renew(first)).body.error, "invalid_grant");
-  assert.equal((await renew(second)).body.error, "invalid_grant");
+  assert.equal((await renew(third)).body.error, "invalid_grant");
+});
+
+test("a refresh token whose answer was lost may come again once, within ten seconds", async () => {
+  const { code, verifier } = await login({ create_refresh_token: "true" });
+  const first = (await redeem(code, verifier)).body.refresh_token;
+  const lost = await renew(first);
+  const repeated = await renew(first);
+  assert.deepEqual([lost.status, repeated.status], [200, 200]);
+  assert.equal((await renew(repeated.body.refresh_token)).status, 200);
+  assert.equal((await renew(lost.body.refresh_token)).body.error, "invalid_grant");
 });
 
 test("a reused code is rejected, and the tokens it gave are revoked", async () => {
@@ -152,7 +163,8 @@ const rejectedRequests: readonly (readonly [string, Readonly<Record<string, stri
 
 for (const [name, more, error] of rejectedRequests) {
   test(`${name} is an error redirect to the program`, async () => {
-    const { program } = await new Agent().get(oauth(codeRequest(challenge, more)));
+    const agent = new Agent();
+    const { program } = await agent.decide(await agent.get(oauth(codeRequest(challenge, more))));
     assert.equal(program?.get("error"), error);
     assert.equal(program?.get("state"), "state of the program");
     assert.ok(program?.get("error_description"));
@@ -179,13 +191,48 @@ for (const [name, more] of brokenRequests) {
   });
 }
 
+test("parameters without a value count as absent, at every endpoint", async () => {
+  const names = ["headless_code", "redirect", "exit", "idp_id", "connection", "invite", "identity", "nonce", "cap"];
+  const empty = Object.fromEntries([...names, "scope", "audience", "continue"].map((name) => [name, ""]));
+  const { code, verifier, page } = await login({ ...empty, create_refresh_token: "true" });
+  assert.ok(code, page.text);
+  const nothing = { resource: "", audience: "", scope: "", cap: "", actor_token: "", requested_token_type: "" };
+  const { status, body } = await redeem(code, verifier, nothing);
+  assert.equal(status, 200, JSON.stringify(body));
+  const renewed = await postForm(`${kit.url}/oauth/token`, {
+    ...nothing,
+    grant_type: "refresh_token",
+    refresh_token: String(body.refresh_token),
+  });
+  assert.equal(renewed.status, 200, JSON.stringify(renewed.body));
+  const exchanged = await postForm(`${kit.url}/oauth/token`, {
+    ...nothing,
+    grant_type: "urn:ietf:params:oauth:grant-type:token-exchange",
+    subject_token_type: "urn:ietf:params:oauth:token-type:id_token",
+    subject_token: await kit.provider.signIdToken({ sub: "alice", aud: kit.provider.clientId }),
+    identity: "",
+    identity_provider: "",
+  });
+  assert.equal(exchanged.status, 200, JSON.stringify(exchanged.body));
+  const device = await postForm(`${kit.url}/oauth/device_authorization`, { ...nothing, client_id: "robot" });
+  assert.equal(device.status, 200, JSON.stringify(device.body));
+  // An empty value beside a value is no second value; the control is a second value.
+  const twice = new URLSearchParams([
+    ["client_id", "robot"],
+    ["client_id", ""],
+  ]);
+  assert.equal((await postForm(`${kit.url}/oauth/device_authorization`, twice)).status, 200);
+  twice.append("client_id", "robot");
+  assert.equal((await postForm(`${kit.url}/oauth/device_authorization`, twice)).body.error, "invalid_request");
+});
+
 test("a parameter given twice is rejected", async () => {
   const { program } = await new Agent().get(`${oauth(codeRequest(challenge))}&code_challenge=${challenge}`);
   assert.match(program?.get("error_description") ?? "", /code_challenge must be given once/);
 });
 
 async function beforeCallback(agent: Agent): Promise<string> {
-  const response = await agent.get(oauth(codeRequest(challenge)));
+  const response = await agent.decide(await agent.get(oauth(codeRequest(challenge))));
   assert.ok(response.program?.get("code"));
   const callback = agent.visited.find((url) => url.startsWith(`${kit.url}/oauth/callback`));
   assert.ok(callback);
