@@ -142,6 +142,7 @@ describe("arbor auth login", () => {
     await waitUntil(() => existsSync(opened), 60_000);
     await page.goto(readFileSync(opened, "utf8"));
     await pick("Alice");
+    await consent("Give a program access?", "Continue");
     await look("You are logged in");
     assertLoggedIn(await login.ended);
     await assertSees(GROUPS);
@@ -167,6 +168,7 @@ describe("arbor auth login", () => {
     const login = arbor(["auth", "login", "--no-browser"]);
     await page.goto(await pageOf(login));
     await pick("Alice");
+    await consent("Give a program access?", "Continue");
     await look("You are logged in");
     assertLoggedIn(await login.ended);
   });
@@ -324,6 +326,7 @@ describe("a published client", () => {
     const alice = arbor(["auth", "login", "--no-browser"]);
     await page.goto(await pageOf(alice));
     await pick("Alice");
+    await consent("Give a program access?", "Continue");
     await alice.ended;
     const { research = "" } = await groupUids();
     const viewer = "63921b2c44617e3f2603851537be0123af4a57d7";
@@ -356,6 +359,7 @@ describe("docs/demo.md", () => {
     const alice = arbor(["auth", "login", "--no-browser"]);
     await page.goto(await pageOf(alice));
     await pick("Alice");
+    await consent("Give a program access?", "Continue");
     assertLoggedIn(await alice.ended);
     const shell = formatAnnouncement(demo, { kept: true })
       .split("\n")

@@ -61,20 +61,24 @@ const answerBrowser = (req: IncomingMessage, res: ServerResponse) => {
 };
 const program = createServer(answerBrowser);
 const program6 = createServer(answerBrowser);
+const otherProgram = createServer(answerBrowser);
 let programUrl = "";
+let otherUrl = "";
 
 before(async () => {
   assert.ok(existsSync(BROWSER), `no browser at ${BROWSER}: apt-get install chromium, or name one in CHROMIUM`);
   if (SHOTS) mkdirSync(SHOTS, { recursive: true });
   await new Promise<void>((resolve) => program.listen(0, "127.0.0.1", resolve));
   await new Promise<void>((resolve) => program6.listen(0, "::1", resolve));
+  await new Promise<void>((resolve) => otherProgram.listen(0, "127.0.0.1", resolve));
   programUrl = `http://127.0.0.1:${portOf(program)}/callback`;
+  otherUrl = `http://127.0.0.1:${portOf(otherProgram)}/callback`;
   browser = await chromium.launch({ executablePath: BROWSER, args: FLAGS });
 });
 
 after(async () => {
   await browser?.close();
-  for (const server of [program, program6]) {
+  for (const server of [program, program6, otherProgram]) {
     server.closeAllConnections();
     server.close();
   }
@@ -122,8 +126,21 @@ for (const { provider, stripIss, sizes } of variants) {
           await page.goto(oauth(codeRequest(challenge, { redirect_uri: programUrl })));
           await look("How do you sign in?");
           await page.getByRole("link", { name: "Continue with Another Login Provider" }).click();
+          await page.waitForURL(/consent/);
+          await look("Give a program access?");
+          const count = got.length;
+          await page.getByRole("button", { name: "Cancel" }).click();
           await page.waitForURL(`${programUrl}?**`);
-          assert.ok(got.at(-1)?.get("code"));
+          assert.deepEqual([got.length - count, got.at(-1)?.get("error")], [1, "access_denied"]);
+          // Signed in at the provider, and asked again: with the same port, and with another.
+          for (const redirect_uri of [programUrl, programUrl, otherUrl]) {
+            await page.goto(oauth(codeRequest(challenge, { redirect_uri, connection: "test" })));
+            await look("Give a program access?");
+            assert.match(await page.getByRole("main").innerText(), new RegExp(new URL(redirect_uri).host));
+            await page.getByRole("button", { name: "Continue" }).click();
+            await page.waitForURL(`${redirect_uri}?**`);
+            assert.ok(got.at(-1)?.get("code"));
+          }
         }));
 
       test(`through an organisation, by keyboard, ${name}`, () =>
@@ -138,6 +155,10 @@ for (const { provider, stripIss, sizes } of variants) {
           }
           await page.keyboard.press("Tab");
           assert.equal(await page.locator(":focus").textContent(), "Continue with example.org staff");
+          await page.keyboard.press("Enter");
+          await page.waitForURL(/consent/);
+          await look("Give a program access?");
+          await page.getByRole("button", { name: "Continue" }).focus();
           await page.keyboard.press("Enter");
           await page.waitForURL(`${programUrl}?**`);
           assert.ok(got.at(-1)?.get("code"));
@@ -312,6 +333,8 @@ for (const { provider, stripIss, sizes } of variants) {
         const page = await context.newPage();
         const lure = codeRequest(newPkce().challenge, { redirect_uri: programUrl });
         await page.goto(`${attacked.url}/oauth?${new URLSearchParams({ ...lure, connection: "test" })}`);
+        await page.getByRole("button", { name: "Continue" }).click();
+        await page.waitForURL(`${programUrl}?**`);
         assert.ok(got.at(-1)?.get("code"), "the control: the victim is signed in at the honest provider");
         await page.goto(`${attacked.url}/oauth?${new URLSearchParams({ ...lure, idp_id: mallory })}`);
         assert.equal(got.at(-1)?.get("error"), "access_denied");
@@ -334,6 +357,8 @@ test("over TLS the cookie is bound to the host, and comes back from the provider
     const { challenge } = newPkce();
     const query = new URLSearchParams(codeRequest(challenge, { redirect_uri: programUrl, state: "over TLS" }));
     await page.goto(`${secure.url}/oauth?${query}`);
+    await page.getByRole("button", { name: "Continue" }).click();
+    await page.waitForURL(`${programUrl}?**`);
     assert.equal(got.at(-1)?.get("state"), "over TLS");
     assert.ok(got.at(-1)?.get("code"));
     // A form on a page by https may lead to a program on the same machine, by whatever address it listens at.

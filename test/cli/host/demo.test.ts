@@ -80,7 +80,7 @@ function browser(person: string): { readonly env: Record<string, string>; readon
   return { env, done: browse() };
 }
 
-/** Goes to a login of the demo and picks a person there. */
+/** Goes to a login of the demo, picks a person there, and lets the program in. */
 async function pick(agent: Agent, url: string, person: string) {
   const page = await agent.get(url);
   assert.match(page.text, /<h1>Who are you\?<\/h1>/);
@@ -88,7 +88,7 @@ async function pick(agent: Agent, url: string, person: string) {
     (href) => new URL(href).searchParams.get("person") === person,
   );
   assert.ok(link, `there is no ${person || "way to cancel"}`);
-  return agent.get(link);
+  return agent.decide(await agent.get(link));
 }
 
 const namesIn = (table: string) =>

@@ -104,6 +104,27 @@ for (const [name, url] of Object.entries({
   });
 }
 
+test("a code is not handed to a program by navigation alone, however often the person agreed before", async () => {
+  const agent = new Agent();
+  await agent.decide(await agent.get(redirectRequest({ invite: await inviteTo(kit, root, owner) })));
+  for (const redirect_uri of [PROGRAM, PROGRAM, `${PROGRAM}/other`, "http://localhost:7777/", "http://[::1]:7777/"]) {
+    const page = await agent.get(codeRequestUrl({ redirect_uri, connection: "test" }));
+    assertConsentPage(page, "Give a program access?");
+    const { host } = new URL(redirect_uri);
+    assert.ok(textOf(page).includes(`Program arbor-cli on this computer, at ${host} It may act in your name`));
+    if (redirect_uri !== PROGRAM) continue;
+    assert.ok((await agent.decide(page)).program?.get("code"), "the control");
+  }
+});
+
+test("a declined login gives the program no code", async () => {
+  const agent = new Agent();
+  await agent.decide(await agent.get(redirectRequest({ invite: await inviteTo(kit, root, owner) })));
+  const { program } = await agent.decide(await agent.get(codeRequestUrl()), "decline");
+  assert.deepEqual([program?.get("error"), program?.get("code")], ["access_denied", null]);
+  assert.equal(program?.get("state"), "state of the program");
+});
+
 test("a token is not handed to a program by navigation alone", async () => {
   const invite = await inviteTo(kit, root, owner);
   const agent = new Agent();

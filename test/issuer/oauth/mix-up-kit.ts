@@ -104,7 +104,7 @@ export async function startAttacker(): Promise<Attacker> {
       const callback = new URL(searchParams.get("redirect_uri") ?? "");
       callback.searchParams.set("code", code);
       callback.searchParams.set("state", searchParams.get("state") ?? "");
-      const page = await hers.get(callback.href);
+      const page = await hers.decide(await hers.get(callback.href));
       const { body } = await postForm(`${kit.url}/oauth/token`, {
         grant_type: "authorization_code",
         client_id: "arbor-cli",

@@ -33,8 +33,11 @@ for (const stripIss of [false, true]) {
         await attacker?.stop();
       });
 
-      const login = (more: Readonly<Record<string, string>>) =>
-        new Agent().get(`${kit.url}/oauth?${new URLSearchParams(codeRequest(newPkce().challenge, more))}`);
+      const login = async (more: Readonly<Record<string, string>>) => {
+        const agent = new Agent();
+        const query = new URLSearchParams(codeRequest(newPkce().challenge, more));
+        return agent.decide(await agent.get(`${kit.url}/oauth?${query}`));
+      };
 
       it("signs people in", async () => {
         const { program } = await login({ connection: "test" });

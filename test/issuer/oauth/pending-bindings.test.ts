@@ -51,8 +51,10 @@ const listPending = async () =>
 
 /** Makes the person known, with nothing bound. */
 async function register(): Promise<void> {
-  const { program } = await new Agent().get(codeUrl());
-  assert.ok(program?.get("code"), "the control: a person without pending bindings is asked nothing");
+  const agent = new Agent();
+  const page = await agent.get(codeUrl());
+  assert.deepEqual(selectsOn(page), [], "the control: a person without pending bindings is not asked about any");
+  assert.ok((await agent.decide(page)).program?.get("code"));
 }
 
 /** An organisation that another owns, in which bindings of the person are pending; its uid and theirs. */
