@@ -90,42 +90,13 @@ describe("Host on HTTP/1.0", () => {
   }
 });
 
-describe("Upgrade", () => {
-  it("Upgrade: h2c is served as HTTP/1.1", async () => {
-    const { status } = await http1("GET /x HTTP/1.1\r\nHost: a\r\nConnection: Upgrade, close\r\nUpgrade: h2c\r\n\r\n");
-    assert.equal(status, 200);
-  });
-
-  const upgrade = "Host: a\r\nConnection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABk\r\n";
-  for (const [name, request] of [
-    ["GET", `GET /a HTTP/1.1\r\n${upgrade}\r\n`],
-    ["POST", `POST /a HTTP/1.1\r\n${upgrade}Content-Length: 2\r\n\r\n{}`],
-    ["POST in chunks", `POST /a HTTP/1.1\r\n${upgrade}Transfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n`],
-    ["POST with Expect", `POST /a HTTP/1.1\r\n${upgrade}Expect: 100-continue\r\nContent-Length: 2\r\n\r\n{}`],
-    ["GET to another protocol", `GET /a HTTP/1.1\r\n${upgrade.replace("h2c", "websocket")}\r\n`],
-  ] as const) {
-    it(`a connection ends with the answer to an Upgrade by ${name}, and no request after it runs`, async () => {
-      server.probe.calls = [];
-      const text = await rawTcp(server.port, request + POST_JSON);
-      assert.equal(text.match(/HTTP\/1\.1 [2-5]/g)?.length, 1, text);
-      assert.match(text, /^connection: close/im);
-      assert.equal(server.probe.calls.length, 0);
-    });
-  }
-
-  it("a request before an Upgrade is answered", async () => {
-    const text = await rawTcp(server.port, `${POST_JSON}GET /a HTTP/1.1\r\n${upgrade}\r\n${POST_JSON}`);
-    assert.equal(text.match(/HTTP\/1\.1 200 OK/g)?.length, 2);
-  });
-});
-
 describe("what follows on a connection that ends, after an answer that stays open", () => {
   const call = '{"uid":"slow"}';
   const slow = (head: string) =>
     `POST ${GET} HTTP/1.1\r\nHost: a\r\n${head}Content-Type: application/json\r\nContent-Length: ${call.length}\r\n\r\n${call}`;
   const encoded = "POST /x HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n";
   const ways: readonly { name: string; begin: string }[] = [
-    { name: "by Upgrade", begin: slow("Connection: Upgrade\r\nUpgrade: x\r\n") },
+    { name: "by Upgrade", begin: slow("Upgrade: x\r\n") },
     { name: "by a transfer coding", begin: slow("") + encoded },
   ];
   let waiting: Running;
@@ -139,7 +110,6 @@ describe("what follows on a connection that ends, after an answer that stays ope
     new Promise((resolve) => {
       const flood = "GET /a HTTP/1.1\r\nHost: a\r\n\r\n".repeat(requests);
       const socket = connect(waiting.port, "127.0.0.1", () => socket.write(begin));
-      // What comes in the same packet as an Upgrade is dropped.
       setTimeout(() => socket.write(flood), 100);
       let isOver = false;
       setTimeout(() => {

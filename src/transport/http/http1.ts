@@ -9,9 +9,12 @@ import type { Rejection } from "./rejection.js";
 import { attachBuffers, buffersOf, type RequestBuffers } from "./request-buffers.js";
 import { type RejectedRequest, recordOf } from "./request-record.js";
 import { flushPerTick } from "./tick.js";
+import { serveWithoutUpgrade } from "./upgrade.js";
 
 /** After how many ignored requests a closing connection is cut. */
 const MAX_IGNORED = 100;
+/** Whether Node reads the body of a request with Upgrade, so that the request cannot be read again; see `upgrade.ts`. */
+const READS_BODIES = Number.parseInt(process.versions.node, 10) >= 25;
 
 export interface Http1Options {
   readonly limits: Limits;
@@ -56,6 +59,7 @@ export function createHttp1(options: Http1Options) {
     // The dispatcher rejects a request without Host, with a body.
     requireHostHeader: false,
     noDelay: true,
+    ...(READS_BODIES && { shouldUpgradeCallback: (req: IncomingMessage) => !hasBody(req) }),
   });
   // Node would drop further fields silently; their size is limited instead.
   server.maxHeadersCount = 0;
@@ -117,7 +121,7 @@ export function createHttp1(options: Http1Options) {
         return;
       }
       // The parser stops after such a request and drops the bytes after it, so the connection must close.
-      if (req.headers.upgrade !== undefined) {
+      if (req.headers.upgrade !== undefined && hasBody(req)) {
         res.shouldKeepAlive = false;
         ending.set(req.socket, 0);
       }
@@ -192,6 +196,8 @@ export function createHttp1(options: Http1Options) {
     admitted = undefined;
     if (!isRejected) return false;
     if (req.headers.upgrade !== undefined || hasUnsupportedCoding(req)) return false;
+    track(req.socket, res);
+    res.on("close", onClose);
     admission.count("overload");
     answerRejected(res);
     return true;
@@ -243,6 +249,22 @@ export function createHttp1(options: Http1Options) {
       options.onRequest(req, res);
     }),
   );
+
+  // Upgrade is ignored (RFC 9110, section 7.8).
+  server.on("upgrade", (req, duplex, head) => {
+    const socket = duplex as Socket;
+    // The connection ends with the response that is awaited.
+    if (ending.has(socket)) {
+      socket.on("error", ignore);
+      socket.resume();
+      return;
+    }
+    serveWithoutUpgrade({
+      ...{ req, socket, head },
+      lastResponse: () => open.get(socket)?.at(-1),
+      serve: () => server.emit("connection", socket),
+    });
+  });
 
   server.on("clientError", (error: ClientError, socket: Duplex) => {
     const pending = open.get(socket as Socket)?.at(-1);
@@ -330,6 +352,10 @@ const reasons: Readonly<Record<number, string>> = {
 function hasUnsupportedCoding({ headers, httpVersionMinor }: IncomingMessage): boolean {
   const coding = headers["transfer-encoding"];
   return coding !== undefined && (coding.toLowerCase() !== "chunked" || httpVersionMinor === 0);
+}
+
+function hasBody({ headers }: IncomingMessage): boolean {
+  return headers["transfer-encoding"] !== undefined || (headers["content-length"] ?? "0") !== "0";
 }
 
 function closeAll(responses: readonly ServerResponse[]): void {
