@@ -276,6 +276,7 @@ async function openApp(options: AppOptions, opened: Close[]): Promise<App> {
     observers: [(record) => requestMetrics.observe(record)],
     accessLog: settings.accessLog,
     corsOrigins: settings.corsOrigins,
+    corsHeaders: settings.corsHeaders,
   });
   opened.push((drainMs) => {
     stopping.abort();

@@ -3,6 +3,7 @@ import type { Timestamp } from "@bufbuild/protobuf/wkt";
 import type { ListEventsRequest, TailEventsRequest } from "#gen/arbor/audit/v1/audit_pb.js";
 import { type FieldViolation, invalidArgument } from "../kernel/errors.js";
 import { isUidp, isWithin, rootOf } from "../kernel/uidp.js";
+import { splitOrder } from "../pipeline/resource/list-query.js";
 import { isPrintable } from "../pipeline/resource/rules.js";
 import type { AuditEventQuery, AuditEventRow, AuditFilterColumn } from "../store/port.js";
 
@@ -111,7 +112,8 @@ function parseTime(field: string, time: Timestamp | undefined): number | undefin
 }
 
 function parseDescending(orderBy: string): boolean {
-  if (/^(?:time(?: asc)?)?$/.test(orderBy)) return orderBy === "";
-  if (orderBy === "time desc") return true;
+  const order = splitOrder(orderBy)?.join(" ");
+  if (order === undefined || order === "time desc") return true;
+  if (order === "time" || order === "time asc") return false;
   throw invalidArgument({ field: "orderBy", description: 'orderBy must be "time desc" or "time asc"' });
 }

@@ -49,6 +49,12 @@ export function createKeyReader(type: ScalarType): (text: string, field: string)
   return (text, field) => String(read(text, field));
 }
 
+/** Creates the reader of one path of a field mask; see {@link parseMaskPath}. */
+export function createMaskPathReader(mask: DescMessage, resource?: DescMessage): TextReader {
+  const rule = formatMessageRule(mask);
+  return (text, field) => parseMaskPath(text, resource) ?? reject(field, rule);
+}
+
 function reject(field: string, rule: string): never {
   throw invalidArgument({ field, description: `${field} ${rule}` });
 }

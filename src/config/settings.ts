@@ -82,6 +82,16 @@ const groups = {
       default: "",
       since: "0.1.0",
     }),
+    corsHeaders: words({
+      help: "header fields that these scripts may send besides those of the protocols and of traces",
+      placeholder: "names",
+      range: "at most 32 names of header fields, such as x-api-key, separated by commas",
+      max: 32,
+      pattern: "[!#$%&'*+.^_`|~0-9A-Za-z\\-]{1,64}",
+      default: "",
+      see: "gateway.md",
+      since: "0.11.0",
+    }),
   },
   Data: dataSettings,
   "Login and tokens": {

@@ -23,7 +23,7 @@ import { renameErrorFields } from "../pipeline/operations.js";
 import type { Quotas } from "../pipeline/resource/quota.js";
 import type { RoleRow, Store, Tx } from "../store/port.js";
 import { type NoteTerminal, takeHeadlessSession } from "./oauth/headless.js";
-import { type Exchanger, parseBearer } from "./sts/exchange.js";
+import { type Exchanger, requireBearer } from "./sts/exchange.js";
 import { type FailureLimiter, inviteFailureKey } from "./sts/failure-limiter.js";
 import type { Proof } from "./sts/identify.js";
 
@@ -55,7 +55,7 @@ export function authV1({ exchanger, ids, store, quotas, open, inviteLimiter, not
           if (identityId !== "" && !isUidp(identityId)) {
             throw invalidArgument({ field: "identityId", description: "identityId must be a uid" });
           }
-          const bearer = parseBearer(inbound.header("authorization"));
+          const bearer = requireBearer(inbound.header("authorization"));
           const asserted = { identity: identityId, identityProvider: "", trace };
           const proof = await exchanger.verifyBearer(asserted, bearer, inbound.remoteAddress).catch((error) => {
             throw renameErrorFields(error, { identity: "identityId" });

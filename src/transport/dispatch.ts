@@ -10,11 +10,13 @@ import {
 import { connectErrorFrom, invalidRequest, resourceExhausted, unavailable, unimplemented } from "../kernel/errors.js";
 import type { RequestObserver, RequestRecord } from "../telemetry/request-record.js";
 import type { Cors } from "./http/cors.js";
+import { removeGrpcParameters } from "./http/grpc-fields.js";
 import type { RouteGroup } from "./http/health-routes.js";
 import { combineField, countFields, type FieldCounts, type HostCheck } from "./http/host.js";
 import {
   type HttpRequest,
   type HttpResponse,
+  restMethodOf,
   socketAddressOf,
   type TrustedProxies,
   toOriginForm,
@@ -88,8 +90,9 @@ function listProtocols(options: DispatchOptions, routeAt: (path: string) => stri
     },
   };
   const unknownConnect: Protocol = {
-    accepts: (path, method) => method === "POST" && isRpcPath(path) && gateway.serves?.(method, path) !== true,
-    handle(_req, res, path, record) {
+    accepts: (path, method) => method === "POST" && isRpcPath(path),
+    handle(req, res, path, record) {
+      if (gateway.serves?.(restMethodOf(req), path) === true) return false;
       record.protocol = "connect";
       connect.rejectUnknown(res, path, record);
       return true;
@@ -151,6 +154,7 @@ export function createDispatch(options: DispatchOptions) {
     const { rawHeaders, headers } = req;
     countFields(rawHeaders, counts);
     if (counts.authorization > 1) headers.authorization = combineField(rawHeaders, "authorization");
+    removeGrpcParameters(headers);
     if (req.url?.charCodeAt(0) !== 47) req.url = toOriginForm(req.url ?? "");
     const record = records.http(req, res, socketAddressOf(req));
     const fault = hosts.http1(headers.host, counts.host, req.httpVersionMinor) ?? findTargetFault(req.url, req.method);
@@ -161,6 +165,7 @@ export function createDispatch(options: DispatchOptions) {
   function onHttp2Stream(request: StreamRequest): void {
     const { headers, rawHeaders } = request;
     const { host } = headers;
+    removeGrpcParameters(headers);
     if (host !== undefined || headers.authorization !== undefined) {
       countFields(rawHeaders, counts);
       if (counts.authorization > 1) headers.authorization = combineField(rawHeaders, "authorization");

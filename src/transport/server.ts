@@ -64,6 +64,8 @@ export interface ServerOptions {
   readonly observers?: readonly RequestObserver[] | undefined;
   /** The origins whose scripts may call from browsers, or `*` alone; none unless given. */
   readonly corsOrigins?: readonly string[] | undefined;
+  /** Header fields that these scripts may send besides those of the protocols. */
+  readonly corsHeaders?: readonly string[] | undefined;
   /** Further routes with fixed paths, such as documentation; tried in their order, before the gateway. */
   readonly extraRoutes?: readonly RouteGroup[] | undefined;
   /** Pages, redirects and the endpoints of OAuth; tried after those, before the gateway. */
@@ -137,7 +139,7 @@ export function createServer(options: ServerOptions): Server {
   };
 
   const connect = createConnect({ ...shared, behindProxy, extraServices: options.extraServices ?? [] });
-  const cors = createCors(options.corsOrigins ?? []);
+  const cors = createCors(options.corsOrigins ?? [], options.corsHeaders);
   const dispatch = createDispatch({
     grpc: createGrpcUnary(shared),
     connect,

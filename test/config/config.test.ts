@@ -49,6 +49,7 @@ test("the defaults", () => {
     behindProxy: false,
     strictBody: false,
     corsOrigins: [],
+    corsHeaders: [],
     trustedIssuers: [],
     outboundProxy: undefined,
     trustedProxies: undefined,

@@ -146,6 +146,10 @@ const values: Readonly<Record<SettingName, Values>> = {
     ],
   },
   corsOrigins: originList("*", " * "),
+  corsHeaders: {
+    accepted: ["x-api-key", " X-Api-Key , x-b ", "!#$%&'*+.^_`|~", "a".repeat(64), Array(32).fill("x").join()],
+    rejected: ["a b", "a:", "a,,b", "a,", "(a)", "ä", "a".repeat(65), Array(33).fill("x").join(), ["x"], 1],
+  },
   data: path,
   databaseUrl: {
     accepted: ["postgres://db/arbor", "postgresql://", "socket:/run", "/run/postgresql arbor"],

@@ -141,6 +141,7 @@ for (const header of [
 
 test("the scheme is read in any case", async () => {
   assert.equal(await post({ events: [] }, `bearer ${SECRET}`), 200);
+  assert.equal(await post({ events: [] }, `Bearer   ${SECRET}`), 200);
 });
 
 const malformed: readonly [what: string, body: string | object, message: RegExp][] = [

@@ -237,6 +237,17 @@ describe("a list of tags", () => {
     assert.equal((await list(query)).json?.totalCount, String(all.names.length - 2));
   });
 
+  it("since the last moments of the year 9999 shows nothing, and a later time is refused", async () => {
+    const at = `uidp.childrenOf=${repo}`;
+    for (const since of ["9999-12-31T23:59:59Z", "9999-12-31T23:59:59.999Z", "9999-12-31T23:59:59.999999999Z"])
+      assert.deepEqual((await list(`${at}&updatedSince=${since}`)).names, [], since);
+    assert.deepEqual((await list(`${at}&updatedSince.seconds=253402300799&updated_since.nanos=999999999`)).names, []);
+    assert.equal((await list(`${at}&updatedSince.seconds=0`)).names.length, usual.length);
+    const rule = "updatedSince must be a time of RFC 3339 such as 2026-01-31T09:30:00Z";
+    const later = await world.call("GET", `/tags?${at}&updatedSince.seconds=253402300800`);
+    assert.deepEqual(later.outcome, invalid(["updatedSince", rule]));
+  });
+
   it("begins where skip says, newest first", async () => {
     const query = `uidp.descendantsOf=${group}&order_by=updated_at%20desc&page_size=2&skip=1`;
     const { json, names } = await list(query);

@@ -1,6 +1,7 @@
 // The token exchange (docs/api-rules.md#token-exchange): a token of another issuer for an API token of the identity or
 // person that it authenticates.
 import { LRUCache } from "lru-cache";
+import { parseBearer } from "../../kernel/bearer.js";
 import { bitsOf, type CapabilitySet, unionOf } from "../../kernel/capability-set.js";
 import { unauthenticated } from "../../kernel/errors.js";
 import type { Clock } from "../../kernel/time.js";
@@ -158,16 +159,16 @@ const BEARER = /^[A-Za-z0-9\-._~+/]+=*$/;
 const MAX_LENGTH = 16 * 1024;
 
 /**
- * Parses the bearer token in an Authorization header (RFC 6750, section 2.1).
+ * Returns the bearer token of an Authorization header.
  *
  * @throws ApiError UNAUTHENTICATED
  */
-export function parseBearer(authorization: string | undefined): string {
-  const token = authorization?.slice(7) ?? "";
-  if (authorization?.slice(0, 7).toLowerCase() !== "bearer ") {
-    throw unauthenticated(undefined, authorization === undefined ? "token_missing" : "token_malformed");
+export function requireBearer(authorization: string | undefined): string {
+  if (authorization === undefined) throw unauthenticated(undefined, "token_missing");
+  const token = parseBearer(authorization);
+  if (token === undefined || token.length > MAX_LENGTH || !BEARER.test(token)) {
+    throw unauthenticated(undefined, "token_malformed");
   }
-  if (token.length > MAX_LENGTH || !BEARER.test(token)) throw unauthenticated(undefined, "token_malformed");
   return token;
 }
 

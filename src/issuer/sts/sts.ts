@@ -8,7 +8,7 @@ import { withOutcome, withPreparation } from "../../pipeline/handlers.js";
 import { serve } from "../../pipeline/method-table.js";
 import type { LastSeen } from "../maintenance.js";
 import type { IssuedToken, RefreshedLogin, Tokens } from "../tokens.js";
-import { type ExchangeRequest, type Exchanger, parseBearer, type VerifiedExchange } from "./exchange.js";
+import { type ExchangeRequest, type Exchanger, requireBearer, type VerifiedExchange } from "./exchange.js";
 import type { FailureThrottle } from "./failure-throttle.js";
 import { parseAudience, parseTokenLimit, type TokenRequest } from "./token-request.js";
 
@@ -37,7 +37,7 @@ export function createSecurityTokenService({ exchanger, tokens, limiter, audienc
           const tokenRequest = { aud, cap, scopes: [scope, ...scopes], identity, identityProvider, trace };
           return exchanger.verify(
             tokenRequest,
-            parseBearer(call.inbound.header("authorization")),
+            requireBearer(call.inbound.header("authorization")),
             call.inbound.remoteAddress,
           );
         },
@@ -58,7 +58,7 @@ export function createSecurityTokenService({ exchanger, tokens, limiter, audienc
           let refreshed: RefreshedLogin | undefined;
           try {
             refreshed = await limiter.count({ remoteAddress: inbound.remoteAddress, name: REFRESH }, async () => {
-              const bearer = parseBearer(inbound.header("authorization"));
+              const bearer = requireBearer(inbound.header("authorization"));
               subjectUid = await tokens.findIdentityUid(tx, bearer);
               const request = { aud, cap, scopes: [scope, ...scopes] };
               const requested = parseRequestedGrant(request, audiences);

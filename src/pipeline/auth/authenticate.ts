@@ -1,5 +1,6 @@
 import type { KeyObject } from "node:crypto";
 import { LRUCache } from "lru-cache";
+import { parseBearer } from "../../kernel/bearer.js";
 import { tokenExpired, unauthenticated } from "../../kernel/errors.js";
 import type { Principal } from "../../kernel/principal.js";
 import type { Clock } from "../../kernel/time.js";
@@ -116,7 +117,7 @@ export function createAuthenticate({ keys, policy, clock, cache }: AuthenticateD
   let verified: LRUCache<string, VerifiedToken> | undefined;
 
   function verify(authorization: string): Principal | Promise<Principal> {
-    const token = parseBearerToken(authorization);
+    const token = parseBearer(authorization);
     const kid = token && parseKeyId(token);
     if (!token || !kid) throw unauthenticated(undefined, "token_malformed");
     const key = keys.findVerifyingKey(kid);
@@ -154,11 +155,4 @@ export function createAuthenticate({ keys, policy, clock, cache }: AuthenticateD
     if (cache) cache.misses++;
     return verify(authorization);
   };
-}
-
-// RFC 6750: the scheme in any case, one blank, the token and nothing else.
-function parseBearerToken(authorization: string): string | undefined {
-  const scheme = authorization.slice(0, 7);
-  const token = authorization.slice(7);
-  return scheme.toLowerCase() === "bearer " && /^[A-Za-z0-9_.-]+$/.test(token) ? token : undefined;
 }

@@ -68,7 +68,7 @@ export function parseListQuery<D extends DescMessage, M extends FieldName<D>, Ro
   if (request.skip < 0) addViolation("skip", "must not be negative");
   const order = parseOrder(
     resource.sort,
-    request.orderBy || resource.defaultOrder || (resource.sort[0] ?? "uid"),
+    splitOrder(request.orderBy) ?? splitOrder(resource.defaultOrder) ?? [resource.sort[0] ?? "uid"],
     addViolation,
   );
   const filter = { ...parseFilter(request, addViolation), ...(equals && { equals }) };
@@ -116,8 +116,21 @@ const sortNames: Readonly<Record<string, SortName>> = {
   updateTime: "updated_at",
 };
 
-function parseOrder(sortable: readonly SortName[], orderBy: string, addViolation: AddViolation): ListQuery["order"] {
-  const [name = "", direction = "asc", ...rest] = orderBy.split(" ");
+/**
+ * Splits an order into its words: the field and the direction. Further spaces mean nothing (AIP-132).
+ *
+ * @returns undefined when it has no words
+ */
+export function splitOrder(orderBy = ""): readonly string[] | undefined {
+  const words = orderBy.split(" ").filter((word) => word !== "");
+  return words.length === 0 ? undefined : words;
+}
+
+function parseOrder(
+  sortable: readonly SortName[],
+  [name = "", direction = "asc", ...rest]: readonly string[],
+  addViolation: AddViolation,
+): ListQuery["order"] {
   const field = Object.hasOwn(sortNames, name) ? sortNames[name] : undefined;
   if (field !== undefined && sortable.includes(field) && /^(asc|desc)$/.test(direction) && rest.length === 0) {
     return { field: field === "group" ? "uid" : field, descending: direction === "desc" };

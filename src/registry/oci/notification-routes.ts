@@ -2,6 +2,7 @@
 // 200 only after the commit.
 import { createHash, timingSafeEqual } from "node:crypto";
 import type { Job } from "../../jobs/jobs.js";
+import { parseBearer } from "../../kernel/bearer.js";
 import { unauthenticated } from "../../kernel/errors.js";
 import { parseRegistrySecret, readSecretFile } from "../../kernel/files.js";
 import type { Ids } from "../../kernel/ids.js";
@@ -91,9 +92,8 @@ export type SecretCheck = (authorization: string | undefined) => boolean;
  */
 export function readSecret(file: string): SecretCheck {
   const secret = parseFile(file);
-  const expected = hash(`bearer ${secret}`);
-  // The scheme is case-insensitive, the secret is not (RFC 9110, section 11.1).
-  return (authorization = "") => timingSafeEqual(hash(authorization.replace(/^bearer +/i, "bearer ")), expected);
+  const expected = hash(secret);
+  return (authorization) => timingSafeEqual(hash(parseBearer(authorization) ?? ""), expected);
 }
 
 function parseFile(file: string): string {

@@ -19,7 +19,16 @@ import { getRow, type ResourceDeps } from "../../pipeline/resource/read.js";
 import { buildChunkQuery } from "../../pipeline/resource/unpaginated-list.js";
 import type { ListPosition, ListQuery, TagFamily, TagRow, Tx } from "../../store/port.js";
 import { repos } from "../repos/repo.js";
-import { classifyTag, isDigestField, listTagPage, parseTagFilters, selectFamilies, tags, upsertTag } from "./tag.js";
+import {
+  classifyTag,
+  isBefore10000,
+  isDigestField,
+  listTagPage,
+  parseTagFilters,
+  selectFamilies,
+  tags,
+  upsertTag,
+} from "./tag.js";
 
 // A tag may be created before its image exists.
 const digest: typeof isDigestField = (value, field) => (value === "" ? undefined : isDigestField(value, field));
@@ -109,8 +118,6 @@ function tagToProtoV1({ uid, name, digest, deprecated, bundles, createTimeMs, up
 const RECENT_MS = 24 * 60 * 60 * 1000;
 /** The number of tags, or of moves of a tag, in a chunk. */
 const CHUNK_SIZE = 500;
-/** The latest value of a Timestamp, in epoch milliseconds: the end of the year 9999. */
-const LAST_MS = 253_402_300_799_999;
 
 /** A position in a history: after the first `count` moves at this time. */
 interface HistoryCursor {
@@ -187,9 +194,8 @@ async function findLongestAlias(latest: TagRow, families: readonly TagFamily[], 
 // Times are stored in milliseconds, so the bound is the first millisecond that is not before the given time.
 function parseBound(time: Timestamp | undefined, field: string, unset: number): number {
   if (time === undefined) return unset;
-  const ms = Number(time.seconds) * 1000 + Math.ceil(time.nanos / 1_000_000);
-  if (Math.abs(ms) > LAST_MS) {
+  if (!isBefore10000(time)) {
     throw invalidArgument({ field, description: `${field} must be a time up to the year 9999` });
   }
-  return ms;
+  return Number(time.seconds) * 1000 + Math.ceil(time.nanos / 1_000_000);
 }

@@ -131,8 +131,8 @@ function isSameList(a: readonly string[], b: readonly string[]): boolean {
   return a.length === b.length && a.every((value, i) => value === b[i]);
 }
 
-/** The latest value of a Timestamp, in epoch milliseconds: the end of the year 9999. */
-const LAST_MS = 253_402_300_799_999;
+/** The latest value of a Timestamp, in epoch seconds: the end of the year 9999. */
+const LAST_S = 253_402_300_799;
 
 type IncludedFamilies = Pick<ListTagsRequest, "includeReferrers" | "includeDates" | "includeEpochs">;
 type TagFilters = Pick<ListTagsRequest, "digest"> & { readonly updatedSince?: Timestamp | undefined };
@@ -195,12 +195,16 @@ export function parseTagFilters({ digest, updatedSince }: TagFilters): Record<st
   if (broken !== undefined) violations.push({ field: "digest", description: broken });
   else if (digest !== "") equals.digest = digest;
   if (updatedSince !== undefined) {
-    const fromMs = findFirstMsAfter(updatedSince);
-    if (Number.isSafeInteger(fromMs) && Math.abs(fromMs) <= LAST_MS) equals.updatedSince = fromMs;
+    if (isBefore10000(updatedSince)) equals.updatedSince = findFirstMsAfter(updatedSince);
     else violations.push({ field: "updatedSince", description: "updatedSince must be a time up to the year 9999" });
   }
   if (violations.length > 0) throw invalidArgument(...violations);
   return Object.keys(equals).length === 0 ? undefined : equals;
+}
+
+/** Whether a time is in the year 9999 or earlier, its last fraction of a second included. */
+export function isBefore10000({ seconds }: Timestamp): boolean {
+  return Math.abs(Number(seconds)) <= LAST_S;
 }
 
 // Times are stored in milliseconds, so the bound is the first millisecond after the given time.

@@ -79,15 +79,23 @@ function answer(renderer: Renderer, req: IncomingMessage, res: ServerResponse): 
   }
 }
 
-// Prometheus accepts formats with weights. This server supports version 1.0.0 of OpenMetrics.
+// Prometheus accepts formats with weights. This server supports version 1.0.0 of OpenMetrics, which is also what a client
+// gets that names no version.
 function selectFormat(accept = ""): TextFormat {
+  const ranges = accept.split(",").map((range) => range.split(";").map((part) => part.trim().toLowerCase()));
   const weightOf = (type: string) => {
-    const range = accept.split(",").find((one) => one.trim().toLowerCase().startsWith(type));
-    if (range === undefined || (type.includes("open") && !/version=["]?(1\.0\.0|0\.0\.1)\b/.test(range))) return -1;
-    return Number(/;\s*q=([0-9.]+)/.exec(range)?.[1] ?? 1);
+    const weights = ranges
+      .filter(([name, ...parameters]) => name === type && parameters.every(isSupported))
+      .map(([, ...parameters]) => Number(parameters.find((one) => one.startsWith("q="))?.slice(2) ?? 1));
+    return Math.max(-1, ...weights);
   };
   const open = weightOf("application/openmetrics-text");
   return open > 0 && open >= weightOf("text/plain") ? "openmetrics" : "prometheus";
+}
+
+// The versions of both formats that a client may name.
+function isSupported(parameter: string): boolean {
+  return !parameter.startsWith("version=") || /^version="?(1\.0\.0|0\.0\.[14])"?$/.test(parameter);
 }
 
 function send(res: ServerResponse, status: number, contentType: string, text: string): void {

@@ -24,7 +24,14 @@ export type CorsFields = Readonly<Record<string, string>>;
 /** How long browsers may cache a preflight, in seconds: the longest time that a browser uses. */
 const MAX_AGE_S = 7200;
 
-const ALLOWED_HEADERS = [...cors.allowedHeaders, "authorization", "x-request-id"].join(", ").toLowerCase();
+// Besides those of Connect and gRPC-Web: credentials, ids and traces, which libraries of browsers add to every request.
+const ALLOWED_HEADERS = [
+  ...cors.allowedHeaders.map((name) => name.toLowerCase()),
+  ...["authorization", "x-request-id", "x-server-timeout", "x-http-method-override"],
+  ...["traceparent", "tracestate", "baggage", "sentry-trace"],
+];
+/** The metadata of a call, of any name. */
+const METADATA = /^grpc-metadata-[!#$%&'*+.^_`|~0-9a-z-]+$/;
 const EXPOSED_HEADERS = [
   ...new Set([
     ...cors.exposedHeaders.map((name) => name.toLowerCase()),
@@ -45,11 +52,12 @@ const EXPOSED_HEADERS = [
  * There is no credentials mode: callers authenticate with the token they send, never with cookies.
  *
  * @param origins exact origins as browsers send them, or `*` alone for all
- * @returns undefined without origins
+ * @param headers names of fields that scripts may send besides those that are always allowed
  * @returns undefined without origins
  */
-export function createCors(origins: readonly string[]): Cors | undefined {
+export function createCors(origins: readonly string[], headers: readonly string[] = []): Cors | undefined {
   if (origins.length === 0) return undefined;
+  const allowedHeaders = [...new Set([...ALLOWED_HEADERS, ...headers.map((name) => name.toLowerCase())])].join(", ");
   const any = origins.includes("*");
   const known = new Set(origins);
 
@@ -75,7 +83,7 @@ export function createCors(origins: readonly string[]): Cors | undefined {
       if (mayHaveBody(req)) discardRest(req);
       sendComplete(res, 204, {
         "access-control-allow-methods": allowed,
-        "access-control-allow-headers": ALLOWED_HEADERS,
+        "access-control-allow-headers": [allowedHeaders, ...findMetadata(req)].join(", "),
         "access-control-max-age": String(MAX_AGE_S),
       });
       return true;
@@ -85,4 +93,12 @@ export function createCors(origins: readonly string[]): Cors | undefined {
       ...(isAllowed(origin) && { "access-control-expose-headers": EXPOSED_HEADERS }),
     }),
   };
+}
+
+// CORS has no pattern for names, so those that the browser asks for are named.
+function findMetadata({ headers }: HttpRequest): string[] {
+  const asked = String(headers["access-control-request-headers"] ?? "")
+    .toLowerCase()
+    .split(",");
+  return asked.map((name) => name.trim()).filter((name) => METADATA.test(name));
 }

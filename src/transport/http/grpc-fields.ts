@@ -1,11 +1,22 @@
 // The header and trailer fields of gRPC over HTTP/2: the timeout of a call and its
 // status, which comes in trailers, or in the headers when there is no message.
+import type { IncomingHttpHeaders } from "node:http";
 import { create, toBinary } from "@bufbuild/protobuf";
 import { type Any, AnySchema, anyPack } from "@bufbuild/protobuf/wkt";
 import type { ConnectError } from "@connectrpc/connect";
 import { StatusSchema } from "#gen/google/rpc/status_pb.js";
 import { TYPE_URL_PREFIX } from "../../codec/type-registry.js";
 import { HOP_BY_HOP_FIELDS } from "./http-message.js";
+
+/**
+ * Removes the parameters of a content type of gRPC or gRPC-Web. Some clients add a charset, which means nothing there, and
+ * the front ends compare the whole type.
+ */
+export function removeGrpcParameters(headers: IncomingHttpHeaders): void {
+  const type = headers["content-type"];
+  if (!type?.startsWith("application/grpc") || !type.includes(";")) return;
+  headers["content-type"] = type.slice(0, type.indexOf(";")).trimEnd();
+}
 
 /** Trailer fields by lower-case name. */
 export type GrpcTrailers = Record<string, string>;

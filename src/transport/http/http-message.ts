@@ -32,6 +32,15 @@ export function isGone(out: ResponseWriter): boolean {
   return to === undefined || to.destroyed || to.closed;
 }
 
+/**
+ * The method of a request over REST. A POST may stand for another one, in `X-HTTP-Method-Override`: some networks let only
+ * GET and POST through, and some queries are too long for a URL.
+ */
+export function restMethodOf({ method = "", headers }: HttpRequest): string {
+  const override = method === "POST" ? headers["x-http-method-override"] : undefined;
+  return override === undefined ? method : String(override).toUpperCase();
+}
+
 /** The address at the other end of the socket. */
 export function socketAddressOf(req: HttpRequest): string | undefined {
   return isHttp2(req) ? req.stream.session?.socket?.remoteAddress : req.socket.remoteAddress;

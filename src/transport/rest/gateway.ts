@@ -20,6 +20,7 @@ import {
   HttpError,
   type HttpRequest,
   type HttpResponse,
+  restMethodOf,
   socketAddressOf,
   type TrustedProxies,
   toOriginForm,
@@ -170,7 +171,9 @@ export function createGateway(options: GatewayOptions): Gateway {
   }
 
   function begin(req: HttpRequest, res: HttpResponse, record: RequestRecord): void {
-    const method = req.method ?? "";
+    const method = restMethodOf(req);
+    if (method !== req.method && !OVERRIDES.includes(method))
+      throw invalidRequest(`x-http-method-override: must be one of ${OVERRIDES.join(", ")}`);
     const target = toOriginForm(req.url ?? "");
     if (target === "*" && method === "OPTIONS") {
       sendNoContent(res, {});
@@ -324,9 +327,12 @@ function findUnlessMalformed<T>(find: () => T): T | undefined {
   }
 }
 
+/** The methods that a POST may stand for. */
+const OVERRIDES: readonly string[] = ["GET", "PUT", "PATCH", "DELETE"];
+
 // A POST whose rule has no body may have its parameters in a form, as OAuth clients send them.
-function isForm(req: HttpRequest, { body, method }: HttpBinding): boolean {
-  if (body !== "none" || method !== "POST" || !mayHaveBody(req)) return false;
+function isForm(req: HttpRequest, { body }: HttpBinding): boolean {
+  if (body !== "none" || req.method !== "POST" || !mayHaveBody(req)) return false;
   const [type = ""] = (req.headers["content-type"] ?? "").split(";");
   return type.trim().toLowerCase() === "application/x-www-form-urlencoded";
 }

@@ -1,16 +1,19 @@
 // Binds query parameters to the fields of a request (google/api/http.proto, "query parameters"; AIP-127).
 // URLSearchParams is not used, because it replaces malformed bytes by U+FFFD.
-import type { DescField, DescMessage, Message } from "@bufbuild/protobuf";
+import { type DescField, type DescMessage, type Message, toJson } from "@bufbuild/protobuf";
 import {
   ensureContainer,
   type Fields,
   findConflictingPath,
+  findWellKnownName,
   getField,
   getFieldsByName,
   isSameValue,
+  isWrapper,
   setField,
 } from "../../codec/fields.js";
-import { createKeyReader, createTextReader, type TextReader } from "../../codec/query-value.js";
+import { createKeyReader, createMaskPathReader, createTextReader, type TextReader } from "../../codec/query-value.js";
+import { formatMessageRule } from "../../codec/value-rules.js";
 import { invalidArgument, invalidRequest } from "../../kernel/errors.js";
 import { decodeQueryPart, hasRawUnsafe } from "./request-path.js";
 
@@ -41,6 +44,8 @@ interface Target {
   /** Whether the field, or one on the way to it, is a member of a oneof. */
   readonly inOneof: boolean;
   readonly read: TextReader;
+  /** The field that has a textual form as a whole, such as a timestamp, if `field` is a part of it. */
+  readonly whole: { readonly path: string; readonly desc: DescMessage } | undefined;
   /** For a map: parses a key to the name of a property. */
   readonly readKey: ((text: string, field: string) => string) | undefined;
 }
@@ -67,7 +72,7 @@ export function createQueryBinder(rules: QueryRules): QueryBinder {
     return target;
   };
 
-  const bind = (message: Message, seen: Set<string>, name: string, text: string): void => {
+  const bind = (message: Message, { seen, wholes }: Bound, name: string, text: string): void => {
     const bracket = name.indexOf("[");
     const target = targetOf(bracket < 0 ? name : name.slice(0, bracket));
     const isMap = target?.field.fieldKind === "map";
@@ -75,7 +80,7 @@ export function createQueryBinder(rules: QueryRules): QueryBinder {
       if (rules.ignoreUnknown) return;
       throw unknownParameter(rules.input, name);
     }
-    const { path, field } = target;
+    const { path, field, whole } = target;
     if (rules.body === "all" || (target.parents[0] ?? field) === rules.body) {
       if (rules.ignoreUnknown) return;
       reject(path, "belongs in the body of this request");
@@ -84,9 +89,12 @@ export function createQueryBinder(rules: QueryRules): QueryBinder {
       assertAgrees(message, target, text);
       return;
     }
+    if (whole !== undefined && rules.inPath.has(whole.path)) reject(whole.path, SET_BY_PATH);
+    if (seen.has(whole?.path ?? "") || wholes.has(path)) reject(whole?.path ?? path, "is given twice");
     const conflicting = target.inOneof ? findConflictingPath(message, [...target.parents, field]) : undefined;
     if (conflicting !== undefined) reject(path, `cannot be given together with ${conflicting}`);
     const container = ensureContainer(message, target.parents);
+    if (whole !== undefined) wholes.set(whole.path, { ...whole, message: container });
     switch (field.fieldKind) {
       case "list":
         (getField(container, field) as unknown[]).push(target.read(text, path));
@@ -111,7 +119,7 @@ export function createQueryBinder(rules: QueryRules): QueryBinder {
     if (hasRawUnsafe(query)) {
       throw invalidRequest("query: characters outside printable ASCII must be percent-encoded");
     }
-    const seen = new Set<string>();
+    const bound: Bound = { seen: new Set(), wholes: new Map() };
     let count = 0;
     let start = 0;
     while (start <= query.length) {
@@ -128,12 +136,34 @@ export function createQueryBinder(rules: QueryRules): QueryBinder {
         if (name === undefined || text === undefined) {
           throw invalidRequest("query: a percent escape is malformed or not UTF-8");
         }
-        bind(message, seen, name, text);
+        bind(message, bound, name, text);
       }
       start = end + 1;
     }
+    for (const [path, whole] of bound.wholes) if (!isValidWhole(whole)) reject(path, formatMessageRule(whole.desc));
   };
 }
+
+/** What the parameters before have set. */
+interface Bound {
+  /** The paths of single fields. */
+  readonly seen: Set<string>;
+  /** The messages with a textual form of which parts were set, by path. */
+  readonly wholes: Map<string, { readonly desc: DescMessage; readonly message: Message }>;
+}
+
+// The parts of a time or a duration may each be in range, and be no time together. Paths were checked when they were read.
+function isValidWhole({ desc, message }: { readonly desc: DescMessage; readonly message: Message }): boolean {
+  if (findWellKnownName(desc) === "FieldMask") return true;
+  try {
+    toJson(desc, message);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+const SET_BY_PATH = "is set by the path, the query must not say otherwise";
 
 function reject(path: string, rule: string): never {
   throw invalidArgument({ field: path, description: `${path} ${rule}` });
@@ -152,8 +182,11 @@ function assertAgrees(message: Message, { path, parents, field, read }: Target, 
   const container = ensureContainer(message, parents);
   const value = read(text, path);
   const current = getField(container, field);
-  if (!isSameValue(field, current, value)) reject(path, "is set by the path, the query must not say otherwise");
+  if (!isSameValue(field, current, value)) reject(path, SET_BY_PATH);
 }
+
+/** Well-known types with a textual form whose fields may be given one by one. */
+const HAVE_PARTS: ReadonlySet<string> = new Set(["Timestamp", "Duration", "FieldMask"]);
 
 // Resolves a dotted name; each part may have either spelling. The last one must have a textual form.
 function resolveTarget({ input, resource }: QueryRules, name: string): Target | undefined {
@@ -161,19 +194,31 @@ function resolveTarget({ input, resource }: QueryRules, name: string): Target | 
   if (parts.length > MAX_PATH_PARTS) return undefined;
   const parents: DescField[] = [];
   let at = input;
+  let whole: Target["whole"];
   for (let i = 0; i < parts.length; i++) {
     const field = getFieldsByName(at).get(parts[i] ?? "");
     if (field === undefined) return undefined;
-    const read = createTextReader(field, i === 0 ? resource : undefined);
-    if (i === parts.length - 1) {
+    const read =
+      whole !== undefined && findWellKnownName(whole.desc) === "FieldMask"
+        ? createMaskPathReader(whole.desc, i === 1 ? resource : undefined)
+        : createTextReader(field, i === 0 ? resource : undefined);
+    // protobuf-es may store the bare value instead of the wrapper, so its part is the whole.
+    const isLast =
+      i === parts.length - 1 ||
+      (i === parts.length - 2 && parts[i + 1] === "value" && field.fieldKind === "message" && isWrapper(field.message));
+    if (isLast) {
       if (read === undefined) return undefined;
       const path = [...parents, field].map((f) => f.jsonName).join(".");
       const readKey = field.fieldKind === "map" ? createKeyReader(field.mapKey) : undefined;
       const inOneof = [...parents, field].some(({ oneof }) => oneof !== undefined);
-      return { path, parents, field, inOneof, read, readKey };
+      return { path, parents, field, inOneof, read, whole, readKey };
     }
-    if (field.fieldKind !== "message" || read !== undefined) return undefined;
+    if (field.fieldKind !== "message" || whole !== undefined) return undefined;
     parents.push(field);
+    if (read !== undefined) {
+      if (!HAVE_PARTS.has(findWellKnownName(field.message) ?? "")) return undefined;
+      whole = { path: parents.map((f) => f.jsonName).join("."), desc: field.message };
+    }
     at = field.message;
   }
   return undefined;

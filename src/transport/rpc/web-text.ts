@@ -20,11 +20,9 @@ export function findWebText({ "content-type": type = "", accept = "" }: Incoming
   return request || answer ? { request, answer } : undefined;
 }
 
-/** Converts a content type of text to that of bytes, without the charset that browsers add to text. */
+/** Converts a content type of text to that of bytes. */
 export function toBinaryType(contentType: string): string {
-  if (!TEXT.test(contentType)) return contentType;
-  const [type = ""] = contentType.split(";");
-  return type.trimEnd().replace(TEXT, "application/grpc-web");
+  return contentType.replace(TEXT, "application/grpc-web");
 }
 
 /** Converts a content type of bytes to that of text. */

@@ -56,7 +56,7 @@ export function eventsSuite(): void {
           requests(shown),
           listNumbers(() => true),
         );
-        const oldest = await listAll(rest, { scope: fresh, pageSize, ...window, orderBy: "time asc" });
+        const oldest = await listAll(rest, { scope: fresh, pageSize, ...window, orderBy: " time  asc " });
         assert.deepEqual(
           requests(oldest).reverse(),
           listNumbers(() => true),

@@ -50,7 +50,9 @@ const orders: readonly Rule[] = [
     http: "GET /iam/v2beta1/groups?uidp.descendants_of=<shelf>&orderBy=created_at+desc",
     expect: { json: { groups: groupsNamed("twig", "birch", "cedar", "atlas") } },
   },
-  ...["description", "name up", "name, uid", "-name"].map(
+  order("further spaces mean nothing", "  created_at   desc ", ...byCreation.slice().reverse()),
+  order("an order of spaces alone is none", "   ", "atlas", "birch", "twig", "cedar"),
+  ...["description", "name up", "name, uid", "-name", "name\tdesc", "name desc desc"].map(
     (orderBy): Rule => ({
       anchor: "ordering",
       says: `"${orderBy}" is refused`,

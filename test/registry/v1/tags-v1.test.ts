@@ -151,6 +151,8 @@ for (const name of wireNames) {
       const updatedSince = items[0]?.updatedAt;
       assert.ok(updatedSince);
       assert.deepEqual(await namesOf({ uidp, updatedSince }), ["latest-20250131", "sha256-aa.sig"]);
+      const last = { seconds: 253_402_300_799n, nanos: 999_999_999 };
+      assert.deepEqual(await namesOf({ uidp, updatedSince: last }), []);
     });
 
     it("are listed without pages, however many there are", async () => {

@@ -33,6 +33,13 @@ const formats: readonly { accept: string; open: boolean }[] = [
   { accept: "application/openmetrics-text; version=1.0.0; q=0.8, text/plain; q=0.5", open: true },
   { accept: "application/openmetrics-text;version=2.0.0", open: false },
   { accept: "application/openmetrics-text;version=1.0.0;q=0", open: false },
+  { accept: "application/openmetrics-text", open: true },
+  { accept: "APPLICATION/OpenMetrics-Text; charset=utf-8", open: true },
+  { accept: "application/openmetrics-text;q=0.5,text/plain;q=0.4", open: true },
+  { accept: "application/openmetrics-text;q=0.4,text/plain;q=0.5", open: false },
+  { accept: "application/openmetrics-text;version=2.0.0,application/openmetrics-text;version=1.0.0;q=0.5", open: true },
+  { accept: "application/openmetrics-text;q=0", open: false },
+  { accept: "application/openmetrics-textual", open: false },
   { accept: "%%;;,=q", open: false },
 ];
 for (const { accept, open } of formats) {

@@ -16,7 +16,7 @@ const EXPOSED =
 const ALLOWED =
   "content-type, connect-protocol-version, connect-timeout-ms, connect-content-encoding, connect-accept-encoding, " +
   "content-encoding, accept-encoding, grpc-message-type, x-grpc-web, x-user-agent, grpc-timeout, authorization, " +
-  "x-request-id";
+  "x-request-id, x-server-timeout, x-http-method-override, traceparent, tracestate, baggage, sentry-trace";
 
 interface CorsRequest {
   readonly method?: string;
@@ -50,6 +50,8 @@ describe("cors", () => {
     const { gateway } = feature;
     servers.set("off", await startServer({ gateway }));
     servers.set("some", await startServer({ gateway, corsOrigins: [APP, LOCAL] }));
+    const corsHeaders = ["X-Api-Key", "x-b", "traceparent"];
+    servers.set("more", await startServer({ gateway, corsOrigins: [APP], corsHeaders }));
     servers.set("all", await startServer({ gateway, corsOrigins: ["*"] }));
   });
   after(async () => {
@@ -148,6 +150,23 @@ describe("cors", () => {
         assert.equal(feature.calls.length, before);
       });
     }
+
+    test(`${protocol}: preflights allow metadata by its name, and the fields of the setting`, async () => {
+      const allowedFor = async (which: string, asked: string) => {
+        const { headers } = preflight(thing);
+        const given = { ...headers, "access-control-request-headers": asked };
+        const got = await ask(which, protocol, { method: "OPTIONS", path: thing, headers: given });
+        return got.headers["access-control-allow-headers"];
+      };
+      const metadata = "grpc-metadata-x-tenant, grpc-metadata-foo";
+      assert.equal(
+        await allowedFor("some", "Grpc-Metadata-X-Tenant,x-other, grpc-metadata-foo"),
+        `${ALLOWED}, ${metadata}`,
+      );
+      for (const asked of ["grpc-metadata-", "grpc-metadata-a:b", "grpc-metadata-a b", "x-grpc-metadata-a", "*", ",,"])
+        assert.equal(await allowedFor("some", asked), ALLOWED, asked);
+      assert.equal(await allowedFor("more", "x-api-key"), `${ALLOWED}, x-api-key, x-b`);
+    });
 
     // Nothing of these is an origin of the list, however much it looks like one.
     const lookalikes = [

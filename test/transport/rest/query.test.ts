@@ -97,6 +97,31 @@ const rows: readonly { query: string; json: unknown; reason: string }[] = [
   { query: "fieldMask=%20a%20,+b", json: { fieldMask: "a,b" }, reason: "mask with spaces" },
   { query: "fieldMask=a,a", json: { fieldMask: "a,a" }, reason: "mask with repetition" },
   { query: "fieldMask=", json: { fieldMask: "" }, reason: "empty mask" },
+  { query: "timestamp.seconds=1769851800", json: { timestamp: "2026-01-31T09:30:00Z" }, reason: "a part of a time" },
+  {
+    query: "timestamp.nanos=500000000&timestamp.seconds=253402300799",
+    json: { timestamp: "9999-12-31T23:59:59.500Z" },
+    reason: "both parts of a time",
+  },
+  {
+    query: "timestamp=9999-12-31T23:59:59.999Z",
+    json: { timestamp: "9999-12-31T23:59:59.999Z" },
+    reason: "the last time",
+  },
+  {
+    query: "duration.seconds=-1&duration.nanos=-500000000",
+    json: { duration: "-1.500s" },
+    reason: "parts of a duration",
+  },
+  { query: "fieldMask.paths=name", json: { fieldMask: "name" }, reason: "a path of a mask" },
+  {
+    query: "field_mask.paths=claim_match.issuer&fieldMask.paths=claimMatch.subject",
+    json: { fieldMask: "claimMatch.issuer,claimMatch.subject" },
+    reason: "paths of a mask, in either spelling",
+  },
+  { query: "stringWrapper.value=a", json: { stringWrapper: "a" }, reason: "the value of a wrapper" },
+  { query: "int64Wrapper.value=9007199254740993", json: { int64Wrapper: "9007199254740993" }, reason: "of 64 bits" },
+  { query: "choiceWrapper.value=", json: { choiceWrapper: "" }, reason: "of a wrapper in a oneof" },
   { query: "struct=%7B%22a%22:[1]%7D", json: { struct: { a: [1] } }, reason: "struct as JSON" },
   { query: "value=[1,null]", json: { value: [1, null] }, reason: "value as JSON" },
   { query: "value=null", json: { value: null }, reason: "value null" },
@@ -129,6 +154,7 @@ for (const { query, json, reason } of rows) {
 
 const int32 = "must be an integer between -2147483648 and 2147483647";
 const int64 = "must be an integer between -9223372036854775808 and 9223372036854775807";
+const PATHS = "must be field paths separated by commas";
 const color = "must be one of COLOR_UNSPECIFIED, COLOR_RED, COLOR_BLUE";
 
 const rejected: readonly { query: string; field: string; rule: string; reason: string }[] = [
@@ -220,6 +246,48 @@ const rejected: readonly { query: string; field: string; rule: string; reason: s
     rule: "must be field paths separated by commas",
     reason: "an empty name",
   },
+  ...["253402300800", "-62135596801"].map((seconds) => ({
+    query: `timestamp.seconds=${seconds}`,
+    field: "timestamp",
+    rule: "must be a time of RFC 3339 such as 2026-01-31T09:30:00Z",
+    reason: "seconds beyond the years there are",
+  })),
+  ...["1000000000", "-1"].map((nanos) => ({
+    query: `timestamp.seconds=1&timestamp.nanos=${nanos}`,
+    field: "timestamp",
+    rule: "must be a time of RFC 3339 such as 2026-01-31T09:30:00Z",
+    reason: "nanoseconds that are no part of a second",
+  })),
+  { query: "timestamp.seconds=1.5", field: "timestamp.seconds", rule: int64, reason: "a part of another type" },
+  {
+    query: "duration.seconds=315576000001",
+    field: "duration",
+    rule: "must be seconds with the suffix s such as 1.5s",
+    reason: "too long",
+  },
+  { query: "fieldMask.paths=a,b", field: "fieldMask.paths", rule: PATHS, reason: "two paths in one" },
+  { query: "fieldMask.paths=", field: "fieldMask.paths", rule: PATHS, reason: "an empty path" },
+  ...["fieldMask=a&fieldMask.paths=b", "fieldMask.paths=b&field_mask=a"].map((query) => ({
+    query,
+    field: "fieldMask",
+    rule: "is given twice",
+    reason: "as a whole and in parts",
+  })),
+  ...["timestamp=1970-01-01T00:00:00Z&timestamp.seconds=1", "timestamp.nanos=1&timestamp=1970-01-01T00:00:00Z"].map(
+    (query) => ({ query, field: "timestamp", rule: "is given twice", reason: "as a whole and in parts" }),
+  ),
+  {
+    query: "timestamp.seconds=1&timestamp.seconds=1",
+    field: "timestamp.seconds",
+    rule: "is given twice",
+    reason: "a part twice",
+  },
+  {
+    query: "stringWrapper=a&stringWrapper.value=b",
+    field: "stringWrapper",
+    rule: "is given twice",
+    reason: "a wrapper",
+  },
   { query: "struct=[]", field: "struct", rule: "must be a JSON object", reason: "no object" },
   { query: "listValue={}", field: "listValue", rule: "must be a JSON array", reason: "no array" },
   { query: "struct=x", field: "struct", rule: "is not valid JSON at position 1", reason: "no JSON" },
@@ -260,6 +328,7 @@ const unknown: readonly { query: string; shown: string; hint: string; reason: st
     reason: "brackets of another dialect",
   },
   { query: "pageSize.x=1", shown: "pageSize.x", hint: ", did you mean pageSize?", reason: "below a scalar" },
+  { query: "pageSize.value=1", shown: "pageSize.value", hint: "", reason: "below a scalar, as of a wrapper" },
   { query: "=1", shown: "", hint: "", reason: "no name" },
   { query: "__proto__=1", shown: "__proto__", hint: "", reason: "prototype" },
   { query: "constructor=1", shown: "constructor", hint: "", reason: "constructor" },

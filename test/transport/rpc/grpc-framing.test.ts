@@ -208,6 +208,9 @@ const rows: readonly Row[] = [
   },
 ];
 
+/** What some clients add to the type of a call, which means nothing there. */
+const PARAMETERS = ["; charset=utf-8", ";charset=UTF-8", " ; charset=us-ascii", ';x="a;b"', ";"];
+
 describe("gRPC framing", () => {
   let server: Running;
   let session: ClientHttp2Session;
@@ -227,6 +230,25 @@ describe("gRPC framing", () => {
       row.body,
       row.end,
     );
+
+  for (const parameter of PARAMETERS) {
+    it(`parameters of the content type are passed over: ${parameter}`, async () => {
+      const types = [
+        "application/grpc",
+        "application/grpc+proto",
+        "application/grpc-web",
+        "application/grpc-web+proto",
+      ];
+      for (const type of types) {
+        const { headers, body } = await call({
+          headers: { "content-type": type + parameter },
+          body: frame(Buffer.alloc(0)),
+        });
+        assert.equal(headers[":status"], 200, type);
+        assert.equal(body[0], 0, `${type}: a message comes first`);
+      }
+    });
+  }
 
   for (const row of rows) {
     it(row.name, async () => {
