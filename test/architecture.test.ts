@@ -9,7 +9,10 @@ import { test } from "node:test";
 const feature = ["kernel", "pipeline", "types:store/port", "#gen", "@bufbuild/protobuf"];
 const frontEnd = ["transport/http", "codec", "kernel", "pipeline", "@bufbuild/protobuf", "node:"];
 const rules: Record<string, readonly string[]> = {
-  kernel: ["#gen/google/rpc", "@connectrpc/connect", "re2js", "node:crypto", "node:fs", "node:module", "node:net"],
+  kernel: [
+    ...["#gen/google/rpc", "@connectrpc/connect", "re2js", "node:crypto", "node:fs", "node:module", "node:net"],
+    "node:path",
+  ],
   config: ["kernel", "leven", "node:"],
   jobs: ["types:store/port"],
   outbound: ["kernel", "node:"],

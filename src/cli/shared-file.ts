@@ -1,11 +1,12 @@
 // Files that several processes change: they are replaced atomically, under a lock. Node has no locks that end with
 // their process, so a lock is a file with the id of its process, and is removed when that process has ended.
 import { randomUUID } from "node:crypto";
-import { readlinkSync } from "node:fs";
+import { closeSync, fchmodSync, fsyncSync, readlinkSync, writeFileSync } from "node:fs";
 import { open, readFile, rename, rm, stat, writeFile } from "node:fs/promises";
 import { hostname } from "node:os";
 import { dirname } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
+import { openNewFile } from "../kernel/files.js";
 import { Code, CommandError } from "./errors.js";
 
 /** The age at which a lock is stale, in milliseconds. Requests under a lock have far shorter deadlines. */
@@ -129,19 +130,20 @@ function deferInterrupts(): () => void {
  * concurrent calls, one fails.
  *
  * @param mode the permissions of the file afterwards, whatever the umask is
+ * @throws ApiError FAILED_PRECONDITION when another user could put a file in its place
  */
 export async function replaceFile(file: string, text: string, mode: number): Promise<void> {
   const draft = `${file}.new`;
   // A killed process may have left its draft.
   await rm(draft, { force: true });
   try {
-    const handle = await open(draft, "wx", 0o600);
+    const descriptor = openNewFile(draft);
     try {
-      await handle.writeFile(text);
-      await handle.chmod(mode);
-      await handle.sync();
+      writeFileSync(descriptor, text);
+      fchmodSync(descriptor, mode);
+      fsyncSync(descriptor);
     } finally {
-      await handle.close();
+      closeSync(descriptor);
     }
     await rename(draft, file);
   } catch (error) {

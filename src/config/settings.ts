@@ -65,7 +65,13 @@ const groups = {
       checkContent: checkCertificate,
       since: "0.1.0",
     }),
-    tlsKey: file({ help: "private key of the certificate, in PEM", checkContent: checkPrivateKey, since: "0.1.0" }),
+    tlsKey: file({
+      help: "private key of the certificate, in PEM; mode 0600",
+      checkContent: checkPrivateKey,
+      isPrivate: true,
+      see: "operations.md#tls-certificates",
+      since: "0.1.0",
+    }),
     behindProxy: flag({
       help: "allow cleartext on an address that other machines can reach: a proxy in front ends TLS",
       default: "false",
@@ -264,7 +270,7 @@ const groups = {
     }),
     metricsListen: optionalListenAddress({
       help: "address of the metrics listener, without authentication, or off",
-      unset: "127.0.0.1:9464, or off where that port is taken",
+      unset: "127.0.0.1:9464, or a free port where that one is taken",
       see: "observability.md#metrics",
       since: "0.6.0",
     }),

@@ -1,5 +1,9 @@
-// Files that operators name: what is wrong with them, and those with secrets, which other users must not read.
-import { closeSync, fstatSync, openSync, readFileSync, type Stats } from "node:fs";
+// Files that operators name: what is wrong with them, and those with secrets, which other users must neither read nor put
+// in their place.
+import { closeSync, constants, fstatSync, openSync, readFileSync, realpathSync, type Stats, statSync } from "node:fs";
+import { dirname, resolve } from "node:path";
+import { describeDiskFault } from "./disk-errors.js";
+import { failedPrecondition } from "./errors.js";
 
 const reasons: Readonly<Record<string, string>> = {
   ENOENT: "no such file",
@@ -8,8 +12,6 @@ const reasons: Readonly<Record<string, string>> = {
   EPERM: "permission denied",
   EISDIR: "is a directory",
   EEXIST: "is not a directory",
-  EROFS: "read-only file system",
-  ENOSPC: "no space left",
   SQLITE_CANTOPEN: "the database cannot be opened",
   ELOOP: "too many symbolic links",
   EMFILE: "too many open files",
@@ -18,7 +20,7 @@ const reasons: Readonly<Record<string, string>> = {
 /** Describes why a file cannot be read, such as `cannot read /etc/arbor.json: no such file`. */
 export function describeReadError(file: string, error: unknown): string {
   const { code = "" } = (error ?? {}) as { readonly code?: string };
-  return `cannot read ${file}: ${reasons[code] ?? (code === "" ? String(error) : code)}`;
+  return `cannot read ${file}: ${describeDiskFault(error) ?? reasons[code] ?? (code === "" ? String(error) : code)}`;
 }
 
 /**
@@ -29,7 +31,7 @@ export function describeReadError(file: string, error: unknown): string {
 export function describeFileFault(error: unknown): string | undefined {
   const { code = "", syscall } = (error ?? {}) as { readonly code?: string; readonly syscall?: string };
   if (syscall === undefined && code !== "SQLITE_CANTOPEN") return undefined;
-  return reasons[code] ?? code;
+  return describeDiskFault(error) ?? reasons[code] ?? code;
 }
 
 /** Describes what is wrong with the content of a file, of which an error has a line for each problem. */
@@ -69,6 +71,62 @@ export function readSecretFile(file: string): string {
     if (descriptor !== undefined) closeSync(descriptor);
   }
   throw new Error(`${file} ${exposure}`);
+}
+
+const { O_CREAT, O_EXCL, O_NOFOLLOW = 0, O_WRONLY } = constants;
+const GROUP_WRITES = 0o020;
+const OTHERS_WRITE = 0o002;
+const STICKY = 0o1000;
+
+/**
+ * Creates a file that only its owner can read, for secrets and for what is kept with them. A file or a link that is
+ * there already is never opened, because another user may have put it there.
+ *
+ * @returns its descriptor, for writing
+ * @throws Error with the code EEXIST when there is something
+ * @throws ApiError FAILED_PRECONDITION when another user could put a file in its place
+ */
+export function openNewFile(file: string): number {
+  assertOwnDirectory(dirname(resolve(file)));
+  return openSync(file, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0o600);
+}
+
+/**
+ * Checks that no other user but root can put files into a directory, or another directory in its place. Of a directory
+ * that is missing, the closest that exists is checked.
+ *
+ * @throws ApiError FAILED_PRECONDITION with the directory and what is wrong with it
+ */
+export function assertOwnDirectory(directory: string): void {
+  const own = process.getuid?.();
+  if (own === undefined) return;
+  let path = resolve(directory);
+  while (statSync(path, { throwIfNoEntry: false }) === undefined) path = dirname(path);
+  const isTarget = path === resolve(directory);
+  const first = realpathSync(path);
+  for (path = first; ; path = dirname(path)) {
+    const problem = describeWriters(statSync(path), own, isTarget && path === first);
+    if (problem !== undefined) {
+      const rule = "another user could replace what is written there; name another directory";
+      throw failedPrecondition("DIRECTORY", `${directory}: ${path} ${problem}: ${rule}`);
+    }
+    if (dirname(path) === path) return;
+  }
+}
+
+// Directories above may be writable for a group, as those are that platforms mount volumes at, and for all where nobody
+// can rename what others have there.
+function describeWriters({ mode, uid, gid }: Stats, own: number, isTarget: boolean): string | undefined {
+  if (uid !== own && uid !== 0) return `belongs to user ${uid}`;
+  const isOpen = isTarget
+    ? (mode & OTHERS_WRITE) !== 0 || ((mode & GROUP_WRITES) !== 0 && !isPrivateGroup(uid, gid))
+    : (mode & OTHERS_WRITE) !== 0 && (mode & STICKY) === 0;
+  return isOpen ? `can be written by other users (mode ${(mode & 0o7777).toString(8).padStart(4, "0")})` : undefined;
+}
+
+// Most systems give each person a group with the same number, and let it write to what that person creates.
+function isPrivateGroup(uid: number, gid: number): boolean {
+  return uid === gid;
 }
 
 /** 32 bytes in base64. */

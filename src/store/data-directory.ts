@@ -2,6 +2,7 @@
 import { chmodSync, closeSync, existsSync, mkdirSync, openSync, readSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { type ApiError, failedPrecondition } from "../kernel/errors.js";
+import { openNewFile } from "../kernel/files.js";
 import { APPLICATION_ID, DATABASE_FILE, VERSIONED_APPLICATION_ID } from "./sqlite-connection.js";
 import { openDatabase } from "./sqlite-driver.js";
 
@@ -10,6 +11,9 @@ const GROUP_AND_OTHERS = 0o077;
 
 /** The files of SQLite and of the locks. The permissions of the master key are checked where it is read. */
 const FILES = ["arbor.db", "arbor.db-wal", "arbor.db-shm", "arbor.db-journal", "serve.lock", "migrate.lock"];
+
+/** The file of the master key, unless the settings name another. */
+export const MASTER_KEY_FILE = "master.key";
 
 /** The directory within a data directory in which a restore prepares its files. */
 export const RESTORE_DIRECTORY = "restore.partial";
@@ -42,15 +46,23 @@ export function secureDataDirectory(directory: string): void {
  * it, and gives its other files the permissions of the database.
  *
  * @param file its path
+ * @throws ApiError FAILED_PRECONDITION when another user could put a file in its place
  */
 export function createPrivateFile(file: string): void {
   // An existing file must not be opened here: closing it would release the locks of this process on it.
   if (existsSync(file)) return;
   try {
-    closeSync(openSync(file, "wx", 0o600));
+    closeSync(openNewFile(file));
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== "EEXIST") throw error;
   }
+}
+
+class LockHeldError extends Error {}
+
+/** Whether {@link holdFileLock} failed because another process holds the lock. */
+export function isLockHeld(error: unknown): boolean {
+  return error instanceof LockHeldError;
 }
 
 /**
@@ -60,7 +72,7 @@ export function createPrivateFile(file: string): void {
  * @param file the path of the lock file; created if missing
  * @param waitMs how long to wait for the current holder, in milliseconds; this blocks the event loop
  * @returns a function that releases the lock
- * @throws Error when another process holds the lock
+ * @throws Error when another process holds the lock, see {@link isLockHeld}, or the file cannot be created or locked
  */
 export function holdFileLock(file: string, waitMs: number): () => void {
   createPrivateFile(file);
@@ -69,7 +81,8 @@ export function holdFileLock(file: string, waitMs: number): () => void {
     db.exec("BEGIN EXCLUSIVE");
   } catch (error) {
     db.close();
-    throw new Error(`another process holds ${file}`, { cause: error });
+    const isHeld = String((error as { code?: unknown }).code).startsWith("SQLITE_BUSY");
+    throw isHeld ? new LockHeldError(`another process holds ${file}`, { cause: error }) : error;
   }
   return () => {
     db.close();
@@ -87,8 +100,8 @@ export function holdFileLock(file: string, waitMs: number): () => void {
 export function holdServeLock(directory: string, reason: string, describe: (directory: string) => string): () => void {
   try {
     return holdFileLock(join(directory, "serve.lock"), 0);
-  } catch {
-    throw failedPrecondition(reason, describe(directory));
+  } catch (error) {
+    throw isLockHeld(error) ? failedPrecondition(reason, describe(directory)) : error;
   }
 }
 
@@ -124,8 +137,31 @@ const MAGIC = "SQLite format 3\0";
  */
 export function noInstallation(where: string, reason: string): ApiError {
   const remedy =
-    "name its directory with --data or its database with --database-url, or create it with `arbor bootstrap` or `arbor serve`";
+    "mount its disk, name its directory with --data or its database with --database-url, or create it with `arbor bootstrap`";
   return failedPrecondition("INSTALLATION", `there is no installation in ${where}: ${reason}; ${remedy}`);
+}
+
+/**
+ * Checks that a data directory has its database, or nothing of an installation. Where a database was lost, a new one would
+ * look sound, and nobody would look for the old one.
+ *
+ * @throws ApiError FAILED_PRECONDITION when it has a master key or a write-ahead log, and no database
+ */
+export function assertNothingLost(directory: string): void {
+  // Where a restore was interrupted, what it has to say is more useful: see secureDataDirectory.
+  if (existsSync(join(directory, RESTORE_DIRECTORY))) return;
+  const sizeOf = (name: string) => statSync(join(directory, name), { throwIfNoEntry: false })?.size;
+  // In this order: another process may be creating an installation, whose key is created last.
+  const left = [MASTER_KEY_FILE, `${DATABASE_FILE}-wal`].filter((name) => (sizeOf(name) ?? 0) > 0);
+  const size = sizeOf(DATABASE_FILE);
+  if (left.length === 0 || (size ?? 0) > 0) return;
+  // The first changes of a database may be in the write-ahead log alone.
+  if (size === 0 && left.includes(`${DATABASE_FILE}-wal`)) return;
+  const found = `it has ${left.join(" and ")}, and ${size === undefined ? "no" : "an empty"} ${DATABASE_FILE}`;
+  const remedy =
+    "mount the disk or put back the file that is missing; `arbor restore` puts back a backup, and a new installation " +
+    "needs an empty directory";
+  throw failedPrecondition("INSTALLATION", `the database of ${directory} is lost: ${found}; ${remedy}`);
 }
 
 /**

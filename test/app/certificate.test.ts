@@ -1,6 +1,6 @@
 // What replaces the certificate that is served, and what the log says of what does not.
 import assert from "node:assert/strict";
-import { copyFileSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
@@ -9,9 +9,9 @@ import { resolveSettings } from "../../src/config/config.js";
 import type { TlsContent } from "../../src/config/tls.js";
 import { createLogger } from "../../src/telemetry/logger.js";
 import { tempDir } from "../support/temp-dir.js";
+import { copyTlsFile, TLS_FILES } from "../support/tls-files.js";
 import { waitUntil } from "../support/wait-until.js";
 
-const TLS_FILES = new URL("../support/tls/", import.meta.url);
 const contentOf = (name: string) => readFileSync(new URL(name, TLS_FILES));
 const [FIRST, SECOND] = [contentOf("cert.pem"), contentOf("other-cert.pem")];
 
@@ -36,8 +36,8 @@ function startWatch(prefix: "" | "other-", nowMs: number, checkMs?: number) {
   const directory = tempDir();
   const [cert, key] = [join(directory, "cert.pem"), join(directory, "key.pem")];
   const write = (next: "" | "other-") => {
-    copyFileSync(new URL(`${next}cert.pem`, TLS_FILES), cert);
-    copyFileSync(new URL(`${next}key.pem`, TLS_FILES), key);
+    copyTlsFile(`${next}cert.pem`, cert);
+    copyTlsFile(`${next}key.pem`, key);
   };
   write(prefix);
   // The flag names one, the environment the other.

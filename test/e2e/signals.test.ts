@@ -2,7 +2,7 @@
 // what a second signal cuts.
 import assert from "node:assert/strict";
 import { once } from "node:events";
-import { copyFileSync, mkdirSync, readFileSync, renameSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { mkdirSync, readFileSync, renameSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { connect, type Socket } from "node:net";
 import { join } from "node:path";
 import { after, describe, test } from "node:test";
@@ -11,9 +11,9 @@ import { connect as connectTls, type TLSSocket } from "node:tls";
 import { spawn } from "../support/child-process.js";
 import { environmentWithoutSettings, PROJECT, scriptArguments } from "../support/project.js";
 import { tempDir } from "../support/temp-dir.js";
+import { copyTlsFile, TLS_FILES } from "../support/tls-files.js";
 import { type Service, startService } from "./process.js";
 
-const TLS_FILES = new URL("../support/tls/", import.meta.url);
 const FIRST = "localhost";
 const SECOND = "other.test";
 
@@ -32,7 +32,7 @@ async function start(...args: readonly string[]): Promise<Service> {
 }
 
 function copyPair(directory: string, prefix: "" | "other-"): void {
-  for (const name of ["cert.pem", "key.pem"]) copyFileSync(new URL(prefix + name, TLS_FILES), join(directory, name));
+  for (const name of ["cert.pem", "key.pem"]) copyTlsFile(prefix + name, join(directory, name));
 }
 
 // As Kubernetes mounts a secret: the files are links into a directory that is itself a link, which is swapped.
@@ -87,7 +87,7 @@ describe("the certificate", () => {
     const open = await openTls(service);
     assert.equal(await subjectOf(service), FIRST);
     for (const name of ["key.pem", "cert.pem"]) {
-      copyFileSync(new URL(`other-${name}`, TLS_FILES), join(directory, "new"));
+      copyTlsFile(`other-${name}`, join(directory, "new"));
       renameSync(join(directory, "new"), join(directory, name));
     }
     assert.match(String((await service.waitForLog(REPLACED)).subject), /other\.test/);
@@ -115,7 +115,7 @@ describe("the certificate", () => {
     service.signal("SIGHUP");
     await service.waitForLog("the TLS certificate has not changed");
     const faults: readonly (() => void)[] = [
-      () => copyFileSync(new URL("other-key.pem", TLS_FILES), join(directory, "key.pem")),
+      () => copyTlsFile("other-key.pem", join(directory, "key.pem")),
       () => writeFileSync(join(directory, "cert.pem"), "no certificate"),
       () => rmSync(join(directory, "cert.pem")),
     ];

@@ -2,9 +2,10 @@
 // beside it: nearly all of its calls are answered, nearly as fast as undisturbed,
 // memory stays below its ceiling, and the process is the same at the end.
 import assert from "node:assert/strict";
+import { join } from "node:path";
 import { after, before, it } from "node:test";
-import { fileURLToPath } from "node:url";
 import { tempDir } from "../support/temp-dir.js";
+import { copyTlsFile } from "../support/tls-files.js";
 import { type Arena, openArena, type Row } from "./support/arena.js";
 import { HTTP_FORMS, readStatus } from "./support/http1.js";
 import { startService } from "./support/service.js";
@@ -37,8 +38,10 @@ for (const row of rows) {
 
 it("answers every version of HTTP/1 over TLS too, and lives", { timeout: 60_000 }, async () => {
   await arena.rest();
-  const pem = (name: string) => fileURLToPath(new URL(`../support/tls/${name}.pem`, import.meta.url));
-  const service = await startService(tempDir(), "--tls-cert", pem("cert"), "--tls-key", pem("key"));
+  const directory = tempDir();
+  for (const name of ["cert.pem", "key.pem"]) copyTlsFile(name, join(directory, name));
+  const files = ["--tls-cert", join(directory, "cert.pem"), "--tls-key", join(directory, "key.pem")];
+  const service = await startService(tempDir(), ...files);
   try {
     for (const { name, text, status } of HTTP_FORMS) {
       assert.equal(await readStatus(service.url, text, "127.0.0.2"), status, name);

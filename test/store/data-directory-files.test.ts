@@ -65,7 +65,8 @@ describe("the files of a data directory", { skip: process.platform === "win32" }
   it("are found only in a directory", () => {
     const file = join(memoryDir(), "data");
     writeFileSync(file, "");
-    const text = /there is no installation in \S+data: it is not a directory; name its directory with --data/;
+    const text =
+      /there is no installation in \S+data: it is not a directory; mount its disk, name its directory with --data/;
     assert.throws(() => findSqliteInstallation(file), isRejected(text));
   });
 

@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto";
-import { existsSync, linkSync, rmSync, writeFileSync } from "node:fs";
+import { closeSync, existsSync, linkSync, rmSync, writeFileSync } from "node:fs";
 import { type ApiError, failedPrecondition } from "../../kernel/errors.js";
-import { parseMasterKey, readSecretFile } from "../../kernel/files.js";
+import { openNewFile, parseMasterKey, readSecretFile } from "../../kernel/files.js";
 import { seal, unseal } from "../../kernel/seal.js";
 import type { Tx } from "../../store/port.js";
 
@@ -135,13 +135,15 @@ export function generateMasterKey(): string {
 function createIfMissing(file: string): void {
   if (existsSync(file)) return;
   const draft = `${file}.${randomBytes(8).toString("hex")}`;
+  const descriptor = openNewFile(draft);
   try {
-    writeFileSync(draft, `${generateMasterKey()}\n`, { mode: 0o600, flag: "wx", flush: true });
+    writeFileSync(descriptor, `${generateMasterKey()}\n`, { flush: true });
     linkSync(draft, file);
   } catch (error) {
     // Another process created the file first; its key is used.
     if ((error as NodeJS.ErrnoException).code !== "EEXIST") throw error;
   } finally {
+    closeSync(descriptor);
     rmSync(draft, { force: true });
   }
 }

@@ -1,9 +1,10 @@
 // Copies the database of a data directory while a server writes to it. All pages are of one snapshot.
-import { existsSync, readdirSync, rmSync } from "node:fs";
+import { closeSync, existsSync, readdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { failedPrecondition } from "../../kernel/errors.js";
+import { openNewFile } from "../../kernel/files.js";
 import { type Clock, systemClock } from "../../kernel/time.js";
-import { createPrivateFile, findSqliteInstallation, holdFileLock } from "../data-directory.js";
+import { findSqliteInstallation, holdFileLock, isLockHeld } from "../data-directory.js";
 import { openDatabase, type SqliteDatabase } from "../sqlite-driver.js";
 import { VERSION } from "../version.js";
 import {
@@ -50,7 +51,7 @@ export interface BackupOptions {
  * its files are deleted.
  *
  * @throws ApiError FAILED_PRECONDITION when the target has other files or a backup, when its disk is too small, when
- * the database is damaged or needs a newer version, when there is none
+ * the database is damaged or needs a newer version, when there is none, when another user could write to the target
  */
 export async function createBackup(options: BackupOptions): Promise<BackupManifest> {
   const { data, target } = options;
@@ -143,7 +144,7 @@ async function copySnapshot(
     const { bytes } = readContents(db);
     checkSource(db);
     requireSpace(target, bytes);
-    createPrivateFile(file);
+    closeSync(openNewFile(file));
     const pageBytes = Number(db.pragma("page_size", { simple: true }));
     await db.backup(file, {
       progress({ totalPages, remainingPages }) {
@@ -166,6 +167,7 @@ function holdTarget(target: string): () => void {
   try {
     return holdFileLock(lock, 0);
   } catch (cause) {
+    if (!isLockHeld(cause)) throw cause;
     throw unusableBackup(target, `another backup is being written there (${(cause as Error).message})`);
   }
 }

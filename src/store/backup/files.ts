@@ -12,9 +12,10 @@ import {
   statfsSync,
   writeFileSync,
 } from "node:fs";
-import { type FileHandle, open } from "node:fs/promises";
+import { open } from "node:fs/promises";
 import { basename, dirname, isAbsolute, join, relative, resolve, sep } from "node:path";
 import { failedPrecondition } from "../../kernel/errors.js";
+import { assertOwnDirectory, openNewFile } from "../../kernel/files.js";
 
 /** A file is read and written in chunks of this many bytes. */
 const CHUNK_BYTES = 4 * 2 ** 20;
@@ -43,8 +44,13 @@ export function syncPath(path: string): void {
   }
 }
 
-/** Creates a directory that only its owner can access, with its missing parents, and syncs their names to the disk. */
+/**
+ * Creates a directory that only its owner can access, with its missing parents, and syncs their names to the disk.
+ *
+ * @throws ApiError FAILED_PRECONDITION when another user could put files into it
+ */
 export function createDirectory(directory: string): void {
+  assertOwnDirectory(directory);
   const first = mkdirSync(directory, { recursive: true, mode: 0o700 });
   if (first === undefined) return;
   for (let path = resolve(directory); path !== dirname(resolve(first)); path = dirname(path)) syncPath(dirname(path));
@@ -66,7 +72,12 @@ function followLinks(path: string): string {
 export function writeAtomically(file: string, contents: string | Uint8Array): void {
   const partial = `${file}.partial`;
   rmSync(partial, { force: true });
-  writeFileSync(partial, contents, { mode: 0o600, flag: "wx", flush: true });
+  const descriptor = openNewFile(partial);
+  try {
+    writeFileSync(descriptor, contents, { flush: true });
+  } finally {
+    closeSync(descriptor);
+  }
   renameDurably(partial, file);
 }
 
@@ -83,17 +94,17 @@ export function digestFile(file: string, onBytes: (bytes: number) => void): Prom
 
 /** Copies a file to a new one that only its owner can read, and syncs it. Resolves to the digest of what was copied. */
 export async function copyFile(from: string, to: string, onBytes: (bytes: number) => void): Promise<Digest> {
-  const target = await open(to, "wx", 0o600);
+  const target = openNewFile(to);
   try {
     const digest = await readChunks(from, onBytes, target);
-    await target.sync();
+    fsyncSync(target);
     return digest;
   } finally {
-    await target.close();
+    closeSync(target);
   }
 }
 
-async function readChunks(file: string, onBytes: (bytes: number) => void, target?: FileHandle): Promise<Digest> {
+async function readChunks(file: string, onBytes: (bytes: number) => void, target?: number): Promise<Digest> {
   const source = await open(file, "r");
   const hash = createHash("sha256");
   const buffer = Buffer.allocUnsafe(CHUNK_BYTES);
@@ -104,7 +115,7 @@ async function readChunks(file: string, onBytes: (bytes: number) => void, target
       if (bytesRead === 0) return { bytes, sha256: hash.digest("hex") };
       const chunk = buffer.subarray(0, bytesRead);
       hash.update(chunk);
-      await target?.writeFile(chunk);
+      if (target !== undefined) writeFileSync(target, chunk);
       bytes += bytesRead;
       onBytes(bytes);
     }

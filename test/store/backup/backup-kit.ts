@@ -22,8 +22,8 @@ export const restoreRow = {
 /** A data directory with a master key and an open store, in which the setting `marker` is `0`. */
 export async function openWithMarker(): Promise<{ readonly data: string; readonly store: Store }> {
   const data = tempDir();
-  writeFileSync(join(data, "master.key"), `${"A".repeat(43)}=\n`, { mode: 0o600 });
   const store = openSqlite({ directory: data });
+  writeFileSync(join(data, "master.key"), `${"A".repeat(43)}=\n`, { mode: 0o600 });
   await store.write((tx) => tx.settings.put("marker", "0"));
   return { data, store };
 }

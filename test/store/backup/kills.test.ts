@@ -86,10 +86,12 @@ describe("kill -9", { concurrency: 3 }, () => {
     });
   }
 
-  it("of a restore would let a server create a database, were its own directory not in the way", async () => {
+  it("of a restore would let a server create a database, were its own directory and the key not in the way", async () => {
     const to = join(tempDir(), "data");
     await kill("restore", "database", complete, to);
     rmSync(join(to, "restore.partial"), { recursive: true });
+    assert.throws(() => openSqlite({ directory: to }), /is lost: it has master\.key, and no arbor\.db/);
+    rmSync(join(to, "master.key"));
     await openSqlite({ directory: to }).close();
     assert.equal(readMarker(join(to, "arbor.db")), undefined);
   });
