@@ -55,7 +55,7 @@ import {
   logDatabaseFault,
   readFileLimit,
 } from "./host-watch.js";
-import { type Installation, openInstallation } from "./installation.js";
+import { type Installation, nameDiskFault, openInstallation } from "./installation.js";
 import { countRuns, createServiceJobs } from "./jobs.js";
 import {
   createRequestMetrics,
@@ -124,7 +124,7 @@ type Close = (drainMs?: number) => Promise<void> | void;
 export async function startApp(options: AppOptions): Promise<App> {
   const opened: Close[] = [];
   try {
-    return await openApp(options, opened);
+    return await nameDiskFault(options.settings, () => openApp(options, opened));
   } catch (error) {
     // The error of the start is thrown, because it says more than one of closing.
     await closeAll(opened).catch(() => {});
@@ -147,7 +147,7 @@ async function openApp(options: AppOptions, opened: Close[]): Promise<App> {
   opened.push((drainMs) => tracing?.stop(drainMs === undefined ? FLUSH_MS : ABANDON_FLUSH_MS));
   const installation = await openInstallation({
     settings,
-    mode: "create",
+    mode: settings.create ? "create" : "update",
     exclusive: true,
     onFault: logDatabaseFault(logger),
     onMigration: ({ name, done, total }) => logger.info({ migration: name, done, total }, "upgrading the database"),

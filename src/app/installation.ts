@@ -8,9 +8,12 @@ import { seedAnonymous } from "../iam/identities/identity.js";
 import { seedRoles } from "../iam/roles/builtin-roles.js";
 import { type KeyRing, openKeyRing, readKeyRing } from "../issuer/keys/key-ring.js";
 import { createMissingKeyError, hasSecrets, type MasterKeyFile, readMasterKey } from "../issuer/keys/master-key.js";
+import { unavailable } from "../kernel/errors.js";
 import { describeFileFault } from "../kernel/files.js";
 import { type Clock, systemClock } from "../kernel/time.js";
+import { MASTER_KEY_FILE } from "../store/data-directory.js";
 import type { DatabaseFaultEvent } from "../store/database-faults.js";
+import { describeDiskFaultOf } from "../store/disk-faults.js";
 import type { MigrationProgress } from "../store/migrate/phases.js";
 import { isExpansionNeeded } from "../store/migrate/state.js";
 import { openSqlite } from "../store/open-sqlite.js";
@@ -30,8 +33,8 @@ export interface Installation {
 
 /**
  * What opening an installation may change:
- * - `create`: creates what is missing. Only for commands that begin an installation, because with a wrong path they
- *   leave an empty installation behind.
+ * - `create`: creates an installation where there is nothing of one. Only for commands that begin an installation, because
+ *   with a wrong path they leave an empty installation behind.
  * - `update`: changes an existing one.
  * - `read`: reads one snapshot of an existing one and writes nothing. A database of an older version is not expanded.
  */
@@ -55,10 +58,29 @@ export interface InstallationOptions {
  *
  * @throws Error when the data directory is in use, the database cannot be reached, or the secrets were encrypted with
  * another master key.
- * @throws ApiError FAILED_PRECONDITION when there is no installation and none may be created, the master key of an existing
- * one is missing, or the database needs a newer version, or is to be expanded by a command.
+ * @throws ApiError FAILED_PRECONDITION when there is no installation and none may be created, the database or the master key
+ * of an existing one is missing, or the database needs a newer version, or is to be expanded by a command; UNAVAILABLE
+ * when the disk is lost, read-only or full
  */
 export async function openInstallation(options: InstallationOptions): Promise<Installation> {
+  return nameDiskFault(options.settings, () => openParts(options));
+}
+
+/**
+ * Runs work on an installation. An error that a fault of the disk has led to becomes one that names the path and the fault.
+ *
+ * @throws ApiError UNAVAILABLE for such a fault
+ */
+export async function nameDiskFault<T>({ databaseUrl, data }: Settings, work: () => Promise<T>): Promise<T> {
+  try {
+    return await work();
+  } catch (error) {
+    const fault = databaseUrl === undefined ? describeDiskFaultOf(error, data) : undefined;
+    throw fault === undefined ? error : unavailable(fault, undefined, error);
+  }
+}
+
+async function openParts(options: InstallationOptions): Promise<Installation> {
   const { settings, mode, clock = systemClock } = options;
   const { store, reject } = createWorkGate(await openStore(options));
   try {
@@ -80,7 +102,7 @@ export async function openInstallation(options: InstallationOptions): Promise<In
 
 /** The path of the file with the master key. */
 export function findMasterKeyFile({ masterKeyFile, data }: Settings): string {
-  return masterKeyFile ?? join(data, "master.key");
+  return masterKeyFile ?? join(data, MASTER_KEY_FILE);
 }
 
 /**

@@ -37,8 +37,8 @@ interface Metrics {
 /**
  * Serves the metrics of a service.
  *
- * @param listen the address; undefined for the default one, which another program may use
- * @throws Error when an address is given and cannot be used
+ * @param listen the address; undefined for the default one, or a free port of its host where another program uses that
+ * @throws Error when the address cannot be used
  */
 export async function openMetrics(listen: ListenAddress | "off" | undefined, logger: Logger): Promise<Metrics> {
   const sources: Source[] = [];
@@ -67,17 +67,18 @@ export async function openMetrics(listen: ListenAddress | "off" | undefined, log
   };
 }
 
-async function listenOn(
-  renderer: Renderer,
-  listen: ListenAddress | undefined,
-  logger: Logger,
-): Promise<MetricsServer | undefined> {
+async function listenOn(renderer: Renderer, listen: ListenAddress | undefined, logger: Logger): Promise<MetricsServer> {
   try {
     return await serveMetrics(renderer, listen ?? DEFAULT_METRICS_ADDRESS);
   } catch (err) {
-    if (listen !== undefined) throw err;
-    logger.warn({ err, ...DEFAULT_METRICS_ADDRESS }, "metrics are not served: the default address cannot be used");
-    return undefined;
+    if (listen !== undefined || (err as NodeJS.ErrnoException).code !== "EADDRINUSE") throw err;
+    // Another node on this machine has it. Its metrics must not be taken for those of this one.
+    const server = await serveMetrics(renderer, { ...DEFAULT_METRICS_ADDRESS, port: 0 });
+    logger.warn(
+      { taken: DEFAULT_METRICS_ADDRESS, ...server.address },
+      "metrics are served on a free port, because the default one is taken: set --metrics-listen",
+    );
+    return server;
   }
 }
 

@@ -1,6 +1,7 @@
 // The errors of commands, and their exit codes. This file loads no RPC library: docker starts the credential helper for
 // every pull, and loading a library would take longer than the response of the helper.
 import type { Code as ConnectCode } from "@connectrpc/connect";
+import { isDiskFault } from "../kernel/disk-errors.js";
 import { escapeLines } from "./output/terminal.js";
 
 /** The gRPC status codes that commands use, with the numbers of google/rpc/code.proto. */
@@ -19,7 +20,8 @@ export const Code = {
   Unauthenticated: 16,
 } as const satisfies Partial<Record<keyof typeof ConnectCode, ConnectCode>>;
 
-const exitCodes: Partial<Record<ConnectCode, number>> = {
+/** The exit codes of commands, in docs/cli.md as well; one that is not here is 1. */
+export const exitCodes: Partial<Record<ConnectCode, number>> = {
   [Code.InvalidArgument]: 2,
   [Code.Unauthenticated]: 3,
   [Code.PermissionDenied]: 4,
@@ -57,12 +59,14 @@ export function notLoggedIn(api: string, reason = `not logged in to ${api}`): Co
 /**
  * Prints an error to standard error.
  *
- * @returns the exit code of the command: 2 for wrong settings, one per class of status, 1 for all others
+ * @returns the exit code of the command: 2 for wrong settings, one per class of status, that of UNAVAILABLE for a fault of
+ * the disk, 1 for all others
  */
 export function reportError(error: unknown): number {
   process.stderr.write(`arbor: ${error instanceof Error ? error.message : String(error)}\n`);
   const { code, name } = (error ?? {}) as { readonly code?: unknown; readonly name?: unknown };
   // Compared by name, because most commands do not load the class.
   if (name === "SettingsError") return 2;
-  return (typeof code === "number" ? exitCodes[code as ConnectCode] : undefined) ?? 1;
+  const status = isDiskFault(error) ? Code.Unavailable : code;
+  return (typeof status === "number" ? exitCodes[status as ConnectCode] : undefined) ?? 1;
 }

@@ -4,6 +4,7 @@ import { Command, CommanderError } from "commander";
 import { commandVariables } from "../config/command-variables.js";
 import { VERSION } from "../kernel/version.js";
 import { Code, CommandError, reportError } from "./errors.js";
+import { assertWritten, watchStdout } from "./output/terminal.js";
 
 type AddCommands = (arbor: Command) => void;
 
@@ -40,9 +41,11 @@ const groups: readonly { readonly names: readonly string[]; readonly load: () =>
  * @returns the exit code: 0 for success, 2 for wrong usage, 3 and up by the class of the error
  */
 export async function run(args: readonly string[]): Promise<number> {
+  watchStdout();
   try {
     const arbor = await createProgram(args[0]);
     await arbor.parseAsync([...args], { from: "user" });
+    await assertWritten();
     return 0;
   } catch (error) {
     if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2;

@@ -65,6 +65,12 @@ export const dataSettings = {
     see: "operations.md#keys",
     since: "0.1.0",
   }),
+  create: flag({
+    help: "whether `arbor serve` creates an installation where there is none; off, only `arbor bootstrap` does",
+    default: "true",
+    see: "operations.md#data-and-durability",
+    since: "0.11.0",
+  }),
   migrate: flag({
     help: "bring a SQLite database of an older version up to date before it is used",
     default: "true",

@@ -3,7 +3,13 @@ import { statfsSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { type Clock, systemClock } from "../kernel/time.js";
 import { watchAuditVersion } from "./audit-version.js";
-import { createPrivateFile, findSqliteInstallation, holdFileLock, secureDataDirectory } from "./data-directory.js";
+import {
+  assertNothingLost,
+  createPrivateFile,
+  findSqliteInstallation,
+  holdFileLock,
+  secureDataDirectory,
+} from "./data-directory.js";
 import { createFaultMonitor, type DatabaseFaultEvent } from "./database-faults.js";
 import { guardFiles } from "./database-files.js";
 import type { DataMigration } from "./migrate/data-migration.js";
@@ -21,7 +27,7 @@ import { createWriteQueue, type WriterConnection } from "./write-queue.js";
 export interface SqliteOptions {
   /** The data directory; its access is for its owner alone. */
   readonly directory: string;
-  /** Whether the directory and the database are created where there are none; by default they are. */
+  /** Whether the directory and the database are created where there is nothing of them; by default they are. */
   readonly create?: boolean;
   readonly clock?: Clock;
   /** Fail while another process has opened the store with this option; set by servers. */
@@ -41,12 +47,13 @@ export interface SqliteOptions {
  * @throws Error when another server uses the directory, other users can access it or a file in it and this
  * cannot be changed, the file is the database of another program, or the linked SQLite is older than 3.51.3,
  * which has a race in WAL reset.
- * @throws ApiError FAILED_PRECONDITION when there is no database and none may be created, or it needs a newer version;
+ * @throws ApiError FAILED_PRECONDITION when there is no database and none may be created, it was lost, or it needs a newer version;
  * as `isExpansionNeeded` recognises it, when the database is that of an older version and must be expanded first.
  */
 export function openSqlite(options: SqliteOptions): Store {
   const { directory, clock = systemClock, create = true } = options;
-  if (!create) findSqliteInstallation(directory);
+  if (create) assertNothingLost(directory);
+  else findSqliteInstallation(directory);
   secureDataDirectory(directory);
   const release = options.exclusive ? holdFileLock(join(directory, "serve.lock"), 0) : () => {};
   const { reading, writing, openReader } = openOrRelease(release, () => openConnections(options));

@@ -74,6 +74,7 @@ test("the defaults", () => {
     metricsListen: undefined,
     accessLog: "all",
     auditRetention: undefined,
+    create: true,
     migrate: true,
   } satisfies Settings);
 });

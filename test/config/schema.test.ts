@@ -161,6 +161,7 @@ const values: Readonly<Record<SettingName, Values>> = {
   databaseTlsCert: path,
   databaseTlsKey: path,
   masterKeyFile: path,
+  create: flag,
   migrate: flag,
   loginProviders: path,
   registration: words(["invite", "open"], "closed", true),

@@ -112,7 +112,8 @@ async function runReplaced(
   });
 }
 
-function mountImage(directory: string, size: string): string {
+/** Mounts a new file system in the file `disk`, at `mount` beside it. */
+export function mountImage(directory: string, size: string): string {
   const [image, mount] = [join(directory, "disk"), join(directory, "mount")];
   mkdirSync(mount);
   execFileSync("truncate", [`--size=${size}`, image]);
@@ -121,25 +122,28 @@ function mountImage(directory: string, size: string): string {
   return mount;
 }
 
+/** Writes a file that takes all the space that is left. */
+export function fillDisk(ballast: string): void {
+  const file = openSync(ballast, "w");
+  try {
+    for (const size of [65_536, 512]) {
+      try {
+        for (;;) writeSync(file, Buffer.alloc(size, 1));
+      } catch (error) {
+        if ((error as NodeJS.ErrnoException).code !== "ENOSPC") throw error;
+      }
+    }
+  } finally {
+    closeSync(file);
+  }
+}
+
 export const fullDisk: HostFault = async (directory) => {
   const mount = mountImage(directory, "48M");
   const ballast = join(mount, "ballast");
   const service = await startWritten({ data: join(mount, "data") });
   const result = await runRecovering("disk full", service, "full", {
-    begin() {
-      const file = openSync(ballast, "w");
-      try {
-        for (const size of [65_536, 512]) {
-          try {
-            for (;;) writeSync(file, Buffer.alloc(size, 1));
-          } catch (error) {
-            if ((error as NodeJS.ErrnoException).code !== "ENOSPC") throw error;
-          }
-        }
-      } finally {
-        closeSync(file);
-      }
-    },
+    begin: () => fillDisk(ballast),
     end: () => rmSync(ballast),
   });
   execFileSync("umount", ["--lazy", mount]);

@@ -17,6 +17,7 @@ import {
 import { expectResponses, type HostFault, preloadOf, report, startWritten, WRITE_MS } from "./fault-report.js";
 import type { HostService } from "./host-service.js";
 import { runArbor } from "./service.js";
+import { startOnFaultyDisk } from "./start-faults.js";
 
 /** Opens connections on which nothing is sent. */
 async function openIdle(url: string, count: number): Promise<readonly Socket[]> {
@@ -142,6 +143,7 @@ export const hostFaults: Readonly<Record<string, HostFault>> = {
   "file-size": fileSizeLimit,
   immutable: immutableFiles,
   "read-only": readOnlyFileSystem,
+  start: startOnFaultyDisk,
   replaced: replaceDatabase,
   removed: removeDatabase,
   "wal-removed": removeLog,

@@ -194,11 +194,20 @@ describe("in a Debian without systemd, the package", () => {
 
   test("serves with its settings, as its user, and so do commands on the host", async () => {
     const sandbox = await operator();
-    const running = await startIn({ ...sandbox, cwd: `/${DATA}` }, ["arbor", "serve"]);
+    const serve =
+      readFileSync(at(UNIT), "utf8")
+        .match(/^ExecStart=(.*)$/m)?.[1]
+        ?.split(" ") ?? [];
+    const early = await runIn({ ...sandbox, cwd: `/${DATA}` }, serve);
+    assert.equal(early.code, 6, early.stderr);
+    assert.match(early.stderr, /there is no installation in \/var\/lib\/arbor: .* `arbor bootstrap`/);
+    const { code, stdout, stderr } = await runIn({ ...sandbox, cwd: `/${DATA}` }, [
+      ...["arbor", "bootstrap", "--org", "example.com", "--json"],
+    ]);
+    assert.equal(code, 0, stderr);
+    const running = await startIn({ ...sandbox, cwd: `/${DATA}` }, serve);
     try {
       await running.waitForOutput(new RegExp(`^arbor listening on http://${OLD_LISTEN}$`, "m"));
-      const { code, stdout, stderr } = await running.execute(["arbor", "bootstrap", "--org", "example", "--json"]);
-      assert.equal(code, 0, stderr);
       const { token, group } = JSON.parse(stdout) as { token: string; group: string };
       await walkThrough({ url: `http://${OLD_LISTEN}`, token, group, prefix: running.inNetwork });
       assert.equal((await running.stop()).code, 0);

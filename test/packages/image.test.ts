@@ -60,7 +60,7 @@ const command = (of = config) => [...of.Entrypoint, ...of.Cmd];
 describe("the image", () => {
   test("says how it is run", () => {
     assert.match(config.User, /^[1-9]\d*:[1-9]\d*$/, "numbers that are not root's");
-    assert.deepEqual([config.Entrypoint, config.Cmd], [["arbor"], ["serve"]]);
+    assert.deepEqual([config.Entrypoint, config.Cmd], [["arbor"], ["serve", "--no-create"]]);
     assert.deepEqual(Object.keys(config.Volumes), ["/data"]);
     assert.deepEqual(Object.keys(config.ExposedPorts).sort(), ["8080/tcp", "9464/tcp"]);
     assert.equal(config.Labels["org.opencontainers.image.licenses"], "Apache-2.0");
@@ -108,8 +108,15 @@ describe("a container without root on a read-only file system", () => {
     }
   });
 
-  test("starts, is bootstrapped, answers over REST and gRPC, and drains at SIGTERM", async () => {
+  test("creates nothing by itself, is bootstrapped, starts, answers over REST and gRPC, and drains at SIGTERM", async () => {
     const sandbox = container(BEHIND_PROXY);
+    const early = await runIn(sandbox, command());
+    assert.equal(early.code, 6, "an empty volume is no installation");
+    assert.match(early.stderr, /there is no installation in \/data\/arbor: .* create it with `arbor bootstrap`/);
+    const bootstrap = [...config.Entrypoint, "bootstrap", "--org", "example.com", "--json"];
+    const { code, stdout, stderr } = await runIn(sandbox, bootstrap);
+    assert.equal(code, 0, stderr);
+    const { token, group } = JSON.parse(stdout) as { token: string; group: string };
     running = await startIn(sandbox, command());
     await running.waitForOutput(/^arbor listening on http:\/\/0\.0\.0\.0:8080$/m);
     const status = running.readStatus();
@@ -117,10 +124,6 @@ describe("a container without root on a read-only file system", () => {
     assert.match(status, /^CapEff:\t0+$/m);
     assert.match(status, /^NoNewPrivs:\t1$/m);
 
-    const bootstrap = [...config.Entrypoint, "bootstrap", "--org", "example", "--json"];
-    const { code, stdout, stderr } = await running.execute(bootstrap);
-    assert.equal(code, 0, stderr);
-    const { token, group } = JSON.parse(stdout) as { token: string; group: string };
     const url = "http://127.0.0.1:8080";
     await walkThrough({ url, token, group, prefix: running.inNetwork, errorDomain: "iam.0.0.0.0" });
 

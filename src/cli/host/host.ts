@@ -1,5 +1,5 @@
 // Commands on the data of an installation. Access to the data is their only credential, and each writes an audit row.
-import { type Installation, type InstallationMode, openInstallation } from "../../app/installation.js";
+import { type Installation, type InstallationMode, nameDiskFault, openInstallation } from "../../app/installation.js";
 import { resolveOrigin, type Settings } from "../../config/config.js";
 import { identities } from "../../iam/identities/identity.js";
 import { bootstrap } from "../../iam/operator/bootstrap.js";
@@ -110,7 +110,7 @@ export async function withInstallation(
   const { onProgress, clear } = createMigrationProgress(process.stderr);
   const host = await openInstallation({ settings, mode, onMigration: onProgress }).finally(clear);
   try {
-    await work(host);
+    await nameDiskFault(settings, () => work(host));
   } finally {
     await host.close();
   }

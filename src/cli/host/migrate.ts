@@ -20,7 +20,7 @@ import {
 import { VERSION } from "../../store/version.js";
 import { invalidFlag } from "../errors.js";
 import { escapeControls, withStdout } from "../output/terminal.js";
-import { createMigrationProgress, print } from "./host.js";
+import { createMigrationProgress, print, withInstallation } from "./host.js";
 
 /** The flags of `arbor migrate`. */
 export interface MigrateFlags {
@@ -50,15 +50,19 @@ export async function migrateCommand(
     settings.databaseUrl === undefined
       ? openSqliteMigration({ directory: settings.data, mode: chooseMode(flags, isWriting) })
       : await openPgMigration(settings.databaseUrl, readDatabaseTls(settings));
+  let isNew = false;
   try {
     const state = await readDatabaseState(database, migrations);
     if (state.isEmpty && !flags.expand) throw noInstallation(database.name, "it has no tables of one");
     if (isWriting) await runPhases(database, flags, migrations);
     else if (flags.expand || flags.contract) await printStatements(database, state, flags, migrations);
     else printState(state);
+    isNew = isWriting && state.isEmpty;
   } finally {
     await database.close();
   }
+  // With PostgreSQL the file of the key is where the servers are.
+  if (isNew && settings.databaseUrl === undefined) await withInstallation(settings, "create", async () => {});
 }
 
 function chooseMode({ expand }: MigrateFlags, isWriting: boolean): SqliteMigrationOptions["mode"] {

@@ -30,8 +30,7 @@ let isWatched = false;
  */
 export async function withStdout(work: (output: Output) => Promise<void>): Promise<void> {
   const { stdout } = process;
-  if (!isWatched) stdout.on("error", (error) => readerGone.abort(error));
-  isWatched = true;
+  watchStdout();
   const { signal } = readerGone;
   const output: Output = {
     closed: signal,
@@ -43,14 +42,34 @@ export async function withStdout(work: (output: Output) => Promise<void>): Promi
   };
   try {
     await work(output);
-    // The error of a write arrives a tick of the event loop later.
-    await new Promise((resolve) => setImmediate(resolve));
-    signal.throwIfAborted();
+    await assertWritten();
   } catch (error) {
     if (!signal.aborted) throw error;
-    const { code = "unknown" } = signal.reason as NodeJS.ErrnoException;
-    if (code !== "EPIPE") throw new Error(`standard output cannot be written to (${code})`);
+    await assertWritten();
   }
+}
+
+/** Lets the process live when the reader of its output exits: without a listener the error of a write would end it. */
+export function watchStdout(): void {
+  if (isWatched) return;
+  isWatched = true;
+  process.stdout.on("error", (error) => readerGone.abort(error));
+  // Nothing is left that could be told.
+  process.stderr.on("error", () => {});
+}
+
+/**
+ * Checks that standard output took everything, or its reader has exited.
+ *
+ * @throws Error when it failed in another way, such as a full disk
+ */
+export async function assertWritten(): Promise<void> {
+  // The error of a write arrives a tick of the event loop later.
+  await new Promise((resolve) => setImmediate(resolve));
+  const { signal } = readerGone;
+  if (!signal.aborted) return;
+  const { code = "unknown" } = signal.reason as NodeJS.ErrnoException;
+  if (code !== "EPIPE") throw new Error(`standard output cannot be written to (${code})`);
 }
 
 /** Detects the terminal of a stream, with `NO_COLOR` (https://no-color.org). */

@@ -2,7 +2,12 @@
 import { statSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { createPrivateFile, findSqliteInstallation, secureDataDirectory } from "../data-directory.js";
+import {
+  assertNothingLost,
+  createPrivateFile,
+  findSqliteInstallation,
+  secureDataDirectory,
+} from "../data-directory.js";
 import type { Awaitable } from "../port.js";
 import {
   createExecutor,
@@ -32,7 +37,7 @@ export interface SqliteMigrationOptions {
  * Opens the database of a data directory for migrations.
  *
  * @throws Error when it is the database of another program
- * @throws ApiError FAILED_PRECONDITION when there is no installation and none may be created
+ * @throws ApiError FAILED_PRECONDITION when there is no installation and none may be created, or its database was lost
  */
 export function openSqliteMigration({ directory, mode }: SqliteMigrationOptions): MigrationDatabase {
   const file = join(directory, DATABASE_FILE);
@@ -43,6 +48,7 @@ export function openSqliteMigration({ directory, mode }: SqliteMigrationOptions)
     return toMigrationDatabase(openReading(findSqliteInstallation(directory)), directory);
   }
   if (mode === "update") findSqliteInstallation(directory);
+  else assertNothingLost(directory);
   secureDataDirectory(directory);
   createPrivateFile(file);
   const db = openWriting(file);

@@ -85,7 +85,7 @@ for (const [at, { name, reason, make }] of situations.entries()) {
         assert.match(stderr, reason);
         assert.match(
           stderr,
-          /name its directory with --data .* or create it with `arbor bootstrap` or `arbor serve`\n$/,
+          /mount its disk, name its directory with --data .* or create it with `arbor bootstrap`\n$/,
         );
         assert.deepEqual(listTree(parent), before);
         const masks = umask.mock.calls.map(({ arguments: [mask] }) => mask).filter((mask) => mask === 0o077);
