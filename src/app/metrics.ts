@@ -43,8 +43,11 @@ interface Metrics {
 export async function openMetrics(listen: ListenAddress | "off" | undefined, logger: Logger): Promise<Metrics> {
   const sources: Source[] = [];
   const preparations: (() => Promise<void>)[] = [];
-  const renderer = createRenderer(sources, async () => {
-    await Promise.all(preparations.map((run) => run()));
+  const renderer = createRenderer(sources, {
+    async prepare() {
+      await Promise.all(preparations.map((run) => run()));
+    },
+    onUnreadable: (family, err) => logger.warn({ err, family }, "a metric cannot be read and is left out"),
   });
   sources.push(
     {

@@ -20,7 +20,7 @@ function measure(store: Pick<Store, "read">, options: { waitMs?: number; freshMs
     jobs: () => new Set(["mine", "theirs"]),
     ...options,
   });
-  const renderer = createRenderer(stored.sources, stored.refresh);
+  const renderer = createRenderer(stored.sources, { prepare: stored.refresh });
   return async () => parseMetrics((await renderer.render("prometheus")).text);
 }
 

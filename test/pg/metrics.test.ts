@@ -47,7 +47,7 @@ test("a scrape is answered while a lock keeps the database from answering", asyn
     ...{ store, clock: Date.now, holder: "me", jobs: () => new Set<string>() },
     ...{ waitMs: 200, freshMs: 0 },
   });
-  const renderer = createRenderer(stored.sources, stored.refresh);
+  const renderer = createRenderer(stored.sources, { prepare: stored.refresh });
   const read = async () => parseMetrics((await renderer.render("prometheus")).text);
   const well = await read();
   assert.deepEqual([well.sum("arbor_database_up"), well.sum("arbor_audit_unsealed_rows")], [1, 1]);

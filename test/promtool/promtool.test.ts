@@ -1,15 +1,14 @@
 // The alert rules and the served metrics, checked by the tool of Prometheus, whose server also scrapes the service.
 import assert from "node:assert/strict";
-import { spawn, spawnSync } from "node:child_process";
-import { once } from "node:events";
+import { spawnSync } from "node:child_process";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
-import { freePort } from "../support/free-port.js";
 import { type Harness, startHarness } from "../support/harness.js";
 import { PROJECT } from "../support/project.js";
 import { tempDir } from "../support/temp-dir.js";
+import { startPrometheus } from "./prometheus.js";
 
 const RULES = join(PROJECT, "deploy/prometheus/alerts.yml");
 const RULE_TESTS = join(PROJECT, "deploy/prometheus/alerts.test.yml");
@@ -65,48 +64,31 @@ test("promtool check metrics finds a fault: the control", () => {
 });
 
 test("a Prometheus server scrapes in OpenMetrics and loads the rules", async () => {
-  const directory = tempDir();
-  const file = join(directory, "prometheus.yml");
-  const target = new URL(harness.app.metricsUrl ?? "").host;
-  writeFileSync(
-    file,
-    JSON.stringify({
-      global: { scrape_interval: "1s" },
-      rule_files: [RULES],
-      scrape_configs: [{ job_name: "arbor", static_configs: [{ targets: [target] }] }],
-    }),
-  );
-  const listen = `127.0.0.1:${await freePort()}`;
-  const args = [`--config.file=${file}`, `--storage.tsdb.path=${directory}/data`, `--web.listen-address=${listen}`];
-  const prometheus = spawn("prometheus", args, { stdio: "ignore" });
+  const prometheus = await startPrometheus(RULES, [new URL(harness.app.metricsUrl ?? "").host]);
   try {
     const query = async (expression: string): Promise<string | undefined> => {
-      const url = `http://${listen}/api/v1/query?query=${encodeURIComponent(expression)}`;
-      const response = (await (await fetch(url)).json()) as { data: { result: { value: [number, string] }[] } };
-      return response.data.result[0]?.value[1];
+      const { result } = await prometheus.api<{ result: { value: [number, string] }[] }>(
+        `query?query=${encodeURIComponent(expression)}`,
+      );
+      return result[0]?.value[1];
     };
     const found = await eventually(async () => (await query("up")) === "1" && query("sum(arbor_connections)"));
     assert.ok(Number(found) >= 1);
     assert.ok(Number(await query("count(arbor_job_runs_total)")) > 5, "counters keep their names");
-    const { data } = (await (await fetch(`http://${listen}/api/v1/targets`)).json()) as {
-      data: { activeTargets: { lastError: string }[] };
-    };
+    const { activeTargets } = await prometheus.api<{ activeTargets: { lastError: string }[] }>("targets");
     assert.deepEqual(
-      data.activeTargets.map(({ lastError }) => lastError),
+      activeTargets.map(({ lastError }) => lastError),
       [""],
     );
-    const rules = (await (await fetch(`http://${listen}/api/v1/rules`)).json()) as {
-      data: { groups: { rules: { lastError?: string }[] }[] };
-    };
-    const all = rules.data.groups.flatMap((group) => group.rules);
+    const { groups } = await prometheus.api<{ groups: { rules: { lastError?: string }[] }[] }>("rules");
+    const all = groups.flatMap((group) => group.rules);
     assert.ok(all.length > 20);
     assert.deepEqual(
       all.filter(({ lastError }) => lastError),
       [],
     );
   } finally {
-    prometheus.kill("SIGKILL");
-    await once(prometheus, "exit");
+    await prometheus.stop();
   }
 });
 

@@ -17,14 +17,21 @@ const SLICE_MS = 5;
 /** Renders metrics; see {@link createRenderer}. */
 export type Renderer = ReturnType<typeof createRenderer>;
 
+export interface RendererOptions {
+  /** Called before the sources are read, for those that need to wait. */
+  readonly prepare?: () => Promise<void>;
+  /** Called when a family cannot be read, and again only after it could be read. */
+  readonly onUnreadable?: (family: string, error: unknown) => void;
+}
+
 /**
- * Creates a renderer.
+ * Creates a renderer. A family that cannot be read is left out, so that the others can still be scraped.
  *
  * @param sources read at each scrape; more may be added to the array
- * @param prepare called before they are read, for sources that need to wait
  */
-export function createRenderer(sources: readonly Source[], prepare: () => Promise<void> = async () => {}) {
+export function createRenderer(sources: readonly Source[], { prepare, onUnreadable }: RendererOptions = {}) {
   const timing = { durationS: 0, longestSliceS: 0 };
+  const unreadable = new Set<string>();
   const running: Partial<Record<TextFormat, Promise<RenderedMetrics>>> = {};
 
   async function renderAll(format: TextFormat): Promise<RenderedMetrics> {
@@ -32,18 +39,32 @@ export function createRenderer(sources: readonly Source[], prepare: () => Promis
     const isOpen = format === "openmetrics";
     const registry = createRegistry(format);
     const blocks: string[] = [];
-    await prepare();
+    await prepare?.();
     const startMs = performance.now();
     const slices = createSlices();
-    for (const { name, collect } of sources) blocks.push(await renderFamily(registry, name, families[name], collect()));
+    for (const { name, collect } of sources) {
+      await addReadable(name, () => renderFamily(registry, name, families[name], collect()));
+    }
     for (const metric of readProcessMetrics()) {
-      const { name, help, type, values } = await metric.get();
-      blocks.push(await renderFamily(registry, name, { help, type }, values));
+      await addReadable(metric.name, async () => {
+        const { name, help, type, values } = await metric.get();
+        return renderFamily(registry, name, { help, type }, values);
+      });
     }
     timing.longestSliceS = slices.end() / 1000;
     timing.durationS = (performance.now() - startMs) / 1000;
     const text = isOpen ? `${blocks.join("\n")}\n# EOF\n` : `${blocks.join("\n")}\n`;
     return { contentType: registry.contentType, text };
+
+    async function addReadable(name: string, render: () => Promise<string>): Promise<void> {
+      try {
+        blocks.push(await render());
+        unreadable.delete(name);
+      } catch (error) {
+        if (!unreadable.has(name)) onUnreadable?.(name, error);
+        unreadable.add(name);
+      }
+    }
 
     async function renderFamily(
       into: Registry<RegistryContentType>,

@@ -1,8 +1,14 @@
 import assert from "node:assert/strict";
-import { test } from "node:test";
+import { describe, test } from "node:test";
 import { Histogram } from "../../../src/kernel/histogram.js";
 import { createRenderer } from "../../../src/telemetry/metrics/renderer.js";
-import { readHistogram, readValue, readValues, type Sample } from "../../../src/telemetry/metrics/samples.js";
+import {
+  readHistogram,
+  readValue,
+  readValues,
+  type Sample,
+  type Source,
+} from "../../../src/telemetry/metrics/samples.js";
 import { parseMetrics } from "../../support/metrics.js";
 
 function ownLines(text: string): string[] {
@@ -81,15 +87,52 @@ test("scrapes at the same time share a rendering, and the next one reads anew", 
   assert.equal(reads, 2);
 });
 
-test("a source that fails fails the scrape, and not the next one", async () => {
-  let isBroken = true;
-  const renderer = createRenderer([
-    readValue("arbor_requests_in_flight", () => {
-      if (isBroken) throw new Error("planted");
-      return 1;
-    }),
-  ]);
-  await assert.rejects(renderer.render("prometheus"), /planted/);
-  isBroken = false;
-  assert.equal(parseMetrics((await renderer.render("prometheus")).text).sum("arbor_requests_in_flight"), 1);
+describe("a family that cannot be read is left out", () => {
+  const fail = () => {
+    throw new Error("planted");
+  };
+  const faults: Readonly<Record<string, Source>> = {
+    "a value": readValue("arbor_requests_in_flight", fail),
+    "values by label": readValues("arbor_connections", "kind", fail),
+    "a histogram": readHistogram("arbor_write_batch_size", fail),
+    "one that fails before its first sample": { name: "arbor_job_runs_total", collect: fail },
+    "one that fails after many samples": {
+      name: "arbor_requests_total",
+      *collect() {
+        for (let i = 0; i < 1_000; i++) yield { value: i, labels: { method: `m${i}`, protocol: "rest", code: "OK" } };
+        fail();
+      },
+    },
+  };
+  for (const [title, source] of Object.entries(faults)) {
+    for (const format of ["prometheus", "openmetrics"] as const) {
+      test(`${title}, as ${format}`, async () => {
+        const before = readValue("arbor_build_info", () => 1);
+        const after = readValue("arbor_scrape_duration_seconds", () => 2);
+        const reports: string[] = [];
+        const onUnreadable = (family: string, error: unknown) => void reports.push(`${family}: ${error}`);
+        const renderer = createRenderer([before, source, after], { onUnreadable });
+        for (let scrapes = 0; scrapes < 2; scrapes++) {
+          const found = parseMetrics((await renderer.render(format)).text);
+          assert.deepEqual([found.sum("arbor_build_info"), found.sum("arbor_scrape_duration_seconds")], [1, 2]);
+          assert.equal(found.types.has(source.name.replace(/_total$/, "")) || found.types.has(source.name), false);
+        }
+        assert.deepEqual(reports, [`${source.name}: Error: planted`], "reported once");
+      });
+    }
+  }
+
+  test("and is there again when it can be read, and is reported anew", async () => {
+    let isBroken = true;
+    let reports = 0;
+    const source = readValue("arbor_requests_in_flight", () => (isBroken ? fail() : 1));
+    const renderer = createRenderer([source], { onUnreadable: () => void reports++ });
+    const read = async () => parseMetrics((await renderer.render("prometheus")).text).sum("arbor_requests_in_flight");
+    assert.equal(await read(), undefined);
+    isBroken = false;
+    assert.equal(await read(), 1);
+    isBroken = true;
+    assert.equal(await read(), undefined);
+    assert.equal(reports, 2);
+  });
 });
