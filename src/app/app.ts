@@ -15,7 +15,7 @@ import { storeTokenAlgorithm } from "../issuer/keys/key-ring.js";
 import { sealForStore } from "../issuer/keys/master-key.js";
 import { createFailureThrottle } from "../issuer/sts/failure-throttle.js";
 import { createJobs, type Job } from "../jobs/jobs.js";
-import { databaseBusy } from "../kernel/errors.js";
+import { databaseBusy, unavailable } from "../kernel/errors.js";
 import { type Ids, randomIds } from "../kernel/ids.js";
 import { createPageTokens } from "../kernel/page-token.js";
 import { type Clock, runInSlices } from "../kernel/time.js";
@@ -32,6 +32,7 @@ import { notificationRoutes } from "../registry/oci/notification-routes.js";
 import { createRegistryClient } from "../registry/oci/registry-client.js";
 import { createInternalTokens } from "../registry/oci/registry-token.js";
 import { TOKEN_FAILURES, tokenRoutes } from "../registry/oci/token-routes.js";
+import { watchUnits } from "../store/unit-watch.js";
 import { createLogger } from "../telemetry/logger.js";
 import { startTracing } from "../telemetry/tracing.js";
 import { HEALTH_PATHS } from "../transport/http/health-routes.js";
@@ -155,6 +156,8 @@ async function openApp(options: AppOptions, opened: Close[]): Promise<App> {
   });
   opened.push(installation.close);
   const { store, keys, masterKey, clock } = installation;
+  // What callers wait for; background work uses the store itself.
+  const units = watchUnits(store);
 
   // Bound first, because with port 0 the port is a part of the issuer's URL. Connections wait until the server starts.
   const port = await bindPort(settings.listen);
@@ -174,7 +177,7 @@ async function openApp(options: AppOptions, opened: Close[]): Promise<App> {
   opened.push(acceptances.stop);
   const quotas = createQuotas(settings.quotas, (kind) => counts.quotaRejections[kind]++);
   const issuer = createIssuer({
-    ...{ settings, store, keys, masterKey, clock, ids, quotas, onProblem },
+    ...{ settings, store: units.store, keys, masterKey, clock, ids, quotas, onProblem },
     origin,
     onKeyStateChange: (change) => logger.info(change, "a key changed state"),
     onRedirectNotice: ({ message, ...named }) => logger.warn(named, message),
@@ -192,12 +195,12 @@ async function openApp(options: AppOptions, opened: Close[]): Promise<App> {
       rootCreation: settings.rootCreation,
       limits: settings.quotas,
       trustedIssuers: settings.trustedIssuers,
-      store,
+      store: units.store,
       registry: createRegistry(),
     }),
     ...issuer.services,
     auditV1({
-      ...{ store, clock, keys, tokens, stopping: stopping.signal },
+      ...{ store: units.store, clock, keys, tokens, stopping: stopping.signal },
       eventIds: createEventIds(await store.write(readEventIdKey)),
       eventFeed: createEventFeed({ store, onProblem }),
       streams: createStreamCounter(),
@@ -213,7 +216,7 @@ async function openApp(options: AppOptions, opened: Close[]): Promise<App> {
     if (!store.hasRoom(access)) throw databaseBusy();
   };
   const pipeline = {
-    ...{ store, clock, errorDomain, onInternalError },
+    ...{ store: units.store, clock, errorDomain, onInternalError },
     onPendingUsed: acceptances.note,
     stopping: stopping.signal,
   };
@@ -247,7 +250,15 @@ async function openApp(options: AppOptions, opened: Close[]): Promise<App> {
     ...webRoutes.map(({ path }) => path),
   ];
   assertNothingShadowed(gateway.routes, fixedPaths);
-  const ready = () => store.check();
+  let wereStuck = false;
+  const ready = async () => {
+    const areStuck = units.areStuck();
+    if (areStuck && !wereStuck) logger.error("not ready: calls wait for the database, and none has ended for 5 s");
+    if (!areStuck && wereStuck) logger.info("calls that wait for the database end again");
+    wereStuck = areStuck;
+    if (areStuck) throw unavailable("no unit of work ends");
+    return store.check();
+  };
   const limits = buildLimits(settings, readFileLimit());
   const tls = readCertificate(settings);
   const extraServices = [
@@ -338,7 +349,7 @@ async function openApp(options: AppOptions, opened: Close[]): Promise<App> {
   function createRegistryRoutes(): WebRoutes {
     return [
       ...tokenRoutes({
-        ...{ store, keys, ids, clock, authenticate },
+        ...{ store: units.store, keys, ids, clock, authenticate },
         exchanger: issuer.exchanger,
         service: settings.registryService,
         issuer: issuerName,
@@ -347,7 +358,7 @@ async function openApp(options: AppOptions, opened: Close[]): Promise<App> {
         onToken: issuer.lastSeen.touch,
       }),
       ...notificationRoutes({
-        ...{ store, ids, clock },
+        ...{ store: units.store, ids, clock },
         secretFile: settings.registrySecretFile,
         onEvents: (counts) => logger.info(counts, "events of the registry"),
       }),
