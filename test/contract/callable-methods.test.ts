@@ -47,7 +47,7 @@ async function makeCaller(capabilities: readonly string[], isViewer: boolean): P
   await harness.app.installation.store.write(async (tx) => {
     if (isViewer) await bindIdentity(tx, { identity, role: builtinRoleUid("viewer"), group: root }, context());
     if (capabilities.length === 0) return;
-    const role = await createOperatorRole(tx, { name: "operator", description: "", capabilities }, context());
+    const { uid: role } = await createOperatorRole(tx, { name: "operator", description: "", capabilities }, context());
     await bindIdentity(tx, { identity, role, group: root, internal: true }, context());
   });
   return token;

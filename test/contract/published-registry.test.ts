@@ -22,7 +22,7 @@ before(async () => {
   await world.write(async (tx) => {
     const context = { ids: randomIds, nowMs: Date.now() };
     const values = { name: "deployer", description: "", capabilities: deployments };
-    const role = await createOperatorRole(tx, values, context);
+    const { uid: role } = await createOperatorRole(tx, values, context);
     await bindIdentity(tx, { identity: caller.uid, role, group: world.root, internal: true }, context);
   });
   client = connectPublished(world.url, caller.token);

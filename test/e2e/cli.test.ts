@@ -191,6 +191,30 @@ describe("commands on the host", () => {
     }
   });
 
+  it("print what they create as JSON, as lists print it", async () => {
+    const role = ["admin", "role", "create", "--capability", "repo.list", "--name", "readers", "--json"];
+    const [made, rotated] = await onHost(role, ["admin", "keys", "rotate", "--purpose", "page-token", "--json"]);
+    const { uid } = JSON.parse(made?.stdout ?? "") as { uid: string };
+    const [listed] = await onHost(["admin", "role", "list", "--json"]);
+    const roles = (listed?.stdout ?? "").trim().split("\n");
+    assert.ok(roles.includes((made?.stdout ?? "").trim()), `${made?.stdout} is not in ${listed?.stdout}`);
+    const [newest] = await listKeys("page-token");
+    assert.deepEqual(JSON.parse(rotated?.stdout ?? ""), { kid: newest?.kid, purpose: "page-token", isNew: true });
+
+    const bind = ["admin", "bind", "--identity", other.identity, "--group", acme.group];
+    const [operator, bound] = await onHost(
+      [...bind, "--role", uid, "--internal", "--json"],
+      [...bind, "--role", builtinRoleUid("editor"), "--json"],
+    );
+    const fields = { identityUid: other.identity, groupUid: acme.group };
+    for (const [result, roleUid] of [[operator, uid] as const, [bound, builtinRoleUid("editor")] as const]) {
+      const { uid: binding, ...rest } = JSON.parse(result?.stdout ?? "") as { uid: string };
+      assert.deepEqual(rest, { ...fields, roleUid });
+      assert.deepEqual(await onHost(["admin", "unbind", binding]), [success("")]);
+    }
+    assert.deepEqual(await onHost(["admin", "role", "delete", uid]), [success("")]);
+  });
+
   it("verify a root group", async () => {
     const verify = ["admin", "group", "verify", acme.group];
     const [token, wrong, nobody, verified] = await onHost(

@@ -16,6 +16,7 @@ import { bindIdentity, unbindIdentity } from "../../src/iam/operator/operate.js"
 import { createOperatorRole, deleteOperatorRole, listOperatorRoles } from "../../src/iam/operator/roles.js";
 import { acceptInvite } from "../../src/iam/people/accept-invite.js";
 import { builtinRoleUid, randomIds } from "../../src/kernel/ids.js";
+import type { Tx } from "../../src/store/port.js";
 import { createRepo } from "../contract/registry-things.js";
 import { bindingRow } from "../support/rows.js";
 import { claimMatch, type IamWorld, type Somebody, startIamWorld } from "./iam-world.js";
@@ -41,9 +42,9 @@ const call = <M extends DescMethodUnary>(method: M, request: MessageInitShape<M[
 before(async () => {
   world = await startIamWorld();
   wire = wireOf("gRPC", world.url, world.owner.token);
-  role = await world.write((tx) =>
+  ({ uid: role } = await world.write((tx) =>
     createOperatorRole(tx, { name: "publisher", description: "writes readmes", capabilities }, context()),
-  );
+  ));
   // Who holds the role owns the organisation as well.
   holder = await world.createBound("owner");
   boundAtRoot = await bindOperators(holder.uid);
@@ -271,15 +272,21 @@ describe("the operator", () => {
 
   it("creates roles that exist and can be told from built-in ones, and deletes those that are not bound", async () => {
     const create =
-      (values: object): Parameters<IamWorld["write"]>[0] =>
-      (tx) =>
-        createOperatorRole(tx, { name: "n", description: "", capabilities: ["groups.list"], ...values }, context());
+      (values: object) =>
+      async (tx: Tx): Promise<string> =>
+        (
+          await createOperatorRole(
+            tx,
+            { name: "n", description: "", capabilities: ["groups.list"], ...values },
+            context(),
+          )
+        ).uid;
     await fails(create({ capabilities: ["groups.list", "x.y"] }), /there is no capability x.y/);
     await fails(create({ capabilities: [] }), /capabilities must name at least one capability/);
     await fails(create({ name: "owner" }), /name must not be that of a built-in role/);
     await fails(create({ name: "Not Allowed" }), /name must match/);
     const uid = await world.write(create({}));
-    assert.match(String(uid), /^[0-9a-f]{40}$/);
+    assert.match(uid, /^[0-9a-f]{40}$/);
     await fails((tx) => deleteOperatorRole(tx, role, context()), /cannot delete role that is in use/);
     await fails((tx) => deleteOperatorRole(tx, viewer, context()), /there is no operator role/);
     const custom = await world.role(["groups.list"]);

@@ -73,11 +73,13 @@ function formatQuotas(rows: readonly QuotaUsage[]): string[] {
 /** `arbor admin role create` */
 export async function roleCreateCommand(
   settings: Settings,
-  { name, description, capability }: Omit<NewOperatorRole, "capabilities"> & { capability: readonly string[] },
+  options: Omit<NewOperatorRole, "capabilities"> & { capability: readonly string[]; json?: boolean },
 ): Promise<void> {
+  const { name, description, capability, json = false } = options;
   const role = { name, description, capabilities: capability.map((one) => one.trim()) };
   await withInstallation(settings, "update", async ({ store, clock }) => {
-    print(await store.write((tx) => createOperatorRole(tx, role, { ids: randomIds, nowMs: clock() })));
+    const created = await store.write((tx) => createOperatorRole(tx, role, { ids: randomIds, nowMs: clock() }));
+    print(json ? escapeControls(roleToJson({ row: created, bindings: [] })) : created.uid);
   });
 }
 

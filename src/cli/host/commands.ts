@@ -113,6 +113,7 @@ export function addHostCommands(arbor: Command): void {
     .requiredOption("--role <uid>", "the role")
     .requiredOption("--group <uid>", "the group")
     .option("--internal", "the role is an operator role")
+    .option("--json", "print the binding as JSON")
     .action(async (options) => (await import("./host.js")).bindCommand(readSettings(options), options));
   addSettings(admin.command("unbind <uid>").description("delete a role binding"), hostSettings).action(
     async (uid, options) => (await import("./host.js")).unbindCommand(readSettings(options), uid),
@@ -166,6 +167,7 @@ export function addHostCommands(arbor: Command): void {
         .choices(["api-token", "page-token", "audit", "registry"])
         .makeOptionMandatory(),
     )
+    .option("--json", "print the key as JSON")
     .action(async (options) => (await import("./keys.js")).rotateCommand(readSettings(options), options));
   addSettings(
     keys.command("revoke <kid>").description("revoke a key of API tokens, and so all tokens that it has signed"),
@@ -342,6 +344,7 @@ function addRoleCommands(admin: Command): void {
     )
     .option("--name <name>", "the name that is shown on its bindings", "operator")
     .option("--description <text>", "what it is for", "")
+    .option("--json", "print the role as JSON")
     .action(async (options) => (await import("./admin.js")).roleCreateCommand(readSettings(options), options));
   addSettings(role.command("list").description("print the operator roles and how often each is bound"), hostSettings)
     .option("--json", "print a JSON object per line, with the bindings")

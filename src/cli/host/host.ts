@@ -62,9 +62,14 @@ export async function tokenCommand(
 }
 
 /** `arbor admin bind` */
-export async function bindCommand(settings: Settings, binding: HostBinding): Promise<void> {
+export async function bindCommand(
+  settings: Settings,
+  { json = false, ...binding }: HostBinding & { json?: boolean },
+): Promise<void> {
   await withInstallation(settings, "update", async (host) => {
-    print(await host.store.write((tx) => bindIdentity(tx, binding, { ids: randomIds, nowMs: host.clock() })));
+    const uid = await host.store.write((tx) => bindIdentity(tx, binding, { ids: randomIds, nowMs: host.clock() }));
+    const { identity: identityUid, role: roleUid, group: groupUid } = binding;
+    print(json ? JSON.stringify({ uid, identityUid, roleUid, groupUid }) : uid);
   });
 }
 

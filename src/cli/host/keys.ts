@@ -14,7 +14,10 @@ const BEFORE_THE_NEXT =
   "servers use it at once; before the next rotation, run arbor registry configure and restart the registry";
 
 /** `arbor admin keys rotate`: prints the kid of the new key and, on standard error, when it will be used. */
-export async function rotateCommand(settings: Settings, { purpose }: { purpose: KeyPurpose }): Promise<void> {
+export async function rotateCommand(
+  settings: Settings,
+  { purpose, json = false }: { purpose: KeyPurpose; json?: boolean },
+): Promise<void> {
   await withInstallation(settings, "update", async ({ store, keys, masterKey, clock }) => {
     const nowMs = clock();
     const key = await (purpose === "api-token"
@@ -25,7 +28,7 @@ export async function rotateCommand(settings: Settings, { purpose }: { purpose: 
       if (next.isNew) await auditOnHost(tx, "arbor.key.rotated.v1", "", nowMs, randomIds);
       return next;
     });
-    print(kid);
+    print(json ? JSON.stringify({ kid, purpose, isNew }) : kid);
     if (!isNew) process.stderr.write("arbor: a rotation is under way already, and this is its key\n");
     if (purpose === "api-token") process.stderr.write(`arbor: ${WHEN_USED}\n`);
     if (purpose === "registry") process.stderr.write(`arbor: ${BEFORE_THE_NEXT}\n`);

@@ -19,7 +19,7 @@ export interface NewOperatorRole {
 }
 
 /**
- * Creates an operator role; returns its uid.
+ * Creates an operator role.
  *
  * @throws ApiError INVALID_ARGUMENT for a capability that does not exist, none at all, a name or description that
  * breaks its rule, or the name of a built-in role, as which organisations would see it on its bindings.
@@ -28,7 +28,7 @@ export async function createOperatorRole(
   tx: Tx,
   { name, description, capabilities }: NewOperatorRole,
   { ids, nowMs }: HostContext,
-): Promise<string> {
+): Promise<RoleRow> {
   const unknown = capabilities.filter((one) => !isCapabilityName(one));
   if (unknown.length > 0) {
     throw invalidArgument({ field: "capability", description: `there is no capability ${unknown.join(", ")}` });
@@ -38,18 +38,18 @@ export async function createOperatorRole(
   }
   const role = create(RoleSchema, { name, description, capabilities: parseCapabilities(capabilities) });
   const values = buildValues(roles, role);
-  const uid = ids.newUid();
-  await tx.roles.insert({
-    uid,
+  const row: RoleRow = {
+    uid: ids.newUid(),
     groupUid: null,
     name: values.name,
     description: values.description,
     capabilities: buildCapabilitySet(capabilities),
     createTimeMs: nowMs,
     updateTimeMs: nowMs,
-  });
-  await auditOnHost(tx, "arbor.role.created.v1", uid, nowMs, ids);
-  return uid;
+  };
+  await tx.roles.insert(row);
+  await auditOnHost(tx, "arbor.role.created.v1", row.uid, nowMs, ids);
+  return row;
 }
 
 /** An operator role and its bindings. */
