@@ -4,6 +4,7 @@ import { once } from "node:events";
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
+import { REGISTRY } from "./registry.js";
 
 /** A running registry. */
 export interface BareRegistry {
@@ -52,7 +53,7 @@ export async function startBareRegistry({
   // YAML holds all of JSON, a member a line here so that sections can follow.
   const lines = Object.entries(config).map(([name, value]) => `${name}: ${JSON.stringify(value)}`);
   writeFileSync(file, `${lines.join("\n")}\n${sections}`);
-  const child = spawn("docker-registry", ["serve", file], { stdio: ["ignore", "ignore", "pipe"] });
+  const child = spawn(REGISTRY, ["serve", file], { stdio: ["ignore", "ignore", "pipe"] });
   const closed = once(child, "close");
   const log: string[] = [];
   const address = await new Promise<string>((resolve, reject) => {

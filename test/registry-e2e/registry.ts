@@ -1,4 +1,4 @@
-// The registry that Debian ships, as a child process that trusts a running
+// The registry that Debian ships, or the program that REGISTRY_PROGRAM names, as a child process that trusts a running
 // service by what `arbor registry configure` wrote.
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
@@ -38,12 +38,13 @@ export interface Outcome {
   readonly stderr: string;
 }
 
-const REGISTRY = "/usr/bin/docker-registry";
+/** The program: that of Debian is of version 2.8. */
+export const REGISTRY = process.env.REGISTRY_PROGRAM ?? "/usr/bin/docker-registry";
 const SKOPEO = "/usr/bin/skopeo";
 
 /** Why these tests cannot run here; false where they can. */
 export const registryMissing: string | false =
-  existsSync(REGISTRY) && existsSync(SKOPEO) ? false : "needs the packages docker-registry and skopeo";
+  existsSync(REGISTRY) && existsSync(SKOPEO) ? false : `needs the packages docker-registry (${REGISTRY}) and skopeo`;
 
 const START_MS = 15_000;
 

@@ -50,8 +50,8 @@ export interface KeyRing {
   /** The key that signs tokens for the registry. */
   getRegistrySigningKey(): SigningKey;
   /**
-   * The keys that the registry must trust: the active one and the next one. A registry reads its trusted keys at
-   * start, so it needs both before a rotation.
+   * The keys that the registry must trust: first the active one, for registries that read one key, then the next one. A
+   * registry reads its trusted keys at start, so it needs both before a rotation.
    */
   listRegistryKeys(): readonly KeyPair[];
   /**
@@ -216,10 +216,9 @@ async function loadKeyRing(
 }
 
 function listTrusted({ rows, registry }: KeyView): KeyPair[] {
-  return rows.flatMap(({ kid, state }) => {
-    const pair = state === "verify" ? undefined : registry.pairs.get(kid);
-    return pair === undefined ? [] : [pair];
-  });
+  const findPairs = (wanted: KeyRow["state"]) =>
+    rows.flatMap(({ kid, state }) => (state === wanted ? (registry.pairs.get(kid) ?? []) : []));
+  return [...findPairs("active"), ...findPairs("pending")];
 }
 
 // The keys in the rows, decrypted.

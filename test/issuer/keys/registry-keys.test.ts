@@ -45,11 +45,13 @@ test("a key is called by its libtrust fingerprint, worked out here by other prog
 test("of two keys the registry trusts both and one signs, and every rotation keeps it so", async () => {
   const first = ring.getRegistrySigningKey().kid;
   assert.equal(fingerprintTrusted().length, 2);
+  assert.equal(fingerprintTrusted()[0], first, "the one that signs comes first");
   const [second] = fingerprintTrusted().filter((kid) => kid !== first);
   assert.deepEqual(await states(), { [first]: "active", [String(second)]: "pending" });
   assert.equal(await rotate(), second);
   assert.equal(ring.getRegistrySigningKey().kid, second);
   assert.equal(fingerprintTrusted().length, 2);
+  assert.equal(fingerprintTrusted()[0], second, "the one that signs comes first");
   assert.ok(!fingerprintTrusted().includes(first), "what was rotated away is handed out no more");
   const [third] = fingerprintTrusted().filter((kid) => kid !== second);
   assert.deepEqual(await states(), { [first]: "verify", [String(second)]: "active", [String(third)]: "pending" });

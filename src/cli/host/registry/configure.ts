@@ -1,5 +1,5 @@
 // `arbor registry configure`: the files with which a container registry trusts this service.
-import { randomBytes, sign } from "node:crypto";
+import { type JsonWebKey, randomBytes, sign } from "node:crypto";
 import { chmodSync, mkdirSync, readFileSync, realpathSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import type { JsonObject } from "@bufbuild/protobuf";
@@ -18,7 +18,7 @@ import {
   Version,
 } from "@peculiar/asn1-x509";
 import type { Settings } from "../../../config/config.js";
-import type { KeyPair } from "../../../issuer/keys/key-generation.js";
+import { computeLibtrustFingerprint, type KeyPair } from "../../../issuer/keys/key-generation.js";
 import { readSecret } from "../../../registry/oci/notification-routes.js";
 import { formatYaml } from "../../output/format.js";
 import { replaceFile } from "../../shared-file.js";
@@ -26,6 +26,8 @@ import { print, readOrigin, withInstallation } from "../host.js";
 
 /** The name of the file with the certificates that the registry trusts. */
 const BUNDLE = "arbor-bundle.pem";
+/** The name of the file with the same keys as a JWKS, for registries of version 3. */
+const JWKS = "arbor-jwks.json";
 /** The name of the file with sections of the registry's configuration. */
 const SECTIONS = "arbor-registry.yml";
 
@@ -37,8 +39,11 @@ interface ConfigureOptions {
 }
 
 /**
- * Writes two files: the bundle, with a certificate for each key that the registry must trust, and the YAML of the
- * sections `auth` and `notifications`. Only the owner can read the YAML when it contains the secret.
+ * Writes three files: the bundle, with a certificate for each key that the registry must trust, the same keys as a JWKS,
+ * and the YAML of the sections `auth` and `notifications`. Only the owner can read the YAML when it contains the secret.
+ *
+ * Version 2 of distribution computes the `kid` of a certificate as Arbor does. Version 3 computes another one, and finds
+ * the `kid` of a token in the JWKS alone. Each ignores the option of the other.
  *
  * @throws Error when the directory cannot be written to, or the secret cannot be used.
  */
@@ -47,21 +52,26 @@ export async function configureCommand(settings: Settings, { out, mountedAt }: C
   await withInstallation(settings, "read", async (host) => {
     const { baseUrl, issuer } = await readOrigin(host, settings);
     createReadableDirectory(out);
-    const [bundle, sections] = [join(out, BUNDLE), join(out, SECTIONS)];
-    const certificates = host.keys
-      .listRegistryKeys()
-      .map((pair) => createCertificate(pair, "Arbor registry tokens", 0));
+    const [bundle, jwks, sections] = [join(out, BUNDLE), join(out, JWKS), join(out, SECTIONS)];
+    const pairs = host.keys.listRegistryKeys();
+    const certificates = pairs.map((pair) => createCertificate(pair, "Arbor registry tokens", 0));
     await replaceFile(bundle, certificates.join(""), 0o644);
-    const rootcertbundle = join(mountedAt ?? realpathSync(out), BUNDLE);
-    const auth = { token: { realm: `${baseUrl}/token`, service, issuer, rootcertbundle } };
+    await replaceFile(jwks, `${JSON.stringify({ keys: pairs.map(toJwk) }, null, 2)}\n`, 0o644);
+    const mount = mountedAt ?? realpathSync(out);
+    const trusted = { rootcertbundle: join(mount, BUNDLE), jwks: join(mount, JWKS) };
+    const auth = { token: { realm: `${baseUrl}/token`, service, issuer, ...trusted } };
     const text = formatYaml({ auth, ...(secretFile && { notifications: buildNotifications(baseUrl, secretFile) }) });
     await replaceFile(sections, text, secretFile === undefined ? 0o644 : 0o600);
-    print(bundle);
-    print(sections);
+    for (const file of [bundle, jwks, sections]) print(file);
     if (secretFile === undefined) {
       process.stderr.write("arbor: without --registry-secret-file the registry will not tell of what is pushed\n");
     }
   });
+}
+
+function toJwk({ publicKey }: KeyPair): JsonWebKey {
+  const kid = computeLibtrustFingerprint(publicKey);
+  return { ...publicKey.export({ format: "jwk" }), kid, use: "sig", alg: "ES256" };
 }
 
 // The registry reads the bundle as another user.
