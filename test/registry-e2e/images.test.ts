@@ -12,6 +12,7 @@ import { randomIds } from "../../src/kernel/ids.js";
 import type { PreparedHandler } from "../../src/pipeline/handlers.js";
 import { imagesV2beta1 } from "../../src/registry/images/image.js";
 import { readSizes } from "../../src/registry/images/image-manifest.js";
+import type { TagName } from "../../src/registry/oci/reference.js";
 import { createRegistryClient } from "../../src/registry/oci/registry-client.js";
 import { ensureRepo } from "../../src/registry/repos/repo.js";
 import { openSqlite } from "../../src/store/open-sqlite.js";
@@ -44,7 +45,7 @@ await push(many, `${registry.host}/${ROOT}/app:latest`);
 await push(single, `${registry.host}/acme/named:latest`);
 const docker = makeImage(join(tempDir(), "docker"), "docker");
 await push(docker, `${registry.host}/${ROOT}/app:docker`, "v2s2");
-const dockerDigest = (await client.findDigest(`${ROOT}/app`, "docker")) ?? "";
+const dockerDigest = (await client.findDigest(`${ROOT}/app`, "docker" as TagName)) ?? "";
 
 type Method = "getArchitectures" | "getSize";
 type AnyHandler = PreparedHandler<object, unknown, Record<string, unknown>>;

@@ -6,11 +6,12 @@ import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { verifyGroup } from "../../src/iam/operator/operate.js";
 import { randomIds } from "../../src/kernel/ids.js";
-import { type Content, createRegistryClient, type RegistryClient } from "../../src/registry/oci/registry-client.js";
+import type { Content } from "../../src/registry/oci/registry-client.js";
 import { createInternalTokens } from "../../src/registry/oci/registry-token.js";
 import { type ExchangeWorld, startExchangeWorld } from "../issuer/sts/exchange-world.js";
 import { environmentWithoutSettings, scriptArguments } from "../support/project.js";
 import { tempDir } from "../support/temp-dir.js";
+import { type AnyReferenceClient, createAnyReferenceClient } from "./any-reference.js";
 import { makeImage } from "./images.js";
 import { arbor, type Outcome, type Registry, skopeo, startRegistry } from "./registry.js";
 
@@ -21,7 +22,7 @@ export interface MoveWorld {
   readonly world: ExchangeWorld;
   readonly registry: Registry;
   /** With all rights. */
-  readonly client: RegistryClient;
+  readonly client: AnyReferenceClient;
   readonly group: string;
   readonly name: string;
   /** The credentials of somebody who may push, as skopeo takes them. */
@@ -63,7 +64,7 @@ export async function startMoveWorld(name: string): Promise<MoveWorld> {
   const registry = await startRegistry({ data, flags: ["--registry-secret-file", secret] });
   const { keys, store } = harness.app.installation;
   const token = createInternalTokens({ keys, clock: Date.now, ids: randomIds, issuer, service: "arbor" });
-  const client = createRegistryClient({ url: registry.url, token });
+  const client = createAnyReferenceClient({ url: registry.url, token });
   const { group } = await harness.organisation(name);
   const pusher = await harness.identity({}, group);
   await harness.bind(pusher.uid, "registry.push", group);

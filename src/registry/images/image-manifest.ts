@@ -3,6 +3,7 @@
 import { create } from "@bufbuild/protobuf";
 import { type ImageConfig, ImageConfigSchema } from "#gen/chainguard/platform/registry/image_pb.js";
 import { failedPrecondition, unavailable } from "../../kernel/errors.js";
+import { type Digest, parseDigest } from "../oci/reference.js";
 import type { Content } from "../oci/registry-client.js";
 
 const INDEXES = [
@@ -19,8 +20,8 @@ const MAX_MANIFESTS = 64;
 
 /** Reads content of a repo by its digest; undefined where the repo does not have it. */
 export interface ImageReader {
-  findManifest(digest: string): Promise<Content | undefined>;
-  findBlob(digest: string): Promise<Content | undefined>;
+  findManifest(digest: Digest): Promise<Content | undefined>;
+  findBlob(digest: Digest): Promise<Content | undefined>;
 }
 
 interface Descriptor {
@@ -48,7 +49,7 @@ export interface BuiltImage {
 /**
  * Reads the images of a manifest by architecture. Where an index has several images for one architecture, the
  * later ones have the variant or the system in their names, as in `arm/v6`. Images that the registry does not
- * have are left out.
+ * have, or whose digests are none, are left out.
  *
  * @throws ApiError FAILED_PRECONDITION when the manifest is not that of an image; UNAVAILABLE.
  */
@@ -62,9 +63,10 @@ async function* readImages(content: Content, reader: ImageReader): AsyncGenerato
   }
   if (!INDEXES.includes(type)) throw failedPrecondition("IMAGE", "digest: the manifest is not that of an image");
   const names = new Set<string>();
-  for (const { mediaType, digest, platform } of (manifest.manifests ?? []).slice(0, MAX_MANIFESTS)) {
+  for (const { mediaType, digest: text, platform } of (manifest.manifests ?? []).slice(0, MAX_MANIFESTS)) {
+    const digest = parseDigest(text);
     // An index lists attestations of builds as images of the architecture "unknown".
-    if (typeof digest !== "string" || !MANIFESTS.includes(String(mediaType))) continue;
+    if (digest === undefined || !MANIFESTS.includes(String(mediaType))) continue;
     if (platform?.architecture === "unknown") continue;
     const content = await reader.findManifest(digest);
     if (content === undefined) continue;
@@ -89,7 +91,8 @@ export async function readSizes(content: Content, reader: ImageReader): Promise<
 
 // Undefined where the registry has no configuration.
 async function readConfig({ config }: Manifest, reader: ImageReader): Promise<object | undefined> {
-  const blob = typeof config?.digest === "string" ? await reader.findBlob(config.digest) : undefined;
+  const digest = parseDigest(config?.digest);
+  const blob = digest && (await reader.findBlob(digest));
   return blob && parseManifest(blob);
 }
 

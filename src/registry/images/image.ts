@@ -6,7 +6,7 @@ import { type Handlers, withPreparation } from "../../pipeline/handlers.js";
 import { serve } from "../../pipeline/method-table.js";
 import { getRow } from "../../pipeline/resource/read.js";
 import type { ManifestRow, Store } from "../../store/port.js";
-import { isDigest } from "../oci/notification.js";
+import { type Digest, parseDigest } from "../oci/reference.js";
 import type { Content, RegistryClient } from "../oci/registry-client.js";
 import { listRepoPaths } from "../oci/repo-path.js";
 import { repos } from "../repos/repo.js";
@@ -26,6 +26,13 @@ export interface ImageDeps {
 interface ImageName {
   readonly repoUid: string;
   readonly digest: string;
+}
+
+/** An image, and the paths at which the registry may have it. */
+interface LocatedImage {
+  readonly repoUid: string;
+  readonly digest: Digest;
+  readonly paths: readonly string[];
 }
 
 /** The call that an image is read for. */
@@ -48,18 +55,19 @@ interface ImageSource {
 
 /** Creates the reader of the images of a registry. */
 export function createImageSource({ store, registry }: ImageDeps): ImageSource {
-  async function locate({ repoUid, digest }: ImageName) {
-    if (!isDigest(digest)) {
+  async function locate({ repoUid, digest: text }: ImageName) {
+    const digest = parseDigest(text);
+    if (digest === undefined) {
       throw invalidArgument({ field: "digest", description: "digest must be sha256: and 64 hexadecimal digits" });
     }
     return store.read(async (tx) => {
       const sizes = (await tx.registry.findManifest(repoUid, digest))?.images;
       const repo = await getRow(tx, repos, repoUid);
-      return { sizes, paths: await listRepoPaths(tx, repo) };
+      return { repoUid, digest, sizes, paths: await listRepoPaths(tx, repo) };
     });
   }
 
-  async function read({ repoUid, digest }: ImageName, paths: readonly string[], { trace }: ImageCall) {
+  async function read({ repoUid, digest, paths }: LocatedImage, { trace }: ImageCall) {
     if (registry === undefined) {
       throw failedPrecondition("REGISTRY", "no registry is set (--registry-url), so nothing is known of images");
     }
@@ -77,18 +85,18 @@ export function createImageSource({ store, registry }: ImageDeps): ImageSource {
 
   return {
     async readSizes(image, call) {
-      const { sizes, paths } = await locate(image);
+      const located = await locate(image);
+      const { repoUid, digest, sizes } = located;
       if (sizes !== undefined) return sizes;
-      const { manifest, reader } = await read(image, paths, call);
+      const { manifest, reader } = await read(located, call);
       const images = await readSizes(manifest, reader);
-      const { repoUid, digest } = image;
       await store.write(async (tx) => {
         if ((await tx.repos.find(repoUid)) !== undefined) await tx.registry.putManifest({ repoUid, digest, images });
       });
       return images;
     },
 
-    readContent: async (image, call) => read(image, (await locate(image)).paths, call),
+    readContent: async (image, call) => read(await locate(image), call),
   };
 }
 

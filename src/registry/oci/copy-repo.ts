@@ -1,6 +1,7 @@
 // Copies a repo to another path of the same registry, and deletes it at the first one. Blobs are mounted and manifests
 // keep every byte, so digests and signatures stay valid. Both can be interrupted anywhere and repeated.
 import { isJsonObject } from "../../kernel/strict-json.js";
+import { type Digest, parseDigest, type TagName } from "./reference.js";
 import { type Content, isManifestType, mapConcurrently, type RegistryClient } from "./registry-client.js";
 
 /** A repo to copy, by its paths. */
@@ -8,7 +9,7 @@ export interface RepoMove {
   readonly from: string;
   readonly to: string;
   /** Digests that tags of the repo pointed to, besides those that they point to now. */
-  readonly digests: readonly string[];
+  readonly digests: readonly Digest[];
 }
 
 /** What was done. What was there already is not counted. */
@@ -37,15 +38,17 @@ export interface CopyDeps {
 class BrokenImage extends Error {}
 
 interface Blob {
-  readonly digest: string;
+  readonly digest: Digest;
   /** Whether the blob may be found elsewhere than in the registry. */
   readonly isForeign: boolean;
 }
 
 /** The content that a manifest or an index needs to be complete. */
 interface Parts {
-  readonly manifests: readonly string[];
+  readonly manifests: readonly Digest[];
   readonly blobs: readonly Blob[];
+  /** Whether every part has a digest. */
+  readonly isWhole: boolean;
 }
 
 /**
@@ -57,20 +60,21 @@ interface Parts {
  */
 export async function copyRepo({ from, to, digests }: RepoMove, deps: CopyDeps): Promise<void> {
   const { registry, counts, onBroken, onProgress } = deps;
-  const readEither = async (digest: string) =>
+  const readEither = async (digest: Digest) =>
     (await registry.findManifest(from, digest)) ?? (await registry.findManifest(to, digest));
 
-  const copyBlob = memoize(async (digest: string) => {
+  const copyBlob = memoize(async (digest: Digest) => {
     if (await registry.hasBlob(to, digest)) return true;
     if (!(await registry.mountBlob(to, digest, from))) return false;
     counts.blobs++;
     return registry.hasBlob(to, digest);
   });
 
-  const copyManifest: (digest: string) => Promise<void> = memoize(async (digest: string) => {
+  const copyManifest: (digest: Digest) => Promise<void> = memoize(async (digest: Digest) => {
     const content = await readEither(digest);
     if (content === undefined) throw new BrokenImage(`the manifest ${digest} is missing or has Docker's schema 1`);
-    const { manifests, blobs } = parseParts(content);
+    const { manifests, blobs, isWhole } = parseParts(content);
+    if (!isWhole) throw new BrokenImage(`the manifest ${digest} has a part without a digest`);
     for (const child of manifests) await copyManifest(child);
     for (const { digest, isForeign } of blobs) {
       if (!(await copyBlob(digest)) && !isForeign) throw new BrokenImage(`the blob ${digest} is missing`);
@@ -88,7 +92,7 @@ export async function copyRepo({ from, to, digests }: RepoMove, deps: CopyDeps):
     }
   });
 
-  const copyTag = async (tag: string) => {
+  const copyTag = async (tag: TagName) => {
     const digest = await registry.findDigest(from, tag);
     // A tag that points to a deleted manifest cannot be pulled either.
     if (digest === undefined) return;
@@ -138,8 +142,8 @@ export async function deleteCopied({ from, to, digests }: RepoMove, deps: CopyDe
   const { registry, counts, onProgress } = deps;
   const tagged = await mapConcurrently(await registry.listTags(from), (tag) => registry.findDigest(from, tag));
   // Parts come before the manifests that need them: an interrupted run is found again by its tags.
-  const nodes = new Map<string, Node>();
-  const visit = async (digest: string): Promise<void> => {
+  const nodes = new Map<Digest, Node>();
+  const visit = async (digest: Digest): Promise<void> => {
     if (nodes.has(digest)) return;
     const copy = await registry.findManifest(to, digest);
     const content = copy ?? (await registry.findManifest(from, digest));
@@ -150,8 +154,8 @@ export async function deleteCopied({ from, to, digests }: RepoMove, deps: CopyDe
   };
   for (const digest of new Set([...tagged, ...digests])) if (digest !== undefined) await visit(digest);
 
-  const kept = new Set<string>();
-  const keep = (digest: string): void => {
+  const kept = new Set<Digest>();
+  const keep = (digest: Digest): void => {
     if (kept.has(digest)) return;
     kept.add(digest);
     for (const blob of nodes.get(digest)?.blobs ?? []) kept.add(blob.digest);
@@ -171,8 +175,8 @@ export async function deleteCopied({ from, to, digests }: RepoMove, deps: CopyDe
 }
 
 // Runs `work` once per digest; images share most of their parts.
-function memoize<T>(work: (digest: string) => Promise<T>): (digest: string) => Promise<T> {
-  const running = new Map<string, Promise<T>>();
+function memoize<T>(work: (digest: Digest) => Promise<T>): (digest: Digest) => Promise<T> {
+  const running = new Map<Digest, Promise<T>>();
   return (digest) => {
     const known = running.get(digest);
     if (known !== undefined) return known;
@@ -186,14 +190,15 @@ function memoize<T>(work: (digest: string) => Promise<T>): (digest: string) => P
 function parseParts({ bytes }: Content): Parts {
   const { config, layers, blobs, manifests } = parseObject(bytes);
   const parts = [config, layers, blobs, manifests].flat().filter(isJsonObject);
-  const [children, leaves] = [parts.filter(isManifest), parts.filter((one) => !isManifest(one))];
-  return {
-    manifests: children.map((one) => String(one.digest)),
-    blobs: leaves.map(({ digest, urls }) => ({
-      digest: String(digest),
-      isForeign: Array.isArray(urls) && urls.length > 0,
-    })),
-  };
+  const manifestsOf: Digest[] = [];
+  const blobsOf: Blob[] = [];
+  for (const part of parts) {
+    const digest = parseDigest(part.digest);
+    if (digest === undefined) continue;
+    if (isManifestType(part.mediaType)) manifestsOf.push(digest);
+    else blobsOf.push({ digest, isForeign: Array.isArray(part.urls) && part.urls.length > 0 });
+  }
+  return { manifests: manifestsOf, blobs: blobsOf, isWhole: manifestsOf.length + blobsOf.length === parts.length };
 }
 
 // The registry rejects what is not JSON.
@@ -204,8 +209,4 @@ function parseObject(bytes: Buffer): Readonly<Record<string, unknown>> {
   } catch {
     return {};
   }
-}
-
-function isManifest({ mediaType }: Readonly<Record<string, unknown>>): boolean {
-  return isManifestType(mediaType);
 }

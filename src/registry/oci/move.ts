@@ -5,6 +5,7 @@ import type { Clock } from "../../kernel/time.js";
 import { isUidp, rootOf } from "../../kernel/uidp.js";
 import type { RegistryNameRow, Store } from "../../store/port.js";
 import { type CopyCounts, type CopyDeps, copyRepo, deleteCopied, type RepoMove } from "./copy-repo.js";
+import { parseDigest } from "./reference.js";
 import type { RegistryClient } from "./registry-client.js";
 import { parseRepoPath } from "./repo-path.js";
 
@@ -94,10 +95,12 @@ async function requireNoTags(store: Store, { groupUid, name, uidPath }: Registry
 }
 
 async function readMove({ store }: MoveDeps, { groupUid, name }: RegistryNameRow, repo: string): Promise<RepoMove> {
-  const digests = await store.read(async (tx) => {
+  const stored = await store.read(async (tx) => {
     const row = await tx.repos.findByName(groupUid, repo);
     return row === undefined ? [] : tx.tags.digestsOf(row.uid);
   });
+  // Tags of version 1 may have no digest.
+  const digests = stored.flatMap((digest) => parseDigest(digest) ?? []);
   return { from: `${groupUid}/${repo}`, to: `${name}/${repo}`, digests };
 }
 

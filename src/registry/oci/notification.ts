@@ -3,6 +3,7 @@
 
 import { invalidArgument, invalidRequest } from "../../kernel/errors.js";
 import { isJsonObject } from "../../kernel/strict-json.js";
+import { isTagName, parseDigest } from "./reference.js";
 
 /** An event of a repo in the registry. */
 export interface RegistryEvent {
@@ -24,15 +25,7 @@ export interface RegistryEvent {
 const MAX_ID = 200;
 // RFC 3339, with nanoseconds and any time zone.
 const TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:Z|[+-]\d\d:\d\d)$/;
-// OCI distribution specification, "Pulling manifests".
-const TAG = /^[a-zA-Z0-9_][a-zA-Z0-9._-]{0,127}$/;
-const DIGEST = /^(?:sha256:[0-9a-f]{64}|sha384:[0-9a-f]{96}|sha512:[0-9a-f]{128})$/;
 const MANIFEST = /^application\/vnd\.(?:docker\.distribution\.manifest|oci\.image\.(?:manifest|index))\./;
-
-/** Whether `text` is a digest of content in a registry. */
-export function isDigest(text: string): boolean {
-  return DIGEST.test(text);
-}
 
 type Fields = Readonly<Record<string, unknown>>;
 
@@ -66,15 +59,16 @@ function parseEvent(event: unknown, field: string): RegistryEvent | undefined {
   const { target } = event;
   if (!isJsonObject(target)) throw fieldError(`${field}.target`, "an object");
   const tag = readText(target, "tag", `${field}.target`);
-  const digest = readText(target, "digest", `${field}.target`);
+  const digestText = readText(target, "digest", `${field}.target`);
   if (action === "push" && tag === "" && !MANIFEST.test(readText(target, "mediaType", `${field}.target`)))
     return undefined;
   const id = readText(event, "id", field);
   if (id === "" || id.length > MAX_ID) throw fieldError(`${field}.id`, `a string of 1 to ${MAX_ID} characters`);
   const path = readText(target, "repository", `${field}.target`);
   if (path === "") throw fieldError(`${field}.target.repository`, "the path of a repository");
-  if (tag !== "" && !TAG.test(tag)) throw fieldError(`${field}.target.tag`, "a tag");
-  if (digest === "" ? action === "push" : !isDigest(digest)) throw fieldError(`${field}.target.digest`, "a digest");
+  if (tag !== "" && !isTagName(tag)) throw fieldError(`${field}.target.tag`, "a tag");
+  const digest = digestText === "" && action === "delete" ? "" : parseDigest(digestText);
+  if (digest === undefined) throw fieldError(`${field}.target.digest`, "a digest");
   const timeMs = parseTime(readText(event, "timestamp", field), `${field}.timestamp`);
   const actor = isJsonObject(event.actor) ? readText(event.actor, "name", `${field}.actor`) : "";
   return { id, timeMs, action, path, tag, digest, actor };

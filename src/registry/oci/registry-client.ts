@@ -3,6 +3,7 @@
 import { createHash } from "node:crypto";
 import { failedPrecondition, unavailable } from "../../kernel/errors.js";
 import type { TraceAttributes, TraceSpan } from "../../kernel/trace.js";
+import { type Digest, isTagName, parseDigest, type TagName } from "./reference.js";
 import type { Access } from "./scope.js";
 
 /** The largest manifest and configuration, in bytes; the limit of registries. */
@@ -53,30 +54,33 @@ export interface Content {
 export interface RegistryClient {
   /** Lists the paths of all repos after the path `after`, in the order of the registry. */
   listRepos(after: string): AsyncIterable<string>;
-  /** Lists the tags of a repo in no order; none where there is no such repo. */
-  listTags(path: string): Promise<string[]>;
-  /** Finds the digest of a tag or of a digest itself; undefined where the repo does not have it. */
-  findDigest(path: string, reference: string): Promise<string | undefined>;
+  /** Lists the tags of a repo in no order, without names that no tag may have; none where there is no such repo. */
+  listTags(path: string): Promise<TagName[]>;
+  /**
+   * Finds the digest of a tag or of a digest itself; undefined where the repo does not have it, or the registry answers
+   * with another text than a digest.
+   */
+  findDigest(path: string, reference: Digest | TagName): Promise<Digest | undefined>;
   /**
    * Reads a manifest of this repo and verifies it by its digest; undefined where the repo does not have it. A manifest
    * of Docker's schema 1, whose digest leaves out its signatures, counts as absent.
    *
    * @param trace the span that the request is part of
    */
-  findManifest(path: string, digest: string, trace?: TraceSpan): Promise<Content | undefined>;
+  findManifest(path: string, digest: Digest, trace?: TraceSpan): Promise<Content | undefined>;
   /** Reads a blob of this repo, such as a configuration, and verifies it in the same way. */
-  findBlob(path: string, digest: string, trace?: TraceSpan): Promise<Content | undefined>;
-  hasBlob(path: string, digest: string): Promise<boolean>;
+  findBlob(path: string, digest: Digest, trace?: TraceSpan): Promise<Content | undefined>;
+  hasBlob(path: string, digest: Digest): Promise<boolean>;
   /** Makes a blob of another repo a blob of this repo, without a copy; false where that repo does not have it. */
-  mountBlob(path: string, digest: string, from: string): Promise<boolean>;
+  mountBlob(path: string, digest: Digest, from: string): Promise<boolean>;
   /** Writes a manifest under its digest or a tag; false where the registry rejects it, such as for a missing part. */
-  putManifest(path: string, reference: string, content: Content): Promise<boolean>;
+  putManifest(path: string, reference: Digest | TagName, content: Content): Promise<boolean>;
   /**
    * Removes a manifest with its tags, or a blob, from this repo; false where the repo does not have it.
    *
    * @throws ApiError FAILED_PRECONDITION where the registry is configured not to delete
    */
-  remove(path: string, kind: "manifests" | "blobs", digest: string): Promise<boolean>;
+  remove(path: string, kind: "manifests" | "blobs", digest: Digest): Promise<boolean>;
 }
 
 export interface RegistryClientOptions {
@@ -96,6 +100,7 @@ interface RequestInput {
 
 /** Creates a client. */
 export function createRegistryClient({ url, token }: RegistryClientOptions): RegistryClient {
+  const { origin } = new URL(url);
   const tokens = new Map<string, { readonly token: string; readonly untilMs: number }>();
 
   function getToken(access: readonly InternalAccess[]): string {
@@ -121,7 +126,8 @@ export function createRegistryClient({ url, token }: RegistryClientOptions): Reg
     const span = trace?.startRequest(method, describeRequest(method, url));
     let response: Response;
     try {
-      response = await fetch(new URL(path, url), {
+      // Not resolved against the origin: a path that begins with two slashes would name another host.
+      response = await fetch(`${origin}${path}`, {
         method,
         headers: { accept: ACCEPT, authorization: `Bearer ${bearer}`, ...type, ...span?.headers() },
         ...(content && { body: content.bytes }),
@@ -147,7 +153,7 @@ export function createRegistryClient({ url, token }: RegistryClientOptions): Reg
   async function readVerified(
     path: string,
     kind: string,
-    digest: string,
+    digest: Digest,
     trace: TraceSpan | undefined,
   ): Promise<Content | undefined> {
     const response = await request(`/v2/${path}/${kind}/${digest}`, buildPullAccess(path), READ_MS, { trace });
@@ -176,13 +182,15 @@ export function createRegistryClient({ url, token }: RegistryClientOptions): Reg
     },
 
     async listTags(path) {
-      const tags: string[] = [];
+      const tags: TagName[] = [];
       let page: string | undefined = `/v2/${path}/tags/list`;
       while (page !== undefined) {
         const response: Response | undefined = await request(page, buildPullAccess(path), LIST_MS);
         if (response === undefined) return tags;
         const next = parseNextLink(response.headers.get("link"));
-        for (const tag of parseStrings(await readBody(response, MAX_LIST_BYTES), "tags")) tags.push(tag);
+        for (const tag of parseStrings(await readBody(response, MAX_LIST_BYTES), "tags")) {
+          if (isTagName(tag)) tags.push(tag);
+        }
         page = next;
       }
       return tags;
@@ -194,7 +202,7 @@ export function createRegistryClient({ url, token }: RegistryClientOptions): Reg
       if (response === undefined) return undefined;
       const digest = response.headers.get("docker-content-digest");
       if (digest === null) throw unavailable("the registry does not say the digest of a manifest");
-      return digest;
+      return parseDigest(digest);
     },
 
     findManifest: (path, digest, trace) => readVerified(path, "manifests", digest, trace),

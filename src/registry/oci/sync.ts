@@ -7,7 +7,6 @@ import type { Ids } from "../../kernel/ids.js";
 import type { Clock } from "../../kernel/time.js";
 import type { AuditRow, Store, TagRow, Tx } from "../../store/port.js";
 import { type AuditContext, applyTagDeletion, applyTagPush, ensureAuditedRepo, recordTag } from "./apply-event.js";
-import { isDigest } from "./notification.js";
 import { mapConcurrently, type RegistryClient } from "./registry-client.js";
 import { listRepoPaths, locateRepo, parseRepoPath } from "./repo-path.js";
 
@@ -110,7 +109,7 @@ async function addTags(deps: SyncDeps, state: SyncState, path: string): Promise<
       const trace = buildContext(deps, nowMs);
       const repo = await ensureAuditedRepo(tx, groupUid, parsed.repo, { ids: deps.ids, nowMs, trace, rows });
       for (const { name, digest, timeMs } of current) {
-        if (digest === undefined || !isDigest(digest)) continue;
+        if (digest === undefined) continue;
         if ((await tx.tags.findByName(repo.uid, name))?.digest === digest) continue;
         recordTag(await applyTagPush(tx, { repoUid: repo.uid, name, digest, timeMs }, deps.ids), trace, rows);
       }

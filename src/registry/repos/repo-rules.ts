@@ -8,6 +8,7 @@ import {
   type SyncConfig,
 } from "#gen/chainguard/platform/registry/v2beta1/repos_pb.js";
 import { type FieldRule, isPrintable } from "../../pipeline/resource/rules.js";
+import { isTagName, TAG_NAME } from "../oci/reference.js";
 import { isRepoName } from "../oci/repo-path.js";
 
 /** The largest number of entries in a list or map of a repo. */
@@ -25,7 +26,6 @@ const MAX_OVERLAY = 256 * 1024;
 /** The largest id of a user or a group. */
 const MAX_ID = 2 ** 31 - 1;
 
-const TAG_NAME = /^[a-zA-Z0-9_][a-zA-Z0-9._-]{0,127}$/;
 const ALIAS = /^[a-zA-Z0-9_.\-/]*[a-zA-Z0-9_.-]:[a-zA-Z0-9_.-]+$/;
 const PEM = /-----BEGIN [A-Z0-9 ]+-----[^-]+-----END [A-Z0-9 ]+-----/;
 const BUNDLES = ["application", "base", "byol", "ai", "ai-gpu", "featured", "fips", "commercial", "emeritoss"];
@@ -49,11 +49,6 @@ export const isBundles: FieldRule = (value, field) =>
 /** The rule for aliases: each a name, a colon and a tag. */
 export const isAliases: FieldRule = (value, field) =>
   findListFault(value, field, (one) => one.length <= MAX_TEXT && ALIAS.test(one), `must each match ${ALIAS.source}`);
-
-/** Whether a tag may have this name (OCI distribution specification, "Pulling manifests"). */
-function isTagName(name: string): boolean {
-  return TAG_NAME.test(name);
-}
 
 /** The rule for lists of tags. */
 export const isTagNames: FieldRule = (value, field) =>

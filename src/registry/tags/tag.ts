@@ -19,7 +19,7 @@ import { createsInScope } from "../../pipeline/resource/quota.js";
 import { getResource, getRow, type ResourceDeps } from "../../pipeline/resource/read.js";
 import { type FieldRule, isAnything } from "../../pipeline/resource/rules.js";
 import type { Awaitable, ListQuery, Page, TagFamily, TagRow, Tx } from "../../store/port.js";
-import { isDigest } from "../oci/notification.js";
+import { parseDigest } from "../oci/reference.js";
 import { repos } from "../repos/repo.js";
 import { isLabels, isTagNameField } from "../repos/repo-rules.js";
 
@@ -29,7 +29,7 @@ const EPOCH = /-r[0-9]+$/;
 
 /** The rule for digests of manifests. */
 export const isDigestField: FieldRule = (value, field) =>
-  isDigest(String(value)) ? undefined : `${field} must be a digest, such as sha256: and 64 hexadecimal digits`;
+  parseDigest(value) ? undefined : `${field} must be a digest, such as sha256: and 64 hexadecimal digits`;
 
 /** The tag resource. */
 export const tags = defineResource({
