@@ -131,6 +131,14 @@ const groups = {
       see: "security.md#outbound-proxy",
       since: "0.11.0",
     }),
+    exchangeTokenLife: duration({
+      help: "longest life of another issuer's token that is exchanged, from its issue to its expiry",
+      min: "5m",
+      max: "48h",
+      default: "25h",
+      see: "workloads.md#lifetimes",
+      since: "0.11.0",
+    }),
     awsStsOrigins: origins({
       help: "origins of the AWS security token services to which signed requests may be sent",
       unset: "those of AWS",

@@ -50,6 +50,8 @@ const FAILURE_LIMITS = { perName: { points: 100, seconds: 4 }, perAddress: { poi
 export interface IssuerSettings {
   readonly trustedIssuers: readonly string[];
   readonly outboundProxy: string | undefined;
+  /** Seconds. */
+  readonly exchangeTokenLife: number;
   readonly loginProviders: string | undefined;
   readonly registration: "invite" | "open";
   readonly headlessConfirmation: HeadlessConfirmation;
@@ -134,11 +136,13 @@ export function createIssuer(deps: IssuerDeps): Issuer {
     startRequest: deps.startRequest,
   });
   const [issuerKeys, providerCache] = [createCacheCounts(), createCacheCounts()];
+  const maxTokenLifeS = settings.exchangeTokenLife;
   const issuers = createIssuers({
     fetch,
     counts: issuerKeys,
     clock,
     isOwnIssuer: (issuer) => isOwnUrl(issuer, ownUrls),
+    maxTokenLifeS,
     onProblem: (issuer, reason) => onProblem(`the keys of ${issuer} could not be fetched: ${reason}`),
   });
   const exchanges = createExchangeCounts();
@@ -149,7 +153,7 @@ export function createIssuer(deps: IssuerDeps): Issuer {
   const limiter = createFailureThrottle(FAILURE_LIMITS);
   const inviteLimiter = createFailureLimiter(INVITE_FAILURE_LIMIT);
   const stsOrigins = settings.awsStsOrigins ?? defaultStsOrigins;
-  const identifyDeps = { store, issuers, fetch, loginProviders, stsOrigins, ownUrls, audiences };
+  const identifyDeps = { store, issuers, fetch, loginProviders, stsOrigins, ownUrls, audiences, maxTokenLifeS };
   const exchanger = createExchanger({ ...identifyDeps, tokens, idTokens, lastSeen, limiter, clock, counts: exchanges });
   const keyReload = createKeyReload({ keys, onProblem });
   const lastSeenFlush = createLastSeenFlush({ lastSeen, onProblem });

@@ -2,7 +2,7 @@
 import { createHash, randomBytes } from "node:crypto";
 import { Code } from "@connectrpc/connect";
 import { type CapabilitySet, intersectionOf } from "../kernel/capability-set.js";
-import { ApiError, invalidArgument } from "../kernel/errors.js";
+import { ApiError, invalidArgument, rejectReasonOf } from "../kernel/errors.js";
 import type { Ids } from "../kernel/ids.js";
 import { signJwt, type UnsignedJwt } from "../kernel/jws.js";
 import type { TokenLimit } from "../kernel/principal.js";
@@ -305,5 +305,7 @@ const OUTCOMES: Partial<Record<Code, ExchangeOutcome>> = {
 
 /** The outcome of an exchange that failed. */
 export function outcomeOf(error: unknown): ExchangeOutcome {
+  // UNAVAILABLE only because tokens with such keys are so many: no issuer fails.
+  if (rejectReasonOf(error) === "token_unknown_key") return "unauthenticated";
   return (error instanceof ApiError && OUTCOMES[error.code]) || "other";
 }

@@ -63,6 +63,11 @@ export interface GuardedRequest {
    */
   readonly issuer?: string;
   /**
+   * Whether the URL is that of the issuer's keys. They may be on another trusted origin than the issuer if its own is
+   * trusted as well: the API server of a Kubernetes cluster names its address there. Nothing but the request reaches it.
+   */
+  readonly forKeys?: boolean;
+  /**
    * The root group of the organisation whose provider or identity has the URL. Its requests wait for each other only.
    * Absent for URLs of the operator.
    */
@@ -119,10 +124,12 @@ export function createGuardedFetch(options: GuardedFetchOptions): GuardedFetch {
     return organisationSlots.acquire(unproven ? `${organisation} unproven` : organisation, origin, signal);
   }
 
-  function isTrustedFor({ origin }: URL, { issuer }: GuardedRequest): boolean {
+  function isTrustedFor({ origin }: URL, { issuer, forKeys = false }: GuardedRequest): boolean {
     if (!trusted.has(origin)) return false;
     if (issuer === undefined || operatorIssuers.includes(issuer)) return true;
-    return URL.canParse(issuer) && new URL(issuer).origin === origin;
+    if (!URL.canParse(issuer)) return false;
+    const own = new URL(issuer).origin;
+    return own === origin || (forKeys && trusted.has(own));
   }
 
   async function findRoute(url: URL, isTrusted: boolean, signal: AbortSignal): Promise<URL | readonly LookupAddress[]> {

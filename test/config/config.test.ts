@@ -52,6 +52,7 @@ test("the defaults", () => {
     corsHeaders: [],
     trustedIssuers: [],
     outboundProxy: undefined,
+    exchangeTokenLife: 25 * 3600,
     trustedProxies: undefined,
     loginProviders: undefined,
     registration: "invite",

@@ -168,6 +168,7 @@ const values: Readonly<Record<SettingName, Values>> = {
   headlessConfirmation: words(["explicit", "code"], "none", false),
   trustedIssuers: { ...originList(), rejected: [...originList().rejected, "*"] },
   outboundProxy: origin,
+  exchangeTokenLife: duration(5 * M, 48 * H),
   awsStsOrigins: { ...originList(), rejected: [...originList().rejected, "*"] },
   tokenAlgorithm: words(["RS256", "ES256"], "HS256", "rs256"),
   keyRotation: duration(H, 3_650 * D),

@@ -1,5 +1,6 @@
 // What an issuer publishes leads to a private origin that the operator trusts only where the issuer is on that
-// origin, or one of the operator's own: otherwise an organisation could send requests to other private services.
+// origin, or one of the operator's own: otherwise an organisation could send requests to other private services. The
+// keys alone may be on another trusted origin if that of the issuer is trusted as well, as those of a Kubernetes cluster.
 import assert from "node:assert/strict";
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -8,7 +9,7 @@ import { createOidcClient } from "../../src/issuer/oauth/oidc.js";
 import { createIssuers } from "../../src/issuer/upstream/issuers.js";
 import { parseUpstreamToken } from "../../src/issuer/upstream/token.js";
 import { createGuardedFetch } from "../../src/outbound/guarded-fetch.js";
-import { goodClaims, NOW_S, signToken, testKey } from "../issuer/upstream/foreign-issuer.js";
+import { goodClaims, MAX_LIFE_S, NOW_S, signToken, testKey } from "../issuer/upstream/foreign-issuer.js";
 
 const DISCOVERY = "/.well-known/openid-configuration";
 const key = testKey("ES256", "k1");
@@ -64,9 +65,10 @@ function guardOf(operatorIssuers: readonly string[]) {
   return createGuardedFetch({ trustedOrigins: [issuer.origin, neighbour.origin], operatorIssuers });
 }
 
-async function verifyToken(operatorIssuers: readonly string[]): Promise<unknown> {
+async function verifyToken(operatorIssuers: readonly string[], fetch = guardOf(operatorIssuers)): Promise<unknown> {
   const issuers = createIssuers({
-    fetch: guardOf(operatorIssuers),
+    maxTokenLifeS: MAX_LIFE_S,
+    fetch,
     clock: () => NOW_S * 1000,
     isOwnIssuer: () => false,
   });
@@ -86,8 +88,30 @@ function finishLogin(operatorIssuers: readonly string[]) {
   return oidc.exchangeCode(provider, callback, proofs);
 }
 
-test("the keys of an issuer are not read from another private origin", async () => {
-  await assert.rejects(verifyToken([]), /the keys of the token's issuer cannot be obtained/);
+test("the keys of an issuer on a trusted origin are read from another one, as a cluster's are", async () => {
+  assert.ok(await verifyToken([]));
+  assert.deepEqual(neighbour.requests, ["GET /admin/restart"]);
+});
+
+test("the keys of an issuer are not read from a private origin that is not trusted", async () => {
+  const fetch = createGuardedFetch({ trustedOrigins: [issuer.origin] });
+  await assert.rejects(verifyToken([], fetch), /the keys of the token's issuer cannot be obtained/);
+  assert.deepEqual(neighbour.requests, []);
+});
+
+test("an issuer on the internet leads to no trusted origin, for its keys neither", async () => {
+  const reasons: string[] = [];
+  const fetch = createGuardedFetch({ trustedOrigins: [neighbour.origin], onFailure: (reason) => reasons.push(reason) });
+  for (const forKeys of [true, false]) {
+    for (const from of ["https://issuer.example", issuer.origin, "no URL", ""])
+      await assert.rejects(fetch(`${neighbour.origin}/admin/restart`, { issuer: from, forKeys }));
+  }
+  assert.deepEqual([...new Set(reasons)], [`${neighbour.origin}: the address is not https`]);
+  assert.deepEqual(neighbour.requests, []);
+});
+
+test("what is not its keys is not requested from another trusted origin", async () => {
+  await assert.rejects(guardOf([])(`${neighbour.origin}/admin/restart`, { issuer: issuer.origin }));
   assert.deepEqual(neighbour.requests, []);
 });
 

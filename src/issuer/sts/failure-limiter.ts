@@ -2,7 +2,7 @@
 import { Code } from "@connectrpc/connect";
 import { LRUCache } from "lru-cache";
 import { parseInviteCode } from "../../iam/people/accept-invite.js";
-import { ApiError, resourceExhausted } from "../../kernel/errors.js";
+import { ApiError, rejectReasonOf, resourceExhausted } from "../../kernel/errors.js";
 
 import { addressKey } from "../../kernel/ip-address.js";
 
@@ -25,6 +25,11 @@ const REJECTION_CODES: ReadonlySet<Code> = new Set([
 /** Whether an error rejects the caller's request, and is no fault of the service. */
 export function isRejection(error: unknown): error is ApiError {
   return error instanceof ApiError && REJECTION_CODES.has(error.code);
+}
+
+/** Whether an error counts as a failed attempt: a rejection, or a key that is not known and could not be looked for. */
+export function isFailedAttempt(error: unknown): boolean {
+  return isRejection(error) || rejectReasonOf(error) === "token_unknown_key";
 }
 
 /** Limits failed attempts of one kind. */

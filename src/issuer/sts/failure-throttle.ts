@@ -5,7 +5,7 @@ import { LRUCache } from "lru-cache";
 import { resourceExhausted } from "../../kernel/errors.js";
 import { addressKey } from "../../kernel/ip-address.js";
 import { createSlots } from "../../outbound/slots.js";
-import { createFailureCounter, type FailureLimit, isRejection } from "./failure-limiter.js";
+import { createFailureCounter, type FailureLimit, isFailedAttempt } from "./failure-limiter.js";
 
 /** The address of a caller, and the identity that it claims. */
 export interface Claimant {
@@ -90,7 +90,7 @@ export function createFailureThrottle({ perName, perAddress }: FailureLimits) {
       proven.set(name, performance.now());
       return result;
     } catch (error) {
-      if (isRejection(error)) {
+      if (isFailedAttempt(error)) {
         names.add(name);
         addresses.add(address);
       }
@@ -101,7 +101,8 @@ export function createFailureThrottle({ perName, perAddress }: FailureLimits) {
   return {
     /**
      * Does `work`. A caller over its limit waits at most 2 s for one of two slots, and after rejected work the slot
-     * stays taken for another 100 ms. Rejected means UNAUTHENTICATED, PERMISSION_DENIED, INVALID_ARGUMENT or NOT_FOUND.
+     * stays taken for another 100 ms. Rejected means UNAUTHENTICATED, PERMISSION_DENIED, INVALID_ARGUMENT or NOT_FOUND, or
+     * that a token has a key that could not be looked for.
      * A name that succeeded from an address within the last ten minutes is not slowed down by other names of that
      * address.
      *
@@ -114,7 +115,7 @@ export function createFailureThrottle({ perName, perAddress }: FailureLimits) {
       try {
         return await runCounted(address, name, work);
       } catch (error) {
-        wasRejected = isRejection(error);
+        wasRejected = isFailedAttempt(error);
         throw error;
       } finally {
         release(wasRejected);

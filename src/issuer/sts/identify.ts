@@ -85,6 +85,8 @@ export interface IdentifyDeps {
   readonly ownUrls: readonly string[];
   /** What the `aud` of a token for this service may be, besides its URLs. */
   readonly audiences: readonly string[];
+  /** The longest life of another issuer's token, in seconds, unless it is used as a password. */
+  readonly maxTokenLifeS: number;
 }
 
 /**
@@ -141,8 +143,8 @@ async function proveIdentity(
   nowMs: number,
   deps: IdentifyDeps,
 ): Promise<Proof> {
-  const { store, issuers, fetch, stsOrigins, ownUrls } = deps;
-  const maxLifeS = asPassword ? MAX_PASSWORD_LIFE_S : undefined;
+  const { store, issuers, fetch, stsOrigins, ownUrls, maxTokenLifeS } = deps;
+  const maxLifeS = asPassword ? MAX_PASSWORD_LIFE_S : maxTokenLifeS;
   const audiences = listAudiences(deps);
   const token = typeof given === "string" ? undefined : given;
   if (token !== undefined) {
@@ -269,7 +271,7 @@ function buildActClaim({
 /** A credential for an identity, after everything that needs the network was verified. */
 type IdentityCredential =
   | { readonly by: "claims"; readonly token: VerifiedToken }
-  | { readonly by: "keys"; readonly token: ParsedToken; readonly maxLifeS: number | undefined }
+  | { readonly by: "keys"; readonly token: ParsedToken; readonly maxLifeS: number }
   | { readonly by: "aws"; readonly caller: AwsCaller };
 
 /** What a credential is checked against, besides the relationship. */

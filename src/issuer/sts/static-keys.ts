@@ -25,7 +25,7 @@ export const MAX_PASSWORD_LIFE_S = 365 * 24 * 3600;
  * @param ownAudiences what the `aud` of a token for this service may be
  * @param identityUid the uid of the identity to assume
  * @param nowMs the time, in epoch milliseconds
- * @param maxLifeS the longest life of the token, in seconds; a day unless given. It never outlives the keys
+ * @param maxLifeS the longest life of the token, in seconds. It never outlives the keys
  * @throws ApiError PERMISSION_DENIED, with the text of an unknown identity, when issuer, subject or the stated
  * audience differs; UNAUTHENTICATED when the keys have expired, cannot be parsed or do not verify the token, and when no
  * audience is stated and the token is not for this service
@@ -36,7 +36,7 @@ export function verifyStaticKeys(
   ownAudiences: readonly string[],
   identityUid: string,
   nowMs: number,
-  maxLifeS?: number,
+  maxLifeS: number,
 ): VerifiedToken {
   const { issuer, subject, issuerKeys, expirationTime, audiences } = keys;
   if (token.issuer !== issuer || token.subject !== subject) {

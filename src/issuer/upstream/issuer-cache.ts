@@ -2,14 +2,22 @@
 // of another.
 import type { UsableKeys } from "./jwks.js";
 
+/** A request to an issuer. */
+export interface IssuerAttempt {
+  /** When it ended, in epoch milliseconds. */
+  readonly atMs: number;
+  /** What the token that caused it was to be verified with, such as the key that it names. */
+  readonly sought: string;
+}
+
 /** A cached issuer. */
 export interface IssuerEntry {
   /** Its keys; undefined when they were never fetched. */
   readonly keys: UsableKeys | undefined;
   /** When the keys were fetched, in epoch milliseconds. */
   readonly fetchedMs: number;
-  /** When it was last requested, in epoch milliseconds. */
-  readonly attemptMs: number;
+  /** The last requests, the newest at the end. */
+  readonly attempts: readonly IssuerAttempt[];
   /** Whether the last request failed. */
   readonly failed: boolean;
   /** Whether a token was verified with its keys. */
@@ -122,6 +130,6 @@ function newPartition(): Partition {
   return { proven: new Map(), fetched: new Map(), failed: new Map(), bytes: 0 };
 }
 
-function bytesOf({ keys }: IssuerEntry): number {
-  return ENTRY_BYTES + (keys?.bytes ?? 0);
+function bytesOf({ keys, attempts }: IssuerEntry): number {
+  return ENTRY_BYTES + (keys?.bytes ?? 0) + attempts.reduce((sum, { sought }) => sum + sought.length, 0);
 }

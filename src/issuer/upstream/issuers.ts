@@ -1,6 +1,7 @@
 // The keys of other issuers (OpenID Connect Discovery 1.0), cached in memory. No token is valid while the keys of its
-// issuer cannot be fetched. Callers can cause at most one request per 30 s to an issuer with cached keys.
-
+// issuer cannot be fetched. An issuer may have a new key since a second ago, so a token whose key is not known causes a
+// request; all tokens together cause at most five in 30 s to an issuer with cached keys.
+import { createHash } from "node:crypto";
 import { type ApiError, unavailable } from "../../kernel/errors.js";
 import { parseJsonObject } from "../../kernel/strict-json.js";
 import type { Clock } from "../../kernel/time.js";
@@ -16,8 +17,10 @@ import { assertTimes, invalidToken, MAX_ISSUER_LENGTH, type ParsedToken, type Ve
 const FRESH_MS = 10 * 60_000;
 /** Keys up to this age are used while the issuer cannot be reached, in milliseconds. */
 const STALE_MS = 60 * 60_000;
-/** The pause between two requests to an issuer, for an unknown kid or after a failure, in milliseconds. */
+/** The pause after a failed request to an issuer, and between two for the same unknown key, in milliseconds. */
 const PAUSE_MS = 30_000;
+/** The requests for unknown keys to an issuer in that time, with the one that fetched its keys. */
+const MAX_REQUESTS = 5;
 /** When to retry after too many concurrent requests, in milliseconds. */
 const BUSY_MS = 1_000;
 /** How many values the documents of an issuer may hold, nested ones included. */
@@ -56,12 +59,14 @@ export interface IssuersOptions {
   readonly isOwnIssuer: (issuer: string) => boolean;
   /** Called with an issuer whose keys could not be fetched and the reason, for the operator's log. */
   readonly onProblem?: (issuer: string, reason: string) => void;
+  /** The longest life of a token, in seconds. */
+  readonly maxTokenLifeS: number;
   readonly cache?: IssuerCache;
   /** Counts the verifications that had the keys, and those that requested them first. */
   readonly counts?: CacheCounts;
 }
 
-type FetchContext = Pick<GuardedRequest, "organisation" | "unproven" | "trace">;
+type FetchContext = Pick<GuardedRequest, "organisation" | "unproven" | "trace" | "issuer" | "forKeys">;
 
 /** Creates the issuers with an empty cache. */
 export function createIssuers({
@@ -69,10 +74,11 @@ export function createIssuers({
   clock,
   isOwnIssuer,
   onProblem,
+  maxTokenLifeS,
   cache = createIssuerCache(),
   counts,
 }: IssuersOptions): Issuers {
-  const running = new Map<string, Promise<void>>();
+  const running = new Map<string, Promise<boolean>>();
 
   // A time in the future means that the clock was set back, so the age is unknown.
   const isWithin = (sinceMs: number | undefined, spanMs: number) => {
@@ -81,60 +87,96 @@ export function createIssuers({
     return age >= 0 && age < spanMs;
   };
 
-  async function attempt(issuer: string, fetchContext: FetchContext): Promise<void> {
+  const findRecent = (entry: IssuerEntry | undefined) =>
+    entry?.attempts.filter(({ atMs }) => isWithin(atMs, PAUSE_MS)) ?? [];
+
+  // Whether the issuer was requested.
+  async function attempt(issuer: string, sought: string, fetchContext: FetchContext): Promise<boolean> {
+    const { organisation } = fetchContext;
+    const find = () => cache.find(organisation, issuer);
+    const addAttempt = () => [...findRecent(find()), { atMs: clock(), sought }];
     try {
-      const keys = await discover(issuer, (url) => fetchObject(url, fetch, { ...fetchContext, issuer }));
-      const nowMs = clock();
-      const proven = cache.find(fetchContext.organisation, issuer)?.proven ?? false;
-      cache.set(fetchContext.organisation, issuer, { keys, fetchedMs: nowMs, attemptMs: nowMs, failed: false, proven });
+      const keys = await discover(issuer, fetch, fetchContext);
+      const proven = find()?.proven ?? false;
+      cache.set(organisation, issuer, { keys, fetchedMs: clock(), attempts: addAttempt(), failed: false, proven });
       if (!keys.any) onProblem?.(issuer, "it has no usable keys");
     } catch (error) {
       // The issuer was not requested, so its state is unchanged.
-      if (error instanceof GuardedFetchError && error.isBusy) return;
+      if (error instanceof GuardedFetchError && error.isBusy) return false;
       onProblem?.(issuer, error instanceof OutboundError ? error.message : "it cannot be reached");
-      const known = cache.find(fetchContext.organisation, issuer);
-      const { keys, fetchedMs = 0, proven = false } = known ?? {};
-      cache.set(fetchContext.organisation, issuer, { keys, fetchedMs, attemptMs: clock(), failed: true, proven });
+      const { keys, fetchedMs = 0, proven = false } = find() ?? {};
+      cache.set(organisation, issuer, { keys, fetchedMs, attempts: addAttempt(), failed: true, proven });
     }
+    return true;
   }
 
-  // Fetches the keys unless that happened a moment ago; concurrent callers share one request.
-  async function refresh(issuer: string, { organisation, byPattern, trace }: Registration): Promise<void> {
+  function mayRequest(entry: IssuerEntry | undefined, sought: string): boolean {
+    const recent = findRecent(entry);
+    if (recent.length === 0) return true;
+    if (!isFetched(entry) || entry.failed) return false;
+    return recent.length < MAX_REQUESTS && recent.every((one) => one.sought !== sought);
+  }
+
+  // Requests the keys, unless a request runs already, which concurrent callers share, or none may be made now.
+  async function refresh(
+    issuer: string,
+    sought: string,
+    { organisation, byPattern, trace }: Registration,
+  ): Promise<"requested" | "shared" | "limited"> {
     const known = cache.find(organisation, issuer);
     const unproven = byPattern === true && known?.proven !== true;
     const name = JSON.stringify([organisation, unproven, issuer]);
-    let attempting = running.get(name);
-    if (attempting === undefined) {
-      if (isWithin(known?.attemptMs, PAUSE_MS)) return;
-      attempting = attempt(issuer, { organisation, unproven, trace }).finally(() => running.delete(name));
-      running.set(name, attempting);
-    }
-    await attempting;
+    const shared = running.get(name);
+    if (shared !== undefined) return shared.then(() => "shared");
+    if (!mayRequest(known, sought)) return "limited";
+    const attempting = attempt(issuer, sought, { organisation, unproven, trace }).finally(() => running.delete(name));
+    running.set(name, attempting);
+    return (await attempting) ? "requested" : "limited";
   }
 
   function issuerUnavailable(entry: IssuerEntry | undefined): ApiError {
-    const retryMs = entry?.failed ? entry.attemptMs + PAUSE_MS - clock() : BUSY_MS;
-    return unavailable("the keys of the token's issuer cannot be obtained", retryMs);
+    const recent = findRecent(entry);
+    const what = "the keys of the token's issuer cannot be obtained";
+    const awaited = entry?.failed ? recent.at(-1) : recent.at(-MAX_REQUESTS);
+    if (awaited === undefined) return unavailable(what, BUSY_MS);
+    // Tokens with keys that nobody knows caused it, and not a fault of the issuer: it counts as a failed attempt.
+    const rejection = entry?.failed ? undefined : "token_unknown_key";
+    return unavailable(what, awaited.atMs + PAUSE_MS - clock(), undefined, rejection);
   }
 
-  async function verifyAfterRefresh(token: ParsedToken, registration: Registration, nowMs: number) {
-    await refresh(token.issuer, registration);
-    if (counts) counts.entries = cache.size();
-    const entry = cache.find(registration.organisation, token.issuer);
-    if (entry?.keys === undefined || !isWithin(entry.fetchedMs, STALE_MS)) throw issuerUnavailable(entry);
-    // The issuer may have a new key, which cannot be fetched now.
-    if (lacksKey(token, entry.keys) && entry.failed) throw issuerUnavailable(entry);
-    return verifyAndProve(token, registration, entry, entry.keys, nowMs);
+  // `rejection`: why the keys that were known before do not verify the token, if they were tried.
+  async function verifyAfterRefresh(
+    token: ParsedToken,
+    registration: Registration,
+    nowMs: number,
+    rejection: unknown,
+  ): Promise<VerifiedToken> {
+    const { kid } = token.header;
+    const sought = describeSought(token);
+    for (;;) {
+      const outcome = await refresh(token.issuer, sought, registration);
+      if (counts) counts.entries = cache.size();
+      const entry = cache.find(registration.organisation, token.issuer);
+      if (!isFetched(entry) || !isWithin(entry.fetchedMs, STALE_MS)) throw issuerUnavailable(entry);
+      const wasSought = !entry.failed && findRecent(entry).some((one) => one.sought === sought);
+      if (rejection !== undefined && outcome === "limited") throw wasSought ? rejection : issuerUnavailable(entry);
+      try {
+        if (wasSought || !lacksKey(token, entry.keys)) return verifyAndProve(token, registration, entry, nowMs);
+      } catch (error) {
+        if (wasSought || kid !== undefined) throw error;
+      }
+      // A request that ran already may have begun before the key was published, so another one follows it.
+      if (entry.failed || outcome !== "shared") throw issuerUnavailable(entry);
+    }
   }
 
   function verifyAndProve(
     token: ParsedToken,
     { organisation }: Registration,
-    entry: IssuerEntry,
-    keys: UsableKeys,
+    entry: Fetched,
     nowMs: number,
   ): VerifiedToken {
-    const verified = verifyWithKeys(token, keys, nowMs);
+    const verified = verifyWithKeys(token, entry.keys, nowMs, maxTokenLifeS);
     if (!entry.proven) cache.set(organisation, token.issuer, { ...entry, proven: true });
     return verified;
   }
@@ -142,32 +184,56 @@ export function createIssuers({
   return {
     verify(token, registration, nowMs = clock()) {
       if (isOwnIssuer(token.issuer)) throw invalidToken("token_issuer", "is one of ours");
-      assertTimes(token, nowMs);
+      assertTimes(token, nowMs, maxTokenLifeS);
       const entry = cache.find(registration.organisation, token.issuer);
-      if (entry?.keys === undefined || !isWithin(entry.fetchedMs, FRESH_MS) || lacksKey(token, entry.keys)) {
-        if (counts) counts.misses++;
-        return verifyAfterRefresh(token, registration, nowMs);
+      // Without a kid, a key that is not known yet may verify the token.
+      let rejection: unknown;
+      if (isFetched(entry) && isWithin(entry.fetchedMs, FRESH_MS) && !lacksKey(token, entry.keys)) {
+        try {
+          const verified = verifyAndProve(token, registration, entry, nowMs);
+          if (counts) counts.hits++;
+          return verified;
+        } catch (error) {
+          if (token.header.kid !== undefined) throw error;
+          rejection = error;
+        }
       }
-      if (counts) counts.hits++;
-      return verifyAndProve(token, registration, entry, entry.keys, nowMs);
+      if (counts) counts.misses++;
+      return verifyAfterRefresh(token, registration, nowMs, rejection);
     },
   };
+}
+
+/** An issuer whose keys were fetched. */
+type Fetched = IssuerEntry & { readonly keys: UsableKeys };
+
+function isFetched(entry: IssuerEntry | undefined): entry is Fetched {
+  return entry?.keys !== undefined;
 }
 
 function lacksKey({ header: { kid } }: ParsedToken, keys: UsableKeys): boolean {
   return kid !== undefined && !keys.has(kid);
 }
 
+// The key that the token names; of a token that names none, the token itself.
+function describeSought({ header: { kid }, signature }: ParsedToken): string {
+  return kid === undefined ? `token ${createHash("sha256").update(signature).digest("base64url")}` : `kid ${kid}`;
+}
+
 type Document = Readonly<Record<string, unknown>>;
 
-async function discover(issuer: string, fetchObject: (url: string) => Promise<Document>): Promise<UsableKeys> {
+async function discover(issuer: string, fetch: GuardedFetch, context: FetchContext): Promise<UsableKeys> {
   if (!isIssuer(issuer)) throw new OutboundError("it is not written as issuers are");
   const base = issuer.endsWith("/") ? issuer.slice(0, -1) : issuer;
-  const metadata = await fetchObject(`${base}/.well-known/openid-configuration`);
+  const metadata = await fetchObject(`${base}/.well-known/openid-configuration`, fetch, { ...context, issuer });
   // Compared byte by byte: another spelling is another issuer (OpenID Connect Discovery 1.0, section 4.3).
   if (metadata.issuer !== issuer) throw new OutboundError("its metadata are of another issuer");
   if (typeof metadata.jwks_uri !== "string") throw new OutboundError("its metadata have no jwks_uri");
-  const jwks = await fetchObject(metadata.jwks_uri);
+  return fetchKeys(metadata.jwks_uri, fetch, { ...context, issuer, forKeys: true });
+}
+
+async function fetchKeys(url: string, fetch: GuardedFetch, context: FetchContext): Promise<UsableKeys> {
+  const jwks = await fetchObject(url, fetch, context);
   // An empty list replaces the cached keys; a missing list is an error.
   if (!Array.isArray(jwks.keys)) throw new OutboundError("its jwks_uri leads to no JWK Set");
   return parseJwks(jwks);
@@ -182,12 +248,8 @@ function isIssuer(text: string): boolean {
   return !/[?#]/.test(text) && !/\/\/|%[01]|%7f/i.test(pathname);
 }
 
-async function fetchObject(
-  url: string,
-  fetch: GuardedFetch,
-  fetchContext: FetchContext & { readonly issuer: string },
-): Promise<Document> {
-  const { status, headers, bytes } = await fetch(url, { headers: { accept: "application/json" }, ...fetchContext });
+async function fetchObject(url: string, fetch: GuardedFetch, context: FetchContext): Promise<Document> {
+  const { status, headers, bytes } = await fetch(url, { headers: { accept: "application/json" }, ...context });
   if (status !== 200) throw new OutboundError(`it answered with status ${status}`);
   // File stores serve these documents with all kinds of content types, but never as HTML.
   if (/html/i.test(headers.get("content-type") ?? "")) throw new OutboundError("it answered with a page");

@@ -8,41 +8,41 @@ import {
   randomBytes,
   verify,
 } from "node:crypto";
+import type { RejectReason } from "../../kernel/reject-reason.js";
 import { isJsonObject } from "../../kernel/strict-json.js";
 import {
   algorithms,
   assertTimes,
   invalidToken,
   type KeyType,
+  MAX_KID_LENGTH,
   type ParsedToken,
-  signatureLengthOf,
+  SIGNATURE_BYTES,
   type VerifiedToken,
 } from "./token.js";
 
 /** The number of entries of a JWK Set that are read. */
-const MAX_LISTED_KEYS = 32;
+const MAX_LISTED_KEYS = 256;
+/** How many keys are imported to find out whether any can be used, for the operator's log. */
+const MAX_PROBED = 32;
+/**
+ * How many keys a token may be tried with if its kid does not name one: together they take at most about two
+ * milliseconds, because anybody can send a token whose signature none of them verifies.
+ */
+const MAX_TRIED: Readonly<Record<KeyType, number>> = { RSA: 8, "P-256": 8, Ed25519: 8, "P-384": 4, "P-521": 2 };
+/** The same for RSA keys whose signatures are longer than that of a key of 4096 bits. */
+const MAX_LARGE_TRIED = 3;
+const LARGE_SIGNATURE = 512;
 const MIN_RSA_BITS = 2048;
 const MAX_RSA_BITS = 8192;
 /** An exponent of more than 32 bits makes verification slow and adds no security. */
 const MAX_RSA_EXPONENT = 2n ** 32n;
 /** The longest member of a key, in characters: a modulus of 8192 bits with room for a zero byte. */
 const MAX_MEMBER = 1_400;
-/** The longest key id of a listed key, in characters. */
-const MAX_KID = 1_024;
 /** The size of a key without its members, in bytes. */
 const KEY_BYTES = 1_024;
 /** Members that only private and symmetric keys have (RFC 7518, section 6). */
 const PRIVATE = ["d", "p", "q", "dp", "dq", "qi", "oth", "k"];
-
-/** A public key that verifies tokens. */
-export interface UsableKey {
-  readonly key: KeyObject;
-  readonly type: KeyType;
-  /** The algorithm that the issuer states for it, if any. */
-  readonly alg: string | undefined;
-  /** The length of its signatures, in bytes. */
-  readonly signatureLength: number;
-}
 
 /** The keys of an issuer that verify tokens. */
 export interface UsableKeys {
@@ -52,16 +52,23 @@ export interface UsableKeys {
   readonly bytes: number;
   /** Whether a key with this kid is listed, usable or not. */
   has(kid: string): boolean;
-  /**
-   * The key with a kid; undefined when several usable keys have it, because it identifies none of them.
-   *
-   * @param kid undefined for the only usable key, if there is exactly one
-   */
-  find(kid: string | undefined): UsableKey | undefined;
+  /** The keys with a kid, in the order of the list; all keys if it is undefined. */
+  list(kid: string | undefined): readonly ListedKey[];
+}
+
+/** A key that is listed, with what is known of it before it is imported. */
+export interface ListedKey {
+  readonly type: KeyType;
+  /** The algorithm that the issuer states for it, if any. */
+  readonly alg: string | undefined;
+  /** The length of its signatures, in bytes. */
+  readonly signatureLength: number;
+  /** Imports the key the first time; undefined if it cannot be used. */
+  key(): KeyObject | undefined;
 }
 
 /**
- * Parses the usable keys among the first 32 entries of a JWK Set. Ignored are RSA keys below 2048 or above 8192 bits
+ * Parses the usable keys among the first 256 entries of a JWK Set. Ignored are RSA keys below 2048 or above 8192 bits
  * or with an exponent that is even, 1 or above 2^32, points that are not on their curve, other curves, symmetric keys,
  * keys with private members, and keys that are not for verifying signatures. A key is imported when a token first
  * needs it, because that takes up to a millisecond.
@@ -76,70 +83,74 @@ export function parseJwks(jwks: unknown): UsableKeys {
     .filter((one) => one !== undefined);
   const byKid = new Map<string, Candidate[]>();
   for (const candidate of candidates) {
-    if (candidate.kid !== undefined) byKid.set(candidate.kid, [...(byKid.get(candidate.kid) ?? []), candidate]);
+    const { kid } = candidate;
+    const same = kid === undefined ? undefined : byKid.get(kid);
+    if (same !== undefined) same.push(candidate);
+    else if (kid !== undefined) byKid.set(kid, [candidate]);
   }
   return {
     get any() {
-      return candidates.some((candidate) => candidate.key() !== undefined);
+      return candidates.slice(0, MAX_PROBED).some((candidate) => candidate.key() !== undefined);
     },
     bytes: candidates.reduce((sum, { bytes }) => sum + bytes, 0),
     has: (kid) => byKid.has(kid),
-    find: (kid) => onlyUsable(kid === undefined ? candidates : (byKid.get(kid) ?? [])),
+    list: (kid) => (kid === undefined ? candidates : (byKid.get(kid) ?? [])),
   };
 }
 
-// Stops at the second usable key, so that many keys with one kid cost no more than two.
-function onlyUsable(candidates: readonly Candidate[]): UsableKey | undefined {
-  let only: UsableKey | undefined;
-  for (const candidate of candidates) {
-    const key = candidate.key();
-    if (key === undefined) continue;
-    if (only !== undefined) return undefined;
-    only = key;
-  }
-  return only;
-}
-
 /**
- * Verifies the times and the signature of a token. The caller checks issuer, subject and audience.
+ * Verifies the times and the signature of a token. The caller checks issuer, subject and audience. A token whose kid
+ * several keys have, or that has none, is tried with those that could have signed it, with eight at most.
  *
- * @param maxLifeS the longest life of the token, in seconds; a day unless given
+ * @param maxLifeS the longest life of the token, in seconds
  * @throws ApiError UNAUTHENTICATED, with one text for every cause.
  */
-export function verifyWithKeys(token: ParsedToken, keys: UsableKeys, nowMs: number, maxLifeS?: number): VerifiedToken {
+export function verifyWithKeys(token: ParsedToken, keys: UsableKeys, nowMs: number, maxLifeS: number): VerifiedToken {
   assertTimes(token, nowMs, maxLifeS);
-  const key = keys.find(token.header.kid);
-  const fault = findKeyFault(token, key);
-  if (key === undefined || fault !== undefined) {
-    verifyWithDummyKey(token);
-    throw invalidToken(key === undefined ? "token_unknown_key" : "token_signature", fault ?? UNKNOWN_KEY);
-  }
   const { hash = null, options } = algorithms.get(token.header.alg) ?? {};
-  if (!verify(hash, token.signingInput, { key: key.key, ...options }, token.signature))
-    throw invalidToken("token_signature", BAD_SIGNATURE);
-  const { issuer, subject, audiences, claims, expiresAt, issuedAt } = token;
+  let isTried = false;
+  for (const listed of findKeys(token, keys)) {
+    const key = listed.key();
+    if (key !== undefined && verify(hash, token.signingInput, { key, ...options }, token.signature))
+      return toVerified(token);
+    isTried ||= key !== undefined;
+  }
+  if (isTried) throw invalidToken("token_signature", BAD_SIGNATURE);
+  reject(token, "token_unknown_key", UNKNOWN_KEY);
+}
+
+const UNKNOWN_KEY = "names no key of its issuer that can be used";
+const BAD_SIGNATURE = "has a signature that does not verify";
+
+function toVerified({ issuer, subject, audiences, claims, expiresAt, issuedAt }: ParsedToken): VerifiedToken {
   return { issuer, subject, audiences, claims, expiresAt, issuedAt };
 }
 
-const UNKNOWN_KEY = "names no key of its issuer, or none that is the only one of its name";
-const BAD_SIGNATURE = "has a signature that does not verify";
+// Finds the keys that could have signed the token, without cryptography: those of the type of its algorithm whose
+// signatures are as long as its own.
+function findKeys(token: ParsedToken, keys: UsableKeys): readonly ListedKey[] {
+  const { kid, alg } = token.header;
+  const listed = keys.list(kid);
+  if (listed.length === 0) reject(token, "token_unknown_key", UNKNOWN_KEY);
+  const type = algorithms.get(alg)?.keyType;
+  const fitting = listed.filter((key) => key.type === type && (key.alg === undefined || key.alg === alg));
+  if (type === undefined || fitting.length === 0)
+    reject(token, "token_signature", "is signed with an algorithm that is not that of the key");
+  const length = token.signature.length;
+  const sized = fitting.filter(({ signatureLength }) => signatureLength === length);
+  if (sized.length === 0) reject(token, "token_signature", BAD_SIGNATURE);
+  return sized.slice(0, type === "RSA" && length > LARGE_SIGNATURE ? MAX_LARGE_TRIED : MAX_TRIED[type]);
+}
 
-// Finds faults without cryptography: no key, a key of another type, or a signature of another length.
-function findKeyFault({ header, signature }: ParsedToken, key: UsableKey | undefined): string | undefined {
-  if (key === undefined) return UNKNOWN_KEY;
-  const { type, alg, signatureLength } = key;
-  if (algorithms.get(header.alg)?.keyType !== type || (alg !== undefined && alg !== header.alg)) {
-    return "is signed with an algorithm that is not that of the key";
-  }
-  return signature.length === signatureLength ? undefined : BAD_SIGNATURE;
+function reject(token: ParsedToken, rejection: RejectReason, rule: string): never {
+  verifyWithDummyKey(token);
+  throw invalidToken(rejection, rule);
 }
 
 /** An entry that looks like a usable key. */
-interface Candidate {
+interface Candidate extends ListedKey {
   readonly kid: string | undefined;
   readonly bytes: number;
-  /** Imports the key the first time. */
-  key(): UsableKey | undefined;
 }
 
 function parseCandidate(jwk: Readonly<Record<string, unknown>>): Candidate | undefined {
@@ -150,30 +161,40 @@ function parseCandidate(jwk: Readonly<Record<string, unknown>>): Candidate | und
   const type = keyTypeOf(jwk);
   if (type === undefined) return undefined;
   if (alg !== undefined && (typeof alg !== "string" || algorithms.get(alg)?.keyType !== type)) return undefined;
-  if (typeof kid === "string" && kid.length > MAX_KID) return undefined;
+  if (typeof kid === "string" && kid.length > MAX_KID_LENGTH) return undefined;
   const { kty, crv, n, e, x, y } = jwk;
   const members = [n, e, x, y].filter((member) => member !== undefined);
   if (!members.every((member) => typeof member === "string" && member.length <= MAX_MEMBER)) return undefined;
+  const signatureLength = type === "RSA" ? measureModulus(n) : SIGNATURE_BYTES[type];
   // Only the members of the key: an entry may also contain kilobytes of certificates.
   let source: JsonWebKey | undefined = { kty, crv, n, e, x, y } as JsonWebKey;
-  let imported: UsableKey | undefined;
+  let imported: KeyObject | undefined;
   return {
     kid: typeof kid === "string" ? kid : undefined,
+    type,
+    alg,
+    signatureLength,
     bytes: KEY_BYTES + members.join().length,
     key() {
-      if (source !== undefined) imported = importKey(source, type, alg);
+      if (source !== undefined) imported = importKey(source, type);
       source = undefined;
       return imported;
     },
   };
 }
 
-function importKey(jwk: JsonWebKey, type: KeyType, alg: string | undefined): UsableKey | undefined {
+/** The length of a modulus in bytes, which is that of its signatures. */
+function measureModulus(n: unknown): number {
+  const bytes = Buffer.from(String(n), "base64url");
+  const first = bytes.findIndex((byte) => byte !== 0);
+  return first < 0 ? 0 : bytes.length - first;
+}
+
+function importKey(jwk: JsonWebKey, type: KeyType): KeyObject | undefined {
   try {
     // The import rejects points that are not on their curve, and coordinates of another length.
     const key = createPublicKey({ key: jwk, format: "jwk" });
-    if (type === "RSA" && !isAcceptableRsa(key)) return undefined;
-    return { key, type, alg, signatureLength: signatureLengthOf(type, key.asymmetricKeyDetails?.modulusLength) };
+    return type === "RSA" && !isAcceptableRsa(key) ? undefined : key;
   } catch {
     return undefined;
   }
@@ -207,8 +228,9 @@ export function verifyWithDummyKey({
   const algorithm = algorithms.get(header.alg);
   if (algorithm === undefined) return;
   const { keyType, hash, options } = algorithm;
-  const isRsa = keyType === "RSA";
-  if (isRsa ? !RSA_BYTES.has(signature.length) : signature.length !== signatureLengthOf(keyType)) return;
+  const isExpected =
+    keyType === "RSA" ? RSA_BYTES.has(signature.length) : signature.length === SIGNATURE_BYTES[keyType];
+  if (!isExpected) return;
   verify(hash, signingInput, { key: getDummyKey(keyType, signature.length), ...options }, signature);
 }
 

@@ -13,11 +13,8 @@ const MAX_SUBJECT_LENGTH = 1024;
 const MAX_AUDIENCES = 16;
 /** How far the clocks of two installations may differ, in seconds. */
 const LEEWAY_S = 60;
-/**
- * The longest life of a token in seconds. Tokens for an exchange live minutes; a day admits the tokens that clusters
- * mount into workloads, and excludes what is in effect a password.
- */
-const MAX_LIFE_S = 24 * 3600;
+/** The longest key id, in characters, of tokens and of listed keys. */
+export const MAX_KID_LENGTH = 1_024;
 
 /** Header parameters that contain or reference a key, or change how the token is read. */
 const FORBIDDEN = ["crit", "jwk", "jku", "x5c", "x5u"];
@@ -80,13 +77,13 @@ export function parseUpstreamToken(text: string): ParsedToken {
 }
 
 /**
- * Requires that a token is valid now, with a leeway of one minute, and that its life is at most a day. A token without
- * `iat` may have at most a day left.
+ * Requires that a token is valid now, with a leeway of one minute, and that it does not live longer than allowed. Of a
+ * token without `iat`, what is left of its life is compared.
  *
  * @param maxLifeS the longest life, in seconds
  * @throws ApiError UNAUTHENTICATED
  */
-export function assertTimes(token: ParsedToken, nowMs: number, maxLifeS = MAX_LIFE_S): void {
+export function assertTimes(token: ParsedToken, nowMs: number, maxLifeS: number): void {
   const now = nowMs / 1000;
   const { expiresAt, issuedAt, claims } = token;
   if (now > expiresAt + LEEWAY_S) throw invalidToken("token_expired", "has expired");
@@ -96,7 +93,7 @@ export function assertTimes(token: ParsedToken, nowMs: number, maxLifeS = MAX_LI
     throw invalidToken("token_claims", "was issued in the future");
   if (issuedAt !== undefined && issuedAt > expiresAt)
     throw invalidToken("token_claims", "expired before it was issued");
-  if (expiresAt - (issuedAt ?? now) > maxLifeS) throw invalidToken("token_claims", "lives longer than a day");
+  if (expiresAt - (issuedAt ?? now) > maxLifeS) throw invalidToken("token_claims", "lives longer than allowed");
 }
 
 /**
@@ -117,6 +114,8 @@ function parseHeader(bytes: Buffer): ParsedToken["header"] {
     throw invalidToken("token_signature", "is signed with an algorithm that is not accepted");
   if (kid !== undefined && typeof kid !== "string")
     throw invalidToken("token_malformed", "has a kid that is no string");
+  if (kid !== undefined && kid.length > MAX_KID_LENGTH)
+    throw invalidToken("token_malformed", "has a kid that is too long");
   if (FORBIDDEN.some((name) => name in header))
     throw invalidToken("token_malformed", "has a header parameter that is not accepted");
   // RFC 7515, section 4.1.9: a media type in any case, with or without "application/".
@@ -156,17 +155,11 @@ interface Algorithm {
 }
 
 /**
- * The length of a key's signatures in bytes: the length of the modulus (RFC 8017, section 8.1.2), or two numbers of
- * the length of the field. It is compared, because the verification accepts an RSASSA-PSS signature without its
- * leading zero bytes, so one token would have several spellings.
- *
- * @param modulusBits the size of an RSA key
+ * The length of a key's signatures in bytes: two numbers of the length of the field (for RSA it is that of the modulus,
+ * RFC 8017, section 8.1.2). It is compared, because the verification accepts an RSASSA-PSS signature without its leading
+ * zero bytes, so one token would have several spellings.
  */
-export function signatureLengthOf(type: KeyType, modulusBits = 0): number {
-  return SIGNATURE_BYTES[type] ?? Math.ceil(modulusBits / 8);
-}
-
-const SIGNATURE_BYTES: Readonly<Partial<Record<KeyType, number>>> = {
+export const SIGNATURE_BYTES: Readonly<Record<Exclude<KeyType, "RSA">, number>> = {
   "P-256": 64,
   "P-384": 96,
   "P-521": 132,

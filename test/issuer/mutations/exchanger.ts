@@ -10,6 +10,7 @@ import { createTokens } from "../../../src/issuer/tokens.js";
 import { createIssuers, type Issuers } from "../../../src/issuer/upstream/issuers.js";
 import { randomIds } from "../../../src/kernel/ids.js";
 import { createGuardedFetch } from "../../../src/outbound/guarded-fetch.js";
+import { MAX_LIFE_S } from "../upstream/foreign-issuer.js";
 
 const NEVER = { points: Number.MAX_SAFE_INTEGER, seconds: 4 };
 
@@ -31,7 +32,12 @@ export function exchangerOf({ installation, url, names = [], trustedOrigins, ver
   const { store, keys, masterKey, clock } = installation;
   const ownUrls = [url, ...names];
   const fetch = createGuardedFetch({ trustedOrigins });
-  const issuers = createIssuers({ fetch, clock, isOwnIssuer: (issuer) => isOwnUrl(issuer, ownUrls) });
+  const issuers = createIssuers({
+    fetch,
+    clock,
+    isOwnIssuer: (issuer) => isOwnUrl(issuer, ownUrls),
+    maxTokenLifeS: MAX_LIFE_S,
+  });
   return createExchanger({
     store,
     issuers: verify === undefined ? issuers : { ...issuers, verify },
@@ -40,6 +46,7 @@ export function exchangerOf({ installation, url, names = [], trustedOrigins, ver
     stsOrigins: [],
     ownUrls,
     audiences: [url],
+    maxTokenLifeS: MAX_LIFE_S,
     idTokens: createIdTokens({ store, tickets: createTickets(masterKey), keys, issuer: url }),
     tokens: createTokens({ keys, ids: randomIds, issuer: url }),
     lastSeen: createLastSeen(store),

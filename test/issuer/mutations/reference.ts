@@ -182,7 +182,7 @@ export function foreignRules({ kid, key, issuer, subject, audience, more }: Fore
       if (nbf !== undefined && (typeof nbf !== "number" || nbf > nowS + leeway)) return false;
       if (iat !== undefined && (typeof iat !== "number" || iat > nowS + leeway || iat > exp)) return false;
       // Of a token that does not say when it was issued, what is left counts, so here too the moment does.
-      if (exp - (iat ?? nowS + 5) > 24 * 3600) return false;
+      if (exp - (iat ?? nowS + 5) > 25 * 3600) return false;
       return Object.entries(more).every(([name, value]) => {
         const claim = Object.hasOwn(claims, name) ? claims[name] : undefined;
         return (typeof claim === "string" || typeof claim === "boolean") && value.test(String(claim));

@@ -29,6 +29,7 @@ import { beginHttpRecord } from "../../../src/transport/http/request-record.js";
 import { createWeb } from "../../../src/transport/http/web-routes.js";
 import { newDataDir } from "../../support/data-dir.js";
 import { type OidcAccount, type OidcProvider, startOidcProvider } from "../../support/oidc-provider.js";
+import { MAX_LIFE_S } from "../upstream/foreign-issuer.js";
 
 const PLENTY = { points: 1000, seconds: 1 };
 
@@ -103,7 +104,13 @@ export async function startLogin(
       audiences: ownUrls,
       loginProviders,
       stsOrigins: [],
-      issuers: createIssuers({ fetch, clock, isOwnIssuer: (name) => isOwnUrl(name, ownUrls) }),
+      maxTokenLifeS: MAX_LIFE_S,
+      issuers: createIssuers({
+        fetch,
+        clock,
+        isOwnIssuer: (name) => isOwnUrl(name, ownUrls),
+        maxTokenLifeS: MAX_LIFE_S,
+      }),
       lastSeen: createLastSeen(store),
       limiter: createFailureThrottle({ perName: PLENTY, perAddress: PLENTY }),
     }),

@@ -41,6 +41,9 @@ export function part(value: unknown): string {
 /** The time of the tests, in epoch seconds. */
 export const NOW_S = 1_800_000_000;
 
+/** The longest life of tokens in the tests, in seconds: that of the setting's default. */
+export const MAX_LIFE_S = 25 * 3600;
+
 /** Claims of a good token at {@link NOW_S}. */
 export function goodClaims(issuer = "https://issuer.test"): Record<string, unknown> {
   return { iss: issuer, sub: "repo:octo/app", aud: "https://api.test", iat: NOW_S - 10, exp: NOW_S + 600 };

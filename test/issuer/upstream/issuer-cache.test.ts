@@ -3,11 +3,11 @@ import { test } from "node:test";
 import { createIssuerCache, type IssuerEntry } from "../../../src/issuer/upstream/issuer-cache.js";
 import type { UsableKeys } from "../../../src/issuer/upstream/jwks.js";
 
-const keysOf = (bytes: number): UsableKeys => ({ any: true, bytes, has: () => false, find: () => undefined });
+const keysOf = (bytes: number): UsableKeys => ({ any: true, bytes, has: () => false, list: () => [] });
 const entry = (values: Partial<IssuerEntry> = {}): IssuerEntry => ({
   keys: keysOf(1_000),
   fetchedMs: 0,
-  attemptMs: 0,
+  attempts: [],
   failed: false,
   proven: false,
   ...values,

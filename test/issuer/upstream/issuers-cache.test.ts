@@ -6,6 +6,7 @@ import { createIssuers, type Issuers, type Registration } from "../../../src/iss
 import { type ParsedToken, parseUpstreamToken, type VerifiedToken } from "../../../src/issuer/upstream/token.js";
 import { ApiError } from "../../../src/kernel/errors.js";
 import { createGuardedFetch } from "../../../src/outbound/guarded-fetch.js";
+import { withResolvers } from "../../support/feature/streamed.js";
 import { chooseScale } from "../../support/scale.js";
 import {
   DISCOVERY,
@@ -13,6 +14,7 @@ import {
   goodClaims,
   JWKS,
   json,
+  MAX_LIFE_S,
   NOW_S,
   serve,
   signToken,
@@ -43,7 +45,13 @@ afterEach(() => other.close());
 
 function issuersTrusting(origin: string): Issuers {
   const fetch = createGuardedFetch({ trustedOrigins: [origin] });
-  return createIssuers({ fetch, clock: () => nowMs, isOwnIssuer: () => false, onProblem: () => problems++ });
+  return createIssuers({
+    maxTokenLifeS: MAX_LIFE_S,
+    fetch,
+    clock: () => nowMs,
+    isOwnIssuer: () => false,
+    onProblem: () => problems++,
+  });
 }
 
 /** A token that is good at the time of the test. */
@@ -56,7 +64,7 @@ const verify = async (key: typeof first): Promise<VerifiedToken> => issuers.veri
 const times = (path: string) => other.requests.filter((requested) => requested === path).length;
 const isError = (code: Code) => (error: unknown) => error instanceof ApiError && error.code === code;
 const assertRejected = (key: typeof first) => assert.rejects(verify(key), isError(Code.Unauthenticated));
-const unavailable = (key: typeof first) => assert.rejects(verify(key), isError(Code.Unavailable));
+const isUnavailable = (key: typeof first) => assert.rejects(verify(key), isError(Code.Unavailable));
 const breakDown = () => other.answers.set(JWKS, (res) => json(res, {}, 503));
 
 test("keys are used for ten minutes without a request, and then fetched again", async () => {
@@ -74,35 +82,134 @@ test(`${AT_ONCE} tokens at once make one request for the metadata and one for th
   assert.deepEqual(other.requests, [DISCOVERY, JWKS]);
 });
 
-test("a new key is found once 30 s have passed, and a withdrawn one is gone then", async () => {
+test("a key that was published a second ago is found at once, and a withdrawn one is gone then", async () => {
   await verify(first);
-  other.keys = [second];
-  nowMs += 29 * SECOND;
-  await assertRejected(second);
-  assert.equal(times(JWKS), 1);
   nowMs += SECOND;
+  other.keys = [second];
   await verify(second);
+  assert.equal(times(JWKS), 2);
+  nowMs += 30 * SECOND;
   await assertRejected(first);
+});
+
+test("an unknown key id causes one request in 30 s, however many tokens have it", async () => {
+  await verify(first);
+  nowMs += SECOND;
+  await assertRejected(second);
+  await Promise.all(Array.from({ length: 100 }, () => assertRejected(second)));
+  assert.equal(times(JWKS), 2);
+  nowMs += 30 * SECOND;
+  await assertRejected(second);
+  assert.equal(times(JWKS), 3);
+});
+
+/** How many tokens were UNAUTHENTICATED, and how many UNAVAILABLE with a time to retry. */
+async function judge(
+  tokens: readonly ParsedToken[],
+): Promise<{ rejected: number; unavailable: number; waits: Set<bigint> }> {
+  const outcomes = { rejected: 0, unavailable: 0, waits: new Set<bigint>() };
+  await Promise.all(
+    tokens.map(async (token) => {
+      try {
+        await issuers.verify(token, OPERATOR);
+      } catch (error) {
+        if (isError(Code.Unauthenticated)(error)) outcomes.rejected++;
+        if (!isError(Code.Unavailable)(error)) return;
+        outcomes.unavailable++;
+        for (const { value } of (error as ApiError).details)
+          outcomes.waits.add((value as { retryDelay: { seconds: bigint } }).retryDelay.seconds);
+      }
+    }),
+  );
+  return outcomes;
+}
+
+const withoutKid = (key: typeof first) => {
+  const iat = nowMs / 1000;
+  const claims = { ...goodClaims(other.issuer), iat, exp: iat + 600 };
+  return parseUpstreamToken(signToken(key, claims, { alg: key.alg }));
+};
+
+for (const [kind, unknownAt] of [
+  ["unknown key ids", (i: number) => tokenBy({ ...first, kid: `unknown ${i}` })],
+  ["tokens without a kid that no key verifies", () => withoutKid(second)],
+] as const) {
+  test(`${UNKNOWN} ${kind} cause four requests in 30 s beside that for the keys; the others may come again`, async () => {
+    await verify(first);
+    nowMs += SECOND;
+    const unknown = Array.from({ length: UNKNOWN }, (_, i) => unknownAt(i));
+    const { rejected, unavailable, waits } = await judge(unknown);
+    assert.deepEqual([rejected, unavailable, [...waits]], [4, UNKNOWN - 4, [29n]]);
+    assert.deepEqual([times(DISCOVERY), times(JWKS)], [5, 5]);
+    // Those that the issuer was asked for stay rejected.
+    assert.equal((await judge(unknown)).rejected, 4);
+    assert.equal(times(JWKS), 5);
+    // The keys that are known verify meanwhile, without a request.
+    await verify(first);
+    // A key that is published now is not found before the time that callers were told, and then it is.
+    other.keys = [first, second];
+    await isUnavailable(second);
+    nowMs += 29 * SECOND;
+    await verify(second);
+    await verify(first);
+    assert.equal(times(JWKS), 6);
+  });
+}
+
+test("tokens without a kid are verified with a key that was published a second ago", async () => {
+  await issuers.verify(withoutKid(first), OPERATOR);
+  nowMs += SECOND;
+  other.keys = [first, second];
+  await issuers.verify(withoutKid(second), OPERATOR);
+  await issuers.verify(withoutKid(first), OPERATOR);
   assert.equal(times(JWKS), 2);
 });
 
-test(`${UNKNOWN} unknown key ids cause one request in 30 s`, async () => {
+test("a token that waits for a request that began before its key was published causes another one", async () => {
+  await verify(first);
+  nowMs += SECOND;
+  const { promise: asked, resolve: noteAsked } = withResolvers();
+  const { promise: published, resolve: publish } = withResolvers();
+  // The response has the keys of the time when it was asked for.
+  other.answers.set(JWKS, async (res) => {
+    other.answers.delete(JWKS);
+    noteAsked();
+    await published;
+    json(res, { keys: [first.publicJwk] });
+  });
+  const forged = assertRejected({ ...first, kid: "unknown" });
+  await asked;
+  other.keys = [first, second];
+  const waiting = verify(second);
+  publish();
+  await forged;
+  await waiting;
+  assert.equal(times(JWKS), 3);
+});
+
+test("a key of a kid that is known is not looked for again, whatever signs with it", async () => {
   await verify(first);
   nowMs += MINUTE;
-  const unknown = Array.from({ length: UNKNOWN }, (_, i) => tokenBy({ ...first, kid: `unknown ${i}` }));
-  const outcomes = async () => {
-    const results = await Promise.allSettled(unknown.map(async (token) => issuers.verify(token, OPERATOR)));
-    return results.filter((result) => result.status === "rejected" && isError(Code.Unauthenticated)(result.reason))
-      .length;
-  };
-  assert.equal(await outcomes(), UNKNOWN);
-  assert.deepEqual([times(DISCOVERY), times(JWKS)], [2, 2]);
-  assert.equal(await outcomes(), UNKNOWN);
-  assert.equal(times(JWKS), 2);
-  await verify(first);
-  nowMs += 30 * SECOND;
-  assert.equal(await outcomes(), UNKNOWN);
-  assert.equal(times(JWKS), 3);
+  await assertRejected({ ...second, kid: first.kid });
+  assert.equal(times(JWKS), 1);
+});
+
+test("keys that cannot be fetched because others hang are unavailable for unknown key ids too", async () => {
+  const tarpit = await serve(() => {});
+  const fetch = createGuardedFetch({ trustedOrigins: [new URL(other.issuer).origin, tarpit.origin] });
+  issuers = createIssuers({ maxTokenLifeS: MAX_LIFE_S, fetch, clock: () => nowMs, isOwnIssuer: () => false });
+  const registration = { organisation: "a" };
+  await issuers.verify(tokenBy(first), registration);
+  const hanging = Array.from({ length: 36 }, (_, i) =>
+    Promise.resolve(issuers.verify(tokenBy(first, `${tarpit.origin}/${i}`), registration)).catch(() => "hung"),
+  );
+  try {
+    await assert.rejects(async () => issuers.verify(tokenBy(second), registration), isError(Code.Unavailable));
+    await issuers.verify(tokenBy(first), registration);
+    await Promise.all(hanging);
+  } finally {
+    tarpit.close();
+  }
 });
 
 test("keys are used for an hour while the issuer fails, with one request in 30 s", async () => {
@@ -118,9 +225,9 @@ test("keys are used for an hour while the issuer fails, with one request in 30 s
   nowMs = NOW_S * 1000 + 60 * MINUTE - 1;
   await verify(first);
   nowMs += 1;
-  await unavailable(first);
+  await isUnavailable(first);
   nowMs += 30 * SECOND;
-  await unavailable(first);
+  await isUnavailable(first);
   other.answers.clear();
   nowMs += 30 * SECOND;
   await verify(first);
@@ -130,7 +237,7 @@ test("a key that is not known of an issuer that fails may be a new one: try agai
   await verify(first);
   breakDown();
   nowMs += MINUTE;
-  await unavailable(second);
+  await isUnavailable(second);
   await verify(first);
   assert.equal(times(JWKS), 2);
 });
@@ -144,7 +251,7 @@ test("an issuer that withdraws all its keys is believed", async () => {
 
 test("an issuer that failed is not requested again for 30 s, and callers get the retry time", async () => {
   breakDown();
-  await unavailable(first);
+  await isUnavailable(first);
   nowMs += 10 * SECOND;
   await assert.rejects(verify(first), (error: ApiError) => {
     assert.deepEqual(
@@ -153,7 +260,7 @@ test("an issuer that failed is not requested again for 30 s, and callers get the
     );
     return true;
   });
-  await Promise.all(Array.from({ length: 100 }, () => unavailable(first)));
+  await Promise.all(Array.from({ length: 100 }, () => isUnavailable(first)));
   assert.deepEqual([other.requests.length, problems], [2, 1]);
   other.answers.clear();
   nowMs += 20 * SECOND;
@@ -167,7 +274,7 @@ test("a clock that is set back makes nothing younger", async () => {
   assert.equal(times(JWKS), 2);
   breakDown();
   nowMs -= MINUTE;
-  await unavailable(first);
+  await isUnavailable(first);
 });
 
 /** An issuer for every path below its origin except those that begin with `bad`; it records the requests. */
@@ -259,7 +366,7 @@ test("an issuer that was not requested because others hang is not paused", async
   const tarpit = await serve(() => {});
   const both = [new URL(other.issuer).origin, tarpit.origin];
   const fetch = createGuardedFetch({ trustedOrigins: both });
-  const own = createIssuers({ fetch, clock: () => nowMs, isOwnIssuer: () => false });
+  const own = createIssuers({ maxTokenLifeS: MAX_LIFE_S, fetch, clock: () => nowMs, isOwnIssuer: () => false });
   const registration = { organisation: "a" };
   const hanging = Array.from({ length: 36 }, (_, i) =>
     Promise.resolve(own.verify(tokenBy(first, `${tarpit.origin}/${i}`), registration)).catch(() => "hung"),

@@ -13,6 +13,7 @@ import {
   goodClaims,
   JWKS,
   json,
+  MAX_LIFE_S,
   NOW_S,
   serve,
   signToken,
@@ -30,6 +31,7 @@ function issuersTrusting(...origins: string[]) {
   const problems: string[] = [];
   const reasons: string[] = [];
   const issuers = createIssuers({
+    maxTokenLifeS: MAX_LIFE_S,
     fetch: createGuardedFetch({
       trustedOrigins: origins,
       onFailure: (reason) => reasons.push(reason),
@@ -163,7 +165,7 @@ test("an issuer without usable keys is one, but verifies nothing", () =>
   withIssuer(async (other, origin) => {
     other.keys = [testKey("RS256", "weak", 1024)];
     const { issuers, problems } = issuersTrusting(origin);
-    const noKey = "names no key of its issuer, or none that is the only one of its name";
+    const noKey = "names no key of its issuer that can be used";
     await assert.rejects(async () => issuers.verify(tokenOf(other.issuer), OPERATOR), isInvalidToken(noKey));
     assert.deepEqual(problems, [`${other.issuer}: it has no usable keys`]);
   }));
