@@ -139,6 +139,12 @@ async function openApp(options: AppOptions, opened: Close[]): Promise<App> {
   if (variables.length > 0)
     logger.info({ variables }, "variables of Kubernetes Services are not settings and are ignored");
   const onProblem = (problem: string, err?: unknown) => logger.error({ err }, problem);
+  if (settings.behindProxy && settings.trustedProxies === undefined) {
+    logger.warn(
+      "--behind-proxy without --trusted-proxies: all callers have the address of the proxy, so limits by address count " +
+        "them together",
+    );
+  }
   // Closed last, so that metrics are served while the service drains.
   const metrics = await openMetrics(settings.metricsListen, logger);
   opened.push(metrics.close);

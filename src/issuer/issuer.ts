@@ -27,7 +27,6 @@ import { createTerminalNotes } from "./oauth/headless.js";
 import { createIdTokens } from "./oauth/id-tokens.js";
 import { findRedirectNotices, type RedirectNotice } from "./oauth/redirect-notice.js";
 import { createLoginRoutes } from "./oauth/routes.js";
-import { createStartLimit } from "./oauth/start-limit.js";
 import { createTickets } from "./oauth/state.js";
 import { isOwnUrl } from "./sts/audience.js";
 import { defaultStsOrigins } from "./sts/aws.js";
@@ -165,7 +164,7 @@ export function createIssuer(deps: IssuerDeps): Issuer {
   let redirectNotices: Promise<void> | undefined;
   return {
     services: [
-      createSecurityTokenService({ exchanger, tokens, limiter, audiences, lastSeen }),
+      createSecurityTokenService({ store, exchanger, tokens, limiter, audiences, lastSeen }),
       authV1({
         exchanger,
         ids,
@@ -173,7 +172,7 @@ export function createIssuer(deps: IssuerDeps): Issuer {
         quotas,
         open: settings.registration === "open",
         inviteLimiter,
-        noteTerminal: createTerminalNotes({ store, tickets, startLimit: createStartLimit(clock) }),
+        noteTerminal: createTerminalNotes({ store, tickets }),
       }),
     ],
     routes: [

@@ -42,7 +42,7 @@ import type {
   TagMove,
   TagRow,
 } from "./tables/registry.js";
-import type { KeyRow, KeyState, RefreshTokenRow, TicketKind, TicketRow } from "./tables/tokens.js";
+import type { KeyRow, KeyState, RefreshTokenRow, TicketKind, TicketOrigin, TicketRow } from "./tables/tokens.js";
 import type { JobRow } from "./tables.js";
 
 /** Limits of one unit of work. */
@@ -222,8 +222,19 @@ export interface SealedStore {
 export interface TicketStore {
   /** The ticket of this kind, also when it is expired and not yet swept. */
   find(kind: TicketKind, hash: string): Awaitable<TicketRow | undefined>;
-  /** Stores a ticket; replaces one with the same hash. */
-  put(row: TicketRow): Awaitable<void>;
+  /**
+   * Stores a ticket; replaces one with the same hash.
+   *
+   * @param origin what a limit counts it for; without it, a ticket that is replaced keeps its origin
+   */
+  put(row: TicketRow, origin?: TicketOrigin): Awaitable<void>;
+  /**
+   * Finds tickets of an origin beyond the `kept` ones that a limit keeps: first those that are to be kept, then the
+   * newest. Expired ones do not count.
+   *
+   * @returns hashes, at most 20
+   */
+  findExcess(kind: TicketKind, origin: string, kept: number, nowMs: number): Promise<string[]>;
   /** Does nothing when the ticket does not exist. */
   delete(hash: string): Awaitable<void>;
   /**

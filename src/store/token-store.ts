@@ -1,6 +1,14 @@
 // The stores of tickets and of refresh tokens.
-import { inArray, lt, sql } from "drizzle-orm";
-import type { Awaitable, RefreshTokenRow, RefreshTokenStore, TicketKind, TicketRow, TicketStore } from "./port.js";
+import { and, desc, gt, inArray, lt, sql } from "drizzle-orm";
+import type {
+  Awaitable,
+  RefreshTokenRow,
+  RefreshTokenStore,
+  TicketKind,
+  TicketOrigin,
+  TicketRow,
+  TicketStore,
+} from "./port.js";
 import {
   buildEquals,
   buildInsertValues,
@@ -11,6 +19,18 @@ import {
   statement,
   takeFirst,
 } from "./statement.js";
+
+type Nullable<T> = { readonly [K in keyof T]: T[K] | null };
+
+interface ExcessQuery {
+  readonly kind: string;
+  readonly origin: string;
+  readonly nowMs: number;
+  readonly kept: number;
+}
+
+/** How many tickets beyond a limit one query finds, so that their deletion is short. */
+const MAX_EXCESS = 20;
 
 interface SweepLimit {
   readonly timeMs: number;
@@ -23,14 +43,27 @@ const getTicket = statement<{ kind: string; hash: string }, TicketRow>((q, t) =>
     .from(t.tickets)
     .where(buildEquals(t.tickets, "hash", "kind")),
 );
-const putTicket = statement<TicketRow>((q, t) =>
+const putTicket = statement<TicketRow & Nullable<TicketOrigin>>((q, t) =>
   q
     .insert(t.tickets)
     .values(buildInsertValues(t.tickets))
     .onConflictDoUpdate({
       target: t.tickets.hash,
-      set: buildUpsertValues(t.tickets, "kind", "data", "expireTimeMs"),
+      set: {
+        ...buildUpsertValues(t.tickets, "kind", "data", "expireTimeMs"),
+        origin: sql`coalesce(excluded.origin, ${t.tickets.origin})`,
+        isKept: sql`coalesce(excluded.is_kept, ${t.tickets.isKept})`,
+      },
     }),
+);
+const findExcess = statement<ExcessQuery, { hash: string }>((q, t) =>
+  q
+    .select({ hash: t.tickets.hash })
+    .from(t.tickets)
+    .where(and(buildEquals(t.tickets, "origin", "kind"), gt(t.tickets.expireTimeMs, sql.placeholder("nowMs"))))
+    .orderBy(desc(t.tickets.isKept), desc(t.tickets.expireTimeMs))
+    .limit(MAX_EXCESS)
+    .offset(sql.placeholder("kept")),
 );
 const deleteTicket = statement<{ hash: string }>((q, t) => q.delete(t.tickets).where(buildEquals(t.tickets, "hash")));
 const sweepTickets = statement<SweepLimit, { hash: string }>((q, t) => {
@@ -54,8 +87,13 @@ export class Tickets implements TicketStore {
     return takeFirst(this.#tx.rows(getTicket, { kind, hash }));
   }
 
-  put(row: TicketRow): Awaitable<void> {
-    return discardRows(this.#tx.rows(putTicket, row));
+  put(row: TicketRow, origin: Nullable<TicketOrigin> = { origin: null, isKept: null }): Awaitable<void> {
+    const { hash, kind, data, expireTimeMs } = row;
+    return discardRows(this.#tx.rows(putTicket, { hash, kind, data, expireTimeMs, ...origin }));
+  }
+
+  async findExcess(kind: TicketKind, origin: string, kept: number, nowMs: number): Promise<string[]> {
+    return (await this.#tx.rows(findExcess, { kind, origin, kept, nowMs })).map(({ hash }) => hash);
   }
 
   delete(hash: string): Awaitable<void> {

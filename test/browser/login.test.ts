@@ -387,6 +387,44 @@ test("over TLS the cookie is bound to the host, and comes back from the provider
   }
 });
 
+test("a page of another site with 310 images, frames and scripts of logins starts none", async () => {
+  const flooded = await startLogin();
+  const request = () => `${flooded.url}/oauth?${new URLSearchParams(codeRequest(newPkce().challenge))}`;
+  const sources = Array.from({ length: 310 }, request).map((url) => url.replaceAll("&", "&amp;"));
+  const evil = createServer((_req, res) => {
+    const tags = sources.map((url, i) => {
+      if (i % 100 === 1) return `<iframe src="${url}"></iframe>`;
+      return i % 100 === 2 ? `<script src="${url}"></script>` : `<img src="${url}">`;
+    });
+    res.setHeader("content-type", "text/html").end(`<title>evil</title>${tags.join("")}`);
+  });
+  await new Promise<void>((resolve) => evil.listen(0, "127.0.0.1", resolve));
+  const context = await browser.newContext();
+  const unfinished = () =>
+    flooded.store.read((tx) => tx.tickets.findExcess("authorization", "address 127.0.0.1", 0, Date.now()));
+  try {
+    const page = await context.newPage();
+    let sent = 0;
+    page.on("request", (one) => {
+      if (one.url().startsWith(flooded.url)) sent++;
+    });
+    await page.goto(`http://localhost:${portOf(evil)}/`, { waitUntil: "load" });
+    assert.equal(sent, 310);
+    assert.deepEqual(await unfinished(), []);
+    await page.goto(
+      request().replace(encodeURIComponent("http://127.0.0.1:9/callback"), encodeURIComponent(programUrl)),
+    );
+    await page.getByRole("button", { name: "Continue" }).click();
+    await page.waitForURL(`${programUrl}?**`);
+    assert.ok(got.at(-1)?.get("code"), "the control: the same browser signs in");
+  } finally {
+    await context.close();
+    evil.closeAllConnections();
+    evil.close();
+    await flooded.stop();
+  }
+});
+
 function portOf(server: Server): number {
   return (server.address() as AddressInfo).port;
 }

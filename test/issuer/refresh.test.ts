@@ -306,6 +306,23 @@ describe("a login", () => {
   });
 });
 
+describe("wrong refresh tokens", () => {
+  it("slow down their address, where those that were issued never wait", { timeout: 60_000 }, async () => {
+    const wrong = Buffer.from(JSON.stringify({ exp: 4e9, sec: "w".repeat(43) })).toString("base64");
+    const first = await login(await newPerson());
+    // As many as it takes: on a machine that is busy the window may end before it is full.
+    let isFull = false;
+    let current = first;
+    for (let round = 0; round < 10 && !isFull; round++) {
+      await Promise.all(Array.from({ length: 100 }, () => refresh(wrong)));
+      const flood = Promise.all(Array.from({ length: 60 }, () => refresh(wrong)));
+      for (let i = 0; i < 5; i++) current = (await refreshPair(current)).refreshToken.token;
+      isFull = (await flood).some(({ status }) => status === 429);
+    }
+    assert.ok(isFull, "the control: the queue of the others was full");
+  });
+});
+
 describe("what is no refresh token", () => {
   const base64 = (value: unknown) => Buffer.from(JSON.stringify(value)).toString("base64");
   const cases: readonly [name: string, make: () => string | Promise<string>][] = [

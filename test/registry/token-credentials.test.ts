@@ -157,6 +157,19 @@ test("rejects an identity that was revoked or deleted", async () => {
   }
 });
 
+test("a valid API token never waits for wrong ones of its address", { timeout: 60_000 }, async () => {
+  const user = "_token";
+  const forged = signToken({}, claimsOf(member.token), stranger);
+  const guess = (i: number) => requestToken({ user, password: i % 2 === 0 ? "wrong" : forged });
+  for (let i = 0; i < 60; i++) assert.equal((await guess(i)).status, 401);
+  const flood = Array.from({ length: 120 }, (_, i) => guess(i));
+  const statuses: number[] = [];
+  for (let i = 0; i < 10; i++) statuses.push((await requestToken({ user, password: member.token })).status);
+  assert.deepEqual(statuses, Array(10).fill(200));
+  const seen = new Set((await Promise.all(flood)).map(({ status }) => status));
+  assert.ok(seen.has(429), "the control: the queue of the others was full");
+});
+
 test("wrong passwords slow down who guesses, and the right one passes all the same", { timeout: 60_000 }, async () => {
   const user = "guesser";
   const guess = () => requestToken({ user, password: "wrong" });

@@ -13,7 +13,7 @@ import {
   requireHeadlessKey,
   showsCode,
 } from "./headless.js";
-import { loginOverError, toOAuthError } from "./oauth-error.js";
+import { loginOverError, oauthError, toOAuthError } from "./oauth-error.js";
 import { html, redirect } from "./page.js";
 import {
   CONFIRMATION,
@@ -33,7 +33,9 @@ import {
   parseNamedProvider,
 } from "./request.js";
 import { renderErrorPage, respondWithError } from "./responses.js";
+import { assertSmall, originOf, prepareStart } from "./start-limit.js";
 import {
+  type Authorization,
   type Browser,
   createSecret,
   findBrowser,
@@ -47,6 +49,7 @@ import {
 
 /** `GET /oauth`: starts a login, or continues one whose code was confirmed. */
 export async function beginLogin(context: LoginContext, request: WebRequest): Promise<WebResponse> {
+  if (!isNavigation(request)) return renderErrorPage(context, notAPage());
   const query = omitEmpty(request.query);
   if (query.has("continue")) return continueLogin(context, request, query);
   const browser = getBrowser(request, context.secure);
@@ -70,6 +73,16 @@ export async function beginLogin(context: LoginContext, request: WebRequest): Pr
   } catch (error) {
     return respondWithError(context, to, error);
   }
+}
+
+// Browsers say what a request is for (Fetch Metadata). Images, frames and scripts of another site could otherwise start
+// hundreds of logins in the name of a person who visits it.
+function isNavigation(request: WebRequest): boolean {
+  return (request.header("sec-fetch-dest") ?? "document") === "document";
+}
+
+function notAPage() {
+  return oauthError("invalid_request", "a login starts in a window or tab of its own, not within another page", 403);
 }
 
 // Continues the login of a terminal or a device after its code was typed.
@@ -162,17 +175,29 @@ async function redirectToProvider(
   provider: Provider,
   { login, browser, request }: ProviderSelection,
 ): Promise<WebResponse> {
-  const { store, tickets, clock, oidc, origin, startLimit } = context;
+  const { oidc, origin } = context;
   const secrets = { state: createSecret(), nonce: createSecret(), verifier: createSecret() };
   const { nonce, verifier, state } = secrets;
   const { id, issuer, clientId, callbackPath } = provider;
   const sentTo = { id, issuer, clientId, callbackPath };
   const sent = { stage: "provider", browser: browser.hash, request: login, sentTo, nonce, verifier } as const;
-  startLimit.start(request.remoteAddress, sent);
   const url = await oidc.authorizationUrl(provider, `${origin.issuer}${callbackPath}`, secrets);
   if (typeof url !== "string") return respondWithError(context, login.to, url);
-  await store.write((tx) => tickets.put(tx, "authorization", state, sent, clock() + LOGIN_MS));
+  await storeLogin(context, request, browser, { key: state, login: sent });
   return redirect(url, browser.cookie);
+}
+
+// A login that begins, or continues after its code was typed.
+async function storeLogin(
+  { store, tickets, clock }: LoginContext,
+  { remoteAddress }: WebRequest,
+  { isKnown }: Browser,
+  { key, login }: { readonly key: string; readonly login: Authorization },
+): Promise<void> {
+  assertSmall(login);
+  const nowMs = clock();
+  const start = await prepareStart(store, "authorization", originOf(remoteAddress, isKnown), nowMs);
+  await store.write((tx) => tickets.start(tx, "authorization", key, login, nowMs + LOGIN_MS, start));
 }
 
 // A headless login of the command line continues only for a person who sees the terminal: they type the code that it
@@ -180,7 +205,7 @@ async function redirectToProvider(
 
 /** `POST /oauth`: a person typed the code of a headless login, or confirmed it in words. */
 export async function confirmHeadless(context: LoginContext, request: WebRequest): Promise<WebResponse> {
-  const { store, tickets, clock, secure, startLimit } = context;
+  const { secure } = context;
   const form = omitEmpty(await request.form());
   try {
     const browser = requireOwnForm(form, findBrowser(request, secure));
@@ -199,8 +224,7 @@ export async function confirmHeadless(context: LoginContext, request: WebRequest
       request: login,
       named: parseNamedProvider(form),
     } as const;
-    startLimit.start(request.remoteAddress, confirmed);
-    await store.write((tx) => tickets.put(tx, "authorization", key, confirmed, clock() + LOGIN_MS));
+    await storeLogin(context, request, browser, { key, login: confirmed });
     return redirect(`/oauth?continue=${key}`, browser.cookie);
   } catch (error) {
     return renderErrorPage(context, error);

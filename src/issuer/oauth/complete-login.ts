@@ -17,6 +17,7 @@ import { renderDonePage } from "./pages.js";
 import { appendLoginRow, applyBindingDecisions } from "./pending-bindings.js";
 import type { Provider } from "./provider-selection.js";
 import { type AfterCommit, redirectToClient, respondWithError, setParameters, writeAndAnswer } from "./responses.js";
+import { originOf } from "./start-limit.js";
 import { createSecret, LOGIN_MS, type LoginRequest, type SignedInFor } from "./state.js";
 
 /** How long an authorization code is valid, in milliseconds. */
@@ -42,17 +43,15 @@ export interface LoginCompletion {
  * @throws ApiError when the person has no account, or the invite or another parameter is not valid
  */
 export async function completeLogin(context: LoginContext, completion: LoginCompletion): Promise<WebResponse> {
-  const { store, inviteLimiter, startLimit, quotas, clock } = context;
-  const { login, provider, request } = completion;
+  const { store, inviteLimiter, quotas, clock } = context;
+  const { login, request } = completion;
   if (login.identity !== undefined) return assumeIdentity(context, completion, login.identity);
   const limiterKeys = login.invite === undefined ? [] : [inviteFailureKey(request.remoteAddress, login.invite)];
-  const response = await inviteLimiter.guard(limiterKeys, async () => {
+  return inviteLimiter.guard(limiterKeys, async () => {
     const signInRequest = buildSignIn(context, completion);
     await store.read((tx) => requireRoomForLogin(tx, signInRequest, { quotas, nowMs: clock() }));
     return writeAndAnswer(store, (tx) => signInAndAnswer(tx, context, completion));
   });
-  if (provider.providerUid === undefined) startLimit.finish(request.remoteAddress);
-  return response;
 }
 
 /** Builds the sign-in of a person from a verified ID token. */
@@ -117,7 +116,7 @@ async function signInAndAnswer(
 async function deliverOutcome(
   tx: Tx,
   context: LoginContext,
-  { login, provider, verified, browser }: LoginCompletion,
+  { login, provider, verified, browser, request }: LoginCompletion,
   known: SignedInFor,
 ): Promise<AfterCommit<WebResponse>> {
   const { tickets, tokens, origin } = context;
@@ -160,7 +159,8 @@ async function deliverOutcome(
         person: displayNameOf(verified),
         outcome,
       } as const;
-      await tickets.put(tx, "authorization", approval, pending, nowMs + LOGIN_MS);
+      const origin = originOf(request.remoteAddress, true);
+      await tickets.put(tx, "authorization", approval, pending, nowMs + LOGIN_MS, origin);
       return redirect(`/activate?approval=${approval}`);
     }
   }

@@ -25,6 +25,7 @@ import { type Hidden, type PageFrame, renderHiddenInputs } from "./pages.js";
 import { parseBindingDecisions, renderPendingBindings } from "./pending-bindings.js";
 import { getSentProvider } from "./provider-selection.js";
 import { renderErrorPage, respondToFailedLogin, respondWithError } from "./responses.js";
+import { originOf } from "./start-limit.js";
 import {
   type Authorization,
   type Browser,
@@ -74,7 +75,8 @@ export async function askForConsent(
   await inviteLimiter.guard(limiterKeys, () => previewInvites(context, { login, provider, verified }));
   const key = createSecret();
   const consent: Consent = { stage: "consent", browser, request: login, sentTo, idToken: verified.idToken };
-  await store.write((tx) => tickets.put(tx, "authorization", key, consent, clock() + LOGIN_MS));
+  const origin = originOf(request.remoteAddress, true);
+  await store.write((tx) => tickets.put(tx, "authorization", key, consent, clock() + LOGIN_MS, origin));
   return redirect(`${CONSENT_PATH}?login=${key}`);
 }
 

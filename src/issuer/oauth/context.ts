@@ -8,11 +8,11 @@ import type { Store } from "../../store/port.js";
 import type { MasterKey } from "../keys/master-key.js";
 import type { Exchanger } from "../sts/exchange.js";
 import type { FailureLimiter } from "../sts/failure-limiter.js";
+import type { FailureThrottle } from "../sts/failure-throttle.js";
 import type { Tokens } from "../tokens.js";
 import type { IdTokens } from "./id-tokens.js";
 import type { OidcClient } from "./oidc.js";
 import type { Providers } from "./provider-selection.js";
-import type { StartLimit } from "./start-limit.js";
 import type { Tickets } from "./state.js";
 
 /** How a headless login is confirmed whose program shows no code: in words (`explicit`), or not at all (`code`). */
@@ -61,9 +61,8 @@ export function hostOf({ origin }: Pick<LoginDeps, "origin">): string {
 export interface LoginContext extends LoginDeps {
   readonly providers: Providers;
   readonly oidc: OidcClient;
-  /** Limit wrong codes that people type: one code from one address, and all codes from one address. */
+  /** Limits wrong codes of one headless login. */
   readonly codeLimiter: FailureLimiter;
-  readonly addressLimiter: FailureLimiter;
-  /** Limits the logins that one address starts. */
-  readonly startLimit: StartLimit;
+  /** Slows down browsers and addresses that try user codes of devices. */
+  readonly userCodes: FailureThrottle;
 }

@@ -1,7 +1,6 @@
 // The device authorization grant (RFC 8628), from the request of the device to the decision of the person.
 import { randomInt } from "node:crypto";
 import { notFound } from "../../kernel/errors.js";
-import { addressKey } from "../../kernel/ip-address.js";
 import type { WebRequest, WebResponse } from "../../kernel/web.js";
 import type { Tx } from "../../store/port.js";
 import { parseTokenGrant } from "../sts/token-request.js";
@@ -17,6 +16,7 @@ import {
   requireForeignAudience,
 } from "./request.js";
 import { buildJsonResponse, handleForm, renderErrorPage } from "./responses.js";
+import { assertSmall, originOf, prepareStart } from "./start-limit.js";
 import {
   type Authorization,
   type Browser,
@@ -39,15 +39,18 @@ const EXPIRED_RETENTION_MS = 10 * 60 * 1000;
 
 /** `POST /oauth/device_authorization` (RFC 8628, section 3.1). */
 export function authorizeDevice(context: LoginContext, request: WebRequest): Promise<WebResponse> {
-  const { store, tickets, clock, origin, startLimit } = context;
+  const { store, tickets, clock, origin } = context;
   return handleForm(request, async (form) => {
     const { audiences, issuer } = origin;
     const clientId = requireClientId(form);
     requireForeignAudience(clientId, origin);
     const tokenRequest = parseTokenRequest(form, audiences);
     parseTokenGrant(tokenRequest, audiences);
-    startLimit.start(request.remoteAddress, { clientId, asked: tokenRequest });
+    assertSmall({ clientId, asked: tokenRequest });
     const nowMs = clock();
+    const counted = originOf(request.remoteAddress, false);
+    const start = await prepareStart(store, "device", counted, nowMs);
+    const startCode = await prepareStart(store, "user-code", counted, nowMs);
     const expireTimeMs = nowMs + DEVICE_S * 1000;
     const deviceCode = createSecret();
     const userCode = await store.write(async (tx) => {
@@ -63,8 +66,8 @@ export function authorizeDevice(context: LoginContext, request: WebRequest): Pro
         polledMs: 0,
         decision: "none",
       };
-      await tickets.put(tx, "device", deviceCode, device, device.forgetTimeMs);
-      await tickets.put(tx, "user-code", userCode, { deviceCode }, expireTimeMs);
+      await tickets.start(tx, "device", deviceCode, device, device.forgetTimeMs, start);
+      await tickets.start(tx, "user-code", userCode, { deviceCode }, expireTimeMs, startCode);
       return userCode;
     });
     const page = `${issuer}/activate`;
@@ -115,25 +118,28 @@ async function confirmCode(
   form: URLSearchParams,
   browser: Browser,
 ): Promise<WebResponse> {
-  const { store, tickets, clock, codeLimiter, addressLimiter, startLimit } = context;
+  const { store, tickets, clock, userCodes } = context;
   const code = normalizeCode(form.get("user_code") ?? "");
-  const address = addressKey(request.remoteAddress);
   const wrong = notFound({ displayName: "device", type: "auth.chainguard.dev/Device" }, "", "there is no such code");
   const key = createSecret();
+  const nowMs = clock();
+  const start = await prepareStart(store, "authorization", originOf(request.remoteAddress, browser.isKnown), nowMs);
   const confirm = () =>
     store.write(async (tx) => {
-      const nowMs = clock();
       const device = await findPendingDevice(context, tx, code, nowMs);
       if (device === undefined) throw wrong;
-      const { asker, asked: tokenRequest, refresh } = device.request;
+      const { asker, asked: tokenRequest, refresh, forgetTimeMs, expireTimeMs } = device.request;
       const to = { kind: "device", userCode: code, asker } as const;
       const login = { to, asked: tokenRequest, refresh, register: true };
       const confirmed = { stage: "confirmed", browser: browser.hash, request: login, named: {} } as const;
-      startLimit.start(request.remoteAddress, confirmed);
-      await tickets.put(tx, "authorization", key, confirmed, nowMs + LOGIN_MS);
+      await tickets.start(tx, "authorization", key, confirmed, nowMs + LOGIN_MS, start);
+      // A device for which somebody signs in is kept longer than others of its address.
+      const kept = originOf(asker.address, true);
+      await tickets.put(tx, "device", device.code, device.request, forgetTimeMs, kept);
+      await tickets.put(tx, "user-code", code, { deviceCode: device.code }, expireTimeMs, kept);
     });
   try {
-    await addressLimiter.guard([address], () => codeLimiter.guard([`${address} ${code}`], confirm));
+    await userCodes.run({ remoteAddress: request.remoteAddress, name: browser.hash }, confirm);
   } catch (error) {
     if (error === wrong) return showCodeForm(context, browser, "", true);
     throw error;

@@ -6,7 +6,7 @@ import { encodeBase32 } from "../../kernel/ids.js";
 import { seal } from "../../kernel/seal.js";
 import { CLI_CLIENT_ID } from "../../kernel/web.js";
 import type { Store, Tx } from "../../store/port.js";
-import type { StartLimit } from "./start-limit.js";
+import { originOf, prepareStart } from "./start-limit.js";
 import { type HeadlessDestination, hashTicket, LOGIN_MS, type Tickets, type WaitingTerminal } from "./state.js";
 
 /** The outcome of a headless login, as the terminal reads it. */
@@ -100,16 +100,12 @@ export type NoteTerminal = (code: string, address: string | undefined, nowMs: nu
 const MAX_ADDRESSES = 4;
 const HEADLESS_CODE = /^[A-Za-z0-9_-]{43}$/;
 
-/**
- * Creates the function that notes terminals. Polls need no authentication, so the limit bounds the rows that one
- * address causes.
- */
+/** Creates the function that notes terminals. Polls need no authentication, so the rows of an address are limited. */
 export function createTerminalNotes(deps: {
   readonly store: Pick<Store, "read" | "write">;
   readonly tickets: Tickets;
-  readonly startLimit: Pick<StartLimit, "start">;
 }): NoteTerminal {
-  const { store, tickets, startLimit } = deps;
+  const { store, tickets } = deps;
   const isComplete = (known: WaitingTerminal | undefined, address: string) =>
     known !== undefined && (known.addresses.length >= MAX_ADDRESSES || known.addresses.includes(address));
 
@@ -117,16 +113,12 @@ export function createTerminalNotes(deps: {
     const address = remoteAddress ?? "unknown";
     if (!HEADLESS_CODE.test(code)) return;
     if (isComplete(await store.read((tx) => findTerminal(tx, tickets, code, nowMs)), address)) return;
-    try {
-      startLimit.start(remoteAddress, {});
-    } catch {
-      return;
-    }
+    const start = await prepareStart(store, "terminal", originOf(remoteAddress, false), nowMs);
     await store.write(async (tx) => {
       const known = await findTerminal(tx, tickets, code, nowMs);
       if (isComplete(known, address)) return;
       const noted = { addresses: [...(known?.addresses ?? []), address], atMs: known?.atMs ?? nowMs };
-      await tickets.put(tx, "terminal", terminalKey(code), noted, noted.atMs + LOGIN_MS);
+      await tickets.start(tx, "terminal", terminalKey(code), noted, noted.atMs + LOGIN_MS, start);
     });
   };
 }

@@ -185,7 +185,7 @@ function findAdvice(error: string, status: number): { title: string; advice: str
 login provider, try another.`,
     };
   }
-  if (status === 429) return { title: "Too many attempts", advice: "Wait ten minutes, then start again." };
+  if (status === 429) return { title: "Too many attempts", advice: "Wait a few minutes, then try again." };
   if (status >= 500) {
     return {
       title: status === 500 ? "Something went wrong" : "The login provider does not answer",

@@ -8,6 +8,7 @@ import {
   type WebRoutes,
 } from "../../kernel/web.js";
 import { createFailureLimiter } from "../sts/failure-limiter.js";
+import { createFailureThrottle } from "../sts/failure-throttle.js";
 import { beginLogin, confirmHeadless } from "./authorize.js";
 import { completeLogin } from "./complete-login.js";
 import { askForConsent, CONSENT_PATH, decideConsent, needsConsent, showConsent } from "./consent.js";
@@ -17,14 +18,13 @@ import { isOAuthError, loginOverError, oauthError } from "./oauth-error.js";
 import { createOidcClient } from "./oidc.js";
 import { createOrgCheck, createProviders, getSentProvider } from "./provider-selection.js";
 import { renderErrorPage, respondToFailedLogin, respondWithError } from "./responses.js";
-import { createStartLimit } from "./start-limit.js";
 import { type Authorization, findBrowser } from "./state.js";
 import { handleToken } from "./token.js";
 
-/** Wrong attempts at one code from one address, within ten minutes. */
+/** Wrong codes of one headless login from one address, within ten minutes. */
 const CODE_FAILURE_LIMIT = { points: 10, seconds: 600 };
-/** Wrong attempts at user codes of devices from one address, within ten minutes. */
-const ADDRESS_FAILURE_LIMIT = { points: 30, seconds: 600 };
+/** Wrong user codes of devices within ten minutes, before browser and address are slowed down. */
+const USER_CODE_FAILURES = { perName: { points: 10, seconds: 600 }, perAddress: { points: 30, seconds: 600 } };
 
 /** A token of another issuer with many group claims may fill half of this. */
 const MAX_TOKEN_FORM_BYTES = 32 * 1024;
@@ -36,8 +36,7 @@ export function createLoginRoutes(deps: LoginDeps): WebRoutes {
     providers: createProviders(deps),
     oidc: createOidcClient(deps),
     codeLimiter: createFailureLimiter(CODE_FAILURE_LIMIT),
-    addressLimiter: createFailureLimiter(ADDRESS_FAILURE_LIMIT),
-    startLimit: createStartLimit(deps.clock),
+    userCodes: createFailureThrottle(USER_CODE_FAILURES),
   };
   return [
     publicPage("/oauth", (request) => beginLogin(context, request)),

@@ -1,66 +1,51 @@
-// Limits unfinished logins by address. Each is a row in the store, written before the caller has authenticated.
-import { LRUCache } from "lru-cache";
-import { invalidArgument, resourceExhausted } from "../../kernel/errors.js";
+// Limits the rows that callers store before they have authenticated, by network address. A full limit rejects nobody,
+// because many people may share an address: a new login takes the place of an unfinished one.
+import { invalidArgument } from "../../kernel/errors.js";
 import { addressKey } from "../../kernel/ip-address.js";
-import type { Clock } from "../../kernel/time.js";
+import type { Store, TicketKind, TicketOrigin } from "../../store/port.js";
 
-/** The limit per window, and the length of a window in milliseconds. */
-const MAX_STARTED = 300;
-const WINDOW_MS = 10 * 60 * 1000;
-/**
- * A login is counted at most twice: when the code of a terminal or device is typed, and when the browser is sent to a
- * provider.
- */
-const COUNTS_PER_LOGIN = 2;
-/** The largest number of counted addresses; beyond it the least recently counted one is forgotten. */
-const MAX_ADDRESSES = 20_000;
+/** How many unfinished logins of one kind an address may have. */
+const MAX_UNFINISHED = 300;
 
 /** The largest row of an unfinished login, in characters of JSON. A request that names every capability fits. */
 const MAX_ROW_CHARS = 8 * 1024;
 
-/** Limits the unfinished logins of addresses. */
-export type StartLimit = ReturnType<typeof createStartLimit>;
-
-/** Creates the limit. It counts in memory, which is bounded. */
-export function createStartLimit(clock: Clock) {
-  // Created with the first login, because it allocates for all its addresses at once.
-  let windows: LRUCache<string, { count: number; readonly endMs: number }> | undefined;
-
-  function getWindow(key: string, nowMs: number) {
-    windows ??= new LRUCache({ max: MAX_ADDRESSES });
-    const found = windows.get(key);
-    // After the clock was set back, windows that end too late start again.
-    if (found !== undefined && found.endMs > nowMs && found.endMs <= nowMs + WINDOW_MS) return found;
-    const fresh = { count: 0, endMs: nowMs + WINDOW_MS };
-    windows.set(key, fresh);
-    return fresh;
-  }
-
-  return {
-    /**
-     * Counts a login that an address starts.
-     *
-     * @param stored the row to be stored
-     * @throws ApiError INVALID_ARGUMENT when the row is too large, RESOURCE_EXHAUSTED with the time to wait
-     */
-    start(address: string | undefined, stored: object): void {
-      assertSmall(stored);
-      const nowMs = clock();
-      const window = getWindow(addressKey(address), nowMs);
-      if (window.count >= MAX_STARTED) {
-        throw resourceExhausted("too many unfinished logins from this address", window.endMs - nowMs, "rate");
-      }
-      window.count++;
-    },
-    /** Uncounts a finished login, so that addresses from which people sign in are not limited. */
-    finish(address: string | undefined): void {
-      const window = windows?.get(addressKey(address));
-      if (window !== undefined) window.count = Math.max(0, window.count - COUNTS_PER_LOGIN);
-    },
-  };
+/** What the row of an unfinished login is counted for, and the hashes of the rows whose place it takes. */
+export interface Start {
+  readonly origin: TicketOrigin;
+  readonly replaced: readonly string[];
 }
 
-function assertSmall(stored: object): void {
+/**
+ * Builds what an unfinished login is counted for.
+ *
+ * @param isKept whether others of the address are replaced first
+ */
+export function originOf(remoteAddress: string | undefined, isKept: boolean): TicketOrigin {
+  return { origin: addressKey(remoteAddress), isKept };
+}
+
+/**
+ * Prepares a login that an address starts. Of the unfinished logins beyond the limit it replaces those first that are
+ * not kept, then the oldest. The rows are found before the transaction that stores the new one, so that concurrent
+ * starts do not conflict; what they exceed the limit by, later ones replace.
+ */
+export async function prepareStart(
+  store: Pick<Store, "read">,
+  kind: TicketKind,
+  origin: TicketOrigin,
+  nowMs: number,
+): Promise<Start> {
+  const replaced = await store.read((tx) => tx.tickets.findExcess(kind, origin.origin, MAX_UNFINISHED - 1, nowMs));
+  return { origin, replaced };
+}
+
+/**
+ * Makes sure that the row of an unfinished login is small.
+ *
+ * @throws ApiError INVALID_ARGUMENT
+ */
+export function assertSmall(stored: object): void {
   if (JSON.stringify(stored).length <= MAX_ROW_CHARS) return;
   throw invalidArgument({
     field: "request",

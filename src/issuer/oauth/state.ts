@@ -4,10 +4,11 @@
 import { createHash, randomBytes, timingSafeEqual } from "node:crypto";
 import { invalidArgument } from "../../kernel/errors.js";
 import type { WebRequest } from "../../kernel/web.js";
-import type { TicketKind, Tx } from "../../store/port.js";
+import type { TicketKind, TicketOrigin, Tx } from "../../store/port.js";
 import { type MasterKey, sealForStore } from "../keys/master-key.js";
 import type { TokenRequest } from "../sts/token-request.js";
 import type { TokenGrant } from "../tokens.js";
+import type { Start } from "./start-limit.js";
 
 /** Where the outcome of a login goes. */
 export type Destination =
@@ -211,18 +212,36 @@ export function createTickets(masterKey: MasterKey) {
       return JSON.parse(masterKey.unseal(sealed, formatTicketContext(kind, hash)).toString()) as TicketValues[K];
     },
 
-    /** Stores a ticket, in place of the one with the same secret. */
+    /**
+     * Stores a ticket, in place of the one with the same secret.
+     *
+     * @param origin what a limit counts it for; without it, a ticket that is replaced keeps its origin
+     */
     async put<K extends Kind>(
       tx: Tx,
       kind: K,
       secret: string,
       value: TicketValues[K],
       expireTimeMs: number,
+      origin?: TicketOrigin,
     ): Promise<void> {
       const hash = hashTicket(secret);
       const context = formatTicketContext(kind, hash);
       const sealed = await sealForStore(tx, masterKey, Buffer.from(JSON.stringify(value)), context);
-      await tx.tickets.put({ hash, kind, data: { sealed }, expireTimeMs });
+      await tx.tickets.put({ hash, kind, data: { sealed }, expireTimeMs }, origin);
+    },
+
+    /** Stores a ticket in place of those that it replaces at the limit of its origin. */
+    async start<K extends Kind>(
+      tx: Tx,
+      kind: K,
+      secret: string,
+      value: TicketValues[K],
+      expireTimeMs: number,
+      { origin, replaced }: Start,
+    ): Promise<void> {
+      for (const hash of replaced) await tx.tickets.delete(hash);
+      await this.put(tx, kind, secret, value, expireTimeMs, origin);
     },
 
     async delete(tx: Tx, secret: string): Promise<void> {
@@ -247,16 +266,20 @@ export interface Browser {
   readonly formSecret: string;
   /** The Set-Cookie header that sets or renews the cookie. */
   readonly cookie: string;
+  /** Whether the request came with the cookie, so the browser has been here before. */
+  readonly isKnown: boolean;
 }
 
 /** Gets the browser of a request; it gets a new cookie if it has none. */
 export function getBrowser(request: WebRequest, secure: boolean): Browser {
-  const secret = findSecret(request, secure) ?? randomBytes(32).toString("base64url");
+  const found = findSecret(request, secure);
+  const secret = found ?? randomBytes(32).toString("base64url");
   const attributes = `Path=/; Max-Age=${LOGIN_MS / 1000}; HttpOnly; SameSite=Lax${secure ? "; Secure" : ""}`;
   return {
     hash: hashFor("browser", secret),
     formSecret: hashFor("form", secret),
     cookie: `${cookieName(secure)}=${secret}; ${attributes}`,
+    isKnown: found !== undefined,
   };
 }
 

@@ -2,10 +2,12 @@
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import { Code } from "@connectrpc/connect";
 import { SecurityTokenService } from "#gen/chainguard/platform/oidc/oidc_pb.js";
+import { parseBearer } from "../../kernel/bearer.js";
 import { ApiError, type FieldViolation, invalidArgument, unauthenticated } from "../../kernel/errors.js";
 import { addressKey } from "../../kernel/ip-address.js";
 import { withOutcome, withPreparation } from "../../pipeline/handlers.js";
 import { serve } from "../../pipeline/method-table.js";
+import type { Store } from "../../store/port.js";
 import type { LastSeen } from "../maintenance.js";
 import type { IssuedToken, RefreshedLogin, Tokens } from "../tokens.js";
 import { type ExchangeRequest, type Exchanger, requireBearer, type VerifiedExchange } from "./exchange.js";
@@ -16,6 +18,7 @@ import { parseAudience, parseTokenLimit, type TokenRequest } from "./token-reque
 const REFRESH = "refresh";
 
 export interface StsDeps {
+  readonly store: Pick<Store, "read">;
   readonly exchanger: Exchanger;
   readonly tokens: Tokens;
   readonly limiter: FailureThrottle;
@@ -25,7 +28,12 @@ export interface StsDeps {
 }
 
 /** Creates the handlers of SecurityTokenService. */
-export function createSecurityTokenService({ exchanger, tokens, limiter, audiences, lastSeen }: StsDeps) {
+export function createSecurityTokenService({ store, exchanger, tokens, limiter, audiences, lastSeen }: StsDeps) {
+  async function isIssued(authorization: string | undefined): Promise<boolean> {
+    const bearer = parseBearer(authorization);
+    return bearer !== undefined && (await store.read((tx) => tokens.findIdentityUid(tx, bearer))) !== undefined;
+  }
+
   return serve(
     SecurityTokenService,
     {
@@ -48,9 +56,11 @@ export function createSecurityTokenService({ exchanger, tokens, limiter, audienc
       }),
 
       exchangeRefreshToken: withPreparation({
-        // Callers wait here, before the transaction, which must not wait.
+        // Callers with unknown tokens wait here, before the transaction, which must not wait. Tokens that were issued
+        // cannot be guessed, so they never wait for others of their address.
         async prepare(_request: RefreshRequest, { inbound, responseHeader }): Promise<void> {
           setNoStore(responseHeader);
+          if (await isIssued(inbound.header("authorization"))) return;
           await limiter.admit({ remoteAddress: inbound.remoteAddress, name: REFRESH });
         },
         async handle({ aud, cap, scope, scopes }: RefreshRequest, { tx, startMs, inbound }) {

@@ -93,8 +93,8 @@ function buildPrincipal(identityUid: string, nowMs: number): Principal {
   return { identityUid, tokenId: "", issuedAt, expiresAt: issuedAt + REGISTRY_TOKEN_LIFE_S };
 }
 
-// Unverified: the response only selects which verification the token gets.
-function isApiToken(password: string, issuer: string): boolean {
+/** Whether a password has the form of an API token. Unverified: it only selects which verification the token gets. */
+export function isApiToken(password: string, issuer: string): boolean {
   if (parseKeyId(password) === undefined) return false;
   try {
     const claims: unknown = JSON.parse(Buffer.from(password.split(".")[1] ?? "", "base64url").toString());

@@ -9,7 +9,14 @@ import { ApiError, invalidArgument, rejectReasonOf } from "../../kernel/errors.j
 import { ANONYMOUS_UID, type Ids } from "../../kernel/ids.js";
 import { publicForm, publicPage, type WebRequest, type WebResponse, type WebRoutes } from "../../kernel/web.js";
 import type { Store } from "../../store/port.js";
-import { type Credential, type CredentialDeps, parseBasic, requireCredential, verifyCredential } from "./credential.js";
+import {
+  type Credential,
+  type CredentialDeps,
+  isApiToken,
+  parseBasic,
+  requireCredential,
+  verifyCredential,
+} from "./credential.js";
 import { REGISTRY_TOKEN_LIFE_S, signRegistryToken } from "./registry-token.js";
 import { parseScopes, resolveAccess } from "./scope.js";
 
@@ -54,10 +61,14 @@ export function tokenRoutes(deps: TokenDeps): WebRoutes {
     try {
       const credential = read();
       if (credential === undefined) return await issue(credential, requested, request);
-      const { remoteAddress } = request;
-      return await deps.failures.run({ remoteAddress, name: credential.user }, () =>
-        issue(credential, requested, request),
-      );
+      const claimant = { remoteAddress: request.remoteAddress, name: credential.user };
+      const work = () => issue(credential, requested, request);
+      // All API tokens have the same user name. They cannot be guessed and cost little to verify, so a valid one never
+      // waits for the wrong ones of its address.
+      const { failures, issuer } = deps;
+      return await (isApiToken(credential.password, issuer)
+        ? failures.count(claimant, work)
+        : failures.run(claimant, work));
     } catch (error) {
       if (error instanceof ApiError && error.code === Code.Unauthenticated) {
         return { ...answerUnauthorized(deps.baseUrl), rejection: rejectReasonOf(error) };

@@ -42,8 +42,15 @@ export function defineTokenTables(c: Columns) {
       kind: c.str("kind").$type<TicketKind>().notNull(),
       data: c.json<object>("data").notNull(),
       expireTimeMs: c.long("expire_time_ms").notNull(),
+      /** What a limit counts it for, such as a network address; null for tickets without a limit. */
+      origin: c.str("origin"),
+      /** Whether the limit keeps it longer than others of its origin; null without an origin. */
+      isKept: c.bool("is_kept"),
     },
-    (t) => [c.index("tickets_expiry").on(t.expireTimeMs)],
+    (t) => [
+      c.index("tickets_expiry").on(t.expireTimeMs),
+      c.index("tickets_origin").on(t.origin, t.kind, t.isKept, t.expireTimeMs),
+    ],
   );
 
   const refreshTokens = c.table(
@@ -76,7 +83,10 @@ type TokenTables = ReturnType<typeof defineTokenTables>;
 
 /** A key as stored. */
 export type KeyRow = RowOf<TokenTables["keys"]>;
+type StoredTicket = RowOf<TokenTables["tickets"]>;
 /** A secret that is valid once and for a limited time, such as the state of a login in progress. */
-export type TicketRow = RowOf<TokenTables["tickets"]>;
+export type TicketRow = Omit<StoredTicket, "origin" | "isKept">;
+/** What a limit counts a ticket for. */
+export type TicketOrigin = { readonly [K in "origin" | "isKept"]: NonNullable<StoredTicket[K]> };
 /** A refresh token as stored. */
 export type RefreshTokenRow = RowOf<TokenTables["refreshTokens"]>;
