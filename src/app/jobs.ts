@@ -3,6 +3,7 @@
 import { createRetention } from "../audit/retention.js";
 import { createSealer, type SealerDeps } from "../audit/sealer.js";
 import type { Settings } from "../config/config.js";
+import { deleteMarked } from "../iam/identities/deletion.js";
 import type { Job } from "../jobs/jobs.js";
 import { createEventSweep } from "../registry/oci/notification-routes.js";
 import type { Store } from "../store/port.js";
@@ -23,7 +24,13 @@ export function createServiceJobs({ settings, ...deps }: ServiceJobsDeps): Job[]
     const retentionMs = settings.auditRetention * 1_000;
     jobs.push(createRetention({ ...deps, retentionMs, findObstacle: () => findRetentionObstacle(store) }));
   }
-  return [...jobs, createEventSweep(clock), createListRanking(store), createAdvisoryIndexing(store)];
+  return [
+    ...jobs,
+    createEventSweep(clock),
+    createListRanking(store),
+    createAdvisoryIndexing(store),
+    createIdentityDeletion(store),
+  ];
 }
 
 /** Counts the runs of a job in this process. */
@@ -60,6 +67,20 @@ function createListRanking({ read }: Pick<Store, "read">): Job {
       if (oldest === undefined || isOlder(oldest, FIRST_RANKING_VERSION)) return 0;
       return completeRanks({ read, write }, () => signal.aborted);
     },
+  };
+}
+
+/** How often this job looks for deletions that a process began and did not end, in milliseconds. */
+const DELETION_MS = 5_000;
+
+/** Creates the job that completes deletions of identities. */
+function createIdentityDeletion({ read }: Pick<Store, "read">): Job {
+  return {
+    name: "identity-deletion",
+    problem: "identities could not be deleted completely",
+    intervalMs: DELETION_MS,
+    hasWork: async () => (await read((tx) => tx.identities.findMarked(1))).length > 0,
+    run: ({ write, signal }) => deleteMarked({ read, write }, () => signal.aborted),
   };
 }
 

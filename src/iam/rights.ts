@@ -32,10 +32,12 @@ const internalOnly = CapabilitySchema.values
  * @throws ApiError PERMISSION_DENIED
  */
 export function requireRights(caller: Caller, rights: CapabilitySet, group: string): void {
-  const callerRights = transferableRightsAt(caller, group);
+  if (!mayPassOn(transferableRightsAt(caller, group), rights)) throw lacksRights(group);
+}
+
+function mayPassOn(callerRights: CapabilitySet, rights: CapabilitySet): boolean {
   const reserved = internalOnly.some((bit) => hasBit(rights, bit));
-  if (includesSet(callerRights, rights) && (!reserved || hasBit(callerRights, internalBit))) return;
-  throw lacksRights(group);
+  return includesSet(callerRights, rights) && (!reserved || hasBit(callerRights, internalBit));
 }
 
 function lacksRights(group: string): ApiError {
@@ -52,10 +54,17 @@ function transferableRightsAt(caller: Caller, group: string): CapabilitySet {
  *
  * @throws ApiError PERMISSION_DENIED
  */
-export function requireGrantable(caller: Caller, role: Pick<RoleRow, "uid" | "capabilities">, group: string): void {
-  if (isOperatorRole(role.uid)) throw lacksRights(group);
-  if (ownersMayGrant.has(role.uid) && includesSet(transferableRightsAt(caller, group), ownerRights)) return;
-  requireRights(caller, role.capabilities, group);
+export function requireGrantable(caller: Caller, role: GrantedRole, group: string): void {
+  if (!mayGrant(transferableRightsAt(caller, group), role)) throw lacksRights(group);
+}
+
+type GrantedRole = Pick<RoleRow, "uid" | "capabilities">;
+
+// Whether a caller with these rights at a group may bind the role there.
+function mayGrant(callerRights: CapabilitySet, { uid, capabilities }: GrantedRole): boolean {
+  if (isOperatorRole(uid)) return false;
+  if (ownersMayGrant.has(uid) && includesSet(callerRights, ownerRights)) return true;
+  return mayPassOn(callerRights, capabilities);
 }
 
 /**
@@ -78,18 +87,48 @@ export function requireOwnersRights(caller: Caller, group: string): void {
 }
 
 /**
+ * The largest number of bindings that are compared one by one with what a caller holds. It bounds the time of the
+ * check, because an identity may have more bindings than its quota allows now.
+ */
+const MAX_COMPARED = 1_000;
+
+/**
  * Makes sure that the caller holds all rights of an identity, at each group where the identity holds them.
  * Somebody who changes how an identity is assumed could otherwise gain its rights.
  *
- * @throws ApiError PERMISSION_DENIED
+ * @throws ApiError PERMISSION_DENIED, FAILED_PRECONDITION for an identity with more bindings than can be compared,
+ * where the caller does not hold its rights in the whole organisation.
  */
 export async function requireRightsOf(call: UnaryCall, identityUid: string): Promise<void> {
   const { tx } = call;
-  const bindings = await tx.roleBindings.findByIdentity(identityUid);
-  if (bindings.length === 0) return;
-  for (const { roleUid, groupUid } of bindings) {
-    const role = await tx.roles.find(roleUid);
-    if (role) requireGrantable(await call.callerAt(groupUid), role, groupUid);
+  const roles = await tx.roleBindings.findRolesOf(identityUid);
+  if (roles.length === 0) return;
+  const root = rootOf(identityUid);
+  const rights = transferableRightsAt(await call.callerAt(root), root);
+  const isEverywhere = roles.every((role) => mayGrant(rights, role));
+  if (isEverywhere && !(await tx.roleBindings.isBoundOutside(identityUid, root))) return;
+  await requireRightsByGroup(call, identityUid, new Map(roles.map((role) => [role.uid, role])));
+}
+
+async function requireRightsByGroup(
+  call: UnaryCall,
+  identityUid: string,
+  roles: ReadonlyMap<string, GrantedRole>,
+): Promise<void> {
+  const grants = await call.tx.roleBindings.findGrantsOf(identityUid, MAX_COMPARED + 1);
+  if (grants.length > MAX_COMPARED) {
+    const rule = `it has more than ${MAX_COMPARED} role bindings, so only a caller who holds its rights at the root group may`;
+    throw failedPrecondition("TOO_MANY_BINDINGS", `changing how identity ${identityUid} is assumed: ${rule}`);
+  }
+  const rolesAt = new Map<string, GrantedRole[]>();
+  for (const { groupUid, roleUid } of grants) {
+    const role = roles.get(roleUid);
+    if (role) rolesAt.set(groupUid, [...(rolesAt.get(groupUid) ?? []), role]);
+  }
+  const caller = await call.callerAtAll([...rolesAt.keys()]);
+  for (const [group, some] of rolesAt) {
+    const rights = transferableRightsAt(caller, group);
+    if (!some.every((role) => mayGrant(rights, role))) throw lacksRights(group);
   }
 }
 
@@ -99,6 +138,18 @@ export async function requireRightsOf(call: UnaryCall, identityUid: string): Pro
  * @throws ApiError FAILED_PRECONDITION of type OWNER_REQUIRED
  */
 export async function requireOwner(tx: Tx, uid: string): Promise<void> {
-  if ((await tx.roleBindings.countHolders(rootOf(uid), owner)) > 0) return;
-  throw failedPrecondition("OWNER_REQUIRED", "a root group must keep an owner");
+  if ((await tx.roleBindings.countHolders(rootOf(uid), owner)) === 0) throw ownerRequired();
+}
+
+/**
+ * Makes sure that every organisation keeps an owner without an identity.
+ *
+ * @throws ApiError FAILED_PRECONDITION of type OWNER_REQUIRED
+ */
+export async function requireNotSoleOwner(tx: Tx, identityUid: string): Promise<void> {
+  if ((await tx.roleBindings.findSoleRoot(identityUid, owner)) !== undefined) throw ownerRequired();
+}
+
+function ownerRequired(): ApiError {
+  return failedPrecondition("OWNER_REQUIRED", "a root group must keep an owner");
 }

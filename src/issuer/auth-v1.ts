@@ -4,6 +4,7 @@ import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import { Auth, type RegistrationRequest, type WhoAmI, WhoAmISchema } from "#gen/chainguard/platform/auth/auth_pb.js";
 import { groupToProtoV1 } from "../iam/groups/group-v1.js";
+import { finishDeletion } from "../iam/identities/deletion.js";
 import { formatActorName, identities } from "../iam/identities/identity.js";
 import { acceptInvite, requireInvite } from "../iam/people/accept-invite.js";
 import { type RoomContext, requireRoomForInvite, requireRoomForLogin } from "../iam/people/join-quota.js";
@@ -21,6 +22,7 @@ import { withOutcome, withPreparation } from "../pipeline/handlers.js";
 import { serve } from "../pipeline/method-table.js";
 import { renameErrorFields } from "../pipeline/operations.js";
 import type { Quotas } from "../pipeline/resource/quota.js";
+import { Reservation } from "../pipeline/resource/reservation.js";
 import type { RoleRow, Store, Tx } from "../store/port.js";
 import { type NoteTerminal, takeHeadlessSession } from "./oauth/headless.js";
 import { type Exchanger, requireBearer } from "./sts/exchange.js";
@@ -30,7 +32,7 @@ import type { Proof } from "./sts/identify.js";
 export interface AuthDeps {
   readonly exchanger: Pick<Exchanger, "verifyBearer" | "decide">;
   readonly ids: Ids;
-  readonly store: Pick<Store, "read">;
+  readonly store: Pick<Store, "read" | "write">;
   readonly quotas: Quotas;
   /** Whether people may register without an invite. */
   readonly open: boolean;
@@ -51,7 +53,8 @@ export function authV1({ exchanger, ids, store, quotas, open, inviteLimiter, not
       validate: (_request, call) => whoAmI(call, quotas.limits),
 
       register: withPreparation({
-        async prepare({ code, identityId }: Registration, { inbound, startMs, trace }): Promise<Proof> {
+        async prepare({ code, identityId }: Registration, call): Promise<Proof> {
+          const { inbound, startMs, trace } = call;
           if (identityId !== "" && !isUidp(identityId)) {
             throw invalidArgument({ field: "identityId", description: "identityId must be a uid" });
           }
@@ -60,13 +63,16 @@ export function authV1({ exchanger, ids, store, quotas, open, inviteLimiter, not
           const proof = await exchanger.verifyBearer(asserted, bearer, inbound.remoteAddress).catch((error) => {
             throw renameErrorFields(error, { identity: "identityId" });
           });
-          const context = { quotas, nowMs: startMs };
+          const reservation = new Reservation();
+          call.reservation = reservation;
+          const context = { quotas, nowMs: startMs, reservation };
           await inviteLimiter.guard([inviteFailureKey(inbound.remoteAddress, code)], () =>
             store.read((tx) => requireRoomFor(tx, proof, code, context)),
           );
           return proof;
         },
-        async handle({ code }: Registration, { tx, startMs, inbound }, proof: Proof) {
+        async handle({ code }: Registration, { tx, startMs, inbound, reservation }, proof: Proof) {
+          if (reservation?.mustRecount) await requireRoomFor(tx, proof, code, { quotas, nowMs: startMs });
           const { identity, group } = await inviteLimiter.guard([inviteFailureKey(inbound.remoteAddress, code)], () =>
             proof.by === "person"
               ? registerPerson(tx, proof, code, { ids, nowMs: startMs })
@@ -92,10 +98,12 @@ export function authV1({ exchanger, ids, store, quotas, open, inviteLimiter, not
       }),
 
       async delete({ id }, call) {
-        const { tx, caller } = call;
+        const { caller } = call;
         if (id !== caller.uid) throw permissionDenied(`deleting ${id}`);
         if (!caller.unlimited) throw notPermitted("deleting an identity needs a token that is not limited");
-        call.actorName = formatActorName(await deletePerson(tx, id));
+        const { person, isDeleted } = await deletePerson(call.tx, id);
+        call.actorName = formatActorName(person);
+        if (!isDeleted) call.finish = () => finishDeletion(store, id);
         return withOutcome({}, { subjectUid: id });
       },
     },

@@ -14,14 +14,21 @@ export function toCapabilitySet(bits: Iterable<number>): CapabilitySet {
     if (bit < 0 || at >= DIGITS) throw new TypeError(`capability bit ${bit} is out of range`);
     digits[at] = (digits[at] ?? 0) | (1 << (bit & 3));
   }
-  return digits.map((digit) => digit.toString(16)).join("");
+  return toSet(digits);
 }
 
 /** Whether `set` has `bit`; malformed sets have none. */
 export function hasBit(set: CapabilitySet, bit: number): boolean {
-  const code = set.charCodeAt(bit >> 2);
-  const digit = code >= 97 && code <= 102 ? code - 87 : code >= 48 && code <= 57 ? code - 48 : 0;
-  return (digit & (1 << (bit & 3))) !== 0;
+  return (digitOf(set, bit >> 2) & (1 << (bit & 3))) !== 0;
+}
+
+function digitOf(set: CapabilitySet, at: number): number {
+  const code = set.charCodeAt(at);
+  return code >= 97 && code <= 102 ? code - 87 : code >= 48 && code <= 57 ? code - 48 : 0;
+}
+
+function toSet(digits: readonly number[]): CapabilitySet {
+  return digits.map((digit) => digit.toString(16)).join("");
 }
 
 /** The bits of `set`, ascending. */
@@ -34,15 +41,17 @@ export function bitsOf(set: CapabilitySet): number[] {
 /** The union of `sets`. */
 export function unionOf(sets: readonly CapabilitySet[]): CapabilitySet {
   const [only] = sets;
-  return only !== undefined && sets.length === 1 ? only : toCapabilitySet(sets.flatMap(bitsOf));
+  if (only !== undefined && sets.length === 1) return only;
+  return toSet(Array.from({ length: DIGITS }, (_, at) => sets.reduce((digit, set) => digit | digitOf(set, at), 0)));
 }
 
 /** The intersection of two sets. */
 export function intersectionOf(set: CapabilitySet, other: CapabilitySet): CapabilitySet {
-  return toCapabilitySet(bitsOf(set).filter((bit) => hasBit(other, bit)));
+  return toSet(Array.from({ length: DIGITS }, (_, at) => digitOf(set, at) & digitOf(other, at)));
 }
 
 /** Whether `part` is a subset of `set`. */
 export function includesSet(set: CapabilitySet, part: CapabilitySet): boolean {
-  return bitsOf(part).every((bit) => hasBit(set, bit));
+  for (let at = 0; at < DIGITS; at++) if ((digitOf(part, at) & ~digitOf(set, at)) !== 0) return false;
+  return true;
 }

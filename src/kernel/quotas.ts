@@ -5,8 +5,8 @@
 export interface QuotaDefinition {
   /** The plural in errors. */
   readonly displayName: string;
-  /** Whether the limit is per organisation, with all its groups, or per person. */
-  readonly per: "organisation" | "person";
+  /** Whether the limit is per organisation, with all its groups, per person, or per identity in an organisation. */
+  readonly per: "organisation" | "person" | "identity";
   /** The limit unless the settings or the organisation have another. */
   readonly limit: number;
 }
@@ -18,6 +18,9 @@ export const quotas = {
   identities: { displayName: "identities", per: "organisation", limit: 10_000 },
   roles: { displayName: "roles", per: "organisation", limit: 5_000 },
   bindings: { displayName: "role bindings", per: "organisation", limit: 50_000 },
+  // A change of how an identity is assumed compares all its bindings with the rights of the caller. Of a person only
+  // those of one organisation count, because anybody can bind anybody.
+  identityBindings: { displayName: "role bindings in an organisation", per: "identity", limit: 1_000 },
   invites: { displayName: "group invites", per: "organisation", limit: 10_000 },
   providers: { displayName: "identity providers", per: "organisation", limit: 100 },
   // A login through a provider evaluates all its mappings.

@@ -2,13 +2,14 @@ import type { DescMethod } from "@bufbuild/protobuf";
 import { type ContextValues, createContextValues, type HandlerContext } from "@connectrpc/connect";
 import type { Principal } from "../kernel/principal.js";
 import type { TraceSpan } from "../kernel/trace.js";
-import { isUidp, isWithin, lineageOf, maximalOf } from "../kernel/uidp.js";
-import type { Tx } from "../store/port.js";
+import { isUidp, isWithin, lineageOf, maximalOf, rootOf } from "../kernel/uidp.js";
+import type { AccessRow, Awaitable, Tx } from "../store/port.js";
 import type { RequestProtocol, RequestRecord } from "../telemetry/request-record.js";
 import { addMappedGrants } from "./auth/authorize.js";
 import type { Caller } from "./auth/caller.js";
 import type { FieldSpelling } from "./field-names.js";
 import { principalKey } from "./mount-options.js";
+import type { Reservation } from "./resource/reservation.js";
 
 /** The wire protocol a call came in by. */
 export type Protocol = Exclude<RequestProtocol, "http">;
@@ -65,6 +66,9 @@ export abstract class CallContext implements HandlerContext {
 
   /** When the call must have ended, in epoch milliseconds; Infinity for a stream whose caller sets no deadline. */
   deadlineMs: number;
+
+  /** What the call is about to create; undefined where it has counted nothing. */
+  reservation: Reservation | undefined;
 
   protected authenticated: Caller | undefined;
   protected ended: AbortSignal | undefined;
@@ -197,6 +201,12 @@ export class UnaryCall extends CallContext {
    */
   actorName: string | undefined;
 
+  /**
+   * What the call does after the commit and before its response, set by a handler whose work takes several units. It
+   * must not throw: the change is made.
+   */
+  finish: (() => Promise<void>) | undefined;
+
   #pendingAt: string | undefined;
   #tx: Tx | undefined;
 
@@ -213,11 +223,18 @@ export class UnaryCall extends CallContext {
 
   /** The caller with all of its rights at `scope`, which need not be within the scope of the method. */
   async callerAt(scope: string): Promise<Caller> {
-    const { tx } = this;
-    const { principal, uid } = this.caller;
-    const caller = this.caller.withGrants(
-      await addMappedGrants(principal, tx.access.findGrantsAt(uid, lineageOf(scope)), tx),
-    );
+    return this.#withGrants(this.tx.access.findGrantsAt(this.caller.uid, lineageOf(scope)));
+  }
+
+  /** The caller with all of its rights at `groups`, which belong to one organisation. */
+  async callerAtAll(groups: readonly string[]): Promise<Caller> {
+    const [first = ""] = groups;
+    const scopes = [...new Set(groups.flatMap(lineageOf))];
+    return this.#withGrants(this.tx.access.findGrantsIn(this.caller.uid, rootOf(first), scopes));
+  }
+
+  async #withGrants(rows: Awaitable<readonly AccessRow[]>): Promise<Caller> {
+    const caller = this.caller.withGrants(await addMappedGrants(this.caller.principal, rows, this.tx));
     this.#pendingAt ??= caller.pendingAt;
     return caller;
   }
@@ -255,6 +272,8 @@ export class UnaryCall extends CallContext {
   setTransaction(tx: Tx, caller: Caller | undefined): void {
     this.#tx = tx;
     this.authenticated = caller;
+    // The unit of work may run again.
+    this.finish = undefined;
   }
 
   /** Continues with the next chunk of a list, which may take as long as the first. Only the pipeline calls it. */

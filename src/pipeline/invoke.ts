@@ -13,6 +13,7 @@ import type { UnaryCall } from "./call.js";
 import { Outcome } from "./handlers.js";
 import { invokeMounted } from "./invoke-mounted.js";
 import type { UnaryEntry } from "./method-table.js";
+import { Reservation } from "./resource/reservation.js";
 import { type InvokeDeps, readTraced, toCallError, UNIT_SPAN_NAMES } from "./unit-of-work.js";
 import { assertNoNul, assertRequiredFields } from "./validate-request.js";
 
@@ -52,6 +53,7 @@ export function createInvoke(deps: InvokeDeps): Invoke {
       const result = method.access === "read" ? store.read(unit, options) : store.write(unit, options);
       const answer = result instanceof Promise ? await result : result;
       trace?.end();
+      await call.finish?.();
       const isOutcome = answer instanceof Outcome;
       if (isOutcome && answer.facts.error !== undefined) throw answer.facts.error;
       if (call.pendingAt !== undefined) deps.onPendingUsed?.(call.caller.uid, rootOf(call.pendingAt));
@@ -62,6 +64,8 @@ export function createInvoke(deps: InvokeDeps): Invoke {
     } catch (error) {
       trace?.fail(error);
       throw toCallError(error, method.desc, call, deps);
+    } finally {
+      call.reservation?.release();
     }
   };
 
@@ -75,7 +79,11 @@ export function createInvoke(deps: InvokeDeps): Invoke {
     const { auth } = method;
     const authorizeFirst = async (tx: Tx, guard: Guard) => {
       const caller = await authorize(guard, principal, request, tx, method.access);
-      await method.requireRoom?.(request, caller, tx);
+      if (method.requireRoom === undefined) return caller;
+      // The read may run again.
+      call.reservation?.release();
+      call.reservation = new Reservation();
+      await method.requireRoom(request, caller, tx, call.reservation);
       return caller;
     };
     const caller =
@@ -119,7 +127,9 @@ export function createInvoke(deps: InvokeDeps): Invoke {
     assertRequiredFields(method.desc.input, request);
     let answer: Awaitable<object>;
     try {
-      answer = method.handler(request, call);
+      const recounted = call.reservation?.mustRecount && caller ? method.requireRoom?.(request, caller, tx) : undefined;
+      const run = () => method.handler(request, call);
+      answer = recounted === undefined ? run() : recounted.then(run);
     } catch (error) {
       throw maskError(caller, error, method, request);
     }

@@ -7,10 +7,11 @@ import { events, iam, iam_scope } from "#gen/chainguard/annotations/annotations_
 import { bit, CapabilitySchema, name as capabilityName } from "#gen/chainguard/capabilities/capabilities_pb.js";
 import type { HttpRule } from "#gen/google/api/http_pb.js";
 import { readOption } from "../codec/fields.js";
-import type { Awaitable, Tx } from "../store/port.js";
+import type { Tx } from "../store/port.js";
 import type { Caller } from "./auth/caller.js";
 import type { CallContext, StreamCall, UnaryCall } from "./call.js";
 import type { ChunkedHandler, Handler, Handlers, Outcome, PreparedHandler } from "./handlers.js";
+import type { Reservation } from "./resource/reservation.js";
 
 /** A capability that a method needs. */
 export interface NeededCapability {
@@ -66,12 +67,13 @@ export const PUBLIC_REQUEST_BYTES = 16 * 1024;
 export const MAX_REQUEST_BYTES = 4 * 1024 * 1024;
 
 /**
- * Makes sure that there is room for what a request creates, in a read of its own before the method runs.
- * It is called only after the caller was authorized.
+ * Makes sure that there is room for what a request creates: in a read of its own before the method runs, with a
+ * reservation, and where that says so again in the transaction of the method, without one. It is called only after the
+ * caller was authorized.
  *
  * @throws ApiError RESOURCE_EXHAUSTED
  */
-export type RoomCheck = (request: Message, caller: Caller, tx: Tx) => Awaitable<void>;
+export type RoomCheck = (request: Message, caller: Caller, tx: Tx, reservation?: Reservation) => Promise<void>;
 
 /** A method with one response. */
 export interface UnaryEntry extends DeclaredMethod {

@@ -116,6 +116,17 @@ export class GrantReader implements AccessStore {
     return found instanceof Promise ? found.then(select) : select(found);
   }
 
+  async findGrantsIn(identityUid: string, root: string, groupUids: readonly string[]): Promise<AccessRow[]> {
+    // Every uid below the root is less than the root with a "0" after it.
+    const found = await this.#tx.rows(grantsInRange, { identity: identityUid, root, uid: `${root}0` });
+    if (found.length <= MAX_IN_RANGE) return found;
+    const rows: AccessRow[] = [];
+    for (let i = 0; i < groupUids.length; i += PAGE_SIZE) {
+      for (const row of await this.#readByGroup(identityUid, groupUids.slice(i, i + PAGE_SIZE))) rows.push(row);
+    }
+    return rows;
+  }
+
   #readByGroup(identityUid: string, groupUids: readonly string[]): Awaitable<AccessRow[]> {
     const { size, params } = padParams("group", groupUids);
     return this.#tx.rows(grantsAt(size), { ...params, identity: identityUid });

@@ -1,9 +1,17 @@
 // The stores of identities and of identity providers.
 import { and, asc, eq, lt, sql } from "drizzle-orm";
 import { IndexedTable } from "./indexed-table.js";
-import type { Awaitable, IdentityProviderRow, IdentityProviderStore, IdentityRow, IdentityStore } from "./port.js";
+import type {
+  Awaitable,
+  IdentityProviderRow,
+  IdentityProviderStore,
+  IdentityRow,
+  IdentityStore,
+  ListQuery,
+  Page,
+} from "./port.js";
 import { defineResourceIndex, identityProviderIndex, usualSorts } from "./resource-index.js";
-import { discardRows, type Executor, mapRows, statement } from "./statement.js";
+import { buildEquals, discardRows, type Executor, mapRows, statement } from "./statement.js";
 
 /** The index of identities. */
 export const identityIndex = defineResourceIndex(2, {
@@ -26,23 +34,63 @@ const updateLastSeen = statement<{ uid: string; lastSeenTimeMs: number }>((q, t)
     ),
 );
 
+/**
+ * The provider of an identity that is being deleted. Grants outside the organisation of a provider do not count, so
+ * servers of every version that share the database find no rights of such an identity, and no owner in it.
+ */
+export const DELETED = "deleted";
+
+// No list is ordered by these columns, so the index does not change. Every token was issued before that second.
+const marks = { providerUid: DELETED, notBefore: Number.MAX_SAFE_INTEGER };
+const mark = statement<{ uid: string }>((q, t) =>
+  q.update(t.identities).set(marks).where(buildEquals(t.identities, "uid")),
+);
+const markByProvider = statement<{ providerUid: string }>((q, t) =>
+  q.update(t.identities).set(marks).where(buildEquals(t.identities, "providerUid")),
+);
+
 /** Identities; see {@link IdentityStore}. */
 export class Identities extends IndexedTable<IdentityRow> implements IdentityStore {
   constructor(tx: Executor) {
     super(tx, identityIndex);
   }
 
-  async hasAnyIn(groupUid: string): Promise<boolean> {
-    return (await this.findUidsWhere("groupUid", groupUid, 1)).length > 0;
+  override find(uid: string): Awaitable<IdentityRow | undefined> {
+    return mapRow(this.findStored(uid), (row) => (row?.providerUid === DELETED ? undefined : row));
   }
 
-  findByProvider(providerUid: string, limit: number): Promise<string[]> {
-    return this.findUidsWhere("providerUid", providerUid, limit);
+  override async list(query: ListQuery): Promise<Page<IdentityRow>> {
+    const page = await super.list(query);
+    return { ...page, rows: page.rows.filter(({ providerUid }) => providerUid !== DELETED) };
+  }
+
+  markDeleted(uid: string): Awaitable<void> {
+    return discardRows(this.tx.rows(mark, { uid }));
+  }
+
+  markDeletedOf(providerUid: string): Awaitable<void> {
+    return discardRows(this.tx.rows(markByProvider, { providerUid }));
+  }
+
+  findMarked(limit: number): Promise<string[]> {
+    return this.findUidsWhere("providerUid", DELETED, limit);
+  }
+
+  isMarked(uid: string): Awaitable<boolean> {
+    return mapRow(this.findStored(uid), (row) => row?.providerUid === DELETED);
+  }
+
+  async hasAnyIn(groupUid: string): Promise<boolean> {
+    return (await this.findUidsWhere("groupUid", groupUid, 1)).length > 0;
   }
 
   updateLastSeen(uid: string, lastSeenTimeMs: number): Awaitable<void> {
     return discardRows(this.tx.rows(updateLastSeen, { uid, lastSeenTimeMs }));
   }
+}
+
+function mapRow<T>(row: Awaitable<IdentityRow | undefined>, map: (row: IdentityRow | undefined) => T): Awaitable<T> {
+  return row instanceof Promise ? row.then(map) : map(row);
 }
 
 const unchangedSince = statement<{ timeMs: number; limit: number }, { uid: string }>((q, t) =>

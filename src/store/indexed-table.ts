@@ -64,6 +64,11 @@ export class IndexedTable<Row extends IndexedRow> implements IndexedStore<Row> {
   }
 
   find(uid: string): Awaitable<Row | undefined> {
+    return this.findStored(uid);
+  }
+
+  /** Finds a row that {@link find} may hide. */
+  protected findStored(uid: string): Awaitable<Row | undefined> {
     return takeFirst(this.tx.rows(get(this.#kind), { uid })) as Awaitable<Row | undefined>;
   }
 
@@ -89,7 +94,7 @@ export class IndexedTable<Row extends IndexedRow> implements IndexedStore<Row> {
   }
 
   async delete(uid: string): Promise<void> {
-    const row = await this.find(uid);
+    const row = await this.findStored(uid);
     if (row === undefined) return;
     await removeFromIndex(this.tx, this.#kind, row);
     await this.tx.rows(remove(this.#kind), { uid });

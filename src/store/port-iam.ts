@@ -35,6 +35,13 @@ export interface AccessStore {
    * @param lineage the uids of the ancestors and of the group, root first
    */
   findGrantsAt(identityUid: string, lineage: readonly string[]): Awaitable<AccessRow[]>;
+  /**
+   * The identity and its grants at any of `groupUids`, in a number of statements that grows with them, not with the
+   * grants of the identity. There may be other grants of the organisation among them.
+   *
+   * @param root the root group that the groups belong to
+   */
+  findGrantsIn(identityUid: string, root: string, groupUids: readonly string[]): Awaitable<AccessRow[]>;
   /** The identity in one row without a grant; empty where there is no such identity. */
   findIdentity(identityUid: string): Awaitable<AccessRow[]>;
   /** The identity and all of its grants that are not pending; empty where there is no such identity. */
@@ -72,12 +79,21 @@ export type IdentityPatch = Partial<
   >
 >;
 
-/** Identities. */
+/** Identities. Those that are being deleted are neither found nor listed, but their rows are there. */
 export interface IdentityStore extends PatchStore<IdentityRow, IdentityPatch> {
+  /**
+   * Takes all rights and tokens of an identity away, before its bindings and its row are deleted in several units of
+   * work.
+   */
+  markDeleted(uid: string): Awaitable<void>;
+  /** Does the same to all people of a provider. */
+  markDeletedOf(providerUid: string): Awaitable<void>;
+  /** The uids of identities that are being deleted, at most `limit`. */
+  findMarked(limit: number): Awaitable<string[]>;
+  /** Whether the identity is being deleted. */
+  isMarked(uid: string): Awaitable<boolean>;
   /** Whether any identity is a child of the group. */
   hasAnyIn(groupUid: string): Awaitable<boolean>;
-  /** The uids of people who log in through this provider, at most `limit`. */
-  findByProvider(providerUid: string, limit: number): Awaitable<string[]>;
   /** Sets the last seen time unless the stored one is later. */
   updateLastSeen(uid: string, timeMs: number): Awaitable<void>;
 }
@@ -95,7 +111,7 @@ export interface RoleStore extends PatchStore<RoleRow, RolePatch> {
 
 /**
  * A role binding with the columns of its group, role and identity that responses contain; null where there is no
- * identity.
+ * identity. Those of an identity that is being deleted are neither found nor listed.
  */
 export interface HydratedBinding extends RoleBindingRow {
   readonly groupName: string;
@@ -108,6 +124,7 @@ export interface HydratedBinding extends RoleBindingRow {
   readonly identitySubject: string | null;
   readonly identityEmail: string | null;
   readonly identityRelationship: object | null;
+  readonly identityProvider: string | null;
 }
 
 /** The columns of a role binding that change after its creation. */
@@ -126,8 +143,16 @@ export interface RoleBindingStore {
   /** Does nothing when the binding does not exist. */
   delete(uid: string): Awaitable<void>;
   list(query: ListQuery): Awaitable<Page<HydratedBinding>>;
-  /** The bindings of an identity, at most `limit`; all of them by default. */
+  /** Bindings of an identity, at most `limit`; all of them by default. */
   findByIdentity(identityUid: string, limit?: number): Awaitable<RoleBindingRow[]>;
+  /** The roles of an identity, each once; one statement, however many bindings there are. */
+  findRolesOf(identityUid: string): Awaitable<Pick<RoleRow, "uid" | "capabilities">[]>;
+  /** The groups and roles of an identity's bindings, at most `limit`. */
+  findGrantsOf(identityUid: string, limit: number): Awaitable<Pick<RoleBindingRow, "groupUid" | "roleUid">[]>;
+  /** Whether the identity has a binding outside the subtree of a group. */
+  isBoundOutside(identityUid: string, groupUid: string): Awaitable<boolean>;
+  /** A root group whose only holder of the role is this identity; undefined where there is none. */
+  findSoleRoot(identityUid: string, roleUid: string): Awaitable<string | undefined>;
   /** The bindings of an identity that are pending, or are not, with uids greater than `after`, in the order of uids. */
   findByPending(identityUid: string, pending: boolean, after: string, limit: number): Awaitable<HydratedBinding[]>;
   /** How many bindings of an identity are pending, or are not. */
@@ -144,8 +169,10 @@ export interface RoleBindingStore {
   hasRole(identityUid: string, roleUid: string): Awaitable<boolean>;
   /** The bindings of a role, in the order of uids. */
   findByRole(roleUid: string): Awaitable<RoleBindingRow[]>;
-  /** The groups at which a role is bound, each once. */
-  findGroupsOfRole(roleUid: string): Awaitable<string[]>;
+  /** Whether the role is bound anywhere. */
+  isBound(roleUid: string): Awaitable<boolean>;
+  /** Whether the role is bound outside the subtree of a group. */
+  isRoleBoundOutside(roleUid: string, groupUid: string): Awaitable<boolean>;
   /** Whether the group has a binding besides the automatic ones. */
   hasGranted(groupUid: string): Awaitable<boolean>;
   /** How many existing identities have the role at the group, without `anonymous`; counts up to two. */

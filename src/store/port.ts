@@ -183,13 +183,14 @@ export interface RankStore {
 /** Counts what quotas limit. */
 export interface UsageStore {
   /**
-   * How many resources of a kind belong to an owner. Units of work that write must not call it: on
-   * PostgreSQL each would conflict with all others that create something in the same organisation.
+   * How many resources of a kind belong to an owner. A unit of work that writes conflicts by it, on PostgreSQL, with all
+   * others that create something in the same organisation.
    *
-   * @param ownerUid the root group of the organisation, or the person where the quota is per person
+   * @param ownerUid the root group of the organisation, or the person or the identity where the quota is theirs
    * @param cap where no counter is stored, counting stops here
+   * @param rootUid the root group in whose organisation the quota of an identity counts
    */
-  count(kind: QuotaKind, ownerUid: string, cap: number): Awaitable<number>;
+  count(kind: QuotaKind, ownerUid: string, cap: number, rootUid?: string): Awaitable<number>;
 }
 
 /** Keys. */

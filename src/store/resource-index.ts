@@ -81,7 +81,7 @@ export interface Join {
 }
 
 /** A quota that is counted by the totals of an index. */
-export type IndexedQuota = Exclude<QuotaKind, "roots">;
+export type IndexedQuota = Exclude<QuotaKind, "roots" | "identityBindings">;
 
 /** The declaration of an index. */
 export interface ResourceIndexDeclaration {

@@ -16,6 +16,7 @@ import {
   type ResourceIndex,
   subscriptionIndex,
 } from "./resource-index.js";
+import { bindingsInRange } from "./role-binding-statements.js";
 import { roleBindingIndex, roleIndex } from "./role-store.js";
 import { type Executor, statement, sumTotals } from "./statement.js";
 import { tagIndex, usualTagIndex } from "./tag-store.js";
@@ -74,7 +75,11 @@ export class Usage implements UsageStore {
     this.#tx = tx;
   }
 
-  async count(kind: QuotaKind, ownerUid: string, cap: number): Promise<number> {
+  async count(kind: QuotaKind, ownerUid: string, cap: number, rootUid = ""): Promise<number> {
+    if (kind === "identityBindings") {
+      const range = { from: rootUid, to: `${rootUid}0`, cap };
+      return sumTotals(this.#tx.rows(bindingsInRange, { identityUid: ownerUid, ...range }));
+    }
     if (kind === "roots") return (await this.#tx.rows(rootsOf, { createdBy: ownerUid, cap })).length;
     const index = quotaIndexes.get(kind);
     if (index === undefined) throw new TypeError(`no index counts the quota ${kind}`);

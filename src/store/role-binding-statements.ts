@@ -1,8 +1,25 @@
 // The statements of role bindings; role-store.ts runs them.
-import { and, asc, between, eq, gt, isNull, lt, ne, or, type SQL, sql } from "drizzle-orm";
+import {
+  aliasedTable,
+  and,
+  asc,
+  between,
+  eq,
+  gt,
+  gte,
+  inArray,
+  isNull,
+  lt,
+  ne,
+  notExists,
+  or,
+  type SQL,
+  type SQLWrapper,
+  sql,
+} from "drizzle-orm";
 import { ANONYMOUS_UID } from "../kernel/ids.js";
 import { toNumber } from "./list-statements.js";
-import type { BindingChange, RoleBindingRow } from "./port.js";
+import type { BindingChange, RoleBindingRow, RoleRow } from "./port.js";
 import type { Join } from "./resource-index.js";
 import {
   buildEquals,
@@ -12,6 +29,7 @@ import {
   statement,
   statementFamily,
 } from "./statement.js";
+import type { Tables } from "./tables.js";
 
 type Named<K extends "groupUid" | "identityUid" | "roleUid"> = Record<K, string>;
 
@@ -41,6 +59,7 @@ export const join: Join = {
     identitySubject: t.identities.subject,
     identityEmail: t.identities.email,
     identityRelationship: t.identities.relationship,
+    identityProvider: t.identities.providerUid,
   }),
   tables: (t) => [
     [t.groups, eq(t.groups.uid, t.roleBindings.groupUid)],
@@ -97,6 +116,26 @@ export const byPending = statementFamily<
       .limit(sql.placeholder("limit")),
 );
 
+/** How many bindings an identity has at groups from `from` to before `to`; counts up to `cap`. */
+export const bindingsInRange = statement<
+  Named<"identityUid"> & { from: string; to: string; cap: number },
+  { total: number }
+>((q, t) => {
+  const found = q
+    .select({ uid: t.roleBindings.uid })
+    .from(t.roleBindings)
+    .where(
+      and(
+        eq(t.roleBindings.identityUid, sql.placeholder("identityUid")),
+        gte(t.roleBindings.groupUid, sql.placeholder("from")),
+        lt(t.roleBindings.groupUid, sql.placeholder("to")),
+      ),
+    )
+    .limit(sql.placeholder("cap"))
+    .as("found");
+  return q.select({ total: toNumber(sql`count(*)`) }).from(found);
+});
+
 /** How many bindings of an identity are pending, or are not. */
 export const countPending = statementFamily<boolean, Named<"identityUid">, { total: number }>(
   String,
@@ -141,18 +180,59 @@ export const anyOf = statement<Named<"identityUid" | "roleUid">, object>((q, t) 
     .limit(1),
 );
 
+/** The roles of an identity, each once. */
+export const rolesOfIdentity = statement<Named<"identityUid">, Pick<RoleRow, "uid" | "capabilities">>((q, t) => {
+  const bound = q
+    .select({ uid: t.roleBindings.roleUid })
+    .from(t.roleBindings)
+    .where(buildEquals(t.roleBindings, "identityUid"));
+  return q
+    .select({ uid: t.roles.uid, capabilities: t.roles.capabilities })
+    .from(t.roles)
+    .where(inArray(t.roles.uid, bound));
+});
+
+/** The groups and roles of an identity's bindings, which are all different. */
+export const grantsOfIdentity = statement<Named<"identityUid"> & { limit: number }, Named<"groupUid" | "roleUid">>(
+  (q, t) =>
+    q
+      .select({ groupUid: t.roleBindings.groupUid, roleUid: t.roleBindings.roleUid })
+      .from(t.roleBindings)
+      .where(buildEquals(t.roleBindings, "identityUid"))
+      .limit(sql.placeholder("limit")),
+);
+
+const isOutside = (column: SQLWrapper, name: string) => {
+  const top = sql.placeholder(name);
+  return or(sql`${column} < ${top}`, sql`${column} > ${top} || '0'`);
+};
+
+/** A binding of the identity outside the subtree of a group. */
+export const ofIdentityOutside = statement<Named<"identityUid" | "groupUid">, object>((q, t) =>
+  q
+    .select({ uid: t.roleBindings.uid })
+    .from(t.roleBindings)
+    .where(and(buildEquals(t.roleBindings, "identityUid"), isOutside(t.roleBindings.groupUid, "groupUid")))
+    .limit(1),
+);
+
+/** A binding of the role outside the subtree of a group; the uid of a binding begins with that of its group. */
+export const ofRoleOutside = statement<Named<"roleUid" | "groupUid">, object>((q, t) =>
+  q
+    .select({ uid: t.roleBindings.uid })
+    .from(t.roleBindings)
+    .where(and(buildEquals(t.roleBindings, "roleUid"), isOutside(t.roleBindings.uid, "groupUid")))
+    .limit(1),
+);
+
 /** Bindings of a role. */
 export const ofRole = statement<Named<"roleUid">, RoleBindingRow>((q, t) =>
   q.select().from(t.roleBindings).where(buildEquals(t.roleBindings, "roleUid")).orderBy(asc(t.roleBindings.uid)),
 );
 
-/** The groups a role is bound at. */
-export const groupsOfRole = statement<Named<"roleUid">, Named<"groupUid">>((q, t) =>
-  q
-    .select({ groupUid: t.roleBindings.groupUid })
-    .from(t.roleBindings)
-    .where(buildEquals(t.roleBindings, "roleUid"))
-    .groupBy(t.roleBindings.groupUid),
+/** A binding of the role. */
+export const anyOfRole = statement<Named<"roleUid">, object>((q, t) =>
+  q.select({ uid: t.roleBindings.uid }).from(t.roleBindings).where(buildEquals(t.roleBindings, "roleUid")).limit(1),
 );
 
 /** A binding of the group that is not automatic. */
@@ -164,6 +244,19 @@ export const notAutomatic = statement<Named<"groupUid">, object>((q, t) =>
     .limit(1),
 );
 
+// The identities that hold a role at the group `groupUid`: those that exist, and no identity that stands for several.
+// Bindings of people from another organisation's provider have no effect here, and neither have those of an identity
+// that is being deleted: its provider is none.
+const isHolder = (identities: Tables["identities"], groupUid: SQLWrapper) =>
+  and(
+    // `anonymous` is every caller without a token.
+    ne(identities.uid, ANONYMOUS_UID),
+    or(
+      isNull(identities.providerUid),
+      between(identities.providerUid, sql`${groupUid} || '/'`, sql`${groupUid} || '0'`),
+    ),
+  );
+
 /** Two bindings of existing identities to the role at the group. */
 export const holders = statement<Named<"groupUid" | "roleUid">, object>((q, t) =>
   q
@@ -172,23 +265,44 @@ export const holders = statement<Named<"groupUid" | "roleUid">, object>((q, t) =
     .innerJoin(t.identities, eq(t.identities.uid, t.roleBindings.identityUid))
     .where(
       and(
-        eq(t.roleBindings.groupUid, sql.placeholder("groupUid")),
-        eq(t.roleBindings.roleUid, sql.placeholder("roleUid")),
-        // `anonymous` is every caller without a token, not one identity.
-        ne(t.roleBindings.identityUid, ANONYMOUS_UID),
-        // Bindings of people from another organisation's provider have no effect here.
-        or(
-          isNull(t.identities.providerUid),
-          between(
-            t.identities.providerUid,
-            sql`${sql.placeholder("groupUid")} || '/'`,
-            sql`${sql.placeholder("groupUid")} || '0'`,
-          ),
-        ),
+        buildEquals(t.roleBindings, "groupUid", "roleUid"),
+        isHolder(t.identities, sql`${sql.placeholder("groupUid")}`),
       ),
     )
     .limit(2),
 );
+
+/** The length of the uid of a root group. */
+const ROOT_LENGTH = 40;
+
+/** A root group at which the identity has the role and no other identity holds it. */
+export const soleRoot = statement<Named<"identityUid" | "roleUid">, Named<"groupUid">>((q, t) => {
+  const own = aliasedTable(t.roleBindings, "own");
+  const other = q
+    .select({ uid: t.roleBindings.uid })
+    .from(t.roleBindings)
+    .innerJoin(t.identities, eq(t.identities.uid, t.roleBindings.identityUid))
+    .where(
+      and(
+        eq(t.roleBindings.groupUid, own.groupUid),
+        eq(t.roleBindings.roleUid, own.roleUid),
+        ne(t.roleBindings.identityUid, own.identityUid),
+        isHolder(t.identities, own.groupUid),
+      ),
+    );
+  return q
+    .select({ groupUid: own.groupUid })
+    .from(own)
+    .where(
+      and(
+        eq(own.identityUid, sql.placeholder("identityUid")),
+        eq(own.roleUid, sql.placeholder("roleUid")),
+        sql`length(${own.groupUid}) = ${sql.raw(String(ROOT_LENGTH))}`,
+        notExists(other),
+      ),
+    )
+    .limit(1);
+});
 
 /** A binding of the identity to the role at a root group. */
 export const atRoot = statement<Named<"identityUid" | "roleUid">, object>((q, t) =>

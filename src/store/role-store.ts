@@ -1,5 +1,6 @@
 // The stores of roles and of role bindings.
 import { asc, isNull } from "drizzle-orm";
+import { DELETED } from "./identity-store.js";
 import { addToIndex, removeFromIndex } from "./index-maintenance.js";
 import { IndexedTable } from "./indexed-table.js";
 import { readByUids } from "./list-segment.js";
@@ -61,6 +62,11 @@ const NO_LIMIT = 2 ** 31 - 1;
 /** Greater than every uid: uids are hex digits and slashes. */
 const MAX_UID = "g";
 
+// The bindings of an identity that is being deleted grant nothing.
+function withoutDeleted(rows: HydratedBinding[]): HydratedBinding[] {
+  return rows.filter(({ identityProvider }) => identityProvider !== DELETED);
+}
+
 /** Role bindings; see {@link RoleBindingStore}. */
 export class RoleBindings implements RoleBindingStore {
   readonly #tx: Executor;
@@ -78,7 +84,7 @@ export class RoleBindings implements RoleBindingStore {
   }
 
   async findHydrated(uids: readonly string[]): Promise<HydratedBinding[]> {
-    return (await readByUids(this.#tx, roleBindingIndex, uids)) as HydratedBinding[];
+    return withoutDeleted((await readByUids(this.#tx, roleBindingIndex, uids)) as HydratedBinding[]);
   }
 
   async insert(row: RoleBindingRow): Promise<void> {
@@ -97,12 +103,30 @@ export class RoleBindings implements RoleBindingStore {
     await this.#tx.rows(statements.remove, { uid });
   }
 
-  list(query: ListQuery): Promise<Page<HydratedBinding>> {
-    return listPage<HydratedBinding>(this.#tx, roleBindingIndex, query);
+  async list(query: ListQuery): Promise<Page<HydratedBinding>> {
+    const page = await listPage<HydratedBinding>(this.#tx, roleBindingIndex, query);
+    return { ...page, rows: withoutDeleted(page.rows) };
   }
 
   findByIdentity(identityUid: string, limit = NO_LIMIT): Awaitable<RoleBindingRow[]> {
     return this.#tx.rows(statements.ofIdentity, { identityUid, limit });
+  }
+
+  findRolesOf(identityUid: string): Awaitable<Pick<RoleRow, "uid" | "capabilities">[]> {
+    return this.#tx.rows(statements.rolesOfIdentity, { identityUid });
+  }
+
+  findGrantsOf(identityUid: string, limit: number): Awaitable<Pick<RoleBindingRow, "groupUid" | "roleUid">[]> {
+    return this.#tx.rows(statements.grantsOfIdentity, { identityUid, limit });
+  }
+
+  isBoundOutside(identityUid: string, groupUid: string): Awaitable<boolean> {
+    return hasRows(this.#tx.rows(statements.ofIdentityOutside, { identityUid, groupUid }));
+  }
+
+  async findSoleRoot(identityUid: string, roleUid: string): Promise<string | undefined> {
+    const [row] = await this.#tx.rows(statements.soleRoot, { identityUid, roleUid });
+    return row?.groupUid;
   }
 
   async findByPending(identityUid: string, pending: boolean, after: string, limit: number): Promise<HydratedBinding[]> {
@@ -144,9 +168,12 @@ export class RoleBindings implements RoleBindingStore {
     return this.#tx.rows(statements.ofRole, { roleUid });
   }
 
-  async findGroupsOfRole(roleUid: string): Promise<string[]> {
-    const rows = await this.#tx.rows(statements.groupsOfRole, { roleUid });
-    return rows.map(({ groupUid }) => groupUid);
+  isBound(roleUid: string): Awaitable<boolean> {
+    return hasRows(this.#tx.rows(statements.anyOfRole, { roleUid }));
+  }
+
+  isRoleBoundOutside(roleUid: string, groupUid: string): Awaitable<boolean> {
+    return hasRows(this.#tx.rows(statements.ofRoleOutside, { roleUid, groupUid }));
   }
 
   hasGranted(groupUid: string): Awaitable<boolean> {

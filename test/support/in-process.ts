@@ -12,7 +12,7 @@ import type { Principal } from "../../src/kernel/principal.js";
 import { defaultLimits, type QuotaLimits } from "../../src/kernel/quotas.js";
 import { type Inbound, UnaryCall } from "../../src/pipeline/call.js";
 import { createInvoke } from "../../src/pipeline/invoke.js";
-import { createMethodTable } from "../../src/pipeline/method-table.js";
+import { createMethodTable, type RoomCheck } from "../../src/pipeline/method-table.js";
 import { buildRoomChecks, createQuotas } from "../../src/pipeline/resource/quota.js";
 import type { Store, Tx } from "../../src/store/port.js";
 
@@ -25,7 +25,9 @@ export async function inProcess(
   ids: Ids,
   clock: () => number,
   limits: QuotaLimits = defaultLimits,
+  changeCheck: (check: RoomCheck) => RoomCheck = (check) => check,
 ): Promise<InProcess> {
+  const checkOf = buildRoomChecks(definitions, createQuotas(limits));
   await store.write((tx) => seedRoles(tx, 1_000));
   const tokens = createPageTokens(() => [{ id: "00".repeat(8), secret: Buffer.alloc(32, 7) }]);
   const seal = async (_: Tx, secret: Buffer, context: string) => `sealed ${context} ${secret.toString("hex")}`;
@@ -34,7 +36,10 @@ export async function inProcess(
       ...createResourceDeps({ tokens, ids }),
       ...{ tokens, seal, rootCreation: "users", trustedIssuers: [], store, limits },
     }),
-    buildRoomChecks(definitions, createQuotas(limits)),
+    (method) => {
+      const check = checkOf(method);
+      return check && changeCheck(check);
+    },
   );
   const invoke = createInvoke({
     store,

@@ -14,19 +14,21 @@ import { isSameMessage } from "../../pipeline/resource/fixed-fields.js";
 import { buildPatch, buildValues } from "../../pipeline/resource/patch.js";
 import { getResource, getRow, type ResourceDeps } from "../../pipeline/resource/read.js";
 import { requireSecureIssuer } from "../../pipeline/resource/rules.js";
-import type { IdentityRow } from "../../store/port.js";
+import type { IdentityRow, Store } from "../../store/port.js";
 import { groups } from "../groups/group.js";
-import { requireOwner, requireRightsOf } from "../rights.js";
+import { requireRightsOf } from "../rights.js";
+import { beginDeletion, finishDeletion } from "./deletion.js";
 import { formatActorName, identities, identityToProto, metadataToProto, patchMetadata } from "./identity.js";
 import { MAX_STATIC_KEY_LIFE_MS, type Relationship, relationshipToJson, relationTypes } from "./relationship.js";
 
 export interface IdentityDeps extends Pick<ResourceDeps, "listResources" | "ids"> {
   /** Origins of issuers that may be http. */
   readonly trustedIssuers: readonly string[];
+  readonly store: Store;
 }
 
 /** Creates IdentitiesService. */
-export function identitiesV2beta1({ listResources, ids, trustedIssuers }: IdentityDeps) {
+export function identitiesV2beta1({ listResources, ids, trustedIssuers, store }: IdentityDeps) {
   const handlers: Handlers<typeof IdentitiesService> = {
     getIdentity: ({ uid }, { tx }) => getResource(tx, identities, uid, identityToProto),
 
@@ -83,11 +85,8 @@ export function identitiesV2beta1({ listResources, ids, trustedIssuers }: Identi
     },
 
     async deleteIdentity({ uid }, call) {
-      const { tx } = call;
-      const row = await getRow(tx, identities, uid);
-      for (const binding of await tx.roleBindings.findByIdentity(uid)) await tx.roleBindings.delete(binding.uid);
-      await tx.identities.delete(uid);
-      await requireOwner(tx, uid);
+      const row = await getRow(call.tx, identities, uid);
+      if (!(await beginDeletion(call.tx, uid))) call.finish = () => finishDeletion(store, uid);
       if (uid === call.caller.uid) call.actorName = formatActorName(row);
       return {};
     },

@@ -15,10 +15,10 @@ import { getRow, type ResourceDeps } from "../../pipeline/resource/read.js";
 import { requireSecureIssuer } from "../../pipeline/resource/rules.js";
 import type { IdentityProviderRow, Tx } from "../../store/port.js";
 import { groups } from "../groups/group.js";
+import { finishDeletions } from "../identities/deletion.js";
 import { formatActorName, identities } from "../identities/identity.js";
 import type { IdentityDeps } from "../identities/identity-v2beta1.js";
-import { deletePeopleOf } from "../people/registration.js";
-import { requireGrantable, requireOwnersRights } from "../rights.js";
+import { requireGrantable, requireOwner, requireOwnersRights } from "../rights.js";
 import { requireAvailableRole } from "../roles/role.js";
 import {
   formatSecretContext,
@@ -37,7 +37,7 @@ export interface IdentityProviderDeps extends ResourceDeps, IdentityDeps {
 
 /** Creates IdentityProvidersService. */
 export function identityProvidersV2beta1(deps: IdentityProviderDeps) {
-  const { listResources, definitions, ids, seal, trustedIssuers } = deps;
+  const { listResources, definitions, ids, seal, trustedIssuers, store } = deps;
   const sealSecret = async (tx: Tx, uid: string, secret: string) =>
     secret === "" ? "" : seal(tx, Buffer.from(secret), formatSecretContext(uid));
 
@@ -107,11 +107,13 @@ export function identityProvidersV2beta1(deps: IdentityProviderDeps) {
     async deleteIdentityProvider({ uid }, call) {
       const { tx, startMs, caller } = call;
       if (caller.providerUid === uid) call.actorName = formatActorName(await getRow(tx, identities, caller.uid));
-      await getRow(tx, identityProviders, uid);
+      const { groupUid } = await getRow(tx, identityProviders, uid);
       await guardDelete(definitions, identityProviders, uid, tx, startMs);
-      await deletePeopleOf(tx, uid);
+      await tx.identities.markDeletedOf(uid);
+      await requireOwner(tx, groupUid);
       await cascadeDelete(definitions, identityProviders, uid, tx);
       await tx.identityProviders.delete(uid);
+      call.finish = () => finishDeletions(store);
       return {};
     },
 

@@ -2,6 +2,7 @@ import { failedPrecondition, invalidArgument } from "../../kernel/errors.js";
 import { builtinIdentityUid, builtinRoleUid, type Ids, personUid } from "../../kernel/ids.js";
 import { isName } from "../../pipeline/resource/rules.js";
 import type { Tx } from "../../store/port.js";
+import { requireNotInDeletion } from "../identities/deletion.js";
 import { buildStandaloneIdentity } from "../identities/identity.js";
 import { insertBinding } from "../role-bindings/create-binding.js";
 import { auditOnHost } from "./operate.js";
@@ -49,6 +50,7 @@ export async function bootstrap(tx: Tx, { org, owner }: Bootstrap, ids: Ids, now
   });
   const identity = owner ? personUid(owner.issuer, owner.subject) : builtinIdentityUid(`owner@${group}`);
   if ((await tx.identities.find(identity)) === undefined) {
+    await requireNotInDeletion(tx, identity);
     await tx.identities.insert(
       buildStandaloneIdentity(nowMs, {
         uid: identity,

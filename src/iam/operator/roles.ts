@@ -76,7 +76,7 @@ export async function deleteOperatorRole(tx: Tx, uid: string, { ids, nowMs }: Ho
   if (!isOperatorRole(uid) || (await tx.roles.find(uid)) === undefined) {
     throw notFound(roles, uid, `there is no operator role ${uid}`);
   }
-  if ((await tx.roleBindings.findGroupsOfRole(uid)).length > 0) {
+  if (await tx.roleBindings.isBound(uid)) {
     throw failedPrecondition("RESOURCE_IN_USE", "cannot delete role that is in use");
   }
   await tx.roles.delete(uid);

@@ -1,8 +1,9 @@
-// Checks the quotas of an organisation before a person joins it. The check is read before the unit of work that
-// writes; src/pipeline/resource/quota.ts says why.
+// Checks the quotas of an organisation before a person joins it: before the unit of work that writes, and where a limit
+// is near in it again; src/pipeline/resource/quota.ts says why.
 import { ApiError } from "../../kernel/errors.js";
 import { rootOf } from "../../kernel/uidp.js";
 import type { Quotas } from "../../pipeline/resource/quota.js";
+import type { Reservation } from "../../pipeline/resource/reservation.js";
 import type { GroupInviteRow, Tx } from "../../store/port.js";
 import { type Invitee, requireAcceptable, requireInvite } from "./accept-invite.js";
 import { derivePersonUid, parseEmail } from "./registration.js";
@@ -12,6 +13,8 @@ import { getAssertedIdentity, type SignIn } from "./sign-in.js";
 export interface RoomContext {
   readonly quotas: Quotas;
   readonly nowMs: number;
+  /** What the login is about to create; absent in the unit of work that creates it. */
+  readonly reservation?: Reservation | undefined;
 }
 
 /**
@@ -28,8 +31,8 @@ export async function requireRoomForLogin(tx: Tx, login: SignIn, context: RoomCo
   const isNew = known === undefined && provider !== undefined;
   if (isNew) {
     const ownerUid = rootOf(provider.uid);
-    await context.quotas.requireRoom(tx, { kind: "identities", ownerUid });
-    await context.quotas.requireRoom(tx, { kind: "bindings", ownerUid });
+    await context.quotas.requireRoom(tx, { kind: "identities", ownerUid }, context.reservation);
+    await context.quotas.requireRoom(tx, { kind: "bindings", ownerUid }, context.reservation);
   }
   if (login.invite === undefined) return;
   const person = { uid, providerUid: provider?.uid ?? null, ...parseEmail(asserted) };
@@ -47,12 +50,18 @@ export async function requireRoomForInvite(
   tx: Tx,
   code: string,
   { person, besides = 0 }: { readonly person: Invitee; readonly besides?: number },
-  { quotas, nowMs }: RoomContext,
+  { quotas, nowMs, reservation }: RoomContext,
 ): Promise<void> {
   const invite = await findAcceptableInvite(tx, code, person, nowMs);
   if (invite === undefined) return;
   if (await tx.roleBindings.findSame(invite.groupUid, person.uid, invite.roleUid)) return;
-  await quotas.requireRoom(tx, { kind: "bindings", ownerUid: rootOf(invite.groupUid), most: besides + 1 });
+  const rootUid = rootOf(invite.groupUid);
+  await quotas.requireRoom(tx, { kind: "bindings", ownerUid: rootUid, most: besides + 1 }, reservation);
+  await quotas.requireRoom(
+    tx,
+    { kind: "identityBindings", ownerUid: person.uid, rootUid, most: besides + 1 },
+    reservation,
+  );
 }
 
 async function findAcceptableInvite(

@@ -1,6 +1,6 @@
 // The role binding resource: its definition, and how version 2 shows it together with identity, role and group.
 import { create, type MessageInitShape } from "@bufbuild/protobuf";
-import { timestampFromMs } from "@bufbuild/protobuf/wkt";
+import { FieldMaskSchema, timestampFromMs } from "@bufbuild/protobuf/wkt";
 import { RoleBindings } from "#gen/chainguard/platform/iam/role_binding_pb.js";
 import { RoleBindingsService as StableRoleBindingsService } from "#gen/chainguard/platform/iam/v2/role_bindings_pb.js";
 import {
@@ -9,9 +9,9 @@ import {
   RoleBindingsService,
 } from "#gen/chainguard/platform/iam/v2beta1/role_bindings_pb.js";
 import { builtinRoleUid } from "../../kernel/ids.js";
-import { parentOf } from "../../kernel/uidp.js";
+import { parentOf, rootOf } from "../../kernel/uidp.js";
 import { defineResource } from "../../pipeline/resource/define.js";
-import { createsInScope } from "../../pipeline/resource/quota.js";
+import { creates, type RequestedAddition } from "../../pipeline/resource/quota.js";
 import { isRequiredUid } from "../../pipeline/resource/rules.js";
 import type { HydratedBinding, RoleBindingRow, Tx } from "../../store/port.js";
 import { findAssumedClaims } from "../identities/relationship.js";
@@ -45,13 +45,13 @@ export const roleBindings = defineResource({
   quota: {
     name: "bindings",
     createdBy: [
-      createsInScope(RoleBindingsService.method.createRoleBinding, ({ parent, roleBinding }) =>
+      creates(RoleBindingsService.method.createRoleBinding, ({ parent, roleBinding }) =>
         countNew(parent, [{ identityUid: roleBinding?.identityUid ?? "", roleUid: roleBinding?.roleUid ?? "" }]),
       ),
-      createsInScope(RoleBindings.method.create, ({ parent, roleBinding }) =>
+      creates(RoleBindings.method.create, ({ parent, roleBinding }) =>
         countNew(parent, [{ identityUid: roleBinding?.identity ?? "", roleUid: roleBinding?.role ?? "" }]),
       ),
-      createsInScope(RoleBindingsService.method.batchCreateRoleBindings, ({ parent, requests, roleUid }) =>
+      creates(RoleBindingsService.method.batchCreateRoleBindings, ({ parent, requests, roleUid }) =>
         countNew(
           parent,
           requests.map(({ roleBinding }) => ({
@@ -60,12 +60,17 @@ export const roleBindings = defineResource({
           })),
         ),
       ),
-      createsInScope(RoleBindings.method.createBatch, ({ parent, roleBindings }) =>
+      creates(RoleBindings.method.createBatch, ({ parent, roleBindings }) =>
         countNew(
           parent,
           roleBindings.map(({ identity, role }) => ({ identityUid: identity, roleUid: role })),
         ),
       ),
+      // A binding whose identity changes is one more of the new identity.
+      creates(RoleBindingsService.method.updateRoleBinding, ({ roleBinding, updateMask }, _, tx) =>
+        countMoved(tx, roleBinding?.uid ?? "", namesIdentity(updateMask) ? roleBinding?.identityUid : ""),
+      ),
+      creates(RoleBindings.method.update, ({ id, identity }, _, tx) => countMoved(tx, id, identity)),
     ],
   },
   stable: StableRoleBindingsService,
@@ -88,19 +93,37 @@ async function findLastOwner(tx: Tx, uid: string): Promise<RoleBindingRow | unde
   return another === undefined && only?.roleUid === owner ? only : undefined;
 }
 
+type Grant = Readonly<Record<"identityUid" | "roleUid", string>>;
+
 // A binding that exists is returned instead of created. A batch that is too large is rejected anyway.
-function countNew(group: string, grants: readonly { readonly identityUid: string; readonly roleUid: string }[]) {
+function countNew(group: string, grants: readonly Grant[]): readonly RequestedAddition[] {
   const counted = grants.slice(0, MAX_BATCH);
-  return {
-    most: counted.length,
-    async exact(tx: Tx) {
-      const added = new Set<string>();
-      for (const { identityUid, roleUid } of counted) {
-        if (!(await tx.roleBindings.findSame(group, identityUid, roleUid))) added.add(`${identityUid} ${roleUid}`);
-      }
-      return added.size;
-    },
-  };
+  const rootUid = rootOf(group);
+  const count = (some: readonly Grant[]) => ({ most: some.length, exact: (tx: Tx) => countAbsent(tx, group, some) });
+  const byIdentity = [...new Set(counted.map(({ identityUid }) => identityUid))].map((ownerUid) => ({
+    kind: "identityBindings" as const,
+    ...{ ownerUid, rootUid },
+    ...count(counted.filter(({ identityUid }) => identityUid === ownerUid)),
+  }));
+  return [{ ownerUid: rootUid, ...count(counted) }, ...byIdentity];
+}
+
+async function countAbsent(tx: Tx, group: string, grants: readonly Grant[]): Promise<number> {
+  const added = new Set<string>();
+  for (const { identityUid, roleUid } of grants) {
+    if (!(await tx.roleBindings.findSame(group, identityUid, roleUid))) added.add(`${identityUid} ${roleUid}`);
+  }
+  return added.size;
+}
+
+function namesIdentity({ paths } = create(FieldMaskSchema)): boolean {
+  return paths.length === 0 || paths.some((path) => ["*", "identity_uid", "identityUid"].includes(path));
+}
+
+async function countMoved(tx: Tx, uid: string, identityUid = ""): Promise<readonly RequestedAddition[]> {
+  const before = identityUid === "" ? undefined : await tx.roleBindings.find(uid);
+  if (before === undefined || before.identityUid === identityUid) return [];
+  return [{ kind: "identityBindings", ownerUid: identityUid, rootUid: rootOf(uid) }];
 }
 
 /** Converts a stored binding to version 2. */

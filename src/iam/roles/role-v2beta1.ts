@@ -94,17 +94,20 @@ async function getCustomRole(uid: string, { tx }: UnaryCall): Promise<RoleRow> {
 
 // A role is referred to by bindings, invites, the default roles of providers, and mappings.
 async function isInUse(uid: string, { tx }: UnaryCall): Promise<boolean> {
-  if ((await tx.roleBindings.findGroupsOfRole(uid)).length > 0) return true;
+  if (await tx.roleBindings.isBound(uid)) return true;
   if ((await tx.groupInvites.findUidsWhere("roleUid", uid, 1)).length > 0) return true;
   if ((await tx.identityProviders.findUidsWhere("defaultRole", uid, 1)).length > 0) return true;
   return (await tx.groupMappings.findUidsWhere("roleUid", uid, 1)).length > 0;
 }
 
-// New capabilities of a role reach all its holders, so the caller needs them wherever the role is bound.
+// New capabilities of a role reach all its holders, so the caller needs them wherever the role is bound. It is bound at
+// its group and below, where the caller holds what it holds at that group. Only the operator can bind it elsewhere, and
+// then no caller of the API may change what it grants.
 async function requireRightsWhereBound(role: RoleRow, rights: CapabilitySet, call: UnaryCall): Promise<void> {
-  for (const group of [role.groupUid ?? "", ...(await call.tx.roleBindings.findGroupsOfRole(role.uid))]) {
-    requireRights(await call.callerAt(group), rights, group);
-  }
+  const group = role.groupUid ?? "";
+  requireRights(await call.callerAt(group), rights, group);
+  if (await call.tx.roleBindings.isRoleBoundOutside(role.uid, group))
+    throw permissionDenied(`changing role ${role.uid}`);
 }
 
 function requireCapabilitySet(capabilities: Role["capabilities"]): string {

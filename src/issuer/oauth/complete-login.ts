@@ -4,6 +4,7 @@ import type { BindingDecisions } from "../../iam/people/pending-organizations.js
 import { type SignIn, type SignInResult, signIn } from "../../iam/people/sign-in.js";
 import { rootOf } from "../../kernel/uidp.js";
 import { CALLBACK_PATH, type WebRequest, type WebResponse } from "../../kernel/web.js";
+import { Reservation } from "../../pipeline/resource/reservation.js";
 import type { Tx } from "../../store/port.js";
 import { inviteFailureKey } from "../sts/failure-limiter.js";
 import { parseTokenGrant, resolveScopes } from "../sts/token-request.js";
@@ -49,8 +50,16 @@ export async function completeLogin(context: LoginContext, completion: LoginComp
   const limiterKeys = login.invite === undefined ? [] : [inviteFailureKey(request.remoteAddress, login.invite)];
   return inviteLimiter.guard(limiterKeys, async () => {
     const signInRequest = buildSignIn(context, completion);
-    await store.read((tx) => requireRoomForLogin(tx, signInRequest, { quotas, nowMs: clock() }));
-    return writeAndAnswer(store, (tx) => signInAndAnswer(tx, context, completion));
+    const reservation = new Reservation();
+    try {
+      await store.read((tx) => requireRoomForLogin(tx, signInRequest, { quotas, nowMs: clock(), reservation }));
+      return await writeAndAnswer(store, async (tx) => {
+        if (reservation.mustRecount) await requireRoomForLogin(tx, signInRequest, { quotas, nowMs: clock() });
+        return signInAndAnswer(tx, context, completion);
+      });
+    } finally {
+      reservation.release();
+    }
   });
 }
 

@@ -64,7 +64,7 @@ export class Caller {
   readonly providerUid: string | null;
   readonly #needed: readonly CapabilityBit[];
   readonly #grants: readonly Grant[];
-  #byGroup: ReadonlyMap<string, CapabilitySet[]> | undefined;
+  #byGroup: ReadonlyMap<string, Grant[]> | undefined;
   /** The group of a pending binding among what is granted; undefined where there is none. */
   readonly pendingAt: string | undefined;
 
@@ -95,8 +95,8 @@ export class Caller {
   /** Whether the caller holds all of `capabilities` at `scope`, there or at any group above it. */
   holds(capabilities: readonly CapabilityBit[], scope: string): boolean {
     if (this.#grants.length > MAX_SEARCHED) {
-      const sets = this.#setsAt(scope);
-      return capabilities.every(({ bit }) => sets.some((set) => hasBit(set, bit)));
+      const grants = this.#grantsAt(scope);
+      return capabilities.every(({ bit }) => grants.some(({ capabilities: set }) => hasBit(set, bit)));
     }
     return capabilities.every(({ bit }) =>
       this.#grants.some(({ groupUid, capabilities: set }) => isWithin(scope, groupUid) && hasBit(set, bit)),
@@ -110,12 +110,12 @@ export class Caller {
 
   /** All that the caller holds at `scope`, there or above it. */
   rightsAt(scope: string): CapabilitySet {
-    return unionOf(this.#setsAt(scope));
+    return unionOf(this.#grantsAt(scope).map(({ capabilities }) => capabilities));
   }
 
   /** What the caller holds at `scope`, there or above it, by roles whose uids `counts` admits. */
   rightsByRoles(scope: string, counts: (roleUid: string) => boolean): CapabilitySet {
-    const counted = this.#grants.filter(({ groupUid, roleUid }) => isWithin(scope, groupUid) && counts(roleUid));
+    const counted = this.#grantsAt(scope).filter(({ roleUid }) => counts(roleUid));
     return unionOf(counted.map(({ capabilities }) => capabilities));
   }
 
@@ -140,26 +140,25 @@ export class Caller {
     return visible;
   }
 
-  // The sets granted at `scope` and above it. Few grants are searched one by one, many through a map.
-  #setsAt(scope: string): CapabilitySet[] {
+  // The grants at `scope` and above it. Few grants are searched one by one, many through a map.
+  #grantsAt(scope: string): readonly Grant[] {
     if (this.#grants.length <= MAX_SEARCHED) {
-      return this.#grants.flatMap(({ groupUid, capabilities }) => (isWithin(scope, groupUid) ? [capabilities] : []));
+      return this.#grants.filter(({ groupUid }) => isWithin(scope, groupUid));
     }
-    const setsAt = this.#setsByGroup();
-    return lineageOf(scope).flatMap((uid) => setsAt.get(uid) ?? []);
+    this.#byGroup ??= groupGrants(this.#grants);
+    const grantsAt = this.#byGroup;
+    return lineageOf(scope).flatMap((uid) => grantsAt.get(uid) ?? []);
   }
+}
 
-  #setsByGroup(): ReadonlyMap<string, CapabilitySet[]> {
-    if (this.#byGroup !== undefined) return this.#byGroup;
-    const setsAt = new Map<string, CapabilitySet[]>();
-    for (const { groupUid, capabilities } of this.#grants) {
-      const sets = setsAt.get(groupUid);
-      if (sets) sets.push(capabilities);
-      else setsAt.set(groupUid, [capabilities]);
-    }
-    this.#byGroup = setsAt;
-    return setsAt;
+function groupGrants(grants: readonly Grant[]): ReadonlyMap<string, Grant[]> {
+  const byGroup = new Map<string, Grant[]>();
+  for (const grant of grants) {
+    const some = byGroup.get(grant.groupUid);
+    if (some) some.push(grant);
+    else byGroup.set(grant.groupUid, [grant]);
   }
+  return byGroup;
 }
 
 /** Up to this many grants are searched without a map. */

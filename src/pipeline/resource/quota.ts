@@ -3,11 +3,19 @@
 // Logins that create people or role bindings check by themselves (src/iam/people/join-quota.ts).
 import type { DescMessage, DescMethod, DescMethodUnary, Message, MessageShape } from "@bufbuild/protobuf";
 import { quotaExceeded } from "../../kernel/errors.js";
-import { limitsFor, type OrganisationQuota, type QuotaKind, type QuotaLimits, quotas } from "../../kernel/quotas.js";
+import {
+  limitsFor,
+  type OrganisationQuota,
+  type QuotaDefinition,
+  type QuotaKind,
+  type QuotaLimits,
+  quotas,
+} from "../../kernel/quotas.js";
 import { rootOf } from "../../kernel/uidp.js";
 import type { Awaitable, Tx } from "../../store/port.js";
 import type { Caller } from "../auth/caller.js";
 import { type RoomCheck, readAuthRule } from "../method-table.js";
+import { createReservedCounts, type Reservation } from "./reservation.js";
 
 /** What a request adds; the quota is that of the kind unless another is named. */
 export type RequestedAddition = Omit<Addition, "kind"> & { readonly kind?: QuotaKind };
@@ -16,7 +24,11 @@ export type RequestedAddition = Omit<Addition, "kind"> & { readonly kind?: Quota
 export interface CreatingMethod {
   readonly method: DescMethod;
   /** Undefined for a request that the caller may not make: the handler rejects it with the right error. */
-  readonly addition: (request: Message, caller: Caller, tx: Tx) => Awaitable<RequestedAddition | undefined>;
+  readonly addition: (
+    request: Message,
+    caller: Caller,
+    tx: Tx,
+  ) => Awaitable<RequestedAddition | readonly RequestedAddition[] | undefined>;
 }
 
 /** How the number of resources of a kind is limited. */
@@ -29,7 +41,11 @@ export interface ResourceQuota {
 /** Declares a method that creates resources. */
 export function creates<I extends DescMessage>(
   method: DescMethodUnary<I>,
-  addition: (request: MessageShape<I>, caller: Caller, tx: Tx) => Awaitable<RequestedAddition | undefined>,
+  addition: (
+    request: MessageShape<I>,
+    caller: Caller,
+    tx: Tx,
+  ) => Awaitable<RequestedAddition | readonly RequestedAddition[] | undefined>,
 ): CreatingMethod {
   return { method, addition: addition as CreatingMethod["addition"] };
 }
@@ -62,9 +78,11 @@ export function buildRoomChecks(
   const checks = new Map<string, RoomCheck>();
   for (const { quota } of definitions) {
     for (const { method, addition } of quota?.createdBy ?? []) {
-      checks.set(betaName(method), async (request, caller, tx) => {
-        const added = await addition(request, caller, tx);
-        if (quota !== undefined && added !== undefined) await quotas.requireRoom(tx, { kind: quota.name, ...added });
+      checks.set(betaName(method), async (request, caller, tx, reservation) => {
+        const added = (await addition(request, caller, tx)) ?? [];
+        for (const one of "ownerUid" in added ? [added] : added) {
+          if (quota !== undefined) await quotas.requireRoom(tx, { kind: quota.name, ...one }, reservation);
+        }
       });
     }
   }
@@ -75,19 +93,38 @@ function betaName({ parent, name }: DescMethod): string {
   return `${parent.typeName.replace(".v2.", ".v2beta1.")}.${name}`;
 }
 
-// The count is read outside the unit of work that creates: within it, all who create something in one organisation
-// would write after reading the same counter, and lose against each other. So calls in flight at the same time may
-// exceed a quota by as many as they are.
+// The count is read before the unit of work that creates: within it, all who create something in one organisation would
+// write after reading the same counter, and lose against each other. Where a limit is near, the unit counts again, and
+// those that lose see what the others created. Until then there is room for all that the calls of this process are about
+// to create, and for some of other processes.
+
+/** From this share of a limit on, the unit of work that creates counts. */
+const NEAR = 0.95;
+/** Below this limit it always counts: its share would leave no room for the calls of other processes. */
+const SMALL_LIMIT = 1_000;
 
 /** What a call would add to what a quota limits. */
 export interface Addition {
   readonly kind: QuotaKind;
-  /** The root group of the organisation, or the person where the quota is a person's. */
+  /** The root group of the organisation, or the person or the identity where the quota is theirs. */
   readonly ownerUid: string;
+  /** The root group of the organisation in which an identity's quota counts. */
+  readonly rootUid?: string;
   /** How many things at most; 1 unless set. */
   readonly most?: number;
   /** How many exactly, where some of them may exist already; read only where `most` are too many. */
   readonly exact?: (tx: Tx) => Awaitable<number>;
+}
+
+function describeOwner(per: QuotaDefinition["per"], uid: string): [subject: string, owner: string] {
+  switch (per) {
+    case "organisation":
+      return [`group:${uid}`, "the organisation"];
+    case "person":
+      return [`identity:${uid}`, "a person"];
+    case "identity":
+      return [`identity:${uid}`, "an identity"];
+  }
 }
 
 /** The quotas of the installation. */
@@ -99,26 +136,37 @@ export type Quotas = ReturnType<typeof createQuotas>;
  * @param onRejection called with the kind of each addition that is rejected, for metrics
  */
 export function createQuotas(limits: QuotaLimits, onRejection: (kind: QuotaKind) => void = () => {}) {
+  const reserved = createReservedCounts();
   return {
     /** What the settings say. */
     limits,
 
     /**
      * Makes sure that there is room for `addition`. Call it in a read, and only for callers who may create
-     * the resource: others must not learn whether the quota is full.
+     * the resource: others must not learn whether the quota is full. Where `reservation.mustRecount` is set then, call
+     * it again in the transaction that creates, before anything is created.
      *
+     * @param reservation what the call is about to create; in the transaction that creates, nothing
      * @throws ApiError RESOURCE_EXHAUSTED with QuotaFailure
      */
-    async requireRoom(tx: Tx, { kind, ownerUid, most = 1, exact }: Addition): Promise<void> {
+    async requireRoom(
+      tx: Tx,
+      { kind, ownerUid, rootUid = "", most = 1, exact }: Addition,
+      reservation?: Reservation,
+    ): Promise<void> {
       const { per, displayName } = quotas[kind];
+      // Reserved before the count is read, so that no other call is missing in both.
+      const others =
+        reservation === undefined ? 0 : reserved.reserve(`${kind} ${ownerUid} ${rootUid}`, most, reservation);
       const own = per === "organisation" ? (await tx.groups.find(ownerUid))?.resourceLimits : undefined;
       const limit = limitsFor(own, limits)[kind];
-      const used = await tx.usage.count(kind, ownerUid, limit);
+      const used = await tx.usage.count(kind, ownerUid, limit, rootUid);
+      const isNear = limit < SMALL_LIMIT || used + others + most > limit * NEAR;
+      if (isNear && reservation !== undefined) reservation.mustRecount = true;
       if (used + most <= limit) return;
       const more = exact === undefined ? most : await exact(tx);
       if (more === 0 || used + more <= limit) return;
-      const [subject, owner] =
-        per === "person" ? [`identity:${ownerUid}`, "a person"] : [`group:${ownerUid}`, "the organisation"];
+      const [subject, owner] = describeOwner(per, ownerUid);
       const rule = `${owner}'s limit of ${displayName} is ${limit}, and ${more} more would exceed it`;
       onRejection(kind);
       throw quotaExceeded(subject, kind, rule);

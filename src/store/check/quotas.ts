@@ -1,4 +1,4 @@
-// Organisations and people that have more than their quota. That is no fault: a limit may be lowered below what exists.
+// Organisations, people and identities that have more than their quota. That is no fault: a limit may be lowered below what exists.
 // The totals that quotas are counted by are compared with the rows by the check of the index of lists.
 import { sql } from "drizzle-orm";
 import { limitsFor, organisationQuotas, type QuotaLimits } from "../../kernel/quotas.js";
@@ -10,7 +10,7 @@ const ROOTS_PER_PAGE = 500;
 /** How many owners are named for each quota. */
 const MAX_NAMED = 10;
 
-const { groups, identities, scopes, totals } = schema;
+const { groups, identities, roleBindings, scopes, totals } = schema;
 
 type OwnLimits = Readonly<Record<string, number>>;
 
@@ -22,6 +22,7 @@ export function createQuotaCheck(limits: QuotaLimits): Check {
       const over = new Map<string, string[]>();
       const add = (quota: string, text: string) => over.set(quota, [...(over.get(quota) ?? []), text]);
       await findPeople(context, limits.roots, add);
+      await findIdentities(context, limits.identityBindings, add);
       let after = "";
       for (;;) {
         const roots = await readRoots(context, after);
@@ -53,6 +54,13 @@ async function findPeople({ db }: CheckContext, limit: number, add: (quota: stri
   }>(sql`select created_by as uid, count(*) as n from ${groups}
     where created_by <> '' group by created_by having count(*) > ${limit}`);
   for (const { uid, n } of rows) add("roots", `${uid} has ${n}, and the limit is ${limit}`);
+}
+
+async function findIdentities({ db }: CheckContext, limit: number, add: (quota: string, text: string) => void) {
+  const rows = await db.all<{ uid: string; n: number | string }>(sql`
+    select identity_uid as uid, count(*) as n from ${roleBindings}
+    group by identity_uid, substr(group_uid, 1, 40) having count(*) > ${limit}`);
+  for (const { uid, n } of rows) add("identityBindings", `${uid} has ${n}, and the limit is ${limit}`);
 }
 
 async function readRoots({ db }: CheckContext, after: string): Promise<{ uid: string; own: OwnLimits }[]> {

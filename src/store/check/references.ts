@@ -2,6 +2,7 @@
 // and whether the uid of each row continues the uid of its parent, because rights and lists go by the path.
 import { getTableName, is, type SQL, sql } from "drizzle-orm";
 import { type AnySQLiteColumn, getTableConfig, SQLiteTable } from "drizzle-orm/sqlite-core";
+import { DELETED } from "../identity-store.js";
 import { columnOf, type ResourceIndex } from "../resource-index.js";
 import * as schema from "../schema-sqlite.js";
 import type { Tables } from "../tables.js";
@@ -52,7 +53,12 @@ const undeclared: readonly Reference[] = [
     remedy: ({ uid }) => `arbor admin unbind ${uid}`,
   },
   { from: schema.accountAssociations.parentUid, to: schema.groups.uid },
-  { from: schema.identities.providerUid, to: schema.identityProviders.uid },
+  {
+    from: schema.identities.providerUid,
+    to: schema.identityProviders.uid,
+    // No provider has this uid: see identity-store.ts.
+    where: sql`${at("c", schema.identities.providerUid)} <> ${DELETED}`,
+  },
   {
     from: schema.groupMappings.scope,
     to: schema.groups.uid,

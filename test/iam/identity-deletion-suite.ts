@@ -1,0 +1,191 @@
+// The deletion of an identity with more bindings than one unit of work deletes: nothing is left of its rights after the
+// first unit, and nothing of it at all after the last. Run on both databases.
+import assert from "node:assert/strict";
+import { after, before, describe, it } from "node:test";
+import { beginDeletion, deleteMarked } from "../../src/iam/identities/deletion.js";
+import { register } from "../../src/iam/people/registration.js";
+import { ApiError } from "../../src/kernel/errors.js";
+import { builtinRoleUid, personUid, randomIds } from "../../src/kernel/ids.js";
+import { Caller } from "../../src/pipeline/auth/caller.js";
+import type { Store } from "../../src/store/port.js";
+import { newDataDir } from "../support/data-dir.js";
+import { startHarness } from "../support/harness.js";
+import { bindingRow, childUid, groupRow, identityRow } from "../support/rows.js";
+import { waitUntil } from "../support/wait-until.js";
+import { type IamWorld, startIamWorld } from "./iam-world.js";
+
+/** More than three units of work delete. */
+const BINDINGS = 350;
+const owner = builtinRoleUid("owner");
+const viewer = builtinRoleUid("viewer");
+
+/** Registers the suite under `name`. */
+export function identityDeletionSuite(name: string): void {
+  describe(name, () => {
+    let world: IamWorld;
+    let store: Store;
+    before(async () => {
+      world = await startIamWorld();
+      ({ store } = world.harness.app.installation);
+    });
+    after(() => world.stop());
+
+    /** Binds an identity at many groups of its own below one of the organisation. */
+    async function bindOften(identity: string, role = viewer): Promise<string> {
+      const top = await world.group();
+      await world.write(async (tx) => {
+        for (let n = 1; n <= BINDINGS; n++) {
+          const group = childUid(top, n);
+          await tx.groups.insert(groupRow(group));
+          await tx.roleBindings.insert(bindingRow(randomIds.newUid(group), identity, role));
+        }
+      });
+      return top;
+    }
+
+    const countBindings = async (identity: string) =>
+      (await store.read((tx) => tx.roleBindings.findByIdentity(identity))).length;
+    const isStored = (uid: string) =>
+      store.read(async (tx) => (await tx.identities.find(uid)) !== undefined || tx.identities.isMarked(uid));
+    const begin = (uid: string) => world.write((tx) => beginDeletion(tx, uid));
+    const complete = () => deleteMarked(store, () => false);
+    const listedBy = async (path: string) => {
+      const { json } = await world.owner.rest("GET", path);
+      return (json as Record<string, readonly { uid: string }[]>)[path.replace(/^\/|\?.*/g, "")] ?? [];
+    };
+
+    it("is complete with its answer, and is one row of the audit log", async () => {
+      const uid = await world.identity();
+      await bindOften(uid);
+      assert.equal((await world.owner.rest("DELETE", `/identities/${uid}`)).status, 200);
+      assert.deepEqual([await countBindings(uid), await isStored(uid)], [0, false]);
+      const rows = await store.read((tx) => tx.audit.listNewest(5));
+      assert.equal(rows.filter(({ subjectUid }) => subjectUid === uid).length, 1);
+      assert.equal((await world.owner.rest("GET", `/identities/${uid}`)).status, 404);
+    });
+
+    it("is not seen any more once it has begun, although its process has ended", async () => {
+      const uid = await world.identity();
+      const token = await world.harness.token(uid);
+      const top = await bindOften(uid);
+      const ownGroup = `/iam/v2beta1/groups/${childUid(top, BINDINGS)}`;
+      const [binding] = await store.read((tx) => tx.roleBindings.findByIdentity(uid, 1));
+      const asIdentity = () =>
+        fetch(world.url + ownGroup, { headers: { authorization: `Bearer ${token}` } }).then(({ status }) => status);
+      assert.equal(await asIdentity(), 200);
+      assert.equal(await begin(uid), false);
+      const left = await countBindings(uid);
+      assert.ok(left > 0 && left < BINDINGS, `${left} bindings`);
+      assert.equal(await asIdentity(), 401);
+      const { rest } = world.owner;
+      assert.equal((await rest("GET", `/identities/${uid}`)).status, 404);
+      assert.equal((await rest("DELETE", `/identities/${uid}`)).status, 404);
+      const renamed = await rest("PATCH", `/identities/${uid}`, { name: "again" });
+      assert.equal(renamed.status, 404);
+      const again = await rest("POST", `/roleBindings/${world.root}`, {
+        identityUid: uid,
+        roleUid: viewer,
+      });
+      assert.equal(again.status, 400);
+      assert.equal(
+        (await listedBy(`/identities?page_size=1000`)).some((one) => one.uid === uid),
+        false,
+      );
+      assert.deepEqual(await listedBy(`/roleBindings?identity=${uid}`), []);
+      const hidden = (await store.read((tx) => tx.roleBindings.findByIdentity(uid, 1)))[0] ?? binding;
+      assert.equal((await rest("GET", `/roleBindings/${hidden?.uid}`)).status, 404);
+      // The job of the service may have begun as well.
+      await complete();
+      await waitUntil(async () => !(await isStored(uid)));
+      assert.equal(await countBindings(uid), 0);
+    });
+
+    it("leaves nothing that servers of older versions take for rights or for an owner", async () => {
+      const uid = await world.identity();
+      await bindOften(uid, owner);
+      await begin(uid);
+      // They find the row, and compute what follows from it.
+      const [binding] = await store.read((tx) => tx.roleBindings.findByIdentity(uid, 1));
+      const group = binding?.groupUid ?? "";
+      const rows = await store.read((tx) => tx.access.findGrantsAt(uid, [world.root, group]));
+      assert.equal(rows[0]?.roleUid, owner);
+      const seconds = Math.floor(Date.now() / 1000) + 1_000_000;
+      const principal = { identityUid: uid, tokenId: "", issuedAt: seconds, expiresAt: seconds };
+      assert.equal(new Caller(principal, [], rows).holds([{ bit: 0 }], group), false);
+      assert.ok((rows[0]?.notBefore ?? 0) > seconds);
+      assert.equal(await store.read((tx) => tx.roleBindings.countHolders(group, owner)), 0);
+      await complete();
+    });
+
+    it("does not begin where an organisation would lose its only owner", async () => {
+      const { uid } = world.owner;
+      await bindOften(uid);
+      await assert.rejects(
+        begin(uid),
+        (error) => error instanceof ApiError && /must keep an owner/.test(error.message),
+      );
+      const other = await world.createBound("owner");
+      assert.equal(await begin(other.uid), true);
+      await assert.rejects(begin(uid));
+    });
+
+    it("ends before the person can register again, with nothing of the rights from before", async () => {
+      const person = { issuer: "https://login.example", subject: randomIds.newId(), claims: {} };
+      const uid = personUid(person.issuer, person.subject);
+      await world.write((tx) => tx.identities.insert(identityRow(uid)));
+      await bindOften(uid);
+      assert.equal(await begin(uid), false);
+      const registerAgain = () => world.write((tx) => register(tx, person, Date.now()));
+      await assert.rejects(registerAgain(), /is being deleted/);
+      await complete();
+      await registerAgain();
+      assert.deepEqual([await countBindings(uid), await isStored(uid)], [0, true]);
+    });
+
+    it("of all people of a provider takes their rights with the provider", async () => {
+      const { rest } = world.owner;
+      const provider = randomIds.newUid(world.root);
+      await world.write((tx) =>
+        tx.identityProviders.insert({
+          uid: provider,
+          groupUid: world.root,
+          ...{ name: "login", description: "", defaultRole: viewer, sealedSecret: "", oidc: {} },
+          scim: { enabled: false, tokenHash: "", previousHash: "", revoked: false, etag: "e" },
+          ...{ createTimeMs: 1, updateTimeMs: 1 },
+        }),
+      );
+      const people = await Promise.all(
+        [1, 2, 3].map(async () => {
+          const one = await world.harness.identity({ providerUid: provider });
+          await bindOften(one.uid);
+          return one.uid;
+        }),
+      );
+      assert.equal((await rest("DELETE", `/identityProviders/${provider}`)).status, 200);
+      for (const uid of people) assert.deepEqual([await countBindings(uid), await isStored(uid)], [0, false]);
+    });
+
+    it("is completed by a service that starts", async () => {
+      const data = newDataDir();
+      const service = await startHarness({ data });
+      const { group } = await service.organisation("deleting");
+      const { uid } = await service.identity({}, group);
+      await service.app.installation.store.write(async (tx) => {
+        for (let n = 1; n <= BINDINGS; n++) {
+          await tx.groups.insert(groupRow(childUid(group, n)));
+          await tx.roleBindings.insert(bindingRow(randomIds.newUid(childUid(group, n)), uid, viewer));
+        }
+        await beginDeletion(tx, uid);
+      });
+      await service.stop();
+      const again = await startHarness({ data });
+      try {
+        const started = again.app.installation.store;
+        await waitUntil(async () => !(await started.read((tx) => tx.identities.isMarked(uid))));
+        assert.deepEqual(await started.read((tx) => tx.roleBindings.findByIdentity(uid)), []);
+      } finally {
+        await again.stop();
+      }
+    });
+  });
+}

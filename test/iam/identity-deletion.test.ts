@@ -1,0 +1,3 @@
+import { identityDeletionSuite } from "./identity-deletion-suite.js";
+
+identityDeletionSuite("the deletion of an identity with many bindings");
