@@ -1,5 +1,9 @@
 // What must hold between settings.
 import { readFileSync, statSync } from "node:fs";
+import { isIP } from "node:net";
+import { isPublicAddress } from "../kernel/ip-address.js";
+import { parseLoginProviders } from "../kernel/login-providers.js";
+import { describePrivateUrl } from "../kernel/public-url.js";
 import { isKeyOf } from "./pem.js";
 import { isLoopback } from "./setting-types.js";
 import { labelOf, type Settings } from "./settings.js";
@@ -21,11 +25,33 @@ export function findContradictions(values: Settings, checkFiles: boolean, target
     problems.push("--database-url needs --master-key-file: nodes that share a database share the key");
   }
   problems.push(...findDatabaseTlsContradictions(values, checkFiles, values.databaseUrl ?? targetUrl));
+  if (checkFiles) problems.push(...findUnreachableProviders(values));
   // A new key is published for twice the age before it signs.
   if (values.jwksMaxAge * 2 > values.keyRotation) {
     problems.push("--jwks-max-age must be at most half of --key-rotation: a new key waits up to twice as long to sign");
   }
   return problems;
+}
+
+// Signing in with such a provider would fail, with a reason in the log alone.
+function findUnreachableProviders(values: Settings): string[] {
+  const { loginProviders: file, trustedIssuers } = values;
+  if (file === undefined || !statSync(file).isFile()) return [];
+  const label = `${labelOf(values, "loginProviders")}: ${file}`;
+  return parseLoginProviders(readFileSync(file, "utf8")).flatMap(({ name, issuer }) => {
+    const url = new URL(issuer);
+    const reason = describePrivateUrl(url) ?? (isPrivateHost(url.hostname) ? "the host is not public" : undefined);
+    if (reason === undefined || trustedIssuers.includes(url.origin)) return [];
+    return [
+      `${label}: nobody can sign in with ${name}: ${reason} in its issuer ${issuer}; to use it, add ${url.origin} to --trusted-issuers`,
+    ];
+  });
+}
+
+// What other names resolve to is known when they are requested.
+function isPrivateHost(hostname: string): boolean {
+  const host = hostname.replace(/^\[|\]$/g, "");
+  return isIP(host) === 0 ? /(^|\.)localhost$/.test(host) : !isPublicAddress(host);
 }
 
 function findPairContradictions(values: Settings, pair: TlsPair, checkFiles: boolean): string[] {

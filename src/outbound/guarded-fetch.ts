@@ -4,6 +4,7 @@ import type { LookupAddress } from "node:dns";
 import { lookup, Resolver } from "node:dns/promises";
 import { isIP } from "node:net";
 import { isPublicAddress } from "../kernel/ip-address.js";
+import { describePrivateUrl } from "../kernel/public-url.js";
 import type { StartRequest, TraceSpan } from "../kernel/trace.js";
 import { type GuardedResponse, hostOf, OutboundError, sendRequest } from "./http-request.js";
 import { createSlots, type SlotLimits } from "./slots.js";
@@ -263,9 +264,8 @@ function assertAllowedUrl(url: URL, isTrusted: boolean): void {
   if (url.username !== "" || url.password !== "") throw new OutboundError("the address has a user name or password");
   if (url.hash !== "") throw new OutboundError("the address has a fragment");
   if (isTrusted) return;
-  if (url.protocol !== "https:") throw new OutboundError("the address is not https");
-  if (url.port !== "") throw new OutboundError("the port is not 443");
-  if (url.hostname.endsWith(".")) throw new OutboundError("the host ends with a dot");
+  const reason = describePrivateUrl(url);
+  if (reason !== undefined) throw new OutboundError(reason);
 }
 
 // Names that are not in the public DNS (RFC 6761, 6762 and 8375; those that ICANN keeps for private networks, and those

@@ -103,6 +103,37 @@ describe("arbor config", () => {
     assert.deepEqual(right, { code: 0, stdout: "a server can use these settings\n", stderr: "" });
   });
 
+  it("check and a start reject login providers that cannot be used, and name the setting that lets them", async () => {
+    const providers = join(directory, "login-providers.json");
+    const write = (issuers: readonly string[]) =>
+      writeFileSync(
+        providers,
+        JSON.stringify(issuers.map((issuer, i) => ({ name: `p${i}`, title: "Login", issuer, clientId: "arbor" }))),
+      );
+    const cases = [
+      ["http://login.example.com/realm", "the address is not https", "http://login.example.com"],
+      ["https://login.example.com:8443", "the port is not 443", "https://login.example.com:8443"],
+      ["https://10.0.0.5", "the host is not public", "https://10.0.0.5"],
+      ["https://[fd00::1]/realm", "the host is not public", "https://[fd00::1]"],
+      ["https://localhost", "the host is not public", "https://localhost"],
+    ] as const;
+    const given = ["--login-providers", providers];
+    for (const [issuer, reason, origin] of cases) {
+      write(["https://accounts.example.com", issuer]);
+      const stderr =
+        `arbor: --login-providers: ${providers}: nobody can sign in with p1: ${reason} in its issuer ${issuer}; ` +
+        `to use it, add ${origin} to --trusted-issuers\n`;
+      const expected = { code: 2, stdout: "", stderr };
+      assert.deepEqual(await runCommand(["config", "check", ...given]), expected);
+      const start = ["serve", "--data", tempDir(), "--listen", "127.0.0.1:0", ...given];
+      assert.deepEqual(await runCommand(start), expected);
+      const trusted = await runCommand(["config", "check", ...given, "--trusted-issuers", origin]);
+      assert.equal(trusted.code, 0, trusted.stderr);
+    }
+    write(["https://accounts.example.com", "https://login.example.com/realm"]);
+    assert.equal((await runCommand(["config", "check", ...given])).code, 0, "the control");
+  });
+
   it("schema prints the schema of the file", async () => {
     const { stdout } = await runCommand(["config", "schema"], { ARBOR_LISEN: "x" });
     assert.deepEqual(JSON.parse(stdout), buildSchema());
