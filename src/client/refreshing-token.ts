@@ -106,6 +106,8 @@ export interface ExchangedTokenOptions extends RefreshingTokenOptions {
   readonly identity: string;
   /** The audience of the token: the base URL of the API, or several names of the service, as a list or with commas. */
   readonly audience: string | readonly string[];
+  /** The names of the capabilities to which the token is limited; without them it has all rights of the identity. */
+  readonly cap?: readonly string[];
   /** Gets the OIDC token of the workload, for each exchange anew, such as `tokenFile(path).token`. */
   readonly upstream: () => string | Promise<string>;
   /** The `fetch` to use, where the one of Node does not fit: for a proxy, or a private authority. */
@@ -122,12 +124,13 @@ export interface ExchangedTokenOptions extends RefreshingTokenOptions {
  * @throws TypeError when the issuer is no URL, or one to which no token may be sent
  */
 export function exchangedToken(options: ExchangedTokenOptions): TokenSource {
-  const { issuer, identity, audience, upstream, fetch = globalThis.fetch, backoffMs = BACKOFF_MS } = options;
+  const { issuer, identity, audience, cap = [], upstream, fetch = globalThis.fetch, backoffMs = BACKOFF_MS } = options;
   const base = serviceUrl(issuer, "issuer");
   assertMayCarryToken(base, "issuer");
   const query = new URLSearchParams([
     ...[audience].flat().map((name): [string, string] => ["aud", name]),
     ["identity", identity],
+    ...cap.map((name): [string, string] => ["cap", name]),
   ]);
   const url = `${base.origin}${base.pathname.replace(/\/+$/, "")}/sts/exchange?${query}`;
 

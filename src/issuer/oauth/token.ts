@@ -3,11 +3,12 @@
 import { Code } from "@connectrpc/connect";
 import { ApiError, type FieldViolation, invalidArgument, rejectReasonOf } from "../../kernel/errors.js";
 import { addressKey } from "../../kernel/ip-address.js";
+import type { TokenLimit } from "../../kernel/principal.js";
 import type { WebRequest, WebResponse } from "../../kernel/web.js";
 import type { Tx } from "../../store/port.js";
 import { findAudienceHint } from "../sts/audience.js";
 import { parseTokenGrant, parseTokenLimit, type RequestedGrant } from "../sts/token-request.js";
-import { type IssuedToken, isLoginValid, type UnsignedToken } from "../tokens.js";
+import { type IssuedToken, isLoginValid, narrowGrant, type UnsignedToken } from "../tokens.js";
 import { buildTokenGrant } from "./complete-login.js";
 import type { LoginContext } from "./context.js";
 import { type OAuthError, oauthError } from "./oauth-error.js";
@@ -52,6 +53,7 @@ async function redeemCode(context: LoginContext, form: URLSearchParams): Promise
   const redirectUri = requireParameter(form, "redirect_uri");
   const verifier = requireParameter(form, "code_verifier");
   const code = requireParameter(form, "code");
+  const limit = parseLimitedToken(form);
   return writeAndAnswer(store, async (tx): Promise<AfterCommit<Answer>> => {
     const nowMs = clock();
     const issued = await tickets.find(tx, "code", code, nowMs);
@@ -69,10 +71,12 @@ async function redeemCode(context: LoginContext, form: URLSearchParams): Promise
       return invalidGrant("code");
     }
     const { token, refreshToken, grant } = await issueTokens(tx, context, login, nowMs);
+    const limited = limit && tokens.issue(login.identityUid, narrowGrant(grant, { limit }), nowMs);
     await tickets.put(tx, "code", code, { used: true, refreshToken }, nowMs + USED_CODE_RETENTION_MS);
     const { identityUid, atMs } = login;
     return async () => {
-      const body = await buildTokenBody(context, token, nowMs, refreshToken);
+      const limitedToken = limited && (await tokens.sign(limited)).token;
+      const body = { ...(await buildTokenBody(context, token, nowMs, refreshToken)), limited_token: limitedToken };
       if (idToken === undefined) return buildJsonResponse(200, body);
       const client = { clientId, nonce: idToken.nonce };
       return buildJsonResponse(200, {
@@ -81,6 +85,18 @@ async function redeemCode(context: LoginContext, form: URLSearchParams): Promise
       });
     };
   });
+}
+
+// A program that hands a token on, such as to docker, asks for a second one with fewer rights. Logins through an
+// organisation's provider have no refresh token that could be exchanged for it later.
+function parseLimitedToken(form: URLSearchParams): TokenLimit | undefined {
+  const violations: FieldViolation[] = [];
+  const limit = parseTokenLimit({ cap: form.getAll("limited_cap"), scopes: [] }, violations);
+  if (violations.length > 0) {
+    const rule = "limited_cap must name capabilities that exist, such as groups.list";
+    throw invalidArgument({ field: "limited_cap", description: rule });
+  }
+  return limit?.cap === undefined ? undefined : { cap: limit.cap };
 }
 
 async function refreshTokens(

@@ -23,6 +23,8 @@ export interface StoredLogin {
   readonly token: string;
   /** Exchanged once for a new API token and the next refresh token. A second use ends the login. */
   readonly refreshToken?: string;
+  /** The newest API token for docker, which is limited to the registry. */
+  readonly registryToken?: string;
   /** The identity that renews the token where there is no refresh token. */
   readonly workload?: Workload;
 }
@@ -129,11 +131,17 @@ function parseCredentials(text: string, file: string): Credentials {
 }
 
 function parseLogin(value: unknown): StoredLogin | undefined {
-  const { token, refreshToken, workload: about } = asObject(value) ?? {};
+  const { token, refreshToken, registryToken, workload: about } = asObject(value) ?? {};
   const workload = parseWorkload(about);
   if (!isBearerToken(token) || (about !== undefined && workload === undefined)) return undefined;
   if (refreshToken !== undefined && !isBearerToken(refreshToken)) return undefined;
-  return { token, ...(refreshToken !== undefined && { refreshToken }), ...(workload && { workload }) };
+  if (registryToken !== undefined && !isBearerToken(registryToken)) return undefined;
+  return {
+    token,
+    ...(refreshToken !== undefined && { refreshToken }),
+    ...(registryToken !== undefined && { registryToken }),
+    ...(workload && { workload }),
+  };
 }
 
 function parseRegistry(value: unknown): Registry | undefined {

@@ -97,14 +97,43 @@ async function getCurrentToken(file: string, api: string, rejected?: string): Pr
   }
 }
 
-async function renew(api: string, login: StoredLogin, audience: string): Promise<StoredLogin> {
+/**
+ * Gets the token of the login at a service that docker sends to a registry, which is limited to the registry. It is
+ * renewed as {@link findStoredToken} renews a token.
+ *
+ * @throws CommandError UNAUTHENTICATED when there is no login, or it has ended
+ */
+export async function getRegistryToken(api: string): Promise<string> {
+  const file = findCredentialsFile();
+  const isUsable = ({ registryToken }: StoredLogin) =>
+    registryToken !== undefined && isFresh(registryToken, Date.now());
+  const login = getLogin(await readCredentials(file), api);
+  let { registryToken = "" } = login;
+  if (isUsable(login)) return registryToken;
+  try {
+    const { REGISTRY_CAPABILITIES } = await import("./registry-limit.js");
+    await changeCredentials(file, async (stored) => {
+      const latest = getLogin(stored, api);
+      const renewed = isUsable(latest) ? undefined : await renew(api, latest, api, REGISTRY_CAPABILITIES);
+      registryToken = renewed?.token ?? latest.registryToken ?? "";
+      return renewed === undefined ? stored : setLogin(stored, api, { ...renewed, token: latest.token, registryToken });
+    });
+    return registryToken;
+  } catch (error) {
+    if (error instanceof CommandError && registryToken !== "" && isValid(registryToken, Date.now()))
+      return registryToken;
+    throw error;
+  }
+}
+
+async function renew(api: string, login: StoredLogin, audience: string, cap?: readonly string[]): Promise<StoredLogin> {
   const { workload, refreshToken } = login;
   const ended = `the login at ${api} has ended`;
   if (workload === undefined && refreshToken === undefined) throw notLoggedIn(api, ended);
   const { renewLogin, exchangeWorkloadToken } = await import("./grants.js");
-  if (workload) return { ...login, token: await exchangeWorkloadToken(api, workload, audience) };
+  if (workload) return { ...login, token: await exchangeWorkloadToken(api, workload, audience, cap) };
   try {
-    return { ...login, ...(await renewLogin(api, refreshToken ?? "", audience)) };
+    return { ...login, ...(await renewLogin(api, refreshToken ?? "", audience, cap)) };
   } catch (error) {
     if (error instanceof CommandError && error.code === Code.Unauthenticated) throw notLoggedIn(api, ended);
     throw error;

@@ -3,9 +3,9 @@
 // standard output. It starts the helper for every pull, so the helper loads only the modules that
 // docker-credential.test.ts lists.
 import { text } from "node:stream/consumers";
-import { Code, CommandError, notLoggedIn, reportError } from "../../errors.js";
+import { Code, CommandError, reportError } from "../../errors.js";
 import { parseJsonObject } from "../service.js";
-import { findStoredToken } from "./credentials.js";
+import { getRegistryToken } from "./credentials.js";
 import { findCredentialsFile, type Registry, readCredentials } from "./credentials-file.js";
 
 /** The user name for a password that is an API token. */
@@ -86,10 +86,12 @@ export async function answerDocker(action: HelperAction, input: string): Promise
 }
 
 async function getToken({ api, workload }: Registry): Promise<string> {
-  if (workload) return (await import("./grants.js")).exchangeWorkloadToken(api, workload, api);
-  const source = await findStoredToken(api);
-  if (source === undefined) throw notLoggedIn(api);
-  return source.token();
+  if (workload === undefined) return getRegistryToken(api);
+  const [{ exchangeWorkloadToken }, { REGISTRY_CAPABILITIES }] = await Promise.all([
+    import("./grants.js"),
+    import("./registry-limit.js"),
+  ]);
+  return exchangeWorkloadToken(api, workload, api, REGISTRY_CAPABILITIES);
 }
 
 const HOST = /^(?:[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?|\[[0-9a-f:]+\])(?::[1-9]\d{0,4})?$/;

@@ -6,6 +6,7 @@ import { CLI_CLIENT_ID } from "../../../kernel/web.js";
 import { Code, CommandError } from "../../errors.js";
 import { sendRequest } from "../service.js";
 import type { StoredLogin, Workload } from "./credentials-file.js";
+import { REGISTRY_CAPABILITIES } from "./registry-limit.js";
 
 /** How a person wants to log in. */
 export interface LoginOptions extends TokenLimits {
@@ -22,7 +23,7 @@ export interface TokenLimits {
   /** The uids of groups. */
   readonly scope?: readonly string[];
   /** The names of capabilities. */
-  readonly cap?: readonly string[];
+  readonly cap?: readonly string[] | undefined;
 }
 
 /** An authorization code and the proof that it belongs to this login. */
@@ -73,8 +74,9 @@ export async function redeemCode(
     redirect_uri: redirectUri,
     client_id: CLI_CLIENT_ID,
   });
+  for (const name of REGISTRY_CAPABILITIES) form.append("limited_cap", name);
   const response = await sendRequest({ method: "POST", api, path: "/oauth/token", form });
-  return toLogin(response.access_token, response.refresh_token);
+  return toLogin(response.access_token, response.refresh_token, response.limited_token);
 }
 
 /**
@@ -82,44 +84,70 @@ export async function redeemCode(
  * request fails.
  *
  * @param audience the audience of the API token
+ * @param cap the capabilities to which the API token is limited
  */
-export async function renewLogin(api: string, refreshToken: string, audience: string): Promise<StoredLogin> {
+export async function renewLogin(
+  api: string,
+  refreshToken: string,
+  audience: string,
+  cap?: readonly string[],
+): Promise<StoredLogin> {
   const path = "/sts/exchange_refresh_token";
-  const query = new URLSearchParams({ aud: audience });
+  const query = new URLSearchParams([["aud", audience], ...buildLimitParameters({ cap }, "scopes")]);
   const response = await sendRequest({ method: "POST", api, path, query, bearer: refreshToken });
   return toLogin(findToken(response.token), findToken(response.refreshToken));
 }
 
-/** Exchanges the ID token of a login provider for an API token with the requested limits. */
+/**
+ * Exchanges the ID token of a login provider for an API token with the requested limits, and for another that is limited
+ * to the registry as well.
+ */
 export async function exchangeIdToken(
   api: string,
   { idToken, provider }: IdToken,
   limits: TokenLimits,
 ): Promise<StoredLogin> {
-  const query = new URLSearchParams([["aud", api], ...buildLimitParameters(limits, "scopes")]);
-  if (provider !== undefined) query.set("identity_provider", provider);
-  const response = await sendRequest({ method: "GET", api, path: "/sts/exchange", query, bearer: idToken });
-  return toLogin(response.token, response.refreshToken);
+  const exchange = (requested: TokenLimits) => {
+    const query = new URLSearchParams([["aud", api], ...buildLimitParameters(requested, "scopes")]);
+    if (provider !== undefined) query.set("identity_provider", provider);
+    return sendRequest({ method: "GET", api, path: "/sts/exchange", query, bearer: idToken });
+  };
+  const { token, refreshToken } = await exchange(limits);
+  const cap = REGISTRY_CAPABILITIES.filter((name) => limits.cap?.includes(name) ?? true);
+  // A login without any capability of the registry has nothing for docker.
+  const registry = cap.length === 0 ? undefined : await exchange({ ...limits, cap });
+  return toLogin(token, refreshToken, registry?.token);
 }
 
 /**
  * Exchanges the OIDC token in a file for an API token of an identity (docs/api-rules.md#token-exchange).
  *
  * @param audience the audience of the API token
+ * @param cap the capabilities to which it is limited
  */
-export async function exchangeWorkloadToken(api: string, workload: Workload, audience: string): Promise<string> {
+export async function exchangeWorkloadToken(
+  api: string,
+  workload: Workload,
+  audience: string,
+  cap?: readonly string[],
+): Promise<string> {
   const { identity, tokenFile: path } = workload;
   try {
-    return await exchangedToken({ issuer: api, identity, audience, upstream: tokenFile(path).token }).token();
+    const upstream = tokenFile(path).token;
+    return await exchangedToken({ issuer: api, identity, audience, ...(cap && { cap }), upstream }).token();
   } catch (error) {
     if (!(error instanceof ConnectError)) throw error;
     throw new CommandError(error.code, error.rawMessage, error);
   }
 }
 
-function toLogin(token: unknown, refreshToken: unknown): StoredLogin {
+function toLogin(token: unknown, refreshToken: unknown, registryToken?: unknown): StoredLogin {
   if (!isBearerToken(token)) throw new CommandError(Code.Internal, "the service responded without a token");
-  return { token, ...(isBearerToken(refreshToken) && { refreshToken }) };
+  return {
+    token,
+    ...(isBearerToken(refreshToken) && { refreshToken }),
+    ...(isBearerToken(registryToken) && { registryToken }),
+  };
 }
 
 function findToken(value: unknown): unknown {

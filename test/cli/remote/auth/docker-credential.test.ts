@@ -26,7 +26,11 @@ const REGISTER = `
 /** The modules that a command loads, from the tree or from packages. */
 async function modulesOf(args: readonly string[], input = ""): Promise<{ stdout: string; modules: string[] }> {
   const file = join(tempDir(), "credentials.json");
-  const credentials = { version: 1, logins: { [API]: { token: "a.b.c" } }, registries: { [HOST]: { api: API } } };
+  const credentials = {
+    version: 1,
+    logins: { [API]: { token: "a.b.c", registryToken: "d.e.f" } },
+    registries: { [HOST]: { api: API } },
+  };
   writeFileSync(file, JSON.stringify(credentials), { mode: 0o600 });
   const hook = ["--import", `data:text/javascript,${encodeURIComponent(REGISTER)}`];
   const command = [...hook, ...argumentsWithoutBundle(), ...args];
@@ -42,7 +46,7 @@ async function modulesOf(args: readonly string[], input = ""): Promise<{ stdout:
 describe("the credential helper", () => {
   it("loads its own few modules, and no package", async () => {
     const { stdout, modules } = await modulesOf(["auth", "docker-credential", "get"], HOST);
-    assert.deepEqual(JSON.parse(stdout), { ServerURL: HOST, Username: "_token", Secret: "a.b.c" });
+    assert.deepEqual(JSON.parse(stdout), { ServerURL: HOST, Username: "_token", Secret: "d.e.f" });
     assert.deepEqual(modules.sort(), [
       "cli/errors",
       "cli/output/terminal",

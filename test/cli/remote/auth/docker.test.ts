@@ -11,6 +11,7 @@ import {
   setLogin,
 } from "../../../../src/cli/remote/auth/credentials-file.js";
 import { answerDocker, parseRegistryHost } from "../../../../src/cli/remote/auth/docker-credential.js";
+import { REGISTRY_CAPABILITIES } from "../../../../src/cli/remote/auth/registry-limit.js";
 import { runCommand } from "../../../support/command.js";
 import { tempDir } from "../../../support/temp-dir.js";
 import { type LoginService, startLoginService } from "./login-service.js";
@@ -135,13 +136,21 @@ describe("docker's helper", () => {
     assert.deepEqual([again.code, again.stderr], [0, ""]);
   });
 
-  it("gives the API token to the registry, and to no other", async (test) => {
+  it("gives a token that is limited to the registry, to the registry and to no other", async (test) => {
     const { service, login } = await configureDocker(test);
     const { code, stdout, stderr } = await helper("get", HOST);
     assert.deepEqual([code, stderr], [0, ""]);
-    assert.deepEqual(JSON.parse(stdout), { ServerURL: HOST, Username: "_token", Secret: login.token });
+    const { ServerURL, Username, Secret } = JSON.parse(stdout);
+    assert.deepEqual([ServerURL, Username], [HOST, "_token"]);
+    const [renewal, ...more] = service.requests.splice(0);
+    assert.deepEqual([renewal?.route, more], ["POST /sts/exchange_refresh_token", []]);
+    assert.deepEqual(renewal?.query.getAll("cap"), [...REGISTRY_CAPABILITIES]);
+    const stored = (await readCredentials(file)).logins.get(service.url);
+    assert.deepEqual([stored?.token, stored?.registryToken], [login.token, Secret], "the login keeps its own token");
+    assert.notEqual(Secret, login.token);
+    assert.notEqual(stored?.refreshToken, login.refreshToken);
     const url = `https://${HOST}/v2/`;
-    assert.deepEqual(await askDocker("get", url), { ServerURL: url, Username: "_token", Secret: login.token });
+    assert.deepEqual(await askDocker("get", url), { ServerURL: url, Username: "_token", Secret });
     assert.deepEqual(await askDocker("list", ""), { [HOST]: "_token" });
     const others = ["docker.io", `${HOST}:5000`, `${HOST}.example.org`, `https://${HOST}@evil.example.com`, ""];
     for (const server of others) {
@@ -158,7 +167,7 @@ describe("docker's helper", () => {
       changeCredentials(file, (now) => setLogin(now, service.url, login));
     await keep(service.newLogin(-60));
     const { Secret } = await askDocker("get", HOST);
-    assert.equal(Secret, (await readCredentials(file)).logins.get(service.url)?.token);
+    assert.equal(Secret, (await readCredentials(file)).logins.get(service.url)?.registryToken);
     await keep(service.newLogin(-60));
     service.fault = [503, { code: 14, message: "Unavailable: soon" }];
     const broken = await helper("get", HOST);
