@@ -101,7 +101,7 @@ export function authV1({ exchanger, ids, store, quotas, open, inviteLimiter, not
         const { caller } = call;
         if (id !== caller.uid) throw permissionDenied(`deleting ${id}`);
         if (!caller.unlimited) throw notPermitted("deleting an identity needs a token that is not limited");
-        const { person, isDeleted } = await deletePerson(call.tx, id);
+        const { person, isDeleted } = await deletePerson(call.tx, id, call.startMs);
         call.actorName = formatActorName(person);
         if (!isDeleted) call.finish = () => finishDeletion(store, id);
         return withOutcome({}, { subjectUid: id });

@@ -47,7 +47,7 @@ export function identityDeletionSuite(name: string): void {
       (await store.read((tx) => tx.roleBindings.findByIdentity(identity))).length;
     const isStored = (uid: string) =>
       store.read(async (tx) => (await tx.identities.find(uid)) !== undefined || tx.identities.isMarked(uid));
-    const begin = (uid: string) => world.write((tx) => beginDeletion(tx, uid));
+    const begin = (uid: string) => world.write((tx) => beginDeletion(tx, uid, Date.now()));
     const complete = () => deleteMarked(store, () => false);
     const listedBy = async (path: string) => {
       const { json } = await world.owner.rest("GET", path);
@@ -135,7 +135,7 @@ export function identityDeletionSuite(name: string): void {
       await world.write((tx) => tx.identities.insert(identityRow(uid)));
       await bindOften(uid);
       assert.equal(await begin(uid), false);
-      const registerAgain = () => world.write((tx) => register(tx, person, Date.now()));
+      const registerAgain = () => world.write((tx) => register(tx, person, Date.now() + 1_000));
       await assert.rejects(registerAgain(), /is being deleted/);
       await complete();
       await registerAgain();
@@ -175,7 +175,7 @@ export function identityDeletionSuite(name: string): void {
           await tx.groups.insert(groupRow(childUid(group, n)));
           await tx.roleBindings.insert(bindingRow(randomIds.newUid(childUid(group, n)), uid, viewer));
         }
-        await beginDeletion(tx, uid);
+        await beginDeletion(tx, uid, Date.now());
       });
       await service.stop();
       const again = await startHarness({ data });

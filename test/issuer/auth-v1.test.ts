@@ -207,6 +207,8 @@ describe("deleting one's own identity", () => {
     return person;
   };
 
+  let former = "";
+
   it("deletes the person and all that is bound to it", async () => {
     const { uid, token } = await newcomer("leaver", "editor");
     const response = await forget(token, uid);
@@ -238,6 +240,39 @@ describe("deleting one's own identity", () => {
       assert.deepEqual((await ask(world.url, "/auth/v1/ok", { bearer: token })).outcome, unauthenticated());
     } finally {
       world.harness.skewMs = 0;
+    }
+  });
+
+  it("leaves no token valid, however soon the person registers again", async () => {
+    for (let round = 0; round < 5; round++) {
+      const { code } = await invite(world, { group: child });
+      const bearer = world.idToken({ sub: "hasty" });
+      // At the begin of a second, so that everything happens within it.
+      await new Promise((resolve) => setTimeout(resolve, 1_010 - (Date.now() % 1_000)));
+      let registered = await register(world, bearer, { code });
+      while (registered.status === 503) {
+        assert.match(registered.text, /deleted a moment ago.*RetryInfo/);
+        await new Promise((resolve) => setTimeout(resolve, 50));
+        registered = await register(world, bearer, { code });
+      }
+      assert.equal(registered.status, 200, registered.text);
+      const { identity: uid } = registered.json as { identity: string };
+      const token = await world.exchangeToken({}, bearer);
+      assert.equal(
+        (await ask(world.url, "/auth/v1/ok", { bearer: token })).status,
+        200,
+        "the new one is valid at once",
+      );
+      if (round > 0) {
+        assert.deepEqual((await ask(world.url, "/auth/v1/ok", { bearer: former })).outcome, unauthenticated());
+      }
+      former = token;
+      assert.equal((await forget(token, uid)).status, 200);
+      const again = await register(world, bearer, { code: (await invite(world, { group: child })).code });
+      if (again.status === 200) {
+        assert.deepEqual((await ask(world.url, "/auth/v1/ok", { bearer: token })).outcome, unauthenticated());
+        await forget(await world.exchangeToken({}, bearer), uid);
+      }
     }
   });
 

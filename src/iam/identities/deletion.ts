@@ -20,11 +20,23 @@ const RETRY_MS = 2_000;
  * @returns whether it is deleted; otherwise {@link finishDeletion} continues
  * @throws ApiError FAILED_PRECONDITION where an organisation would be left without an owner.
  */
-export async function beginDeletion(tx: Tx, uid: string): Promise<boolean> {
+export async function beginDeletion(tx: Tx, uid: string, nowMs: number): Promise<boolean> {
   await requireNotSoleOwner(tx, uid);
+  if (!uid.includes("/")) await notePersonDeleted(tx, uid, nowMs);
   if (await deletePart(tx, uid)) return true;
   await tx.identities.markDeleted(uid);
   return false;
+}
+
+// The uid of a person follows from who they are, so a person who registers again has it again. Their tokens from before
+// are rejected by the second of their registration, so it must be a later one than that of the deletion.
+async function notePersonDeleted(tx: Tx, uid: string, nowMs: number): Promise<void> {
+  const expireTimeMs = (Math.floor(nowMs / 1000) + 1) * 1000;
+  await tx.tickets.put({ hash: deletedKey(uid), kind: "deleted", data: {}, expireTimeMs });
+}
+
+function deletedKey(uid: string): string {
+  return `deleted ${uid}`;
 }
 
 // Deletes some of the bindings of an identity, and the identity with the last of them.
@@ -38,12 +50,17 @@ async function deletePart(tx: Tx, uid: string): Promise<boolean> {
 }
 
 /**
- * Makes sure that nothing is left of a person who was deleted, before the person is stored again.
+ * Makes sure that nothing is left of a person who was deleted, before the person is stored again, and that the second of
+ * the deletion is over.
  *
  * @throws ApiError UNAVAILABLE
  */
-export async function requireNotInDeletion(tx: Tx, uid: string): Promise<void> {
+export async function requireNotInDeletion(tx: Tx, uid: string, nowMs: number): Promise<void> {
   if (await tx.identities.isMarked(uid)) throw unavailable("this account is being deleted", RETRY_MS);
+  const { expireTimeMs = 0 } = (await tx.tickets.find("deleted", deletedKey(uid))) ?? {};
+  const waitMs = expireTimeMs - nowMs;
+  // After the clock was set back, the ticket would hold for longer.
+  if (waitMs > 0 && waitMs <= 1000) throw unavailable("this account was deleted a moment ago", waitMs);
 }
 
 /** Deletes what is left of a marked identity. It does not throw, because the job continues. */

@@ -86,7 +86,7 @@ export function identitiesV2beta1({ listResources, ids, trustedIssuers, store }:
 
     async deleteIdentity({ uid }, call) {
       const row = await getRow(call.tx, identities, uid);
-      if (!(await beginDeletion(call.tx, uid))) call.finish = () => finishDeletion(store, uid);
+      if (!(await beginDeletion(call.tx, uid, call.startMs))) call.finish = () => finishDeletion(store, uid);
       if (uid === call.caller.uid) call.actorName = formatActorName(row);
       return {};
     },

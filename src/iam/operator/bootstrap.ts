@@ -50,7 +50,7 @@ export async function bootstrap(tx: Tx, { org, owner }: Bootstrap, ids: Ids, now
   });
   const identity = owner ? personUid(owner.issuer, owner.subject) : builtinIdentityUid(`owner@${group}`);
   if ((await tx.identities.find(identity)) === undefined) {
-    await requireNotInDeletion(tx, identity);
+    await requireNotInDeletion(tx, identity, nowMs);
     await tx.identities.insert(
       buildStandaloneIdentity(nowMs, {
         uid: identity,

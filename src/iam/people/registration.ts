@@ -45,7 +45,7 @@ export async function register(tx: Tx, asserted: AssertedIdentity, nowMs: number
     name: typeof claims.name === "string" ? claims.name.slice(0, 255) : "",
     ...{ issuer, subject, ...parseEmail(asserted), providerUid: provider?.uid ?? null },
   });
-  await requireNotInDeletion(tx, row.uid);
+  await requireNotInDeletion(tx, row.uid, nowMs);
   await tx.identities.insert(row);
   return row;
 }
@@ -60,10 +60,11 @@ export async function register(tx: Tx, asserted: AssertedIdentity, nowMs: number
 export async function deletePerson(
   tx: Tx,
   uid: string,
+  nowMs: number,
 ): Promise<{ readonly person: IdentityRow; readonly isDeleted: boolean }> {
   if (uid.includes("/")) {
     throw invalidArgument({ field: "id", description: "id must be the caller's own identity as a person" });
   }
   const person = await getRow(tx, identities, uid);
-  return { person, isDeleted: await beginDeletion(tx, uid) };
+  return { person, isDeleted: await beginDeletion(tx, uid, nowMs) };
 }

@@ -16,7 +16,8 @@ export type TicketKind =
   | "user-code"
   | "id-token"
   | "terminal"
-  | "refresh";
+  | "refresh"
+  | "deleted";
 
 /** Builds the tables of keys and secrets. */
 export function defineTokenTables(c: Columns) {
