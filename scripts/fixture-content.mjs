@@ -167,8 +167,6 @@ async function createProvider(call, { root, roles }) {
     },
   });
   await call("PATCH", `/iam/v2beta1/identityProviders/${provider.uid}`, { description: "changed" });
-  // The state of a token that expires would change later.
-  await call("POST", `/iam/v2beta1/identityProviders/${provider.uid}:generateScimToken`, { neverExpires: true });
   const map = (externalGroupId, roleUid) =>
     call("POST", `/iam/v2beta1/externalGroupRoleMappings/${provider.uid}`, {
       externalGroupId,

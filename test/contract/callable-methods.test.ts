@@ -115,8 +115,11 @@ describe("every served method", () => {
     assert.deepEqual(new Set(served), new Set(methods));
     const table = readFileSync("docs/v1.md", "utf8").matchAll(/^\| `([A-Z]\w+\.[A-Z]\w+)` \|/gm);
     const documented = [...table].map(([, name]) => name ?? "");
-    const unavailable = methods.filter(isUnavailable).map(({ name, parent }) => `${parent.name}.${name}`);
+    // Services of version 2 are named after those of version 1.
+    const unavailable = methods
+      .filter(isUnavailable)
+      .map(({ name, parent }) => `${parent.name.replace(/Service$/, "")}.${name}`);
     assert.ok(documented.length > 10);
-    assert.deepEqual(unavailable.sort(), documented.sort());
+    assert.deepEqual([...new Set(unavailable)].sort(), documented.sort());
   });
 });

@@ -46,6 +46,10 @@ const unavailable: ReadonlySet<string> = new Set([
   ...Object.keys(unavailableRegistryV1).map((name) => `Registry.${capitalise(name)}`),
   ...Object.keys(unavailableVulnerabilitiesV1).map((name) => `Vulnerabilities.${capitalise(name)}`),
   "GroupInvites.CreateWithGroup",
+  ...["IdentityProviders", "IdentityProvidersService"].flatMap((service) => [
+    `${service}.GenerateScimToken`,
+    `${service}.RegenerateScimToken`,
+  ]),
   "events.Identities.Create",
 ]);
 
@@ -124,5 +128,7 @@ export function requestAt(method: DescMethodUnary, uid: string, architecture = "
     )
     .map(({ localName }) => [localName, known[localName]]);
   const scope = { [outer.localName]: inner ? { [inner.localName]: uid } : uid };
-  return requestOf(method, { ...Object.fromEntries(image), ...scope });
+  // Required fields are checked before the handler says that it does nothing.
+  const required = isUnavailable(method) && "etag" in method.input.field ? { etag: "etag" } : {};
+  return requestOf(method, { ...Object.fromEntries(image), ...required, ...scope });
 }

@@ -24,6 +24,7 @@ import { parentsOf, type Subject, subjectOf } from "../support/openapi/subject.j
 import { setLimits } from "../support/quotas.js";
 import { groupRow } from "../support/rows.js";
 import { sample } from "../support/scale.js";
+import { insertScimToken } from "../support/scim.js";
 import { sendHttp } from "../support/send-http.js";
 import { createKnownCaller, type KnownCaller } from "./known-caller.js";
 import { createAdvisory, createRepo, imageDigest, letDoEverything } from "./registry-things.js";
@@ -125,13 +126,11 @@ export async function startOperationWorld(): Promise<OperationWorld> {
       },
     ],
     [
-      // Every operation on SCIM tokens but the one that makes the first needs one, and its etag.
+      // Operations on SCIM tokens need one of an older version, and its etag.
       /:(?:regenerate|revoke)ScimToken$|:setScimEnabled$/,
       async (known) => {
         const provider = await create("identityProviders");
-        const generate = operationTo("POST", /\/v2beta1\/.*:generateScimToken$/);
-        const request = requestOf(generate, (name) => (name === "identity_provider_uid" ? provider : undefined));
-        const { etag } = await sendAccepted({ ...request, bearer: token });
+        const { etag } = await world.write((tx) => insertScimToken(tx, provider));
         known.set("etag", etag).set("identity_provider_uid", provider).set("identity_provider_id", provider);
       },
     ],

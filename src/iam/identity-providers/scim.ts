@@ -1,69 +1,25 @@
-// SCIM credentials, by which a directory pushes its people and groups: issue, rotate, revoke. The store keeps
-// a hash of the token alone.
-import { createHash, randomBytes } from "node:crypto";
-import { type Duration, durationFromMs, type Timestamp, timestampFromMs, timestampMs } from "@bufbuild/protobuf/wkt";
+// SCIM credentials, by which a directory pushes its people and groups. The service has no SCIM endpoint yet, so it hands
+// out no tokens; those of older versions can be revoked. The store keeps a hash of the token alone.
+import { randomBytes } from "node:crypto";
+import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import type { IdentityProvidersService } from "#gen/chainguard/platform/iam/v2beta1/identity_providers_pb.js";
-import { aborted, failedPrecondition, invalidArgument, notFound } from "../../kernel/errors.js";
+import { aborted, failedPrecondition, notFound, unimplemented } from "../../kernel/errors.js";
 import { builtinRoleUid } from "../../kernel/ids.js";
 import { rootOf } from "../../kernel/uidp.js";
 import type { UnaryCall } from "../../pipeline/call.js";
 import { type Handlers, withOutcome } from "../../pipeline/handlers.js";
 import { getRow } from "../../pipeline/resource/read.js";
 import type { IdentityProviderRow, ScimState } from "../../store/port.js";
-import { formatScimPath, identityProviders } from "./identity-provider.js";
+import { identityProviders } from "./identity-provider.js";
 
-const DAY_MS = 24 * 60 * 60 * 1000;
-const DEFAULT_LIFE_MS = 365 * DAY_MS;
-const MAX_LIFE_MS = 2 * 365 * DAY_MS;
-const DEFAULT_OVERLAP_MS = 60 * 60 * 1000;
-const MAX_OVERLAP_MS = DAY_MS;
 const owner = builtinRoleUid("owner");
 
 type Methods = "generateScimToken" | "regenerateScimToken" | "revokeScimToken" | "setScimEnabled";
 
 /** The handlers of IdentityProvidersService that manage SCIM credentials. */
 export const scimHandlers: Pick<Handlers<typeof IdentityProvidersService>, Methods> = {
-  async generateScimToken(request, call) {
-    const row = await getProvider(request.identityProviderUid, call);
-    const { scim } = row;
-    if (scim.tokenHash !== "" && !scim.revoked)
-      throw failedPrecondition("SCIM_TOKEN_EXISTS", "there is a SCIM token already");
-    const { token, tokenHash } = createToken();
-    const state = withExpiry(
-      { enabled: scim.enabled, tokenHash, previousHash: "", revoked: false, etag: "" },
-      request,
-      call,
-    );
-    const stored = await storeState(row, state, call);
-    return withOutcome({ token, ...describeToken(row, stored) }, { subjectUid: row.uid });
-  },
-
-  async regenerateScimToken(request, call) {
-    const row = await getProvider(request.identityProviderUid, call);
-    const { scim } = row;
-    if (scim.tokenHash === "" || scim.revoked) throw notFound(identityProviders, row.uid, "there is no SCIM token");
-    requireEtag(scim, request.etag);
-    const overlapMs = parseOverlap(request.overlap);
-    // An earlier expiry still holds.
-    const previousExpireTimeMs = Math.min(call.startMs + overlapMs, scim.expireTimeMs ?? Number.POSITIVE_INFINITY);
-    const { token, tokenHash } = createToken();
-    const next: ScimState = {
-      enabled: scim.enabled,
-      tokenHash,
-      previousHash: scim.tokenHash,
-      previousExpireTimeMs,
-      revoked: false,
-      etag: "",
-    };
-    const stored = await storeState(row, withExpiry(next, request, call), call);
-    const response = {
-      token,
-      ...describeToken(row, stored),
-      previousTokenExpireTime: timestampFromMs(previousExpireTimeMs),
-      requestedOverlap: durationFromMs(overlapMs),
-    };
-    return withOutcome(response, { subjectUid: row.uid });
-  },
+  generateScimToken: () => rejectToken("GenerateScimToken"),
+  regenerateScimToken: () => rejectToken("RegenerateScimToken"),
 
   async revokeScimToken({ identityProviderUid }, call) {
     const row = await getProvider(identityProviderUid, call);
@@ -94,42 +50,9 @@ async function storeState(row: IdentityProviderRow, state: ScimState, { tx, star
   return scim;
 }
 
-function createToken() {
-  const token = `cgscim_${randomBytes(32).toString("hex")}`;
-  return { token, tokenHash: createHash("sha256").update(token).digest("hex") };
-}
-
-function describeToken({ uid }: IdentityProviderRow, { etag, expireTimeMs }: ScimState) {
-  const expiry = expireTimeMs === undefined ? {} : { expireTime: timestampFromMs(expireTimeMs) };
-  return { identityProviderUid: uid, endpointUrl: formatScimPath(uid), etag, ...expiry };
-}
-
-function withExpiry(
-  state: ScimState,
-  request: { expireTime?: Timestamp | undefined; neverExpires: boolean },
-  call: UnaryCall,
-): ScimState {
-  const { expireTime, neverExpires } = request;
-  if (neverExpires && expireTime) {
-    throw invalidArgument({ field: "expireTime", description: "expireTime must be absent where neverExpires is set" });
-  }
-  if (neverExpires) return state;
-  const { startMs } = call;
-  const expireTimeMs = expireTime ? timestampMs(expireTime) : startMs + DEFAULT_LIFE_MS;
-  if (expireTimeMs <= startMs || expireTimeMs > startMs + MAX_LIFE_MS) {
-    throw invalidArgument({
-      field: "expireTime",
-      description: "expireTime must be in the future and at most 2 years ahead",
-    });
-  }
-  return { ...state, expireTimeMs };
-}
-
-function parseOverlap(overlap: Duration | undefined): number {
-  if (overlap === undefined) return DEFAULT_OVERLAP_MS;
-  const ms = Number(overlap.seconds) * 1000 + overlap.nanos / 1_000_000;
-  if (ms >= 0 && ms <= MAX_OVERLAP_MS) return Math.floor(ms);
-  throw invalidArgument({ field: "overlap", description: "overlap must be at most 24 hours" });
+function rejectToken(method: string): never {
+  const reason = "no SCIM endpoint is served yet, so nothing would accept the token";
+  throw unimplemented(`IdentityProvidersService.${method}: ${reason}`);
 }
 
 function requireEtag(scim: ScimState, etag: string): void {

@@ -92,6 +92,23 @@ export const identityProviders: readonly Rule[] = [
       },
     ],
   },
+  ...["iam.v2beta1.IdentityProvidersService", "iam.v2.IdentityProvidersService"].map(
+    (service): Rule => ({
+      anchor: "identity-providers",
+      says: `SCIM tokens are not handed out by ${service}, because no endpoint is served`,
+      steps: [
+        createsProvider,
+        ...[`${service}.GenerateScimToken`, `${service}.RegenerateScimToken`].map(
+          (call): Step => ({
+            call,
+            as: "freshOwner",
+            request: { identityProviderUid: "<made>", ...(call.includes(".Re") && { etag: "x" }) },
+            expect: { code: "UNIMPLEMENTED" },
+          }),
+        ),
+      ],
+    }),
+  ),
   {
     anchor: "identity-providers",
     says: "over REST what SCIM has is there, false values too",

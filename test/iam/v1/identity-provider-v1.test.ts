@@ -12,6 +12,7 @@ import {
   IdentityProvider_OIDC_CorrelationRule as RuleV2,
 } from "#gen/chainguard/platform/iam/v2beta1/identity_providers_pb.js";
 import { builtinRoleUid, randomIds } from "../../../src/kernel/ids.js";
+import { insertScimToken } from "../../support/scim.js";
 import { type IamWorld, startIamWorld } from "../iam-world.js";
 import { type Wire, wireNames, wireOf } from "./wires.js";
 
@@ -92,7 +93,7 @@ for (const name of wireNames) {
 
     it("lose in an update what it leaves out, but neither their secret nor their directory", async () => {
       const id = await createProvider();
-      const { etag } = await wire.call(v1.generateScimToken, { identityProviderId: id });
+      const { etag } = await world.write((tx) => insertScimToken(tx, id));
       const before = await readSealedSecret(id);
       assert.ok(before);
       const { issuer, clientId, correlationRule } = settings;

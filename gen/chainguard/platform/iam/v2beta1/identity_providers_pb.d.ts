@@ -213,7 +213,7 @@ export declare type IdentityProvider_SCIM = Message<"chainguard.platform.iam.v2b
   enabled: boolean;
 
   /**
-   * The URL to configure in the directory.
+   * The URL to configure in the directory. It is not served yet.
    *
    * @generated from field: string endpoint_url = 3;
    */
@@ -896,8 +896,8 @@ export declare const IdentityProvidersService: GenService<{
     output: typeof EmptySchema;
   },
   /**
-   * Generates the first SCIM token of an identity provider. Fails with
-   * FAILED_PRECONDITION if the identity provider has a token.
+   * Generates the first SCIM token of an identity provider. Not offered: fails
+   * with UNIMPLEMENTED, because no SCIM endpoint is served yet.
    *
    * @generated from rpc chainguard.platform.iam.v2beta1.IdentityProvidersService.GenerateScimToken
    */
@@ -907,9 +907,8 @@ export declare const IdentityProvidersService: GenService<{
     output: typeof GenerateScimTokenResponseSchema;
   },
   /**
-   * Replaces the SCIM token of an identity provider. The previous token stays
-   * valid for a while. Fails with NOT_FOUND if the identity provider has no
-   * token.
+   * Replaces the SCIM token of an identity provider. Not offered: fails with
+   * UNIMPLEMENTED, because no SCIM endpoint is served yet.
    *
    * @generated from rpc chainguard.platform.iam.v2beta1.IdentityProvidersService.RegenerateScimToken
    */

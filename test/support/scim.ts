@@ -1,0 +1,11 @@
+// SCIM tokens that versions before 0.11.0 handed out.
+import type { ScimState, Tx } from "../../src/store/port.js";
+
+/** Stores a token of an identity provider, and returns the state of its SCIM settings. */
+export async function insertScimToken(tx: Tx, uid: string, state: Partial<ScimState> = {}): Promise<ScimState> {
+  const row = await tx.identityProviders.find(uid);
+  if (row === undefined) throw new Error(`there is no identity provider ${uid}`);
+  const scim = { ...row.scim, tokenHash: "0".repeat(64), previousHash: "", revoked: false, etag: "etag", ...state };
+  await tx.identityProviders.replace({ ...row, scim });
+  return scim;
+}
