@@ -1,6 +1,7 @@
 // The composition root.
 import { readFileSync } from "node:fs";
 import { hostname } from "node:os";
+import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import type { ConnectError } from "@connectrpc/connect";
 import type { Logger } from "pino";
@@ -83,8 +84,9 @@ export interface App {
    * Stops accepting, lets calls in flight finish, and closes the store.
    *
    * @param reason the reason in the log, such as the name of a signal
+   * @param delayMs for how long balancers are told to use another server before that, while all calls are still served
    */
-  stop(reason?: string): Promise<void>;
+  stop(reason?: string, delayMs?: number): Promise<void>;
   /** Reads the master key file and the TLS certificate again. Logs the result. */
   reload(): Promise<void>;
   /** Counts the open calls and connections. */
@@ -191,6 +193,7 @@ async function openApp(options: AppOptions, opened: Close[]): Promise<App> {
   });
   opened.push(issuer.stop);
   for (const job of issuer.jobs) addJob(job);
+  const leaving = new AbortController();
   const stopping = new AbortController();
   const tokens = createPageTokens(keys.pageKeys);
   const services = [
@@ -271,6 +274,7 @@ async function openApp(options: AppOptions, opened: Close[]): Promise<App> {
     createHealth({
       services: described.map(({ typeName }) => typeName),
       ready,
+      leaving: leaving.signal,
       stopping: stopping.signal,
       errorDomain,
     }),
@@ -296,6 +300,7 @@ async function openApp(options: AppOptions, opened: Close[]): Promise<App> {
     corsHeaders: settings.corsHeaders,
   });
   opened.push((drainMs) => {
+    leaving.abort();
     stopping.abort();
     return server.stop(drainMs);
   });
@@ -333,7 +338,14 @@ async function openApp(options: AppOptions, opened: Close[]): Promise<App> {
     metricsUrl: metrics.url,
     requestMetrics,
     installation,
-    stop: (reason = "stop") => close(reason),
+    async stop(reason = "stop", delayMs = 0) {
+      if (delayMs > 0) {
+        leaving.abort();
+        server.leave();
+        await sleep(delayMs);
+      }
+      await close(reason);
+    },
     async reload() {
       await masterKeyWatch.reload();
       await certificate?.reload();

@@ -30,8 +30,19 @@ export function findContradictions(values: Settings, checkFiles: boolean, target
   if (values.jwksMaxAge * 2 > values.keyRotation) {
     problems.push("--jwks-max-age must be at most half of --key-rotation: a new key waits up to twice as long to sign");
   }
+  const { drainDelay, drainTime } = values;
+  if (drainDelay > 0 && drainDelay + drainTime + EXIT_S >= SUPERVISOR_S) {
+    problems.push(
+      `--drain-delay and --drain-time must be less than ${SUPERVISOR_S - EXIT_S} s together: with ${EXIT_S} s for the rest, ` +
+        `they must end before a supervisor kills the process after ${SUPERVISOR_S} s`,
+    );
+  }
   return problems;
 }
+
+/** How long the files of deploy/ wait for the process to end, and what it needs beside the drain time, in seconds. */
+const SUPERVISOR_S = 45;
+const EXIT_S = 5;
 
 // Signing in with such a provider would fail, with a reason in the log alone.
 function findUnreachableProviders(values: Settings): string[] {

@@ -169,7 +169,8 @@ function measure(units: Readonly<Record<string, number>>, { min, max }: { min: s
 }
 
 function formatIn(units: Readonly<Record<string, number>>, value: number): string {
-  const found = Object.entries(units).findLast(([, factor]) => value % factor === 0);
+  // Zero of every unit is the same.
+  const found = Object.entries(units).findLast(([, factor]) => value % factor === 0 && (value > 0 || factor === 1));
   return found === undefined ? String(value) : `${value / found[1]}${found[0]}`;
 }
 

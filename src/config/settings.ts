@@ -261,6 +261,14 @@ const groups = {
         format: (delayMs: number) => (delayMs === Number.POSITIVE_INFINITY ? "off" : `${delayMs}ms`),
       },
     ),
+    drainDelay: duration({
+      help: "how long the service still serves everything after SIGTERM while it says that it is not ready, so that balancers use another one",
+      min: "0s",
+      max: "30s",
+      default: "0s",
+      see: "operations.md#health-and-stopping",
+      since: "0.11.0",
+    }),
     drainTime: duration({
       help: "how long calls in flight have to end when the service is stopped",
       min: "1s",

@@ -79,6 +79,12 @@ export interface Server {
   /** Begins to serve the connections of its port. */
   start(): void;
 
+  /**
+   * Tells balancers to use another server: `/readyz` fails, and every response over HTTP/1.1 closes its connection. All
+   * calls are still served, also on new connections.
+   */
+  leave(): void;
+
   /** Drains: `/readyz` fails, calls in flight get up to `graceMs` (`drainMs` unless given), nothing new begins. */
   stop(graceMs?: number): Promise<void>;
 
@@ -181,6 +187,10 @@ export function createServer(options: ServerOptions): Server {
     countConnections: listener.countConnections,
     countBufferedBytes: () => ({ requests: buffers.requests.bufferedBytes, answers: buffers.answers.bufferedBytes }),
     rejected: admission.counts,
+    leave() {
+      draining = true;
+      listener.closeAfterResponses();
+    },
     stop(graceMs) {
       draining = true;
       return listener.stop(graceMs).finally(() => log?.flush());

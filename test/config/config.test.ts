@@ -69,6 +69,7 @@ test("the defaults", () => {
     answerBuffer: 384 * 1024 * 1024,
     connectionsPerAddress: 2_000,
     overloadDelay: 20,
+    drainDelay: 0,
     drainTime: 30,
     quotas: defaultLimits,
     logLevel: "info",
@@ -271,6 +272,18 @@ const together: readonly { flags: Sources["flags"]; text: string; reason: string
     text: "--jwks-max-age must be at most half of --key-rotation: a new key waits up to twice as long to sign",
     reason: "keys that end before their successors may sign",
   },
+  ...[
+    { drainDelay: "10s" },
+    { drainDelay: "1s", drainTime: "39s" },
+    { drainDelay: "30s", drainTime: "10s" },
+    { drainDelay: "1s", drainTime: "1h" },
+  ].map((flags) => ({
+    flags,
+    text:
+      "--drain-delay and --drain-time must be less than 40 s together: with 5 s for the rest, they must end before a " +
+      "supervisor kills the process after 45 s",
+    reason: `a stop that takes too long: ${JSON.stringify(flags)}`,
+  })),
   {
     flags: { listen: "x", logLevel: "y", tlsCert: "c" },
     text: `--listen ${LISTEN}\n--log-level ${LEVELS}`,
@@ -286,6 +299,9 @@ const allowed: readonly { flags: Sources["flags"]; reason: string }[] = [
   { flags: { listen: "0.0.0.0:80", tlsCert: "c", tlsKey: "k" }, reason: "any address with TLS" },
   { flags: { listen: "0.0.0.0:80", behindProxy: true }, reason: "any address behind a proxy" },
   { flags: { listen: "localhost:80" }, reason: "cleartext on localhost" },
+  { flags: { drainDelay: "9s" }, reason: "a delay of nine seconds" },
+  { flags: { drainDelay: "30s", drainTime: "9s" }, reason: "the longest delay" },
+  { flags: { drainTime: "1h" }, reason: "any drain time without a delay" },
   { flags: { listen: "127.255.0.1:80" }, reason: "cleartext on any loopback address" },
   { flags: { listen: "[::1]:80" }, reason: "cleartext on the IPv6 loopback address" },
   { flags: { databaseUrl: "postgres://db", masterKeyFile: "k" }, reason: "a shared database with a shared key" },

@@ -198,6 +198,7 @@ const values: Readonly<Record<SettingName, Values>> = {
     accepted: ["off", "1ms", "60000ms", "020ms"],
     rejected: ["0ms", "60001ms", "99999ms", "20", "20s", "Off", "on", 20, false],
   },
+  drainDelay: duration(0, 30),
   drainTime: duration(1, H),
   logLevel: words(["fatal", "error", "warn", "info", "debug", "trace", "silent"], "verbose"),
   metricsListen: {

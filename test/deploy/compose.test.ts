@@ -195,12 +195,13 @@ describe("the settings of the service arbor", () => {
     assert.equal(arbor.environment?.ARBOR_TRUSTED_PROXIES, `${network?.gateway}/32`);
   });
 
-  test("leave the service more time to stop than its drain time", async () => {
+  test("leave the service more time to stop than its drain delay and its drain time", async () => {
     const { stdout } = await runCommand(["config", "print", "--json"], environmentOf("arbor"));
-    const drainTime = JSON.parse(stdout).drainTime.value as string;
+    const { drainDelay, drainTime } = JSON.parse(stdout) as Record<string, { value: string }>;
     const seconds = (text: string) => Number.parseInt(text, 10);
-    assert.match(`${drainTime} ${arbor.stop_grace_period}`, /^\d+s \d+s$/);
-    assert.ok(seconds(arbor.stop_grace_period ?? "") > seconds(drainTime) + 5);
+    const [delay = "", time = "", grace = ""] = [drainDelay?.value, drainTime?.value, arbor.stop_grace_period];
+    assert.match(`${delay} ${time} ${grace}`, /^[1-9]\d*s \d+s \d+s$/);
+    assert.ok(seconds(grace) > seconds(delay) + seconds(time) + 5);
   });
 });
 

@@ -240,6 +240,35 @@ describe("signals", () => {
     });
   }
 
+  test("after SIGTERM everything is served for the drain delay, and SIGINT does not wait for it", async () => {
+    const service = await start("--drain-delay", "2s");
+    const startMs = performance.now();
+    service.signal("SIGTERM");
+    const line = await service.waitForLog('"stopping"');
+    assert.deepEqual([line.delayS, line.drainS], [2, 30]);
+    const ready = await fetch(`${service.url}/readyz`);
+    assert.deepEqual([ready.status, await ready.text()], [503, '{"status":"draining"}']);
+    assert.equal((await fetch(`${service.url}/version`)).status, 200);
+    assert.deepEqual(await service.ended, { code: 0, signal: null });
+    assert.ok(performance.now() - startMs >= 2_000);
+
+    const other = await start("--drain-delay", "30s", "--drain-time", "9s");
+    const otherMs = performance.now();
+    other.signal("SIGINT");
+    assert.equal((await other.waitForLog('"stopping"')).delayS, 0);
+    assert.deepEqual(await other.ended, { code: 0, signal: null });
+    assert.ok(performance.now() - otherMs < 20_000);
+  });
+
+  test("a second signal cuts the drain delay short", async () => {
+    const service = await start("--drain-delay", "30s", "--drain-time", "9s");
+    service.signal("SIGTERM");
+    await service.waitForLog('"stopping"');
+    assert.equal((await fetch(`${service.url}/version`)).status, 200);
+    service.signal("SIGTERM");
+    assert.deepEqual(await service.ended, { code: 1, signal: null });
+  });
+
   test("the drain time is a setting", async () => {
     const service = await start("--drain-time", "1s");
     const call = await openCall(service);

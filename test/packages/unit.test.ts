@@ -58,13 +58,15 @@ describe("the unit", () => {
     assert.equal(readValue("MemoryDenyWriteExecute"), undefined);
   });
 
-  test("waits longer than the drain time", async () => {
-    const { stdout } = await run(process.execPath, [...scriptArguments("src/main.ts"), "config", "print", "--json"], {
+  test("waits longer than the drain delay and the drain time of the packaged settings", async () => {
+    const command = ["config", "print", "--json", "--config", join(PROJECT, "deploy/debian/arbor.json")];
+    const { stdout } = await run(process.execPath, [...scriptArguments("src/main.ts"), ...command], {
       env: environmentWithoutSettings(),
     });
-    const drainTime = JSON.parse(stdout).drainTime.value as string;
-    assert.match(drainTime, /^\d+s$/);
-    assert.ok(Number(readValue("TimeoutStopSec")) > Number.parseInt(drainTime, 10) + 5);
+    const { drainDelay, drainTime } = JSON.parse(stdout) as Record<string, { value: string }>;
+    assert.match(`${drainDelay?.value} ${drainTime?.value}`, /^[1-9]\d*s \d+s$/);
+    const seconds = Number.parseInt(drainDelay?.value ?? "", 10) + Number.parseInt(drainTime?.value ?? "", 10);
+    assert.ok(Number(readValue("TimeoutStopSec")) > seconds + 5);
   });
 });
 

@@ -40,6 +40,7 @@ async function start(queueDelayMs = defaultLimits.queueDelayMs): Promise<Running
   const health = createHealth({
     services: [],
     ready: async () => {},
+    leaving: new AbortController().signal,
     stopping: new AbortController().signal,
     errorDomain: DOMAIN,
   });

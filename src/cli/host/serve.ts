@@ -21,13 +21,17 @@ export async function serve(settings: Settings, ignoredVariables: readonly strin
   exitOnUncaughtError({ logger, abandon: (drainMs) => app?.abandon(drainMs) });
   app = await startApp({ settings, ignoredVariables, logger });
   const { openWork } = app;
+  // Whoever presses Ctrl-C waits for it, and no balancer sends calls there.
+  const delayOf = (signal: NodeJS.Signals) => (signal === "SIGTERM" ? settings.drainDelay : 0);
   const stopped = waitForStop({
-    onStop: (signal) => logger.info({ signal, ...openWork(), drainS: settings.drainTime }, "stopping"),
+    onStop: (signal) =>
+      logger.info({ signal, ...openWork(), delayS: delayOf(signal), drainS: settings.drainTime }, "stopping"),
     onCut: (signal) => logger.warn({ signal, ...openWork() }, "a second signal: calls and connections are cut"),
   });
   process.stdout.write(`arbor listening on ${app.url}\n`);
   releaseYoungGeneration();
-  await app.stop(await stopped);
+  const signal = await stopped;
+  await app.stop(signal, delayOf(signal) * 1000);
   // A request to a trace collector that does not answer would keep the process alive. The exit code is set already.
   setImmediate(() => process.exit());
 }

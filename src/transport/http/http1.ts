@@ -47,6 +47,9 @@ export function createHttp1(options: Http1Options) {
   // have meant other requests than the parser reads. The parser keeps each of them until the response before it has
   // ended.
   const ending = new WeakMap<Socket, number>();
+  // Every response is the last one of its connection.
+  let isLastResponse = false;
+  // Idle connections are closed as well.
   let draining = false;
 
   const server = createServer({
@@ -110,7 +113,7 @@ export function createHttp1(options: Http1Options) {
       attachBuffers(buffers, req, res);
       res.on("close", onClose);
       res.on("error", ignore);
-      if (draining) res.shouldKeepAlive = false;
+      if (isLastResponse) res.shouldKeepAlive = false;
       // The parser also accepts HTTP/0.9 and HTTP/2.0 (RFC 9110, section 15.6.6).
       if (req.httpVersionMajor !== 1) {
         rejectRequest(res, 505);
@@ -160,7 +163,7 @@ export function createHttp1(options: Http1Options) {
   const answerRejected = flushPerTick<ServerResponse>(
     "rejections",
     (res) => {
-      if (draining) res.shouldKeepAlive = false;
+      if (isLastResponse) res.shouldKeepAlive = false;
       overload.http1(res.req, res);
     },
     (error, res) => {
@@ -180,7 +183,7 @@ export function createHttp1(options: Http1Options) {
   }
 
   const early = createEarlyRejection({
-    isRejected: (req) => !draining && !ending.has(req.socket) && hasNoTime(req),
+    isRejected: (req) => !isLastResponse && !ending.has(req.socket) && hasNoTime(req),
     format(req) {
       const response = overload.formatHttp1(req, server.keepAliveTimeout);
       if (response !== undefined) admission.count("overload");
@@ -243,7 +246,7 @@ export function createHttp1(options: Http1Options) {
       if (buffers)
         buffers.onContinueExpected = () => {
           if (res.headersSent) return;
-          res.shouldKeepAlive = shouldKeepAlive && !draining;
+          res.shouldKeepAlive = shouldKeepAlive && !isLastResponse;
           res.writeContinue();
         };
       options.onRequest(req, res);
@@ -300,6 +303,16 @@ export function createHttp1(options: Http1Options) {
     );
   });
 
+  /** Closes each connection after its current response, or its next one if it is idle. */
+  function closeAfterResponses(): void {
+    isLastResponse = true;
+    early.flush();
+    for (const responses of open.values()) {
+      const last = responses.at(-1);
+      if (last?.headersSent === false) last.shouldKeepAlive = false;
+    }
+  }
+
   // This event starts the timers of headersTimeout and requestTimeout.
   server.emit("listening");
 
@@ -309,14 +322,11 @@ export function createHttp1(options: Http1Options) {
       server.emit("connection", socket);
       early.watch(socket);
     },
+    closeAfterResponses,
     /** Closes idle connections now, and others after their current response. */
     drain(): void {
+      closeAfterResponses();
       draining = true;
-      early.flush();
-      for (const responses of open.values()) {
-        const last = responses.at(-1);
-        if (last?.headersSent === false) last.shouldKeepAlive = false;
-      }
       closeIdle();
     },
     /** Stops the timers. All connections must be closed. */

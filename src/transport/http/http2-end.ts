@@ -21,10 +21,21 @@ export function closeSession(session: Http2Session, graceMs: number): void {
   });
 }
 
-/** Asks a peer to open no more streams (GOAWAY); the session ends with its last stream. */
+/**
+ * How long a session stays open after GOAWAY, in milliseconds. Streams that the peer opened before it read GOAWAY are
+ * ignored, and it sends them elsewhere. If the session ended at once, their frames would make the kernel reset the
+ * connection, and the peer could lose GOAWAY and responses.
+ */
+const GOAWAY_MS = 1_000;
+
+/** Asks a peer to open no more streams (GOAWAY); the session ends after a second, with its last stream. */
 export function drainSession(session: Http2Session): void {
   setImmediate(() => {
-    if (!session.destroyed) session.close();
+    if (session.destroyed || session.closed) return;
+    // It names the last stream that this side has processed.
+    session.goaway();
+    const timer = setTimeout(() => session.close(), GOAWAY_MS);
+    session.once("close", () => clearTimeout(timer));
   });
 }
 

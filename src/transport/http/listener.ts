@@ -220,6 +220,12 @@ export function createListener(options: ListenerOptions) {
     openWork: (): OpenWork => ({ calls: connections.openRequests(), connections: sockets.size }),
 
     /**
+     * Makes clients of HTTP/1.1 open new connections, which a balancer may send elsewhere: each response is the last one
+     * of its connection. Everything is still served, also on new connections.
+     */
+    closeAfterResponses: http1.closeAfterResponses,
+
+    /**
      * Accepts no more connections, closes the open ones gracefully (GOAWAY, `Connection: close`), waits up to `graceMs`
      * for calls in flight, and then cuts the rest, also long streams. May be called again.
      */

@@ -1,5 +1,5 @@
 // grpc.health.v1, for load balancers and `grpc_health_probe`. The whole service has the name "", each RPC service its
-// full name. All have the same status, which is NOT_SERVING as soon as the service begins to stop.
+// full name. All have the same status, which is NOT_SERVING as soon as the service is to be left.
 import { setMaxListeners } from "node:events";
 import { Health, HealthCheckResponse_ServingStatus as Status } from "#gen/health/v1/health_pb.js";
 import { connectErrorFrom, notFound } from "../../kernel/errors.js";
@@ -13,7 +13,9 @@ export interface HealthOptions {
   readonly services: Iterable<string>;
   /** Rejects while the service cannot serve. */
   readonly ready: () => Promise<unknown>;
-  /** Aborted when the service begins to stop: it still answers calls in flight, but should get no new ones. */
+  /** Aborted when the service should get no new calls; it still serves those that come. */
+  readonly leaving: AbortSignal;
+  /** Aborted when the service begins to stop, which ends all watches. */
   readonly stopping: AbortSignal;
   /** ErrorInfo's domain. */
   readonly errorDomain: string;
@@ -21,19 +23,20 @@ export interface HealthOptions {
 
 /** Creates the health service, with `Check`, `Watch` and `List`. */
 export function createHealth(options: HealthOptions): ExtraService {
-  const { stopping } = options;
+  const { leaving, stopping } = options;
   const known = new Set(["", Health.typeName, ...options.services]);
   // Node warns of a leak from 10 listeners on; here they are intended.
   setMaxListeners(0, stopping);
 
   const current = async () => {
-    if (stopping.aborted) return Status.NOT_SERVING;
+    if (leaving.aborted) return Status.NOT_SERVING;
     return options.ready().then(
-      () => Status.SERVING,
+      () => (leaving.aborted ? Status.NOT_SERVING : Status.SERVING),
       () => Status.NOT_SERVING,
     );
   };
   const feed = createFeed({ check: current, end: stopping, last: Status.NOT_SERVING });
+  leaving.addEventListener("abort", feed.refresh, { once: true });
 
   return defineService(Health, {
     async check({ service }) {

@@ -29,6 +29,8 @@ export interface Follower<T> {
 export interface Feed<T> {
   /** @param gone aborted when the follower disconnects */
   follow(gone: AbortSignal): Follower<T>;
+  /** Reads the value now, if there are followers. */
+  refresh(): void;
 }
 
 /** Creates a feed. It does nothing without followers. */
@@ -77,6 +79,11 @@ export function createFeed<T>({ check, end, last }: FeedOptions<T>): Feed<T> {
   }
 
   return {
+    refresh() {
+      if (timer === undefined) return;
+      clearTimeout(timer);
+      void poll();
+    },
     follow(gone) {
       followers++;
       if (end.aborted) value = last;

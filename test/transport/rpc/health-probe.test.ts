@@ -107,12 +107,12 @@ describe("a service that stops", () => {
     const watches = Array.from({ length: 30 }, () => watch(service.url, ""));
     for (const { nextChange } of watches) await nextChange();
     const startMs = performance.now();
-    await service.stop();
+    const stopped = service.stop();
+    for (const { ended } of watches) await ended;
     assert.ok(performance.now() - startMs < 900, "the stop waited for the next look of the watchers");
-    for (const { ended, seen } of watches) {
-      await ended;
-      assert.deepEqual(seen, ["SERVING", "NOT_SERVING"]);
-    }
+    for (const { seen } of watches) assert.deepEqual(seen, ["SERVING", "NOT_SERVING"]);
+    await stopped;
+    assert.ok(performance.now() - startMs < 2_000, "the stop waited for more than the second after GOAWAY");
     process.off("warning", onWarning);
     assert.deepEqual(warnings, []);
   });

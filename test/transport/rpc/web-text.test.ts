@@ -25,6 +25,7 @@ const stopping = new AbortController();
 const health = createHealth({
   services: [],
   ready: async () => {},
+  leaving: new AbortController().signal,
   stopping: stopping.signal,
   errorDomain: DOMAIN,
 });
