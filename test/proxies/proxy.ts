@@ -86,6 +86,10 @@ export interface ProxyOptions {
   readonly certificate: Certificate;
   /** The port of the service on 127.0.0.1. */
   readonly target: number;
+  /** That of its second node; without it the proxy has one. */
+  readonly second?: number;
+  /** Changes what the file says, after everything else. */
+  readonly change?: (text: string) => string;
   /** What the timeouts of idle streams are made of; as they are unless set. */
   readonly scaleTimeout?: (seconds: number) => number;
 }
@@ -123,17 +127,21 @@ export async function startProxy(name: ProxyName, options: ProxyOptions): Promis
   };
 }
 
-function configure(name: ProxyName, port: number, { certificate, target, scaleTimeout }: ProxyOptions): string {
+function configure(name: ProxyName, port: number, options: ProxyOptions): string {
+  const { certificate, target, second, scaleTimeout, change = (text) => text } = options;
   const kind: ProxyKind = kinds[name];
   let text = readFileSync(join(PROXIES, kind.file), "utf8");
   for (const [from, to] of Object.entries(kind.replacements(port))) {
     if (text.split(from).length !== 2) throw new Error(`${kind.file} must have ${from} once`);
     text = text.replace(from, to);
   }
-  text = text
+  if (!/^[^#\n]*127\.0\.0\.1:8081/m.test(text)) throw new Error(`${kind.file} must have a second node`);
+  text = (second === undefined ? text.replace(/^[^#\n]*127\.0\.0\.1:8081.*\n/gm, "") : text)
+    .replaceAll("127.0.0.1:8081", `127.0.0.1:${second}`)
     .replaceAll("127.0.0.1:8080", `127.0.0.1:${target}`)
     .replace("/etc/arbor/tls/tls.key", `${certificate.certFile}.key`)
     .replace("/etc/arbor/tls/tls.crt", certificate.certFile);
+  text = change(text);
   if (scaleTimeout === undefined) return text;
   if (text.search(kind.timeouts) < 0) throw new Error(`${kind.file} has no timeout of idle streams`);
   return text.replace(kind.timeouts, (_, before: string, seconds: string, after: string) => {
