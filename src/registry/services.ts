@@ -37,7 +37,7 @@ function registryV1(
   const handlers = {
     ...repoHandlersV1(repos, deps),
     ...tagHandlersV1(tags, deps),
-    ...tagSummaryHandlersV1,
+    ...tagSummaryHandlersV1(deps),
     ...imageHandlersV1(deps),
     ...deploymentHandlersV1,
     ...settingsHandlersV1,

@@ -26,8 +26,8 @@ const declaration = {
   },
 } satisfies Parameters<typeof defineResourceIndex>[1];
 
-/** How many tags are read before they are deleted, so that memory stays bounded. */
-const DELETE_BATCH = 500;
+/** How many tags a part of a deletion deletes: some milliseconds on SQLite. */
+const DELETE_BATCH = 20;
 
 /** The index of tags of all families. */
 export const tagIndex = defineResourceIndex(10, { ...declaration, quota: "tags" });
@@ -165,12 +165,14 @@ export class Tags extends IndexedTable<TagRow> implements TagStore {
     return discardRows(this.tx.rows(putMark, { repoUid, name, timeMs }));
   }
 
+  async deleteSome(repoUid: string): Promise<boolean> {
+    const uids = await this.findUidsWhere("repoUid", repoUid, DELETE_BATCH);
+    for (const uid of uids) await this.delete(uid);
+    return uids.length < DELETE_BATCH;
+  }
+
   async deleteOf(repoUid: string): Promise<void> {
-    for (;;) {
-      const uids = await this.findUidsWhere("repoUid", repoUid, DELETE_BATCH);
-      for (const uid of uids) await this.delete(uid);
-      if (uids.length < DELETE_BATCH) break;
-    }
+    while (!(await this.deleteSome(repoUid)));
     await this.tx.rows(deleteMarks, { repoUid });
   }
 

@@ -1,6 +1,7 @@
 // What the deletion of a resource means for the kinds below it, as their definitions declare it.
-import { failedPrecondition, type ResourceKind } from "../../kernel/errors.js";
-import type { Awaitable, Tx } from "../../store/port.js";
+import { deadlineExceeded, failedPrecondition, type ResourceKind } from "../../kernel/errors.js";
+import type { Awaitable, Store, Tx } from "../../store/port.js";
+import type { CallContext } from "../call.js";
 import type { ResourceDefinition } from "./define.js";
 
 /**
@@ -31,6 +32,23 @@ export async function cascadeDelete(
   tx: Tx,
 ): Promise<void> {
   for (const { parent } of definitions) if (parent?.type === type) await parent.onDelete.cascade?.(tx, uid);
+}
+
+/**
+ * Deletes what may be many rows below a resource, in short units of work before the one that deletes the resource: a
+ * long unit would keep all other calls waiting. A call that ends early leaves the rest, which the next one deletes.
+ *
+ * @param part deletes some of the rows; resolves to whether none is left
+ * @returns true, for handlers that need to know that this was done
+ * @throws ApiError DEADLINE_EXCEEDED
+ */
+export async function deleteInParts(
+  { write }: Pick<Store, "write">,
+  call: Pick<CallContext, "signal">,
+  part: (tx: Tx) => Promise<boolean>,
+): Promise<true> {
+  while (!(await write(part))) if (call.signal.aborted) throw deadlineExceeded();
+  return true;
 }
 
 /** A table that finds its rows by the value of a column. */

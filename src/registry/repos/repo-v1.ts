@@ -7,6 +7,7 @@ import type { Registry } from "#gen/chainguard/platform/registry/registry_pb.js"
 import {
   type CustomOverlay,
   type CustomOverlaySchema,
+  type DeleteRepoRequest,
   type GetRepoCountBySourceRequest,
   type Repo,
   type RepoFilter,
@@ -24,6 +25,7 @@ import type { CallContext, UnaryCall } from "../../pipeline/call.js";
 import { type Handlers, listInChunks, withPreparation } from "../../pipeline/handlers.js";
 import { readCapabilities, type ServedService } from "../../pipeline/method-table.js";
 import { createOperations } from "../../pipeline/operations.js";
+import { deleteInParts } from "../../pipeline/resource/delete.js";
 import {
   defineFixedFields,
   requireCreated,
@@ -106,7 +108,10 @@ export function repoHandlersV1(served: ServedService<typeof ReposService>, { sto
       createChunkReader(repos, toProtoV1, (filter: RepoFilter) => ({ request: filter }), CHUNK_SIZE),
     ),
 
-    deleteRepo: ({ id }, call) => v2.deleteRepo({ uid: id }, call),
+    deleteRepo: withPreparation({
+      prepare: ({ id }: DeleteRepoRequest, call) => deleteInParts(store, call, (tx) => tx.tags.deleteSome(id)),
+      handle: ({ id }: DeleteRepoRequest, call) => v2.deleteRepo({ uid: id }, call),
+    }),
 
     // The count reads in units of work of its own, so that a long one does not block other calls.
     getRepoCountBySource: withPreparation({

@@ -1,20 +1,21 @@
 // The handlers of ReposService in version 2beta1.
-import { ReposService } from "#gen/chainguard/platform/registry/v2beta1/repos_pb.js";
+import { type DeleteRepoRequest, ReposService } from "#gen/chainguard/platform/registry/v2beta1/repos_pb.js";
 import { groups } from "../../iam/groups/group.js";
 import { alreadyExists, failedPrecondition, invalidArgument } from "../../kernel/errors.js";
-import { type Handlers, withoutChange } from "../../pipeline/handlers.js";
+import { type Handlers, withoutChange, withPreparation } from "../../pipeline/handlers.js";
 import { serve } from "../../pipeline/method-table.js";
-import { cascadeDelete, guardDelete } from "../../pipeline/resource/delete.js";
+import { cascadeDelete, deleteInParts, guardDelete } from "../../pipeline/resource/delete.js";
 import { buildPatch, buildValues } from "../../pipeline/resource/patch.js";
 import { getResource, getRow, type ResourceDeps } from "../../pipeline/resource/read.js";
 import type { RepoRow, Tx } from "../../store/port.js";
+import type { ImageDeps } from "../images/image.js";
 import { parseRepoPath } from "../oci/repo-path.js";
 import { buildRepo, configToJson, readInheritedFields, readmes, readmeToProto, repos, repoToProto } from "./repo.js";
 import { MAX_README_REQUEST, MAX_REPO_REQUEST } from "./repo-rules.js";
 import { resolveSource } from "./repo-source.js";
 
 /** Creates ReposService. */
-export function reposV2beta1({ listResources, definitions, ids }: ResourceDeps) {
+export function reposV2beta1({ listResources, definitions, ids, store }: ResourceDeps & Pick<ImageDeps, "store">) {
   const handlers: Handlers<typeof ReposService> = {
     getRepo: ({ uid }, { tx }) => getResource(tx, repos, uid, repoToProto),
 
@@ -69,14 +70,17 @@ export function reposV2beta1({ listResources, definitions, ids }: ResourceDeps) 
       return repoToProto(row);
     },
 
-    async deleteRepo({ uid }, { tx, startMs }) {
-      await getRow(tx, repos, uid);
-      await guardDelete(definitions, repos, uid, tx, startMs);
-      await cascadeDelete(definitions, repos, uid, tx);
-      await tx.registry.deleteManifestsOf(uid);
-      await tx.repos.delete(uid);
-      return {};
-    },
+    deleteRepo: withPreparation({
+      prepare: ({ uid }: DeleteRepoRequest, call) => deleteInParts(store, call, (tx) => tx.tags.deleteSome(uid)),
+      async handle({ uid }: DeleteRepoRequest, { tx, startMs }) {
+        await getRow(tx, repos, uid);
+        await guardDelete(definitions, repos, uid, tx, startMs);
+        await cascadeDelete(definitions, repos, uid, tx);
+        await tx.registry.deleteManifestsOf(uid);
+        await tx.repos.delete(uid);
+        return {};
+      },
+    }),
 
     getRepoReadme: ({ uid }, { tx }) => getResource(tx, repos, uid, readmeToProto),
 

@@ -4,20 +4,23 @@ import { create } from "@bufbuild/protobuf";
 import { type Timestamp, timestampFromMs } from "@bufbuild/protobuf/wkt";
 import type { Registry } from "#gen/chainguard/platform/registry/registry_pb.js";
 import {
+  type GetRepoTagsSummaryRequest,
   type Tag,
   type TagFilter,
   type TagHistoryFilter,
   TagSchema,
 } from "#gen/chainguard/platform/registry/tag_pb.js";
 import { TagSchema as TagSchemaV2, type TagsService } from "#gen/chainguard/platform/registry/v2beta1/tags_pb.js";
-import { alreadyExists, failedPrecondition, invalidArgument } from "../../kernel/errors.js";
-import { type Handlers, listInChunks } from "../../pipeline/handlers.js";
+import { alreadyExists, deadlineExceeded, failedPrecondition, invalidArgument } from "../../kernel/errors.js";
+import { yieldToEventLoop } from "../../kernel/time.js";
+import type { CallContext } from "../../pipeline/call.js";
+import { type Handlers, listInChunks, withPreparation } from "../../pipeline/handlers.js";
 import type { ServedService } from "../../pipeline/method-table.js";
 import { createOperations } from "../../pipeline/operations.js";
 import { buildValues } from "../../pipeline/resource/patch.js";
 import { getRow, type ResourceDeps } from "../../pipeline/resource/read.js";
 import { buildChunkQuery } from "../../pipeline/resource/unpaginated-list.js";
-import type { ListPosition, ListQuery, TagFamily, TagRow, Tx } from "../../store/port.js";
+import type { ListPosition, ListQuery, Store, TagFamily, TagRow, Tx } from "../../store/port.js";
 import { repos } from "../repos/repo.js";
 import {
   classifyTag,
@@ -126,67 +129,86 @@ interface HistoryCursor {
 }
 
 /** The handlers of Registry for summaries of tags. */
-export const tagSummaryHandlersV1 = {
-  async getRepoTagsSummary({ repoId, ...request }, { tx }) {
-    await getRow(tx, repos, repoId);
-    const families = selectFamiliesV1(request);
-    const order = { field: "updated_at", descending: true } as const;
-    const page = await listTagPage(tx, { ...buildTagQuery(repoId), order, limit: 1 }, families);
-    const [newest] = page.rows;
-    if (newest === undefined) return { id: repoId };
-    const latest = (await tx.tags.findByName(repoId, "latest")) ?? newest;
-    return {
-      id: repoId,
-      tagCount: BigInt(page.total),
-      lastUpdated: timestampFromMs(newest.updateTimeMs),
-      latestTag: tagToProtoV1(latest),
-      latestVersion: await findLongestAlias(latest, families, tx),
-    };
-  },
+export const tagSummaryHandlersV1 = ({ store }: { readonly store: Pick<Store, "read"> }) =>
+  ({
+    // The version reads in units of work of its own, so that a repo with many tags does not block other calls.
+    getRepoTagsSummary: withPreparation({
+      prepare: ({ repoId, ...request }: GetRepoTagsSummaryRequest, call) =>
+        findLongestAlias(repoId, selectFamiliesV1(request), store, call),
+      async handle({ repoId, ...request }: GetRepoTagsSummaryRequest, { tx }, latestVersion) {
+        await getRow(tx, repos, repoId);
+        const { page, newest, latest } = await findLatest(tx, repoId, selectFamiliesV1(request));
+        if (newest === undefined || latest === undefined) return { id: repoId };
+        return {
+          id: repoId,
+          tagCount: BigInt(page.total),
+          lastUpdated: timestampFromMs(newest.updateTimeMs),
+          latestTag: tagToProtoV1(latest),
+          latestVersion,
+        };
+      },
+    }),
 
-  async getUpdateStatus({ repoId }, { tx, startMs }) {
-    await getRow(tx, repos, repoId);
-    const equals = { updatedSince: startMs - RECENT_MS };
-    const { filter, ...query } = buildTagQuery(repoId);
-    const { rows } = await tx.tags.listAll({ ...query, filter: { ...filter, equals }, limit: 1, uncounted: true });
-    return { recentlyUpdated: rows.length > 0 };
-  },
+    async getUpdateStatus({ repoId }, { tx, startMs }) {
+      await getRow(tx, repos, repoId);
+      const order = { field: "updated_at", descending: true } as const;
+      const { rows } = await tx.tags.listAll({ ...buildTagQuery(repoId), order, limit: 1, uncounted: true });
+      return { recentlyUpdated: (rows[0]?.updateTimeMs ?? 0) >= startMs - RECENT_MS };
+    },
 
-  listTagHistory: listInChunks(async (filter: TagHistoryFilter, { tx }, after: HistoryCursor | undefined) => {
-    const { parentId, start, end } = filter;
-    const [fromMs, toMs] = [parseBound(start, "start", 0), parseBound(end, "end", Number.MAX_SAFE_INTEGER)];
-    await getRow(tx, tags, parentId);
-    const { timeMs, count } = after ?? { timeMs: fromMs, count: 0 };
-    const moves = (await tx.tags.listMoves(parentId, timeMs, toMs, count + CHUNK_SIZE)).slice(count);
-    const last = moves.at(-1)?.timeMs ?? timeMs;
-    const known = moves.filter((move) => move.timeMs === last).length + (last === timeMs ? count : 0);
-    const next = moves.length < CHUNK_SIZE ? undefined : { timeMs: last, count: known };
-    // A move without a digest left the tag without an image.
-    const items = moves.filter(({ digest }) => digest !== "");
-    return {
-      chunk: { items: items.map((move) => ({ updateTimestamp: timestampFromMs(move.timeMs), ...move })) },
-      next,
-    };
-  }),
-} satisfies Partial<Handlers<typeof Registry>>;
+    listTagHistory: listInChunks(async (filter: TagHistoryFilter, { tx }, after: HistoryCursor | undefined) => {
+      const { parentId, start, end } = filter;
+      const [fromMs, toMs] = [parseBound(start, "start", 0), parseBound(end, "end", Number.MAX_SAFE_INTEGER)];
+      await getRow(tx, tags, parentId);
+      const { timeMs, count } = after ?? { timeMs: fromMs, count: 0 };
+      const moves = (await tx.tags.listMoves(parentId, timeMs, toMs, count + CHUNK_SIZE)).slice(count);
+      const last = moves.at(-1)?.timeMs ?? timeMs;
+      const known = moves.filter((move) => move.timeMs === last).length + (last === timeMs ? count : 0);
+      const next = moves.length < CHUNK_SIZE ? undefined : { timeMs: last, count: known };
+      // A move without a digest left the tag without an image.
+      const items = moves.filter(({ digest }) => digest !== "");
+      return {
+        chunk: { items: items.map((move) => ({ updateTimestamp: timestampFromMs(move.timeMs), ...move })) },
+        next,
+      };
+    }),
+  }) satisfies Partial<Handlers<typeof Registry>>;
 
 function buildTagQuery(repoUid: string): ListQuery {
   const order = { field: "name", descending: false } as const;
-  return { visible: [repoUid], filter: { childrenOf: repoUid }, order, skip: 0, limit: CHUNK_SIZE };
+  // Nothing but its tags lies below a repo, and the order of what lies below is stored.
+  return { visible: [repoUid], filter: {}, order, skip: 0, limit: CHUNK_SIZE };
 }
 
-async function findLongestAlias(latest: TagRow, families: readonly TagFamily[], tx: Tx): Promise<string> {
-  const { uid, repoUid, digest } = latest;
+async function findLatest(tx: Tx, repoUid: string, families: readonly TagFamily[]) {
+  const order = { field: "updated_at", descending: true } as const;
+  const page = await listTagPage(tx, { ...buildTagQuery(repoUid), order, limit: 1 }, families);
+  const [newest] = page.rows;
+  return { page, newest, latest: newest && ((await tx.tags.findByName(repoUid, "latest")) ?? newest) };
+}
+
+// The longest name of the other tags with the image of the latest one.
+async function findLongestAlias(
+  repoUid: string,
+  families: readonly TagFamily[],
+  store: Pick<Store, "read">,
+  call: CallContext,
+): Promise<string> {
+  const { latest } = await store.read((tx) => findLatest(tx, repoUid, families));
   let longest = "";
-  if (digest === "") return longest;
-  const query = { ...buildTagQuery(repoUid), filter: { childrenOf: repoUid, equals: { digest } }, uncounted: true };
+  if (latest === undefined || latest.digest === "") return longest;
+  const order = { field: "uid", descending: false } as const;
+  const query = { ...buildTagQuery(repoUid), order, uncounted: true };
   let after: ListPosition | undefined;
   do {
-    const { rows, next } = await listTagPage(tx, { ...query, ...(after && { after }) }, families);
-    for (const { uid: other, name } of rows) {
-      if (other !== uid && name !== "latest-dev" && name.length > longest.length) longest = name;
+    const { rows, next } = await store.read((tx) => tx.tags.listAll({ ...query, ...(after && { after }) }));
+    for (const { uid, name, digest, family } of rows) {
+      const isAlias = digest === latest.digest && uid !== latest.uid && families.includes(family as TagFamily);
+      if (isAlias && name !== "latest-dev" && name.length > longest.length) longest = name;
     }
+    if (call.signal.aborted) throw deadlineExceeded();
     after = next;
+    await yieldToEventLoop();
   } while (after !== undefined);
   return longest;
 }
