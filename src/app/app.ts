@@ -237,7 +237,10 @@ async function openApp(options: AppOptions, opened: Close[]): Promise<App> {
     spans: createServerSpans(tracing),
     clock,
     errorDomain,
-    proxies: settings.trustedProxies,
+    proxies: settings.trustedProxies && {
+      addresses: settings.trustedProxies,
+      header: settings.forwardedHeader,
+    },
   };
   const gateway = createGateway({
     ...shared,

@@ -78,9 +78,17 @@ const groups = {
       since: "0.1.0",
     }),
     trustedProxies: networks({
-      help: "addresses or networks of proxies whose X-Forwarded-For is used",
+      help: "addresses or networks of proxies that are trusted to name their callers",
       unset: "none",
+      see: "production.md#proxies",
       since: "0.1.0",
+    }),
+    forwardedHeader: oneOf(["X-Forwarded-For", "Forwarded"], {
+      aliases: { "x-forwarded-for": "X-Forwarded-For", forwarded: "Forwarded" },
+      help: "header field in which these proxies name them; the other is ignored",
+      default: "X-Forwarded-For",
+      see: "production.md#proxies",
+      since: "0.11.0",
     }),
     corsOrigins: origins({
       help: "origins whose scripts may call from browsers, or * for all",

@@ -86,12 +86,22 @@ function blockList(
   return list;
 }
 
+/**
+ * Converts an IPv4-mapped address, such as `::ffff:192.0.2.1`, to the IPv4 address. IPv6 sockets have such addresses for
+ * peers that use IPv4. Other text is unchanged.
+ */
+export function unmapAddress(address: string): string {
+  if (!isIPv6(address)) return address;
+  const [a, b, c, d, e, marker, high = 0, low = 0] = parseGroups(address);
+  if (a || b || c || d || e || marker !== 0xffff) return address;
+  return [high >> 8, high & 255, low >> 8, low & 255].join(".");
+}
+
 /** The key by which limits count an address. A caller with one IPv6 address has its whole /64 network. */
 export function addressKey(address: string | undefined): string {
-  if (address === undefined || !isIPv6(address)) return `address ${address ?? ""}`;
-  const mapped = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i.exec(address);
-  if (mapped) return `address ${mapped[1]}`;
-  const network = parseGroups(address).slice(0, 4);
+  const plain = unmapAddress(address ?? "");
+  if (!isIPv6(plain)) return `address ${plain}`;
+  const network = parseGroups(plain).slice(0, 4);
   return `network ${network.map((group) => group.toString(16)).join(":")}`;
 }
 

@@ -18,11 +18,11 @@ import {
   type HttpResponse,
   restMethodOf,
   socketAddressOf,
-  type TrustedProxies,
   toOriginForm,
 } from "./http/http-message.js";
 import type { StreamRequest } from "./http/http2.js";
 import { resetStream } from "./http/http2-end.js";
+import type { TrustedProxies } from "./http/peer-address.js";
 import { attachRecord, createRecords, pathOf, protocolOf } from "./http/request-record.js";
 import { formatStatusJson, sendGrpcStatus, sendJson } from "./http/send.js";
 import { formatRouteName, type Web } from "./http/web-routes.js";

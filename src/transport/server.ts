@@ -14,9 +14,9 @@ import { createAdmission, type RejectionCounts } from "./http/admission.js";
 import { createCors } from "./http/cors.js";
 import { combineRoutes, createHealthCheck, createHealthRoutes, type RouteGroup } from "./http/health-routes.js";
 import { createHostCheck } from "./http/host.js";
-import type { TrustedProxies } from "./http/http-message.js";
 import { defaultLimits, type Limits } from "./http/limits.js";
 import { type BoundPort, createListener, type OpenConnections, type OpenWork } from "./http/listener.js";
+import type { TrustedProxies } from "./http/peer-address.js";
 import type { TlsIdentity } from "./http/protocols.js";
 import { createRejection } from "./http/rejection.js";
 import { Buffers, createConnections } from "./http/request-buffers.js";
@@ -50,7 +50,7 @@ export interface ServerOptions {
   readonly requireRoom?: ((access: "read" | "write") => void) | undefined;
   /** Whether all connections are those of a proxy, so that they are not limited by address. */
   readonly behindProxy?: boolean | undefined;
-  /** The proxies whose `x-forwarded-for` is trusted; none unless given. */
+  /** The proxies that are trusted to name their peers; none unless given. */
   readonly proxies?: TrustedProxies | undefined;
   /**
    * Called by `/readyz`. Rejects while the service cannot serve, and resolves to `read-only` while only writes fail.

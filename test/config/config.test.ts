@@ -54,6 +54,7 @@ test("the defaults", () => {
     outboundProxy: undefined,
     exchangeTokenLife: 25 * 3600,
     trustedProxies: undefined,
+    forwardedHeader: "X-Forwarded-For",
     loginProviders: undefined,
     registration: "invite",
     headlessConfirmation: "explicit",

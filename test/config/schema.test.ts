@@ -130,6 +130,13 @@ const values: Readonly<Record<SettingName, Values>> = {
   tlsCert: path,
   tlsKey: path,
   behindProxy: flag,
+  forwardedHeader: words(
+    ["X-Forwarded-For", "Forwarded", "x-forwarded-for", "forwarded"],
+    "X-Real-IP",
+    "FORWARDED",
+    "X-Forwarded-For,Forwarded",
+    true,
+  ),
   trustedProxies: {
     accepted: ["10.0.0.0/8", "10.0.0.1", "0.0.0.0/0", "1.2.3.4/32", "::/0, ::1/128", "fe80::1,::ffff:1.2.3.4/096"],
     rejected: [

@@ -203,7 +203,8 @@ describe("access log", () => {
     });
     const proxies = new BlockList();
     proxies.addAddress("127.0.0.1");
-    const server = await startServer({ logger, accessLog: "all", proxies });
+    const trusted = { addresses: proxies, header: "X-Forwarded-For" } as const;
+    const server = await startServer({ logger, accessLog: "all", proxies: trusted });
     const session = openHttp2(server.url);
     const body = frame(toBinary(GetGroupRequestSchema, create(GetGroupRequestSchema, { uid: "u1" })));
     const common = { authorization: "Bearer hidden", "x-request-id": "r-1", "x-forwarded-for": "9.9.9.9, 1.2.3.4" };

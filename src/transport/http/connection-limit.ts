@@ -4,6 +4,7 @@
 import { STATUS_CODES } from "node:http";
 import { constants } from "node:http2";
 import type { Socket } from "node:net";
+import { unmapAddress } from "../../kernel/ip-address.js";
 import type { Logger } from "../../telemetry/logger.js";
 import { type Admission, createRejectionLog, isHealthPath, type RejectionReason } from "./admission.js";
 import type { CheckHealth, HealthResponse } from "./health-routes.js";
@@ -81,7 +82,7 @@ export function createConnectionLimit(options: ConnectionLimitOptions) {
     socket.resume();
   }
 
-  function countRejection(reason: ConnectionReason, remoteAddress: string | undefined): void {
+  function countRejection(reason: ConnectionReason, address: string | undefined): void {
     admission.count(reason);
     if (reason === "connections") {
       logProcess((rejected) =>
@@ -93,7 +94,7 @@ export function createConnectionLimit(options: ConnectionLimitOptions) {
     } else {
       logAddress((rejected) =>
         logger?.warn(
-          { remoteAddress, limit: limits.connectionsPerAddress, rejected },
+          { remoteAddress: address && unmapAddress(address), limit: limits.connectionsPerAddress, rejected },
           "connections of an address were rejected",
         ),
       );

@@ -1,7 +1,6 @@
 // What requests and responses of HTTP/1.1 and HTTP/2 have in common.
-import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from "node:http";
+import type { IncomingMessage, ServerResponse } from "node:http";
 import { Http2ServerRequest, Http2ServerResponse, type ServerHttp2Stream } from "node:http2";
-import { type BlockList, isIP } from "node:net";
 import { type ApiError, callerGone } from "../../kernel/errors.js";
 import { abortResponse } from "./http2-end.js";
 import { flushPerTick } from "./tick.js";
@@ -44,37 +43,6 @@ export function restMethodOf({ method = "", headers }: HttpRequest): string {
 /** The address at the other end of the socket. */
 export function socketAddressOf(req: HttpRequest): string | undefined {
   return isHttp2(req) ? req.stream.session?.socket?.remoteAddress : req.socket.remoteAddress;
-}
-
-/** The proxies whose `x-forwarded-for` is trusted. */
-export type TrustedProxies = Pick<BlockList, "check">;
-
-/**
- * Finds the address of the caller: that of the socket or, if that is a trusted proxy, the last entry of
- * `x-forwarded-for` that is none. Callers can forge the entries before it.
- */
-export function findPeerAddress(
-  socketAddress: string | undefined,
-  headers: IncomingHttpHeaders,
-  proxies: TrustedProxies | undefined,
-): string | undefined {
-  if (proxies === undefined || !isTrustedProxy(socketAddress, proxies)) return socketAddress;
-  const forwarded = headers["x-forwarded-for"];
-  const list = (typeof forwarded === "object" ? forwarded.join(",") : (forwarded ?? "")).split(",");
-  let address = socketAddress;
-  while (isTrustedProxy(address, proxies)) {
-    const before = list.pop()?.trim();
-    if (!before) break;
-    address = before.slice(0, 64);
-  }
-  return address;
-}
-
-/** Whether an address is that of a trusted proxy. */
-export function isTrustedProxy(address: string | undefined, proxies: TrustedProxies): boolean {
-  const family = isIP(address ?? "");
-  // The address of an IPv4 peer on an IPv6 socket is an IPv4-mapped one, which is checked as IPv4.
-  return family !== 0 && proxies.check(address ?? "", family === 4 ? "ipv4" : "ipv6");
 }
 
 /**

@@ -66,7 +66,7 @@ const table = {
   },
   openStreamsPerAddress: {
     value: 200,
-    why: "one peer cannot use up openStreams; by X-Forwarded-For behind trusted proxies, off behind others",
+    why: "one peer cannot use up openStreams; by the forwarded address behind trusted proxies, off behind others",
   },
 
   headerBytes: { value: 16_384, why: "all headers of one request" },

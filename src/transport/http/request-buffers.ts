@@ -5,8 +5,8 @@ import { type ApiError, resourceExhausted } from "../../kernel/errors.js";
 import { addressKey } from "../../kernel/ip-address.js";
 import { BufferAccount, type Charge, createHolder, type Holder } from "./buffer-account.js";
 import { createPeer, isIdlePeer, type Peer } from "./fair-queue.js";
-import { findPeerAddress, isTrustedProxy, type TrustedProxies } from "./http-message.js";
 import type { Limits } from "./limits.js";
+import { findForwardedAddress, isTrustedProxy, type TrustedProxies } from "./peer-address.js";
 
 /** A connection and the address of its peer. */
 export interface ConnectionHolders {
@@ -228,14 +228,13 @@ export function createConnections(buffers: Buffers, proxies: TrustedProxies | un
     /** Gets the peer in whose queue a request of HTTP/1.1 waits. */
     peerOf(connection: ConnectionHolders, req: IncomingMessage): Peer {
       if (!connection.isProxy) return connection.peer;
-      const { remoteAddress } = req.socket;
-      const named = findPeerAddress(remoteAddress, req.headers, proxies);
-      return named === undefined || named === remoteAddress ? connection.peer : buffers.holder(addressKey(named)).peer;
+      const named = findForwardedAddress(req.socket.remoteAddress, req.headers, proxies);
+      return named === undefined ? connection.peer : buffers.holder(addressKey(named)).peer;
     },
     /** Opens the buffers of a request. */
     begin(connection: ConnectionHolders, address: string | undefined, headers: IncomingHttpHeaders): RequestBuffers {
-      const peer = connection.isProxy ? findPeerAddress(address, headers, proxies) : undefined;
-      return new RequestBuffers(buffers, connection, peer === address ? undefined : peer);
+      const named = connection.isProxy ? findForwardedAddress(address, headers, proxies) : undefined;
+      return new RequestBuffers(buffers, connection, named);
     },
   };
 }

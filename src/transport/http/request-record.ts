@@ -5,7 +5,8 @@ import { newRequestId } from "../../kernel/ids.js";
 import type { RejectReason } from "../../kernel/reject-reason.js";
 import { parseTraceparent } from "../../kernel/trace.js";
 import { type HttpVersion, type RequestObserver, RequestRecord } from "../../telemetry/request-record.js";
-import { findPeerAddress, type HttpRequest, type HttpResponse, isHttp2, type TrustedProxies } from "./http-message.js";
+import { type HttpRequest, type HttpResponse, isHttp2 } from "./http-message.js";
+import { findPeerAddress, type TrustedProxies } from "./peer-address.js";
 
 export interface RecordsOptions {
   readonly proxies: TrustedProxies | undefined;

@@ -16,15 +16,14 @@ import { discardRest, isEmptyBody, mayHaveBody, readBody, readFormText } from ".
 import { compress, isLarge } from "../http/content-negotiation.js";
 import { buildBindings, type HttpBinding } from "../http/http-binding.js";
 import {
-  findPeerAddress,
   HttpError,
   type HttpRequest,
   type HttpResponse,
   restMethodOf,
   socketAddressOf,
-  type TrustedProxies,
   toOriginForm,
 } from "../http/http-message.js";
+import { findPeerAddress, type TrustedProxies } from "../http/peer-address.js";
 import { buffersOf } from "../http/request-buffers.js";
 import { beginHttpRecord } from "../http/request-record.js";
 import { headersOf, send, sendNoContent } from "../http/send.js";
@@ -62,7 +61,7 @@ export interface GatewayOptions {
   readonly maxBodyBytes?: number;
   /** Whether unknown fields of bodies are rejected; by default they are ignored, as published clients expect. */
   readonly strictBody?: boolean;
-  /** The proxies whose `x-forwarded-for` is trusted; none unless given. */
+  /** The proxies that are trusted to name their peers; none unless given. */
   readonly proxies?: TrustedProxies | undefined;
   /** Begins the spans of calls, where traces are on. */
   readonly spans?: ServerSpans | undefined;

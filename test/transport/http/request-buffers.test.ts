@@ -15,7 +15,11 @@ function start({ proxy, behindProxy = false }: { proxy?: string; behindProxy?: b
   const proxies = new BlockList();
   if (proxy !== undefined) proxies.addAddress(proxy);
   const buffers = new Buffers(limits);
-  const connections = createConnections(buffers, proxy === undefined ? undefined : proxies, behindProxy);
+  const connections = createConnections(
+    buffers,
+    proxy === undefined ? undefined : { addresses: proxies, header: "X-Forwarded-For" },
+    behindProxy,
+  );
   const begin = (address: string, forwarded?: string, caller?: string) => {
     const request = connections.begin(
       connections.open(address),

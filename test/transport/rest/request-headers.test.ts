@@ -132,7 +132,8 @@ for (const { trusted, header, address } of forwarded) {
       };
       const proxies = new BlockList();
       for (const [network, prefix] of trusted) proxies.addSubnet(network, prefix);
-      const other = await startFeatureServer({ GetLabels: getLabels }, { proxies });
+      const proxy = { addresses: proxies, header: "X-Forwarded-For" } as const;
+      const other = await startFeatureServer({ GetLabels: getLabels }, { proxies: proxy });
       const headers = header === undefined ? {} : { "x-forwarded-for": header };
       try {
         await other.send(protocol, { path: "/feature/v1/labels/a", headers });
