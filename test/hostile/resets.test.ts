@@ -16,6 +16,7 @@ const SLOWED_DEADLINE_MS = 50;
 
 const rows: readonly Row[] = [
   { name: "resets of streams beside one that stays open", attacks: ["resets"] },
+  { name: "resets on hundreds of sessions of one address", attacks: ["reset-sessions"] },
   { name: "deadlines of 5 ms beside patient calls", attacks: ["short-deadlines"] },
   { name: "large bodies of refused gRPC calls", attacks: ["refused-bodies"] },
 ];

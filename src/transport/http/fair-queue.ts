@@ -299,6 +299,13 @@ function charge(lastTickMs: number): void {
   taken = [];
 }
 
+/** Charges a peer for work outside of the queue, in milliseconds. */
+export function chargePeer(peer: Peer, costMs: number): void {
+  const nowMs = performance.now();
+  peer.spentMs = usageOf(peer, nowMs) + costMs;
+  peer.atMs = nowMs;
+}
+
 function usageOf({ spentMs, atMs }: Peer, nowMs: number): number {
   return spentMs * 2 ** ((atMs - nowMs) / HALF_LIFE_MS);
 }

@@ -39,16 +39,25 @@ export function drainSession(session: Http2Session): void {
   });
 }
 
+/** How often it is checked whether a rejected session goes on, in milliseconds. */
+const REJECTED_CHECK_MS = 100;
+
 /**
  * Ends a session with ENHANCE_YOUR_CALM (RFC 9113, section 7). New streams are ignored; open ones may end within
- * `graceMs` milliseconds.
+ * `graceMs` milliseconds, unless the peer sends more than `maxBytes`.
  */
-export function rejectSession(session: ServerHttp2Session, graceMs: number): void {
+export function rejectSession(session: ServerHttp2Session, graceMs: number, maxBytes: number): void {
   setImmediate(() => {
     if (session.destroyed) return;
     session.goaway(NGHTTP2_ENHANCE_YOUR_CALM);
     session.close();
+    if (session.destroyed) return;
     cutAfter(session, graceMs);
+    const lastByte = session.socket.bytesRead + maxBytes;
+    const check = setInterval(() => {
+      if (!session.destroyed && session.socket.bytesRead > lastByte) session.destroy();
+    }, REJECTED_CHECK_MS);
+    session.once("close", () => clearInterval(check));
   });
 }
 

@@ -7,13 +7,14 @@ import {
 } from "node:http2";
 import type { Socket } from "node:net";
 import { type Admission, isHealthPath } from "./admission.js";
-import { enqueue, type Task } from "./fair-queue.js";
+import { chargePeer, enqueue, type Peer, type Task } from "./fair-queue.js";
 import { parseGrpcTimeout } from "./grpc-fields.js";
 import { closeSession, destroySession, drainSession, rejectSession, resetStream } from "./http2-end.js";
 import type { Limits } from "./limits.js";
 import type { Rejection } from "./rejection.js";
 import { attachBuffers, buffersOf, type Connections } from "./request-buffers.js";
 import { type RejectedRequest, recordOf } from "./request-record.js";
+import { createSessionPacer } from "./session-pacer.js";
 import { tickCount } from "./tick.js";
 
 /** A request on an HTTP/2 stream. */
@@ -54,6 +55,8 @@ export interface Http2Options {
 export function createHttp2(options: Http2Options) {
   const { limits } = options;
   const sessions = new Set<ServerHttp2Session>();
+  const resets = createResetLimit(limits);
+  const pacer = createSessionPacer({ pauseMs: limits.sessionPauseMs, maxWaitMs: limits.sessionWaitMs });
   let draining = false;
 
   const server = createServer({
@@ -81,7 +84,7 @@ export function createHttp2(options: Http2Options) {
     sessions.add(session);
     session.once("close", () => sessions.delete(session));
     endWhenQuiet(session, limits);
-    watchStreams(session, options);
+    watchStreams(session, options, resets);
     if (draining) drainSession(session);
   });
   server.on("sessionError", (_error, session) => destroySession(session));
@@ -89,7 +92,10 @@ export function createHttp2(options: Http2Options) {
   return {
     /** Serves a socket with HTTP/2. */
     serve(socket: Socket): void {
-      server.emit("connection", socket);
+      const begin = () => void server.emit("connection", socket);
+      const peer = options.connections.peerAt(socket.remoteAddress);
+      if (peer !== undefined && (pacer.isBusy(peer) || resets.isOver(peer))) pacer.begin(peer, socket, begin);
+      else begin();
     },
     /** How many sessions are open. */
     openSessions: () => sessions.size,
@@ -159,9 +165,9 @@ class StreamTask implements Task {
   }
 }
 
-function watchStreams(session: ServerHttp2Session, options: Http2Options): void {
+function watchStreams(session: ServerHttp2Session, options: Http2Options, resets: ResetLimit): void {
   const { limits } = options;
-  const resets = createResetLimit(limits);
+  const counts = resets.begin();
   let opened = 0;
   const socketAddress = session.socket.remoteAddress;
   const connection = options.connections.open(socketAddress);
@@ -170,14 +176,17 @@ function watchStreams(session: ServerHttp2Session, options: Http2Options): void 
   // A reset without an error code is recognised by `aborted` alone. Resets that a peer provokes from this side count
   // like its own.
   function onClose(this: WatchedStream): void {
-    buffersOf(this)?.release();
+    const buffers = buffersOf(this);
+    buffers?.release();
     if (this.rstCode === constants.NGHTTP2_REFUSED_STREAM) return;
     if (this.headersSent || (this.rstCode === constants.NGHTTP2_NO_ERROR && !this.aborted)) return;
-    if (resets.count(this[openedMs], this[openedIn], this[allowedMs])) rejectSession(session, limits.refusedSessionMs);
+    const reset = { sinceMs: this[openedMs] ?? 0, tick: this[openedIn], callerWaitsMs: this[allowedMs] };
+    if (buffers !== undefined && resets.count(counts, buffers.peer, reset))
+      rejectSession(session, limits.refusedSessionMs, limits.refusedSessionBytes);
   }
 
   const open = (stream: WatchedStream, headers: IncomingHttpHeaders, flags: number, rawHeaders: string[]) => {
-    resets.countStream();
+    counts.streams++;
     const timeout = headers["grpc-timeout"];
     if (timeout !== undefined) stream[allowedMs] = parseGrpcTimeout(String(timeout));
     stream[openedMs] = performance.now();
@@ -188,6 +197,7 @@ function watchStreams(session: ServerHttp2Session, options: Http2Options): void 
     stream.on("close", onClose);
     if (++opened === limits.streamsPerSession) drainSession(session);
     const { peer } = buffers;
+    chargePeer(peer, limits.streamCostMs);
     const isHealth = isHealthPath(headers[":path"] ?? "");
     if (peer.open > limits.requestsPerAddress && !(isHealth && peer.open <= 2 * limits.requestsPerAddress)) {
       options.admission.count("address_requests");
@@ -212,48 +222,93 @@ function watchStreams(session: ServerHttp2Session, options: Http2Options): void 
   session.on("stream", open as (...event: unknown[]) => void);
 }
 
-/**
- * Distinguishes rapid resets (CVE-2023-44487) from callers whose deadline passed. A reset counts when it arrived in the
- * tick of its request or within milliseconds, and before any response, unless the caller's timeout may have passed: how
- * long the request waited before it was read is unknown. A session ends after many such resets, if they are most of its
- * streams.
- */
-function createResetLimit(limits: Limits) {
-  let windowStartMs = 0;
-  let streams = 0;
-  let resets = 0;
-  let isOver = false;
+/** A reset before any response. */
+interface StreamReset {
+  /** When the request was read, in milliseconds. */
+  readonly sinceMs: number;
+  /** The tick it was read after. */
+  readonly tick: number | undefined;
+  /** The caller's timeout, in milliseconds. */
+  readonly callerWaitsMs: number | undefined;
+}
 
-  function isRapid(sinceMs: number, tick: number | undefined, callerWaitsMs: number | undefined): boolean {
-    const elapsedMs = performance.now() - sinceMs;
-    if (elapsedMs > limits.rapidResetMs && tick !== tickCount()) return false;
-    return callerWaitsMs === undefined || callerWaitsMs > elapsedMs + limits.deadlineLagMs;
+/** The streams of a session, and how many of them were reset. */
+interface SessionCounts {
+  windowStartMs: number;
+  streams: number;
+  rapid: number;
+  unanswered: number;
+  isRejected: boolean;
+}
+
+/** The resets of a peer in all of its sessions. */
+interface PeerCounts {
+  windowStartMs: number;
+  rapid: number;
+  unanswered: number;
+}
+
+type ResetLimit = ReturnType<typeof createResetLimit>;
+
+/**
+ * Distinguishes rapid resets (CVE-2023-44487) from callers whose deadline passed. A reset counts as rapid when it arrived in
+ * the tick of its request or within milliseconds, and before any response, unless the caller's timeout may have passed: how
+ * long the request waited before it was read is unknown. Of the others there may be a hundred times as many.
+ *
+ * Resets are counted for a peer, because it may spread them over many sessions. After too many, those of its sessions
+ * end in which they are most of the streams, and new sessions begin one at a time.
+ */
+function createResetLimit({ streamResets, receivedResets, streamResetWindowMs, rapidResetMs, deadlineLagMs }: Limits) {
+  const peers = new WeakMap<Peer, PeerCounts>();
+
+  function isRapid({ sinceMs, tick, callerWaitsMs }: StreamReset, nowMs: number): boolean {
+    const elapsedMs = nowMs - sinceMs;
+    if (elapsedMs > rapidResetMs && tick !== tickCount()) return false;
+    return callerWaitsMs === undefined || callerWaitsMs > elapsedMs + deadlineLagMs;
   }
 
+  function countsOf(peer: Peer, nowMs: number): PeerCounts {
+    let counts = peers.get(peer);
+    if (counts === undefined || nowMs - counts.windowStartMs > streamResetWindowMs) {
+      counts = { windowStartMs: nowMs, rapid: 0, unanswered: 0 };
+      peers.set(peer, counts);
+    }
+    return counts;
+  }
+
+  const isOverIn = ({ rapid, unanswered }: PeerCounts) => rapid > streamResets || unanswered > receivedResets;
+
   return {
-    /** Counts a stream that begins now. */
-    countStream(): void {
-      const nowMs = performance.now();
-      if (nowMs - windowStartMs > limits.streamResetWindowMs) {
-        windowStartMs = nowMs;
-        streams = 0;
-        resets = 0;
-      }
-      streams++;
+    /** Begins to count for a session. */
+    begin: (): SessionCounts => ({
+      ...{ windowStartMs: performance.now(), streams: 0, rapid: 0, unanswered: 0 },
+      isRejected: false,
+    }),
+
+    /** Whether a peer has reset too many streams. */
+    isOver(peer: Peer): boolean {
+      const counts = peers.get(peer);
+      return (
+        counts !== undefined && performance.now() - counts.windowStartMs <= streamResetWindowMs && isOverIn(counts)
+      );
     },
 
-    /**
-     * Counts a reset without a response. Returns true once, when there were too many.
-     *
-     * @param sinceMs when the request was read, in milliseconds
-     * @param tick the tick it was read after
-     * @param callerWaitsMs the caller's timeout, in milliseconds
-     */
-    count(sinceMs = 0, tick?: number, callerWaitsMs?: number): boolean {
-      if (isOver || !isRapid(sinceMs, tick, callerWaitsMs)) return false;
-      if (++resets <= limits.streamResets || resets * 2 <= streams) return false;
-      isOver = true;
-      return true;
+    /** Counts a reset before any response. Returns true once, when the session is to be rejected. */
+    count(session: SessionCounts, peer: Peer, reset: StreamReset): boolean {
+      const nowMs = performance.now();
+      if (nowMs - session.windowStartMs > streamResetWindowMs)
+        Object.assign(session, { windowStartMs: nowMs, streams: 1, rapid: 0, unanswered: 0 });
+      const ofPeer = countsOf(peer, nowMs);
+      session.unanswered++;
+      ofPeer.unanswered++;
+      if (isRapid(reset, nowMs)) {
+        session.rapid++;
+        ofPeer.rapid++;
+      }
+      if (session.isRejected || !isOverIn(ofPeer)) return false;
+      const most = ofPeer.rapid > streamResets ? session.rapid : session.unanswered;
+      session.isRejected = most * 2 > session.streams;
+      return session.isRejected;
     },
   };
 }

@@ -108,7 +108,7 @@ const table = {
   sessionCloseMs: { value: 5_000, why: "HTTP/2: from the gentle close of an idle session to the hard one" },
   streamResets: {
     value: 100,
-    why: "HTTP/2: rapid resets of a session within streamResetWindowMs that are more than half of its streams; then it is refused",
+    why: "HTTP/2: rapid resets of an address within streamResetWindowMs; then each of its sessions is refused in which they are more than half of the streams",
   },
   streamResetWindowMs: { value: 10_000, why: "HTTP/2: the window in which streamResets counts" },
   rapidResetMs: { value: 10, why: "HTTP/2: a reset this soon after its request was never meant to be answered" },
@@ -119,7 +119,20 @@ const table = {
   refusedSessionMs: { value: 5_000, why: "HTTP/2: what open streams have left when their session is refused" },
   receivedResets: {
     value: 10_000,
-    why: "HTTP/2: resets of any kind that the library takes at once; expired deadlines are resets too",
+    why: "HTTP/2: the same for resets of any kind before a response, also of expired deadlines; what the library takes at once of a session",
+  },
+  streamCostMs: {
+    value: 0.05,
+    why: "HTTP/2: what opening a stream costs its address in the queue, even if it is reset at once",
+  },
+  sessionPauseMs: {
+    value: 1_000,
+    why: "HTTP/2: the pause between two new sessions of an address above streamResets or receivedResets; Node reads a packet of theirs for 0.1 s",
+  },
+  sessionWaitMs: { value: 5_000, why: "HTTP/2: how long such a session waits for its turn before it is cut" },
+  refusedSessionBytes: {
+    value: 1024 * 1024,
+    why: "HTTP/2: what a refused session may still send, for the streams that are open; then it is cut",
   },
 } as const;
 

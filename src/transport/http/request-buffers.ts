@@ -231,6 +231,9 @@ export function createConnections(buffers: Buffers, proxies: TrustedProxies | un
       const named = findForwardedAddress(req.socket.remoteAddress, req.headers, proxies);
       return named === undefined ? connection.peer : buffers.holder(addressKey(named)).peer;
     },
+    /** Gets the peer at an address; undefined for a proxy, whose connections are those of many. */
+    peerAt: (address: string | undefined): Peer | undefined =>
+      isProxy(address) ? undefined : buffers.holder(addressKey(address)).peer,
     /** Opens the buffers of a request. */
     begin(connection: ConnectionHolders, address: string | undefined, headers: IncomingHttpHeaders): RequestBuffers {
       const named = connection.isProxy ? findForwardedAddress(address, headers, proxies) : undefined;

@@ -19,7 +19,8 @@ const LIST = "/chainguard.platform.iam.v2beta1.GroupsService/ListGroups";
 const EMPTY = frame(new Uint8Array());
 /** Open at once, below what a session allows. */
 const BATCH = 90;
-const ROUNDS = 36;
+/** At least; an address that resets too much may open one session a second. */
+const ROUNDS = 12;
 const ROUND_MS = 50;
 /** How long the rounds that are owed may take after the word to stop, in milliseconds. */
 const LATE_MS = 15_000;

@@ -39,6 +39,23 @@ export function headersFrame(stream: number, fields: Readonly<Record<string, str
   return frameBytes(FRAME.headers, END_HEADERS | (endStream ? END_STREAM : 0), stream, Buffer.concat(parts));
 }
 
+/**
+ * HEADERS frames of requests that are all alike, each with its reset: the first names the fields, the others refer to them
+ * (RFC 7541, section 6.1), so that each request and its reset are a few dozen bytes.
+ */
+export function resetBurst(fields: Readonly<Record<string, string>>, count: number, first = 1): Buffer {
+  const entries = Object.entries(fields);
+  const named = entries.flatMap(([name, value]) => [Buffer.from([0x40]), textOf(name), textOf(value)]);
+  const indexed = Buffer.from(entries.map((_, i) => 0x80 | (61 + entries.length - i)));
+  const frames: Buffer[] = [];
+  for (let i = 0; i < count; i++) {
+    const id = first + 2 * i;
+    const block = i === 0 ? Buffer.concat(named) : indexed;
+    frames.push(frameBytes(FRAME.headers, END_HEADERS | END_STREAM, id, block), resetFrame(id));
+  }
+  return Buffer.concat(frames);
+}
+
 /** A DATA frame. */
 export function dataFrame(stream: number, payload: Uint8Array, endStream = false): Buffer {
   return frameBytes(FRAME.data, endStream ? END_STREAM : 0, stream, payload);

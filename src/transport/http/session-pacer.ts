@@ -1,0 +1,63 @@
+// Begins the HTTP/2 sessions of an address one at a time while it resets too many streams. Node handles all frames of a
+// packet before anything can end their session, so each new session of such an address may take a tenth of a second.
+import type { Socket } from "node:net";
+import type { Peer } from "./fair-queue.js";
+
+export interface PacerOptions {
+  /** The pause between two sessions, in milliseconds. */
+  readonly pauseMs: number;
+  /** How long a connection waits before it is cut, in milliseconds. */
+  readonly maxWaitMs: number;
+}
+
+interface Waiting {
+  readonly socket: Socket;
+  readonly begin: () => void;
+  readonly sinceMs: number;
+}
+
+/** Creates the pacer. */
+export function createSessionPacer({ pauseMs, maxWaitMs }: PacerOptions) {
+  const queues = new Map<Peer, Set<Waiting>>();
+
+  function beginNext(peer: Peer, queue: Set<Waiting>): void {
+    const oldestMs = performance.now() - maxWaitMs;
+    for (const waiting of queue) {
+      queue.delete(waiting);
+      if (waiting.sinceMs < oldestMs) waiting.socket.destroy();
+      if (waiting.socket.destroyed) continue;
+      waiting.begin();
+      break;
+    }
+    if (queue.size > 0) setTimeout(beginNext, pauseMs, peer, queue);
+    else queues.delete(peer);
+  }
+
+  return {
+    /** Whether connections of a peer wait. */
+    isBusy: (peer: Peer) => queues.has(peer),
+    /** Begins a session when it is its turn. Its socket must not be read until then. */
+    begin(peer: Peer, socket: Socket, begin: () => void): void {
+      const destroy = () => socket.destroy();
+      socket.on("error", destroy);
+      const waiting = {
+        socket,
+        sinceMs: performance.now(),
+        begin() {
+          begin();
+          // Removed only now, when the session has its own listener: without one, an error would end the process.
+          socket.off("error", destroy);
+        },
+      };
+      const queue = queues.get(peer);
+      if (queue !== undefined) {
+        queue.add(waiting);
+        socket.once("close", () => queue.delete(waiting));
+        return;
+      }
+      const fresh = new Set([waiting]);
+      queues.set(peer, fresh);
+      setTimeout(beginNext, pauseMs, peer, fresh);
+    },
+  };
+}
