@@ -7,7 +7,7 @@ import type { ConnectError } from "@connectrpc/connect";
 import type { Logger } from "pino";
 import { Health } from "#gen/health/v1/health_pb.js";
 import { auditV1, createEventIds, readEventIdKey } from "../audit/audit-v1.js";
-import { createEventFeed, createStreamCounter } from "../audit/event-feed.js";
+import { createEventFeed, createEventStreams } from "../audit/event-feed.js";
 import { readComments } from "../codec/proto-comments.js";
 import { buildServerUrl, describeChanged, resolveOrigin, type Settings } from "../config/config.js";
 import { createAcceptances } from "../iam/people/pending-bindings.js";
@@ -212,7 +212,7 @@ async function openApp(options: AppOptions, opened: Close[]): Promise<App> {
       ...{ store: units.store, clock, keys, tokens, stopping: stopping.signal },
       eventIds: createEventIds(await store.write(readEventIdKey)),
       eventFeed: createEventFeed({ store, onProblem }),
-      streams: createStreamCounter(),
+      streams: createEventStreams(),
     }),
   ];
   const described = [...services.map(({ desc, published = desc }) => published), ...mounts.map(({ desc }) => desc)];

@@ -31,7 +31,7 @@ import type { CallContext, StreamCall, UnaryCall } from "../pipeline/call.js";
 import { readCapabilities, serve } from "../pipeline/method-table.js";
 import type { AuditEventRow, AuditPosition, SealedRow, Store, Tx } from "../store/port.js";
 import type { AuditKeys } from "./chain.js";
-import type { EventFeed, StreamCounter } from "./event-feed.js";
+import type { EventFeed, EventStreams } from "./event-feed.js";
 import { matchesFilter, parseEventFilter, selectEvents } from "./event-filter.js";
 import { BEFORE_ALL_ENTRIES } from "./verify.js";
 
@@ -42,7 +42,7 @@ interface AuditServiceDeps {
   readonly keys: ChainHandlersDeps["keys"];
   readonly eventIds: EventIds;
   readonly eventFeed: EventFeed;
-  readonly streams: StreamCounter;
+  readonly streams: EventStreams;
   /** Aborts when the service stops. */
   readonly stopping: AbortSignal;
 }
@@ -103,7 +103,7 @@ export function auditV1(deps: AuditServiceDeps) {
       scope: { field: "scope", of: () => request.scope },
     };
     const gone = AbortSignal.any([call.signal, stopping]);
-    const release = streams.take(principal.identityUid);
+    const release = streams.take({ identity: principal.identityUid, organisation: filter.rootUid });
     const reader = eventFeed.follow(filter.rootUid, (row) => matchesFilter(filter, row));
     try {
       await reader.begin(gone);

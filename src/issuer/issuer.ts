@@ -28,6 +28,7 @@ import { createIdTokens } from "./oauth/id-tokens.js";
 import { findRedirectNotices, type RedirectNotice } from "./oauth/redirect-notice.js";
 import { createLoginRoutes } from "./oauth/routes.js";
 import { createTickets } from "./oauth/state.js";
+import { createSigner } from "./signer.js";
 import { isOwnUrl } from "./sts/audience.js";
 import { defaultStsOrigins } from "./sts/aws.js";
 import { patternCache } from "./sts/claim-match.js";
@@ -145,9 +146,10 @@ export function createIssuer(deps: IssuerDeps): Issuer {
     onProblem: (issuer, reason) => onProblem(`the keys of ${issuer} could not be fetched: ${reason}`),
   });
   const exchanges = createExchangeCounts();
-  const tokens = createTokens({ keys, ids, issuer: origin.issuer, counts: exchanges });
+  const signer = createSigner();
+  const tokens = createTokens({ keys, ids, issuer: origin.issuer, signer, counts: exchanges });
   const tickets = createTickets(masterKey);
-  const idTokens = createIdTokens({ store, tickets, keys, issuer: origin.issuer });
+  const idTokens = createIdTokens({ store, tickets, keys, issuer: origin.issuer, signer });
   const lastSeen = createLastSeen(store);
   const limiter = createFailureThrottle(FAILURE_LIMITS);
   const inviteLimiter = createFailureLimiter(INVITE_FAILURE_LIMIT);

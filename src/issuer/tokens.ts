@@ -6,10 +6,12 @@ import { ApiError, invalidArgument, rejectReasonOf } from "../kernel/errors.js";
 import type { Ids } from "../kernel/ids.js";
 import { signJwt, type UnsignedJwt } from "../kernel/jws.js";
 import type { TokenLimit } from "../kernel/principal.js";
+import { rootOf } from "../kernel/uidp.js";
 import { encodeApiToken, MAX_TOKEN_LENGTH, MAX_TOKEN_LIFE_S, type TokenClaims } from "../pipeline/auth/api-token.js";
 import type { RefreshTokenRow, Tx } from "../store/port.js";
 import type { KeyRing } from "./keys/key-ring.js";
 import { noteExchange, noteSiblings, takeRepeat, useUpSibling } from "./refresh-repeats.js";
+import { createSigner, type Signer } from "./signer.js";
 import { type RequestedGrant, resolveScopes } from "./sts/token-request.js";
 
 /** The longest login, however often it is refreshed: 30 days, in milliseconds. */
@@ -37,6 +39,8 @@ export interface UnsignedToken {
   readonly jwt: UnsignedJwt;
   /** When it expires, in epoch milliseconds. */
   readonly expiresAtMs: number;
+  /** The root of the identity that it is for. */
+  readonly organisation: string;
 }
 
 /** An API token. */
@@ -71,10 +75,12 @@ export function createTokens(deps: {
   readonly ids: Ids;
   /** The issuer URL. */
   readonly issuer: string;
+  /** One of its own unless given. */
+  readonly signer?: Signer;
   /** Counts uses of refresh tokens. */
   readonly counts?: ExchangeCounts;
 }) {
-  const { keys, ids, issuer, counts } = deps;
+  const { keys, ids, issuer, signer = createSigner(), counts } = deps;
 
   function issue(identity: string, grant: TokenGrant, nowMs: number): UnsignedToken {
     const lifeS = lifeOf(grant, nowMs);
@@ -85,7 +91,8 @@ export function createTokens(deps: {
     if (jwt.length > MAX_TOKEN_LENGTH) {
       throw invalidArgument({ field: "scopes", description: "scopes must be fewer: the token would be too long" });
     }
-    return { jwt, expiresAtMs: (Math.floor(nowMs / 1000) + lifeS) * 1000 };
+    const expiresAtMs = (Math.floor(nowMs / 1000) + lifeS) * 1000;
+    return { jwt, expiresAtMs, organisation: rootOf(identity) };
   }
 
   async function insert(tx: Tx, row: Omit<RefreshTokenRow, "hash" | "used">) {
@@ -136,7 +143,10 @@ export function createTokens(deps: {
     issue,
 
     /** Signs an issued token, outside any transaction. */
-    sign: async ({ jwt, expiresAtMs }: UnsignedToken) => ({ token: await signJwt(jwt), expiresAtMs }),
+    sign: async ({ jwt, expiresAtMs, organisation }: UnsignedToken) => ({
+      token: await signer(jwt, organisation),
+      expiresAtMs,
+    }),
 
     /** Creates the first refresh token of a login. */
     async createRefreshToken(tx: Tx, identityUid: string, grant: TokenGrant, nowMs: number): Promise<string> {

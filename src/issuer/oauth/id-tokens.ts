@@ -1,9 +1,11 @@
 // ID tokens (OpenID Connect Core 1.0, section 2). Programs verify them with the public keys of this service. A device may
 // exchange its own once; the store keeps the login until then, so that this holds on all nodes.
 import { errors, type JWTHeaderParameters, jwtVerify } from "jose";
-import { algorithmOf, encodeJwt, signJwt, type UnsignedJwt } from "../../kernel/jws.js";
+import { algorithmOf, encodeJwt, type UnsignedJwt } from "../../kernel/jws.js";
+import { rootOf } from "../../kernel/uidp.js";
 import type { Store, Tx } from "../../store/port.js";
 import type { KeyRing } from "../keys/key-ring.js";
+import { createSigner, type Signer } from "../signer.js";
 import type { RedeemedLogin } from "../sts/identify.js";
 import { type RequestedGrant, resolveScopes } from "../sts/token-request.js";
 import { isLoginValid, narrowGrant } from "../tokens.js";
@@ -31,8 +33,10 @@ export function createIdTokens(deps: {
   readonly keys: Pick<KeyRing, "getSigningKey" | "findVerifyingKey" | "refresh">;
   /** The issuer URL. */
   readonly issuer: string;
+  /** One of its own unless given. */
+  readonly signer?: Signer;
 }) {
-  const { store, tickets, keys, issuer } = deps;
+  const { store, tickets, keys, issuer, signer = createSigner() } = deps;
 
   // The key determines the algorithm, not the token (RFC 8725, section 3.1).
   async function getKey({ kid = "", alg }: JWTHeaderParameters) {
@@ -70,12 +74,12 @@ export function createIdTokens(deps: {
       const jti = createSecret();
       await tickets.put(tx, "id-token", jti, login, nowMs + LIFE_S * 1000);
       const jwt = encode({ clientId }, login, jti, nowMs);
-      return () => signJwt(jwt);
+      return () => signer(jwt, rootOf(login.identityUid));
     },
 
     /** Signs an ID token that says who signed in and cannot be exchanged, because no login is stored for it. */
     sign(client: IdTokenClient, login: IdTokenLogin, nowMs: number): Promise<string> {
-      return signJwt(encode(client, login, createSecret(), nowMs));
+      return signer(encode(client, login, createSecret(), nowMs), rootOf(login.identityUid));
     },
 
     /**

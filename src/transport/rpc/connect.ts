@@ -15,6 +15,8 @@ import {
   rejectReasonOf,
   unimplemented,
 } from "../../kernel/errors.js";
+import { addressKey } from "../../kernel/ip-address.js";
+import { Shares } from "../../kernel/shares.js";
 import { principalKey } from "../../pipeline/mount-options.js";
 import type { RequestRecord } from "../../telemetry/request-record.js";
 import { discardRest, mayHaveBody } from "../http/body-reader.js";
@@ -32,7 +34,6 @@ import { formatConnectJson, sendEndStream, sendGrpcStatus, sendJson } from "../h
 import { type ConnectOptions, createHandlers, recordKey, requestKey, responseKey } from "./connect-handlers.js";
 import { toUniversalRequest, writeResponse } from "./connect-http.js";
 import { readRequest } from "./request-body.js";
-import { createStreamLimiter } from "./stream-limiter.js";
 import { findWebText } from "./web-text.js";
 
 /** Serves RPC over HTTP requests whose authority has been validated. */
@@ -64,17 +65,17 @@ export function createConnect(options: ConnectOptions): Connect {
   const { errorDomain, limits } = options;
   const handlers = createHandlers(options);
   const registry = createTypeRegistry([...options.methods.values()].filter(({ mounted }) => mounted === undefined));
-  const streams = createStreamLimiter("streams", {
+  const streams = new Shares("streams", {
     total: limits.openStreams,
-    perConnection: limits.openStreamsPerConnection,
-    perAddress: limits.openStreamsPerAddress,
+    each: { connection: limits.openStreamsPerConnection, address: limits.openStreamsPerAddress },
   });
 
   // A connection of a trusted proxy has many peers, so it is not limited. One of another proxy counts as one peer.
   function takeStream(req: HttpRequest, address: string | undefined): () => void {
-    if (address !== socketAddressOf(req)) return streams.take({ connection: undefined, address });
+    const key = address === undefined ? undefined : addressKey(address);
+    if (key !== addressKey(socketAddressOf(req))) return streams.take({ address: key });
     const connection = isHttp2(req) ? req.stream.session : req.socket;
-    return streams.take({ connection, address: options.behindProxy ? undefined : address });
+    return streams.take({ connection, ...(!options.behindProxy && { address: key }) });
   }
 
   async function answer(handler: UniversalHandler, req: HttpRequest, res: HttpResponse, record: RequestRecord) {

@@ -3,7 +3,7 @@ import { randomBytes } from "node:crypto";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { auditV1, createEventIds } from "../../../src/audit/audit-v1.js";
-import { createEventFeed, createStreamCounter } from "../../../src/audit/event-feed.js";
+import { createEventFeed, createEventStreams } from "../../../src/audit/event-feed.js";
 import { type ExpectedChain, type RemoteReport, verifyRemoteLog } from "../../../src/cli/remote/audit/chain-client.js";
 import { withSession } from "../../../src/cli/remote/session.js";
 import { buildCapabilitySet } from "../../../src/iam/roles/capability-names.js";
@@ -57,7 +57,7 @@ export async function serveLog(
   const errorDomain = "audit.test";
   const methods = createMethodTable([
     auditV1({
-      ...{ store, clock, keys, stopping: new AbortController().signal, streams: createStreamCounter() },
+      ...{ store, clock, keys, stopping: new AbortController().signal, streams: createEventStreams() },
       tokens: createPageTokens(() => [{ id: "00".repeat(8), secret: Buffer.alloc(32) }]),
       eventIds: createEventIds(Buffer.alloc(16)),
       eventFeed: createEventFeed({ store, onProblem: () => {} }),

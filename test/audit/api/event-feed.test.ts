@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { createEventIds } from "../../../src/audit/audit-v1.js";
-import { createEventFeed, createStreamCounter, type EventReader } from "../../../src/audit/event-feed.js";
+import { createEventFeed, createEventStreams, type EventReader } from "../../../src/audit/event-feed.js";
 import type { AuditEventRow, AuditEventStore, Store, Tx } from "../../../src/store/port.js";
 import { rootUid } from "../../support/rows.js";
 import { auditRow, buildStoredRow, openLog } from "../log-kit.js";
@@ -134,14 +134,32 @@ describe("the feed of audit events", () => {
 
 describe("the number of streams", () => {
   it("has a limit for all and for each identity", () => {
-    const counter = createStreamCounter(3, 2);
-    const release = counter.take("a");
-    counter.take("a");
-    assert.throws(() => counter.take("a"), /this identity has 2 streams/);
-    counter.take("b");
-    assert.throws(() => counter.take("c"), /there are 3 streams/);
+    const streams = createEventStreams(3, { identity: 2, organisation: 3 });
+    const take = (identity: string) => streams.take({ identity, organisation: "o" });
+    const release = take("a");
+    take("a");
+    assert.throws(() => take("a"), /this identity has 2 streams/);
+    take("b");
+    assert.throws(() => take("c"), /there are 3 streams/);
     release();
-    counter.take("c");
+    release();
+    take("c");
+    assert.throws(() => take("d"), /there are 3 streams/);
+  });
+
+  it("has a limit for each organisation: 22 identities of one leave four fifths to others", () => {
+    const streams = createEventStreams();
+    let taken = 0;
+    for (let i = 0; i < 22 * 50; i++) {
+      try {
+        streams.take({ identity: `tenant/${i % 22}`, organisation: "tenant" });
+        taken++;
+      } catch (error) {
+        assert.match(String(error), /this organisation has 200 streams of audit events/);
+      }
+    }
+    assert.equal(taken, 200);
+    for (let i = 0; i < 50; i++) streams.take({ identity: "other/1", organisation: "other" });
   });
 });
 

@@ -11,7 +11,7 @@ import {
   type ListEventsResponse,
 } from "#gen/arbor/audit/v1/audit_pb.js";
 import { auditV1, createEventIds } from "../../../src/audit/audit-v1.js";
-import { createEventFeed, createStreamCounter } from "../../../src/audit/event-feed.js";
+import { createEventFeed, createEventStreams } from "../../../src/audit/event-feed.js";
 import { connectTo, staticToken } from "../../../src/client/index.js";
 import { randomIds } from "../../../src/kernel/ids.js";
 import { createPageTokens } from "../../../src/kernel/page-token.js";
@@ -146,7 +146,7 @@ export function isolationSuite(): void {
       const principal = { identityUid, tokenId: "t", issuedAt: 1e10, expiresAt: 2e10 };
       const service = auditV1({
         keys: { listAuditJwks: () => [] },
-        ...{ store, clock: Date.now, stopping: new AbortController().signal, streams: createStreamCounter() },
+        ...{ store, clock: Date.now, stopping: new AbortController().signal, streams: createEventStreams() },
         tokens: createPageTokens(() => [{ id: "00".repeat(8), secret: Buffer.alloc(32) }]),
         eventIds: createEventIds(Buffer.alloc(16)),
         eventFeed: createEventFeed({ store, onProblem: () => {} }),
