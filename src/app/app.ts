@@ -68,7 +68,7 @@ import {
   type RequestMetrics,
 } from "./metrics.js";
 import { addMounts, assertNothingShadowed } from "./mounts.js";
-import { readCertificate, watchCertificate, watchMasterKey } from "./reload.js";
+import { readCertificate, watchCertificate, watchIssuerKeys, watchMasterKey } from "./reload.js";
 import { createPlatformServices } from "./services.js";
 
 /** A running service. */
@@ -312,6 +312,8 @@ async function openApp(options: AppOptions, opened: Close[]): Promise<App> {
   opened.push(masterKeyWatch.stop);
   const certificate = tls && watchCertificate({ settings, current: tls, replace: server.replaceTls, logger, clock });
   if (certificate) opened.push(certificate.stop);
+  const issuerKeyWatch = watchIssuerKeys({ keys: issuer.operatorKeys, logger });
+  opened.push(issuerKeyWatch.stop);
   const served = listServed(server.methodNames, { methods, extraServices, routes: gateway.routes });
   const requestMetrics = createRequestMetrics(served, server.rejected);
   const stored = createDatabaseMetrics({ store, clock, holder, jobs: () => new Set(counts.jobRuns.keys()) });
@@ -352,6 +354,7 @@ async function openApp(options: AppOptions, opened: Close[]): Promise<App> {
     async reload() {
       await masterKeyWatch.reload();
       await certificate?.reload();
+      await issuerKeyWatch.reload();
     },
     openWork: server.openWork,
     abandon(drainMs) {

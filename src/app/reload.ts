@@ -1,4 +1,4 @@
-// Keeps the certificate and the master key of a running service up to date with their files. They are read again every
+// Keeps the certificate, the master key and the keys of issuers of a running service up to date with their files. They are read again every
 // few seconds and compared by content: files that are replaced by renaming, and directories behind symbolic links that
 // are swapped, leave watchers of inodes behind.
 import { X509Certificate } from "node:crypto";
@@ -7,6 +7,7 @@ import { type Settings, SettingsError } from "../config/config.js";
 import { labelOf } from "../config/settings.js";
 import { readTlsPair, SERVER_PAIR, type TlsContent } from "../config/tls.js";
 import { MASTER_KEY_CHECK, type MasterKeyFile } from "../issuer/keys/master-key.js";
+import type { OperatorKeys } from "../issuer/upstream/operator-keys.js";
 import type { Clock } from "../kernel/time.js";
 import type { Store } from "../store/port.js";
 import type { Logger } from "../telemetry/logger.js";
@@ -173,6 +174,50 @@ export function watchMasterKey({ masterKey, store, logger }: MasterKeyWatchDeps)
   const timer = setInterval(() => void check(false), CHECK_MS).unref();
   return {
     reload: () => check(true),
+    stop: () => clearInterval(timer),
+  };
+}
+
+interface IssuerKeyWatchDeps {
+  readonly keys: OperatorKeys;
+  readonly logger: Logger;
+  /** The time between two looks at the files, in milliseconds; tests shorten it. */
+  readonly checkMs?: number;
+}
+
+/** Reads the files again. */
+interface IssuerKeyWatch {
+  /** Reads them now and logs the result. Does not throw. */
+  reload(): Promise<void>;
+  stop(): void;
+}
+
+/** Starts to watch the files of issuers' keys. A file that cannot be used is logged once, and the keys before stay in use. */
+export function watchIssuerKeys({ keys, logger, checkMs = CHECK_MS }: IssuerKeyWatchDeps): IssuerKeyWatch {
+  const rejected = new Map<string, string>();
+
+  async function check(isAsked: boolean): Promise<void> {
+    for (const { issuer, source: file, hasChanged, problem } of await keys.reload()) {
+      const isKnown = problem !== undefined && rejected.get(issuer) === problem;
+      if (problem === undefined) rejected.delete(issuer);
+      else rejected.set(issuer, problem);
+      if (hasChanged) logger.info({ issuer, file }, "the keys of an issuer were read again");
+      else if (problem !== undefined && (!isKnown || isAsked))
+        logger.error({ issuer, file, problem }, "the keys of an issuer cannot be read: those before stay in use");
+      else if (problem === undefined && isAsked)
+        logger.info({ issuer, file }, "the keys of an issuer have not changed");
+    }
+  }
+
+  // One at a time: two that overlap could use the older file.
+  let work: Promise<void> = Promise.resolve();
+  const enqueue = (isAsked: boolean) => {
+    work = work.then(() => check(isAsked));
+    return work;
+  };
+  const timer = keys.hasFiles ? setInterval(() => void enqueue(false), checkMs).unref() : undefined;
+  return {
+    reload: () => enqueue(true),
     stop: () => clearInterval(timer),
   };
 }

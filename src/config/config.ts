@@ -92,10 +92,11 @@ export function resolveWithSources(
       continue;
     }
     try {
-      found.values[key] = setting.parse(String(given.value));
-      if (checkFiles && setting.isFile && setting.contentOf === undefined) {
-        checkSettingFile(setting, String(given.value), label, problems);
-      }
+      const value = setting.parse(String(given.value));
+      found.values[key] = value;
+      if (!checkFiles || setting.contentOf !== undefined) continue;
+      const files = setting.isFile ? [String(given.value)] : (setting.listFiles?.(value) ?? []);
+      for (const file of files) checkSettingFile(setting, file, label, problems);
     } catch (error) {
       problems.push(`${label} ${(error as Error).message}`);
     }

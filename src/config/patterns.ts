@@ -82,7 +82,15 @@ export const NETWORK = `${IPV4}(?:/${numberPattern(0, 32)})?|(?:${IPV6})(?:/${nu
  * hexadecimal one, so only the usual form of an address is accepted there. Whether a label in another script than ASCII is
  * valid takes the tables of IDNA.
  */
-export const ORIGIN = originPattern();
+export const ORIGIN = `${originPattern()}/?`;
+
+const PATH = "(?:/[A-Za-z0-9._~!$&'()*+;:@%/-]*)?";
+
+/** An issuer: an http or https URL without query, comma and equals sign. */
+export const ISSUER = `${originPattern()}${PATH}`;
+
+/** An http or https URL without comma, user and fragment. */
+export const PLAIN_URL = `${ISSUER}(?:\\?[A-Za-z0-9._~!$&'()*+;:@%/?=-]*)?`;
 
 function originPattern(): string {
   // Letters, digits, `-` and `_`, and everything beyond ASCII but blanks.
@@ -90,5 +98,5 @@ function originPattern(): string {
   const letterButX = letter.replace("{-", "Xx{-").replace("/:-@", "/-@");
   const lastLabel = `(?:[0-9]*${letterButX}|(?:0[0-9]+|[1-9][0-9]*)?[Xx])${letter}*`;
   const name = `(?:${letter}+\\.)*${lastLabel}\\.?`;
-  return `[Hh][Tt][Tt][Pp][Ss]?://(?:${name}|${IPV4}|\\[(?:${IPV6})\\])(?::${PORT})?/?`;
+  return `[Hh][Tt][Tt][Pp][Ss]?://(?:${name}|${IPV4}|\\[(?:${IPV6})\\])(?::${PORT})?`;
 }

@@ -2,6 +2,7 @@
 import { readFileSync, statSync } from "node:fs";
 import { isIP } from "node:net";
 import { isPublicAddress } from "../kernel/ip-address.js";
+import { isKeyUrl } from "../kernel/issuer-keys.js";
 import { parseLoginProviders } from "../kernel/login-providers.js";
 import { describePrivateUrl } from "../kernel/public-url.js";
 import { isKeyOf } from "./pem.js";
@@ -36,6 +37,11 @@ export function findContradictions(values: Settings, checkFiles: boolean, target
       `--drain-delay and --drain-time must be less than ${SUPERVISOR_S - EXIT_S} s together: with ${EXIT_S} s for the rest, ` +
         `they must end before a supervisor kills the process after ${SUPERVISOR_S} s`,
     );
+  }
+  for (const one of values.issuerKeys.filter(isKeyUrl)) {
+    const url = new URL(one.source);
+    if (describePrivateUrl(url) !== undefined && !values.trustedIssuers.includes(url.origin))
+      problems.push(`--issuer-keys ${one.source} needs --trusted-issuers ${url.origin}`);
   }
   return problems;
 }

@@ -3,7 +3,18 @@
 
 import { BlockList, isIP } from "node:net";
 import type { ListenAddress } from "../kernel/ip-address.js";
-import { IPV6, listPattern, measurePattern, NETWORK, numberPattern, ORIGIN, PORT } from "./patterns.js";
+import { type IssuerKeySource, isKeyUrl, parseKeyFile } from "../kernel/issuer-keys.js";
+import {
+  IPV6,
+  ISSUER,
+  listPattern,
+  measurePattern,
+  NETWORK,
+  numberPattern,
+  ORIGIN,
+  PLAIN_URL,
+  PORT,
+} from "./patterns.js";
 
 /** A JSON schema of one value. */
 export type ValueSchema = Readonly<Record<string, unknown>>;
@@ -27,6 +38,8 @@ export interface Kind<T> {
   readonly isSwitch?: boolean;
   /** The value is the path of a file that must be readable. */
   readonly isFile?: boolean;
+  /** The files that a value names which is no path itself. */
+  listFiles?(value: T): readonly string[];
   /** Other users must not be able to read the file. */
   readonly isPrivate?: boolean | undefined;
   /** Checks the content of the file; throws Error with the rule that it violates. */
@@ -275,6 +288,32 @@ function defineList<R extends Row>(
   );
   return define<readonly string[], R>(row, {
     ...{ placeholder, range, schema, format: (values: readonly string[]) => values.join(",") },
+    parse: (given) => (given === "" ? [] : parse(given)),
+  });
+}
+
+/** Issuers and where their keys are, separated by commas. */
+export function issuerKeys<R extends Row>(row: R) {
+  const range =
+    "issuers with a file or a URL, such as https://cluster.example=/etc/arbor/cluster.jwks, separated by commas";
+  const file = "(?![Hh][Tt][Tt][Pp][Ss]?:)[^\\s,](?:[^,]*[^\\s,])?";
+  const { parse, schema } = buildFromPattern(listPattern(`${ISSUER}=(?:${PLAIN_URL}|${file})`), range, (given) => {
+    const sources = given.split(",").map((item): IssuerKeySource => {
+      const [issuer = "", ...source] = item.trim().split("=");
+      return { issuer, source: source.join("=") };
+    });
+    for (const one of sources) {
+      // A name in another script than ASCII may match the pattern and be invalid.
+      if (!URL.canParse(one.issuer) || (isKeyUrl(one) && !URL.canParse(one.source))) reject(range);
+      if (sources.some((other) => other !== one && other.issuer === one.issuer))
+        throw new Error(`names ${one.issuer} twice`);
+    }
+    return sources;
+  });
+  return define<readonly IssuerKeySource[], R>(row, {
+    ...{ placeholder: "issuer=source,...", range, schema, checkContent: (content) => void parseKeyFile(content) },
+    format: (sources) => sources.map(({ issuer, source }) => `${issuer}=${source}`).join(","),
+    listFiles: (sources) => sources.filter((one) => !isKeyUrl(one)).map(({ source }) => source),
     parse: (given) => (given === "" ? [] : parse(given)),
   });
 }

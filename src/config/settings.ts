@@ -14,6 +14,7 @@ import {
   file,
   flag,
   integer,
+  issuerKeys,
   listenAddress,
   networks,
   oneOf,
@@ -132,6 +133,12 @@ const groups = {
       help: "origins of issuers that may be http or in a private network",
       default: "",
       since: "0.1.0",
+    }),
+    issuerKeys: issuerKeys({
+      help: "keys of issuers, in files that are read again when they change, or at a URL, without discovery",
+      default: "",
+      see: "workloads.md#keys-without-discovery",
+      since: "0.11.0",
     }),
     outboundProxy: origin({
       help: "HTTP proxy for requests to issuers, login providers and AWS; origins in --trusted-issuers are reached directly",

@@ -1,6 +1,7 @@
 // The composition of the issuer: token exchange, browser login and signing keys.
 import type { Job } from "../jobs/jobs.js";
 import type { Ids } from "../kernel/ids.js";
+import type { IssuerKeySource } from "../kernel/issuer-keys.js";
 import { readLoginProviders } from "../kernel/login-providers.js";
 import type { Clock } from "../kernel/time.js";
 import type { StartRequest } from "../kernel/trace.js";
@@ -38,6 +39,7 @@ import { createFailureThrottle } from "./sts/failure-throttle.js";
 import { createSecurityTokenService } from "./sts/sts.js";
 import { createExchangeCounts, createTokens, type ExchangeCounts } from "./tokens.js";
 import { createIssuers } from "./upstream/issuers.js";
+import { type OperatorKeys, readOperatorKeys } from "./upstream/operator-keys.js";
 import { createWellKnownRoutes } from "./well-known.js";
 
 /**
@@ -49,6 +51,7 @@ const FAILURE_LIMITS = { perName: { points: 100, seconds: 4 }, perAddress: { poi
 /** The settings of the issuer. */
 export interface IssuerSettings {
   readonly trustedIssuers: readonly string[];
+  readonly issuerKeys: readonly IssuerKeySource[];
   readonly outboundProxy: string | undefined;
   /** Seconds. */
   readonly exchangeTokenLife: number;
@@ -96,6 +99,8 @@ export interface Issuer {
   /** For other endpoints that accept tokens of other issuers. */
   readonly exchanger: Exchanger;
   readonly lastSeen: LastSeen;
+  /** The keys of issuers that the operator gives. */
+  readonly operatorKeys: OperatorKeys;
   readonly exchanges: ExchangeCounts;
   /** Counts of its caches, by name. */
   readonly caches: Readonly<Record<"issuer_keys" | "login_providers" | "claim_patterns", CacheCounts>>;
@@ -110,7 +115,7 @@ export interface Issuer {
 /**
  * Creates the issuer.
  *
- * @throws Error when the file of login providers is not valid
+ * @throws Error when the file of login providers or a file of keys is not valid
  */
 export function createIssuer(deps: IssuerDeps): Issuer {
   const {
@@ -137,12 +142,14 @@ export function createIssuer(deps: IssuerDeps): Issuer {
   });
   const [issuerKeys, providerCache] = [createCacheCounts(), createCacheCounts()];
   const maxTokenLifeS = settings.exchangeTokenLife;
+  const operatorKeys = readOperatorKeys(settings.issuerKeys);
   const issuers = createIssuers({
     fetch,
     counts: issuerKeys,
     clock,
     isOwnIssuer: (issuer) => isOwnUrl(issuer, ownUrls),
     maxTokenLifeS,
+    operatorKeys,
     onProblem: (issuer, reason) => onProblem(`the keys of ${issuer} could not be fetched: ${reason}`),
   });
   const exchanges = createExchangeCounts();
@@ -202,6 +209,7 @@ export function createIssuer(deps: IssuerDeps): Issuer {
     ],
     exchanger,
     lastSeen,
+    operatorKeys,
     exchanges,
     caches: { issuer_keys: issuerKeys, login_providers: providerCache, claim_patterns: patternCache },
     jobs: [keyRotation, createExpiredRowSweep(clock)],

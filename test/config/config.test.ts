@@ -51,6 +51,7 @@ test("the defaults", () => {
     corsOrigins: [],
     corsHeaders: [],
     trustedIssuers: [],
+    issuerKeys: [],
     outboundProxy: undefined,
     exchangeTokenLife: 25 * 3600,
     trustedProxies: undefined,

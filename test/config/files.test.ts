@@ -273,3 +273,23 @@ test("the content of secrets, lists and the data directory is checked", () => {
     assert.ok(found.startsWith("--") && found.includes(file), found);
   }
 });
+
+test("the files of issuers' keys are checked, and URLs are not", () => {
+  const jwks = at("keys.jwks");
+  writeFileSync(jwks, '{"keys":[{"kty":"OKP","crv":"Ed25519","x":"AA"}]}');
+  const given = (...sources: readonly string[]) =>
+    problemsOf({ flags: { issuerKeys: sources.map((source, i) => `https://issuer${i}.example=${source}`).join(",") } });
+  assert.deepEqual(given(jwks, "https://issuer.example/keys"), []);
+  assert.deepEqual(given(jwks, missing, other, at("directory")), [
+    `--issuer-keys: cannot read ${missing}: no such file`,
+    `--issuer-keys: ${other} must hold a JWK Set: a JSON object with a list of keys that is not empty`,
+    `--issuer-keys: cannot read ${at("directory")}: is a directory`,
+  ]);
+  for (const origin of ["http://10.0.0.1", "https://api.cluster.example:6443"]) {
+    assert.deepEqual(given(`${origin}/keys`), [`--issuer-keys ${origin}/keys needs --trusted-issuers ${origin}`]);
+  }
+  assert.deepEqual(
+    problemsOf({ flags: { issuerKeys: `https://a.example=http://10.0.0.1/k`, trustedIssuers: "http://10.0.0.1" } }),
+    [],
+  );
+});

@@ -174,6 +174,37 @@ const values: Readonly<Record<SettingName, Values>> = {
   registration: words(["invite", "open"], "closed", true),
   headlessConfirmation: words(["explicit", "code"], "none", false),
   trustedIssuers: { ...originList(), rejected: [...originList().rejected, "*"] },
+  issuerKeys: {
+    accepted: [
+      ...["https://cluster.example=cluster.jwks", "https://a=/b c/d.json", "https://a/x/y=b", "https://a:8443/=b"],
+      ...[
+        "https://a=https://b/keys?app=1&x=y",
+        "https://a=HTTPS://b",
+        " https://first.example=b , https://second.example=c=d ",
+      ],
+      ...["http://127.0.0.1:80/x=./b", "http://[::1]=b"],
+    ],
+    rejected: [
+      ...["https://a", "https://a=", "=b", "a=b", "https://a=b,", ",https://a=b", "https://a?x=b", "https://a#x=b"],
+      ...[
+        "https://u@a=b",
+        "https://a b=c",
+        "https://a=http:",
+        "https://a=https://",
+        "https://a=https://b/#x",
+        "ftp://a=b",
+      ],
+      ...[
+        "https://a=https://u@b/",
+        "https://a=https://b/x y",
+        "http://1.2.3.256=b",
+        "http://[::1]x=b",
+        "http://a:65536=b",
+        " ",
+        5,
+      ],
+    ],
+  },
   outboundProxy: origin,
   exchangeTokenLife: duration(5 * M, 48 * H),
   awsStsOrigins: { ...originList(), rejected: [...originList().rejected, "*"] },
@@ -273,6 +304,7 @@ describe("what a schema cannot say", () => {
     ["quotas", "roots=1,tags=2,roots=3"],
     ["baseUrl", "https://\u{1f4a9}\u00ad\u2488.example"],
     ["baseUrl", "https://xn--a"],
+    ["issuerKeys", "https://a=b,https://c=d,https://a=e"],
   ] as const) {
     test(`${key}: ${value}`, () => assert.deepEqual(sides(key, value), { schema: true, program: false }));
   }

@@ -135,7 +135,7 @@ const responses: readonly { name: string; reason: string; metadata?: Answer; key
   { name: "more than 100 KiB", reason: UNREACHABLE, metadata: (res) => json(res, `{"a":"${"x".repeat(102_400)}"}`) },
   {
     name: "keys that are no JWK Set",
-    reason: "its jwks_uri leads to no JWK Set",
+    reason: "its keys are not a JWK Set",
     keys: (res) => json(res, { keys: {} }),
   },
   { name: "keys in a list", reason: NO_OBJECT, keys: (res) => json(res, [key.publicJwk]) },
