@@ -4,7 +4,7 @@ import { after, before, describe, test } from "node:test";
 import { Code } from "@connectrpc/connect";
 import { toCapabilitySet } from "../../src/kernel/capability-set.js";
 import { ApiError, invalidArgument } from "../../src/kernel/errors.js";
-import type { Store, Tx } from "../../src/store/port.js";
+import type { Store, TicketKind, Tx } from "../../src/store/port.js";
 import { bindingRow, childUid, groupRow, identityRow, roleRow, rootUid } from "../support/rows.js";
 import { chooseScale } from "../support/scale.js";
 import { auditChainSuite } from "./audit-chain-suite.js";
@@ -312,6 +312,39 @@ export function storeSuite(name: string, open: () => Promise<Store>): void {
         return found.map((pair) => pair.map((row) => row !== undefined));
       });
       assert.deepEqual(left, [...Array(5).fill([false, false]), [true, true], [true, true]]);
+    });
+
+    test("tickets of an origin beyond a limit are found: those that are not kept first, then the oldest", async () => {
+      const at = (origin: string, isKept: boolean) => ({ origin, isKept });
+      const ticket = (hash: string, expireTimeMs: number, kind: TicketKind = "authorization") => {
+        return { hash, kind, data: { hash }, expireTimeMs };
+      };
+      const excess = (kept: number, nowMs = 0) =>
+        store.read((tx) => tx.tickets.findExcess("authorization", "a", kept, nowMs));
+      await store.write(async (tx) => {
+        await tx.tickets.put(ticket("kept, old", 10), at("a", true));
+        await tx.tickets.put(ticket("new", 30), at("a", false));
+        await tx.tickets.put(ticket("old", 20), at("a", false));
+        await tx.tickets.put(ticket("kept, new", 40), at("a", true));
+        await tx.tickets.put(ticket("of another origin", 1), at("b", false));
+        await tx.tickets.put(ticket("of another kind", 1, "device"), at("a", false));
+        await tx.tickets.put(ticket("of no origin", 1));
+      });
+      assert.deepEqual(await excess(0), ["kept, new", "kept, old", "new", "old"]);
+      assert.deepEqual(await excess(2), ["new", "old"]);
+      assert.deepEqual(await excess(3), ["old"]);
+      assert.deepEqual(await excess(4), []);
+      assert.deepEqual(await excess(1, 20), ["new"], "expired ones do not count");
+      // A ticket that is replaced keeps its origin, unless it gets another.
+      await store.write((tx) => tx.tickets.put(ticket("old", 50)));
+      assert.deepEqual(await excess(2), ["old", "new"]);
+      await store.write((tx) => tx.tickets.put(ticket("old", 50), at("a", true)));
+      assert.deepEqual(await excess(2), ["kept, old", "new"]);
+      const many = Array.from({ length: 50 }, (_, i) => `many ${i}`);
+      await store.write(async (tx) => {
+        for (const hash of many) await tx.tickets.put(ticket(hash, 60), at("a", false));
+      });
+      assert.equal((await excess(10)).length, 20);
     });
 
     test("identity providers that are unchanged since a time are found", async () => {

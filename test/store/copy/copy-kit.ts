@@ -7,6 +7,10 @@ import { type ComparedTable, copyDatabase } from "../../../src/store/copy/copy.j
 import type { CopySource, CopyTarget } from "../../../src/store/copy/databases.js";
 import { identifySource, prepareTarget } from "../../../src/store/copy/prepare.js";
 import { openSqliteSource, openSqliteTarget } from "../../../src/store/copy/sqlite.js";
+import type { SqlRow } from "../../../src/store/migrate/data-migration.js";
+import { dataMigrations } from "../../../src/store/migrate/data-migrations.js";
+import { buildSchemaStatements } from "../../../src/store/migrate/schema-migrations.js";
+import { readState, readStateSync } from "../../../src/store/migrate/state.js";
 import { openDatabase, type SqliteDatabase } from "../../../src/store/sqlite-driver.js";
 import { createMark } from "../../../src/store/version.js";
 import { fixtures, restoreSqlite } from "../../upgrade/fixtures.js";
@@ -15,7 +19,13 @@ import { fixtures, restoreSqlite } from "../../upgrade/fixtures.js";
 export function createFilledDirectory(): string {
   const newest = fixtures.find(({ version }) => version === "0.6.0");
   assert.ok(newest);
-  return restoreSqlite(newest);
+  const directory = restoreSqlite(newest);
+  // What later versions added to the schema.
+  withDatabase(directory, (db) => {
+    const state = readStateSync(readState("sqlite", dataMigrations), (sql) => db.prepare(sql).all() as SqlRow[]);
+    for (const statement of buildSchemaStatements("sqlite", state.missingSchema)) db.exec(statement);
+  });
+  return directory;
 }
 
 /** Adds rows to the tables that have none in such a directory. Not all of them are as the service would write them. */
@@ -23,7 +33,7 @@ export function fillEmptyTables(directory: string): void {
   withDatabase(directory, (db) =>
     db.exec(`INSERT INTO access_requests SELECT uid, 'person', 7 FROM groups WHERE parent_uid IS NULL;
       INSERT INTO refresh_tokens VALUES ('h', 'f', 'i', '{"scope":{"b":1,"a":[true,null]}}', 1, 2, 3), ('g', 'f', 'i', '[]', 0, 2, 3);
-      INSERT INTO tickets VALUES ('h', 'code', '{ "b" : "x", "a" : 1.50 }', 9);
+      INSERT INTO tickets VALUES ('h', 'code', '{ "b" : "x", "a" : 1.50 }', 9, NULL, NULL), ('t', 'code', '{}', 9, 'é', 1);
       INSERT INTO manifests SELECT uid, 'sha256:1', '{"z":9007199254740991,"10":1,"9":2}' FROM repos;
       INSERT INTO registry_events VALUES ('b', 1), ('B', 2), ('ä', 3), ('_', 4), ('a b', 5);
       INSERT INTO tag_marks SELECT uid, 'latest', -1 FROM repos;
