@@ -25,6 +25,10 @@ export function findContradictions(values: Settings, checkFiles: boolean, target
   if (databaseUrl !== undefined && masterKeyFile === undefined) {
     problems.push("--database-url needs --master-key-file: nodes that share a database share the key");
   }
+  if ([databaseUrl, targetUrl].some((url) => url !== undefined && namesSeveralHosts(url))) {
+    const remedy = "name one address, such as that of HAProxy in docs/high-availability.md";
+    problems.push(`the database URL names several hosts, and the driver connects to one: ${remedy}`);
+  }
   problems.push(...findDatabaseTlsContradictions(values, checkFiles, values.databaseUrl ?? targetUrl));
   if (checkFiles) problems.push(...findUnreachableProviders(values));
   // A new key is published for twice the age before it signs.
@@ -69,6 +73,14 @@ function findUnreachableProviders(values: Settings): string[] {
 function isPrivateHost(hostname: string): boolean {
   const host = hostname.replace(/^\[|\]$/g, "");
   return isIP(host) === 0 ? /(^|\.)localhost$/.test(host) : !isPublicAddress(host);
+}
+
+// As libpq allows it: several hosts, each with its port. User and password may have commas.
+function namesSeveralHosts(url: string): boolean {
+  const [, authority = ""] = /^postgres(?:ql)?:\/\/([^/?#]*)/.exec(url) ?? [];
+  if (authority.slice(authority.lastIndexOf("@") + 1).includes(",")) return true;
+  const query = url.includes("?") ? url.slice(url.indexOf("?") + 1) : "";
+  return new URLSearchParams(query).getAll("host").some((host) => host.includes(","));
 }
 
 function findPairContradictions(values: Settings, pair: TlsPair, checkFiles: boolean): string[] {

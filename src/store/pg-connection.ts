@@ -2,7 +2,7 @@
 import type { ConnectionOptions } from "node:tls";
 import { drizzle } from "drizzle-orm/node-postgres";
 import pg from "pg";
-import { unavailable } from "../kernel/errors.js";
+import { failedPrecondition, unavailable } from "../kernel/errors.js";
 import * as schema from "./schema-pg.js";
 import type { Executor, Preparable, Sql, Statement } from "./statement.js";
 import type { Tables } from "./tables.js";
@@ -13,16 +13,30 @@ const COUNTER_SLOTS = 32;
 /** TLS to PostgreSQL: options of `tls.connect`, or false for none. Undefined where the URL says it. */
 export type PgTls = ConnectionOptions | false | undefined;
 
+const POOLER =
+  "the database is reached through a pooler such as pgbouncer, which gives a session to several clients: prepared " +
+  "statements and limits of a session get lost. Connect to PostgreSQL itself, or let the pooler work by sessions and " +
+  "pass on statement_timeout and idle_in_transaction_session_timeout";
+
+// `prepared statement … does not exist` and `already exists`: another client has had the session meanwhile.
+function isPoolerError(error: unknown): boolean {
+  if (["26000", "42P05"].includes(findErrorCode(error))) return true;
+  return error instanceof Error && /unsupported startup parameter/.test(error.message);
+}
+
 /**
  * Waits for a connection.
  *
- * @throws Error that says so when TLS is why there is none: OpenSSL's own errors name neither the database nor a
+ * @throws Error that says so when TLS or a pooler is why there is none: their own errors name neither the database nor a
  * setting
+ * @throws ApiError FAILED_PRECONDITION when the texts of the database are not what Arbor writes
  */
 export async function awaitConnection<T>(connecting: Promise<T>): Promise<T> {
   try {
     return await connecting;
   } catch (error) {
+    if (isPoolerError(error)) throw failedPrecondition("DATABASE_POOLER", POOLER);
+    if (findErrorCode(error) === WRONG_TEXTS) throw failedPrecondition("DATABASE_TEXTS", (error as Error).message);
     const { message = "", code = "" } = error as { readonly message?: string; readonly code?: string };
     const isTls = /^(ERR_TLS|ERR_SSL|CERT_|DEPTH_ZERO|SELF_SIGNED|UNABLE_TO_(GET|VERIFY))/.test(code);
     if (!isTls && !/SSL connection/.test(message)) throw error;
@@ -91,7 +105,8 @@ export function isConflict(error: unknown): boolean {
   return ["40001", "40P01", "23503", "23505"].includes(findErrorCode(error));
 }
 
-const VERIFY = `SELECT pg_is_in_recovery() AS standby,
+const VERIFY = `SELECT pg_is_in_recovery() AS standby, current_database() AS name,
+  current_setting('server_encoding') AS encoding, current_setting('standard_conforming_strings') AS strings,
   set_config('synchronous_commit', current_setting('synchronous_commit'), false) AS "synchronousCommit"`;
 
 /**
@@ -103,11 +118,39 @@ const VERIFY = `SELECT pg_is_in_recovery() AS standby,
  */
 export function verifyServer(client: pg.ClientBase, callback: (error?: Error) => void): void {
   client
-    .query<{ standby: boolean; synchronousCommit: string }>(VERIFY)
-    .then(({ rows: [row] }) => callback(findServerFault(row?.standby, row?.synchronousCommit)), callback);
+    .query<ServerState>(VERIFY)
+    .then(({ rows: [row] }) => callback(findTextFault(row) ?? findServerFault(row)), callback);
 }
 
-function findServerFault(standby: boolean | undefined, synchronousCommit: string | undefined): Error | undefined {
+interface TextState {
+  readonly name: string;
+  readonly encoding: string;
+  readonly strings: string;
+}
+
+interface ServerState extends TextState {
+  readonly standby: boolean;
+  readonly synchronousCommit: string;
+}
+
+// In another encoding names that people may choose cannot be stored, or are stored as other bytes than are sorted.
+function findTextFault(state: TextState | undefined): Error | undefined {
+  const { name, encoding, strings } = state ?? {};
+  if (encoding !== "UTF8") {
+    const remedy = "create one with CREATE DATABASE … ENCODING 'UTF8' TEMPLATE template0, and restore a dump into it";
+    return buildPgError(
+      WRONG_TEXTS,
+      `the database ${name} has the encoding ${encoding}, and UTF8 is needed: ${remedy}`,
+    );
+  }
+  if (strings !== "on") {
+    const remedy = "set it to on, or remove the setting of the role or the database";
+    return buildPgError(WRONG_TEXTS, `the database ${name} has standard_conforming_strings = ${strings}: ${remedy}`);
+  }
+  return undefined;
+}
+
+function findServerFault({ standby, synchronousCommit }: Partial<ServerState> = {}): Error | undefined {
   if (standby !== false) {
     const rule = "the URL of the database must lead to the primary";
     return buildPgError(READ_ONLY, `the database server is a standby: ${rule}`);
@@ -143,6 +186,8 @@ const READ_ONLY = "25006";
 const OUTCOME_UNKNOWN = "08007";
 /** Of the class of system errors, which are UNAVAILABLE: PostgreSQL has none for a setting that Arbor rejects. */
 const NOT_DURABLE = "58000";
+/** Of the same class; PostgreSQL does not use it. */
+const WRONG_TEXTS = "58A01";
 
 function buildPgError(code: string, message: string): Error {
   return Object.assign(new Error(message), { code });
@@ -173,7 +218,7 @@ export function toApiError(error: unknown): unknown {
   if (isConnectionLost(error) || /^(53|58|57014|25P03)/.test(code)) {
     return unavailable("the database cannot be used at the moment", 1000, error);
   }
-  return error;
+  return isPoolerError(error) ? new Error(POOLER, { cause: error }) : error;
 }
 
 /** How long to wait for a connection, in milliseconds. */
@@ -190,7 +235,8 @@ export interface CommandConnection {
 }
 
 // Fixes the setting for the session, as `verifyServer` does. Nothing needs to be rejected: a command can turn it on.
-const DURABLE = `SELECT set_config('synchronous_commit',
+const DURABLE = `SELECT current_database() AS name, current_setting('server_encoding') AS encoding,
+  current_setting('standard_conforming_strings') AS strings, set_config('synchronous_commit',
   CASE current_setting('synchronous_commit') WHEN 'off' THEN 'on' ELSE current_setting('synchronous_commit') END, false)`;
 
 /**
@@ -207,11 +253,22 @@ export async function connectForCommand({ url, tls, name }: CommandConnection): 
     application_name: name,
     keepAlive: true,
   });
-  await awaitConnection(client.connect());
+  await awaitConnection(connect(client));
   // Without a listener a lost connection would end the process; the next query fails in any case.
   client.on("error", () => {});
-  // By statements, because the driver does not send limits of 0.
-  await client.query("SET statement_timeout = 0; SET idle_in_transaction_session_timeout = 0");
-  await client.query(DURABLE);
   return client;
+}
+
+async function connect(client: pg.Client): Promise<void> {
+  await client.connect();
+  try {
+    // By statements, because the driver does not send limits of 0.
+    await client.query("SET statement_timeout = 0; SET idle_in_transaction_session_timeout = 0");
+    const { rows } = await client.query<TextState>(DURABLE);
+    const fault = findTextFault(rows[0]);
+    if (fault !== undefined) throw fault;
+  } catch (error) {
+    await client.end();
+    throw error;
+  }
 }

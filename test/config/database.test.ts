@@ -108,3 +108,21 @@ test("the key of a client certificate must be private, and its own", () => {
   assert.throws(() => readDatabaseTls(resolve({ ...flags, databaseTlsKey: open })), /must (not )?be readable by/);
   assert.ok(readDatabaseTls(resolve({ ...flags, databaseTlsKey: key })));
 });
+
+const hosts: readonly { readonly url: string; readonly isSeveral: boolean }[] = [
+  { url: "postgres://u:p@a,b/arbor", isSeveral: true },
+  { url: "postgresql://a:5432,b:5433/arbor?target_session_attrs=read-write", isSeveral: true },
+  { url: "postgres:///arbor?host=a,b", isSeveral: true },
+  { url: "postgres://u:p,q@a:5432/arbor", isSeveral: false },
+  { url: "postgres://a/arbor?options=-c%20a%3D1,2", isSeveral: false },
+  { url: "postgres:///arbor?host=/run/postgresql", isSeveral: false },
+];
+
+for (const { url, isSeveral } of hosts) {
+  test(`${url} names ${isSeveral ? "several hosts, which is an error" : "one host"}`, () => {
+    const read = () => resolve({ ...database, databaseUrl: url });
+    if (isSeveral)
+      assert.throws(read, /the database URL names several hosts, and the driver connects to one: name one/);
+    else read();
+  });
+}

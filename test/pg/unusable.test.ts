@@ -1,0 +1,136 @@
+// Databases and ways to them that Arbor cannot use: each is refused with its cause. Needs TEST_ARBOR_DATABASE_URL, and for
+// poolers pgbouncer.
+import assert from "node:assert/strict";
+import { chmodSync, existsSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, it, type TestContext } from "node:test";
+import { openPgMigration } from "../../src/store/migrate/open-pg-migration.js";
+import { openPg } from "../../src/store/open-pg.js";
+import { spawn } from "../support/child-process.js";
+import { runCommand } from "../support/command.js";
+import { freePort } from "../support/free-port.js";
+import { tempDir } from "../support/temp-dir.js";
+import { waitUntil } from "../support/wait-until.js";
+import { newDatabase, withClient } from "./databases.js";
+
+const SERVER = process.env.TEST_ARBOR_DATABASE_URL ?? "";
+const PGBOUNCER = "/usr/sbin/pgbouncer";
+
+let made = 0;
+async function createDatabase(encoding: string): Promise<string> {
+  const name = `arbor_texts_${process.pid}_${made++}`;
+  const options = `ENCODING '${encoding}' TEMPLATE template0 LC_COLLATE 'C' LC_CTYPE 'C'`;
+  await withClient(SERVER, (client) => client.query(`CREATE DATABASE ${name} ${options}`));
+  const url = new URL(SERVER);
+  url.pathname = `/${name}`;
+  return url.href;
+}
+
+async function endingOf(url: string): Promise<{ code: unknown; message: string }> {
+  try {
+    await (await openPg({ url })).close();
+    return { code: 0, message: "opened" };
+  } catch (error) {
+    return error as { code: unknown; message: string };
+  }
+}
+
+const FAILED_PRECONDITION = 9;
+
+describe("a database whose texts are not what Arbor writes", () => {
+  for (const encoding of ["SQL_ASCII", "LATIN1", "EUC_JP"]) {
+    it(`is refused with its encoding: ${encoding}`, async () => {
+      const url = await createDatabase(encoding);
+      const { code, message } = await endingOf(url);
+      assert.equal(code, FAILED_PRECONDITION, message);
+      assert.match(
+        message,
+        new RegExp(`the database arbor_texts_\\d+_\\d+ has the encoding ${encoding}, and UTF8 is needed`),
+      );
+      await assert.rejects(openPgMigration(url), new RegExp(`has the encoding ${encoding}`));
+      const file = join(tempDir(), "url");
+      writeFileSync(file, url, { mode: 0o600 });
+      const key = join(tempDir(), "master.key");
+      writeFileSync(key, `${"A".repeat(43)}=\n`, { mode: 0o600 });
+      const args = ["bootstrap", "--org", "a.example", "--database-url-file", file, "--master-key-file", key];
+      const ended = await runCommand(args);
+      assert.deepEqual([ended.code, ended.stdout], [6, ""]);
+      const { rows } = await withClient(url, (client) =>
+        client.query("SELECT 1 FROM pg_tables WHERE schemaname = 'public'"),
+      );
+      assert.equal(rows.length, 0, "nothing was created");
+    });
+  }
+
+  it("is refused with standard_conforming_strings = off, of the database or of the role", async () => {
+    const url = await newDatabase();
+    const name = new URL(url).pathname.slice(1);
+    const set = (value: string) => withClient(url, (client) => client.query(`ALTER DATABASE ${name} ${value}`));
+    await set("SET standard_conforming_strings = off");
+    const { code, message } = await endingOf(url);
+    assert.equal(code, FAILED_PRECONDITION, message);
+    assert.match(message, new RegExp(`the database ${name} has standard_conforming_strings = off: set it to on`));
+    await assert.rejects(openPgMigration(url), /standard_conforming_strings = off/);
+    await set("RESET standard_conforming_strings");
+    assert.equal((await endingOf(url)).message, "opened");
+  });
+
+  it("control: one in UTF8 is used", async () => {
+    assert.equal((await endingOf(await createDatabase("UTF8"))).message, "opened");
+  });
+});
+
+/** Starts pgbouncer before the server, and returns the URL of a database through it. */
+async function startPooler(t: TestContext, url: string, more: readonly string[]): Promise<string> {
+  const { hostname, port: serverPort, pathname, username } = new URL(url);
+  const directory = tempDir();
+  chmodSync(directory, 0o755);
+  const port = await freePort();
+  const file = join(directory, "pgbouncer.ini");
+  const lines = [
+    "[databases]",
+    `* = host=${hostname} port=${serverPort} user=${username}`,
+    "[pgbouncer]",
+    ...["listen_addr = 127.0.0.1", `listen_port = ${port}`, "unix_socket_dir =", "auth_type = any"],
+    ...["pool_mode = transaction", "default_pool_size = 3", ...more],
+  ];
+  writeFileSync(file, `${lines.join("\n")}\n`);
+  // It does not run as root.
+  const user = process.getuid?.() === 0 ? { uid: 65_534, gid: 65_534 } : {};
+  const child = spawn(PGBOUNCER, [file], { stdio: ["ignore", "ignore", "pipe"], ...user });
+  let log = "";
+  child.stderr?.on("data", (chunk: Buffer) => {
+    log += chunk.toString();
+  });
+  t.after(() => child.kill("SIGKILL"));
+  await waitUntil(() => /process up/.test(log), 10_000);
+  return `postgres://${username}@127.0.0.1:${port}${pathname}`;
+}
+
+describe("a pooler", { skip: !existsSync(PGBOUNCER) && `${PGBOUNCER} is not installed` }, () => {
+  const CAUSE = /the database is reached through a pooler such as pgbouncer, .* Connect to PostgreSQL itself, or/;
+
+  it("that does not know the limits of a session is named at the start", async (t) => {
+    const url = await startPooler(t, await newDatabase(), []);
+    const { code, message } = await endingOf(url);
+    assert.equal(code, FAILED_PRECONDITION, message);
+    assert.match(message, CAUSE);
+  });
+
+  it("by transactions is named when statements are lost", async (t) => {
+    const ignored =
+      "ignore_startup_parameters = statement_timeout, idle_in_transaction_session_timeout, extra_float_digits";
+    const url = await startPooler(t, await newDatabase(), [ignored]);
+    const store = await openPg({ url, poolSize: 6 });
+    t.after(() => store.close());
+    const failures: Error[] = [];
+    for (let round = 0; round < 20 && failures.length === 0; round++) {
+      const units = Array.from({ length: 12 }, () => store.read((tx) => tx.settings.find("origin")));
+      for (const { status, ...result } of await Promise.allSettled(units)) {
+        if (status === "rejected") failures.push((result as { reason: Error }).reason);
+      }
+    }
+    assert.ok(failures.length > 0, "no statement was lost");
+    for (const failure of failures) assert.match(failure.message, CAUSE);
+  });
+});
