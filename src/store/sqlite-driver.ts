@@ -4,6 +4,7 @@
 // process when a statement is garbage collected, so it is used only there. Delete this file when Node 20 is
 // no longer supported.
 import { createRequire } from "node:module";
+import { dirname, resolve } from "node:path";
 import type Driver from "better-sqlite3";
 
 /** An open SQLite database. */
@@ -17,8 +18,12 @@ type DriverPackage = "better-sqlite3" | "better-sqlite3-node20";
 
 const load = createRequire(import.meta.url);
 
+const IN_MEMORY = ":memory:";
+
 /**
- * Opens a database file, with the driver that fits the running Node.
+ * Opens a database file, with the driver that fits the running Node. From the first file on that a process opens, SQLite
+ * has its temporary files in the directory of that file, unless `SQLITE_TMPDIR` names another: they may be as large as the
+ * database, and `/tmp` is often small or in memory. SQLite reads the variable once.
  *
  * @param file its path; created if missing, unless `options` forbid it
  * @param options the driver's own; `timeout` is in milliseconds
@@ -26,7 +31,12 @@ const load = createRequire(import.meta.url);
  */
 export function openDatabase(file: string, options?: Driver.Options): SqliteDatabase {
   const name = chooseDriver(process.versions.node);
-  return new (loadDriver(name))(file, options);
+  if (file !== IN_MEMORY) process.env.SQLITE_TMPDIR ||= dirname(resolve(file));
+  try {
+    return new (loadDriver(name))(file, options);
+  } catch (error) {
+    throw describeMissingDriver(error, name) ?? error;
+  }
 }
 
 /**
@@ -39,11 +49,23 @@ export function chooseDriver(nodeVersion: string): DriverPackage {
 }
 
 function loadDriver(name: DriverPackage): typeof Driver {
-  try {
-    return load(name) as typeof Driver;
-  } catch (cause) {
-    // npm silently skips an optional package that cannot be compiled.
-    const remedy = name === "better-sqlite3-node20" ? "it is compiled by npm and needs a C++ toolchain" : "reinstall";
-    throw new Error(`the SQLite driver ${name} for Node ${process.versions.node} is missing: ${remedy}`, { cause });
-  }
+  return load(name) as typeof Driver;
+}
+
+/**
+ * Describes an error of a driver that is not installed, or whose code is not compiled. npm silently skips an optional
+ * package that cannot be compiled, and with `--ignore-scripts` it compiles none.
+ *
+ * @returns undefined for any other error
+ */
+export function describeMissingDriver(cause: unknown, name: DriverPackage): Error | undefined {
+  const { code = "", message = "" } = (cause ?? {}) as { readonly code?: string; readonly message?: string };
+  const isMissing = /^(MODULE_NOT_FOUND|ERR_DLOPEN_FAILED)$/.test(code) || /bindings file/.test(message);
+  if (!isMissing) return undefined;
+  const remedy =
+    name === "better-sqlite3-node20"
+      ? "npm compiles it, unless it was told to ignore scripts: install a C++ toolchain, python3 and make and run `npm " +
+        "install` and `npm rebuild better-sqlite3-node20`, or use Node 22 or newer, which needs neither"
+      : "run `npm ci` again with this version of Node";
+  return new Error(`the SQLite driver ${name} for Node ${process.versions.node} is missing: ${remedy}`, { cause });
 }

@@ -1,10 +1,12 @@
 // The choice of the SQLite driver by the version of Node, and that no other module loads a driver.
 import assert from "node:assert/strict";
-import { readdirSync, readFileSync } from "node:fs";
+import { cpSync, readdirSync, readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { join } from "node:path";
 import { describe, it } from "node:test";
-import { chooseDriver, openDatabase } from "../../src/store/sqlite-driver.js";
+import { chooseDriver, describeMissingDriver, openDatabase } from "../../src/store/sqlite-driver.js";
+import { PROJECT } from "../support/project.js";
+import { tempDir } from "../support/temp-dir.js";
 
 const load = createRequire(import.meta.url);
 const LOADER = "src/store/sqlite-driver.ts";
@@ -75,3 +77,29 @@ function sourcesIn(directory: string): string[] {
     return /\.(?:ts|mjs|js)$/.test(entry.name) ? [path] : [];
   });
 }
+
+it("a driver that was not compiled, as with `npm ci --ignore-scripts`, is named with what to do", () => {
+  const copy = join(tempDir(), "node_modules");
+  for (const name of [
+    "better-sqlite3-node20/lib",
+    "better-sqlite3-node20/package.json",
+    "bindings",
+    "file-uri-to-path",
+  ]) {
+    cpSync(join(PROJECT, "node_modules", name), join(copy, name), { recursive: true });
+  }
+  const Driver = createRequire(join(copy, "x.js"))("better-sqlite3-node20");
+  let error: unknown;
+  try {
+    new Driver(":memory:");
+  } catch (thrown) {
+    error = thrown;
+  }
+  const described = describeMissingDriver(error, "better-sqlite3-node20");
+  assert.match(
+    described?.message ?? String(error),
+    /is missing: .* `npm rebuild better-sqlite3-node20`, or use Node 22/,
+  );
+  // The control: an error of a file is none of the driver.
+  assert.throws(() => openDatabase(join(copy, "missing", "file.db")), /directory does not exist/);
+});

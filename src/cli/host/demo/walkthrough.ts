@@ -80,10 +80,12 @@ function createSteps({ url, data, workloadToken, organisation }: DemoFacts): rea
   ];
 }
 
-// In a checkout that was not compiled the program is an npm script.
+// In a checkout that was not compiled the program runs through tsx, as its npm script does. The script itself would run in
+// the directory of the checkout, where relative paths of the user mean other files.
 function findArborCommand(): string {
   const pathOf = (name: string) => quote(fileURLToPath(new URL(`../../../${name}`, import.meta.url)));
-  return import.meta.url.endsWith(".ts") ? `npm run -s --prefix ${pathOf("..")} arbor --` : `node ${pathOf("main.js")}`;
+  if (!import.meta.url.endsWith(".ts")) return `node ${pathOf("main.js")}`;
+  return `node --import ${pathOf("../node_modules/tsx/dist/loader.mjs")} ${pathOf("main.ts")}`;
 }
 
 function quote(text: string): string {
