@@ -18,6 +18,7 @@ import { expectResponses, type HostFault, preloadOf, report, startWritten, WRITE
 import type { HostService } from "./host-service.js";
 import { runArbor } from "./service.js";
 import { startOnFaultyDisk } from "./start-faults.js";
+import { vacuumInLittleRoom } from "./vacuum-room.js";
 
 /** Opens connections on which nothing is sent. */
 async function openIdle(url: string, count: number): Promise<readonly Socket[]> {
@@ -144,6 +145,7 @@ export const hostFaults: Readonly<Record<string, HostFault>> = {
   immutable: immutableFiles,
   "read-only": readOnlyFileSystem,
   start: startOnFaultyDisk,
+  vacuum: vacuumInLittleRoom,
   replaced: replaceDatabase,
   removed: removeDatabase,
   "wal-removed": removeLog,

@@ -48,7 +48,7 @@ describe("the unit", () => {
       const text = readFileSync(join(PROJECT, "deploy/systemd", name), "utf8");
       // Nothing is installed here, and systemd looks for the program and the user.
       const file = join(directory, name.replace("@", "@a"));
-      writeFileSync(join(directory, name), text.replace("/usr/bin/arbor", "/bin/true").replace(/=arbor$/gm, "=nobody"));
+      writeFileSync(join(directory, name), text.replace("/usr/bin/arbor", "/bin/true").replace(/=arbor$/gm, "=daemon"));
       const { stderr } = await run("systemd-analyze", ["verify", "--man=no", file]);
       assert.doesNotMatch(stderr, new RegExp(name.replace(".service", "")), stderr);
     }
@@ -113,10 +113,12 @@ describe("the service under the unit's filter of system calls", () => {
 
   test("walks through its calls, over REST and gRPC, and drains", async () => {
     const data = ownDirectory();
-    const { code, made } = await bootstrap("", data);
-    assert.equal(code, 0);
+    assert.equal((await bootstrap("", data)).code, 0);
     const { child, url, ended, log } = await serve("", data);
     assert.ok(url !== undefined, log());
+    // The port of the service, which the audience of the token has, is known from its start on.
+    const { code, made } = await bootstrap("", data);
+    assert.equal(code, 0);
     await walkThrough({ url, token: made.token, group: made.group });
     const status = readFileSync(`/proc/${child.pid}/status`, "utf8");
     assert.match(status, /^Seccomp:\t2$/m, "the filter applies to the process that served");

@@ -37,7 +37,7 @@ test("a dump that is restored as documented answers as before, and no token of b
   assert.deepEqual(await getGroup(revived, group, token), before);
   await revived.stop();
 
-  await withClient(restored, (client) => client.query(`BEGIN; ${readStatements()} COMMIT`));
+  await withClient(restored, (client) => client.query(readStatements()));
   const voided = await start(restored);
   t.after(() => voided.stop());
   assert.equal((await getGroup(voided, group, token)).status, 401);

@@ -6,7 +6,7 @@ import { PROJECT } from "../support/project.js";
 
 /** The statements that void tokens and logins and record the restore. */
 export function readStatements(): string {
-  return findBlock("sql", "DELETE FROM keys");
+  return findBlock("sql", "BEGIN;");
 }
 
 /** The settings of PostgreSQL that begin with a name. */

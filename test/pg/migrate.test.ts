@@ -8,6 +8,7 @@ import { openPg } from "../../src/store/open-pg.js";
 import { VERSION } from "../../src/store/version.js";
 import { copySettings, writeOldSettings } from "../store/migrate/copied-settings.js";
 import { migrationSuite, type TestDatabase } from "../store/migrate/migration-suite.js";
+import { waitUntil } from "../support/wait-until.js";
 import { fixtures, restorePostgres } from "../upgrade/fixtures.js";
 import { assertIndexMatches, assertRowsKept, type Dump } from "../upgrade/migrated-rows.js";
 import { emptyDatabase, withClient } from "./databases.js";
@@ -55,20 +56,26 @@ it("a PostgreSQL database is not contracted while a node of an older version is 
   assert.deepEqual(rows, [{ value: VERSION }]);
 });
 
-it("a change of the schema waits for a lock only briefly, and tries again", async (t) => {
+it("a change of the schema waits for a lock only briefly, tries again, and says who holds it", async (t) => {
   const { url, openStore } = await create();
   await (await openStore("none")).close();
-  const database = await openPgMigration(url);
+  const waits: string[] = [];
+  const database = await openPgMigration(url, undefined, (wait) => void waits.push(wait));
   t.after(() => database.close());
-  const writer = new pg.Client({ connectionString: url });
+  const writer = new pg.Client({ connectionString: url, application_name: "forgotten shell" });
   await writer.connect();
   t.after(() => writer.end());
   await writer.query("BEGIN; INSERT INTO settings VALUES ('open', 'transaction')");
   const expanding = expand(database, { migrations });
   // The trigger needs a lock on the table that the open transaction writes to.
-  await new Promise((resolve) => setTimeout(resolve, 1_500));
+  await waitUntil(() => waits.length > 0, 10_000);
   await writer.query("COMMIT");
   await expanding;
+  const { rows } = await writer.query<{ pid: number }>("SELECT pg_backend_pid() AS pid");
+  const holder = new RegExp(
+    `^a lock that session ${rows[0]?.pid} holds \\(forgotten shell, from 127\\.0\\.0\\.1, idle in transaction for \\d+ s\\)$`,
+  );
+  assert.match(waits[0] ?? "", holder);
 });
 
 for (const fixture of fixtures) {

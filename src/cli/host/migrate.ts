@@ -49,7 +49,7 @@ export async function migrateCommand(
   const database =
     settings.databaseUrl === undefined
       ? openSqliteMigration({ directory: settings.data, mode: chooseMode(flags, isWriting) })
-      : await openPgMigration(settings.databaseUrl, readDatabaseTls(settings));
+      : await openPgMigration(settings.databaseUrl, readDatabaseTls(settings), printWait);
   let isNew = false;
   try {
     const state = await readDatabaseState(database, migrations);
@@ -63,6 +63,11 @@ export async function migrateCommand(
   }
   // With PostgreSQL the file of the key is where the servers are.
   if (isNew && settings.databaseUrl === undefined) await withInstallation(settings, "create", async () => {});
+}
+
+function printWait(holder: string): void {
+  const advice = "end it, or SELECT pg_terminate_backend(…) its number";
+  process.stderr.write(`arbor: waiting for ${escapeControls(holder)}: ${advice}\n`);
 }
 
 function chooseMode({ expand }: MigrateFlags, isWriting: boolean): SqliteMigrationOptions["mode"] {

@@ -2,6 +2,8 @@
 import { statSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
+import { unavailable } from "../../kernel/errors.js";
+import { requireSpace } from "../backup/files.js";
 import {
   assertNothingLost,
   createPrivateFile,
@@ -83,8 +85,9 @@ function toMigrationDatabase(db: SqliteDatabase, directory: string): MigrationDa
       }
     },
     async vacuum() {
-      await retryBusy(() => db.exec("VACUUM"));
-      await retryBusy(() => db.pragma("wal_checkpoint(TRUNCATE)"));
+      requireSpaceOfVacuum(db, directory);
+      await retryBusy(db.name, () => db.exec("VACUUM"));
+      await retryBusy(db.name, () => db.pragma("wal_checkpoint(TRUNCATE)"));
     },
     async close() {
       db.close();
@@ -92,7 +95,7 @@ function toMigrationDatabase(db: SqliteDatabase, directory: string): MigrationDa
   };
 
   async function runTransaction<T>(begin: string, unit: (tx: MigrationTx) => Awaitable<T>): Promise<T> {
-    await retryBusy(() => db.exec(begin));
+    await retryBusy(db.name, () => db.exec(begin));
     try {
       const value = await unit(tx);
       db.exec("COMMIT");
@@ -104,7 +107,22 @@ function toMigrationDatabase(db: SqliteDatabase, directory: string): MigrationDa
   }
 }
 
-async function retryBusy(run: () => unknown): Promise<void> {
+/**
+ * SQLite writes what is not free first to a temporary file, and from there to the write-ahead log, before the database
+ * becomes smaller.
+ *
+ * @throws ApiError FAILED_PRECONDITION with the directory that has too little room, and how much is needed
+ */
+function requireSpaceOfVacuum(db: SqliteDatabase, directory: string): void {
+  const read = (pragma: string) => Number(db.pragma(pragma, { simple: true }));
+  const bytes = (read("page_count") - read("freelist_count")) * read("page_size");
+  const temporary = process.env.SQLITE_TMPDIR ?? directory;
+  const isShared = statSync(temporary, { throwIfNoEntry: false })?.dev === statSync(directory).dev;
+  requireSpace(directory, isShared ? 2 * bytes : bytes);
+  if (!isShared) requireSpace(temporary, bytes);
+}
+
+async function retryBusy(file: string, run: () => unknown): Promise<void> {
   const deadlineMs = performance.now() + MAX_WAIT_MS;
   for (;;) {
     try {
@@ -112,7 +130,15 @@ async function retryBusy(run: () => unknown): Promise<void> {
       return;
     } catch (error) {
       const isBusy = String((error as { code?: unknown }).code).startsWith("SQLITE_BUSY");
-      if (!isBusy || performance.now() > deadlineMs) throw error;
+      if (!isBusy) throw error;
+      if (performance.now() > deadlineMs) {
+        const advice = `fuser -v ${file} names those that have it open`;
+        throw unavailable(
+          `another process has been using ${file} for ${MAX_WAIT_MS / 1000} s: ${advice}`,
+          undefined,
+          error,
+        );
+      }
     }
     await sleep(BUSY_RETRY_MS);
   }
