@@ -135,10 +135,11 @@ async function requireRightsByGroup(
 /**
  * Makes sure that the organisation of `uid` still has an owner that exists.
  *
+ * @param exceptProvider a provider whose people do not count
  * @throws ApiError FAILED_PRECONDITION of type OWNER_REQUIRED
  */
-export async function requireOwner(tx: Tx, uid: string): Promise<void> {
-  if ((await tx.roleBindings.countHolders(rootOf(uid), owner)) === 0) throw ownerRequired();
+export async function requireOwner(tx: Tx, uid: string, exceptProvider?: string): Promise<void> {
+  if ((await tx.roleBindings.countHolders(rootOf(uid), owner, exceptProvider)) === 0) throw ownerRequired();
 }
 
 /**

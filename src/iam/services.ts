@@ -71,7 +71,7 @@ export function createIamServices(deps: IamDeps): ServedService[] {
     { ...roleBindings, formerPaths: formerPaths.roleBindings },
     roleBindingsV1(roleBindings),
     identityProviders,
-    identityProvidersV1(identityProviders),
+    identityProvidersV1(identityProviders, deps),
     groupMappings,
     groupMappingsV1(groupMappings),
     { ...accountAssociations, formerPaths: formerPaths.accountAssociations },

@@ -175,8 +175,12 @@ export interface RoleBindingStore {
   isRoleBoundOutside(roleUid: string, groupUid: string): Awaitable<boolean>;
   /** Whether the group has a binding besides the automatic ones. */
   hasGranted(groupUid: string): Awaitable<boolean>;
-  /** How many existing identities have the role at the group, without `anonymous`; counts up to two. */
-  countHolders(groupUid: string, roleUid: string): Awaitable<number>;
+  /**
+   * How many existing identities have the role at the group, without `anonymous`; counts up to two.
+   *
+   * @param except a provider whose people do not count
+   */
+  countHolders(groupUid: string, roleUid: string, except?: string): Awaitable<number>;
   /** Whether the identity has the role at any root group. */
   hasRoleAtRoot(identityUid: string, roleUid: string): Awaitable<boolean>;
   deleteAutomatic(groupUid: string): Awaitable<void>;

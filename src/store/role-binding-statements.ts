@@ -257,8 +257,8 @@ const isHolder = (identities: Tables["identities"], groupUid: SQLWrapper) =>
     ),
   );
 
-/** Two bindings of existing identities to the role at the group. */
-export const holders = statement<Named<"groupUid" | "roleUid">, object>((q, t) =>
+/** Two bindings of existing identities to the role at the group, without the people of a provider. */
+export const holders = statement<Named<"groupUid" | "roleUid"> & { except: string }, object>((q, t) =>
   q
     .select({ uid: t.roleBindings.uid })
     .from(t.roleBindings)
@@ -267,6 +267,7 @@ export const holders = statement<Named<"groupUid" | "roleUid">, object>((q, t) =
       and(
         buildEquals(t.roleBindings, "groupUid", "roleUid"),
         isHolder(t.identities, sql`${sql.placeholder("groupUid")}`),
+        or(isNull(t.identities.providerUid), ne(t.identities.providerUid, sql.placeholder("except"))),
       ),
     )
     .limit(2),

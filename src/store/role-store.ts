@@ -180,8 +180,8 @@ export class RoleBindings implements RoleBindingStore {
     return hasRows(this.#tx.rows(statements.notAutomatic, { groupUid }));
   }
 
-  async countHolders(groupUid: string, roleUid: string): Promise<number> {
-    return (await this.#tx.rows(statements.holders, { groupUid, roleUid })).length;
+  async countHolders(groupUid: string, roleUid: string, except = ""): Promise<number> {
+    return (await this.#tx.rows(statements.holders, { groupUid, roleUid, except })).length;
   }
 
   hasRoleAtRoot(identityUid: string, roleUid: string): Awaitable<boolean> {

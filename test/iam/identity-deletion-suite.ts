@@ -16,6 +16,7 @@ import { type IamWorld, startIamWorld } from "./iam-world.js";
 
 /** More than three units of work delete. */
 const BINDINGS = 350;
+const MAPPINGS = 120;
 const owner = builtinRoleUid("owner");
 const viewer = builtinRoleUid("viewer");
 
@@ -142,18 +143,49 @@ export function identityDeletionSuite(name: string): void {
       assert.deepEqual([await countBindings(uid), await isStored(uid)], [0, true]);
     });
 
-    it("of all people of a provider takes their rights with the provider", async () => {
-      const { rest } = world.owner;
-      const provider = randomIds.newUid(world.root);
-      await world.write((tx) =>
-        tx.identityProviders.insert({
+    /** A provider with more mappings than one unit of work deletes. */
+    async function createProvider(root: string): Promise<string> {
+      const provider = randomIds.newUid(root);
+      await world.write(async (tx) => {
+        await tx.identityProviders.insert({
           uid: provider,
-          groupUid: world.root,
+          groupUid: root,
           ...{ name: "login", description: "", defaultRole: viewer, sealedSecret: "", oidc: {} },
           scim: { enabled: false, tokenHash: "", previousHash: "", revoked: false, etag: "e" },
           ...{ createTimeMs: 1, updateTimeMs: 1 },
-        }),
-      );
+        });
+        for (let n = 1; n <= MAPPINGS; n++) {
+          const mapping = { uid: childUid(provider, n), providerUid: provider, externalGroupId: `team ${n}` };
+          await tx.groupMappings.insert({ ...mapping, roleUid: viewer, scope: root, createTimeMs: 1 });
+        }
+      });
+      return provider;
+    }
+
+    const countMappings = async (provider: string) =>
+      (await store.read((tx) => tx.groupMappings.findUidsWhere("providerUid", provider))).length;
+
+    it("does not take anything of a provider whose people have the only owner among them", async () => {
+      const { group } = await world.harness.organisation("provided");
+      const provider = await createProvider(group);
+      const person = await world.harness.identity({ providerUid: provider });
+      await world.harness.bind(person.uid, "owner", group);
+      const order = { field: "uid", descending: false };
+      const query = { visible: [group], filter: {}, order, skip: 0, limit: 10 };
+      const { rows } = await store.read((tx) => tx.roleBindings.list(query));
+      const first = rows.find(({ identityUid }) => identityUid !== person.uid);
+      await world.write((tx) => tx.roleBindings.delete(first?.uid ?? ""));
+      const headers = { authorization: `Bearer ${person.token}` };
+      for (const path of [`/iam/v1/identityProviders/${provider}`, `/iam/v2beta1/identityProviders/${provider}`]) {
+        const response = await fetch(world.url + path, { method: "DELETE", headers });
+        assert.equal(response.status, 400, await response.text());
+        assert.equal(await countMappings(provider), MAPPINGS);
+      }
+    });
+
+    it("of all people of a provider takes their rights with the provider", async () => {
+      const { rest } = world.owner;
+      const provider = await createProvider(world.root);
       const people = await Promise.all(
         [1, 2, 3].map(async () => {
           const one = await world.harness.identity({ providerUid: provider });
@@ -163,6 +195,7 @@ export function identityDeletionSuite(name: string): void {
       );
       assert.equal((await rest("DELETE", `/identityProviders/${provider}`)).status, 200);
       for (const uid of people) assert.deepEqual([await countBindings(uid), await isStored(uid)], [0, false]);
+      assert.equal(await countMappings(provider), 0);
     });
 
     it("is completed by a service that starts", async () => {

@@ -1,6 +1,7 @@
 // IdentityProviders, version 1: a view of IdentityProvidersService.
 import { create, type Message, type MessageInitShape } from "@bufbuild/protobuf";
 import {
+  type DeleteIdentityProviderRequest,
   type IdentityProvider,
   type IdentityProvider_OIDC,
   type IdentityProvider_SCIMSchema,
@@ -13,7 +14,7 @@ import type {
   IdentityProvider as ProviderV2,
   IdentityProvider_SCIM as ScimV2,
 } from "#gen/chainguard/platform/iam/v2beta1/identity_providers_pb.js";
-import { listInChunks, withOutcome } from "../../pipeline/handlers.js";
+import { listInChunks, withOutcome, withPreparation } from "../../pipeline/handlers.js";
 import { type ServedService, serve } from "../../pipeline/method-table.js";
 import { createOperations } from "../../pipeline/operations.js";
 import {
@@ -24,6 +25,7 @@ import {
 } from "../../pipeline/resource/fixed-fields.js";
 import { createChunkReader } from "../../pipeline/resource/unpaginated-list.js";
 import { identityProviders, identityProviderToProto } from "./identity-provider.js";
+import { deleteMappings, type IdentityProviderDeps } from "./identity-provider-v2beta1.js";
 
 // The mask names `oidc` and not `oidc.client_secret`. Responses never have the secret, so a provider that is
 // read and sent back has none, and its stored secret must stay.
@@ -36,7 +38,10 @@ const fixed = defineFixedFields(IdentityProviderSchema, {
 });
 
 /** Creates IdentityProviders of version 1. */
-export function identityProvidersV1(served: ServedService<typeof IdentityProvidersService>) {
+export function identityProvidersV1(
+  served: ServedService<typeof IdentityProvidersService>,
+  { store }: Pick<IdentityProviderDeps, "store">,
+) {
   const names = { uid: "id", parent: "parentId", identityProviderUid: "identityProviderId" };
   const v2 = createOperations(served, names);
   return serve(IdentityProviders, {
@@ -54,7 +59,10 @@ export function identityProvidersV1(served: ServedService<typeof IdentityProvide
       createChunkReader(identityProviders, (row, { startMs }) => toProtoV1(identityProviderToProto(row, startMs))),
     ),
 
-    delete: ({ id }, call) => v2.deleteIdentityProvider({ uid: id }, call),
+    delete: withPreparation({
+      prepare: ({ id }: DeleteIdentityProviderRequest, call) => deleteMappings(id, store, call),
+      handle: ({ id }: DeleteIdentityProviderRequest, call) => v2.deleteIdentityProvider({ uid: id }, call),
+    }),
 
     generateScimToken: async (request, call) => scimToV1(await v2.generateScimToken(scimFromV1(request), call)),
     regenerateScimToken: async (request, call) => scimToV1(await v2.regenerateScimToken(scimFromV1(request), call)),

@@ -2,18 +2,20 @@
 import { equals } from "@bufbuild/protobuf";
 import type { FieldMask } from "@bufbuild/protobuf/wkt";
 import {
+  type DeleteIdentityProviderRequest,
   type IdentityProvider_OIDC,
   IdentityProvider_OIDCSchema,
   IdentityProvidersService,
 } from "#gen/chainguard/platform/iam/v2beta1/identity_providers_pb.js";
 import { invalidArgument } from "../../kernel/errors.js";
-import { type Handlers, withoutChange } from "../../pipeline/handlers.js";
+import type { CallContext } from "../../pipeline/call.js";
+import { type Handlers, withoutChange, withPreparation } from "../../pipeline/handlers.js";
 import { serve } from "../../pipeline/method-table.js";
-import { cascadeDelete, guardDelete } from "../../pipeline/resource/delete.js";
+import { cascadeDelete, deleteInParts, guardDelete } from "../../pipeline/resource/delete.js";
 import { buildPatch, buildValues } from "../../pipeline/resource/patch.js";
 import { getRow, type ResourceDeps } from "../../pipeline/resource/read.js";
 import { requireSecureIssuer } from "../../pipeline/resource/rules.js";
-import type { IdentityProviderRow, Tx } from "../../store/port.js";
+import type { IdentityProviderRow, Store, Tx } from "../../store/port.js";
 import { groups } from "../groups/group.js";
 import { finishDeletions } from "../identities/deletion.js";
 import { formatActorName, identities } from "../identities/identity.js";
@@ -104,22 +106,51 @@ export function identityProvidersV2beta1(deps: IdentityProviderDeps) {
     },
 
     // The people of a provider sign in through it alone, so they are deleted with it.
-    async deleteIdentityProvider({ uid }, call) {
-      const { tx, startMs, caller } = call;
-      if (caller.providerUid === uid) call.actorName = formatActorName(await getRow(tx, identities, caller.uid));
-      const { groupUid } = await getRow(tx, identityProviders, uid);
-      await guardDelete(definitions, identityProviders, uid, tx, startMs);
-      await tx.identities.markDeletedOf(uid);
-      await requireOwner(tx, groupUid);
-      await cascadeDelete(definitions, identityProviders, uid, tx);
-      await tx.identityProviders.delete(uid);
-      call.finish = () => finishDeletions(store);
-      return {};
-    },
+    deleteIdentityProvider: withPreparation({
+      prepare: ({ uid }: DeleteIdentityProviderRequest, call) => deleteMappings(uid, store, call),
+      async handle({ uid }: DeleteIdentityProviderRequest, call) {
+        const { tx, startMs, caller } = call;
+        if (caller.providerUid === uid) call.actorName = formatActorName(await getRow(tx, identities, caller.uid));
+        const { groupUid } = await getRow(tx, identityProviders, uid);
+        await guardDelete(definitions, identityProviders, uid, tx, startMs);
+        await tx.identities.markDeletedOf(uid);
+        await requireOwner(tx, groupUid);
+        await cascadeDelete(definitions, identityProviders, uid, tx);
+        await tx.identityProviders.delete(uid);
+        call.finish = () => finishDeletions(store);
+        return {};
+      },
+    }),
 
     ...scimHandlers,
   };
   return serve(IdentityProvidersService, handlers);
+}
+
+/** How many mappings a unit of work deletes: some milliseconds on SQLite. */
+const MAX_DELETED = 50;
+
+/**
+ * Deletes the mappings of a provider that is about to be deleted, in short units of work, unless the provider has to stay.
+ *
+ * @throws ApiError FAILED_PRECONDITION where its organisation would be left without an owner, DEADLINE_EXCEEDED
+ */
+export async function deleteMappings(
+  providerUid: string,
+  store: Store,
+  call: Pick<CallContext, "signal">,
+): Promise<true> {
+  const provider = await store.read(async (tx) => {
+    const row = await tx.identityProviders.find(providerUid);
+    if (row !== undefined) await requireOwner(tx, row.groupUid, providerUid);
+    return row;
+  });
+  if (provider === undefined) return true;
+  return deleteInParts(store, call, async (tx) => {
+    const uids = await tx.groupMappings.findUidsWhere("providerUid", providerUid, MAX_DELETED);
+    for (const uid of uids) await tx.groupMappings.delete(uid);
+    return uids.length < MAX_DELETED;
+  });
 }
 
 // Without a secret or PKCE, anybody can pose as the client.
