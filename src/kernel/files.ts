@@ -1,7 +1,17 @@
 // Files that operators name: what is wrong with them, and those with secrets, which other users must neither read nor put
 // in their place.
-import { closeSync, constants, fstatSync, openSync, readFileSync, realpathSync, type Stats, statSync } from "node:fs";
-import { dirname, resolve } from "node:path";
+import {
+  closeSync,
+  constants,
+  fstatSync,
+  lstatSync,
+  openSync,
+  readFileSync,
+  readlinkSync,
+  type Stats,
+  statSync,
+} from "node:fs";
+import { dirname, join, resolve } from "node:path";
 import { describeDiskFault } from "./disk-errors.js";
 import { failedPrecondition } from "./errors.js";
 
@@ -92,26 +102,45 @@ export function openNewFile(file: string): number {
 }
 
 /**
- * Checks that no other user but root can put files into a directory, or another directory in its place. Of a directory
- * that is missing, the closest that exists is checked.
+ * Checks that no other user but root can put files into a directory, or another directory in its place: it walks the
+ * path as the operating system does, through its symbolic links. Of a directory that is missing, the closest that exists
+ * is checked.
  *
  * @throws ApiError FAILED_PRECONDITION with the directory and what is wrong with it
  */
 export function assertOwnDirectory(directory: string): void {
   const own = process.getuid?.();
   if (own === undefined) return;
-  let path = resolve(directory);
-  while (statSync(path, { throwIfNoEntry: false }) === undefined) path = dirname(path);
-  const isTarget = path === resolve(directory);
-  const first = realpathSync(path);
-  for (path = first; ; path = dirname(path)) {
-    const problem = describeWriters(statSync(path), own, isTarget && path === first);
-    if (problem !== undefined) {
-      const rule = "another user could replace what is written there; name another directory";
-      throw failedPrecondition("DIRECTORY", `${directory}: ${path} ${problem}: ${rule}`);
+  const reject = (path: string, problem: string) => {
+    const rule = "another user could replace what is written there; name another directory";
+    throw failedPrecondition("DIRECTORY", `${directory}: ${path} ${problem}: ${rule}`);
+  };
+  let [at, links] = ["/", 0];
+  const names = namesIn(resolve(directory));
+  for (;;) {
+    const problem = describeWriters(statSync(at), own, names.length === 0);
+    if (problem !== undefined) reject(at, problem);
+    const name = names.shift();
+    if (name === undefined) return;
+    const next = join(at, name);
+    const found = lstatSync(next, { throwIfNoEntry: false });
+    if (found === undefined) return;
+    if (!found.isSymbolicLink()) {
+      at = next;
+      continue;
     }
-    if (dirname(path) === path) return;
+    if (found.uid !== own && found.uid !== 0) reject(next, `is a link of user ${found.uid}`);
+    // The operating system follows as many.
+    if (++links > MAX_LINKS) reject(next, "has too many symbolic links");
+    names.unshift(...namesIn(resolve(at, readlinkSync(next))));
+    at = "/";
   }
+}
+
+const MAX_LINKS = 40;
+
+function namesIn(path: string): string[] {
+  return path.split("/").filter((name) => name !== "");
 }
 
 // Directories above may be writable for a group, as those are that platforms mount volumes at, and for all where nobody

@@ -5,6 +5,7 @@ import {
   chownSync,
   closeSync,
   existsSync,
+  lchownSync,
   lstatSync,
   mkdirSync,
   readFileSync,
@@ -102,6 +103,44 @@ const cases: readonly Case[] = [
     },
     problem: /a belongs to user 65534/,
     needsRoot: true,
+  },
+  {
+    name: "a link in a directory of another user, who can let it lead elsewhere",
+    make(root) {
+      const link = join(directory(join(root, "a"), 0o755, [OTHER, OTHER]), "link");
+      symlinkSync(directory(join(root, "b"), 0o700), link);
+      return link;
+    },
+    problem: /a belongs to user 65534/,
+    needsRoot: true,
+  },
+  {
+    name: "one below a link of another user, where nobody renames what others have",
+    make(root) {
+      directory(join(root, "tmp"), 0o1777);
+      const link = join(root, "tmp", "link");
+      symlinkSync(directory(join(root, "b"), 0o700), link);
+      lchownSync(link, OTHER, OTHER);
+      return directory(join(root, "tmp", "link", "c"), 0o700);
+    },
+    problem: /link is a link of user 65534/,
+    needsRoot: true,
+  },
+  {
+    name: "a link to a link of its owner",
+    make(root) {
+      symlinkSync(directory(join(root, "a"), 0o700), join(root, "one"));
+      symlinkSync("./one", join(root, "two"));
+      return join(root, "two");
+    },
+  },
+  {
+    name: "a link to itself",
+    make(root) {
+      symlinkSync("loop", join(root, "loop"));
+      return join(root, "loop");
+    },
+    problem: /loop has too many symbolic links/,
   },
 ];
 
