@@ -18,7 +18,7 @@ import { renderDonePage } from "./pages.js";
 import { appendLoginRow, applyBindingDecisions } from "./pending-bindings.js";
 import type { Provider } from "./provider-selection.js";
 import { type AfterCommit, redirectToClient, respondWithError, setParameters, writeAndAnswer } from "./responses.js";
-import { originOf } from "./start-limit.js";
+import { findStart, originOfPerson } from "./start-limit.js";
 import { createSecret, LOGIN_MS, type LoginRequest, type SignedInFor } from "./state.js";
 
 /** How long an authorization code is valid, in milliseconds. */
@@ -125,7 +125,7 @@ async function signInAndAnswer(
 async function deliverOutcome(
   tx: Tx,
   context: LoginContext,
-  { login, provider, verified, browser, request }: LoginCompletion,
+  { login, provider, verified, browser }: LoginCompletion,
   known: SignedInFor,
 ): Promise<AfterCommit<WebResponse>> {
   const { tickets, tokens, origin } = context;
@@ -168,8 +168,8 @@ async function deliverOutcome(
         person: displayNameOf(verified),
         outcome,
       } as const;
-      const origin = originOf(request.remoteAddress, true);
-      await tickets.put(tx, "authorization", approval, pending, nowMs + LOGIN_MS, origin);
+      const start = await findStart(tx, "authorization", originOfPerson(known.identityUid), nowMs);
+      await tickets.start(tx, "authorization", approval, pending, nowMs + LOGIN_MS, start);
       return redirect(`/activate?approval=${approval}`);
     }
   }

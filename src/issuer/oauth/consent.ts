@@ -25,7 +25,7 @@ import { type Hidden, type PageFrame, renderHiddenInputs } from "./pages.js";
 import { parseBindingDecisions, renderPendingBindings } from "./pending-bindings.js";
 import { getSentProvider } from "./provider-selection.js";
 import { renderErrorPage, respondToFailedLogin, respondWithError } from "./responses.js";
-import { originOf } from "./start-limit.js";
+import { findStart, originOfPerson } from "./start-limit.js";
 import {
   type Authorization,
   type Browser,
@@ -75,8 +75,11 @@ export async function askForConsent(
   await inviteLimiter.guard(limiterKeys, () => previewInvites(context, { login, provider, verified }));
   const key = createSecret();
   const consent: Consent = { stage: "consent", browser, request: login, sentTo, idToken: verified.idToken };
-  const origin = originOf(request.remoteAddress, true);
-  await store.write((tx) => tickets.put(tx, "authorization", key, consent, clock() + LOGIN_MS, origin));
+  const origin = originOfPerson(personUidOf({ login, provider, verified }));
+  await store.write(async (tx) => {
+    const start = await findStart(tx, "authorization", origin, clock());
+    await tickets.start(tx, "authorization", key, consent, clock() + LOGIN_MS, start);
+  });
   return redirect(`${CONSENT_PATH}?login=${key}`);
 }
 

@@ -2,7 +2,7 @@
 // because many people may share an address: a new login takes the place of an unfinished one.
 import { invalidArgument } from "../../kernel/errors.js";
 import { addressKey } from "../../kernel/ip-address.js";
-import type { Store, TicketKind, TicketOrigin } from "../../store/port.js";
+import type { Store, TicketKind, TicketOrigin, Tx } from "../../store/port.js";
 
 /** How many unfinished logins of one kind an address may have. */
 const MAX_UNFINISHED = 300;
@@ -26,6 +26,14 @@ export function originOf(remoteAddress: string | undefined, isKept: boolean): Ti
 }
 
 /**
+ * Builds what a login is counted for once the person has signed in at the provider: the person, so that no one else at
+ * the same address can replace it.
+ */
+export function originOfPerson(personUid: string): TicketOrigin {
+  return { origin: `person ${personUid}`, isKept: true };
+}
+
+/**
  * Prepares a login that an address starts. Of the unfinished logins beyond the limit it replaces those first that are
  * not kept, then the oldest. The rows are found before the transaction that stores the new one, so that concurrent
  * starts do not conflict; what they exceed the limit by, later ones replace.
@@ -36,8 +44,12 @@ export async function prepareStart(
   origin: TicketOrigin,
   nowMs: number,
 ): Promise<Start> {
-  const replaced = await store.read((tx) => tx.tickets.findExcess(kind, origin.origin, MAX_UNFINISHED - 1, nowMs));
-  return { origin, replaced };
+  return store.read((tx) => findStart(tx, kind, origin, nowMs));
+}
+
+/** Finds what {@link prepareStart} does, in a transaction. */
+export async function findStart(tx: Tx, kind: TicketKind, origin: TicketOrigin, nowMs: number): Promise<Start> {
+  return { origin, replaced: await tx.tickets.findExcess(kind, origin.origin, MAX_UNFINISHED - 1, nowMs) };
 }
 
 /**

@@ -103,6 +103,25 @@ describe("more unfinished logins than an address may have", () => {
     assert.ok((await newest()).program?.get("code"));
   });
 
+  it("replace none in which the person has signed in at the provider", { timeout: 60_000 }, async () => {
+    const forged = { cookie: `arbor-login=${"A".repeat(43)}` };
+    const [agent, device] = [new Agent(), new Agent()];
+    const page = await agent.get(kit.url + loginUrl());
+    assert.equal(new URL(page.url).pathname, "/oauth/consent");
+    const { body } = await postForm(`${kit.url}/oauth/device_authorization`, { client_id: "robot" });
+    const code = await device.get(`${kit.url}/activate`);
+    const user_code = String(body.user_code);
+    const chosen = await device.post(`${kit.url}/activate`, { ...readHiddenFields(code.text), user_code });
+    const approval = await device.get(linksIn(chosen)[0] ?? "");
+    await flood(MAX + 40, forged);
+    assert.ok((await agent.decide(page)).program?.get("code"));
+    const approved = await device.post(`${kit.url}/activate`, {
+      ...readHiddenFields(approval.text),
+      decision: "approve",
+    });
+    assert.match(approved.text, /<h1>Approved<\/h1>/);
+  });
+
   it("of one address replace none of another, nor of another kind", { timeout: 60_000 }, async () => {
     const goOn = await begin(new Agent());
     for (let i = 0; i < MAX + 10; i++) {
