@@ -119,7 +119,7 @@ const VERIFY = `SELECT pg_is_in_recovery() AS standby, current_database() AS nam
 export function verifyServer(client: pg.ClientBase, callback: (error?: Error) => void): void {
   client
     .query<ServerState>(VERIFY)
-    .then(({ rows: [row] }) => callback(findTextFault(row) ?? findServerFault(row)), callback);
+    .then(({ rows: [row] }) => callback(findServerFault(row) ?? findTextFault(row)), callback);
 }
 
 interface TextState {

@@ -103,8 +103,8 @@ describe("the service under the unit's filter of system calls", () => {
     return { child, url, ended, log: () => log };
   }
 
-  async function bootstrap(denied: string, data: string) {
-    const child = spawnFiltered(denied, ["bootstrap", "--org", "example", "--json", "--data", join(data, "arbor")]);
+  async function bootstrap(denied: string, data: string, org = "example") {
+    const child = spawnFiltered(denied, ["bootstrap", "--org", org, "--json", "--data", join(data, "arbor")]);
     const output: Buffer[] = [];
     child.stdout.on("data", (chunk: Buffer) => output.push(chunk));
     const [code] = await once(child, "close");
@@ -113,7 +113,7 @@ describe("the service under the unit's filter of system calls", () => {
 
   test("walks through its calls, over REST and gRPC, and drains", async () => {
     const data = ownDirectory();
-    assert.equal((await bootstrap("", data)).code, 0);
+    assert.equal((await bootstrap("", data, "first")).code, 0);
     const { child, url, ended, log } = await serve("", data);
     assert.ok(url !== undefined, log());
     // The port of the service, which the audience of the token has, is known from its start on.

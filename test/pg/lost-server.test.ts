@@ -58,7 +58,7 @@ describe("errors of a failover", () => {
     const check = (standby: boolean) =>
       new Promise((resolve) => {
         const client = {
-          query: async () => ({ rows: [{ standby, synchronousCommit: "on" }] }),
+          query: async () => ({ rows: [{ standby, synchronousCommit: "on", encoding: "UTF8", strings: "on" }] }),
         } as unknown as pg.ClientBase;
         verifyServer(client, resolve);
       });
