@@ -6,7 +6,7 @@ import { open, readFile, rename, rm, stat, writeFile } from "node:fs/promises";
 import { hostname } from "node:os";
 import { dirname } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { openNewFile } from "../kernel/files.js";
+import { openNewFile } from "../kernel/new-file.js";
 import { Code, CommandError } from "./errors.js";
 
 /** The age at which a lock is stale, in milliseconds. Requests under a lock have far shorter deadlines. */

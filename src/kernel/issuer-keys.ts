@@ -1,5 +1,4 @@
 // The keys that the operator gives for issuers (docs/workloads.md#keys-without-discovery).
-import { isJsonObject, parseJsonObject } from "./strict-json.js";
 
 /** An issuer, and where its keys are. */
 export interface IssuerKeySource {
@@ -9,9 +8,6 @@ export interface IssuerKeySource {
   readonly source: string;
 }
 
-/** How many values a JWK Set may hold, nested ones included. */
-const MAX_VALUES = 4_096;
-
 /** Whether the keys are at a URL, and not in a file. */
 export function isKeyUrl({ source }: IssuerKeySource): boolean {
   return /^https?:/i.test(source);
@@ -19,8 +15,15 @@ export function isKeyUrl({ source }: IssuerKeySource): boolean {
 
 /** Parses a JWK Set (RFC 7517, section 5) in a file. @throws Error with the rule that the content violates */
 export function parseKeyFile(content: Buffer): Readonly<Record<string, unknown>> {
-  const jwks = parseJsonObject(content, MAX_VALUES);
-  if (jwks === undefined || !Array.isArray(jwks.keys) || !jwks.keys.some(isJsonObject))
+  let jwks: { readonly keys?: unknown } | null | undefined;
+  try {
+    jwks = JSON.parse(content.toString("utf8"));
+  } catch {
+    // As any other content that is no JWK Set.
+  }
+  const { keys } = jwks ?? {};
+  if (!Array.isArray(keys) || !keys.some((key) => typeof key === "object" && key !== null)) {
     throw new Error("must hold a JWK Set: a JSON object with a list of keys that is not empty");
-  return jwks;
+  }
+  return { ...jwks };
 }

@@ -2,7 +2,7 @@
 import { chmodSync, closeSync, existsSync, mkdirSync, openSync, readSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { type ApiError, failedPrecondition } from "../kernel/errors.js";
-import { openNewFile } from "../kernel/files.js";
+import { openNewFile } from "../kernel/new-file.js";
 import { APPLICATION_ID, DATABASE_FILE, VERSIONED_APPLICATION_ID } from "./sqlite-connection.js";
 import { openDatabase } from "./sqlite-driver.js";
 

@@ -166,16 +166,15 @@ describe("orders", () => {
     { order: "name%20asc", groups: byName },
     { order: "name%20desc", groups: back(byName) },
     { order: "name+desc", groups: back(byName) },
+    { order: "name%20%20desc", groups: back(byName) },
+    { order: "%20name", groups: byName },
+    { order: "name%20", groups: byName },
     ...["created_at", "createdAt", "create_time", "createTime"].map((order) => ({ order, groups: byCreation })),
     { order: "created_at%20desc", groups: back(byCreation) },
     ...["updated_at", "updatedAt", "update_time", "updateTime"].map((order) => ({ order, groups: byUpdate })),
     { order: "updateTime%20desc", groups: back(byUpdate) },
-    ...["uid;drop", "uid%3Bdrop", "name%20desc,%20created_at", "name,uid", "NAME", "Name", "name%20%20desc"].map(
-      (order) => ({ order }),
-    ),
-    ...["name%20DESC", "name%20desc%20desc", "name%20up", "name%09desc", "%20name", "name%20", "-name"].map(
-      (order) => ({ order }),
-    ),
+    ...["uid;drop", "uid%3Bdrop", "name%20desc,%20created_at", "name,uid", "NAME", "Name"].map((order) => ({ order })),
+    ...["name%20DESC", "name%20desc%20desc", "name%20up", "name%09desc", "-name"].map((order) => ({ order })),
     ...["description", "verified", "parent_uid", "rowid", "__proto__", "constructor", "1", "%2C"].map((order) => ({
       order,
     })),

@@ -15,7 +15,7 @@ import {
 } from "node:fs";
 import { join } from "node:path";
 import { describe, it } from "node:test";
-import { assertOwnDirectory, openNewFile } from "../../src/kernel/files.js";
+import { assertOwnDirectory, openNewFile } from "../../src/kernel/new-file.js";
 import { tempDir } from "../support/temp-dir.js";
 
 const isRoot = process.getuid?.() === 0;

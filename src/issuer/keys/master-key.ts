@@ -1,7 +1,8 @@
 import { randomBytes } from "node:crypto";
 import { closeSync, existsSync, linkSync, rmSync, writeFileSync } from "node:fs";
 import { type ApiError, failedPrecondition } from "../../kernel/errors.js";
-import { openNewFile, parseMasterKey, readSecretFile } from "../../kernel/files.js";
+import { parseMasterKey, readSecretFile } from "../../kernel/files.js";
+import { openNewFile } from "../../kernel/new-file.js";
 import { seal, unseal } from "../../kernel/seal.js";
 import type { Tx } from "../../store/port.js";
 

@@ -2,7 +2,7 @@
 import { closeSync, existsSync, readdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { failedPrecondition } from "../../kernel/errors.js";
-import { openNewFile } from "../../kernel/files.js";
+import { openNewFile } from "../../kernel/new-file.js";
 import { type Clock, systemClock } from "../../kernel/time.js";
 import { findSqliteInstallation, holdFileLock, isLockHeld } from "../data-directory.js";
 import { openDatabase, type SqliteDatabase } from "../sqlite-driver.js";

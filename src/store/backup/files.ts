@@ -15,7 +15,7 @@ import {
 import { open } from "node:fs/promises";
 import { basename, dirname, isAbsolute, join, relative, resolve, sep } from "node:path";
 import { failedPrecondition } from "../../kernel/errors.js";
-import { assertOwnDirectory, openNewFile } from "../../kernel/files.js";
+import { assertOwnDirectory, openNewFile } from "../../kernel/new-file.js";
 
 /** A file is read and written in chunks of this many bytes. */
 const CHUNK_BYTES = 4 * 2 ** 20;

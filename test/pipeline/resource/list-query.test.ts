@@ -58,6 +58,9 @@ const orders: readonly { orderBy: string; field: string; descending: boolean }[]
   { orderBy: "updatedAt", field: "updated_at", descending: false },
   { orderBy: "update_time asc", field: "updated_at", descending: false },
   { orderBy: "updateTime", field: "updated_at", descending: false },
+  { orderBy: "name  desc", field: "name", descending: true },
+  { orderBy: " name", field: "name", descending: false },
+  { orderBy: "name ", field: "name", descending: false },
 ];
 
 for (const { orderBy, field, descending } of orders) {
@@ -70,10 +73,6 @@ const badOrders = [
   "NAME",
   "Name",
   "name DESC",
-  "name  desc",
-  " name",
-  "name ",
-  " ",
   "name,uid",
   "name desc, uid",
   "name desc desc",

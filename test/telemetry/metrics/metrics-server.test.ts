@@ -9,14 +9,8 @@ import { readValue } from "../../../src/telemetry/metrics/samples.js";
 
 let server: MetricsServer;
 let url: string;
-let isBroken = false;
+const renderer = createRenderer([readValue("arbor_requests_in_flight", () => 3)]);
 before(async () => {
-  const renderer = createRenderer([
-    readValue("arbor_requests_in_flight", () => {
-      if (isBroken) throw new Error("planted");
-      return 3;
-    }),
-  ]);
   server = await serveMetrics(renderer, { host: "127.0.0.1", port: 0 });
   url = `http://127.0.0.1:${server.address.port}`;
 });
@@ -71,10 +65,9 @@ test("a request without Host is answered, and one with too many headers is not",
   assert.match(await send(`GET /metrics HTTP/1.1\r\nx: ${"y".repeat(10_000)}\r\n\r\n`), /^HTTP\/1\.1 431 /);
 });
 
-test("what cannot be rendered is 500, and later scrapes are answered", async () => {
-  isBroken = true;
+test("what cannot be rendered is 500, and later scrapes are answered", async (t) => {
+  t.mock.method(renderer, "render", () => Promise.reject(new Error("planted")), { times: 1 });
   const response = await fetch(`${url}/metrics`);
-  isBroken = false;
   assert.equal(response.status, 500);
   assert.doesNotMatch(await response.text(), /planted/);
   assert.equal((await fetch(`${url}/metrics`)).status, 200);

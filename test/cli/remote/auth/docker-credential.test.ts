@@ -55,6 +55,7 @@ describe("the credential helper", () => {
       "cli/remote/auth/docker-credential",
       "cli/remote/service",
       "client/token-source",
+      "kernel/disk-errors",
       "unbundled",
     ]);
   });
