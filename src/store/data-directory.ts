@@ -155,13 +155,24 @@ export function assertNothingLost(directory: string): void {
   const left = [MASTER_KEY_FILE, `${DATABASE_FILE}-wal`].filter((name) => (sizeOf(name) ?? 0) > 0);
   const size = sizeOf(DATABASE_FILE);
   if (left.length === 0 || (size ?? 0) > 0) return;
-  // The first changes of a database may be in the write-ahead log alone.
-  if (size === 0 && left.includes(`${DATABASE_FILE}-wal`)) return;
+  // The first changes of a database may be in the write-ahead log alone. Without its key it never was in use.
+  const log = `${DATABASE_FILE}-wal`;
+  if (size === 0 && left.includes(log) && (left.length === 1 || isLog(join(directory, log)))) return;
   const found = `it has ${left.join(" and ")}, and ${size === undefined ? "no" : "an empty"} ${DATABASE_FILE}`;
   const remedy =
     "mount the disk or put back the file that is missing; `arbor restore` puts back a backup, and a new installation " +
     "needs an empty directory";
   throw failedPrecondition("INSTALLATION", `the database of ${directory} is lost: ${found}; ${remedy}`);
+}
+
+/** The headers of a write-ahead log and of its first frame (https://sqlite.org/fileformat2.html#walformat). */
+const LOG_BYTES = 56;
+const LOG_MAGIC: readonly number[] = [0x377f0682, 0x377f0683];
+
+// Whether a log has a frame that SQLite would read. With any other, an empty database stays empty.
+function isLog(file: string): boolean {
+  const head = readHead(file, LOG_BYTES);
+  return LOG_MAGIC.includes(head.readUInt32BE(0)) && head.subarray(16, 24).equals(head.subarray(40, 48));
 }
 
 /**
@@ -188,13 +199,19 @@ export function findSqliteInstallation(directory: string): string {
 }
 
 function hasApplicationId(file: string): boolean {
-  const header = Buffer.alloc(HEADER_BYTES);
+  const header = readHead(file, HEADER_BYTES);
+  if (header.toString("latin1", 0, MAGIC.length) !== MAGIC) return false;
+  return [APPLICATION_ID, VERSIONED_APPLICATION_ID].includes(header.readUInt32BE(APPLICATION_ID_OFFSET));
+}
+
+// The first bytes of a file; zeros after its end.
+function readHead(file: string, bytes: number): Buffer {
+  const head = Buffer.alloc(bytes);
   const descriptor = openSync(file, "r");
   try {
-    readSync(descriptor, header, 0, HEADER_BYTES, 0);
+    readSync(descriptor, head, 0, bytes, 0);
   } finally {
     closeSync(descriptor);
   }
-  if (header.toString("latin1", 0, MAGIC.length) !== MAGIC) return false;
-  return [APPLICATION_ID, VERSIONED_APPLICATION_ID].includes(header.readUInt32BE(APPLICATION_ID_OFFSET));
+  return head;
 }

@@ -73,6 +73,15 @@ const losses = [
     found: /it has master\.key and arbor\.db-wal, and no arbor\.db/,
   },
   {
+    name: "its database is an empty file, and its write-ahead log cannot be read",
+    lose(data: string) {
+      rmAll(data);
+      writeFileSync(join(data, "arbor.db"), "", { mode: 0o600 });
+      writeFileSync(join(data, "arbor.db-wal"), "x".repeat(4_096), { mode: 0o600 });
+    },
+    found: /it has master\.key and arbor\.db-wal, and an empty arbor\.db/,
+  },
+  {
     name: "only the write-ahead log is left",
     lose(data: string) {
       rmSync(data, { recursive: true });
