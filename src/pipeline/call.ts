@@ -67,6 +67,9 @@ export abstract class CallContext implements HandlerContext {
   /** When the call must have ended, in epoch milliseconds; Infinity for a stream whose caller sets no deadline. */
   deadlineMs: number;
 
+  /** Whether its preparation has changed something, which the audit log must show also where the call fails. */
+  hasChanged = false;
+
   /** What the call is about to create; undefined where it has counted nothing. */
   reservation: Reservation | undefined;
 

@@ -33,6 +33,9 @@ export type Invoke = (
   request: Message | (() => Message),
 ) => Promise<object>;
 
+/** The event type of a deletion that has deleted a part of what is below a resource, and failed. */
+const UNFINISHED = "arbor.deletion.unfinished.v1";
+
 /** Creates the pipeline. */
 export function createInvoke(deps: InvokeDeps): Invoke {
   const { store, clock } = deps;
@@ -52,6 +55,7 @@ export function createInvoke(deps: InvokeDeps): Invoke {
       const options = { deadlineMs: call.deadlineMs, trace };
       const result = method.access === "read" ? store.read(unit, options) : store.write(unit, options);
       const answer = result instanceof Promise ? await result : result;
+      call.hasChanged = false;
       trace?.end();
       await call.finish?.();
       const isOutcome = answer instanceof Outcome;
@@ -63,11 +67,23 @@ export function createInvoke(deps: InvokeDeps): Invoke {
         : (answer.response as object);
     } catch (error) {
       trace?.fail(error);
-      throw toCallError(error, method.desc, call, deps);
+      const cause = call.hasChanged ? await noteUnfinished(method, call, request, error) : error;
+      throw toCallError(cause, method.desc, call, deps);
     } finally {
       call.reservation?.release();
     }
   };
+
+  // A call that has deleted a part and failed would otherwise leave no trace: its audit row comes with the rest.
+  async function noteUnfinished(method: UnaryEntry, call: UnaryCall, request: Message, error: unknown) {
+    const row = { ...buildAuditRow(method, call, request, {}, clock()), type: UNFINISHED };
+    try {
+      await store.write((tx) => tx.audit.append(row));
+      return error;
+    } catch (fault) {
+      return fault;
+    }
+  }
 
   // The quota and the preparation come after authorization, because their errors show what the organisation has.
   async function prepare(

@@ -293,8 +293,8 @@ export interface TagStore extends IndexedStore<TagRow> {
   /** When a tag was last pushed or deleted according to the registry; undefined: never. */
   findMark(repoUid: string, name: string): Awaitable<number | undefined>;
   putMark(repoUid: string, name: string, timeMs: number): Awaitable<void>;
-  /** Deletes some tags of a repo with their histories; resolves to whether none is left. */
-  deleteSome(repoUid: string): Promise<boolean>;
+  /** Deletes some tags of a repo with their histories; resolves to how many, which is zero when none is left. */
+  deleteSome(repoUid: string): Promise<number>;
   /** Deletes all tags of a repo with their histories and marks. */
   deleteOf(repoUid: string): Promise<void>;
   /** Deletes marks older than `timeMs` of tags that no longer exist. */

@@ -165,14 +165,14 @@ export class Tags extends IndexedTable<TagRow> implements TagStore {
     return discardRows(this.tx.rows(putMark, { repoUid, name, timeMs }));
   }
 
-  async deleteSome(repoUid: string): Promise<boolean> {
+  async deleteSome(repoUid: string): Promise<number> {
     const uids = await this.findUidsWhere("repoUid", repoUid, DELETE_BATCH);
     for (const uid of uids) await this.delete(uid);
-    return uids.length < DELETE_BATCH;
+    return uids.length;
   }
 
   async deleteOf(repoUid: string): Promise<void> {
-    while (!(await this.deleteSome(repoUid)));
+    while ((await this.deleteSome(repoUid)) > 0);
     await this.tx.rows(deleteMarks, { repoUid });
   }
 

@@ -138,7 +138,7 @@ const MAX_DELETED = 50;
 export async function deleteMappings(
   providerUid: string,
   store: Store,
-  call: Pick<CallContext, "signal">,
+  call: Pick<CallContext, "signal" | "hasChanged">,
 ): Promise<true> {
   const provider = await store.read(async (tx) => {
     const row = await tx.identityProviders.find(providerUid);
@@ -149,7 +149,7 @@ export async function deleteMappings(
   return deleteInParts(store, call, async (tx) => {
     const uids = await tx.groupMappings.findUidsWhere("providerUid", providerUid, MAX_DELETED);
     for (const uid of uids) await tx.groupMappings.delete(uid);
-    return uids.length < MAX_DELETED;
+    return uids.length;
   });
 }
 

@@ -38,16 +38,19 @@ export async function cascadeDelete(
  * Deletes what may be many rows below a resource, in short units of work before the one that deletes the resource: a
  * long unit would keep all other calls waiting. A call that ends early leaves the rest, which the next one deletes.
  *
- * @param part deletes some of the rows; resolves to whether none is left
+ * @param part deletes some of the rows; resolves to how many, which is zero when none is left
  * @returns true, for handlers that need to know that this was done
  * @throws ApiError DEADLINE_EXCEEDED
  */
 export async function deleteInParts(
   { write }: Pick<Store, "write">,
-  call: Pick<CallContext, "signal">,
-  part: (tx: Tx) => Promise<boolean>,
+  call: Pick<CallContext, "signal" | "hasChanged">,
+  part: (tx: Tx) => Promise<number>,
 ): Promise<true> {
-  while (!(await write(part))) if (call.signal.aborted) throw deadlineExceeded();
+  while ((await write(part)) > 0) {
+    call.hasChanged = true;
+    if (call.signal.aborted) throw deadlineExceeded();
+  }
   return true;
 }
 
