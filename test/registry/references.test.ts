@@ -185,6 +185,16 @@ it("a link to the next page stays at the registry, whatever host it names", asyn
     }
     assert.deepEqual(away, []);
     assert.equal(asked.length, 8, "the pages were asked for at the registry");
+    asked = [];
+    // With the origin in front these would be another port, another host, and no URL at all.
+    for (const target of ["x:1/page", "x:.evil.example/page", "x:@evil.example/page", "http://"]) {
+      served.set("/v2/acme/app/tags/list", {
+        ...{ type: "application/json", body: '{"tags":["latest"]}' },
+        link: `<${target}>; rel="next"`,
+      });
+      await assert.rejects(client.listTags("acme/app"), /answered with a link that is none/, target);
+    }
+    assert.equal(asked.length, 4, "the first pages alone");
   } finally {
     thief.close();
   }

@@ -288,10 +288,13 @@ function parseNextLink(link: string | null): string | undefined {
   return target === undefined ? undefined : parsePath(target);
 }
 
-// Only path and query are used, so that a link never leads to another host.
+// Only path and query are used, so that a link never leads to another host. The path of a URL such as `x:y` begins with no
+// slash, so that it would become a part of the host.
 function parsePath(target: string): string {
-  const url = new URL(target, "http://registry.invalid");
-  return `${url.pathname}${url.search}`;
+  const base = "http://registry.invalid";
+  const { pathname = "", search = "" } = URL.canParse(target, base) ? new URL(target, base) : {};
+  if (pathname.startsWith("/")) return `${pathname}${search}`;
+  throw unavailable("the registry answered with a link that is none");
 }
 
 /** The number of concurrent requests to the registry. */
