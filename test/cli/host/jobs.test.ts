@@ -6,7 +6,15 @@ import { runCommand } from "../../support/command.js";
 import { type Harness, startHarness } from "../../support/harness.js";
 import { tempDir } from "../../support/temp-dir.js";
 
-const NAMES = ["advisory-index", "audit-sealer", "expired-rows", "key-rotation", "list-ranks", "registry-events"];
+const NAMES = [
+  "advisory-index",
+  "audit-sealer",
+  "expired-rows",
+  "identity-deletion",
+  "key-rotation",
+  "list-ranks",
+  "registry-events",
+];
 const TIME = /^\d{4}-\d\d-\d\dT[\d:.]+Z$/;
 
 const data = tempDir();
