@@ -103,8 +103,11 @@ export function auditV1(deps: AuditServiceDeps) {
       scope: { field: "scope", of: () => request.scope },
     };
     const gone = AbortSignal.any([call.signal, stopping]);
-    const release = streams.take({ identity: principal.identityUid, organisation: filter.rootUid });
-    const reader = eventFeed.follow(filter.rootUid, (row) => matchesFilter(filter, row));
+    const { rootUid } = filter;
+    // Empty for an organisation that the operator created.
+    const founder = (await store.read((tx) => tx.groups.find(rootUid)))?.createdBy || undefined;
+    const release = streams.take({ identity: principal.identityUid, organisation: rootUid, founder });
+    const reader = eventFeed.follow(rootUid, (row) => matchesFilter(filter, row));
     try {
       await reader.begin(gone);
       yield {};

@@ -192,9 +192,15 @@ function waitFor(follower: Follower, waitMs: number, gone: AbortSignal): Promise
 }
 
 /** Limits the streams of events: each holds memory and a connection for as long as its caller likes. */
-export type EventStreams = Shares<"identity" | "organisation">;
+export type EventStreams = Shares<"identity" | "organisation" | "founder">;
 
-/** Creates the limit. An organisation has a fifth: callers of five would have to agree to leave nothing. */
-export function createEventStreams(total = 1_000, each = { identity: 50, organisation: 200 }): EventStreams {
+/**
+ * Creates the limit. An organisation has a fifth, and so have all organisations that one person created: callers of five
+ * would have to agree to leave nothing.
+ */
+export function createEventStreams(
+  total = 1_000,
+  each = { identity: 50, organisation: 200, founder: 200 },
+): EventStreams {
   return new Shares("streams of audit events", { total, each });
 }

@@ -134,7 +134,7 @@ describe("the feed of audit events", () => {
 
 describe("the number of streams", () => {
   it("has a limit for all and for each identity", () => {
-    const streams = createEventStreams(3, { identity: 2, organisation: 3 });
+    const streams = createEventStreams(3, { identity: 2, organisation: 3, founder: 3 });
     const take = (identity: string) => streams.take({ identity, organisation: "o" });
     const release = take("a");
     take("a");
@@ -160,6 +160,25 @@ describe("the number of streams", () => {
     }
     assert.equal(taken, 200);
     for (let i = 0; i < 50; i++) streams.take({ identity: "other/1", organisation: "other" });
+  });
+});
+
+describe("the number of streams of organisations that one person created", () => {
+  it("has a limit as well: five of them leave four fifths to others", () => {
+    const streams = createEventStreams();
+    let taken = 0;
+    for (let i = 0; i < 1_100; i++) {
+      const organisation = `root ${i % 5}`;
+      try {
+        streams.take({ identity: `${organisation}/${i % 25}`, organisation, founder: "mallory" });
+        taken++;
+      } catch (error) {
+        assert.match(String(error), /this founder has 200 streams of audit events/);
+      }
+    }
+    assert.equal(taken, 200);
+    for (let i = 0; i < 50; i++) streams.take({ identity: "other/1", organisation: "other", founder: "alice" });
+    for (let i = 0; i < 50; i++) streams.take({ identity: "third/1", organisation: "third" });
   });
 });
 
