@@ -1,10 +1,10 @@
 // The statements of role bindings; role-store.ts runs them.
 import {
-  aliasedTable,
   and,
   asc,
   between,
   eq,
+  exists,
   gt,
   gte,
   inArray,
@@ -273,36 +273,44 @@ export const holders = statement<Named<"groupUid" | "roleUid"> & { except: strin
     .limit(2),
 );
 
-/** The length of the uid of a root group. */
-const ROOT_LENGTH = 40;
-
-/** A root group at which the identity has the role and no other identity holds it. */
-export const soleRoot = statement<Named<"identityUid" | "roleUid">, Named<"groupUid">>((q, t) => {
-  const own = aliasedTable(t.roleBindings, "own");
+/**
+ * A root group at which the identity has the role and no other identity holds it. It jumps from each organisation in which
+ * the identity has bindings to the next, so that the cost does not depend on the number of bindings.
+ */
+export const soleRoot = statement<Named<"identityUid" | "roleUid">, { root: string }>((q, t) => {
+  const b = t.roleBindings;
+  const next = (after?: SQL) => {
+    const bound = and(buildEquals(b, "identityUid"), after);
+    return sql`(select substr(${b.groupUid}, 1, 40) from ${b} where ${bound} order by ${b.groupUid} limit 1)`;
+  };
+  const root = sql<string>`roots.root`;
+  const own = q
+    .select({ uid: b.uid })
+    .from(b)
+    .where(and(buildEquals(b, "identityUid", "roleUid"), eq(b.groupUid, root)));
   const other = q
-    .select({ uid: t.roleBindings.uid })
-    .from(t.roleBindings)
-    .innerJoin(t.identities, eq(t.identities.uid, t.roleBindings.identityUid))
+    .select({ uid: b.uid })
+    .from(b)
+    .innerJoin(t.identities, eq(t.identities.uid, b.identityUid))
     .where(
       and(
-        eq(t.roleBindings.groupUid, own.groupUid),
-        eq(t.roleBindings.roleUid, own.roleUid),
-        ne(t.roleBindings.identityUid, own.identityUid),
-        isHolder(t.identities, own.groupUid),
+        eq(b.groupUid, root),
+        buildEquals(b, "roleUid"),
+        ne(b.identityUid, sql.placeholder("identityUid")),
+        isHolder(t.identities, root),
       ),
     );
   return q
-    .select({ groupUid: own.groupUid })
-    .from(own)
-    .where(
-      and(
-        eq(own.identityUid, sql.placeholder("identityUid")),
-        eq(own.roleUid, sql.placeholder("roleUid")),
-        sql`length(${own.groupUid}) = ${sql.raw(String(ROOT_LENGTH))}`,
-        notExists(other),
-      ),
+    .select({ root: root.as("root") })
+    .from(
+      sql`(with recursive found(root) as (
+        select ${next()}
+        union all
+        select ${next(sql`${b.groupUid} > found.root || '0'`)} from found where found.root is not null
+      ) select root from found where root is not null) as roots`,
     )
-    .limit(1);
+    .where(and(exists(own), notExists(other)))
+    .limit(1) as Preparable;
 });
 
 /** A binding of the identity to the role at a root group. */

@@ -126,7 +126,7 @@ export class RoleBindings implements RoleBindingStore {
 
   async findSoleRoot(identityUid: string, roleUid: string): Promise<string | undefined> {
     const [row] = await this.#tx.rows(statements.soleRoot, { identityUid, roleUid });
-    return row?.groupUid;
+    return row?.root;
   }
 
   async findByPending(identityUid: string, pending: boolean, after: string, limit: number): Promise<HydratedBinding[]> {
