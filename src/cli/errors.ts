@@ -60,13 +60,14 @@ export function notLoggedIn(api: string, reason = `not logged in to ${api}`): Co
  * Prints an error to standard error.
  *
  * @returns the exit code of the command: 2 for wrong settings, one per class of status, that of UNAVAILABLE for a fault of
- * the disk, 1 for all others
+ * the disk, that of FAILED_PRECONDITION for a wrong master key or a damaged database, 1 for all others
  */
 export function reportError(error: unknown): number {
   process.stderr.write(`arbor: ${error instanceof Error ? error.message : String(error)}\n`);
   const { code, name } = (error ?? {}) as { readonly code?: unknown; readonly name?: unknown };
   // Compared by name, because most commands do not load the class.
   if (name === "SettingsError") return 2;
-  const status = isDiskFault(error) ? Code.Unavailable : code;
+  const needsOperator = name === "MasterKeyError" || /^SQLITE_(CORRUPT|NOTADB)/.test(String(code));
+  const status = isDiskFault(error) ? Code.Unavailable : needsOperator ? Code.FailedPrecondition : code;
   return (typeof status === "number" ? exitCodes[status as ConnectCode] : undefined) ?? 1;
 }

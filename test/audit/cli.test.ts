@@ -260,7 +260,7 @@ describe("arbor audit", () => {
   test("a key that the master key did not seal is not used", async () => {
     attack(data, "UPDATE keys SET sealed = 'AAAA' WHERE purpose = 'audit'");
     const { code, stderr } = await audit("verify");
-    assert.equal(code, 1);
+    assert.equal(code, 6);
     assert.match(stderr, /^arbor: --master-key-file: \S+ does not open what is stored \(audit \S+\)\n$/);
   });
 });

@@ -39,6 +39,11 @@ export interface MasterKeyFile extends MasterKey {
   reload(check: string | undefined): boolean;
 }
 
+/** The keys of the file are others than those that sealed what is stored. Commands end with a code of its own for it. */
+class MasterKeyError extends Error {
+  override readonly name = "MasterKeyError";
+}
+
 /**
  * Reads the master key from a file: one or more lines of 32 bytes in base64. When a value cannot be decrypted, the file
  * is read again, so servers pick up a rotation at once.
@@ -64,7 +69,7 @@ export function readMasterKey(file: string, create: boolean): MasterKeyFile {
     return undefined;
   };
   const doesNotOpen = (context: string) =>
-    new Error(`--master-key-file: ${file} does not open what is stored (${context})`);
+    new MasterKeyError(`--master-key-file: ${file} does not open what is stored (${context})`);
   // Only keys that decrypt the value are used from then on: the file may be the wrong one.
   function openWithNewKeys(sealed: string, context: string): ReturnType<typeof open> {
     let found: readonly [Buffer, ...Buffer[]];

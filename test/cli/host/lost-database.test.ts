@@ -1,6 +1,7 @@
 // An installation is created only where nothing of one lies: a database that was lost must not be followed by an empty one
 // that looks sound.
 import assert from "node:assert/strict";
+import { randomBytes } from "node:crypto";
 import { chmodSync, cpSync, existsSync, mkdirSync, readFileSync, rmSync, truncateSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, test } from "node:test";
@@ -111,6 +112,38 @@ for (const { name, lose, found } of losses) {
         assert.deepEqual(listTree(data), before);
       });
     }
+  });
+}
+
+const spoiled = [
+  {
+    name: "another master key",
+    spoil: (data: string) => writeFileSync(join(data, "master.key"), `${randomBytes(32).toString("base64")}\n`),
+    message: /does not open what is stored/,
+  },
+  {
+    name: "a file that is no database",
+    spoil: (data: string) => writeFileSync(join(data, "arbor.db"), "no database".repeat(1_000)),
+    message: /not a database/,
+  },
+  {
+    name: "a damaged database",
+    spoil(data: string) {
+      const bytes = readFileSync(join(data, "arbor.db"));
+      writeFileSync(join(data, "arbor.db"), bytes.fill(0xff, 100));
+    },
+    message: /malformed/,
+  },
+] as const;
+
+for (const { name, spoil, message } of spoiled) {
+  test(`${name} ends commands with the exit code after which nothing starts them again`, async () => {
+    const data = await makeInstallation();
+    rmSync(join(data, "arbor.db-wal"), { force: true });
+    spoil(data);
+    const { code, stderr } = await runCommand(["bootstrap", "--org", "b.example", "--data", data]);
+    assert.match(stderr, message);
+    assert.equal(code, 6, stderr);
   });
 }
 
