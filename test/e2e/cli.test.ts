@@ -317,19 +317,19 @@ describe("what is refused before anything is opened", () => {
     {
       name: "another master key",
       args: bootstrap(otherKey),
-      code: 1,
+      code: 6,
       stderr: /^arbor: --master-key-file: \S+other\.key does not open what is stored \(master-key-check\)\n$/,
     },
     {
       name: "a master key that is no key",
       args: bootstrap(badKey),
-      code: 1,
+      code: 6,
       stderr: /^arbor: --master-key-file: \S+bad\.key must hold lines of 32 bytes in base64\n$/,
     },
     {
       name: "a master key that others may read",
       args: bootstrap(openKey),
-      code: 1,
+      code: 6,
       stderr:
         /^arbor: --master-key-file: \S+open\.key must (be readable by its owner alone|not be readable by others) \(mode 0600.*\)\n$/,
     },

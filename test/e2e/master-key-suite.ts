@@ -226,7 +226,7 @@ export function masterKeySuite(name: string, createStorage: () => Promise<Rotati
       const [old] = keysIn();
       writeFileSync(storage.keyFile, `${Buffer.alloc(32, 9).toString("base64")}\n`, { mode: 0o600 });
       const { code, stderr } = await arbor("admin", "keys", "list");
-      assert.equal(code, 1);
+      assert.equal(code, 6);
       assert.match(stderr, /--master-key-file: \S+ does not open what is stored \(master-key-check\)\n$/);
       for (const service of services) {
         const line = await service.waitForLog("the master key file cannot be used: the keys before stay in use");

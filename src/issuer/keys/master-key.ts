@@ -1,5 +1,6 @@
 import { randomBytes } from "node:crypto";
 import { closeSync, existsSync, linkSync, rmSync, writeFileSync } from "node:fs";
+import { isDiskFault } from "../../kernel/disk-errors.js";
 import { type ApiError, failedPrecondition } from "../../kernel/errors.js";
 import { parseMasterKey, readSecretFile } from "../../kernel/files.js";
 import { openNewFile } from "../../kernel/new-file.js";
@@ -39,7 +40,7 @@ export interface MasterKeyFile extends MasterKey {
   reload(check: string | undefined): boolean;
 }
 
-/** The keys of the file are others than those that sealed what is stored. Commands end with a code of its own for it. */
+/** The file has no usable keys, or others than those that sealed what is stored. Commands end with a code of its own. */
 class MasterKeyError extends Error {
   override readonly name = "MasterKeyError";
 }
@@ -118,12 +119,15 @@ function readKeys(file: string): readonly [Buffer, ...Buffer[]] {
   try {
     text = readSecretFile(file);
   } catch (cause) {
-    throw new Error(`--master-key-file: ${(cause as Error).message}`, { cause });
+    const { message, cause: fault } = cause as Error;
+    const error = new MasterKeyError(`--master-key-file: ${message}`, { cause });
+    // The disk may come back: supervisors start the service again.
+    throw isDiskFault(fault) ? Object.assign(error, { code: (fault as NodeJS.ErrnoException).code }) : error;
   }
   try {
     return parseMasterKey(text);
   } catch (error) {
-    throw new Error(`--master-key-file: ${file} ${(error as Error).message}`);
+    throw new MasterKeyError(`--master-key-file: ${file} ${(error as Error).message}`);
   }
 }
 

@@ -122,6 +122,11 @@ const spoiled = [
     message: /does not open what is stored/,
   },
   {
+    name: "a master key that is no key",
+    spoil: (data: string) => writeFileSync(join(data, "master.key"), "no key\n"),
+    message: /must hold lines of 32 bytes in base64/,
+  },
+  {
     name: "a file that is no database",
     spoil: (data: string) => writeFileSync(join(data, "arbor.db"), "no database".repeat(1_000)),
     message: /not a database/,
