@@ -165,7 +165,13 @@ export async function send(node, method, path, body, expected = 200) {
   const answer = await response.text();
   node.longestMs = Math.max(node.longestMs, Math.round(performance.now() - startMs));
   if (response.status !== expected) throw new Error(`${node.name} ${method} ${path}: ${response.status} ${answer}`);
-  return answer === "" ? {} : JSON.parse(answer);
+  return answer === "" ? {} : JSON.parse(answer, omitEmpty);
+}
+
+// Versions differ in which empty fields they print.
+function omitEmpty(_key, value) {
+  const isEmpty = value === "" || (typeof value === "object" && Object.keys(value ?? {}).length === 0);
+  return isEmpty && !Array.isArray(value) ? undefined : value;
 }
 
 function compareValues(a, b) {
