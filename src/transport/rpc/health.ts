@@ -1,5 +1,5 @@
 // grpc.health.v1, for load balancers and `grpc_health_probe`. The whole service has the name "", each RPC service its
-// full name. All have the same status, which is NOT_SERVING as soon as the service is to be left.
+// full name. All have the same status, which is NOT_SERVING once balancers should use another server.
 import { setMaxListeners } from "node:events";
 import { Health, HealthCheckResponse_ServingStatus as Status } from "#gen/health/v1/health_pb.js";
 import { connectErrorFrom, notFound } from "../../kernel/errors.js";
