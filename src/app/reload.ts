@@ -1,6 +1,6 @@
-// Keeps the certificate, the master key and the keys of issuers of a running service up to date with their files. They are read again every
-// few seconds and compared by content: files that are replaced by renaming, and directories behind symbolic links that
-// are swapped, leave watchers of inodes behind.
+// Keeps the certificate, the master key and the keys of issuers of a running service up to date with their files. They
+// are read again every few seconds and compared by content: files that are replaced by renaming, and directories behind
+// symbolic links that are swapped, leave watchers of inodes behind.
 import { X509Certificate } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import { type Settings, SettingsError } from "../config/config.js";
@@ -59,7 +59,6 @@ export function watchCertificate(options: CertificateOptions): CertificateWatch 
   /** What was found last and could not be used, with the reason. */
   let rejected = "";
   let isLogged = false;
-  let work: Promise<void> = Promise.resolve();
 
   function warn(): void {
     const problem = describeValidity(served, clock());
@@ -75,6 +74,7 @@ export function watchCertificate(options: CertificateOptions): CertificateWatch 
 
   // `isAsked`: an operator waits for the result.
   async function check(isAsked: boolean): Promise<void> {
+    if (isAsked) isLogged = false;
     const content = await readContent(settings);
     if (content === textOf(served)) {
       rejected = "";
@@ -100,14 +100,25 @@ export function watchCertificate(options: CertificateOptions): CertificateWatch 
     logger.error({ problem }, KEPT);
   }
 
-  // One at a time: two that overlap could serve the older files.
+  warn();
+  return repeatCheck(check, (err) => logger.error({ err }, KEPT), checkMs);
+}
+
+/**
+ * Runs a check when it is asked for and in intervals of `checkMs`, if given. One runs at a time: two that overlap could
+ * use the older files.
+ */
+function repeatCheck(
+  check: (isAsked: boolean) => Promise<void>,
+  onError: (err: unknown) => void,
+  checkMs: number | undefined,
+) {
+  let work: Promise<void> = Promise.resolve();
   const enqueue = (isAsked: boolean) => {
-    if (isAsked) isLogged = false;
-    work = work.then(() => check(isAsked)).catch((err) => logger.error({ err }, KEPT));
+    work = work.then(() => check(isAsked)).catch(onError);
     return work;
   };
-  warn();
-  const timer = setInterval(() => void enqueue(false), checkMs).unref();
+  const timer = checkMs === undefined ? undefined : setInterval(() => void enqueue(false), checkMs).unref();
   return {
     reload: () => enqueue(true),
     stop: () => clearInterval(timer),
@@ -209,15 +220,7 @@ export function watchIssuerKeys({ keys, logger, checkMs = CHECK_MS }: IssuerKeyW
     }
   }
 
-  // One at a time: two that overlap could use the older file.
-  let work: Promise<void> = Promise.resolve();
-  const enqueue = (isAsked: boolean) => {
-    work = work.then(() => check(isAsked));
-    return work;
-  };
-  const timer = keys.hasFiles ? setInterval(() => void enqueue(false), checkMs).unref() : undefined;
-  return {
-    reload: () => enqueue(true),
-    stop: () => clearInterval(timer),
-  };
+  const onError = (err: unknown) =>
+    logger.error({ err }, "the keys of issuers cannot be read: those before stay in use");
+  return repeatCheck(check, onError, keys.hasFiles ? checkMs : undefined);
 }
