@@ -9,11 +9,11 @@ import { isDeepStrictEqual, parseArgs } from "node:util";
 import { openInstallation } from "../src/app/installation.js";
 import { resolveSettings } from "../src/config/config.js";
 import { builtinRoleUid } from "../src/kernel/ids.js";
-import { groupIndex } from "../src/store/group-store.js";
+import { rootOf } from "../src/kernel/uidp.js";
+import { groupKind } from "../src/store/group-store.js";
+import { counterOf } from "../src/store/lists/resource.js";
 import { openSqlite } from "../src/store/open-sqlite.js";
 import type { GroupRow, RoleBindingRow } from "../src/store/port.js";
-import { completeRanks } from "../src/store/rank-store.js";
-import { childListOf } from "../src/store/resource-index.js";
 import { openDatabase, type SqliteDatabase } from "../src/store/sqlite-driver.js";
 import { bindingRow, identityRow } from "../test/support/rows.js";
 import { buildTree, groupsOf, type Tree } from "./tree.js";
@@ -28,10 +28,6 @@ export interface Seeded {
 }
 
 const PREFIX = "arbor-bench-";
-const TIME_COLUMNS: Readonly<Record<string, string>> = {
-  createTimeMs: "create_time_ms",
-  updateTimeMs: "update_time_ms",
-};
 
 /**
  * The data directory with this many groups, created unless an earlier run has. A change of
@@ -49,7 +45,6 @@ export async function seed(groups: number): Promise<Seeded> {
     await (await openInstallation({ mode: "create", settings, exclusive: true })).close();
     fill(join(directory, "arbor.db"), tree);
     await addReaders(directory, tree);
-    await addRanks(directory);
     await verify(directory, tree);
     writeFileSync(done, "");
     const seconds = ((performance.now() - startMs) / 1000).toFixed(1);
@@ -107,44 +102,26 @@ function fill(file: string, tree: Tree): void {
   db.exec("BEGIN IMMEDIATE");
   for (const { name } of indexes) db.exec(`DROP INDEX ${name}`);
   const insert =
-    db.prepare(`INSERT INTO groups (uid, parent_uid, name, description, verified, kind, resource_limits, create_time_ms, update_time_ms)
-     VALUES (?, ?, ?, ?, 0, 0, '{}', ?, ?)`);
+    db.prepare(`INSERT INTO groups (uid, parent_uid, root_uid, name, description, verified, kind, resource_limits, create_time_ms, update_time_ms)
+     VALUES (?, ?, ?, ?, ?, 0, 0, '{}', ?, ?)`);
   for (const { uid, parentUid, name, description, createTimeMs, updateTimeMs } of groupsOf(tree)) {
-    insert.run(uid, parentUid, name, description, createTimeMs, updateTimeMs);
+    insert.run(uid, parentUid, rootOf(uid), name, description, createTimeMs, updateTimeMs);
   }
   for (const { sql } of indexes) db.exec(sql);
-  fillLists(db);
+  fillCounters(db);
   db.exec("COMMIT");
   db.pragma("journal_mode = WAL");
   db.close();
 }
 
-// A uid of n characters has (n - 40) / 17 ancestors. The bytes below one are its segments after that of the ancestor.
-const BELOW = `SELECT s.id AS scope, unhex(replace(substr(g.uid, length(s.uid) + 2), '/', '')) AS below,
-  s.uid = g.parent_uid AS is_child, g.*
-  FROM groups g JOIN json_each('[0,1,2]') depth ON length(g.uid) > 40 + 17 * depth.value
-  JOIN scopes s ON s.uid = substr(g.uid, 1, 40 + 17 * depth.value)`;
-
-function fillLists(db: SqliteDatabase): void {
-  db.exec("INSERT INTO scopes (uid) SELECT DISTINCT parent_uid FROM groups WHERE parent_uid IS NOT NULL ORDER BY 1");
-  const { counter, childrenByUid } = groupIndex;
-  const selects = {
-    text: [`SELECT ${childrenByUid} AS list, scope, '' AS key, below FROM (${BELOW}) WHERE is_child`],
-    time: [] as string[],
-  };
-  for (const sort of Object.values(groupIndex.sorts)) {
-    const key = TIME_COLUMNS[sort.column] ?? "name";
-    selects[sort.type].push(
-      `SELECT ${sort.list} AS list, scope, ${key} AS key, below FROM (${BELOW})`,
-      `SELECT ${childListOf(sort)}, scope, ${key}, below FROM (${BELOW}) WHERE is_child`,
-    );
-  }
-  for (const [type, some] of Object.entries(selects)) {
-    db.exec(`INSERT INTO ${type}_entries ${some.join(" UNION ALL ")} ORDER BY scope, list, key, below`);
-  }
-  db.exec(`INSERT INTO totals SELECT ${counter}, scope, 0, count(*) FROM (${BELOW}) GROUP BY scope ORDER BY scope`);
-  db.exec(`INSERT INTO totals SELECT ${counter + 1}, scope, 0, count(*) FROM (${BELOW}) WHERE is_child
-    GROUP BY scope ORDER BY scope`);
+// A uid of n characters has (n - 40) / 17 ancestors.
+function fillCounters(db: SqliteDatabase): void {
+  db.exec(`INSERT INTO counters (scope, counter, slot, n)
+    SELECT substr(uid, 1, 40 + 17 * depth.value), ${counterOf(groupKind, "below")}, 0, count(*)
+    FROM groups JOIN json_each('[0,1,2]') depth ON length(uid) > 40 + 17 * depth.value GROUP BY 1 ORDER BY 1`);
+  db.exec(`INSERT INTO counters (scope, counter, slot, n)
+    SELECT parent_uid, ${counterOf(groupKind, "children")}, 0, count(*) FROM groups WHERE parent_uid IS NOT NULL
+    GROUP BY 1 ORDER BY 1`);
 }
 
 // Few enough for the store's own inserts.
@@ -164,33 +141,15 @@ async function addReaders(directory: string, tree: Tree): Promise<void> {
   }
 }
 
-async function addRanks(directory: string): Promise<void> {
-  const store = openSqlite({ directory });
-  try {
-    await completeRanks(store);
-  } finally {
-    await store.close();
-  }
+// The counters of the ancestors of a group.
+function countersOf(db: SqliteDatabase, uid: string): unknown[] {
+  return db
+    .prepare(`SELECT counter, scope, n FROM counters
+      WHERE scope IN (SELECT substr(?, 1, 40 + 17 * value) FROM json_each('[0,1,2]')) ORDER BY 1, 2`)
+    .all(uid);
 }
 
-// What the index stores for a group: its entries in lists, and the totals of its ancestors.
-function indexOf(db: SqliteDatabase, uid: string): unknown[] {
-  const findRows = (table: string, columns: string) =>
-    db
-      .prepare(`SELECT ${columns} FROM ${table} JOIN scopes ON id = scope
-        WHERE uid IN (SELECT substr(?, 1, 40 + 17 * value) FROM json_each('[0,1,2]')) ORDER BY 1, 2, 3`)
-      .all(uid);
-  const leaf = uid.slice(-16);
-  const isEntry = (row: unknown) => String((row as { below: string }).below).endsWith(leaf.toUpperCase());
-  return [
-    ...["text_entries", "time_entries"].map((table) =>
-      findRows(table, "list, uid, key, hex(below) AS below").filter(isEntry),
-    ),
-    findRows("totals", "counter, uid, n"),
-  ];
-}
-
-// The store itself must confirm totals, pages and index entries of a group, which it removes and adds again.
+// The store itself must confirm totals, pages and counters of a group, which it removes and adds again.
 async function verify(directory: string, tree: Tree): Promise<void> {
   const store = openSqlite({ directory });
   const db = openDatabase(join(directory, "arbor.db"), { readonly: true });
@@ -228,12 +187,12 @@ async function verify(directory: string, tree: Tree): Promise<void> {
     check("children", (await store.read((tx) => tx.groups.list(query))).total, tree.fanOut);
 
     const leaf = String(db.prepare("SELECT max(uid) FROM groups WHERE uid < ?").pluck().get(`${tree.root}0`));
-    const before = indexOf(db, leaf);
+    const before = countersOf(db, leaf);
     const row = (await store.read((tx) => tx.groups.find(leaf))) as GroupRow;
     await store.write((tx) => tx.groups.delete(row));
-    check("places of a deleted group", indexOf(db, leaf).slice(0, 2), [[], []]);
+    if (isDeepStrictEqual(countersOf(db, leaf), before)) throw new Error("a deletion changes no counter");
     await store.write((tx) => tx.groups.insert(row));
-    check("what is kept for a group put back", indexOf(db, leaf), before);
+    check("counters after a group was put back", countersOf(db, leaf), before);
   } finally {
     db.close();
     await store.close();

@@ -7,7 +7,6 @@ import { deleteMarked } from "../iam/identities/deletion.js";
 import type { Job } from "../jobs/jobs.js";
 import { createEventSweep } from "../registry/oci/notification-routes.js";
 import type { Store } from "../store/port.js";
-import { completeRanks } from "../store/rank-store.js";
 import { isOlder, OLDEST_VERSION } from "../store/version.js";
 import { createAdvisoryIndexing } from "../vulnerabilities/advisories/advisory.js";
 import type { ServiceCounts } from "./metrics.js";
@@ -24,13 +23,7 @@ export function createServiceJobs({ settings, ...deps }: ServiceJobsDeps): Job[]
     const retentionMs = settings.auditRetention * 1_000;
     jobs.push(createRetention({ ...deps, retentionMs, findObstacle: () => findRetentionObstacle(store) }));
   }
-  return [
-    ...jobs,
-    createEventSweep(clock),
-    createListRanking(store),
-    createAdvisoryIndexing(store),
-    createIdentityDeletion(store),
-  ];
+  return [...jobs, createEventSweep(clock), createAdvisoryIndexing(store), createIdentityDeletion(store)];
 }
 
 /** Counts the runs of a job in this process. */
@@ -48,24 +41,6 @@ export function countRuns(job: Job, { jobRuns }: ServiceCounts): Job {
         counts.failure++;
         throw error;
       }
-    },
-  };
-}
-
-const INTERVAL_MS = 600_000;
-/** Older versions add and remove entries without counting them. */
-const FIRST_RANKING_VERSION = "0.5.0";
-
-/** Creates the job that counts the entries of long lists, so that a long `skip` takes no longer than a short one. */
-function createListRanking({ read }: Pick<Store, "read">): Job {
-  return {
-    name: "list-ranks",
-    problem: "the entries of long lists could not be counted",
-    intervalMs: INTERVAL_MS,
-    async run({ write, signal }) {
-      const oldest = await read((tx) => tx.settings.find(OLDEST_VERSION));
-      if (oldest === undefined || isOlder(oldest, FIRST_RANKING_VERSION)) return 0;
-      return completeRanks({ read, write }, () => signal.aborted);
     },
   };
 }

@@ -1,7 +1,6 @@
 // The statements that read the index of the filters of advisories.
 import { and, asc, desc, eq, gte, inArray, lt, type SQL, sql } from "drizzle-orm";
 import { parentOf } from "../kernel/uidp.js";
-import { buildAfter } from "./list-statements.js";
 import type { ListPosition } from "./port.js";
 import { type Preparable, statement, statementFamily, value } from "./statement.js";
 import type { AdvisoryEventRow, AdvisoryRow, Facets } from "./tables/advisories.js";
@@ -91,7 +90,7 @@ export const sortedEntries = statementFamily<EntryShape, Params, EntryPosition>(
 export const nextEntries = statementFamily<EntryShape, Params, EntryPosition>(shapeKey, (shape) => (q, t) => {
   const { advisoryEntries: e } = t;
   const { field, descending, after } = shape;
-  // In uid order the position replaces a bound of the range; see list-statements.ts.
+  // In uid order the position replaces a bound of the range; see lists/statements.ts.
   const range =
     field !== "uid"
       ? and(eq(e.root, value("root")), buildPosition(shape, t))
@@ -121,8 +120,11 @@ function selectPosition({ field }: EntryShape, t: Tables) {
 }
 
 function buildPosition({ field, descending, after }: EntryShape, t: Tables): SQL | undefined {
+  if (!after) return undefined;
   const key = keyColumn(field, t);
-  return after ? buildAfter(key && sql`${key}`, sql`${t.advisoryEntries.uid}`, descending) : undefined;
+  const { uid } = t.advisoryEntries;
+  const sign = sql.raw(descending ? "<" : ">");
+  return key ? sql`(${key}, ${uid}) ${sign} (${value("key")}, ${value("uid")})` : sql`${uid} ${sign} ${value("uid")}`;
 }
 
 function buildOrder({ field, descending }: EntryShape, t: Tables): SQL[] {

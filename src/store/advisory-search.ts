@@ -20,10 +20,11 @@ import {
   type WordTexts,
   wordsStatement,
 } from "./advisory-search-statements.js";
-import { comparePositions, filterAfter, positionOf, readByUids, type Segment, sortRows } from "./list-segment.js";
-import type { Search } from "./ordered-list.js";
+import type { Search } from "./lists/page.js";
+import type { Segment } from "./lists/plan.js";
+import type { ListedKind, ListedRow } from "./lists/resource.js";
+import { comparePositions, isAfter, positionOf, readByUids } from "./lists/walk.js";
 import type { ListQuery } from "./port.js";
-import type { ResourceIndex } from "./resource-index.js";
 import { BLOCK_ROWS, RowSet } from "./row-set.js";
 import type { Executor } from "./statement.js";
 
@@ -46,7 +47,7 @@ const MIN_TEXT = 3;
  * Creates the search for advisories. It finds nothing while many advisories wait to be indexed: then all are examined.
  */
 export const searchAdvisories =
-  (kind: ResourceIndex): Search =>
+  (kind: ListedKind): Search =>
   async (tx, query, segments, rowLimit, readUids) => {
     const conditions = parseFilters(query);
     if (conditions === undefined) return undefined;
@@ -76,7 +77,9 @@ export const searchAdvisories =
     if (alone) return { rows: sortRows(await readRows(tx, kind, found), kind, query.order), total };
     // The page is part of the first rows of all of them.
     const sign = query.order.descending ? -1 : 1;
-    const after = filterAfter(fresh.rows, kind, query).map((row) => ({ row, at: positionOf(row, kind, query.order) }));
+    const after = fresh.rows
+      .map((row) => ({ row, at: positionOf(row, kind, query.order) }))
+      .filter(({ at }) => isAfter(at, query));
     const merged = [...found.map((at) => ({ row: undefined, at })), ...after]
       .sort((a, b) => sign * comparePositions(a.at, b.at))
       .slice(query.skip, query.skip + rowLimit);
@@ -88,7 +91,12 @@ export const searchAdvisories =
     return { rows: sortRows([...rows, ...merged.flatMap(({ row }) => row ?? [])], kind, query.order), total };
   };
 
-const readRows = (tx: Executor, kind: ResourceIndex, positions: readonly { readonly uid: string }[]) =>
+function sortRows(rows: ListedRow[], kind: ListedKind, order: ListQuery["order"]): ListedRow[] {
+  const sign = order.descending ? -1 : 1;
+  return rows.sort((a, b) => sign * comparePositions(positionOf(a, kind, order), positionOf(b, kind, order)));
+}
+
+const readRows = (tx: Executor, kind: ListedKind, positions: readonly { readonly uid: string }[]) =>
   readByUids(
     tx,
     kind,

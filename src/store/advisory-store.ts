@@ -5,10 +5,10 @@ import { indexChanges } from "./advisory-indexer.js";
 import { searchAdvisories } from "./advisory-search.js";
 import { changedUids } from "./advisory-search-statements.js";
 import { IndexedTable } from "./indexed-table.js";
-import { readByUids } from "./list-segment.js";
-import { listPage } from "./ordered-list.js";
+import { listPage } from "./lists/page.js";
+import { defineListedKind, type Filter, ownColumns } from "./lists/resource.js";
+import { readByUids } from "./lists/walk.js";
 import type { AdvisoryEventRow, AdvisoryRow, AdvisoryStore, Awaitable, ListQuery, Page } from "./port.js";
-import { defineResourceIndex, type Filter } from "./resource-index.js";
 import {
   buildEquals,
   buildInsertValues,
@@ -70,21 +70,18 @@ const filters: Readonly<Record<string, (name: string) => Filter>> = {
   query: (name) => (t) => sql`${t.advisories.searched} like ${sql.placeholder(name)} escape '\\'`,
 };
 
-/** The index of advisories. */
-export const advisoryIndex = defineResourceIndex(12, {
+/** Advisories as they are listed. */
+export const advisoryKind = defineListedKind(12, {
   table: (t) => t.advisories,
   parent: "groupUid",
   quota: "advisories",
-  sorts: [
-    { field: "created_at", type: "time", column: "createTimeMs" },
-    { field: "updated_at", type: "time", column: "updateTimeMs" },
-  ],
+  sorts: { created_at: "createTimeMs", updated_at: "updateTimeMs" },
   filters: Object.fromEntries(Object.entries(filters).map(([name, filter]) => [name, filter(name)])),
 });
 
 const fromSource = statement<{ groupUid: string; sourceKey: string }, AdvisoryRow>((q, t) =>
   q
-    .select()
+    .select(ownColumns(t.advisories))
     .from(t.advisories)
     .where(buildEquals(t.advisories, "groupUid", "sourceKey")),
 );
@@ -119,7 +116,7 @@ const deleteAliases = statement<Pick<AdvisoryAliasRow, "advisoryUid">>((q, t) =>
 /** Advisories; see {@link AdvisoryStore}. Their aliases are indexed in a table of their own. */
 export class Advisories extends IndexedTable<AdvisoryRow> implements AdvisoryStore {
   constructor(tx: Executor) {
-    super(tx, advisoryIndex);
+    super(tx, advisoryKind);
   }
 
   override async insert(row: AdvisoryRow): Promise<void> {
@@ -140,7 +137,7 @@ export class Advisories extends IndexedTable<AdvisoryRow> implements AdvisorySto
   }
 
   override list(query: ListQuery): Promise<Page<AdvisoryRow>> {
-    return listPage<AdvisoryRow>(this.tx, advisoryIndex, query, searchAdvisories(advisoryIndex));
+    return listPage<AdvisoryRow>(this.tx, advisoryKind, query, { search: searchAdvisories(advisoryKind) });
   }
 
   findBySource(groupUid: string, sourceKey: string): Awaitable<AdvisoryRow | undefined> {
@@ -162,7 +159,7 @@ export class Advisories extends IndexedTable<AdvisoryRow> implements AdvisorySto
   }
 
   indexChanges(limit: number): Promise<number> {
-    const rows = (uids: readonly string[]) => readByUids(this.tx, advisoryIndex, uids) as Promise<AdvisoryRow[]>;
+    const rows = (uids: readonly string[]) => readByUids(this.tx, advisoryKind, uids) as Promise<AdvisoryRow[]>;
     return indexChanges(this.tx, { rows, events: (uids) => this.listEvents(uids) }, limit);
   }
 

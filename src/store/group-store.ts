@@ -1,9 +1,10 @@
 // The stores of groups, and of what belongs to a group: invites, accepted terms and access requests.
 import { and, eq, gt, isNull, lte, sql } from "drizzle-orm";
-import { addToIndex, reindex, removeFromIndex } from "./index-maintenance.js";
+import { rootOf } from "../kernel/uidp.js";
 import { IndexedTable } from "./indexed-table.js";
-import { scopeOf } from "./list-statements.js";
-import { listPage } from "./ordered-list.js";
+import { countRow } from "./lists/counters.js";
+import { listPage } from "./lists/page.js";
+import { defineListedKind, groupInviteKind, ownColumns, usualSorts } from "./lists/resource.js";
 import type {
   AccessRequestStore,
   Awaitable,
@@ -17,7 +18,6 @@ import type {
   TermsAcceptanceRow,
   TermsStore,
 } from "./port.js";
-import { defineResourceIndex, groupInviteIndex, usualSorts } from "./resource-index.js";
 import {
   buildEquals,
   buildInsertValues,
@@ -32,21 +32,22 @@ import {
 } from "./statement.js";
 import type { AccessRequestRow } from "./tables/groups.js";
 
-/** The index of groups. */
-export const groupIndex = defineResourceIndex(1, {
+/** Groups as they are listed. */
+export const groupKind = defineListedKind(1, {
   table: (t) => t.groups,
   parent: "parentUid",
   quota: "groups",
   includesSelf: true,
   hasRowsBelow: true,
-  childLists: true,
   sorts: usualSorts,
 });
 
 const get = statement<{ uid: string }, GroupRow>((q, t) =>
-  q.select().from(t.groups).where(buildEquals(t.groups, "uid")),
+  q.select(ownColumns(t.groups)).from(t.groups).where(buildEquals(t.groups, "uid")),
 );
-const insert = statement<GroupRow>((q, t) => q.insert(t.groups).values(buildInsertValues(t.groups)));
+const insert = statement<GroupRow & { readonly rootUid: string }>((q, t) =>
+  q.insert(t.groups).values(buildInsertValues(t.groups)),
+);
 const update = statement<Required<GroupPatch> & { uid: string; updateTimeMs: number }>((q, t) =>
   q
     .update(t.groups)
@@ -56,20 +57,15 @@ const update = statement<Required<GroupPatch> & { uid: string; updateTimeMs: num
 const remove = statement<{ uid: string }>((q, t) => q.delete(t.groups).where(buildEquals(t.groups, "uid")));
 const child = statement<{ uid: string }, object>((q, t) =>
   q
-    .select({ key: t.textEntries.key })
-    .from(t.textEntries)
-    .where(
-      and(
-        eq(t.textEntries.list, groupIndex.childrenByUid),
-        eq(t.textEntries.scope, scopeOf(t, sql.placeholder("uid"))),
-      ),
-    )
+    .select({ uid: t.groups.uid })
+    .from(t.groups)
+    .where(eq(t.groups.parentUid, sql.placeholder("uid")))
     .limit(1),
 );
 // Any number of roots may share a name: neither statement may scan all of them.
 const verifiedRoot = statement<{ name: string }, GroupRow>((q, t) =>
   q
-    .select()
+    .select(ownColumns(t.groups))
     .from(t.groups)
     .where(and(eq(t.groups.name, sql.placeholder("name")), isNull(t.groups.parentUid), eq(t.groups.verified, true)))
     .limit(1),
@@ -95,8 +91,8 @@ export class Groups implements GroupStore {
   }
 
   async insert(row: GroupRow): Promise<void> {
-    await this.#tx.rows(insert, row);
-    await addToIndex(this.#tx, groupIndex, row);
+    await this.#tx.rows(insert, { ...row, rootUid: rootOf(row.uid) });
+    await countRow(this.#tx, groupKind, row, 1);
   }
 
   async update(uid: string, patch: GroupPatch, nowMs: number): Promise<GroupRow | undefined> {
@@ -104,17 +100,16 @@ export class Groups implements GroupStore {
     if (before === undefined) return undefined;
     const after = { ...before, ...patch, updateTimeMs: nowMs };
     await this.#tx.rows(update, after);
-    await reindex(this.#tx, groupIndex, before, after);
     return after;
   }
 
   async delete(row: GroupRow): Promise<void> {
-    await removeFromIndex(this.#tx, groupIndex, row);
+    await countRow(this.#tx, groupKind, row, -1);
     await this.#tx.rows(remove, { uid: row.uid });
   }
 
   list(query: ListQuery): Promise<Page<GroupRow>> {
-    return listPage<GroupRow>(this.#tx, groupIndex, query);
+    return listPage<GroupRow>(this.#tx, groupKind, query);
   }
 
   hasChildren(uid: string): Awaitable<boolean> {
@@ -148,7 +143,7 @@ const invitesByExpiry = statementFamily<boolean, { groupUid: string; nowMs: numb
 /** Group invites; see {@link GroupInviteStore}. */
 export class GroupInvites extends IndexedTable<GroupInviteRow> implements GroupInviteStore {
   constructor(tx: Executor) {
-    super(tx, groupInviteIndex);
+    super(tx, groupInviteKind);
   }
 
   async findByExpiry(groupUid: string, nowMs: number, live: boolean, limit: number): Promise<string[]> {

@@ -1,6 +1,7 @@
 // The stores of identities and of identity providers.
 import { and, asc, eq, lt, sql } from "drizzle-orm";
 import { IndexedTable } from "./indexed-table.js";
+import { defineListedKind, identityProviderKind, usualSorts } from "./lists/resource.js";
 import type {
   Awaitable,
   IdentityProviderRow,
@@ -10,18 +11,16 @@ import type {
   ListQuery,
   Page,
 } from "./port.js";
-import { defineResourceIndex, identityProviderIndex, usualSorts } from "./resource-index.js";
 import { buildEquals, discardRows, type Executor, mapRows, statement } from "./statement.js";
 
-/** The index of identities. */
-export const identityIndex = defineResourceIndex(2, {
+/** Identities as they are listed. */
+export const identityKind = defineListedKind(2, {
   table: (t) => t.identities,
   parent: "groupUid",
   quota: "identities",
   sorts: usualSorts,
 });
 
-// No list is ordered by this column, so the index does not change.
 const updateLastSeen = statement<{ uid: string; lastSeenTimeMs: number }>((q, t) =>
   q
     .update(t.identities)
@@ -40,7 +39,7 @@ const updateLastSeen = statement<{ uid: string; lastSeenTimeMs: number }>((q, t)
  */
 export const DELETED = "deleted";
 
-// No list is ordered by these columns, so the index does not change. Every token was issued before that second.
+// Every token was issued before that second.
 const marks = { providerUid: DELETED, notBefore: Number.MAX_SAFE_INTEGER };
 const mark = statement<{ uid: string }>((q, t) =>
   q.update(t.identities).set(marks).where(buildEquals(t.identities, "uid")),
@@ -52,7 +51,7 @@ const markByProvider = statement<{ providerUid: string }>((q, t) =>
 /** Identities; see {@link IdentityStore}. */
 export class Identities extends IndexedTable<IdentityRow> implements IdentityStore {
   constructor(tx: Executor) {
-    super(tx, identityIndex);
+    super(tx, identityKind);
   }
 
   override find(uid: string): Awaitable<IdentityRow | undefined> {
@@ -105,7 +104,7 @@ const unchangedSince = statement<{ timeMs: number; limit: number }, { uid: strin
 /** Identity providers; see {@link IdentityProviderStore}. */
 export class IdentityProviders extends IndexedTable<IdentityProviderRow> implements IdentityProviderStore {
   constructor(tx: Executor) {
-    super(tx, identityProviderIndex);
+    super(tx, identityProviderKind);
   }
 
   findUnchangedSince(timeMs: number, limit: number): Awaitable<string[]> {

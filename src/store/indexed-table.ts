@@ -1,46 +1,45 @@
-// The store of a kind whose rows are kept in ordered lists. Most kinds need nothing more; others extend it.
+// The store of a kind whose rows are listed. Most kinds need nothing more; others extend it.
 import { eq, getTableColumns, sql } from "drizzle-orm";
-import { addToIndex, reindex, removeFromIndex } from "./index-maintenance.js";
-import { listPage } from "./ordered-list.js";
+import { rootOf } from "../kernel/uidp.js";
+import { countRow } from "./lists/counters.js";
+import { listPage } from "./lists/page.js";
+import { columnOf, type ListedKind, type ListedRow, type ListedTables, ownColumns } from "./lists/resource.js";
 import type { Awaitable, IndexedStore, ListQuery, Page } from "./port.js";
-import { columnOf, type IndexedRow, type IndexedTables, type ResourceIndex } from "./resource-index.js";
 import { buildInsertValues, buildUpdateValues, type Executor, statementFamily, takeFirst } from "./statement.js";
 
-const keyOf = (kind: ResourceIndex) => String(kind.counter);
+const keyOf = (kind: ListedKind) => String(kind.counter);
 
-const get = statementFamily<ResourceIndex, { uid: string }, IndexedRow>(keyOf, (kind) => (q, t) => {
+const get = statementFamily<ListedKind, { uid: string }, ListedRow>(keyOf, (kind) => (q, t) => {
   const table = kind.table(t);
   return q
-    .select(getTableColumns(table))
+    .select(ownColumns(table))
     .from(table)
     .where(eq(table.uid, sql.placeholder("uid")));
 });
 
-const insert = statementFamily<ResourceIndex, IndexedRow>(keyOf, (kind) => (q, t) => {
+const insert = statementFamily<ListedKind, ListedRow & { readonly rootUid: string }>(keyOf, (kind) => (q, t) => {
   // The type of one table is used for all; the types of the rows check the values.
-  const table = kind.table(t) as IndexedTables & { $inferInsert: never };
+  const table = kind.table(t) as ListedTables & { $inferInsert: never };
   return q.insert(table).values(buildInsertValues(table));
 });
 
-const replace = statementFamily<ResourceIndex, IndexedRow>(keyOf, (kind) => (q, t) => {
+const replace = statementFamily<ListedKind, ListedRow>(keyOf, (kind) => (q, t) => {
   const table = kind.table(t);
-  const changing = Object.keys(getTableColumns(table)).filter((name) => name !== "uid" && name !== "createTimeMs");
+  const changing = Object.keys(getTableColumns(table)).filter(
+    (name) => !["uid", "rootUid", "createTimeMs"].includes(name),
+  );
   return q
     .update(table)
     .set(buildUpdateValues(table, ...(changing as never[])))
     .where(eq(table.uid, sql.placeholder("uid")));
 });
 
-const remove = statementFamily<ResourceIndex, { uid: string }>(keyOf, (kind) => (q, t) => {
+const remove = statementFamily<ListedKind, { uid: string }>(keyOf, (kind) => (q, t) => {
   const table = kind.table(t);
   return q.delete(table).where(eq(table.uid, sql.placeholder("uid")));
 });
 
-const uidsWhere = statementFamily<
-  { kind: ResourceIndex; column: string },
-  { value: string; limit: number },
-  IndexedRow
->(
+const uidsWhere = statementFamily<{ kind: ListedKind; column: string }, { value: string; limit: number }, ListedRow>(
   ({ kind, column }) => `${kind.counter} ${column}`,
   ({ kind, column }) =>
     (q, t) => {
@@ -54,11 +53,11 @@ const uidsWhere = statementFamily<
 );
 
 /** Rows of one kind; see {@link IndexedStore}. */
-export class IndexedTable<Row extends IndexedRow> implements IndexedStore<Row> {
+export class IndexedTable<Row extends ListedRow> implements IndexedStore<Row> {
   protected readonly tx: Executor;
-  readonly #kind: ResourceIndex;
+  readonly #kind: ListedKind;
 
-  constructor(tx: Executor, kind: ResourceIndex) {
+  constructor(tx: Executor, kind: ListedKind) {
     this.tx = tx;
     this.#kind = kind;
   }
@@ -73,15 +72,12 @@ export class IndexedTable<Row extends IndexedRow> implements IndexedStore<Row> {
   }
 
   async insert(row: Row): Promise<void> {
-    await this.tx.rows(insert(this.#kind), row);
-    await addToIndex(this.tx, this.#kind, row);
+    await this.tx.rows(insert(this.#kind), { ...row, rootUid: rootOf(row.uid) });
+    await countRow(this.tx, this.#kind, row, 1);
   }
 
   async replace(row: Row): Promise<void> {
-    const before = await this.find(row.uid);
-    if (before === undefined) return;
     await this.tx.rows(replace(this.#kind), row);
-    await reindex(this.tx, this.#kind, before, row);
   }
 
   async update(uid: string, patch: Partial<Row>, updateTimeMs: number): Promise<Row | undefined> {
@@ -89,14 +85,13 @@ export class IndexedTable<Row extends IndexedRow> implements IndexedStore<Row> {
     if (before === undefined) return undefined;
     const after = { ...before, ...patch, updateTimeMs };
     await this.tx.rows(replace(this.#kind), after);
-    await reindex(this.tx, this.#kind, before, after);
     return after;
   }
 
   async delete(uid: string): Promise<void> {
     const row = await this.findStored(uid);
     if (row === undefined) return;
-    await removeFromIndex(this.tx, this.#kind, row);
+    await countRow(this.tx, this.#kind, row, -1);
     await this.tx.rows(remove(this.#kind), { uid });
   }
 

@@ -105,14 +105,23 @@ export function isConflict(error: unknown): boolean {
   return ["40001", "40P01", "23503", "23505"].includes(findErrorCode(error));
 }
 
+/**
+ * Plans that the service never needs: it reads every table by an index, lists by the one that has their order, and joins
+ * a few rows by their keys. PostgreSQL prefers them where its statistics are missing or old. A scan of a whole table also
+ * conflicts with all that others write to it meanwhile. Where rows are sorted on purpose there is no other plan.
+ */
+const AVOIDED_PLANS = ["enable_seqscan", "enable_sort", "enable_hashjoin", "enable_mergejoin", "jit"];
+
 const VERIFY = `SELECT pg_is_in_recovery() AS standby, current_database() AS name,
   current_setting('server_encoding') AS encoding, current_setting('standard_conforming_strings') AS strings,
-  set_config('synchronous_commit', current_setting('synchronous_commit'), false) AS "synchronousCommit"`;
+  set_config('synchronous_commit', current_setting('synchronous_commit'), false) AS "synchronousCommit",
+  ${AVOIDED_PLANS.map((name) => `set_config('${name}', 'off', false)`).join(", ")}`;
 
 /**
  * Verifies the server of a new connection, before anything else is done with it. A standby answers with an older state
  * and cannot write; with `synchronous_commit = off` a crash loses commits that were acknowledged. The setting is fixed
- * for the session, so that a later change of the server's configuration does not turn it off.
+ * for the session, so that a later change of the server's configuration does not turn it off. So are the plans that
+ * the service avoids.
  *
  * @param callback receives the error for which the connection may not be used
  */

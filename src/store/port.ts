@@ -151,33 +151,6 @@ export interface Tx {
   readonly jobs: JobStore;
   readonly settings: SettingStore;
   readonly sealed: SealedStore;
-  readonly ranks: RankStore;
-}
-
-/** A list that is long enough for ranks and not completely counted, by its numbers in the tables. */
-export interface UnrankedList {
-  readonly counter: number;
-  readonly scope: number;
-  readonly list: number;
-}
-
-/** A part of a search for lists without ranks. */
-export interface RankSearch {
-  readonly lists: readonly UnrankedList[];
-  /** Where the search continues; undefined at its end. */
-  readonly next: { readonly counter: number; readonly scope: number } | undefined;
-}
-
-/** Ranks of long lists, with which a page far into a list is found at once. A list without them is read in steps. */
-export interface RankStore {
-  /**
-   * Searches a part of all lists, in some milliseconds.
-   *
-   * @param from `next` of the response before; by default the search begins
-   */
-  findUnranked(from?: RankSearch["next"]): Promise<RankSearch>;
-  /** Counts some thousand more entries of a list, in some milliseconds; true when it is completely counted. */
-  build(list: UnrankedList): Promise<boolean>;
 }
 
 /** Counts what quotas limit. */

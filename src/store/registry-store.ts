@@ -1,6 +1,7 @@
 // The stores of repos, and of what a registry reports about them and is configured with.
 import { inArray, lt, sql } from "drizzle-orm";
 import { IndexedTable } from "./indexed-table.js";
+import { defineListedKind, ownColumns, usualSorts } from "./lists/resource.js";
 import type {
   Awaitable,
   DeploymentRow,
@@ -11,7 +12,6 @@ import type {
   RepoRow,
   RepoStore,
 } from "./port.js";
-import { defineResourceIndex, usualSorts } from "./resource-index.js";
 import {
   buildEquals,
   buildInsertValues,
@@ -24,8 +24,8 @@ import {
 } from "./statement.js";
 import type { RegistryEventRow } from "./tables/registry.js";
 
-/** The index of repos. */
-export const repoIndex = defineResourceIndex(9, {
+/** Repos as they are listed. */
+export const repoKind = defineListedKind(9, {
   table: (t) => t.repos,
   parent: "groupUid",
   quota: "repos",
@@ -35,7 +35,7 @@ export const repoIndex = defineResourceIndex(9, {
 
 const repoByName = statement<{ groupUid: string; name: string }, RepoRow>((q, t) =>
   q
-    .select()
+    .select(ownColumns(t.repos))
     .from(t.repos)
     .where(buildEquals(t.repos, "groupUid", "name")),
 );
@@ -43,7 +43,7 @@ const repoByName = statement<{ groupUid: string; name: string }, RepoRow>((q, t)
 /** Repos; see {@link RepoStore}. */
 export class Repos extends IndexedTable<RepoRow> implements RepoStore {
   constructor(tx: Executor) {
-    super(tx, repoIndex);
+    super(tx, repoKind);
   }
 
   findByName(groupUid: string, name: string): Awaitable<RepoRow | undefined> {

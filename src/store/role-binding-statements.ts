@@ -18,9 +18,9 @@ import {
   sql,
 } from "drizzle-orm";
 import { ANONYMOUS_UID } from "../kernel/ids.js";
-import { toNumber } from "./list-statements.js";
+import { type Join, ownColumns } from "./lists/resource.js";
+import { toNumber } from "./lists/statements.js";
 import type { BindingChange, RoleBindingRow, RoleRow } from "./port.js";
-import type { Join } from "./resource-index.js";
 import {
   buildEquals,
   buildInsertValues,
@@ -35,13 +35,13 @@ type Named<K extends "groupUid" | "identityUid" | "roleUid"> = Record<K, string>
 
 /** A binding by uid. */
 export const get = statement<{ uid: string }, RoleBindingRow>((q, t) =>
-  q.select().from(t.roleBindings).where(buildEquals(t.roleBindings, "uid")),
+  q.select(ownColumns(t.roleBindings)).from(t.roleBindings).where(buildEquals(t.roleBindings, "uid")),
 );
 
 /** The binding of this identity to this role at this group. */
 export const same = statement<Named<"groupUid" | "identityUid" | "roleUid">, RoleBindingRow>((q, t) =>
   q
-    .select()
+    .select(ownColumns(t.roleBindings))
     .from(t.roleBindings)
     .where(buildEquals(t.roleBindings, "groupUid", "identityUid", "roleUid")),
 );
@@ -69,7 +69,7 @@ export const join: Join = {
 };
 
 /** Adds a binding. */
-export const insert = statement<RoleBindingRow>((q, t) =>
+export const insert = statement<RoleBindingRow & { readonly rootUid: string }>((q, t) =>
   q.insert(t.roleBindings).values(buildInsertValues(t.roleBindings)),
 );
 
@@ -90,7 +90,11 @@ export const remove = statement<{ uid: string }>((q, t) =>
 
 /** Bindings of an identity. */
 export const ofIdentity = statement<Named<"identityUid"> & { limit: number }, RoleBindingRow>((q, t) =>
-  q.select().from(t.roleBindings).where(buildEquals(t.roleBindings, "identityUid")).limit(sql.placeholder("limit")),
+  q
+    .select(ownColumns(t.roleBindings))
+    .from(t.roleBindings)
+    .where(buildEquals(t.roleBindings, "identityUid"))
+    .limit(sql.placeholder("limit")),
 );
 
 /** Bindings of an identity that are pending, or that are not, with uids between `after` and `end`. */
@@ -102,7 +106,7 @@ export const byPending = statementFamily<
   String,
   (pending) => (q, t) =>
     q
-      .select()
+      .select(ownColumns(t.roleBindings))
       .from(t.roleBindings)
       .where(
         and(
@@ -227,7 +231,11 @@ export const ofRoleOutside = statement<Named<"roleUid" | "groupUid">, object>((q
 
 /** Bindings of a role. */
 export const ofRole = statement<Named<"roleUid">, RoleBindingRow>((q, t) =>
-  q.select().from(t.roleBindings).where(buildEquals(t.roleBindings, "roleUid")).orderBy(asc(t.roleBindings.uid)),
+  q
+    .select(ownColumns(t.roleBindings))
+    .from(t.roleBindings)
+    .where(buildEquals(t.roleBindings, "roleUid"))
+    .orderBy(asc(t.roleBindings.uid)),
 );
 
 /** A binding of the role. */
@@ -332,7 +340,7 @@ export const atRoot = statement<Named<"identityUid" | "roleUid">, object>((q, t)
 /** The automatic bindings of the group. */
 export const automatic = statement<Named<"groupUid">, RoleBindingRow>((q, t) =>
   q
-    .select()
+    .select(ownColumns(t.roleBindings))
     .from(t.roleBindings)
     .where(and(eq(t.roleBindings.groupUid, sql.placeholder("groupUid")), eq(t.roleBindings.automatic, true))),
 );

@@ -1,10 +1,12 @@
 // The stores of roles and of role bindings.
 import { asc, isNull } from "drizzle-orm";
+import { rootOf } from "../kernel/uidp.js";
 import { DELETED } from "./identity-store.js";
-import { addToIndex, removeFromIndex } from "./index-maintenance.js";
 import { IndexedTable } from "./indexed-table.js";
-import { readByUids } from "./list-segment.js";
-import { listPage } from "./ordered-list.js";
+import { countRow } from "./lists/counters.js";
+import { listPage } from "./lists/page.js";
+import { defineListedKind, ownColumns, usualSorts } from "./lists/resource.js";
+import { readByUids } from "./lists/walk.js";
 import type {
   Awaitable,
   BindingChange,
@@ -16,12 +18,11 @@ import type {
   RoleRow,
   RoleStore,
 } from "./port.js";
-import { defineResourceIndex, usualSorts } from "./resource-index.js";
 import * as statements from "./role-binding-statements.js";
 import { discardRows, type Executor, hasRows, statement, sumTotals, takeFirst } from "./statement.js";
 
-/** The index of custom roles; built-in roles belong to no group. */
-export const roleIndex = defineResourceIndex(3, {
+/** Custom roles as they are listed; built-in roles belong to no group. */
+export const roleKind = defineListedKind(3, {
   table: (t) => t.roles,
   parent: "groupUid",
   quota: "roles",
@@ -30,13 +31,13 @@ export const roleIndex = defineResourceIndex(3, {
 
 // They are few: one for each built-in role, and what the operator made.
 const outsideGroups = statement<Record<string, never>, RoleRow>((q, t) =>
-  q.select().from(t.roles).where(isNull(t.roles.groupUid)).orderBy(asc(t.roles.uid)),
+  q.select(ownColumns(t.roles)).from(t.roles).where(isNull(t.roles.groupUid)).orderBy(asc(t.roles.uid)),
 );
 
 /** Roles; see {@link RoleStore}. */
 export class Roles extends IndexedTable<RoleRow> implements RoleStore {
   constructor(tx: Executor) {
-    super(tx, roleIndex);
+    super(tx, roleKind);
   }
 
   async hasAnyIn(groupUid: string): Promise<boolean> {
@@ -48,12 +49,12 @@ export class Roles extends IndexedTable<RoleRow> implements RoleStore {
   }
 }
 
-/** The index of role bindings; they have no names. */
-export const roleBindingIndex = defineResourceIndex(4, {
+/** Role bindings as they are listed; they have no names. */
+export const roleBindingKind = defineListedKind(4, {
   table: (t) => t.roleBindings,
   parent: "groupUid",
   quota: "bindings",
-  sorts: [{ field: "created_at", type: "time", column: "createTimeMs" }],
+  sorts: { created_at: "createTimeMs" },
   join: statements.join,
 });
 
@@ -84,12 +85,12 @@ export class RoleBindings implements RoleBindingStore {
   }
 
   async findHydrated(uids: readonly string[]): Promise<HydratedBinding[]> {
-    return withoutDeleted((await readByUids(this.#tx, roleBindingIndex, uids)) as HydratedBinding[]);
+    return withoutDeleted((await readByUids(this.#tx, roleBindingKind, uids)) as HydratedBinding[]);
   }
 
   async insert(row: RoleBindingRow): Promise<void> {
-    await this.#tx.rows(statements.insert, row);
-    await addToIndex(this.#tx, roleBindingIndex, row);
+    await this.#tx.rows(statements.insert, { ...row, rootUid: rootOf(row.uid) });
+    await countRow(this.#tx, roleBindingKind, row, 1);
   }
 
   update(uid: string, change: BindingChange, nowMs: number): Awaitable<void> {
@@ -99,12 +100,12 @@ export class RoleBindings implements RoleBindingStore {
   async delete(uid: string): Promise<void> {
     const row = await this.find(uid);
     if (row === undefined) return;
-    await removeFromIndex(this.#tx, roleBindingIndex, row);
+    await countRow(this.#tx, roleBindingKind, row, -1);
     await this.#tx.rows(statements.remove, { uid });
   }
 
   async list(query: ListQuery): Promise<Page<HydratedBinding>> {
-    const page = await listPage<HydratedBinding>(this.#tx, roleBindingIndex, query);
+    const page = await listPage<HydratedBinding>(this.#tx, roleBindingKind, query);
     return { ...page, rows: withoutDeleted(page.rows) };
   }
 

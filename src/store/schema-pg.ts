@@ -11,7 +11,7 @@ import {
   primaryKey,
   uniqueIndex,
 } from "drizzle-orm/pg-core";
-import { AFTER_ALL } from "../kernel/uidp.js";
+import type { SQLiteTable } from "drizzle-orm/sqlite-core";
 import type { Columns } from "./tables/columns-sqlite.js";
 import { defineTables } from "./tables.js";
 
@@ -39,16 +39,8 @@ const columns = {
   /** Whether a column has one of the values in the JSON array that the placeholder `name` stands for. */
   anyOf: (column: SQLWrapper, name: string): SQL =>
     sql`${column}::text in (select jsonb_array_elements_text(${sql.placeholder(name)}::jsonb))`,
-  /**
-   * The table `tops` of subtrees in the JSON object that the placeholder `name` stands for: by the uid of the top
-   * (`top`) a position below it (`bound`), as hex digits there and as bytes here; "-" is the position after all.
-   */
-  topsIn: (name: string): SQL =>
-    sql`(select key collate "C" as top, decode(case value when '-' then repeat('ff', ${sql.raw(String(AFTER_ALL.length))}) else value end, 'hex') as bound
-      from jsonb_each_text(${sql.placeholder(name)}::jsonb)) tops`,
-  /** The uid whose segments below `top` are the bytes `below`. */
-  uidBelow: (top: SQLWrapper, below: SQLWrapper): SQL =>
-    sql`${top}::text || regexp_replace(encode(${below}, 'hex'), '(.{16})', '/\\1', 'g')`,
+  /** As in SQLite; PostgreSQL has no such clause. */
+  readBy: (read: SQLiteTable): SQL => sql`${read}`,
   /** The whole numbers in the JSON array that the placeholder `name` stands for, for a condition with `in`. */
   numbersIn: (name: string): SQL => sql`(select jsonb_array_elements_text(${sql.placeholder(name)}::jsonb)::bigint)`,
   /** The values of a column of whole numbers in one text, with commas between them. */
@@ -104,16 +96,10 @@ export const {
   advisoryEntries,
   advisoryFacets,
   advisoryPostings,
-  scopes,
-  textEntries,
-  timeEntries,
-  totals,
-  textRanks,
-  timeRanks,
+  counters,
   dataMigrations,
   anyOf,
-  topsIn,
-  uidBelow,
+  readBy,
   numbersIn,
   joinNumbers,
   contains,

@@ -11,7 +11,7 @@ export interface ReadConnection extends Executor {
   close(): void;
 }
 
-/** How long the statements of one unit may take before it pauses, in milliseconds. */
+/** How long one unit may take before it pauses, in milliseconds. */
 const SLICE_MS = 3;
 
 /** How many snapshots may outlive their tick at the same time; each has a connection. */
@@ -210,11 +210,14 @@ class Snapshot implements Executor {
 }
 
 // The transaction of one unit. Units of one tick take turns statement by statement, so the time of each is that of its own
-// statements: by the clock alone, short units among many would pause, and wait for as many ticks.
+// statements: by the clock alone, short units among many would pause, and wait for as many ticks. A unit that has paused
+// resumes alone in its tick, and the clock also shows what it does between statements.
 class ReadUnit extends Transaction {
   readonly #readMs: () => number;
-  /** How long statements took since the last pause; counted from the first call of {@link pause}, as most units are short. */
+  /** How long statements took before the first pause; counted from the first call of {@link pause}, as most units are short. */
   #sliceMs: number | undefined;
+  /** When the unit resumed. */
+  #resumedMs: number | undefined;
 
   constructor(snapshot: Snapshot, readMs: () => number) {
     super(snapshot);
@@ -222,7 +225,7 @@ class ReadUnit extends Transaction {
   }
 
   override rows<Params extends object, Row>(statement: Statement<Params, Row>, params: Params): Awaitable<Row[]> {
-    if (this.#sliceMs === undefined) return super.rows(statement, params);
+    if (this.#sliceMs === undefined || this.#resumedMs !== undefined) return super.rows(statement, params);
     const startMs = this.#readMs();
     const rows = super.rows(statement, params);
     this.#sliceMs += this.#readMs() - startMs;
@@ -230,8 +233,15 @@ class ReadUnit extends Transaction {
   }
 
   override pause(): Promise<void> | undefined {
-    const isOver = this.#sliceMs !== undefined && this.#sliceMs >= SLICE_MS;
-    if (isOver || this.#sliceMs === undefined) this.#sliceMs = 0;
-    return isOver ? super.pause() : undefined;
+    if (this.#resumedMs !== undefined) {
+      return this.#readMs() - this.#resumedMs >= SLICE_MS ? this.#pauseNow() : undefined;
+    }
+    this.#sliceMs ??= 0;
+    return this.#sliceMs >= SLICE_MS ? this.#pauseNow() : undefined;
+  }
+
+  async #pauseNow(): Promise<void> {
+    await super.pause();
+    this.#resumedMs = this.#readMs();
   }
 }

@@ -66,15 +66,7 @@ function assertOwn(db: SqliteDatabase, file: string): boolean {
   return isNew;
 }
 
-// A uid from that of an ancestor and the hex digits of its segments below it.
-function buildUidBelow(ancestor: string, digits: string): string {
-  let uid = ancestor;
-  for (let i = 0; i < digits.length; i += 16) uid += `/${digits.slice(i, i + 16)}`;
-  return uid;
-}
-
 function configure(db: SqliteDatabase): void {
-  db.function("uid_below", { deterministic: true }, buildUidBelow as (...args: unknown[]) => string);
   db.pragma("synchronous = FULL");
   db.pragma("foreign_keys = ON");
   db.pragma("trusted_schema = OFF");

@@ -1,10 +1,9 @@
 // The store of tags, with their histories and marks.
 import { and, asc, eq, gte, lt, notExists, sql } from "drizzle-orm";
-import { addToIndex, reindex, removeFromIndex } from "./index-maintenance.js";
 import { IndexedTable } from "./indexed-table.js";
-import { listPage } from "./ordered-list.js";
+import { listPage } from "./lists/page.js";
+import { defineListedKind, ownColumns } from "./lists/resource.js";
 import type { Awaitable, ListQuery, Page, TagFamily, TagMove, TagRow, TagStore } from "./port.js";
-import { defineResourceIndex, type ResourceIndex, usualSorts } from "./resource-index.js";
 import {
   buildEquals,
   buildInsertValues,
@@ -16,31 +15,25 @@ import {
 } from "./statement.js";
 import type { TagMark } from "./tables/registry.js";
 
-const declaration = {
+/** Tags as they are listed. */
+export const tagKind = defineListedKind(10, {
   table: (t) => t.tags,
   parent: "repoUid",
-  sorts: usualSorts,
-  filters: {
-    families: (t) => t.anyOf(t.tags.family, "families"),
-    updatedSince: (t) => gte(t.tags.updateTimeMs, sql.placeholder("updatedSince")),
-  },
-} satisfies Parameters<typeof defineResourceIndex>[1];
+  quota: "tags",
+  sorts: { name: "name", updated_at: "updateTimeMs" },
+  families: { column: "family", values: [0, 1, 2, 3] },
+  filters: { updatedSince: (t) => gte(t.tags.updateTimeMs, sql.placeholder("updatedSince")) },
+});
+
+/** The families that lists show by default. */
+const USUAL: readonly TagFamily[] = [0];
 
 /** How many tags a part of a deletion deletes: some milliseconds on SQLite. */
 const DELETE_BATCH = 20;
 
-/** The index of tags of all families. */
-export const tagIndex = defineResourceIndex(10, { ...declaration, quota: "tags" });
-
-/** The index of usual tags, which lists contain by default: the cost of those lists does not depend on other tags. */
-export const usualTagIndex: ResourceIndex = defineResourceIndex(11, {
-  ...declaration,
-  where: { includes: (row) => (row as TagRow).family === 0, condition: (t) => eq(t.tags.family, 0) },
-});
-
 const tagByName = statement<{ repoUid: string; name: string }, TagRow>((q, t) =>
   q
-    .select()
+    .select(ownColumns(t.tags))
     .from(t.tags)
     .where(buildEquals(t.tags, "repoUid", "name")),
 );
@@ -108,37 +101,20 @@ const sweepMarks = statement<{ timeMs: number }>((q, t) =>
 /** Tags; see {@link TagStore}. */
 export class Tags extends IndexedTable<TagRow> implements TagStore {
   constructor(tx: Executor) {
-    super(tx, tagIndex);
-  }
-
-  override async insert(row: TagRow): Promise<void> {
-    await super.insert(row);
-    await addToIndex(this.tx, usualTagIndex, row);
-  }
-
-  override async replace(row: TagRow): Promise<void> {
-    const before = await this.find(row.uid);
-    if (before === undefined) return;
-    await super.replace(row);
-    await reindex(this.tx, usualTagIndex, before, row);
+    super(tx, tagKind);
   }
 
   override async delete(uid: string): Promise<void> {
-    const row = await this.find(uid);
-    if (row === undefined) return;
-    await removeFromIndex(this.tx, usualTagIndex, row);
     await super.delete(uid);
     await this.tx.rows(deleteMoves, { tagUid: uid });
   }
 
   override list(query: ListQuery): Promise<Page<TagRow>> {
-    return listPage<TagRow>(this.tx, usualTagIndex, query);
+    return listPage<TagRow>(this.tx, tagKind, query, { families: USUAL });
   }
 
   listAll(query: ListQuery, families?: readonly TagFamily[]): Promise<Page<TagRow>> {
-    if (families === undefined) return super.list(query);
-    const equals = { ...query.filter.equals, families: JSON.stringify(families.map(String)) };
-    return super.list({ ...query, filter: { ...query.filter, equals } });
+    return listPage<TagRow>(this.tx, tagKind, query, { ...(families && { families }) });
   }
 
   findByName(repoUid: string, name: string): Awaitable<TagRow | undefined> {

@@ -8,11 +8,10 @@ import { AccessRequests, GroupInvites, Groups, Terms } from "./group-store.js";
 import { Identities, IdentityProviders } from "./identity-store.js";
 import { IndexedTable } from "./indexed-table.js";
 import { Jobs, Keys, SealedValues, SettingRows } from "./installation-store.js";
+import { Usage } from "./listed-kinds.js";
+import { accountAssociationKind, groupMappingKind, subscriptionKind } from "./lists/resource.js";
 import type { AccountAssociationRow, Awaitable, GroupMappingRow, SubscriptionRow, Tx } from "./port.js";
-import { Ranks } from "./rank-store.js";
 import { Registry, Repos } from "./registry-store.js";
-import { accountAssociationIndex, groupMappingIndex, subscriptionIndex } from "./resource-index.js";
-import { Usage } from "./resource-indexes.js";
 import { RoleBindings, Roles } from "./role-store.js";
 import type { Executor, Statement } from "./statement.js";
 import { Tags } from "./tag-store.js";
@@ -86,7 +85,7 @@ export class Transaction implements Tx, Executor {
   }
 
   get accountAssociations(): IndexedTable<AccountAssociationRow> {
-    return new IndexedTable(this, accountAssociationIndex);
+    return new IndexedTable(this, accountAssociationKind);
   }
 
   get groupInvites(): GroupInvites {
@@ -94,7 +93,7 @@ export class Transaction implements Tx, Executor {
   }
 
   get groupMappings(): IndexedTable<GroupMappingRow> {
-    return new IndexedTable(this, groupMappingIndex);
+    return new IndexedTable(this, groupMappingKind);
   }
 
   get terms(): Terms {
@@ -106,7 +105,7 @@ export class Transaction implements Tx, Executor {
   }
 
   get subscriptions(): IndexedTable<SubscriptionRow> {
-    return new IndexedTable(this, subscriptionIndex);
+    return new IndexedTable(this, subscriptionKind);
   }
 
   get keys(): Keys {
@@ -155,10 +154,6 @@ export class Transaction implements Tx, Executor {
 
   get auditCheckpoints(): AuditCheckpoints {
     return new AuditCheckpoints(this);
-  }
-
-  get ranks(): Ranks {
-    return new Ranks(this);
   }
 
   get jobs(): Jobs {

@@ -21,14 +21,15 @@ import { cascadeDelete, deleteRows, guardDelete, hasRows } from "../../src/pipel
 import { type FixedField, type FixedFields, resolveFixed } from "../../src/pipeline/resource/fixed-fields.js";
 import { buildRoomChecks, createQuotas, createsInScope } from "../../src/pipeline/resource/quota.js";
 import { getRow } from "../../src/pipeline/resource/read.js";
+import { rootColumns } from "../../src/store/check/counters.js";
 import { readSqlite, tables } from "../../src/store/check/database.js";
 import { runCheck } from "../../src/store/check/findings.js";
 import { createUidCheck, findReferences, outliving } from "../../src/store/check/references.js";
 import { describeTables } from "../../src/store/copy/tables.js";
+import { countedKinds, listedKinds } from "../../src/store/listed-kinds.js";
+import { defineListedKind, type ListedKind, subscriptionKind } from "../../src/store/lists/resource.js";
 import { openSqlite } from "../../src/store/open-sqlite.js";
 import type { Store, SubscriptionRow } from "../../src/store/port.js";
-import { defineResourceIndex, MAX_ID, type ResourceIndex, subscriptionIndex } from "../../src/store/resource-index.js";
-import { quotaIndexes, resourceIndexes } from "../../src/store/resource-indexes.js";
 import * as schema from "../../src/store/schema-sqlite.js";
 import { buildBindings } from "../../src/transport/http/http-binding.js";
 import { createRouteTable } from "../../src/transport/rest/route-table.js";
@@ -92,7 +93,7 @@ const probeTable = sqliteTable("probes", {
 
 // Columns whose name says that they name a row, and which no check reads.
 function findUnchecked(of: typeof tables): string[] {
-  const known = [...findReferences(of).map(({ from }) => from), ...outliving];
+  const known = [...findReferences(of).map(({ from }) => from), ...outliving, ...rootColumns];
   return of.flatMap((table) => {
     const { name, columns } = getTableConfig(table);
     const unknown = columns.filter((column) => column.name.endsWith("_uid") && !known.includes(column));
@@ -157,25 +158,25 @@ describe("a planted kind", () => {
     await assert.rejects(run(planted, 1), /limit of subscriptions is 1, and 1 more would exceed it/);
   });
 
-  it("is counted by the index that names its quota, which is the only one", () => {
-    assert.deepEqual([...quotaIndexes.keys()].toSorted(), [...organisationQuotas].toSorted());
-    const counting = resourceIndexes.filter(({ quota }) => quota !== undefined);
-    assert.equal(counting.length, quotaIndexes.size);
+  it("is counted by the counters of the kind that names its quota, which is the only one", () => {
+    assert.deepEqual([...countedKinds.keys()].toSorted(), [...organisationQuotas].toSorted());
+    const counting = listedKinds.filter(({ quota }) => quota !== undefined);
+    assert.equal(counting.length, countedKinds.size);
     const declared = definitions.flatMap(({ quota }) => (quota ? [quota.name] : []));
-    assert.deepEqual(declared.toSorted(), [...quotaIndexes.keys()].toSorted());
+    assert.deepEqual(declared.toSorted(), [...countedKinds.keys()].toSorted());
   });
 
   it("is checked by `arbor check`: its uids, its foreign keys, and that no other column names a row", async (t) => {
     const directory = tempDir();
     const store = await openStore(t, directory);
     await store.write((tx) => tx.subscriptions.insert({ ...probe, uid: childUid(rootUid(2), 1) }));
-    const index = defineResourceIndex(MAX_ID, { table: (of) => of.subscriptions, parent: "groupUid", sorts: [] });
+    const kind = defineListedKind(99, { table: (of) => of.subscriptions, parent: "groupUid", sorts: {} });
     const db = readSqlite(directory);
     t.after(() => db.close());
-    const find = async (kinds: readonly ResourceIndex[]) =>
+    const find = async (kinds: readonly ListedKind[]) =>
       (await runCheck(createUidCheck(kinds), db, () => {})).findings.length;
-    assert.equal(await find(resourceIndexes.filter(({ table }) => table !== subscriptionIndex.table)), 0);
-    assert.equal(await find([index]), 1);
+    assert.equal(await find(listedKinds.filter(({ table }) => table !== subscriptionKind.table)), 0);
+    assert.equal(await find([kind]), 1);
 
     const found = findReferences([...tables, probeTable]).filter(({ from }) => from.table === probeTable);
     assert.deepEqual(
@@ -272,14 +273,12 @@ function platform(): ServedService[] {
   });
 }
 
-it("every index of the store is in the list of all kinds, under a number of its own", () => {
-  const files = readdirSync("src/store").filter((name) => name.endsWith(".ts"));
+it("every kind of listed rows is in the list of all kinds, under a number of its own", () => {
+  const files = readdirSync("src/store", { recursive: true, encoding: "utf8" }).filter((name) => name.endsWith(".ts"));
   const declared = files.flatMap((name) =>
-    [...readFileSync(join("src/store", name), "utf8").matchAll(/defineResourceIndex\((\d+)/g)].map(([, id]) =>
-      Number(id),
-    ),
+    [...readFileSync(join("src/store", name), "utf8").matchAll(/defineListedKind\((\d+)/g)].map(([, id]) => Number(id)),
   );
-  const listed = resourceIndexes.map(({ counter }) => counter / 2);
+  const listed = listedKinds.map(({ counter }) => counter / 8);
   assert.deepEqual(listed.toSorted(), declared.toSorted());
   assert.equal(new Set(listed).size, listed.length);
 });

@@ -76,7 +76,9 @@ checkSuite("arbor check on PostgreSQL", {
 test("a repair waits for no node: it is refused while one is connected", async () => {
   const url = await newDatabase();
   const store = await openPg({ url });
-  await withClient(url, (client) => client.query("INSERT INTO scopes (uid) VALUES ('x')"));
+  await withClient(url, (client) =>
+    client.query("INSERT INTO counters (scope, counter, slot, n) VALUES ('x', 8, 0, 1)"),
+  );
   const during = await runCommand(["check", "--repair", ...flagsOf(url)]);
   assert.equal(during.code, 6);
   assert.match(during.stderr, /nodes have \d+ connections? to the database: stop them, then repair\n$/);

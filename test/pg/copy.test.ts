@@ -7,8 +7,7 @@ import pg from "pg";
 import { closingTables, copiedTables } from "../../src/store/copy/tables.js";
 import { openPg } from "../../src/store/open-pg.js";
 import { openSqlite } from "../../src/store/open-sqlite.js";
-import { BASE_SLOT } from "../../src/store/rank-statements.js";
-import { completeRanks } from "../../src/store/rank-store.js";
+import { uids } from "../cli/host/check/world.js";
 import { createFilledDirectory, fillEmptyTables, readLiterals, withDatabase } from "../store/copy/copy-kit.js";
 import { runKills } from "../store/copy/kill-campaign.js";
 import { runCommand, startCommand } from "../support/command.js";
@@ -16,12 +15,13 @@ import { createRandom } from "../support/operations.js";
 import { childUid, groupRow } from "../support/rows.js";
 import { memoryDir, tempDir } from "../support/temp-dir.js";
 import { waitUntil } from "../support/wait-until.js";
-import { FIXTURE_BASE_URL, fixtures } from "../upgrade/fixtures.js";
+import { FIXTURE_BASE_URL, fixtures, restoreSqlite } from "../upgrade/fixtures.js";
 import { compareResponses, type DatabaseSettings, startUpgraded } from "../upgrade/upgrade-suite.js";
 import { emptyDatabase, withClient } from "./databases.js";
 
-const expected = fixtures.find(({ version }) => version === "0.6.0")?.sqlite;
-if (expected === undefined) throw new Error("there is no fixture of version 0.6.0");
+const fixture = fixtures.find(({ version }) => version === "0.10.0");
+if (fixture === undefined) throw new Error("there is no fixture of version 0.10.0");
+const expected = fixture.sqlite;
 
 const allTables = [...copiedTables, ...closingTables];
 const isJson = (table: string, column: string) =>
@@ -78,7 +78,7 @@ async function assertServes(settings: DatabaseSettings, token: string): Promise<
 
 describe("arbor copy between SQLite and PostgreSQL", () => {
   it("keeps every answer, page token and audit log, there and back", async () => {
-    const data = createFilledDirectory();
+    const data = restoreSqlite(fixture);
     const issuing = ["admin", "token", "--identity", expected.owner, "--data", data, "--base-url", FIXTURE_BASE_URL];
     const token = (await runCommand(issuing)).stdout.trim();
     const url = await emptyDatabase();
@@ -96,14 +96,17 @@ describe("arbor copy between SQLite and PostgreSQL", () => {
     fillEmptyTables(data);
     withDatabase(data, (db) =>
       db.exec(`UPDATE jobs SET fence = 9223372036854775807, changes = -9007199254740993;
-        UPDATE groups SET description = '🌳' || char(10) || '"\\,{}' || char(9) || 'NULL é' WHERE name = 'storage';
+        UPDATE groups SET description = '🌳' || char(10) || '"\\,{}' || char(9) || 'NULL é' WHERE name = 'g7';
         UPDATE sqlite_sequence SET seq = seq + 500 WHERE name = 'audit';
-        INSERT INTO totals (counter, scope, slot, n) VALUES (90, 1, 0, 7)`),
+        INSERT INTO counters (scope, counter, slot, n) VALUES ('spread', 8, 0, 7)`),
     );
     const url = await emptyDatabase();
     const there = await copy("--data", data, "--to", url);
     // Nodes spread counters over slots.
-    await query(url, "INSERT INTO totals (counter, scope, slot, n) VALUES (90, 1, 3, 5), (90, 1, 31, -5)");
+    await query(
+      url,
+      "INSERT INTO counters (scope, counter, slot, n) VALUES ('spread', 8, 3, 5), ('spread', 8, 31, -5)",
+    );
     // What a server may be set to.
     const name = new URL(url).pathname.slice(1);
     await query(url, `ALTER DATABASE ${name} SET bytea_output = 'escape'`);
@@ -122,14 +125,13 @@ describe("arbor copy between SQLite and PostgreSQL", () => {
     );
   });
 
-  it("keeps counters and ranks of long lists right for the writers of either database", async () => {
+  it("keeps counters right for the writers of either database", async () => {
     const data = createFilledDirectory();
-    const rowOf = (n: number) => groupRow(childUid(expected.group, 0x1000 + n), { name: `group ${n % 100}` });
+    const rowOf = (n: number) => groupRow(childUid(uids.root, 0x1000 + n), { name: `group ${n % 100}` });
     const sqlite = openSqlite({ directory: data });
     await sqlite.write(async (tx) => {
-      for (let n = 0; n < 5_200; n++) await tx.groups.insert(rowOf(n));
+      for (let n = 0; n < 3_000; n++) await tx.groups.insert(rowOf(n));
     });
-    assert.ok((await completeRanks(sqlite)) > 0, "lists have ranks");
     await sqlite.close();
 
     const url = await emptyDatabase();
@@ -140,10 +142,8 @@ describe("arbor copy between SQLite and PostgreSQL", () => {
     );
     await Promise.all(changes);
     await nodes.close();
-    for (const table of ["totals", "text_ranks", "time_ranks"]) {
-      const [{ slots } = {}] = await query(url, `SELECT count(DISTINCT slot)::int AS slots FROM ${table}`);
-      assert.ok(Number(slots) > 8, `${table} has ${slots} slots`);
-    }
+    const [{ slots } = {}] = await query(url, "SELECT count(DISTINCT slot)::int AS slots FROM counters");
+    assert.ok(Number(slots) > 8, `counters have ${slots} slots`);
 
     const back = join(memoryDir(), "back");
     await copy(...pgFlags(url, data), "--to", back);
@@ -151,14 +151,12 @@ describe("arbor copy between SQLite and PostgreSQL", () => {
     const sound = async () => {
       const { code, stdout } = await runCommand(["check", "--data", back]);
       assert.equal(code, 0, stdout);
-      assert.match(stdout, /^ranks: sound$/m);
+      assert.match(stdout, /^counters: sound$/m);
     };
     await sound();
-    // SQLite reads one row of each: see rank-statements.ts.
-    const slots = "SELECT slot FROM totals UNION SELECT slot FROM text_ranks UNION SELECT slot FROM time_ranks";
     assert.deepEqual(
-      withDatabase(back, (db) => db.prepare(slots).pluck().all()),
-      [0, BASE_SLOT],
+      withDatabase(back, (db) => db.prepare("SELECT DISTINCT slot FROM counters").pluck().all()),
+      [0],
     );
     const store = openSqlite({ directory: back });
     await store.write(async (tx) => {
@@ -192,7 +190,7 @@ describe("arbor copy between SQLite and PostgreSQL", () => {
     assert.deepEqual([same.code, same.stdout], [0, digests]);
     assert.doesNotMatch(same.stderr, / %, /, "progress only where it is asked for");
 
-    await query(url, "UPDATE groups SET description = description || ' ' WHERE name = 'storage'");
+    await query(url, "UPDATE groups SET description = description || ' ' WHERE name = 'g7'");
     await query(url, "DELETE FROM advisory_aliases WHERE ctid = (SELECT min(ctid) FROM advisory_aliases)");
     const { code, stderr } = await verify();
     assert.equal(code, 1);
@@ -211,7 +209,7 @@ describe("arbor copy between SQLite and PostgreSQL", () => {
   it("rejects nodes and other copies on PostgreSQL, and a database that cannot hold a value", async () => {
     const data = createFilledDirectory();
     const url = await emptyDatabase();
-    withDatabase(data, (db) => db.exec("UPDATE groups SET description = 'a' || char(0) || 'b' WHERE name = 'storage'"));
+    withDatabase(data, (db) => db.exec("UPDATE groups SET description = 'a' || char(0) || 'b' WHERE name = 'g7'"));
     const rejected = await runCommand(["copy", "--data", data, "--to", url]);
     assert.match(
       rejected.stderr,
@@ -219,7 +217,7 @@ describe("arbor copy between SQLite and PostgreSQL", () => {
     );
     await assert.rejects(openPg({ url }), /the database is an unfinished copy of \S+arbor\.db: run `arbor copy` again/);
     assert.match((await runCommand(["check", ...pgFlags(url, data)])).stderr, /unfinished copy/);
-    withDatabase(data, (db) => db.exec("UPDATE groups SET description = 'ab' WHERE name = 'storage'"));
+    withDatabase(data, (db) => db.exec("UPDATE groups SET description = 'ab' WHERE name = 'g7'"));
     await copy("--data", data, "--to", url);
 
     const store = await openPg({ url });

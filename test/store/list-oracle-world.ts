@@ -1,6 +1,12 @@
 // Random organisations with rows of every kind that is listed: in a store, and as plain rows in memory.
 import { isBelow, parentOf } from "../../src/kernel/uidp.js";
-import type { ListQuery, Page, Store, TagFamily, Tx } from "../../src/store/port.js";
+import { listedKinds } from "../../src/store/listed-kinds.js";
+import { listPage } from "../../src/store/lists/page.js";
+import type { ListedKind } from "../../src/store/lists/resource.js";
+import type { Awaitable, ListQuery, Page, Store, TagFamily, Tx } from "../../src/store/port.js";
+import * as schema from "../../src/store/schema-sqlite.js";
+import type { Executor } from "../../src/store/statement.js";
+import type { Tables } from "../../src/store/tables.js";
 import type { Random } from "../support/openapi/random.js";
 import { bindingRow, groupRow, identityRow, roleRow } from "../support/rows.js";
 import { repoRow, tagRow } from "./registry-suite.js";
@@ -21,6 +27,8 @@ export const kindNames = [
   "subscriptions",
 ] as const;
 export type KindName = (typeof kindNames)[number];
+
+const tables = schema as unknown as Tables;
 
 /** A row in memory. */
 export type Row = Readonly<Record<string, unknown>> & { readonly uid: string };
@@ -134,13 +142,20 @@ export class OracleWorld {
       await this.#store.write((tx) => tx.advisories.indexChanges(200));
   }
 
+  /** Lists rows as the service does, or with bounds that make a few rows a long list. */
   list(kind: KindName, query: ListQuery, families: readonly TagFamily[] = [0]): Promise<Page<object>> {
-    return Promise.resolve(
-      this.#store.read((tx): ReturnType<typeof tx.groups.list> => {
-        if (kind !== "tags" || families.length === 1) return tx[kind].list(query) as ReturnType<typeof tx.groups.list>;
-        return tx.tags.listAll(query, families.length === 4 ? undefined : families) as never;
-      }),
-    );
+    const limits = this.#random.pick([undefined, { step: 2 + this.#random.int(6), slice: 2 + this.#random.int(6) }]);
+    const read = (tx: Tx): Awaitable<Page<object>> => {
+      if (limits) {
+        const listed = listedKinds.find((one) => one.table(tables) === tables[kind]) as ListedKind;
+        // A transaction also runs statements.
+        const options = { limits, ...(kind === "tags" && { families }) };
+        return listPage(tx as unknown as Executor, listed, query, options);
+      }
+      if (kind !== "tags" || families.length === 1) return tx[kind].list(query);
+      return tx.tags.listAll(query, families.length === 4 ? undefined : families);
+    };
+    return Promise.resolve(this.#store.read(read));
   }
 
   /** The groups that a caller sees, none within another: mostly some of this world, sometimes one that does not exist. */

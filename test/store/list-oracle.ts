@@ -5,8 +5,8 @@ import { describe, test } from "node:test";
 import { isDeepStrictEqual } from "node:util";
 import { getTableName } from "drizzle-orm";
 import { isBelow, isWithin, parentOf } from "../../src/kernel/uidp.js";
+import { listedKinds } from "../../src/store/listed-kinds.js";
 import type { ListFilter, ListPosition, ListQuery, Page, Store, TagFamily } from "../../src/store/port.js";
-import { resourceIndexes } from "../../src/store/resource-indexes.js";
 import * as schema from "../../src/store/schema-sqlite.js";
 import type { Tables } from "../../src/store/tables.js";
 import { createRandom, type Random } from "../support/openapi/random.js";
@@ -52,7 +52,7 @@ export const byKeyAndUid: Compare = (a, b, field) => {
 export function listOracleSuite(name: string, open: () => Promise<Store>, lists: number): void {
   describe(name, () => {
     test("the oracle knows every kind of rows that is listed", () => {
-      const listed = new Set(resourceIndexes.map((kind) => getTableName(kind.table(tables))));
+      const listed = new Set(listedKinds.map((kind) => getTableName(kind.table(tables))));
       assert.deepEqual(kindNames.map((kind) => getTableName(tables[kind])).sort(), [...listed].sort());
     });
 
@@ -176,7 +176,8 @@ function isListed(row: Row, { kind, visible, also = [], filter, families }: Case
 
 const limits = [1, 2, 3, 7, 50, 200];
 
-function chooseCase(world: OracleWorld, random: Random): Case {
+/** Chooses what a caller sees and asks for. */
+export function chooseCase(world: OracleWorld, random: Random): Case {
   const kind = random.pick(kindNames);
   const first = random.pick(kind === "tags" && random.chance(0.3) ? [[0], [0, 2], [1, 3], [0, 1, 2, 3]] : [[0]]);
   return {

@@ -10,7 +10,6 @@ import { chooseScale } from "../support/scale.js";
 import { auditChainSuite } from "./audit-chain-suite.js";
 import { listSuite } from "./list-suite.js";
 import { manySubtreesSuite } from "./many-subtrees-suite.js";
-import { ranksSuite } from "./ranks-suite.js";
 import { registrySuite } from "./registry-suite.js";
 
 /** Registers the suite under `name` for the store that `open` opens empty. */
@@ -369,7 +368,6 @@ export function storeSuite(name: string, open: () => Promise<Store>): void {
 
     listSuite(() => store);
     manySubtreesSuite(() => store);
-    ranksSuite(() => store);
     registrySuite(() => store);
     auditChainSuite(() => store);
   });

@@ -1,11 +1,9 @@
 // The counts that quotas limit; runs on SQLite and on PostgreSQL.
 import assert from "node:assert/strict";
-import { readdirSync, readFileSync } from "node:fs";
-import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import type { QuotaKind } from "../../src/kernel/quotas.js";
 import type { Store } from "../../src/store/port.js";
-import { bindingRow, childUid, groupRow, identityRow, roleRow, rootUid } from "../support/rows.js";
+import { childUid, groupRow, identityRow, rootUid } from "../support/rows.js";
 
 /** Registers the suite under `name` for the store that `open` opens empty. */
 export function usageSuite(name: string, open: () => Promise<Store>): void {
@@ -62,56 +60,4 @@ export function usageSuite(name: string, open: () => Promise<Store>): void {
       assert.deepEqual([await count("identities", root, 3), await count("identities", root, 1)], [3, 1]);
     });
   });
-}
-
-/**
- * Registers a test of the migration that sets the creators of existing root groups.
- *
- * @param dialect the folder of its migrations
- * @param open opens the same database each time
- * @param run runs statements on it while it is closed
- */
-export function creatorsSuite(
-  dialect: "sqlite" | "pg",
-  open: () => Promise<Store>,
-  run: (statements: readonly string[]) => Promise<void>,
-): void {
-  test("roots from before creators were stored count for their automatic owner", async () => {
-    const [first, second, ann, bob, role] = [1, 2, 0xa1, 0xb1, 0x70].map(rootUid) as [
-      string,
-      string,
-      string,
-      string,
-      string,
-    ];
-    const store = await open();
-    await store.write(async (tx) => {
-      for (const uid of [first, second, childUid(first, 1)]) await tx.groups.insert(groupRow(uid));
-      await tx.identities.insert(identityRow(ann));
-      await tx.roles.insert(roleRow(role));
-      await tx.roleBindings.insert(bindingRow(childUid(first, 2), ann, role, { automatic: true }));
-      await tx.roleBindings.insert(bindingRow(childUid(first, 3), bob, role));
-      await tx.roleBindings.insert(bindingRow(childUid(second, 2), bob, role));
-    });
-    await store.close();
-    await run(["DROP INDEX groups_creator", "ALTER TABLE groups DROP COLUMN created_by", ...migration(dialect)]);
-    const again = await open();
-    const counts = await again.read(async (tx) => [
-      await tx.usage.count("roots", ann, 9),
-      await tx.usage.count("roots", bob, 9),
-      (await tx.groups.find(childUid(first, 1)))?.createdBy,
-    ]);
-    await again.close();
-    assert.deepEqual(counts, [1, 0, ""]);
-  });
-}
-
-function migration(dialect: string): string[] {
-  const directory = `src/store/migrations/${dialect}`;
-  const texts = readdirSync(directory)
-    .filter((name) => name.endsWith(".sql"))
-    .map((name) => readFileSync(join(directory, name), "utf8"))
-    .filter((text) => text.includes("arbor.bootstrap.v1"));
-  assert.equal(texts.length, 1);
-  return (texts[0] ?? "").split("--> statement-breakpoint");
 }

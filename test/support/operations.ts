@@ -135,17 +135,14 @@ export async function runOperations(
 /** Reads all rows of a table, as objects by column name. */
 export type ReadTable = (table: string) => Promise<Record<string, unknown>[]>;
 
-const tables = ["groups", "identities", "roles", "role_bindings", "text_entries", "time_entries", "totals", "audit"];
+const tables = ["groups", "identities", "roles", "role_bindings", "counters", "audit"];
 
 /** The rows of all tables, in the same order and format for every database. */
 export async function dump(read: ReadTable): Promise<string[]> {
   const lines: string[] = [];
-  // Each database numbers scopes by itself.
-  const scopes = new Map((await read("scopes")).map(({ id, uid }) => [Number(id), uid]));
   for (const table of tables) {
     const found = await read(table);
-    for (const row of found) if ("scope" in row) row.scope = scopes.get(Number(row.scope));
-    const rows = table === "totals" ? sumSlots(found) : found;
+    const rows = table === "counters" ? sumSlots(found) : found;
     lines.push(
       ...rows
         .map(
@@ -162,7 +159,7 @@ export async function dump(read: ReadTable): Promise<string[]> {
   return lines;
 }
 
-// On PostgreSQL a total is the sum of several rows.
+// On PostgreSQL a counter is the sum of several rows.
 function sumSlots(rows: Record<string, unknown>[]): Record<string, unknown>[] {
   const sums = new Map<string, number>();
   for (const { counter, scope, n } of rows)

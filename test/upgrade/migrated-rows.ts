@@ -1,4 +1,4 @@
-// What a migrated database must contain: the schema of a new one, the rows of before, and an index that matches them.
+// What a migrated database must contain: the schema of a new one, the rows of before, and counters that match them.
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { openDatabase, type SqliteDatabase } from "../../src/store/sqlite-driver.js";

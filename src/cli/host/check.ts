@@ -19,15 +19,15 @@ import { createQuotaCheck } from "../../store/check/quotas.js";
 import { createUidCheck, referenceCheck } from "../../store/check/references.js";
 import { rebuildDerived } from "../../store/check/repair.js";
 import { createSecretCheck, type SecretOpener } from "../../store/check/secrets.js";
+import { listedKinds } from "../../store/listed-kinds.js";
 import type { Store } from "../../store/port.js";
-import { resourceIndexes } from "../../store/resource-indexes.js";
 import { createProgressLine, escapeControls } from "../output/terminal.js";
 import { print } from "./host.js";
 
 /** How often progress is written, in milliseconds. */
 const EVERY_MS = { terminal: 100, lines: 1_000 };
 
-const storedChecks: readonly Check[] = [schemaCheck, integrityCheck, referenceCheck, createUidCheck(resourceIndexes)];
+const storedChecks: readonly Check[] = [schemaCheck, integrityCheck, referenceCheck, createUidCheck(listedKinds)];
 const derivedChecks = derivedIndexes.map(({ check }) => check);
 
 /** The flags of `arbor check`. */

@@ -243,12 +243,3 @@ export function formatRowCondition(table: SQLiteTable, row: Readonly<Record<stri
 export function isBelowSql(column: SQL, scope: SQL): SQL {
   return sql`(${column} > ${scope} || '/' and ${column} < ${scope} || '0')`;
 }
-
-/** The segments of the uid `column` below the uid `scope` as bytes; null where they are no hex digits. */
-export function bytesBelowSql(dialect: CheckDatabase["dialect"], column: SQL, scope: SQL): SQL {
-  const digits = sql`replace(substr(${column}, length(${scope}) + 2), '/', '')`;
-  // PostgreSQL rejects a statement that decodes anything else.
-  return dialect === "sqlite"
-    ? sql`unhex(${digits})`
-    : sql`case when ${digits} ~ '^([0-9a-f]{2})*$' then decode(${digits}, 'hex') end`;
-}

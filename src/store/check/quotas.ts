@@ -1,8 +1,9 @@
 // Organisations, people and identities that have more than their quota. That is no fault: a limit may be lowered below what exists.
-// The totals that quotas are counted by are compared with the rows by the check of the index of lists.
+// The counters that quotas are counted by are compared with the rows by the check of counters.
 import { sql } from "drizzle-orm";
 import { limitsFor, organisationQuotas, type QuotaLimits } from "../../kernel/quotas.js";
-import { quotaIndexes } from "../resource-indexes.js";
+import { countedKinds } from "../listed-kinds.js";
+import { counterOf, familiesOf } from "../lists/resource.js";
 import * as schema from "../schema-sqlite.js";
 import type { Check, CheckContext } from "./findings.js";
 
@@ -10,7 +11,7 @@ const ROOTS_PER_PAGE = 500;
 /** How many owners are named for each quota. */
 const MAX_NAMED = 10;
 
-const { groups, identities, roleBindings, scopes, totals } = schema;
+const { counters, groups, identities, roleBindings } = schema;
 
 type OwnLimits = Readonly<Record<string, number>>;
 
@@ -75,19 +76,24 @@ async function readRoots({ db }: CheckContext, after: string): Promise<{ uid: st
 
 // By quota and root group. People who came through a provider of the organisation count as its identities.
 async function readUsage({ db }: CheckContext, after: string, to: string): Promise<Map<string, number>> {
-  const quotaOf = new Map([...quotaIndexes].map(([quota, { counter }]) => [counter, quota]));
+  const quotaOf = new Map(
+    [...countedKinds].flatMap(([quota, kind]) =>
+      familiesOf(kind).map((family) => [counterOf(kind, "below", family), quota] as const),
+    ),
+  );
   const usage = new Map<string, number>();
+  const add = (quota: string | undefined, uid: string, n: number | string) => {
+    const key = `${quota} ${uid}`;
+    usage.set(key, (usage.get(key) ?? 0) + Number(n));
+  };
   const rows = await db.all<{ counter: number; uid: string; n: number | string }>(sql`
-    select counter, s.uid as uid, sum(n) as n from ${scopes} s join ${totals} on scope = s.id
-    where s.uid > ${after} and s.uid <= ${to} and length(s.uid) = 40
-    and counter in (${sql.join([...quotaOf.keys()], sql`, `)}) group by counter, s.uid`);
-  for (const { counter, uid, n } of rows) usage.set(`${quotaOf.get(Number(counter))} ${uid}`, Number(n));
+    select counter, scope as uid, sum(n) as n from ${counters}
+    where scope > ${after} and scope <= ${to} and length(scope) = 40
+    and counter in (${sql.join([...quotaOf.keys()], sql`, `)}) group by counter, scope`);
+  for (const { counter, uid, n } of rows) add(quotaOf.get(Number(counter)), uid, n);
   const people = await db.all<{ uid: string; n: number | string }>(sql`
     select substr(provider_uid, 1, 40) as uid, count(*) as n from ${identities}
     where provider_uid > ${after} and provider_uid < ${`${to}0`} group by substr(provider_uid, 1, 40)`);
-  for (const { uid, n } of people) {
-    const key = `identities ${uid}`;
-    usage.set(key, (usage.get(key) ?? 0) + Number(n));
-  }
+  for (const { uid, n } of people) add("identities", uid, n);
   return usage;
 }

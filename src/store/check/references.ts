@@ -3,11 +3,11 @@
 import { getTableName, is, type SQL, sql } from "drizzle-orm";
 import { type AnySQLiteColumn, getTableConfig, SQLiteTable } from "drizzle-orm/sqlite-core";
 import { DELETED } from "../identity-store.js";
-import { columnOf, type ResourceIndex } from "../resource-index.js";
+import { columnOf, type ListedKind } from "../lists/resource.js";
 import * as schema from "../schema-sqlite.js";
 import type { Tables } from "../tables.js";
 import { at, formatKey, formatRowCondition, primaryKeyOf, tables } from "./database.js";
-import { type Check, type CheckContext, MAX_KEPT } from "./findings.js";
+import { type Check, type CheckContext, type Finding, MAX_KEPT } from "./findings.js";
 
 type Row = Readonly<Record<string, unknown>>;
 
@@ -146,7 +146,7 @@ interface FaultyRows {
   readonly columns: readonly AnySQLiteColumn[];
   /** The part of the query after FROM; it calls the table `c`. */
   readonly faulty: SQL;
-  readonly describe: (row: Row) => { readonly problem: string; readonly remedy: string };
+  readonly describe: (row: Row) => Pick<Finding, "problem" | "remedy" | "repairable">;
 }
 
 /** Reports rows that break a rule: the first ones by their keys, and the number of the rest. */
@@ -176,7 +176,7 @@ function tableOf(column: AnySQLiteColumn): SQLiteTable {
 }
 
 /** Creates the check, which finds rows of these kinds whose uid does not lie directly below their parent. */
-export const createUidCheck = (kinds: readonly ResourceIndex[]): Check => ({
+export const createUidCheck = (kinds: readonly ListedKind[]): Check => ({
   name: "uids",
   async run(context) {
     const checked = new Set<string>();

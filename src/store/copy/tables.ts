@@ -2,7 +2,6 @@
 // it refers to.
 import { type AnySQLiteColumn, getTableConfig, type SQLiteTable } from "drizzle-orm/sqlite-core";
 import { primaryKeyOf, tables } from "../check/database.js";
-import { BASE_SLOT } from "../rank-statements.js";
 
 /** What a column holds; cells.ts says how each database and a copy represent it. */
 export type CellType = "text" | "integer" | "boolean" | "bytes" | "json";
@@ -72,7 +71,7 @@ function describeTable(table: SQLiteTable): CopiedTable {
     key,
     numbered: key.length === 1 && first?.type === "integer" ? first.name : undefined,
     slots: key.some((column) => column.name === "slot")
-      ? { slot: indexOf("slot"), sum: indexOf("n"), base: name === "totals" ? "0" : String(BASE_SLOT) }
+      ? { slot: indexOf("slot"), sum: indexOf("n"), base: "0" }
       : undefined,
   };
 }

@@ -1,6 +1,5 @@
 // Lists the migrations of stored rows.
 import type { DataMigration } from "./data-migration.js";
-import { orderIndexMigration } from "./order-index.js";
 
 /** All migrations of stored rows, in the order in which they run. New ones are added at the end. */
-export const dataMigrations: readonly DataMigration[] = [orderIndexMigration];
+export const dataMigrations: readonly DataMigration[] = [];

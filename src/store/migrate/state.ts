@@ -124,7 +124,7 @@ export function buildCreation(dialect: Dialect, migrations: readonly DataMigrati
       insertProgress(migration, "contracted"),
       ...migration.contract(dialect).map(({ sql }) => sql),
     ]),
-    ...(migrations.length > 0 ? buildVersionChange(dialect) : []),
+    ...buildVersionChange(dialect),
   ];
 }
 

@@ -1,6 +1,7 @@
 // Advisories on vulnerabilities, with their events and aliases.
-import type { Columns, RowOf } from "./columns-sqlite.js";
+import type { Columns, ListedRowOf, RowOf } from "./columns-sqlite.js";
 import type { GroupTables } from "./groups.js";
+import { buildListIndexes } from "./list-indexes.js";
 
 /** Builds the tables of advisories. */
 export function defineAdvisoryTables(c: Columns, { groups }: GroupTables) {
@@ -12,6 +13,7 @@ export function defineAdvisoryTables(c: Columns, { groups }: GroupTables) {
         .str("group_uid")
         .notNull()
         .references(() => groups.uid),
+      rootUid: c.str("root_uid").notNull(),
       advisoryId: c.str("advisory_id").notNull(),
       legacyAdvisoryId: c.str("legacy_advisory_id").notNull(),
       author: c.str("author").notNull(),
@@ -37,7 +39,11 @@ export function defineAdvisoryTables(c: Columns, { groups }: GroupTables) {
       updateTimeMs: c.long("update_time_ms").notNull(),
     },
     (t) => [
-      c.index("advisories_group").on(t.groupUid, t.uid),
+      ...buildListIndexes(c, "advisories", {
+        ...t,
+        parent: t.groupUid,
+        sorts: { created_at: t.createTimeMs, updated_at: t.updateTimeMs },
+      }),
       c.uniqueIndex("advisories_id").on(t.advisoryId, t.groupUid),
       c.index("advisories_legacy").on(t.legacyAdvisoryId),
       c.index("advisories_artifact").on(t.artifactName),
@@ -135,7 +141,7 @@ export type Facets = readonly (readonly string[])[];
 type AdvisoryTables = ReturnType<typeof defineAdvisoryTables>;
 
 /** An advisory as stored. */
-export type AdvisoryRow = RowOf<AdvisoryTables["advisories"]>;
+export type AdvisoryRow = ListedRowOf<AdvisoryTables["advisories"]>;
 /** An event of an advisory as stored. */
 export type AdvisoryEventRow = RowOf<AdvisoryTables["advisoryEvents"]>;
 /** An alias by which an advisory is found. */

@@ -1,7 +1,15 @@
 // The column types of the schema in SQLite; schema-pg.ts has the same names.
 import { type SQL, type SQLWrapper, sql } from "drizzle-orm";
-import { blob, index, integer, primaryKey, sqliteTable, text, uniqueIndex } from "drizzle-orm/sqlite-core";
-import { AFTER_ALL } from "../../kernel/uidp.js";
+import {
+  blob,
+  index,
+  integer,
+  primaryKey,
+  type SQLiteTable,
+  sqliteTable,
+  text,
+  uniqueIndex,
+} from "drizzle-orm/sqlite-core";
 
 export const table = sqliteTable;
 /** Text that compares by bytes. */
@@ -19,22 +27,8 @@ export const rowNumber = (name: string) => integer(name).primaryKey();
 /** Whether a column has one of the values in the JSON array that the placeholder `name` stands for. */
 export const anyOf = (column: SQLWrapper, name: string): SQL =>
   sql`${column} in (select value from json_each(${sql.placeholder(name)}))`;
-/**
- * The table `tops` of subtrees in the JSON object that the placeholder `name` stands for: by the uid of the top
- * (`top`) a position below it (`bound`), as hex digits there and as bytes here; "-" is the position after all.
- */
-export const topsIn = (name: string): SQL =>
-  sql`(select key as top, case value when '-' then ${AFTER_ALL_LITERAL} else unhex(value) end as bound
-    from json_each(${sql.placeholder(name)})) tops`;
-const AFTER_ALL_LITERAL = sql.raw(`x'${AFTER_ALL.toString("hex")}'`);
-/** The uid whose segments below `top` are the bytes `below`. */
-export const uidBelow = (top: SQLWrapper, below: SQLWrapper): SQL => {
-  const segment = (n: number) => sql`'/' || hex(substr(${below}, ${sql.raw(String(8 * n + 1))}, 8))`;
-  const [first, second, third] = [segment(0), segment(1), segment(2)];
-  // The function of sqlite-connection.ts serves every depth, at twice the cost of an expression for few segments.
-  return sql`case length(${below}) when 8 then ${top} || lower(${first}) when 16 then ${top} || lower(${first} || ${second})
-    when 24 then ${top} || lower(${first} || ${second} || ${third}) else uid_below(${top}, lower(hex(${below}))) end`;
-};
+/** The table, to be read by the index with this name: SQLite would choose another when it lacks statistics. */
+export const readBy = (read: SQLiteTable, name: string): SQL => sql`${read} indexed by ${sql.identifier(name)}`;
 /** The whole numbers in the JSON array that the placeholder `name` stands for, for a condition with `in`. */
 export const numbersIn = (name: string): SQL => sql`(select value from json_each(${sql.placeholder(name)}))`;
 /** The values of a column of whole numbers in one text, with commas between them. */
@@ -55,3 +49,6 @@ export type Columns = typeof import("./columns-sqlite.js");
 
 /** A row as its table stores it: plain values, the same in both databases. */
 export type RowOf<T extends { readonly $inferSelect: unknown }> = Readonly<T["$inferSelect"]>;
+
+/** A row of a listed table. The store derives the uid of its root from its own. */
+export type ListedRowOf<T extends { readonly $inferSelect: unknown }> = Omit<RowOf<T>, "rootUid">;

@@ -1,6 +1,7 @@
 // Groups, and what belongs to one group: account associations, accepted terms, subscriptions and access requests.
 import { sql } from "drizzle-orm";
-import type { Columns, RowOf } from "./columns-sqlite.js";
+import type { Columns, ListedRowOf, RowOf } from "./columns-sqlite.js";
+import { buildListIndexes, usualSorts } from "./list-indexes.js";
 
 /** Builds the tables of groups. */
 export function defineGroupTables(c: Columns) {
@@ -10,6 +11,8 @@ export function defineGroupTables(c: Columns) {
       uid: c.str("uid").primaryKey(),
       /** Null for a root group. */
       parentUid: c.str("parent_uid"),
+      /** The first segment of the uid. All listed tables have it, because lists are read by it. */
+      rootUid: c.str("root_uid").notNull(),
       name: c.str("name").notNull(),
       description: c.str("description").notNull(),
       verified: c.bool("verified").notNull(),
@@ -23,6 +26,7 @@ export function defineGroupTables(c: Columns) {
       updateTimeMs: c.long("update_time_ms").notNull(),
     },
     (t) => [
+      ...buildListIndexes(c, "groups", { ...t, parent: t.parentUid, sorts: usualSorts(t) }),
       // Any number of groups may share a name, and most have no creator: these contain only what is searched for.
       c.index("groups_root_name").on(t.name, t.verified).where(sql`parent_uid IS NULL`),
       c.index("groups_creator").on(t.createdBy, t.uid).where(sql`created_by <> ''`),
@@ -44,6 +48,7 @@ export function defineGroupTables(c: Columns) {
         .primaryKey()
         .references(() => groups.uid),
       parentUid: c.str("parent_uid"),
+      rootUid: c.str("root_uid").notNull(),
       name: c.str("name").notNull(),
       description: c.str("description").notNull(),
       /** The JSON of its providers' messages. */
@@ -51,7 +56,7 @@ export function defineGroupTables(c: Columns) {
       createTimeMs: c.long("create_time_ms").notNull(),
       updateTimeMs: c.long("update_time_ms").notNull(),
     },
-    (t) => [c.index("account_associations_parent").on(t.parentUid, t.uid)],
+    (t) => buildListIndexes(c, "account_associations", { ...t, parent: t.parentUid, sorts: usualSorts(t) }),
   );
 
   const termsAcceptances = c.table(
@@ -70,11 +75,12 @@ export function defineGroupTables(c: Columns) {
     {
       uid: c.str("uid").primaryKey(),
       groupUid: groupUid(),
+      rootUid: c.str("root_uid").notNull(),
       sink: c.str("sink").notNull(),
       createTimeMs: c.long("create_time_ms").notNull(),
       updateTimeMs: c.long("update_time_ms").notNull(),
     },
-    (t) => [c.index("subscriptions_group").on(t.groupUid, t.uid)],
+    (t) => buildListIndexes(c, "subscriptions", { ...t, parent: t.groupUid, sorts: { created_at: t.createTimeMs } }),
   );
 
   const accessRequests = c.table(
@@ -94,12 +100,12 @@ export function defineGroupTables(c: Columns) {
 export type GroupTables = ReturnType<typeof defineGroupTables>;
 
 /** A group as stored. */
-export type GroupRow = RowOf<GroupTables["groups"]>;
+export type GroupRow = ListedRowOf<GroupTables["groups"]>;
 /** An account association as stored; its uid is the uid of its group. */
-export type AccountAssociationRow = RowOf<GroupTables["accountAssociations"]>;
+export type AccountAssociationRow = ListedRowOf<GroupTables["accountAssociations"]>;
 /** The acceptance of a document by a group, as stored. */
 export type TermsAcceptanceRow = RowOf<GroupTables["termsAcceptances"]>;
 /** A subscription to events as stored. */
-export type SubscriptionRow = RowOf<GroupTables["subscriptions"]>;
+export type SubscriptionRow = ListedRowOf<GroupTables["subscriptions"]>;
 /** When an identity last requested access to a group, as stored. */
 export type AccessRequestRow = RowOf<GroupTables["accessRequests"]>;

@@ -1,6 +1,7 @@
 // Identities, and the providers that people and their groups come from.
-import type { Columns, RowOf } from "./columns-sqlite.js";
+import type { Columns, ListedRowOf } from "./columns-sqlite.js";
 import type { GroupTables } from "./groups.js";
+import { buildListIndexes, usualSorts } from "./list-indexes.js";
 import type { RoleTables } from "./roles.js";
 
 /** The credentials by which a provider's directory may push people and groups. */
@@ -25,6 +26,7 @@ export function defineIdentityTables(c: Columns, { groups, roles }: GroupTables 
       uid: c.str("uid").primaryKey(),
       /** Null for people and for the identities that Arbor itself defines. */
       groupUid: c.str("group_uid").references(() => groups.uid),
+      rootUid: c.str("root_uid").notNull(),
       name: c.str("name").notNull(),
       description: c.str("description").notNull(),
       /** Of people: the issuer and the subject at the login provider. */
@@ -48,7 +50,10 @@ export function defineIdentityTables(c: Columns, { groups, roles }: GroupTables 
       updateTimeMs: c.long("update_time_ms").notNull(),
       lastSeenTimeMs: c.long("last_seen_time_ms").notNull(),
     },
-    (t) => [c.index("identities_group").on(t.groupUid, t.uid), c.index("identities_provider").on(t.providerUid)],
+    (t) => [
+      ...buildListIndexes(c, "identities", { ...t, parent: t.groupUid, sorts: usualSorts(t) }),
+      c.index("identities_provider").on(t.providerUid),
+    ],
   );
 
   const identityProviders = c.table(
@@ -59,6 +64,7 @@ export function defineIdentityTables(c: Columns, { groups, roles }: GroupTables 
         .str("group_uid")
         .notNull()
         .references(() => groups.uid),
+      rootUid: c.str("root_uid").notNull(),
       name: c.str("name").notNull(),
       description: c.str("description").notNull(),
       defaultRole: c
@@ -74,7 +80,7 @@ export function defineIdentityTables(c: Columns, { groups, roles }: GroupTables 
       updateTimeMs: c.long("update_time_ms").notNull(),
     },
     (t) => [
-      c.index("identity_providers_group").on(t.groupUid, t.uid),
+      ...buildListIndexes(c, "identity_providers", { ...t, parent: t.groupUid, sorts: usualSorts(t) }),
       c.index("identity_providers_role").on(t.defaultRole),
     ],
   );
@@ -87,6 +93,7 @@ export function defineIdentityTables(c: Columns, { groups, roles }: GroupTables 
         .str("provider_uid")
         .notNull()
         .references(() => identityProviders.uid),
+      rootUid: c.str("root_uid").notNull(),
       externalGroupId: c.str("external_group_id").notNull(),
       roleUid: c
         .str("role_uid")
@@ -96,6 +103,11 @@ export function defineIdentityTables(c: Columns, { groups, roles }: GroupTables 
       createTimeMs: c.long("create_time_ms").notNull(),
     },
     (t) => [
+      ...buildListIndexes(c, "external_group_role_mappings", {
+        ...t,
+        parent: t.providerUid,
+        sorts: { created_at: t.createTimeMs },
+      }),
       c.uniqueIndex("external_group_role_mappings_same").on(t.providerUid, t.externalGroupId, t.roleUid, t.scope),
       c.index("external_group_role_mappings_role").on(t.roleUid),
     ],
@@ -107,8 +119,8 @@ export function defineIdentityTables(c: Columns, { groups, roles }: GroupTables 
 type IdentityTables = ReturnType<typeof defineIdentityTables>;
 
 /** An identity as stored. */
-export type IdentityRow = RowOf<IdentityTables["identities"]>;
+export type IdentityRow = ListedRowOf<IdentityTables["identities"]>;
 /** An identity provider as stored. */
-export type IdentityProviderRow = RowOf<IdentityTables["identityProviders"]>;
+export type IdentityProviderRow = ListedRowOf<IdentityTables["identityProviders"]>;
 /** A mapping of a directory's group to a role, as stored. */
-export type GroupMappingRow = RowOf<IdentityTables["groupMappings"]>;
+export type GroupMappingRow = ListedRowOf<IdentityTables["groupMappings"]>;

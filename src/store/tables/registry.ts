@@ -1,6 +1,7 @@
 // Repos and tags of a container registry, and what is known of their images.
-import type { Columns, RowOf } from "./columns-sqlite.js";
+import type { Columns, ListedRowOf, RowOf } from "./columns-sqlite.js";
 import type { GroupTables } from "./groups.js";
+import { buildListIndexes, usualSorts } from "./list-indexes.js";
 
 /** The family of a tag, which follows from its name: usual, or one that lists hide by default. */
 export type TagFamily = 0 | 1 | 2 | 3;
@@ -21,6 +22,7 @@ export function defineRegistryTables(c: Columns, { groups }: GroupTables) {
         .str("group_uid")
         .notNull()
         .references(() => groups.uid),
+      rootUid: c.str("root_uid").notNull(),
       name: c.str("name").notNull(),
       description: c.str("description").notNull(),
       /** The JSON of its message's other fields. */
@@ -29,7 +31,10 @@ export function defineRegistryTables(c: Columns, { groups }: GroupTables) {
       createTimeMs: c.long("create_time_ms").notNull(),
       updateTimeMs: c.long("update_time_ms").notNull(),
     },
-    (t) => [c.index("repos_group").on(t.groupUid, t.uid), c.uniqueIndex("repos_name").on(t.groupUid, t.name)],
+    (t) => [
+      ...buildListIndexes(c, "repos", { ...t, parent: t.groupUid, sorts: usualSorts(t) }),
+      c.uniqueIndex("repos_name").on(t.groupUid, t.name),
+    ],
   );
 
   const tags = c.table(
@@ -40,6 +45,7 @@ export function defineRegistryTables(c: Columns, { groups }: GroupTables) {
         .str("repo_uid")
         .notNull()
         .references(() => repos.uid),
+      rootUid: c.str("root_uid").notNull(),
       name: c.str("name").notNull(),
       digest: c.str("digest").notNull(),
       /** 0 usual, 1 referrers (`sha256-…`), 2 dates (`…-20yymmdd`), 3 epochs (`…-rN`). */
@@ -50,7 +56,11 @@ export function defineRegistryTables(c: Columns, { groups }: GroupTables) {
       updateTimeMs: c.long("update_time_ms").notNull(),
     },
     (t) => [
-      c.index("tags_repo").on(t.repoUid, t.uid),
+      ...buildListIndexes(c, "tags", {
+        ...t,
+        parent: t.repoUid,
+        sorts: { name: t.name, updated_at: t.updateTimeMs },
+      }),
       c.uniqueIndex("tags_name").on(t.repoUid, t.name),
       c.index("tags_digest").on(t.digest, t.uid),
     ],
@@ -133,9 +143,9 @@ export function defineRegistryTables(c: Columns, { groups }: GroupTables) {
 type RegistryTables = ReturnType<typeof defineRegistryTables>;
 
 /** A repo as stored. */
-export type RepoRow = RowOf<RegistryTables["repos"]>;
+export type RepoRow = ListedRowOf<RegistryTables["repos"]>;
 /** A tag as stored. */
-export type TagRow = RowOf<RegistryTables["tags"]>;
+export type TagRow = ListedRowOf<RegistryTables["tags"]>;
 /** The digest that a tag pointed to from a time on. */
 export type TagMove = RowOf<RegistryTables["tagHistory"]>;
 /** When a tag was last pushed or deleted. */

@@ -1,7 +1,8 @@
 // Roles, and what grants them in a group: bindings and invites.
 import type { CapabilitySet } from "../../kernel/capability-set.js";
-import type { Columns, RowOf } from "./columns-sqlite.js";
+import type { Columns, ListedRowOf } from "./columns-sqlite.js";
 import type { GroupTables } from "./groups.js";
+import { buildListIndexes, usualSorts } from "./list-indexes.js";
 
 /** Builds the tables of roles. */
 export function defineRoleTables(c: Columns, { groups }: GroupTables) {
@@ -11,13 +12,17 @@ export function defineRoleTables(c: Columns, { groups }: GroupTables) {
       uid: c.str("uid").primaryKey(),
       /** Null for built-in roles. */
       groupUid: c.str("group_uid").references(() => groups.uid),
+      rootUid: c.str("root_uid").notNull(),
       name: c.str("name").notNull(),
       description: c.str("description").notNull(),
       capabilities: c.str("capabilities").$type<CapabilitySet>().notNull(),
       createTimeMs: c.long("create_time_ms").notNull(),
       updateTimeMs: c.long("update_time_ms").notNull(),
     },
-    (t) => [c.index("roles_group").on(t.groupUid, t.uid), c.index("roles_name").on(t.name, t.uid)],
+    (t) => [
+      ...buildListIndexes(c, "roles", { ...t, parent: t.groupUid, sorts: usualSorts(t) }),
+      c.index("roles_name").on(t.name, t.uid),
+    ],
   );
 
   const groupUid = () =>
@@ -36,6 +41,7 @@ export function defineRoleTables(c: Columns, { groups }: GroupTables) {
     {
       uid: c.str("uid").primaryKey(),
       groupUid: groupUid(),
+      rootUid: c.str("root_uid").notNull(),
       identityUid: c.str("identity_uid").notNull(),
       roleUid: roleUid(),
       /** Whether it was created with its root group; it is then deleted with the group. */
@@ -51,6 +57,7 @@ export function defineRoleTables(c: Columns, { groups }: GroupTables) {
       updateTimeMs: c.long("update_time_ms").notNull(),
     },
     (t) => [
+      ...buildListIndexes(c, "role_bindings", { ...t, parent: t.groupUid, sorts: { created_at: t.createTimeMs } }),
       c.index("role_bindings_identity").on(t.identityUid, t.groupUid, t.roleUid),
       c.index("role_bindings_group").on(t.groupUid, t.automatic),
       c.index("role_bindings_pending").on(t.identityUid, t.pending, t.uid),
@@ -64,6 +71,7 @@ export function defineRoleTables(c: Columns, { groups }: GroupTables) {
     {
       uid: c.str("uid").primaryKey(),
       groupUid: groupUid(),
+      rootUid: c.str("root_uid").notNull(),
       roleUid: roleUid(),
       email: c.str("email").notNull(),
       singleUse: c.bool("single_use").notNull(),
@@ -77,7 +85,7 @@ export function defineRoleTables(c: Columns, { groups }: GroupTables) {
       updateTimeMs: c.long("update_time_ms").notNull().default(0),
     },
     (t) => [
-      c.index("group_invites_group").on(t.groupUid, t.uid),
+      ...buildListIndexes(c, "group_invites", { ...t, parent: t.groupUid, sorts: { created_at: t.createTimeMs } }),
       c.index("group_invites_expiry").on(t.groupUid, t.expireTimeMs),
       c.index("group_invites_role").on(t.roleUid),
       c.uniqueIndex("group_invites_key").on(t.keyId),
@@ -91,8 +99,8 @@ export function defineRoleTables(c: Columns, { groups }: GroupTables) {
 export type RoleTables = ReturnType<typeof defineRoleTables>;
 
 /** A role as stored. */
-export type RoleRow = RowOf<RoleTables["roles"]>;
+export type RoleRow = ListedRowOf<RoleTables["roles"]>;
 /** A role binding as stored. */
-export type RoleBindingRow = RowOf<RoleTables["roleBindings"]>;
+export type RoleBindingRow = ListedRowOf<RoleTables["roleBindings"]>;
 /** A group invite as stored; of its code only a hash. */
-export type GroupInviteRow = RowOf<RoleTables["groupInvites"]>;
+export type GroupInviteRow = ListedRowOf<RoleTables["groupInvites"]>;

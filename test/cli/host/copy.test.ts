@@ -70,12 +70,6 @@ describe("arbor copy", () => {
     await store.close();
     assert.match(await copy(served), /ECONNREFUSED/);
 
-    const older = createFilledDirectory();
-    withDatabase(older, (db) => db.exec("UPDATE data_migrations SET phase = 'expanded'"));
-    assert.match(await copy(older), /run `arbor migrate --contract` with the same settings/);
-    withDatabase(older, (db) => db.exec("UPDATE data_migrations SET phase = 'expanding'"));
-    assert.match(await copy(older), /run `arbor migrate --expand` with the same settings/);
-
     const newer = createFilledDirectory();
     withDatabase(newer, (db) => db.exec("UPDATE __drizzle_migrations SET created_at = created_at + 100000000000"));
     assert.match(

@@ -12,7 +12,6 @@ const NAMES = [
   "expired-rows",
   "identity-deletion",
   "key-rotation",
-  "list-ranks",
   "registry-events",
 ];
 const TIME = /^\d{4}-\d\d-\d\dT[\d:.]+Z$/;

@@ -1,5 +1,5 @@
 // Copies between data directories, whose steps a test can end or change.
-import assert from "node:assert/strict";
+import { copyFileSync } from "node:fs";
 import { join } from "node:path";
 import { MASTER_KEY_CHECK } from "../../../src/issuer/keys/master-key.js";
 import type { CopiedRow } from "../../../src/store/copy/cells.js";
@@ -7,42 +7,43 @@ import { type ComparedTable, copyDatabase } from "../../../src/store/copy/copy.j
 import type { CopySource, CopyTarget } from "../../../src/store/copy/databases.js";
 import { identifySource, prepareTarget } from "../../../src/store/copy/prepare.js";
 import { openSqliteSource, openSqliteTarget } from "../../../src/store/copy/sqlite.js";
-import type { SqlRow } from "../../../src/store/migrate/data-migration.js";
-import { dataMigrations } from "../../../src/store/migrate/data-migrations.js";
-import { buildSchemaStatements } from "../../../src/store/migrate/schema-migrations.js";
-import { readState, readStateSync } from "../../../src/store/migrate/state.js";
+import { openSqlite } from "../../../src/store/open-sqlite.js";
 import { openDatabase, type SqliteDatabase } from "../../../src/store/sqlite-driver.js";
 import { createMark } from "../../../src/store/version.js";
-import { fixtures, restoreSqlite } from "../../upgrade/fixtures.js";
+import { fillWorld, uids } from "../../cli/host/check/world.js";
+import { childUid, groupRow } from "../../support/rows.js";
+import { memoryDir } from "../../support/temp-dir.js";
+
+const template = memoryDir();
+const filled = openSqlite({ directory: template });
+await fillWorld(filled, template);
+await filled.write(async (tx) => {
+  for (let n = 0; n < 400; n++) await tx.groups.insert(groupRow(childUid(uids.squad, 0x1000 + n), { name: `g${n}` }));
+});
+await filled.close();
 
 /** A data directory of this version with resources of every kind. */
 export function createFilledDirectory(): string {
-  const newest = fixtures.find(({ version }) => version === "0.6.0");
-  assert.ok(newest);
-  const directory = restoreSqlite(newest);
-  // What later versions added to the schema.
-  withDatabase(directory, (db) => {
-    const state = readStateSync(readState("sqlite", dataMigrations), (sql) => db.prepare(sql).all() as SqlRow[]);
-    for (const statement of buildSchemaStatements("sqlite", state.missingSchema)) db.exec(statement);
-  });
+  const directory = memoryDir();
+  for (const name of ["arbor.db", "master.key"]) copyFileSync(join(template, name), join(directory, name));
   return directory;
 }
 
-/** Adds rows to the tables that have none in such a directory. Not all of them are as the service would write them. */
+/** Adds rows to tables of such a directory, those that have none among them. Not all are as the service would write them. */
 export function fillEmptyTables(directory: string): void {
   withDatabase(directory, (db) =>
-    db.exec(`INSERT INTO access_requests SELECT uid, 'person', 7 FROM groups WHERE parent_uid IS NULL;
-      INSERT INTO refresh_tokens VALUES ('h', 'f', 'i', '{"scope":{"b":1,"a":[true,null]}}', 1, 2, 3), ('g', 'f', 'i', '[]', 0, 2, 3);
-      INSERT INTO tickets VALUES ('h', 'code', '{ "b" : "x", "a" : 1.50 }', 9, NULL, NULL), ('t', 'code', '{}', 9, 'é', 1);
+    db.exec(`INSERT INTO access_requests SELECT uid, 'someone', 7 FROM groups WHERE parent_uid IS NULL;
+      INSERT INTO refresh_tokens VALUES ('A', 'f', 'i', '{"scope":{"b":1,"a":[true,null]}}', 1, 2, 3), ('g', 'f', 'i', '[]', 0, 2, 3);
+      INSERT INTO tickets VALUES ('A', 'code', '{ "b" : "x", "a" : 1.50 }', 9, NULL, NULL), ('t', 'code', '{}', 9, 'é', 1);
       INSERT INTO manifests SELECT uid, 'sha256:1', '{"z":9007199254740991,"10":1,"9":2}' FROM repos;
       INSERT INTO registry_events VALUES ('b', 1), ('B', 2), ('ä', 3), ('_', 4), ('a b', 5);
-      INSERT INTO tag_marks SELECT uid, 'latest', -1 FROM repos;
-      INSERT INTO deployments SELECT uid, '{"charts":["🌳"]}', 1, 2 FROM repos;
-      INSERT INTO registry_settings SELECT uid, 1, 0 FROM groups WHERE parent_uid IS NULL;
-      INSERT INTO registry_names SELECT name, uid, '' FROM groups WHERE parent_uid IS NULL;
-      INSERT INTO text_ranks (list, scope, key, below, slot, n) VALUES (1, 1, 'é', x'00ff', 1000, 5), (1, 1, 'z', x'', 1000, NULL);
-      INSERT INTO time_ranks (list, scope, key, below, slot, n) VALUES (1, 1, -9007199254740991, x'', 1000, 5);
+      INSERT INTO tag_marks SELECT uid, 'newest', -1 FROM repos;
+      UPDATE deployments SET charts = '{"charts":["🌳"]}';
+      INSERT INTO registry_settings SELECT uid, 1, 0 FROM groups WHERE parent_uid IS NULL ON CONFLICT DO NOTHING;
+      INSERT INTO registry_names SELECT name || '.example', uid, '' FROM groups WHERE parent_uid IS NULL ON CONFLICT DO NOTHING;
+      INSERT INTO counters (scope, counter, slot, n) VALUES ('é', 1, 0, -9007199254740991);
       INSERT INTO advisory_changes (id, uid) VALUES (5, 'waits'), (9, 'too');
+      INSERT INTO data_migrations VALUES ('past', 'contracted', '', 0);
       INSERT INTO audit_checkpoints VALUES ('root', 1, 'hash', 2, 3, 'signature')`),
   );
 }

@@ -191,21 +191,14 @@ describe("a copy", () => {
   it("has one row of those that PostgreSQL spreads over slots", async () => {
     const from = createFilledDirectory();
     withDatabase(from, (db) =>
-      db.exec(`INSERT INTO totals (counter, scope, slot, n) SELECT counter, scope, 7, 5 FROM totals WHERE slot = 0;
-        INSERT INTO totals (counter, scope, slot, n) SELECT counter, scope, 31, -2 FROM totals WHERE slot = 0;
-        INSERT INTO text_ranks (list, scope, key, below, slot, n) VALUES (1, 1, 'a', x'01', 3, 10), (1, 1, 'a', x'01', 1000, 5),
-          (1, 1, 'b', x'01', 1000, 7), (1, 1, 'b', x'02', 4, 2), (1, 1, 'b', x'02', 1000, NULL)`),
+      db.exec(`INSERT INTO counters (scope, counter, slot, n) SELECT scope, counter, 7, 5 FROM counters WHERE slot = 0;
+        INSERT INTO counters (scope, counter, slot, n) SELECT scope, counter, 31, -2 FROM counters WHERE slot = 0`),
     );
     const to = join(memoryDir(), "to");
     await copyDirectory(from, to, { batchRows: 2 });
     const query = (directory: string, sql: string) => withDatabase(directory, (db) => db.prepare(sql).raw().all());
-    const sums = "SELECT counter, scope, sum(n) FROM totals GROUP BY 1, 2 ORDER BY 1, 2";
+    const sums = "SELECT scope, counter, sum(n) FROM counters GROUP BY 1, 2 ORDER BY 1, 2";
     assert.deepEqual(query(to, sums), query(from, sums));
-    assert.deepEqual(query(to, "SELECT DISTINCT slot FROM totals"), [[0]]);
-    assert.deepEqual(query(to, "SELECT key, hex(below), slot, n FROM text_ranks ORDER BY key, below"), [
-      ["a", "01", 1000, 15],
-      ["b", "01", 1000, 7],
-      ["b", "02", 1000, null],
-    ]);
+    assert.deepEqual(query(to, "SELECT DISTINCT slot FROM counters"), [[0]]);
   });
 });

@@ -8,8 +8,8 @@ import { type CheckDatabase, readSqlite } from "../../../../src/store/check/data
 import { derivedIndexes } from "../../../../src/store/check/derived.js";
 import { runCheck } from "../../../../src/store/check/findings.js";
 import { createUidCheck, referenceCheck } from "../../../../src/store/check/references.js";
+import { listedKinds } from "../../../../src/store/listed-kinds.js";
 import { openSqlite } from "../../../../src/store/open-sqlite.js";
-import { resourceIndexes } from "../../../../src/store/resource-indexes.js";
 import { openDatabase } from "../../../../src/store/sqlite-driver.js";
 import { attack } from "../../../audit/log-kit.js";
 import { runCommand } from "../../../support/command.js";
@@ -31,8 +31,8 @@ const names = [
     "integrity",
     "references",
     "uids",
-    "order index",
-    "ranks",
+    "roots",
+    "counters",
     "advisory aliases",
     "advisory index",
     "audit log",
@@ -116,7 +116,7 @@ test("all checks see the database as of one moment, whatever a server writes mea
   const data = await createFilledStore();
   const server = openSqlite({ directory: data, exclusive: true });
   const snapshot = readSqlite(data);
-  const checks = [referenceCheck, createUidCheck(resourceIndexes), ...derivedIndexes.map(({ check }) => check)];
+  const checks = [referenceCheck, createUidCheck(listedKinds), ...derivedIndexes.map(({ check }) => check)];
   const run = async (db: CheckDatabase) => {
     const results: number[] = [];
     for (const check of checks) {
@@ -138,7 +138,7 @@ test("all checks see the database as of one moment, whatever a server writes mea
 test("a repair is refused while a server runs", async () => {
   const data = await createFilledStore();
   const server = openSqlite({ directory: data, exclusive: true });
-  attack(data, `INSERT INTO scopes (uid) VALUES ('${rootUid(0xdead)}')`);
+  attack(data, `INSERT INTO counters (scope, counter, slot, n) VALUES ('${rootUid(0xdead)}', 8, 0, 1)`);
   const repair = await runCommand(["check", "--repair", "--data", data]);
   assert.equal(repair.code, 6);
   assert.equal(repair.stderr, `arbor: Precondition failed: a server uses ${data}: stop it, then repair\n`);

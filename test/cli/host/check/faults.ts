@@ -11,8 +11,10 @@ export interface Fault {
   readonly found: readonly RegExp[];
 }
 
-const of = (table: string) => `(SELECT id FROM scopes WHERE uid = '${table}')`;
-const MARK = "UPDATE scopes SET ranked = true";
+const counterIs = (counter: number | string, scope: string, n: string, expected: string) =>
+  new RegExp(
+    `^counters: counters counter=${counter} .*, scope=${scope}: the counter is ${n}, and there are ${expected}$`,
+  );
 const dangles = (check: string, table: string, key: string, column: string, target: string) =>
   new RegExp(`^${check}: ${table} ${key}: ${column} names \\S+, which is not in ${target}$`);
 
@@ -97,11 +99,9 @@ export const storedFaults: readonly Fault[] = [
       new RegExp(
         `^uids: external_group_role_mappings ${root}/0000000000000051: .* directly below ${provider}, its provider_uid$`,
       ),
-      /^order index: time_entries list=64 .*: rows without an entry: 1, such as/,
-      /^order index: time_entries list=64 .*: entries that belong to no row: 1$/,
-      /^order index: totals counter=16 .*: the total is 1, and there are 0$/,
-      /^order index: time_entries list=64 .*: entries that belong to no row: 1$/,
-      /^order index: totals counter=17 .*: the total is 1, and there are 0$/,
+      counterIs(65, root, "0", "1"),
+      counterIs(64, provider, "1", "0"),
+      counterIs(65, provider, "1", "0"),
     ],
   },
   {
@@ -109,7 +109,6 @@ export const storedFaults: readonly Fault[] = [
     sql: [`UPDATE account_associations SET parent_uid = NULL WHERE uid = '${team}'`],
     found: [
       new RegExp(`^uids: account_associations ${team}: the row has no parent, and its uid is not that of a root$`),
-      new RegExp(`^order index: totals counter=13 .*\\(${root}\\): the total is 1, and there are 0$`),
     ],
   },
   {
@@ -117,17 +116,10 @@ export const storedFaults: readonly Fault[] = [
     sql: [`DELETE FROM deployments`, `DELETE FROM manifests`, `DELETE FROM tag_marks`, `DELETE FROM repos`],
     found: [
       ...Array.from({ length: 8 }, () => new RegExp(`^references: tags ${repo}/\\w+: repo_uid names ${repo}`)),
-      new RegExp(`^order index: scopes ${repo}: no row has this uid$`),
-      // Those of the repo itself, below the root, the team and the squad.
-      ...["text_entries", "time_entries", "time_entries", "totals"].map(
-        (table) => new RegExp(`^order index: ${table} .*\\(repos.*scope=\\d+ \\(${root}\\)`),
-      ),
-      ...["text_entries", "time_entries", "time_entries", "totals"].map(
-        (table) => new RegExp(`^order index: ${table} .*\\(repos.*scope=\\d+ \\(${team}\\)`),
-      ),
-      ...["text_entries", "time_entries", "time_entries", "totals", "totals"].map(
-        (table) => new RegExp(`^order index: ${table} .*\\(repos.*scope=\\d+ \\(${squad}\\)`),
-      ),
+      counterIs(72, root, "1", "0"),
+      counterIs(72, team, "1", "0"),
+      counterIs(72, squad, "1", "0"),
+      counterIs(73, squad, "1", "0"),
     ],
   },
   {
@@ -190,99 +182,50 @@ export const storedFaults: readonly Fault[] = [
 /** Faults of what is derived from other rows: a repair mends them. */
 export const derivedFaults: readonly Fault[] = [
   {
-    reason: "an entry is missing",
-    sql: [`DELETE FROM text_entries WHERE list = 8 AND scope = ${of(root)} AND key = 'group 57'`],
-    found: [
-      new RegExp(`^order index: text_entries list=8 .*\\(${root}\\): rows without an entry: 1, such as ${team}$`),
-    ],
+    reason: "the root of a row is another than its uid says",
+    sql: [`UPDATE groups SET root_uid = '${other}' WHERE uid = '${team}'`],
+    found: [new RegExp(`^roots: groups ${team}: root_uid is ${other}, which is not the first segment of the uid$`)],
   },
   {
-    reason: "an entry of the children of a group is missing",
-    sql: [`DELETE FROM text_entries WHERE list = 15 AND scope = ${of(team)}`],
-    found: [
-      new RegExp(`^order index: text_entries list=15 .*\\(${team}\\): rows without an entry: 1, such as ${squad}$`),
-    ],
-  },
-  {
-    reason: "an entry belongs to no row",
-    sql: [
-      `INSERT INTO time_entries SELECT list, scope, key + 5, below FROM time_entries WHERE list = 97 AND scope = ${of(root)}`,
-    ],
-    found: [new RegExp(`^order index: time_entries list=97 .*\\(${root}\\): entries that belong to no row: 1$`)],
-  },
-  {
-    reason: "a row changed without its entries",
-    sql: [`UPDATE groups SET name = 'renamed' WHERE uid = '${team}'`],
-    found: [8, 12].flatMap((list) => [
-      new RegExp(`^order index: text_entries list=${list} .*\\(${root}\\): rows without an entry: 1, such as ${team}$`),
-      new RegExp(`^order index: text_entries list=${list} .*\\(${root}\\): entries that belong to no row: 1$`),
-    ]),
-  },
-  {
-    reason: "a tag is of another family than in the index",
+    reason: "a tag is of another family than was counted",
     sql: [`UPDATE tags SET family = 0 WHERE uid = '${repo}/0000000000000001'`],
-    found: [root, team, squad, repo].flatMap((uid) => [
-      ...["text_entries", "time_entries", "time_entries"].map(
-        (table) => new RegExp(`^order index: ${table} list=(88|89|90) .*\\(${uid}\\): rows without an entry: 1`),
-      ),
-      new RegExp(`^order index: totals counter=22 .*\\(${uid}\\): the total is 2, and there are 3$`),
-      ...(uid === repo
-        ? [new RegExp(`^order index: totals counter=23 .*\\(${uid}\\): the total is 2, and there are 3$`)]
-        : []),
-    ]),
-  },
-  {
-    reason: "a total is wrong",
-    sql: [`UPDATE totals SET n = n + 1 WHERE counter = 8 AND scope = ${of(root)}`],
     found: [
-      new RegExp(`^order index: totals counter=8 \\(role_bindings .*\\(${root}\\): the total is (\\d+), and there are`),
+      ...[repo, squad, team, root].flatMap((uid) => [
+        counterIs(80, uid, "2", "3"),
+        ...(uid === repo ? [counterIs(81, uid, "2", "3")] : []),
+        counterIs(82, uid, "2", "1"),
+        ...(uid === repo ? [counterIs(83, uid, "2", "1")] : []),
+      ]),
     ],
   },
   {
-    reason: "a total counts what is not there",
-    sql: [`INSERT INTO totals (counter, scope, slot, n) VALUES (25, ${of(squad)}, 0, 1)`],
-    found: [new RegExp(`^order index: totals counter=25 .*\\(${squad}\\): the total is 1, and there are 0$`)],
+    reason: "a counter is wrong",
+    sql: [`UPDATE counters SET n = n + 1 WHERE counter = 32 AND scope = '${root}'`],
+    found: [counterIs("32 \\(role_bindings", root, "\\d+", "\\d+")],
   },
   {
-    reason: "an entry of a list that no kind has",
-    sql: [
-      `INSERT INTO text_entries SELECT 999, scope, key, below FROM text_entries WHERE list = 15 AND scope = ${of(root)}`,
-    ],
-    found: [/^order index: text_entries list=999, scope=\d+: no kind declares the list.*rows: 1$/],
+    reason: "a counter counts what is not there",
+    sql: [`INSERT INTO counters (counter, scope, slot, n) VALUES (97, '${squad}', 0, 1)`],
+    found: [counterIs(97, squad, "1", "0")],
   },
   {
-    reason: "a total that no kind has",
-    sql: [`INSERT INTO totals (counter, scope, slot, n) VALUES (999, ${of(root)}, 0, 1)`],
-    found: [/^order index: totals counter=999, scope=\d+: no kind declares the list/],
-  },
-  {
-    reason: "an entry and a total of no scope",
-    sql: [
-      `INSERT INTO time_entries SELECT list, 999, key, below FROM time_entries WHERE list = 9 AND scope = ${of(team)}`,
-      `INSERT INTO totals (counter, scope, slot, n) VALUES (2, 999, 0, 1)`,
-    ],
-    found: [
-      /^order index: time_entries list=9, scope=999: .* no such scope; rows: 1$/,
-      /^order index: totals counter=2, scope=999: .* no such scope; rows: 1$/,
-    ],
-  },
-  {
-    reason: "a scope that no row has",
-    sql: [`INSERT INTO scopes (uid) VALUES ('${gone}')`],
-    found: [new RegExp(`^order index: scopes ${gone}: no row has this uid$`)],
-  },
-  {
-    reason: "a scope is missing",
-    sql: [
-      `DELETE FROM time_entries WHERE scope = ${of(provider)}`,
-      `DELETE FROM totals WHERE scope = ${of(provider)}`,
-      `DELETE FROM scopes WHERE uid = '${provider}'`,
-    ],
+    reason: "a counter that no kind has",
+    sql: [`INSERT INTO counters (counter, scope, slot, n) VALUES (999, '${root}', 0, 1)`],
     found: [
       new RegExp(
-        `^order index: scopes ${provider}: the scope is missing, although it has external_group_role_mappings: 1$`,
+        `^counters: counters counter=999, scope=${root}: no kind has a counter of this number; its value is 1$`,
       ),
     ],
+  },
+  {
+    reason: "a counter of a group that is gone",
+    sql: [`INSERT INTO counters (counter, scope, slot, n) VALUES (8, '${gone}', 0, 1)`],
+    found: [counterIs(8, gone, "1", "0")],
+  },
+  {
+    reason: "the counters of a provider are missing",
+    sql: [`DELETE FROM counters WHERE scope = '${provider}'`],
+    found: [counterIs(64, provider, "0", "1"), counterIs(65, provider, "0", "1")],
   },
   {
     reason: "an alias is missing",
@@ -326,69 +269,11 @@ export const derivedFaults: readonly Fault[] = [
       /^advisory index: advisory_postings root=\d+, filter=artifactNames: the filter does not find what is indexed$/,
     ],
   },
-  {
-    reason: "a rank counts more than there is",
-    sql: [
-      MARK,
-      `INSERT INTO text_ranks SELECT list, scope, key, below, 0, 5 FROM text_entries
-        WHERE list = 8 AND scope = ${of(root)} AND key = 'group 57'`,
-    ],
-    found: [/^ranks: text_ranks list=8, scope=\d+, key=group 57, .*: the rank is 5, and there are 2 entries$/],
-  },
-  {
-    reason: "a list that is ranked from its second entry on",
-    sql: [
-      MARK,
-      `INSERT INTO text_ranks SELECT list, scope, key, below, 0, 1 FROM text_entries
-        WHERE list = 8 AND scope = ${of(root)} AND key = 'group 74'`,
-    ],
-    found: [/^ranks: text_ranks list=8, .*: it is the first position of its list, and there are 1 entries before it$/],
-  },
-  {
-    reason: "a rank of the order of uids counts less than there is",
-    sql: [
-      MARK,
-      `INSERT INTO text_ranks SELECT 11, scope, '', below, 0, 1 FROM text_entries WHERE list = 15 AND scope = ${of(root)}`,
-    ],
-    found: [/^ranks: text_ranks list=11, .*: the rank is 1, and there are 2 entries$/],
-  },
-  {
-    reason: "a rank between two positions",
-    sql: [
-      MARK,
-      `INSERT INTO time_ranks SELECT list, scope, key, below, 0, 0 FROM time_entries WHERE list = 81 AND scope = ${of(repo)}`,
-    ],
-    found: Array.from({ length: 8 }, () => /^ranks: time_ranks list=81, .*: the rank is 0, and there are 1 entries$/),
-  },
-  {
-    reason: "ranks of a list that no kind has, and of no scope",
-    sql: [
-      MARK,
-      `INSERT INTO text_ranks SELECT 999, scope, key, below, 0, 1 FROM text_entries WHERE list = 15 AND scope = ${of(root)}`,
-      `INSERT INTO text_ranks SELECT 11, 999, '', below, 0, 1 FROM text_entries WHERE list = 15 AND scope = ${of(root)}`,
-    ],
-    found: [
-      /^ranks: text_ranks list=999, .*: nothing declares its list$/,
-      /^ranks: text_ranks list=11, scope=999, .*: the rank is 1, and there are 0 entries$/,
-    ],
-  },
-  {
-    reason: "a scope is not marked, although its lists have ranks",
-    sql: [
-      `INSERT INTO time_ranks SELECT list, scope, key, below, 0, 1 FROM time_entries WHERE list = 9 AND scope = ${of(team)}`,
-    ],
-    found: [new RegExp(`^ranks: scopes ${team}: lists of scope \\d+ have ranks, and it is not marked as ranked$`)],
-  },
 ];
 
-/** Ranks as they may be: counted, in slots, and not counted yet. */
-export const soundRanks: readonly string[] = [
-  MARK,
-  `INSERT INTO text_ranks SELECT list, scope, key, below, 0, 3 FROM text_entries
-    WHERE list = 8 AND scope = ${of(root)} AND key = 'group 57'`,
-  `INSERT INTO text_ranks SELECT list, scope, key, below, 1, -2 FROM text_ranks WHERE list = 8`,
-  `INSERT INTO text_ranks SELECT list, scope, key, below, 0, 1 FROM text_entries
-    WHERE list = 8 AND scope = ${of(root)} AND key = 'group 74'`,
-  `INSERT INTO text_ranks SELECT 11, scope, '', below, 0, 2 FROM text_entries WHERE list = 15 AND scope = ${of(root)}`,
-  `INSERT INTO time_ranks SELECT list, scope, key, below, 0, NULL FROM time_entries WHERE list = 81 AND scope = ${of(repo)}`,
+/** Counters as they may be: in slots, and empty. */
+export const soundCounters: readonly string[] = [
+  `INSERT INTO counters (counter, scope, slot, n) SELECT counter, scope, 7, 5 FROM counters WHERE counter = 8`,
+  `INSERT INTO counters (counter, scope, slot, n) SELECT counter, scope, 31, -5 FROM counters WHERE slot = 7`,
+  `INSERT INTO counters (counter, scope, slot, n) VALUES (9, '${gone}', 0, 0)`,
 ];

@@ -1,1 +1,0 @@
-ALTER TABLE "scopes" ADD COLUMN "ranked" boolean DEFAULT false NOT NULL;

@@ -1,2 +1,0 @@
-CREATE INDEX "groups_root_name" ON "groups" USING btree ("name","verified") WHERE parent_uid IS NULL;--> statement-breakpoint
-CREATE INDEX "groups_creator" ON "groups" USING btree ("created_by","uid") WHERE created_by <> '';

@@ -1,1 +1,0 @@
-ALTER TABLE `scopes` ADD `ranked` integer DEFAULT false NOT NULL;
