@@ -6,6 +6,6 @@ const pg = process.env.ARBOR_DIALECT === "pg";
 
 export default defineConfig({
   dialect: pg ? "postgresql" : "sqlite",
-  schema: pg ? "./src/store/schema-pg.ts" : "./src/store/schema-sqlite.ts",
+  schema: pg ? "./src/store/tables/schema-pg.ts" : "./src/store/tables/schema-sqlite.ts",
   out: pg ? "./src/store/migrations/pg" : "./src/store/migrations/sqlite",
 });

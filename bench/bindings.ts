@@ -5,8 +5,8 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { openSqlite } from "../src/store/open-sqlite.js";
 import type { ListPosition, Store } from "../src/store/port.js";
+import { openSqlite } from "../src/store/sqlite/open.js";
 import { bindingRow, childUid, groupRow, identityRow, roleRow, rootUid } from "../test/support/rows.js";
 
 const COUNT = 100_000;

@@ -1,6 +1,6 @@
 import { cpus } from "node:os";
 import { join } from "node:path";
-import { openDatabase } from "../src/store/sqlite-driver.js";
+import { openDatabase } from "../src/store/sqlite/driver.js";
 import { describeLimits } from "../src/transport/http/limits.js";
 
 /** The conditions of one benchmark. */

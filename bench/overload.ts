@@ -9,7 +9,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { builtinRoleUid } from "../src/kernel/ids.js";
-import { openSqlite } from "../src/store/open-sqlite.js";
+import { openSqlite } from "../src/store/sqlite/open.js";
 import { freePort } from "../test/support/free-port.js";
 import { bindingRow } from "../test/support/rows.js";
 import { printConditions } from "./conditions.js";

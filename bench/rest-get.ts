@@ -8,7 +8,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { parseArgs, promisify } from "node:util";
-import { openSqlite } from "../src/store/open-sqlite.js";
+import { openSqlite } from "../src/store/sqlite/open.js";
 import { printConditions } from "./conditions.js";
 import { freePort, requireTools, runLoad, startServer } from "./processes.js";
 import { compare, judge, type LoadResult } from "./rounds.js";

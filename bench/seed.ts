@@ -10,11 +10,11 @@ import { openInstallation } from "../src/app/installation.js";
 import { resolveSettings } from "../src/config/config.js";
 import { builtinRoleUid } from "../src/kernel/ids.js";
 import { rootOf } from "../src/kernel/uidp.js";
-import { groupKind } from "../src/store/group-store.js";
+import { groupKind } from "../src/store/iam/groups.js";
 import { counterOf } from "../src/store/lists/resource.js";
-import { openSqlite } from "../src/store/open-sqlite.js";
 import type { GroupRow, RoleBindingRow } from "../src/store/port.js";
-import { openDatabase, type SqliteDatabase } from "../src/store/sqlite-driver.js";
+import { openDatabase, type SqliteDatabase } from "../src/store/sqlite/driver.js";
+import { openSqlite } from "../src/store/sqlite/open.js";
 import { bindingRow, identityRow } from "../test/support/rows.js";
 import { buildTree, groupsOf, type Tree } from "./tree.js";
 

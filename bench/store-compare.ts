@@ -100,8 +100,8 @@ function ask(side: ChildProcess, work: Work): Promise<Slice> {
 // Runs in the process of a side, with the code of its checkout.
 async function runSide(checkout: string, directory: string): Promise<void> {
   const from = (path: string) => import(pathToFileURL(join(checkout, path)).href);
-  const { openSqlite } = (await from("src/store/open-sqlite.ts")) as typeof import("../src/store/open-sqlite.js");
-  const { openDatabase } = (await from("src/store/sqlite-driver.ts")) as typeof import("../src/store/sqlite-driver.js");
+  const { openSqlite } = (await from("src/store/open-sqlite.ts")) as typeof import("../src/store/sqlite/open.js");
+  const { openDatabase } = (await from("src/store/sqlite-driver.ts")) as typeof import("../src/store/sqlite/driver.js");
   const store = openSqlite({ directory });
   const tree = buildTree(rows);
   const db = openDatabase(join(directory, "arbor.db"), { readonly: true });

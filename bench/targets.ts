@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import { rootOf } from "../src/kernel/uidp.js";
-import { openDatabase } from "../src/store/sqlite-driver.js";
+import { openDatabase } from "../src/store/sqlite/driver.js";
 import { firstLevel, groupOfIdentity, type Seeded } from "./seed.js";
 
 /** A read, and the reader that may do it. */

@@ -24,7 +24,7 @@ const CHUNKS = "chunks";
 /** What is loaded by commands that open a database, or by the service when it needs it. */
 const WITH_SERVICE = [
   /^cli\/host\/(?!serve|config|commands)[^.]*\.ts$/,
-  /^store\/(open-pg|open-snapshot|migrate\/open-sqlite-migration|migrate\/phases)\.ts$/,
+  /^store\/(pg\/open|open-snapshot|migrate\/open-sqlite-migration|migrate\/phases)\.ts$/,
 ];
 
 const src = resolve("src");

@@ -25,7 +25,7 @@ if (!Number.isInteger(records) || records < 50_000) {
 register();
 const { manyRecord } = await import("../test/vulnerabilities/osv-kit.ts");
 const { writeZip } = await import("../test/vulnerabilities/zip-writer.ts");
-const { openSqlite } = await import("../src/store/open-sqlite.ts");
+const { openSqlite } = await import("../src/store/sqlite/open.ts");
 
 const scratch = mkdtempSync(join(tmpdir(), "arbor-import-"));
 process.once("exit", () => rmSync(scratch, { recursive: true, force: true }));

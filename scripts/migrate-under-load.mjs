@@ -28,7 +28,7 @@ if (values.old === undefined || !Number.isInteger(groups) || !Number.isInteger(k
 register();
 const old = resolve(values.old);
 const main = resolve("dist/main.js");
-const { openDatabase } = await import("../src/store/sqlite-driver.ts");
+const { openDatabase } = await import("../src/store/sqlite/driver.ts");
 const { inconsistenciesIn } = await import("../test/support/consistency.ts");
 const { startService } = await import(join(old, "bench/service.ts"));
 const { buildTree, treeOf } = await import(join(old, "bench/tree.ts"));

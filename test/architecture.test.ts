@@ -158,25 +158,25 @@ test("an import that a room may not have is found", () => {
 
 test("every form of an import is found", () => {
   const value = [
-    'import { openSqlite } from "../store/open-sqlite.js";',
-    'import { type Options, openSqlite } from "../store/open-sqlite.js";',
-    'import "../store/open-sqlite.js";',
-    'export { openSqlite } from "../store/open-sqlite.js";',
-    'export * from "../store/open-sqlite.js";',
-    'const { openSqlite } = await import("../store/open-sqlite.js");',
-    'const load = () => import(\n  "../store/open-sqlite.js",\n);',
+    'import { openSqlite } from "../store/sqlite/open.js";',
+    'import { type Options, openSqlite } from "../store/sqlite/open.js";',
+    'import "../store/sqlite/open.js";',
+    'export { openSqlite } from "../store/sqlite/open.js";',
+    'export * from "../store/sqlite/open.js";',
+    'const { openSqlite } = await import("../store/sqlite/open.js");',
+    'const load = () => import(\n  "../store/sqlite/open.js",\n);',
   ];
   const types = [
-    'import type { Options } from "../store/open-sqlite.js";',
-    'export type * from "../store/open-sqlite.js";',
-    'type Module = typeof import("../store/open-sqlite.js");',
+    'import type { Options } from "../store/sqlite/open.js";',
+    'export type * from "../store/sqlite/open.js";',
+    'type Module = typeof import("../store/sqlite/open.js");',
   ];
   const file = "src/codec/fields.ts";
   for (const text of [...value, ...types]) {
     const found = findImports(file, text);
     assert.deepEqual(
       found.map(({ target, typesOnly }) => ({ target, typesOnly })),
-      [{ target: "store/open-sqlite", typesOnly: types.includes(text) }],
+      [{ target: "store/sqlite/open", typesOnly: types.includes(text) }],
       text,
     );
     assert.equal(findViolations(found).length, 1, text);

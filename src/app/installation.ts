@@ -11,13 +11,13 @@ import { createMissingKeyError, hasSecrets, type MasterKeyFile, readMasterKey } 
 import { unavailable } from "../kernel/errors.js";
 import { describeFileFault } from "../kernel/files.js";
 import { type Clock, systemClock } from "../kernel/time.js";
-import { MASTER_KEY_FILE } from "../store/data-directory.js";
-import type { DatabaseFaultEvent } from "../store/database-faults.js";
-import { describeDiskFaultOf } from "../store/disk-faults.js";
 import type { MigrationProgress } from "../store/migrate/phases.js";
 import { isExpansionNeeded } from "../store/migrate/state.js";
-import { openSqlite } from "../store/open-sqlite.js";
 import type { Store } from "../store/port.js";
+import { MASTER_KEY_FILE } from "../store/sqlite/data-directory.js";
+import { describeDiskFaultOf } from "../store/sqlite/disk-faults.js";
+import type { DatabaseFaultEvent } from "../store/sqlite/faults.js";
+import { openSqlite } from "../store/sqlite/open.js";
 import { createWorkGate } from "../store/work-gate.js";
 
 /** An open installation. */
@@ -140,7 +140,7 @@ async function openDatabaseOf(options: InstallationOptions): Promise<Store> {
   }
   const { url, tls } = database;
   if (url === undefined) return openOrExpandSqlite(options);
-  const { openPg } = await import("../store/open-pg.js");
+  const { openPg } = await import("../store/pg/open.js");
   return openPg({ url, tls, clock, create: mode === "create" });
 }
 

@@ -2,12 +2,12 @@
 import { sql } from "drizzle-orm";
 import type { Clock } from "../kernel/time.js";
 import { readPg, readSqlite } from "./check/database.js";
-import { noInstallation } from "./data-directory.js";
 import type { SqlRow } from "./migrate/data-migration.js";
 import { dataMigrations } from "./migrate/data-migrations.js";
 import { expansionNeeded, needsExpanding, readState, readStateAsync } from "./migrate/state.js";
-import type { PgTls } from "./pg-connection.js";
+import type { PgTls } from "./pg/connection.js";
 import type { Store } from "./port.js";
+import { noInstallation } from "./sqlite/data-directory.js";
 import { assertMayOpen } from "./version.js";
 
 /** Where the database is. */
@@ -48,7 +48,7 @@ export async function openSnapshot({ directory, url, tls, clock }: SnapshotOptio
  * SQLite, or dead rows of PostgreSQL, for as long.
  */
 export async function createSnapshots(options: SnapshotOptions): Promise<Pick<Store, "read" | "lateCommitMs">> {
-  const lateCommitMs = options.url === undefined ? 0 : (await import("./open-pg.js")).LATE_COMMIT_MS;
+  const lateCommitMs = options.url === undefined ? 0 : (await import("./pg/open.js")).LATE_COMMIT_MS;
   return {
     lateCommitMs,
     async read(unit) {

@@ -9,13 +9,12 @@ export type * from "./tables/groups.js";
 export type * from "./tables/identities.js";
 export type * from "./tables/registry.js";
 export type * from "./tables/roles.js";
+export type * from "./tables/schema.js";
 export type * from "./tables/tokens.js";
-export type * from "./tables.js";
 
 import type { Histogram } from "../kernel/histogram.js";
 import type { QuotaKind } from "../kernel/quotas.js";
 import type { TraceSpan } from "../kernel/trace.js";
-import type { DatabaseFaultCounts } from "./database-faults.js";
 import type { AuditChainStore, AuditCheckpointStore, AuditEventStore, AuditStore } from "./port-audit.js";
 import type {
   AccessRequestStore,
@@ -29,6 +28,7 @@ import type {
   TermsStore,
 } from "./port-iam.js";
 import type { Awaitable, IndexedStore, ListQuery, Page } from "./port-lists.js";
+import type { DatabaseFaultCounts } from "./sqlite/faults.js";
 import type { AdvisoryEventRow, AdvisoryRow } from "./tables/advisories.js";
 import type { AccountAssociationRow, SubscriptionRow } from "./tables/groups.js";
 import type { GroupMappingRow } from "./tables/identities.js";
@@ -42,8 +42,8 @@ import type {
   TagMove,
   TagRow,
 } from "./tables/registry.js";
+import type { JobRow } from "./tables/schema.js";
 import type { KeyRow, KeyState, RefreshTokenRow, TicketKind, TicketOrigin, TicketRow } from "./tables/tokens.js";
-import type { JobRow } from "./tables.js";
 
 /** Limits of one unit of work. */
 export interface UnitOptions {
@@ -301,7 +301,7 @@ export interface RegistryStore {
   putName(row: RegistryNameRow): Awaitable<void>;
 }
 
-/** Advisories. Their filters are named in `ListFilter.equals`; see advisory-store.ts. */
+/** Advisories. Their filters are named in `ListFilter.equals`; see advisories/advisories.ts. */
 export interface AdvisoryStore extends IndexedStore<AdvisoryRow> {
   /** The advisory that was imported from this record. */
   findBySource(groupUid: string, sourceKey: string): Awaitable<AdvisoryRow | undefined>;

@@ -1,21 +1,21 @@
-import { GrantReader } from "./access-store.js";
-import { Advisories } from "./advisory-store.js";
-import { AuditCheckpoints } from "./audit-checkpoint-store.js";
-import { AuditEvents } from "./audit-event-store.js";
-import { Audit, AuditChain } from "./audit-store.js";
-import type { AuditVersion } from "./audit-version.js";
-import { AccessRequests, GroupInvites, Groups, Terms } from "./group-store.js";
-import { Identities, IdentityProviders } from "./identity-store.js";
-import { IndexedTable } from "./indexed-table.js";
-import { Jobs, Keys, SealedValues, SettingRows } from "./installation-store.js";
-import { Usage } from "./listed-kinds.js";
+import { Advisories } from "./advisories/advisories.js";
+import { AuditCheckpoints } from "./audit/checkpoints.js";
+import { AuditEvents } from "./audit/events.js";
+import { Audit, AuditChain } from "./audit/log.js";
+import type { AuditVersion } from "./audit/version.js";
+import { GrantReader } from "./iam/access.js";
+import { AccessRequests, GroupInvites, Groups, Terms } from "./iam/groups.js";
+import { Identities, IdentityProviders } from "./iam/identities.js";
+import { RoleBindings, Roles } from "./iam/roles.js";
+import { Jobs, Keys, SealedValues, SettingRows } from "./installation.js";
+import { RefreshTokens, Tickets } from "./issuer/tokens.js";
+import { IndexedTable } from "./lists/indexed-table.js";
+import { Usage } from "./lists/kinds.js";
 import { accountAssociationKind, groupMappingKind, subscriptionKind } from "./lists/resource.js";
 import type { AccountAssociationRow, Awaitable, GroupMappingRow, SubscriptionRow, Tx } from "./port.js";
-import { Registry, Repos } from "./registry-store.js";
-import { RoleBindings, Roles } from "./role-store.js";
+import { Registry, Repos } from "./registry/repos.js";
+import { Tags } from "./registry/tags.js";
 import type { Executor, Statement } from "./statement.js";
-import { Tags } from "./tag-store.js";
-import { RefreshTokens, Tickets } from "./token-store.js";
 
 /**
  * An open transaction on either database. Its stores are created when they are first used, because most

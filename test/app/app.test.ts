@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { test } from "node:test";
 import { startApp } from "../../src/app/app.js";
 import { resolveSettings } from "../../src/config/config.js";
-import { openDatabase } from "../../src/store/sqlite-driver.js";
+import { openDatabase } from "../../src/store/sqlite/driver.js";
 import { createLogger } from "../../src/telemetry/logger.js";
 import { freePort } from "../support/free-port.js";
 import { tempDir } from "../support/temp-dir.js";

@@ -7,7 +7,7 @@ import { Code, ConnectError, createClient } from "@connectrpc/connect";
 import { createConnectTransport, createGrpcTransport } from "@connectrpc/connect-node";
 import { GroupsService } from "#gen/chainguard/platform/iam/v2beta1/groups_pb.js";
 import { RetryInfoSchema } from "#gen/google/rpc/error_details_pb.js";
-import { openDatabase, type SqliteDatabase } from "../../src/store/sqlite-driver.js";
+import { openDatabase, type SqliteDatabase } from "../../src/store/sqlite/driver.js";
 import { type Harness, startHarness } from "../support/harness.js";
 import { tempDir } from "../support/temp-dir.js";
 

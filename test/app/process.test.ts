@@ -10,7 +10,7 @@ import { resolveSettings } from "../../src/config/config.js";
 import { bootstrap } from "../../src/iam/operator/bootstrap.js";
 import { issueToken } from "../../src/issuer/tokens.js";
 import { randomIds } from "../../src/kernel/ids.js";
-import { openDatabase } from "../../src/store/sqlite-driver.js";
+import { openDatabase } from "../../src/store/sqlite/driver.js";
 import { inconsistenciesIn } from "../support/consistency.js";
 import { chooseScale, sample } from "../support/scale.js";
 import { tempDir } from "../support/temp-dir.js";

@@ -10,7 +10,7 @@ import {
   isKnownVersion,
 } from "../../src/audit/chain.js";
 import type { StoredAuditRow } from "../../src/store/port.js";
-import { audit } from "../../src/store/schema-sqlite.js";
+import { audit } from "../../src/store/tables/schema-sqlite.js";
 import { buildStoredRow } from "./log-kit.js";
 
 const row = buildStoredRow(7, "root", {

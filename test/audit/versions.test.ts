@@ -1,7 +1,7 @@
 // The suite of row versions on SQLite; on PostgreSQL it is part of test/pg/audit.test.ts.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { chooseAuditVersion, watchAuditVersion } from "../../src/store/audit-version.js";
+import { chooseAuditVersion, watchAuditVersion } from "../../src/store/audit/version.js";
 import { memoryDir } from "../support/temp-dir.js";
 import { openLog, requireVersion1 } from "./log-kit.js";
 import { versionsSuite } from "./versions-suite.js";

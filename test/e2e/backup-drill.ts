@@ -10,7 +10,7 @@ import { bootstrap } from "../../src/iam/operator/bootstrap.js";
 import { issueToken } from "../../src/issuer/tokens.js";
 import { randomIds } from "../../src/kernel/ids.js";
 import { syncPath } from "../../src/store/backup/files.js";
-import { openDatabase } from "../../src/store/sqlite-driver.js";
+import { openDatabase } from "../../src/store/sqlite/driver.js";
 import { inconsistenciesIn } from "../support/consistency.js";
 import { waitUntil } from "../support/wait-until.js";
 import { arbor, type Service, startService } from "./process.js";

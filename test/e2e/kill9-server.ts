@@ -3,8 +3,8 @@
 import { once } from "node:events";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { openSqlite } from "../../src/store/open-sqlite.js";
-import { openDatabase } from "../../src/store/sqlite-driver.js";
+import { openDatabase } from "../../src/store/sqlite/driver.js";
+import { openSqlite } from "../../src/store/sqlite/open.js";
 import { grpcApi, restApi } from "../faults/api.js";
 import { Recorder } from "../faults/recorder.js";
 import { createOwner, findViewer, type Owner, startService, verifyDatabase } from "../faults/service.js";

@@ -7,8 +7,8 @@
 import { writeSync } from "node:fs";
 import { randomIds } from "../../src/kernel/ids.js";
 import { systemClock as clock } from "../../src/kernel/time.js";
-import { openSqlite } from "../../src/store/open-sqlite.js";
 import type { GroupRow, Tx } from "../../src/store/port.js";
+import { openSqlite } from "../../src/store/sqlite/open.js";
 import { groupRow } from "../support/rows.js";
 import { nameOf } from "./kill9-names.js";
 

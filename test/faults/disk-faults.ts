@@ -15,7 +15,7 @@ import {
 } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { openDatabase } from "../../src/store/sqlite-driver.js";
+import { openDatabase } from "../../src/store/sqlite/driver.js";
 import {
   expectResponses,
   type FaultReport,

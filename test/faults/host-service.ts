@@ -5,7 +5,7 @@ import { createServer } from "node:net";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { setTimeout as sleep } from "node:timers/promises";
-import { openDatabase } from "../../src/store/sqlite-driver.js";
+import { openDatabase } from "../../src/store/sqlite/driver.js";
 import { parseMetrics } from "../support/metrics.js";
 import { environmentWithoutSettings, PROJECT, scriptArguments } from "../support/project.js";
 import { grpcApi, restApi } from "./api.js";

@@ -2,7 +2,7 @@
 import { execFileSync, spawnSync } from "node:child_process";
 import { mkdirSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { openDatabase } from "../../src/store/sqlite-driver.js";
+import { openDatabase } from "../../src/store/sqlite/driver.js";
 import { environmentWithoutSettings, PROJECT, scriptArguments } from "../support/project.js";
 import { mountImage } from "./disk-faults.js";
 import { expectResponses, type HostFault, report, startWritten } from "./fault-report.js";

@@ -3,7 +3,7 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { createInterface } from "node:readline";
 import { setTimeout as sleep } from "node:timers/promises";
-import { openPg } from "../../src/store/open-pg.js";
+import { openPg } from "../../src/store/pg/open.js";
 import type { AuditRow } from "../../src/store/port.js";
 import { scriptArguments } from "../support/project.js";
 import { waitUntil } from "../support/wait-until.js";

@@ -4,7 +4,7 @@ import { test } from "node:test";
 import { create } from "@bufbuild/protobuf";
 import pg from "pg";
 import { ListAdvisoriesRequestSchema } from "#gen/chainguard/platform/vulnerabilities/v2beta1/advisories_pb.js";
-import { openPg } from "../../src/store/open-pg.js";
+import { openPg } from "../../src/store/pg/open.js";
 import { lets, randomAdvisories, storeModel } from "../vulnerabilities/advisory-model.js";
 import { advisoryWorld, ours, theirs } from "../vulnerabilities/advisory-world.js";
 import { filterSuite } from "../vulnerabilities/filter-suite.js";

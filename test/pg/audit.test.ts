@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import pg from "pg";
-import { openPg } from "../../src/store/open-pg.js";
+import { openPg } from "../../src/store/pg/open.js";
 import { checkpointAttacksSuite } from "../audit/checkpoint-attacks-suite.js";
 import { auditRow, type Log, openLog, requireVersion1 } from "../audit/log-kit.js";
 import { testMixedVersions } from "../audit/mixed-versions-suite.js";

@@ -1,6 +1,6 @@
 // Databases on the server of TEST_ARBOR_DATABASE_URL, one for each caller.
 import pg from "pg";
-import { openPg } from "../../src/store/open-pg.js";
+import { openPg } from "../../src/store/pg/open.js";
 
 // PostgreSQL 15 and newer know it: files are copied, in about 20 ms. To log each page instead takes three times that.
 const BY_COPY = "STRATEGY FILE_COPY";

@@ -1,7 +1,7 @@
 // Background jobs on nodes that share a database. Needs TEST_ARBOR_DATABASE_URL.
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import { openPg } from "../../src/store/open-pg.js";
+import { openPg } from "../../src/store/pg/open.js";
 import { counter, createNode, jobsSuite } from "../jobs/jobs-suite.js";
 import { runTakeovers } from "../jobs/takeover-campaign.js";
 import { newDatabase } from "./databases.js";

@@ -5,7 +5,7 @@ import { describe, test } from "node:test";
 import { generateTokenKey } from "../../src/issuer/keys/key-generation.js";
 import { revokeKey } from "../../src/issuer/keys/key-states.js";
 import { readMasterKey } from "../../src/issuer/keys/master-key.js";
-import { openPg } from "../../src/store/open-pg.js";
+import { openPg } from "../../src/store/pg/open.js";
 import { runInterleavings } from "../issuer/keys/interleaving.js";
 import { HOUR, schedule } from "../issuer/keys/key-kit.js";
 import { keyNodesSuite } from "../issuer/keys/nodes-suite.js";

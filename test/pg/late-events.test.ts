@@ -5,7 +5,7 @@ import { test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import pg from "pg";
 import { createEventFeed } from "../../src/audit/event-feed.js";
-import { openPg } from "../../src/store/open-pg.js";
+import { openPg } from "../../src/store/pg/open.js";
 import type { Store } from "../../src/store/port.js";
 import { auditRow } from "../audit/log-kit.js";
 import { rootUid } from "../support/rows.js";

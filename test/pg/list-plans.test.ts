@@ -4,11 +4,11 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { drizzle } from "drizzle-orm/node-postgres";
 import pg from "pg";
-import { openPg } from "../../src/store/open-pg.js";
-import { verifyServer } from "../../src/store/pg-connection.js";
-import * as schema from "../../src/store/schema-pg.js";
+import { verifyServer } from "../../src/store/pg/connection.js";
+import { openPg } from "../../src/store/pg/open.js";
 import type { Sql } from "../../src/store/statement.js";
-import type { Tables } from "../../src/store/tables.js";
+import type { Tables } from "../../src/store/tables/schema.js";
+import * as schema from "../../src/store/tables/schema-pg.js";
 import { collectStatements, fillWorlds, type ListStatement } from "../store/list-plans.js";
 import { newDatabase } from "./databases.js";
 

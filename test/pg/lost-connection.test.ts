@@ -5,7 +5,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { Code } from "@connectrpc/connect";
 import pg from "pg";
 import { ApiError } from "../../src/kernel/errors.js";
-import { openPg } from "../../src/store/open-pg.js";
+import { openPg } from "../../src/store/pg/open.js";
 import { newDatabase } from "./databases.js";
 
 describe("a transaction on PostgreSQL", () => {

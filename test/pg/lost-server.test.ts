@@ -5,8 +5,8 @@ import { describe, test } from "node:test";
 import { Code } from "@connectrpc/connect";
 import pg from "pg";
 import { ApiError } from "../../src/kernel/errors.js";
-import { openPg } from "../../src/store/open-pg.js";
-import { assertReplicated, toApiError, verifyServer, watchReplication } from "../../src/store/pg-connection.js";
+import { assertReplicated, toApiError, verifyServer, watchReplication } from "../../src/store/pg/connection.js";
+import { openPg } from "../../src/store/pg/open.js";
 import { newDatabase } from "./databases.js";
 
 const isUnavailable = (error: unknown) =>

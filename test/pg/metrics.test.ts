@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import pg from "pg";
 import { createDatabaseMetrics } from "../../src/app/database-metrics.js";
-import { openPg } from "../../src/store/open-pg.js";
+import { openPg } from "../../src/store/pg/open.js";
 import type { Store } from "../../src/store/port.js";
 import { createRenderer } from "../../src/telemetry/metrics/renderer.js";
 import { auditRow } from "../audit/log-kit.js";

@@ -4,7 +4,7 @@ import { it } from "node:test";
 import pg from "pg";
 import { openPgMigration } from "../../src/store/migrate/open-pg-migration.js";
 import { contract, expand } from "../../src/store/migrate/phases.js";
-import { openPg } from "../../src/store/open-pg.js";
+import { openPg } from "../../src/store/pg/open.js";
 import { VERSION } from "../../src/store/version.js";
 import { copySettings, writeOldSettings } from "../store/migrate/copied-settings.js";
 import { migrationSuite, type TestDatabase } from "../store/migrate/migration-suite.js";

@@ -3,9 +3,9 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { test } from "node:test";
-import { openPg } from "../../src/store/open-pg.js";
-import { openSqlite } from "../../src/store/open-sqlite.js";
-import { openDatabase } from "../../src/store/sqlite-driver.js";
+import { openPg } from "../../src/store/pg/open.js";
+import { openDatabase } from "../../src/store/sqlite/driver.js";
+import { openSqlite } from "../../src/store/sqlite/open.js";
 import { dump, runOperations } from "../support/operations.js";
 import { tempDir } from "../support/temp-dir.js";
 import { emptyDatabase, withClient } from "./databases.js";

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { Code } from "@connectrpc/connect";
 import { ApiError } from "../../src/kernel/errors.js";
-import { openPg } from "../../src/store/open-pg.js";
+import { openPg } from "../../src/store/pg/open.js";
 import { storeSuite } from "../store/store-suite.js";
 import { childUid, groupRow, rootUid } from "../support/rows.js";
 import { newDatabase, withClient } from "./databases.js";

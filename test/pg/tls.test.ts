@@ -12,7 +12,7 @@ import { readMasterKey } from "../../src/issuer/keys/master-key.js";
 import { readPg } from "../../src/store/check/database.js";
 import { openPgSource, openPgTarget } from "../../src/store/copy/pg.js";
 import { openPgMigration } from "../../src/store/migrate/open-pg-migration.js";
-import { openPg } from "../../src/store/open-pg.js";
+import { openPg } from "../../src/store/pg/open.js";
 import { createFilledDirectory } from "../store/copy/copy-kit.js";
 import { runCommand } from "../support/command.js";
 import { startHarness } from "../support/harness.js";

@@ -5,7 +5,7 @@ import { chmodSync, existsSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, it, type TestContext } from "node:test";
 import { openPgMigration } from "../../src/store/migrate/open-pg-migration.js";
-import { openPg } from "../../src/store/open-pg.js";
+import { openPg } from "../../src/store/pg/open.js";
 import { spawn } from "../support/child-process.js";
 import { runCommand } from "../support/command.js";
 import { freePort } from "../support/free-port.js";

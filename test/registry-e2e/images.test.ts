@@ -15,7 +15,7 @@ import { readSizes } from "../../src/registry/images/image-manifest.js";
 import type { TagName } from "../../src/registry/oci/reference.js";
 import { createRegistryClient } from "../../src/registry/oci/registry-client.js";
 import { ensureRepo } from "../../src/registry/repos/repo.js";
-import { openSqlite } from "../../src/store/open-sqlite.js";
+import { openSqlite } from "../../src/store/sqlite/open.js";
 import { groupRow, rootUid } from "../support/rows.js";
 import { tempDir } from "../support/temp-dir.js";
 import { startBareRegistry } from "./bare-registry.js";

@@ -6,7 +6,7 @@ import { applyTagPush } from "../../src/registry/oci/apply-event.js";
 import { createRegistryClient } from "../../src/registry/oci/registry-client.js";
 import { syncRegistry } from "../../src/registry/oci/sync.js";
 import { ensureRepo } from "../../src/registry/repos/repo.js";
-import { openSqlite } from "../../src/store/open-sqlite.js";
+import { openSqlite } from "../../src/store/sqlite/open.js";
 import { groupRow, rootUid } from "../support/rows.js";
 import { tempDir } from "../support/temp-dir.js";
 import { startBareRegistry } from "./bare-registry.js";

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { createJobs } from "../../src/jobs/jobs.js";
 import { createEventSweep } from "../../src/registry/oci/notification-routes.js";
-import { openSqlite } from "../../src/store/open-sqlite.js";
+import { openSqlite } from "../../src/store/sqlite/open.js";
 import { childUid, rootUid } from "../support/rows.js";
 import { tempDir } from "../support/temp-dir.js";
 

@@ -10,7 +10,7 @@ import type { WebRequest } from "../../src/kernel/web.js";
 import { applyEvents } from "../../src/registry/oci/apply-event.js";
 import { parseEvents } from "../../src/registry/oci/notification.js";
 import { NOTIFICATIONS_PATH, notificationRoutes } from "../../src/registry/oci/notification-routes.js";
-import { openSqlite } from "../../src/store/open-sqlite.js";
+import { openSqlite } from "../../src/store/sqlite/open.js";
 import { groupRow, rootUid } from "../support/rows.js";
 import { tempDir } from "../support/temp-dir.js";
 

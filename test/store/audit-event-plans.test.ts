@@ -2,13 +2,13 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { describe, test } from "node:test";
-import { nextEvents } from "../../src/store/audit-event-store.js";
-import { openSqlite } from "../../src/store/open-sqlite.js";
-import * as schema from "../../src/store/schema-sqlite.js";
-import { createQueries } from "../../src/store/sqlite-connection.js";
-import { openDatabase } from "../../src/store/sqlite-driver.js";
+import { nextEvents } from "../../src/store/audit/events.js";
+import { createQueries } from "../../src/store/sqlite/connection.js";
+import { openDatabase } from "../../src/store/sqlite/driver.js";
+import { openSqlite } from "../../src/store/sqlite/open.js";
 import type { Sql } from "../../src/store/statement.js";
-import type { Tables } from "../../src/store/tables.js";
+import type { Tables } from "../../src/store/tables/schema.js";
+import * as schema from "../../src/store/tables/schema-sqlite.js";
 import { tempDir } from "../support/temp-dir.js";
 
 const indexes = {

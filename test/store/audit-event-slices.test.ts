@@ -2,11 +2,11 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { test } from "node:test";
-import { AuditEvents } from "../../src/store/audit-event-store.js";
-import { openSqlite } from "../../src/store/open-sqlite.js";
+import { AuditEvents } from "../../src/store/audit/events.js";
 import type { AuditEventQuery } from "../../src/store/port.js";
-import { createExecutor } from "../../src/store/sqlite-connection.js";
-import { openDatabase } from "../../src/store/sqlite-driver.js";
+import { createExecutor } from "../../src/store/sqlite/connection.js";
+import { openDatabase } from "../../src/store/sqlite/driver.js";
+import { openSqlite } from "../../src/store/sqlite/open.js";
 import type { Executor } from "../../src/store/statement.js";
 import { isCampaign } from "../support/scale.js";
 import { tempDir } from "../support/temp-dir.js";

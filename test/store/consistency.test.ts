@@ -2,8 +2,8 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { test } from "node:test";
-import { openSqlite } from "../../src/store/open-sqlite.js";
-import { openDatabase, type SqliteDatabase } from "../../src/store/sqlite-driver.js";
+import { openDatabase, type SqliteDatabase } from "../../src/store/sqlite/driver.js";
+import { openSqlite } from "../../src/store/sqlite/open.js";
 import { inconsistenciesIn } from "../support/consistency.js";
 import { bindingRow, childUid, groupRow, identityRow, roleRow, rootUid } from "../support/rows.js";
 import { tempDir } from "../support/temp-dir.js";

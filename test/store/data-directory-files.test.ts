@@ -10,8 +10,8 @@ import {
   findSqliteInstallation,
   RESTORE_DIRECTORY,
   secureDataDirectory,
-} from "../../src/store/data-directory.js";
-import { openSqlite } from "../../src/store/open-sqlite.js";
+} from "../../src/store/sqlite/data-directory.js";
+import { openSqlite } from "../../src/store/sqlite/open.js";
 import { replaceFs } from "../support/replace-fs.js";
 import { memoryDir } from "../support/temp-dir.js";
 

@@ -3,8 +3,8 @@ import assert from "node:assert/strict";
 import { chmodSync, chownSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, it } from "node:test";
-import { secureDataDirectory } from "../../src/store/data-directory.js";
-import { openSqlite } from "../../src/store/open-sqlite.js";
+import { secureDataDirectory } from "../../src/store/sqlite/data-directory.js";
+import { openSqlite } from "../../src/store/sqlite/open.js";
 import { arbor, startService } from "../e2e/process.js";
 import { tempDir } from "../support/temp-dir.js";
 

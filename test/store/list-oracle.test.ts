@@ -1,5 +1,5 @@
 // The lists of the store on SQLite against a naive filter and sort.
-import { openSqlite } from "../../src/store/open-sqlite.js";
+import { openSqlite } from "../../src/store/sqlite/open.js";
 import { memoryDir } from "../support/temp-dir.js";
 import { chooseListCount, listOracleSuite } from "./list-oracle.js";
 

@@ -2,12 +2,12 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { test } from "node:test";
-import { openSqlite } from "../../src/store/open-sqlite.js";
-import * as schema from "../../src/store/schema-sqlite.js";
-import { createQueries } from "../../src/store/sqlite-connection.js";
-import { openDatabase, type SqliteDatabase } from "../../src/store/sqlite-driver.js";
+import { createQueries } from "../../src/store/sqlite/connection.js";
+import { openDatabase, type SqliteDatabase } from "../../src/store/sqlite/driver.js";
+import { openSqlite } from "../../src/store/sqlite/open.js";
 import type { Sql } from "../../src/store/statement.js";
-import type { Tables } from "../../src/store/tables.js";
+import type { Tables } from "../../src/store/tables/schema.js";
+import * as schema from "../../src/store/tables/schema-sqlite.js";
 import { memoryDir } from "../support/temp-dir.js";
 import { collectStatements, fillWorlds, type ListStatement } from "./list-plans.js";
 

@@ -1,13 +1,13 @@
 // The statements that random lists run, with the plans that the database makes for them.
 import assert from "node:assert/strict";
 import { is, Param, Placeholder } from "drizzle-orm";
-import { listedKinds } from "../../src/store/listed-kinds.js";
+import { listedKinds } from "../../src/store/lists/kinds.js";
 import { listPage } from "../../src/store/lists/page.js";
 import type { ListLimits } from "../../src/store/lists/plan.js";
 import type { ListQuery, Store } from "../../src/store/port.js";
-import * as sqliteSchema from "../../src/store/schema-sqlite.js";
 import type { Executor, Sql, Statement } from "../../src/store/statement.js";
-import type { Tables } from "../../src/store/tables.js";
+import type { Tables } from "../../src/store/tables/schema.js";
+import * as sqliteSchema from "../../src/store/tables/schema-sqlite.js";
 import { createRandom } from "../support/openapi/random.js";
 import { chooseCase } from "./list-oracle.js";
 import { OracleWorld } from "./list-oracle-world.js";

@@ -1,8 +1,8 @@
 // Writes to a row that another request has deleted meanwhile: they store nothing, and no list or total changes.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import { openSqlite } from "../../src/store/open-sqlite.js";
 import type { ListQuery, Store, Tx } from "../../src/store/port.js";
+import { openSqlite } from "../../src/store/sqlite/open.js";
 import { bindingRow, childUid, groupRow, identityRow, roleRow, rootUid } from "../support/rows.js";
 import { memoryDir } from "../support/temp-dir.js";
 import { repoRow, tagRow } from "./registry-suite.js";

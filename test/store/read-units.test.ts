@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Tx } from "../../src/store/port.js";
-import { createSnapshotReader, type ReadConnection } from "../../src/store/snapshot-reader.js";
+import { createSnapshotReader, type ReadConnection } from "../../src/store/sqlite/snapshot-reader.js";
 import type { Executor } from "../../src/store/statement.js";
 
 /** What a unit gets, with the statements that it does not offer. */

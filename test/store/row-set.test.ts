@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import fc from "fast-check";
-import { BLOCK_ROWS, bitOf, RowSet, wordOf } from "../../src/store/row-set.js";
+import { BLOCK_ROWS, bitOf, RowSet, wordOf } from "../../src/store/advisories/row-set.js";
 
 const numbers = fc.uniqueArray(fc.oneof(fc.nat(300), fc.integer({ min: 2_000, max: 4_200 }), fc.nat(2 ** 33)));
 const sortNumbers = (set: RowSet) => set.numbers().sort((a, b) => a - b);

@@ -4,8 +4,8 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
 import { eq } from "drizzle-orm";
-import { createExecutor, openReading, openWriting } from "../../src/store/sqlite-connection.js";
-import { openDatabase, type SqliteDatabase } from "../../src/store/sqlite-driver.js";
+import { createExecutor, openReading, openWriting } from "../../src/store/sqlite/connection.js";
+import { openDatabase, type SqliteDatabase } from "../../src/store/sqlite/driver.js";
 import { type Preparable, statementFamily, value } from "../../src/store/statement.js";
 import { memoryDir } from "../support/temp-dir.js";
 

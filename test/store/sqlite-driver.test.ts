@@ -4,12 +4,12 @@ import { cpSync, readdirSync, readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { join } from "node:path";
 import { describe, it } from "node:test";
-import { chooseDriver, describeMissingDriver, openDatabase } from "../../src/store/sqlite-driver.js";
+import { chooseDriver, describeMissingDriver, openDatabase } from "../../src/store/sqlite/driver.js";
 import { PROJECT } from "../support/project.js";
 import { tempDir } from "../support/temp-dir.js";
 
 const load = createRequire(import.meta.url);
-const LOADER = "src/store/sqlite-driver.ts";
+const LOADER = "src/store/sqlite/driver.ts";
 
 interface Manifest {
   readonly version: string;

@@ -1,5 +1,5 @@
 // The store suites on SQLite.
-import { openSqlite } from "../../src/store/open-sqlite.js";
+import { openSqlite } from "../../src/store/sqlite/open.js";
 import { memoryDir } from "../support/temp-dir.js";
 import { storeSuite } from "./store-suite.js";
 import { usageSuite } from "./usage-suite.js";

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { Code } from "@connectrpc/connect";
 import { ApiError } from "../../src/kernel/errors.js";
-import { openSqlite } from "../../src/store/open-sqlite.js";
+import { openSqlite } from "../../src/store/sqlite/open.js";
 import { createWorkGate } from "../../src/store/work-gate.js";
 import { tempDir } from "../support/temp-dir.js";
 

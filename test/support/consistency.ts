@@ -1,10 +1,10 @@
 // Checks a database: the integrity of a SQLite file, and whether the counters and the roots of listed rows match the rows.
 // The expected values are computed from the rows, without the code that maintains them.
 import { getTableName } from "drizzle-orm";
-import { listedKinds } from "../../src/store/listed-kinds.js";
-import * as schema from "../../src/store/schema-sqlite.js";
-import type { SqliteDatabase } from "../../src/store/sqlite-driver.js";
-import type { Tables } from "../../src/store/tables.js";
+import { listedKinds } from "../../src/store/lists/kinds.js";
+import type { SqliteDatabase } from "../../src/store/sqlite/driver.js";
+import type { Tables } from "../../src/store/tables/schema.js";
+import * as schema from "../../src/store/tables/schema-sqlite.js";
 
 const tables = schema as unknown as Tables;
 /** How many differences of one sort are printed; the rest are counted. */

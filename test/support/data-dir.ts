@@ -1,10 +1,10 @@
 // Data directories whose database has been created.
 import { copyFileSync } from "node:fs";
 import { join } from "node:path";
-import { createPrivateFile } from "../../src/store/data-directory.js";
 import { dataMigrations } from "../../src/store/migrate/data-migrations.js";
 import { prepareSqlite } from "../../src/store/migrate/prepare-sqlite.js";
-import { DATABASE_FILE, openWriting } from "../../src/store/sqlite-connection.js";
+import { DATABASE_FILE, openWriting } from "../../src/store/sqlite/connection.js";
+import { createPrivateFile } from "../../src/store/sqlite/data-directory.js";
 import { memoryDir } from "./temp-dir.js";
 
 let template: string | undefined;

@@ -6,7 +6,7 @@ import { test } from "node:test";
 import { openSqliteMigration } from "../../src/store/migrate/open-sqlite-migration.js";
 import { contract, expand } from "../../src/store/migrate/phases.js";
 import { listSchemaMigrations } from "../../src/store/migrate/schema-migrations.js";
-import { openDatabase, type SqliteDatabase } from "../../src/store/sqlite-driver.js";
+import { openDatabase, type SqliteDatabase } from "../../src/store/sqlite/driver.js";
 import { inconsistenciesIn } from "../support/consistency.js";
 import { newDataDir } from "../support/data-dir.js";
 import { PROJECT } from "../support/project.js";

@@ -1,7 +1,7 @@
 // What a migrated database must contain: the schema of a new one, the rows of before, and counters that match them.
 import assert from "node:assert/strict";
 import { join } from "node:path";
-import { openDatabase, type SqliteDatabase } from "../../src/store/sqlite-driver.js";
+import { openDatabase, type SqliteDatabase } from "../../src/store/sqlite/driver.js";
 import { OLDEST_VERSION } from "../../src/store/version.js";
 import { inconsistenciesIn } from "../support/consistency.js";
 import { newDataDir } from "../support/data-dir.js";

@@ -1,4 +1,4 @@
-import { openSqlite } from "../../src/store/open-sqlite.js";
+import { openSqlite } from "../../src/store/sqlite/open.js";
 import { memoryDir } from "../support/temp-dir.js";
 import { filterSuite } from "./filter-suite.js";
 

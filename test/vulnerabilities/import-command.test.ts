@@ -4,7 +4,7 @@ import { once } from "node:events";
 import { mkdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
-import { openSqlite } from "../../src/store/open-sqlite.js";
+import { openSqlite } from "../../src/store/sqlite/open.js";
 import { arbor, type Finished, type Host, startHost } from "../e2e/process.js";
 import { spawn } from "../support/child-process.js";
 import { environmentWithoutSettings, scriptArguments } from "../support/project.js";

@@ -2,9 +2,9 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
-import { openSqlite } from "../../src/store/open-sqlite.js";
 import type { AdvisoryRow, ListPosition, ListQuery, Store } from "../../src/store/port.js";
-import { openDatabase } from "../../src/store/sqlite-driver.js";
+import { openDatabase } from "../../src/store/sqlite/driver.js";
+import { openSqlite } from "../../src/store/sqlite/open.js";
 import { childUid, groupRow, rootUid } from "../support/rows.js";
 import { chooseScale, isCampaign } from "../support/scale.js";
 import { memoryDir } from "../support/temp-dir.js";

@@ -18,7 +18,7 @@ import { isWithin, type StepProgress, toMiB } from "../../store/backup/files.js"
 import { type BackupManifest, backupFiles, readManifest } from "../../store/backup/manifest.js";
 import { restoreBackup } from "../../store/backup/restore-backup.js";
 import type { KeyRow } from "../../store/port.js";
-import type { SqliteDatabase } from "../../store/sqlite-driver.js";
+import type { SqliteDatabase } from "../../store/sqlite/driver.js";
 import { Code, CommandError, invalidFlag } from "../errors.js";
 import { escapeControls } from "../output/terminal.js";
 import { createMigrationProgress, print } from "./host.js";

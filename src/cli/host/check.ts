@@ -19,7 +19,7 @@ import { createQuotaCheck } from "../../store/check/quotas.js";
 import { createUidCheck, referenceCheck } from "../../store/check/references.js";
 import { rebuildDerived } from "../../store/check/repair.js";
 import { createSecretCheck, type SecretOpener } from "../../store/check/secrets.js";
-import { listedKinds } from "../../store/listed-kinds.js";
+import { listedKinds } from "../../store/lists/kinds.js";
 import type { Store } from "../../store/port.js";
 import { createProgressLine, escapeControls } from "../output/terminal.js";
 import { print } from "./host.js";

@@ -14,7 +14,7 @@ import { openPgSource, openPgTarget } from "../../store/copy/pg.js";
 import { assertCopyable, identifySource, prepareTarget } from "../../store/copy/prepare.js";
 import { openSqliteSource, openSqliteTarget } from "../../store/copy/sqlite.js";
 import type { MigrationProgress } from "../../store/migrate/phases.js";
-import type { PgTls } from "../../store/pg-connection.js";
+import type { PgTls } from "../../store/pg/connection.js";
 import { type CopyMark, createMark } from "../../store/version.js";
 import { invalidFlag } from "../errors.js";
 import { createMigrationProgress, print } from "./host.js";

@@ -2,7 +2,6 @@
 // only they needed (docs/upgrade.md).
 import type { Settings } from "../../config/config.js";
 import { readDatabaseTls } from "../../config/tls.js";
-import { noInstallation } from "../../store/data-directory.js";
 import type { DataMigration, MigrationDatabase } from "../../store/migrate/data-migration.js";
 import { dataMigrations } from "../../store/migrate/data-migrations.js";
 import { openPgMigration } from "../../store/migrate/open-pg-migration.js";
@@ -17,6 +16,7 @@ import {
   needsContracting,
   needsExpanding,
 } from "../../store/migrate/state.js";
+import { noInstallation } from "../../store/sqlite/data-directory.js";
 import { VERSION } from "../../store/version.js";
 import { invalidFlag } from "../errors.js";
 import { escapeControls, withStdout } from "../output/terminal.js";

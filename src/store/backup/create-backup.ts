@@ -4,8 +4,8 @@ import { join } from "node:path";
 import { failedPrecondition } from "../../kernel/errors.js";
 import { openNewFile } from "../../kernel/new-file.js";
 import { type Clock, systemClock } from "../../kernel/time.js";
-import { findSqliteInstallation, holdFileLock, isLockHeld } from "../data-directory.js";
-import { openDatabase, type SqliteDatabase } from "../sqlite-driver.js";
+import { findSqliteInstallation, holdFileLock, isLockHeld } from "../sqlite/data-directory.js";
+import { openDatabase, type SqliteDatabase } from "../sqlite/driver.js";
 import { VERSION } from "../version.js";
 import {
   createDirectory,

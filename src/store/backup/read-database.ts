@@ -4,8 +4,8 @@ import type { SqlRow } from "../migrate/data-migration.js";
 import { dataMigrations } from "../migrate/data-migrations.js";
 import { listSchemaMigrations, schemaRecord } from "../migrate/schema-migrations.js";
 import { needsExpanding, readState, readStateSync } from "../migrate/state.js";
-import { APPLICATION_ID, VERSIONED_APPLICATION_ID } from "../sqlite-connection.js";
-import type { SqliteDatabase } from "../sqlite-driver.js";
+import { APPLICATION_ID, VERSIONED_APPLICATION_ID } from "../sqlite/connection.js";
+import type { SqliteDatabase } from "../sqlite/driver.js";
 import { assertMayOpen } from "../version.js";
 import type { ManifestHead } from "./manifest.js";
 

@@ -3,9 +3,9 @@
 import { existsSync, readdirSync, readFileSync, rmdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { failedPrecondition } from "../../kernel/errors.js";
-import { holdServeLock, RESTORE_DIRECTORY } from "../data-directory.js";
 import type { KeyRow, RecordedAuditRow } from "../port.js";
-import { openDatabase, type SqliteDatabase } from "../sqlite-driver.js";
+import { holdServeLock, RESTORE_DIRECTORY } from "../sqlite/data-directory.js";
+import { openDatabase, type SqliteDatabase } from "../sqlite/driver.js";
 import {
   copyFile,
   createDirectory,

@@ -2,10 +2,10 @@
 // indexed are passed over: lists examine them one by one.
 import { createHash } from "node:crypto";
 import { type SQL, sql } from "drizzle-orm";
-import { buildFacets, filterNumbers } from "../advisory-search-statements.js";
-import { RowSet } from "../row-set.js";
-import * as schema from "../schema-sqlite.js";
+import { RowSet } from "../advisories/row-set.js";
+import { buildFacets, filterNumbers } from "../advisories/search-statements.js";
 import type { AdvisoryEventRow, AdvisoryRow, Facets } from "../tables/advisories.js";
+import * as schema from "../tables/schema-sqlite.js";
 import { buildRepairable, type Check, type CheckContext } from "./findings.js";
 
 const PER_PAGE = 500;

@@ -2,7 +2,7 @@
 import { getTableName, type SQL, sql } from "drizzle-orm";
 import type { AnySQLiteColumn } from "drizzle-orm/sqlite-core";
 import { isBelow, lineageOf } from "../../kernel/uidp.js";
-import { listedKinds } from "../listed-kinds.js";
+import { listedKinds } from "../lists/kinds.js";
 import {
   type Counted,
   columnOf,
@@ -11,8 +11,8 @@ import {
   type ListedKind,
   type ListedTables,
 } from "../lists/resource.js";
-import * as schema from "../schema-sqlite.js";
-import type { Tables } from "../tables.js";
+import type { Tables } from "../tables/schema.js";
+import * as schema from "../tables/schema-sqlite.js";
 import { at, isBelowSql } from "./database.js";
 import { buildRepairable, type Check, type CheckContext } from "./findings.js";
 import { reportRows } from "./references.js";

@@ -7,13 +7,13 @@ import { is, type SQL, sql } from "drizzle-orm";
 import { drizzle } from "drizzle-orm/node-postgres";
 import { type AnySQLiteColumn, getTableConfig, SQLiteTable } from "drizzle-orm/sqlite-core";
 import { type Clock, systemClock } from "../../kernel/time.js";
-import { findSqliteInstallation } from "../data-directory.js";
-import { connectForCommand, createExecutor as createPgExecutor, type PgTls } from "../pg-connection.js";
+import { connectForCommand, createExecutor as createPgExecutor, type PgTls } from "../pg/connection.js";
 import type { Store } from "../port.js";
-import * as schema from "../schema-sqlite.js";
-import { createExecutor, createQueries } from "../sqlite-connection.js";
-import { openDatabase, type SqliteDatabase } from "../sqlite-driver.js";
+import { createExecutor, createQueries } from "../sqlite/connection.js";
+import { findSqliteInstallation } from "../sqlite/data-directory.js";
+import { openDatabase, type SqliteDatabase } from "../sqlite/driver.js";
 import type { Executor } from "../statement.js";
+import * as schema from "../tables/schema-sqlite.js";
 import { Transaction } from "../transaction.js";
 import { createStoreCounts } from "../work-gate.js";
 

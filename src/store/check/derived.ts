@@ -1,6 +1,6 @@
 // What is derived from other rows: how it is checked and how it is built anew. One line of `derivedIndexes` adds another.
 import { type SQL, sql } from "drizzle-orm";
-import * as schema from "../schema-sqlite.js";
+import * as schema from "../tables/schema-sqlite.js";
 import { advisoryAliasCheck, advisoryIndexCheck, emptyAdvisoryIndex } from "./advisory-index.js";
 import { counterCheck, rebuildCounters, rebuildRoots, rootCheck } from "./counters.js";
 import type { CheckDatabase } from "./database.js";

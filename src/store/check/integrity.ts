@@ -1,7 +1,7 @@
 // Whether the file or the server holds what the schema declares, and holds it undamaged.
 import { type SQL, sql } from "drizzle-orm";
 import { getTableConfig } from "drizzle-orm/sqlite-core";
-import { noInstallation } from "../data-directory.js";
+import { noInstallation } from "../sqlite/data-directory.js";
 import { assertFinished, OLDEST_VERSION } from "../version.js";
 import { tables } from "./database.js";
 import type { Check, CheckContext } from "./findings.js";

@@ -2,10 +2,10 @@
 // and whether the uid of each row continues the uid of its parent, because rights and lists go by the path.
 import { getTableName, is, type SQL, sql } from "drizzle-orm";
 import { type AnySQLiteColumn, getTableConfig, SQLiteTable } from "drizzle-orm/sqlite-core";
-import { DELETED } from "../identity-store.js";
+import { DELETED } from "../iam/identities.js";
 import { columnOf, type ListedKind } from "../lists/resource.js";
-import * as schema from "../schema-sqlite.js";
-import type { Tables } from "../tables.js";
+import type { Tables } from "../tables/schema.js";
+import * as schema from "../tables/schema-sqlite.js";
 import { at, formatKey, formatRowCondition, primaryKeyOf, tables } from "./database.js";
 import { type Check, type CheckContext, type Finding, MAX_KEPT } from "./findings.js";
 
@@ -56,7 +56,7 @@ const undeclared: readonly Reference[] = [
   {
     from: schema.identities.providerUid,
     to: schema.identityProviders.uid,
-    // No provider has this uid: see identity-store.ts.
+    // No provider has this uid: see iam/identities.ts.
     where: sql`${at("c", schema.identities.providerUid)} <> ${DELETED}`,
   },
   {

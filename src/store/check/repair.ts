@@ -5,10 +5,10 @@ import { drizzle } from "drizzle-orm/node-postgres";
 import { getTableConfig } from "drizzle-orm/sqlite-core";
 import type pg from "pg";
 import { failedPrecondition } from "../../kernel/errors.js";
-import { holdServeLock } from "../data-directory.js";
-import { connectForCommand, type PgTls } from "../pg-connection.js";
-import { createQueries } from "../sqlite-connection.js";
-import { openDatabase } from "../sqlite-driver.js";
+import { connectForCommand, type PgTls } from "../pg/connection.js";
+import { createQueries } from "../sqlite/connection.js";
+import { holdServeLock } from "../sqlite/data-directory.js";
+import { openDatabase } from "../sqlite/driver.js";
 import { AVOIDED_PLANS, type CheckDatabase, tables } from "./database.js";
 import type { DerivedIndex } from "./derived.js";
 

@@ -4,7 +4,7 @@ import { failedPrecondition } from "../../kernel/errors.js";
 import { dataMigrations } from "../migrate/data-migrations.js";
 import { schemaRecord } from "../migrate/schema-migrations.js";
 import { readState, readStateAsync } from "../migrate/state.js";
-import { connectForCommand, findErrorCode, MIGRATION_LOCK, type PgTls } from "../pg-connection.js";
+import { connectForCommand, findErrorCode, MIGRATION_LOCK, type PgTls } from "../pg/connection.js";
 import { assertStorableInPg, type Cell, type CopiedRow, pgCasts, readPgRow } from "./cells.js";
 import { BATCH_CHARACTERS, BATCH_ROWS, type CopyReader, type CopySource, type CopyTarget } from "./databases.js";
 import { type CopiedTable, copiedTables, triggerTables } from "./tables.js";

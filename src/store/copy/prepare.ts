@@ -2,7 +2,6 @@
 // empty or an unfinished copy of the same installation.
 import { createHash } from "node:crypto";
 import { failedPrecondition } from "../../kernel/errors.js";
-import { noInstallation } from "../data-directory.js";
 import { dataMigrations } from "../migrate/data-migrations.js";
 import { listSchemaMigrations } from "../migrate/schema-migrations.js";
 import {
@@ -13,6 +12,7 @@ import {
   readState,
   readStateAsync,
 } from "../migrate/state.js";
+import { noInstallation } from "../sqlite/data-directory.js";
 import { assertMayOpen, type CopyMark, formatMark, OLDEST_VERSION, parseMark, VERSION } from "../version.js";
 import type { CopySource, CopyTarget } from "./databases.js";
 

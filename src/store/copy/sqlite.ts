@@ -1,12 +1,17 @@
 // Reads and writes copies in a SQLite data directory.
 import { join, resolve } from "node:path";
-import { createPrivateFile, findSqliteInstallation, holdServeLock, secureDataDirectory } from "../data-directory.js";
 import type { SqlRow } from "../migrate/data-migration.js";
 import { dataMigrations } from "../migrate/data-migrations.js";
 import { schemaRecord } from "../migrate/schema-migrations.js";
 import { readState, readStateSync } from "../migrate/state.js";
-import { openReading, openWriting, runMigrationStatement } from "../sqlite-connection.js";
-import type { SqliteDatabase, SqliteStatement } from "../sqlite-driver.js";
+import { openReading, openWriting, runMigrationStatement } from "../sqlite/connection.js";
+import {
+  createPrivateFile,
+  findSqliteInstallation,
+  holdServeLock,
+  secureDataDirectory,
+} from "../sqlite/data-directory.js";
+import type { SqliteDatabase, SqliteStatement } from "../sqlite/driver.js";
 import { type CopiedRow, readSqliteRow, type SqliteValue, toSqliteRow } from "./cells.js";
 import { type CopyReader, type CopySource, type CopyTarget, createBatch } from "./databases.js";
 import { type CopiedTable, triggerTables } from "./tables.js";

@@ -2,7 +2,7 @@
 import { getTableColumns, getTableName, type SQL } from "drizzle-orm";
 import type { AnySQLiteColumn, SQLiteTable } from "drizzle-orm/sqlite-core";
 import type { QuotaKind } from "../../kernel/quotas.js";
-import type { Tables } from "../tables.js";
+import type { Tables } from "../tables/schema.js";
 
 /** A table whose rows are listed; each has a uid and the uid of its root. */
 export type ListedTables = Tables[

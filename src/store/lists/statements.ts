@@ -3,7 +3,7 @@ import { and, asc, desc, eq, getTableName, gte, inArray, lt, type SQL, sql } fro
 import type { AnySQLiteColumn, SQLiteTable } from "drizzle-orm/sqlite-core";
 import { type Preparable, type Sql, statementFamily, value } from "../statement.js";
 import { childIndexName, orderIndexName } from "../tables/list-indexes.js";
-import type { Tables } from "../tables.js";
+import type { Tables } from "../tables/schema.js";
 import { columnOf, type ListedKind, type ListedRow, type ListedTables, ownColumns } from "./resource.js";
 
 /** The values of a list statement, by their names. Those of filters have the names of the filters. */

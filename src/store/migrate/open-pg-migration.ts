@@ -8,7 +8,7 @@ import {
   isConflict,
   MIGRATION_LOCK,
   type PgTls,
-} from "../pg-connection.js";
+} from "../pg/connection.js";
 import type { Awaitable } from "../port.js";
 import { isOlder, VERSION } from "../version.js";
 import type { MigrationTx } from "./data-migration.js";

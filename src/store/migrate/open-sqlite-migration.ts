@@ -4,12 +4,6 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { unavailable } from "../../kernel/errors.js";
 import { requireSpace } from "../backup/files.js";
-import {
-  assertNothingLost,
-  createPrivateFile,
-  findSqliteInstallation,
-  secureDataDirectory,
-} from "../data-directory.js";
 import type { Awaitable } from "../port.js";
 import {
   createExecutor,
@@ -17,8 +11,14 @@ import {
   openReading,
   openWriting,
   runMigrationStatement,
-} from "../sqlite-connection.js";
-import { openDatabase, type SqliteDatabase } from "../sqlite-driver.js";
+} from "../sqlite/connection.js";
+import {
+  assertNothingLost,
+  createPrivateFile,
+  findSqliteInstallation,
+  secureDataDirectory,
+} from "../sqlite/data-directory.js";
+import { openDatabase, type SqliteDatabase } from "../sqlite/driver.js";
 import { MAX_WAIT_MS, type MigrationDatabase, type MigrationTx, type SqlRow } from "./data-migration.js";
 import { holdOlderServers } from "./prepare-sqlite.js";
 

@@ -1,8 +1,9 @@
 // What happens as a SQLite database is opened for use: an empty one is created, one that this version cannot use is
 // rejected, and from then on older versions cannot use it.
-import { holdServeLock, noInstallation } from "../data-directory.js";
-import { runMigrationStatement } from "../sqlite-connection.js";
-import type { SqliteDatabase } from "../sqlite-driver.js";
+
+import { runMigrationStatement } from "../sqlite/connection.js";
+import { holdServeLock, noInstallation } from "../sqlite/data-directory.js";
+import type { SqliteDatabase } from "../sqlite/driver.js";
 import { assertMayOpen } from "../version.js";
 import type { DataMigration, SqlRow } from "./data-migration.js";
 import {

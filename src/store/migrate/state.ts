@@ -1,7 +1,7 @@
 // How far the migrations of a database are.
 import { ApiError, failedPrecondition } from "../../kernel/errors.js";
-import { VERSIONED_APPLICATION_ID } from "../sqlite-connection.js";
-import type { MigrationPhase } from "../tables.js";
+import { VERSIONED_APPLICATION_ID } from "../sqlite/connection.js";
+import type { MigrationPhase } from "../tables/schema.js";
 import { isOlder, OLDEST_VERSION, VERSION } from "../version.js";
 import type { DataMigration, Dialect, SqlRow } from "./data-migration.js";
 import {

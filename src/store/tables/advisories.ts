@@ -120,7 +120,7 @@ function defineSearchTables(c: Columns) {
     facets: c.json<Facets>("facets").notNull(),
   });
 
-  // For each value of a filter the numbers of the advisories that have it, as bits of words (row-set.ts).
+  // For each value of a filter the numbers of the advisories that have it, as bits of words (advisories/row-set.ts).
   const advisoryPostings = c.table(
     "advisory_postings",
     {

@@ -18,7 +18,7 @@ import { readMasterKey } from "../../../src/issuer/keys/master-key.js";
 import { createTokens } from "../../../src/issuer/tokens.js";
 import { randomIds } from "../../../src/kernel/ids.js";
 import type { BackupManifest } from "../../../src/store/backup/manifest.js";
-import { holdFileLock } from "../../../src/store/data-directory.js";
+import { holdFileLock } from "../../../src/store/sqlite/data-directory.js";
 import { runCommand } from "../../support/command.js";
 import { type Harness, startHarness } from "../../support/harness.js";
 import { tempDir } from "../../support/temp-dir.js";

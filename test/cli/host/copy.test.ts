@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { chmodSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, it } from "node:test";
-import { openSqlite } from "../../../src/store/open-sqlite.js";
+import { openSqlite } from "../../../src/store/sqlite/open.js";
 import { createFilledDirectory, withDatabase } from "../../store/copy/copy-kit.js";
 import { runCommand } from "../../support/command.js";
 import { tempDir } from "../../support/temp-dir.js";

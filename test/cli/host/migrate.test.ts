@@ -11,7 +11,7 @@ import { createMigrationProgress, formatProgress } from "../../../src/cli/host/h
 import { resolveSettings } from "../../../src/config/config.js";
 import { openSqliteMigration } from "../../../src/store/migrate/open-sqlite-migration.js";
 import { contract, expand } from "../../../src/store/migrate/phases.js";
-import { openSqlite } from "../../../src/store/open-sqlite.js";
+import { openSqlite } from "../../../src/store/sqlite/open.js";
 import { copiesOf, copySettings, readCopied, writeOldSettings } from "../../store/migrate/copied-settings.js";
 import { spawn } from "../../support/child-process.js";
 import { runCommand } from "../../support/command.js";

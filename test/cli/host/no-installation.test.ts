@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, describe, mock, test } from "node:test";
-import { openDatabase } from "../../../src/store/sqlite-driver.js";
+import { openDatabase } from "../../../src/store/sqlite/driver.js";
 import { runCommand } from "../../support/command.js";
 import { listHostCommands, listTree } from "../../support/host-commands.js";
 import { isCampaign } from "../../support/scale.js";

@@ -5,8 +5,8 @@ import { type KeyRing, openKeyRing } from "../../../src/issuer/keys/key-ring.js"
 import { buildKeySchedule } from "../../../src/issuer/keys/key-states.js";
 import { type MasterKey, readMasterKey } from "../../../src/issuer/keys/master-key.js";
 import type { TokenAlgorithm } from "../../../src/kernel/jws.js";
-import { openSqlite } from "../../../src/store/open-sqlite.js";
 import type { KeyPurpose, KeyRow, Store } from "../../../src/store/port.js";
+import { openSqlite } from "../../../src/store/sqlite/open.js";
 import { newDataDir } from "../../support/data-dir.js";
 
 /** A second in milliseconds. */

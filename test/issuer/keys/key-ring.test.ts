@@ -12,7 +12,7 @@ import { createKeyReload, createKeyRotation } from "../../../src/issuer/maintena
 import { createJobs } from "../../../src/jobs/jobs.js";
 import { unavailable } from "../../../src/kernel/errors.js";
 import type { KeyPurpose, Store } from "../../../src/store/port.js";
-import { openDatabase } from "../../../src/store/sqlite-driver.js";
+import { openDatabase } from "../../../src/store/sqlite/driver.js";
 import { waitUntil } from "../../support/wait-until.js";
 import { type KeyKit, newKey, openKit, SECOND, schedule } from "./key-kit.js";
 import { keyNodesSuite } from "./nodes-suite.js";

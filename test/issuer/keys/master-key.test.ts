@@ -3,7 +3,7 @@ import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, statSync, 
 import { join } from "node:path";
 import { test } from "node:test";
 import { checkMasterKey, readMasterKey } from "../../../src/issuer/keys/master-key.js";
-import { openSqlite } from "../../../src/store/open-sqlite.js";
+import { openSqlite } from "../../../src/store/sqlite/open.js";
 import { tempDir } from "../../support/temp-dir.js";
 
 const key = (byte: number) => Buffer.alloc(32, byte).toString("base64");

@@ -5,7 +5,7 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { personUid } from "../../../src/kernel/ids.js";
 import type { IdentityRow, Tx } from "../../../src/store/port.js";
-import { openDatabase, type SqliteDatabase, type SqliteStatement } from "../../../src/store/sqlite-driver.js";
+import { openDatabase, type SqliteDatabase, type SqliteStatement } from "../../../src/store/sqlite/driver.js";
 import { newDataDir } from "../../support/data-dir.js";
 import { type Harness, startHarness } from "../../support/harness.js";
 import { type LocalIssuer, startLocalIssuer } from "../../support/local-issuer.js";

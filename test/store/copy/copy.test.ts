@@ -6,7 +6,7 @@ import { describe, it } from "node:test";
 import { CopyMismatch } from "../../../src/store/copy/copy.js";
 import { openSqliteSource } from "../../../src/store/copy/sqlite.js";
 import { closingTables, copiedTables } from "../../../src/store/copy/tables.js";
-import { openSqlite } from "../../../src/store/open-sqlite.js";
+import { openSqlite } from "../../../src/store/sqlite/open.js";
 import { createMark, formatMark, isOlder, VERSION } from "../../../src/store/version.js";
 import { runCommand } from "../../support/command.js";
 import { memoryDir } from "../../support/temp-dir.js";

@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
 import * as grpc from "@grpc/grpc-js";
 import { loadSync, type ServiceDefinition } from "@grpc/proto-loader";
-import { openDatabase } from "../../../src/store/sqlite-driver.js";
+import { openDatabase } from "../../../src/store/sqlite/driver.js";
 import { type Harness, startHarness } from "../../support/harness.js";
 import { tempDir } from "../../support/temp-dir.js";
 

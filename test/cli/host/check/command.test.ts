@@ -8,9 +8,9 @@ import { type CheckDatabase, readSqlite } from "../../../../src/store/check/data
 import { derivedIndexes } from "../../../../src/store/check/derived.js";
 import { runCheck } from "../../../../src/store/check/findings.js";
 import { createUidCheck, referenceCheck } from "../../../../src/store/check/references.js";
-import { listedKinds } from "../../../../src/store/listed-kinds.js";
-import { openSqlite } from "../../../../src/store/open-sqlite.js";
-import { openDatabase } from "../../../../src/store/sqlite-driver.js";
+import { listedKinds } from "../../../../src/store/lists/kinds.js";
+import { openDatabase } from "../../../../src/store/sqlite/driver.js";
+import { openSqlite } from "../../../../src/store/sqlite/open.js";
 import { attack } from "../../../audit/log-kit.js";
 import { runCommand } from "../../../support/command.js";
 import { childUid, groupRow, rootUid } from "../../../support/rows.js";

@@ -1,8 +1,8 @@
 // `arbor check` on SQLite. On PostgreSQL: test/pg/check.test.ts.
 import { copyFileSync } from "node:fs";
 import { join } from "node:path";
-import { openSqlite } from "../../../../src/store/open-sqlite.js";
-import { openDatabase, type SqliteDatabase } from "../../../../src/store/sqlite-driver.js";
+import { openDatabase, type SqliteDatabase } from "../../../../src/store/sqlite/driver.js";
+import { openSqlite } from "../../../../src/store/sqlite/open.js";
 import { memoryDir } from "../../../support/temp-dir.js";
 import { type CheckedCopy, checkSuite } from "./suite.js";
 import { fillWorld } from "./world.js";

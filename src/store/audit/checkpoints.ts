@@ -1,0 +1,109 @@
+// The store of the checkpoints at which chains of the audit log begin (docs/adr/0006-audit-chain.md).
+import { and, asc, eq, gt, gte, inArray, lt, lte, type SQL, sql } from "drizzle-orm";
+import type { AuditCheckpoint, AuditCheckpointStore, Awaitable, OldChains } from "../port.js";
+import {
+  buildEquals,
+  buildInsertValues,
+  buildUpsertValues,
+  countRows,
+  discardRows,
+  type Executor,
+  statement,
+  takeFirst,
+  value,
+} from "../statement.js";
+import type { Tables } from "../tables/schema.js";
+
+/** How many organisations one search looks at. */
+const ROOTS_AT_ONCE = 500;
+
+const get = statement<{ rootUid: string }, AuditCheckpoint>((q, t) =>
+  q.select().from(t.auditCheckpoints).where(buildEquals(t.auditCheckpoints, "rootUid")),
+);
+const put = statement<AuditCheckpoint>((q, t) =>
+  q
+    .insert(t.auditCheckpoints)
+    .values(buildInsertValues(t.auditCheckpoints))
+    .onConflictDoUpdate({
+      target: t.auditCheckpoints.rootUid,
+      set: buildUpsertValues(t.auditCheckpoints, "seq", "hash", "entryTimeMs", "timeMs", "signature"),
+    }),
+);
+
+// Two look-ups by key per organisation. The last entry is never deleted, so one that is the only one left is not old.
+interface FirstRow {
+  readonly rootUid: string;
+  readonly timeMs: number | null;
+}
+const firstRows = (isAfter: typeof gt) =>
+  statement<{ after: string; limit: number }, FirstRow>((q, t) => {
+    const { audit, auditChain, auditHeads } = t;
+    const first = q
+      .select({ timeMs: audit.timeMs })
+      .from(auditChain)
+      .innerJoin(audit, eq(audit.id, auditChain.auditId))
+      .where(and(eq(auditChain.rootUid, auditHeads.rootUid), lt(auditChain.seq, auditHeads.seq)))
+      .orderBy(asc(auditChain.seq))
+      .limit(1);
+    return q
+      .select({ rootUid: auditHeads.rootUid, timeMs: sql<number | null>`${first}`.mapWith(nullableNumber) })
+      .from(auditHeads)
+      .where(isAfter(auditHeads.rootUid, value("after")))
+      .orderBy(auditHeads.rootUid)
+      .limit(value("limit"));
+  });
+const nullableNumber = (found: unknown) => (found === null ? null : Number(found));
+// The log of no organisation has the empty uid, which comes first.
+const firstRowsFrom = firstRows(gte);
+const firstRowsAfter = firstRows(gt);
+
+interface Range {
+  readonly rootUid: string;
+  readonly afterSeq: number;
+  readonly lastSeq: number;
+}
+const inRange = ({ auditChain: { rootUid, seq } }: Tables): SQL | undefined =>
+  and(eq(rootUid, value("rootUid")), gt(seq, value("afterSeq")), lte(seq, value("lastSeq")));
+const deleteRows = statement<Range, { id: number }>((q, t) =>
+  q
+    .delete(t.audit)
+    .where(inArray(t.audit.id, q.select({ id: t.auditChain.auditId }).from(t.auditChain).where(inRange(t))))
+    .returning({ id: t.audit.id }),
+);
+const deleteChain = statement<Range, { seq: number }>((q, t) =>
+  q.delete(t.auditChain).where(inRange(t)).returning({ seq: t.auditChain.seq }),
+);
+
+/** The beginnings of chains; see {@link AuditCheckpointStore}. */
+export class AuditCheckpoints implements AuditCheckpointStore {
+  readonly #tx: Executor;
+
+  constructor(tx: Executor) {
+    this.#tx = tx;
+  }
+
+  find(rootUid: string): Awaitable<AuditCheckpoint | undefined> {
+    return takeFirst(this.#tx.rows(get, { rootUid }));
+  }
+
+  put(checkpoint: AuditCheckpoint): Awaitable<void> {
+    return discardRows(this.#tx.rows(put, checkpoint));
+  }
+
+  async findOld(beforeMs: number, after?: string): Promise<OldChains> {
+    const found = await this.#tx.rows(after === undefined ? firstRowsFrom : firstRowsAfter, {
+      after: after ?? "",
+      limit: ROOTS_AT_ONCE,
+    });
+    return {
+      rootUids: found.filter(({ timeMs }) => timeMs !== null && timeMs < beforeMs).map(({ rootUid }) => rootUid),
+      next: found.length === ROOTS_AT_ONCE ? found.at(-1)?.rootUid : undefined,
+    };
+  }
+
+  async deleteEntries(rootUid: string, afterSeq: number, lastSeq: number): Promise<{ entries: number; rows: number }> {
+    const range = { rootUid, afterSeq, lastSeq };
+    const rows = await countRows(this.#tx.rows(deleteRows, range));
+    return { rows, entries: await countRows(this.#tx.rows(deleteChain, range)) };
+  }
+}

@@ -1,0 +1,150 @@
+// The store from which the API reads the audit log. Each filter has an index that is ordered by time; rows that no
+// index finds alone are read in slices.
+import { and, asc, desc, eq, getTableColumns, gt, inArray, max, sql } from "drizzle-orm";
+import type { Awaitable } from "../port.js";
+import type {
+  AuditEventPage,
+  AuditEventQuery,
+  AuditEventRow,
+  AuditEventStore,
+  AuditFilterColumn,
+} from "../port-audit.js";
+import {
+  buildEquals,
+  type Executor,
+  mapRows,
+  type Sql,
+  statement,
+  statementFamily,
+  takeFirst,
+  value,
+} from "../statement.js";
+import type { Tables } from "../tables/schema.js";
+
+/** Rows read by one statement where the index does not answer alone: some 2 ms. */
+const SLICE_ROWS = 256;
+/** Rows read for one page where the index does not answer alone. */
+const MAX_READ_ROWS = 10_240;
+
+const selectEvents = (q: Sql, t: Tables) =>
+  q
+    .select({ ...getTableColumns(t.audit), seq: t.auditChain.seq })
+    .from(t.audit)
+    .leftJoin(t.auditChain, eq(t.auditChain.auditId, t.audit.id));
+
+const byId = statement<{ id: number }, AuditEventRow>((q, t) => selectEvents(q, t).where(buildEquals(t.audit, "id")));
+const afterId = statement<{ id: number; limit: number }, AuditEventRow>((q, t) =>
+  selectEvents(q, t)
+    .where(gt(t.audit.id, value("id")))
+    .orderBy(t.audit.id)
+    .limit(value("limit")),
+);
+const withIds = statementFamily<number, Record<string, number>, AuditEventRow>(
+  String,
+  (size) => (q, t) =>
+    selectEvents(q, t)
+      .where(
+        inArray(
+          t.audit.id,
+          Array.from({ length: size }, (_, i) => value(`id${i}`)),
+        ),
+      )
+      .orderBy(t.audit.id),
+);
+const lastId = statement<object, { id: number | null }>((q, t) => q.select({ id: max(t.audit.id) }).from(t.audit));
+
+interface SliceShape {
+  /** The column whose index is read; the order of time alone where undefined. */
+  readonly column: AuditFilterColumn | undefined;
+  readonly descending: boolean;
+}
+
+interface SliceParams {
+  rootUid: string;
+  value: string;
+  timeMs: number;
+  id: number;
+  limit: number;
+}
+
+/**
+ * Builds the statement that reads the next rows of an index. Both databases read the comparison of pairs as a range of
+ * it. A second bound of the time would mislead the planner of SQLite: it would read the index of time for all filters.
+ * So would the organisation beside a subject, which names it.
+ */
+export const nextEvents = statementFamily<SliceShape, SliceParams, AuditEventRow>(
+  ({ column = "", descending }) => `${column} ${descending}`,
+  ({ column, descending }) =>
+    (q, t) => {
+      const { timeMs, id, rootUid } = t.audit;
+      const position = sql`(${value("timeMs")}, ${value("id")})`;
+      return selectEvents(q, t)
+        .where(
+          and(
+            column === "subjectUid" ? undefined : eq(rootUid, value("rootUid")),
+            column && eq(t.audit[column], value("value")),
+            descending ? sql`(${timeMs}, ${id}) < ${position}` : sql`(${timeMs}, ${id}) > ${position}`,
+          ),
+        )
+        .orderBy(...(descending ? [desc(timeMs), desc(id)] : [asc(timeMs), asc(id)]))
+        .limit(value("limit"));
+    },
+);
+
+/** The audit log as the API reads it; see {@link AuditEventStore}. */
+export class AuditEvents implements AuditEventStore {
+  readonly #tx: Executor;
+
+  constructor(tx: Executor) {
+    this.#tx = tx;
+  }
+
+  find(id: number): Awaitable<AuditEventRow | undefined> {
+    return takeFirst(this.#tx.rows(byId, { id }));
+  }
+
+  listAfter(id: number, limit: number): Awaitable<AuditEventRow[]> {
+    return this.#tx.rows(afterId, { id, limit });
+  }
+
+  findByIds(ids: readonly number[]): Awaitable<AuditEventRow[]> {
+    let size = 1;
+    while (size < ids.length) size *= 2;
+    const last = ids.at(-1) ?? 0;
+    const params = Array.from({ length: size }, (_, i) => [`id${i}`, ids[i] ?? last] as const);
+    return this.#tx.rows(withIds(size), Object.fromEntries(params));
+  }
+
+  lastId(): Awaitable<number> {
+    return mapRows(this.#tx.rows(lastId, {}), ([row]) => row?.id ?? 0);
+  }
+
+  async list(query: AuditEventQuery): Promise<AuditEventPage> {
+    const { rootUid, by, startMs, endMs, descending, limit, matches, assertInTime } = query;
+    const statement = nextEvents({ column: by?.column, descending });
+    const fixed = { rootUid, value: by?.value ?? "" };
+    const rows: AuditEventRow[] = [];
+    let position = query.after ?? { timeMs: descending ? endMs : startMs, id: 0 };
+    for (let read = 0; ; ) {
+      assertInTime();
+      // One row more than fits shows whether there is a next page.
+      const size = matches === undefined ? limit + 1 : SLICE_ROWS;
+      const found = await this.#tx.rows(statement, { ...fixed, ...position, limit: size });
+      for (const row of found) {
+        if (descending ? row.timeMs < startMs : row.timeMs >= endMs) return { rows, next: undefined };
+        if (row.rootUid !== rootUid || matches?.(row) === false) continue;
+        if (rows.length === limit) return { rows, next: findPosition(rows.at(-1)) };
+        rows.push(row);
+      }
+      if (found.length < size) return { rows, next: undefined };
+      read += found.length;
+      position = findPosition(found.at(-1)) ?? position;
+      if (read >= MAX_READ_ROWS) return { rows, next: position };
+      await this.#tx.pause?.();
+    }
+  }
+}
+
+function findPosition(row: AuditEventRow | undefined) {
+  return row && { timeMs: row.timeMs, id: row.id };
+}

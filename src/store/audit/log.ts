@@ -1,0 +1,304 @@
+// The stores of the audit log and of the hash chains that seal it (docs/adr/0006-audit-chain.md).
+import {
+  and,
+  desc,
+  eq,
+  getTableColumns,
+  gt,
+  gte,
+  isNull,
+  lt,
+  lte,
+  max,
+  min,
+  notExists,
+  type SQL,
+  sql,
+} from "drizzle-orm";
+import type {
+  AuditChainStore,
+  AuditHead,
+  AuditRow,
+  AuditRowFilter,
+  AuditStore,
+  Awaitable,
+  ChainEntry,
+  RecordedAuditRow,
+  SealedRow,
+  SealerRow,
+  StoredAuditRow,
+  UnsealedCount,
+  UnsealedTail,
+} from "../port.js";
+import {
+  buildEquals,
+  buildInsertValues,
+  buildUpsertValues,
+  discardRows,
+  type Executor,
+  type Sql,
+  statement,
+  statementFamily,
+  takeFirst,
+  value,
+} from "../statement.js";
+import type { Tables } from "../tables/schema.js";
+
+/** The longest name of an actor in a row, in characters. */
+const MAX_NAME = 255;
+
+const appendVersion1 = statement<Omit<AuditRow, "actorName">>((q, t) => {
+  const { id, version, traceId, actorName, ...values } = buildInsertValues(t.audit);
+  return q.insert(t.audit).values({ ...values, version: 1, traceId: "", actorName: "" } as typeof t.audit.$inferInsert);
+});
+// The name is read by the same statement, from a row that the transaction has read to authorize the call.
+const appendVersion2 = statement<Required<AuditRow>>((q, t) => {
+  const { id, ...values } = buildInsertValues(t.audit);
+  const { uid, name, email } = t.identities;
+  const stored = sql`(select coalesce(nullif(${name}, ''), ${email}) from ${t.identities} where ${eq(uid, value("actorUid"))})`;
+  const actorName = sql`substr(coalesce(${stored}, ${value("actorName")}), 1, ${sql.raw(String(MAX_NAME))})`;
+  return q.insert(t.audit).values({ ...values, version: 2, actorName } as unknown as typeof t.audit.$inferInsert);
+});
+const auditColumns = (t: Tables) => {
+  const { id, ...columns } = getTableColumns(t.audit);
+  return columns;
+};
+const equalColumns = ["rootUid", "subjectUid", "actorUid", "type", "requestId"] as const;
+type NewestParams = { limit: number; rootUid?: string } & AuditRowFilter;
+const newest = statementFamily<NewestParams, NewestParams, RecordedAuditRow>(
+  (params) => Object.keys(params).sort().join(),
+  (params) => (q, t) =>
+    q
+      .select(auditColumns(t))
+      .from(t.audit)
+      .where(
+        and(
+          ...equalColumns.map((name) => (params[name] === undefined ? undefined : eq(t.audit[name], value(name)))),
+          params.startMs === undefined ? undefined : gte(t.audit.timeMs, value("startMs")),
+          params.endMs === undefined ? undefined : lt(t.audit.timeMs, value("endMs")),
+        ),
+      )
+      .orderBy(desc(t.audit.id))
+      .limit(value("limit")),
+);
+
+/** The audit log; see {@link AuditStore}. */
+export class Audit implements AuditStore {
+  readonly #tx: Executor;
+
+  constructor(tx: Executor) {
+    this.#tx = tx;
+  }
+
+  append(row: AuditRow): Awaitable<void> {
+    if (this.#tx.auditVersion() === 1) return discardRows(this.#tx.rows(appendVersion1, row));
+    const { actorName = "", traceId = "" } = row;
+    return discardRows(this.#tx.rows(appendVersion2, { ...row, actorName, traceId }));
+  }
+
+  listNewest(limit: number, rootUid?: string, filter: AuditRowFilter = {}): Awaitable<RecordedAuditRow[]> {
+    const params = { limit, ...(rootUid !== undefined && { rootUid }), ...filter };
+    return this.#tx.rows(newest(params), params);
+  }
+}
+
+/** The key of the sealer's one row. */
+const NAME = "audit";
+/** How many entries one statement inserts: over a network each statement is a round trip. */
+const ENTRIES_AT_ONCE = 32;
+
+const sealer = statement<object, SealerRow>((q, t) => {
+  const { name, ...columns } = getTableColumns(t.auditSealer);
+  return q.select(columns).from(t.auditSealer).where(eq(name, NAME));
+});
+const putSealer = statement<SealerRow & { name: string }>((q, t) =>
+  q
+    .insert(t.auditSealer)
+    .values(buildInsertValues(t.auditSealer))
+    .onConflictDoUpdate({
+      target: t.auditSealer.name,
+      set: buildUpsertValues(t.auditSealer, "holder", "expireTimeMs", "settledId", "passes"),
+    }),
+);
+
+// Both sides are ranges of an index from the same id on. The bound is written for both, because neither
+// database derives it for one from the other; without it the scan would begin at the first entry.
+const isUnsealed = (q: Sql, t: Tables) =>
+  and(
+    gt(t.audit.id, value("afterId")),
+    notExists(
+      q
+        .select({ one: sql`1` })
+        .from(t.auditChain)
+        .where(and(eq(t.auditChain.auditId, t.audit.id), gt(t.auditChain.auditId, value("afterId")))),
+    ),
+  );
+const unsealed = statement<{ afterId: number; limit: number }, StoredAuditRow>((q, t) =>
+  q.select(getTableColumns(t.audit)).from(t.audit).where(isUnsealed(q, t)).orderBy(t.audit.id).limit(value("limit")),
+);
+const countUnsealed = statement<{ afterId: number }, { rows: number }>((q, t) =>
+  q
+    .select({ rows: sql<number>`count(*)`.mapWith(Number) })
+    .from(t.audit)
+    .where(isUnsealed(q, t)),
+);
+const newestId = statement<object, { id: number | null }>((q, t) => q.select({ id: max(t.audit.id) }).from(t.audit));
+const unsealedOf = statement<{ rootUid: string }, { rows: number; firstId: number | null }>((q, t) =>
+  q
+    .select({ rows: sql<number>`count(*)`.mapWith(Number), firstId: min(t.audit.id) })
+    .from(t.audit)
+    .leftJoin(t.auditChain, eq(t.auditChain.auditId, t.audit.id))
+    .where(and(eq(t.audit.rootUid, value("rootUid")), isNull(t.auditChain.auditId))),
+);
+const unsealedBetween = statement<
+  { rootUid: string; afterId: number; lastId: number; limit: number },
+  { id: number; timeMs: number }
+>((q, t) =>
+  q
+    .select({ id: t.audit.id, timeMs: t.audit.timeMs })
+    .from(t.audit)
+    .leftJoin(t.auditChain, eq(t.auditChain.auditId, t.audit.id))
+    .where(
+      and(
+        eq(t.audit.rootUid, value("rootUid")),
+        gt(t.audit.id, value("afterId")),
+        lte(t.audit.id, value("lastId")),
+        isNull(t.auditChain.auditId),
+      ),
+    )
+    .orderBy(t.audit.id)
+    .limit(value("limit")),
+);
+const timeOf = statement<{ id: number }, { timeMs: number }>((q, t) =>
+  q.select({ timeMs: t.audit.timeMs }).from(t.audit).where(buildEquals(t.audit, "id")),
+);
+
+const appendEntries = statementFamily<number, Record<string, string | number>>(
+  String,
+  (size) => (q, t) =>
+    q.insert(t.auditChain).values(
+      Array.from({ length: size }, (_, i) => ({
+        rootUid: value(`rootUid${i}`) as unknown as SQL<string>,
+        seq: value(`seq${i}`) as unknown as SQL<number>,
+        auditId: value(`auditId${i}`) as unknown as SQL<number>,
+        hash: value(`hash${i}`) as unknown as SQL<string>,
+      })),
+    ),
+);
+const lastSeq = statement<{ rootUid: string }, { seq: number | null }>((q, t) =>
+  q
+    .select({ seq: max(t.auditChain.seq) })
+    .from(t.auditChain)
+    .where(buildEquals(t.auditChain, "rootUid")),
+);
+type EntryWithRow = Omit<SealedRow, "row"> & { [K in keyof StoredAuditRow]: StoredAuditRow[K] | null };
+const entries = statement<{ rootUid: string; afterSeq: number; limit: number }, EntryWithRow>((q, t) =>
+  q
+    .select({
+      seq: t.auditChain.seq,
+      auditId: t.auditChain.auditId,
+      hash: t.auditChain.hash,
+      ...getTableColumns(t.audit),
+    })
+    .from(t.auditChain)
+    .leftJoin(t.audit, eq(t.audit.id, t.auditChain.auditId))
+    .where(and(eq(t.auditChain.rootUid, value("rootUid")), gt(t.auditChain.seq, value("afterSeq"))))
+    .orderBy(t.auditChain.seq)
+    .limit(value("limit")),
+);
+
+const head = statement<{ rootUid: string }, AuditHead>((q, t) =>
+  q.select().from(t.auditHeads).where(buildEquals(t.auditHeads, "rootUid")),
+);
+const putHead = statement<AuditHead>((q, t) =>
+  q
+    .insert(t.auditHeads)
+    .values(buildInsertValues(t.auditHeads))
+    .onConflictDoUpdate({
+      target: t.auditHeads.rootUid,
+      set: buildUpsertValues(t.auditHeads, "seq", "hash", "timeMs", "signature"),
+    }),
+);
+
+const rootsIn = (table: "audit" | "auditChain" | "auditHeads" | "auditCheckpoints") =>
+  statement<object, { rootUid: string }>((q, t) =>
+    q.select({ rootUid: t[table].rootUid }).from(t[table]).groupBy(t[table].rootUid),
+  );
+const roots = [rootsIn("audit"), rootsIn("auditChain"), rootsIn("auditHeads"), rootsIn("auditCheckpoints")];
+
+/** The hash chains of the audit log; see {@link AuditChainStore}. */
+export class AuditChain implements AuditChainStore {
+  readonly #tx: Executor;
+
+  constructor(tx: Executor) {
+    this.#tx = tx;
+  }
+
+  findSealer(): Awaitable<SealerRow | undefined> {
+    return takeFirst(this.#tx.rows(sealer, {}));
+  }
+
+  putSealer(row: SealerRow): Awaitable<void> {
+    return discardRows(this.#tx.rows(putSealer, { name: NAME, ...row }));
+  }
+
+  listUnsealed(afterId: number, limit: number): Awaitable<StoredAuditRow[]> {
+    return this.#tx.rows(unsealed, { afterId, limit });
+  }
+
+  async countUnsealed(newest: number): Promise<UnsealedCount> {
+    const { settledId = 0 } = (await this.findSealer()) ?? {};
+    const [oldest] = await this.listUnsealed(settledId, 1);
+    if (oldest === undefined) return { rows: 0, oldestTimeMs: null };
+    const { id } = (await takeFirst(this.#tx.rows(newestId, {}))) ?? {};
+    const afterId = Math.max(settledId, (id ?? 0) - newest);
+    const { rows = 0 } = (await takeFirst(this.#tx.rows(countUnsealed, { afterId }))) ?? {};
+    return { rows: Math.max(rows, 1), oldestTimeMs: oldest.timeMs };
+  }
+
+  async readUnsealedTail(rootUid: string): Promise<UnsealedTail> {
+    const { rows = 0, firstId = null } = (await takeFirst(this.#tx.rows(unsealedOf, { rootUid }))) ?? {};
+    const oldest = firstId === null ? undefined : await takeFirst(this.#tx.rows(timeOf, { id: firstId }));
+    return { rows, firstId, firstTimeMs: oldest?.timeMs ?? null };
+  }
+
+  listUnsealedBetween(rootUid: string, range: { afterId: number; lastId: number }, limit: number) {
+    return this.#tx.rows(unsealedBetween, { rootUid, ...range, limit });
+  }
+
+  async append(added: readonly ChainEntry[]): Promise<void> {
+    for (let i = 0; i < added.length; ) {
+      const size = added.length - i < ENTRIES_AT_ONCE ? 1 : ENTRIES_AT_ONCE;
+      const params = added.slice(i, i + size).flatMap((entry, n) => {
+        return Object.entries(entry).map(([name, field]) => [`${name}${n}`, field as string | number] as const);
+      });
+      await this.#tx.rows(appendEntries(size), Object.fromEntries(params));
+      i += size;
+    }
+  }
+
+  async lastSeq(rootUid: string): Promise<number> {
+    return (await takeFirst(this.#tx.rows(lastSeq, { rootUid })))?.seq ?? 0;
+  }
+
+  async listEntries(rootUid: string, afterSeq: number, limit: number): Promise<SealedRow[]> {
+    const rows = await this.#tx.rows(entries, { rootUid, afterSeq, limit });
+    return rows.map(({ seq, auditId, hash, ...row }) => {
+      return { seq, auditId, hash, row: row.id === null ? null : (row as StoredAuditRow) };
+    });
+  }
+
+  findHead(rootUid: string): Awaitable<AuditHead | undefined> {
+    return takeFirst(this.#tx.rows(head, { rootUid }));
+  }
+
+  putHead(row: AuditHead): Awaitable<void> {
+    return discardRows(this.#tx.rows(putHead, row));
+  }
+
+  async listRoots(): Promise<string[]> {
+    const found = new Set<string>();
+    for (const statement of roots) for (const { rootUid } of await this.#tx.rows(statement, {})) found.add(rootUid);
+    return [...found].sort();
+  }
+}

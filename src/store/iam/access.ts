@@ -1,0 +1,171 @@
+// The store from which calls are authorized.
+import { and, asc, between, eq, gt, inArray, sql } from "drizzle-orm";
+import type { AccessRow, AccessStore, Awaitable, MappedGrant } from "../port.js";
+import { type Executor, padParams, statement, statementFamily } from "../statement.js";
+import type { Tables } from "../tables/schema.js";
+
+const columns = (t: Tables) => ({
+  identityUid: t.identities.uid,
+  notBefore: t.identities.notBefore,
+  providerUid: t.identities.providerUid,
+  groupUid: t.roleBindings.groupUid,
+  roleUid: t.roleBindings.roleUid,
+  capabilities: t.roles.capabilities,
+  pending: t.roleBindings.pending,
+});
+
+/** Up to this many grants are read by range and filtered here; beyond that they are read by group. */
+const MAX_IN_RANGE = 32;
+/** How many grants are read in one statement. */
+const PAGE_SIZE = 256;
+
+type GrantPage = (AccessRow & { readonly uid: string | null })[];
+
+// One query answers whether the identity exists and what it is granted at a group and its ancestors. The
+// ancestors of a group sort between its root and the group itself, so the few grants of an identity in
+// that range are read at once, at half the cost of a query for a list of groups.
+const grantsInRange = statement<{ identity: string; root: string; uid: string }, AccessRow>((q, t) =>
+  q
+    .select(columns(t))
+    .from(t.identities)
+    .leftJoin(
+      t.roleBindings,
+      and(
+        eq(t.roleBindings.identityUid, t.identities.uid),
+        between(t.roleBindings.groupUid, sql.placeholder("root"), sql.placeholder("uid")),
+      ),
+    )
+    .leftJoin(t.roles, eq(t.roles.uid, t.roleBindings.roleUid))
+    .where(eq(t.identities.uid, sql.placeholder("identity")))
+    .limit(MAX_IN_RANGE + 1),
+);
+
+// The same for identities with many grants, at a cost that does not grow with their number. Sizes are
+// rounded up so that a few shapes serve every depth.
+const grantsAt = statementFamily<number, Record<string, string>, AccessRow>(String, (size) => (q, t) => {
+  const groupUids = Array.from({ length: size }, (_, i) => sql.placeholder(`group${i}`));
+  return q
+    .select(columns(t))
+    .from(t.identities)
+    .leftJoin(
+      t.roleBindings,
+      and(eq(t.roleBindings.identityUid, t.identities.uid), inArray(t.roleBindings.groupUid, groupUids)),
+    )
+    .leftJoin(t.roles, eq(t.roles.uid, t.roleBindings.roleUid))
+    .where(eq(t.identities.uid, sql.placeholder("identity")));
+});
+
+// The grants that count for lists over all groups, in pages: an identity may have thousands.
+const acceptedGrants = statement<
+  { identity: string; after: string; limit: number },
+  AccessRow & { uid: string | null }
+>((q, t) =>
+  q
+    .select({ ...columns(t), uid: t.roleBindings.uid })
+    .from(t.identities)
+    .leftJoin(
+      t.roleBindings,
+      and(
+        eq(t.roleBindings.identityUid, t.identities.uid),
+        eq(t.roleBindings.pending, false),
+        gt(t.roleBindings.uid, sql.placeholder("after")),
+      ),
+    )
+    .leftJoin(t.roles, eq(t.roles.uid, t.roleBindings.roleUid))
+    .where(eq(t.identities.uid, sql.placeholder("identity")))
+    .orderBy(asc(t.roleBindings.uid))
+    .limit(sql.placeholder("limit")),
+);
+
+const identityAlone = statement<{ identity: string }, AccessRow>((q, t) =>
+  q
+    .select({
+      ...columns(t),
+      groupUid: sql<null>`null`.as("group_uid"),
+      roleUid: sql<null>`null`.as("role_uid"),
+      capabilities: sql<null>`null`.as("capabilities"),
+      pending: sql<null>`null`.as("pending"),
+    })
+    .from(t.identities)
+    .where(eq(t.identities.uid, sql.placeholder("identity"))),
+);
+
+// A token names few mappings; sizes are rounded up so that a few shapes serve all.
+const mappedGrants = statementFamily<number, Record<string, string>, MappedGrant>(String, (size) => (q, t) => {
+  const uids = Array.from({ length: size }, (_, i) => sql.placeholder(`mapping${i}`));
+  return q
+    .select({ groupUid: t.groupMappings.scope, roleUid: t.groupMappings.roleUid, capabilities: t.roles.capabilities })
+    .from(t.groupMappings)
+    .innerJoin(t.roles, eq(t.roles.uid, t.groupMappings.roleUid))
+    .where(and(eq(t.groupMappings.providerUid, sql.placeholder("provider")), inArray(t.groupMappings.uid, uids)));
+});
+
+/** Reads what an identity is granted; see {@link AccessStore}. */
+export class GrantReader implements AccessStore {
+  readonly #tx: Executor;
+
+  constructor(tx: Executor) {
+    this.#tx = tx;
+  }
+
+  findGrantsAt(identityUid: string, lineage: readonly string[]): Awaitable<AccessRow[]> {
+    const [root = ""] = lineage;
+    const found = this.#tx.rows(grantsInRange, { identity: identityUid, root, uid: lineage.at(-1) ?? "" });
+    const select = (rows: AccessRow[]) =>
+      rows.length > MAX_IN_RANGE ? this.#readByGroup(identityUid, lineage) : filterByLineage(rows, lineage);
+    return found instanceof Promise ? found.then(select) : select(found);
+  }
+
+  async findGrantsIn(identityUid: string, root: string, groupUids: readonly string[]): Promise<AccessRow[]> {
+    // Every uid below the root is less than the root with a "0" after it.
+    const found = await this.#tx.rows(grantsInRange, { identity: identityUid, root, uid: `${root}0` });
+    if (found.length <= MAX_IN_RANGE) return found;
+    const rows: AccessRow[] = [];
+    for (let i = 0; i < groupUids.length; i += PAGE_SIZE) {
+      for (const row of await this.#readByGroup(identityUid, groupUids.slice(i, i + PAGE_SIZE))) rows.push(row);
+    }
+    return rows;
+  }
+
+  #readByGroup(identityUid: string, groupUids: readonly string[]): Awaitable<AccessRow[]> {
+    const { size, params } = padParams("group", groupUids);
+    return this.#tx.rows(grantsAt(size), { ...params, identity: identityUid });
+  }
+
+  findIdentity(identityUid: string): Awaitable<AccessRow[]> {
+    return this.#tx.rows(identityAlone, { identity: identityUid });
+  }
+
+  findAllGrants(identityUid: string): Awaitable<AccessRow[]> {
+    const found = this.#readPage(identityUid, "");
+    const complete = (rows: GrantPage) => (rows.length < PAGE_SIZE ? rows : this.#readRest(identityUid, rows));
+    return found instanceof Promise ? found.then(complete) : complete(found);
+  }
+
+  #readPage(identity: string, after: string): Awaitable<GrantPage> {
+    return this.#tx.rows(acceptedGrants, { identity, after, limit: PAGE_SIZE });
+  }
+
+  async #readRest(identityUid: string, first: GrantPage): Promise<AccessRow[]> {
+    const all: AccessRow[] = [...first];
+    for (let page = first; page.length === PAGE_SIZE; ) {
+      await this.#tx.pause?.();
+      page = await this.#readPage(identityUid, page.at(-1)?.uid ?? "");
+      for (const row of page) if (row.groupUid !== null) all.push(row);
+    }
+    await this.#tx.pause?.();
+    return all;
+  }
+
+  findMappedGrants(providerUid: string, mappingUids: readonly string[]): Awaitable<MappedGrant[]> {
+    const { size, params } = padParams("mapping", mappingUids);
+    return this.#tx.rows(mappedGrants(size), { ...params, provider: providerUid });
+  }
+}
+
+function filterByLineage(rows: AccessRow[], lineage: readonly string[]): AccessRow[] {
+  const grants = rows.filter(({ groupUid }) => groupUid !== null && lineage.includes(groupUid));
+  const [identity] = rows;
+  if (grants.length > 0 || identity === undefined) return grants;
+  return [{ ...identity, groupUid: null, roleUid: null, capabilities: null, pending: null }];
+}

@@ -1,0 +1,283 @@
+// What all connections to PostgreSQL share: statements, and the meaning of errors.
+import type { ConnectionOptions } from "node:tls";
+import { drizzle } from "drizzle-orm/node-postgres";
+import pg from "pg";
+import { failedPrecondition, unavailable } from "../../kernel/errors.js";
+import type { Executor, Preparable, Sql, Statement } from "../statement.js";
+import type { Tables } from "../tables/schema.js";
+import * as schema from "../tables/schema-pg.js";
+
+/** Concurrent writers that change the same counter use different rows of it, so that they rarely conflict. */
+const COUNTER_SLOTS = 32;
+
+/** TLS to PostgreSQL: options of `tls.connect`, or false for none. Undefined where the URL says it. */
+export type PgTls = ConnectionOptions | false | undefined;
+
+const POOLER =
+  "the database is reached through a pooler such as pgbouncer, which gives a session to several clients: prepared " +
+  "statements and limits of a session get lost. Connect to PostgreSQL itself, or let the pooler work by sessions and " +
+  "pass on statement_timeout and idle_in_transaction_session_timeout";
+
+// `prepared statement … does not exist` and `already exists`: another client has had the session meanwhile.
+function isPoolerError(error: unknown): boolean {
+  if (["26000", "42P05"].includes(findErrorCode(error))) return true;
+  return error instanceof Error && /unsupported startup parameter/.test(error.message);
+}
+
+/**
+ * Waits for a connection.
+ *
+ * @throws Error that says so when TLS or a pooler is why there is none: their own errors name neither the database nor a
+ * setting
+ * @throws ApiError FAILED_PRECONDITION when the texts of the database are not what Arbor writes
+ */
+export async function awaitConnection<T>(connecting: Promise<T>): Promise<T> {
+  try {
+    return await connecting;
+  } catch (error) {
+    if (isPoolerError(error)) throw failedPrecondition("DATABASE_POOLER", POOLER);
+    if (findErrorCode(error) === WRONG_TEXTS) throw failedPrecondition("DATABASE_TEXTS", (error as Error).message);
+    const { message = "", code = "" } = error as { readonly message?: string; readonly code?: string };
+    const isTls = /^(ERR_TLS|ERR_SSL|CERT_|DEPTH_ZERO|SELF_SIGNED|UNABLE_TO_(GET|VERIFY))/.test(code);
+    if (!isTls && !/SSL connection/.test(message)) throw error;
+    const settings = "--database-tls-mode and --database-tls-ca say what is accepted";
+    throw new Error(`no TLS connection to the database: ${message}; ${settings}`, { cause: error });
+  }
+}
+
+const NOW = { name: "arbor_now", text: "SELECT floor(extract(epoch FROM clock_timestamp()) * 1000) AS ms" };
+
+/**
+ * An arbitrary number for the advisory lock that no other program should use. A process holds it while it changes the
+ * schema.
+ */
+export const MIGRATION_LOCK = 0x4172626f;
+
+/**
+ * Creates the executor of a connection. Statements are prepared once per connection; PostgreSQL keeps a statement that
+ * has a name.
+ *
+ * @param auditVersion the version of audit rows that are written; by default the one that every Arbor knows
+ */
+export function createExecutor(
+  client: pg.ClientBase,
+  { auditVersion = () => 1 }: { readonly auditVersion?: Executor["auditVersion"] } = {},
+): Executor {
+  const sql = drizzle(client as pg.Client) as unknown as Sql;
+  const tables = schema as unknown as Tables;
+  const prepared: (Prepared | undefined)[] = [];
+  return {
+    counterSlots: COUNTER_SLOTS,
+    auditVersion,
+    async nowMs() {
+      const { rows } = await client.query(NOW);
+      return Number(rows[0]?.ms);
+    },
+    async rows<Params extends object, Row>(statement: Statement<Params, Row>, params: Params): Promise<Row[]> {
+      let ready = prepared[statement.id];
+      if (ready === undefined) {
+        ready = (statement.build(sql, tables) as Preparable).prepare(`arbor_${statement.id}`) as Prepared;
+        prepared[statement.id] = ready;
+      }
+      const result = await ready.execute(params);
+      return Array.isArray(result) ? result : [];
+    },
+  };
+}
+
+interface Prepared {
+  execute(params: object): Promise<unknown>;
+}
+
+/** The SQLSTATE of an error or of its cause; the empty string where there is none. */
+export function findErrorCode(error: unknown): string {
+  const { code, cause } = (error ?? {}) as { code?: unknown; cause?: unknown };
+  if (typeof code === "string") return code;
+  return cause === undefined ? "" : findErrorCode(cause);
+}
+
+/**
+ * Whether a transaction conflicted with another and is to run again. PostgreSQL reports a serialization failure or a
+ * deadlock, and sometimes a violated constraint, because of a row that the other transaction inserted. When the unit
+ * runs again it sees that row.
+ */
+export function isConflict(error: unknown): boolean {
+  return ["40001", "40P01", "23503", "23505"].includes(findErrorCode(error));
+}
+
+/**
+ * Plans that the service never needs: it reads every table by an index, lists by the one that has their order, and joins
+ * a few rows by their keys. PostgreSQL prefers them where its statistics are missing or old. A scan of a whole table also
+ * conflicts with all that others write to it meanwhile. Where rows are sorted on purpose there is no other plan.
+ */
+const AVOIDED_PLANS = ["enable_seqscan", "enable_sort", "enable_hashjoin", "enable_mergejoin", "jit"];
+
+const VERIFY = `SELECT pg_is_in_recovery() AS standby, current_database() AS name,
+  current_setting('server_encoding') AS encoding, current_setting('standard_conforming_strings') AS strings,
+  set_config('synchronous_commit', current_setting('synchronous_commit'), false) AS "synchronousCommit",
+  ${AVOIDED_PLANS.map((name) => `set_config('${name}', 'off', false)`).join(", ")}`;
+
+/**
+ * Verifies the server of a new connection, before anything else is done with it. A standby answers with an older state
+ * and cannot write; with `synchronous_commit = off` a crash loses commits that were acknowledged. The setting is fixed
+ * for the session, so that a later change of the server's configuration does not turn it off. So are the plans that
+ * the service avoids.
+ *
+ * @param callback receives the error for which the connection may not be used
+ */
+export function verifyServer(client: pg.ClientBase, callback: (error?: Error) => void): void {
+  client
+    .query<ServerState>(VERIFY)
+    .then(({ rows: [row] }) => callback(findServerFault(row) ?? findTextFault(row)), callback);
+}
+
+interface TextState {
+  readonly name: string;
+  readonly encoding: string;
+  readonly strings: string;
+}
+
+interface ServerState extends TextState {
+  readonly standby: boolean;
+  readonly synchronousCommit: string;
+}
+
+// In another encoding names that people may choose cannot be stored, or are stored as other bytes than are sorted.
+function findTextFault(state: TextState | undefined): Error | undefined {
+  const { name, encoding, strings } = state ?? {};
+  if (encoding !== "UTF8") {
+    const remedy = "create one with CREATE DATABASE … ENCODING 'UTF8' TEMPLATE template0, and restore a dump into it";
+    return buildPgError(
+      WRONG_TEXTS,
+      `the database ${name} has the encoding ${encoding}, and UTF8 is needed: ${remedy}`,
+    );
+  }
+  if (strings !== "on") {
+    const remedy = "set it to on, or remove the setting of the role or the database";
+    return buildPgError(WRONG_TEXTS, `the database ${name} has standard_conforming_strings = ${strings}: ${remedy}`);
+  }
+  return undefined;
+}
+
+function findServerFault({ standby, synchronousCommit }: Partial<ServerState> = {}): Error | undefined {
+  if (standby !== false) {
+    const rule = "the URL of the database must lead to the primary";
+    return buildPgError(READ_ONLY, `the database server is a standby: ${rule}`);
+  }
+  if (synchronousCommit === "off")
+    return buildPgError(
+      NOT_DURABLE,
+      "PostgreSQL runs with synchronous_commit = off and would lose acknowledged writes",
+    );
+  return undefined;
+}
+
+const unreplicated = new WeakSet<pg.ClientBase>();
+
+/**
+ * Notices when PostgreSQL stops waiting for its synchronous standby. A statement timeout or a cancelled statement makes
+ * it report the commit as done, with a warning that the standby may not have it.
+ */
+export function watchReplication(client: pg.ClientBase): void {
+  client.on("notice", ({ routine }) => {
+    if (routine === "SyncRepWaitForLSN") unreplicated.add(client);
+  });
+}
+
+/** @throws Error with an unknown outcome when the last commit may be lost with the primary */
+export function assertReplicated(client: pg.ClientBase): void {
+  if (unreplicated.has(client))
+    throw buildPgError(OUTCOME_UNKNOWN, "the synchronous standby did not confirm the commit");
+}
+
+// SQLSTATEs.
+const READ_ONLY = "25006";
+const OUTCOME_UNKNOWN = "08007";
+/** Of the class of system errors, which are UNAVAILABLE: PostgreSQL has none for a setting that Arbor rejects. */
+const NOT_DURABLE = "58000";
+/** Of the same class; PostgreSQL does not use it. */
+const WRONG_TEXTS = "58A01";
+
+function buildPgError(code: string, message: string): Error {
+  return Object.assign(new Error(message), { code });
+}
+
+/** Whether the connection cannot be used any more. */
+export function isConnectionLost(error: unknown): boolean {
+  const code = findErrorCode(error);
+  return (
+    code === READ_ONLY ||
+    /^(08|57P0)|^ECONN|^EPIPE|^ENOTFOUND|^ETIMEDOUT|^EHOST|^ENET|^EAI_AGAIN/.test(code) ||
+    isTerminated(error)
+  );
+}
+
+// The first cause alone: the messages of others contain parameters of the statement.
+function isTerminated(error: unknown): boolean {
+  if (!(error instanceof Error)) return false;
+  if (error.cause !== undefined) return isTerminated(error.cause);
+  return /Connection terminated|is not queryable|timeout exceeded when|^timeout expired$|^Query read timeout$/.test(
+    error.message,
+  );
+}
+
+/** Temporary failures are UNAVAILABLE. All others are defects and are returned unchanged. */
+export function toApiError(error: unknown): unknown {
+  const code = findErrorCode(error);
+  if (isConnectionLost(error) || /^(53|58|57014|25P03)/.test(code)) {
+    return unavailable("the database cannot be used at the moment", 1000, error);
+  }
+  return isPoolerError(error) ? new Error(POOLER, { cause: error }) : error;
+}
+
+/** How long to wait for a connection, in milliseconds. */
+const CONNECT_MS = 5_000;
+
+/** Where a database is, and who connects to it. */
+export interface CommandConnection {
+  /** `postgres://user:password@host:port/database` */
+  readonly url: string;
+  /** TLS, where the URL does not say it. */
+  readonly tls: PgTls;
+  /** The name that the server shows for the connection. */
+  readonly name: string;
+}
+
+// Fixes the setting for the session, as `verifyServer` does. Nothing needs to be rejected: a command can turn it on.
+const DURABLE = `SELECT current_database() AS name, current_setting('server_encoding') AS encoding,
+  current_setting('standard_conforming_strings') AS strings, set_config('synchronous_commit',
+  CASE current_setting('synchronous_commit') WHEN 'off' THEN 'on' ELSE current_setting('synchronous_commit') END, false)`;
+
+/**
+ * Connects for a command whose statements read or write whole tables: no limit of the server ends them, and no
+ * `synchronous_commit = off` of the server makes a crash lose their commits.
+ *
+ * @throws Error when the server cannot be reached
+ */
+export async function connectForCommand({ url, tls, name }: CommandConnection): Promise<pg.Client> {
+  const client = new pg.Client({
+    connectionString: url,
+    ...(tls !== undefined && { ssl: tls }),
+    connectionTimeoutMillis: CONNECT_MS,
+    application_name: name,
+    keepAlive: true,
+  });
+  await awaitConnection(connect(client));
+  // Without a listener a lost connection would end the process; the next query fails in any case.
+  client.on("error", () => {});
+  return client;
+}
+
+async function connect(client: pg.Client): Promise<void> {
+  await client.connect();
+  try {
+    // By statements, because the driver does not send limits of 0.
+    await client.query("SET statement_timeout = 0; SET idle_in_transaction_session_timeout = 0");
+    const { rows } = await client.query<TextState>(DURABLE);
+    const fault = findTextFault(rows[0]);
+    if (fault !== undefined) throw fault;
+  } catch (error) {
+    await client.end();
+    throw error;
+  }
+}

@@ -1,0 +1,255 @@
+// Opens the store in PostgreSQL: a pool of connections, and serializable transactions that run again after conflicts.
+import pg from "pg";
+import { aborted, deadlineExceeded, unavailable } from "../../kernel/errors.js";
+import { type Clock, systemClock } from "../../kernel/time.js";
+import type { TraceSpan } from "../../kernel/trace.js";
+import { watchAuditVersion } from "../audit/version.js";
+import type { DataMigration } from "../migrate/data-migration.js";
+import { dataMigrations } from "../migrate/data-migrations.js";
+import { buildCreation, expansionNeeded, needsExpanding, readState, readStateAsync } from "../migrate/state.js";
+import type { Awaitable, Store, Tx, UnitOptions } from "../port.js";
+import { noInstallation } from "../sqlite/data-directory.js";
+import type { Executor } from "../statement.js";
+import { Transaction } from "../transaction.js";
+import { assertMayOpen, OLDEST_VERSION, VERSION } from "../version.js";
+import { createStoreCounts } from "../work-gate.js";
+import {
+  assertReplicated,
+  awaitConnection,
+  createExecutor,
+  findErrorCode,
+  isConflict,
+  isConnectionLost,
+  MIGRATION_LOCK,
+  type PgTls,
+  toApiError,
+  verifyServer,
+  watchReplication,
+} from "./connection.js";
+
+const MAX_UNIT_MS = 30_000;
+/** When a server that does not end a statement is given up: its machine may have stopped. */
+const MAX_RESPONSE_MS = MAX_UNIT_MS + 5_000;
+/**
+ * After its last row got a number, a unit runs the rest of that statement, idles and commits; the server limits each.
+ */
+export const LATE_COMMIT_MS = 4 * MAX_UNIT_MS;
+
+const READ = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
+const WRITE = "BEGIN ISOLATION LEVEL SERIALIZABLE";
+/** How many units may wait for a connection before calls are rejected: about a second of point reads. */
+const MAX_WAITING = 2_048;
+
+/** How to open a PostgreSQL store. */
+interface PgOptions {
+  /** `postgres://user:password@host:port/database`. */
+  readonly url: string;
+  /** TLS, where the URL does not say it. */
+  readonly tls?: PgTls;
+  /** The maximum number of connections. */
+  readonly poolSize?: number;
+  readonly clock?: Clock;
+  /** Whether an empty database gets its tables; by default it does. */
+  readonly create?: boolean;
+  /** The migrations of stored rows; tests replace them. */
+  readonly migrations?: readonly DataMigration[];
+  /** How long a statement waits for a server that does not answer, in milliseconds; shorter in tests. */
+  readonly maxResponseMs?: number;
+}
+
+/**
+ * Opens the store in a PostgreSQL database.
+ *
+ * Writes are SERIALIZABLE and run again after a conflict (40001, 40P01), with jitter, until their
+ * deadline. Each read sees one snapshot. All statements go to the primary: connections to a standby are rejected, and
+ * those to a server that does not answer are closed.
+ *
+ * @throws Error when the server is a standby, or may lose acknowledged commits (`synchronous_commit = off`).
+ * @throws ApiError FAILED_PRECONDITION when the database is empty and no tables may be created, needs a newer version,
+ * or is that of an older version and must be expanded first.
+ */
+export async function openPg(options: PgOptions): Promise<Store> {
+  const { clock = systemClock, poolSize = 10, create = true, migrations = dataMigrations } = options;
+  const counts = createStoreCounts();
+  const pool = new pg.Pool({
+    connectionString: options.url,
+    ...(options.tls !== undefined && { ssl: options.tls }),
+    max: poolSize,
+    connectionTimeoutMillis: 5_000,
+    statement_timeout: MAX_UNIT_MS,
+    idle_in_transaction_session_timeout: MAX_UNIT_MS,
+    query_timeout: options.maxResponseMs ?? MAX_RESPONSE_MS,
+    keepAlive: true,
+    verify: verifyServer,
+    // `arbor migrate --contract` looks for the nodes of older versions. Up to 0.4.0 they call themselves `arbor`.
+    application_name: `arbor/${VERSION}`,
+  });
+  // Without listeners the error of a connection that runs no statement would end the process. The next statement of its
+  // transaction fails.
+  pool.on("error", () => {});
+  pool.on("connect", (client) => {
+    client.on("error", () => {});
+    watchReplication(client);
+  });
+  try {
+    await prepareDatabase(pool, { migrations, create });
+  } catch (error) {
+    await pool.end();
+    throw error;
+  }
+  const executors = new WeakMap<pg.PoolClient, Executor>();
+  const readOldest = async () => {
+    const { rows } = await pool.query<{ value: string }>("SELECT value FROM settings WHERE name = $1", [
+      OLDEST_VERSION,
+    ]);
+    return rows[0]?.value;
+  };
+  const auditVersion = watchAuditVersion(readOldest, clock);
+  await auditVersion.refresh();
+
+  return {
+    read: (unit, units) => runWithRetries(READ, unit, units),
+    write: (unit, units) => runWithRetries(WRITE, unit, units),
+    lateCommitMs: LATE_COMMIT_MS,
+    stats: () => ({
+      ...counts,
+      waiting: pool.waitingCount,
+      pool: { busy: pool.totalCount - pool.idleCount, idle: pool.idleCount, max: poolSize },
+    }),
+    hasRoom: () => pool.waitingCount < MAX_WAITING,
+    async check() {
+      const oldest = await readOldest().catch((error) => {
+        throw unavailable("the database cannot be reached", 1000, error);
+      });
+      assertMayOpen(oldest);
+      return "ok";
+    },
+    close: () => pool.end(),
+  };
+
+  async function runWithRetries<T>(begin: string, unit: (tx: Tx) => Awaitable<T>, units?: UnitOptions): Promise<T> {
+    const deadlineMs = Math.min(units?.deadlineMs ?? Number.POSITIVE_INFINITY, clock() + MAX_UNIT_MS);
+    for (let tries = 1; ; tries++) {
+      if (clock() > deadlineMs) throw deadlineExceeded();
+      try {
+        return await runOnce(beginWith(begin, units), unit, units?.trace);
+      } catch (error) {
+        if (!isConflict(error)) throw toApiError(error);
+        counts.conflicts++;
+        const pauseMs = Math.random() * Math.min(2 ** tries, 100);
+        if (clock() + pauseMs > deadlineMs) throw aborted("too many concurrent changes", error);
+        units?.trace?.addEvent("retry", { "arbor.tries": tries, "db.response.status_code": findErrorCode(error) });
+        await new Promise((resolve) => setTimeout(resolve, pauseMs));
+      }
+    }
+  }
+
+  async function runOnce<T>(begin: string, unit: (tx: Tx) => Awaitable<T>, trace?: TraceSpan): Promise<T> {
+    const client = await pool.connect();
+    trace?.addEvent("begin");
+    let broken: Error | undefined;
+    try {
+      await client.query(begin);
+      const tx = new Transaction(executorOf(client));
+      try {
+        const value = await unit(tx);
+        tx.revoke();
+        const startMs = performance.now();
+        await commit(client, trace);
+        assertReplicated(client);
+        if (begin.startsWith(WRITE)) counts.commitSeconds.observe((performance.now() - startMs) / 1000);
+        return value;
+      } catch (error) {
+        tx.revoke();
+        // On a server that does not answer it would wait as long as the statement before.
+        if (!isConnectionLost(error)) {
+          await client.query("ROLLBACK").catch((failure) => {
+            broken = failure;
+          });
+        }
+        throw error;
+      }
+    } catch (error) {
+      if (isConnectionLost(error)) broken ??= error as Error;
+      throw error;
+    } finally {
+      client.release(broken);
+    }
+  }
+
+  function executorOf(client: pg.PoolClient): Executor {
+    let executor = executors.get(client);
+    if (executor === undefined) {
+      executor = createExecutor(client, { auditVersion: auditVersion.current });
+      executors.set(client, executor);
+    }
+    return executor;
+  }
+}
+
+async function commit(client: pg.PoolClient, trace: TraceSpan | undefined): Promise<void> {
+  const span = trace?.startChild("COMMIT", { "db.system.name": "postgresql", "db.operation.name": "COMMIT" });
+  try {
+    await client.query("COMMIT");
+    span?.end();
+  } catch (error) {
+    span?.fail(error);
+    throw error;
+  }
+}
+
+function beginWith(begin: string, { maxIdleMs }: UnitOptions = {}): string {
+  if (maxIdleMs === undefined) return begin;
+  return `${begin}; SET LOCAL idle_in_transaction_session_timeout = ${Math.ceil(maxIdleMs)}`;
+}
+
+async function prepareDatabase(pool: pg.Pool, options: Parameters<typeof preparePg>[1]): Promise<void> {
+  const client = await awaitConnection(pool.connect());
+  try {
+    // Several nodes may start on an empty database at the same time.
+    await client.query("SELECT pg_advisory_lock($1)", [MIGRATION_LOCK]);
+    try {
+      await preparePg(client, options);
+    } finally {
+      await client.query("SELECT pg_advisory_unlock($1)", [MIGRATION_LOCK]);
+    }
+  } finally {
+    client.release();
+  }
+}
+
+// What happens as a PostgreSQL database is opened for use: an empty one gets its tables, and one that this version
+// cannot use is rejected.
+
+/**
+ * Prepares a database for use.
+ *
+ * @param client a connection that holds the advisory lock of migrations
+ * @param create whether an empty database gets its tables
+ * @throws ApiError FAILED_PRECONDITION when it is empty and may not be created, needs a newer version, or must be
+ * expanded first
+ */
+async function preparePg(
+  client: pg.ClientBase,
+  { migrations, create }: { readonly migrations: readonly DataMigration[]; readonly create: boolean },
+): Promise<void> {
+  const state = await readStateAsync(readState("pg", migrations), async (sql) => (await client.query(sql)).rows);
+  assertMayOpen(state.oldestVersion);
+  if (state.isEmpty && !create) {
+    const { rows } = await client.query<{ name: string }>("SELECT current_database() AS name");
+    throw noInstallation(`the database ${rows[0]?.name}`, "it has no tables of one");
+  }
+  if (state.isEmpty) return createTables(client, migrations);
+  if (needsExpanding(state)) throw expansionNeeded();
+}
+
+async function createTables(client: pg.ClientBase, migrations: readonly DataMigration[]): Promise<void> {
+  await client.query("BEGIN");
+  try {
+    for (const statement of buildCreation("pg", migrations)) await client.query(statement);
+    await client.query("COMMIT");
+  } catch (error) {
+    await client.query("ROLLBACK");
+    throw error;
+  }
+}

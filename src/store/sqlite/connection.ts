@@ -1,0 +1,259 @@
+// What all connections to a SQLite database share: the application id, settings, statements and errors.
+import { Column, is, Param, Placeholder, SQL } from "drizzle-orm";
+import { BetterSQLiteSession } from "drizzle-orm/better-sqlite3/session";
+import { BaseSQLiteDatabase, SQLiteSyncDialect } from "drizzle-orm/sqlite-core";
+import { type Clock, systemClock } from "../../kernel/time.js";
+import type { Executor, Preparable, Sql, Statement } from "../statement.js";
+import type { Tables } from "../tables/schema.js";
+import * as schema from "../tables/schema-sqlite.js";
+import { isOlder } from "../version.js";
+import { openDatabase, type SqliteDatabase, type SqliteResult, type SqliteStatement } from "./driver.js";
+import { createFaultMonitor, type FaultMonitor } from "./faults.js";
+
+/** The name of the database in a data directory. */
+export const DATABASE_FILE = "arbor.db";
+
+/** The application id in the database file, by which files of other programs are recognised. "Arbo" in ASCII. */
+export const APPLICATION_ID = 0x4172626f;
+/**
+ * The application id of databases that name the oldest version that may open them. "Arb2" in ASCII. Version 0.4.0 and
+ * older do not read that name, and reject this id.
+ */
+export const VERSIONED_APPLICATION_ID = 0x41726232;
+
+/**
+ * Opens the connection that writes, and creates an empty database where the file is empty.
+ *
+ * @param file the path of an existing file
+ * @throws Error when the file is the database of another program, or the linked SQLite is older than 3.51.3, which has
+ * a race in WAL reset
+ */
+export function openWriting(file: string): SqliteDatabase {
+  const db = openDatabase(file);
+  try {
+    const version = String(db.prepare("SELECT sqlite_version()").pluck().get());
+    if (isOlder(version, "3.51.3")) throw new Error(`SQLite ${version} may corrupt WAL files; 3.51.3 is needed`);
+    const isNew = assertOwn(db, file);
+    db.pragma("journal_mode = WAL");
+    if (isNew) db.pragma(`application_id = ${APPLICATION_ID}`);
+    configure(db);
+    return db;
+  } catch (error) {
+    db.close();
+    throw error;
+  }
+}
+
+/** Opens a connection that only reads a database that {@link openWriting} opened before. */
+export function openReading(file: string): SqliteDatabase {
+  const db = openDatabase(file, { readonly: true, fileMustExist: true });
+  try {
+    assertOwn(db, file);
+    configure(db);
+    return db;
+  } catch (error) {
+    db.close();
+    throw error;
+  }
+}
+
+function assertOwn(db: SqliteDatabase, file: string): boolean {
+  const id = db.pragma("application_id", { simple: true });
+  const isNew = id === 0 && db.prepare("SELECT 1 FROM sqlite_schema LIMIT 1").get() === undefined;
+  if (!isNew && id !== APPLICATION_ID && id !== VERSIONED_APPLICATION_ID) {
+    throw new Error(`${file} is not a database of this program`);
+  }
+  return isNew;
+}
+
+function configure(db: SqliteDatabase): void {
+  db.pragma("synchronous = FULL");
+  db.pragma("foreign_keys = ON");
+  db.pragma("trusted_schema = OFF");
+  db.pragma("mmap_size = 0");
+  // Long enough for another process to open, close or recover the database.
+  db.pragma("busy_timeout = 100");
+  if (db.pragma("synchronous", { simple: true }) !== 2) throw new Error("SQLite refused synchronous = FULL");
+  if (db.pragma("journal_mode", { simple: true }) !== "wal") throw new Error("SQLite refused journal_mode = WAL");
+}
+
+/**
+ * Creates the query builder of a connection, for queries that run once and need no prepared statement. It is what
+ * `drizzle` returns, whose module also loads the driver, and on Node 20 that is not the driver in use.
+ */
+export function createQueries(db: SqliteDatabase) {
+  const dialect = new SQLiteSyncDialect();
+  const session = new BetterSQLiteSession<Record<string, never>, Record<string, never>>(db, dialect, undefined);
+  return new BaseSQLiteDatabase<"sync", SqliteResult>("sync", dialect, session, undefined);
+}
+
+interface ExecutorOptions {
+  /** The version of audit rows that are written; by default the one that every Arbor knows. */
+  readonly auditVersion?: Executor["auditVersion"];
+  /** The clock of the database. */
+  readonly clock?: Clock;
+  /** Notes errors and converts them to those for callers. */
+  readonly faults?: Pick<FaultMonitor, "toCallError">;
+}
+
+/** Creates the executor of a connection. Statements are prepared once per connection and cached by their id. */
+export function createExecutor(
+  db: SqliteDatabase,
+  { auditVersion = () => 1, clock = systemClock, faults = createFaultMonitor(db.name) }: ExecutorOptions = {},
+): Executor {
+  const sql = createQueries(db) as unknown as Sql;
+  const tables = schema as unknown as Tables;
+  const prepared: (NativeStatement | undefined)[] = [];
+  return {
+    counterSlots: 1,
+    auditVersion,
+    nowMs: clock,
+    rows<Params extends object, Row>(statement: Statement<Params, Row>, params: Params): Row[] {
+      try {
+        let ready = prepared[statement.id];
+        if (ready === undefined) {
+          ready = prepareNative(db, statement.build(sql, tables));
+          prepared[statement.id] = ready;
+        }
+        return ready(params) as Row[];
+      } catch (error) {
+        throw faults.toCallError(error);
+      }
+    },
+  };
+}
+
+/**
+ * Runs a statement of a migration within a transaction.
+ *
+ * SQLite cannot remove a constraint from a table. A statement that begins with `UPDATE sqlite_schema` does that by
+ * changing the stored text of the table; the rows must agree with both texts (https://sqlite.org/lang_altertable.html).
+ *
+ * @returns how many rows it changed
+ */
+export function runMigrationStatement(db: SqliteDatabase, statement: string): number {
+  if (!/^UPDATE sqlite_schema\b/i.test(statement)) {
+    const prepared = db.prepare(statement);
+    return prepared.reader ? prepared.all().length : prepared.run().changes;
+  }
+  db.unsafeMode(true);
+  try {
+    db.pragma("writable_schema = ON");
+    const { changes } = db.prepare(statement).run();
+    // All connections read the schema again.
+    db.pragma(`schema_version = ${Number(db.pragma("schema_version", { simple: true })) + 1}`);
+    return changes;
+  } finally {
+    db.pragma("writable_schema = RESET");
+    db.unsafeMode(false);
+  }
+}
+
+/** Prepares the statements that control transactions, and returns the function that runs them. */
+export function createControl(db: SqliteDatabase, faults: Pick<FaultMonitor, "toCallError">) {
+  const known = new Map<string, SqliteStatement>();
+  return (statement: string): void => {
+    try {
+      let ready = known.get(statement);
+      if (ready === undefined) {
+        ready = db.prepare(statement);
+        known.set(statement, ready);
+      }
+      ready.run();
+    } catch (error) {
+      throw faults.toCallError(error);
+    }
+  };
+}
+
+// Runs a prepared query directly on better-sqlite3. The query builder determines the type of every column
+// again for every row, which costs more than SQLite needs to find the row.
+
+/** A statement on one connection: takes values by name, returns rows. */
+type NativeStatement = (values: object) => object[];
+
+type Values = Readonly<Record<string, unknown>>;
+type Binder = (values: Values) => unknown;
+type Decode = (value: unknown) => unknown;
+
+// A query that the builder has prepared.
+interface Prepared {
+  getQuery(): { readonly sql: string; readonly params: readonly unknown[] };
+  /** The selected columns, in order; absent where the statement returns no rows. */
+  readonly fields?: readonly { readonly path: readonly string[]; readonly field: unknown }[];
+}
+
+// SQLite takes the value of a limit into account when the limit is a bare parameter, and therefore plans
+// again whenever a value is bound, at four times the cost of a point read. For a sum it does not.
+const BARE_LIMIT = /( (?:limit|offset) \?)(?= |\)|$)/g;
+
+interface Selected {
+  readonly name: string;
+  /** Absent where the driver's value needs no decoding. */
+  readonly decode: Decode | undefined;
+}
+
+/**
+ * Prepares a query for a connection. Numbers, texts and nulls are returned as they are; columns that store
+ * another type decode it. A missing value is an error, not null.
+ *
+ * @throws TypeError when the query selects objects within rows.
+ */
+function prepareNative(db: SqliteDatabase, query: Preparable): NativeStatement {
+  const prepared = query.prepare() as Prepared;
+  const { sql, params } = prepared.getQuery();
+  const statement = db.prepare(sql.replace(BARE_LIMIT, "$1+0"));
+  const binders = params.map(createBinder);
+  const bind = (values: object): unknown[] => {
+    const args = new Array<unknown>(binders.length);
+    for (let i = 0; i < binders.length; i++) args[i] = (binders[i] as Binder)(values as Values);
+    return args;
+  };
+  if (prepared.fields === undefined) {
+    return (values) => {
+      statement.run(...bind(values));
+      return [];
+    };
+  }
+  const selected = prepared.fields.map(toSelected);
+  const raw = statement.raw();
+  return (values) => (raw.all(...bind(values)) as unknown[][]).map((row) => toRow(selected, row));
+}
+
+function createBinder(param: unknown): Binder {
+  if (is(param, Placeholder)) return createNameBinder(param.name);
+  if (!is(param, Param) || !is(param.value, Placeholder)) return () => param;
+  const { encoder, value } = param;
+  const read = createNameBinder(value.name);
+  return (values) => encoder.mapToDriverValue(read(values));
+}
+
+function createNameBinder(name: string): Binder {
+  return (values) => {
+    const value = values[name];
+    if (value === undefined) throw new TypeError(`a statement was given no value for ${name}`);
+    return value;
+  };
+}
+
+function toSelected({ path: [name = "", ...rest], field }: NonNullable<Prepared["fields"]>[number]): Selected {
+  if (rest.length > 0) throw new TypeError(`${name} selects more than a value`);
+  if (is(field, Column)) {
+    const stored = field.mapFromDriverValue === Column.prototype.mapFromDriverValue;
+    return { name, decode: stored ? undefined : (value) => field.mapFromDriverValue(value) };
+  }
+  const { decoder } = (is(field, SQL) ? field : (field as SQL.Aliased).sql) as SQL & {
+    decoder: { mapFromDriverValue: Decode };
+  };
+  return { name, decode: (value) => decoder.mapFromDriverValue(value) };
+}
+
+function toRow(selected: readonly Selected[], values: readonly unknown[]): object {
+  const row: Record<string, unknown> = {};
+  for (let i = 0; i < selected.length; i++) {
+    const { name, decode } = selected[i] as Selected;
+    const value = values[i];
+    row[name] = decode === undefined || value === null ? value : decode(value);
+  }
+  return row;
+}

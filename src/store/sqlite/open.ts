@@ -1,0 +1,178 @@
+// Opens the store in SQLite: one connection writes, others read, and a lock keeps other servers out.
+import { statfsSync, statSync } from "node:fs";
+import { join } from "node:path";
+import { type Clock, systemClock } from "../../kernel/time.js";
+import { watchAuditVersion } from "../audit/version.js";
+import type { DataMigration } from "../migrate/data-migration.js";
+import { dataMigrations } from "../migrate/data-migrations.js";
+import { prepareSqlite } from "../migrate/prepare-sqlite.js";
+import type { Awaitable, Store, Tx } from "../port.js";
+import { assertMayOpen, OLDEST_VERSION } from "../version.js";
+import { createStoreCounts } from "../work-gate.js";
+import { createControl, createExecutor, DATABASE_FILE, openReading, openWriting } from "./connection.js";
+import {
+  assertNothingLost,
+  createPrivateFile,
+  findSqliteInstallation,
+  holdFileLock,
+  secureDataDirectory,
+} from "./data-directory.js";
+import type { SqliteDatabase } from "./driver.js";
+import { createFaultMonitor, type DatabaseFaultEvent } from "./faults.js";
+import { guardFiles } from "./files.js";
+import { createSnapshotReader } from "./snapshot-reader.js";
+import { createWriteQueue, type WriterConnection } from "./write-queue.js";
+
+/** How to open a SQLite store. */
+export interface SqliteOptions {
+  /** The data directory; its access is for its owner alone. */
+  readonly directory: string;
+  /** Whether the directory and the database are created where there is nothing of them; by default they are. */
+  readonly create?: boolean;
+  readonly clock?: Clock;
+  /** Fail while another process has opened the store with this option; set by servers. */
+  readonly exclusive?: boolean;
+  /** Called when a fault of the machine begins and ends, such as a full disk. */
+  readonly onFault?: ((event: DatabaseFaultEvent) => void) | undefined;
+  /** The migrations of stored rows; tests replace them. */
+  readonly migrations?: readonly DataMigration[];
+}
+
+/**
+ * Opens the store in a data directory.
+ *
+ * One connection writes, through a queue with group commit; the others only read. All are checked to sync
+ * every commit to disk: with the library's default a power cut would lose acknowledged writes.
+ *
+ * @throws Error when another server uses the directory, other users can access it or a file in it and this
+ * cannot be changed, the file is the database of another program, or the linked SQLite is older than 3.51.3,
+ * which has a race in WAL reset.
+ * @throws ApiError FAILED_PRECONDITION when there is no database and none may be created, it was lost, or it needs a newer version;
+ * as `isExpansionNeeded` recognises it, when the database is that of an older version and must be expanded first.
+ */
+export function openSqlite(options: SqliteOptions): Store {
+  const { directory, clock = systemClock, create = true } = options;
+  if (create) assertNothingLost(directory);
+  else findSqliteInstallation(directory);
+  secureDataDirectory(directory);
+  const release = options.exclusive ? holdFileLock(join(directory, "serve.lock"), 0) : () => {};
+  const { reading, writing, openReader } = openOrRelease(release, () => openConnections(options));
+
+  const file = join(directory, DATABASE_FILE);
+  const faults = createFaultMonitor(file, options.onFault);
+  const setting = reading.prepare("SELECT value FROM settings WHERE name = ?").pluck();
+  const readOldest = () => setting.get(OLDEST_VERSION) as string | undefined;
+  const auditVersion = watchAuditVersion(readOldest, clock);
+  const executorOptions = { auditVersion: auditVersion.current, clock, faults };
+  let first: SqliteDatabase | undefined = reading;
+  const openNext = () => {
+    try {
+      return first ?? openReader();
+    } catch (error) {
+      throw faults.toCallError(error);
+    }
+  };
+  const reader = createSnapshotReader(() => {
+    const db = openNext();
+    first = undefined;
+    return Object.assign(createExecutor(db, executorOptions), {
+      control: createControl(db, faults),
+      close: () => void db.close(),
+    });
+  });
+  const writer: WriterConnection = Object.assign(createExecutor(writing, executorOptions), {
+    control: createControl(writing, faults),
+    inTransaction: false,
+  });
+  Object.defineProperty(writer, "inTransaction", { get: () => writing.inTransaction });
+  const counts = createStoreCounts();
+  const guard = guardFiles({ file, faults, database: writing });
+  const queue = createWriteQueue(writer, clock, reader.endSnapshot, counts, guard);
+  // Without calls nothing would end a fault, because only a commit that succeeds does.
+  const timer = setInterval(() => {
+    guard.check();
+    if (faults.isFaulty && queue.length === 0) queue.submit(rewriteSetting).catch(() => {});
+  }, CHECK_MS).unref();
+
+  return {
+    read: <T>(unit: (tx: Tx) => Awaitable<T>) => {
+      faults.assertReadable();
+      return reader.read(unit);
+    },
+    write: (unit, units) => queue.submit(unit, units),
+    lateCommitMs: 0,
+    stats: () => ({ ...counts, waiting: queue.length, files: () => readFileSizes(directory), faults: faults.counts }),
+    // Reads do not wait for anything.
+    hasRoom: (access) => access === "read" || queue.hasRoom(),
+    async check() {
+      faults.assertWritable();
+      assertMayOpen(readOldest());
+      return faults.isReadOnly ? "read-only" : "ok";
+    },
+    async close() {
+      clearInterval(timer);
+      await queue.close();
+      await reader.close();
+      writing.close();
+      release();
+    },
+  };
+}
+
+/** How often the files of the database are compared with those that were opened. */
+const CHECK_MS = 1_000;
+
+// Writes a page and syncs it without a change of any value. Every service stores its origin.
+async function rewriteSetting(tx: Tx): Promise<void> {
+  const origin = await tx.settings.find("origin");
+  if (origin !== undefined) await tx.settings.put("origin", origin);
+}
+
+function readFileSizes(directory: string) {
+  const sizeOf = (file: string) => statSync(join(directory, file), { throwIfNoEntry: false })?.size ?? 0;
+  const { bavail, bsize } = statfsSync(directory);
+  return { database: sizeOf(DATABASE_FILE), wal: sizeOf(`${DATABASE_FILE}-wal`), free: bavail * bsize };
+}
+
+function openConnections({ directory, create = true, exclusive = false, migrations = dataMigrations }: SqliteOptions) {
+  const file = join(directory, DATABASE_FILE);
+  if (create) createPrivateFile(file);
+  return withOpenLock(directory, () => {
+    const writing = openWriting(file);
+    return openOrRelease(
+      () => writing.close(),
+      () => {
+        prepareSqlite(writing, { directory, create, migrations, holdsServeLock: exclusive });
+        // From here on the write queue waits for other processes. SQLite would block the event loop.
+        writing.pragma("busy_timeout = 0");
+        // In KiB, used only as pages are read. The first connection, which runs nearly all reads, can cache the
+        // upper levels of all trees and many leaves; additional connections cache less.
+        const openReader = (cache = 8_192) => {
+          const reading = openReading(file);
+          reading.pragma(`cache_size = -${cache}`);
+          return reading;
+        };
+        return { reading: openReader(65_536), writing, openReader };
+      },
+    );
+  });
+}
+
+function openOrRelease<T>(release: () => void, open: () => T): T {
+  try {
+    return open();
+  } catch (error) {
+    release();
+    throw error;
+  }
+}
+
+// Two processes may start on an empty directory at the same time.
+function withOpenLock<T>(directory: string, run: () => T): T {
+  const release = holdFileLock(join(directory, "migrate.lock"), 10_000);
+  try {
+    return run();
+  } finally {
+    release();
+  }
+}

@@ -1,0 +1,247 @@
+// Reads on SQLite. Beginning a transaction costs as much as a point read, so reads share one.
+import type { AuditVersion } from "../audit/version.js";
+import type { Awaitable, Tx } from "../port.js";
+import type { Executor, Statement } from "../statement.js";
+import { Transaction } from "../transaction.js";
+
+/** A connection that only reads. */
+export interface ReadConnection extends Executor {
+  /** Begins or ends its one transaction. */
+  control(statement: "BEGIN" | "COMMIT" | "ROLLBACK"): void;
+  close(): void;
+}
+
+/** How long one unit may take before it pauses, in milliseconds. */
+const SLICE_MS = 3;
+
+/** How many snapshots may outlive their tick at the same time; each has a connection. */
+const MAX_PINNED = 4;
+
+/**
+ * Creates a reader. All reads of one tick of the event loop share a snapshot. It ends with the tick, and with
+ * every commit of this process, so that a read sees every write that was acknowledged before.
+ *
+ * A unit that pauses pins its snapshot and its connection until it settles, and later reads use another
+ * connection: a long unit sees one snapshot from beginning to end and does not block others.
+ *
+ * @param open opens a connection; called once at the start, and again when all others are pinned
+ * @param readMs a monotonic clock, in milliseconds
+ */
+export function createSnapshotReader(open: () => ReadConnection, readMs = () => performance.now()) {
+  let primary: ReadConnection | undefined = open();
+  const idle: ReadConnection[] = [primary];
+  /** Paused units, in the order in which they resume. */
+  const paused: (() => void)[] = [];
+  /** Units that could not pause because too many snapshots were pinned; each runs again when one is released. */
+  const queued: (() => void)[] = [];
+  let current: Snapshot | undefined;
+  let pinned = 0;
+  let resolveClose: (() => void) | undefined;
+
+  function release(connection: ReadConnection): void {
+    if (!endTransaction(connection)) {
+      if (connection === primary) primary = undefined;
+      connection.close();
+      return;
+    }
+    // The last one is used first: the primary connection, which has the large cache, whenever it is idle.
+    if (connection === primary) idle.push(connection);
+    else idle.unshift(connection);
+  }
+
+  function beginSnapshot(): Snapshot {
+    const connection = idle.pop() ?? open();
+    primary ??= connection;
+    connection.control("BEGIN");
+    return new Snapshot(connection, pause, releaseWhenUnused);
+  }
+
+  function endSnapshot(): void {
+    const ended = current;
+    current = undefined;
+    if (ended === undefined || ended.pinned) return;
+    ended.open = false;
+    release(ended.connection);
+  }
+
+  function currentSnapshot(): Snapshot {
+    if (current === undefined) {
+      const snapshot = beginSnapshot();
+      current = snapshot;
+      setImmediate(() => {
+        if (current === snapshot) endSnapshot();
+      });
+    }
+    return current;
+  }
+
+  function pin(snapshot: Snapshot): void {
+    snapshot.pinned = true;
+    pinned++;
+  }
+
+  function pause(snapshot: Snapshot): Promise<void> {
+    if (!snapshot.pinned) {
+      if (pinned >= MAX_PINNED) throw new TooManyPinnedError();
+      pin(snapshot);
+    }
+    return new Promise((resolve) => {
+      paused.push(resolve);
+      if (paused.length === 1) setImmediate(resumeOne);
+    });
+  }
+
+  // One unit per tick: the slices of several long units do not add up.
+  function resumeOne(): void {
+    paused.shift()?.();
+    if (paused.length > 0) setImmediate(resumeOne);
+  }
+
+  function releaseWhenUnused(snapshot: Snapshot): void {
+    if (!snapshot.pinned || snapshot.units > 0) return;
+    if (current === snapshot) current = undefined;
+    snapshot.open = false;
+    snapshot.pinned = false;
+    release(snapshot.connection);
+    pinned--;
+    queued.shift()?.();
+    if (pinned === 0) resolveClose?.();
+  }
+
+  function readOn<T>(snapshot: Snapshot, unit: (tx: Tx) => Awaitable<T>): Awaitable<T> {
+    // The transaction is not revoked when the unit settles: the end of the snapshot stops later reads.
+    const result = unit(new ReadUnit(snapshot, readMs));
+    if (!(result instanceof Promise)) return result;
+    snapshot.units++;
+    return result.then(snapshot.resolveUnit<T>, snapshot.rejectUnit).catch((error) => {
+      if (error instanceof TooManyPinnedError) return readWhenReleased(unit);
+      throw error;
+    });
+  }
+
+  // Runs the unit from the start, on a snapshot of its own that is pinned from the beginning.
+  async function readWhenReleased<T>(unit: (tx: Tx) => Awaitable<T>): Promise<T> {
+    while (pinned >= MAX_PINNED) await new Promise<void>((resolve) => queued.push(resolve));
+    const snapshot = beginSnapshot();
+    pin(snapshot);
+    return readOn(snapshot, async (tx) => unit(tx));
+  }
+
+  return {
+    /** Runs `unit` on the snapshot of the current tick of the event loop. */
+    read: <T>(unit: (tx: Tx) => Awaitable<T>): Awaitable<T> => readOn(currentSnapshot(), unit),
+    /** Ends the current snapshot, so that the next read sees all commits. */
+    endSnapshot,
+    /** Closes the connections after all paused units have settled. */
+    async close(): Promise<void> {
+      endSnapshot();
+      if (pinned > 0) await new Promise<void>((resolve) => (resolveClose = resolve));
+      for (const connection of idle) connection.close();
+    },
+  };
+}
+
+// A statement that failed because of the disk may have ended the transaction, or make its COMMIT fail. Its caller has got
+// the error, so there is nobody to throw this one to.
+function endTransaction(connection: ReadConnection): boolean {
+  for (const statement of ["COMMIT", "ROLLBACK"] as const) {
+    try {
+      connection.control(statement);
+      return true;
+    } catch {
+      // A connection whose transaction cannot be ended is closed.
+    }
+  }
+  return false;
+}
+
+/** A unit has to pause, but too many snapshots are pinned. */
+class TooManyPinnedError extends Error {}
+
+// An open read transaction. It stands between units and the connection, so that a unit that outlives its
+// snapshot fails and never reads from two.
+class Snapshot implements Executor {
+  open = true;
+  /** Whether it outlives its tick of the event loop. */
+  pinned = false;
+  /** How many units have not settled. */
+  units = 0;
+  readonly connection: ReadConnection;
+  readonly counterSlots: number;
+  readonly #pause: (snapshot: Snapshot) => Promise<void>;
+  readonly #onUnitEnd: (snapshot: Snapshot) => void;
+
+  constructor(
+    connection: ReadConnection,
+    pause: (snapshot: Snapshot) => Promise<void>,
+    onUnitEnd: (snapshot: Snapshot) => void,
+  ) {
+    this.connection = connection;
+    this.counterSlots = connection.counterSlots;
+    this.#pause = pause;
+    this.#onUnitEnd = onUnitEnd;
+  }
+
+  rows: Executor["rows"] = (statement, params) => {
+    if (!this.open) throw new TypeError("a unit of work awaited something other than its transaction");
+    return this.connection.rows(statement, params);
+  };
+
+  auditVersion(): AuditVersion {
+    return this.connection.auditVersion();
+  }
+  nowMs: Executor["nowMs"] = () => this.connection.nowMs();
+
+  pause(): Promise<void> {
+    return this.#pause(this);
+  }
+
+  resolveUnit = <T>(value: T): T => {
+    this.units--;
+    this.#onUnitEnd(this);
+    return value;
+  };
+
+  rejectUnit = (error: unknown): never => {
+    this.units--;
+    this.#onUnitEnd(this);
+    throw error;
+  };
+}
+
+// The transaction of one unit. Units of one tick take turns statement by statement, so the time of each is that of its own
+// statements: by the clock alone, short units among many would pause, and wait for as many ticks. A unit that has paused
+// resumes alone in its tick, and the clock also shows what it does between statements.
+class ReadUnit extends Transaction {
+  readonly #readMs: () => number;
+  /** How long statements took before the first pause; counted from the first call of {@link pause}, as most units are short. */
+  #sliceMs: number | undefined;
+  /** When the unit resumed. */
+  #resumedMs: number | undefined;
+
+  constructor(snapshot: Snapshot, readMs: () => number) {
+    super(snapshot);
+    this.#readMs = readMs;
+  }
+
+  override rows<Params extends object, Row>(statement: Statement<Params, Row>, params: Params): Awaitable<Row[]> {
+    if (this.#sliceMs === undefined || this.#resumedMs !== undefined) return super.rows(statement, params);
+    const startMs = this.#readMs();
+    const rows = super.rows(statement, params);
+    this.#sliceMs += this.#readMs() - startMs;
+    return rows;
+  }
+
+  override pause(): Promise<void> | undefined {
+    if (this.#resumedMs !== undefined) {
+      return this.#readMs() - this.#resumedMs >= SLICE_MS ? this.#pauseNow() : undefined;
+    }
+    this.#sliceMs ??= 0;
+    return this.#sliceMs >= SLICE_MS ? this.#pauseNow() : undefined;
+  }
+
+  async #pauseNow(): Promise<void> {
+    await super.pause();
+    this.#resumedMs = this.#readMs();
+  }
+}

@@ -1,0 +1,252 @@
+// Group commit on SQLite's one writer connection: calls queue, a batch of them runs in one transaction with
+// a savepoint each, and no call is answered before the commit that makes the batch durable
+// (docs/adr/0003-group-commit.md).
+import { ApiError, deadlineExceeded, unavailable } from "../../kernel/errors.js";
+import type { Clock } from "../../kernel/time.js";
+import type { TraceSpan } from "../../kernel/trace.js";
+import type { Awaitable, Tx, UnitOptions } from "../port.js";
+import type { Executor } from "../statement.js";
+import { Transaction } from "../transaction.js";
+import { createStoreCounts, type StoreCounts } from "../work-gate.js";
+
+/** The writer connection. */
+export interface WriterConnection extends Executor {
+  /** Runs a transaction control statement. */
+  control(
+    statement: "BEGIN IMMEDIATE" | "COMMIT" | "ROLLBACK" | "SAVEPOINT call" | "RELEASE call" | "ROLLBACK TO call",
+  ): void;
+  readonly inTransaction: boolean;
+}
+
+/** Checks whether the database may be written. What it throws fails a batch. */
+export interface WriteGuard {
+  beforeBatch(): void;
+  /** Called after each commit, before any call of the batch is answered. */
+  afterCommit(): void;
+}
+
+/** Limits of a batch. The callers of its first units wait until all of it is committed. */
+const MAX_BATCH_CALLS = 64;
+const MAX_BATCH_MS = 5;
+/** How long to wait for another process to release the database, and how often to try. */
+const BUSY_LIMIT_MS = 5_000;
+const BUSY_RETRY_MS = 5;
+/** How many calls may wait, and for how long the first of them, before callers are turned away. */
+const MAX_QUEUED = 2_048;
+const MAX_QUEUED_MS = 2_000;
+
+interface QueuedCall {
+  readonly unit: (tx: Tx) => Awaitable<unknown>;
+  readonly deadlineMs: number;
+  /** When it was queued, by `performance.now()`. */
+  readonly sinceMs: number;
+  /** The span of the unit, where it is recorded. */
+  readonly trace: TraceSpan | undefined;
+  readonly resolve: (value: unknown) => void;
+  readonly reject: (error: unknown) => void;
+}
+
+interface Batch {
+  readonly calls: QueuedCall[];
+  /** When its transaction began, by `performance.now()`. */
+  readonly startMs: number;
+  /** Is there from the first call on that is traced. */
+  trace: TraceSpan | undefined;
+}
+
+type Outcome = { readonly call: QueuedCall } & ({ readonly value: unknown } | { readonly error: unknown });
+
+/**
+ * Creates the queue. `beforeAnswer` runs after every commit and before any call of the batch is
+ * answered, so that callers can then read what they wrote.
+ *
+ * @param counts counts batches and commits
+ * @param guard keeps writes out of files that were removed or replaced
+ */
+export function createWriteQueue(
+  connection: WriterConnection,
+  clock: Clock,
+  beforeAnswer: () => void,
+  counts: StoreCounts = createStoreCounts(),
+  guard: WriteGuard = { beforeBatch() {}, afterCommit() {} },
+) {
+  const queue: QueuedCall[] = [];
+  let draining = false;
+  let closed = false;
+  let resolveClose: (() => void) | undefined;
+
+  return {
+    /** Queues `unit`; resolves after the commit, rejects with what the unit threw. */
+    submit<T>(unit: (tx: Tx) => Awaitable<T>, options?: UnitOptions): Promise<T> {
+      if (closed) return Promise.reject(unavailable("the service is stopping"));
+      return new Promise<T>((resolve, reject) => {
+        const deadlineMs = options?.deadlineMs ?? Number.POSITIVE_INFINITY;
+        const sinceMs = performance.now();
+        const trace = options?.trace?.isRecording ? options.trace : undefined;
+        queue.push({ unit, deadlineMs, sinceMs, trace, resolve: resolve as (value: unknown) => void, reject });
+        if (!draining) schedule(performance.now() + BUSY_LIMIT_MS);
+      });
+    },
+    /** How many units wait. */
+    get length(): number {
+      return queue.length;
+    },
+    /** Whether a unit that is queued now will soon run: few wait, and none has waited for long. */
+    hasRoom(): boolean {
+      const first = queue[0];
+      if (first === undefined) return true;
+      return queue.length < MAX_QUEUED && performance.now() - first.sinceMs < MAX_QUEUED_MS;
+    },
+    /** Accepts no more units; resolves when those in the queue have run. */
+    close(): Promise<void> {
+      closed = true;
+      return draining ? new Promise((resolve) => (resolveClose = resolve)) : Promise.resolve();
+    },
+  };
+
+  function schedule(busyUntilMs: number): void {
+    draining = true;
+    // A new macrotask, so that all calls of this tick of the event loop share the batch.
+    setImmediate(() => void drain(busyUntilMs));
+  }
+
+  async function drain(busyUntilMs: number): Promise<void> {
+    try {
+      guard.beforeBatch();
+      rollBack();
+      connection.control("BEGIN IMMEDIATE");
+    } catch (error) {
+      // Not by the clock of the machine, which may be set back meanwhile.
+      if (isBusy(error) && performance.now() < busyUntilMs) {
+        setTimeout(() => void drain(busyUntilMs), BUSY_RETRY_MS);
+        return;
+      }
+      const failure = isBusy(error) ? unavailable("another process holds the database", 1000, error) : error;
+      for (const call of queue.splice(0)) call.reject(failure);
+      return next();
+    }
+    const batch: Batch = { calls: [], startMs: performance.now(), trace: undefined };
+    let outcomes: Outcome[] = [];
+    try {
+      outcomes = await runBatch(batch);
+      const startMs = performance.now();
+      commit(batch);
+      guard.afterCommit();
+      counts.commitSeconds.observe((performance.now() - startMs) / 1000);
+      counts.batchUnits.observe(batch.calls.length);
+    } catch (error) {
+      rollBack();
+      outcomes = batch.calls.map((call) => ({ call, error }));
+      batch.trace?.fail(error);
+    }
+    beforeAnswer();
+    for (const outcome of outcomes) {
+      if ("error" in outcome) outcome.call.reject(outcome.error);
+      else outcome.call.resolve(outcome.value);
+    }
+    next();
+  }
+
+  function commit({ calls, trace }: Batch): void {
+    const span = trace?.startChild("COMMIT", { "db.system.name": "sqlite", "db.operation.name": "COMMIT" });
+    connection.control("COMMIT");
+    span?.end();
+    trace?.setAttributes({ "arbor.batch.calls": calls.length });
+    trace?.end();
+  }
+
+  // Throws when the whole batch fails.
+  async function runBatch(batch: Batch): Promise<Outcome[]> {
+    const outcomes: Outcome[] = [];
+    const { calls } = batch;
+    const endMs = batch.startMs + MAX_BATCH_MS;
+    const overdue = nextImmediate();
+    try {
+      while (calls.length < MAX_BATCH_CALLS && (calls.length === 0 || performance.now() < endMs)) {
+        const call = queue.shift();
+        if (call === undefined) break;
+        calls.push(call);
+        if (call.trace !== undefined) traceCall(batch, call.trace);
+        outcomes.push(
+          clock() > call.deadlineMs ? { call, error: deadlineExceeded() } : await runCall(call, overdue.reached),
+        );
+      }
+    } finally {
+      overdue.cancel();
+    }
+    return outcomes;
+  }
+
+  async function runCall(call: QueuedCall, overdue: Promise<never>): Promise<Outcome> {
+    const tx = new Transaction(connection);
+    connection.control("SAVEPOINT call");
+    try {
+      const value = await Promise.race([call.unit(tx), overdue]);
+      tx.revoke();
+      connection.control("RELEASE call");
+      return { call, value };
+    } catch (error) {
+      tx.revoke();
+      // An error such as a full disk may have ended the transaction: then the whole batch fails.
+      if (error instanceof OverdueError || !connection.inTransaction) throw error;
+      connection.control("ROLLBACK TO call");
+      connection.control("RELEASE call");
+      return { call, error };
+    }
+  }
+
+  // An error of the rollback is not thrown: the callers of this batch get the first error, and the next
+  // batch fails by itself.
+  function rollBack(): void {
+    try {
+      if (connection.inTransaction) connection.control("ROLLBACK");
+    } catch {
+      // The transaction is still open. The next batch tries to end it again.
+    }
+  }
+
+  function next(): void {
+    if (queue.length > 0) {
+      schedule(performance.now() + BUSY_LIMIT_MS);
+      return;
+    }
+    draining = false;
+    resolveClose?.();
+  }
+}
+
+// A span has one parent. The batch is part of the first traced call, and the others are linked with it both ways.
+function traceCall(batch: Batch, call: TraceSpan): void {
+  call.addEvent("begin");
+  if (batch.trace === undefined) {
+    batch.trace = call.startChild("group commit", { "db.system.name": "sqlite" }, batch.startMs);
+    return;
+  }
+  batch.trace.addLink(call);
+  call.addLink(batch.trace);
+}
+
+/** A unit awaited something other than its transaction. This is a defect, because all other writers had to wait. */
+export class OverdueError extends TypeError {
+  constructor() {
+    super("a unit of work awaited something other than its transaction; its whole batch was rolled back");
+    this.name = "OverdueError";
+  }
+}
+
+// A batch runs in the microtasks of one tick, unless a unit awaits something else.
+function nextImmediate(): { reached: Promise<never>; cancel: () => void } {
+  let cancel = () => {};
+  const reached = new Promise<never>((_, reject) => {
+    const immediate = setImmediate(() => reject(new OverdueError()));
+    cancel = () => clearImmediate(immediate);
+  });
+  reached.catch(() => {});
+  return { reached, cancel };
+}
+
+// Other failures are UNAVAILABLE as well, such as a full disk; only a busy database is worth waiting for.
+function isBusy(error: unknown): boolean {
+  const cause = error instanceof ApiError ? error.cause : error;
+  return String((cause as { code?: unknown } | undefined)?.code).startsWith("SQLITE_BUSY");
+}
