@@ -5,8 +5,9 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type { ListPosition, Store } from "../src/store/port.js";
+import type { ListPosition } from "../src/store/lists/query.js";
 import { openSqlite } from "../src/store/sqlite/open.js";
+import type { Store } from "../src/store/store.js";
 import { bindingRow, childUid, groupRow, identityRow, roleRow, rootUid } from "../test/support/rows.js";
 
 const COUNT = 100_000;

@@ -4,8 +4,9 @@
 //   node --import tsx bench/list.ts [--rows 1000000] [--calls 300] [--service dist/main.js]
 import { Agent, request } from "node:http";
 import { parseArgs } from "node:util";
-import type { ListPosition, ListQuery, Store } from "../src/store/port.js";
+import type { ListPosition, ListQuery } from "../src/store/lists/query.js";
 import { openSqlite } from "../src/store/sqlite/open.js";
+import type { Store } from "../src/store/store.js";
 import { printConditions } from "./conditions.js";
 import { pinSelf, requireTools } from "./processes.js";
 import { judge, median } from "./rounds.js";

@@ -12,9 +12,10 @@ import { builtinRoleUid } from "../src/kernel/ids.js";
 import { rootOf } from "../src/kernel/uidp.js";
 import { groupKind } from "../src/store/iam/groups.js";
 import { counterOf } from "../src/store/lists/resource.js";
-import type { GroupRow, RoleBindingRow } from "../src/store/port.js";
 import { openDatabase, type SqliteDatabase } from "../src/store/sqlite/driver.js";
 import { openSqlite } from "../src/store/sqlite/open.js";
+import type { GroupRow } from "../src/store/tables/groups.js";
+import type { RoleBindingRow } from "../src/store/tables/roles.js";
 import { bindingRow, identityRow } from "../test/support/rows.js";
 import { buildTree, groupsOf, type Tree } from "./tree.js";
 

@@ -3,8 +3,8 @@
 //
 //   node --import tsx bench/skip.ts [--rows 1000000] [--calls 20]
 import { parseArgs } from "node:util";
-import type { Store } from "../src/store/port.js";
 import { openSqlite } from "../src/store/sqlite/open.js";
+import type { Store } from "../src/store/store.js";
 import { printConditions } from "./conditions.js";
 import { pinSelf, requireTools } from "./processes.js";
 import { judge, median } from "./rounds.js";

@@ -6,7 +6,7 @@ import { test } from "node:test";
 
 // What each room may import besides itself: other rooms or files of src, prefixes of `#gen/`, packages.
 // `types:` allows a module for its types alone. The longest path that begins a file's path is its room.
-const feature = ["kernel", "pipeline", "types:store/port", "#gen", "@bufbuild/protobuf"];
+const feature = ["kernel", "pipeline", "types:store", "#gen", "@bufbuild/protobuf"];
 const frontEnd = ["transport/http", "codec", "kernel", "pipeline", "@bufbuild/protobuf", "node:"];
 const rules: Record<string, readonly string[]> = {
   kernel: [
@@ -14,7 +14,7 @@ const rules: Record<string, readonly string[]> = {
     "node:path",
   ],
   config: ["kernel", "leven", "node:"],
-  jobs: ["types:store/port"],
+  jobs: ["types:store"],
   outbound: ["kernel", "node:"],
   telemetry: ["kernel", "pino", "prom-client", "@opentelemetry", "node:"],
   store: [
@@ -35,7 +35,7 @@ const rules: Record<string, readonly string[]> = {
     "kernel",
     "codec/fields",
     "telemetry",
-    "types:store/port",
+    "types:store",
     "#gen",
     "@bufbuild/protobuf",
     "@connectrpc/connect",
@@ -61,7 +61,7 @@ const rules: Record<string, readonly string[]> = {
     "openid-client",
     "node:",
   ],
-  audit: ["kernel", "jobs", "pipeline", "types:store/port", "#gen", "@bufbuild/protobuf", "jose", "node:crypto"],
+  audit: ["kernel", "jobs", "pipeline", "types:store", "#gen", "@bufbuild/protobuf", "jose", "node:crypto"],
   codec: ["kernel", "#gen/google", "@bufbuild/protobuf", "@connectrpc/connect"],
   "transport/http": [
     "kernel",
@@ -140,10 +140,10 @@ test("an import that a room may not have is found", () => {
     ["src/transport/rest/gateway.ts", "transport/rpc/grpc", true],
     ["src/transport/rest/gateway.ts", "iam/groups/group", false],
     ["src/iam/groups/group.ts", "registry/repos/repo", true],
-    ["src/iam/groups/group.ts", "store/port", false],
+    ["src/iam/groups/group.ts", "store/transaction", false],
     ["src/codec/fields.ts", "pipeline/call", true],
-    ["src/client/index.ts", "store/port", true],
-    ["src/store/port.ts", "#gen/google/rpc/status_pb.js", true],
+    ["src/client/index.ts", "store/transaction", true],
+    ["src/store/store.ts", "#gen/google/rpc/status_pb.js", true],
     ["src/kernel/ids.ts", "config/config", true],
     ["src/cli/remote/iam/commands.ts", "iam/groups/group", true],
   ];

@@ -3,7 +3,11 @@
 
 import { waitAtMost } from "../jobs/schedule.js";
 import type { Clock } from "../kernel/time.js";
-import type { JobRow, KeyRow, Store, Tx, UnsealedCount } from "../store/port.js";
+import type { UnsealedCount } from "../store/audit/log.js";
+import type { Store } from "../store/store.js";
+import type { JobRow } from "../store/tables/schema.js";
+import type { KeyRow } from "../store/tables/tokens.js";
+import type { Tx } from "../store/transaction.js";
 import type { FamilyName } from "../telemetry/metrics/families.js";
 import { readValue, readValues, type Source } from "../telemetry/metrics/samples.js";
 

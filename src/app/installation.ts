@@ -13,11 +13,11 @@ import { describeFileFault } from "../kernel/files.js";
 import { type Clock, systemClock } from "../kernel/time.js";
 import type { MigrationProgress } from "../store/migrate/phases.js";
 import { isExpansionNeeded } from "../store/migrate/state.js";
-import type { Store } from "../store/port.js";
 import { MASTER_KEY_FILE } from "../store/sqlite/data-directory.js";
 import { describeDiskFaultOf } from "../store/sqlite/disk-faults.js";
 import type { DatabaseFaultEvent } from "../store/sqlite/faults.js";
 import { openSqlite } from "../store/sqlite/open.js";
+import type { Store } from "../store/store.js";
 import { createWorkGate } from "../store/work-gate.js";
 
 /** An open installation. */

@@ -6,7 +6,7 @@ import type { Settings } from "../config/config.js";
 import { deleteMarked } from "../iam/identities/deletion.js";
 import type { Job } from "../jobs/jobs.js";
 import { createEventSweep } from "../registry/oci/notification-routes.js";
-import type { Store } from "../store/port.js";
+import type { Store } from "../store/store.js";
 import { isOlder, OLDEST_VERSION } from "../store/version.js";
 import { createAdvisoryIndexing } from "../vulnerabilities/advisories/advisory.js";
 import type { ServiceCounts } from "./metrics.js";

@@ -6,7 +6,7 @@ import { type QuotaKind, quotas } from "../kernel/quotas.js";
 import { type RejectReason, rejectReasons } from "../kernel/reject-reason.js";
 import { type CacheCounts, createCacheCounts } from "../pipeline/auth/authenticate.js";
 import type { MethodTable } from "../pipeline/method-table.js";
-import type { Store } from "../store/port.js";
+import type { Store } from "../store/store.js";
 import { VERSION } from "../store/version.js";
 import { type MetricsServer, serveMetrics } from "../telemetry/metrics/metrics-server.js";
 import { createRenderer, type Renderer } from "../telemetry/metrics/renderer.js";

@@ -9,7 +9,7 @@ import { readTlsPair, SERVER_PAIR, type TlsContent } from "../config/tls.js";
 import { MASTER_KEY_CHECK, type MasterKeyFile } from "../issuer/keys/master-key.js";
 import type { OperatorKeys } from "../issuer/upstream/operator-keys.js";
 import type { Clock } from "../kernel/time.js";
-import type { Store } from "../store/port.js";
+import type { Store } from "../store/store.js";
 import type { Logger } from "../telemetry/logger.js";
 
 const CHECK_MS = 2_000;

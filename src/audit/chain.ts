@@ -2,7 +2,7 @@
 // all earlier rows.
 import { createHash, type JsonWebKey, type KeyObject } from "node:crypto";
 import { CompactSign, compactVerify } from "jose";
-import type { AuditCheckpoint, AuditHead, ChainEntry, StoredAuditRow } from "../store/port.js";
+import type { AuditCheckpoint, AuditHead, ChainEntry, StoredAuditRow } from "../store/tables/audit.js";
 
 /** The end of a chain, or of a prefix of it. */
 export interface Link {

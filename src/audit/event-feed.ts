@@ -1,7 +1,9 @@
 // Reads the rows that are added to the audit log: once for all readers, and only while there are readers.
 import { resourceExhausted } from "../kernel/errors.js";
 import { Shares } from "../kernel/shares.js";
-import type { AuditEventRow, Store, Tx } from "../store/port.js";
+import type { AuditEventRow } from "../store/audit/events.js";
+import type { Store } from "../store/store.js";
+import type { Tx } from "../store/transaction.js";
 
 export interface EventFeedDeps {
   readonly store: Pick<Store, "read" | "lateCommitMs">;

@@ -5,7 +5,7 @@ import { type FieldViolation, invalidArgument } from "../kernel/errors.js";
 import { isUidp, isWithin, rootOf } from "../kernel/uidp.js";
 import { splitOrder } from "../pipeline/resource/list-query.js";
 import { isPrintable } from "../pipeline/resource/rules.js";
-import type { AuditEventQuery, AuditEventRow, AuditFilterColumn } from "../store/port.js";
+import type { AuditEventQuery, AuditEventRow, AuditFilterColumn } from "../store/audit/events.js";
 
 type FilterColumn = AuditFilterColumn | "requestId";
 

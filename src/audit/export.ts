@@ -1,7 +1,8 @@
 // Exports a chain for others to verify without Arbor: docs/operations.md has the format and the algorithm.
 import type { JsonWebKey } from "node:crypto";
 import { decodeProtectedHeader } from "jose";
-import type { AuditCheckpoint, AuditHead, Store, StoredAuditRow } from "../store/port.js";
+import type { Store } from "../store/store.js";
+import type { AuditCheckpoint, AuditHead, StoredAuditRow } from "../store/tables/audit.js";
 import { type AuditKeys, selectMembers } from "./chain.js";
 
 /**

@@ -2,7 +2,9 @@
 // (docs/adr/0006-audit-chain.md).
 import type { Job, JobRun } from "../jobs/jobs.js";
 import type { Clock } from "../kernel/time.js";
-import type { AuditHead, SealerRow, Store, StoredAuditRow, Tx } from "../store/port.js";
+import type { Store } from "../store/store.js";
+import type { AuditHead, SealerRow, StoredAuditRow } from "../store/tables/audit.js";
+import type { Tx } from "../store/transaction.js";
 import {
   type AuditKeys,
   type Batch,

@@ -10,7 +10,7 @@ import { createGuardedFetch } from "../outbound/guarded-fetch.js";
 import { type CacheCounts, createCacheCounts } from "../pipeline/auth/authenticate.js";
 import type { ServedService } from "../pipeline/method-table.js";
 import type { Quotas } from "../pipeline/resource/quota.js";
-import type { Store } from "../store/port.js";
+import type { Store } from "../store/store.js";
 import { authV1 } from "./auth-v1.js";
 import type { KeyRing } from "./keys/key-ring.js";
 import { buildKeySchedule } from "./keys/key-states.js";

@@ -4,7 +4,8 @@ import { setImmediate } from "node:timers/promises";
 import type { Job } from "../jobs/jobs.js";
 import { createSchedule, type Schedule } from "../jobs/schedule.js";
 import type { Clock } from "../kernel/time.js";
-import type { Store, Tx } from "../store/port.js";
+import type { Store } from "../store/store.js";
+import type { Tx } from "../store/transaction.js";
 import type { KeyRing } from "./keys/key-ring.js";
 import type { KeySchedule, KeyStateChange } from "./keys/key-states.js";
 

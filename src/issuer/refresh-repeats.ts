@@ -1,6 +1,7 @@
 // A client whose connection breaks while it renews its login sends the same refresh token again. Such a repeat gets a
 // sibling of the token that was lost, once. Any other second use of a refresh token means that it was stolen.
-import type { RefreshTokenRow, Tx } from "../store/port.js";
+import type { RefreshTokenRow } from "../store/tables/tokens.js";
+import type { Tx } from "../store/transaction.js";
 
 /** How long after its use a refresh token may come again, in milliseconds. */
 const REPEAT_MS = 10_000;

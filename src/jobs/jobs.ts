@@ -1,5 +1,8 @@
 // Runs background jobs. Each job has a lease, so that one node runs it for all nodes that share the database.
-import type { Awaitable, JobRow, Store, Tx, UnitOptions } from "../store/port.js";
+import type { Awaitable } from "../store/awaitable.js";
+import type { Store, UnitOptions } from "../store/store.js";
+import type { JobRow } from "../store/tables/schema.js";
+import type { Tx } from "../store/transaction.js";
 import {
   isLeasedByOther,
   type JobState,

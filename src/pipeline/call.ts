@@ -3,7 +3,9 @@ import { type ContextValues, createContextValues, type HandlerContext } from "@c
 import type { Principal } from "../kernel/principal.js";
 import type { TraceSpan } from "../kernel/trace.js";
 import { isUidp, isWithin, lineageOf, maximalOf, rootOf } from "../kernel/uidp.js";
-import type { AccessRow, Awaitable, Tx } from "../store/port.js";
+import type { Awaitable } from "../store/awaitable.js";
+import type { AccessRow } from "../store/iam/access.js";
+import type { Tx } from "../store/transaction.js";
 import type { RequestProtocol, RequestRecord } from "../telemetry/request-record.js";
 import { addMappedGrants } from "./auth/authorize.js";
 import type { Caller } from "./auth/caller.js";

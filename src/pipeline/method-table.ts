@@ -7,7 +7,7 @@ import { events, iam, iam_scope } from "#gen/chainguard/annotations/annotations_
 import { bit, CapabilitySchema, name as capabilityName } from "#gen/chainguard/capabilities/capabilities_pb.js";
 import type { HttpRule } from "#gen/google/api/http_pb.js";
 import { readOption } from "../codec/fields.js";
-import type { Tx } from "../store/port.js";
+import type { Tx } from "../store/transaction.js";
 import type { Caller } from "./auth/caller.js";
 import type { CallContext, StreamCall, UnaryCall } from "./call.js";
 import type { ChunkedHandler, Handler, Handlers, Outcome, PreparedHandler } from "./handlers.js";

@@ -4,7 +4,9 @@ import type { ConnectError } from "@connectrpc/connect";
 import { answerError, rejectReasonOf } from "../kernel/errors.js";
 import type { Clock } from "../kernel/time.js";
 import type { TraceSpan } from "../kernel/trace.js";
-import type { Awaitable, Store, Tx } from "../store/port.js";
+import type { Awaitable } from "../store/awaitable.js";
+import type { Store } from "../store/store.js";
+import type { Tx } from "../store/transaction.js";
 import type { CallContext } from "./call.js";
 import { withFieldSpelling } from "./field-names.js";
 

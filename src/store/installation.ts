@@ -1,16 +1,6 @@
 // The stores of what an installation has once: keys, settings, sealed values and background jobs.
 import { and, getTableColumns, gt, ne } from "drizzle-orm";
-import type {
-  Awaitable,
-  JobRow,
-  JobStore,
-  KeyRow,
-  KeyState,
-  KeyStore,
-  SealedStore,
-  SettingStore,
-  TicketRow,
-} from "./port.js";
+import type { Awaitable } from "./awaitable.js";
 import {
   buildEquals,
   buildInsertValues,
@@ -22,6 +12,8 @@ import {
   takeFirst,
   value,
 } from "./statement.js";
+import type { JobRow } from "./tables/schema.js";
+import type { KeyRow, KeyState, TicketRow } from "./tables/tokens.js";
 
 const listKeys = statement<object, KeyRow>((q, t) => q.select().from(t.keys).orderBy(t.keys.createTimeMs, t.keys.kid));
 const insertKey = statement<KeyRow>((q, t) => q.insert(t.keys).values(buildInsertValues(t.keys)));
@@ -33,8 +25,8 @@ const setKeyState = statement<Pick<KeyRow, "kid" | "state" | "nextTimeMs">>((q, 
 );
 const deleteKey = statement<{ kid: string }>((q, t) => q.delete(t.keys).where(buildEquals(t.keys, "kid")));
 
-/** Keys; see {@link KeyStore}. */
-export class Keys implements KeyStore {
+/** Keys. */
+export class Keys {
   readonly #tx: Executor;
 
   constructor(tx: Executor) {
@@ -53,6 +45,7 @@ export class Keys implements KeyStore {
     return discardRows(this.#tx.rows(setKeyState, { kid, state, nextTimeMs }));
   }
 
+  /** Does nothing when the key does not exist. */
   delete(kid: string): Awaitable<void> {
     return discardRows(this.#tx.rows(deleteKey, { kid }));
   }
@@ -70,8 +63,8 @@ const putSetting = statement<SettingRow>((q, t) =>
     .onConflictDoUpdate({ target: t.settings.name, set: buildUpsertValues(t.settings, "value") }),
 );
 
-/** Values of the installation; see {@link SettingStore}. */
-export class SettingRows implements SettingStore {
+/** Values that belong to the installation itself, such as the check value of the master key. */
+export class SettingRows {
   readonly #tx: Executor;
 
   constructor(tx: Executor) {
@@ -119,18 +112,20 @@ const listTickets = statement<{ after: string; limit: number }, TicketRow>((q, t
     .limit(value("limit")),
 );
 
-/** Sealed values; see {@link SealedStore}. */
-export class SealedValues implements SealedStore {
+/** What the master key has encrypted, besides the check value of the settings. Only its rotation writes here. */
+export class SealedValues {
   readonly #tx: Executor;
 
   constructor(tx: Executor) {
     this.#tx = tx;
   }
 
+  /** Does nothing when the key does not exist. */
   setKey(kid: string, sealed: string): Awaitable<void> {
     return discardRows(this.#tx.rows(setSealedKey, { kid, sealed }));
   }
 
+  /** Client secrets of identity providers with uids after `after`, in their order. */
   listClientSecrets(after: string, limit: number): Awaitable<{ uid: string; sealed: string }[]> {
     return this.#tx.rows(listClientSecrets, { after, limit });
   }
@@ -139,6 +134,7 @@ export class SealedValues implements SealedStore {
     return discardRows(this.#tx.rows(setClientSecret, { uid, sealed }));
   }
 
+  /** Tickets with hashes after `after`, in their order. */
   listTickets(after: string, limit: number): Awaitable<TicketRow[]> {
     return this.#tx.rows(listTickets, { after, limit });
   }
@@ -162,14 +158,18 @@ const putJob = statement<JobRow>((q, t) => {
     });
 });
 
-/** Background jobs; see {@link JobStore}. */
-export class Jobs implements JobStore {
+/** Background jobs. Only src/jobs and commands of the operator use it. */
+export class Jobs {
   readonly #tx: Executor;
 
   constructor(tx: Executor) {
     this.#tx = tx;
   }
 
+  /**
+   * The time of the database in epoch milliseconds. All nodes on PostgreSQL share its clock; on SQLite it is the clock
+   * of the process.
+   */
   nowMs(): Awaitable<number> {
     return this.#tx.nowMs();
   }
@@ -178,10 +178,12 @@ export class Jobs implements JobStore {
     return takeFirst(this.#tx.rows(getJob, { name }));
   }
 
+  /** Inserts or replaces a job. */
   put(row: JobRow): Awaitable<void> {
     return discardRows(this.#tx.rows(putJob, row));
   }
 
+  /** All jobs in the order of their names. */
   list(): Awaitable<JobRow[]> {
     return this.#tx.rows(listJobs, {});
   }

@@ -6,8 +6,8 @@ import type { SqlRow } from "./migrate/data-migration.js";
 import { dataMigrations } from "./migrate/data-migrations.js";
 import { expansionNeeded, needsExpanding, readState, readStateAsync } from "./migrate/state.js";
 import type { PgTls } from "./pg/connection.js";
-import type { Store } from "./port.js";
 import { noInstallation } from "./sqlite/data-directory.js";
+import type { Store } from "./store.js";
 import { assertMayOpen } from "./version.js";
 
 /** Where the database is. */

@@ -4,7 +4,7 @@
 import { and, type Column, eq, getTableColumns, type SQL, sql, type Table } from "drizzle-orm";
 import type { BaseSQLiteDatabase } from "drizzle-orm/sqlite-core";
 import type { AuditVersion } from "./audit/version.js";
-import type { Awaitable } from "./port.js";
+import type { Awaitable } from "./awaitable.js";
 import type { Tables } from "./tables/schema.js";
 
 /** The part of the query builder that both dialects share. A feature of one dialect alone does not compile. */

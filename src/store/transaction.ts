@@ -3,6 +3,7 @@ import { AuditCheckpoints } from "./audit/checkpoints.js";
 import { AuditEvents } from "./audit/events.js";
 import { Audit, AuditChain } from "./audit/log.js";
 import type { AuditVersion } from "./audit/version.js";
+import type { Awaitable } from "./awaitable.js";
 import { GrantReader } from "./iam/access.js";
 import { AccessRequests, GroupInvites, Groups, Terms } from "./iam/groups.js";
 import { Identities, IdentityProviders } from "./iam/identities.js";
@@ -12,17 +13,21 @@ import { RefreshTokens, Tickets } from "./issuer/tokens.js";
 import { IndexedTable } from "./lists/indexed-table.js";
 import { Usage } from "./lists/kinds.js";
 import { accountAssociationKind, groupMappingKind, subscriptionKind } from "./lists/resource.js";
-import type { AccountAssociationRow, Awaitable, GroupMappingRow, SubscriptionRow, Tx } from "./port.js";
 import { Registry, Repos } from "./registry/repos.js";
 import { Tags } from "./registry/tags.js";
 import type { Executor, Statement } from "./statement.js";
+import type { AccountAssociationRow, SubscriptionRow } from "./tables/groups.js";
+import type { GroupMappingRow } from "./tables/identities.js";
+
+/** The open transaction of a unit of work, as callers of the store use it. */
+export type Tx = Omit<Transaction, "revoke" | keyof Executor>;
 
 /**
  * An open transaction on either database. Its stores are created when they are first used, because most
  * calls use one or two. After `revoke` every use throws: a statement sent after the commit would
  * otherwise silently become part of the next transaction on the connection.
  */
-export class Transaction implements Tx, Executor {
+export class Transaction implements Executor {
   readonly counterSlots: number;
   readonly #connection: Executor;
   #open = true;

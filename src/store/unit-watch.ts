@@ -1,7 +1,7 @@
 // Watches the units of work of callers, to find that the database answers none of them any more. A server that waits for
 // a lock, or a machine that stands still, rejects nothing.
 import { ApiError } from "../kernel/errors.js";
-import type { Store } from "./port.js";
+import type { Store } from "./store.js";
 
 /** How old the oldest unit must be, and for how long none may have ended, in milliseconds. */
 const STUCK_MS = 5_000;

@@ -2,7 +2,9 @@
 // what they count.
 import { unavailable } from "../kernel/errors.js";
 import { Histogram } from "../kernel/histogram.js";
-import type { Awaitable, Store, Tx } from "./port.js";
+import type { Awaitable } from "./awaitable.js";
+import type { Store } from "./store.js";
+import type { Tx } from "./transaction.js";
 
 /**
  * Wraps a store. After `reject`, `read`, `write` and `check` fail with UNAVAILABLE, which tells callers that nothing

@@ -2,8 +2,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { createDatabaseMetrics } from "../../src/app/database-metrics.js";
-import type { Store } from "../../src/store/port.js";
 import { openSqlite } from "../../src/store/sqlite/open.js";
+import type { Store } from "../../src/store/store.js";
 import { createRenderer } from "../../src/telemetry/metrics/renderer.js";
 import { auditRow } from "../audit/log-kit.js";
 import { parseMetrics } from "../support/metrics.js";

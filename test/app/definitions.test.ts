@@ -28,8 +28,9 @@ import { createUidCheck, findReferences, outliving } from "../../src/store/check
 import { describeTables } from "../../src/store/copy/tables.js";
 import { countedKinds, listedKinds } from "../../src/store/lists/kinds.js";
 import { defineListedKind, type ListedKind, subscriptionKind } from "../../src/store/lists/resource.js";
-import type { Store, SubscriptionRow } from "../../src/store/port.js";
 import { openSqlite } from "../../src/store/sqlite/open.js";
+import type { Store } from "../../src/store/store.js";
+import type { SubscriptionRow } from "../../src/store/tables/groups.js";
 import * as schema from "../../src/store/tables/schema-sqlite.js";
 import { buildBindings } from "../../src/transport/http/http-binding.js";
 import { createRouteTable } from "../../src/transport/rest/route-table.js";

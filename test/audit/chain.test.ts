@@ -9,7 +9,7 @@ import {
   formatLogName,
   isKnownVersion,
 } from "../../src/audit/chain.js";
-import type { StoredAuditRow } from "../../src/store/port.js";
+import type { StoredAuditRow } from "../../src/store/tables/audit.js";
 import { audit } from "../../src/store/tables/schema-sqlite.js";
 import { buildStoredRow } from "./log-kit.js";
 

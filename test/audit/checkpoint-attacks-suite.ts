@@ -6,7 +6,7 @@ import { after, before, describe, test } from "node:test";
 import { setImmediate as nextTick } from "node:timers/promises";
 import { CompactSign } from "jose";
 import { signCheckpoint } from "../../src/audit/chain.js";
-import type { AuditCheckpoint } from "../../src/store/port.js";
+import type { AuditCheckpoint } from "../../src/store/tables/audit.js";
 import { rootUid } from "../support/rows.js";
 import { type ServedLog, serveLog } from "./api/chain-service.js";
 import { auditRow, type Log } from "./log-kit.js";

@@ -6,7 +6,7 @@ import { after, before, describe, test } from "node:test";
 import { setTimeout as afterMs } from "node:timers/promises";
 import { escapeControls } from "../../src/cli/output/terminal.js";
 import { readMasterKey } from "../../src/issuer/keys/master-key.js";
-import type { AuditRow } from "../../src/store/port.js";
+import type { AuditRow } from "../../src/store/tables/audit.js";
 import { type Host, type Organisation, startHost, startService } from "../e2e/process.js";
 import { spawn } from "../support/child-process.js";
 import { runCommand } from "../support/command.js";

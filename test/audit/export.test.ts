@@ -7,7 +7,7 @@ import { CompactSign, calculateJwkThumbprint } from "jose";
 import { buildNextLink, CHAIN_START } from "../../src/audit/chain.js";
 import { type ExportedEntry, type ExportedHead, exportChain } from "../../src/audit/export.js";
 import { escapeControls } from "../../src/cli/output/terminal.js";
-import type { StoredAuditRow } from "../../src/store/port.js";
+import type { StoredAuditRow } from "../../src/store/tables/audit.js";
 import { rootUid } from "../support/rows.js";
 import { tempDir } from "../support/temp-dir.js";
 import { readProgram, runProgram } from "./export-program.js";

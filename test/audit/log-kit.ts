@@ -6,9 +6,10 @@ import { type LogReport, verifyLog } from "../../src/audit/verify.js";
 import { type KeyRing, openKeyRing } from "../../src/issuer/keys/key-ring.js";
 import { type MasterKey, readMasterKey } from "../../src/issuer/keys/master-key.js";
 import { createJobs, type Job } from "../../src/jobs/jobs.js";
-import type { AuditRow, Store, StoredAuditRow } from "../../src/store/port.js";
 import { openDatabase } from "../../src/store/sqlite/driver.js";
 import { openSqlite } from "../../src/store/sqlite/open.js";
+import type { Store } from "../../src/store/store.js";
+import type { AuditRow, StoredAuditRow } from "../../src/store/tables/audit.js";
 import { tempDir } from "../support/temp-dir.js";
 
 export function auditRow(rootUid: string, values: Partial<AuditRow> = {}): AuditRow {

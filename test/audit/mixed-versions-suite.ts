@@ -4,7 +4,9 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { setTimeout } from "node:timers/promises";
 import { buildBatch, CHAIN_START, type Link } from "../../src/audit/chain.js";
-import type { SealerRow, Store, Tx, UnitOptions } from "../../src/store/port.js";
+import type { Store, UnitOptions } from "../../src/store/store.js";
+import type { SealerRow } from "../../src/store/tables/audit.js";
+import type { Tx } from "../../src/store/transaction.js";
 import { rootUid } from "../support/rows.js";
 import { auditRow, type Log } from "./log-kit.js";
 

@@ -2,7 +2,8 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { setImmediate as nextTick } from "node:timers/promises";
-import type { Store, Tx } from "../../src/store/port.js";
+import type { Store } from "../../src/store/store.js";
+import type { Tx } from "../../src/store/transaction.js";
 import { rootUid } from "../support/rows.js";
 import { chooseScale } from "../support/scale.js";
 import { auditRow, type Log } from "./log-kit.js";

@@ -7,7 +7,7 @@ import { createWatermark } from "../../src/audit/sealer.js";
 import { generateKey } from "../../src/issuer/keys/key-generation.js";
 import { rotateKey } from "../../src/issuer/keys/key-states.js";
 import { unavailable } from "../../src/kernel/errors.js";
-import type { Store } from "../../src/store/port.js";
+import type { Store } from "../../src/store/store.js";
 import { spawn } from "../support/child-process.js";
 import { startHarness } from "../support/harness.js";
 import { scriptArguments } from "../support/project.js";

@@ -5,7 +5,7 @@ import { buildNextLink } from "../../src/audit/chain.js";
 import { type ExportedCheckpoint, type ExportedEntry, type ExportedHead, exportChain } from "../../src/audit/export.js";
 import { generateKey } from "../../src/issuer/keys/key-generation.js";
 import { rotateKey } from "../../src/issuer/keys/key-states.js";
-import type { StoredAuditRow } from "../../src/store/port.js";
+import type { StoredAuditRow } from "../../src/store/tables/audit.js";
 import { rootUid } from "../support/rows.js";
 import { memoryDir } from "../support/temp-dir.js";
 import { runProgram } from "./export-program.js";

@@ -2,7 +2,9 @@
 // store.
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
-import type { Store, StoredAuditRow, Tx } from "../../src/store/port.js";
+import type { Store } from "../../src/store/store.js";
+import type { StoredAuditRow } from "../../src/store/tables/audit.js";
+import type { Tx } from "../../src/store/transaction.js";
 import { childUid, identityRow, rootUid } from "../support/rows.js";
 import { allowVersion2, auditRow, type Log } from "./log-kit.js";
 

@@ -2,7 +2,8 @@
 // all identities, one repo with all tags, one identity with as many bindings as it may have.
 import { builtinRoleUid, randomIds } from "../../src/kernel/ids.js";
 import { defaultLimits, type QuotaKind } from "../../src/kernel/quotas.js";
-import type { Store, Tx } from "../../src/store/port.js";
+import type { Store } from "../../src/store/store.js";
+import type { Tx } from "../../src/store/transaction.js";
 import { insertGroup, type Placed } from "../iam/populate.js";
 import { bindingRow, childUid, groupRow, identityRow, roleRow } from "../support/rows.js";
 import { createAdvisory, createTag } from "./registry-things.js";

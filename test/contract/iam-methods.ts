@@ -6,7 +6,7 @@ import { createPlatformServices } from "../../src/app/services.js";
 import { randomIds } from "../../src/kernel/ids.js";
 import { defaultLimits } from "../../src/kernel/quotas.js";
 import { unavailableRegistryV1, unavailableVulnerabilitiesV1 } from "../../src/registry/services.js";
-import type { Store } from "../../src/store/port.js";
+import type { Store } from "../../src/store/store.js";
 import type { Placed } from "../iam/populate.js";
 import { isCampaign } from "../support/scale.js";
 import { requestOf } from "./iam-clients.js";

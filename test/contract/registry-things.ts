@@ -10,7 +10,7 @@ import {
 import { randomIds } from "../../src/kernel/ids.js";
 import { buildRepo } from "../../src/registry/repos/repo.js";
 import { upsertTag } from "../../src/registry/tags/tag.js";
-import type { Tx } from "../../src/store/port.js";
+import type { Tx } from "../../src/store/transaction.js";
 import { buildEventRow, severitiesToJson } from "../../src/vulnerabilities/advisories/advisory.js";
 import { insertAdvisory } from "../../src/vulnerabilities/advisories/advisory-operations.js";
 import { bindingRow, roleRow } from "../support/rows.js";

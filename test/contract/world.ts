@@ -4,7 +4,7 @@
 import { verifyGroup } from "../../src/iam/operator/operate.js";
 import { builtinRoleUid, randomIds } from "../../src/kernel/ids.js";
 import { parentOf } from "../../src/kernel/uidp.js";
-import type { GroupRow } from "../../src/store/port.js";
+import type { GroupRow } from "../../src/store/tables/groups.js";
 import { type Harness, startHarness } from "../support/harness.js";
 import { bindingRow, groupRow, identityRow, roleRow } from "../support/rows.js";
 

@@ -2,7 +2,7 @@
 import { randomBytes } from "node:crypto";
 import { buildCapabilitySet } from "../../src/iam/roles/capability-names.js";
 import { randomIds } from "../../src/kernel/ids.js";
-import type { Tx } from "../../src/store/port.js";
+import type { Tx } from "../../src/store/transaction.js";
 import { type Rest, restAs } from "../contract/rest.js";
 import { type Harness, startHarness } from "../support/harness.js";
 import { groupRow, identityRow, roleRow } from "../support/rows.js";

@@ -7,7 +7,7 @@ import { register } from "../../src/iam/people/registration.js";
 import { ApiError } from "../../src/kernel/errors.js";
 import { builtinRoleUid, personUid, randomIds } from "../../src/kernel/ids.js";
 import { Caller } from "../../src/pipeline/auth/caller.js";
-import type { Store } from "../../src/store/port.js";
+import type { Store } from "../../src/store/store.js";
 import { newDataDir } from "../support/data-dir.js";
 import { startHarness } from "../support/harness.js";
 import { bindingRow, childUid, groupRow, identityRow } from "../support/rows.js";

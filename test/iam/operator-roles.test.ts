@@ -16,7 +16,7 @@ import { bindIdentity, unbindIdentity } from "../../src/iam/operator/operate.js"
 import { createOperatorRole, deleteOperatorRole, listOperatorRoles } from "../../src/iam/operator/roles.js";
 import { acceptInvite } from "../../src/iam/people/accept-invite.js";
 import { builtinRoleUid, randomIds } from "../../src/kernel/ids.js";
-import type { Tx } from "../../src/store/port.js";
+import type { Tx } from "../../src/store/transaction.js";
 import { createRepo } from "../contract/registry-things.js";
 import { bindingRow } from "../support/rows.js";
 import { claimMatch, type IamWorld, type Somebody, startIamWorld } from "./iam-world.js";

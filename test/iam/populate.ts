@@ -3,7 +3,7 @@ import { createHash } from "node:crypto";
 import { buildCapabilitySet } from "../../src/iam/roles/capability-names.js";
 import { builtinRoleUid, randomIds } from "../../src/kernel/ids.js";
 import { parentOf } from "../../src/kernel/uidp.js";
-import type { Tx } from "../../src/store/port.js";
+import type { Tx } from "../../src/store/transaction.js";
 import { createAdvisory, createRepo, createTag } from "../contract/registry-things.js";
 import { bindingRow, groupRow, identityRow, roleRow } from "../support/rows.js";
 

@@ -7,9 +7,10 @@ import { type Installation, openInstallation } from "../../src/app/installation.
 import { resolveSettings } from "../../src/config/config.js";
 import { createLastSeen, deleteExpired } from "../../src/issuer/maintenance.js";
 import { randomIds } from "../../src/kernel/ids.js";
-import type { Store, Tx } from "../../src/store/port.js";
 import { openDatabase } from "../../src/store/sqlite/driver.js";
 import { openSqlite } from "../../src/store/sqlite/open.js";
+import type { Store } from "../../src/store/store.js";
+import type { Tx } from "../../src/store/transaction.js";
 import { newDataDir } from "../support/data-dir.js";
 import { groupRow, identityRow } from "../support/rows.js";
 import { chooseScale } from "../support/scale.js";

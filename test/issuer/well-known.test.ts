@@ -11,7 +11,7 @@ import { issueToken } from "../../src/issuer/tokens.js";
 import { createWellKnownRoutes } from "../../src/issuer/well-known.js";
 import { unavailable } from "../../src/kernel/errors.js";
 import { randomIds } from "../../src/kernel/ids.js";
-import type { Store } from "../../src/store/port.js";
+import type { Store } from "../../src/store/store.js";
 import { beginHttpRecord } from "../../src/transport/http/request-record.js";
 import { createWeb, type Web } from "../../src/transport/http/web-routes.js";
 import { type KeyKit, openKit, SECOND } from "./keys/key-kit.js";

@@ -4,7 +4,9 @@ import { describe, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { createJobs, type Job, type JobRun, type JobsDeps } from "../../src/jobs/jobs.js";
 import { LeaseLostError, readJob, takeLease } from "../../src/jobs/lease.js";
-import type { JobRow, Store, Tx } from "../../src/store/port.js";
+import type { Store } from "../../src/store/store.js";
+import type { JobRow } from "../../src/store/tables/schema.js";
+import type { Tx } from "../../src/store/transaction.js";
 import { waitUntil } from "../support/wait-until.js";
 
 /** Long, so that no lease ends or is renewed on a busy machine while a test looks at it. */

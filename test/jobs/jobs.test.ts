@@ -1,8 +1,8 @@
 // Background jobs on SQLite, and with a clock that the tests set.
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import type { Store } from "../../src/store/port.js";
 import { openSqlite } from "../../src/store/sqlite/open.js";
+import type { Store } from "../../src/store/store.js";
 import { tempDir } from "../support/temp-dir.js";
 import { waitUntil } from "../support/wait-until.js";
 import { counter, createNode, jobsSuite, rowOf } from "./jobs-suite.js";

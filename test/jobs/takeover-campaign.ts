@@ -4,7 +4,7 @@ import { once } from "node:events";
 import { createInterface } from "node:readline";
 import { setTimeout as sleep } from "node:timers/promises";
 import { openPg } from "../../src/store/pg/open.js";
-import type { AuditRow } from "../../src/store/port.js";
+import type { AuditRow } from "../../src/store/tables/audit.js";
 import { scriptArguments } from "../support/project.js";
 import { waitUntil } from "../support/wait-until.js";
 

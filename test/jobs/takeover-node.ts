@@ -4,7 +4,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { createJobs } from "../../src/jobs/jobs.js";
 import { LeaseLostError } from "../../src/jobs/lease.js";
 import { openPg } from "../../src/store/pg/open.js";
-import type { Tx } from "../../src/store/port.js";
+import type { Tx } from "../../src/store/transaction.js";
 import { auditRow } from "../audit/log-kit.js";
 import { JOB, RESULT_MS } from "./takeover-campaign.js";
 

@@ -6,7 +6,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import pg from "pg";
 import { createEventFeed } from "../../src/audit/event-feed.js";
 import { openPg } from "../../src/store/pg/open.js";
-import type { Store } from "../../src/store/port.js";
+import type { Store } from "../../src/store/store.js";
 import { auditRow } from "../audit/log-kit.js";
 import { rootUid } from "../support/rows.js";
 import { waitUntil } from "../support/wait-until.js";

@@ -4,7 +4,7 @@ import { after, before, test } from "node:test";
 import pg from "pg";
 import { createDatabaseMetrics } from "../../src/app/database-metrics.js";
 import { openPg } from "../../src/store/pg/open.js";
-import type { Store } from "../../src/store/port.js";
+import type { Store } from "../../src/store/store.js";
 import { createRenderer } from "../../src/telemetry/metrics/renderer.js";
 import { auditRow } from "../audit/log-kit.js";
 import { parseMetrics } from "../support/metrics.js";

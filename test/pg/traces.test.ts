@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import pino from "pino";
 import { openPg } from "../../src/store/pg/open.js";
-import type { Store } from "../../src/store/port.js";
+import type { Store } from "../../src/store/store.js";
 import type { Tracing } from "../../src/telemetry/spans.js";
 import { startTracing } from "../../src/telemetry/tracing.js";
 import { type OtlpCollector, startOtlpCollector } from "../support/otlp-collector.js";

@@ -13,8 +13,8 @@ import { type CallContext, type Inbound, UnaryCall } from "../../src/pipeline/ca
 import type { Handler } from "../../src/pipeline/handlers.js";
 import { createInvoke } from "../../src/pipeline/invoke.js";
 import { createMethodTable, type UnaryEntry } from "../../src/pipeline/method-table.js";
-import type { Store } from "../../src/store/port.js";
 import { openSqlite } from "../../src/store/sqlite/open.js";
+import type { Store } from "../../src/store/store.js";
 import { newDataDir } from "../support/data-dir.js";
 import { bindingRow, childUid, groupRow, identityRow, roleRow, rootUid } from "../support/rows.js";
 import { declareService } from "./declare.js";

@@ -6,7 +6,7 @@ import { Code, ConnectError } from "@connectrpc/connect";
 import { builtinRoleUid, randomIds } from "../../src/kernel/ids.js";
 import { defaultLimits, type QuotaKind } from "../../src/kernel/quotas.js";
 import type { RoomCheck } from "../../src/pipeline/method-table.js";
-import type { Store } from "../../src/store/port.js";
+import type { Store } from "../../src/store/store.js";
 import { type InProcess, inProcess } from "../support/in-process.js";
 import { bindingRow, childUid, groupRow, identityRow } from "../support/rows.js";
 

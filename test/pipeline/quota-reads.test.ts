@@ -3,8 +3,8 @@
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { randomIds } from "../../src/kernel/ids.js";
-import type { Store } from "../../src/store/port.js";
 import { openSqlite } from "../../src/store/sqlite/open.js";
+import type { Store } from "../../src/store/store.js";
 import { type InProcess, inProcess } from "../support/in-process.js";
 import { identityRow } from "../support/rows.js";
 import { tempDir } from "../support/temp-dir.js";

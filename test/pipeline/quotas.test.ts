@@ -20,7 +20,7 @@ import {
 } from "../../src/client/index.js";
 import { builtinRoleUid, randomIds } from "../../src/kernel/ids.js";
 import { applyEvents } from "../../src/registry/oci/apply-event.js";
-import type { Store } from "../../src/store/port.js";
+import type { Store } from "../../src/store/store.js";
 import { overQuota, permissionDenied } from "../contract/expectations.js";
 import { restAs } from "../contract/rest.js";
 import { digestOf, type RegistryWorld, startRegistryWorld } from "../registry/registry-world.js";

@@ -5,8 +5,8 @@ import { type RegistryNameOptions, verifyGroup } from "../../src/iam/operator/op
 import { randomIds } from "../../src/kernel/ids.js";
 import { applyEvents } from "../../src/registry/oci/apply-event.js";
 import { listRepoPaths, locateRepo, parseRepoPath, type RepoLocation } from "../../src/registry/oci/repo-path.js";
-import type { RegistryNameRow, UidPath } from "../../src/store/port.js";
 import { openSqlite } from "../../src/store/sqlite/open.js";
+import type { RegistryNameRow, UidPath } from "../../src/store/tables/registry.js";
 import { childUid, groupRow, rootUid } from "../support/rows.js";
 import { tempDir } from "../support/temp-dir.js";
 

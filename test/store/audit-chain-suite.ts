@@ -1,7 +1,8 @@
 // The hash chains of the audit log; part of the store suite.
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import type { AuditHead, ChainEntry, Store } from "../../src/store/port.js";
+import type { Store } from "../../src/store/store.js";
+import type { AuditHead, ChainEntry } from "../../src/store/tables/audit.js";
 import { rootUid } from "../support/rows.js";
 
 const [first, second, absent] = [rootUid(0xc1), rootUid(0xc2), rootUid(0xc3)];

@@ -2,8 +2,8 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { test } from "node:test";
+import type { AuditEventQuery } from "../../src/store/audit/events.js";
 import { AuditEvents } from "../../src/store/audit/events.js";
-import type { AuditEventQuery } from "../../src/store/port.js";
 import { createExecutor } from "../../src/store/sqlite/connection.js";
 import { openDatabase } from "../../src/store/sqlite/driver.js";
 import { openSqlite } from "../../src/store/sqlite/open.js";

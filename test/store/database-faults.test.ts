@@ -5,13 +5,13 @@ import { join } from "node:path";
 import { test } from "node:test";
 import { ApiError } from "../../src/kernel/errors.js";
 import { systemClock } from "../../src/kernel/time.js";
-import type { Store } from "../../src/store/port.js";
 import { createControl, createExecutor, openWriting } from "../../src/store/sqlite/connection.js";
 import { openDatabase } from "../../src/store/sqlite/driver.js";
 import { createFaultMonitor, type DatabaseFaultEvent } from "../../src/store/sqlite/faults.js";
 import { guardFiles } from "../../src/store/sqlite/files.js";
 import { openSqlite } from "../../src/store/sqlite/open.js";
 import { createWriteQueue } from "../../src/store/sqlite/write-queue.js";
+import type { Store } from "../../src/store/store.js";
 import { groupRow, rootUid } from "../support/rows.js";
 import { tempDir } from "../support/temp-dir.js";
 

@@ -1,12 +1,16 @@
 // Random organisations with rows of every kind that is listed: in a store, and as plain rows in memory.
 import { isBelow, parentOf } from "../../src/kernel/uidp.js";
+import type { Awaitable } from "../../src/store/awaitable.js";
 import { listedKinds } from "../../src/store/lists/kinds.js";
 import { listPage } from "../../src/store/lists/page.js";
+import type { ListQuery, Page } from "../../src/store/lists/query.js";
 import type { ListedKind } from "../../src/store/lists/resource.js";
-import type { Awaitable, ListQuery, Page, Store, TagFamily, Tx } from "../../src/store/port.js";
 import type { Executor } from "../../src/store/statement.js";
+import type { Store } from "../../src/store/store.js";
+import type { TagFamily } from "../../src/store/tables/registry.js";
 import type { Tables } from "../../src/store/tables/schema.js";
 import * as schema from "../../src/store/tables/schema-sqlite.js";
+import type { Tx } from "../../src/store/transaction.js";
 import type { Random } from "../support/openapi/random.js";
 import { bindingRow, groupRow, identityRow, roleRow } from "../support/rows.js";
 import { repoRow, tagRow } from "./registry-suite.js";

@@ -2,7 +2,9 @@
 import assert from "node:assert/strict";
 import { before, describe, test } from "node:test";
 import { isBelow, isWithin, parentOf } from "../../src/kernel/uidp.js";
-import type { GroupRow, ListFilter, ListQuery, Store } from "../../src/store/port.js";
+import type { ListFilter, ListQuery } from "../../src/store/lists/query.js";
+import type { Store } from "../../src/store/store.js";
+import type { GroupRow } from "../../src/store/tables/groups.js";
 import { childUid, groupRow, rootUid } from "../support/rows.js";
 import { chooseScale, sample } from "../support/scale.js";
 

@@ -2,7 +2,10 @@
 import assert from "node:assert/strict";
 import { before, describe, test } from "node:test";
 import { parentOf } from "../../src/kernel/uidp.js";
-import type { GroupRow, IdentityRow, ListQuery, Store } from "../../src/store/port.js";
+import type { ListQuery, Page } from "../../src/store/lists/query.js";
+import type { Store } from "../../src/store/store.js";
+import type { GroupRow } from "../../src/store/tables/groups.js";
+import type { IdentityRow } from "../../src/store/tables/identities.js";
 import { childUid, groupRow, identityRow, rootUid } from "../support/rows.js";
 import { isCampaign } from "../support/scale.js";
 
@@ -105,7 +108,9 @@ export function manySubtreesSuite(store: () => Store): void {
               const input = { visible, filter, order };
               const expected = listExpectedUids(all[kind], input);
               const page = (query: Partial<ListQuery>) =>
-                store().read((tx) => tx[kind].list({ ...input, limit: 50, skip: 0, ...query }));
+                store().read<Page<Pick<GroupRow, "uid" | "name" | "createTimeMs">>>((tx) =>
+                  tx[kind].list({ ...input, limit: 50, skip: 0, ...query }),
+                );
               const uids: string[] = [];
               const uncounted: string[] = [];
               // Long lists are read completely in large pages, and their beginning in small ones.

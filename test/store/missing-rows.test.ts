@@ -1,8 +1,10 @@
 // Writes to a row that another request has deleted meanwhile: they store nothing, and no list or total changes.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import type { ListQuery, Store, Tx } from "../../src/store/port.js";
+import type { ListQuery } from "../../src/store/lists/query.js";
 import { openSqlite } from "../../src/store/sqlite/open.js";
+import type { Store } from "../../src/store/store.js";
+import type { Tx } from "../../src/store/transaction.js";
 import { bindingRow, childUid, groupRow, identityRow, roleRow, rootUid } from "../support/rows.js";
 import { memoryDir } from "../support/temp-dir.js";
 import { repoRow, tagRow } from "./registry-suite.js";

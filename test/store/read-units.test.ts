@@ -1,9 +1,9 @@
 // A unit of work that reads pauses after the time of its own statements, however many others read in the same tick.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { Tx } from "../../src/store/port.js";
 import { createSnapshotReader, type ReadConnection } from "../../src/store/sqlite/snapshot-reader.js";
 import type { Executor } from "../../src/store/statement.js";
+import type { Tx } from "../../src/store/transaction.js";
 
 /** What a unit gets, with the statements that it does not offer. */
 type Unit = Tx & Executor;

@@ -1,7 +1,9 @@
 // Repos and tags in a store: rows, histories and marks, and lists of the requested families.
 import assert from "node:assert/strict";
 import { before, describe, test } from "node:test";
-import type { ListFilter, RepoRow, Store, TagFamily, TagRow } from "../../src/store/port.js";
+import type { ListFilter } from "../../src/store/lists/query.js";
+import type { Store } from "../../src/store/store.js";
+import type { RepoRow, TagFamily, TagRow } from "../../src/store/tables/registry.js";
 import { childUid, groupRow, rootUid } from "../support/rows.js";
 
 const root = rootUid(0x20001);

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { deadlineExceeded, notFound, unavailable } from "../../src/kernel/errors.js";
-import type { Store } from "../../src/store/port.js";
+import type { Store } from "../../src/store/store.js";
 import { watchUnits } from "../../src/store/unit-watch.js";
 
 /** A store whose units end when the test says so, and whose other reads end at once. */

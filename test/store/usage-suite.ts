@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import type { QuotaKind } from "../../src/kernel/quotas.js";
-import type { Store } from "../../src/store/port.js";
+import type { Store } from "../../src/store/store.js";
 import { childUid, groupRow, identityRow, rootUid } from "../support/rows.js";
 
 /** Registers the suite under `name` for the store that `open` opens empty. */

@@ -1,5 +1,6 @@
 // Counts the reads of a store, to show that their number does not grow with the number of rows.
-import type { Store, Tx } from "../../src/store/port.js";
+import type { Store } from "../../src/store/store.js";
+import type { Tx } from "../../src/store/transaction.js";
 
 /**
  * Wraps a store so that `onRead` is called for each method that a read-only transaction calls.

@@ -8,7 +8,7 @@ import { type BootstrapResult, bootstrap } from "../../src/iam/operator/bootstra
 import { readMasterKey } from "../../src/issuer/keys/master-key.js";
 import { issueToken } from "../../src/issuer/tokens.js";
 import { builtinRoleUid, randomIds } from "../../src/kernel/ids.js";
-import type { IdentityRow } from "../../src/store/port.js";
+import type { IdentityRow } from "../../src/store/tables/identities.js";
 import { newDatabase } from "../pg/databases.js";
 import { newDataDir } from "./data-dir.js";
 import { identityRow } from "./rows.js";

@@ -14,7 +14,8 @@ import { type Inbound, UnaryCall } from "../../src/pipeline/call.js";
 import { createInvoke } from "../../src/pipeline/invoke.js";
 import { createMethodTable, type RoomCheck } from "../../src/pipeline/method-table.js";
 import { buildRoomChecks, createQuotas } from "../../src/pipeline/resource/quota.js";
-import type { Store, Tx } from "../../src/store/port.js";
+import type { Store } from "../../src/store/store.js";
+import type { Tx } from "../../src/store/transaction.js";
 
 /** Calls a method by its RPC path as an identity; rejects with a ConnectError. */
 export type InProcess = (path: string, identity: string, request: object) => Promise<object>;

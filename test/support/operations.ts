@@ -2,7 +2,7 @@
 import { ConnectError } from "@connectrpc/connect";
 import { builtinRoleUid, type Ids } from "../../src/kernel/ids.js";
 import { parentOf } from "../../src/kernel/uidp.js";
-import type { Store } from "../../src/store/port.js";
+import type { Store } from "../../src/store/store.js";
 import { inProcess } from "./in-process.js";
 import { identityRow, rootUid } from "./rows.js";
 

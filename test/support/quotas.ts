@@ -2,7 +2,7 @@
 import { listQuotas, setQuotas } from "../../src/iam/operator/quotas.js";
 import { randomIds } from "../../src/kernel/ids.js";
 import { defaultLimits, type OrganisationQuota, organisationQuotas } from "../../src/kernel/quotas.js";
-import type { Store } from "../../src/store/port.js";
+import type { Store } from "../../src/store/store.js";
 
 /** Limits by quota; undefined: that of the settings. */
 export type Limits = Partial<Record<OrganisationQuota, number | undefined>>;

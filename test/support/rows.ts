@@ -1,7 +1,9 @@
 // Rows for tests, with every column filled in.
 
 import { parentOf } from "../../src/kernel/uidp.js";
-import type { GroupRow, IdentityRow, RoleBindingRow, RoleRow } from "../../src/store/port.js";
+import type { GroupRow } from "../../src/store/tables/groups.js";
+import type { IdentityRow } from "../../src/store/tables/identities.js";
+import type { RoleBindingRow, RoleRow } from "../../src/store/tables/roles.js";
 
 /** The uid of the nth root group of a test. */
 export function rootUid(n: number): string {

@@ -1,5 +1,6 @@
 // SCIM tokens that versions before 0.11.0 handed out.
-import type { ScimState, Tx } from "../../src/store/port.js";
+import type { ScimState } from "../../src/store/tables/identities.js";
+import type { Tx } from "../../src/store/transaction.js";
 
 /** Stores a token of an identity provider, and returns the state of its SCIM settings. */
 export async function insertScimToken(tx: Tx, uid: string, state: Partial<ScimState> = {}): Promise<ScimState> {

@@ -1,7 +1,7 @@
 // Waits for what happens soon. A test whose condition never holds fails within the limit, and says where.
 import assert from "node:assert/strict";
 import { setTimeout as sleep } from "node:timers/promises";
-import type { Awaitable } from "../../src/store/port.js";
+import type { Awaitable } from "../../src/store/awaitable.js";
 
 const PAUSE_MS = 10;
 

@@ -9,7 +9,7 @@ import {
   type ListAdvisoriesRequest,
   ReviewState,
 } from "#gen/chainguard/platform/vulnerabilities/v2beta1/advisories_pb.js";
-import type { Tx } from "../../src/store/port.js";
+import type { Tx } from "../../src/store/transaction.js";
 import { buildEventRow } from "../../src/vulnerabilities/advisories/advisory.js";
 import {
   type AdvisoryInput,

@@ -13,7 +13,7 @@ import { type Inbound, UnaryCall } from "../../src/pipeline/call.js";
 import { createInvoke } from "../../src/pipeline/invoke.js";
 import { createMethodTable } from "../../src/pipeline/method-table.js";
 import { createListResources } from "../../src/pipeline/resource/read.js";
-import type { Store } from "../../src/store/port.js";
+import type { Store } from "../../src/store/store.js";
 import { advisoriesV2beta1 } from "../../src/vulnerabilities/advisories/advisory-v2beta1.js";
 import { bindingRow, childUid, groupRow, identityRow, roleRow, rootUid } from "../support/rows.js";
 

@@ -5,7 +5,7 @@ import { create } from "@bufbuild/protobuf";
 import fc from "fast-check";
 import { ListAdvisoriesRequestSchema } from "#gen/chainguard/platform/vulnerabilities/v2beta1/advisories_pb.js";
 import { isWithin } from "../../src/kernel/uidp.js";
-import type { Store } from "../../src/store/port.js";
+import type { Store } from "../../src/store/store.js";
 import { childUid } from "../support/rows.js";
 import { chooseScale } from "../support/scale.js";
 import {

@@ -9,8 +9,8 @@ import {
 } from "#gen/chainguard/platform/vulnerabilities/v2beta1/advisories_pb.js";
 import { randomIds } from "../../src/kernel/ids.js";
 import { parentOf } from "../../src/kernel/uidp.js";
-import type { Store } from "../../src/store/port.js";
 import { openSqlite } from "../../src/store/sqlite/open.js";
+import type { Store } from "../../src/store/store.js";
 import { advisoryToProto } from "../../src/vulnerabilities/advisories/advisory.js";
 import { putEvent } from "../../src/vulnerabilities/advisories/advisory-operations.js";
 import { type ImportCounts, importOsv, type RecordFile } from "../../src/vulnerabilities/osv/import.js";

@@ -12,7 +12,7 @@ import { listCapabilityNames } from "../../iam/roles/capability-names.js";
 import { invalidArgument } from "../../kernel/errors.js";
 import { randomIds } from "../../kernel/ids.js";
 import { isOrganisationQuota, type OrganisationQuota, organisationQuotas, parseLimit } from "../../kernel/quotas.js";
-import type { JobRow } from "../../store/port.js";
+import type { JobRow } from "../../store/tables/schema.js";
 import { createTable } from "../output/table.js";
 import { escapeControls } from "../output/terminal.js";
 import { print, withInstallation } from "./host.js";

@@ -20,7 +20,7 @@ import { createUidCheck, referenceCheck } from "../../store/check/references.js"
 import { rebuildDerived } from "../../store/check/repair.js";
 import { createSecretCheck, type SecretOpener } from "../../store/check/secrets.js";
 import { listedKinds } from "../../store/lists/kinds.js";
-import type { Store } from "../../store/port.js";
+import type { Store } from "../../store/store.js";
 import { createProgressLine, escapeControls } from "../output/terminal.js";
 import { print } from "./host.js";
 

@@ -4,7 +4,8 @@ import { auditOnHost } from "../../iam/operator/operate.js";
 import { generateKey, generateTokenKey, resealKeyForStore } from "../../issuer/keys/key-generation.js";
 import { addSuccessor, revokeKey, rotateKey, rotateRegistryKey, type Successor } from "../../issuer/keys/key-states.js";
 import { randomIds } from "../../kernel/ids.js";
-import type { KeyPurpose, KeyRow, Tx } from "../../store/port.js";
+import type { KeyPurpose, KeyRow } from "../../store/tables/tokens.js";
+import type { Tx } from "../../store/transaction.js";
 import { createTable } from "../output/table.js";
 import { print, withInstallation } from "./host.js";
 

@@ -24,7 +24,7 @@ import { createsInScope } from "../../pipeline/resource/quota.js";
 import { getResource, getRow, type ResourceDeps } from "../../pipeline/resource/read.js";
 import type { FieldRule } from "../../pipeline/resource/rules.js";
 import { createChunkReader } from "../../pipeline/resource/unpaginated-list.js";
-import type { SubscriptionRow } from "../../store/port.js";
+import type { SubscriptionRow } from "../../store/tables/groups.js";
 
 const MAX_SINK = 2_048;
 // The authority, then the characters that RFC 3986, section 2 allows in a URL, without the `#` of a fragment.

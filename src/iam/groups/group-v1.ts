@@ -16,7 +16,7 @@ import {
 } from "../../pipeline/resource/fixed-fields.js";
 import { getResource } from "../../pipeline/resource/read.js";
 import { createChunkReader } from "../../pipeline/resource/unpaginated-list.js";
-import type { GroupRow } from "../../store/port.js";
+import type { GroupRow } from "../../store/tables/groups.js";
 import { groups, groupToProto, operatorFields } from "./group.js";
 import { deleteExpiredInvites, type GroupsDeps } from "./group-v2beta1.js";
 

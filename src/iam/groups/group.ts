@@ -11,7 +11,8 @@ import { defineResource } from "../../pipeline/resource/define.js";
 import { setByOperator } from "../../pipeline/resource/fixed-fields.js";
 import { creates, type RequestedAddition } from "../../pipeline/resource/quota.js";
 import { isDescription, isName } from "../../pipeline/resource/rules.js";
-import type { GroupRow, Tx } from "../../store/port.js";
+import type { GroupRow } from "../../store/tables/groups.js";
+import type { Tx } from "../../store/transaction.js";
 
 /** The capability to create a group below another. */
 export const createGroups = [{ bit: bitOf(Capability.CAP_IAM_GROUPS_CREATE) }];

@@ -2,7 +2,8 @@
 // of an identity away: it deletes the identity where that is short, and marks it otherwise. Further units delete the
 // bindings, and the last one the row. What a process that ended left behind, a background job deletes.
 import { unavailable } from "../../kernel/errors.js";
-import type { Store, Tx } from "../../store/port.js";
+import type { Store } from "../../store/store.js";
+import type { Tx } from "../../store/transaction.js";
 import { requireNotSoleOwner } from "../rights.js";
 
 /** How many bindings a unit of work deletes: some milliseconds on SQLite. */

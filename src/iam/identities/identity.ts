@@ -15,7 +15,8 @@ import { defineMutableFields, defineResource } from "../../pipeline/resource/def
 import { buildPatch } from "../../pipeline/resource/patch.js";
 import { createsInScope } from "../../pipeline/resource/quota.js";
 import { isAnything, isDescription, isName } from "../../pipeline/resource/rules.js";
-import type { IdentityRow, Tx } from "../../store/port.js";
+import type { IdentityRow } from "../../store/tables/identities.js";
+import type { Tx } from "../../store/transaction.js";
 import {
   areStaticKeys,
   isAwsIdentity,

@@ -24,7 +24,7 @@ import {
   isPrintable,
   isRequiredUid,
 } from "../../pipeline/resource/rules.js";
-import type { IdentityProviderRow, ScimState } from "../../store/port.js";
+import type { IdentityProviderRow, ScimState } from "../../store/tables/identities.js";
 
 const MAX_TEXT = 512;
 const MAX_SCOPES = 32;

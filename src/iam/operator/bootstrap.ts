@@ -1,7 +1,7 @@
 import { failedPrecondition, invalidArgument } from "../../kernel/errors.js";
 import { builtinIdentityUid, builtinRoleUid, type Ids, personUid } from "../../kernel/ids.js";
 import { isName } from "../../pipeline/resource/rules.js";
-import type { Tx } from "../../store/port.js";
+import type { Tx } from "../../store/transaction.js";
 import { requireNotInDeletion } from "../identities/deletion.js";
 import { buildStandaloneIdentity } from "../identities/identity.js";
 import { insertBinding } from "../role-bindings/create-binding.js";

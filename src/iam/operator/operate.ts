@@ -4,7 +4,10 @@ import { failedPrecondition, invalidArgument, notFound } from "../../kernel/erro
 import type { Ids } from "../../kernel/ids.js";
 import { rootOf } from "../../kernel/uidp.js";
 import { getRow } from "../../pipeline/resource/read.js";
-import type { Awaitable, GroupPatch, GroupRow, Tx } from "../../store/port.js";
+import type { Awaitable } from "../../store/awaitable.js";
+import type { GroupPatch } from "../../store/iam/groups.js";
+import type { GroupRow } from "../../store/tables/groups.js";
+import type { Tx } from "../../store/transaction.js";
 import { groups } from "../groups/group.js";
 import { identities } from "../identities/identity.js";
 import { requireOwner } from "../rights.js";

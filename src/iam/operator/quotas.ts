@@ -8,7 +8,8 @@ import {
   type QuotaLimits,
 } from "../../kernel/quotas.js";
 import { getRow } from "../../pipeline/resource/read.js";
-import type { GroupRow, Tx } from "../../store/port.js";
+import type { GroupRow } from "../../store/tables/groups.js";
+import type { Tx } from "../../store/transaction.js";
 import { groups } from "../groups/group.js";
 import { auditOnHost, type HostContext } from "./operate.js";
 

@@ -2,7 +2,7 @@
 // can bind anybody in any number of organisations, so every function reads and changes a bounded number of rows.
 import { builtinRoleUid } from "../../kernel/ids.js";
 import { rootOf } from "../../kernel/uidp.js";
-import type { Tx } from "../../store/port.js";
+import type { Tx } from "../../store/transaction.js";
 import { requireOwner } from "../rights.js";
 import { acceptBindingsAt, MAX_ACCEPTED } from "./pending-bindings.js";
 

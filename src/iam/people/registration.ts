@@ -2,7 +2,8 @@
 import { invalidArgument } from "../../kernel/errors.js";
 import { personUid, providerPersonUid } from "../../kernel/ids.js";
 import { getRow } from "../../pipeline/resource/read.js";
-import type { IdentityProviderRow, IdentityRow, Tx } from "../../store/port.js";
+import type { IdentityProviderRow, IdentityRow } from "../../store/tables/identities.js";
+import type { Tx } from "../../store/transaction.js";
 import { beginDeletion, requireNotInDeletion } from "../identities/deletion.js";
 import { buildStandaloneIdentity, identities } from "../identities/identity.js";
 

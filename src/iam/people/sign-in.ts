@@ -2,7 +2,8 @@
 import { failedPrecondition, notFound, permissionDenied, unauthenticated } from "../../kernel/errors.js";
 import type { Ids } from "../../kernel/ids.js";
 import { MAX_MAPPINGS } from "../../pipeline/auth/api-token.js";
-import type { IdentityRow, Tx } from "../../store/port.js";
+import type { IdentityRow } from "../../store/tables/identities.js";
+import type { Tx } from "../../store/transaction.js";
 import { identities } from "../identities/identity.js";
 import { oidcFromJson } from "../identity-providers/identity-provider.js";
 import { insertBinding } from "../role-bindings/create-binding.js";

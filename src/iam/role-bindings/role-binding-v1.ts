@@ -18,7 +18,7 @@ import { type ServedService, serve } from "../../pipeline/method-table.js";
 import { createOperations } from "../../pipeline/operations.js";
 import { defineFixedFields, requireCreated, requireUpdated } from "../../pipeline/resource/fixed-fields.js";
 import { createChunkReader } from "../../pipeline/resource/unpaginated-list.js";
-import type { RoleBindingRow } from "../../store/port.js";
+import type { RoleBindingRow } from "../../store/tables/roles.js";
 import { roleBindings, roleBindingToProto } from "./role-binding.js";
 
 const fullMask = { paths: ["identity_uid", "role_uid"] };

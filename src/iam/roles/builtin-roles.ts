@@ -1,6 +1,6 @@
 // The roles of every installation: their capabilities, and the rows that hold them.
 import { builtinRoleUid } from "../../kernel/ids.js";
-import type { Tx } from "../../store/port.js";
+import type { Tx } from "../../store/transaction.js";
 import { buildCapabilitySet } from "./capability-names.js";
 
 const names = (list: string): readonly string[] => list.trim().split(/\s+/);

@@ -9,7 +9,7 @@ import { listInChunks } from "../../pipeline/handlers.js";
 import { type ServedService, serve } from "../../pipeline/method-table.js";
 import { createOperations } from "../../pipeline/operations.js";
 import { type ChunkFilter, createChunkReader } from "../../pipeline/resource/unpaginated-list.js";
-import type { RoleRow } from "../../store/port.js";
+import type { RoleRow } from "../../store/tables/roles.js";
 import { formatCapabilityNames, parseCapabilities } from "./capability-names.js";
 import { roles, roleToProto } from "./role.js";
 

@@ -17,7 +17,9 @@ import { createOperations } from "../../pipeline/operations.js";
 import { defineResource } from "../../pipeline/resource/define.js";
 import { getRow, type ResourceDeps } from "../../pipeline/resource/read.js";
 import { isPrintable } from "../../pipeline/resource/rules.js";
-import type { ListQuery, Page, TermsAcceptanceRow, Tx } from "../../store/port.js";
+import type { ListQuery, Page } from "../../store/lists/query.js";
+import type { TermsAcceptanceRow } from "../../store/tables/groups.js";
+import type { Tx } from "../../store/transaction.js";
 import { groups } from "../groups/group.js";
 
 const MAX_DOCUMENTS = 100;

@@ -12,7 +12,8 @@ import {
 import { promisify } from "node:util";
 import { encodeBase32 } from "../../kernel/ids.js";
 import { algorithmOf, RSA_BITS, type TokenAlgorithm } from "../../kernel/jws.js";
-import type { KeyPurpose, KeyRow, Tx } from "../../store/port.js";
+import type { KeyPurpose, KeyRow } from "../../store/tables/tokens.js";
+import type { Tx } from "../../store/transaction.js";
 import { type MasterKey, resealForStore } from "./master-key.js";
 
 /** The purposes of signing keys. */

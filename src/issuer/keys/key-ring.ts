@@ -4,7 +4,9 @@ import type { JsonWebKey, KeyObject } from "node:crypto";
 import { algorithmOf, type SigningKey, type TokenAlgorithm, tokenAlgorithms } from "../../kernel/jws.js";
 import type { PageKey } from "../../kernel/page-token.js";
 import type { Clock } from "../../kernel/time.js";
-import type { KeyRow, Store, Tx } from "../../store/port.js";
+import type { Store } from "../../store/store.js";
+import type { KeyRow } from "../../store/tables/tokens.js";
+import type { Tx } from "../../store/transaction.js";
 import {
   generateKey,
   generateTokenKey,

@@ -4,7 +4,8 @@
 import { failedPrecondition, notFound, type ResourceKind } from "../../kernel/errors.js";
 import type { TokenAlgorithm } from "../../kernel/jws.js";
 import { LEEWAY_S, MAX_TOKEN_LIFE_S } from "../../pipeline/auth/api-token.js";
-import type { KeyRow, KeyState, Tx } from "../../store/port.js";
+import type { KeyRow, KeyState } from "../../store/tables/tokens.js";
+import type { Tx } from "../../store/transaction.js";
 import { algorithmOfRow } from "./key-generation.js";
 
 /** How long a key stays in each state, in milliseconds. */

@@ -1,6 +1,8 @@
 // Encrypts everything again with the first key of the master key file, while servers run.
 import { formatSecretContext } from "../../iam/identity-providers/identity-provider.js";
-import type { Awaitable, Store, Tx } from "../../store/port.js";
+import type { Awaitable } from "../../store/awaitable.js";
+import type { Store } from "../../store/store.js";
+import type { Tx } from "../../store/transaction.js";
 import { formatTicketContext } from "../oauth/state.js";
 import { formatKeyContext } from "./key-generation.js";
 import { MASTER_KEY_CHECK, type MasterKeyFile, resealForStore } from "./master-key.js";

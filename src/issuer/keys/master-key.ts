@@ -5,7 +5,7 @@ import { type ApiError, failedPrecondition } from "../../kernel/errors.js";
 import { parseMasterKey, readSecretFile } from "../../kernel/files.js";
 import { openNewFile } from "../../kernel/new-file.js";
 import { seal, unseal } from "../../kernel/seal.js";
-import type { Tx } from "../../store/port.js";
+import type { Tx } from "../../store/transaction.js";
 
 /** Encrypts secrets at rest. The first key of the file encrypts; all of them decrypt. */
 export interface MasterKey {

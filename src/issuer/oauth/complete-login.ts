@@ -5,7 +5,7 @@ import { type SignIn, type SignInResult, signIn } from "../../iam/people/sign-in
 import { rootOf } from "../../kernel/uidp.js";
 import { CALLBACK_PATH, type WebRequest, type WebResponse } from "../../kernel/web.js";
 import { Reservation } from "../../pipeline/resource/reservation.js";
-import type { Tx } from "../../store/port.js";
+import type { Tx } from "../../store/transaction.js";
 import { inviteFailureKey } from "../sts/failure-limiter.js";
 import { parseTokenGrant, resolveScopes } from "../sts/token-request.js";
 import type { TokenGrant } from "../tokens.js";

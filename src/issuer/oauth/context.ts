@@ -4,7 +4,7 @@ import type { Clock } from "../../kernel/time.js";
 import type { GuardedFetch } from "../../outbound/guarded-fetch.js";
 import type { CacheCounts } from "../../pipeline/auth/authenticate.js";
 import type { Quotas } from "../../pipeline/resource/quota.js";
-import type { Store } from "../../store/port.js";
+import type { Store } from "../../store/store.js";
 import type { MasterKey } from "../keys/master-key.js";
 import type { Exchanger } from "../sts/exchange.js";
 import type { FailureLimiter } from "../sts/failure-limiter.js";

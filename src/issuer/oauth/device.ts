@@ -2,7 +2,7 @@
 import { randomInt } from "node:crypto";
 import { notFound } from "../../kernel/errors.js";
 import type { WebRequest, WebResponse } from "../../kernel/web.js";
-import type { Tx } from "../../store/port.js";
+import type { Tx } from "../../store/transaction.js";
 import { parseTokenGrant } from "../sts/token-request.js";
 import { hostOf, type LoginContext } from "./context.js";
 import { loginOverError } from "./oauth-error.js";

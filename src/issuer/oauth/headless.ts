@@ -5,7 +5,8 @@ import { invalidArgument } from "../../kernel/errors.js";
 import { encodeBase32 } from "../../kernel/ids.js";
 import { seal } from "../../kernel/seal.js";
 import { CLI_CLIENT_ID } from "../../kernel/web.js";
-import type { Store, Tx } from "../../store/port.js";
+import type { Store } from "../../store/store.js";
+import type { Tx } from "../../store/transaction.js";
 import { originOf, prepareStart } from "./start-limit.js";
 import { type HeadlessDestination, hashTicket, LOGIN_MS, type Tickets, type WaitingTerminal } from "./state.js";
 

@@ -3,7 +3,8 @@
 import { errors, type JWTHeaderParameters, jwtVerify } from "jose";
 import { algorithmOf, encodeJwt, type UnsignedJwt } from "../../kernel/jws.js";
 import { rootOf } from "../../kernel/uidp.js";
-import type { Store, Tx } from "../../store/port.js";
+import type { Store } from "../../store/store.js";
+import type { Tx } from "../../store/transaction.js";
 import type { KeyRing } from "../keys/key-ring.js";
 import { createSigner, type Signer } from "../signer.js";
 import type { RedeemedLogin } from "../sts/identify.js";

@@ -9,7 +9,7 @@ import {
 import { invalidArgument } from "../../kernel/errors.js";
 import { rootOf } from "../../kernel/uidp.js";
 import type { WebRequest } from "../../kernel/web.js";
-import type { Tx } from "../../store/port.js";
+import type { Tx } from "../../store/transaction.js";
 import { type Html, html } from "./page.js";
 
 const FIELD_PREFIX = "bindings-";

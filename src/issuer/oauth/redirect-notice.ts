@@ -4,7 +4,7 @@
 import type { LoginProvider } from "../../kernel/login-providers.js";
 import type { Clock } from "../../kernel/time.js";
 import { CALLBACK_PATH } from "../../kernel/web.js";
-import type { Store } from "../../store/port.js";
+import type { Store } from "../../store/store.js";
 import { loginCallbackPath } from "./provider-selection.js";
 
 /** The setting that stores the redirect URIs of the last start. */

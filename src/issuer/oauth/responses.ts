@@ -2,7 +2,8 @@
 
 import { invalidArgument } from "../../kernel/errors.js";
 import type { WebRequest, WebResponse } from "../../kernel/web.js";
-import type { Store, Tx } from "../../store/port.js";
+import type { Store } from "../../store/store.js";
+import type { Tx } from "../../store/transaction.js";
 import { hostOf, type LoginContext } from "./context.js";
 import { ACCOUNT_NOT_FOUND, isOAuthError, type OAuthError, oauthError, toOAuthError } from "./oauth-error.js";
 import { redirect } from "./page.js";

@@ -2,7 +2,9 @@
 // because many people may share an address: a new login takes the place of an unfinished one.
 import { invalidArgument } from "../../kernel/errors.js";
 import { addressKey } from "../../kernel/ip-address.js";
-import type { Store, TicketKind, TicketOrigin, Tx } from "../../store/port.js";
+import type { Store } from "../../store/store.js";
+import type { TicketKind, TicketOrigin } from "../../store/tables/tokens.js";
+import type { Tx } from "../../store/transaction.js";
 
 /** How many unfinished logins of one kind an address may have. */
 const MAX_UNFINISHED = 300;

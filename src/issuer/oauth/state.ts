@@ -4,7 +4,8 @@
 import { createHash, randomBytes, timingSafeEqual } from "node:crypto";
 import { invalidArgument } from "../../kernel/errors.js";
 import type { WebRequest } from "../../kernel/web.js";
-import type { TicketKind, TicketOrigin, Tx } from "../../store/port.js";
+import type { TicketKind, TicketOrigin } from "../../store/tables/tokens.js";
+import type { Tx } from "../../store/transaction.js";
 import { type MasterKey, sealForStore } from "../keys/master-key.js";
 import type { TokenRequest } from "../sts/token-request.js";
 import type { TokenGrant } from "../tokens.js";

@@ -5,7 +5,7 @@ import { ApiError, type FieldViolation, invalidArgument, rejectReasonOf } from "
 import { addressKey } from "../../kernel/ip-address.js";
 import type { TokenLimit } from "../../kernel/principal.js";
 import type { WebRequest, WebResponse } from "../../kernel/web.js";
-import type { Tx } from "../../store/port.js";
+import type { Tx } from "../../store/transaction.js";
 import { findAudienceHint } from "../sts/audience.js";
 import { parseTokenGrant, parseTokenLimit, type RequestedGrant } from "../sts/token-request.js";
 import { type IssuedToken, isLoginValid, narrowGrant, type UnsignedToken } from "../tokens.js";

@@ -6,7 +6,7 @@ import { bitsOf, type CapabilitySet, unionOf } from "../../kernel/capability-set
 import { unauthenticated } from "../../kernel/errors.js";
 import type { Clock } from "../../kernel/time.js";
 import type { Grant as Held } from "../../pipeline/auth/caller.js";
-import type { Tx } from "../../store/port.js";
+import type { Tx } from "../../store/transaction.js";
 import type { LastSeen } from "../maintenance.js";
 import type { IdTokens } from "../oauth/id-tokens.js";
 import { type ExchangeCounts, type IssuedToken, outcomeOf, type Tokens, type UnsignedToken } from "../tokens.js";

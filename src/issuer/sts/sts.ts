@@ -7,7 +7,7 @@ import { ApiError, type FieldViolation, invalidArgument, unauthenticated } from 
 import { addressKey } from "../../kernel/ip-address.js";
 import { withOutcome, withPreparation } from "../../pipeline/handlers.js";
 import { serve } from "../../pipeline/method-table.js";
-import type { Store } from "../../store/port.js";
+import type { Store } from "../../store/store.js";
 import type { LastSeen } from "../maintenance.js";
 import type { IssuedToken, RefreshedLogin, Tokens } from "../tokens.js";
 import { type ExchangeRequest, type Exchanger, requireBearer, type VerifiedExchange } from "./exchange.js";

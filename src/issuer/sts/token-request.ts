@@ -8,7 +8,7 @@ import { MAX_AUDIENCES, MAX_SCOPES } from "../../pipeline/auth/api-token.js";
 import { addMappedGrants } from "../../pipeline/auth/authorize.js";
 import { effectiveGrants, type Grant } from "../../pipeline/auth/caller.js";
 import { isName } from "../../pipeline/resource/rules.js";
-import type { Tx } from "../../store/port.js";
+import type { Tx } from "../../store/transaction.js";
 
 /** A token request, not validated. */
 export interface TokenRequest {

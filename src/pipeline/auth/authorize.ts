@@ -7,7 +7,9 @@ import { readOption } from "../../codec/fields.js";
 import { ApiError, invalidArgument, permissionDenied, unauthenticated } from "../../kernel/errors.js";
 import type { Principal } from "../../kernel/principal.js";
 import { isUidp, lineageOf, parentOf } from "../../kernel/uidp.js";
-import type { AccessRow, Awaitable, Tx } from "../../store/port.js";
+import type { Awaitable } from "../../store/awaitable.js";
+import type { AccessRow } from "../../store/iam/access.js";
+import type { Tx } from "../../store/transaction.js";
 import { Caller, type CapabilityBit } from "./caller.js";
 
 /** What a guarded method demands of its caller. */
@@ -92,7 +94,7 @@ function requireCapabilities(uid: string, capabilities: Guard["capabilities"], c
  * Builds the caller from a token and the rows of its identity.
  *
  * @param needed the capabilities that the method declares
- * @param rows what `AccessStore` has of the identity, with {@link addMappedGrants}; empty where there is no such
+ * @param rows what `tx.access` finds of the identity, with {@link addMappedGrants}; empty where there is no such
  * identity
  * @throws ApiError UNAUTHENTICATED when the identity is gone or its tokens were revoked.
  */

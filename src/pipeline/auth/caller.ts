@@ -1,7 +1,7 @@
 import { type CapabilitySet, hasBit, intersectionOf, unionOf } from "../../kernel/capability-set.js";
 import type { Principal } from "../../kernel/principal.js";
 import { isWithin, lineageOf, rootOf } from "../../kernel/uidp.js";
-import type { AccessRow } from "../../store/port.js";
+import type { AccessRow } from "../../store/iam/access.js";
 
 /** A grant: capabilities at a group, and so below it. */
 export interface Grant {

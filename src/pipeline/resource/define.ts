@@ -3,7 +3,9 @@
 // deletion, quotas and stable names, reads the list of definitions that src/app/definitions.ts holds.
 import type { DescMessage, DescService, MessageShape } from "@bufbuild/protobuf";
 import type { ResourceKind } from "../../kernel/errors.js";
-import type { Awaitable, ListQuery, Page, Tx } from "../../store/port.js";
+import type { Awaitable } from "../../store/awaitable.js";
+import type { ListQuery, Page } from "../../store/lists/query.js";
+import type { Tx } from "../../store/transaction.js";
 import type { FixedFields } from "./fixed-fields.js";
 import type { ResourceQuota } from "./quota.js";
 import type { FieldRule } from "./rules.js";

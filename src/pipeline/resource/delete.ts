@@ -1,6 +1,8 @@
 // What the deletion of a resource means for the kinds below it, as their definitions declare it.
 import { deadlineExceeded, failedPrecondition, type ResourceKind } from "../../kernel/errors.js";
-import type { Awaitable, Store, Tx } from "../../store/port.js";
+import type { Awaitable } from "../../store/awaitable.js";
+import type { Store } from "../../store/store.js";
+import type { Tx } from "../../store/transaction.js";
 import type { CallContext } from "../call.js";
 import type { ResourceDefinition } from "./define.js";
 

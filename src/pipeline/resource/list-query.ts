@@ -5,7 +5,7 @@ import type { UIDPFilter } from "#gen/chainguard/platform/common/uidp_pb.js";
 import { type FieldViolation, invalidArgument } from "../../kernel/errors.js";
 import type { PageTokens } from "../../kernel/page-token.js";
 import { isUidp } from "../../kernel/uidp.js";
-import type { ListFilter, ListQuery, Page } from "../../store/port.js";
+import type { ListFilter, ListQuery, Page } from "../../store/lists/query.js";
 import type { EqualsFilter, FieldName, Resource, SortName } from "./define.js";
 import { isPrintable } from "./rules.js";
 

@@ -12,7 +12,8 @@ import {
   quotas,
 } from "../../kernel/quotas.js";
 import { rootOf } from "../../kernel/uidp.js";
-import type { Awaitable, Tx } from "../../store/port.js";
+import type { Awaitable } from "../../store/awaitable.js";
+import type { Tx } from "../../store/transaction.js";
 import type { Caller } from "../auth/caller.js";
 import { type RoomCheck, readAuthRule } from "../method-table.js";
 import { createReservedCounts, type Reservation } from "./reservation.js";

@@ -4,7 +4,9 @@ import type { UIDPFilter } from "#gen/chainguard/platform/common/uidp_pb.js";
 import { notFound, type ResourceKind } from "../../kernel/errors.js";
 import type { Ids } from "../../kernel/ids.js";
 import type { PageTokens } from "../../kernel/page-token.js";
-import type { Awaitable, ListQuery, Page, Tx } from "../../store/port.js";
+import type { Awaitable } from "../../store/awaitable.js";
+import type { ListQuery, Page } from "../../store/lists/query.js";
+import type { Tx } from "../../store/transaction.js";
 import type { FieldName, Resource, ResourceDefinition, ResourceTable } from "./define.js";
 import {
   type ListContext,

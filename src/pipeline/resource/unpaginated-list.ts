@@ -3,7 +3,9 @@ import type { DescMessage } from "@bufbuild/protobuf";
 import type { UIDPFilter } from "#gen/chainguard/platform/common/uidp_pb.js";
 import { type FieldViolation, invalidArgument } from "../../kernel/errors.js";
 import { isUidp } from "../../kernel/uidp.js";
-import type { Awaitable, ListPosition, ListQuery, Tx } from "../../store/port.js";
+import type { Awaitable } from "../../store/awaitable.js";
+import type { ListPosition, ListQuery } from "../../store/lists/query.js";
+import type { Tx } from "../../store/transaction.js";
 import type { FieldName, Resource } from "./define.js";
 import { type ListContext, parseFilter } from "./list-query.js";
 

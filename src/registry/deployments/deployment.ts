@@ -14,7 +14,8 @@ import type { Handlers } from "../../pipeline/handlers.js";
 import type { ResourceDefinition } from "../../pipeline/resource/define.js";
 import { getRow } from "../../pipeline/resource/read.js";
 import { isPrintable } from "../../pipeline/resource/rules.js";
-import type { DeploymentRow, Tx } from "../../store/port.js";
+import type { DeploymentRow } from "../../store/tables/registry.js";
+import type { Tx } from "../../store/transaction.js";
 import { repos } from "../repos/repo.js";
 
 /** The deployment resource; a repo has at most one. */

@@ -12,7 +12,7 @@ import { deadlineExceeded, notFound } from "../../kernel/errors.js";
 import { MAX_CALL_MS } from "../../pipeline/call.js";
 import { type Handlers, withPreparation } from "../../pipeline/handlers.js";
 import { buildChunkQuery } from "../../pipeline/resource/unpaginated-list.js";
-import type { ListPosition } from "../../store/port.js";
+import type { ListPosition } from "../../store/lists/query.js";
 import {
   createImageSource,
   DEFAULT_ARCHITECTURE,

@@ -1,7 +1,9 @@
 // Applies the events of a registry to the store, each event once.
 import type { Ids } from "../../kernel/ids.js";
 import { isUidp, rootOf } from "../../kernel/uidp.js";
-import type { AuditRow, RepoRow, TagRow, Tx } from "../../store/port.js";
+import type { AuditRow } from "../../store/tables/audit.js";
+import type { RepoRow, TagRow } from "../../store/tables/registry.js";
+import type { Tx } from "../../store/transaction.js";
 import { ensureRepo } from "../repos/repo.js";
 import { removeTag, upsertTag } from "../tags/tag.js";
 import type { RegistryEvent } from "./notification.js";

@@ -10,7 +10,8 @@ import { isUidp } from "../../kernel/uidp.js";
 import type { WebRequest } from "../../kernel/web.js";
 import { parseKeyId } from "../../pipeline/auth/api-token.js";
 import type { Authenticate } from "../../pipeline/auth/authenticate.js";
-import type { Awaitable, Tx } from "../../store/port.js";
+import type { Awaitable } from "../../store/awaitable.js";
+import type { Tx } from "../../store/transaction.js";
 import { REGISTRY_TOKEN_LIFE_S } from "./registry-token.js";
 
 /** A name and a password (RFC 7617). */

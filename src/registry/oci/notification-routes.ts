@@ -8,7 +8,7 @@ import { parseRegistrySecret, readSecretFile } from "../../kernel/files.js";
 import type { Ids } from "../../kernel/ids.js";
 import type { Clock } from "../../kernel/time.js";
 import type { WebRoutes } from "../../kernel/web.js";
-import type { Store } from "../../store/port.js";
+import type { Store } from "../../store/store.js";
 import { applyEvents } from "./apply-event.js";
 import { parseEvents } from "./notification.js";
 

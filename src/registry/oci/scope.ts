@@ -6,7 +6,7 @@ import { ANONYMOUS_UID } from "../../kernel/ids.js";
 import type { Principal } from "../../kernel/principal.js";
 import { lineageOf } from "../../kernel/uidp.js";
 import { addMappedGrants, bitOf, buildCaller } from "../../pipeline/auth/authorize.js";
-import type { Tx } from "../../store/port.js";
+import type { Tx } from "../../store/transaction.js";
 import { locateRepo, parseRepoPath, type RepoPath } from "./repo-path.js";
 
 /** An action on a repo. */

@@ -5,7 +5,10 @@
 import { failedPrecondition } from "../../kernel/errors.js";
 import type { Ids } from "../../kernel/ids.js";
 import type { Clock } from "../../kernel/time.js";
-import type { AuditRow, Store, TagRow, Tx } from "../../store/port.js";
+import type { Store } from "../../store/store.js";
+import type { AuditRow } from "../../store/tables/audit.js";
+import type { TagRow } from "../../store/tables/registry.js";
+import type { Tx } from "../../store/transaction.js";
 import { type AuditContext, applyTagDeletion, applyTagPush, ensureAuditedRepo, recordTag } from "./apply-event.js";
 import { mapConcurrently, type RegistryClient } from "./registry-client.js";
 import { listRepoPaths, locateRepo, parseRepoPath } from "./repo-path.js";

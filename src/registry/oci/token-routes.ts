@@ -8,7 +8,7 @@ import type { FailureLimits, FailureThrottle } from "../../issuer/sts/failure-th
 import { ApiError, invalidArgument, rejectReasonOf } from "../../kernel/errors.js";
 import { ANONYMOUS_UID, type Ids } from "../../kernel/ids.js";
 import { publicForm, publicPage, type WebRequest, type WebResponse, type WebRoutes } from "../../kernel/web.js";
-import type { Store } from "../../store/port.js";
+import type { Store } from "../../store/store.js";
 import {
   type Credential,
   type CredentialDeps,

@@ -34,7 +34,10 @@ import {
 } from "../../pipeline/resource/fixed-fields.js";
 import { getRow } from "../../pipeline/resource/read.js";
 import { buildChunkQuery, createChunkReader } from "../../pipeline/resource/unpaginated-list.js";
-import type { ListPosition, RepoRow, Store, Tx } from "../../store/port.js";
+import type { ListPosition } from "../../store/lists/query.js";
+import type { Store } from "../../store/store.js";
+import type { RepoRow } from "../../store/tables/registry.js";
+import type { Tx } from "../../store/transaction.js";
 import type { ImageDeps } from "../images/image.js";
 import { isRepoName } from "../oci/repo-path.js";
 import { findSource, markInherited, readInheritedFields, repos, repoToProto } from "./repo.js";

@@ -15,7 +15,8 @@ import { defineMutableFields, defineResource } from "../../pipeline/resource/def
 import { hasRows } from "../../pipeline/resource/delete.js";
 import { createsInScope } from "../../pipeline/resource/quota.js";
 import { isDescription } from "../../pipeline/resource/rules.js";
-import type { RepoRow, Tx } from "../../store/port.js";
+import type { RepoRow } from "../../store/tables/registry.js";
+import type { Tx } from "../../store/transaction.js";
 import {
   isAliases,
   isBundles,

@@ -6,7 +6,7 @@ import { rootOf } from "../../kernel/uidp.js";
 import type { Handlers } from "../../pipeline/handlers.js";
 import type { ResourceDefinition } from "../../pipeline/resource/define.js";
 import { getRow } from "../../pipeline/resource/read.js";
-import type { Tx } from "../../store/port.js";
+import type { Tx } from "../../store/transaction.js";
 
 /** The settings of a registry; a group has at most one row of them. */
 export const registrySettings: ResourceDefinition = {

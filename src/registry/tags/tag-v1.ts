@@ -20,7 +20,10 @@ import { createOperations } from "../../pipeline/operations.js";
 import { buildValues } from "../../pipeline/resource/patch.js";
 import { getRow, type ResourceDeps } from "../../pipeline/resource/read.js";
 import { buildChunkQuery } from "../../pipeline/resource/unpaginated-list.js";
-import type { ListPosition, ListQuery, Store, TagFamily, TagRow, Tx } from "../../store/port.js";
+import type { ListPosition, ListQuery } from "../../store/lists/query.js";
+import type { Store } from "../../store/store.js";
+import type { TagFamily, TagRow } from "../../store/tables/registry.js";
+import type { Tx } from "../../store/transaction.js";
 import { repos } from "../repos/repo.js";
 import {
   classifyTag,

@@ -1,11 +1,12 @@
 // The store of advisories, with their events, aliases and filters.
 import { asc, inArray, type SQL, sql } from "drizzle-orm";
 import type { AnySQLiteColumn } from "drizzle-orm/sqlite-core";
+import type { Awaitable } from "../awaitable.js";
 import { IndexedTable } from "../lists/indexed-table.js";
 import { listPage } from "../lists/page.js";
+import type { ListQuery, Page } from "../lists/query.js";
 import { defineListedKind, type Filter, ownColumns } from "../lists/resource.js";
 import { readByUids } from "../lists/walk.js";
-import type { AdvisoryEventRow, AdvisoryRow, AdvisoryStore, Awaitable, ListQuery, Page } from "../port.js";
 import {
   buildEquals,
   buildInsertValues,
@@ -18,7 +19,7 @@ import {
   statementFamily,
   takeFirst,
 } from "../statement.js";
-import type { AdvisoryAliasRow } from "../tables/advisories.js";
+import type { AdvisoryAliasRow, AdvisoryEventRow, AdvisoryRow } from "../tables/advisories.js";
 import type { Tables } from "../tables/schema.js";
 import { indexChanges } from "./indexer.js";
 import { searchAdvisories } from "./search.js";
@@ -113,8 +114,8 @@ const deleteAliases = statement<Pick<AdvisoryAliasRow, "advisoryUid">>((q, t) =>
   q.delete(t.advisoryAliases).where(buildEquals(t.advisoryAliases, "advisoryUid")),
 );
 
-/** Advisories; see {@link AdvisoryStore}. Their aliases are indexed in a table of their own. */
-export class Advisories extends IndexedTable<AdvisoryRow> implements AdvisoryStore {
+/** Advisories. Their filters are named in `ListFilter.equals`; see advisories/advisories.ts. Their aliases are indexed in a table of their own. */
+export class Advisories extends IndexedTable<AdvisoryRow> {
   constructor(tx: Executor) {
     super(tx, advisoryKind);
   }
@@ -140,10 +141,12 @@ export class Advisories extends IndexedTable<AdvisoryRow> implements AdvisorySto
     return listPage<AdvisoryRow>(this.tx, advisoryKind, query, { search: searchAdvisories(advisoryKind) });
   }
 
+  /** The advisory that was imported from this record. */
   findBySource(groupUid: string, sourceKey: string): Awaitable<AdvisoryRow | undefined> {
     return takeFirst(this.tx.rows(fromSource, { groupUid, sourceKey }));
   }
 
+  /** The events of these advisories, ordered by advisory, then oldest first. */
   async listEvents(advisoryUids: readonly string[]): Promise<AdvisoryEventRow[]> {
     if (advisoryUids.length === 0) return [];
     const { size, params } = padParams("uid", advisoryUids);
@@ -154,10 +157,18 @@ export class Advisories extends IndexedTable<AdvisoryRow> implements AdvisorySto
     return discardRows(this.tx.rows(putEvent, row));
   }
 
+  /** Whether advisories changed since they were indexed. */
   hasChanges(): Awaitable<boolean> {
     return hasRows(this.tx.rows(changedUids, { limit: 1 }));
   }
 
+  /**
+   * Indexes advisories that changed, so that filters find them at once. Lists are right without, but slow after more
+   * than a thousand changes.
+   *
+   * @param limit how many changes to take up at most
+   * @returns how many it took up: fewer than `limit` when none is left
+   */
   indexChanges(limit: number): Promise<number> {
     const rows = (uids: readonly string[]) => readByUids(this.tx, advisoryKind, uids) as Promise<AdvisoryRow[]>;
     return indexChanges(this.tx, { rows, events: (uids) => this.listEvents(uids) }, limit);

@@ -1,7 +1,7 @@
 // The statements that read the index of the filters of advisories.
 import { and, asc, desc, eq, gte, inArray, lt, type SQL, sql } from "drizzle-orm";
 import { parentOf } from "../../kernel/uidp.js";
-import type { ListPosition } from "../port.js";
+import type { ListPosition } from "../lists/query.js";
 import { type Preparable, statement, statementFamily, value } from "../statement.js";
 import type { AdvisoryEventRow, AdvisoryRow, Facets } from "../tables/advisories.js";
 import type { Tables } from "../tables/schema.js";

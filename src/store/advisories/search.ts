@@ -3,9 +3,9 @@
 import { rootOf } from "../../kernel/uidp.js";
 import type { Search } from "../lists/page.js";
 import type { Segment } from "../lists/plan.js";
+import type { ListQuery } from "../lists/query.js";
 import type { ListedKind, ListedRow } from "../lists/resource.js";
 import { comparePositions, isAfter, positionOf, readByUids } from "../lists/walk.js";
-import type { ListQuery } from "../port.js";
 import type { Executor } from "../statement.js";
 import { BLOCK_ROWS, RowSet } from "./row-set.js";
 import {

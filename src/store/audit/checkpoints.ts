@@ -1,6 +1,6 @@
 // The store of the checkpoints at which chains of the audit log begin (docs/adr/0006-audit-chain.md).
 import { and, asc, eq, gt, gte, inArray, lt, lte, type SQL, sql } from "drizzle-orm";
-import type { AuditCheckpoint, AuditCheckpointStore, Awaitable, OldChains } from "../port.js";
+import type { Awaitable } from "../awaitable.js";
 import {
   buildEquals,
   buildInsertValues,
@@ -12,7 +12,15 @@ import {
   takeFirst,
   value,
 } from "../statement.js";
+import type { AuditCheckpoint } from "../tables/audit.js";
 import type { Tables } from "../tables/schema.js";
+
+/** A part of the organisations, some of which have chains that begin with an old row. */
+export interface OldChains {
+  readonly rootUids: readonly string[];
+  /** Where the next part begins; undefined at the end. */
+  readonly next: string | undefined;
+}
 
 /** How many organisations one search looks at. */
 const ROOTS_AT_ONCE = 500;
@@ -74,8 +82,8 @@ const deleteChain = statement<Range, { seq: number }>((q, t) =>
   q.delete(t.auditChain).where(inRange(t)).returning({ seq: t.auditChain.seq }),
 );
 
-/** The beginnings of chains; see {@link AuditCheckpointStore}. */
-export class AuditCheckpoints implements AuditCheckpointStore {
+/** The beginnings of chains. Only the job that deletes old rows writes here. */
+export class AuditCheckpoints {
   readonly #tx: Executor;
 
   constructor(tx: Executor) {
@@ -86,10 +94,17 @@ export class AuditCheckpoints implements AuditCheckpointStore {
     return takeFirst(this.#tx.rows(get, { rootUid }));
   }
 
+  /** Inserts or replaces a checkpoint. */
   put(checkpoint: AuditCheckpoint): Awaitable<void> {
     return discardRows(this.#tx.rows(put, checkpoint));
   }
 
+  /**
+   * Searches a part of all organisations, in some milliseconds, for those whose first row is older than `beforeMs` and
+   * is not the one that their head signs.
+   *
+   * @param after `next` of the response before; by default the search begins
+   */
   async findOld(beforeMs: number, after?: string): Promise<OldChains> {
     const found = await this.#tx.rows(after === undefined ? firstRowsFrom : firstRowsAfter, {
       after: after ?? "",
@@ -101,6 +116,11 @@ export class AuditCheckpoints implements AuditCheckpointStore {
     };
   }
 
+  /**
+   * Deletes the entries of a chain after number `afterSeq` up to number `lastSeq`, with their rows.
+   *
+   * @returns how many entries and how many rows were deleted
+   */
   async deleteEntries(rootUid: string, afterSeq: number, lastSeq: number): Promise<{ entries: number; rows: number }> {
     const range = { rootUid, afterSeq, lastSeq };
     const rows = await countRows(this.#tx.rows(deleteRows, range));

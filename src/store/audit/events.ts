@@ -1,14 +1,8 @@
 // The store from which the API reads the audit log. Each filter has an index that is ordered by time; rows that no
 // index finds alone are read in slices.
 import { and, asc, desc, eq, getTableColumns, gt, inArray, max, sql } from "drizzle-orm";
-import type { Awaitable } from "../port.js";
-import type {
-  AuditEventPage,
-  AuditEventQuery,
-  AuditEventRow,
-  AuditEventStore,
-  AuditFilterColumn,
-} from "../port-audit.js";
+import type { Awaitable } from "../awaitable.js";
+
 import {
   buildEquals,
   type Executor,
@@ -19,7 +13,46 @@ import {
   takeFirst,
   value,
 } from "../statement.js";
+import type { StoredAuditRow } from "../tables/audit.js";
 import type { Tables } from "../tables/schema.js";
+
+/** A recorded change, and its number in the chain: null while it is not sealed. */
+export type AuditEventRow = StoredAuditRow & { readonly seq: number | null };
+
+/** The columns by which an index finds the rows of an organisation. */
+export type AuditFilterColumn = "subjectUid" | "actorUid" | "type";
+
+/** A position in the order of time. */
+export interface AuditPosition {
+  readonly timeMs: number;
+  readonly id: number;
+}
+
+/** Which rows of an organisation to read, in the order of their times. */
+export interface AuditEventQuery {
+  readonly rootUid: string;
+  /** The column whose index is read; the order of time alone where undefined. */
+  readonly by: { readonly column: AuditFilterColumn; readonly value: string } | undefined;
+  /** The first time, inclusive. */
+  readonly startMs: number;
+  /** The last time, exclusive. */
+  readonly endMs: number;
+  readonly descending: boolean;
+  readonly after: AuditPosition | undefined;
+  /** The largest number of rows on the page. */
+  readonly limit: number;
+  /** What the index does not answer. The rows are read in slices and their number is bounded. */
+  readonly matches: ((row: AuditEventRow) => boolean) | undefined;
+  /** Called between slices; throws when the caller waits no longer. */
+  readonly assertInTime: () => void;
+}
+
+/** A page of rows. */
+export interface AuditEventPage {
+  readonly rows: readonly AuditEventRow[];
+  /** Where the next page begins; undefined after the last one. A page may be short although there is a next one. */
+  readonly next: AuditPosition | undefined;
+}
 
 /** Rows read by one statement where the index does not answer alone: some 2 ms. */
 const SLICE_ROWS = 256;
@@ -91,8 +124,8 @@ export const nextEvents = statementFamily<SliceShape, SliceParams, AuditEventRow
     },
 );
 
-/** The audit log as the API reads it; see {@link AuditEventStore}. */
-export class AuditEvents implements AuditEventStore {
+/** The audit log as the API reads it. */
+export class AuditEvents {
   readonly #tx: Executor;
 
   constructor(tx: Executor) {
@@ -103,10 +136,12 @@ export class AuditEvents implements AuditEventStore {
     return takeFirst(this.#tx.rows(byId, { id }));
   }
 
+  /** The rows of all organisations with higher ids, in the order of ids. */
   listAfter(id: number, limit: number): Awaitable<AuditEventRow[]> {
     return this.#tx.rows(afterId, { id, limit });
   }
 
+  /** The rows with these ids that exist, in the order of ids. */
   findByIds(ids: readonly number[]): Awaitable<AuditEventRow[]> {
     let size = 1;
     while (size < ids.length) size *= 2;
@@ -115,6 +150,7 @@ export class AuditEvents implements AuditEventStore {
     return this.#tx.rows(withIds(size), Object.fromEntries(params));
   }
 
+  /** The highest id; 0 in an empty log. */
   lastId(): Awaitable<number> {
     return mapRows(this.#tx.rows(lastId, {}), ([row]) => row?.id ?? 0);
   }

@@ -15,21 +15,7 @@ import {
   type SQL,
   sql,
 } from "drizzle-orm";
-import type {
-  AuditChainStore,
-  AuditHead,
-  AuditRow,
-  AuditRowFilter,
-  AuditStore,
-  Awaitable,
-  ChainEntry,
-  RecordedAuditRow,
-  SealedRow,
-  SealerRow,
-  StoredAuditRow,
-  UnsealedCount,
-  UnsealedTail,
-} from "../port.js";
+import type { Awaitable } from "../awaitable.js";
 import {
   buildEquals,
   buildInsertValues,
@@ -42,7 +28,17 @@ import {
   takeFirst,
   value,
 } from "../statement.js";
+import type { AuditHead, AuditRow, ChainEntry, RecordedAuditRow, SealerRow, StoredAuditRow } from "../tables/audit.js";
 import type { Tables } from "../tables/schema.js";
+import type { AuditFilterColumn } from "./events.js";
+
+/** Restricts the rows that are listed; all that is set must hold. */
+export type AuditRowFilter = Partial<Readonly<Record<AuditFilterColumn | "requestId", string>>> & {
+  /** The first time, inclusive. */
+  readonly startMs?: number;
+  /** The last time, exclusive. */
+  readonly endMs?: number;
+};
 
 /** The longest name of an actor in a row, in characters. */
 const MAX_NAME = 255;
@@ -82,8 +78,8 @@ const newest = statementFamily<NewestParams, NewestParams, RecordedAuditRow>(
       .limit(value("limit")),
 );
 
-/** The audit log; see {@link AuditStore}. */
-export class Audit implements AuditStore {
+/** The audit log; append-only. */
+export class Audit {
   readonly #tx: Executor;
 
   constructor(tx: Executor) {
@@ -96,10 +92,34 @@ export class Audit implements AuditStore {
     return discardRows(this.#tx.rows(appendVersion2, { ...row, actorName, traceId }));
   }
 
+  /**
+   * The newest rows first, at most `limit`, of one organisation or of all. With a filter it may read the whole log, so
+   * only commands on the host use one.
+   */
   listNewest(limit: number, rootUid?: string, filter: AuditRowFilter = {}): Awaitable<RecordedAuditRow[]> {
     const params = { limit, ...(rootUid !== undefined && { rootUid }), ...filter };
     return this.#tx.rows(newest(params), params);
   }
+}
+
+/** A chain entry with the audit row it seals; null when the row no longer exists. */
+export interface SealedRow extends Omit<ChainEntry, "rootUid"> {
+  readonly row: StoredAuditRow | null;
+}
+
+/** The rows of an organisation's log that are not sealed. */
+export interface UnsealedTail {
+  readonly rows: number;
+  /** Of the oldest such row; null where there is none. */
+  readonly firstId: number | null;
+  readonly firstTimeMs: number | null;
+}
+
+/** How many rows of the log are not sealed. */
+export interface UnsealedCount {
+  readonly rows: number;
+  /** Of the oldest one; null where there is none. */
+  readonly oldestTimeMs: number | null;
 }
 
 /** The key of the sealer's one row. */
@@ -226,14 +246,15 @@ const rootsIn = (table: "audit" | "auditChain" | "auditHeads" | "auditCheckpoint
   );
 const roots = [rootsIn("audit"), rootsIn("auditChain"), rootsIn("auditHeads"), rootsIn("auditCheckpoints")];
 
-/** The hash chains of the audit log; see {@link AuditChainStore}. */
-export class AuditChain implements AuditChainStore {
+/** The hash chains of the audit log. Only the sealer writes here. */
+export class AuditChain {
   readonly #tx: Executor;
 
   constructor(tx: Executor) {
     this.#tx = tx;
   }
 
+  /** The sealer's own row; undefined before anything was sealed. */
   findSealer(): Awaitable<SealerRow | undefined> {
     return takeFirst(this.#tx.rows(sealer, {}));
   }
@@ -242,10 +263,16 @@ export class AuditChain implements AuditChainStore {
     return discardRows(this.#tx.rows(putSealer, { name: NAME, ...row }));
   }
 
+  /** Unsealed rows of all organisations with ids greater than `afterId`, in the order of ids, at most `limit`. */
   listUnsealed(afterId: number, limit: number): Awaitable<StoredAuditRow[]> {
     return this.#tx.rows(unsealed, { afterId, limit });
   }
 
+  /**
+   * Counts the unsealed rows of all organisations.
+   *
+   * @param newest among how many of the newest rows
+   */
   async countUnsealed(newest: number): Promise<UnsealedCount> {
     const { settledId = 0 } = (await this.findSealer()) ?? {};
     const [oldest] = await this.listUnsealed(settledId, 1);
@@ -262,6 +289,10 @@ export class AuditChain implements AuditChainStore {
     return { rows, firstId, firstTimeMs: oldest?.timeMs ?? null };
   }
 
+  /**
+   * Rows of an organisation that are not sealed, with ids greater than `afterId` and up to `lastId`, in the order of
+   * ids, at most `limit`. Unlike {@link readUnsealedTail} it reads that range alone.
+   */
   listUnsealedBetween(rootUid: string, range: { afterId: number; lastId: number }, limit: number) {
     return this.#tx.rows(unsealedBetween, { rootUid, ...range, limit });
   }
@@ -277,10 +308,12 @@ export class AuditChain implements AuditChainStore {
     }
   }
 
+  /** The number of the last entry of a chain; 0 where there is none. */
   async lastSeq(rootUid: string): Promise<number> {
     return (await takeFirst(this.#tx.rows(lastSeq, { rootUid })))?.seq ?? 0;
   }
 
+  /** Entries with numbers greater than `afterSeq`, in order, with their rows, at most `limit`. */
   async listEntries(rootUid: string, afterSeq: number, limit: number): Promise<SealedRow[]> {
     const rows = await this.#tx.rows(entries, { rootUid, afterSeq, limit });
     return rows.map(({ seq, auditId, hash, ...row }) => {
@@ -296,6 +329,7 @@ export class AuditChain implements AuditChainStore {
     return discardRows(this.#tx.rows(putHead, row));
   }
 
+  /** Every organisation that has rows, a chain, a head or a checkpoint, in order. */
   async listRoots(): Promise<string[]> {
     const found = new Set<string>();
     for (const statement of roots) for (const { rootUid } of await this.#tx.rows(statement, {})) found.add(rootUid);

@@ -1,6 +1,6 @@
 // The version of the audit rows that this process writes (docs/adr/0006-audit-chain.md).
 import type { Clock } from "../../kernel/time.js";
-import type { Awaitable } from "../port.js";
+import type { Awaitable } from "../awaitable.js";
 import { isOlder } from "../version.js";
 
 /** Versions before this one know rows of version 1 alone. */

@@ -3,9 +3,10 @@
 import { existsSync, readdirSync, readFileSync, rmdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { failedPrecondition } from "../../kernel/errors.js";
-import type { KeyRow, RecordedAuditRow } from "../port.js";
 import { holdServeLock, RESTORE_DIRECTORY } from "../sqlite/data-directory.js";
 import { openDatabase, type SqliteDatabase } from "../sqlite/driver.js";
+import type { RecordedAuditRow } from "../tables/audit.js";
+import type { KeyRow } from "../tables/tokens.js";
 import {
   copyFile,
   createDirectory,

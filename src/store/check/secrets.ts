@@ -1,7 +1,7 @@
 // Whether everything that is sealed opens with the master key.
 import { sql } from "drizzle-orm";
-import type { KeyRow } from "../port.js";
 import * as schema from "../tables/schema-sqlite.js";
+import type { KeyRow } from "../tables/tokens.js";
 import type { Check, CheckContext } from "./findings.js";
 
 const PER_PAGE = 500;

@@ -1,8 +1,31 @@
 // The store from which calls are authorized.
 import { and, asc, between, eq, gt, inArray, sql } from "drizzle-orm";
-import type { AccessRow, AccessStore, Awaitable, MappedGrant } from "../port.js";
+import type { CapabilitySet } from "../../kernel/capability-set.js";
+import type { Awaitable } from "../awaitable.js";
 import { type Executor, padParams, statement, statementFamily } from "../statement.js";
 import type { Tables } from "../tables/schema.js";
+
+/** An identity with one of its grants, or with none; the rows from which a call is authorized. */
+export interface AccessRow {
+  readonly identityUid: string;
+  /** Tokens issued before this epoch second are void. */
+  readonly notBefore: number;
+  /** The organisation's own provider that the person logs in through; grants outside its organisation do not count. */
+  readonly providerUid: string | null;
+  readonly groupUid: string | null;
+  /** The role that grants the capabilities; null where there is no grant. */
+  readonly roleUid: string | null;
+  readonly capabilities: CapabilitySet | null;
+  /** Whether the binding that grants this is pending; null where there is no grant. */
+  readonly pending: boolean | null;
+}
+
+/** What a mapping of a directory's group grants to the members of that group. */
+export interface MappedGrant {
+  readonly groupUid: string;
+  readonly roleUid: string;
+  readonly capabilities: CapabilitySet;
+}
 
 const columns = (t: Tables) => ({
   identityUid: t.identities.uid,
@@ -100,14 +123,19 @@ const mappedGrants = statementFamily<number, Record<string, string>, MappedGrant
     .where(and(eq(t.groupMappings.providerUid, sql.placeholder("provider")), inArray(t.groupMappings.uid, uids)));
 });
 
-/** Reads what an identity is granted; see {@link AccessStore}. */
-export class GrantReader implements AccessStore {
+/** Reads what an identity is granted. */
+export class GrantReader {
   readonly #tx: Executor;
 
   constructor(tx: Executor) {
     this.#tx = tx;
   }
 
+  /**
+   * The identity and its grants at a group and its ancestors; empty where there is no such identity.
+   *
+   * @param lineage the uids of the ancestors and of the group, root first
+   */
   findGrantsAt(identityUid: string, lineage: readonly string[]): Awaitable<AccessRow[]> {
     const [root = ""] = lineage;
     const found = this.#tx.rows(grantsInRange, { identity: identityUid, root, uid: lineage.at(-1) ?? "" });
@@ -116,6 +144,12 @@ export class GrantReader implements AccessStore {
     return found instanceof Promise ? found.then(select) : select(found);
   }
 
+  /**
+   * The identity and its grants at any of `groupUids`, in a number of statements that grows with them, not with the
+   * grants of the identity. There may be other grants of the organisation among them.
+   *
+   * @param root the root group that the groups belong to
+   */
   async findGrantsIn(identityUid: string, root: string, groupUids: readonly string[]): Promise<AccessRow[]> {
     // Every uid below the root is less than the root with a "0" after it.
     const found = await this.#tx.rows(grantsInRange, { identity: identityUid, root, uid: `${root}0` });
@@ -132,10 +166,12 @@ export class GrantReader implements AccessStore {
     return this.#tx.rows(grantsAt(size), { ...params, identity: identityUid });
   }
 
+  /** The identity in one row without a grant; empty where there is no such identity. */
   findIdentity(identityUid: string): Awaitable<AccessRow[]> {
     return this.#tx.rows(identityAlone, { identity: identityUid });
   }
 
+  /** The identity and all of its grants that are not pending; empty where there is no such identity. */
   findAllGrants(identityUid: string): Awaitable<AccessRow[]> {
     const found = this.#readPage(identityUid, "");
     const complete = (rows: GrantPage) => (rows.length < PAGE_SIZE ? rows : this.#readRest(identityUid, rows));
@@ -157,6 +193,7 @@ export class GrantReader implements AccessStore {
     return all;
   }
 
+  /** The grants of those of `mappingUids`, which are few, that exist and belong to the provider. */
   findMappedGrants(providerUid: string, mappingUids: readonly string[]): Awaitable<MappedGrant[]> {
     const { size, params } = padParams("mapping", mappingUids);
     return this.#tx.rows(mappedGrants(size), { ...params, provider: providerUid });

@@ -1,23 +1,12 @@
 // The stores of groups, and of what belongs to a group: invites, accepted terms and access requests.
 import { and, eq, gt, isNull, lte, sql } from "drizzle-orm";
 import { rootOf } from "../../kernel/uidp.js";
+import type { Awaitable } from "../awaitable.js";
 import { countRow } from "../lists/counters.js";
 import { IndexedTable } from "../lists/indexed-table.js";
 import { listPage } from "../lists/page.js";
+import type { ListQuery, Page } from "../lists/query.js";
 import { defineListedKind, groupInviteKind, ownColumns, usualSorts } from "../lists/resource.js";
-import type {
-  AccessRequestStore,
-  Awaitable,
-  GroupInviteRow,
-  GroupInviteStore,
-  GroupPatch,
-  GroupRow,
-  GroupStore,
-  ListQuery,
-  Page,
-  TermsAcceptanceRow,
-  TermsStore,
-} from "../port.js";
 import {
   buildEquals,
   buildInsertValues,
@@ -30,7 +19,11 @@ import {
   statementFamily,
   takeFirst,
 } from "../statement.js";
-import type { AccessRequestRow } from "../tables/groups.js";
+import type { AccessRequestRow, GroupRow, TermsAcceptanceRow } from "../tables/groups.js";
+import type { GroupInviteRow } from "../tables/roles.js";
+
+/** The columns of a group that change after its creation. */
+export type GroupPatch = Partial<Pick<GroupRow, "name" | "description" | "verified" | "kind" | "resourceLimits">>;
 
 /** Groups as they are listed. */
 export const groupKind = defineListedKind(1, {
@@ -78,8 +71,8 @@ const rootNamed = statement<{ name: string }, object>((q, t) =>
     .limit(1),
 );
 
-/** Groups; see {@link GroupStore}. */
-export class Groups implements GroupStore {
+/** Groups. */
+export class Groups {
   readonly #tx: Executor;
 
   constructor(tx: Executor) {
@@ -95,6 +88,7 @@ export class Groups implements GroupStore {
     await countRow(this.#tx, groupKind, row, 1);
   }
 
+  /** Applies `patch` to the row and returns it, or undefined when it does not exist. */
   async update(uid: string, patch: GroupPatch, nowMs: number): Promise<GroupRow | undefined> {
     const before = await this.find(uid);
     if (before === undefined) return undefined;
@@ -116,10 +110,12 @@ export class Groups implements GroupStore {
     return hasRows(this.#tx.rows(child, { uid }));
   }
 
+  /** The verified root group with this name: there is at most one. */
   findVerifiedRoot(name: string): Awaitable<GroupRow | undefined> {
     return takeFirst(this.#tx.rows(verifiedRoot, { name }));
   }
 
+  /** Whether any root group has this name. */
   hasRootNamed(name: string): Awaitable<boolean> {
     return hasRows(this.#tx.rows(rootNamed, { name }));
   }
@@ -140,12 +136,13 @@ const invitesByExpiry = statementFamily<boolean, { groupUid: string; nowMs: numb
       .limit(sql.placeholder("limit")),
 );
 
-/** Group invites; see {@link GroupInviteStore}. */
-export class GroupInvites extends IndexedTable<GroupInviteRow> implements GroupInviteStore {
+/** Group invites. */
+export class GroupInvites extends IndexedTable<GroupInviteRow> {
   constructor(tx: Executor) {
     super(tx, groupInviteKind);
   }
 
+  /** The uids of the group's invites that expire after `nowMs` (`live`) or do not, at most `limit`. */
   async findByExpiry(groupUid: string, nowMs: number, live: boolean, limit: number): Promise<string[]> {
     const rows = await this.tx.rows(invitesByExpiry(live), { groupUid, nowMs, limit });
     return rows.map(({ uid }) => uid);
@@ -162,14 +159,15 @@ const deleteTermsOf = statement<{ groupUid: string }>((q, t) =>
   q.delete(t.termsAcceptances).where(buildEquals(t.termsAcceptances, "groupUid")),
 );
 
-/** Acceptances of terms; see {@link TermsStore}. */
-export class Terms implements TermsStore {
+/** Acceptances of terms. */
+export class Terms {
   readonly #tx: Executor;
 
   constructor(tx: Executor) {
     this.#tx = tx;
   }
 
+  /** Records the acceptance unless it is already recorded. */
   accept(row: TermsAcceptanceRow): Awaitable<void> {
     return discardRows(this.#tx.rows(acceptTerms, row));
   }
@@ -202,8 +200,8 @@ const deleteAccessRequestsOf = statement<{ groupUid: string }>((q, t) =>
   q.delete(t.accessRequests).where(buildEquals(t.accessRequests, "groupUid")),
 );
 
-/** When identities last requested access to a group; see {@link AccessRequestStore}. */
-export class AccessRequests implements AccessRequestStore {
+/** When identities last requested access to a group. */
+export class AccessRequests {
   readonly #tx: Executor;
 
   constructor(tx: Executor) {

@@ -1,17 +1,11 @@
 // The stores of identities and of identity providers.
 import { and, asc, eq, lt, sql } from "drizzle-orm";
+import type { Awaitable } from "../awaitable.js";
 import { IndexedTable } from "../lists/indexed-table.js";
+import type { ListQuery, Page } from "../lists/query.js";
 import { defineListedKind, identityProviderKind, usualSorts } from "../lists/resource.js";
-import type {
-  Awaitable,
-  IdentityProviderRow,
-  IdentityProviderStore,
-  IdentityRow,
-  IdentityStore,
-  ListQuery,
-  Page,
-} from "../port.js";
 import { buildEquals, discardRows, type Executor, mapRows, statement } from "../statement.js";
+import type { IdentityProviderRow, IdentityRow } from "../tables/identities.js";
 
 /** Identities as they are listed. */
 export const identityKind = defineListedKind(2, {
@@ -48,8 +42,8 @@ const markByProvider = statement<{ providerUid: string }>((q, t) =>
   q.update(t.identities).set(marks).where(buildEquals(t.identities, "providerUid")),
 );
 
-/** Identities; see {@link IdentityStore}. */
-export class Identities extends IndexedTable<IdentityRow> implements IdentityStore {
+/** Identities. Those that are being deleted are neither found nor listed, but their rows are there. */
+export class Identities extends IndexedTable<IdentityRow> {
   constructor(tx: Executor) {
     super(tx, identityKind);
   }
@@ -63,26 +57,35 @@ export class Identities extends IndexedTable<IdentityRow> implements IdentitySto
     return { ...page, rows: page.rows.filter(({ providerUid }) => providerUid !== DELETED) };
   }
 
+  /**
+   * Takes all rights and tokens of an identity away, before its bindings and its row are deleted in several units of
+   * work.
+   */
   markDeleted(uid: string): Awaitable<void> {
     return discardRows(this.tx.rows(mark, { uid }));
   }
 
+  /** Does the same to all people of a provider. */
   markDeletedOf(providerUid: string): Awaitable<void> {
     return discardRows(this.tx.rows(markByProvider, { providerUid }));
   }
 
+  /** The uids of identities that are being deleted, at most `limit`. */
   findMarked(limit: number): Promise<string[]> {
     return this.findUidsWhere("providerUid", DELETED, limit);
   }
 
+  /** Whether the identity is being deleted. */
   isMarked(uid: string): Awaitable<boolean> {
     return mapRow(this.findStored(uid), (row) => row?.providerUid === DELETED);
   }
 
+  /** Whether any identity is a child of the group. */
   async hasAnyIn(groupUid: string): Promise<boolean> {
     return (await this.findUidsWhere("groupUid", groupUid, 1)).length > 0;
   }
 
+  /** Sets the last seen time unless the stored one is later. */
   updateLastSeen(uid: string, lastSeenTimeMs: number): Awaitable<void> {
     return discardRows(this.tx.rows(updateLastSeen, { uid, lastSeenTimeMs }));
   }
@@ -101,12 +104,13 @@ const unchangedSince = statement<{ timeMs: number; limit: number }, { uid: strin
     .limit(sql.placeholder("limit")),
 );
 
-/** Identity providers; see {@link IdentityProviderStore}. */
-export class IdentityProviders extends IndexedTable<IdentityProviderRow> implements IdentityProviderStore {
+/** Identity providers. */
+export class IdentityProviders extends IndexedTable<IdentityProviderRow> {
   constructor(tx: Executor) {
     super(tx, identityProviderKind);
   }
 
+  /** The uids of up to `limit` providers last changed before `timeMs`; scans the whole table. */
   findUnchangedSince(timeMs: number, limit: number): Awaitable<string[]> {
     return mapRows(this.tx.rows(unchangedSince, { timeMs, limit }), (rows) => rows.map(({ uid }) => uid));
   }

@@ -20,7 +20,6 @@ import {
 import { ANONYMOUS_UID } from "../../kernel/ids.js";
 import { type Join, ownColumns } from "../lists/resource.js";
 import { toNumber } from "../lists/statements.js";
-import type { BindingChange, RoleBindingRow, RoleRow } from "../port.js";
 import {
   buildEquals,
   buildInsertValues,
@@ -29,7 +28,29 @@ import {
   statement,
   statementFamily,
 } from "../statement.js";
+import type { RoleBindingRow, RoleRow } from "../tables/roles.js";
 import type { Tables } from "../tables/schema.js";
+
+/**
+ * A role binding with the columns of its group, role and identity that responses contain; null where there is no
+ * identity. Those of an identity that is being deleted are neither found nor listed.
+ */
+export interface HydratedBinding extends RoleBindingRow {
+  readonly groupName: string;
+  readonly groupDescription: string;
+  readonly roleName: string;
+  readonly roleDescription: string;
+  readonly identityName: string | null;
+  readonly identityDescription: string | null;
+  readonly identityIssuer: string | null;
+  readonly identitySubject: string | null;
+  readonly identityEmail: string | null;
+  readonly identityRelationship: object | null;
+  readonly identityProvider: string | null;
+}
+
+/** The columns of a role binding that change after its creation. */
+export type BindingChange = Pick<RoleBindingRow, "identityUid" | "roleUid" | "accepted" | "pending">;
 
 type Named<K extends "groupUid" | "identityUid" | "roleUid"> = Record<K, string>;
 

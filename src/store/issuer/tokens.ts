@@ -1,14 +1,6 @@
 // The stores of tickets and of refresh tokens.
 import { and, desc, gt, inArray, lt, sql } from "drizzle-orm";
-import type {
-  Awaitable,
-  RefreshTokenRow,
-  RefreshTokenStore,
-  TicketKind,
-  TicketOrigin,
-  TicketRow,
-  TicketStore,
-} from "../port.js";
+import type { Awaitable } from "../awaitable.js";
 import {
   buildEquals,
   buildInsertValues,
@@ -19,6 +11,7 @@ import {
   statement,
   takeFirst,
 } from "../statement.js";
+import type { RefreshTokenRow, TicketKind, TicketOrigin, TicketRow } from "../tables/tokens.js";
 
 type Nullable<T> = { readonly [K in keyof T]: T[K] | null };
 
@@ -75,31 +68,49 @@ const sweepTickets = statement<SweepLimit, { hash: string }>((q, t) => {
   return q.delete(t.tickets).where(inArray(t.tickets.hash, expired)).returning({ hash: t.tickets.hash });
 });
 
-/** Tickets; see {@link TicketStore}. */
-export class Tickets implements TicketStore {
+/** Tickets. */
+export class Tickets {
   readonly #tx: Executor;
 
   constructor(tx: Executor) {
     this.#tx = tx;
   }
 
+  /** The ticket of this kind, also when it is expired and not yet swept. */
   find(kind: TicketKind, hash: string): Awaitable<TicketRow | undefined> {
     return takeFirst(this.#tx.rows(getTicket, { kind, hash }));
   }
 
+  /**
+   * Stores a ticket; replaces one with the same hash.
+   *
+   * @param origin what a limit counts it for; without it, a ticket that is replaced keeps its origin
+   */
   put(row: TicketRow, origin: Nullable<TicketOrigin> = { origin: null, isKept: null }): Awaitable<void> {
     const { hash, kind, data, expireTimeMs } = row;
     return discardRows(this.#tx.rows(putTicket, { hash, kind, data, expireTimeMs, ...origin }));
   }
 
+  /**
+   * Finds tickets of an origin beyond the `kept` ones that a limit keeps: first those that are to be kept, then the
+   * newest. Expired ones do not count.
+   *
+   * @returns hashes, at most 20
+   */
   async findExcess(kind: TicketKind, origin: string, kept: number, nowMs: number): Promise<string[]> {
     return (await this.#tx.rows(findExcess, { kind, origin, kept, nowMs })).map(({ hash }) => hash);
   }
 
+  /** Does nothing when the ticket does not exist. */
   delete(hash: string): Awaitable<void> {
     return discardRows(this.#tx.rows(deleteTicket, { hash }));
   }
 
+  /**
+   * Deletes up to `limit` tickets that expired before `timeMs`. A small limit keeps other calls from waiting.
+   *
+   * @returns how many were deleted; fewer than `limit` when none are left
+   */
   sweep(timeMs: number, limit: number): Awaitable<number> {
     return countRows(this.#tx.rows(sweepTickets, { timeMs, limit }));
   }
@@ -132,8 +143,8 @@ const sweepRefresh = statement<SweepLimit, { hash: string }>((q, t) => {
     .returning({ hash: t.refreshTokens.hash });
 });
 
-/** Refresh tokens; see {@link RefreshTokenStore}. */
-export class RefreshTokens implements RefreshTokenStore {
+/** Refresh tokens. */
+export class RefreshTokens {
   readonly #tx: Executor;
 
   constructor(tx: Executor) {
@@ -160,6 +171,7 @@ export class RefreshTokens implements RefreshTokenStore {
     return discardRows(this.#tx.rows(deleteOf, { identityUid }));
   }
 
+  /** As {@link Tickets.sweep}. */
   sweep(timeMs: number, limit: number): Awaitable<number> {
     return countRows(this.#tx.rows(sweepRefresh, { timeMs, limit }));
   }

@@ -1,10 +1,11 @@
 // The store of a kind whose rows are listed. Most kinds need nothing more; others extend it.
 import { eq, getTableColumns, sql } from "drizzle-orm";
 import { rootOf } from "../../kernel/uidp.js";
-import type { Awaitable, IndexedStore, ListQuery, Page } from "../port.js";
+import type { Awaitable } from "../awaitable.js";
 import { buildInsertValues, buildUpdateValues, type Executor, statementFamily, takeFirst } from "../statement.js";
 import { countRow } from "./counters.js";
 import { listPage } from "./page.js";
+import type { ListQuery, Page } from "./query.js";
 import { columnOf, type ListedKind, type ListedRow, type ListedTables, ownColumns } from "./resource.js";
 
 const keyOf = (kind: ListedKind) => String(kind.counter);
@@ -52,8 +53,8 @@ const uidsWhere = statementFamily<{ kind: ListedKind; column: string }, { value:
     },
 );
 
-/** Rows of one kind; see {@link IndexedStore}. */
-export class IndexedTable<Row extends ListedRow> implements IndexedStore<Row> {
+/** The store of a kind whose rows are kept in ordered lists. */
+export class IndexedTable<Row extends ListedRow> {
   protected readonly tx: Executor;
   readonly #kind: ListedKind;
 
@@ -76,10 +77,12 @@ export class IndexedTable<Row extends ListedRow> implements IndexedStore<Row> {
     await countRow(this.tx, this.#kind, row, 1);
   }
 
+  /** Makes the stored row equal to `row`; the uid and the creation time must be unchanged. */
   async replace(row: Row): Promise<void> {
     await this.tx.rows(replace(this.#kind), row);
   }
 
+  /** Applies `patch` to the row and returns it, or undefined when it does not exist. */
   async update(uid: string, patch: Partial<Row>, updateTimeMs: number): Promise<Row | undefined> {
     const before = await this.find(uid);
     if (before === undefined) return undefined;
@@ -88,6 +91,7 @@ export class IndexedTable<Row extends ListedRow> implements IndexedStore<Row> {
     return after;
   }
 
+  /** Does nothing when the row does not exist. */
   async delete(uid: string): Promise<void> {
     const row = await this.findStored(uid);
     if (row === undefined) return;
@@ -99,6 +103,7 @@ export class IndexedTable<Row extends ListedRow> implements IndexedStore<Row> {
     return listPage<Row>(this.tx, this.#kind, query);
   }
 
+  /** The uids of rows whose `column` has this value, at most `limit`. */
   async findUidsWhere(column: keyof Row & string, value: string, limit = 1_000): Promise<string[]> {
     const rows = await this.tx.rows(uidsWhere({ kind: this.#kind, column }), { value, limit });
     return rows.map(({ uid }) => uid);

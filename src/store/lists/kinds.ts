@@ -6,7 +6,7 @@ import { groupKind } from "../iam/groups.js";
 import { identityKind } from "../iam/identities.js";
 import { bindingsInRange } from "../iam/role-binding-statements.js";
 import { roleBindingKind, roleKind } from "../iam/roles.js";
-import type { UsageStore } from "../port.js";
+
 import { repoKind } from "../registry/repos.js";
 import { tagKind } from "../registry/tags.js";
 import { type Executor, statement, sumTotals } from "../statement.js";
@@ -66,14 +66,22 @@ const peopleOf = statement<{ from: string; to: string; cap: number }, { total: n
   return q.select({ total: sql<number>`count(*)`.mapWith(Number) }).from(people);
 });
 
-/** Counts what quotas limit; see {@link UsageStore}. */
-export class Usage implements UsageStore {
+/** Counts what quotas limit. */
+export class Usage {
   readonly #tx: Executor;
 
   constructor(tx: Executor) {
     this.#tx = tx;
   }
 
+  /**
+   * How many resources of a kind belong to an owner. A unit of work that writes conflicts by it, on PostgreSQL, with all
+   * others that create something in the same organisation.
+   *
+   * @param ownerUid the root group of the organisation, or the person or the identity where the quota is theirs
+   * @param cap where no counter is stored, counting stops here
+   * @param rootUid the root group in whose organisation the quota of an identity counts
+   */
   async count(kind: QuotaKind, ownerUid: string, cap: number, rootUid = ""): Promise<number> {
     if (kind === "identityBindings") {
       const range = { from: rootUid, to: `${rootUid}0`, cap };

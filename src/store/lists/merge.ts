@@ -1,7 +1,8 @@
 // Reads a page of a list that has several parts.
-import type { ListPosition } from "../port.js";
+
 import { splitChunks } from "./counters.js";
 import { endsBefore, type Part, planPart, planScan, type Reading, type ReadPlan, startsAfter } from "./plan.js";
+import type { ListPosition } from "./query.js";
 import { readPart } from "./scan.js";
 import { comparePositions, countPart, type Found, readFirst, type Wanted } from "./walk.js";
 

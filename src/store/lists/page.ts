@@ -1,6 +1,6 @@
 // Reads pages of lists of every kind, in any declared order, by cursor and by skip, and their totals. The indexes of the
 // database have the orders, and counters the totals (docs/adr/0018-plain-indexes.md).
-import type { ListQuery, Page } from "../port.js";
+
 import type { Executor } from "../statement.js";
 import { concatenate, merge } from "./merge.js";
 import {
@@ -14,6 +14,7 @@ import {
   type Reading,
   type Segment,
 } from "./plan.js";
+import type { ListQuery, Page } from "./query.js";
 import { familiesOf, type ListedKind, type ListedRow } from "./resource.js";
 import { readPart, readSorted } from "./scan.js";
 import { countPart, type Found, isAfter, positionOf, readByUids, readRows, sortFound } from "./walk.js";

@@ -1,9 +1,9 @@
 // How a list is read. The plan depends on uids and counters alone. The visible rows of a caller are subtrees, so every
 // filter on the hierarchy leads to one of these plans.
 import { isBelow, isWithin, lineageOf, parentOf, rootOf } from "../../kernel/uidp.js";
-import type { ListFilter, ListPosition, ListQuery } from "../port.js";
 import { type Executor, padParams } from "../statement.js";
 import { readCounters, splitChunks } from "./counters.js";
+import type { ListFilter, ListPosition, ListQuery } from "./query.js";
 import { columnValue, counterOf, type ListedKind, type ListedRow } from "./resource.js";
 import { type Access, existingUids } from "./statements.js";
 

@@ -1,10 +1,10 @@
 // Reads rows of one part of a list in the order of an index. The rows to skip are passed over in the index, a few thousand
 // per statement.
 import { rootOf } from "../../kernel/uidp.js";
-import type { ListPosition, ListQuery } from "../port.js";
 import { padParams } from "../statement.js";
 import { splitChunks } from "./counters.js";
 import type { Part, Reading, ReadPlan } from "./plan.js";
+import type { ListPosition, ListQuery } from "./query.js";
 import { columnValue, type ListedKind, type ListedRow } from "./resource.js";
 import {
   countStatement,

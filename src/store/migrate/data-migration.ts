@@ -1,6 +1,6 @@
 // What a migration of stored rows consists of, and what it needs of a database. Changes of the schema alone are in
 // src/store/migrations/.
-import type { Awaitable } from "../port.js";
+import type { Awaitable } from "../awaitable.js";
 import type { Executor } from "../statement.js";
 
 /** The databases that statements are written for. */

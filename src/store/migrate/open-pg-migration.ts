@@ -1,6 +1,7 @@
 // Opens a PostgreSQL database for migrations. Nodes of this version and of the one before may use it at the same time.
 import { setTimeout as sleep } from "node:timers/promises";
 import { unavailable } from "../../kernel/errors.js";
+import type { Awaitable } from "../awaitable.js";
 import {
   connectForCommand,
   createExecutor,
@@ -9,7 +10,6 @@ import {
   MIGRATION_LOCK,
   type PgTls,
 } from "../pg/connection.js";
-import type { Awaitable } from "../port.js";
 import { isOlder, VERSION } from "../version.js";
 import type { MigrationTx } from "./data-migration.js";
 import { MAX_WAIT_MS, type MigrationDatabase } from "./data-migration.js";

@@ -3,8 +3,8 @@ import { statSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { unavailable } from "../../kernel/errors.js";
+import type { Awaitable } from "../awaitable.js";
 import { requireSpace } from "../backup/files.js";
-import type { Awaitable } from "../port.js";
 import {
   createExecutor,
   DATABASE_FILE,

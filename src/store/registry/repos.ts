@@ -1,17 +1,8 @@
 // The stores of repos, and of what a registry reports about them and is configured with.
 import { inArray, lt, sql } from "drizzle-orm";
+import type { Awaitable } from "../awaitable.js";
 import { IndexedTable } from "../lists/indexed-table.js";
 import { defineListedKind, ownColumns, usualSorts } from "../lists/resource.js";
-import type {
-  Awaitable,
-  DeploymentRow,
-  ManifestRow,
-  RegistryNameRow,
-  RegistrySettingsRow,
-  RegistryStore,
-  RepoRow,
-  RepoStore,
-} from "../port.js";
 import {
   buildEquals,
   buildInsertValues,
@@ -22,7 +13,14 @@ import {
   statement,
   takeFirst,
 } from "../statement.js";
-import type { RegistryEventRow } from "../tables/registry.js";
+import type {
+  DeploymentRow,
+  ManifestRow,
+  RegistryEventRow,
+  RegistryNameRow,
+  RegistrySettingsRow,
+  RepoRow,
+} from "../tables/registry.js";
 
 /** Repos as they are listed. */
 export const repoKind = defineListedKind(9, {
@@ -40,12 +38,13 @@ const repoByName = statement<{ groupUid: string; name: string }, RepoRow>((q, t)
     .where(buildEquals(t.repos, "groupUid", "name")),
 );
 
-/** Repos; see {@link RepoStore}. */
-export class Repos extends IndexedTable<RepoRow> implements RepoStore {
+/** Repos. */
+export class Repos extends IndexedTable<RepoRow> {
   constructor(tx: Executor) {
     super(tx, repoKind);
   }
 
+  /** The child of the group with this name. */
   findByName(groupUid: string, name: string): Awaitable<RepoRow | undefined> {
     return takeFirst(this.tx.rows(repoByName, { groupUid, name }));
   }
@@ -133,20 +132,22 @@ const putName = statement<RegistryNameRow>((q, t) =>
     }),
 );
 
-/** Events of a registry, contents of its manifests, and its settings; see {@link RegistryStore}. */
-export class Registry implements RegistryStore {
+/** Events of a registry, contents of its manifests, and its settings. */
+export class Registry {
   readonly #tx: Executor;
 
   constructor(tx: Executor) {
     this.#tx = tx;
   }
 
+  /** Records an event of a registry; false when it is already recorded. */
   async recordEvent(id: string, timeMs: number): Promise<boolean> {
     if ((await takeFirst(this.#tx.rows(getEvent, { id }))) !== undefined) return false;
     await this.#tx.rows(insertEvent, { id, timeMs });
     return true;
   }
 
+  /** Deletes events older than `timeMs`, as the store of tickets does. */
   sweep(timeMs: number, limit: number): Awaitable<number> {
     return countRows(this.#tx.rows(sweepEvents, { timeMs, limit }));
   }
@@ -167,6 +168,7 @@ export class Registry implements RegistryStore {
     return takeFirst(this.#tx.rows(getDeployment, { repoUid }));
   }
 
+  /** Inserts or replaces a deployment. */
   putDeployment(row: DeploymentRow): Awaitable<void> {
     return discardRows(this.#tx.rows(putDeployment, row));
   }
@@ -179,6 +181,7 @@ export class Registry implements RegistryStore {
     return takeFirst(this.#tx.rows(getSettings, { groupUid }));
   }
 
+  /** Inserts or replaces the settings of a group. */
   putSettings(row: RegistrySettingsRow): Awaitable<void> {
     return discardRows(this.#tx.rows(putSettings, row));
   }
@@ -187,18 +190,22 @@ export class Registry implements RegistryStore {
     return discardRows(this.#tx.rows(deleteSettings, { groupUid }));
   }
 
+  /** The names of all organisations in paths of the registry, those of deleted organisations included. */
   listNames(): Awaitable<RegistryNameRow[]> {
     return this.#tx.rows(allNames, {});
   }
 
+  /** The name of a root group in paths of the registry; undefined where it was never verified. */
   findName(groupUid: string): Awaitable<RegistryNameRow | undefined> {
     return takeFirst(this.#tx.rows(nameOfGroup, { groupUid }));
   }
 
+  /** The root group, which may be deleted, with this name in paths of the registry. */
   findByName(name: string): Awaitable<RegistryNameRow | undefined> {
     return takeFirst(this.#tx.rows(groupOfName, { name }));
   }
 
+  /** Records a name, or replaces the row of the same name. */
   putName(row: RegistryNameRow): Awaitable<void> {
     return discardRows(this.#tx.rows(putName, row));
   }

@@ -1,9 +1,10 @@
 // The store of tags, with their histories and marks.
 import { and, asc, eq, gte, lt, notExists, sql } from "drizzle-orm";
+import type { Awaitable } from "../awaitable.js";
 import { IndexedTable } from "../lists/indexed-table.js";
 import { listPage } from "../lists/page.js";
+import type { ListQuery, Page } from "../lists/query.js";
 import { defineListedKind, ownColumns } from "../lists/resource.js";
-import type { Awaitable, ListQuery, Page, TagFamily, TagMove, TagRow, TagStore } from "../port.js";
 import {
   buildEquals,
   buildInsertValues,
@@ -13,7 +14,7 @@ import {
   statement,
   takeFirst,
 } from "../statement.js";
-import type { TagMark } from "../tables/registry.js";
+import type { TagFamily, TagMark, TagMove, TagRow } from "../tables/registry.js";
 
 /** Tags as they are listed. */
 export const tagKind = defineListedKind(10, {
@@ -98,8 +99,8 @@ const sweepMarks = statement<{ timeMs: number }>((q, t) =>
   ),
 );
 
-/** Tags; see {@link TagStore}. */
-export class Tags extends IndexedTable<TagRow> implements TagStore {
+/** Tags. `list` without a filter on families contains only usual tags, whose order is stored separately. */
+export class Tags extends IndexedTable<TagRow> {
   constructor(tx: Executor) {
     super(tx, tagKind);
   }
@@ -113,6 +114,7 @@ export class Tags extends IndexedTable<TagRow> implements TagStore {
     return listPage<TagRow>(this.tx, tagKind, query, { families: USUAL });
   }
 
+  /** Lists tags of these families, or of all. */
   listAll(query: ListQuery, families?: readonly TagFamily[]): Promise<Page<TagRow>> {
     return listPage<TagRow>(this.tx, tagKind, query, { ...(families && { families }) });
   }
@@ -121,18 +123,22 @@ export class Tags extends IndexedTable<TagRow> implements TagStore {
     return takeFirst(this.tx.rows(tagByName, { repoUid, name }));
   }
 
+  /** Records the digest that a tag points to; does nothing when it is already recorded. */
   recordMove(move: TagMove): Awaitable<void> {
     return discardRows(this.tx.rows(insertMove, move));
   }
 
+  /** The moves of a tag from `fromMs` to before `toMs`, oldest first, at most `limit`. */
   listMoves(tagUid: string, fromMs: number, toMs: number, limit: number): Awaitable<TagMove[]> {
     return this.tx.rows(moves, { tagUid, fromMs, toMs, limit });
   }
 
+  /** Every digest that the existing tags of a repo point to or pointed to. */
   async digestsOf(repoUid: string): Promise<string[]> {
     return (await this.tx.rows(digestsOfRepo, { repoUid })).map(({ digest }) => digest);
   }
 
+  /** When a tag was last pushed or deleted according to the registry; undefined: never. */
   async findMark(repoUid: string, name: string): Promise<number | undefined> {
     return (await takeFirst(this.tx.rows(getMark, { repoUid, name })))?.timeMs;
   }
@@ -141,17 +147,20 @@ export class Tags extends IndexedTable<TagRow> implements TagStore {
     return discardRows(this.tx.rows(putMark, { repoUid, name, timeMs }));
   }
 
+  /** Deletes some tags of a repo with their histories; resolves to how many, which is zero when none is left. */
   async deleteSome(repoUid: string): Promise<number> {
     const uids = await this.findUidsWhere("repoUid", repoUid, DELETE_BATCH);
     for (const uid of uids) await this.delete(uid);
     return uids.length;
   }
 
+  /** Deletes all tags of a repo with their histories and marks. */
   async deleteOf(repoUid: string): Promise<void> {
     while ((await this.deleteSome(repoUid)) > 0);
     await this.tx.rows(deleteMarks, { repoUid });
   }
 
+  /** Deletes marks older than `timeMs` of tags that no longer exist. */
   sweepMarks(timeMs: number): Awaitable<void> {
     return discardRows(this.tx.rows(sweepMarks, { timeMs }));
   }

@@ -1,7 +1,8 @@
 // Reads on SQLite. Beginning a transaction costs as much as a point read, so reads share one.
 import type { AuditVersion } from "../audit/version.js";
-import type { Awaitable, Tx } from "../port.js";
+import type { Awaitable } from "../awaitable.js";
 import type { Executor, Statement } from "../statement.js";
+import type { Tx } from "../transaction.js";
 import { Transaction } from "../transaction.js";
 
 /** A connection that only reads. */

@@ -4,8 +4,10 @@
 import { ApiError, deadlineExceeded, unavailable } from "../../kernel/errors.js";
 import type { Clock } from "../../kernel/time.js";
 import type { TraceSpan } from "../../kernel/trace.js";
-import type { Awaitable, Tx, UnitOptions } from "../port.js";
+import type { Awaitable } from "../awaitable.js";
 import type { Executor } from "../statement.js";
+import type { UnitOptions } from "../store.js";
+import type { Tx } from "../transaction.js";
 import { Transaction } from "../transaction.js";
 import { createStoreCounts, type StoreCounts } from "../work-gate.js";
 

@@ -14,7 +14,7 @@ import {
 import { type FieldViolation, invalidArgument, resourceExhausted } from "../../kernel/errors.js";
 import type { AddViolation } from "../../pipeline/resource/list-query.js";
 import { type FieldRule, isPrintable } from "../../pipeline/resource/rules.js";
-import type { AdvisoryEventRow } from "../../store/port.js";
+import type { AdvisoryEventRow } from "../../store/tables/advisories.js";
 
 /** The largest number of entries in a list of an advisory or an event, and of events of an advisory. */
 export const MAX_ENTRIES = 1_000;

@@ -8,7 +8,8 @@ import { type FieldViolation, invalidArgument } from "../../kernel/errors.js";
 import { serve } from "../../pipeline/method-table.js";
 import { getRow, type ResourceDeps } from "../../pipeline/resource/read.js";
 import { isPrintable } from "../../pipeline/resource/rules.js";
-import type { AdvisoryEventRow, AdvisoryRow, Tx } from "../../store/port.js";
+import type { AdvisoryEventRow, AdvisoryRow } from "../../store/tables/advisories.js";
+import type { Tx } from "../../store/transaction.js";
 import { advisories, advisoryToProto } from "./advisory.js";
 import { MAX_ADVISORY_REQUEST } from "./advisory-rules.js";
 

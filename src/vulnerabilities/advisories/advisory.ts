@@ -22,7 +22,9 @@ import type { Job } from "../../jobs/jobs.js";
 import type { ResourceKind } from "../../kernel/errors.js";
 import { defineResource } from "../../pipeline/resource/define.js";
 import { createsInScope } from "../../pipeline/resource/quota.js";
-import type { AdvisoryEventRow, AdvisoryRow, Store, Tx } from "../../store/port.js";
+import type { Store } from "../../store/store.js";
+import type { AdvisoryEventRow, AdvisoryRow } from "../../store/tables/advisories.js";
+import type { Tx } from "../../store/transaction.js";
 import { isLineField, isLines, isRequiredLine } from "./advisory-rules.js";
 
 /** The largest number of withdrawn advisories that are deleted with a group. */

@@ -3,7 +3,10 @@
 import { ApiError } from "../../kernel/errors.js";
 import type { Ids } from "../../kernel/ids.js";
 import { parentOf } from "../../kernel/uidp.js";
-import type { AdvisoryEventRow, AdvisoryRow, Awaitable, Store, Tx } from "../../store/port.js";
+import type { Awaitable } from "../../store/awaitable.js";
+import type { Store } from "../../store/store.js";
+import type { AdvisoryEventRow, AdvisoryRow } from "../../store/tables/advisories.js";
+import type { Tx } from "../../store/transaction.js";
 import { buildEventRow } from "../advisories/advisory.js";
 import { insertAdvisory, replaceAdvisory } from "../advisories/advisory-operations.js";
 import { formatSourcePrefix, type MappedAdvisory, mapRecord, type TimedEvent } from "./mapping.js";

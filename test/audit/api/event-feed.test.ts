@@ -4,7 +4,9 @@ import { describe, it } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { createEventIds } from "../../../src/audit/audit-v1.js";
 import { createEventFeed, createEventStreams, type EventReader } from "../../../src/audit/event-feed.js";
-import type { AuditEventRow, AuditEventStore, Store, Tx } from "../../../src/store/port.js";
+import type { AuditEventRow, AuditEvents } from "../../../src/store/audit/events.js";
+import type { Store } from "../../../src/store/store.js";
+import type { Tx } from "../../../src/store/transaction.js";
 import { rootUid } from "../../support/rows.js";
 import { auditRow, buildStoredRow, openLog } from "../log-kit.js";
 
@@ -16,7 +18,7 @@ const all = () => true;
 function rowTable(lateCommitMs: number) {
   const rows: AuditEventRow[] = [];
   let reads = 0;
-  const auditEvents: Pick<AuditEventStore, "listAfter" | "findByIds" | "lastId"> = {
+  const auditEvents: Pick<AuditEvents, "listAfter" | "findByIds" | "lastId"> = {
     listAfter: (id, limit) => rows.filter((row) => row.id > id).slice(0, limit),
     findByIds: (ids) => rows.filter(({ id }) => ids.includes(id)),
     lastId: () => rows.at(-1)?.id ?? 0,

@@ -1,6 +1,6 @@
 // Two organisations whose audit rows carry markers: texts that no other row has.
 import { randomIds } from "../../../src/kernel/ids.js";
-import type { AuditRow } from "../../../src/store/port.js";
+import type { AuditRow } from "../../../src/store/tables/audit.js";
 import { type Rest, restAs } from "../../contract/rest.js";
 import { type IamWorld, startIamWorld } from "../../iam/iam-world.js";
 

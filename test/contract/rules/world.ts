@@ -3,7 +3,9 @@
 import { createHash } from "node:crypto";
 import { builtinRoleUid, randomIds } from "../../../src/kernel/ids.js";
 import { buildRepo } from "../../../src/registry/repos/repo.js";
-import type { AuditRow, GroupRow, Tx } from "../../../src/store/port.js";
+import type { AuditRow } from "../../../src/store/tables/audit.js";
+import type { GroupRow } from "../../../src/store/tables/groups.js";
+import type { Tx } from "../../../src/store/transaction.js";
 import { type Placed, populate } from "../../iam/populate.js";
 import { type ExchangeWorld, startExchangeWorld } from "../../issuer/sts/exchange-world.js";
 import { childUid, groupRow, identityRow, roleRow } from "../../support/rows.js";

@@ -8,7 +8,7 @@ import { GroupInvites } from "#gen/chainguard/platform/iam/group_invites_pb.js";
 import { IdentityProviders } from "#gen/chainguard/platform/iam/identity_providers_pb.js";
 import { noScim } from "../../../src/iam/identity-providers/identity-provider.js";
 import { builtinRoleUid, randomIds } from "../../../src/kernel/ids.js";
-import type { Tx } from "../../../src/store/port.js";
+import type { Tx } from "../../../src/store/transaction.js";
 import { childUid, groupRow } from "../../support/rows.js";
 import { type IamWorld, startIamWorld } from "../iam-world.js";
 import { wireNames, wireOf } from "./wires.js";

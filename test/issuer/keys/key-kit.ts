@@ -5,8 +5,9 @@ import { type KeyRing, openKeyRing } from "../../../src/issuer/keys/key-ring.js"
 import { buildKeySchedule } from "../../../src/issuer/keys/key-states.js";
 import { type MasterKey, readMasterKey } from "../../../src/issuer/keys/master-key.js";
 import type { TokenAlgorithm } from "../../../src/kernel/jws.js";
-import type { KeyPurpose, KeyRow, Store } from "../../../src/store/port.js";
 import { openSqlite } from "../../../src/store/sqlite/open.js";
+import type { Store } from "../../../src/store/store.js";
+import type { KeyPurpose, KeyRow } from "../../../src/store/tables/tokens.js";
 import { newDataDir } from "../../support/data-dir.js";
 
 /** A second in milliseconds. */

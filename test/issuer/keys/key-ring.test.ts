@@ -11,8 +11,9 @@ import { addSuccessor, type KeyStateChange, revokeKey, rotateKey } from "../../.
 import { createKeyReload, createKeyRotation } from "../../../src/issuer/maintenance.js";
 import { createJobs } from "../../../src/jobs/jobs.js";
 import { unavailable } from "../../../src/kernel/errors.js";
-import type { KeyPurpose, Store } from "../../../src/store/port.js";
 import { openDatabase } from "../../../src/store/sqlite/driver.js";
+import type { Store } from "../../../src/store/store.js";
+import type { KeyPurpose } from "../../../src/store/tables/tokens.js";
 import { waitUntil } from "../../support/wait-until.js";
 import { type KeyKit, newKey, openKit, SECOND, schedule } from "./key-kit.js";
 import { keyNodesSuite } from "./nodes-suite.js";

@@ -5,7 +5,8 @@ import type { KeyRing } from "../../../src/issuer/keys/key-ring.js";
 import { addSuccessor, buildKeySchedule, revokeKey, rotateKey } from "../../../src/issuer/keys/key-states.js";
 import { ApiError } from "../../../src/kernel/errors.js";
 import { isExpired } from "../../../src/pipeline/auth/api-token.js";
-import type { KeyPurpose, KeyRow, KeyState, Tx } from "../../../src/store/port.js";
+import type { KeyPurpose, KeyRow, KeyState } from "../../../src/store/tables/tokens.js";
+import type { Tx } from "../../../src/store/transaction.js";
 import { DAY, HOUR, type KeyKit, MINUTE, newKey, openKit, SECOND, schedule } from "./key-kit.js";
 
 const PENDING = 330 * SECOND;

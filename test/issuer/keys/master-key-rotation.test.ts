@@ -15,8 +15,8 @@ import {
 import { resealAll } from "../../../src/issuer/keys/master-key-rotation.js";
 import { createTickets } from "../../../src/issuer/oauth/state.js";
 import { builtinRoleUid } from "../../../src/kernel/ids.js";
-import type { Store } from "../../../src/store/port.js";
 import { openSqlite } from "../../../src/store/sqlite/open.js";
+import type { Store } from "../../../src/store/store.js";
 import { newDataDir } from "../../support/data-dir.js";
 import { childUid, groupRow, rootUid } from "../../support/rows.js";
 import { memoryDir } from "../../support/temp-dir.js";

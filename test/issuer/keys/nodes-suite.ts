@@ -5,7 +5,8 @@ import { setImmediate as nextTurn } from "node:timers/promises";
 import { generateTokenKey } from "../../../src/issuer/keys/key-generation.js";
 import type { KeyRing } from "../../../src/issuer/keys/key-ring.js";
 import { addSuccessor, revokeKey } from "../../../src/issuer/keys/key-states.js";
-import type { KeyRow, KeyState, Store } from "../../../src/store/port.js";
+import type { Store } from "../../../src/store/store.js";
+import type { KeyRow, KeyState } from "../../../src/store/tables/tokens.js";
 import { type KeyKit, MINUTE, openKit, schedule } from "./key-kit.js";
 
 const NODES = 4;

@@ -24,7 +24,7 @@ import { builtinRoleUid, randomIds } from "../../../src/kernel/ids.js";
 import { defaultLimits } from "../../../src/kernel/quotas.js";
 import { createGuardedFetch } from "../../../src/outbound/guarded-fetch.js";
 import { createQuotas } from "../../../src/pipeline/resource/quota.js";
-import type { Store } from "../../../src/store/port.js";
+import type { Store } from "../../../src/store/store.js";
 import { beginHttpRecord } from "../../../src/transport/http/request-record.js";
 import { createWeb } from "../../../src/transport/http/web-routes.js";
 import { newDataDir } from "../../support/data-dir.js";

@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { Agent as HttpAgent, request } from "node:http";
 import { after, before, describe, it } from "node:test";
-import type { TicketKind } from "../../../src/store/port.js";
+import type { TicketKind } from "../../../src/store/tables/tokens.js";
 import {
   Agent,
   codeRequest,

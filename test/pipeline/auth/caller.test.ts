@@ -4,7 +4,7 @@ import fc from "fast-check";
 import { hasBit, toCapabilitySet } from "../../../src/kernel/capability-set.js";
 import { isWithin, maximalOf } from "../../../src/kernel/uidp.js";
 import { Caller } from "../../../src/pipeline/auth/caller.js";
-import type { AccessRow } from "../../../src/store/port.js";
+import type { AccessRow } from "../../../src/store/iam/access.js";
 import { childUid, rootUid } from "../../support/rows.js";
 
 const principal = { identityUid: rootUid(9), tokenId: "t", issuedAt: 1, expiresAt: 2 };

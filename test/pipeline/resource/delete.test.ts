@@ -5,8 +5,8 @@ import { definitions } from "../../../src/app/definitions.js";
 import { groups } from "../../../src/iam/groups/group.js";
 import { ApiError } from "../../../src/kernel/errors.js";
 import { guardDelete } from "../../../src/pipeline/resource/delete.js";
-import type { Tx } from "../../../src/store/port.js";
 import { openSqlite } from "../../../src/store/sqlite/open.js";
+import type { Tx } from "../../../src/store/transaction.js";
 import { bindingRow, childUid, groupRow, identityRow, roleRow, rootUid } from "../../support/rows.js";
 import { tempDir } from "../../support/temp-dir.js";
 

@@ -7,7 +7,7 @@ import { groups } from "../../../src/iam/groups/group.js";
 import { ApiError } from "../../../src/kernel/errors.js";
 import { createPageTokens, PAGE_TOKEN_LIFE_MS } from "../../../src/kernel/page-token.js";
 import { type ListRequest, parseListQuery } from "../../../src/pipeline/resource/list-query.js";
-import type { ListFilter, ListQuery } from "../../../src/store/port.js";
+import type { ListFilter, ListQuery } from "../../../src/store/lists/query.js";
 import { childUid, rootUid } from "../../support/rows.js";
 
 const nowMs = 1_800_000_000_000;

@@ -1,9 +1,9 @@
 // Data directories and backups of them.
 import { closeSync, openSync, writeFileSync, writeSync } from "node:fs";
 import { join } from "node:path";
-import type { Store } from "../../../src/store/port.js";
 import { openDatabase } from "../../../src/store/sqlite/driver.js";
 import { openSqlite } from "../../../src/store/sqlite/open.js";
+import type { Store } from "../../../src/store/store.js";
 import { tempDir } from "../../support/temp-dir.js";
 
 /** The audit row of restores that no command makes. */

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { chmodSync, chownSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
-import type { Store } from "../../../src/store/port.js";
+import type { Store } from "../../../src/store/store.js";
 import { runCommand } from "../../support/command.js";
 import { tempDir } from "../../support/temp-dir.js";
 import { openWithMarker } from "./backup-kit.js";

@@ -4,7 +4,7 @@ import { describe, it } from "node:test";
 import type { MigrationDatabase } from "../../../src/store/migrate/data-migration.js";
 import { contract, expand, type MigrationProgress, readDatabaseState } from "../../../src/store/migrate/phases.js";
 import { needsContracting, needsExpanding } from "../../../src/store/migrate/state.js";
-import type { Store } from "../../../src/store/port.js";
+import type { Store } from "../../../src/store/store.js";
 import { VERSION } from "../../../src/store/version.js";
 import { copiesOf, copySettings, readCopied, writeOldSettings } from "./copied-settings.js";
 

@@ -9,7 +9,7 @@ import type { Connection } from "../../../client/index.js";
 import { bootstrap } from "../../../iam/operator/bootstrap.js";
 import { verifyGroup } from "../../../iam/operator/operate.js";
 import { builtinRoleUid, randomIds } from "../../../kernel/ids.js";
-import type { Store } from "../../../store/port.js";
+import type { Store } from "../../../store/store.js";
 
 /** A person with an account at the provider. */
 export interface DemoPerson {

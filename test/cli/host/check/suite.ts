@@ -1,7 +1,7 @@
 // `arbor check` on databases with one fault each; runs on SQLite and on PostgreSQL.
 import assert from "node:assert/strict";
 import { before, describe, test } from "node:test";
-import type { Store } from "../../../../src/store/port.js";
+import type { Store } from "../../../../src/store/store.js";
 import { type Finished, runCommand } from "../../../support/command.js";
 import { runOperations } from "../../../support/operations.js";
 import { chooseScale } from "../../../support/scale.js";

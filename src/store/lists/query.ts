@@ -1,7 +1,4 @@
-// What the lists of all kinds have in common, and the interface of stores that keep their rows in lists.
-
-/** A value that is available at once (SQLite) or later (PostgreSQL). */
-export type Awaitable<T> = T | Promise<T>;
+// What a list is asked for, and its answer. The resource kit builds queries from requests.
 
 /** A query for one page of a list; the resource kit builds it from a request. */
 export interface ListQuery {
@@ -47,23 +44,4 @@ export interface Page<Row> {
   readonly next: ListPosition | undefined;
   /** How many rows match on all pages. */
   readonly total: number;
-}
-
-/** The store of a kind whose rows are kept in ordered lists. */
-export interface IndexedStore<Row> {
-  find(uid: string): Awaitable<Row | undefined>;
-  insert(row: Row): Awaitable<void>;
-  /** Makes the stored row equal to `row`; the uid and the creation time must be unchanged. */
-  replace(row: Row): Awaitable<void>;
-  /** Does nothing when the row does not exist. */
-  delete(uid: string): Awaitable<void>;
-  list(query: ListQuery): Awaitable<Page<Row>>;
-  /** The uids of rows whose `column` has this value, at most `limit`. */
-  findUidsWhere(column: keyof Row & string, value: string, limit?: number): Awaitable<string[]>;
-}
-
-/** As {@link IndexedStore}, for a kind whose rows change by patches. */
-export interface PatchStore<Row, Patch> extends Pick<IndexedStore<Row>, "find" | "insert" | "delete" | "list"> {
-  /** Applies `patch` to the row and returns it, or undefined when it does not exist. */
-  update(uid: string, patch: Patch, nowMs: number): Awaitable<Row | undefined>;
 }

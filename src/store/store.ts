@@ -1,0 +1,84 @@
+// A database as the service uses it, whichever it is: units of work, and what is known of their state. sqlite/open.ts and
+// pg/open.ts open one; `test/store/store-suite.ts` tests both.
+import type { Histogram } from "../kernel/histogram.js";
+import type { TraceSpan } from "../kernel/trace.js";
+import type { Awaitable } from "./awaitable.js";
+import type { DatabaseFaultCounts } from "./sqlite/faults.js";
+import type { Tx } from "./transaction.js";
+
+/** Limits of one unit of work. */
+export interface UnitOptions {
+  /** When the caller stops waiting, in epoch milliseconds: a unit does not start after that. */
+  readonly deadlineMs?: number;
+  /**
+   * How long the transaction may wait for this process, in milliseconds, for rows that other nodes wait for: PostgreSQL
+   * ends the transaction of a node that is suspended. 30 s unless set; SQLite ignores it.
+   */
+  readonly maxIdleMs?: number;
+  /** The span of the unit, to which the store adds its commit, the batch that it shares, and why it runs again. */
+  readonly trace?: TraceSpan | undefined;
+}
+
+/** What a store counts since it was opened, for metrics. */
+export interface StoreStats {
+  /** How many units of work a transaction committed; PostgreSQL commits each one alone and counts none. */
+  readonly batchUnits: Histogram;
+  /** How long commits of transactions that wrote took, in seconds. */
+  readonly commitSeconds: Histogram;
+  /** How many transactions ran again after a conflict. */
+  readonly conflicts: number;
+  /** How many units wait for the writer of SQLite, or for a connection to PostgreSQL. */
+  readonly waiting: number;
+  /** The connections to PostgreSQL. */
+  readonly pool?: { readonly busy: number; readonly idle: number; readonly max: number };
+  /** Reads the sizes of the files of SQLite and what is free beside them, in bytes. */
+  readonly files?: () => { readonly database: number; readonly wal: number; readonly free: number };
+  /** The faults of the machine that SQLite met. */
+  readonly faults?: DatabaseFaultCounts;
+}
+
+/** A database. */
+export interface Store {
+  /**
+   * Runs `unit` on one snapshot that contains every write acknowledged before. The unit must await
+   * nothing but its `tx`, which can no longer be used once the unit settles.
+   *
+   * @throws ApiError UNAVAILABLE when the database cannot be reached.
+   */
+  read<T>(unit: (tx: Tx) => Awaitable<T>, options?: UnitOptions): Awaitable<T>;
+
+  /**
+   * Runs `unit` in one serializable transaction and resolves after it is durable. When a concurrent
+   * transaction conflicts with it, the unit is rolled back and runs again from the start, so it must
+   * have no effect besides its `tx`.
+   *
+   * @throws ApiError ABORTED when conflicts do not end, UNAVAILABLE, DEADLINE_EXCEEDED; what the unit
+   * throws, after its writes are rolled back.
+   */
+  write<T>(unit: (tx: Tx) => Awaitable<T>, options?: UnitOptions): Promise<T>;
+
+  /**
+   * A row may become visible at most this many milliseconds after its number was assigned: concurrent
+   * writers commit in another order than they begin. 0 where there is one writer at a time. Holds for
+   * rows that a unit of work writes last, as it does with the audit log.
+   */
+  readonly lateCommitMs: number;
+
+  /** Reads the counts of this process. */
+  stats(): StoreStats;
+
+  /**
+   * Whether a unit that begins now would run soon; false while too many wait for the database, or the first of them
+   * has waited too long. Units are queued in either case: callers ask before they do any work.
+   */
+  hasRoom(access: "read" | "write"): boolean;
+
+  /**
+   * Resolves when the database answers and its schema is current, to what works; rejects otherwise. `read-only` says
+   * that writes failed a moment ago, as on a full disk.
+   */
+  check(): Promise<"ok" | "read-only">;
+
+  /** Closes every connection after the writes in progress are done. */
+  close(): Promise<void>;
+}
