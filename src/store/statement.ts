@@ -43,14 +43,23 @@ export interface Executor {
   pause?(): Promise<void> | undefined;
 }
 
-let count = 0;
+/** A statement without the types of its values. */
+type AnyStatement = Pick<Statement<object, unknown>, "id" | "build">;
+
+/** All statements that were defined so far, each at its id. */
+export const definedStatements: AnyStatement[] = [];
 
 /** Defines a statement. Call it once per statement: when its module loads, or when its shape is first used. */
 export function statement<Params extends object, Row = never>(
   build: (sql: Sql, tables: Tables) => Preparable,
 ): Statement<Params, Row> {
-  return { id: count++, build };
+  const defined = { id: definedStatements.length, build };
+  definedStatements.push(defined);
+  return defined;
 }
+
+/** All families of statements: how each is built, and its statements so far. */
+export const definedFamilies: { readonly build: unknown; readonly known: ReadonlyMap<string, AnyStatement> }[] = [];
 
 /** Defines a family of statements that differ in shape: one per key, created when it is first used. */
 export function statementFamily<Shape, Params extends object, Row = never>(
@@ -58,6 +67,7 @@ export function statementFamily<Shape, Params extends object, Row = never>(
   build: (shape: Shape) => (sql: Sql, tables: Tables) => Preparable,
 ): (shape: Shape) => Statement<Params, Row> {
   const known = new Map<string, Statement<Params, Row>>();
+  definedFamilies.push({ build, known });
   return (shape) => {
     const key = keyOf(shape);
     let found = known.get(key);

@@ -4,7 +4,9 @@ import assert from "node:assert/strict";
 import { chmodSync, existsSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, it, type TestContext } from "node:test";
+import pg from "pg";
 import { openPgMigration } from "../../src/store/migrate/open-pg-migration.js";
+import { verifyServer } from "../../src/store/pg/connection.js";
 import { openPg } from "../../src/store/pg/open.js";
 import { spawn } from "../support/child-process.js";
 import { runCommand } from "../support/command.js";
@@ -115,6 +117,22 @@ describe("a pooler", { skip: !existsSync(PGBOUNCER) && `${PGBOUNCER} is not inst
     const { code, message } = await endingOf(url);
     assert.equal(code, FAILED_PRECONDITION, message);
     assert.match(message, CAUSE);
+  });
+
+  it("by sessions may be used: the settings of plans hold, also after a failed transaction", async (t) => {
+    const ignored =
+      "ignore_startup_parameters = statement_timeout, idle_in_transaction_session_timeout, extra_float_digits";
+    const url = await startPooler(t, await newDatabase(), [ignored, "pool_mode = session"]);
+    await (await openPg({ url })).close();
+    for (const [verify, expected] of [[verifyServer, "off"] as const, [undefined, "on"] as const]) {
+      const pool = new pg.Pool({ connectionString: url, max: 1, ...(verify && { verify }) });
+      await pool.query("BEGIN");
+      await assert.rejects(pool.query("SELECT 1 / 0"));
+      await pool.query("ROLLBACK");
+      const { rows } = await pool.query("SHOW enable_seqscan");
+      assert.deepEqual(rows, [{ enable_seqscan: expected }]);
+      await pool.end();
+    }
   });
 
   it("by transactions is named when statements are lost", async (t) => {

@@ -347,13 +347,8 @@ export const atRoot = statement<Named<"identityUid" | "roleUid">, object>((q, t)
   q
     .select({ uid: t.roleBindings.uid })
     .from(t.roleBindings)
-    .innerJoin(t.groups, eq(t.groups.uid, t.roleBindings.groupUid))
     .where(
-      and(
-        eq(t.roleBindings.identityUid, sql.placeholder("identityUid")),
-        eq(t.roleBindings.roleUid, sql.placeholder("roleUid")),
-        isNull(t.groups.parentUid),
-      ),
+      and(buildEquals(t.roleBindings, "identityUid", "roleUid"), eq(t.roleBindings.groupUid, t.roleBindings.rootUid)),
     )
     .limit(1),
 );

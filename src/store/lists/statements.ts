@@ -1,5 +1,5 @@
 // The statements that read lists, one per shape of query.
-import { and, asc, desc, eq, getTableName, gte, inArray, lt, type SQL, sql } from "drizzle-orm";
+import { and, asc, desc, eq, getTableName, gte, inArray, lt, type SQL, type SQLWrapper, sql } from "drizzle-orm";
 import type { AnySQLiteColumn, SQLiteTable } from "drizzle-orm/sqlite-core";
 import { type Preparable, type Sql, statementFamily, value } from "../statement.js";
 import { childIndexName, orderIndexName } from "../tables/list-indexes.js";
@@ -115,17 +115,30 @@ export const firstEntriesStatement = statementFamily<
 export const countStatement = statementFamily<Shape, ListParams, { total: number }>(
   keyOf,
   (shape) => (q, t) =>
-    q
-      .select({ total: toNumber(sql`count(*)`) })
-      .from(readIndex(shape, t))
-      .where(buildConditions(shape, t)) as unknown as Preparable,
+    q.select({ total: toNumber(sql`count(*)`) }).from(readInOrder(shape, q, t).as("found")) as unknown as Preparable,
 );
 
 function buildEntries(shape: Shape, q: Sql, t: Tables) {
-  const { kind, descending } = shape;
-  const { uid } = kind.table(t);
-  const key = keyColumn(shape, t);
+  const { by, field, descending, after } = shape;
   const direction = descending ? desc : asc;
+  const rows = readInOrder(shape, q, t);
+  if (by === "sort" || field === "uid") return rows.limit(value(param.limit)).offset(value(param.skip));
+  const found = rows.as("found");
+  return q
+    .select({ key: found.key, uid: found.uid })
+    .from(found)
+    .where(after ? compareTo(found.key, found.uid, descending ? "<" : ">", param.afterKey, param.afterUid) : undefined)
+    .orderBy(direction(found.key), direction(found.uid))
+    .limit(value(param.limit))
+    .offset(value(param.skip));
+}
+
+// Reads positions from an index in its order. PostgreSQL has no other way to that order, because it avoids sorts.
+function readInOrder(shape: Shape, q: Sql, t: Tables) {
+  const { uid } = shape.kind.table(t);
+  const key = keyColumn(shape, t);
+  const direction = shape.descending ? desc : asc;
+  const { columns, last } = indexOf(shape, t);
   const select = (column: AnySQLiteColumn) => sql<string>`${column}`.mapWith(column);
   // The query builder rejects columns where the table is given as text.
   const fields = { ...(key && { key: select(key).as("entry_key") }), uid: select(uid).as("entry_uid") };
@@ -133,9 +146,7 @@ function buildEntries(shape: Shape, q: Sql, t: Tables) {
     .select(fields as Required<typeof fields>)
     .from(readIndex(shape, t))
     .where(buildConditions(shape, t))
-    .orderBy(...(key ? [direction(key)] : []), direction(uid))
-    .limit(value(param.limit))
-    .offset(value(param.skip));
+    .orderBy(...[...columns, ...last].map((column) => direction(column)));
 }
 
 function keyColumn({ kind, field }: Shape, t: Tables): AnySQLiteColumn | undefined {
@@ -144,8 +155,41 @@ function keyColumn({ kind, field }: Shape, t: Tables): AnySQLiteColumn | undefin
 
 // Row values are compared: with `key > ? OR (key = ? AND uid > ?)` the last page of a long list costs a hundred times
 // the first.
-function compareTo(key: AnySQLiteColumn, uid: AnySQLiteColumn, sign: string, keyParam: string, uidParam: string) {
+function compareTo(key: SQLWrapper, uid: SQLWrapper, sign: string, keyParam: string, uidParam: string) {
   return sql`(${key}, ${uid}) ${sql.raw(sign)} (${value(keyParam)}, ${value(uidParam)})`;
+}
+
+// The columns of the index that a statement reads: those that have one value, and those that have the order.
+function indexOf({ kind, by, field }: Shape, t: Tables, part = "") {
+  const table = kind.table(t);
+  const { rootUid, uid } = table;
+  const family = kind.families ? [columnOf(table, kind.families.column)] : [];
+  const ofFamily = kind.families ? [value(param.family + part)] : [];
+  const root = value(param.root + part);
+  switch (by) {
+    case "uid":
+      return kind.families
+        ? { columns: [rootUid, ...family], values: [root, ...ofFamily], last: [uid] }
+        : { columns: [], values: [], last: [uid] };
+    case "parent":
+      return {
+        columns: [columnOf(table, kind.parent), ...family],
+        values: [value(param.parent + part), ...ofFamily],
+        last: [uid],
+      };
+    case "name":
+      return {
+        columns: [rootUid, ...family, columnOf(table, "name")],
+        values: [root, ...ofFamily, value("name")],
+        last: [uid],
+      };
+    case "sort":
+      return {
+        columns: [rootUid, ...family],
+        values: [root, ...ofFamily],
+        last: [columnOf(table, kind.sorts[field] ?? field), uid],
+      };
+  }
 }
 
 // In the order of uids a position is a bound of their range. As a second bound it would not be used to find the first
@@ -153,19 +197,22 @@ function compareTo(key: AnySQLiteColumn, uid: AnySQLiteColumn, sign: string, key
 function buildConditions(shape: Shape, t: Tables, part = ""): SQL | undefined {
   const { kind, by, inRange, childrenOnly, filters, descending, after, until } = shape;
   const table = kind.table(t);
-  const { families } = kind;
-  const key = keyColumn(shape, t);
-  // In an index with the order of the list it is a filter.
-  const uid = by === "sort" ? unindexed(table.uid) : sql`${table.uid}`;
-  const isOfRoot = by === "name" || by === "sort" || (by === "uid" && families !== undefined);
+  const { columns, values, last } = indexOf(shape, t, part);
+  const range = { low: value(param.low + part), end: value(param.end + part) };
+  const [key = table.uid] = last;
+  // In an index with the order of the list the uid is a filter.
+  const uid = unindexed(table.uid);
+  const bounds =
+    by === "sort"
+      ? [
+          ...columns.map((column, i) => eq(column, values[i])),
+          inRange ? and(gte(uid, range.low), lt(uid, range.end)) : undefined,
+          after ? compareTo(key, table.uid, descending ? "<" : ">", param.afterKey, param.afterUid) : undefined,
+          until ? compareTo(key, table.uid, descending ? ">=" : "<=", param.untilKey, param.untilUid) : undefined,
+        ]
+      : [t.inIndexRange(columns, values, table.uid, range)];
   return and(
-    by === "parent" ? eq(columnOf(table, kind.parent), value(param.parent + part)) : undefined,
-    isOfRoot ? eq(table.rootUid, value(param.root + part)) : undefined,
-    families ? eq(columnOf(table, families.column), value(param.family + part)) : undefined,
-    by === "name" ? eq(columnOf(table, "name"), value("name")) : undefined,
-    inRange ? and(gte(uid, value(param.low + part)), lt(uid, value(param.end + part))) : undefined,
-    after && key ? compareTo(key, table.uid, descending ? "<" : ">", param.afterKey, param.afterUid) : undefined,
-    until && key ? compareTo(key, table.uid, descending ? ">=" : "<=", param.untilKey, param.untilUid) : undefined,
+    ...bounds,
     childrenOnly ? sql`length(${table.uid}) = ${value(param.length + part)}` : undefined,
     ...filters.map((name) => kind.filters?.[name]?.(t) ?? eq(unindexed(columnOf(table, name)), value(name))),
   );

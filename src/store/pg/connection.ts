@@ -111,22 +111,40 @@ export function isConflict(error: unknown): boolean {
 }
 
 /**
- * Plans that the service never needs: it reads every table by an index, lists by the one that has their order, and joins
- * a few rows by their keys. PostgreSQL prefers them where its statistics are missing or old. A scan of a whole table also
- * conflicts with all that others write to it meanwhile. Where rows are sorted on purpose there is no other plan.
+ * Settings of a session that decide its plans. PostgreSQL chooses by statistics, which are missing or old when much was
+ * written, and a plan that passes over a whole table also conflicts with all that others write to it meanwhile. So each
+ * statement has one plan that is good at any size: it reads a range of an index, in its order, and joins rows by their
+ * keys. Other plans are avoided; where rows are sorted on purpose, every plan sorts. A plan costs as many rows and entries
+ * as it reads, so that also a small table is not read whole. It is made once for a connection, without values.
+ *
+ * Columns have no statistics for the same reason (docs/adr/0018-plain-indexes.md).
  */
-const AVOIDED_PLANS = ["enable_seqscan", "enable_sort", "enable_hashjoin", "enable_mergejoin", "jit"];
+const PLANS: Readonly<Record<string, string>> = {
+  enable_seqscan: "off",
+  enable_bitmapscan: "off",
+  enable_sort: "off",
+  enable_incremental_sort: "off",
+  enable_hashjoin: "off",
+  enable_mergejoin: "off",
+  seq_page_cost: "0",
+  random_page_cost: "0",
+  cpu_tuple_cost: "1",
+  cpu_index_tuple_cost: "1",
+  max_parallel_workers_per_gather: "0",
+  jit: "off",
+  plan_cache_mode: "force_generic_plan",
+};
 
 const VERIFY = `SELECT pg_is_in_recovery() AS standby, current_database() AS name,
   current_setting('server_encoding') AS encoding, current_setting('standard_conforming_strings') AS strings,
   set_config('synchronous_commit', current_setting('synchronous_commit'), false) AS "synchronousCommit",
-  ${AVOIDED_PLANS.map((name) => `set_config('${name}', 'off', false)`).join(", ")}`;
+  ${Object.entries(PLANS).map(([name, value]) => `set_config('${name}', '${value}', false)`)}`;
 
 /**
  * Verifies the server of a new connection, before anything else is done with it. A standby answers with an older state
  * and cannot write; with `synchronous_commit = off` a crash loses commits that were acknowledged. The setting is fixed
- * for the session, so that a later change of the server's configuration does not turn it off. So are the plans that
- * the service avoids.
+ * for the session, so that a later change of the server's configuration does not turn it off. So are the settings of
+ * plans.
  *
  * @param callback receives the error for which the connection may not be used
  */

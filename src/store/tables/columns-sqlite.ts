@@ -29,6 +29,20 @@ export const anyOf = (column: SQLWrapper, name: string): SQL =>
   sql`${column} in (select value from json_each(${sql.placeholder(name)}))`;
 /** The table, to be read by the index with this name: SQLite would choose another when it lacks statistics. */
 export const readBy = (read: SQLiteTable, name: string): SQL => sql`${read} indexed by ${sql.identifier(name)}`;
+/**
+ * Whether the first columns of an index have these values, and the last one is at least `low` and less than `end`. Where
+ * the index is chosen by name, as here, equality is the cheapest condition.
+ */
+export const inIndexRange = (
+  columns: readonly SQLWrapper[],
+  values: readonly SQLWrapper[],
+  last: SQLWrapper,
+  { low, end }: { readonly low: SQLWrapper; readonly end: SQLWrapper },
+): SQL =>
+  sql.join(
+    [...columns.map((column, i) => sql`${column} = ${values[i]}`), sql`${last} >= ${low}`, sql`${last} < ${end}`],
+    sql` and `,
+  );
 /** The whole numbers in the JSON array that the placeholder `name` stands for, for a condition with `in`. */
 export const numbersIn = (name: string): SQL => sql`(select value from json_each(${sql.placeholder(name)}))`;
 /** The values of a column of whole numbers in one text, with commas between them. */

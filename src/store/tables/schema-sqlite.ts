@@ -45,6 +45,7 @@ export const {
   dataMigrations,
   anyOf,
   readBy,
+  inIndexRange,
   numbersIn,
   joinNumbers,
   contains,

@@ -27,6 +27,7 @@ export function defineTables(c: Columns) {
     // Expressions, not tables, but equally different between the databases.
     anyOf: c.anyOf,
     readBy: c.readBy,
+    inIndexRange: c.inIndexRange,
     numbersIn: c.numbersIn,
     joinNumbers: c.joinNumbers,
     contains: c.contains,

@@ -508,3 +508,17 @@ BEGIN
 EXCEPTION WHEN feature_not_supported OR undefined_file OR undefined_object OR insufficient_privilege THEN
 	NULL;
 END $$;
+--> statement-breakpoint
+-- Without statistics of columns a plan depends on the statement alone: see docs/adr/0018-plain-indexes.md.
+DO $$
+DECLARE
+	found record;
+BEGIN
+	FOR found IN
+		SELECT attrelid::regclass AS relation, attname AS name FROM pg_attribute JOIN pg_class ON pg_class.oid = attrelid
+		WHERE relnamespace = 'public'::regnamespace AND relkind = 'r' AND relowner = current_user::regrole
+			AND attnum > 0 AND NOT attisdropped
+	LOOP
+		EXECUTE format('ALTER TABLE %s ALTER COLUMN %I SET STATISTICS 0', found.relation, found.name);
+	END LOOP;
+END $$;

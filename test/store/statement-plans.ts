@@ -1,0 +1,119 @@
+// All statements of the store, for tests of the plans that the databases make for them.
+import assert from "node:assert/strict";
+import { is, Param, Placeholder } from "drizzle-orm";
+import { definedFamilies, definedStatements } from "../../src/store/statement.js";
+import type { Store } from "../../src/store/store.js";
+import { createRandom } from "../support/openapi/random.js";
+import { rootUid } from "../support/rows.js";
+import { chooseCase } from "./list-oracle.js";
+import { kindNames, OracleWorld } from "./list-oracle-world.js";
+import type { Dialect } from "./list-plans.js";
+
+/** A statement as the database gets it. */
+export interface PlannedStatement {
+  readonly sql: string;
+  readonly params: readonly StatementParam[];
+}
+
+/** A parameter: the name of its value, or the value where it is always the same. */
+export type StatementParam = { readonly name: string } | { readonly value: unknown };
+
+/** The organisation that most rows of the tests are in. */
+export const ROOT = rootUid(1);
+
+/** Runs statements of all families, of which one exists for each shape. */
+export async function useFamilies(store: Store): Promise<void> {
+  const random = createRandom(3);
+  const world = new OracleWorld(store, random);
+  await world.fill();
+  for (const kind of kindNames) for (let i = 0; i < 20; i++) await world.change(kind);
+  await world.indexAdvisories();
+  for (let i = 0; i < 400; i++) {
+    const { kind, families, ...query } = chooseCase(world, random);
+    await world.list(kind, { ...query, skip: 0 }, families);
+  }
+  await store.read(async (tx) => {
+    await tx.access.findMappedGrants(ROOT, [ROOT]);
+    await tx.advisories.listEvents([ROOT]);
+    await tx.auditEvents.findByIds([1]);
+    for (const column of [undefined, "subjectUid", "actorUid", "type"] as const)
+      for (const descending of [true, false]) {
+        const range = { startMs: 0, endMs: 1, descending, limit: 1, assertInTime() {}, matches: undefined };
+        await tx.auditEvents.list({ rootUid: ROOT, by: column && { column, value: "" }, ...range, after: undefined });
+      }
+    for (const is of [true, false]) {
+      await tx.groupInvites.findByExpiry(ROOT, 0, is, 1);
+      await tx.roleBindings.findByPending(ROOT, is, "", 1);
+      await tx.roleBindings.countPending(ROOT, is);
+    }
+  });
+}
+
+/**
+ * Every statement that is defined. What ran before in this process has defined those of families, which differ in shape.
+ */
+export function listStatements({ sql, tables }: Dialect): PlannedStatement[] {
+  // Advisories are searched by some statements only where thousands are found.
+  const unused = definedFamilies.filter(
+    ({ build, known }) => known.size === 0 && !/advisoryEntries/.test(String(build)),
+  );
+  assert.deepEqual(
+    unused.map(({ build }) => String(build)),
+    [],
+    "no statement of these families is known",
+  );
+  const found = new Map<string, PlannedStatement>();
+  for (const { build } of definedStatements) {
+    const query = build(sql, tables) as unknown as { toSQL(): { sql: string; params: unknown[] } };
+    const { sql: text, params } = query.toSQL();
+    found.set(text, { sql: text, params: params.map(toParam) });
+  }
+  return [...found.values()];
+}
+
+function toParam(param: unknown): StatementParam {
+  const value = is(param, Param) ? param.value : param;
+  return is(value, Placeholder) ? { name: value.name.replace(/^\$|\d+$/g, "") } : { value };
+}
+
+/** Statements that do on purpose what others must not, by their text, and why they may. */
+export type Exceptions = readonly (readonly [RegExp, string])[];
+
+const few = "an installation has a few";
+
+/** Statements that read a whole table, or a whole index. */
+export const scans: Exceptions = [
+  [/^select "kid", .* from "keys" order by/, few],
+  [/^select "name", "holder", .* from "jobs" order by/, few],
+  [/^select .* from "registry_names"$/, `${few}; read for its cache`],
+  [/^select "root_uid" from "audit\w*" group by/, "arbor audit verify reads all"],
+  [
+    /^select .* from "roles" where "roles"."group_uid" is null/,
+    "an order of roles, of which organisations have hundreds",
+  ],
+  [
+    /^select "uid" from "identity_providers" where "identity_providers"."update_time_ms" </,
+    "a job once a day, in slices",
+  ],
+  [/^select "(root_uid|id)", .* from "audit" order by "audit"."id" desc limit/, "the newest, from the end of the key"],
+  [/ from "advisory_changes" (order by .*)?limit/, "a queue, read from its beginning"],
+  [/ from "advisory_entries" where "advisory_entries"."number" in \(select/, "the entries of a search, in their order"],
+];
+
+/** Statements that sort rows. Tests of lists bound how many rows theirs sort. */
+export const sorts: Exceptions = [
+  [/"entry_uid"/, "lists"],
+  [/^select "identities"."uid", .* order by "page"."uid"/, "a page of grants"],
+  [/ from "advisory_entries" where "advisory_entries"."number" in \(select/, "the entries of a search"],
+  [/^select "kid", .* from "keys" order by/, few],
+];
+
+/** Finds the statements that do something without an exception, and the exceptions that no statement needs. */
+export function findUnexpected(doing: readonly string[], exceptions: Exceptions): string[] {
+  return [
+    ...doing.filter((sql) => !exceptions.some(([pattern]) => pattern.test(sql))),
+    ...exceptions
+      .filter(([pattern]) => !doing.some((sql) => pattern.test(sql)))
+      .map(([pattern]) => `unused: ${pattern}`),
+  ];
+}
