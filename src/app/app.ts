@@ -213,7 +213,6 @@ async function openApp(options: AppOptions, opened: Close[]): Promise<App> {
       eventIds: createEventIds(await store.write(readEventIdKey)),
       eventFeed: createEventFeed({ store, onProblem }),
       streams: createEventStreams(),
-      bodyReaders: new Map(),
     }),
   ];
   const described = [...services.map(({ desc, published = desc }) => published), ...mounts.map(({ desc }) => desc)];

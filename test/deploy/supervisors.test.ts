@@ -66,7 +66,8 @@ describe("supervisors", () => {
   }
 
   it("jobs of Kubernetes fail at once with these codes, and are tried again after all others", () => {
-    for (const overlay of ["sqlite-create", "migrate-expand", "migrate-contract"] as const) {
+    const jobs = ["sqlite-create", "sqlite-convert", "migrate-expand", "migrate-contract", "migrate-convert"] as const;
+    for (const overlay of jobs) {
       const { spec } = find(render(overlay), "Job");
       const [rule, ...others] = spec.podFailurePolicy.rules;
       assert.deepEqual([rule.action, rule.onExitCodes.operator, rule.onExitCodes.values], ["FailJob", "In", final]);

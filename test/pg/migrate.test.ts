@@ -1,17 +1,19 @@
 // Upgrades of PostgreSQL databases: both phases, and nodes of older versions. Needs TEST_ARBOR_DATABASE_URL.
 import assert from "node:assert/strict";
+import { join } from "node:path";
 import { it } from "node:test";
 import pg from "pg";
+import { readMasterKey } from "../../src/issuer/keys/master-key.js";
 import { openPgMigration } from "../../src/store/migrate/open-pg-migration.js";
 import { contract, expand } from "../../src/store/migrate/phases.js";
 import { openPg } from "../../src/store/pg/open.js";
 import { VERSION } from "../../src/store/version.js";
 import { copySettings, writeOldSettings } from "../store/migrate/copied-settings.js";
-import { migrationSuite, type TestDatabase } from "../store/migrate/migration-suite.js";
+import { BEFORE, migrationSuite, setOldestVersion, type TestDatabase } from "../store/migrate/migration-suite.js";
+import { oldServerSuite } from "../store/migrate/old-server-suite.js";
+import { tempDir } from "../support/temp-dir.js";
 import { waitUntil } from "../support/wait-until.js";
-import { fixtures, restorePostgres } from "../upgrade/fixtures.js";
-import { assertIndexMatches, assertRowsKept, type Dump } from "../upgrade/migrated-rows.js";
-import { emptyDatabase, withClient } from "./databases.js";
+import { emptyDatabase } from "./databases.js";
 
 const migrations = [copySettings()];
 
@@ -31,6 +33,7 @@ it("a PostgreSQL database is not contracted while a node of an older version is 
   await (await openStore("none")).close();
   const database = await openPgMigration(url);
   t.after(() => database.close());
+  await setOldestVersion(database, BEFORE);
   await writeOldSettings(database, 1, 1);
   await expand(database, { migrations });
   const thisVersion = await openStore("copy");
@@ -78,45 +81,9 @@ it("a change of the schema waits for a lock only briefly, tries again, and says 
   assert.match(waits[0] ?? "", holder);
 });
 
-for (const fixture of fixtures) {
-  it(`the PostgreSQL database of version ${fixture.version} is migrated to what a new one is`, async () => {
-    const url = await emptyDatabase();
-    await withClient(url, (client) => client.query(restorePostgres(fixture).sql));
-    const before = await withClient(url, dumpPg);
-    const database = await openPgMigration(url);
-    await expand(database);
-    await contract(database);
-    await database.close();
-    const created = await emptyDatabase();
-    await (await openPg({ url: created })).close();
-    assert.deepEqual(await withClient(url, readSchema), await withClient(created, readSchema));
-    const after = await withClient(url, dumpPg);
-    assertRowsKept(before, after);
-    await assertIndexMatches(after);
-  });
-}
-
-/** Columns, indexes, constraints, triggers and functions, each as a line. */
-const SCHEMA = `
-  SELECT table_name || '.' || column_name || ' ' || data_type || ' ' || is_nullable || ' ' || coalesce(column_default, '')
-    || ' ' || coalesce(collation_name, '') AS line FROM information_schema.columns WHERE table_schema = 'public'
-  UNION ALL SELECT indexdef FROM pg_indexes WHERE schemaname = 'public'
-  UNION ALL SELECT conrelid::regclass || ': ' || pg_get_constraintdef(oid) FROM pg_constraint
-    WHERE connamespace = 'public'::regnamespace
-  UNION ALL SELECT pg_get_triggerdef(oid) FROM pg_trigger WHERE NOT tgisinternal
-  UNION ALL SELECT proname FROM pg_proc WHERE pronamespace = 'public'::regnamespace`;
-
-async function readSchema(client: pg.Client): Promise<string[]> {
-  const { rows } = await client.query<{ line: string }>(SCHEMA);
-  assert.ok(rows.length > 200, `${rows.length} lines`);
-  return rows.map(({ line }) => line).sort();
-}
-
-async function dumpPg(client: pg.Client): Promise<Dump> {
-  const { rows } = await client.query<{ name: string }>(
-    "SELECT table_name AS name FROM information_schema.tables WHERE table_schema = 'public'",
-  );
-  const dump = new Map<string, object[]>();
-  for (const { name } of rows) dump.set(name, (await client.query(`SELECT * FROM public."${name}"`)).rows);
-  return dump as unknown as Dump;
-}
+oldServerSuite("PostgreSQL", async () => {
+  const masterKeyFile = join(tempDir(), "master.key");
+  readMasterKey(masterKeyFile, true);
+  const url = await emptyDatabase();
+  return { settings: { databaseUrl: url, masterKeyFile }, openMigration: () => openPgMigration(url) };
+});

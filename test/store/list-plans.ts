@@ -86,7 +86,7 @@ export async function collectStatements(
 function recordedBy(tx: Executor, record: (statement: Statement<object, unknown>, params: object) => void): Executor {
   return {
     counterSlots: tx.counterSlots,
-    changedRows: tx.changedRows,
+    auditVersion: () => tx.auditVersion(),
     nowMs: () => tx.nowMs(),
     rows(statement, params) {
       record(statement as Statement<object, unknown>, params);

@@ -1,35 +1,29 @@
-// Backups of databases of released versions: restored, they are migrated by the next start and answer as before.
+// Backups of databases of versions 0.10 and 0.11: restored, they are converted and answer as before.
 import assert from "node:assert/strict";
-import { readFileSync } from "node:fs";
+import { createHash } from "node:crypto";
+import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
-import { isOlder } from "../../src/store/version.js";
+import { backupFiles } from "../../src/store/backup/manifest.js";
+import { openDatabase } from "../../src/store/sqlite/driver.js";
 import { attack } from "../audit/log-kit.js";
 import { runCommand } from "../support/command.js";
-import { isCampaign } from "../support/scale.js";
 import { tempDir } from "../support/temp-dir.js";
-import { fixtures, restoreSqlite } from "./fixtures.js";
+import { type Fixture, fixtures, restoreSqlite } from "./fixtures.js";
 import { compareResponses, startUpgraded } from "./upgrade-suite.js";
 
-/** The first version with the schema of this one: a migration that is added makes it the next version. */
-const FIRST_WITH_SCHEMA = "0.11.0";
-
-/** sqlite.test.ts migrates them all; what a backup adds depends on whether the database is an older one. */
-const chosen = fixtures.filter((_, i) => isCampaign || i === 0 || i === fixtures.length - 1);
-
-for (const fixture of chosen) {
+for (const fixture of fixtures) {
   const { version, sqlite } = fixture;
-  test(`a backup of a database of version ${version} restores, migrates and answers`, async (t) => {
-    const data = restoreSqlite(fixture);
-    const before = readFileSync(join(data, "arbor.db"));
-    const [backup, to] = [join(tempDir(), "backup"), join(tempDir(), "data")];
-    const made = await runCommand(["backup", backup, "--data", data, "--with-master-key"]);
-    assert.equal(made.code, 0, made.stderr);
-    assert.deepEqual(readFileSync(join(data, "arbor.db")), before, "a backup migrates nothing");
+  test(`a backup by version ${version} restores, is converted and answers`, async (t) => {
+    const backup = backUp(fixture);
+    const to = join(tempDir(), "data");
     const restored = await runCommand(["restore", backup, "--data", to]);
     assert.equal(restored.code, 0, restored.stderr);
-    const isOld = /^the database is that of an older version: the next start migrates it$/m.test(restored.stdout);
-    assert.equal(isOld, isOlder(version, FIRST_WITH_SCHEMA), restored.stdout);
+    assert.match(restored.stdout, /^the database is that of version 0\.10 or 0\.11: .* run `arbor migrate` /m);
+    const served = await runCommand(["serve", "--listen", "127.0.0.1:0", "--data", to]);
+    assert.deepEqual([served.code, /run `arbor migrate`/.test(served.stderr)], [6, true], served.stderr);
+    const converted = await runCommand(["migrate", "--data", to]);
+    assert.equal(converted.code, 0, converted.stderr);
 
     const harness = await startUpgraded({ data: to });
     t.after(() => harness.stop());
@@ -41,15 +35,60 @@ for (const fixture of chosen) {
   });
 }
 
+test("a restored database that cannot be converted names the version that makes it ready", async () => {
+  const backup = backUp(fixtures[0] as Fixture, "UPDATE settings SET value = '0.9.0' WHERE name = 'oldest_version'");
+  const to = join(tempDir(), "data");
+  const restored = await runCommand(["restore", backup, "--data", to]);
+  assert.equal(restored.code, 0, restored.stderr);
+  assert.match(restored.stdout, /: run `arbor migrate --expand --contract` of version 0\.11\.0 /);
+});
+
 test("a backup of another database gives other answers", async (t) => {
-  const [fixture] = fixtures;
-  assert.ok(fixture);
-  const data = restoreSqlite(fixture);
-  attack(data, "UPDATE groups SET description = 'changed' WHERE name = 'storage'");
-  const [backup, to] = [join(tempDir(), "backup"), join(tempDir(), "data")];
-  assert.equal((await runCommand(["backup", backup, "--data", data, "--with-master-key"])).code, 0);
-  assert.equal((await runCommand(["restore", backup, "--data", to])).code, 0);
+  const fixture = fixtures[0] as Fixture;
+  const backup = backUp(fixture, "UPDATE groups SET description = 'changed' WHERE name = 'storage'");
+  const to = join(tempDir(), "data");
+  for (const args of [["restore", backup], ["migrate"]]) {
+    const { code, stderr } = await runCommand([...args, "--data", to]);
+    assert.equal(code, 0, stderr);
+  }
   const harness = await startUpgraded({ data: to });
   t.after(() => harness.stop());
   assert.ok((await compareResponses(harness, fixture.sqlite.owner, fixture.sqlite.answers)).length > 0);
 });
+
+/** A backup as `arbor backup --with-master-key` of that version makes it. */
+function backUp(fixture: Fixture, statement?: string): string {
+  const data = restoreSqlite(fixture);
+  if (statement !== undefined) attack(data, statement);
+  const backup = tempDir();
+  const file = join(backup, backupFiles.database);
+  const db = openDatabase(join(data, "arbor.db"));
+  db.pragma("journal_mode = DELETE");
+  const heads = db.prepare(
+    "SELECT root_uid AS rootUid, seq, hash, time_ms AS timeMs FROM audit_heads ORDER BY root_uid",
+  );
+  const auditHeads = (heads.all() as { timeMs: number }[]).map(({ timeMs, ...head }) => ({
+    ...head,
+    signTime: new Date(timeMs).toISOString(),
+  }));
+  db.close();
+  const bytes = readFileSync(join(data, "arbor.db"));
+  writeFileSync(file, bytes, { mode: 0o600 });
+  writeFileSync(join(backup, backupFiles.masterKey), readFileSync(join(data, "master.key")), { mode: 0o600 });
+  const sha256 = createHash("sha256").update(bytes).digest("hex");
+  const manifest = {
+    format: 1,
+    arborVersion: fixture.version,
+    snapshotTime: new Date().toISOString(),
+    database: {
+      bytes: bytes.length,
+      sha256,
+      lastMigration: fixture.version === "0.10.0" ? "0015_audit_checkpoints" : "0016_ticket_origins",
+      oldestVersion: fixture.version,
+    },
+    includesMasterKey: true,
+    auditHeads,
+  };
+  writeFileSync(join(backup, backupFiles.manifest), JSON.stringify(manifest));
+  return backup;
+}

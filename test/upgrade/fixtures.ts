@@ -17,8 +17,8 @@ export interface Expected {
   readonly guestAnswers: Readonly<Record<string, object>>;
   /** How many rows of each audit log were sealed, by the uid of the organisation. */
   readonly sealedRows: Readonly<Record<string, number>>;
-  /** Page tokens that the owner got, which are valid for three days. Fixtures of 0.4.0 and newer have them. */
-  readonly pageTokens?: {
+  /** Page tokens that the owner got, which are valid for three days. */
+  readonly pageTokens: {
     readonly createTime: string;
     readonly lists: readonly PageToken[];
   };

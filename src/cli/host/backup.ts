@@ -11,13 +11,13 @@ import {
   type MasterKey,
   readMasterKey,
 } from "../../issuer/keys/master-key.js";
-import { formatBody } from "../../kernel/audit-body.js";
 import { randomIds } from "../../kernel/ids.js";
 import { systemClock } from "../../kernel/time.js";
 import { createBackup } from "../../store/backup/create-backup.js";
 import { isWithin, type StepProgress, toMiB } from "../../store/backup/files.js";
 import { type BackupManifest, backupFiles, readManifest } from "../../store/backup/manifest.js";
 import { restoreBackup } from "../../store/backup/restore-backup.js";
+import { describeConversion } from "../../store/migrate/conversion/old-database.js";
 import type { SqliteDatabase } from "../../store/sqlite/driver.js";
 import type { KeyRow } from "../../store/tables/tokens.js";
 import { Code, CommandError, invalidFlag } from "../errors.js";
@@ -140,7 +140,7 @@ export async function restoreCommand(settings: Settings, backup: string, flags: 
   const masterKey = readMasterKey(keyFile, false);
   const { onProgress, clear } = createByteProgress(flags.progress === true);
   const keepSessions = flags.keepSessions === true;
-  const { needsExpanding } = await restoreBackup({
+  const { needsExpanding, old } = await restoreBackup({
     backup,
     manifest,
     data,
@@ -148,7 +148,7 @@ export async function restoreCommand(settings: Settings, backup: string, flags: 
     // A file that the settings name stays where it is.
     writesMasterKey: settings.masterKeyFile === undefined,
     checkMasterKey: (database) => checkMasterKeyOf(database, masterKey),
-    auditRow: buildAuditRow(manifest, keepSessions),
+    auditRow: buildAuditRow(),
     keepSessions,
     onProgress,
   }).finally(clear);
@@ -162,7 +162,8 @@ export async function restoreCommand(settings: Settings, backup: string, flags: 
   if (settings.masterKeyFile !== undefined) {
     print(escapeControls(`start the server with --master-key-file ${settings.masterKeyFile}`));
   }
-  if (needsExpanding) print("the database is that of an older version: the next start migrates it");
+  if (old !== undefined) print(describeConversion(old));
+  else if (needsExpanding) print("the database is that of an older version: the next start migrates it");
 }
 
 function findKeyFile({ masterKeyFile }: Settings, backup: string, { includesMasterKey }: BackupManifest): string {
@@ -171,15 +172,12 @@ function findKeyFile({ masterKeyFile }: Settings, backup: string, { includesMast
   throw invalidFlag("--master-key-file", "the backup has no master key: name the file that has it");
 }
 
-const RESTORED = "arbor.database.restored.v1";
-
 // The row that commands on the host append to the log of the installation.
-function buildAuditRow({ snapshotTime }: BackupManifest, keepSessions: boolean) {
+function buildAuditRow() {
   return {
     rootUid: "",
     timeMs: systemClock(),
-    type: RESTORED,
-    body: formatBody({ type: RESTORED, after: { snapshotTime, keepSessions } }),
+    type: "arbor.database.restored.v1",
     method: "arbor",
     subjectUid: "",
     actorUid: "",

@@ -17,7 +17,7 @@ import type { MigrationProgress } from "../../store/migrate/phases.js";
 import type { PgTls } from "../../store/pg/connection.js";
 import { type CopyMark, createMark } from "../../store/version.js";
 import { invalidFlag } from "../errors.js";
-import { createMigrationProgress, print } from "./host.js";
+import { createThrottledProgress, print } from "./host.js";
 
 /** The flags of `arbor copy`. */
 export interface CopyFlags {
@@ -173,24 +173,6 @@ async function assertUnchanged(source: CopySource): Promise<void> {
   await source.assertNotServed();
   if (!(await source.hasChanged())) return;
   throw failedPrecondition("SOURCE_CHANGED", `${source.name} was changed while it was copied: run the command again`);
-}
-
-// Progress is reported with each batch.
-function createThrottledProgress(isShown: boolean) {
-  const { onProgress, periodMs, clear } = createMigrationProgress(process.stderr);
-  let shown = "";
-  let shownMs = 0;
-  return {
-    clear,
-    onProgress(progress: MigrationProgress): void {
-      if (!isShown) return;
-      const nowMs = performance.now();
-      if (progress.name === shown && nowMs - shownMs < periodMs && progress.done < progress.total) return;
-      shown = progress.name;
-      shownMs = nowMs;
-      onProgress(progress);
-    },
-  };
 }
 
 function printTables(tables: readonly ComparedTable[], json: boolean, summary: string): void {

@@ -163,10 +163,29 @@ export function createMigrationProgress(stream: ProgressStream, unit = "rows") {
     onProgress(progress: MigrationProgress): void {
       if (first?.name !== progress.name) first = { ...progress, startMs: performance.now() };
       const seconds = (performance.now() - first.startMs) / 1000;
-      line.show(formatProgress(progress, seconds > 0 ? (progress.done - first.done) / seconds : 0, unit));
+      const rate = seconds > 0 ? (progress.done - first.done) / seconds : 0;
+      line.show(formatProgress(progress, rate, progress.unit ?? unit));
     },
     onRemoval({ name, done }: Pick<MigrationProgress, "name" | "done">): void {
       line.show(`${name}: removed ${done} rows of the old form`);
+    },
+  };
+}
+
+/** Creates the progress of a command that reports each batch; it shows nothing unless `isShown`. */
+export function createThrottledProgress(isShown: boolean) {
+  const { onProgress, periodMs, clear } = createMigrationProgress(process.stderr);
+  let shown = "";
+  let shownMs = 0;
+  return {
+    clear,
+    onProgress(progress: MigrationProgress): void {
+      if (!isShown) return;
+      const nowMs = performance.now();
+      if (progress.name === shown && nowMs - shownMs < periodMs && progress.done < progress.total) return;
+      shown = progress.name;
+      shownMs = nowMs;
+      onProgress(progress);
     },
   };
 }

@@ -1,7 +1,9 @@
 // `arbor migrate`: expands the database of an older version while servers of that version run, and later removes what
 // only they needed (docs/upgrade.md).
+import { nameDiskFault } from "../../app/installation.js";
 import type { Settings } from "../../config/config.js";
 import { readDatabaseTls } from "../../config/tls.js";
+import { toMiB } from "../../store/backup/files.js";
 import type { DataMigration, MigrationDatabase } from "../../store/migrate/data-migration.js";
 import { dataMigrations } from "../../store/migrate/data-migrations.js";
 import { openPgMigration } from "../../store/migrate/open-pg-migration.js";
@@ -13,6 +15,7 @@ import {
   buildCreation,
   buildVersionChange,
   type DatabaseState,
+  expansionNeeded,
   needsContracting,
   needsExpanding,
 } from "../../store/migrate/state.js";
@@ -20,7 +23,7 @@ import { noInstallation } from "../../store/sqlite/data-directory.js";
 import { VERSION } from "../../store/version.js";
 import { invalidFlag } from "../errors.js";
 import { escapeControls, withStdout } from "../output/terminal.js";
-import { createMigrationProgress, print, withInstallation } from "./host.js";
+import { createMigrationProgress, createThrottledProgress, print, withInstallation } from "./host.js";
 
 /** The flags of `arbor migrate`. */
 export interface MigrateFlags {
@@ -32,8 +35,8 @@ export interface MigrateFlags {
 }
 
 /**
- * `arbor migrate`. Without a phase it prints the progress of the migrations and the remaining steps. Only the expand
- * phase creates an installation.
+ * `arbor migrate`. Without a phase it converts a database of version 0.10 or 0.11, and of another one it prints the progress
+ * of the migrations and the remaining steps. Only the expand phase creates an installation.
  *
  * @param migrations the migrations of stored rows; tests replace them
  * @throws ApiError FAILED_PRECONDITION when the database needs a newer version, when servers of an older version use what
@@ -51,18 +54,54 @@ export async function migrateCommand(
       ? openSqliteMigration({ directory: settings.data, mode: chooseMode(flags, isWriting) })
       : await openPgMigration(settings.databaseUrl, readDatabaseTls(settings), printWait);
   let isNew = false;
+  let isOld = false;
   try {
     const state = await readDatabaseState(database, migrations);
+    isOld = state.old !== undefined;
+    if (isOld && (isWriting || flags.expand || flags.contract)) throw expansionNeeded(state);
     if (state.isEmpty && !flags.expand) throw noInstallation(database.name, "it has no tables of one");
     if (isWriting) await runPhases(database, flags, migrations);
     else if (flags.expand || flags.contract) await printStatements(database, state, flags, migrations);
-    else printState(state);
+    else if (!isOld) printState(state);
     isNew = isWriting && state.isEmpty;
   } finally {
     await database.close();
   }
+  if (isOld) await nameDiskFault(settings, () => convert(settings, flags));
   // With PostgreSQL the file of the key is where the servers are.
   if (isNew && settings.databaseUrl === undefined) await withInstallation(settings, "create", async () => {});
+}
+
+// Brings a database of version 0.10 or 0.11 into the form of this one.
+async function convert(settings: Settings, { dryRun = false }: MigrateFlags): Promise<void> {
+  const { databaseUrl: url, data: directory } = settings;
+  const progress = createThrottledProgress(!dryRun);
+  if (url === undefined) {
+    const { convertSqlite, planSqliteConversion } = await import("../../store/migrate/conversion/sqlite.js");
+    const { rows, tables, bytes, kept } = dryRun
+      ? await planSqliteConversion(directory)
+      : await convertSqlite({ directory, onProgress: progress.onProgress }).finally(progress.clear);
+    if (dryRun) {
+      print(`would copy ${rows} rows of ${tables} tables into a new file; ${toMiB(bytes)} MiB must be free`);
+      print(escapeControls(`the database of now would stay as ${kept}`));
+      return;
+    }
+    print(`converted: ${rows} rows of ${tables} tables`);
+    print(
+      escapeControls(`the database of before is ${kept}: delete it when you will not go back to the version before`),
+    );
+    return;
+  }
+  const { convertPg, planPgConversion } = await import("../../store/migrate/conversion/pg.js");
+  const tls = readDatabaseTls(settings);
+  const { rows, tables } = dryRun
+    ? await planPgConversion({ url, tls })
+    : await convertPg({ url, tls, onProgress: progress.onProgress, onWait: printWait }).finally(progress.clear);
+  print(
+    dryRun
+      ? `would copy ${rows} rows of ${tables} tables into new tables, in one transaction`
+      : `converted: ${rows} rows of ${tables} tables`,
+  );
 }
 
 function printWait(holder: string): void {

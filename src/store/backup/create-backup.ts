@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { failedPrecondition } from "../../kernel/errors.js";
 import { openNewFile } from "../../kernel/new-file.js";
 import { type Clock, systemClock } from "../../kernel/time.js";
+import { conversionNeeded } from "../migrate/conversion/old-database.js";
 import { findSqliteInstallation, holdFileLock, isLockHeld } from "../sqlite/data-directory.js";
 import { openDatabase, type SqliteDatabase } from "../sqlite/driver.js";
 import { VERSION } from "../version.js";
@@ -51,7 +52,7 @@ export interface BackupOptions {
  * its files are deleted.
  *
  * @throws ApiError FAILED_PRECONDITION when the target has other files or a backup, when its disk is too small, when
- * the database is damaged or needs a newer version, when there is none, when another user could write to the target
+ * the database is damaged, of a version before 1.0 or needs a newer version, when there is none, when another user could write to the target
  */
 export async function createBackup(options: BackupOptions): Promise<BackupManifest> {
   const { data, target } = options;
@@ -141,7 +142,8 @@ async function copySnapshot(
     const snapshotMs = clock();
     db.exec("BEGIN");
     // The first read takes the snapshot.
-    const { bytes } = readContents(db);
+    const { bytes, old } = readContents(db);
+    if (old !== undefined) throw conversionNeeded(old);
     checkSource(db);
     requireSpace(target, bytes);
     closeSync(openNewFile(file));

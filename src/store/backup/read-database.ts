@@ -1,5 +1,6 @@
 // What backup and restore read from a database file, of whatever version.
 import { failedPrecondition } from "../../kernel/errors.js";
+import type { OldDatabase } from "../migrate/conversion/old-database.js";
 import type { SqlRow } from "../migrate/data-migration.js";
 import { dataMigrations } from "../migrate/data-migrations.js";
 import { listSchemaMigrations, schemaRecord } from "../migrate/schema-migrations.js";
@@ -16,6 +17,8 @@ export interface DatabaseContents {
   readonly oldestVersion: string | null;
   readonly auditHeads: readonly ManifestHead[];
   readonly needsExpanding: boolean;
+  /** Set for a database of a version before 1.0. */
+  readonly old: OldDatabase | undefined;
 }
 
 /**
@@ -41,6 +44,7 @@ export function readContents(db: SqliteDatabase): DatabaseContents {
     oldestVersion: state.oldestVersion ?? null,
     auditHeads: heads.map(({ timeMs, ...head }) => ({ ...head, signTime: new Date(timeMs).toISOString() })),
     needsExpanding: needsExpanding(state),
+    old: state.old,
   };
 }
 

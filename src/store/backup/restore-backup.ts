@@ -2,12 +2,10 @@
 // the database its name, so the data directory has the whole database or none.
 import { existsSync, readdirSync, readFileSync, rmdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
-import { hashBody } from "../../kernel/audit-body.js";
 import { failedPrecondition } from "../../kernel/errors.js";
-import { AUDIT_VERSION } from "../audit/log.js";
 import { holdServeLock, RESTORE_DIRECTORY } from "../sqlite/data-directory.js";
 import { openDatabase, type SqliteDatabase } from "../sqlite/driver.js";
-import type { AuditRow } from "../tables/audit.js";
+import type { RecordedAuditRow } from "../tables/audit.js";
 import type { KeyRow } from "../tables/tokens.js";
 import {
   copyFile,
@@ -40,7 +38,7 @@ export interface RestoreOptions {
   /** @throws Error when the master key is not the one of the database */
   readonly checkMasterKey: (database: SqliteDatabase) => void;
   /** The row that the audit log gets. */
-  readonly auditRow: Omit<AuditRow, "actorName" | "traceId">;
+  readonly auditRow: Omit<RecordedAuditRow, "version" | "traceId" | "actorName">;
   /** Whether tokens and logins of the backup stay valid. */
   readonly keepSessions: boolean;
   readonly onProgress?: (progress: StepProgress) => void;
@@ -49,10 +47,7 @@ export interface RestoreOptions {
 }
 
 /** What a restore found. */
-export interface RestoreResult {
-  /** Whether the next start has to migrate the database. */
-  readonly needsExpanding: boolean;
-}
+export type RestoreResult = Pick<DatabaseContents, "needsExpanding" | "old">;
 
 /**
  * Restores a backup.
@@ -113,7 +108,7 @@ async function verifyBackup(options: RestoreOptions): Promise<RestoreResult> {
     assertSound(db, file);
     assertManifest(contents, options);
     checkMasterKey(db);
-    return { needsExpanding: contents.needsExpanding };
+    return contents;
   } finally {
     db.close();
   }
@@ -129,10 +124,12 @@ function assertDigest(digest: { bytes: number; sha256: string }, { backup, manif
   }
 }
 
-function assertManifest({ auditHeads, lastMigration }: DatabaseContents, { backup, manifest }: RestoreOptions): void {
+function assertManifest(contents: DatabaseContents, { backup, manifest }: RestoreOptions): void {
+  const { auditHeads, lastMigration, old } = contents;
   const isSame =
     JSON.stringify(auditHeads) === JSON.stringify(manifest.auditHeads) &&
-    lastMigration === manifest.database.lastMigration;
+    // This version does not know the names of the changes before 1.0.
+    (old !== undefined || lastMigration === manifest.database.lastMigration);
   if (!isSame) throw unusableBackup(backup, `${backupFiles.manifest} does not describe ${backupFiles.database}`);
 }
 
@@ -162,16 +159,10 @@ function changeDatabase(file: string, { keepSessions, auditRow }: RestoreOptions
     db.pragma("synchronous = FULL");
     db.transaction(() => {
       if (!keepSessions) voidTokens(db);
-      const { body = "" } = auditRow;
-      const isOld = db.prepare("SELECT 1 FROM pragma_table_info('audit') WHERE name = 'body'").get() === undefined;
-      // Before version 1.0, rows had no bodies.
-      const [columns, values] = isOld ? ["", ""] : [", body_hash, body", ", @bodyHash, @body"];
       db.prepare(
-        `INSERT INTO audit (root_uid, time_ms, type, method, subject_uid, actor_uid, token_id, request_id, remote_address,
-           version${columns})
-         VALUES (@rootUid, @timeMs, @type, @method, @subjectUid, @actorUid, @tokenId, @requestId, @remoteAddress,
-           @version${values})`,
-      ).run({ ...auditRow, version: isOld ? 1 : AUDIT_VERSION, body, bodyHash: hashBody(body) });
+        `INSERT INTO audit (root_uid, time_ms, type, method, subject_uid, actor_uid, token_id, request_id, remote_address)
+         VALUES (@rootUid, @timeMs, @type, @method, @subjectUid, @actorUid, @tokenId, @requestId, @remoteAddress)`,
+      ).run(auditRow);
     })();
   } finally {
     db.close();

@@ -1,6 +1,8 @@
 // Whether the file or the server holds what the schema declares, and holds it undamaged.
 import { type SQL, sql } from "drizzle-orm";
 import { getTableConfig } from "drizzle-orm/sqlite-core";
+import { dataMigrations } from "../migrate/data-migrations.js";
+import { expansionNeeded, readState, readStateAsync } from "../migrate/state.js";
 import { noInstallation } from "../sqlite/data-directory.js";
 import { assertFinished, OLDEST_VERSION } from "../version.js";
 import { tables } from "./database.js";
@@ -15,12 +17,16 @@ interface Named {
 
 /**
  * Compares the tables, columns and indexes of the database with those of the schema. Without a table or a column no other
- * check can run. Throws FAILED_PRECONDITION when there is no table of the schema.
+ * check can run. Throws FAILED_PRECONDITION when there is no table of the schema, or the tables of a version before 1.0.
  */
 export const schemaCheck: Check = {
   name: "schema",
   async run(context) {
     const { db } = context;
+    const state = await readStateAsync(readState(db.dialect, dataMigrations), (statement) =>
+      db.all(sql.raw(statement)),
+    );
+    if (state.old !== undefined) throw expansionNeeded(state);
     const [columns, indexes] = db.dialect === "sqlite" ? sqliteCatalog : pgCatalog;
     const knownColumns = toSet(await db.all<Named>(columns));
     if (!tables.some((one) => [...knownColumns].some((name) => name.startsWith(`${getTableConfig(one).name} `)))) {

@@ -24,6 +24,7 @@ import type { CopySource, CopyTarget } from "./databases.js";
 export function assertCopyable({ name, dialect, state, schemaMs }: CopySource): void {
   if (state.isEmpty) throw noInstallation(name, "it has no tables of one");
   assertMayOpen(state.oldestVersion);
+  if (state.old !== undefined) throw expansionNeeded(state);
   // A newer version may have expanded it, and this one does not know what that added.
   if (schemaMs > (listSchemaMigrations(dialect, 0).at(-1)?.createdMs ?? 0)) {
     throw failedPrecondition(
@@ -31,7 +32,7 @@ export function assertCopyable({ name, dialect, state, schemaMs }: CopySource): 
       `a newer version of arbor than ${VERSION} has expanded the database: copy it with that version`,
     );
   }
-  if (needsExpanding(state)) throw expansionNeeded();
+  if (needsExpanding(state)) throw expansionNeeded(state);
   if (needsContracting(state)) {
     throw failedPrecondition(
       "DATABASE_VERSION",

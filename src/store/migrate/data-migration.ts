@@ -12,10 +12,10 @@ export type SqlRow = Readonly<Record<string, unknown>>;
 /** One open transaction of a migration. It is serializable; on PostgreSQL it runs again after a conflict. */
 export interface MigrationTx extends Executor {
   readonly dialect: Dialect;
-  /** Runs one SQL statement without parameters; returns how many rows it changed. */
-  run(statement: string): Awaitable<number>;
-  /** The rows of one SQL query without parameters. */
-  query(statement: string): Awaitable<SqlRow[]>;
+  /** Runs one SQL statement; returns how many rows it changed. */
+  run(statement: string, values?: readonly unknown[]): Awaitable<number>;
+  /** The rows of one SQL query. */
+  query(statement: string, values?: readonly unknown[]): Awaitable<SqlRow[]>;
 }
 
 /** A statement of the contract phase. */

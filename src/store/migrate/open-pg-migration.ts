@@ -37,7 +37,7 @@ export async function openPgMigration(
   tls?: PgTls,
   onWait: (holder: string) => void = () => {},
 ): Promise<MigrationDatabase> {
-  const client = await connectForCommand({ url, tls, name: `arbor/${VERSION}` });
+  const client = await connectForCommand({ url, tls, name: "arbor migrate" });
   await client.query(`SET lock_timeout = ${LOCK_TIMEOUT_MS}`);
   const { rows: names } = await client.query<{ name: string; pid: number }>(
     "SELECT current_database() AS name, pg_backend_pid() AS pid",
@@ -45,8 +45,8 @@ export async function openPgMigration(
   const tx: MigrationTx = {
     ...createExecutor(client),
     dialect: "pg",
-    run: async (statement) => (await client.query(statement)).rowCount ?? 0,
-    query: async (statement) => (await client.query(statement)).rows,
+    run: async (statement, values = []) => (await client.query(statement, [...values])).rowCount ?? 0,
+    query: async (statement, values = []) => (await client.query(statement, [...values])).rows,
   };
 
   return {

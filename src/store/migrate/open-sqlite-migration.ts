@@ -8,7 +8,7 @@ import { requireSpace } from "../backup/files.js";
 import {
   createExecutor,
   DATABASE_FILE,
-  openReading,
+  openExisting,
   openWriting,
   runMigrationStatement,
 } from "../sqlite/connection.js";
@@ -47,7 +47,7 @@ export function openSqliteMigration({ directory, mode }: SqliteMigrationOptions)
     return toMigrationDatabase(openDatabase(":memory:"), directory);
   }
   if (mode === "plan" || mode === "read") {
-    return toMigrationDatabase(openReading(findSqliteInstallation(directory)), directory);
+    return toMigrationDatabase(openExisting(findSqliteInstallation(directory)), directory);
   }
   if (mode === "update") findSqliteInstallation(directory);
   else assertNothingLost(directory);
@@ -67,8 +67,8 @@ function toMigrationDatabase(db: SqliteDatabase, directory: string): MigrationDa
   const tx: MigrationTx = {
     ...createExecutor(db),
     dialect: "sqlite",
-    run: (statement) => runMigrationStatement(db, statement),
-    query: (statement) => db.prepare(statement).all() as SqlRow[],
+    run: (statement, values) => runMigrationStatement(db, statement, values),
+    query: (statement, values = []) => db.prepare(statement).all(...values) as SqlRow[],
   };
 
   return {

@@ -29,6 +29,8 @@ export interface MigrationProgress {
   readonly done: number;
   /** About how many there are. */
   readonly total: number;
+  /** What they are; rows unless set. */
+  readonly unit?: string;
 }
 
 /** How to run the expand phase. */
@@ -91,6 +93,7 @@ export async function expand(database: MigrationDatabase, options: ExpandOptions
   const { migrations = dataMigrations } = options;
   const state = await readDatabaseState(database, migrations);
   if (!state.isEmpty && !needsExpanding(state)) return;
+  if (state.old !== undefined) throw expansionNeeded(state);
   if (!options.force) await assertServersCanGoOn(database, state);
   if (state.missingSchema.length > 0) {
     await database.write(async (tx) => {
@@ -146,7 +149,7 @@ async function copyBatch(tx: MigrationTx, migration: DataMigration): Promise<{ d
 export async function contract(database: MigrationDatabase, options: ContractOptions = {}): Promise<void> {
   const { migrations = dataMigrations, force = false } = options;
   const state = await readDatabaseState(database, migrations);
-  if (needsExpanding(state)) throw expansionNeeded();
+  if (needsExpanding(state)) throw expansionNeeded(state);
   // Also where nothing is stored in an old form: what only newer versions know, such as checkpoints of the audit log,
   // waits for this.
   if (admitsOlderVersions(state)) {

@@ -3,6 +3,7 @@ import { ApiError, failedPrecondition } from "../../kernel/errors.js";
 import { VERSIONED_APPLICATION_ID } from "../sqlite/connection.js";
 import type { MigrationPhase } from "../tables/schema.js";
 import { isOlder, OLDEST_VERSION, VERSION } from "../version.js";
+import { conversionNeeded, describeOldDatabase, type OldDatabase } from "./conversion/old-database.js";
 import type { DataMigration, Dialect, SqlRow } from "./data-migration.js";
 import {
   buildSchemaStatements,
@@ -23,6 +24,8 @@ export interface DataMigrationState {
 /** How far all migrations are. */
 export interface DatabaseState {
   readonly isEmpty: boolean;
+  /** Set where a version before 1.0 created the database and it was not converted; then `missingSchema` has all changes. */
+  readonly old: OldDatabase | undefined;
   /** The oldest version that may open the database; undefined where none is stored. */
   readonly oldestVersion: string | undefined;
   readonly missingSchema: readonly SchemaMigration[];
@@ -44,16 +47,21 @@ export function* readState(
     return rows.length > 0;
   };
   const record = schemaRecord[dialect];
-  const last = (yield* hasTable(record)) ? yield `SELECT max(created_at) AS last FROM ${record}` : [];
+  const recorded = (yield* hasTable(record)) ? yield `SELECT created_at AS time FROM ${record}` : [];
   const oldest = (yield* hasTable("settings"))
     ? yield `SELECT value FROM settings WHERE name = '${OLDEST_VERSION}'`
     : [];
   const stored = (yield* hasTable("data_migrations")) ? yield "SELECT * FROM data_migrations" : [];
-  const lastMs = Number(last[0]?.last ?? 0);
+  const times = recorded.map(({ time }) => Number(time));
+  const lastMs = Math.max(0, ...times);
+  const oldestVersion = oldest[0]?.value as string | undefined;
+  const [first] = listSchemaMigrations(dialect, 0);
+  const isOld = times.length > 0 && first !== undefined && !times.includes(first.createdMs);
   return {
-    isEmpty: lastMs === 0,
-    oldestVersion: oldest[0]?.value as string | undefined,
-    missingSchema: listSchemaMigrations(dialect, lastMs),
+    isEmpty: times.length === 0,
+    old: isOld ? describeOldDatabase(dialect, lastMs, oldestVersion, stored) : undefined,
+    oldestVersion,
+    missingSchema: listSchemaMigrations(dialect, isOld ? 0 : lastMs),
     data: migrations.map((migration) => findState(migration, stored)),
   };
 }
@@ -100,17 +108,18 @@ export function needsContracting({ data }: DatabaseState): boolean {
   return data.some(({ phase }) => phase === "expanded" || phase === "contracting");
 }
 
-/** FAILED_PRECONDITION: the database is that of an older version. The text names the command that expands it. */
-export function expansionNeeded(): ApiError {
+/** FAILED_PRECONDITION: the database is that of an older version. The text names the command to run. */
+export function expansionNeeded({ old }: Pick<DatabaseState, "old">): ApiError {
+  if (old !== undefined) return conversionNeeded(old);
   return failedPrecondition(
     "DATABASE_VERSION",
     "the database is that of an older version: run `arbor migrate --expand` with the same settings (docs/upgrade.md)",
   );
 }
 
-/** Whether an error is {@link expansionNeeded}. */
+/** Whether an error is {@link expansionNeeded} of a database that the expand phase can make usable. */
 export function isExpansionNeeded(error: unknown): boolean {
-  return error instanceof ApiError && error.message === expansionNeeded().message;
+  return error instanceof ApiError && error.message === expansionNeeded({ old: undefined }).message;
 }
 
 // The statements that create a database, and those that name the oldest version that may open it.

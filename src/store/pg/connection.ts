@@ -56,17 +56,19 @@ export const MIGRATION_LOCK = 0x4172626f;
 /**
  * Creates the executor of a connection. Statements are prepared once per connection; PostgreSQL keeps a statement that
  * has a name.
+ *
+ * @param auditVersion the version of audit rows that are written; by default the one that every Arbor knows
  */
-export function createExecutor(client: pg.ClientBase): Executor {
+export function createExecutor(
+  client: pg.ClientBase,
+  { auditVersion = () => 1 }: { readonly auditVersion?: Executor["auditVersion"] } = {},
+): Executor {
   const sql = drizzle(client as pg.Client) as unknown as Sql;
   const tables = schema as unknown as Tables;
   const prepared: (Prepared | undefined)[] = [];
-  let changedRows = 0;
   return {
     counterSlots: COUNTER_SLOTS,
-    get changedRows() {
-      return changedRows;
-    },
+    auditVersion,
     async nowMs() {
       const { rows } = await client.query(NOW);
       return Number(rows[0]?.ms);
@@ -78,20 +80,13 @@ export function createExecutor(client: pg.ClientBase): Executor {
         prepared[statement.id] = ready;
       }
       const result = await ready.execute(params);
-      const isRows = Array.isArray(result);
-      if (!isReading(ready)) changedRows += isRows ? result.length : (result.rowCount ?? 0);
-      return isRows ? (result as Row[]) : [];
+      return Array.isArray(result) ? result : [];
     },
   };
 }
 
 interface Prepared {
-  execute(params: object): Promise<pg.QueryResult | unknown[]>;
-  getQuery(): { readonly sql: string };
-}
-
-function isReading(query: Prepared): boolean {
-  return query.getQuery().sql.startsWith("select");
+  execute(params: object): Promise<unknown>;
 }
 
 /** The SQLSTATE of an error or of its cause; the empty string where there is none. */

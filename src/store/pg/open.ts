@@ -3,6 +3,7 @@ import pg from "pg";
 import { aborted, deadlineExceeded, unavailable } from "../../kernel/errors.js";
 import { type Clock, systemClock } from "../../kernel/time.js";
 import type { TraceSpan } from "../../kernel/trace.js";
+import { watchAuditVersion } from "../audit/version.js";
 import type { Awaitable } from "../awaitable.js";
 import type { DataMigration } from "../migrate/data-migration.js";
 import { dataMigrations } from "../migrate/data-migrations.js";
@@ -105,6 +106,8 @@ export async function openPg(options: PgOptions): Promise<Store> {
     ]);
     return rows[0]?.value;
   };
+  const auditVersion = watchAuditVersion(readOldest, clock);
+  await auditVersion.refresh();
 
   return {
     read: (unit, units) => runWithRetries(READ, unit, units),
@@ -179,7 +182,7 @@ export async function openPg(options: PgOptions): Promise<Store> {
   function executorOf(client: pg.PoolClient): Executor {
     let executor = executors.get(client);
     if (executor === undefined) {
-      executor = createExecutor(client);
+      executor = createExecutor(client, { auditVersion: auditVersion.current });
       executors.set(client, executor);
     }
     return executor;
@@ -239,7 +242,7 @@ async function preparePg(
     throw noInstallation(`the database ${rows[0]?.name}`, "it has no tables of one");
   }
   if (state.isEmpty) return createTables(client, migrations);
-  if (needsExpanding(state)) throw expansionNeeded();
+  if (needsExpanding(state)) throw expansionNeeded(state);
 }
 
 async function createTables(client: pg.ClientBase, migrations: readonly DataMigration[]): Promise<void> {

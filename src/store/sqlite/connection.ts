@@ -37,6 +37,7 @@ export function openWriting(file: string): SqliteDatabase {
     db.pragma("journal_mode = WAL");
     if (isNew) db.pragma(`application_id = ${APPLICATION_ID}`);
     configure(db);
+    assertLogged(db);
     return db;
   } catch (error) {
     db.close();
@@ -46,6 +47,18 @@ export function openWriting(file: string): SqliteDatabase {
 
 /** Opens a connection that only reads a database that {@link openWriting} opened before. */
 export function openReading(file: string): SqliteDatabase {
+  const db = openExisting(file);
+  try {
+    assertLogged(db);
+    return db;
+  } catch (error) {
+    db.close();
+    throw error;
+  }
+}
+
+/** Opens a connection that only reads. The database may be one that no server has opened, such as that of a backup. */
+export function openExisting(file: string): SqliteDatabase {
   const db = openDatabase(file, { readonly: true, fileMustExist: true });
   try {
     assertOwn(db, file);
@@ -74,6 +87,9 @@ function configure(db: SqliteDatabase): void {
   // Long enough for another process to open, close or recover the database.
   db.pragma("busy_timeout = 100");
   if (db.pragma("synchronous", { simple: true }) !== 2) throw new Error("SQLite refused synchronous = FULL");
+}
+
+function assertLogged(db: SqliteDatabase): void {
   if (db.pragma("journal_mode", { simple: true }) !== "wal") throw new Error("SQLite refused journal_mode = WAL");
 }
 
@@ -88,6 +104,8 @@ export function createQueries(db: SqliteDatabase) {
 }
 
 interface ExecutorOptions {
+  /** The version of audit rows that are written; by default the one that every Arbor knows. */
+  readonly auditVersion?: Executor["auditVersion"];
   /** The clock of the database. */
   readonly clock?: Clock;
   /** Notes errors and converts them to those for callers. */
@@ -97,26 +115,20 @@ interface ExecutorOptions {
 /** Creates the executor of a connection. Statements are prepared once per connection and cached by their id. */
 export function createExecutor(
   db: SqliteDatabase,
-  { clock = systemClock, faults = createFaultMonitor(db.name) }: ExecutorOptions = {},
+  { auditVersion = () => 1, clock = systemClock, faults = createFaultMonitor(db.name) }: ExecutorOptions = {},
 ): Executor {
   const sql = createQueries(db) as unknown as Sql;
   const tables = schema as unknown as Tables;
   const prepared: (NativeStatement | undefined)[] = [];
-  let changedRows = 0;
-  const noteChanges = (rows: number) => {
-    changedRows += rows;
-  };
   return {
     counterSlots: 1,
-    get changedRows() {
-      return changedRows;
-    },
+    auditVersion,
     nowMs: clock,
     rows<Params extends object, Row>(statement: Statement<Params, Row>, params: Params): Row[] {
       try {
         let ready = prepared[statement.id];
         if (ready === undefined) {
-          ready = prepareNative(db, statement.build(sql, tables), noteChanges);
+          ready = prepareNative(db, statement.build(sql, tables));
           prepared[statement.id] = ready;
         }
         return ready(params) as Row[];
@@ -135,10 +147,10 @@ export function createExecutor(
  *
  * @returns how many rows it changed
  */
-export function runMigrationStatement(db: SqliteDatabase, statement: string): number {
+export function runMigrationStatement(db: SqliteDatabase, statement: string, values: readonly unknown[] = []): number {
   if (!/^UPDATE sqlite_schema\b/i.test(statement)) {
     const prepared = db.prepare(statement);
-    return prepared.reader ? prepared.all().length : prepared.run().changes;
+    return prepared.reader ? prepared.all(...values).length : prepared.run(...values).changes;
   }
   db.unsafeMode(true);
   try {
@@ -203,7 +215,7 @@ interface Selected {
  *
  * @throws TypeError when the query selects objects within rows.
  */
-function prepareNative(db: SqliteDatabase, query: Preparable, noteChanges: (rows: number) => void): NativeStatement {
+function prepareNative(db: SqliteDatabase, query: Preparable): NativeStatement {
   const prepared = query.prepare() as Prepared;
   const { sql, params } = prepared.getQuery();
   const statement = db.prepare(sql.replace(BARE_LIMIT, "$1+0"));
@@ -215,17 +227,13 @@ function prepareNative(db: SqliteDatabase, query: Preparable, noteChanges: (rows
   };
   if (prepared.fields === undefined) {
     return (values) => {
-      noteChanges(statement.run(...bind(values)).changes);
+      statement.run(...bind(values));
       return [];
     };
   }
   const selected = prepared.fields.map(toSelected);
   const raw = statement.raw();
-  return (values) => {
-    const rows = raw.all(...bind(values)) as unknown[][];
-    if (!statement.readonly) noteChanges(rows.length);
-    return rows.map((row) => toRow(selected, row));
-  };
+  return (values) => (raw.all(...bind(values)) as unknown[][]).map((row) => toRow(selected, row));
 }
 
 function createBinder(param: unknown): Binder {

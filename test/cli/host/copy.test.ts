@@ -71,7 +71,11 @@ describe("arbor copy", () => {
     assert.match(await copy(served), /ECONNREFUSED/);
 
     const newer = createFilledDirectory();
-    withDatabase(newer, (db) => db.exec("UPDATE __drizzle_migrations SET created_at = created_at + 100000000000"));
+    withDatabase(newer, (db) =>
+      db.exec(
+        "INSERT INTO __drizzle_migrations (hash, created_at) SELECT hash, created_at + 100000000000 FROM __drizzle_migrations",
+      ),
+    );
     assert.match(
       await copy(newer),
       /a newer version of arbor than \S+ has expanded the database: copy it with that version/,

@@ -4,51 +4,45 @@ import { once } from "node:events";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
-import { describe, it } from "node:test";
+import { afterEach, describe, it } from "node:test";
 import { pino } from "pino";
 import { startApp } from "../../../src/app/app.js";
 import { createMigrationProgress, formatProgress } from "../../../src/cli/host/host.js";
 import { resolveSettings } from "../../../src/config/config.js";
+import type { DataMigration } from "../../../src/store/migrate/data-migration.js";
+import { dataMigrations } from "../../../src/store/migrate/data-migrations.js";
 import { openSqliteMigration } from "../../../src/store/migrate/open-sqlite-migration.js";
 import { contract, expand } from "../../../src/store/migrate/phases.js";
 import { openSqlite } from "../../../src/store/sqlite/open.js";
+import { attack } from "../../audit/log-kit.js";
 import { copiesOf, copySettings, readCopied, writeOldSettings } from "../../store/migrate/copied-settings.js";
 import { spawn } from "../../support/child-process.js";
 import { runCommand } from "../../support/command.js";
+import { newDataDir } from "../../support/data-dir.js";
 import { scriptArguments } from "../../support/project.js";
 import { tempDir } from "../../support/temp-dir.js";
-import { fixtures, restoreSqlite } from "../../upgrade/fixtures.js";
-
-const old = fixtures.find(({ version }) => version === "0.4.0");
-if (old === undefined) throw new Error("there is no fixture of version 0.4.0");
 
 describe("arbor migrate", () => {
-  it("prints what is left to do, and with --dry-run the statements, and changes nothing", async () => {
-    const data = restoreSqlite(old);
+  it("has nothing to do on a database of this version", async () => {
+    const data = newDataDir();
     const before = readFileSync(join(data, "arbor.db"));
     const state = await runCommand(["migrate", "--data", data]);
     assert.deepEqual([state.code, state.stderr], [0, ""]);
-    assert.match(state.stdout, /^expand:\n {2}schema: 0007_order_index\n/m);
-    assert.match(state.stdout, /\nrun next: arbor migrate --expand\n$/);
+    assert.match(state.stdout, /^expand: done\ncontract: done\n$/m);
     const plan = await runCommand(["migrate", "--expand", "--contract", "--dry-run", "--data", data]);
-    assert.equal(plan.code, 0);
-    assert.match(plan.stdout, /^CREATE TABLE `data_migrations` \($/m);
+    assert.deepEqual([plan.code, plan.stdout], [0, "-- nothing to do\n"]);
     assert.deepEqual(readFileSync(join(data, "arbor.db")), before);
-    const missing = join(tempDir(), "missing");
-    const planned = await runCommand(["migrate", "--expand", "--dry-run", "--data", missing]);
-    assert.match(planned.stdout, /^-- there is no installation in \S+missing: --expand creates one\nCREATE TABLE /);
-    assert.throws(() => readFileSync(missing), /ENOENT/);
-  });
-
-  it("expands and contracts, and then has nothing to do", async () => {
-    const data = restoreSqlite(old);
     const done = await runCommand(["migrate", "--expand", "--contract", "--vacuum", "--data", data]);
     assert.equal(done.code, 0, done.stderr);
     assert.match(done.stdout, /^expanded: .*\ncontracted: .*\nthe space of deleted rows is free\n$/);
     assert.match(done.stderr, /servers cannot write meanwhile/);
-    const { stdout } = await runCommand(["migrate", "--data", data]);
-    assert.match(stdout, /^expand: done\ncontract: done\n$/m);
-    assert.equal((await runCommand(["audit", "list", "--no-migrate", "--data", data])).code, 0);
+  });
+
+  it("prints the statements that create an installation, and creates nothing", async () => {
+    const missing = join(tempDir(), "missing");
+    const planned = await runCommand(["migrate", "--expand", "--dry-run", "--data", missing]);
+    assert.match(planned.stdout, /^-- there is no installation in \S+missing: --expand creates one\nCREATE TABLE /);
+    assert.throws(() => readFileSync(missing), /ENOENT/);
   });
 
   for (const { flags, rule } of [
@@ -71,7 +65,7 @@ describe("arbor migrate", () => {
     const database = openSqliteMigration({ directory, mode: "create" });
     t.after(() => database.close());
     await writeOldSettings(database, 1, 20);
-    await killAtBatch(4, [directory, "--expand"]);
+    await killAtBatch(4, [JSON.stringify({ data: directory }), "copied-settings", "--expand"]);
     const [killed] = (await readCopied(database)).progress;
     assert.deepEqual(killed, { name: "copied-settings", phase: "expanding", position: "old:0006", done: 6 });
     const migrations = [copySettings()];
@@ -86,16 +80,46 @@ describe("arbor migrate", () => {
 });
 
 describe("a SQLite database of an older version", () => {
+  // Until this version has migrations of its own.
+  const planted = dataMigrations as DataMigration[];
+  afterEach(() => planted.splice(0));
+
+  function createOld(): string {
+    const data = newDataDir();
+    attack(data, "UPDATE settings SET value = '0.0.1' WHERE name = 'oldest_version'");
+    planted.push(copySettings());
+    return data;
+  }
+
+  it("is described by arbor migrate, with --dry-run by statements", async () => {
+    const data = createOld();
+    const before = readFileSync(join(data, "arbor.db"));
+    const state = await runCommand(["migrate", "--data", data]);
+    assert.match(state.stdout, /^expand:\n {2}rows: copied-settings, not begun\n/m);
+    assert.match(state.stdout, /\nrun next: arbor migrate --expand\n$/);
+    const plan = await runCommand(["migrate", "--expand", "--dry-run", "--data", data]);
+    assert.match(plan.stdout, /^CREATE TABLE copies .*;\n/);
+    assert.deepEqual(readFileSync(join(data, "arbor.db")), before);
+  });
+
   it("is rejected with --no-migrate, and the error names the command", async () => {
-    const data = restoreSqlite(old);
+    const data = createOld();
     const { code, stderr } = await runCommand(["audit", "list", "--no-migrate", "--data", data]);
     assert.deepEqual([code, /run `arbor migrate --expand`/.test(stderr)], [6, true], stderr);
     const serving = startApp({ settings: settingsOf(data, { migrate: false }), logger: pino({ level: "silent" }) });
     await assert.rejects(serving, /run `arbor migrate --expand`/);
   });
 
+  it("is not expanded by a command that reads", async () => {
+    const data = createOld();
+    const before = readFileSync(join(data, "arbor.db"));
+    const { code, stderr } = await runCommand(["audit", "verify", "--data", data]);
+    assert.deepEqual([code, /run `arbor migrate --expand`/.test(stderr)], [6, true], stderr);
+    assert.deepEqual(readFileSync(join(data, "arbor.db")), before);
+  });
+
   it("is expanded by the service before it listens", async () => {
-    const data = restoreSqlite(old);
+    const data = createOld();
     const app = await startApp({ settings: settingsOf(data), logger: pino({ level: "silent" }) });
     await app.stop();
     const { stdout } = await runCommand(["migrate", "--data", data]);
@@ -105,14 +129,14 @@ describe("a SQLite database of an older version", () => {
 
 describe("the progress of a migration", () => {
   it("is a bar with a rate", () => {
-    const progress = { name: "order-index", done: 2_500, total: 10_000 };
+    const progress = { name: "copied-settings", done: 2_500, total: 10_000 };
     assert.equal(
       formatProgress(progress, 500),
-      "order-index [#####...............] 25 %, 2500 of about 10000 rows, 500 rows/s, 15 s left",
+      "copied-settings [#####...............] 25 %, 2500 of about 10000 rows, 500 rows/s, 15 s left",
     );
     assert.equal(
       formatProgress({ ...progress, done: 11_000 }, 0),
-      "order-index [####################] 100 %, 11000 of about 10000 rows",
+      "copied-settings [####################] 100 %, 11000 of about 10000 rows",
     );
     assert.match(formatProgress({ ...progress, done: 0, total: 0 }, 0), / 100 %, 0 of about 0 rows$/);
   });
@@ -134,7 +158,7 @@ function settingsOf(data: string, flags: Readonly<Record<string, string | boolea
 }
 
 async function killAtBatch(count: number, args: readonly string[]): Promise<void> {
-  const child = spawn(process.execPath, [...scriptArguments("test/cli/host/migrate-process.ts"), ...args], {
+  const child = spawn(process.execPath, [...scriptArguments("test/store/migrate/migrate-process.ts"), ...args], {
     stdio: ["ignore", "pipe", "inherit"],
   });
   const exited = once(child, "exit");

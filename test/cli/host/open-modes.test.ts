@@ -90,19 +90,6 @@ describe("commands that read", () => {
     assert.notDeepEqual(listContent(data), before);
   });
 
-  test("a database of an older version is not expanded by a command that reads", async () => {
-    const data = copyInstallation();
-    const db = openDatabase(join(data, "arbor.db"));
-    db.exec("UPDATE data_migrations SET phase = 'expanding'");
-    db.pragma("wal_checkpoint(TRUNCATE)");
-    db.close();
-    const before = listContent(data);
-    const { code, stderr } = await runCommand(["audit", "verify", "--data", data]);
-    assert.equal(code, 6);
-    assert.match(stderr, /of an older version: run `arbor migrate --expand`/);
-    assert.deepEqual(listContent(data), before);
-  });
-
   test("an installation that is opened to be read refuses to write", async () => {
     const settings = resolveSettings({ flags: { data: copyInstallation() }, env: {} });
     const { store, close } = await openInstallation({ mode: "read", settings });

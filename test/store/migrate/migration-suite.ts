@@ -16,6 +16,8 @@ export interface TestDatabase {
 }
 
 const ROWS = 5;
+/** The version that the databases of the tests are of. */
+export const BEFORE = "0.0.1";
 /** A time at which a process ends: before the commit of a transaction, or right after it. */
 type End = "before the commit" | "after the commit";
 
@@ -26,7 +28,10 @@ export function migrationSuite(name: string, create: () => Promise<TestDatabase>
   async function createOld(): Promise<TestDatabase> {
     const test = await create();
     await (await test.openStore("none")).close();
-    await using(test, (database) => writeOldSettings(database, 1, ROWS));
+    await using(test, async (database) => {
+      await setOldestVersion(database, BEFORE);
+      await writeOldSettings(database, 1, ROWS);
+    });
     return test;
   }
 
@@ -51,7 +56,7 @@ export function migrationSuite(name: string, create: () => Promise<TestDatabase>
         );
         const expanded = await readDatabaseState(database, migrations);
         assert.deepEqual([needsExpanding(expanded), needsContracting(expanded)], [false, true]);
-        assert.equal(expanded.oldestVersion, undefined, "no version is kept out");
+        assert.equal(expanded.oldestVersion, BEFORE, "no version is kept out");
         await writeOldSettings(database, ROWS + 1, ROWS + 1);
         assert.deepEqual((await readCopied(database)).copies, copiesOf(1, ROWS + 1), "what it writes is copied");
 
@@ -79,9 +84,9 @@ export function migrationSuite(name: string, create: () => Promise<TestDatabase>
       await using(test, async (database) => {
         await expand(database, { migrations });
         await contract(database, { migrations });
-        await database.write((tx) => tx.run("UPDATE settings SET value = '0.4.0' WHERE name = 'oldest_version'"));
+        await setOldestVersion(database, BEFORE);
         const before = await readDatabaseState(database, migrations);
-        assert.deepEqual([before.oldestVersion, needsContracting(before)], ["0.4.0", false]);
+        assert.deepEqual([before.oldestVersion, needsContracting(before)], [BEFORE, false]);
         await contract(database, { migrations });
         assert.equal((await readDatabaseState(database, migrations)).oldestVersion, VERSION);
       });
@@ -159,16 +164,14 @@ export function migrationSuite(name: string, create: () => Promise<TestDatabase>
       const open = await test.openStore("none");
       const next = VERSION.replace(/^\d+/, (major) => String(Number(major) + 1));
       const tooOld = new RegExp(`needs version ${next} of arbor or a newer one, and this is version ${VERSION}`);
-      await using(test, (database) =>
-        database.write((tx) => tx.run(`INSERT INTO settings VALUES ('oldest_version', '${next}')`)),
-      );
+      await using(test, (database) => setOldestVersion(database, next));
       await assert.rejects(async () => open.check(), tooOld, "a service that runs is no longer ready");
       await open.close();
       await assert.rejects(test.openStore("none"), tooOld);
       await using(test, async (database) => {
         await assert.rejects(expand(database, { migrations }), tooOld);
         await assert.rejects(contract(database, { migrations }), tooOld);
-        await database.write((tx) => tx.run(`UPDATE settings SET value = '${VERSION}' WHERE name = 'oldest_version'`));
+        await setOldestVersion(database, VERSION);
       });
       await (await test.openStore("none")).close();
     });
@@ -202,6 +205,11 @@ export function migrationSuite(name: string, create: () => Promise<TestDatabase>
       }
     });
   }
+}
+
+/** Names the oldest version that may open the database. */
+export async function setOldestVersion(database: MigrationDatabase, version: string): Promise<void> {
+  await database.write((tx) => tx.run(`UPDATE settings SET value = '${version}' WHERE name = 'oldest_version'`));
 }
 
 async function using<T>(test: TestDatabase, work: (database: MigrationDatabase) => Promise<T>): Promise<T> {

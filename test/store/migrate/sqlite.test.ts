@@ -9,12 +9,11 @@ import { runMigrationStatement } from "../../../src/store/sqlite/connection.js";
 import { holdFileLock } from "../../../src/store/sqlite/data-directory.js";
 import { openDatabase } from "../../../src/store/sqlite/driver.js";
 import { openSqlite } from "../../../src/store/sqlite/open.js";
+import { VERSION } from "../../../src/store/version.js";
 import { memoryDir } from "../../support/temp-dir.js";
 import { copySettings, writeOldSettings } from "./copied-settings.js";
-import { migrationSuite, type TestDatabase } from "./migration-suite.js";
+import { BEFORE, migrationSuite, setOldestVersion, type TestDatabase } from "./migration-suite.js";
 
-/** "Arbo" and "Arb2" in ASCII. */
-const [APPLICATION_ID, VERSIONED_APPLICATION_ID] = [0x4172626f, 0x41726232];
 const migrations = [copySettings()];
 
 function sqliteIn(directory: string): TestDatabase {
@@ -30,25 +29,26 @@ async function createExpanded(): Promise<string> {
   const directory = memoryDir();
   await openSqlite({ directory, migrations: [] }).close();
   const database = openSqliteMigration({ directory, mode: "create" });
+  await setOldestVersion(database, BEFORE);
   await writeOldSettings(database, 1, 5);
   await expand(database, { migrations });
   await database.close();
   return directory;
 }
 
-function readApplicationId(directory: string): unknown {
+function readOldestVersion(directory: string): unknown {
   const db = openDatabase(join(directory, "arbor.db"), { readonly: true });
-  const id = db.pragma("application_id", { simple: true });
+  const version = db.prepare("SELECT value FROM settings WHERE name = 'oldest_version'").pluck().get();
   db.close();
-  return id;
+  return version;
 }
 
 describe("an expanded SQLite database", () => {
-  it("can be opened by version 0.4.0 until this version uses it", async () => {
+  it("can be opened by the version before until this version uses it", async () => {
     const directory = await createExpanded();
-    assert.equal(readApplicationId(directory), APPLICATION_ID);
+    assert.equal(readOldestVersion(directory), BEFORE);
     await openSqlite({ directory, migrations }).close();
-    assert.equal(readApplicationId(directory), VERSIONED_APPLICATION_ID, "version 0.4.0 rejects this id");
+    assert.equal(readOldestVersion(directory), VERSION);
   });
 
   it("is not used or contracted while a server of an older version runs", async (t) => {
@@ -59,7 +59,7 @@ describe("an expanded SQLite database", () => {
     const database = openSqliteMigration({ directory, mode: "create" });
     t.after(() => database.close());
     await assert.rejects(contract(database, { migrations }), older);
-    assert.equal(readApplicationId(directory), APPLICATION_ID);
+    assert.equal(readOldestVersion(directory), BEFORE);
     stop();
     const server = openSqlite({ directory, migrations, exclusive: true });
     await contract(database, { migrations });
@@ -81,7 +81,6 @@ describe("an expanded SQLite database", () => {
     assert.ok(statSync(file).size < 1_000_000, `${statSync(file).size} bytes`);
     await server.write((tx) => tx.settings.put("name", "value"));
     assert.equal(await server.read((tx) => tx.settings.find("name")), "value");
-    assert.equal(readApplicationId(directory), VERSIONED_APPLICATION_ID);
   });
 });
 

@@ -1,0 +1,4 @@
+import { openLog } from "./log-kit.js";
+import { testMixedVersions } from "./mixed-versions-suite.js";
+
+testMixedVersions(() => openLog());
