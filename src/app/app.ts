@@ -213,6 +213,7 @@ async function openApp(options: AppOptions, opened: Close[]): Promise<App> {
       eventIds: createEventIds(await store.write(readEventIdKey)),
       eventFeed: createEventFeed({ store, onProblem }),
       streams: createEventStreams(),
+      bodyReaders: new Map(),
     }),
   ];
   const described = [...services.map(({ desc, published = desc }) => published), ...mounts.map(({ desc }) => desc)];

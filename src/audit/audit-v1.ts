@@ -1,9 +1,11 @@
 // The handlers of AuditService (docs/audit.md).
 import { createCipheriv, createDecipheriv, randomBytes } from "node:crypto";
-import { create } from "@bufbuild/protobuf";
+import { create, fromJson, type JsonValue } from "@bufbuild/protobuf";
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import {
   AuditService,
+  type Body,
+  BodySchema,
   type Chain,
   ChainCheckpointSchema,
   type ChainEntry,
@@ -20,6 +22,7 @@ import {
   type TailEventsRequest,
 } from "#gen/arbor/audit/v1/audit_pb.js";
 import { Capability } from "#gen/chainguard/capabilities/capabilities_pb.js";
+import { hashBody } from "../kernel/audit-body.js";
 import { deadlineExceeded, invalidArgument, notFound, tokenExpired, unavailable } from "../kernel/errors.js";
 import type { PageTokens } from "../kernel/page-token.js";
 import type { Clock } from "../kernel/time.js";
@@ -28,10 +31,11 @@ import { isExpired } from "../pipeline/auth/api-token.js";
 import { authorize, bitOf } from "../pipeline/auth/authorize.js";
 import type { Caller } from "../pipeline/auth/caller.js";
 import type { CallContext, StreamCall, UnaryCall } from "../pipeline/call.js";
-import { readCapabilities, serve } from "../pipeline/method-table.js";
+import { type NeededCapability, readCapabilities, serve } from "../pipeline/method-table.js";
 import type { AuditEventRow, AuditPosition } from "../store/audit/events.js";
 import type { SealedRow } from "../store/audit/log.js";
 import type { Store } from "../store/store.js";
+import type { StoredAuditRow } from "../store/tables/audit.js";
 import type { Tx } from "../store/transaction.js";
 import type { AuditKeys } from "./chain.js";
 import type { EventFeed, EventStreams } from "./event-feed.js";
@@ -46,12 +50,16 @@ interface AuditServiceDeps {
   readonly eventIds: EventIds;
   readonly eventFeed: EventFeed;
   readonly streams: EventStreams;
+  /** The capabilities that a reader of bodies needs at the subject, by the types of bodies. */
+  readonly bodyReaders: ReadonlyMap<string, readonly NeededCapability[]>;
   /** Aborts when the service stops. */
   readonly stopping: AbortSignal;
 }
 
 const DEFAULT_PAGE_SIZE = 50;
 const MAX_PAGE_SIZE = 200;
+/** A page ends after the event with which its bodies have as many bytes, and a stream reads as many at once. */
+const MAX_PAGE_BODY_BYTES = 1024 * 1024;
 /**
  * How often a stream without events sends a message, and looks at the rights of its caller, in milliseconds.
  * Connections that carry nothing for longer are cut.
@@ -62,7 +70,7 @@ const createBindings = [{ bit: bitOf(Capability.CAP_IAM_ROLE_BINDINGS_CREATE) }]
 
 /** Creates AuditService. */
 export function auditV1(deps: AuditServiceDeps) {
-  const { store, clock, tokens, eventIds, eventFeed, streams, stopping } = deps;
+  const { store, clock, tokens, eventIds, eventFeed, streams, bodyReaders, stopping } = deps;
 
   async function listEvents(request: ListEventsRequest, call: UnaryCall) {
     const { pageToken, pageSize } = request;
@@ -72,7 +80,7 @@ export function auditV1(deps: AuditServiceDeps) {
     const { startMs, endMs, descending } = selection;
     const binding = JSON.stringify(["ListEvents", filter.scope, filter.equals, startMs, endMs, descending]);
     const cursor = pageToken === "" ? undefined : tokens.read(pageToken, binding, call.startMs);
-    const { rows, next } = await call.tx.auditEvents.list({
+    const page = await call.tx.auditEvents.list({
       ...selection,
       after: cursor && { timeMs: Number(cursor.key), id: Number(cursor.uid) },
       limit: Math.min(pageSize || DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE),
@@ -80,10 +88,13 @@ export function auditV1(deps: AuditServiceDeps) {
         if (clock() >= call.deadlineMs) throw deadlineExceeded();
       },
     });
-    const toEvent = await eventsFor(call, call.tx, filter.scope, rows);
+    const rows = takeSmall(page.rows);
+    const last = rows.at(-1);
+    const next = rows.length < page.rows.length && last ? { timeMs: last.timeMs, id: last.id } : page.next;
+    const events = await toEvents(call, call.tx, filter.scope, rows);
     const makeToken = ({ timeMs, id }: AuditPosition) =>
       tokens.create({ key: timeMs, uid: String(id), skip: 0 }, binding, call.startMs);
-    return { events: rows.map(toEvent), nextPageToken: next ? makeToken(next) : "" };
+    return { events, nextPageToken: next ? makeToken(next) : "" };
   }
 
   async function getEvent({ id }: GetEventRequest, call: UnaryCall) {
@@ -94,7 +105,8 @@ export function auditV1(deps: AuditServiceDeps) {
     if (row === undefined || scope === undefined) throw notFound(eventKind, id);
     const caller = await call.callerAt(scope);
     if (!caller.holdsNeeded(scope)) throw notFound(eventKind, id);
-    return toProto(row, caller.holds(createBindings, scope));
+    const bodies = await call.tx.audit.readBodies([row]);
+    return toProto(row, parseBody(row, bodies.get(row.id)), caller);
   }
 
   // The rights of a caller, and how its token was limited, are read again before each batch of events.
@@ -118,12 +130,17 @@ export function auditV1(deps: AuditServiceDeps) {
         const rows = await reader.next(HEARTBEAT_MS, gone);
         if (stopping.aborted) throw unavailable("the service stops", 1_000);
         if (isExpired(principal, clock())) throw tokenExpired();
-        const toEvent = await store.read(async (tx) => {
-          const caller = await authorize(guard, principal, request, tx);
-          return eventsFor(call, tx, filter.scope, rows, caller);
-        });
-        if (rows.length === 0) yield {};
-        for (const row of rows) yield { event: toEvent(row) };
+        let left = rows;
+        do {
+          const some = takeSmall(left);
+          const events = await store.read(async (tx) => {
+            const caller = await authorize(guard, principal, request, tx);
+            return toEvents(call, tx, filter.scope, some, caller);
+          });
+          if (events.length === 0) yield {};
+          for (const event of events) yield { event };
+          left = left.slice(some.length);
+        } while (left.length > 0);
       }
     } finally {
       reader.close();
@@ -131,20 +148,27 @@ export function auditV1(deps: AuditServiceDeps) {
     }
   }
 
-  // Grants below the scope are read only where those at the scope do not show the origin of all events.
-  async function eventsFor(
+  // Grants below the scope are read only where those at the scope do not show all that events have.
+  async function toEvents(
     call: CallContext,
     tx: Tx,
     scope: string,
     rows: readonly AuditEventRow[],
     atScope: Caller = call.caller,
-  ): Promise<(row: AuditEventRow) => Event> {
-    if (rows.length === 0 || atScope.holds(createBindings, scope)) return (row) => toProto(row, true);
-    const caller = await call.callerEverywhere(tx);
-    return (row) => toProto(row, caller.holds(createBindings, scopeOf(row) ?? scope));
+  ): Promise<Event[]> {
+    const stored = await tx.audit.readBodies(rows);
+    const bodies = rows.map((row) => parseBody(row, stored.get(row.id)));
+    const needed = bodies.flatMap((body) => (body && bodyReaders.get(body.type)) ?? []);
+    const seesAll = rows.length === 0 || atScope.holds([...createBindings, ...needed], scope);
+    const caller = seesAll ? atScope : await call.callerEverywhere(tx);
+    return rows.map((row, i) => toProto(row, bodies[i], caller));
   }
 
-  function toProto(row: AuditEventRow, showsOrigin: boolean): Event {
+  function toProto(row: AuditEventRow, body: Body | undefined, caller: Caller): Event {
+    const scope = scopeOf(row) ?? row.rootUid;
+    const readers = body && bodyReaders.get(body.type);
+    const showsBody = readers !== undefined && caller.holds(readers, scope);
+    const showsOrigin = caller.holds(createBindings, scope);
     const { rootUid, timeMs, type, method, subjectUid, actorUid, actorName, requestId, traceId, seq } = row;
     return create(EventSchema, {
       id: eventIds.format(row.id),
@@ -154,10 +178,27 @@ export function auditV1(deps: AuditServiceDeps) {
       sealed: seq !== null,
       sequence: BigInt(seq ?? 0),
       ...(showsOrigin && { remoteAddress: row.remoteAddress, tokenId: row.tokenId }),
+      ...(showsBody && { body }),
     });
   }
 
   return serve(AuditService, { listEvents, getEvent, tailEvents, ...createChainHandlers(deps) });
+}
+
+/** Takes rows up to the one with which their bodies reach the size of a page. */
+function takeSmall(rows: readonly AuditEventRow[]): readonly AuditEventRow[] {
+  let bytes = 0;
+  const last = rows.findIndex((row) => {
+    bytes += row.bodyBytes;
+    return bytes >= MAX_PAGE_BODY_BYTES;
+  });
+  return last === -1 ? rows : rows.slice(0, last + 1);
+}
+
+/** Parses a stored body; undefined where there is none, and where it is not the one that the row was written with. */
+function parseBody({ bodyHash }: AuditEventRow, stored: string | undefined): Body | undefined {
+  if (stored === undefined || hashBody(stored) !== bodyHash) return undefined;
+  return fromJson(BodySchema, JSON.parse(stored) as JsonValue, { ignoreUnknownFields: true });
 }
 
 /**
@@ -169,7 +210,8 @@ function scopeOf({ rootUid, subjectUid }: AuditEventRow): string | undefined {
 }
 
 // The handlers of AuditService by which clients verify a chain themselves (docs/audit.md). A row has exactly the values
-// that its seal covers, because clients compute hashes from them.
+// that its seal covers, because clients compute hashes from them. Rows are numbered as their entries are: ids count the
+// rows of all organisations, and would tell one organisation how much happens in the others.
 
 interface ChainHandlersDeps {
   readonly tokens: PageTokens;
@@ -191,6 +233,7 @@ function createChainHandlers({ tokens, keys }: ChainHandlersDeps) {
     const range = { afterId: settledId, lastId: Number.MAX_SAFE_INTEGER };
     const unsealed = await tx.auditChain.listUnsealedBetween(scope, range, MAX_UNSEALED);
     const [first] = unsealed;
+    const lastSeq = head?.seq ?? checkpoint?.seq ?? 0;
     return create(ChainSchema, {
       organizationUid: scope,
       ...(head && {
@@ -208,9 +251,9 @@ function createChainHandlers({ tokens, keys }: ChainHandlersDeps) {
       }),
       jwks: JSON.stringify({ keys: keys.listAuditJwks() }),
       unsealedRows: BigInt(unsealed.length),
-      firstUnsealedId: BigInt(first?.id ?? 0),
+      firstUnsealedId: BigInt(first ? lastSeq + 1 : 0),
       firstUnsealedTimeMs: BigInt(first?.timeMs ?? 0),
-      settledId: BigInt(settledId),
+      settledId: BigInt(lastSeq),
     });
   }
 
@@ -231,19 +274,28 @@ function createChainHandlers({ tokens, keys }: ChainHandlersDeps) {
     const range = { afterId, lastId: last === undefined ? settledId : Math.min(highestId, settledId) };
     const [unsealed] = await tx.auditChain.listUnsealedBetween(scope, range, 1);
     const next = last && tokens.create({ key: last.seq, uid: String(highestId), skip: 0 }, binding, startMs);
-    return { entries: entries.map(toChainEntry), unsealedRowId: BigInt(unsealed?.id ?? 0), nextPageToken: next ?? "" };
+    const newer = unsealed && entries.find(({ auditId }) => auditId > unsealed.id);
+    const unsealedRowId = unsealed && (newer?.seq ?? Math.max(0, entries.at(-1)?.seq ?? afterSeq) + 1);
+    return {
+      entries: entries.map(toChainEntry),
+      unsealedRowId: BigInt(unsealedRowId ?? 0),
+      nextPageToken: next ?? "",
+    };
   }
 
   return { getChain, listChainEntries };
 }
 
-function toChainEntry({ seq, auditId, hash, row }: SealedRow): ChainEntry {
+function toChainEntry({ seq, hash, row }: SealedRow): ChainEntry {
   return create(ChainEntrySchema, {
-    sequence: BigInt(seq),
-    rowId: BigInt(auditId),
-    hash,
-    ...(row && { row: create(SealedRowSchema, { ...row, id: BigInt(row.id), timeMs: BigInt(row.timeMs) }) }),
+    ...{ sequence: BigInt(seq), rowId: BigInt(seq), hash },
+    ...(row && { row: toSealedRow(row) }),
   });
+}
+
+// The hashes of versions 1 and 2 cover the id in the installation, so clients need it.
+function toSealedRow({ id, timeMs, bodyBytes: _, ...row }: StoredAuditRow) {
+  return create(SealedRowSchema, { ...row, id: BigInt(row.version < 3 ? id : 0), timeMs: BigInt(timeMs) });
 }
 
 function assertOrganisation(scope: string): void {

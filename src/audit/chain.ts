@@ -21,7 +21,7 @@ export function formatLogName(rootUid: string): string {
 
 /** Whether this version of Arbor knows the canonical form of a row. */
 export function isKnownVersion({ version }: StoredAuditRow): boolean {
-  return version === 1 || version === 2;
+  return version >= 1 && version <= 3;
 }
 
 /**
@@ -51,20 +51,19 @@ export function formatCanonicalJson(row: StoredAuditRow): string {
 }
 
 /**
- * Selects the members that the canonical form of a row has, in its order. Those of version 1 must stay as they are.
+ * Selects the members that the canonical form of a row has, in its order. Those of older versions must stay as they are.
+ * Version 3 has the hash of the body, and no id, which is a number of the whole installation: the number of the entry,
+ * which every link covers, says where the row belongs.
  *
  * @throws RangeError for a row of an unknown version
  */
 export function selectMembers(row: StoredAuditRow): Partial<StoredAuditRow> {
-  const { actorName, actorUid, id, method, remoteAddress, requestId, rootUid } = row;
+  const { actorName, actorUid, bodyHash, id, method, remoteAddress, requestId, rootUid } = row;
   const { subjectUid, timeMs, tokenId, traceId, type, version } = row;
   if (!isKnownVersion(row)) throw new RangeError(`row ${id} has the unknown version ${version}`);
   if (version === 1)
     return { actorUid, id, method, remoteAddress, requestId, rootUid, subjectUid, timeMs, tokenId, type };
-  return {
-    actorName,
-    actorUid,
-    id,
+  const sinceVersion2 = {
     method,
     remoteAddress,
     requestId,
@@ -75,7 +74,12 @@ export function selectMembers(row: StoredAuditRow): Partial<StoredAuditRow> {
     traceId,
     type,
     version,
-  } satisfies Record<keyof StoredAuditRow, unknown>;
+  };
+  if (version === 2) return { actorName, actorUid, id, ...sinceVersion2 };
+  return { actorName, actorUid, bodyHash, ...sinceVersion2 } satisfies Record<
+    keyof Omit<StoredAuditRow, "id" | "bodyBytes">,
+    unknown
+  >;
 }
 
 // The signed head of a chain, and the signed checkpoint at which it begins. Hashes alone prove nothing, because a party that can change rows can recompute them.

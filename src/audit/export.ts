@@ -14,11 +14,15 @@ export interface ExportedCheckpoint {
   readonly key: JsonWebKey;
 }
 
-/** A line of an export: an entry of the chain, with null for a row that is not there any more. */
+/**
+ * A line of an export: an entry of the chain, with null for a row that is not there any more, and the body of the row if
+ * it has one. A body that cannot be read as JSON is a text.
+ */
 export interface ExportedEntry {
   readonly seq: number;
   readonly hash: string;
   readonly row: Partial<StoredAuditRow> | null;
+  readonly body?: unknown;
 }
 
 /** The last line of an export: the signed head, and the public key with the kid that its signature names. */
@@ -55,11 +59,26 @@ export async function* exportChain(
       throw new Error("old rows of this log were deleted while it was exported: export it again");
     }
     for (const { seq, hash, row } of page) {
-      if (seq <= head.seq) yield { seq, hash, row: row && selectMembers(row) };
+      if (seq > head.seq) break;
+      const body = row && row.bodyBytes > 0 ? await readBody(row) : undefined;
+      yield { seq, hash, row: row && selectMembers(row), ...(body !== undefined && { body }) };
     }
     end = page.at(-1)?.seq ?? head.seq;
   }
   yield { head, key };
+
+  async function readBody(row: StoredAuditRow): Promise<unknown> {
+    return parseBody((await store.read((tx) => tx.audit.readBodies([row]))).get(row.id) ?? "");
+  }
+}
+
+/** Parses a stored body. One that was changed by hand may be no JSON, and is returned as it is. */
+export function parseBody(body: string): unknown {
+  try {
+    return JSON.parse(body);
+  } catch {
+    return body;
+  }
 }
 
 async function exportKey(what: string, { signature }: { signature: string }, keys: AuditKeys): Promise<JsonWebKey> {

@@ -8,7 +8,9 @@ import type { AuditCheckpoint, AuditHead } from "../store/tables/audit.js";
 import { type AuditKeys, formatLogName, signCheckpoint } from "./chain.js";
 import {
   BEFORE_ALL_ENTRIES,
+  buildBodyFault,
   type Fault,
+  findChangedBody,
   findCheckpointFault,
   findSignatureFault,
   findStart,
@@ -41,6 +43,8 @@ interface ChainStart {
   readonly checkpoint: AuditCheckpoint | undefined;
   readonly head: AuditHead | undefined;
   readonly entries: readonly SealedRow[];
+  /** The first entry whose row has another body than was sealed. */
+  readonly changedBody: number | undefined;
 }
 
 /** Creates the job that deletes old rows. */
@@ -74,11 +78,8 @@ export function createRetention(deps: RetentionDeps): Job {
       if (run.signal.aborted) return deleted;
       const start = await store.read(async (tx): Promise<ChainStart> => {
         const [checkpoint, head] = [await tx.auditCheckpoints.find(rootUid), await tx.auditChain.findHead(rootUid)];
-        return {
-          checkpoint,
-          head,
-          entries: await tx.auditChain.listEntries(rootUid, BEFORE_ALL_ENTRIES, batchRows + 1),
-        };
+        const entries = await tx.auditChain.listEntries(rootUid, BEFORE_ALL_ENTRIES, batchRows + 1);
+        return { checkpoint, head, entries, changedBody: await findChangedBody(tx, entries) };
       });
       const next = await findNextCheckpoint(rootUid, start, beforeMs);
       if (next === undefined) return deleted;
@@ -105,7 +106,7 @@ export function createRetention(deps: RetentionDeps): Job {
    */
   async function findNextCheckpoint(
     rootUid: string,
-    { checkpoint, head, entries }: ChainStart,
+    { checkpoint, head, entries, changedBody }: ChainStart,
     beforeMs: number,
   ): Promise<Pick<AuditCheckpoint, "seq" | "hash" | "entryTimeMs"> | Fault | undefined> {
     if (head === undefined) return { seq: findStart(checkpoint).seq, what: "the signed head is missing" };
@@ -116,6 +117,7 @@ export function createRetention(deps: RetentionDeps): Job {
     for (const [i, entry] of entries.entries()) {
       const next = verifyEntry(entry, end, rootUid);
       if ("what" in next) return next;
+      if (entry.seq === changedBody) return buildBodyFault(entry);
       end = next;
       const { timeMs = Number.POSITIVE_INFINITY } = entry.row ?? {};
       if (timeMs >= beforeMs || end.seq >= head.seq || i === batchRows) return found;

@@ -38,12 +38,10 @@ const MAX_RUN_MS = 1_000;
 const RETRY_MS = 10_000;
 /** On SQLite a batch blocks other writers for some 2 ms. */
 const BATCH_ROWS = 256;
-/** For how long nodes of version 0.4, which know no lease of jobs, leave the sealing to this node, in milliseconds. */
-const ROW_LEASE_MS = 3_000;
 
 const unknownVersion: VerificationFailure = "its next row has a version that is not known here";
 
-const NO_SEALER: SealerRow = { holder: "", expireTimeMs: 0, settledId: 0, passes: 0 };
+const NO_SEALER: SealerRow = { settledId: 0, passes: 0 };
 
 /** The stored end of a chain. */
 interface StoredChainEnd {
@@ -151,8 +149,7 @@ export function createSealer(deps: SealerDeps): Job {
     const settledId = Math.max(sealer.settledId, Math.min(reachedId, brokenChainId - 1));
     // Signed before the transaction, which may await nothing but its own statements.
     const batch = await buildBatch(accepted, trusted, keys.getAuditSigningKey(), clock());
-    const next = { holder: run.holder, expireTimeMs: clock() + ROW_LEASE_MS, settledId, passes: sealer.passes };
-    if (!(await run.write((tx) => commit(tx, batch, next)))) return undefined;
+    if (!(await run.write((tx) => commit(tx, batch, { settledId, passes: sealer.passes })))) return undefined;
     for (const head of batch.heads) headVerifier.remember(head);
     return accepted.length;
   }
@@ -179,8 +176,7 @@ export function createSealer(deps: SealerDeps): Job {
     return trusted;
   }
 
-  // Returns false when another node sealed since the batch was read. The fencing number excludes that among nodes that
-  // know the lease of the job. Nodes of version 0.4 know this counter alone.
+  // Returns false when another node sealed since the batch was read.
   async function commit(tx: Tx, { entries, heads }: Batch, next: SealerRow): Promise<boolean> {
     const current = (await tx.auditChain.findSealer()) ?? NO_SEALER;
     if (current.passes !== next.passes) return false;

@@ -1,5 +1,6 @@
 // Recomputes chains from the rows and compares them with the signed heads. In the database it trusts only signatures
 // by keys that the master key decrypts.
+import { hashBody } from "../kernel/audit-body.js";
 import type { SealedRow, UnsealedTail } from "../store/audit/log.js";
 import type { Store } from "../store/store.js";
 import type { AuditCheckpoint, AuditHead } from "../store/tables/audit.js";
@@ -44,15 +45,17 @@ export interface ChainState {
   readonly head: AuditHead | undefined;
   readonly checkpoint: AuditCheckpoint | undefined;
   readonly unsealed: UnsealedTail;
-  /** All rows up to this id are sealed. */
-  readonly settledId: number;
+  /** The number of a row that is not sealed although later ones are; undefined where the state does not have it. */
+  readonly insertedId?: number | undefined;
 }
 
 /** Some entries of a chain, in order. */
 export interface ChainPage {
   readonly entries: readonly SealedRow[];
-  /** The id of a row that is not sealed although rows of these entries are newer; where the state does not have it. */
-  readonly unsealedId?: number | undefined;
+  /** The number of a row that is not sealed although later ones are; where the state does not have it. */
+  readonly insertedId?: number | undefined;
+  /** The number of the first entry whose row has another body than was sealed; undefined where none has. */
+  readonly changedBody?: number | undefined;
 }
 
 /** A key ring that verifies. */
@@ -73,11 +76,13 @@ export async function verifyLog(store: Store, rootUid: string, keys: AuditVerify
 }
 
 async function readState(tx: Tx, rootUid: string): Promise<ChainState> {
+  const head = await tx.auditChain.findHead(rootUid);
+  const unsealed = await tx.auditChain.readUnsealedTail(rootUid);
+  const { settledId = 0 } = (await tx.auditChain.findSealer()) ?? {};
+  const isInserted = unsealed.firstId !== null && unsealed.firstId <= settledId;
   return {
-    head: await tx.auditChain.findHead(rootUid),
-    unsealed: await tx.auditChain.readUnsealedTail(rootUid),
-    settledId: (await tx.auditChain.findSealer())?.settledId ?? 0,
-    checkpoint: await tx.auditCheckpoints.find(rootUid),
+    ...{ head, unsealed, checkpoint: await tx.auditCheckpoints.find(rootUid) },
+    ...(isInserted && { insertedId: unsealed.firstId }),
   };
 }
 
@@ -85,44 +90,68 @@ async function* readPages(tx: Tx, rootUid: string): AsyncGenerator<ChainPage> {
   // An entry before the start of the chain would be found nowhere else.
   for (let afterSeq = BEFORE_ALL_ENTRIES; ; ) {
     const entries = await tx.auditChain.listEntries(rootUid, afterSeq, ENTRIES_PER_READ);
-    yield { entries };
+    yield { entries, changedBody: await findChangedBody(tx, entries) };
     if (entries.length < ENTRIES_PER_READ) return;
     afterSeq = entries.at(-1)?.seq ?? afterSeq;
   }
 }
 
+/** Bodies are read until they have this many bytes together. */
+const BODY_BYTES_PER_READ = 4 * 1024 * 1024;
+
+/** Finds the first entry whose row has another body than its hash says. */
+export async function findChangedBody(tx: Tx, entries: readonly SealedRow[]): Promise<number | undefined> {
+  const rest = entries.flatMap(({ seq, row }) => (row === null ? [] : [{ seq, row }]));
+  for (let start = 0; start < rest.length; ) {
+    let end = start;
+    for (let bytes = 0; end < rest.length && bytes < BODY_BYTES_PER_READ; end++) bytes += rest[end]?.row.bodyBytes ?? 0;
+    const some = rest.slice(start, end);
+    const bodies = await tx.audit.readBodies(some.map(({ row }) => row));
+    const changed = some.find(({ row }) => hashBody(bodies.get(row.id) ?? "") !== row.bodyHash);
+    if (changed !== undefined) return changed.seq;
+    start = end;
+  }
+  return undefined;
+}
+
+/** The fault of an entry that {@link findChangedBody} found. */
+export function buildBodyFault({ seq, auditId }: SealedRow): Fault {
+  return { seq, what: `row ${auditId} has another body than was sealed` };
+}
+
 /** Computes a chain again up to its end or its first fault. */
 export async function walkChain(
   rootUid: string,
-  { head, checkpoint, unsealed, settledId }: ChainState,
+  { head, checkpoint, unsealed, insertedId: stateInsertedId }: ChainState,
   pages: AsyncIterable<ChainPage>,
 ): Promise<ChainWalk> {
   const start = findStart(checkpoint);
   let end = start;
   let atHead = head?.seq === start.seq ? start : undefined;
-  let firstUnsealedId = unsealed.firstId;
-  // The entry before the first unsealed row, by id.
+  let insertedId = stateInsertedId;
+  // The entry before the row that was inserted.
   let before = start.seq;
   let fault: Fault | undefined;
-  for await (const { entries, unsealedId } of pages) {
-    if (unsealedId !== undefined && unsealedId < (firstUnsealedId ?? Number.POSITIVE_INFINITY)) {
-      firstUnsealedId = unsealedId;
+  for await (const { entries, insertedId: pageInsertedId, changedBody } of pages) {
+    if (pageInsertedId !== undefined && pageInsertedId < (insertedId ?? Number.POSITIVE_INFINITY)) {
+      insertedId = pageInsertedId;
       before = end.seq;
     }
     for (const entry of entries) {
       const next = verifyEntry(entry, end, rootUid);
-      if ("what" in next) {
-        fault = next;
-        break;
+      if ("what" in next) fault = next;
+      else if (entry.seq === changedBody) {
+        fault = buildBodyFault(entry);
       }
+      if (fault !== undefined || "what" in next) break;
       end = next;
       if (end.seq === head?.seq) atHead = end;
-      if (firstUnsealedId !== null && entry.auditId < firstUnsealedId) before = end.seq;
+      if (insertedId !== undefined && entry.auditId < insertedId) before = end.seq;
     }
     if (fault !== undefined) break;
   }
-  if (fault === undefined && firstUnsealedId !== null && firstUnsealedId <= settledId) {
-    const what = `row ${firstUnsealedId} was inserted: everything of its time is sealed, and it is not`;
+  if (fault === undefined && insertedId !== undefined) {
+    const what = `row ${insertedId} was inserted: everything of its time is sealed, and it is not`;
     fault = { seq: before + 1, what };
   }
   return { rootUid, checkpoint, sealed: end.seq - start.seq, unsealed, fault, head, end, atHead };
@@ -156,7 +185,9 @@ export function verifyEntry({ seq, auditId, hash, row }: SealedRow, end: Link, r
   if (row === null) return { seq, what: `row ${auditId} was removed` };
   if (!isKnownVersion(row)) return { seq, what: `row ${auditId} has version ${row.version}, which is not known here` };
   const link = buildNextLink(end, row);
-  const isCovered = row.version > 1 || (row.traceId === "" && row.actorName === "");
+  const hasNoBody = row.bodyHash === "" && row.bodyBytes === 0;
+  const isCovered =
+    row.version === 3 || (hasNoBody && (row.version === 2 || (row.traceId === "" && row.actorName === "")));
   if (link.hash === hash && row.rootUid === rootUid && isCovered) return link;
   // Arbor up to version 0.4 seals every row as one of version 1.
   if (row.version > 1 && buildNextLink(end, { ...row, version: 1 }).hash === hash) {

@@ -3,7 +3,6 @@
 // the transaction.
 import { and, type Column, eq, getTableColumns, type SQL, sql, type Table } from "drizzle-orm";
 import type { BaseSQLiteDatabase } from "drizzle-orm/sqlite-core";
-import type { AuditVersion } from "./audit/version.js";
 import type { Awaitable } from "./awaitable.js";
 import type { Tables } from "./tables/schema.js";
 
@@ -31,8 +30,8 @@ export interface Statement<Params extends object, Row> {
 export interface Executor {
   /** How many slots of a counter this transaction may choose from: 1 where there is one writer. */
   readonly counterSlots: number;
-  /** The version of the audit rows that this process writes. */
-  auditVersion(): AuditVersion;
+  /** How many rows its statements have inserted, updated or deleted so far. */
+  readonly changedRows: number;
   rows<Params extends object, Row>(statement: Statement<Params, Row>, params: Params): Awaitable<Row[]>;
   /** The time of the database in epoch milliseconds; on SQLite, of the process. */
   nowMs(): Awaitable<number>;
@@ -122,11 +121,14 @@ export function buildEquals<T extends Table, K extends keyof T["$inferSelect"] &
  * Builds parameters `name0`, `name1` and so on for a list of values. Their number is the next power of two, so
  * that few statements serve lists of all lengths; the last value is repeated.
  */
-export function padParams(name: string, values: readonly string[]): { size: number; params: Record<string, string> } {
+export function padParams<T extends string | number>(
+  name: string,
+  values: readonly T[],
+): { size: number; params: Record<string, T> } {
   let size = 1;
   while (size < values.length) size *= 2;
-  const params: Record<string, string> = {};
-  for (let i = 0; i < size; i++) params[`${name}${i}`] = values[Math.min(i, values.length - 1)] ?? "";
+  const params: Record<string, T> = {};
+  for (let i = 0; i < size; i++) params[`${name}${i}`] = (values[Math.min(i, values.length - 1)] ?? "") as T;
   return { size, params };
 }
 

@@ -2,7 +2,6 @@ import { Advisories } from "./advisories/advisories.js";
 import { AuditCheckpoints } from "./audit/checkpoints.js";
 import { AuditEvents } from "./audit/events.js";
 import { Audit, AuditChain } from "./audit/log.js";
-import type { AuditVersion } from "./audit/version.js";
 import type { Awaitable } from "./awaitable.js";
 import { GrantReader } from "./iam/access.js";
 import { AccessRequests, GroupInvites, Groups, Terms } from "./iam/groups.js";
@@ -30,6 +29,7 @@ export type Tx = Omit<Transaction, "revoke" | keyof Executor>;
 export class Transaction implements Executor {
   readonly counterSlots: number;
   readonly #connection: Executor;
+  readonly #changedBefore: number;
   #open = true;
   #access: GrantReader | undefined;
   #groups: Groups | undefined;
@@ -37,6 +37,7 @@ export class Transaction implements Executor {
   constructor(connection: Executor) {
     this.#connection = connection;
     this.counterSlots = connection.counterSlots;
+    this.#changedBefore = connection.changedRows;
   }
 
   /** Makes every further use throw. Does not commit or roll back. */
@@ -44,8 +45,8 @@ export class Transaction implements Executor {
     this.#open = false;
   }
 
-  auditVersion(): AuditVersion {
-    return this.#connection.auditVersion();
+  get changedRows(): number {
+    return this.#connection.changedRows - this.#changedBefore;
   }
 
   rows<Params extends object, Row>(statement: Statement<Params, Row>, params: Params): Awaitable<Row[]> {

@@ -3,15 +3,12 @@ import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { builtinRoleUid } from "../../src/kernel/ids.js";
 import { type Harness, startHarness } from "../support/harness.js";
-import { allowVersion2 } from "./log-kit.js";
 
 describe("audit rows of callers who delete themselves", () => {
   let harness: Harness;
   let [group, owner] = ["", ""];
   before(async () => {
     harness = await startHarness();
-    await allowVersion2(harness.app.installation.store);
-    harness.skewMs += 5_000;
     ({ group, token: owner } = await harness.organisation("acme.example"));
   });
   after(() => harness.stop());

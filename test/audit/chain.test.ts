@@ -9,16 +9,19 @@ import {
   formatLogName,
   isKnownVersion,
 } from "../../src/audit/chain.js";
+import { hashBody } from "../../src/kernel/audit-body.js";
 import type { StoredAuditRow } from "../../src/store/tables/audit.js";
 import { audit } from "../../src/store/tables/schema-sqlite.js";
 import { buildStoredRow } from "./log-kit.js";
 
 const row = buildStoredRow(7, "root", {
+  version: 2,
   subjectUid: 'ü"\\\u0001\u2028🌳',
   actorName: "Ann 🌳",
   traceId: "4bf92f3577b34da6a3ce929d0e0e4736",
 });
 const version1: StoredAuditRow = { ...row, version: 1, traceId: "", actorName: "" };
+const version3: StoredAuditRow = { ...row, version: 3, bodyHash: hashBody("{}"), bodyBytes: 2 };
 
 describe("the hash chain", () => {
   test("a row of version 1 is hashed in the form of RFC 8785, as before there was another version", () => {
@@ -39,28 +42,43 @@ describe("the hash chain", () => {
     );
   });
 
-  test("members are sorted by name, and include every column of the table", () => {
-    const names = Object.keys(JSON.parse(formatCanonicalJson(row)));
-    assert.deepEqual(names, Object.keys(getTableColumns(audit)).sort());
-    const added = ["actorName", "traceId", "version"];
+  test("a row of version 3 has the hash of its body besides, and no id", () => {
+    assert.equal(
+      formatCanonicalJson(version3),
+      '{"actorName":"Ann 🌳","actorUid":"actor","bodyHash":"RBNvo1WzZ4oRRq0W9-hknpT7T8If536DEMBg9hyq_4o",' +
+        '"method":"/test.Things/Make","remoteAddress":"192.0.2.7","requestId":"request","rootUid":"root",' +
+        '"subjectUid":"ü\\"\\\\\\u0001\u2028🌳","timeMs":1763675334123,"tokenId":"token",' +
+        '"traceId":"4bf92f3577b34da6a3ce929d0e0e4736","type":"test.thing.made.v1","version":3}',
+    );
+  });
+
+  test("members are sorted by name, and include every column of the table but the body and the id", () => {
+    const names = Object.keys(JSON.parse(formatCanonicalJson(version3)));
+    const columns = Object.keys(getTableColumns(audit)).sort();
+    assert.deepEqual(
+      names,
+      columns.filter((name) => name !== "id" && name !== "body"),
+    );
+    const without = (...absent: string[]) => columns.filter((name) => !absent.includes(name));
+    assert.deepEqual(Object.keys(JSON.parse(formatCanonicalJson(row))), without("body", "bodyHash"));
     assert.deepEqual(
       Object.keys(JSON.parse(formatCanonicalJson(version1))),
-      names.filter((name) => !added.includes(name)),
+      without("body", "bodyHash", "actorName", "traceId", "version"),
     );
   });
 
   test("a row of an unknown version has no form", () => {
     assert.deepEqual(
-      [0, 1, 2, 3].map((version) => isKnownVersion({ ...row, version })),
-      [false, true, true, false],
+      [0, 1, 2, 3, 4].map((version) => isKnownVersion({ ...row, version })),
+      [false, true, true, true, false],
     );
-    for (const version of [0, 3]) {
+    for (const version of [0, 4]) {
       const error = { name: "RangeError", message: `row 7 has the unknown version ${version}` };
       assert.throws(() => formatCanonicalJson({ ...row, version }), error);
     }
   });
 
-  for (const one of [version1, row]) {
+  for (const one of [version1, row, version3]) {
     test(`version ${one.version}: the order in which a row names its fields is nothing to the hash`, () => {
       const reversed = Object.fromEntries(Object.entries(one).reverse()) as typeof one;
       assert.deepEqual(buildNextLink(CHAIN_START, reversed), buildNextLink(CHAIN_START, one));

@@ -270,7 +270,9 @@ export function checkpointAttacksSuite(name: string, open: (clock: () => number)
         assert.equal(fault?.seq, seq);
         if (typeof what === "string") assert.equal(fault?.what, what);
         else assert.match(fault?.what ?? "", what);
-        assert.deepEqual((await served.verify(root)).fault, fault, "over the API");
+        // Over the API rows have the numbers of their entries.
+        const shown = fault && { ...fault, what: fault.what.replace(/^row \d+/, `row ${fault.seq}`) };
+        assert.deepEqual((await served.verify(root)).fault, shown, "over the API");
         assert.ok((await log.store.read((tx) => tx.auditChain.listRoots())).includes(root));
       });
     }

@@ -9,11 +9,13 @@ import { type ExportedEntry, type ExportedHead, exportChain } from "../../src/au
 import { escapeControls } from "../../src/cli/output/terminal.js";
 import type { StoredAuditRow } from "../../src/store/tables/audit.js";
 import { rootUid } from "../support/rows.js";
-import { tempDir } from "../support/temp-dir.js";
 import { readProgram, runProgram } from "./export-program.js";
-import { allowVersion2, attack, auditRow, buildStoredRow, type Log, openLog, requireVersion1 } from "./log-kit.js";
+import { attack, auditRow, BODY, buildStoredRow, type Log, makeOlder, openLog } from "./log-kit.js";
 
-const members = Object.keys(buildStoredRow(1, "")).sort();
+/** The members of canonical forms, of all versions. */
+const members = Object.keys(buildStoredRow(1, ""))
+  .filter((name) => name !== "bodyBytes")
+  .sort();
 const [acme, other] = [rootUid(0xa), rootUid(0xb)];
 
 interface Export {
@@ -25,18 +27,17 @@ let program: string;
 let kid: string;
 let exported: string;
 
-/** Writes rows of both versions into a log and seals it in two steps. */
+/** Writes rows of all versions into a log and seals it in three steps. */
 async function createSealedLog(): Promise<Log> {
-  let nowMs = Date.now();
-  const log = await openLog(tempDir(), () => nowMs);
-  await requireVersion1(log.store);
+  const log = await openLog();
   const sealer = log.sealer();
   const values = { actorName: "Ann ü 🌳 \u2028\u202e\u0007 \"'\\", subjectUid: "" };
-  await log.append(auditRow(acme, values), auditRow(other), auditRow(acme, values));
-  await sealer.pass();
-  await allowVersion2(log.store);
-  nowMs += 5_000;
-  await log.append(auditRow(acme, values), auditRow(other), auditRow(acme, values));
+  for (const version of [1, 2] as const) {
+    await log.append(auditRow(acme, values), auditRow(other), auditRow(acme, values));
+    attack(log.directory, makeOlder(version));
+    await sealer.pass();
+  }
+  await log.append(auditRow(acme, { ...values, body: BODY }), auditRow(other), auditRow(acme, values));
   await sealer.stop();
   return log;
 }
@@ -88,25 +89,31 @@ describe("an export", () => {
         [2, 3, undefined, acme],
         [3, 4, 2, acme],
         [4, 6, 2, acme],
+        [5, undefined, 3, acme],
+        [6, undefined, 3, acme],
       ],
     );
-    const added = ["actorName", "traceId", "version"];
-    assert.deepEqual(Object.keys(entries[3]?.row ?? {}), members);
+    const without = (...names: string[]) => members.filter((name) => !names.includes(name));
+    const membersOf = (i: number) => Object.keys(entries[i]?.row ?? {});
+    assert.deepEqual(membersOf(5), without("id"));
+    assert.deepEqual(membersOf(3), without("bodyHash"));
+    assert.deepEqual(membersOf(0), without("bodyHash", "actorName", "traceId", "version"));
     assert.deepEqual(
-      Object.keys(entries[0]?.row ?? {}),
-      members.filter((name) => !added.includes(name)),
+      entries.map(({ body }) => body !== undefined),
+      [false, false, false, false, true, false],
     );
-    assert.equal(last.head.hash, entries[3]?.hash);
+    assert.equal(JSON.stringify(entries[4]?.body), BODY);
+    assert.equal(last.head.hash, entries[5]?.hash);
     assert.deepEqual(Object.keys(last.key).sort(), ["crv", "kid", "kty", "x", "y"]);
   });
 
   test("ends at the signed head, and a row that was removed is null", async () => {
     const log = await createSealedLog();
-    attack(log.directory, "DELETE FROM audit WHERE id = 3", `INSERT INTO audit_chain VALUES ('${acme}', 5, 99, 'x')`);
+    attack(log.directory, "DELETE FROM audit WHERE id = 3", `INSERT INTO audit_chain VALUES ('${acme}', 7, 99, 'x')`);
     const { entries } = parse(await formatExport(log));
     assert.deepEqual(
       entries.map(({ seq, row: one }) => `${seq} ${one === null}`),
-      ["1 false", "2 true", "3 false", "4 false"],
+      ["1 false", "2 true", "3 false", "4 false", "5 false", "6 false"],
     );
     await log.close();
   });
@@ -138,8 +145,8 @@ describe("an export", () => {
 
 /** Changes of an export, each with the reason that the program gives. */
 const tamperings: readonly { name: string; change: (whole: Export) => void; reason: string }[] = [
-  ...[0, 3].flatMap((i) =>
-    Object.keys(buildStoredRow(1, "")).map((member) => ({
+  ...[0, 3, 4].flatMap((i) =>
+    members.map((member) => ({
       name: `${member} of entry ${i + 1}`,
       change: ({ entries }: Export) => {
         const one = entries[i]?.row as Record<string, unknown>;
@@ -170,6 +177,26 @@ const tamperings: readonly { name: string; change: (whole: Export) => void; reas
     reason: "entry 1 has other members than its version",
   },
   {
+    name: "a body that was changed",
+    change: ({ entries }) => void Object.assign(entries[4]?.body ?? {}, { type: "x" }),
+    reason: "entry 5 has another body than was sealed",
+  },
+  {
+    name: "a body that was removed",
+    change: ({ entries }) => void delete (entries[4] as { body?: unknown }).body,
+    reason: "entry 5 has another body than was sealed",
+  },
+  {
+    name: "a body of a row that had none",
+    change: ({ entries }) => void Object.assign(entries[5] ?? {}, { body: {} }),
+    reason: "entry 6 has another body than was sealed",
+  },
+  {
+    name: "a body of a row of version 2",
+    change: ({ entries }) => void Object.assign(entries[3] ?? {}, { body: {} }),
+    reason: "entry 4 has another body than was sealed",
+  },
+  {
     name: "the last entry cut",
     change: ({ entries }) => void entries.pop(),
     reason: "the chain does not end in the signed head",
@@ -181,8 +208,8 @@ const tamperings: readonly { name: string; change: (whole: Export) => void; reas
   },
   {
     name: "an entry twice",
-    change: ({ entries }) => void entries.push(...entries.slice(3)),
-    reason: "entry 5 is missing or of another chain",
+    change: ({ entries }) => void entries.push(...entries.slice(5)),
+    reason: "entry 7 is missing or of another chain",
   },
   {
     name: "a removed row",
@@ -199,7 +226,8 @@ const tamperings: readonly { name: string; change: (whole: Export) => void; reas
 
 function reasonFor(i: number, member: string): string {
   if (member === "rootUid") return `entry ${i + 1} is missing or of another chain`;
-  const isOther = member === "version" || (i === 0 && (member === "actorName" || member === "traceId"));
+  const absent = [["actorName", "traceId", "bodyHash"], [], [], ["bodyHash"], ["id"]][i] ?? [];
+  const isOther = member === "version" || absent.includes(member);
   return `entry ${i + 1} ${isOther ? "has other members than its version" : "is not what was sealed"}`;
 }
 
@@ -218,6 +246,9 @@ function computeAnew({ entries, last }: Export): void {
 /** Lines of the program, each with another that would be a mistake. */
 const mistakes: readonly { readonly right: string; readonly wrong: string }[] = [
   { right: '"actorName", "traceId", "version"].sort()', wrong: '"actorName", "traceId", "version"]' },
+  { right: 'version2.filter((name) => name !== "id")].sort()', wrong: 'version2.filter((name) => name !== "id")]' },
+  { right: "sha256(JSON.stringify(body))", wrong: "sha256(JSON.stringify(body, null, 1))" },
+  { right: '(row.bodyHash ?? "")', wrong: "row.bodyHash" },
   { right: '"actorName", "traceId", "version"]', wrong: '"actorName", "version"]' },
   { right: "tokenId type", wrong: "type tokenId" },
   { right: "Buffer.alloc(32)", wrong: "Buffer.alloc(31)" },
@@ -234,13 +265,13 @@ const mistakes: readonly { readonly right: string; readonly wrong: string }[] = 
 ];
 
 describe("the program of docs/operations.md", () => {
-  test("accepts an export with rows of both versions, and has few lines", () => {
+  test("accepts an export with rows of all versions, and has few lines", () => {
     const time = new Date(parse(exported).last.head.timeMs).toISOString();
-    assert.deepEqual(runProgram(exported, [kid]), { status: 0, stdout: `4 rows up to ${time}\n`, reason: undefined });
+    assert.deepEqual(runProgram(exported, [kid]), { status: 0, stdout: `6 rows up to ${time}\n`, reason: undefined });
     const cut = runProgram(exported.split("\n").slice(1).join("\n"), [kid]);
     assert.deepEqual(cut, { status: 1, stdout: "", reason: "entry 1 is missing or of another chain" });
     assert.equal(verify(exported), undefined);
-    assert.ok(program.split("\n").length <= 52, program);
+    assert.ok(program.split("\n").length <= 58, program);
     assert.deepEqual(
       [...program.matchAll(/ from "(.*)"/g)].map(([, name]) => name),
       ["node:crypto", "node:fs"],

@@ -6,6 +6,7 @@ import { type LogReport, verifyLog } from "../../src/audit/verify.js";
 import { type KeyRing, openKeyRing } from "../../src/issuer/keys/key-ring.js";
 import { type MasterKey, readMasterKey } from "../../src/issuer/keys/master-key.js";
 import { createJobs, type Job } from "../../src/jobs/jobs.js";
+import { formatBody } from "../../src/kernel/audit-body.js";
 import { openDatabase } from "../../src/store/sqlite/driver.js";
 import { openSqlite } from "../../src/store/sqlite/open.js";
 import type { Store } from "../../src/store/store.js";
@@ -27,19 +28,24 @@ export function auditRow(rootUid: string, values: Partial<AuditRow> = {}): Audit
   };
 }
 
-/** A row as stored, of version 2 unless set otherwise. */
+/** A row as stored, of version 3 and without a body unless set otherwise. */
 export function buildStoredRow(id: number, rootUid: string, values: Partial<StoredAuditRow> = {}): StoredAuditRow {
-  return { ...auditRow(rootUid), id, version: 2, traceId: "", actorName: "", ...values };
+  const { body: _, ...row } = auditRow(rootUid);
+  return { ...row, id, version: 3, traceId: "", actorName: "", bodyHash: "", bodyBytes: 0, ...values };
 }
 
-/** Records that no version of Arbor up to 0.4 may open the database: rows may have version 2. */
-export async function allowVersion2(store: Store): Promise<void> {
-  await store.write((tx) => tx.settings.put("oldest_version", "0.5.0"));
-}
+/** The body of a row: a binding whose role changed. */
+export const BODY = formatBody({
+  type: "chainguard.platform.iam.v2.RoleBinding",
+  before: { role: { name: "builder" } },
+  after: { role: { name: "viewer" } },
+});
 
-/** Records that Arbor 0.4 may open the database: rows have version 1. To be done before the first row is written. */
-export async function requireVersion1(store: Store): Promise<void> {
-  await store.write((tx) => tx.settings.put("oldest_version", "0.4.0"));
+/** Makes all rows that are not sealed rows of an older version, as Arbor before 1.0 wrote them; statements of SQL. */
+export function makeOlder(version: 1 | 2): string {
+  const columns = version === 1 ? ", trace_id = '', actor_name = ''" : "";
+  const unsealed = "id NOT IN (SELECT audit_id FROM audit_chain)";
+  return `UPDATE audit SET version = ${version}, body = '', body_hash = ''${columns} WHERE ${unsealed}`;
 }
 
 /** The job that seals, or the one that deletes old rows, alone on its node. */

@@ -136,7 +136,7 @@ describe("the sealer", () => {
     const appear = async (id: number) => {
       attack(
         log.directory,
-        `INSERT INTO audit SELECT ${id}, root_uid, time_ms, type, method, '', '', '', '', '', 1, '', '' FROM audit LIMIT 1`,
+        `INSERT INTO audit SELECT ${id}, root_uid, time_ms, type, method, '', '', '', '', '', 3, '', '', '', '' FROM audit LIMIT 1`,
       );
       // Reads of one tick share a snapshot.
       await nextTurn();

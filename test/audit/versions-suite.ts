@@ -1,23 +1,30 @@
-// Rows of version 1 and 2 in one chain, and what a node of a version that knows only the first does with them; on either
-// store.
+// Rows of all versions in one chain, and their bodies; on either store.
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
+import { hashBody } from "../../src/kernel/audit-body.js";
 import type { Store } from "../../src/store/store.js";
-import type { StoredAuditRow } from "../../src/store/tables/audit.js";
+import type { AuditRow, StoredAuditRow } from "../../src/store/tables/audit.js";
 import type { Tx } from "../../src/store/transaction.js";
 import { childUid, identityRow, rootUid } from "../support/rows.js";
-import { allowVersion2, auditRow, type Log } from "./log-kit.js";
+import { auditRow, BODY, type Log, makeOlder } from "./log-kit.js";
 
 const [ann, bob, carol, nameless] = [rootUid(0xf1), rootUid(0xf2), rootUid(0xf3), rootUid(0xf4)];
 const LONG = "🌳".repeat(300);
 
-/** Registers the tests under `name`. `open` opens an empty log of version 1 with a clock that the tests set. */
-export function versionsSuite(name: string, open: (clock: () => number) => Promise<Log>): void {
+/** A log, and a connection to its database beside the store. */
+interface AttackedLog {
+  readonly log: Log;
+  execute(statement: string): Promise<void>;
+}
+
+/** Registers the tests under `name`. `open` opens an empty log. */
+export function versionsSuite(name: string, open: () => Promise<AttackedLog>): void {
   describe(name, () => {
-    let nowMs = Date.now();
+    const nowMs = Date.now();
     let log: Log;
+    let execute: AttackedLog["execute"];
     before(async () => {
-      log = await open(() => nowMs);
+      ({ log, execute } = await open());
       await log.store.write(async (tx) => {
         await tx.identities.insert(identityRow(ann, { name: "Ann", email: "ann@acme.example" }));
         await tx.identities.insert(identityRow(bob, { name: "", email: "bob@acme.example", emailUnverified: "x@y" }));
@@ -28,7 +35,6 @@ export function versionsSuite(name: string, open: (clock: () => number) => Promi
     after(() => log.close());
 
     const rowsOf = (root: string) => log.store.read((tx) => tx.audit.listNewest(100, root));
-    const versionsOf = async (root: string) => (await rowsOf(root)).map(({ version }) => version).reverse();
     /** Seals everything as a node of another holder, and leaves the lease to others. */
     const sealAs = async (holder: string, store = log.store) => {
       const sealer = log.sealer({ holder, store });
@@ -38,43 +44,61 @@ export function versionsSuite(name: string, open: (clock: () => number) => Promi
       const { fault, sealed, unsealed } = await log.verify(root);
       assert.deepEqual({ fault, sealed, left: unsealed.rows }, { fault: undefined, sealed: rows, left: 0 });
     };
-    const older = () => withUnsealed(log.store, (row) => ({ ...row, version: 1, traceId: "", actorName: "" }));
-    const begin = async () => {
-      await allowVersion2(log.store);
-      nowMs += 5_000;
-      // On PostgreSQL the setting is read beside the write that finds that it is time to.
-      for (let i = 0; i < 1_000; i++) {
-        await log.append(auditRow(""));
-        if ((await rowsOf(""))[0]?.version === 2) return;
-      }
-      assert.fail("version 2 did not begin");
+    /** Writes a row as Arbor of an older version did. */
+    const appendOlder = async (version: 1 | 2, row: AuditRow) => {
+      await log.append(row);
+      await execute(makeOlder(version));
     };
 
-    test("where an older version may be connected, rows have version 1 and it may seal them", async () => {
-      const root = rootUid(1);
-      for (const oldest of ["0.1.0", "0.4.0", "0.4.7"]) {
-        await log.store.write((tx) => tx.settings.put("oldest_version", oldest));
-        nowMs += 5_000;
-        await log.append(auditRow(root, { actorUid: ann, actorName: "Ann" }));
-        await sealAs("older", older());
-        await log.append(auditRow(root, { actorUid: ann }));
-        await sealAs("newer");
-      }
-      assert.deepEqual(await versionsOf(root), [1, 1, 1, 1, 1, 1]);
-      assert.deepEqual(new Set((await rowsOf(root)).map(({ actorName }) => actorName)), new Set([""]));
-      await requireWhole(root, 6);
+    test("rows of all versions are in one chain, and new ones have version 3", async () => {
+      const root = rootUid(2);
+      await appendOlder(1, auditRow(root, { actorUid: ann }));
+      await sealAs("newer");
+      await appendOlder(2, auditRow(root, { actorUid: ann }));
+      await log.append(auditRow(root, { actorUid: ann, body: BODY }), auditRow(root));
+      await sealAs("newer");
+      const found = await rowsOf(root);
+      assert.deepEqual(found.map(({ version, actorName }) => `${version} ${actorName}`).reverse(), [
+        "1 ",
+        "2 Ann",
+        "3 Ann",
+        "3 ",
+      ]);
+      assert.deepEqual(
+        found.map(({ bodyHash, bodyBytes }) => [bodyHash, bodyBytes]),
+        [
+          ["", 0],
+          [hashBody(BODY), Buffer.byteLength(BODY)],
+          ["", 0],
+          ["", 0],
+        ],
+      );
+      const bodies = await log.store.read((tx) => tx.audit.readBodies(found));
+      assert.deepEqual([...bodies.values()], [BODY]);
+      await requireWhole(root, 4);
     });
 
-    test("version 2 begins within seconds, without a restart, in the same chain", async () => {
-      const root = rootUid(2);
-      await log.append(auditRow(root, { actorUid: ann }));
-      await begin();
-      await log.append(auditRow(root, { actorUid: ann }));
+    test("a body that was changed is found, and so is one of a row that had none", async () => {
+      for (const [i, change] of [
+        "body = body || ' '",
+        "body = ''",
+        "body = replace(body, 'viewer', 'owner')",
+      ].entries()) {
+        const root = rootUid(0x30 + i);
+        await log.append(auditRow(root, { body: `${BODY} 🌳` }), auditRow(root));
+        await sealAs("newer");
+        await execute(`UPDATE audit SET ${change} WHERE root_uid = '${root}' AND body <> ''`);
+        const { fault } = await log.verify(root);
+        assert.match(fault?.what ?? "", /^row \d+ has another body than was sealed$/);
+      }
+      const root = rootUid(0x40);
+      await appendOlder(2, auditRow(root));
       await sealAs("newer");
-      await log.append(auditRow(root, { actorUid: ann }));
-      await sealAs("newer");
-      assert.deepEqual(await versionsOf(root), [1, 2, 2]);
-      await requireWhole(root, 3);
+      await execute(`UPDATE audit SET body = 'x' WHERE root_uid = '${root}'`);
+      assert.match(
+        (await log.verify(root)).fault?.what ?? "",
+        /^row \d+ has another body than was sealed$|^row \d+ is not/,
+      );
     });
 
     const names: readonly { reason: string; actorUid: string; given?: string; actorName: string }[] = [
@@ -99,7 +123,7 @@ export function versionsSuite(name: string, open: (clock: () => number) => Promi
         await log.append(auditRow(root, { actorUid, actorName: given }));
         await sealAs("newer");
         const [row] = await rowsOf(root);
-        assert.deepEqual([row?.version, row?.traceId, row?.actorName], [2, "", actorName]);
+        assert.deepEqual([row?.version, row?.traceId, row?.actorName], [3, "", actorName]);
         await requireWhole(root, 1);
       });
     }
@@ -115,24 +139,11 @@ export function versionsSuite(name: string, open: (clock: () => number) => Promi
       );
     });
 
-    // Why version 2 waits for the setting.
-    test("an older node that seals a row of version 2 breaks its chain, and verification says by what", async () => {
-      const root = rootUid(4);
-      await log.append(auditRow(root), auditRow(root, { actorUid: ann }));
-      await sealAs("older", older());
-      const { fault, sealed } = await log.verify(root);
-      assert.equal(sealed, 0);
-      assert.match(
-        fault?.what ?? "",
-        /^row \d+ was sealed as one of version 1: by an older Arbor, or its version was changed$/,
-      );
-    });
-
     test("rows of a newer version are not sealed, and other chains are", async () => {
       const [newer, other] = [rootUid(5), rootUid(6)];
       await log.append(auditRow(newer, { type: "known" }), auditRow(newer, { type: "newer" }), auditRow(other));
-      const version3 = withUnsealed(log.store, (row) => (row.type === "newer" ? { ...row, version: 3 } : row));
-      await sealAs("newer", version3);
+      const version4 = withUnsealed(log.store, (row) => (row.type === "newer" ? { ...row, version: 4 } : row));
+      await sealAs("newer", version4);
       await requireWhole(other, 1);
       const { unsealed, sealed, fault } = await log.verify(newer);
       assert.deepEqual({ sealed, fault, left: unsealed.rows }, { sealed: 0, fault: undefined, left: 2 });

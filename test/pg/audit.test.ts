@@ -4,8 +4,7 @@ import { describe, test } from "node:test";
 import pg from "pg";
 import { openPg } from "../../src/store/pg/open.js";
 import { checkpointAttacksSuite } from "../audit/checkpoint-attacks-suite.js";
-import { auditRow, type Log, openLog, requireVersion1 } from "../audit/log-kit.js";
-import { testMixedVersions } from "../audit/mixed-versions-suite.js";
+import { auditRow, type Log, openLog } from "../audit/log-kit.js";
 import { retentionSuite } from "../audit/retention-suite.js";
 import { versionsSuite } from "../audit/versions-suite.js";
 import { groupRow, rootUid } from "../support/rows.js";
@@ -14,12 +13,10 @@ import { newDatabase, withClient } from "./databases.js";
 
 const root = rootUid(0xa);
 
-versionsSuite("versions of audit rows on PostgreSQL", async (clock) => {
+versionsSuite("versions of audit rows on PostgreSQL", async () => {
   const url = await newDatabase();
-  const created = await openPg({ url });
-  await requireVersion1(created);
-  await created.close();
-  return openLog(tempDir(), clock, await openPg({ url, clock }));
+  const log = await openLog(tempDir(), Date.now, await openPg({ url }));
+  return { log, execute: (statement) => withClient(url, async (client) => void (await client.query(statement))) };
 });
 
 const INSERT =
@@ -141,8 +138,6 @@ describe("the audit log on PostgreSQL", () => {
     assert.equal((await typesOf(log)).length, 3);
   });
 });
-
-testMixedVersions(async () => openLog(tempDir(), Date.now, await openPg({ url: await newDatabase() })));
 
 retentionSuite("retention on PostgreSQL", async (clock) => {
   return openLog(tempDir(), clock, await openPg({ url: await newDatabase(), clock }));

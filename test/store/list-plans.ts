@@ -86,7 +86,7 @@ export async function collectStatements(
 function recordedBy(tx: Executor, record: (statement: Statement<object, unknown>, params: object) => void): Executor {
   return {
     counterSlots: tx.counterSlots,
-    auditVersion: () => tx.auditVersion(),
+    changedRows: tx.changedRows,
     nowMs: () => tx.nowMs(),
     rows(statement, params) {
       record(statement as Statement<object, unknown>, params);

@@ -21,7 +21,7 @@ function openReader(counts = { open: 0, most: 0 }) {
         nowMs += (params as unknown as { ms: number }).ms;
         return [];
       },
-      auditVersion: () => assert.fail(),
+      changedRows: 0,
       nowMs: () => 0,
       control: () => {},
       close() {

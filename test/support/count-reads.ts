@@ -10,7 +10,7 @@ import type { Tx } from "../../src/store/transaction.js";
 export function countReads(store: Store, onRead: (name: string) => void): Store {
   const countCalls = (tx: Tx): Tx =>
     new Proxy(tx, {
-      get: (of, storeName: keyof Tx) =>
+      get: (of, storeName: Exclude<keyof Tx, "changedRows">) =>
         new Proxy(of[storeName], {
           get(rows, name: string) {
             onRead(`${String(storeName)}.${name}`);

@@ -3,14 +3,15 @@ import type { JsonObject } from "@bufbuild/protobuf";
 import { followStore } from "../../app/installation.js";
 import { formatLogName } from "../../audit/chain.js";
 import { createEventFeed } from "../../audit/event-feed.js";
-import { exportChain } from "../../audit/export.js";
+import { exportChain, parseBody } from "../../audit/export.js";
 import { verifyLog } from "../../audit/verify.js";
 import type { Settings } from "../../config/config.js";
 import { invalidArgument, notFound } from "../../kernel/errors.js";
 import type { AuditEventRow } from "../../store/audit/events.js";
 import type { AuditRowFilter } from "../../store/audit/log.js";
 import type { Store } from "../../store/store.js";
-import type { RecordedAuditRow } from "../../store/tables/audit.js";
+import type { StoredAuditRow } from "../../store/tables/audit.js";
+import type { Tx } from "../../store/transaction.js";
 import { createEventFormatter, findWarning, formatReport } from "../output/audit-log.js";
 import { escapeControls, type Terminal, withStdout } from "../output/terminal.js";
 import { parseTimeRange, type TimeFlags } from "../remote/flags.js";
@@ -49,7 +50,8 @@ export async function auditListCommand(
     const rows = await store.read((tx) => tx.audit.listNewest(count, root, filter));
     await withStdout(async ({ write }) => {
       const list = createEventFormatter(json, PLAIN);
-      await write(list.page(rows.map(toJson)));
+      if (rows.length === 0) await write(list.page([]));
+      for (const some of takeSmall(rows)) await write(list.page(await store.read((tx) => toJson(tx, some))));
     });
   });
 }
@@ -69,14 +71,15 @@ export async function auditTailCommand(settings: Settings, flags: RowFlags): Pro
     const reason = error instanceof Error ? `: ${error.message}` : "";
     process.stderr.write(`arbor: warning: ${escapeControls(`${problem}${reason}`)}\n`);
   };
-  const feed = createEventFeed({ store: await followStore(settings), onProblem });
+  const store = await followStore(settings);
+  const feed = createEventFeed({ store, onProblem });
   const reader = feed.follow(root, (row) => equals.every(([column, value]) => row[column] === value));
   await withStdout(async ({ write, closed }) => {
     const list = createEventFormatter(json, PLAIN);
     await reader.begin(closed);
     while (!closed.aborted) {
       const rows = await reader.next(IDLE_MS, closed);
-      if (rows.length > 0) await write(list.page(rows.map(({ id, seq, ...row }) => toJson(row))));
+      for (const some of takeSmall(rows)) await write(list.page(await store.read((tx) => toJson(tx, some))));
     }
   }).finally(() => reader.close());
 }
@@ -153,6 +156,30 @@ export async function auditVerifyCommand(settings: Settings, { root }: { root?: 
   if (faults.length > 0) throw new Error(`the audit log is not what was sealed\n${faults.join("\n")}`);
 }
 
-function toJson({ timeMs, ...row }: RecordedAuditRow): JsonObject {
-  return { time: new Date(timeMs).toISOString(), ...row };
+/** Bodies are read until they have this many bytes together. */
+const BODY_BYTES_PER_READ = 4 * 1024 * 1024;
+/** Rows that are printed at once. */
+const ROWS_PER_PAGE = 1_000;
+
+function* takeSmall<R extends StoredAuditRow>(rows: readonly R[]): Generator<readonly R[]> {
+  for (let start = 0; start < rows.length; ) {
+    let end = start;
+    for (let bytes = 0; end < rows.length && end - start < ROWS_PER_PAGE && bytes < BODY_BYTES_PER_READ; end++)
+      bytes += rows[end]?.bodyBytes ?? 0;
+    yield rows.slice(start, end);
+    start = end;
+  }
+}
+
+async function toJson(tx: Tx, rows: readonly StoredAuditRow[]): Promise<JsonObject[]> {
+  const bodies = await tx.audit.readBodies(rows);
+  return rows.map((row) => {
+    const { id, timeMs, bodyBytes, seq: _, ...shown } = row as StoredAuditRow & Partial<AuditEventRow>;
+    const body = bodies.get(id);
+    return {
+      time: new Date(timeMs).toISOString(),
+      ...shown,
+      ...(body !== undefined && { body: parseBody(body) as JsonObject }),
+    };
+  });
 }

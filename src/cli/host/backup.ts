@@ -11,6 +11,7 @@ import {
   type MasterKey,
   readMasterKey,
 } from "../../issuer/keys/master-key.js";
+import { formatBody } from "../../kernel/audit-body.js";
 import { randomIds } from "../../kernel/ids.js";
 import { systemClock } from "../../kernel/time.js";
 import { createBackup } from "../../store/backup/create-backup.js";
@@ -148,7 +149,7 @@ export async function restoreCommand(settings: Settings, backup: string, flags: 
     // A file that the settings name stays where it is.
     writesMasterKey: settings.masterKeyFile === undefined,
     checkMasterKey: (database) => checkMasterKeyOf(database, masterKey),
-    auditRow: buildAuditRow(),
+    auditRow: buildAuditRow(manifest, keepSessions),
     keepSessions,
     onProgress,
   }).finally(clear);
@@ -172,12 +173,15 @@ function findKeyFile({ masterKeyFile }: Settings, backup: string, { includesMast
   throw invalidFlag("--master-key-file", "the backup has no master key: name the file that has it");
 }
 
+const RESTORED = "arbor.database.restored.v1";
+
 // The row that commands on the host append to the log of the installation.
-function buildAuditRow() {
+function buildAuditRow({ snapshotTime }: BackupManifest, keepSessions: boolean) {
   return {
     rootUid: "",
     timeMs: systemClock(),
-    type: "arbor.database.restored.v1",
+    type: RESTORED,
+    body: formatBody({ type: RESTORED, after: { snapshotTime, keepSessions } }),
     method: "arbor",
     subjectUid: "",
     actorUid: "",

@@ -1,12 +1,13 @@
 // The store from which the API reads the audit log. Each filter has an index that is ordered by time; rows that no
 // index finds alone are read in slices.
-import { and, asc, desc, eq, getTableColumns, gt, inArray, max, sql } from "drizzle-orm";
+import { and, asc, desc, eq, gt, inArray, max, sql } from "drizzle-orm";
 import type { Awaitable } from "../awaitable.js";
 
 import {
   buildEquals,
   type Executor,
   mapRows,
+  padParams,
   type Sql,
   statement,
   statementFamily,
@@ -15,6 +16,7 @@ import {
 } from "../statement.js";
 import type { StoredAuditRow } from "../tables/audit.js";
 import type { Tables } from "../tables/schema.js";
+import { auditColumns } from "./columns.js";
 
 /** A recorded change, and its number in the chain: null while it is not sealed. */
 export type AuditEventRow = StoredAuditRow & { readonly seq: number | null };
@@ -61,7 +63,7 @@ const MAX_READ_ROWS = 10_240;
 
 const selectEvents = (q: Sql, t: Tables) =>
   q
-    .select({ ...getTableColumns(t.audit), seq: t.auditChain.seq })
+    .select({ ...auditColumns(t), seq: t.auditChain.seq })
     .from(t.audit)
     .leftJoin(t.auditChain, eq(t.auditChain.auditId, t.audit.id));
 
@@ -143,11 +145,8 @@ export class AuditEvents {
 
   /** The rows with these ids that exist, in the order of ids. */
   findByIds(ids: readonly number[]): Awaitable<AuditEventRow[]> {
-    let size = 1;
-    while (size < ids.length) size *= 2;
-    const last = ids.at(-1) ?? 0;
-    const params = Array.from({ length: size }, (_, i) => [`id${i}`, ids[i] ?? last] as const);
-    return this.#tx.rows(withIds(size), Object.fromEntries(params));
+    const { size, params } = padParams("id", ids);
+    return this.#tx.rows(withIds(size), params);
   }
 
   /** The highest id; 0 in an empty log. */

@@ -6,6 +6,7 @@ import {
   getTableColumns,
   gt,
   gte,
+  inArray,
   isNull,
   lt,
   lte,
@@ -15,6 +16,7 @@ import {
   type SQL,
   sql,
 } from "drizzle-orm";
+import { hashBody } from "../../kernel/audit-body.js";
 import type { Awaitable } from "../awaitable.js";
 import {
   buildEquals,
@@ -22,14 +24,16 @@ import {
   buildUpsertValues,
   discardRows,
   type Executor,
+  padParams,
   type Sql,
   statement,
   statementFamily,
   takeFirst,
   value,
 } from "../statement.js";
-import type { AuditHead, AuditRow, ChainEntry, RecordedAuditRow, SealerRow, StoredAuditRow } from "../tables/audit.js";
+import type { AuditHead, AuditRow, ChainEntry, SealerRow, StoredAuditRow } from "../tables/audit.js";
 import type { Tables } from "../tables/schema.js";
+import { auditColumns } from "./columns.js";
 import type { AuditFilterColumn } from "./events.js";
 
 /** Restricts the rows that are listed; all that is set must hold. */
@@ -43,25 +47,23 @@ export type AuditRowFilter = Partial<Readonly<Record<AuditFilterColumn | "reques
 /** The longest name of an actor in a row, in characters. */
 const MAX_NAME = 255;
 
-const appendVersion1 = statement<Omit<AuditRow, "actorName">>((q, t) => {
-  const { id, version, traceId, actorName, ...values } = buildInsertValues(t.audit);
-  return q.insert(t.audit).values({ ...values, version: 1, traceId: "", actorName: "" } as typeof t.audit.$inferInsert);
-});
+/** The version of the rows that are written (docs/adr/0020-audit-bodies.md). */
+export const AUDIT_VERSION = 3;
+
 // The name is read by the same statement, from a row that the transaction has read to authorize the call.
-const appendVersion2 = statement<Required<AuditRow>>((q, t) => {
+const append = statement<Required<AuditRow> & { readonly bodyHash: string }>((q, t) => {
   const { id, ...values } = buildInsertValues(t.audit);
   const { uid, name, email } = t.identities;
   const stored = sql`(select coalesce(nullif(${name}, ''), ${email}) from ${t.identities} where ${eq(uid, value("actorUid"))})`;
   const actorName = sql`substr(coalesce(${stored}, ${value("actorName")}), 1, ${sql.raw(String(MAX_NAME))})`;
-  return q.insert(t.audit).values({ ...values, version: 2, actorName } as unknown as typeof t.audit.$inferInsert);
+  return q
+    .insert(t.audit)
+    .values({ ...values, version: AUDIT_VERSION, actorName } as unknown as typeof t.audit.$inferInsert);
 });
-const auditColumns = (t: Tables) => {
-  const { id, ...columns } = getTableColumns(t.audit);
-  return columns;
-};
+
 const equalColumns = ["rootUid", "subjectUid", "actorUid", "type", "requestId"] as const;
 type NewestParams = { limit: number; rootUid?: string } & AuditRowFilter;
-const newest = statementFamily<NewestParams, NewestParams, RecordedAuditRow>(
+const newest = statementFamily<NewestParams, NewestParams, StoredAuditRow>(
   (params) => Object.keys(params).sort().join(),
   (params) => (q, t) =>
     q
@@ -78,6 +80,20 @@ const newest = statementFamily<NewestParams, NewestParams, RecordedAuditRow>(
       .limit(value("limit")),
 );
 
+const bodies = statementFamily<number, Record<string, number>, { id: number; body: string }>(
+  String,
+  (size) => (q, t) =>
+    q
+      .select({ id: t.audit.id, body: t.audit.body })
+      .from(t.audit)
+      .where(
+        inArray(
+          t.audit.id,
+          Array.from({ length: size }, (_, i) => value(`id${i}`)),
+        ),
+      ),
+);
+
 /** The audit log; append-only. */
 export class Audit {
   readonly #tx: Executor;
@@ -87,18 +103,28 @@ export class Audit {
   }
 
   append(row: AuditRow): Awaitable<void> {
-    if (this.#tx.auditVersion() === 1) return discardRows(this.#tx.rows(appendVersion1, row));
-    const { actorName = "", traceId = "" } = row;
-    return discardRows(this.#tx.rows(appendVersion2, { ...row, actorName, traceId }));
+    const { actorName = "", traceId = "", body = "" } = row;
+    return discardRows(this.#tx.rows(append, { ...row, actorName, traceId, body, bodyHash: hashBody(body) }));
   }
 
   /**
    * The newest rows first, at most `limit`, of one organisation or of all. With a filter it may read the whole log, so
    * only commands on the host use one.
    */
-  listNewest(limit: number, rootUid?: string, filter: AuditRowFilter = {}): Awaitable<RecordedAuditRow[]> {
+  listNewest(limit: number, rootUid?: string, filter: AuditRowFilter = {}): Awaitable<StoredAuditRow[]> {
     const params = { limit, ...(rootUid !== undefined && { rootUid }), ...filter };
     return this.#tx.rows(newest(params), params);
+  }
+
+  /** Reads the bodies of rows by their ids; those without one are left out. A body may have a megabyte. */
+  async readBodies(rows: readonly Pick<StoredAuditRow, "id" | "bodyBytes">[]): Promise<ReadonlyMap<number, string>> {
+    const found = new Map<number, string>();
+    const ids = rows.flatMap(({ id, bodyBytes }) => (bodyBytes > 0 ? [id] : []));
+    for (let start = 0; start < ids.length; start += BODIES_AT_ONCE) {
+      const { size, params } = padParams("id", ids.slice(start, start + BODIES_AT_ONCE));
+      for (const { id, body } of await this.#tx.rows(bodies(size), params)) found.set(id, body);
+    }
+    return found;
   }
 }
 
@@ -122,6 +148,9 @@ export interface UnsealedCount {
   readonly oldestTimeMs: number | null;
 }
 
+/** How many bodies one statement reads. */
+const BODIES_AT_ONCE = 32;
+
 /** The key of the sealer's one row. */
 const NAME = "audit";
 /** How many entries one statement inserts: over a network each statement is a round trip. */
@@ -137,7 +166,7 @@ const putSealer = statement<SealerRow & { name: string }>((q, t) =>
     .values(buildInsertValues(t.auditSealer))
     .onConflictDoUpdate({
       target: t.auditSealer.name,
-      set: buildUpsertValues(t.auditSealer, "holder", "expireTimeMs", "settledId", "passes"),
+      set: buildUpsertValues(t.auditSealer, "settledId", "passes"),
     }),
 );
 
@@ -154,7 +183,7 @@ const isUnsealed = (q: Sql, t: Tables) =>
     ),
   );
 const unsealed = statement<{ afterId: number; limit: number }, StoredAuditRow>((q, t) =>
-  q.select(getTableColumns(t.audit)).from(t.audit).where(isUnsealed(q, t)).orderBy(t.audit.id).limit(value("limit")),
+  q.select(auditColumns(t)).from(t.audit).where(isUnsealed(q, t)).orderBy(t.audit.id).limit(value("limit")),
 );
 const countUnsealed = statement<{ afterId: number }, { rows: number }>((q, t) =>
   q
@@ -218,7 +247,7 @@ const entries = statement<{ rootUid: string; afterSeq: number; limit: number }, 
       seq: t.auditChain.seq,
       auditId: t.auditChain.auditId,
       hash: t.auditChain.hash,
-      ...getTableColumns(t.audit),
+      ...auditColumns(t),
     })
     .from(t.auditChain)
     .leftJoin(t.audit, eq(t.audit.id, t.auditChain.auditId))

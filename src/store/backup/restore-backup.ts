@@ -2,10 +2,12 @@
 // the database its name, so the data directory has the whole database or none.
 import { existsSync, readdirSync, readFileSync, rmdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
+import { hashBody } from "../../kernel/audit-body.js";
 import { failedPrecondition } from "../../kernel/errors.js";
+import { AUDIT_VERSION } from "../audit/log.js";
 import { holdServeLock, RESTORE_DIRECTORY } from "../sqlite/data-directory.js";
 import { openDatabase, type SqliteDatabase } from "../sqlite/driver.js";
-import type { RecordedAuditRow } from "../tables/audit.js";
+import type { AuditRow } from "../tables/audit.js";
 import type { KeyRow } from "../tables/tokens.js";
 import {
   copyFile,
@@ -38,7 +40,7 @@ export interface RestoreOptions {
   /** @throws Error when the master key is not the one of the database */
   readonly checkMasterKey: (database: SqliteDatabase) => void;
   /** The row that the audit log gets. */
-  readonly auditRow: Omit<RecordedAuditRow, "version" | "traceId" | "actorName">;
+  readonly auditRow: Omit<AuditRow, "actorName" | "traceId">;
   /** Whether tokens and logins of the backup stay valid. */
   readonly keepSessions: boolean;
   readonly onProgress?: (progress: StepProgress) => void;
@@ -159,10 +161,16 @@ function changeDatabase(file: string, { keepSessions, auditRow }: RestoreOptions
     db.pragma("synchronous = FULL");
     db.transaction(() => {
       if (!keepSessions) voidTokens(db);
+      const { body = "" } = auditRow;
+      const isOld = db.prepare("SELECT 1 FROM pragma_table_info('audit') WHERE name = 'body'").get() === undefined;
+      // Before version 1.0, rows had no bodies.
+      const [columns, values] = isOld ? ["", ""] : [", body_hash, body", ", @bodyHash, @body"];
       db.prepare(
-        `INSERT INTO audit (root_uid, time_ms, type, method, subject_uid, actor_uid, token_id, request_id, remote_address)
-         VALUES (@rootUid, @timeMs, @type, @method, @subjectUid, @actorUid, @tokenId, @requestId, @remoteAddress)`,
-      ).run(auditRow);
+        `INSERT INTO audit (root_uid, time_ms, type, method, subject_uid, actor_uid, token_id, request_id, remote_address,
+           version${columns})
+         VALUES (@rootUid, @timeMs, @type, @method, @subjectUid, @actorUid, @tokenId, @requestId, @remoteAddress,
+           @version${values})`,
+      ).run({ ...auditRow, version: isOld ? 1 : AUDIT_VERSION, body, bodyHash: hashBody(body) });
     })();
   } finally {
     db.close();

@@ -56,19 +56,17 @@ export const MIGRATION_LOCK = 0x4172626f;
 /**
  * Creates the executor of a connection. Statements are prepared once per connection; PostgreSQL keeps a statement that
  * has a name.
- *
- * @param auditVersion the version of audit rows that are written; by default the one that every Arbor knows
  */
-export function createExecutor(
-  client: pg.ClientBase,
-  { auditVersion = () => 1 }: { readonly auditVersion?: Executor["auditVersion"] } = {},
-): Executor {
+export function createExecutor(client: pg.ClientBase): Executor {
   const sql = drizzle(client as pg.Client) as unknown as Sql;
   const tables = schema as unknown as Tables;
   const prepared: (Prepared | undefined)[] = [];
+  let changedRows = 0;
   return {
     counterSlots: COUNTER_SLOTS,
-    auditVersion,
+    get changedRows() {
+      return changedRows;
+    },
     async nowMs() {
       const { rows } = await client.query(NOW);
       return Number(rows[0]?.ms);
@@ -80,13 +78,20 @@ export function createExecutor(
         prepared[statement.id] = ready;
       }
       const result = await ready.execute(params);
-      return Array.isArray(result) ? result : [];
+      const isRows = Array.isArray(result);
+      if (!isReading(ready)) changedRows += isRows ? result.length : (result.rowCount ?? 0);
+      return isRows ? (result as Row[]) : [];
     },
   };
 }
 
 interface Prepared {
-  execute(params: object): Promise<unknown>;
+  execute(params: object): Promise<pg.QueryResult | unknown[]>;
+  getQuery(): { readonly sql: string };
+}
+
+function isReading(query: Prepared): boolean {
+  return query.getQuery().sql.startsWith("select");
 }
 
 /** The SQLSTATE of an error or of its cause; the empty string where there is none. */

@@ -3,7 +3,6 @@ import pg from "pg";
 import { aborted, deadlineExceeded, unavailable } from "../../kernel/errors.js";
 import { type Clock, systemClock } from "../../kernel/time.js";
 import type { TraceSpan } from "../../kernel/trace.js";
-import { watchAuditVersion } from "../audit/version.js";
 import type { Awaitable } from "../awaitable.js";
 import type { DataMigration } from "../migrate/data-migration.js";
 import { dataMigrations } from "../migrate/data-migrations.js";
@@ -106,8 +105,6 @@ export async function openPg(options: PgOptions): Promise<Store> {
     ]);
     return rows[0]?.value;
   };
-  const auditVersion = watchAuditVersion(readOldest, clock);
-  await auditVersion.refresh();
 
   return {
     read: (unit, units) => runWithRetries(READ, unit, units),
@@ -182,7 +179,7 @@ export async function openPg(options: PgOptions): Promise<Store> {
   function executorOf(client: pg.PoolClient): Executor {
     let executor = executors.get(client);
     if (executor === undefined) {
-      executor = createExecutor(client, { auditVersion: auditVersion.current });
+      executor = createExecutor(client);
       executors.set(client, executor);
     }
     return executor;

@@ -104,8 +104,6 @@ export function createQueries(db: SqliteDatabase) {
 }
 
 interface ExecutorOptions {
-  /** The version of audit rows that are written; by default the one that every Arbor knows. */
-  readonly auditVersion?: Executor["auditVersion"];
   /** The clock of the database. */
   readonly clock?: Clock;
   /** Notes errors and converts them to those for callers. */
@@ -115,20 +113,26 @@ interface ExecutorOptions {
 /** Creates the executor of a connection. Statements are prepared once per connection and cached by their id. */
 export function createExecutor(
   db: SqliteDatabase,
-  { auditVersion = () => 1, clock = systemClock, faults = createFaultMonitor(db.name) }: ExecutorOptions = {},
+  { clock = systemClock, faults = createFaultMonitor(db.name) }: ExecutorOptions = {},
 ): Executor {
   const sql = createQueries(db) as unknown as Sql;
   const tables = schema as unknown as Tables;
   const prepared: (NativeStatement | undefined)[] = [];
+  let changedRows = 0;
+  const noteChanges = (rows: number) => {
+    changedRows += rows;
+  };
   return {
     counterSlots: 1,
-    auditVersion,
+    get changedRows() {
+      return changedRows;
+    },
     nowMs: clock,
     rows<Params extends object, Row>(statement: Statement<Params, Row>, params: Params): Row[] {
       try {
         let ready = prepared[statement.id];
         if (ready === undefined) {
-          ready = prepareNative(db, statement.build(sql, tables));
+          ready = prepareNative(db, statement.build(sql, tables), noteChanges);
           prepared[statement.id] = ready;
         }
         return ready(params) as Row[];
@@ -215,7 +219,7 @@ interface Selected {
  *
  * @throws TypeError when the query selects objects within rows.
  */
-function prepareNative(db: SqliteDatabase, query: Preparable): NativeStatement {
+function prepareNative(db: SqliteDatabase, query: Preparable, noteChanges: (rows: number) => void): NativeStatement {
   const prepared = query.prepare() as Prepared;
   const { sql, params } = prepared.getQuery();
   const statement = db.prepare(sql.replace(BARE_LIMIT, "$1+0"));
@@ -227,13 +231,17 @@ function prepareNative(db: SqliteDatabase, query: Preparable): NativeStatement {
   };
   if (prepared.fields === undefined) {
     return (values) => {
-      statement.run(...bind(values));
+      noteChanges(statement.run(...bind(values)).changes);
       return [];
     };
   }
   const selected = prepared.fields.map(toSelected);
   const raw = statement.raw();
-  return (values) => (raw.all(...bind(values)) as unknown[][]).map((row) => toRow(selected, row));
+  return (values) => {
+    const rows = raw.all(...bind(values)) as unknown[][];
+    if (!statement.readonly) noteChanges(rows.length);
+    return rows.map((row) => toRow(selected, row));
+  };
 }
 
 function createBinder(param: unknown): Binder {

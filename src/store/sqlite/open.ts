@@ -2,7 +2,6 @@
 import { statfsSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { type Clock, systemClock } from "../../kernel/time.js";
-import { watchAuditVersion } from "../audit/version.js";
 import type { Awaitable } from "../awaitable.js";
 import type { DataMigration } from "../migrate/data-migration.js";
 import { dataMigrations } from "../migrate/data-migrations.js";
@@ -64,8 +63,7 @@ export function openSqlite(options: SqliteOptions): Store {
   const faults = createFaultMonitor(file, options.onFault);
   const setting = reading.prepare("SELECT value FROM settings WHERE name = ?").pluck();
   const readOldest = () => setting.get(OLDEST_VERSION) as string | undefined;
-  const auditVersion = watchAuditVersion(readOldest, clock);
-  const executorOptions = { auditVersion: auditVersion.current, clock, faults };
+  const executorOptions = { clock, faults };
   let first: SqliteDatabase | undefined = reading;
   const openNext = () => {
     try {

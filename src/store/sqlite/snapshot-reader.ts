@@ -1,5 +1,4 @@
 // Reads on SQLite. Beginning a transaction costs as much as a point read, so reads share one.
-import type { AuditVersion } from "../audit/version.js";
 import type { Awaitable } from "../awaitable.js";
 import type { Executor, Statement } from "../statement.js";
 import type { Tx } from "../transaction.js";
@@ -188,9 +187,7 @@ class Snapshot implements Executor {
     return this.connection.rows(statement, params);
   };
 
-  auditVersion(): AuditVersion {
-    return this.connection.auditVersion();
-  }
+  readonly changedRows = 0;
   nowMs: Executor["nowMs"] = () => this.connection.nowMs();
 
   pause(): Promise<void> {

@@ -21,12 +21,16 @@ export function defineAuditTables(c: Columns) {
       tokenId: c.str("token_id").notNull(),
       requestId: c.str("request_id").notNull(),
       remoteAddress: c.str("remote_address").notNull(),
-      /** Which columns the chain covers: 1 for all above, 2 for all. */
-      version: c.int("version").notNull().default(1),
+      /** Which columns the chain covers; see `selectMembers`. */
+      version: c.int("version").notNull().default(3),
       /** The trace that the request belongs to; empty where there is none, and in version 1. */
       traceId: c.str("trace_id").notNull().default(""),
       /** The name that the actor had; empty where it had none, and in version 1. */
       actorName: c.str("actor_name").notNull().default(""),
+      /** SHA-256 of the body, which the chain covers in its place; empty without one, and before version 3. */
+      bodyHash: c.str("body_hash").notNull().default(""),
+      /** What was changed, as canonical JSON; empty where the change has nothing to say. The last column, as it is long. */
+      body: c.str("body").notNull().default(""),
     },
     // The API filters by one of these columns and orders by time; the id makes the order complete. A subject begins with
     // the uid of its organisation. The id of a request has none: each change would write one more page, at random.
@@ -63,9 +67,6 @@ export function defineAuditTables(c: Columns) {
 
   const auditSealer = c.table("audit_sealer", {
     name: c.str("name").primaryKey(),
-    /** For nodes of version 0.4, which seal when the lease of the holder has ended. */
-    holder: c.str("holder").notNull(),
-    expireTimeMs: c.long("expire_time_ms").notNull(),
     /** Every row up to this id is sealed, and no further row will get such an id. */
     settledId: c.long("settled_id").notNull(),
     /** How often rows were sealed; shows whether another node did so in between. */
@@ -90,17 +91,24 @@ export function defineAuditTables(c: Columns) {
 
 type AuditTables = ReturnType<typeof defineAuditTables>;
 
-/** A recorded change with the number that the store assigned. */
-export type StoredAuditRow = RowOf<AuditTables["audit"]>;
-/** A change to be recorded. The store adds the version of the row and reads the actor's name. */
-export interface AuditRow extends Omit<StoredAuditRow, "id" | "version" | "traceId" | "actorName"> {
+/**
+ * A recorded change with the number that the store assigned, and the size of its body. Bodies are large, and are read
+ * on their own.
+ */
+export type StoredAuditRow = Omit<RowOf<AuditTables["audit"]>, "body"> & {
+  /** The length of the body in bytes; 0 where there is none. */
+  readonly bodyBytes: number;
+};
+type Added = "id" | "version" | "traceId" | "actorName" | "bodyHash" | "bodyBytes";
+/** A change to be recorded. The store adds the version of the row and the hash of its body, and reads the actor's name. */
+export interface AuditRow extends Omit<StoredAuditRow, Added> {
   /** The name of an actor that the same unit of work has deleted. */
   readonly actorName?: string | undefined;
-  /** The trace of the request; empty unless set, and in rows of version 1. */
+  /** The trace of the request; empty unless set. */
   readonly traceId?: string;
+  /** What was changed, as canonical JSON; none unless set. */
+  readonly body?: string | undefined;
 }
-/** A recorded change. */
-export type RecordedAuditRow = Omit<StoredAuditRow, "id">;
 /** The position of an audit row in the chain of its organisation. */
 export type ChainEntry = RowOf<AuditTables["auditChain"]>;
 /** The signed end of a chain. */

@@ -58,6 +58,7 @@ export async function serveLog(
   const methods = createMethodTable([
     auditV1({
       ...{ store, clock, keys, stopping: new AbortController().signal, streams: createEventStreams() },
+      bodyReaders: new Map(),
       tokens: createPageTokens(() => [{ id: "00".repeat(8), secret: Buffer.alloc(32) }]),
       eventIds: createEventIds(Buffer.alloc(16)),
       eventFeed: createEventFeed({ store, onProblem: () => {} }),

@@ -145,6 +145,7 @@ export function isolationSuite(): void {
       const identityUid = (await world.createBound("viewer", world.child)).uid;
       const principal = { identityUid, tokenId: "t", issuedAt: 1e10, expiresAt: 2e10 };
       const service = auditV1({
+        bodyReaders: new Map(),
         keys: { listAuditJwks: () => [] },
         ...{ store, clock: Date.now, stopping: new AbortController().signal, streams: createEventStreams() },
         tokens: createPageTokens(() => [{ id: "00".repeat(8), secret: Buffer.alloc(32) }]),

@@ -97,6 +97,39 @@ describe("the chain of an organisation over the API", () => {
     assert.equal(negative.status, 400);
   });
 
+  test("numbers the rows of an organisation, whatever others do", async () => {
+    const rest = world.audit(world.owner.token);
+    const read = async () => {
+      const chain = (await rest("GET", `/chain?scope=${world.root}`)).json ?? {};
+      const listed = (await rest("GET", `/chain/entries?scope=${world.root}&pageSize=500`)).json ?? {};
+      const entries = listed.entries as { sequence: string; rowId: string; row: { id: string; version: number } }[];
+      return { chain, listed, entries };
+    };
+    const before = await read();
+    for (let i = 0; i < 30; i++) await world.add({ rootUid: world.foreign });
+    await world.add({ rootUid: world.root });
+    const waiting = await read();
+    // The row may have been sealed already.
+    if (waiting.chain.unsealedRows === "1") {
+      assert.equal(waiting.chain.firstUnsealedId, String(before.entries.length + 1));
+      assert.equal(waiting.chain.settledId, String(before.entries.length));
+    }
+    let after = waiting;
+    for (let i = 0; i < 100 && after.entries.length === before.entries.length; i++) {
+      await delay(50);
+      after = await read();
+    }
+    assert.equal(after.entries.length, before.entries.length + 1);
+    for (const [i, { sequence, rowId, row }] of after.entries.entries()) {
+      assert.deepEqual([sequence, rowId, row.id, row.version], [String(i + 1), String(i + 1), "0", 3]);
+    }
+    const { settledId, firstUnsealedId, unsealedRows } = after.chain;
+    assert.deepEqual([settledId, firstUnsealedId, unsealedRows], [String(after.entries.length), "0", "0"]);
+    assert.equal(after.listed.unsealedRowId, "0");
+    const ids = await world.write((tx) => tx.audit.listNewest(1, world.root));
+    assert.ok((ids[0]?.id ?? 0) > after.entries.length + 30, "control: the installation counts all rows");
+  });
+
   test("is signed by the keys that --jwks pins, and by no others", async () => {
     const { token } = world.owner;
     const file = join(tempDir(), "jwks.json");

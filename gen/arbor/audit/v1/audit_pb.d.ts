@@ -5,7 +5,7 @@
 // The audit log: which identity changed what, and when.
 
 import type { GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
-import type { Message } from "@bufbuild/protobuf";
+import type { JsonObject, Message } from "@bufbuild/protobuf";
 import type { Timestamp } from "@bufbuild/protobuf/wkt";
 
 /**
@@ -122,6 +122,14 @@ export declare type Event = Message<"arbor.audit.v1.Event"> & {
    * @generated from field: string token_id = 14;
    */
   tokenId: string;
+
+  /**
+   * What was changed. Only for callers who may list resources of this kind at
+   * the subject. Absent where the change has nothing to say.
+   *
+   * @generated from field: arbor.audit.v1.Body body = 15;
+   */
+  body?: Body | undefined;
 };
 
 /**
@@ -129,6 +137,92 @@ export declare type Event = Message<"arbor.audit.v1.Event"> & {
  * Use `create(EventSchema)` to create a new message.
  */
 export declare const EventSchema: GenMessage<Event>;
+
+/**
+ * What a change has changed: a resource as its methods show it, without secrets.
+ *
+ * @generated from message arbor.audit.v1.Body
+ */
+export declare type Body = Message<"arbor.audit.v1.Body"> & {
+  /**
+   * The full name of the message whose JSON `before` and `after` are, such as
+   * `chainguard.platform.iam.v2.RoleBinding`. What no message describes, such as
+   * a quota that a command on the host sets, has the type of the event.
+   *
+   * @generated from field: string type = 1;
+   */
+  type: string;
+
+  /**
+   * The resource before the change. Absent for a creation.
+   *
+   * @generated from field: google.protobuf.Struct before = 2;
+   */
+  before?: JsonObject | undefined;
+
+  /**
+   * The resource after the change. Absent for a deletion.
+   *
+   * @generated from field: google.protobuf.Struct after = 3;
+   */
+  after?: JsonObject | undefined;
+
+  /**
+   * In place of `before` where that is too large to be kept.
+   *
+   * @generated from field: arbor.audit.v1.BodyDigest before_digest = 4;
+   */
+  beforeDigest?: BodyDigest | undefined;
+
+  /**
+   * In place of `after` where that is too large to be kept.
+   *
+   * @generated from field: arbor.audit.v1.BodyDigest after_digest = 5;
+   */
+  afterDigest?: BodyDigest | undefined;
+
+  /**
+   * A random text, because of which nobody can guess the body from its hash. The
+   * `body_hash` of the row in the chain is the SHA-256 of this message as
+   * canonical JSON (RFC 8785) without empty fields, in base64url.
+   *
+   * @generated from field: string salt = 6;
+   */
+  salt: string;
+};
+
+/**
+ * Describes the message arbor.audit.v1.Body.
+ * Use `create(BodySchema)` to create a new message.
+ */
+export declare const BodySchema: GenMessage<Body>;
+
+/**
+ * A resource that is too large to be kept.
+ *
+ * @generated from message arbor.audit.v1.BodyDigest
+ */
+export declare type BodyDigest = Message<"arbor.audit.v1.BodyDigest"> & {
+  /**
+   * SHA-256 of the resource as canonical JSON, in base64url.
+   *
+   * @generated from field: string sha256 = 1;
+   */
+  sha256: string;
+
+  /**
+   * The names of its fields, at most 100.
+   *
+   * @generated from field: repeated string fields = 2;
+   */
+  fields: string[];
+};
+
+/**
+ * Describes the message arbor.audit.v1.BodyDigest.
+ * Use `create(BodyDigestSchema)` to create a new message.
+ */
+export declare const BodyDigestSchema: GenMessage<BodyDigest>;
 
 /**
  * The request of ListEvents. All events of an organisation, or those that match
@@ -397,7 +491,8 @@ export declare type Chain = Message<"arbor.audit.v1.Chain"> & {
   unsealedRows: bigint;
 
   /**
-   * The id of the oldest row that is not sealed. 0 if there is none.
+   * The number of the oldest row that is not sealed: one more than that of the
+   * last entry. 0 if there is none.
    *
    * @generated from field: int64 first_unsealed_id = 6;
    */
@@ -411,7 +506,8 @@ export declare type Chain = Message<"arbor.audit.v1.Chain"> & {
   firstUnsealedTimeMs: bigint;
 
   /**
-   * All rows with this id or a lower one are sealed.
+   * The number of the last row that is sealed, which is that of its entry. Rows
+   * are numbered in each organisation.
    *
    * @generated from field: int64 settled_id = 8;
    */
@@ -570,8 +666,8 @@ export declare type ListChainEntriesResponse = Message<"arbor.audit.v1.ListChain
   nextPageToken: string;
 
   /**
-   * The id of a row that is not sealed although it is as old as those of this
-   * page, so that the service did not insert it. 0 if there is none.
+   * The number that a row would have which is not sealed although it is as old as
+   * those of this page, so that the service did not insert it. 0 if there is none.
    *
    * @generated from field: int64 unsealed_row_id = 3;
    */
@@ -606,7 +702,7 @@ export declare type ChainEntry = Message<"arbor.audit.v1.ChainEntry"> & {
   hash: string;
 
   /**
-   * The id of the row that it seals.
+   * The number of the row that it seals, which is that of the entry.
    *
    * @generated from field: int64 row_id = 3;
    */
@@ -640,7 +736,7 @@ export declare type SealedRow = Message<"arbor.audit.v1.SealedRow"> & {
   version: number;
 
   /**
-   * Its id: one more than that of the row before, of whatever organisation.
+   * Its id in the installation, which versions 1 and 2 cover. 0 from version 3 on.
    *
    * @generated from field: int64 id = 2;
    */
@@ -689,7 +785,7 @@ export declare type SealedRow = Message<"arbor.audit.v1.SealedRow"> & {
   actorUid: string;
 
   /**
-   * The name that this identity had. Version 1 does not cover it.
+   * The name that this identity had. Empty in version 1.
    *
    * @generated from field: string actor_name = 9;
    */
@@ -717,11 +813,18 @@ export declare type SealedRow = Message<"arbor.audit.v1.SealedRow"> & {
   remoteAddress: string;
 
   /**
-   * The id of the trace. Version 1 does not cover it.
+   * The id of the trace. Empty in version 1.
    *
    * @generated from field: string trace_id = 13;
    */
   traceId: string;
+
+  /**
+   * SHA-256 of the body in base64url. Empty without one, and in versions 1 and 2.
+   *
+   * @generated from field: string body_hash = 14;
+   */
+  bodyHash: string;
 };
 
 /**

@@ -8,13 +8,13 @@ import { fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2
 import { file_chainguard_annotations_annotations } from "../../../chainguard/annotations/annotations_pb.js";
 import { file_google_api_annotations } from "../../../google/api/annotations_pb.js";
 import { file_google_api_field_behavior } from "../../../google/api/field_behavior_pb.js";
-import { file_google_protobuf_timestamp } from "@bufbuild/protobuf/wkt";
+import { file_google_protobuf_struct, file_google_protobuf_timestamp } from "@bufbuild/protobuf/wkt";
 
 /**
  * Describes the file arbor/audit/v1/audit.proto.
  */
 export const file_arbor_audit_v1_audit = /*@__PURE__*/
-  fileDesc("ChphcmJvci9hdWRpdC92MS9hdWRpdC5wcm90bxIOYXJib3IuYXVkaXQudjEi6QIKBUV2ZW50Eg8KAmlkGAEgASgJQgPgQQMSHQoQb3JnYW5pemF0aW9uX3VpZBgCIAEoCUID4EEDEi0KBHRpbWUYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wQgPgQQMSEQoEdHlwZRgEIAEoCUID4EEDEhMKBm1ldGhvZBgFIAEoCUID4EEDEhgKC3N1YmplY3RfdWlkGAYgASgJQgPgQQMSFgoJYWN0b3JfdWlkGAcgASgJQgPgQQMSFwoKYWN0b3JfbmFtZRgIIAEoCUID4EEDEhcKCnJlcXVlc3RfaWQYCSABKAlCA+BBAxIVCgh0cmFjZV9pZBgKIAEoCUID4EEDEhMKBnNlYWxlZBgLIAEoCEID4EEDEhUKCHNlcXVlbmNlGAwgASgDQgPgQQMSGwoOcmVtb3RlX2FkZHJlc3MYDSABKAlCA+BBAxIVCgh0b2tlbl9pZBgOIAEoCUID4EEDIrMCChFMaXN0RXZlbnRzUmVxdWVzdBIYCgVzY29wZRgBIAEoCUIJ4EECkK+o0gUBEhQKB3N1YmplY3QYAiABKAlCA+BBARISCgVhY3RvchgDIAEoCUID4EEBEhEKBHR5cGUYBCABKAlCA+BBARIXCgpyZXF1ZXN0X2lkGAUgASgJQgPgQQESMwoKc3RhcnRfdGltZRgGIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXBCA+BBARIxCghlbmRfdGltZRgHIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXBCA+BBARIWCglwYWdlX3NpemUYCCABKAVCA+BBARIXCgpwYWdlX3Rva2VuGAkgASgJQgPgQQESFQoIb3JkZXJfYnkYCiABKAlCA+BBASJUChJMaXN0RXZlbnRzUmVzcG9uc2USJQoGZXZlbnRzGAEgAygLMhUuYXJib3IuYXVkaXQudjEuRXZlbnQSFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJIiIKD0dldEV2ZW50UmVxdWVzdBIPCgJpZBgBIAEoCUID4EECImoKEVRhaWxFdmVudHNSZXF1ZXN0EhgKBXNjb3BlGAEgASgJQgngQQKQr6jSBQESFAoHc3ViamVjdBgCIAEoCUID4EEBEhIKBWFjdG9yGAMgASgJQgPgQQESEQoEdHlwZRgEIAEoCUID4EEBIjoKElRhaWxFdmVudHNSZXNwb25zZRIkCgVldmVudBgBIAEoCzIVLmFyYm9yLmF1ZGl0LnYxLkV2ZW50IisKD0dldENoYWluUmVxdWVzdBIYCgVzY29wZRgBIAEoCUIJ4EECkK+o0gUBIpsCCgVDaGFpbhIdChBvcmdhbml6YXRpb25fdWlkGAEgASgJQgPgQQMSLAoEaGVhZBgCIAEoCzIZLmFyYm9yLmF1ZGl0LnYxLkNoYWluSGVhZEID4EEDEjgKCmNoZWNrcG9pbnQYAyABKAsyHy5hcmJvci5hdWRpdC52MS5DaGFpbkNoZWNrcG9pbnRCA+BBAxIRCgRqd2tzGAQgASgJQgPgQQMSGgoNdW5zZWFsZWRfcm93cxgFIAEoA0ID4EEDEh4KEWZpcnN0X3Vuc2VhbGVkX2lkGAYgASgDQgPgQQMSIwoWZmlyc3RfdW5zZWFsZWRfdGltZV9tcxgHIAEoA0ID4EEDEhcKCnNldHRsZWRfaWQYCCABKANCA+BBAyJjCglDaGFpbkhlYWQSFQoIc2VxdWVuY2UYASABKANCA+BBAxIRCgRoYXNoGAIgASgJQgPgQQMSFAoHdGltZV9tcxgDIAEoA0ID4EEDEhYKCXNpZ25hdHVyZRgEIAEoCUID4EEDIoUBCg9DaGFpbkNoZWNrcG9pbnQSFQoIc2VxdWVuY2UYASABKANCA+BBAxIRCgRoYXNoGAIgASgJQgPgQQMSGgoNZW50cnlfdGltZV9tcxgDIAEoA0ID4EEDEhQKB3RpbWVfbXMYBCABKANCA+BBAxIWCglzaWduYXR1cmUYBSABKAlCA+BBAyJkChdMaXN0Q2hhaW5FbnRyaWVzUmVxdWVzdBIYCgVzY29wZRgBIAEoCUIJ4EECkK+o0gUBEhYKCXBhZ2Vfc2l6ZRgCIAEoBUID4EEBEhcKCnBhZ2VfdG9rZW4YAyABKAlCA+BBASJ5ChhMaXN0Q2hhaW5FbnRyaWVzUmVzcG9uc2USKwoHZW50cmllcxgBIAMoCzIaLmFyYm9yLmF1ZGl0LnYxLkNoYWluRW50cnkSFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJEhcKD3Vuc2VhbGVkX3Jvd19pZBgDIAEoAyJ4CgpDaGFpbkVudHJ5EhUKCHNlcXVlbmNlGAEgASgDQgPgQQMSEQoEaGFzaBgCIAEoCUID4EEDEhMKBnJvd19pZBgDIAEoA0ID4EEDEisKA3JvdxgEIAEoCzIZLmFyYm9yLmF1ZGl0LnYxLlNlYWxlZFJvd0ID4EEDIrYCCglTZWFsZWRSb3cSFAoHdmVyc2lvbhgBIAEoBUID4EEDEg8KAmlkGAIgASgDQgPgQQMSFQoIcm9vdF91aWQYAyABKAlCA+BBAxIUCgd0aW1lX21zGAQgASgDQgPgQQMSEQoEdHlwZRgFIAEoCUID4EEDEhMKBm1ldGhvZBgGIAEoCUID4EEDEhgKC3N1YmplY3RfdWlkGAcgASgJQgPgQQMSFgoJYWN0b3JfdWlkGAggASgJQgPgQQMSFwoKYWN0b3JfbmFtZRgJIAEoCUID4EEDEhUKCHRva2VuX2lkGAogASgJQgPgQQMSFwoKcmVxdWVzdF9pZBgLIAEoCUID4EEDEhsKDnJlbW90ZV9hZGRyZXNzGAwgASgJQgPgQQMSFQoIdHJhY2VfaWQYDSABKAlCA+BBAzKOBQoMQXVkaXRTZXJ2aWNlEnwKCkxpc3RFdmVudHMSIS5hcmJvci5hdWRpdC52MS5MaXN0RXZlbnRzUmVxdWVzdBoiLmFyYm9yLmF1ZGl0LnYxLkxpc3RFdmVudHNSZXNwb25zZSInkAIBgtPkkwISEhAvYXVkaXQvdjEvZXZlbnRziq+o0gUGEgQKApMDEnIKCEdldEV2ZW50Eh8uYXJib3IuYXVkaXQudjEuR2V0RXZlbnRSZXF1ZXN0GhUuYXJib3IuYXVkaXQudjEuRXZlbnQiLpACAYLT5JMCFxIVL2F1ZGl0L3YxL2V2ZW50cy97aWR9iq+o0gUIEgYKApMDEAESgwEKClRhaWxFdmVudHMSIS5hcmJvci5hdWRpdC52MS5UYWlsRXZlbnRzUmVxdWVzdBoiLmFyYm9yLmF1ZGl0LnYxLlRhaWxFdmVudHNSZXNwb25zZSIskAIBgtPkkwIXEhUvYXVkaXQvdjEvZXZlbnRzOnRhaWyKr6jSBQYSBAoCkwMwARJsCghHZXRDaGFpbhIfLmFyYm9yLmF1ZGl0LnYxLkdldENoYWluUmVxdWVzdBoVLmFyYm9yLmF1ZGl0LnYxLkNoYWluIiiQAgGC0+STAhESDy9hdWRpdC92MS9jaGFpboqvqNIFCBIGCgSTA5EDEpcBChBMaXN0Q2hhaW5FbnRyaWVzEicuYXJib3IuYXVkaXQudjEuTGlzdENoYWluRW50cmllc1JlcXVlc3QaKC5hcmJvci5hdWRpdC52MS5MaXN0Q2hhaW5FbnRyaWVzUmVzcG9uc2UiMJACAYLT5JMCGRIXL2F1ZGl0L3YxL2NoYWluL2VudHJpZXOKr6jSBQgSBgoEkwORA2IGcHJvdG8z", [file_chainguard_annotations_annotations, file_google_api_annotations, file_google_api_field_behavior, file_google_protobuf_timestamp]);
+  fileDesc("ChphcmJvci9hdWRpdC92MS9hdWRpdC5wcm90bxIOYXJib3IuYXVkaXQudjEikgMKBUV2ZW50Eg8KAmlkGAEgASgJQgPgQQMSHQoQb3JnYW5pemF0aW9uX3VpZBgCIAEoCUID4EEDEi0KBHRpbWUYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wQgPgQQMSEQoEdHlwZRgEIAEoCUID4EEDEhMKBm1ldGhvZBgFIAEoCUID4EEDEhgKC3N1YmplY3RfdWlkGAYgASgJQgPgQQMSFgoJYWN0b3JfdWlkGAcgASgJQgPgQQMSFwoKYWN0b3JfbmFtZRgIIAEoCUID4EEDEhcKCnJlcXVlc3RfaWQYCSABKAlCA+BBAxIVCgh0cmFjZV9pZBgKIAEoCUID4EEDEhMKBnNlYWxlZBgLIAEoCEID4EEDEhUKCHNlcXVlbmNlGAwgASgDQgPgQQMSGwoOcmVtb3RlX2FkZHJlc3MYDSABKAlCA+BBAxIVCgh0b2tlbl9pZBgOIAEoCUID4EEDEicKBGJvZHkYDyABKAsyFC5hcmJvci5hdWRpdC52MS5Cb2R5QgPgQQMi9gEKBEJvZHkSEQoEdHlwZRgBIAEoCUID4EEDEiwKBmJlZm9yZRgCIAEoCzIXLmdvb2dsZS5wcm90b2J1Zi5TdHJ1Y3RCA+BBAxIrCgVhZnRlchgDIAEoCzIXLmdvb2dsZS5wcm90b2J1Zi5TdHJ1Y3RCA+BBAxI2Cg1iZWZvcmVfZGlnZXN0GAQgASgLMhouYXJib3IuYXVkaXQudjEuQm9keURpZ2VzdEID4EEDEjUKDGFmdGVyX2RpZ2VzdBgFIAEoCzIaLmFyYm9yLmF1ZGl0LnYxLkJvZHlEaWdlc3RCA+BBAxIRCgRzYWx0GAYgASgJQgPgQQMiNgoKQm9keURpZ2VzdBITCgZzaGEyNTYYASABKAlCA+BBAxITCgZmaWVsZHMYAiADKAlCA+BBAyKzAgoRTGlzdEV2ZW50c1JlcXVlc3QSGAoFc2NvcGUYASABKAlCCeBBApCvqNIFARIUCgdzdWJqZWN0GAIgASgJQgPgQQESEgoFYWN0b3IYAyABKAlCA+BBARIRCgR0eXBlGAQgASgJQgPgQQESFwoKcmVxdWVzdF9pZBgFIAEoCUID4EEBEjMKCnN0YXJ0X3RpbWUYBiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wQgPgQQESMQoIZW5kX3RpbWUYByABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wQgPgQQESFgoJcGFnZV9zaXplGAggASgFQgPgQQESFwoKcGFnZV90b2tlbhgJIAEoCUID4EEBEhUKCG9yZGVyX2J5GAogASgJQgPgQQEiVAoSTGlzdEV2ZW50c1Jlc3BvbnNlEiUKBmV2ZW50cxgBIAMoCzIVLmFyYm9yLmF1ZGl0LnYxLkV2ZW50EhcKD25leHRfcGFnZV90b2tlbhgCIAEoCSIiCg9HZXRFdmVudFJlcXVlc3QSDwoCaWQYASABKAlCA+BBAiJqChFUYWlsRXZlbnRzUmVxdWVzdBIYCgVzY29wZRgBIAEoCUIJ4EECkK+o0gUBEhQKB3N1YmplY3QYAiABKAlCA+BBARISCgVhY3RvchgDIAEoCUID4EEBEhEKBHR5cGUYBCABKAlCA+BBASI6ChJUYWlsRXZlbnRzUmVzcG9uc2USJAoFZXZlbnQYASABKAsyFS5hcmJvci5hdWRpdC52MS5FdmVudCIrCg9HZXRDaGFpblJlcXVlc3QSGAoFc2NvcGUYASABKAlCCeBBApCvqNIFASKbAgoFQ2hhaW4SHQoQb3JnYW5pemF0aW9uX3VpZBgBIAEoCUID4EEDEiwKBGhlYWQYAiABKAsyGS5hcmJvci5hdWRpdC52MS5DaGFpbkhlYWRCA+BBAxI4CgpjaGVja3BvaW50GAMgASgLMh8uYXJib3IuYXVkaXQudjEuQ2hhaW5DaGVja3BvaW50QgPgQQMSEQoEandrcxgEIAEoCUID4EEDEhoKDXVuc2VhbGVkX3Jvd3MYBSABKANCA+BBAxIeChFmaXJzdF91bnNlYWxlZF9pZBgGIAEoA0ID4EEDEiMKFmZpcnN0X3Vuc2VhbGVkX3RpbWVfbXMYByABKANCA+BBAxIXCgpzZXR0bGVkX2lkGAggASgDQgPgQQMiYwoJQ2hhaW5IZWFkEhUKCHNlcXVlbmNlGAEgASgDQgPgQQMSEQoEaGFzaBgCIAEoCUID4EEDEhQKB3RpbWVfbXMYAyABKANCA+BBAxIWCglzaWduYXR1cmUYBCABKAlCA+BBAyKFAQoPQ2hhaW5DaGVja3BvaW50EhUKCHNlcXVlbmNlGAEgASgDQgPgQQMSEQoEaGFzaBgCIAEoCUID4EEDEhoKDWVudHJ5X3RpbWVfbXMYAyABKANCA+BBAxIUCgd0aW1lX21zGAQgASgDQgPgQQMSFgoJc2lnbmF0dXJlGAUgASgJQgPgQQMiZAoXTGlzdENoYWluRW50cmllc1JlcXVlc3QSGAoFc2NvcGUYASABKAlCCeBBApCvqNIFARIWCglwYWdlX3NpemUYAiABKAVCA+BBARIXCgpwYWdlX3Rva2VuGAMgASgJQgPgQQEieQoYTGlzdENoYWluRW50cmllc1Jlc3BvbnNlEisKB2VudHJpZXMYASADKAsyGi5hcmJvci5hdWRpdC52MS5DaGFpbkVudHJ5EhcKD25leHRfcGFnZV90b2tlbhgCIAEoCRIXCg91bnNlYWxlZF9yb3dfaWQYAyABKAMieAoKQ2hhaW5FbnRyeRIVCghzZXF1ZW5jZRgBIAEoA0ID4EEDEhEKBGhhc2gYAiABKAlCA+BBAxITCgZyb3dfaWQYAyABKANCA+BBAxIrCgNyb3cYBCABKAsyGS5hcmJvci5hdWRpdC52MS5TZWFsZWRSb3dCA+BBAyLOAgoJU2VhbGVkUm93EhQKB3ZlcnNpb24YASABKAVCA+BBAxIPCgJpZBgCIAEoA0ID4EEDEhUKCHJvb3RfdWlkGAMgASgJQgPgQQMSFAoHdGltZV9tcxgEIAEoA0ID4EEDEhEKBHR5cGUYBSABKAlCA+BBAxITCgZtZXRob2QYBiABKAlCA+BBAxIYCgtzdWJqZWN0X3VpZBgHIAEoCUID4EEDEhYKCWFjdG9yX3VpZBgIIAEoCUID4EEDEhcKCmFjdG9yX25hbWUYCSABKAlCA+BBAxIVCgh0b2tlbl9pZBgKIAEoCUID4EEDEhcKCnJlcXVlc3RfaWQYCyABKAlCA+BBAxIbCg5yZW1vdGVfYWRkcmVzcxgMIAEoCUID4EEDEhUKCHRyYWNlX2lkGA0gASgJQgPgQQMSFgoJYm9keV9oYXNoGA4gASgJQgPgQQMyjgUKDEF1ZGl0U2VydmljZRJ8CgpMaXN0RXZlbnRzEiEuYXJib3IuYXVkaXQudjEuTGlzdEV2ZW50c1JlcXVlc3QaIi5hcmJvci5hdWRpdC52MS5MaXN0RXZlbnRzUmVzcG9uc2UiJ5ACAYLT5JMCEhIQL2F1ZGl0L3YxL2V2ZW50c4qvqNIFBhIECgKTAxJyCghHZXRFdmVudBIfLmFyYm9yLmF1ZGl0LnYxLkdldEV2ZW50UmVxdWVzdBoVLmFyYm9yLmF1ZGl0LnYxLkV2ZW50Ii6QAgGC0+STAhcSFS9hdWRpdC92MS9ldmVudHMve2lkfYqvqNIFCBIGCgKTAxABEoMBCgpUYWlsRXZlbnRzEiEuYXJib3IuYXVkaXQudjEuVGFpbEV2ZW50c1JlcXVlc3QaIi5hcmJvci5hdWRpdC52MS5UYWlsRXZlbnRzUmVzcG9uc2UiLJACAYLT5JMCFxIVL2F1ZGl0L3YxL2V2ZW50czp0YWlsiq+o0gUGEgQKApMDMAESbAoIR2V0Q2hhaW4SHy5hcmJvci5hdWRpdC52MS5HZXRDaGFpblJlcXVlc3QaFS5hcmJvci5hdWRpdC52MS5DaGFpbiIokAIBgtPkkwIREg8vYXVkaXQvdjEvY2hhaW6Kr6jSBQgSBgoEkwORAxKXAQoQTGlzdENoYWluRW50cmllcxInLmFyYm9yLmF1ZGl0LnYxLkxpc3RDaGFpbkVudHJpZXNSZXF1ZXN0GiguYXJib3IuYXVkaXQudjEuTGlzdENoYWluRW50cmllc1Jlc3BvbnNlIjCQAgGC0+STAhkSFy9hdWRpdC92MS9jaGFpbi9lbnRyaWVziq+o0gUIEgYKBJMDkQNiBnByb3RvMw", [file_chainguard_annotations_annotations, file_google_api_annotations, file_google_api_field_behavior, file_google_protobuf_struct, file_google_protobuf_timestamp]);
 
 /**
  * Describes the message arbor.audit.v1.Event.
@@ -24,95 +24,109 @@ export const EventSchema = /*@__PURE__*/
   messageDesc(file_arbor_audit_v1_audit, 0);
 
 /**
+ * Describes the message arbor.audit.v1.Body.
+ * Use `create(BodySchema)` to create a new message.
+ */
+export const BodySchema = /*@__PURE__*/
+  messageDesc(file_arbor_audit_v1_audit, 1);
+
+/**
+ * Describes the message arbor.audit.v1.BodyDigest.
+ * Use `create(BodyDigestSchema)` to create a new message.
+ */
+export const BodyDigestSchema = /*@__PURE__*/
+  messageDesc(file_arbor_audit_v1_audit, 2);
+
+/**
  * Describes the message arbor.audit.v1.ListEventsRequest.
  * Use `create(ListEventsRequestSchema)` to create a new message.
  */
 export const ListEventsRequestSchema = /*@__PURE__*/
-  messageDesc(file_arbor_audit_v1_audit, 1);
+  messageDesc(file_arbor_audit_v1_audit, 3);
 
 /**
  * Describes the message arbor.audit.v1.ListEventsResponse.
  * Use `create(ListEventsResponseSchema)` to create a new message.
  */
 export const ListEventsResponseSchema = /*@__PURE__*/
-  messageDesc(file_arbor_audit_v1_audit, 2);
+  messageDesc(file_arbor_audit_v1_audit, 4);
 
 /**
  * Describes the message arbor.audit.v1.GetEventRequest.
  * Use `create(GetEventRequestSchema)` to create a new message.
  */
 export const GetEventRequestSchema = /*@__PURE__*/
-  messageDesc(file_arbor_audit_v1_audit, 3);
+  messageDesc(file_arbor_audit_v1_audit, 5);
 
 /**
  * Describes the message arbor.audit.v1.TailEventsRequest.
  * Use `create(TailEventsRequestSchema)` to create a new message.
  */
 export const TailEventsRequestSchema = /*@__PURE__*/
-  messageDesc(file_arbor_audit_v1_audit, 4);
+  messageDesc(file_arbor_audit_v1_audit, 6);
 
 /**
  * Describes the message arbor.audit.v1.TailEventsResponse.
  * Use `create(TailEventsResponseSchema)` to create a new message.
  */
 export const TailEventsResponseSchema = /*@__PURE__*/
-  messageDesc(file_arbor_audit_v1_audit, 5);
+  messageDesc(file_arbor_audit_v1_audit, 7);
 
 /**
  * Describes the message arbor.audit.v1.GetChainRequest.
  * Use `create(GetChainRequestSchema)` to create a new message.
  */
 export const GetChainRequestSchema = /*@__PURE__*/
-  messageDesc(file_arbor_audit_v1_audit, 6);
+  messageDesc(file_arbor_audit_v1_audit, 8);
 
 /**
  * Describes the message arbor.audit.v1.Chain.
  * Use `create(ChainSchema)` to create a new message.
  */
 export const ChainSchema = /*@__PURE__*/
-  messageDesc(file_arbor_audit_v1_audit, 7);
+  messageDesc(file_arbor_audit_v1_audit, 9);
 
 /**
  * Describes the message arbor.audit.v1.ChainHead.
  * Use `create(ChainHeadSchema)` to create a new message.
  */
 export const ChainHeadSchema = /*@__PURE__*/
-  messageDesc(file_arbor_audit_v1_audit, 8);
+  messageDesc(file_arbor_audit_v1_audit, 10);
 
 /**
  * Describes the message arbor.audit.v1.ChainCheckpoint.
  * Use `create(ChainCheckpointSchema)` to create a new message.
  */
 export const ChainCheckpointSchema = /*@__PURE__*/
-  messageDesc(file_arbor_audit_v1_audit, 9);
+  messageDesc(file_arbor_audit_v1_audit, 11);
 
 /**
  * Describes the message arbor.audit.v1.ListChainEntriesRequest.
  * Use `create(ListChainEntriesRequestSchema)` to create a new message.
  */
 export const ListChainEntriesRequestSchema = /*@__PURE__*/
-  messageDesc(file_arbor_audit_v1_audit, 10);
+  messageDesc(file_arbor_audit_v1_audit, 12);
 
 /**
  * Describes the message arbor.audit.v1.ListChainEntriesResponse.
  * Use `create(ListChainEntriesResponseSchema)` to create a new message.
  */
 export const ListChainEntriesResponseSchema = /*@__PURE__*/
-  messageDesc(file_arbor_audit_v1_audit, 11);
+  messageDesc(file_arbor_audit_v1_audit, 13);
 
 /**
  * Describes the message arbor.audit.v1.ChainEntry.
  * Use `create(ChainEntrySchema)` to create a new message.
  */
 export const ChainEntrySchema = /*@__PURE__*/
-  messageDesc(file_arbor_audit_v1_audit, 12);
+  messageDesc(file_arbor_audit_v1_audit, 14);
 
 /**
  * Describes the message arbor.audit.v1.SealedRow.
  * Use `create(SealedRowSchema)` to create a new message.
  */
 export const SealedRowSchema = /*@__PURE__*/
-  messageDesc(file_arbor_audit_v1_audit, 13);
+  messageDesc(file_arbor_audit_v1_audit, 15);
 
 /**
  * Reads the audit log. Each successful change is one event, in the organisation

@@ -78,13 +78,13 @@ async function* readPages(call: Call, scope: string): AsyncGenerator<ChainPage> 
   for (let pageToken = ""; ; ) {
     const request = create(ListChainEntriesRequestSchema, { scope, pageSize: PAGE_SIZE, pageToken });
     const response = await call(listChainEntries, request);
-    const unsealedId = toNumber(response.unsealedRowId);
+    const insertedId = toNumber(response.unsealedRowId);
     yield {
       entries: toObjects(response.entries).map(({ sequence, rowId, hash, row }) => ({
         ...{ seq: toNumber(sequence), auditId: toNumber(rowId), hash: toText(hash) },
         row: row === undefined ? null : toRow(row as JsonObject),
       })),
-      unsealedId: unsealedId === 0 ? undefined : unsealedId,
+      insertedId: insertedId === 0 ? undefined : insertedId,
     };
     pageToken = toText(response.nextPageToken);
     if (pageToken === "") return;
@@ -111,7 +111,6 @@ function toState({ head, checkpoint, ...chain }: JsonObject, rootUid: string): C
       firstId: rows === 0 ? null : toNumber(chain.firstUnsealedId),
       firstTimeMs: rows === 0 ? null : toNumber(chain.firstUnsealedTimeMs),
     },
-    settledId: toNumber(chain.settledId),
   };
 }
 
@@ -121,7 +120,7 @@ function toRow(row: JsonObject) {
     ...{ timeMs: toNumber(row.timeMs), type: toText(row.type), method: toText(row.method) },
     ...{ subjectUid: toText(row.subjectUid), actorUid: toText(row.actorUid), actorName: toText(row.actorName) },
     ...{ tokenId: toText(row.tokenId), requestId: toText(row.requestId), traceId: toText(row.traceId) },
-    remoteAddress: toText(row.remoteAddress),
+    ...{ remoteAddress: toText(row.remoteAddress), bodyHash: toText(row.bodyHash), bodyBytes: 0 },
   };
 }
 

@@ -102,9 +102,11 @@ CREATE TABLE "audit" (
 	"token_id" text COLLATE "C" NOT NULL,
 	"request_id" text COLLATE "C" NOT NULL,
 	"remote_address" text COLLATE "C" NOT NULL,
-	"version" integer DEFAULT 1 NOT NULL,
+	"version" integer DEFAULT 3 NOT NULL,
 	"trace_id" text COLLATE "C" DEFAULT '' NOT NULL,
-	"actor_name" text COLLATE "C" DEFAULT '' NOT NULL
+	"actor_name" text COLLATE "C" DEFAULT '' NOT NULL,
+	"body_hash" text COLLATE "C" DEFAULT '' NOT NULL,
+	"body" text COLLATE "C" DEFAULT '' NOT NULL
 );
 --> statement-breakpoint
 CREATE TABLE "audit_chain" (
@@ -134,8 +136,6 @@ CREATE TABLE "audit_heads" (
 --> statement-breakpoint
 CREATE TABLE "audit_sealer" (
 	"name" text COLLATE "C" PRIMARY KEY NOT NULL,
-	"holder" text COLLATE "C" NOT NULL,
-	"expire_time_ms" bigint NOT NULL,
 	"settled_id" bigint NOT NULL,
 	"passes" bigint NOT NULL
 );

@@ -124,9 +124,11 @@ CREATE TABLE `audit` (
 	`token_id` text NOT NULL,
 	`request_id` text NOT NULL,
 	`remote_address` text NOT NULL,
-	`version` integer DEFAULT 1 NOT NULL,
+	`version` integer DEFAULT 3 NOT NULL,
 	`trace_id` text DEFAULT '' NOT NULL,
-	`actor_name` text DEFAULT '' NOT NULL
+	`actor_name` text DEFAULT '' NOT NULL,
+	`body_hash` text DEFAULT '' NOT NULL,
+	`body` text DEFAULT '' NOT NULL
 ) STRICT;
 --> statement-breakpoint
 CREATE INDEX `audit_root` ON `audit` (`root_uid`,`id`);--> statement-breakpoint
@@ -162,8 +164,6 @@ CREATE TABLE `audit_heads` (
 --> statement-breakpoint
 CREATE TABLE `audit_sealer` (
 	`name` text PRIMARY KEY NOT NULL,
-	`holder` text NOT NULL,
-	`expire_time_ms` integer NOT NULL,
 	`settled_id` integer NOT NULL,
 	`passes` integer NOT NULL
 ) STRICT, WITHOUT ROWID;

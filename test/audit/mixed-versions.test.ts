@@ -1,4 +1,0 @@
-import { openLog } from "./log-kit.js";
-import { testMixedVersions } from "./mixed-versions-suite.js";
-
-testMixedVersions(() => openLog());
