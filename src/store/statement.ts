@@ -1,8 +1,8 @@
 // Statements are written once, as functions from a query builder to a query, and prepared once per
 // connection: unprepared they cost six times as much, and prepared on a pool they would run outside
 // the transaction.
-import { and, type Column, eq, getTableColumns, type SQL, sql, type Table } from "drizzle-orm";
-import type { BaseSQLiteDatabase } from "drizzle-orm/sqlite-core";
+import { and, eq, getTableColumns, getTableName, type Placeholder, type SQL, sql, type Table } from "drizzle-orm";
+import type { AnySQLiteColumn, BaseSQLiteDatabase, SQLiteTable } from "drizzle-orm/sqlite-core";
 import type { Awaitable } from "./awaitable.js";
 import type { Tables } from "./tables/schema.js";
 
@@ -79,8 +79,21 @@ export function statementFamily<Shape, Params extends object, Row = never>(
   };
 }
 
+/** The column of a property of a table; throws TypeError when there is none. */
+export function columnOf(table: SQLiteTable, property: string): AnySQLiteColumn {
+  const column = (getTableColumns(table) as Record<string, AnySQLiteColumn | undefined>)[property];
+  if (column === undefined) throw new TypeError(`${getTableName(table)} has no column ${property}`);
+  return column;
+}
+
 /** The parameter of this name. */
 export const value = (name: string) => sql.placeholder(name);
+
+/**
+ * The limit or the offset of this name, as a sum: whenever a value is bound to a bare parameter of a limit, SQLite plans the
+ * statement again, at four times the cost of a point read. The query builder takes sums, but has no type for them.
+ */
+export const rowLimit = (name: string) => sql`${value(name)} + 0` as unknown as Placeholder;
 
 /** The values of a prepared insert: one placeholder per column, named like the column's property. */
 export function buildInsertValues<T extends Table>(table: T): T["$inferInsert"] {
@@ -108,13 +121,27 @@ export function buildUpdateValues<T extends Table, K extends keyof T["$inferInse
   return Object.fromEntries(entries) as Pick<T["$inferInsert"], K>;
 }
 
+/** As {@link buildEquals}, for a table of any type. */
+export function buildEqualsTo(table: SQLiteTable, names: readonly string[]): SQL | undefined {
+  return and(
+    ...names.map((name) => {
+      const column = columnOf(table, name);
+      return eq(column, sql.param(value(name), column));
+    }),
+  );
+}
+
 /** The condition that these columns equal the parameters with the names of their properties. */
-export function buildEquals<T extends Table, K extends keyof T["$inferSelect"] & string>(
+export function buildEquals<T extends SQLiteTable, K extends keyof T["$inferSelect"] & string>(
   table: T,
   ...names: readonly K[]
 ): SQL | undefined {
-  const columns: Readonly<Record<string, Column>> = getTableColumns(table);
-  return and(...names.map((name) => eq(columns[name] as Column, sql.placeholder(name))));
+  return buildEqualsTo(table, names);
+}
+
+/** A count as a number: PostgreSQL returns it as text. */
+export function toNumber(expression: SQL): SQL<number> {
+  return sql<number>`${expression}`.mapWith(Number);
 }
 
 /**
@@ -160,4 +187,41 @@ export function sumTotals(rows: Awaitable<{ readonly total: number }[]>): Awaita
 /** Waits for a statement whose rows are of no interest. */
 export function discardRows(rows: Awaitable<unknown[]>): Awaitable<void> {
   return mapRows(rows, () => undefined);
+}
+
+/** A part of a transaction: what it does with the rows of some tables. */
+export class TransactionPart {
+  protected readonly tx: Executor;
+
+  constructor(tx: Executor) {
+    this.tx = tx;
+  }
+
+  /** The rows of a statement. */
+  protected all<Params extends object, Row>(statement: Statement<Params, Row>, params: Params): Awaitable<Row[]> {
+    return this.tx.rows(statement, params);
+  }
+
+  /** The first row, if there is one. */
+  protected first<Params extends object, Row>(
+    statement: Statement<Params, Row>,
+    params: Params,
+  ): Awaitable<Row | undefined> {
+    return takeFirst(this.tx.rows(statement, params));
+  }
+
+  /** Whether there are any rows. */
+  protected has<Params extends object>(statement: Statement<Params, unknown>, params: Params): Awaitable<boolean> {
+    return hasRows(this.tx.rows(statement, params));
+  }
+
+  /** How many rows there are. */
+  protected countOf<Params extends object>(statement: Statement<Params, unknown>, params: Params): Awaitable<number> {
+    return countRows(this.tx.rows(statement, params));
+  }
+
+  /** Runs a statement whose rows are of no interest. */
+  protected run<Params extends object>(statement: Statement<Params, unknown>, params: Params): Awaitable<void> {
+    return discardRows(this.tx.rows(statement, params));
+  }
 }

@@ -4,19 +4,30 @@ import { AuditEvents } from "./audit/events.js";
 import { Audit, AuditChain } from "./audit/log.js";
 import type { Awaitable } from "./awaitable.js";
 import { GrantReader } from "./iam/access.js";
-import { AccessRequests, GroupInvites, Groups, Terms } from "./iam/groups.js";
-import { Identities, IdentityProviders } from "./iam/identities.js";
-import { RoleBindings, Roles } from "./iam/roles.js";
-import { Jobs, Keys, SealedValues, SettingRows } from "./installation.js";
-import { RefreshTokens, Tickets } from "./issuer/tokens.js";
-import { IndexedTable } from "./lists/indexed-table.js";
-import { Usage } from "./lists/kinds.js";
-import { accountAssociationKind, groupMappingKind, subscriptionKind } from "./lists/resource.js";
-import { Registry, Repos } from "./registry/repos.js";
+import { AccessRequests } from "./iam/access-requests.js";
+import { accountAssociationKind } from "./iam/account-associations.js";
+import { GroupInvites } from "./iam/group-invites.js";
+import { groupMappingKind } from "./iam/group-mappings.js";
+import { Groups } from "./iam/groups.js";
+import { Identities } from "./iam/identities.js";
+import { IdentityProviders } from "./iam/identity-providers.js";
+import { RoleBindings } from "./iam/role-bindings.js";
+import { Roles } from "./iam/roles.js";
+import { subscriptionKind } from "./iam/subscriptions.js";
+import { Terms } from "./iam/terms.js";
+import { Jobs, Settings } from "./installation.js";
+import { Keys } from "./issuer/keys.js";
+import { RefreshTokens } from "./issuer/refresh-tokens.js";
+import { SealedValues } from "./issuer/sealed-values.js";
+import { Tickets } from "./issuer/tickets.js";
+import { ListedTable } from "./lists/listed-table.js";
+import { Registry } from "./registry/registry.js";
+import { Repos } from "./registry/repos.js";
 import { Tags } from "./registry/tags.js";
 import type { Executor, Statement } from "./statement.js";
 import type { AccountAssociationRow, SubscriptionRow } from "./tables/groups.js";
 import type { GroupMappingRow } from "./tables/identities.js";
+import { Usage } from "./usage.js";
 
 /** The open transaction of a unit of work, as callers of the store use it. */
 export type Tx = Omit<Transaction, "revoke" | keyof Executor>;
@@ -90,16 +101,16 @@ export class Transaction implements Executor {
     return new IdentityProviders(this);
   }
 
-  get accountAssociations(): IndexedTable<AccountAssociationRow> {
-    return new IndexedTable(this, accountAssociationKind);
+  get accountAssociations(): ListedTable<AccountAssociationRow> {
+    return new ListedTable(this, accountAssociationKind);
   }
 
   get groupInvites(): GroupInvites {
     return new GroupInvites(this);
   }
 
-  get groupMappings(): IndexedTable<GroupMappingRow> {
-    return new IndexedTable(this, groupMappingKind);
+  get groupMappings(): ListedTable<GroupMappingRow> {
+    return new ListedTable(this, groupMappingKind);
   }
 
   get terms(): Terms {
@@ -110,8 +121,8 @@ export class Transaction implements Executor {
     return new AccessRequests(this);
   }
 
-  get subscriptions(): IndexedTable<SubscriptionRow> {
-    return new IndexedTable(this, subscriptionKind);
+  get subscriptions(): ListedTable<SubscriptionRow> {
+    return new ListedTable(this, subscriptionKind);
   }
 
   get keys(): Keys {
@@ -170,8 +181,8 @@ export class Transaction implements Executor {
     return new SealedValues(this);
   }
 
-  get settings(): SettingRows {
-    return new SettingRows(this);
+  get settings(): Settings {
+    return new Settings(this);
   }
 }
 

@@ -26,8 +26,9 @@ import { readSqlite, tables } from "../../src/store/check/database.js";
 import { runCheck } from "../../src/store/check/findings.js";
 import { createUidCheck, findReferences, outliving } from "../../src/store/check/references.js";
 import { describeTables } from "../../src/store/copy/tables.js";
+import { subscriptionKind } from "../../src/store/iam/subscriptions.js";
 import { countedKinds, listedKinds } from "../../src/store/lists/kinds.js";
-import { defineListedKind, type ListedKind, subscriptionKind } from "../../src/store/lists/resource.js";
+import { defineListedKind, type ListedKind } from "../../src/store/lists/resource.js";
 import { openSqlite } from "../../src/store/sqlite/open.js";
 import type { Store } from "../../src/store/store.js";
 import type { SubscriptionRow } from "../../src/store/tables/groups.js";
@@ -171,7 +172,7 @@ describe("a planted kind", () => {
     const directory = tempDir();
     const store = await openStore(t, directory);
     await store.write((tx) => tx.subscriptions.insert({ ...probe, uid: childUid(rootUid(2), 1) }));
-    const kind = defineListedKind(99, { table: (of) => of.subscriptions, parent: "groupUid", sorts: {} });
+    const kind = defineListedKind(99, { table: "subscriptions", parent: "groupUid", sorts: {} });
     const db = readSqlite(directory);
     t.after(() => db.close());
     const find = async (kinds: readonly ListedKind[]) =>

@@ -157,7 +157,7 @@ describe("page tokens", () => {
     await harness.app.installation.store.write(async (tx) => {
       for (const gone of [4, 5]) {
         const row = await tx.groups.find(childUid(hall, gone));
-        if (row) await tx.groups.delete(row);
+        if (row) await tx.groups.delete(row.uid);
       }
       await tx.groups.insert(groupRow(childUid(hall, 90), { name: "row 00 a" }));
       await tx.groups.insert(groupRow(childUid(hall, 91), { name: "row 06 a" }));

@@ -94,7 +94,7 @@ export async function runDecisions(count: number, seed: number, { inherits = tru
       if (!uid.includes("/")) return;
       for (const binding of bindingsOf("group", uid)) await dropBinding(tx, binding);
       model.groups.delete(uid);
-      await tx.groups.delete(groupRow(uid));
+      await tx.groups.delete(uid);
     },
     async (tx) => {
       const uid = pick([...model.identities]);

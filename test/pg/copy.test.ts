@@ -140,7 +140,7 @@ describe("arbor copy between SQLite and PostgreSQL", () => {
     await copy("--data", data, "--to", url);
     const nodes = await openPg({ url });
     const changes = Array.from({ length: 400 }, (_, i) =>
-      nodes.write(async (tx) => (i % 3 === 0 ? tx.groups.delete(rowOf(i)) : tx.groups.insert(rowOf(6_000 + i)))),
+      nodes.write(async (tx) => (i % 3 === 0 ? tx.groups.delete(rowOf(i).uid) : tx.groups.insert(rowOf(6_000 + i)))),
     );
     await Promise.all(changes);
     await nodes.close();
@@ -164,7 +164,7 @@ describe("arbor copy between SQLite and PostgreSQL", () => {
     await store.write(async (tx) => {
       for (let n = 0; n < 300; n++) {
         await tx.groups.insert(rowOf(8_000 + n));
-        await tx.groups.delete(rowOf(2_000 + n));
+        await tx.groups.delete(rowOf(2_000 + n).uid);
       }
     });
     await store.close();

@@ -55,7 +55,7 @@ test("transactions of several rows do not wait for each other in a circle", asyn
       for (const uid of uids) await tx.groups.insert(groupRow(uid));
     });
     await store.write(async (tx) => {
-      for (const uid of uids) await tx.groups.delete(groupRow(uid));
+      for (const uid of uids) await tx.groups.delete(uid);
     });
   };
   await Promise.all(Array.from({ length: 48 }, insertRows));

@@ -28,7 +28,7 @@ const rename = (uid: string, name: string) => store.write((tx) => tx.groups.upda
 const remove = (uid: string) =>
   store.write(async (tx) => {
     const row = await tx.groups.find(uid);
-    if (row) await tx.groups.delete(row);
+    if (row) await tx.groups.delete(row.uid);
   });
 const nameOf = (uid: string) => store.read((tx) => tx.registry.findName(uid));
 const locate = async (path: string): Promise<RepoLocation | undefined> => {

@@ -66,7 +66,7 @@ before(async () => {
     for (const uid of bindings) await tx.roleBindings.delete(uid);
     for (const uid of [subgroupOf(uids.deleted), uids.deleted]) {
       const row = await tx.groups.find(uid);
-      if (row) await tx.groups.delete(row);
+      if (row) await tx.groups.delete(row.uid);
     }
   });
 });

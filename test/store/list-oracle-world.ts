@@ -366,8 +366,7 @@ export class OracleWorld {
   async #delete(tx: Tx, kind: KindName, uid: string): Promise<void> {
     const row = this.#of(kind).get(uid);
     if (row === undefined || this.#isNeeded(kind, uid)) return;
-    if (kind === "groups") await tx.groups.delete(row as never);
-    else await tx[kind].delete(uid);
+    await tx[kind].delete(uid);
     this.#of(kind).delete(uid);
   }
 

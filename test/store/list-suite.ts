@@ -158,9 +158,9 @@ export function listSuite(store: () => Store): void {
         const list = () => store().read((tx) => tx.groups.list({ ...query, visible: [root] }));
         assert.equal((await list()).total, 2);
         assert.equal(await store().read((tx) => tx.groups.hasChildren(root)), true);
-        await store().write((tx) => tx.groups.delete(child));
+        await store().write((tx) => tx.groups.delete(child.uid));
         assert.equal(await store().read((tx) => tx.groups.hasChildren(root)), false);
-        await store().write((tx) => tx.groups.delete(row));
+        await store().write((tx) => tx.groups.delete(row.uid));
         assert.deepEqual(await list(), { rows: [], next: undefined, total: 0 });
       }
     });
@@ -191,7 +191,7 @@ export function listSuite(store: () => Store): void {
             const row = await tx.groups.update(target.uid, { name }, 9_000 + step);
             model = model.map((one) => (one.uid === target.uid && row ? row : one));
           } else if (target.uid !== root && !model.some(({ uid }) => isBelow(uid, target.uid))) {
-            await tx.groups.delete(target);
+            await tx.groups.delete(target.uid);
             model = model.filter(({ uid }) => uid !== target.uid);
           }
         });

@@ -173,6 +173,27 @@ export function registrySuite(store: () => Store): void {
       });
     });
 
+    test("a tag whose new name is of another family is listed and counted there alone", async () => {
+      const row = tagRow(0, { uid: childUid(repo, 900), name: "renamed", family: 0 });
+      const query = { visible: [root], order: { field: "uid", descending: false }, skip: 0, limit: 1_000 } as const;
+      const list = (family: TagFamily) =>
+        store().read(async (tx) => {
+          const page = await tx.tags.listAll({ ...query, filter: { childrenOf: repo } }, [family]);
+          const below = await tx.tags.listAll({ ...query, filter: { descendantsOf: group } }, [family]);
+          const counted = { total: page.total, below: below.total, rows: page.rows.length };
+          return { ...counted, has: page.rows.some(({ uid }) => uid === row.uid) };
+        });
+      const read = async () => ({ usual: await list(0), dates: await list(2) });
+      const before = await read();
+      await store().write((tx) => tx.tags.insert(row));
+      await store().write((tx) => tx.tags.replace({ ...row, name: "renamed-20261127", family: 2 }));
+      const { dates } = before;
+      const more = { total: dates.total + 1, below: dates.below + 1, rows: dates.rows + 1, has: true };
+      assert.deepEqual(await read(), { usual: before.usual, dates: more });
+      await store().write((tx) => tx.tags.delete(row.uid));
+      assert.deepEqual(await read(), before);
+    });
+
     test("deleting all tags of a repo removes them from lists and totals", async () => {
       const deleted = childUid(root, 3);
       await store().write(async (tx) => {

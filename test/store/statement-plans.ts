@@ -36,6 +36,7 @@ export async function useFamilies(store: Store): Promise<void> {
     await tx.access.findMappedGrants(ROOT, [ROOT]);
     await tx.advisories.listEvents([ROOT]);
     await tx.auditEvents.findByIds([1]);
+    await tx.audit.readBodies([{ id: 1, bodyBytes: 1 }]);
     for (const column of [undefined, "subjectUid", "actorUid", "type"] as const)
       for (const descending of [true, false]) {
         const range = { startMs: 0, endMs: 1, descending, limit: 1, assertInTime() {}, matches: undefined };

@@ -169,7 +169,7 @@ export function storeSuite(name: string, open: () => Promise<Store>): void {
           }),
           store.write(async (tx) => {
             if (await tx.groups.hasChildren(parent)) throw invalidArgument({ field: "uid", description: "not empty" });
-            await tx.groups.delete(row);
+            await tx.groups.delete(row.uid);
           }),
         ]);
         assert.notEqual(created.status, deleted.status, `race ${i}: ${created.status} and ${deleted.status}`);

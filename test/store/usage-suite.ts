@@ -27,7 +27,7 @@ export function usageSuite(name: string, open: () => Promise<Store>): void {
       assert.equal(await count("roots", ann, 2), 2);
       const [, last] = roots;
       assert.ok(last);
-      await store.write((tx) => tx.groups.delete(last));
+      await store.write((tx) => tx.groups.delete(last.uid));
       assert.equal(await count("roots", ann, 20), 2);
     });
 

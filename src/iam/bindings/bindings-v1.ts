@@ -8,7 +8,7 @@ import type { UnaryCall } from "../../pipeline/call.js";
 import { withOutcome } from "../../pipeline/handlers.js";
 import { serve } from "../../pipeline/method-table.js";
 import type { ResourceDeps } from "../../pipeline/resource/read.js";
-import type { HydratedBinding } from "../../store/iam/role-binding-statements.js";
+import type { HydratedBinding } from "../../store/iam/role-bindings.js";
 import type { ListQuery, Page } from "../../store/lists/query.js";
 import type { Tx } from "../../store/transaction.js";
 import { acceptBinding, addOrganisation, dropBinding, type OwnBinding } from "../people/pending-bindings.js";

@@ -86,7 +86,7 @@ export function groupsV2beta1({ ids, listResources, definitions, rootCreation, s
         await guardDelete(definitions, groups, uid, tx, startMs);
         await cascadeDelete(definitions, groups, uid, tx);
         await tx.accessRequests.deleteOf(uid);
-        await tx.groups.delete(row);
+        await tx.groups.delete(row.uid);
         return {};
       },
     }),

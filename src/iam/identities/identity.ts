@@ -34,7 +34,7 @@ export const identities = defineResource({
   table: (tx) => tx.identities,
   parent: {
     type: "iam.chainguard.dev/Group",
-    onDelete: { restrict: (tx, uid) => tx.identities.hasAnyIn(uid) },
+    onDelete: { restrict: (tx, uid) => tx.identities.hasChildren(uid) },
   },
   quota: {
     name: "identities",

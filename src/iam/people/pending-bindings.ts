@@ -5,7 +5,7 @@ import { permissionDenied } from "../../kernel/errors.js";
 import { ANONYMOUS_UID, builtinRoleUid, type Ids } from "../../kernel/ids.js";
 import type { Clock } from "../../kernel/time.js";
 import { parentOf, rootOf } from "../../kernel/uidp.js";
-import type { HydratedBinding } from "../../store/iam/role-binding-statements.js";
+import type { HydratedBinding } from "../../store/iam/role-bindings.js";
 import type { Store } from "../../store/store.js";
 import type { Tx } from "../../store/transaction.js";
 import { requireNotOperatorRole, requireOwner } from "../rights.js";

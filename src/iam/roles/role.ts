@@ -28,7 +28,7 @@ export const roles = defineResource({
   table: (tx) => tx.roles,
   parent: {
     type: "iam.chainguard.dev/Group",
-    onDelete: { restrict: (tx, uid) => tx.roles.hasAnyIn(uid) },
+    onDelete: { restrict: (tx, uid) => tx.roles.hasChildren(uid) },
   },
   quota: {
     name: "roles",

@@ -2,11 +2,12 @@
 import { asc, inArray, type SQL, sql } from "drizzle-orm";
 import type { AnySQLiteColumn } from "drizzle-orm/sqlite-core";
 import type { Awaitable } from "../awaitable.js";
-import { IndexedTable } from "../lists/indexed-table.js";
+import { ListedTable } from "../lists/listed-table.js";
 import { listPage } from "../lists/page.js";
 import type { ListQuery, Page } from "../lists/query.js";
-import { defineListedKind, type Filter, ownColumns } from "../lists/resource.js";
+import { defineListedKind, type Filter } from "../lists/resource.js";
 import { readByUids } from "../lists/walk.js";
+import { ownColumns } from "../rows.js";
 import {
   buildEquals,
   buildInsertValues,
@@ -73,7 +74,7 @@ const filters: Readonly<Record<string, (name: string) => Filter>> = {
 
 /** Advisories as they are listed. */
 export const advisoryKind = defineListedKind(12, {
-  table: (t) => t.advisories,
+  table: "advisories",
   parent: "groupUid",
   quota: "advisories",
   sorts: { created_at: "createTimeMs", updated_at: "updateTimeMs" },
@@ -115,7 +116,7 @@ const deleteAliases = statement<Pick<AdvisoryAliasRow, "advisoryUid">>((q, t) =>
 );
 
 /** Advisories. Their filters are named in `ListFilter.equals`; see advisories/advisories.ts. Their aliases are indexed in a table of their own. */
-export class Advisories extends IndexedTable<AdvisoryRow> {
+export class Advisories extends ListedTable<AdvisoryRow> {
   constructor(tx: Executor) {
     super(tx, advisoryKind);
   }

@@ -3,14 +3,8 @@ import { getTableName, type SQL, sql } from "drizzle-orm";
 import type { AnySQLiteColumn } from "drizzle-orm/sqlite-core";
 import { isBelow, lineageOf } from "../../kernel/uidp.js";
 import { listedKinds } from "../lists/kinds.js";
-import {
-  type Counted,
-  columnOf,
-  counterOf,
-  familiesOf,
-  type ListedKind,
-  type ListedTables,
-} from "../lists/resource.js";
+import { type Counted, counterOf, familiesOf, type ListedKind, type ListedTables } from "../lists/resource.js";
+import { columnOf } from "../statement.js";
 import type { Tables } from "../tables/schema.js";
 import * as schema from "../tables/schema-sqlite.js";
 import { at, isBelowSql } from "./database.js";

@@ -3,7 +3,8 @@
 import { getTableName, is, type SQL, sql } from "drizzle-orm";
 import { type AnySQLiteColumn, getTableConfig, SQLiteTable } from "drizzle-orm/sqlite-core";
 import { DELETED } from "../iam/identities.js";
-import { columnOf, type ListedKind } from "../lists/resource.js";
+import type { ListedKind } from "../lists/resource.js";
+import { columnOf } from "../statement.js";
 import type { Tables } from "../tables/schema.js";
 import * as schema from "../tables/schema-sqlite.js";
 import { at, formatKey, formatRowCondition, primaryKeyOf, tables } from "./database.js";

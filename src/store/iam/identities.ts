@@ -1,30 +1,28 @@
-// The stores of identities and of identity providers.
-import { and, asc, eq, lt, sql } from "drizzle-orm";
+// Identities.
+import { and, lt } from "drizzle-orm";
 import type { Awaitable } from "../awaitable.js";
-import { IndexedTable } from "../lists/indexed-table.js";
+import { ListedTable } from "../lists/listed-table.js";
 import type { ListQuery, Page } from "../lists/query.js";
-import { defineListedKind, identityProviderKind, usualSorts } from "../lists/resource.js";
-import { buildEquals, discardRows, type Executor, mapRows, statement } from "../statement.js";
-import type { IdentityProviderRow, IdentityRow } from "../tables/identities.js";
+import { defineListedKind, type PatchOf, usualSorts } from "../lists/resource.js";
+import { selectAny } from "../rows.js";
+import { buildEquals, buildUpdateValues, type Executor, statement, value } from "../statement.js";
+import type { IdentityRow } from "../tables/identities.js";
 
 /** Identities as they are listed. */
 export const identityKind = defineListedKind(2, {
-  table: (t) => t.identities,
+  table: "identities",
   parent: "groupUid",
+  fixed: ["issuer", "subject", "providerUid", "lastSeenTimeMs"],
   quota: "identities",
   sorts: usualSorts,
 });
 
+const child = selectAny("identities", "groupUid");
 const updateLastSeen = statement<{ uid: string; lastSeenTimeMs: number }>((q, t) =>
   q
     .update(t.identities)
-    .set({ lastSeenTimeMs: sql`${sql.placeholder("lastSeenTimeMs")}` })
-    .where(
-      and(
-        eq(t.identities.uid, sql.placeholder("uid")),
-        lt(t.identities.lastSeenTimeMs, sql.placeholder("lastSeenTimeMs")),
-      ),
-    ),
+    .set(buildUpdateValues(t.identities, "lastSeenTimeMs"))
+    .where(and(buildEquals(t.identities, "uid"), lt(t.identities.lastSeenTimeMs, value("lastSeenTimeMs")))),
 );
 
 /**
@@ -43,7 +41,7 @@ const markByProvider = statement<{ providerUid: string }>((q, t) =>
 );
 
 /** Identities. Those that are being deleted are neither found nor listed, but their rows are there. */
-export class Identities extends IndexedTable<IdentityRow> {
+export class Identities extends ListedTable<IdentityRow, PatchOf<typeof identityKind>> {
   constructor(tx: Executor) {
     super(tx, identityKind);
   }
@@ -62,12 +60,12 @@ export class Identities extends IndexedTable<IdentityRow> {
    * work.
    */
   markDeleted(uid: string): Awaitable<void> {
-    return discardRows(this.tx.rows(mark, { uid }));
+    return this.run(mark, { uid });
   }
 
   /** Does the same to all people of a provider. */
   markDeletedOf(providerUid: string): Awaitable<void> {
-    return discardRows(this.tx.rows(markByProvider, { providerUid }));
+    return this.run(markByProvider, { providerUid });
   }
 
   /** The uids of identities that are being deleted, at most `limit`. */
@@ -81,37 +79,16 @@ export class Identities extends IndexedTable<IdentityRow> {
   }
 
   /** Whether any identity is a child of the group. */
-  async hasAnyIn(groupUid: string): Promise<boolean> {
-    return (await this.findUidsWhere("groupUid", groupUid, 1)).length > 0;
+  hasChildren(groupUid: string): Awaitable<boolean> {
+    return this.has(child, { groupUid });
   }
 
   /** Sets the last seen time unless the stored one is later. */
   updateLastSeen(uid: string, lastSeenTimeMs: number): Awaitable<void> {
-    return discardRows(this.tx.rows(updateLastSeen, { uid, lastSeenTimeMs }));
+    return this.run(updateLastSeen, { uid, lastSeenTimeMs });
   }
 }
 
 function mapRow<T>(row: Awaitable<IdentityRow | undefined>, map: (row: IdentityRow | undefined) => T): Awaitable<T> {
   return row instanceof Promise ? row.then(map) : map(row);
-}
-
-const unchangedSince = statement<{ timeMs: number; limit: number }, { uid: string }>((q, t) =>
-  q
-    .select({ uid: t.identityProviders.uid })
-    .from(t.identityProviders)
-    .where(lt(t.identityProviders.updateTimeMs, sql.placeholder("timeMs")))
-    .orderBy(asc(t.identityProviders.uid))
-    .limit(sql.placeholder("limit")),
-);
-
-/** Identity providers. */
-export class IdentityProviders extends IndexedTable<IdentityProviderRow> {
-  constructor(tx: Executor) {
-    super(tx, identityProviderKind);
-  }
-
-  /** The uids of up to `limit` providers last changed before `timeMs`; scans the whole table. */
-  findUnchangedSince(timeMs: number, limit: number): Awaitable<string[]> {
-    return mapRows(this.tx.rows(unchangedSince, { timeMs, limit }), (rows) => rows.map(({ uid }) => uid));
-  }
 }

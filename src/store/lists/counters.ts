@@ -2,9 +2,8 @@
 // transaction that changes the rows, and give lists their totals and quotas their usage.
 import { and, eq, inArray, sql } from "drizzle-orm";
 import { lineageOf } from "../../kernel/uidp.js";
-import { type Executor, padParams, statement, statementFamily, value } from "../statement.js";
+import { type Executor, padParams, statement, statementFamily, toNumber, value } from "../statement.js";
 import { type Counted, counterOf, familyOf, type ListedKind, type ListedRow } from "./resource.js";
-import { toNumber } from "./statements.js";
 
 type Params = Record<string, string | number>;
 

@@ -1,11 +1,13 @@
 // How the rows of a kind are listed: the orders, which indexes of the database have, and the counters.
-import { getTableColumns, getTableName, type SQL } from "drizzle-orm";
+import type { SQL } from "drizzle-orm";
 import type { AnySQLiteColumn, SQLiteTable } from "drizzle-orm/sqlite-core";
 import type { QuotaKind } from "../../kernel/quotas.js";
+import { defineListedRows, type RowIn } from "../rows.js";
+import type { Statement } from "../statement.js";
 import type { Tables } from "../tables/schema.js";
 
-/** A table whose rows are listed; each has a uid and the uid of its root. */
-export type ListedTables = Tables[
+/** The name of a table whose rows are listed, in the schema; each row has a uid and the uid of its root. */
+export type ListedName =
   | "groups"
   | "identities"
   | "roles"
@@ -17,43 +19,66 @@ export type ListedTables = Tables[
   | "repos"
   | "tags"
   | "advisories"
-  | "subscriptions"];
+  | "subscriptions";
+
+/** A table whose rows are listed. */
+export type ListedTables = Tables[ListedName];
+
+type Fields<N extends ListedName> = keyof RowIn<N> & keyof Tables[N]["$inferSelect"] & string;
 
 /** A row of a listed table. {@link columnValue} reads its other columns by name. */
 export interface ListedRow {
   readonly uid: string;
 }
 
-/** A kind of rows that is listed. Order by `uid` needs no declaration. */
-export interface ListedKind extends Omit<ListedKindDeclaration, "includesSelf" | "hasRowsBelow"> {
-  /** Whether a list over the subtree of a group contains the row with the group's own uid. */
-  readonly includesSelf: boolean;
-  /** Whether uids of other rows begin with the uids of these rows. */
-  readonly hasRowsBelow: boolean;
-  /** The number of its first counter; {@link counterOf} gives the others. */
-  readonly counter: number;
-}
-
-/** The declaration of a kind. */
-export interface ListedKindDeclaration {
-  readonly table: (tables: Tables) => ListedTables;
+/** The declaration of a kind, whose rows are in one table. */
+export interface ListedKindDeclaration<N extends ListedName, Parent extends string, Fixed extends string> {
+  readonly table: N;
   /** The property of the table that stores the uid of the parent. */
-  readonly parent: string;
+  readonly parent: Parent;
   /** The property of the table that each order sorts by. Their indexes are declared with the table. */
-  readonly sorts: Readonly<Record<string, string>>;
+  readonly sorts: Readonly<Record<string, Fields<N>>>;
+  /** The properties that no patch changes, besides the uid, the parent and the time of the creation. */
+  readonly fixed?: readonly Fixed[];
   /**
    * A column that divides the rows into families: a list shows some of them, and each has its own part of the indexes
-   * and its own counters. Its value for a row never changes.
+   * and its own counters.
    */
-  readonly families?: { readonly column: string; readonly values: readonly number[] };
+  readonly families?: { readonly column: Fields<N>; readonly values: readonly number[] };
   readonly join?: Join;
   /** Filters other than equality of a column, by their names in `ListFilter.equals`. */
   readonly filters?: Readonly<Record<string, Filter>>;
   /** The quota that limits the rows of an organisation. */
   readonly quota?: CountedQuota;
+  /** Whether a list over the subtree of a group contains the row with the group's own uid. */
   readonly includesSelf?: boolean;
+  /** Whether uids of other rows begin with the uids of these rows. */
   readonly hasRowsBelow?: boolean;
 }
+
+/** A kind of rows that is listed. Order by `uid` needs no declaration. */
+export interface ListedKind<Row extends ListedRow = ListedRow, Patch extends object = object>
+  extends Pick<ListedKindDeclaration<ListedName, string, string>, "parent" | "join" | "filters" | "quota"> {
+  readonly table: (tables: Tables) => ListedTables;
+  readonly sorts: Readonly<Record<string, string>>;
+  readonly families?: { readonly column: string; readonly values: readonly number[] };
+  readonly includesSelf: boolean;
+  readonly hasRowsBelow: boolean;
+  /** The number of its first counter; {@link counterOf} gives the others. */
+  readonly counter: number;
+  /** The statements for one row. */
+  readonly rows: {
+    readonly find: Statement<{ readonly uid: string }, Row>;
+    readonly insert: Statement<Row & { readonly rootUid: string }, never>;
+    readonly replace: Statement<Row, never>;
+    readonly remove: Statement<{ readonly uid: string }, ListedRow>;
+  };
+  /** Types only: never set. */
+  readonly patch?: Patch;
+}
+
+/** What an update changes in a row of a kind. */
+export type PatchOf<K> = K extends ListedKind<infer _, infer Patch> ? Patch : never;
 
 /** A condition on the rows of a kind; the placeholder with the name of the filter holds its value. */
 export type Filter = (tables: Tables) => SQL;
@@ -70,21 +95,22 @@ export interface Join {
 export type CountedQuota = Exclude<QuotaKind, "roots" | "identityBindings">;
 
 /** The sort fields of most kinds: the name and both times. */
-export const usualSorts: ListedKindDeclaration["sorts"] = {
-  name: "name",
-  created_at: "createTimeMs",
-  updated_at: "updateTimeMs",
-};
+export const usualSorts = { name: "name", created_at: "createTimeMs", updated_at: "updateTimeMs" } as const;
+
+/** The sort field of kinds that are sorted by their creation alone. */
+export const byCreation = { created_at: "createTimeMs" } as const;
 
 // Two for each of up to four families.
 const COUNTERS = 8;
 
 /** Defines a kind. `id` is part of stored keys: it is unique and never changes. */
-export function defineListedKind(
+export function defineListedKind<N extends ListedName, Parent extends Fields<N>, Fixed extends Fields<N> = never>(
   id: number,
-  { includesSelf = false, hasRowsBelow = false, ...kind }: ListedKindDeclaration,
-): ListedKind {
-  return { ...kind, includesSelf, hasRowsBelow, counter: id * COUNTERS };
+  declaration: ListedKindDeclaration<N, Parent, Fixed>,
+): ListedKind<RowIn<N>, Partial<Omit<RowIn<N>, "uid" | "createTimeMs" | "updateTimeMs" | Parent | Fixed>>> {
+  const { table, includesSelf = false, hasRowsBelow = false, fixed = [], ...kind } = declaration;
+  const rows = defineListedRows(table, kind.parent, fixed, kind.families?.column);
+  return { ...kind, table: (t) => t[table], includesSelf, hasRowsBelow, counter: id * COUNTERS, rows };
 }
 
 /** What a counter counts: all rows below a scope, or its children. */
@@ -105,65 +131,7 @@ export function familyOf(row: ListedRow, { families }: ListedKind): number {
   return families ? Number(columnValue(row, families.column)) : 0;
 }
 
-/** The column of a property of a table; throws TypeError when there is none. */
-export function columnOf(table: ListedTables, property: string): AnySQLiteColumn {
-  const column = (table as unknown as Record<string, AnySQLiteColumn | undefined>)[property];
-  if (column === undefined) throw new TypeError(`${getTableName(table)} has no column ${property}`);
-  return column;
-}
-
 /** The value of a row that a list is ordered or filtered by. */
 export function columnValue(row: ListedRow, property: string): string | number {
   return (row as unknown as Record<string, string | number>)[property] ?? "";
 }
-
-/** The columns of a table that its rows have in memory: all but the uid of the root, which is a part of their own. */
-export function ownColumns(table: ListedTables): Record<string, AnySQLiteColumn> {
-  const { rootUid: _, ...own } = getTableColumns(table) as Record<string, AnySQLiteColumn>;
-  return own;
-}
-
-// The kinds that have no store class of their own, or only a small one.
-
-const byCreation = { created_at: "createTimeMs" };
-
-/** Identity providers. */
-export const identityProviderKind = defineListedKind(5, {
-  table: (t) => t.identityProviders,
-  parent: "groupUid",
-  quota: "providers",
-  hasRowsBelow: true,
-  sorts: usualSorts,
-});
-
-/** Account associations; each has the uid of its group. */
-export const accountAssociationKind = defineListedKind(6, {
-  table: (t) => t.accountAssociations,
-  parent: "parentUid",
-  includesSelf: true,
-  sorts: usualSorts,
-});
-
-/** Group invites. */
-export const groupInviteKind = defineListedKind(7, {
-  table: (t) => t.groupInvites,
-  parent: "groupUid",
-  quota: "invites",
-  sorts: byCreation,
-});
-
-/** Subscriptions to events. */
-export const subscriptionKind = defineListedKind(13, {
-  table: (t) => t.subscriptions,
-  parent: "groupUid",
-  quota: "subscriptions",
-  sorts: byCreation,
-});
-
-/** Mappings of directories' groups; their parent is the provider. */
-export const groupMappingKind = defineListedKind(8, {
-  table: (t) => t.groupMappings,
-  parent: "providerUid",
-  quota: "mappings",
-  sorts: byCreation,
-});

@@ -1,10 +1,11 @@
 // The statements that read lists, one per shape of query.
 import { and, asc, desc, eq, getTableName, gte, inArray, lt, type SQL, type SQLWrapper, sql } from "drizzle-orm";
 import type { AnySQLiteColumn, SQLiteTable } from "drizzle-orm/sqlite-core";
-import { type Preparable, type Sql, statementFamily, value } from "../statement.js";
+import { ownColumns } from "../rows.js";
+import { columnOf, type Preparable, rowLimit, type Sql, statementFamily, toNumber, value } from "../statement.js";
 import { childIndexName, orderIndexName } from "../tables/list-indexes.js";
 import type { Tables } from "../tables/schema.js";
-import { columnOf, type ListedKind, type ListedRow, type ListedTables, ownColumns } from "./resource.js";
+import type { ListedKind, ListedRow, ListedTables } from "./resource.js";
 
 /** The values of a list statement, by their names. Those of filters have the names of the filters. */
 export type ListParams = Record<string, string | number>;
@@ -96,7 +97,7 @@ export const firstEntriesStatement = statementFamily<
       const first = (i: number) =>
         sql`select * from (select ${sql.raw(String(i))} as part, ${key} as entry_key, ${uid} as entry_uid
           from ${readIndex(shape, t)} where ${buildConditions(shape, t, String(i))}
-          order by ${direction(key)}, ${direction(uid)} limit ${value(param.limit)}) ${sql.identifier(`part${i}`)}`;
+          order by ${direction(key)}, ${direction(uid)} limit ${rowLimit(param.limit)}) ${sql.identifier(`part${i}`)}`;
       const all = sql.join(
         Array.from({ length: parts }, (_, i) => first(i)),
         sql` union all `,
@@ -122,15 +123,15 @@ function buildEntries(shape: Shape, q: Sql, t: Tables) {
   const { by, field, descending, after } = shape;
   const direction = descending ? desc : asc;
   const rows = readInOrder(shape, q, t);
-  if (by === "sort" || field === "uid") return rows.limit(value(param.limit)).offset(value(param.skip));
+  if (by === "sort" || field === "uid") return rows.limit(rowLimit(param.limit)).offset(rowLimit(param.skip));
   const found = rows.as("found");
   return q
     .select({ key: found.key, uid: found.uid })
     .from(found)
     .where(after ? compareTo(found.key, found.uid, descending ? "<" : ">", param.afterKey, param.afterUid) : undefined)
     .orderBy(direction(found.key), direction(found.uid))
-    .limit(value(param.limit))
-    .offset(value(param.skip));
+    .limit(rowLimit(param.limit))
+    .offset(rowLimit(param.skip));
 }
 
 // Reads positions from an index in its order. PostgreSQL has no other way to that order, because it avoids sorts.
@@ -249,11 +250,6 @@ function applyJoins<Q>(query: Q, kind: ListedKind, t: Tables, on?: SQL): Q {
 
 interface Joinable {
   leftJoin(table: SQLiteTable, on: SQL): Joinable;
-}
-
-/** A count as a number: PostgreSQL returns it as text. */
-export function toNumber(expression: SQL): SQL<number> {
-  return sql<number>`${expression}`.mapWith(Number);
 }
 
 /** The shape of {@link rowsByUid}: up to `size` rows that match the filters of the kind with these names. */

@@ -1,0 +1,37 @@
+// Identity providers.
+import { asc, lt } from "drizzle-orm";
+import type { Awaitable } from "../awaitable.js";
+import { ListedTable } from "../lists/listed-table.js";
+import { defineListedKind, usualSorts } from "../lists/resource.js";
+import { type Executor, mapRows, rowLimit, statement, value } from "../statement.js";
+import type { IdentityProviderRow } from "../tables/identities.js";
+
+/** Identity providers as they are listed. */
+export const identityProviderKind = defineListedKind(5, {
+  table: "identityProviders",
+  parent: "groupUid",
+  quota: "providers",
+  hasRowsBelow: true,
+  sorts: usualSorts,
+});
+
+const unchangedSince = statement<{ timeMs: number; limit: number }, { uid: string }>((q, t) =>
+  q
+    .select({ uid: t.identityProviders.uid })
+    .from(t.identityProviders)
+    .where(lt(t.identityProviders.updateTimeMs, value("timeMs")))
+    .orderBy(asc(t.identityProviders.uid))
+    .limit(rowLimit("limit")),
+);
+
+/** Identity providers. */
+export class IdentityProviders extends ListedTable<IdentityProviderRow> {
+  constructor(tx: Executor) {
+    super(tx, identityProviderKind);
+  }
+
+  /** The uids of up to `limit` providers last changed before `timeMs`; scans the whole table. */
+  findUnchangedSince(timeMs: number, limit: number): Awaitable<string[]> {
+    return mapRows(this.all(unchangedSince, { timeMs, limit }), (rows) => rows.map(({ uid }) => uid));
+  }
+}

@@ -1,0 +1,404 @@
+// Role bindings.
+import {
+  and,
+  asc,
+  between,
+  eq,
+  exists,
+  gt,
+  inArray,
+  isNull,
+  lt,
+  ne,
+  notExists,
+  or,
+  type SQL,
+  type SQLWrapper,
+  sql,
+} from "drizzle-orm";
+import { ANONYMOUS_UID } from "../../kernel/ids.js";
+import type { Awaitable } from "../awaitable.js";
+import { ListedTable } from "../lists/listed-table.js";
+import type { ListQuery, Page } from "../lists/query.js";
+import { byCreation, defineListedKind, type Join, type PatchOf } from "../lists/resource.js";
+import { readByUids } from "../lists/walk.js";
+import { ownColumns, selectAny, selectRows, selectSome, updateRows } from "../rows.js";
+import {
+  buildEquals,
+  type Executor,
+  type Preparable,
+  rowLimit,
+  statement,
+  sumTotals,
+  toNumber,
+  value,
+} from "../statement.js";
+import type { RoleBindingRow, RoleRow } from "../tables/roles.js";
+import type { Tables } from "../tables/schema.js";
+import { DELETED } from "./identities.js";
+
+/**
+ * A role binding with the columns of its group, role and identity that responses contain; null where there is no
+ * identity. Those of an identity that is being deleted are neither found nor listed.
+ */
+export interface HydratedBinding extends RoleBindingRow {
+  readonly groupName: string;
+  readonly groupDescription: string;
+  readonly roleName: string;
+  readonly roleDescription: string;
+  readonly identityName: string | null;
+  readonly identityDescription: string | null;
+  readonly identityIssuer: string | null;
+  readonly identitySubject: string | null;
+  readonly identityEmail: string | null;
+  readonly identityRelationship: object | null;
+  readonly identityProvider: string | null;
+}
+
+/** The columns of a role binding that change after its creation. */
+export type BindingChange = Pick<RoleBindingRow, "identityUid" | "roleUid" | "accepted" | "pending">;
+
+// The columns of the group, the role and the identity that responses contain.
+const join: Join = {
+  columns: (t) => ({
+    groupName: t.groups.name,
+    groupDescription: t.groups.description,
+    roleName: t.roles.name,
+    roleDescription: t.roles.description,
+    identityName: t.identities.name,
+    identityDescription: t.identities.description,
+    identityIssuer: t.identities.issuer,
+    identitySubject: t.identities.subject,
+    identityEmail: t.identities.email,
+    identityRelationship: t.identities.relationship,
+    identityProvider: t.identities.providerUid,
+  }),
+  tables: (t) => [
+    [t.groups, eq(t.groups.uid, t.roleBindings.groupUid)],
+    [t.roles, eq(t.roles.uid, t.roleBindings.roleUid)],
+    [t.identities, eq(t.identities.uid, t.roleBindings.identityUid)],
+  ],
+};
+
+/** Role bindings as they are listed; they have no names. */
+export const roleBindingKind = defineListedKind(4, {
+  table: "roleBindings",
+  parent: "groupUid",
+  quota: "bindings",
+  sorts: byCreation,
+  join,
+});
+
+/** A limit that no number of bindings reaches. */
+const NO_LIMIT = 2 ** 31 - 1;
+
+const same = selectRows("roleBindings", ["groupUid", "identityUid", "roleUid"]);
+const ofIdentity = selectSome("roleBindings", ["identityUid"]);
+const grantsOfIdentity = selectSome("roleBindings", ["identityUid"], { columns: ["groupUid", "roleUid"] });
+const ofRole = selectRows("roleBindings", ["roleUid"], { orderBy: ["uid"] });
+const anyOfRole = selectAny("roleBindings", "roleUid");
+const anyOf = selectAny("roleBindings", "roleUid", "identityUid");
+const anyInGroup = selectAny("roleBindings", "groupUid", "automatic");
+const inGroup = selectRows("roleBindings", ["groupUid", "automatic"]);
+const accept = updateRows("roleBindings", ["uid"], ["pending"]);
+
+type Named<K extends "groupUid" | "identityUid" | "roleUid"> = Record<K, string>;
+
+// Bindings of an identity that are pending, or that are not, with uids between `after` and `end`.
+const byPending = statement<
+  Named<"identityUid"> & { pending: boolean; after: string; end: string; limit: number },
+  RoleBindingRow
+>((q, t) =>
+  q
+    .select(ownColumns(t.roleBindings))
+    .from(t.roleBindings)
+    .where(
+      and(
+        buildEquals(t.roleBindings, "identityUid", "pending"),
+        gt(t.roleBindings.uid, value("after")),
+        lt(t.roleBindings.uid, value("end")),
+      ),
+    )
+    .orderBy(asc(t.roleBindings.uid))
+    .limit(rowLimit("limit")),
+);
+
+// How many bindings of an identity are pending, or are not.
+const countPending = statement<Named<"identityUid"> & { pending: boolean }, { total: number }>((q, t) =>
+  q
+    .select({ total: toNumber(sql`count(*)`) })
+    .from(t.roleBindings)
+    .where(buildEquals(t.roleBindings, "identityUid", "pending")),
+);
+
+// The root groups in whose subtrees bindings of an identity are pending. Seeks in the index from one root to the
+// next, so that the cost does not depend on the number of bindings. Its parameter `limit` is at least 1.
+const pendingRoots = statement<Named<"identityUid"> & { limit: number }, { root: string }>((q, t) => {
+  const b = t.roleBindings;
+  const next = (after?: SQL) => {
+    const pending = and(eq(b.identityUid, value("identityUid")), eq(b.pending, true), after);
+    return sql`(select substr(${b.uid}, 1, 40) from ${b} where ${pending} order by ${b.uid} limit 1)`;
+  };
+  return q.select({ root: sql<string>`roots.root`.as("root") }).from(
+    sql`(with recursive found(root, n) as (
+      select ${next()}, 1
+      union all
+      select ${next(sql`${b.uid} > found.root || '0'`)}, n + 1 from found
+      where found.root is not null and n < ${value("limit")}
+    ) select root from found where root is not null) as roots`,
+  ) as Preparable;
+});
+
+// The roles of an identity, each once.
+const rolesOfIdentity = statement<Named<"identityUid">, Pick<RoleRow, "uid" | "capabilities">>((q, t) => {
+  const bound = q
+    .select({ uid: t.roleBindings.roleUid })
+    .from(t.roleBindings)
+    .where(buildEquals(t.roleBindings, "identityUid"));
+  return q
+    .select({ uid: t.roles.uid, capabilities: t.roles.capabilities })
+    .from(t.roles)
+    .where(inArray(t.roles.uid, bound));
+});
+
+const isOutside = (column: SQLWrapper, name: string) => {
+  const top = value(name);
+  return or(sql`${column} < ${top}`, sql`${column} > ${top} || '0'`);
+};
+
+// A binding of the identity outside the subtree of a group.
+const ofIdentityOutside = statement<Named<"identityUid" | "groupUid">, object>((q, t) =>
+  q
+    .select({ uid: t.roleBindings.uid })
+    .from(t.roleBindings)
+    .where(and(buildEquals(t.roleBindings, "identityUid"), isOutside(t.roleBindings.groupUid, "groupUid")))
+    .limit(1),
+);
+
+// A binding of the role outside the subtree of a group; the uid of a binding begins with that of its group.
+const ofRoleOutside = statement<Named<"roleUid" | "groupUid">, object>((q, t) =>
+  q
+    .select({ uid: t.roleBindings.uid })
+    .from(t.roleBindings)
+    .where(and(buildEquals(t.roleBindings, "roleUid"), isOutside(t.roleBindings.uid, "groupUid")))
+    .limit(1),
+);
+
+// The identities that hold a role at the group `groupUid`: those that exist, and no identity that stands for several.
+// Bindings of people from another organisation's provider have no effect here, and neither have those of an identity
+// that is being deleted: its provider is none.
+const isHolder = (identities: Tables["identities"], groupUid: SQLWrapper) =>
+  and(
+    // `anonymous` is every caller without a token.
+    ne(identities.uid, ANONYMOUS_UID),
+    or(
+      isNull(identities.providerUid),
+      between(identities.providerUid, sql`${groupUid} || '/'`, sql`${groupUid} || '0'`),
+    ),
+  );
+
+// Two bindings of existing identities to the role at the group, without the people of a provider.
+const holders = statement<Named<"groupUid" | "roleUid"> & { except: string }, object>((q, t) =>
+  q
+    .select({ uid: t.roleBindings.uid })
+    .from(t.roleBindings)
+    .innerJoin(t.identities, eq(t.identities.uid, t.roleBindings.identityUid))
+    .where(
+      and(
+        buildEquals(t.roleBindings, "groupUid", "roleUid"),
+        isHolder(t.identities, sql`${value("groupUid")}`),
+        or(isNull(t.identities.providerUid), ne(t.identities.providerUid, value("except"))),
+      ),
+    )
+    .limit(2),
+);
+
+// A root group at which the identity has the role and no other identity holds it. It jumps from each organisation in which
+// the identity has bindings to the next, so that the cost does not depend on the number of bindings.
+const soleRoot = statement<Named<"identityUid" | "roleUid">, { root: string }>((q, t) => {
+  const b = t.roleBindings;
+  const next = (after?: SQL) => {
+    const bound = and(buildEquals(b, "identityUid"), after);
+    return sql`(select substr(${b.groupUid}, 1, 40) from ${b} where ${bound} order by ${b.groupUid} limit 1)`;
+  };
+  const root = sql<string>`roots.root`;
+  const own = q
+    .select({ uid: b.uid })
+    .from(b)
+    .where(and(buildEquals(b, "identityUid", "roleUid"), eq(b.groupUid, root)));
+  const other = q
+    .select({ uid: b.uid })
+    .from(b)
+    .innerJoin(t.identities, eq(t.identities.uid, b.identityUid))
+    .where(
+      and(
+        eq(b.groupUid, root),
+        buildEquals(b, "roleUid"),
+        ne(b.identityUid, value("identityUid")),
+        isHolder(t.identities, root),
+      ),
+    );
+  return q
+    .select({ root: root.as("root") })
+    .from(
+      sql`(with recursive found(root) as (
+        select ${next()}
+        union all
+        select ${next(sql`${b.groupUid} > found.root || '0'`)} from found where found.root is not null
+      ) select root from found where root is not null) as roots`,
+    )
+    .where(and(exists(own), notExists(other)))
+    .limit(1) as Preparable;
+});
+
+// A binding of the identity to the role at a root group.
+const atRoot = statement<Named<"identityUid" | "roleUid">, object>((q, t) =>
+  q
+    .select({ uid: t.roleBindings.uid })
+    .from(t.roleBindings)
+    .where(
+      and(buildEquals(t.roleBindings, "identityUid", "roleUid"), eq(t.roleBindings.groupUid, t.roleBindings.rootUid)),
+    )
+    .limit(1),
+);
+
+/** Greater than every uid: uids are hex digits and slashes. */
+const MAX_UID = "g";
+
+// The bindings of an identity that is being deleted grant nothing.
+function withoutDeleted(rows: HydratedBinding[]): HydratedBinding[] {
+  return rows.filter(({ identityProvider }) => identityProvider !== DELETED);
+}
+
+/** Role bindings. */
+export class RoleBindings extends ListedTable<RoleBindingRow, PatchOf<typeof roleBindingKind>> {
+  constructor(tx: Executor) {
+    super(tx, roleBindingKind);
+  }
+
+  /** The binding of this identity to this role at this group. */
+  findSame(groupUid: string, identityUid: string, roleUid: string): Awaitable<RoleBindingRow | undefined> {
+    return this.first(same, { groupUid, identityUid, roleUid });
+  }
+
+  /** Those of `uids` that exist, in no order; one query. */
+  async findHydrated(uids: readonly string[]): Promise<HydratedBinding[]> {
+    return withoutDeleted((await readByUids(this.tx, roleBindingKind, uids)) as HydratedBinding[]);
+  }
+
+  /** Changes the identity or the role; a changed binding is no longer automatic. */
+  override update(uid: string, change: BindingChange, nowMs: number): Promise<RoleBindingRow | undefined> {
+    return super.update(uid, { ...change, automatic: false }, nowMs);
+  }
+
+  override async list(query: ListQuery): Promise<Page<HydratedBinding>> {
+    const page = (await super.list(query)) as Page<HydratedBinding>;
+    return { ...page, rows: withoutDeleted(page.rows) };
+  }
+
+  /** Bindings of an identity, at most `limit`; all of them by default. */
+  findByIdentity(identityUid: string, limit = NO_LIMIT): Awaitable<RoleBindingRow[]> {
+    return this.all(ofIdentity, { identityUid, limit });
+  }
+
+  /** The roles of an identity, each once; one statement, however many bindings there are. */
+  findRolesOf(identityUid: string): Awaitable<Pick<RoleRow, "uid" | "capabilities">[]> {
+    return this.all(rolesOfIdentity, { identityUid });
+  }
+
+  /** The groups and roles of an identity's bindings, at most `limit`. */
+  findGrantsOf(identityUid: string, limit: number): Awaitable<Pick<RoleBindingRow, "groupUid" | "roleUid">[]> {
+    return this.all(grantsOfIdentity, { identityUid, limit });
+  }
+
+  /** Whether the identity has a binding outside the subtree of a group. */
+  isBoundOutside(identityUid: string, groupUid: string): Awaitable<boolean> {
+    return this.has(ofIdentityOutside, { identityUid, groupUid });
+  }
+
+  /** A root group whose only holder of the role is this identity; undefined where there is none. */
+  async findSoleRoot(identityUid: string, roleUid: string): Promise<string | undefined> {
+    const [row] = await this.all(soleRoot, { identityUid, roleUid });
+    return row?.root;
+  }
+
+  /** The bindings of an identity that are pending, or are not, with uids greater than `after`, in the order of uids. */
+  async findByPending(identityUid: string, pending: boolean, after: string, limit: number): Promise<HydratedBinding[]> {
+    const rows = await this.all(byPending, { identityUid, pending, after, end: MAX_UID, limit });
+    const found = new Map((await this.findHydrated(rows.map(({ uid }) => uid))).map((row) => [row.uid, row]));
+    return rows.flatMap(({ uid }) => found.get(uid) ?? []);
+  }
+
+  /** How many bindings of an identity are pending, or are not. */
+  countPending(identityUid: string, pending: boolean): Awaitable<number> {
+    return sumTotals(this.all(countPending, { identityUid, pending }));
+  }
+
+  /** The root groups in whose subtrees bindings of an identity are pending, in the order of uids. */
+  async findPendingRoots(identityUid: string, limit: number): Promise<string[]> {
+    const rows = await this.all(pendingRoots, { identityUid, limit });
+    return rows.map(({ root }) => root);
+  }
+
+  /** Whether the identity has a binding that is not pending in the subtree of a root group. */
+  hasAccepted(identityUid: string, rootUid: string): Awaitable<boolean> {
+    const range = { after: rootUid, end: `${rootUid}0`, limit: 1 };
+    return this.has(byPending, { identityUid, pending: false, ...range });
+  }
+
+  /** Accepts pending bindings of the identity in the subtree of the root group, at most `limit`; returns their uids. */
+  async accept(identityUid: string, rootUid: string, limit: number): Promise<string[]> {
+    const range = { after: rootUid, end: `${rootUid}0`, limit };
+    const rows = await this.all(byPending, { identityUid, pending: true, ...range });
+    for (const { uid } of rows) await this.acceptOne(uid);
+    return rows.map(({ uid }) => uid);
+  }
+
+  /** Accepts one binding. */
+  acceptOne(uid: string): Awaitable<void> {
+    return this.run(accept, { uid, pending: false });
+  }
+
+  /** Whether the identity has the role at any group. */
+  hasRole(identityUid: string, roleUid: string): Awaitable<boolean> {
+    return this.has(anyOf, { roleUid, identityUid });
+  }
+
+  /** The bindings of a role, in the order of uids. */
+  findByRole(roleUid: string): Awaitable<RoleBindingRow[]> {
+    return this.all(ofRole, { roleUid });
+  }
+
+  /** Whether the role is bound anywhere. */
+  isBound(roleUid: string): Awaitable<boolean> {
+    return this.has(anyOfRole, { roleUid });
+  }
+
+  /** Whether the role is bound outside the subtree of a group. */
+  isRoleBoundOutside(roleUid: string, groupUid: string): Awaitable<boolean> {
+    return this.has(ofRoleOutside, { roleUid, groupUid });
+  }
+
+  /** Whether the group has a binding besides the automatic ones. */
+  hasGranted(groupUid: string): Awaitable<boolean> {
+    return this.has(anyInGroup, { groupUid, automatic: false });
+  }
+
+  /**
+   * How many existing identities have the role at the group, without `anonymous`; counts up to two.
+   *
+   * @param except a provider whose people do not count
+   */
+  async countHolders(groupUid: string, roleUid: string, except = ""): Promise<number> {
+    return (await this.all(holders, { groupUid, roleUid, except })).length;
+  }
+
+  /** Whether the identity has the role at any root group. */
+  hasRoleAtRoot(identityUid: string, roleUid: string): Awaitable<boolean> {
+    return this.has(atRoot, { identityUid, roleUid });
+  }
+
+  async deleteAutomatic(groupUid: string): Promise<void> {
+    for (const { uid } of await this.all(inGroup, { groupUid, automatic: true })) await this.delete(uid);
+  }
+}

@@ -1,0 +1,25 @@
+// Acceptances of terms by groups.
+import type { Awaitable } from "../awaitable.js";
+import { deleteRows, insertMissing, selectRows } from "../rows.js";
+import { TransactionPart } from "../statement.js";
+import type { TermsAcceptanceRow } from "../tables/groups.js";
+
+const accept = insertMissing("termsAcceptances");
+const ofGroup = selectRows("termsAcceptances", ["groupUid"]);
+const deleteOf = deleteRows("termsAcceptances", "groupUid");
+
+/** Acceptances of terms. */
+export class Terms extends TransactionPart {
+  /** Records the acceptance unless it is already recorded. */
+  accept(row: TermsAcceptanceRow): Awaitable<void> {
+    return this.run(accept, row);
+  }
+
+  findByGroup(groupUid: string): Awaitable<TermsAcceptanceRow[]> {
+    return this.all(ofGroup, { groupUid });
+  }
+
+  deleteOf(groupUid: string): Awaitable<void> {
+    return this.run(deleteOf, { groupUid });
+  }
+}

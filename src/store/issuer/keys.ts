@@ -1,0 +1,30 @@
+// Keys that sign and verify, sealed with the master key.
+import type { Awaitable } from "../awaitable.js";
+import { deleteRows, insertRow, selectRows, updateRows } from "../rows.js";
+import { TransactionPart } from "../statement.js";
+import type { KeyRow, KeyState } from "../tables/tokens.js";
+
+const list = selectRows("keys", [], { orderBy: ["createTimeMs", "kid"] });
+const insert = insertRow("keys");
+const setState = updateRows("keys", ["kid"], ["state", "nextTimeMs"]);
+const remove = deleteRows("keys", "kid");
+
+/** Keys. */
+export class Keys extends TransactionPart {
+  list(): Awaitable<KeyRow[]> {
+    return this.all(list, {});
+  }
+
+  insert(row: KeyRow): Awaitable<void> {
+    return this.run(insert, row);
+  }
+
+  setState(kid: string, state: KeyState, nextTimeMs: number | null): Awaitable<void> {
+    return this.run(setState, { kid, state, nextTimeMs });
+  }
+
+  /** Does nothing when the key does not exist. */
+  delete(kid: string): Awaitable<void> {
+    return this.run(remove, { kid });
+  }
+}

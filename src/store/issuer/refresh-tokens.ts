@@ -1,0 +1,40 @@
+// Refresh tokens.
+import type { Awaitable } from "../awaitable.js";
+import { deleteRows, insertRow, selectRows, sweepRows, updateRows } from "../rows.js";
+import { TransactionPart } from "../statement.js";
+import type { RefreshTokenRow } from "../tables/tokens.js";
+
+const find = selectRows("refreshTokens", ["hash"]);
+const insert = insertRow("refreshTokens");
+const setUsed = updateRows("refreshTokens", ["hash"], ["used"]);
+const deleteFamily = deleteRows("refreshTokens", "family");
+const deleteOf = deleteRows("refreshTokens", "identityUid");
+const sweep = sweepRows("refreshTokens", "hash", "expireTimeMs");
+
+/** Refresh tokens. */
+export class RefreshTokens extends TransactionPart {
+  find(hash: string): Awaitable<RefreshTokenRow | undefined> {
+    return this.first(find, { hash });
+  }
+
+  insert(row: RefreshTokenRow): Awaitable<void> {
+    return this.run(insert, row);
+  }
+
+  markUsed(hash: string): Awaitable<void> {
+    return this.run(setUsed, { hash, used: true });
+  }
+
+  deleteFamily(family: string): Awaitable<void> {
+    return this.run(deleteFamily, { family });
+  }
+
+  deleteOf(identityUid: string): Awaitable<void> {
+    return this.run(deleteOf, { identityUid });
+  }
+
+  /** As the sweep of tickets. */
+  sweep(timeMs: number, limit: number): Awaitable<number> {
+    return this.countOf(sweep, { bound: timeMs, limit });
+  }
+}
