@@ -1,6 +1,6 @@
 // Connections to SQLite: which files they open, what they need of SQLite, and how they run statements.
 import assert from "node:assert/strict";
-import { readFileSync, writeFileSync } from "node:fs";
+import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
 import { eq } from "drizzle-orm";
@@ -96,4 +96,18 @@ test("a statement without one of its values fails, and finds no row with null", 
 test("a statement whose rows have objects is rejected, since only values are read", (t) => {
   const executor = openSettings(t);
   assert.throws(() => executor.rows(nested, {}), /^TypeError: row selects more than a value$/);
+});
+
+// SQLite plans a statement again whenever a value is bound to such a parameter: see `rowLimit`.
+test("no limit or offset of a statement is a bare parameter", () => {
+  const bare = /(?:limit|offset)(?:\(|\s+\$\{)(?:value|sql\.placeholder)\((?![^)]*\)\}? \+ 0)/;
+  // biome-ignore lint/suspicious/noTemplateCurlyInString: the text of a program
+  for (const text of ["q.limit(value(param.limit))", 'sql`limit ${sql.placeholder("limit")})`'])
+    assert.match(text, bare);
+  const files = readdirSync("src/store", { recursive: true, encoding: "utf8" }).filter((name) => name.endsWith(".ts"));
+  const texts = files.map((name) => [name, readFileSync(join("src/store", name), "utf8")] as const);
+  assert.ok(texts.filter(([, text]) => /limit\(rowLimit\(/.test(text)).length > 5, "no limits were found");
+  // PostgreSQL has no such rule.
+  const found = texts.filter(([name, text]) => !name.includes("pg") && bare.test(text)).map(([name]) => name);
+  assert.deepEqual(found, []);
 });

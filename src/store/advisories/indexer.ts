@@ -6,6 +6,7 @@ import {
   buildInsertValues,
   buildUpdateValues,
   type Executor,
+  rowLimit,
   statement,
   statementFamily,
   takeFirst,
@@ -18,7 +19,7 @@ import { buildFacets } from "./search-statements.js";
 type EntryValues = Omit<AdvisoryEntryRow, "number">;
 
 const changes = statement<{ limit: number }, { id: number; uid: string }>((q, t) =>
-  q.select().from(t.advisoryChanges).orderBy(asc(t.advisoryChanges.id)).limit(sql.placeholder("limit")),
+  q.select().from(t.advisoryChanges).orderBy(asc(t.advisoryChanges.id)).limit(rowLimit("limit")),
 );
 const removeChanges = statement<{ ids: string }>((q, t) =>
   q.delete(t.advisoryChanges).where(inArray(t.advisoryChanges.id, t.numbersIn("ids"))),

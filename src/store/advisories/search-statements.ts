@@ -2,7 +2,7 @@
 import { and, asc, desc, eq, gte, inArray, lt, type SQL, sql } from "drizzle-orm";
 import { parentOf } from "../../kernel/uidp.js";
 import type { ListPosition } from "../lists/query.js";
-import { type Preparable, statement, statementFamily, value } from "../statement.js";
+import { type Preparable, rowLimit, statement, statementFamily, value } from "../statement.js";
 import type { AdvisoryEventRow, AdvisoryRow, Facets } from "../tables/advisories.js";
 import type { Tables } from "../tables/schema.js";
 
@@ -16,7 +16,7 @@ export interface WordTexts {
 
 /** Reads the uids of changes that wait to be indexed; some come up repeatedly. Parameters: `limit`. */
 export const changedUids = statement<{ limit: number }, { uid: string }>((q, t) =>
-  q.select({ uid: t.advisoryChanges.uid }).from(t.advisoryChanges).limit(value("limit")),
+  q.select({ uid: t.advisoryChanges.uid }).from(t.advisoryChanges).limit(rowLimit("limit")),
 );
 
 /** Reads the numbers of the organisations with these uids. Parameters: `uids`. */
@@ -82,8 +82,8 @@ export const sortedEntries = statementFamily<EntryShape, Params, EntryPosition>(
       .from(t.advisoryEntries)
       .where(and(inArray(t.advisoryEntries.number, t.numbersIn("numbers")), buildPosition(shape, t)))
       .orderBy(...buildOrder(shape, t))
-      .limit(value("limit"))
-      .offset(value("skip")),
+      .limit(rowLimit("limit"))
+      .offset(rowLimit("skip")),
 );
 
 /** Reads the positions of all advisories of an organisation in order. Parameters: `root`, `limit`; `top` and `end` of uids. */
@@ -103,7 +103,7 @@ export const nextEntries = statementFamily<EntryShape, Params, EntryPosition>(sh
     .from(e)
     .where(range)
     .orderBy(...buildOrder(shape, t))
-    .limit(value("limit"));
+    .limit(rowLimit("limit"));
 });
 
 function shapeKey({ field, descending, after }: EntryShape): string {

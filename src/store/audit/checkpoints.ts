@@ -8,6 +8,7 @@ import {
   countRows,
   discardRows,
   type Executor,
+  rowLimit,
   statement,
   takeFirst,
   value,
@@ -58,7 +59,7 @@ const firstRows = (isAfter: typeof gt) =>
       .from(auditHeads)
       .where(isAfter(auditHeads.rootUid, value("after")))
       .orderBy(auditHeads.rootUid)
-      .limit(value("limit"));
+      .limit(rowLimit("limit"));
   });
 const nullableNumber = (found: unknown) => (found === null ? null : Number(found));
 // The log of no organisation has the empty uid, which comes first.

@@ -8,6 +8,7 @@ import {
   type Executor,
   mapRows,
   padParams,
+  rowLimit,
   type Sql,
   statement,
   statementFamily,
@@ -72,7 +73,7 @@ const afterId = statement<{ id: number; limit: number }, AuditEventRow>((q, t) =
   selectEvents(q, t)
     .where(gt(t.audit.id, value("id")))
     .orderBy(t.audit.id)
-    .limit(value("limit")),
+    .limit(rowLimit("limit")),
 );
 const withIds = statementFamily<number, Record<string, number>, AuditEventRow>(
   String,
@@ -122,7 +123,7 @@ export const nextEvents = statementFamily<SliceShape, SliceParams, AuditEventRow
           ),
         )
         .orderBy(...(descending ? [desc(timeMs), desc(id)] : [asc(timeMs), asc(id)]))
-        .limit(value("limit"));
+        .limit(rowLimit("limit"));
     },
 );
 

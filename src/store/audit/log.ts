@@ -25,6 +25,7 @@ import {
   discardRows,
   type Executor,
   padParams,
+  rowLimit,
   type Sql,
   statement,
   statementFamily,
@@ -77,7 +78,7 @@ const newest = statementFamily<NewestParams, NewestParams, StoredAuditRow>(
         ),
       )
       .orderBy(desc(t.audit.id))
-      .limit(value("limit")),
+      .limit(rowLimit("limit")),
 );
 
 const bodies = statementFamily<number, Record<string, number>, { id: number; body: string }>(
@@ -183,7 +184,7 @@ const isUnsealed = (q: Sql, t: Tables) =>
     ),
   );
 const unsealed = statement<{ afterId: number; limit: number }, StoredAuditRow>((q, t) =>
-  q.select(auditColumns(t)).from(t.audit).where(isUnsealed(q, t)).orderBy(t.audit.id).limit(value("limit")),
+  q.select(auditColumns(t)).from(t.audit).where(isUnsealed(q, t)).orderBy(t.audit.id).limit(rowLimit("limit")),
 );
 const countUnsealed = statement<{ afterId: number }, { rows: number }>((q, t) =>
   q
@@ -216,7 +217,7 @@ const unsealedBetween = statement<
       ),
     )
     .orderBy(t.audit.id)
-    .limit(value("limit")),
+    .limit(rowLimit("limit")),
 );
 const timeOf = statement<{ id: number }, { timeMs: number }>((q, t) =>
   q.select({ timeMs: t.audit.timeMs }).from(t.audit).where(buildEquals(t.audit, "id")),
@@ -253,7 +254,7 @@ const entries = statement<{ rootUid: string; afterSeq: number; limit: number }, 
     .leftJoin(t.audit, eq(t.audit.id, t.auditChain.auditId))
     .where(and(eq(t.auditChain.rootUid, value("rootUid")), gt(t.auditChain.seq, value("afterSeq"))))
     .orderBy(t.auditChain.seq)
-    .limit(value("limit")),
+    .limit(rowLimit("limit")),
 );
 
 const head = statement<{ rootUid: string }, AuditHead>((q, t) =>

@@ -2,7 +2,7 @@
 import { and, asc, between, eq, gt, inArray, sql } from "drizzle-orm";
 import type { CapabilitySet } from "../../kernel/capability-set.js";
 import type { Awaitable } from "../awaitable.js";
-import { type Executor, padParams, statement, statementFamily } from "../statement.js";
+import { type Executor, padParams, rowLimit, statement, statementFamily } from "../statement.js";
 import type { Tables } from "../tables/schema.js";
 
 /** An identity with one of its grants, or with none; the rows from which a call is authorized. */
@@ -90,7 +90,7 @@ const acceptedGrants = statement<
     .from(t.roleBindings)
     .where(and(eq(identityUid, sql.placeholder("identity")), eq(pending, false), gt(uid, sql.placeholder("after"))))
     .orderBy(asc(uid))
-    .limit(sql.placeholder("limit"))
+    .limit(rowLimit("limit"))
     .as("page");
   return q
     .select({

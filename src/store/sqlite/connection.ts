@@ -203,10 +203,6 @@ interface Prepared {
   readonly fields?: readonly { readonly path: readonly string[]; readonly field: unknown }[];
 }
 
-// SQLite takes the value of a limit into account when the limit is a bare parameter, and therefore plans
-// again whenever a value is bound, at four times the cost of a point read. For a sum it does not.
-const BARE_LIMIT = /( (?:limit|offset) \?)(?= |\)|$)/g;
-
 interface Selected {
   readonly name: string;
   /** Absent where the driver's value needs no decoding. */
@@ -222,7 +218,7 @@ interface Selected {
 function prepareNative(db: SqliteDatabase, query: Preparable, noteChanges: (rows: number) => void): NativeStatement {
   const prepared = query.prepare() as Prepared;
   const { sql, params } = prepared.getQuery();
-  const statement = db.prepare(sql.replace(BARE_LIMIT, "$1+0"));
+  const statement = db.prepare(sql);
   const binders = params.map(createBinder);
   const bind = (values: object): unknown[] => {
     const args = new Array<unknown>(binders.length);
@@ -249,6 +245,8 @@ function createBinder(param: unknown): Binder {
   if (!is(param, Param) || !is(param.value, Placeholder)) return () => param;
   const { encoder, value } = param;
   const read = createNameBinder(value.name);
+  // Texts and numbers are bound as they are.
+  if (encoder.mapToDriverValue === Column.prototype.mapToDriverValue) return read;
   return (values) => encoder.mapToDriverValue(read(values));
 }
 

@@ -55,7 +55,7 @@ export const hasTextIndex: SQL = sql`1`;
  * The table `found` with columns `number` and `root`: advisories whose searched text contains a text of at least three
  * characters, at most `limit`. Placeholders: `phrase`, the text as a phrase of FTS5; `pattern`, as a pattern of `like`.
  */
-export const foundTexts: SQL = sql`(select number, root from advisory_entries where number in (select rowid from advisory_texts where advisory_texts match ${sql.placeholder("phrase")} limit ${sql.placeholder("limit")})) found`;
+export const foundTexts: SQL = sql`(select number, root from advisory_entries where number in (select rowid from advisory_texts where advisory_texts match ${sql.placeholder("phrase")} limit ${sql.placeholder("limit")} + 0)) found`;
 export { index, primaryKey, uniqueIndex };
 
 /** The column types that tables are defined with. The other dialect exports the same names. */
