@@ -71,18 +71,21 @@ export function statementPlanSuite(): void {
       const assertNone = (found: readonly string[]) => assert.deepEqual(describe(found), []);
       assertNone(
         findUnexpected(
+          "PostgreSQL",
           doing((plans) => new Set(plans).size > 1),
           changing,
         ),
       );
       assertNone(
         findUnexpected(
+          "PostgreSQL",
           doing((plans) => plans.some((plan) => /Seq Scan|whole/.test(plan))),
           scans,
         ),
       );
       assertNone(
         findUnexpected(
+          "PostgreSQL",
           doing((plans) => plans.some((plan) => /Sort/.test(plan))),
           sorts,
         ),
