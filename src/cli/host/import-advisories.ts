@@ -5,6 +5,7 @@ import { buffer } from "node:stream/consumers";
 import { crc32 } from "node:zlib";
 import { type Entry, openPromise, type ZipFile } from "yauzl";
 import type { Settings } from "../../config/config.js";
+import { readDatabaseTls } from "../../config/tls.js";
 import { groups } from "../../iam/groups/group.js";
 import { auditOnHost } from "../../iam/operator/operate.js";
 import { invalidArgument, notFound } from "../../kernel/errors.js";
@@ -44,6 +45,14 @@ export async function importCommand(
       onProgress: progress.show,
     }).finally(progress.clear);
     printCounts(counts, performance.now() - startMs);
+    if (settings.databaseUrl !== undefined && counts.created + counts.updated > 0) {
+      const { vacuumDatabase } = await import("../../store/pg/vacuum.js");
+      await vacuumDatabase({
+        url: settings.databaseUrl,
+        tls: readDatabaseTls(settings),
+        name: "arbor advisories import",
+      });
+    }
     if (counts.malformed > 0) throw new Error(`${counts.malformed} of ${counts.records} records are malformed`);
   });
 }

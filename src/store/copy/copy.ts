@@ -57,7 +57,7 @@ export async function copyDatabase(
   assertUnchanged: () => Promise<void>,
 ): Promise<readonly ComparedTable[]> {
   const sources = await copyRows(source, target, options);
-  await target.analyze();
+  await target.vacuum();
   const compared = await target.transaction(() => digestCopied(target, sources, options.onProgress));
   assertEqual(compared);
   await assertUnchanged();

@@ -52,8 +52,8 @@ export interface CopyTarget extends CopyReader {
   setLastNumber(table: CopiedTable, last: bigint): Promise<void>;
   /** Runs `work` in one transaction, from whose snapshot it reads. */
   transaction<T>(work: () => Promise<T>): Promise<T>;
-  /** Updates the statistics of the query planner. */
-  analyze(): Promise<void>;
+  /** Tidies the tables after all rows were inserted. */
+  vacuum(): Promise<void>;
 }
 
 /** Gathers rows into batches of bounded size. */

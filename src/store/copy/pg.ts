@@ -5,9 +5,10 @@ import { dataMigrations } from "../migrate/data-migrations.js";
 import { schemaRecord } from "../migrate/schema-migrations.js";
 import { readState, readStateAsync } from "../migrate/state.js";
 import { connectForCommand, findErrorCode, MIGRATION_LOCK, type PgTls } from "../pg/connection.js";
+import { vacuumTables } from "../pg/vacuum.js";
 import { assertStorableInPg, type Cell, type CopiedRow, pgCasts, readPgRow } from "./cells.js";
 import { BATCH_CHARACTERS, BATCH_ROWS, type CopyReader, type CopySource, type CopyTarget } from "./databases.js";
-import { type CopiedTable, copiedTables, triggerTables } from "./tables.js";
+import { type CopiedTable, triggerTables } from "./tables.js";
 
 /**
  * Nodes and commands that write connect as `arbor` with a version. A copy has another name, so that it finds only
@@ -136,9 +137,7 @@ function createTarget(client: pg.Client): CopyTarget {
         isOpen = false;
       }
     },
-    async analyze() {
-      for (const { name } of copiedTables) await client.query(`ANALYZE ${name}`);
-    },
+    vacuum: () => vacuumTables(client),
     close: () => client.end(),
   };
   return target;

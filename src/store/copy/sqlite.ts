@@ -146,7 +146,7 @@ function createTarget(db: SqliteDatabase, file: string, release: () => void): Co
         throw error;
       }
     },
-    async analyze() {},
+    async vacuum() {},
     async close() {
       db.close();
       release();

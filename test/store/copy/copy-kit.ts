@@ -90,7 +90,7 @@ export async function copyDirectory(
         written += rows.length;
         await target.insert(table, rows);
       },
-      analyze: async () => beforeVerification(to),
+      vacuum: async () => beforeVerification(to),
     };
     const onRestart = () => {
       isRestarted = true;

@@ -175,7 +175,9 @@ describe("a copy", () => {
   it("assigns no number again that a deleted row had", async () => {
     const from = createFilledDirectory();
     const last = withDatabase(from, (db) => {
-      db.exec("INSERT INTO audit SELECT max(id) + 1000, '', 0, '', '', '', '', '', '', '', 1, '', '' FROM audit");
+      db.exec(
+        "INSERT INTO audit SELECT max(id) + 1000, '', 0, '', '', '', '', '', '', '', 1, '', '', '', '' FROM audit",
+      );
       const id = Number(db.prepare("SELECT max(id) FROM audit").pluck().get());
       db.prepare("DELETE FROM audit WHERE id = ?").run(id);
       return id;
@@ -183,7 +185,7 @@ describe("a copy", () => {
     const to = join(memoryDir(), "to");
     await copyDirectory(from, to);
     const next = withDatabase(to, (db) =>
-      db.prepare("INSERT INTO audit SELECT NULL, '', 0, '', '', '', '', '', '', '', 1, '', ''").run(),
+      db.prepare("INSERT INTO audit SELECT NULL, '', 0, '', '', '', '', '', '', '', 1, '', '', '', ''").run(),
     );
     assert.equal(Number(next.lastInsertRowid), last + 1);
   });

@@ -2,7 +2,8 @@
 import { getTableName } from "drizzle-orm";
 import { failedPrecondition } from "../../../kernel/errors.js";
 import { tables } from "../../check/database.js";
-import { connectForCommand, type PgTls } from "../../pg/connection.js";
+import type { PgTls } from "../../pg/connection.js";
+import { vacuumDatabase } from "../../pg/vacuum.js";
 import type { MigrationTx } from "../data-migration.js";
 import { dataMigrations } from "../data-migrations.js";
 import { openPgMigration } from "../open-pg-migration.js";
@@ -61,7 +62,7 @@ export async function convertPg({ url, tls, onProgress, onWait }: PgConversionOp
       return listOldTables(tx);
     });
     const converted = await database.write((tx) => convertInTx(tx, names, onProgress));
-    await vacuum(url, tls);
+    await vacuumDatabase({ url, tls, name: "arbor migrate" });
     return converted;
   } finally {
     await database.close();
@@ -112,14 +113,4 @@ async function requireConvertible(tx: MigrationTx): Promise<void> {
     "SERVER_RUNS",
     `servers use the database: ${names}; stop all of them, then run the command again`,
   );
-}
-
-// Statistics of the new tables, and the marks that let lists be read from indexes alone.
-async function vacuum(url: string, tls: PgTls): Promise<void> {
-  const client = await connectForCommand({ url, tls, name: "arbor migrate" });
-  try {
-    for (const table of tables) await client.query(`VACUUM (ANALYZE) ${getTableName(table)}`);
-  } finally {
-    await client.end();
-  }
 }
