@@ -27,6 +27,8 @@ const campaigns = new Map([
   ["rotation", node("rotate-under-load", "--seconds", "600")],
   ["jobs", node("with-pg", process.execPath, "scripts/job-takeovers.mjs", "--takeovers", "200")],
   ["copy", node("with-pg", process.execPath, "scripts/copy-kills.mjs", "--kills", "200")],
+  ["convert", node("with-pg", process.execPath, "scripts/convert-kills.mjs")],
+  ["convert-control", node("convert-kills", "--rows", "1000", "--kills", "1", "--control")],
 ]);
 
 const names = process.argv.slice(2);
