@@ -1,11 +1,10 @@
-// For `npx drizzle-kit generate`, which writes a migration from a change of
-// src/store/tables/; run it once per dialect: ARBOR_DIALECT=sqlite, =pg.
+// For scripts/gen-migration.mjs, which runs the generator once per dialect.
 import { defineConfig } from "drizzle-kit";
 
-const pg = process.env.ARBOR_DIALECT === "pg";
+const dialect = process.env.ARBOR_DIALECT === "pg" ? "pg" : "sqlite";
 
 export default defineConfig({
-  dialect: pg ? "postgresql" : "sqlite",
-  schema: pg ? "./src/store/tables/schema-pg.ts" : "./src/store/tables/schema-sqlite.ts",
-  out: pg ? "./src/store/migrations/pg" : "./src/store/migrations/sqlite",
+  dialect: dialect === "pg" ? "postgresql" : "sqlite",
+  schema: `./src/store/tables/schema-${dialect}.ts`,
+  out: process.env.ARBOR_MIGRATIONS,
 });

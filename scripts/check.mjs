@@ -20,6 +20,7 @@ await Promise.all([step("biome", bin("biome"), ["ci", "--error-on-warnings", "--
 await Promise.all([
   step("types", bin("tsc"), ["-p", "tsconfig.json"]),
   step("links", process.execPath, ["scripts/links.mjs"]),
+  step("migrations", process.execPath, ["scripts/gen-migration.mjs", "--check"]),
   checkContract(),
 ]);
 if (!process.argv.includes("--no-tests")) await step("tests", process.execPath, ["scripts/test.mjs", "--unit"]);

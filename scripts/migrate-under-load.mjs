@@ -1,9 +1,10 @@
-// Migrates a SQLite database of an older version while a server of that version reads and writes, and kills the command
-// again and again. Prints the times, the longest waits of clients and the sizes, and compares the index with the rows:
+// Expands a SQLite database by a migration that tests plant (test/store/migrate/group-notes.ts), while a server without it
+// serves reads and writes. The command is killed on the way and run again. Prints the longest waits of clients and the sizes,
+// and compares what the migration wrote with the rows:
 //
-//   node scripts/migrate-under-load.mjs --old CHECKOUT [--groups N] [--kills N]
+//   npm run build && node scripts/migrate-under-load.mjs [--old CHECKOUT] [--groups N] [--kills N]
 //
-// CHECKOUT is a working tree of the older version that is built; bench/seed.ts there creates the database.
+// CHECKOUT is a working tree of an older version since 1.0 that is built, whose server runs in place of that of this one.
 import { execFileSync, spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
 import { cpSync, mkdtempSync, rmSync, statSync } from "node:fs";
@@ -15,14 +16,14 @@ import { register } from "tsx/esm/api";
 
 const { values } = parseArgs({
   options: {
-    old: { type: "string" },
+    old: { type: "string", default: "." },
     groups: { type: "string", default: "20000" },
     kills: { type: "string", default: "5" },
   },
 });
 const [groups, kills] = [Number(values.groups), Number(values.kills)];
-if (values.old === undefined || !Number.isInteger(groups) || !Number.isInteger(kills)) {
-  console.error("migrate-under-load: --old is needed; --groups and --kills are whole numbers");
+if (!Number.isInteger(groups) || !Number.isInteger(kills)) {
+  console.error("migrate-under-load: --groups and --kills are whole numbers");
   process.exit(2);
 }
 register();
@@ -31,15 +32,14 @@ const main = resolve("dist/main.js");
 const { openDatabase } = await import("../src/store/sqlite/driver.ts");
 const { inconsistenciesIn } = await import("../test/support/consistency.ts");
 const { startService } = await import(join(old, "bench/service.ts"));
-const { buildTree, treeOf } = await import(join(old, "bench/tree.ts"));
+const { buildTree } = await import(join(old, "bench/tree.ts"));
 
 const seed = ["--import", "tsx", "bench/seed.ts", "--rows", String(groups)];
 const seeded = execFileSync(process.execPath, seed, { cwd: old, encoding: "utf8" }).trim().split("\n").at(-1);
 const directory = mkdtempSync(join(tmpdir(), "arbor-migrate-"));
 const file = join(directory, "arbor.db");
 for (const name of ["arbor.db", "master.key"]) cpSync(join(seeded, name), join(directory, name));
-// Its name before version 0.2.0 was treeOf.
-const tree = (buildTree ?? treeOf)(groups);
+const tree = buildTree(groups);
 withDatabase((db) => {
   // The identities of the benchmarks only read.
   db.exec(`UPDATE role_bindings SET role_uid = (SELECT uid FROM roles WHERE name = 'owner' AND group_uid IS NULL)
@@ -59,7 +59,9 @@ try {
   const startMs = performance.now();
   let killed = 0;
   for (;;) {
-    const command = spawn(process.execPath, [main, "migrate", "--expand", "--force", "--data", directory], {
+    const script = ["--import", "tsx", "test/store/migrate/migrate-process.ts"];
+    const planted = [JSON.stringify({ data: directory }), "group-notes", "--expand", "--force"];
+    const command = spawn(process.execPath, [...script, ...planted], {
       stdio: ["ignore", "ignore", "pipe"],
     });
     let errors = "";
@@ -68,7 +70,7 @@ try {
     });
     const exit = once(command, "exit");
     if (killed < kills) {
-      const timer = setTimeout(() => command.kill("SIGKILL"), 300 + Math.random() * 2_000);
+      const timer = setTimeout(() => command.kill("SIGKILL"), 1_000 + Math.random() * 4_000);
       const [code] = await exit;
       clearTimeout(timer);
       if (code === null) {
@@ -106,6 +108,10 @@ try {
 const MAX_COMPARED = 100_000;
 withDatabase((db) => {
   if (groups <= MAX_COMPARED) problems.push(...inconsistenciesIn(db));
+  const different = `SELECT count(*) FROM groups g FULL JOIN group_notes n ON n.uid = g.uid
+    WHERE g.uid IS NULL OR n.uid IS NULL OR g.description <> n.note`;
+  const count = db.prepare(different).pluck().get();
+  if (count > 0) problems.push(`${count} groups differ from what the migration wrote of them`);
   const found = db.prepare("SELECT count(*) FROM groups WHERE uid = ?").pluck();
   problems.push(...created.filter((uid) => found.get(uid) !== 1).map((uid) => `${uid} is lost`));
 });

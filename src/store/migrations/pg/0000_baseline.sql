@@ -219,7 +219,8 @@ CREATE TABLE "identities" (
 	"not_before" bigint NOT NULL,
 	"create_time_ms" bigint NOT NULL,
 	"update_time_ms" bigint NOT NULL,
-	"last_seen_time_ms" bigint NOT NULL
+	"last_seen_time_ms" bigint NOT NULL,
+	"delete_time_ms" bigint
 );
 --> statement-breakpoint
 CREATE TABLE "identity_providers" (
@@ -452,6 +453,7 @@ CREATE INDEX "identities_by_created_at" ON "identities" USING btree ("root_uid",
 CREATE INDEX "identities_by_updated_at" ON "identities" USING btree ("root_uid","update_time_ms","uid");--> statement-breakpoint
 CREATE INDEX "identities_children" ON "identities" USING btree ("group_uid","uid");--> statement-breakpoint
 CREATE INDEX "identities_provider" ON "identities" USING btree ("provider_uid");--> statement-breakpoint
+CREATE INDEX "identities_deleted" ON "identities" USING btree ("delete_time_ms") WHERE delete_time_ms IS NOT NULL;--> statement-breakpoint
 CREATE INDEX "identity_providers_by_name" ON "identity_providers" USING btree ("root_uid","name","uid");--> statement-breakpoint
 CREATE INDEX "identity_providers_by_created_at" ON "identity_providers" USING btree ("root_uid","create_time_ms","uid");--> statement-breakpoint
 CREATE INDEX "identity_providers_by_updated_at" ON "identity_providers" USING btree ("root_uid","update_time_ms","uid");--> statement-breakpoint

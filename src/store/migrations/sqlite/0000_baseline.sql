@@ -268,6 +268,7 @@ CREATE TABLE `identities` (
 	`create_time_ms` integer NOT NULL,
 	`update_time_ms` integer NOT NULL,
 	`last_seen_time_ms` integer NOT NULL,
+	`delete_time_ms` integer,
 	FOREIGN KEY (`group_uid`) REFERENCES `groups`(`uid`) ON UPDATE no action ON DELETE no action
 ) STRICT, WITHOUT ROWID;
 --> statement-breakpoint
@@ -276,6 +277,7 @@ CREATE INDEX `identities_by_created_at` ON `identities` (`root_uid`,`create_time
 CREATE INDEX `identities_by_updated_at` ON `identities` (`root_uid`,`update_time_ms`,`uid`);--> statement-breakpoint
 CREATE INDEX `identities_children` ON `identities` (`group_uid`,`uid`);--> statement-breakpoint
 CREATE INDEX `identities_provider` ON `identities` (`provider_uid`);--> statement-breakpoint
+CREATE INDEX `identities_deleted` ON `identities` (`delete_time_ms`) WHERE delete_time_ms IS NOT NULL;--> statement-breakpoint
 CREATE TABLE `identity_providers` (
 	`uid` text PRIMARY KEY NOT NULL,
 	`group_uid` text NOT NULL,
