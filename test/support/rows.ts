@@ -50,6 +50,7 @@ export function identityRow(uid: string, values: Partial<IdentityRow> = {}): Ide
     createTimeMs: 1_000,
     updateTimeMs: 1_000,
     lastSeenTimeMs: 1_000,
+    deleteTimeMs: null,
     ...values,
   };
 }

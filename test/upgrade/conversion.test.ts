@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, test } from "node:test";
+import { deleteMarked } from "../../src/iam/identities/deletion.js";
 import { convertSqlite, planSqliteConversion } from "../../src/store/migrate/conversion/sqlite.js";
 import { listSchemaMigrations } from "../../src/store/migrate/schema-migrations.js";
 import { holdFileLock } from "../../src/store/sqlite/data-directory.js";
@@ -57,6 +58,28 @@ test("a conversion continues the numbers of the audit log, also of rows that wer
   }
   const last = withDatabase(join(directory, "arbor.db"), (db) => db.prepare("SELECT max(id) FROM audit").pluck().get());
   assert.equal(last, 1001);
+});
+
+test("an identity that was being deleted stays deleted, and its deletion ends", async (t) => {
+  const directory = restoreSqlite(newest);
+  const file = join(directory, "arbor.db");
+  const pick = (condition: string) =>
+    withDatabase(file, (db) => db.prepare(`SELECT uid FROM identities WHERE ${condition}`).pluck().all() as string[]);
+  const [marked = ""] = pick("name = 'literal'");
+  attack(
+    directory,
+    `UPDATE identities SET provider_uid = 'deleted', not_before = 9007199254740991 WHERE uid = '${marked}'`,
+  );
+  await convert(directory);
+  assert.deepEqual(pick("delete_time_ms IS NOT NULL AND provider_uid IS NULL"), [marked]);
+  const store = openSqlite({ directory });
+  t.after(() => store.close());
+  const [others = ""] = pick("name = 'pattern'");
+  const find = (uid: string) => store.read(async (tx) => (await tx.identities.find(uid))?.uid);
+  assert.deepEqual([await find(marked), await find(others)], [undefined, others]);
+  assert.deepEqual(await store.read((tx) => tx.access.findIdentity(marked)), []);
+  assert.equal(await deleteMarked(store, () => false), 1);
+  assert.deepEqual(pick(`uid = '${marked}'`), []);
 });
 
 test("a conversion copies what only the write-ahead log of a server that was killed has", async () => {

@@ -25,7 +25,7 @@ export async function beginDeletion(tx: Tx, uid: string, nowMs: number): Promise
   await requireNotSoleOwner(tx, uid);
   if (!uid.includes("/")) await notePersonDeleted(tx, uid, nowMs);
   if (await deletePart(tx, uid)) return true;
-  await tx.identities.markDeleted(uid);
+  await tx.identities.markDeleted(uid, nowMs);
   return false;
 }
 

@@ -57,6 +57,7 @@ export function identitiesV2beta1({ listResources, ids, trustedIssuers, store }:
         metadata: {},
         notBefore: 0,
         lastSeenTimeMs: startMs,
+        deleteTimeMs: null,
         createTimeMs: startMs,
         updateTimeMs: startMs,
       };

@@ -102,6 +102,7 @@ export function buildStandaloneIdentity(
     createTimeMs: nowMs,
     updateTimeMs: nowMs,
     lastSeenTimeMs: nowMs,
+    deleteTimeMs: null,
     ...fields,
   };
 }

@@ -115,7 +115,7 @@ export function identityProvidersV2beta1(deps: IdentityProviderDeps) {
         if (caller.providerUid === uid) call.actorName = formatActorName(await getRow(tx, identities, caller.uid));
         const { groupUid } = await getRow(tx, identityProviders, uid);
         await guardDelete(definitions, identityProviders, uid, tx, startMs);
-        await tx.identities.markDeletedOf(uid);
+        await tx.identities.markDeletedOf(uid, startMs);
         await requireOwner(tx, groupUid);
         await cascadeDelete(definitions, identityProviders, uid, tx);
         await tx.identityProviders.delete(uid);

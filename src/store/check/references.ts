@@ -2,7 +2,6 @@
 // and whether the uid of each row continues the uid of its parent, because rights and lists go by the path.
 import { getTableName, is, type SQL, sql } from "drizzle-orm";
 import { type AnySQLiteColumn, getTableConfig, SQLiteTable } from "drizzle-orm/sqlite-core";
-import { DELETED } from "../iam/identities.js";
 import type { ListedKind } from "../lists/resource.js";
 import { columnOf } from "../statement.js";
 import type { Tables } from "../tables/schema.js";
@@ -54,12 +53,7 @@ const undeclared: readonly Reference[] = [
     remedy: ({ uid }) => `arbor admin unbind ${uid}`,
   },
   { from: schema.accountAssociations.parentUid, to: schema.groups.uid },
-  {
-    from: schema.identities.providerUid,
-    to: schema.identityProviders.uid,
-    // No provider has this uid: see iam/identities.ts.
-    where: sql`${at("c", schema.identities.providerUid)} <> ${DELETED}`,
-  },
+  { from: schema.identities.providerUid, to: schema.identityProviders.uid },
   {
     from: schema.groupMappings.scope,
     to: schema.groups.uid,

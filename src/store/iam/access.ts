@@ -1,5 +1,5 @@
 // The store from which calls are authorized.
-import { and, asc, between, eq, gt, inArray, sql } from "drizzle-orm";
+import { and, asc, between, eq, gt, inArray, isNull, sql } from "drizzle-orm";
 import type { CapabilitySet } from "../../kernel/capability-set.js";
 import type { Awaitable } from "../awaitable.js";
 import { type Executor, padParams, rowLimit, statement, statementFamily } from "../statement.js";
@@ -37,6 +37,10 @@ const columns = (t: Tables) => ({
   pending: t.roleBindings.pending,
 });
 
+// One that is being deleted has no rights and no valid tokens.
+const isIdentity = (t: Tables) =>
+  and(eq(t.identities.uid, sql.placeholder("identity")), isNull(t.identities.deleteTimeMs));
+
 /** Up to this many grants are read by range and filtered here; beyond that they are read by group. */
 const MAX_IN_RANGE = 32;
 /** How many grants are read in one statement. */
@@ -59,7 +63,7 @@ const grantsInRange = statement<{ identity: string; root: string; uid: string },
       ),
     )
     .leftJoin(t.roles, eq(t.roles.uid, t.roleBindings.roleUid))
-    .where(eq(t.identities.uid, sql.placeholder("identity")))
+    .where(isIdentity(t))
     .limit(MAX_IN_RANGE + 1),
 );
 
@@ -75,7 +79,7 @@ const grantsAt = statementFamily<number, Record<string, string>, AccessRow>(Stri
       and(eq(t.roleBindings.identityUid, t.identities.uid), inArray(t.roleBindings.groupUid, groupUids)),
     )
     .leftJoin(t.roles, eq(t.roles.uid, t.roleBindings.roleUid))
-    .where(eq(t.identities.uid, sql.placeholder("identity")));
+    .where(isIdentity(t));
 });
 
 // The grants that count for lists over all groups, in pages: an identity may have thousands. The page is read before it is
@@ -100,7 +104,7 @@ const acceptedGrants = statement<
     .from(t.identities)
     .leftJoin(page, eq(page.identityUid, t.identities.uid))
     .leftJoin(t.roles, eq(t.roles.uid, page.roleUid))
-    .where(eq(t.identities.uid, sql.placeholder("identity")))
+    .where(isIdentity(t))
     .orderBy(asc(page.uid));
 });
 
@@ -114,7 +118,7 @@ const identityAlone = statement<{ identity: string }, AccessRow>((q, t) =>
       pending: sql<null>`null`.as("pending"),
     })
     .from(t.identities)
-    .where(eq(t.identities.uid, sql.placeholder("identity"))),
+    .where(isIdentity(t)),
 );
 
 // A token names few mappings; sizes are rounded up so that a few shapes serve all.

@@ -1,18 +1,19 @@
 // Identities.
-import { and, lt } from "drizzle-orm";
+import { and, asc, isNotNull, lt } from "drizzle-orm";
 import type { Awaitable } from "../awaitable.js";
 import { ListedTable } from "../lists/listed-table.js";
 import type { ListQuery, Page } from "../lists/query.js";
 import { defineListedKind, type PatchOf, usualSorts } from "../lists/resource.js";
 import { selectAny } from "../rows.js";
-import { buildEquals, buildUpdateValues, type Executor, statement, value } from "../statement.js";
+import { buildEquals, buildUpdateValues, type Executor, rowLimit, statement, value } from "../statement.js";
 import type { IdentityRow } from "../tables/identities.js";
+import type { Tables } from "../tables/schema.js";
 
 /** Identities as they are listed. */
 export const identityKind = defineListedKind(2, {
   table: "identities",
   parent: "groupUid",
-  fixed: ["issuer", "subject", "providerUid", "lastSeenTimeMs"],
+  fixed: ["issuer", "subject", "providerUid", "lastSeenTimeMs", "deleteTimeMs"],
   quota: "identities",
   sorts: usualSorts,
 });
@@ -25,19 +26,21 @@ const updateLastSeen = statement<{ uid: string; lastSeenTimeMs: number }>((q, t)
     .where(and(buildEquals(t.identities, "uid"), lt(t.identities.lastSeenTimeMs, value("lastSeenTimeMs")))),
 );
 
-/**
- * The provider of an identity that is being deleted. Grants outside the organisation of a provider do not count, so
- * servers of every version that share the database find no rights of such an identity, and no owner in it.
- */
-export const DELETED = "deleted";
-
-// Every token was issued before that second.
-const marks = { providerUid: DELETED, notBefore: Number.MAX_SAFE_INTEGER };
-const mark = statement<{ uid: string }>((q, t) =>
-  q.update(t.identities).set(marks).where(buildEquals(t.identities, "uid")),
+// The provider may be deleted before the identity.
+const marks = (t: Tables) => ({ ...buildUpdateValues(t.identities, "deleteTimeMs"), providerUid: null });
+const mark = statement<{ uid: string; deleteTimeMs: number }>((q, t) =>
+  q.update(t.identities).set(marks(t)).where(buildEquals(t.identities, "uid")),
 );
-const markByProvider = statement<{ providerUid: string }>((q, t) =>
-  q.update(t.identities).set(marks).where(buildEquals(t.identities, "providerUid")),
+const markByProvider = statement<{ providerUid: string; deleteTimeMs: number }>((q, t) =>
+  q.update(t.identities).set(marks(t)).where(buildEquals(t.identities, "providerUid")),
+);
+const marked = statement<{ limit: number }, { uid: string }>((q, t) =>
+  q
+    .select({ uid: t.identities.uid })
+    .from(t.identities)
+    .where(isNotNull(t.identities.deleteTimeMs))
+    .orderBy(asc(t.identities.deleteTimeMs))
+    .limit(rowLimit("limit")),
 );
 
 /** Identities. Those that are being deleted are neither found nor listed, but their rows are there. */
@@ -47,35 +50,35 @@ export class Identities extends ListedTable<IdentityRow, PatchOf<typeof identity
   }
 
   override find(uid: string): Awaitable<IdentityRow | undefined> {
-    return mapRow(this.findStored(uid), (row) => (row?.providerUid === DELETED ? undefined : row));
+    return mapRow(this.findStored(uid), (row) => (row?.deleteTimeMs === null ? row : undefined));
   }
 
   override async list(query: ListQuery): Promise<Page<IdentityRow>> {
     const page = await super.list(query);
-    return { ...page, rows: page.rows.filter(({ providerUid }) => providerUid !== DELETED) };
+    return { ...page, rows: page.rows.filter(({ deleteTimeMs }) => deleteTimeMs === null) };
   }
 
   /**
    * Takes all rights and tokens of an identity away, before its bindings and its row are deleted in several units of
    * work.
    */
-  markDeleted(uid: string): Awaitable<void> {
-    return this.run(mark, { uid });
+  markDeleted(uid: string, deleteTimeMs: number): Awaitable<void> {
+    return this.run(mark, { uid, deleteTimeMs });
   }
 
   /** Does the same to all people of a provider. */
-  markDeletedOf(providerUid: string): Awaitable<void> {
-    return this.run(markByProvider, { providerUid });
+  markDeletedOf(providerUid: string, deleteTimeMs: number): Awaitable<void> {
+    return this.run(markByProvider, { providerUid, deleteTimeMs });
   }
 
   /** The uids of identities that are being deleted, at most `limit`. */
-  findMarked(limit: number): Promise<string[]> {
-    return this.findUidsWhere("providerUid", DELETED, limit);
+  async findMarked(limit: number): Promise<string[]> {
+    return (await this.all(marked, { limit })).map(({ uid }) => uid);
   }
 
   /** Whether the identity is being deleted. */
   isMarked(uid: string): Awaitable<boolean> {
-    return mapRow(this.findStored(uid), (row) => row?.providerUid === DELETED);
+    return mapRow(this.findStored(uid), (row) => row !== undefined && row.deleteTimeMs !== null);
   }
 
   /** Whether any identity is a child of the group. */

@@ -35,7 +35,6 @@ import {
 } from "../statement.js";
 import type { RoleBindingRow, RoleRow } from "../tables/roles.js";
 import type { Tables } from "../tables/schema.js";
-import { DELETED } from "./identities.js";
 
 /**
  * A role binding with the columns of its group, role and identity that responses contain; null where there is no
@@ -52,7 +51,7 @@ export interface HydratedBinding extends RoleBindingRow {
   readonly identitySubject: string | null;
   readonly identityEmail: string | null;
   readonly identityRelationship: object | null;
-  readonly identityProvider: string | null;
+  readonly identityDeleteTimeMs: number | null;
 }
 
 /** The columns of a role binding that change after its creation. */
@@ -71,7 +70,7 @@ const join: Join = {
     identitySubject: t.identities.subject,
     identityEmail: t.identities.email,
     identityRelationship: t.identities.relationship,
-    identityProvider: t.identities.providerUid,
+    identityDeleteTimeMs: t.identities.deleteTimeMs,
   }),
   tables: (t) => [
     [t.groups, eq(t.groups.uid, t.roleBindings.groupUid)],
@@ -186,11 +185,12 @@ const ofRoleOutside = statement<Named<"roleUid" | "groupUid">, object>((q, t) =>
 
 // The identities that hold a role at the group `groupUid`: those that exist, and no identity that stands for several.
 // Bindings of people from another organisation's provider have no effect here, and neither have those of an identity
-// that is being deleted: its provider is none.
+// that is being deleted.
 const isHolder = (identities: Tables["identities"], groupUid: SQLWrapper) =>
   and(
     // `anonymous` is every caller without a token.
     ne(identities.uid, ANONYMOUS_UID),
+    isNull(identities.deleteTimeMs),
     or(
       isNull(identities.providerUid),
       between(identities.providerUid, sql`${groupUid} || '/'`, sql`${groupUid} || '0'`),
@@ -267,7 +267,7 @@ const MAX_UID = "g";
 
 // The bindings of an identity that is being deleted grant nothing.
 function withoutDeleted(rows: HydratedBinding[]): HydratedBinding[] {
-  return rows.filter(({ identityProvider }) => identityProvider !== DELETED);
+  return rows.filter(({ identityDeleteTimeMs }) => identityDeleteTimeMs === null);
 }
 
 /** Role bindings. */

@@ -1,4 +1,5 @@
 // Identities, and the providers that people and their groups come from.
+import { sql } from "drizzle-orm";
 import type { Columns, ListedRowOf } from "./columns-sqlite.js";
 import type { GroupTables } from "./groups.js";
 import { buildListIndexes, usualSorts } from "./list-indexes.js";
@@ -49,10 +50,13 @@ export function defineIdentityTables(c: Columns, { groups, roles }: GroupTables 
       createTimeMs: c.long("create_time_ms").notNull(),
       updateTimeMs: c.long("update_time_ms").notNull(),
       lastSeenTimeMs: c.long("last_seen_time_ms").notNull(),
+      /** When its deletion began, which takes several units of work; null for all others. */
+      deleteTimeMs: c.long("delete_time_ms"),
     },
     (t) => [
       ...buildListIndexes(c, "identities", { ...t, parent: t.groupUid, sorts: usualSorts(t) }),
       c.index("identities_provider").on(t.providerUid),
+      c.index("identities_deleted").on(t.deleteTimeMs).where(sql`delete_time_ms IS NOT NULL`),
     ],
   );
 

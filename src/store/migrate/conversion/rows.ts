@@ -39,7 +39,13 @@ const conditions: Readonly<Record<string, string>> = {
 };
 
 /** The values of columns that are stored in another form, or that are new. All others keep their values. */
-const expressions: Readonly<Record<string, Readonly<Record<string, string>>>> = {};
+const expressions: Readonly<Record<string, Readonly<Record<string, string>>>> = {
+  // An identity that was being deleted was marked by a provider of this name.
+  identities: {
+    provider_uid: "nullif(provider_uid, 'deleted')",
+    delete_time_ms: "CASE WHEN provider_uid = 'deleted' THEN update_time_ms END",
+  },
+};
 
 /** The value of the column that all listed tables have now: the first segment of the uid. */
 const ROOT_UID = "substr(uid, 1, 40)";
