@@ -3,7 +3,7 @@
 
 import { waitAtMost } from "../jobs/schedule.js";
 import type { Clock } from "../kernel/time.js";
-import type { UnsealedCount } from "../store/audit/log.js";
+import type { UnsealedCount } from "../store/audit/chain.js";
 import type { Store } from "../store/store.js";
 import type { JobRow } from "../store/tables/schema.js";
 import type { KeyRow } from "../store/tables/tokens.js";

@@ -2,7 +2,7 @@
 // and signs a checkpoint at which the chain begins from then on (docs/adr/0006-audit-chain.md).
 import type { Job, JobRun } from "../jobs/jobs.js";
 import type { Clock } from "../kernel/time.js";
-import type { SealedRow } from "../store/audit/log.js";
+import type { SealedRow } from "../store/audit/chain.js";
 import type { Store } from "../store/store.js";
 import type { AuditCheckpoint, AuditHead } from "../store/tables/audit.js";
 import { type AuditKeys, formatLogName, signCheckpoint } from "./chain.js";

@@ -1,7 +1,7 @@
 // Recomputes chains from the rows and compares them with the signed heads. In the database it trusts only signatures
 // by keys that the master key decrypts.
 import { hashBody } from "../kernel/audit-body.js";
-import type { SealedRow, UnsealedTail } from "../store/audit/log.js";
+import type { SealedRow, UnsealedTail } from "../store/audit/chain.js";
 import type { Store } from "../store/store.js";
 import type { AuditCheckpoint, AuditHead } from "../store/tables/audit.js";
 import type { Tx } from "../store/transaction.js";

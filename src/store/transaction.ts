@@ -1,7 +1,8 @@
 import { Advisories } from "./advisories/advisories.js";
+import { AuditChain } from "./audit/chain.js";
 import { AuditCheckpoints } from "./audit/checkpoints.js";
 import { AuditEvents } from "./audit/events.js";
-import { Audit, AuditChain } from "./audit/log.js";
+import { Audit } from "./audit/log.js";
 import type { Awaitable } from "./awaitable.js";
 import { GrantReader } from "./iam/access.js";
 import { AccessRequests } from "./iam/access-requests.js";

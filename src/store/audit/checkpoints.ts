@@ -1,18 +1,8 @@
 // The store of the checkpoints at which chains of the audit log begin (docs/adr/0006-audit-chain.md).
 import { and, asc, eq, gt, gte, inArray, lt, lte, type SQL, sql } from "drizzle-orm";
 import type { Awaitable } from "../awaitable.js";
-import {
-  buildEquals,
-  buildInsertValues,
-  buildUpsertValues,
-  countRows,
-  discardRows,
-  type Executor,
-  rowLimit,
-  statement,
-  takeFirst,
-  value,
-} from "../statement.js";
+import { putRow, selectRows } from "../rows.js";
+import { rowLimit, statement, TransactionPart, value } from "../statement.js";
 import type { AuditCheckpoint } from "../tables/audit.js";
 import type { Tables } from "../tables/schema.js";
 
@@ -26,18 +16,8 @@ export interface OldChains {
 /** How many organisations one search looks at. */
 const ROOTS_AT_ONCE = 500;
 
-const get = statement<{ rootUid: string }, AuditCheckpoint>((q, t) =>
-  q.select().from(t.auditCheckpoints).where(buildEquals(t.auditCheckpoints, "rootUid")),
-);
-const put = statement<AuditCheckpoint>((q, t) =>
-  q
-    .insert(t.auditCheckpoints)
-    .values(buildInsertValues(t.auditCheckpoints))
-    .onConflictDoUpdate({
-      target: t.auditCheckpoints.rootUid,
-      set: buildUpsertValues(t.auditCheckpoints, "seq", "hash", "entryTimeMs", "timeMs", "signature"),
-    }),
-);
+const find = selectRows("auditCheckpoints", ["rootUid"]);
+const put = putRow("auditCheckpoints", "rootUid");
 
 // Two look-ups by key per organisation. The last entry is never deleted, so one that is the only one left is not old.
 interface FirstRow {
@@ -84,20 +64,14 @@ const deleteChain = statement<Range, { seq: number }>((q, t) =>
 );
 
 /** The beginnings of chains. Only the job that deletes old rows writes here. */
-export class AuditCheckpoints {
-  readonly #tx: Executor;
-
-  constructor(tx: Executor) {
-    this.#tx = tx;
-  }
-
+export class AuditCheckpoints extends TransactionPart {
   find(rootUid: string): Awaitable<AuditCheckpoint | undefined> {
-    return takeFirst(this.#tx.rows(get, { rootUid }));
+    return this.first(find, { rootUid });
   }
 
   /** Inserts or replaces a checkpoint. */
   put(checkpoint: AuditCheckpoint): Awaitable<void> {
-    return discardRows(this.#tx.rows(put, checkpoint));
+    return this.run(put, checkpoint);
   }
 
   /**
@@ -107,7 +81,7 @@ export class AuditCheckpoints {
    * @param after `next` of the response before; by default the search begins
    */
   async findOld(beforeMs: number, after?: string): Promise<OldChains> {
-    const found = await this.#tx.rows(after === undefined ? firstRowsFrom : firstRowsAfter, {
+    const found = await this.all(after === undefined ? firstRowsFrom : firstRowsAfter, {
       after: after ?? "",
       limit: ROOTS_AT_ONCE,
     });
@@ -124,7 +98,7 @@ export class AuditCheckpoints {
    */
   async deleteEntries(rootUid: string, afterSeq: number, lastSeq: number): Promise<{ entries: number; rows: number }> {
     const range = { rootUid, afterSeq, lastSeq };
-    const rows = await countRows(this.#tx.rows(deleteRows, range));
-    return { rows, entries: await countRows(this.#tx.rows(deleteChain, range)) };
+    const rows = await this.countOf(deleteRows, range);
+    return { rows, entries: await this.countOf(deleteChain, range) };
   }
 }

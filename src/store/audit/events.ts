@@ -5,14 +5,13 @@ import type { Awaitable } from "../awaitable.js";
 
 import {
   buildEquals,
-  type Executor,
   mapRows,
   padParams,
   rowLimit,
   type Sql,
   statement,
   statementFamily,
-  takeFirst,
+  TransactionPart,
   value,
 } from "../statement.js";
 import type { StoredAuditRow } from "../tables/audit.js";
@@ -128,31 +127,25 @@ export const nextEvents = statementFamily<SliceShape, SliceParams, AuditEventRow
 );
 
 /** The audit log as the API reads it. */
-export class AuditEvents {
-  readonly #tx: Executor;
-
-  constructor(tx: Executor) {
-    this.#tx = tx;
-  }
-
+export class AuditEvents extends TransactionPart {
   find(id: number): Awaitable<AuditEventRow | undefined> {
-    return takeFirst(this.#tx.rows(byId, { id }));
+    return this.first(byId, { id });
   }
 
   /** The rows of all organisations with higher ids, in the order of ids. */
   listAfter(id: number, limit: number): Awaitable<AuditEventRow[]> {
-    return this.#tx.rows(afterId, { id, limit });
+    return this.all(afterId, { id, limit });
   }
 
   /** The rows with these ids that exist, in the order of ids. */
   findByIds(ids: readonly number[]): Awaitable<AuditEventRow[]> {
     const { size, params } = padParams("id", ids);
-    return this.#tx.rows(withIds(size), params);
+    return this.all(withIds(size), params);
   }
 
   /** The highest id; 0 in an empty log. */
   lastId(): Awaitable<number> {
-    return mapRows(this.#tx.rows(lastId, {}), ([row]) => row?.id ?? 0);
+    return mapRows(this.all(lastId, {}), ([row]) => row?.id ?? 0);
   }
 
   async list(query: AuditEventQuery): Promise<AuditEventPage> {
@@ -165,7 +158,7 @@ export class AuditEvents {
       assertInTime();
       // One row more than fits shows whether there is a next page.
       const size = matches === undefined ? limit + 1 : SLICE_ROWS;
-      const found = await this.#tx.rows(statement, { ...fixed, ...position, limit: size });
+      const found = await this.all(statement, { ...fixed, ...position, limit: size });
       for (const row of found) {
         if (descending ? row.timeMs < startMs : row.timeMs >= endMs) return { rows, next: undefined };
         if (row.rootUid !== rootUid || matches?.(row) === false) continue;
@@ -176,7 +169,7 @@ export class AuditEvents {
       read += found.length;
       position = findPosition(found.at(-1)) ?? position;
       if (read >= MAX_READ_ROWS) return { rows, next: position };
-      await this.#tx.pause?.();
+      await this.tx.pause?.();
     }
   }
 }

@@ -2,7 +2,7 @@
 import { and, asc, between, eq, gt, inArray, isNull, sql } from "drizzle-orm";
 import type { CapabilitySet } from "../../kernel/capability-set.js";
 import type { Awaitable } from "../awaitable.js";
-import { type Executor, padParams, rowLimit, statement, statementFamily } from "../statement.js";
+import { padParams, rowLimit, statement, statementFamily, TransactionPart } from "../statement.js";
 import type { Tables } from "../tables/schema.js";
 
 /** An identity with one of its grants, or with none; the rows from which a call is authorized. */
@@ -132,13 +132,7 @@ const mappedGrants = statementFamily<number, Record<string, string>, MappedGrant
 });
 
 /** Reads what an identity is granted. */
-export class GrantReader {
-  readonly #tx: Executor;
-
-  constructor(tx: Executor) {
-    this.#tx = tx;
-  }
-
+export class GrantReader extends TransactionPart {
   /**
    * The identity and its grants at a group and its ancestors; empty where there is no such identity.
    *
@@ -146,7 +140,7 @@ export class GrantReader {
    */
   findGrantsAt(identityUid: string, lineage: readonly string[]): Awaitable<AccessRow[]> {
     const [root = ""] = lineage;
-    const found = this.#tx.rows(grantsInRange, { identity: identityUid, root, uid: lineage.at(-1) ?? "" });
+    const found = this.all(grantsInRange, { identity: identityUid, root, uid: lineage.at(-1) ?? "" });
     const select = (rows: AccessRow[]) =>
       rows.length > MAX_IN_RANGE ? this.#readByGroup(identityUid, lineage) : filterByLineage(rows, lineage);
     return found instanceof Promise ? found.then(select) : select(found);
@@ -160,7 +154,7 @@ export class GrantReader {
    */
   async findGrantsIn(identityUid: string, root: string, groupUids: readonly string[]): Promise<AccessRow[]> {
     // Every uid below the root is less than the root with a "0" after it.
-    const found = await this.#tx.rows(grantsInRange, { identity: identityUid, root, uid: `${root}0` });
+    const found = await this.all(grantsInRange, { identity: identityUid, root, uid: `${root}0` });
     if (found.length <= MAX_IN_RANGE) return found;
     const rows: AccessRow[] = [];
     for (let i = 0; i < groupUids.length; i += PAGE_SIZE) {
@@ -171,12 +165,12 @@ export class GrantReader {
 
   #readByGroup(identityUid: string, groupUids: readonly string[]): Awaitable<AccessRow[]> {
     const { size, params } = padParams("group", groupUids);
-    return this.#tx.rows(grantsAt(size), { ...params, identity: identityUid });
+    return this.all(grantsAt(size), { ...params, identity: identityUid });
   }
 
   /** The identity in one row without a grant; empty where there is no such identity. */
   findIdentity(identityUid: string): Awaitable<AccessRow[]> {
-    return this.#tx.rows(identityAlone, { identity: identityUid });
+    return this.all(identityAlone, { identity: identityUid });
   }
 
   /** The identity and all of its grants that are not pending; empty where there is no such identity. */
@@ -187,24 +181,24 @@ export class GrantReader {
   }
 
   #readPage(identity: string, after: string): Awaitable<GrantPage> {
-    return this.#tx.rows(acceptedGrants, { identity, after, limit: PAGE_SIZE });
+    return this.all(acceptedGrants, { identity, after, limit: PAGE_SIZE });
   }
 
   async #readRest(identityUid: string, first: GrantPage): Promise<AccessRow[]> {
     const all: AccessRow[] = [...first];
     for (let page = first; page.length === PAGE_SIZE; ) {
-      await this.#tx.pause?.();
+      await this.tx.pause?.();
       page = await this.#readPage(identityUid, page.at(-1)?.uid ?? "");
       for (const row of page) if (row.groupUid !== null) all.push(row);
     }
-    await this.#tx.pause?.();
+    await this.tx.pause?.();
     return all;
   }
 
   /** The grants of those of `mappingUids`, which are few, that exist and belong to the provider. */
   findMappedGrants(providerUid: string, mappingUids: readonly string[]): Awaitable<MappedGrant[]> {
     const { size, params } = padParams("mapping", mappingUids);
-    return this.#tx.rows(mappedGrants(size), { ...params, provider: providerUid });
+    return this.all(mappedGrants(size), { ...params, provider: providerUid });
   }
 }
 
