@@ -100,6 +100,15 @@ async function checkPgCatalog(context: CheckContext): Promise<void> {
   for (const { table, name } of invalid) {
     report("index", { table, key: name, problem: "the index is not valid", remedy: `REINDEX INDEX ${name}` });
   }
+  const planned = await db.all<Named>(sql`
+    select c.relname as "table", a.attname as name from pg_attribute a join pg_class c on c.oid = a.attrelid
+    where c.relname in ${tables.map((one) => getTableConfig(one).name)} and c.relnamespace = current_schema()::regnamespace
+    and a.attnum > 0 and not a.attisdropped and coalesce(a.attstattarget, -1) <> 0 order by 1, 2`);
+  for (const { table, name } of planned) {
+    const problem = "the server gathers statistics of the column, by which it may choose slow plans";
+    const remedy = `ALTER TABLE ${table} ALTER COLUMN ${name} SET STATISTICS 0`;
+    report("statistics", { table, key: name, problem, remedy });
+  }
   await checkPgIndexes(context);
 }
 

@@ -1,7 +1,13 @@
 // `arbor check` on databases with one fault each; runs on SQLite and on PostgreSQL.
 import assert from "node:assert/strict";
 import { before, describe, test } from "node:test";
+import { getTableName, is } from "drizzle-orm";
+import { getTableConfig, SQLiteTable } from "drizzle-orm/sqlite-core";
+import { listedKinds } from "../../../../src/store/lists/kinds.js";
+import { counterOf } from "../../../../src/store/lists/resource.js";
 import type { Store } from "../../../../src/store/store.js";
+import type { Tables } from "../../../../src/store/tables/schema.js";
+import * as schema from "../../../../src/store/tables/schema-sqlite.js";
 import { type Finished, runCommand } from "../../../support/command.js";
 import { runOperations } from "../../../support/operations.js";
 import { chooseScale } from "../../../support/scale.js";
@@ -29,6 +35,15 @@ export interface CheckedDatabases {
   readonly faults: readonly Fault[];
   /** Of how many of the other faults one is planted; 1 for all. */
   readonly share: number;
+}
+
+const tables = schema as unknown as Tables;
+const indexNames = Object.values<unknown>(schema)
+  .filter((one): one is SQLiteTable => is(one, SQLiteTable))
+  .flatMap((table) => getTableConfig(table).indexes.map(({ config }) => config.name));
+
+function* batches<T>(items: readonly T[], size: number): Generator<readonly T[]> {
+  for (let i = 0; i < items.length; i += size) yield items.slice(i, i + size);
 }
 
 const DERIVED = /^(counters|advisory_(aliases|changes|entries|facets|postings|roots|texts.*))$/;
@@ -70,6 +85,45 @@ export function checkSuite(name: string, { prepare, copy, open, faults, share }:
         const { code, stdout } = await check(database.flags);
         assertFindings(findingsIn(stdout), found);
         assert.equal(code, 1);
+      });
+    }
+
+    // Of the findings of one rule some are printed.
+    for (const kinds of batches(listedKinds, 6)) {
+      const titles = kinds.map((kind) => getTableName(kind.table(tables)));
+      test(`found: a wrong root and wrong counters of ${titles.join(", ")}`, async () => {
+        const database = await copy();
+        const counters = kinds.map((kind, i) => counterOf(kind, i % 2 === 0 ? "below" : "children"));
+        await database.run([
+          ...titles.map((table) => `UPDATE ${table} SET root_uid = 'x' WHERE uid = (SELECT max(uid) FROM ${table})`),
+          ...counters.map(
+            (counter) =>
+              `UPDATE counters SET n = n + 1 WHERE counter = ${counter} AND
+               scope = (SELECT min(scope) FROM counters WHERE counter = ${counter})`,
+          ),
+        ]);
+        const found = findingsIn((await check(database.flags)).stdout);
+        assertFindings(
+          found.filter((one) => /^(roots|counters):/.test(one)),
+          [
+            ...titles.map((table) => new RegExp(`^roots: ${table} \\S+: root_uid is x, `)),
+            ...counters.map((counter) => new RegExp(`^counters: counters counter=${counter} `)),
+          ],
+        );
+      });
+    }
+
+    for (const [i, names] of [...batches(indexNames, 10)].entries()) {
+      // Each is dropped on one of the databases in any case.
+      if (i % share !== 0) continue;
+      test(`found: no ${names.join(", ")}`, async () => {
+        const database = await copy();
+        await database.run(names.map((name) => `DROP INDEX ${name}`));
+        const { stdout } = await check(database.flags);
+        assertFindings(
+          findingsIn(stdout),
+          names.map((name) => new RegExp(`^schema: \\w+ ${name}: the index is missing$`)),
+        );
       });
     }
 
