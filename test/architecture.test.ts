@@ -34,6 +34,7 @@ const rules: Record<string, readonly string[]> = {
   pipeline: [
     "kernel",
     "codec/fields",
+    "codec/json-writer",
     "telemetry",
     "types:store",
     "#gen",

@@ -26,7 +26,7 @@ import { createAuthenticate, createAuthenticateCaller } from "../pipeline/auth/a
 import type { CallContext } from "../pipeline/call.js";
 import { createInvoke } from "../pipeline/invoke.js";
 import { createInvokeStream } from "../pipeline/invoke-stream.js";
-import { createMethodTable } from "../pipeline/method-table.js";
+import { createMethodTable, findBodyReaders } from "../pipeline/method-table.js";
 import type { Mount } from "../pipeline/mount-options.js";
 import { buildRoomChecks, createQuotas } from "../pipeline/resource/quota.js";
 import { notificationRoutes } from "../registry/oci/notification-routes.js";
@@ -49,7 +49,7 @@ import { createHealth } from "../transport/rpc/health.js";
 import { createReflection } from "../transport/rpc/reflection.js";
 import { createServer } from "../transport/server.js";
 import { createDatabaseMetrics } from "./database-metrics.js";
-import { definitions } from "./definitions.js";
+import { bodiesOfOthers, definitions } from "./definitions.js";
 import {
   buildLimits,
   createDatabaseFaultSources,
@@ -196,7 +196,7 @@ async function openApp(options: AppOptions, opened: Close[]): Promise<App> {
   const leaving = new AbortController();
   const stopping = new AbortController();
   const tokens = createPageTokens(keys.pageKeys);
-  const services = [
+  const platformServices = [
     ...createPlatformServices({
       tokens,
       ids,
@@ -208,12 +208,15 @@ async function openApp(options: AppOptions, opened: Close[]): Promise<App> {
       registry: createRegistry(),
     }),
     ...issuer.services,
+  ];
+  const services = [
+    ...platformServices,
     auditV1({
       ...{ store: units.store, clock, keys, tokens, stopping: stopping.signal },
       eventIds: createEventIds(await store.write(readEventIdKey)),
       eventFeed: createEventFeed({ store, onProblem }),
       streams: createEventStreams(),
-      bodyReaders: new Map(),
+      bodyReaders: findBodyReaders(platformServices, bodiesOfOthers),
     }),
   ];
   const described = [...services.map(({ desc, published = desc }) => published), ...mounts.map(({ desc }) => desc)];

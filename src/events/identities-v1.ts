@@ -13,7 +13,7 @@ import {
 } from "#gen/chainguard/platform/iam/v2beta1/identities_pb.js";
 import { identities, metadataToProto, patchMetadata } from "../iam/identities/identity.js";
 import { invalidArgument, unimplemented } from "../kernel/errors.js";
-import { withOutcome } from "../pipeline/handlers.js";
+import { type Handlers, withOutcome } from "../pipeline/handlers.js";
 import { serve } from "../pipeline/method-table.js";
 import { renameErrorFields } from "../pipeline/operations.js";
 import { defineFixedFields, requireUpdated, setByService } from "../pipeline/resource/fixed-fields.js";
@@ -42,7 +42,7 @@ const fixed = defineFixedFields(IdentityMetadataSchema, {
 
 /** Creates Identities. */
 export function eventIdentitiesV1() {
-  return serve(Identities, {
+  const handlers: Handlers<typeof Identities> = {
     // The method is unscoped: a caller with identity.create in any group could create an identity that no
     // organisation sees and only the operator could delete.
     create() {
@@ -57,7 +57,9 @@ export function eventIdentitiesV1() {
       const updated = create(IdentityMetadataSchema, metadataToProtoV1(metadataToProto(row)));
       return withOutcome(requireUpdated(fixed, request, updated), { subjectUid: caller.uid });
     },
-  });
+  };
+  // Answers of a person, which only the person sees.
+  return serve(Identities, handlers, { updateMetadata: { body: "none" } });
 }
 
 const names = Object.fromEntries([

@@ -9,7 +9,7 @@ import { formatActorName, identities } from "../iam/identities/identity.js";
 import { acceptInvite, requireInvite } from "../iam/people/accept-invite.js";
 import { type RoomContext, requireRoomForInvite, requireRoomForLogin } from "../iam/people/join-quota.js";
 import { deletePerson } from "../iam/people/registration.js";
-import { type SignIn, signIn } from "../iam/people/sign-in.js";
+import { type SignIn, sessionView, signIn } from "../iam/people/sign-in.js";
 import { listCapabilityNames } from "../iam/roles/capability-names.js";
 import { roleToProtoV1 } from "../iam/roles/role-v1.js";
 import { type CapabilitySet, intersectionOf } from "../kernel/capability-set.js";
@@ -109,7 +109,10 @@ export function authV1({ exchanger, ids, store, quotas, open, inviteLimiter, not
         return withOutcome({}, { subjectUid: id });
       },
     },
-    { getHeadlessSession: { selfAuthenticating: true, ignoreUnknownQuery: true } },
+    {
+      register: { body: { view: sessionView } },
+      getHeadlessSession: { selfAuthenticating: true, ignoreUnknownQuery: true },
+    },
   );
 
   async function registerPerson(

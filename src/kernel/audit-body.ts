@@ -16,6 +16,10 @@ export interface Change {
   readonly after?: JsonFields | undefined;
 }
 
+/** The types of events, and of their bodies, that organisations see of commands on the host. */
+export const QUOTA_SET = "arbor.quota.set.v1";
+export const REGISTRY_MOVED = "arbor.registry.moved.v1";
+
 /** The largest JSON of a resource that is stored whole, in bytes, unless more is allowed. */
 export const MAX_PART_BYTES = 16 * 1024;
 /**

@@ -38,8 +38,6 @@ export interface OutcomeFacts {
   readonly subjectUid?: string | undefined;
   /** The uid of the caller, for the audit log, where the handler authenticates it. */
   readonly actorUid?: string | undefined;
-  /** Whether nothing was changed: then the audit log gets no row. */
-  readonly unchanged?: boolean | undefined;
   /** Answered instead of the response, although the handler's writes are kept. A thrown error undoes them. */
   readonly error?: ApiError | undefined;
 }
@@ -64,11 +62,6 @@ export class Outcome<O> {
  */
 export function withOutcome<O>(response: O | (() => Promise<O>), facts: OutcomeFacts): Outcome<O> {
   return new Outcome(response, facts);
-}
-
-/** The response of an update that changes nothing, because the request names no field or the values are the same. */
-export function withoutChange<O>(resource: O): Outcome<O> {
-  return new Outcome(resource, { unchanged: true });
 }
 
 /** A chunk of a list, and where the next chunk begins: undefined after the last one. */

@@ -2,6 +2,7 @@
 // caller; then one transaction authorizes, validates, runs the handler and writes
 // the audit row. The response is returned after the commit.
 import type { Message } from "@bufbuild/protobuf";
+import { formatBody } from "../kernel/audit-body.js";
 import { databaseBusy, deadlineExceeded } from "../kernel/errors.js";
 import type { Principal } from "../kernel/principal.js";
 import type { TraceSpan } from "../kernel/trace.js";
@@ -11,10 +12,11 @@ import type { AuditRow } from "../store/tables/audit.js";
 import type { Tx } from "../store/transaction.js";
 import { authorize, type Guard, maskNotFound } from "./auth/authorize.js";
 import type { Caller } from "./auth/caller.js";
+import { showBody } from "./body.js";
 import type { UnaryCall } from "./call.js";
 import { Outcome } from "./handlers.js";
 import { invokeMounted } from "./invoke-mounted.js";
-import type { UnaryEntry } from "./method-table.js";
+import type { EntryBody, UnaryEntry } from "./method-table.js";
 import { Reservation } from "./resource/reservation.js";
 import { type InvokeDeps, readTraced, toCallError, UNIT_SPAN_NAMES } from "./unit-of-work.js";
 import { assertNoNul, assertRequiredFields } from "./validate-request.js";
@@ -78,7 +80,7 @@ export function createInvoke(deps: InvokeDeps): Invoke {
 
   // A call that has deleted a part and failed would otherwise leave no trace: its audit row comes with the rest.
   async function noteUnfinished(method: UnaryEntry, call: UnaryCall, request: Message, error: unknown) {
-    const row = { ...buildAuditRow(method, call, request, {}, clock()), type: UNFINISHED };
+    const row = { ...buildAuditRow(method, call, request, {}, clock()), type: UNFINISHED, body: undefined };
     try {
       await store.write((tx) => tx.audit.append(row));
       return error;
@@ -143,35 +145,38 @@ export function createInvoke(deps: InvokeDeps): Invoke {
     call.setTransaction(tx, caller);
     recordOrganisation(method, call, request, caller);
     assertRequiredFields(method.desc.input, request);
+    if (method.access === "write") return change(method, call, request, tx, caller);
     let answer: Awaitable<object>;
     try {
-      const recounted = call.reservation?.mustRecount && caller ? method.requireRoom?.(request, caller, tx) : undefined;
-      const run = () => method.handler(request, call);
-      answer = recounted === undefined ? run() : recounted.then(run);
+      answer = method.handler(request, call);
     } catch (error) {
       throw maskError(caller, error, method, request);
     }
-    if (method.access === "read" && !(answer instanceof Promise)) return answer;
-    return finish(method, call, request, tx, caller, answer);
+    if (!(answer instanceof Promise)) return answer;
+    return answer.catch((error) => {
+      throw maskError(caller, error, method, request);
+    });
   }
 
-  async function finish(
+  // A call that has changed nothing leaves no audit row, whatever it answers.
+  async function change(
     method: UnaryEntry,
     call: UnaryCall,
     request: Message,
     tx: Tx,
     caller: Caller | undefined,
-    answer: Awaitable<object>,
   ): Promise<object> {
     let result: object;
+    let before: object | undefined;
     try {
-      result = await answer;
+      if (call.reservation?.mustRecount && caller) await method.requireRoom?.(request, caller, tx);
+      before = await method.body?.findBefore?.(scopeOf(method, request), call, request as never);
+      result = await method.handler(request, call);
     } catch (error) {
       throw maskError(caller, error, method, request);
     }
-    const isChange = method.access === "write" && !(result instanceof Outcome && result.facts.unchanged);
-    if (isChange) {
-      const row = buildAuditRow(method, call, request, result, clock());
+    if (tx.changedRows > 0 || call.hasChanged) {
+      const row = buildAuditRow(method, call, request, result, clock(), before);
       const { record } = call.inbound;
       if (record !== undefined && row.rootUid !== "") record.rootUid = row.rootUid;
       await tx.audit.append(row);
@@ -195,12 +200,18 @@ function maskError(caller: Caller | undefined, error: unknown, { auth }: UnaryEn
  * The audit row of a successful write. Its subject is what the handler's outcome names, otherwise the resource of
  * the response, by its `uid` or in version 1 its `id`, otherwise the scope of the request.
  */
-function buildAuditRow(method: UnaryEntry, call: UnaryCall, request: Message, result: object, nowMs: number): AuditRow {
-  const scope = method.auth.mode === "guarded" ? method.auth.scope?.of(request) : undefined;
+function buildAuditRow(
+  method: UnaryEntry,
+  call: UnaryCall,
+  request: Message,
+  result: object,
+  nowMs: number,
+  before?: object,
+): AuditRow {
   const outcome = result instanceof Outcome ? result : undefined;
   const facts = outcome?.facts;
-  const subjectUid =
-    facts?.subjectUid ?? findUid(outcome === undefined ? result : (outcome.response as object)) ?? scope ?? "";
+  const response = outcome === undefined ? result : (outcome.response as object);
+  const subjectUid = facts?.subjectUid ?? findUid(response) ?? scopeOf(method, request);
   const caller = method.auth.mode === "guarded" ? call.caller : undefined;
   return {
     rootUid: rootOf(subjectUid),
@@ -214,7 +225,27 @@ function buildAuditRow(method: UnaryEntry, call: UnaryCall, request: Message, re
     requestId: call.requestId,
     traceId: call.traceId,
     remoteAddress: call.inbound.remoteAddress ?? "",
+    body: method.body && buildBody(method.body, response, before),
   };
+}
+
+function scopeOf({ auth }: UnaryEntry, request: Message): string {
+  return (auth.mode === "guarded" ? auth.scope?.of(request) : undefined) ?? "";
+}
+
+function buildBody(
+  { type, view, response: shows, maxAfterBytes }: EntryBody,
+  response: object,
+  found?: object,
+): string {
+  const before = shows === "before" ? response : found;
+  const after = shows === undefined ? response : undefined;
+  const change = {
+    type,
+    ...(before && { before: showBody(view, before) }),
+    ...(after && { after: showBody(view, after) }),
+  };
+  return formatBody(change, maxAfterBytes);
 }
 
 function findUid(response: object): string | undefined {

@@ -3,12 +3,14 @@
 // a call looks nothing up.
 import type { DescField, DescMessage, DescMethod, DescService, Message, Registry } from "@bufbuild/protobuf";
 import { MethodOptions_IdempotencyLevel } from "@bufbuild/protobuf/wkt";
-import { events, iam, iam_scope } from "#gen/chainguard/annotations/annotations_pb.js";
+import { EventAttributes_Audience, events, iam, iam_scope } from "#gen/chainguard/annotations/annotations_pb.js";
 import { bit, CapabilitySchema, name as capabilityName } from "#gen/chainguard/capabilities/capabilities_pb.js";
 import type { HttpRule } from "#gen/google/api/http_pb.js";
 import { readOption } from "../codec/fields.js";
+import { MAX_PART_BYTES } from "../kernel/audit-body.js";
 import type { Tx } from "../store/transaction.js";
 import type { Caller } from "./auth/caller.js";
+import { type BodyView, type DeclaredBody, type MethodBody, stableTypeOf } from "./body.js";
 import type { CallContext, StreamCall, UnaryCall } from "./call.js";
 import type { ChunkedHandler, Handler, Handlers, Outcome, PreparedHandler } from "./handlers.js";
 import type { Reservation } from "./resource/reservation.js";
@@ -75,6 +77,14 @@ export const MAX_REQUEST_BYTES = 4 * 1024 * 1024;
  */
 export type RoomCheck = (request: Message, caller: Caller, tx: Tx, reservation?: Reservation) => Promise<void>;
 
+/** The body of a method, and what follows from the method. */
+export interface EntryBody extends MethodBody {
+  /** The full name of the message that it is the JSON of. */
+  readonly type: string;
+  /** The largest resource after the change that is recorded whole, in bytes. */
+  readonly maxAfterBytes: number;
+}
+
 /** A method with one response. */
 export interface UnaryEntry extends DeclaredMethod {
   readonly kind: "unary";
@@ -85,6 +95,8 @@ export interface UnaryEntry extends DeclaredMethod {
   readonly access: "read" | "write";
   /** The event type to record; of methods that declare none, the method's own name. */
   readonly auditType: string;
+  /** What is recorded of a change; absent where there is nothing to say. */
+  readonly body?: EntryBody;
   /** Returns a response or an {@link Outcome}. */
   readonly handler: (request: Message, call: UnaryCall) => Promise<object> | object;
   /** What runs before the transaction, if anything does. */
@@ -129,6 +141,8 @@ export interface MethodSettings {
    * the field is empty there. Without it such a path is no route.
    */
   readonly allowEmptyPath?: boolean;
+  /** What the audit log gets of a change. A method with an event must say it. */
+  readonly body?: DeclaredBody;
 }
 
 /** A part of the paths of a service, and how an older version of the API spells it. */
@@ -170,8 +184,8 @@ export function serve<S extends DescService>(
  * Builds the table.
  *
  * @param roomCheckOf what makes sure that a quota allows what a method creates; no quotas unless given
- * @throws TypeError at boot when a method takes a stream, has no handler, no authorization rule, or a
- * scope that is not exactly one field.
+ * @throws TypeError at boot when a method takes a stream, has no handler, no authorization rule, a
+ * scope that is not exactly one field, or an event and no body.
  */
 export function createMethodTable(
   services: readonly ServedService[],
@@ -183,8 +197,9 @@ export function createMethodTable(
       const handler = handlers[method.localName];
       if (handler === undefined) throw new TypeError(`${method} has no handler`);
       const requireRoom = roomCheckOf(method);
+      const isStable = published !== undefined;
       const entry = {
-        ...buildEntry(method, handler, settings[method.localName] ?? {}),
+        ...buildEntry(method, handler, settings[method.localName] ?? {}, isStable),
         ...(requireRoom && { requireRoom }),
         ...(formerPaths && { formerPaths }),
         published: published?.method[method.localName] ?? method,
@@ -198,7 +213,8 @@ export function createMethodTable(
 function buildEntry(
   desc: DescMethod,
   handler: Handler,
-  { maxRequestBytes, selfAuthenticating, ignoreUnknownQuery, allowEmptyPath }: MethodSettings,
+  { maxRequestBytes, selfAuthenticating, ignoreUnknownQuery, allowEmptyPath, body }: MethodSettings,
+  isStable: boolean,
 ): Unpublished<UnaryEntry> | Unpublished<StreamEntry> {
   const { typeName } = desc.parent;
   if (desc.methodKind !== "unary" && desc.methodKind !== "server_streaming") {
@@ -214,13 +230,49 @@ function buildEntry(
   if (desc.methodKind === "server_streaming") {
     return { ...declared, kind: "server_streaming", handler: handler as StreamEntry["handler"] };
   }
+  const event = readOption(desc, events);
+  if (event !== undefined && body === undefined)
+    throw new TypeError(`${typeName}.${desc.name} has an event and no body`);
+  const isForCustomers = event?.audience === EventAttributes_Audience.CUSTOMER;
   return {
     ...declared,
     kind: "unary",
     access: desc.idempotency === MethodOptions_IdempotencyLevel.NO_SIDE_EFFECTS ? "read" : "write",
-    auditType: readOption(desc, events)?.type || `${typeName}.${desc.name}`,
+    auditType: event?.type || `${typeName}.${desc.name}`,
+    ...(body !== undefined &&
+      body !== "none" && {
+        body: {
+          ...body,
+          type: bodyTypeOf(body.view, isStable),
+          maxAfterBytes: isForCustomers ? declared.maxRequestBytes : MAX_PART_BYTES,
+        },
+      }),
     ...unaryHandler(desc, handler),
   };
+}
+
+function bodyTypeOf(view: BodyView, isStable: boolean): string {
+  return isStable ? stableTypeOf(view) : view.message.typeName;
+}
+
+/**
+ * Finds what a reader of bodies needs: the capabilities at the subject, by the types of bodies.
+ *
+ * @param others the methods that show what bodies say that no method writes, by the types of these
+ */
+export function findBodyReaders(
+  services: readonly ServedService[],
+  others: Readonly<Record<string, readonly DescMethod[]>> = {},
+): ReadonlyMap<string, readonly NeededCapability[]> {
+  const found = new Map<string, readonly NeededCapability[]>();
+  const add = (type: string, readers: readonly DescMethod[]) => found.set(type, readers.flatMap(readCapabilities));
+  for (const [type, readers] of Object.entries(others)) add(type, readers);
+  for (const { published, settings = {} } of services) {
+    for (const { body = "none" } of Object.values(settings)) {
+      if (body !== "none") add(bodyTypeOf(body.view, published !== undefined), body.view.readers);
+    }
+  }
+  return found;
 }
 
 /**

@@ -12,15 +12,15 @@ import type { UnaryCall } from "../pipeline/call.js";
 import type { Handlers } from "../pipeline/handlers.js";
 import { readAuthRule, readCapabilities, type ServedService, serve } from "../pipeline/method-table.js";
 import type { ResourceDeps } from "../pipeline/resource/read.js";
-import { deploymentHandlersV1 } from "./deployments/deployment.js";
+import { deploymentBodiesV1, deploymentHandlersV1 } from "./deployments/deployment.js";
 import { type ImageDeps, imagesV2beta1 } from "./images/image.js";
 import { imageHandlersV1 } from "./images/image-v1.js";
 import { MAX_REPO_REQUEST } from "./repos/repo-rules.js";
-import { repoHandlersV1 } from "./repos/repo-v1.js";
+import { repoBodiesV1, repoHandlersV1 } from "./repos/repo-v1.js";
 import { reposV2beta1 } from "./repos/repo-v2beta1.js";
-import { settingsHandlersV1 } from "./settings/settings-v1.js";
+import { settingsBodiesV1, settingsHandlersV1 } from "./settings/settings-v1.js";
 import { tagsV2beta1 } from "./tags/tag.js";
-import { tagHandlersV1, tagSummaryHandlersV1 } from "./tags/tag-v1.js";
+import { tagBodiesV1, tagHandlersV1, tagSummaryHandlersV1 } from "./tags/tag-v1.js";
 
 /** Creates the services of the registry. */
 export function createRegistryServices(deps: ResourceDeps & ImageDeps): ServedService[] {
@@ -43,8 +43,18 @@ function registryV1(
     ...settingsHandlersV1,
     ...createUnavailableHandlers(Registry, unavailableRegistryV1),
   };
-  const large = { maxRequestBytes: MAX_REPO_REQUEST };
-  return serve(Registry, handlers, { createRepo: large, updateRepo: large });
+  const maxRequestBytes = MAX_REPO_REQUEST;
+  return serve(Registry, handlers, {
+    createRepo: { body: repoBodiesV1.created, maxRequestBytes },
+    updateRepo: { body: repoBodiesV1.updated, maxRequestBytes },
+    deleteRepo: { body: repoBodiesV1.deleted },
+    createTag: { body: tagBodiesV1.created },
+    updateTag: { body: tagBodiesV1.updated },
+    deleteTag: { body: tagBodiesV1.deleted },
+    createDeployment: { body: deploymentBodiesV1.created },
+    updateDeployment: { body: deploymentBodiesV1.updated },
+    updateRegistrySettings: { body: settingsBodiesV1.updated },
+  });
 }
 
 function vulnerabilitiesV1() {

@@ -31,7 +31,7 @@ import type { GroupMappingRow } from "./tables/identities.js";
 import { Usage } from "./usage.js";
 
 /** The open transaction of a unit of work, as callers of the store use it. */
-export type Tx = Omit<Transaction, "revoke" | keyof Executor>;
+export type Tx = Omit<Transaction, "revoke" | Exclude<keyof Executor, "changedRows">>;
 
 /**
  * An open transaction on either database. Its stores are created when they are first used, because most

@@ -102,7 +102,7 @@ describe("arbor audit", () => {
     const table = await audit("list", "--root", acme.group);
     assert.equal(table.code, 0);
     const [header, first, second, ...rest] = table.stdout.split("\n");
-    assert.match(header ?? "", /^TIME +TYPE +SUBJECT +ACTOR +NAME +REQUEST +FROM$/);
+    assert.match(header ?? "", /^TIME +TYPE +SUBJECT +ACTOR +NAME +REQUEST +FROM +CHANGE$/);
     assert.deepEqual(first?.split(/ {2,}/), [
       "2025-11-20T21:48:54.123Z",
       "\\u202etxt",
@@ -110,6 +110,7 @@ describe("arbor audit", () => {
       "\\u009b1A",
       "\\u202eA",
       "\\u001b[2Jgone\\u0007\\u000a",
+      "-",
       "-",
     ]);
     assert.match(second ?? "", new RegExp(`^${TIME} +arbor.bootstrap.v1 +${acme.group} +- `));
@@ -246,7 +247,7 @@ describe("arbor audit", () => {
       const { child, texts, ended } = spawnTail();
       t.after(() => child.kill("SIGKILL"));
       await appendUntil(() => texts.stdout.includes("tail-other-root"), { actorUid: "yan" });
-      assert.match(texts.stdout, /^TIME +TYPE +SUBJECT +ACTOR +NAME +REQUEST +FROM\n/);
+      assert.match(texts.stdout, /^TIME +TYPE +SUBJECT +ACTOR +NAME +REQUEST +FROM +CHANGE\n/);
       child.stdout.destroy();
       let code: number | null | undefined;
       void ended.then(([given]) => (code = given));

@@ -5,7 +5,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { Code } from "@connectrpc/connect";
 import { failedPrecondition } from "../../src/kernel/errors.js";
 import type { UnaryCall } from "../../src/pipeline/call.js";
-import { type Handler, withOutcome, withoutChange } from "../../src/pipeline/handlers.js";
+import { type Handler, withOutcome } from "../../src/pipeline/handlers.js";
 import { childUid, groupRow } from "../support/rows.js";
 import { errorOf, foreign, group, member, nowMs, type Pipeline, root, startPipeline } from "./pipeline.js";
 
@@ -130,9 +130,21 @@ describe("the audit log", () => {
 
   test("a write that changes nothing leaves no audit row", async () => {
     const rows = await auditCount();
-    p.handler = () => withoutChange({ uid: group });
+    p.handler = () => ({ uid: group });
+    p.changes = false;
     assert.deepEqual(await p.start("Make", good, { authorization: member }).answer, { uid: group });
     assert.equal(await auditCount(), rows);
+    // Statements that match no row change none.
+    p.handler = async (_request: never, { tx }: UnaryCall) => {
+      await tx.roleBindings.delete(childUid(group, 0xabc));
+      await tx.settings.find("test");
+      return { uid: group };
+    };
+    await p.start("Make", good, { authorization: member }).answer;
+    assert.equal(await auditCount(), rows);
+    p.changes = true;
+    await p.start("Make", good, { authorization: member }).answer;
+    assert.equal(await auditCount(), rows + 1, "control");
   });
 
   const failures: readonly { thrown: unknown; code: Code; reason: string }[] = [

@@ -183,7 +183,12 @@ test("the table: path, access, event and handler of each method", () => {
     },
   });
   const handlers: Record<string, Handler> = { getThing: () => ({}), makeThing: () => ({}), dropThing: () => ({}) };
-  const rows = [...createMethodTable([{ desc, handlers }])].map(([path, entry]) => {
+  assert.throws(() => createMethodTable([{ desc, handlers }]), {
+    name: "TypeError",
+    message: "arbor.test.rpc.Service.MakeThing has an event and no body",
+  });
+  const settings = { makeThing: { body: "none" } } as const;
+  const rows = [...createMethodTable([{ desc, handlers, settings }])].map(([path, entry]) => {
     assert.equal(entry.path, path);
     assert.ok(entry.kind === "unary");
     return [path, entry.access, entry.auditType, entry.desc.name];

@@ -59,6 +59,8 @@ export interface Pipeline {
   prepare: () => Promise<unknown>;
   /** How often it was reached. */
   handled: number;
+  /** Whether methods that write change a row before the handler runs. */
+  changes: boolean;
   /** What the operator was told of. */
   internal: { readonly error: ConnectError; readonly call: CallContext }[];
   /** By default the header names the identity. */
@@ -96,14 +98,20 @@ export async function startPipeline(): Promise<Pipeline> {
     pipeline.handled++;
     return (pipeline.handler as UnaryEntry["handler"])(request as Message, call);
   };
-  const prepared: Handler = { prepare: () => pipeline.prepare(), handle: response };
-  const handlers = { make: response, prepared, look: response, any: response, open: response };
-  const table = createMethodTable([{ desc, handlers }]);
+  // A call that changes nothing leaves no audit row.
+  const change: Handler = async (request: never, call: UnaryCall) => {
+    if (pipeline.changes) await call.tx.settings.put("test", call.requestId);
+    return (response as UnaryEntry["handler"])(request as Message, call);
+  };
+  const prepared: Handler = { prepare: () => pipeline.prepare(), handle: change };
+  const handlers = { make: change, prepared, look: response, any: change, open: change };
+  const table = createMethodTable([{ desc, handlers, settings: { make: { body: "none" } } }]);
   const initial = () => ({
     now: nowMs,
     handler: () => ({}),
     prepare: async () => undefined,
     handled: 0,
+    changes: true,
     internal: [],
     authenticate: (authorization: string | undefined) => {
       if (authorization === undefined) throw unauthenticated();

@@ -44,6 +44,9 @@ export async function bootstrapCommand(
   });
 }
 
+/** The type of the event, and of its body. */
+const TOKEN_ISSUED = "arbor.token.issued.v1";
+
 /** `arbor admin token` */
 export async function tokenCommand(
   settings: Settings,
@@ -54,7 +57,8 @@ export async function tokenCommand(
     const nowMs = host.clock();
     await host.store.write(async (tx) => {
       if ((await tx.identities.find(identity)) === undefined) throw notFound(identities, identity);
-      await auditOnHost(tx, "arbor.token.issued.v1", identity, nowMs, randomIds);
+      const change = { type: TOKEN_ISSUED, after: { audience: audience ?? "", lifeSeconds: lifeS } };
+      await auditOnHost(tx, { type: TOKEN_ISSUED, subjectUid: identity, change }, { nowMs, ids: randomIds });
     });
     const { baseUrl, issuer } = await readOrigin(host, settings);
     print(await issueToken({ issuer, audience: audience ?? baseUrl, identity, lifeS, nowMs }, host.keys, randomIds));

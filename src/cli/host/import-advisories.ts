@@ -32,12 +32,13 @@ export async function importCommand(
   const progress = createImportProgress(process.stderr, always);
   await withInstallation(settings, "update", async ({ store, clock }) => {
     if ((await store.read((tx) => tx.groups.find(group))) === undefined) throw notFound(groups, group);
+    const row = { type: "arbor.advisories.imported.v1", subjectUid: group };
     const startMs = performance.now();
     const counts = await importOsv(listRecordFiles(paths), {
       store,
       groupUid: group,
       ids: randomIds,
-      onFirstWrite: (tx) => auditOnHost(tx, "arbor.advisories.imported.v1", group, clock(), randomIds),
+      onFirstWrite: (tx) => auditOnHost(tx, row, { nowMs: clock(), ids: randomIds }),
       onMalformed(file, rule) {
         progress.clear();
         process.stderr.write(`arbor: ${escapeControls(`${file}: ${rule}`)}\n`);

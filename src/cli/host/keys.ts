@@ -26,7 +26,8 @@ export async function rotateCommand(
       : generateKey(purpose, masterKey, nowMs));
     const { kid, isNew } = await store.write(async (tx) => {
       const next = await rotate(tx, await resealKeyForStore(tx, masterKey, key));
-      if (next.isNew) await auditOnHost(tx, "arbor.key.rotated.v1", "", nowMs, randomIds);
+      const change = { type: ROTATED, after: { kid: next.kid, purpose } };
+      if (next.isNew) await auditOnHost(tx, { type: ROTATED, subjectUid: "", change }, { nowMs, ids: randomIds });
       return next;
     });
     print(json ? JSON.stringify({ kid, purpose, isNew }) : kid);
@@ -35,6 +36,10 @@ export async function rotateCommand(
     if (purpose === "registry") process.stderr.write(`arbor: ${BEFORE_THE_NEXT}\n`);
   });
 }
+
+// The types of these events, and of their bodies.
+const ROTATED = "arbor.key.rotated.v1";
+const REVOKED = "arbor.key.revoked.v1";
 
 // Verifiers cache the public keys of API tokens, so a new key is published before it signs.
 async function rotate(tx: Tx, key: KeyRow): Promise<Successor> {
@@ -55,7 +60,8 @@ export async function revokeCommand(settings: Settings, kid: string): Promise<vo
     const spare = await generateTokenKey(keys.tokenAlgorithm(), masterKey, nowMs);
     const { state, replaced } = await store.write(async (tx) => {
       const revocation = await revokeKey(tx, kid, await resealKeyForStore(tx, masterKey, spare));
-      await auditOnHost(tx, "arbor.key.revoked.v1", "", nowMs, randomIds);
+      const change = { type: REVOKED, before: { kid, state: revocation.state } };
+      await auditOnHost(tx, { type: REVOKED, subjectUid: "", change }, { nowMs, ids: randomIds });
       return revocation;
     });
     print(`${kid} is removed; it was ${state}`);

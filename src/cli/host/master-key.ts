@@ -64,7 +64,8 @@ export async function retireCommand(settings: Settings): Promise<void> {
 }
 
 async function reseal({ store, masterKey, clock }: Installation): Promise<ResealedCounts> {
-  return resealAll(store, masterKey, (tx) => auditOnHost(tx, "arbor.master-key.rotated.v1", "", clock(), randomIds));
+  const row = { type: "arbor.master-key.rotated.v1", subjectUid: "" };
+  return resealAll(store, masterKey, (tx) => auditOnHost(tx, row, { nowMs: clock(), ids: randomIds }));
 }
 
 async function addKey(file: string): Promise<void> {

@@ -1,4 +1,5 @@
 // What `arbor audit` prints, on the host and over the API: events, and the state of a verified log.
+import type { JsonObject } from "@bufbuild/protobuf";
 import type { LogReport } from "../../audit/verify.js";
 import { createListFormatter, type ListColumn, type ListFormatter } from "./format.js";
 import type { Terminal } from "./terminal.js";
@@ -12,7 +13,59 @@ const columns: readonly ListColumn[] = [
   { title: "NAME", cell: ({ actorName }) => text(actorName) },
   { title: "REQUEST", cell: ({ requestId }) => text(requestId) },
   { title: "FROM", cell: ({ remoteAddress }) => text(remoteAddress) },
+  { title: "CHANGE", cell: ({ body }) => formatChange(body) },
 ];
+
+/** What says nothing to people: when a resource changed is when the event happened, and its uid is the subject. */
+const UNTOLD = /^(?:uid|id|createTime|updateTime|createdAt|updatedAt|lastUpdated|lastSeen|lastSeenTime)$/;
+/** The longest value of a field that is shown, and of all together, in characters. */
+const MAX_VALUE = 40;
+const MAX_CHANGE = 120;
+
+/**
+ * Formats what an event says has changed in a few words: `role builder → viewer` of an update, and the fields of what was
+ * created or deleted.
+ */
+export function formatChange(body: unknown): string {
+  if (!isObject(body)) return "";
+  const { before, after } = body;
+  const fields =
+    isObject(before) && isObject(after)
+      ? listChangedFields(before, after)
+      : listFields(isObject(after) ? after : before);
+  const digests = [body.beforeDigest, body.afterDigest].some(isObject) ? ["too large to be shown"] : [];
+  return truncate([...fields, ...digests].join(", "), MAX_CHANGE);
+}
+
+function listChangedFields(before: JsonObject, after: JsonObject): string[] {
+  const names = [...new Set([...Object.keys(before), ...Object.keys(after)])].filter((name) => !UNTOLD.test(name));
+  return names
+    .filter((name) => JSON.stringify(before[name]) !== JSON.stringify(after[name]))
+    .map((name) => `${name} ${formatValue(before[name])} → ${formatValue(after[name])}`);
+}
+
+function listFields(resource: unknown): string[] {
+  if (!isObject(resource)) return [];
+  const names = Object.keys(resource).filter((name) => !UNTOLD.test(name));
+  return names.map((name) => `${name} ${formatValue(resource[name])}`);
+}
+
+// A resource is known by its name, otherwise by its uid.
+function formatValue(value: unknown): string {
+  if (value === undefined || value === "") return "-";
+  if (typeof value === "string") return truncate(value, MAX_VALUE);
+  const { name, email, uid } = isObject(value) ? value : {};
+  const known = [name, email, uid].find((one) => typeof one === "string" && one !== "");
+  return truncate(typeof known === "string" ? known : JSON.stringify(value), MAX_VALUE);
+}
+
+function isObject(value: unknown): value is JsonObject {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+function truncate(text: string, length: number): string {
+  return text.length > length ? `${text.slice(0, length - 1)}…` : text;
+}
 
 /** Creates the formatter of events: JSON lines, or a table. */
 export function createEventFormatter(json: boolean, terminal: Terminal): ListFormatter {

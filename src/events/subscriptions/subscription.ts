@@ -14,14 +14,15 @@ import {
   SubscriptionsService,
 } from "#gen/chainguard/platform/events/v2beta1/subscriptions_pb.js";
 import { groups } from "../../iam/groups/group.js";
-import { listInChunks } from "../../pipeline/handlers.js";
+import { defineBodies } from "../../pipeline/body.js";
+import { type Handlers, listInChunks } from "../../pipeline/handlers.js";
 import { type ServedService, serve } from "../../pipeline/method-table.js";
 import { createOperations } from "../../pipeline/operations.js";
 import { defineResource } from "../../pipeline/resource/define.js";
 import { hasRows } from "../../pipeline/resource/delete.js";
 import { buildValues } from "../../pipeline/resource/patch.js";
 import { createsInScope } from "../../pipeline/resource/quota.js";
-import { getResource, getRow, type ResourceDeps } from "../../pipeline/resource/read.js";
+import { findsResource, getResource, getRow, type ResourceDeps } from "../../pipeline/resource/read.js";
 import type { FieldRule } from "../../pipeline/resource/rules.js";
 import { createChunkReader } from "../../pipeline/resource/unpaginated-list.js";
 import type { SubscriptionRow } from "../../store/tables/groups.js";
@@ -73,7 +74,7 @@ function subscriptionToProto({ uid, sink }: SubscriptionRow): Subscription {
 
 /** Creates SubscriptionsService. */
 export function subscriptionsV2beta1({ listResources, ids }: Pick<ResourceDeps, "listResources" | "ids">) {
-  return serve(SubscriptionsService, {
+  const handlers: Handlers<typeof SubscriptionsService> = {
     getSubscription: ({ uid }, { tx }) => getResource(tx, subscriptions, uid, subscriptionToProto),
 
     async listSubscriptions(request, call) {
@@ -100,13 +101,21 @@ export function subscriptionsV2beta1({ listResources, ids }: Pick<ResourceDeps, 
       await tx.subscriptions.delete(uid);
       return {};
     },
+  };
+  const bodies = defineBodies(
+    { message: SubscriptionSchema, readers: [SubscriptionsService.method.listSubscriptions] },
+    findsResource(subscriptions, subscriptionToProto),
+  );
+  return serve(SubscriptionsService, handlers, {
+    createSubscription: { body: bodies.created },
+    deleteSubscription: { body: bodies.deleted },
   });
 }
 
 /** Creates Subscriptions of version 1. */
 export function subscriptionsV1(served: ServedService<typeof SubscriptionsService>) {
   const v2 = createOperations(served, { uid: "id", parent: "parentId" });
-  return serve(Subscriptions, {
+  const handlers: Handlers<typeof Subscriptions> = {
     async create({ parentId, subscription }, call) {
       const input = { sink: subscription?.sink ?? "" };
       const { uid } = await v2.createSubscription({ parent: parentId, subscription: input }, call);
@@ -117,7 +126,12 @@ export function subscriptionsV1(served: ServedService<typeof SubscriptionsServic
     list: listInChunks(createChunkReader(subscriptions, toProtoV1)),
 
     delete: ({ id }, call) => v2.deleteSubscription({ uid: id }, call),
-  });
+  };
+  const bodies = defineBodies(
+    { message: SubscriptionV1Schema, readers: [Subscriptions.method.list] },
+    findsResource(subscriptions, toProtoV1),
+  );
+  return serve(Subscriptions, handlers, { create: { body: bodies.created }, delete: { body: bodies.deleted } });
 }
 
 function toProtoV1({ uid, sink, createTimeMs, updateTimeMs }: SubscriptionRow): SubscriptionV1 {

@@ -11,9 +11,11 @@ import type {
   AccountAssociation,
   AccountAssociationsService,
 } from "#gen/chainguard/platform/iam/v2beta1/account_associations_pb.js";
-import { listInChunks } from "../../pipeline/handlers.js";
+import { defineBodies } from "../../pipeline/body.js";
+import { type Handlers, listInChunks } from "../../pipeline/handlers.js";
 import { type ServedService, serve } from "../../pipeline/method-table.js";
 import { createOperations } from "../../pipeline/operations.js";
+import { findsResource } from "../../pipeline/resource/read.js";
 import { requireUidFilter } from "../../pipeline/resource/rules.js";
 import { createChunkReader } from "../../pipeline/resource/unpaginated-list.js";
 import { accountAssociations, accountAssociationToProto } from "./account-association.js";
@@ -23,7 +25,7 @@ const fullMask = { paths: ["name", "description", "amazon", "google", "azure", "
 /** Creates GroupAccountAssociations. */
 export function accountAssociationsV1(served: ServedService<typeof AccountAssociationsService>) {
   const v2 = createOperations(served, { uid: "group", parent: "group", providerType: "accountType" });
-  return serve(GroupAccountAssociations, {
+  const handlers: Handlers<typeof GroupAccountAssociations> = {
     async create(association, call) {
       const request = { parent: association.group, accountAssociation: fromV1(association) };
       return toProtoV1(await v2.createAccountAssociation(request, call));
@@ -50,6 +52,16 @@ export function accountAssociationsV1(served: ServedService<typeof AccountAssoci
       const { status, reason, message } = await v2.checkAccountAssociation(request, call);
       return { ready: status as number, reason, message };
     },
+  };
+  const bodies = defineBodies(
+    { message: AccountAssociationsSchema, readers: [GroupAccountAssociations.method.list] },
+    findsResource(accountAssociations, (row) => toProtoV1(accountAssociationToProto(row))),
+  );
+  return serve(GroupAccountAssociations, handlers, {
+    create: { body: bodies.created },
+    update: { body: bodies.updated },
+    // The published event of a deletion has no body.
+    delete: { body: "none" },
   });
 }
 

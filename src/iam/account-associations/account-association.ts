@@ -12,12 +12,13 @@ import {
 } from "#gen/chainguard/platform/iam/v2beta1/account_associations_pb.js";
 import { alreadyExists, invalidArgument } from "../../kernel/errors.js";
 import { parentOf } from "../../kernel/uidp.js";
+import { defineBodies } from "../../pipeline/body.js";
 import type { UnaryCall } from "../../pipeline/call.js";
-import { withoutChange } from "../../pipeline/handlers.js";
+import type { Handlers } from "../../pipeline/handlers.js";
 import { serve } from "../../pipeline/method-table.js";
 import { defineResource } from "../../pipeline/resource/define.js";
 import { buildPatch, buildValues } from "../../pipeline/resource/patch.js";
-import { getResource, getRow, type ResourceDeps } from "../../pipeline/resource/read.js";
+import { findsResource, getResource, getRow, type ResourceDeps } from "../../pipeline/resource/read.js";
 import { type FieldRule, isDescription, isName, isPrintable } from "../../pipeline/resource/rules.js";
 import type { AccountAssociationRow } from "../../store/tables/groups.js";
 import { groups } from "../groups/group.js";
@@ -127,7 +128,7 @@ export function accountAssociationToProto(row: AccountAssociationRow): AccountAs
 
 /** Creates AccountAssociationsService. */
 export function accountAssociationsV2beta1({ listResources }: Pick<ResourceDeps, "listResources">) {
-  return serve(AccountAssociationsService, {
+  const handlers: Handlers<typeof AccountAssociationsService> = {
     getAccountAssociation: ({ uid }, { tx }) => getResource(tx, accountAssociations, uid, accountAssociationToProto),
 
     async listAccountAssociations(request, call) {
@@ -159,7 +160,7 @@ export function accountAssociationsV2beta1({ listResources }: Pick<ResourceDeps,
       const before = await getRow(tx, accountAssociations, accountAssociation?.uid ?? "");
       const view = accountAssociationToProto(before);
       const patch = buildPatch(accountAssociations, accountAssociation, updateMask, view);
-      if (Object.keys(patch).length === 0) return withoutChange(view);
+      if (Object.keys(patch).length === 0) return view;
       if (patch.chainguard) await requireServices(before.uid, patch.chainguard, call, view.chainguard);
       const { name = before.name, description = before.description, ...accounts } = patch;
       const row = {
@@ -193,6 +194,16 @@ export function accountAssociationsV2beta1({ listResources }: Pick<ResourceDeps,
         ? { status, reason: "NOT_CONFIGURED", message: "the association names no account of this provider" }
         : { status, reason: "NOT_VERIFIED", message: "the account could not be asked whether it trusts this service" };
     },
+  };
+  const bodies = defineBodies(
+    { message: AccountAssociationSchema, readers: [AccountAssociationsService.method.listAccountAssociations] },
+    findsResource(accountAssociations, accountAssociationToProto),
+  );
+  return serve(AccountAssociationsService, handlers, {
+    createAccountAssociation: { body: bodies.created },
+    updateAccountAssociation: { body: bodies.updated },
+    // The published event of a deletion has no body.
+    deleteAccountAssociation: { body: "none" },
   });
 }
 

@@ -1,22 +1,38 @@
 // The handlers of BindingsService: the caller's own bindings.
 import { create } from "@bufbuild/protobuf";
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
-import { type Binding, BindingSchema, BindingsService } from "#gen/arbor/bindings/v1/bindings_pb.js";
+import {
+  type AcceptBindingRequest,
+  type Binding,
+  BindingSchema,
+  BindingsService,
+  type DropBindingRequest,
+} from "#gen/arbor/bindings/v1/bindings_pb.js";
 import { invalidArgument, notPermitted } from "../../kernel/errors.js";
 import { isUidp } from "../../kernel/uidp.js";
+import { defineBodies } from "../../pipeline/body.js";
 import type { UnaryCall } from "../../pipeline/call.js";
-import { withOutcome } from "../../pipeline/handlers.js";
+import { type Handlers, withOutcome } from "../../pipeline/handlers.js";
 import { serve } from "../../pipeline/method-table.js";
 import type { ResourceDeps } from "../../pipeline/resource/read.js";
 import type { HydratedBinding } from "../../store/iam/role-bindings.js";
 import type { ListQuery, Page } from "../../store/lists/query.js";
 import type { Tx } from "../../store/transaction.js";
 import { acceptBinding, addOrganisation, dropBinding, type OwnBinding } from "../people/pending-bindings.js";
-import { roleBindings } from "../role-bindings/role-binding.js";
+import { roleBindings, roleBindingView } from "../role-bindings/role-binding.js";
+
+// The methods need no right at a group, so the request alone names the binding.
+const bodies = defineBodies(
+  { message: BindingSchema, readers: roleBindingView.readers },
+  async (_, { tx }, { uid }: AcceptBindingRequest | DropBindingRequest) => {
+    const [row] = await tx.roleBindings.findHydrated([uid]);
+    return row && bindingToProto(await addOrganisation(tx, row));
+  },
+);
 
 /** Creates BindingsService. */
 export function bindingsV1({ listResources }: Pick<ResourceDeps, "listResources">) {
-  return serve(BindingsService, {
+  const handlers: Handlers<typeof BindingsService> = {
     async listBindings({ pending, ...page }, call) {
       const { tx } = call;
       const identityUid = requireUnlimitedCaller(call, "listing bindings");
@@ -44,6 +60,10 @@ export function bindingsV1({ listResources }: Pick<ResourceDeps, "listResources"
       await dropBinding(call.tx, requireUnlimitedCaller(call, `dropping ${requireUid(uid)}`), uid);
       return withOutcome({}, { subjectUid: uid });
     },
+  };
+  return serve(BindingsService, handlers, {
+    acceptBinding: { body: bodies.updated },
+    dropBinding: { body: bodies.deleted },
   });
 }
 

@@ -15,19 +15,27 @@ import type {
   GroupInvite as GroupInviteV2,
 } from "#gen/chainguard/platform/iam/v2beta1/group_invites_pb.js";
 import { unimplemented } from "../../kernel/errors.js";
-import { listInChunks } from "../../pipeline/handlers.js";
+import { defineBodies } from "../../pipeline/body.js";
+import { type Handlers, listInChunks } from "../../pipeline/handlers.js";
 import { type ServedService, serve } from "../../pipeline/method-table.js";
 import { createOperations } from "../../pipeline/operations.js";
+import { findsResource } from "../../pipeline/resource/read.js";
 import { requireUidFilter } from "../../pipeline/resource/rules.js";
 import { type ChunkFilter, createChunkReader } from "../../pipeline/resource/unpaginated-list.js";
 import type { GroupInviteRow } from "../../store/tables/roles.js";
 import { formatCapabilityNames } from "../roles/capability-names.js";
 import { groupInvites, groupInviteToProto } from "./group-invite.js";
 
+// Never the code, and no more than published events have.
+const bodies = defineBodies(
+  { message: GroupInviteSchema, readers: [GroupInvites.method.list], only: ["id", "expiration"] },
+  findsResource(groupInvites, (row) => toProtoV1(groupInviteToProto(row, undefined), row)),
+);
+
 /** Creates GroupInvites of version 1. */
 export function groupInvitesV1(served: ServedService<typeof GroupInvitesService>) {
   const v2 = createOperations(served, { uid: "id", parent: "group", roleUid: "role" });
-  return serve(GroupInvites, {
+  const handlers: Handlers<typeof GroupInvites> = {
     async create({ group, role, ttl, email, singleUse }, call) {
       const groupInvite = { roleUid: role, email, singleUse, ...(ttl && { ttl }) };
       const created = await v2.createGroupInvite({ parent: group, groupInvite }, call);
@@ -51,6 +59,11 @@ export function groupInvitesV1(served: ServedService<typeof GroupInvitesService>
     ),
 
     delete: ({ id }, call) => v2.deleteGroupInvite({ uid: id }, call),
+  };
+  return serve(GroupInvites, handlers, {
+    create: { body: bodies.created },
+    createWithGroup: { body: bodies.created },
+    delete: { body: bodies.deleted },
   });
 }
 

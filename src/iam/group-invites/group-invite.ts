@@ -9,14 +9,15 @@ import {
   GroupInviteSchema,
   GroupInvitesService,
 } from "#gen/chainguard/platform/iam/v2beta1/group_invites_pb.js";
-import { withoutChange } from "../../pipeline/handlers.js";
+import { defineBodies } from "../../pipeline/body.js";
+import type { Handlers } from "../../pipeline/handlers.js";
 import { serve } from "../../pipeline/method-table.js";
 import { defineResource } from "../../pipeline/resource/define.js";
 import { deleteRows } from "../../pipeline/resource/delete.js";
 import { immutable } from "../../pipeline/resource/fixed-fields.js";
 import { buildPatch, buildValues } from "../../pipeline/resource/patch.js";
 import { createsInScope } from "../../pipeline/resource/quota.js";
-import { getRow, type ResourceDeps } from "../../pipeline/resource/read.js";
+import { findsResource, getRow, type ResourceDeps } from "../../pipeline/resource/read.js";
 import { type FieldRule, isAnything, isPrintable } from "../../pipeline/resource/rules.js";
 import type { GroupInviteRow, RoleRow } from "../../store/tables/roles.js";
 import type { Tx } from "../../store/transaction.js";
@@ -101,9 +102,19 @@ export function groupInviteToProto(row: GroupInviteRow, role: RoleRow | undefine
   return create(GroupInviteSchema, view);
 }
 
+// Never the code, and no more than published events have.
+const bodies = defineBodies(
+  {
+    message: GroupInviteSchema,
+    readers: [GroupInvitesService.method.listGroupInvites],
+    only: ["uid", "expirationTime"],
+  },
+  findsResource(groupInvites, (row) => groupInviteToProto(row, undefined)),
+);
+
 /** Creates GroupInvitesService. */
 export function groupInvitesV2beta1({ listResources, ids }: Pick<ResourceDeps, "listResources" | "ids">) {
-  return serve(GroupInvitesService, {
+  const handlers: Handlers<typeof GroupInvitesService> = {
     async getGroupInvite({ uid }, { tx }) {
       return toProto(await getRow(tx, groupInvites, uid), tx);
     },
@@ -149,7 +160,7 @@ export function groupInvitesV2beta1({ listResources, ids }: Pick<ResourceDeps, "
       // Somebody who changes the address of an invite could accept it and gain its role.
       const role = await requireAvailableRole(before.roleUid, before.groupUid, tx, "roleUid");
       requireGrantable(caller, role, before.groupUid);
-      if (ttl === undefined && Object.keys(patch).length === 0) return withoutChange(groupInviteToProto(before, role));
+      if (ttl === undefined && Object.keys(patch).length === 0) return groupInviteToProto(before, role);
       const row = {
         ...before,
         ...patch,
@@ -165,6 +176,11 @@ export function groupInvitesV2beta1({ listResources, ids }: Pick<ResourceDeps, "
       await tx.groupInvites.delete(uid);
       return {};
     },
+  };
+  return serve(GroupInvitesService, handlers, {
+    createGroupInvite: { body: bodies.created },
+    updateGroupInvite: { body: bodies.updated },
+    deleteGroupInvite: { body: bodies.deleted },
   });
 }
 

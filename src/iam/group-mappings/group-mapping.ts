@@ -5,19 +5,21 @@ import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import { ExternalGroupRoleMappings } from "#gen/chainguard/platform/iam/external_group_role_mappings_pb.js";
 import { ExternalGroupRoleMappingsService as StableMappingsService } from "#gen/chainguard/platform/iam/v2/external_group_role_mappings_pb.js";
 import {
+  BatchDeleteExternalGroupRoleMappingsResponseSchema,
   type ExternalGroupRoleMapping,
   ExternalGroupRoleMappingSchema,
   ExternalGroupRoleMappingsService,
 } from "#gen/chainguard/platform/iam/v2beta1/external_group_role_mappings_pb.js";
 import { alreadyExists, invalidArgument } from "../../kernel/errors.js";
 import { parentOf, rootOf } from "../../kernel/uidp.js";
-import { withOutcome } from "../../pipeline/handlers.js";
+import { defineBodies } from "../../pipeline/body.js";
+import { type Handlers, withOutcome } from "../../pipeline/handlers.js";
 import { serve } from "../../pipeline/method-table.js";
 import { defineResource } from "../../pipeline/resource/define.js";
 import { deleteRows } from "../../pipeline/resource/delete.js";
 import { buildValues } from "../../pipeline/resource/patch.js";
 import { createsInScope } from "../../pipeline/resource/quota.js";
-import { getResource, getRow, type ResourceDeps } from "../../pipeline/resource/read.js";
+import { findsResource, getResource, getRow, type ResourceDeps } from "../../pipeline/resource/read.js";
 import { type FieldRule, isPrintable, isRequiredUid } from "../../pipeline/resource/rules.js";
 import type { GroupMappingRow } from "../../store/tables/identities.js";
 import type { Tx } from "../../store/transaction.js";
@@ -68,9 +70,15 @@ export function groupMappingToProto(row: GroupMappingRow): ExternalGroupRoleMapp
 
 const MAX_BATCH = 100;
 
+const mappingView = {
+  message: ExternalGroupRoleMappingSchema,
+  readers: [ExternalGroupRoleMappingsService.method.listExternalGroupRoleMappings],
+} as const;
+const bodies = defineBodies(mappingView, findsResource(groupMappings, groupMappingToProto));
+
 /** Creates ExternalGroupRoleMappingsService. */
 export function groupMappingsV2beta1({ listResources, ids }: Pick<ResourceDeps, "listResources" | "ids">) {
-  return serve(ExternalGroupRoleMappingsService, {
+  const handlers: Handlers<typeof ExternalGroupRoleMappingsService> = {
     getExternalGroupRoleMapping: ({ uid }, { tx }) => getResource(tx, groupMappings, uid, groupMappingToProto),
 
     async listExternalGroupRoleMappings(request, call) {
@@ -113,6 +121,12 @@ export function groupMappingsV2beta1({ listResources, ids }: Pick<ResourceDeps, 
       }
       return withOutcome({ parent, externalGroupRoleMappings: deleted }, { subjectUid: parent });
     },
+  };
+  const batchView = { message: BatchDeleteExternalGroupRoleMappingsResponseSchema, readers: mappingView.readers };
+  return serve(ExternalGroupRoleMappingsService, handlers, {
+    createExternalGroupRoleMapping: { body: bodies.created },
+    deleteExternalGroupRoleMapping: { body: bodies.deleted },
+    batchDeleteExternalGroupRoleMappings: { body: { view: batchView, response: "before" } },
   });
 }
 

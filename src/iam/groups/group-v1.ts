@@ -3,6 +3,7 @@ import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import { type DeleteGroupRequest, type Group, GroupSchema, Groups } from "#gen/chainguard/platform/iam/group_pb.js";
 import type { GroupsService, Group as GroupV2 } from "#gen/chainguard/platform/iam/v2beta1/groups_pb.js";
 import { limitsFor, type QuotaLimits } from "../../kernel/quotas.js";
+import { defineBodies } from "../../pipeline/body.js";
 import type { UnaryCall } from "../../pipeline/call.js";
 import { type Handlers, listInChunks, withOutcome, withPreparation } from "../../pipeline/handlers.js";
 import { type ServedService, serve } from "../../pipeline/method-table.js";
@@ -14,7 +15,7 @@ import {
   setByOperator,
   setByService,
 } from "../../pipeline/resource/fixed-fields.js";
-import { getResource } from "../../pipeline/resource/read.js";
+import { findsResource, getResource } from "../../pipeline/resource/read.js";
 import { createChunkReader } from "../../pipeline/resource/unpaginated-list.js";
 import type { GroupRow } from "../../store/tables/groups.js";
 import { groups, groupToProto, operatorFields } from "./group.js";
@@ -65,7 +66,13 @@ export function groupsV1(
 
     checkEligibility: async (_, call) => ({ eligible: (await v2.checkEligibility({}, call)).eligible }),
   };
-  return serve(Groups, handlers, { create: { allowEmptyPath: true } });
+  const view = { message: GroupSchema, readers: [Groups.method.list] } as const;
+  const bodies = defineBodies(view, findsResource(groups, toProto));
+  return serve(Groups, handlers, {
+    create: { allowEmptyPath: true, body: bodies.created },
+    update: { body: bodies.updated },
+    delete: { body: bodies.deleted },
+  });
 }
 
 // The fields that callers set.

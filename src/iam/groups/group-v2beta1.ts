@@ -1,5 +1,5 @@
 // The handlers of GroupsService in version 2beta1.
-import { type DeleteGroupRequest, GroupsService } from "#gen/chainguard/platform/iam/v2beta1/groups_pb.js";
+import { type DeleteGroupRequest, GroupSchema, GroupsService } from "#gen/chainguard/platform/iam/v2beta1/groups_pb.js";
 import {
   failedPrecondition,
   invalidArgument,
@@ -11,12 +11,13 @@ import {
 import { ANONYMOUS_UID, builtinRoleUid, type Ids } from "../../kernel/ids.js";
 import { depthOf, isUidp, MAX_GROUP_DEPTH } from "../../kernel/uidp.js";
 import { notFoundOrDenied } from "../../pipeline/auth/authorize.js";
+import { type BodyView, defineBodies } from "../../pipeline/body.js";
 import type { UnaryCall } from "../../pipeline/call.js";
-import { type Handlers, withOutcome, withoutChange, withPreparation } from "../../pipeline/handlers.js";
+import { type Handlers, withOutcome, withPreparation } from "../../pipeline/handlers.js";
 import { serve } from "../../pipeline/method-table.js";
 import { cascadeDelete, guardDelete } from "../../pipeline/resource/delete.js";
 import { buildPatch, buildValues } from "../../pipeline/resource/patch.js";
-import { getResource, getRow, type ResourceDeps } from "../../pipeline/resource/read.js";
+import { findsResource, getResource, getRow, type ResourceDeps } from "../../pipeline/resource/read.js";
 import type { Store } from "../../store/store.js";
 import type { GroupRow } from "../../store/tables/groups.js";
 import { insertBinding } from "../role-bindings/create-binding.js";
@@ -37,6 +38,14 @@ const ACCESS_REQUEST_INTERVAL_MS = 24 * 60 * 60 * 1000;
 const MAX_DELETED = 100;
 
 const owner = builtinRoleUid("owner");
+
+/** How bodies of the audit log show groups. */
+export const groupView = {
+  message: GroupSchema,
+  readers: [GroupsService.method.listGroups],
+} as const satisfies BodyView;
+
+const groupBodies = defineBodies(groupView, findsResource(groups, groupToProto));
 
 /** Creates GroupsService. */
 export function groupsV2beta1({ ids, listResources, definitions, rootCreation, store }: GroupsDeps) {
@@ -73,7 +82,7 @@ export function groupsV2beta1({ ids, listResources, definitions, rootCreation, s
       const before = await getRow(tx, groups, uid);
       const patch = buildPatch(groups, group, updateMask, groupToProto(before));
       if (before.verified && patch.name !== undefined && patch.name !== before.name) throw renameError();
-      if (Object.keys(patch).length === 0) return withoutChange(groupToProto(before));
+      if (Object.keys(patch).length === 0) return groupToProto(before);
       const row = await tx.groups.update(uid, patch, startMs);
       if (row === undefined) throw notFound(groups, uid);
       return groupToProto(row);
@@ -115,7 +124,11 @@ export function groupsV2beta1({ ids, listResources, definitions, rootCreation, s
       return { eligible: (await findDomain(call)) !== undefined };
     },
   };
-  return serve(GroupsService, handlers, { createGroup: { allowEmptyPath: true } });
+  return serve(GroupsService, handlers, {
+    createGroup: { allowEmptyPath: true, body: groupBodies.created },
+    updateGroup: { body: groupBodies.updated },
+    deleteGroup: { body: groupBodies.deleted },
+  });
 }
 
 /**

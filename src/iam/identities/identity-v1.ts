@@ -14,9 +14,11 @@ import type {
   Identity_AWSIdentity as V2AwsIdentity,
   Identity_ClaimMatch as V2ClaimMatch,
 } from "#gen/chainguard/platform/iam/v2beta1/identities_pb.js";
-import { listInChunks } from "../../pipeline/handlers.js";
+import { defineBodies } from "../../pipeline/body.js";
+import { type Handlers, listInChunks } from "../../pipeline/handlers.js";
 import { type ServedService, serve } from "../../pipeline/method-table.js";
 import { createOperations } from "../../pipeline/operations.js";
+import { findsResource } from "../../pipeline/resource/read.js";
 import { createChunkReader } from "../../pipeline/resource/unpaginated-list.js";
 import { identities, identityToProto } from "./identity.js";
 
@@ -24,10 +26,15 @@ const relationships = ["claim_match", "static_keys", "aws_identity", "service_pr
 const fullMask = { paths: ["name", "description", ...relationships] };
 const names = { uid: "id", parent: "parentId", staticKeys: "static", expirationTime: "expiration" };
 
+const bodies = defineBodies(
+  { message: IdentitySchema, readers: [Identities.method.list] },
+  findsResource(identities, (row) => toProtoV1(identityToProto(row))),
+);
+
 /** Creates Identities of version 1. */
 export function identitiesV1(served: ServedService<typeof IdentitiesService>) {
   const v2 = createOperations(served, names);
-  return serve(Identities, {
+  const handlers: Handlers<typeof Identities> = {
     create: async ({ parentId, identity }, call) =>
       toProtoV1(await v2.createIdentity({ parent: parentId, identity: fromV1(identity) }, call)),
 
@@ -42,6 +49,11 @@ export function identitiesV1(served: ServedService<typeof IdentitiesService>) {
     },
 
     delete: ({ id }, call) => v2.deleteIdentity({ uid: id }, call),
+  };
+  return serve(Identities, handlers, {
+    create: { body: bodies.created },
+    update: { body: bodies.updated },
+    delete: { body: bodies.deleted },
   });
 }
 

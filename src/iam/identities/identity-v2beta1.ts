@@ -8,11 +8,12 @@ import {
 } from "#gen/chainguard/platform/iam/v2beta1/identities_pb.js";
 import { invalidArgument } from "../../kernel/errors.js";
 import { personUid } from "../../kernel/ids.js";
-import { type Handlers, withoutChange } from "../../pipeline/handlers.js";
+import { defineBodies } from "../../pipeline/body.js";
+import type { Handlers } from "../../pipeline/handlers.js";
 import { serve } from "../../pipeline/method-table.js";
 import { isSameMessage } from "../../pipeline/resource/fixed-fields.js";
 import { buildPatch, buildValues } from "../../pipeline/resource/patch.js";
-import { getResource, getRow, type ResourceDeps } from "../../pipeline/resource/read.js";
+import { findsResource, getResource, getRow, type ResourceDeps } from "../../pipeline/resource/read.js";
 import { requireSecureIssuer } from "../../pipeline/resource/rules.js";
 import type { Store } from "../../store/store.js";
 import type { IdentityRow } from "../../store/tables/identities.js";
@@ -27,6 +28,11 @@ export interface IdentityDeps extends Pick<ResourceDeps, "listResources" | "ids"
   readonly trustedIssuers: readonly string[];
   readonly store: Store;
 }
+
+const bodies = defineBodies(
+  { message: IdentitySchema, readers: [IdentitiesService.method.listIdentities] },
+  findsResource(identities, identityToProto),
+);
 
 /** Creates IdentitiesService. */
 export function identitiesV2beta1({ listResources, ids, trustedIssuers, store }: IdentityDeps) {
@@ -82,7 +88,7 @@ export function identitiesV2beta1({ listResources, ids, trustedIssuers, store }:
         if (changed) await requireRightsOf(call, uid);
         Object.assign(patch, changed);
       }
-      if (Object.keys(patch).length === 0) return withoutChange(identityToProto(before));
+      if (Object.keys(patch).length === 0) return identityToProto(before);
       return identityToProto((await tx.identities.update(uid, patch, startMs)) ?? before);
     },
 
@@ -99,12 +105,18 @@ export function identitiesV2beta1({ listResources, ids, trustedIssuers, store }:
     async updateIdentityMetadata({ identityMetadata, updateMask }, { tx, caller, startMs }) {
       const before = await getRow(tx, identities, caller.uid);
       const metadata = patchMetadata(before.metadata, identityMetadata, updateMask);
-      if (metadata === undefined) return withoutChange(metadataToProto(before));
+      if (metadata === undefined) return metadataToProto(before);
       const row = await tx.identities.update(caller.uid, { metadata }, startMs);
       return metadataToProto(row ?? before);
     },
   };
-  return serve(IdentitiesService, handlers);
+  return serve(IdentitiesService, handlers, {
+    createIdentity: { body: bodies.created },
+    updateIdentity: { body: bodies.updated },
+    deleteIdentity: { body: bodies.deleted },
+    // Answers of a person, which only the person sees.
+    updateIdentityMetadata: { body: "none" },
+  });
 }
 
 type StoredRelationship = Pick<IdentityRow, "relation" | "relationship">;

@@ -2,11 +2,15 @@
 import { create, type Message, type MessageInitShape } from "@bufbuild/protobuf";
 import {
   type DeleteIdentityProviderRequest,
+  GenerateScimTokenResponseSchema,
   type IdentityProvider,
   type IdentityProvider_OIDC,
   type IdentityProvider_SCIMSchema,
   IdentityProviderSchema,
   IdentityProviders,
+  RegenerateScimTokenResponseSchema,
+  RevokeScimTokenResponseSchema,
+  SetScimEnabledResponseSchema,
 } from "#gen/chainguard/platform/iam/identity_providers_pb.js";
 import type {
   IdentityProvidersService,
@@ -14,7 +18,9 @@ import type {
   IdentityProvider as ProviderV2,
   IdentityProvider_SCIM as ScimV2,
 } from "#gen/chainguard/platform/iam/v2beta1/identity_providers_pb.js";
-import { listInChunks, withOutcome, withPreparation } from "../../pipeline/handlers.js";
+import { defineBodies } from "../../pipeline/body.js";
+import type { UnaryCall } from "../../pipeline/call.js";
+import { type Handlers, listInChunks, withOutcome, withPreparation } from "../../pipeline/handlers.js";
 import { type ServedService, serve } from "../../pipeline/method-table.js";
 import { createOperations } from "../../pipeline/operations.js";
 import {
@@ -23,6 +29,7 @@ import {
   requireUpdated,
   setByService,
 } from "../../pipeline/resource/fixed-fields.js";
+import { findsResource } from "../../pipeline/resource/read.js";
 import { createChunkReader } from "../../pipeline/resource/unpaginated-list.js";
 import { identityProviders, identityProviderToProto } from "./identity-provider.js";
 import { deleteMappings, type IdentityProviderDeps } from "./identity-provider-v2beta1.js";
@@ -37,6 +44,9 @@ const fixed = defineFixedFields(IdentityProviderSchema, {
   "scim.endpointUrl": setByService(),
 });
 
+const readers = [IdentityProviders.method.list] as const;
+const without = ["token"];
+
 /** Creates IdentityProviders of version 1. */
 export function identityProvidersV1(
   served: ServedService<typeof IdentityProvidersService>,
@@ -44,7 +54,7 @@ export function identityProvidersV1(
 ) {
   const names = { uid: "id", parent: "parentId", identityProviderUid: "identityProviderId" };
   const v2 = createOperations(served, names);
-  return serve(IdentityProviders, {
+  const handlers: Handlers<typeof IdentityProviders> = {
     async create({ parentId, identityProvider }, call) {
       const request = { parent: parentId, identityProvider: fromV1(identityProvider) };
       return requireCreated(fixed, identityProvider, toProtoV1(await v2.createIdentityProvider(request, call)));
@@ -68,6 +78,19 @@ export function identityProvidersV1(
     regenerateScimToken: async (request, call) => scimToV1(await v2.regenerateScimToken(scimFromV1(request), call)),
     revokeScimToken: async (request, call) => scimToV1(await v2.revokeScimToken(scimFromV1(request), call)),
     setScimEnabled: async (request, call) => scimToV1(await v2.setScimEnabled(scimFromV1(request), call)),
+  };
+  const bodies = defineBodies(
+    { message: IdentityProviderSchema, readers },
+    findsResource(identityProviders, (row, { startMs }: UnaryCall) => toProtoV1(identityProviderToProto(row, startMs))),
+  );
+  return serve(IdentityProviders, handlers, {
+    create: { body: bodies.created },
+    update: { body: bodies.updated },
+    delete: { body: bodies.deleted },
+    generateScimToken: { body: { view: { message: GenerateScimTokenResponseSchema, readers, without } } },
+    regenerateScimToken: { body: { view: { message: RegenerateScimTokenResponseSchema, readers, without } } },
+    revokeScimToken: { body: { view: { message: RevokeScimTokenResponseSchema, readers } } },
+    setScimEnabled: { body: { view: { message: SetScimEnabledResponseSchema, readers } } },
   });
 }
 

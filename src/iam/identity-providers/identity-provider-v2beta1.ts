@@ -3,17 +3,23 @@ import { equals } from "@bufbuild/protobuf";
 import type { FieldMask } from "@bufbuild/protobuf/wkt";
 import {
   type DeleteIdentityProviderRequest,
+  GenerateScimTokenResponseSchema,
   type IdentityProvider_OIDC,
   IdentityProvider_OIDCSchema,
+  IdentityProviderSchema,
   IdentityProvidersService,
+  RegenerateScimTokenResponseSchema,
+  RevokeScimTokenResponseSchema,
+  SetScimEnabledResponseSchema,
 } from "#gen/chainguard/platform/iam/v2beta1/identity_providers_pb.js";
 import { invalidArgument } from "../../kernel/errors.js";
-import type { CallContext } from "../../pipeline/call.js";
-import { type Handlers, withoutChange, withPreparation } from "../../pipeline/handlers.js";
+import { defineBodies } from "../../pipeline/body.js";
+import type { CallContext, UnaryCall } from "../../pipeline/call.js";
+import { type Handlers, withPreparation } from "../../pipeline/handlers.js";
 import { serve } from "../../pipeline/method-table.js";
 import { cascadeDelete, deleteInParts, guardDelete } from "../../pipeline/resource/delete.js";
 import { buildPatch, buildValues } from "../../pipeline/resource/patch.js";
-import { getRow, type ResourceDeps } from "../../pipeline/resource/read.js";
+import { findsResource, getRow, type ResourceDeps } from "../../pipeline/resource/read.js";
 import { requireSecureIssuer } from "../../pipeline/resource/rules.js";
 import type { Store } from "../../store/store.js";
 import type { IdentityProviderRow } from "../../store/tables/identities.js";
@@ -86,7 +92,7 @@ export function identityProvidersV2beta1(deps: IdentityProviderDeps) {
       const before = await getRow(tx, identityProviders, identityProvider?.uid ?? "");
       const view = identityProviderToProto(before, startMs);
       const { oidc: changed, ...patch } = buildPatch(identityProviders, identityProvider, updateMask, view);
-      if (changed === undefined && Object.keys(patch).length === 0) return withoutChange(view);
+      if (changed === undefined && Object.keys(patch).length === 0) return view;
       if (patch.defaultRole !== undefined && patch.defaultRole !== before.defaultRole) {
         const role = await requireAvailableRole(patch.defaultRole, before.groupUid, tx, "defaultRole");
         requireGrantable(caller, role, before.groupUid);
@@ -126,8 +132,23 @@ export function identityProvidersV2beta1(deps: IdentityProviderDeps) {
 
     ...scimHandlers,
   };
-  return serve(IdentityProvidersService, handlers);
+  const bodies = defineBodies(
+    { message: IdentityProviderSchema, readers },
+    findsResource(identityProviders, (row, { startMs }: UnaryCall) => identityProviderToProto(row, startMs)),
+  );
+  return serve(IdentityProvidersService, handlers, {
+    createIdentityProvider: { body: bodies.created },
+    updateIdentityProvider: { body: bodies.updated },
+    deleteIdentityProvider: { body: bodies.deleted },
+    generateScimToken: { body: { view: { message: GenerateScimTokenResponseSchema, readers, without } } },
+    regenerateScimToken: { body: { view: { message: RegenerateScimTokenResponseSchema, readers, without } } },
+    revokeScimToken: { body: { view: { message: RevokeScimTokenResponseSchema, readers } } },
+    setScimEnabled: { body: { view: { message: SetScimEnabledResponseSchema, readers } } },
+  });
 }
+
+const readers = [IdentityProvidersService.method.listIdentityProviders] as const;
+const without = ["token"];
 
 /** How many mappings a unit of work deletes: some milliseconds on SQLite. */
 const MAX_DELETED = 50;

@@ -1,11 +1,13 @@
 import { failedPrecondition, invalidArgument } from "../../kernel/errors.js";
 import { builtinIdentityUid, builtinRoleUid, type Ids, personUid } from "../../kernel/ids.js";
+import { describeChange } from "../../pipeline/body.js";
 import { isName } from "../../pipeline/resource/rules.js";
 import type { Tx } from "../../store/transaction.js";
 import { requireNotInDeletion } from "../identities/deletion.js";
 import { buildStandaloneIdentity } from "../identities/identity.js";
 import { insertBinding } from "../role-bindings/create-binding.js";
-import { auditOnHost } from "./operate.js";
+import { roleBindingView } from "../role-bindings/role-binding.js";
+import { auditOnHost, showBinding } from "./operate.js";
 
 /** The first organisation of an installation. */
 export interface Bootstrap {
@@ -64,6 +66,7 @@ export async function bootstrap(tx: Tx, { org, owner }: Bootstrap, ids: Ids, now
   }
   const grant = { identityUid: identity, roleUid: builtinRoleUid("owner") };
   const { uid } = await insertBinding(tx, group, grant, { ids, nowMs }, { automatic: true });
-  await auditOnHost(tx, "arbor.bootstrap.v1", group, nowMs, ids);
+  const change = describeChange(roleBindingView, { after: await showBinding(tx, uid) });
+  await auditOnHost(tx, { type: "arbor.bootstrap.v1", subjectUid: group, change }, { ids, nowMs });
   return { group, identity, roleBinding: uid };
 }

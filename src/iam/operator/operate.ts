@@ -1,18 +1,22 @@
 // Operations of the operator on the host. No method of the API runs them.
 import { OrgKindSchema } from "#gen/chainguard/platform/iam/v2beta1/groups_pb.js";
+import type { RoleBinding } from "#gen/chainguard/platform/iam/v2beta1/role_bindings_pb.js";
+import { type Change, formatBody } from "../../kernel/audit-body.js";
 import { failedPrecondition, invalidArgument, notFound } from "../../kernel/errors.js";
 import type { Ids } from "../../kernel/ids.js";
 import { rootOf } from "../../kernel/uidp.js";
+import { describeChange } from "../../pipeline/body.js";
 import { getRow } from "../../pipeline/resource/read.js";
 import type { Awaitable } from "../../store/awaitable.js";
 import type { GroupPatch } from "../../store/iam/groups.js";
 import type { GroupRow } from "../../store/tables/groups.js";
 import type { Tx } from "../../store/transaction.js";
-import { groups } from "../groups/group.js";
+import { groups, groupToProto } from "../groups/group.js";
+import { groupView } from "../groups/group-v2beta1.js";
 import { identities } from "../identities/identity.js";
 import { requireOwner } from "../rights.js";
 import { insertBinding } from "../role-bindings/create-binding.js";
-import { roleBindings } from "../role-bindings/role-binding.js";
+import { roleBindings, roleBindingToProto, roleBindingView } from "../role-bindings/role-binding.js";
 import { isOperatorRole } from "../roles/builtin-roles.js";
 import { roles } from "../roles/role.js";
 
@@ -57,8 +61,9 @@ export async function verifyGroup(
   const patch: GroupPatch = { verified: true, ...(kind !== undefined && { kind: parseKind(kind) }) };
   const recorded = await tx.registry.findName(uid);
   if (recorded === undefined) await recordRegistryName(tx, row, options);
-  await tx.groups.update(uid, patch, context.nowMs);
-  await auditOnHost(tx, "arbor.group.verified.v1", uid, context.nowMs, context.ids);
+  const verified = (await tx.groups.update(uid, patch, context.nowMs)) ?? row;
+  const change = describeChange(groupView, { before: groupToProto(row), after: groupToProto(verified) });
+  await auditOnHost(tx, { type: "arbor.group.verified.v1", subjectUid: uid, change }, context);
   return recorded === undefined ? row.name : undefined;
 }
 
@@ -96,7 +101,7 @@ export async function revokeTokens(tx: Tx, uid: string, { ids, nowMs }: HostCont
   const notBefore = Math.floor(nowMs / 1000) + 1;
   if ((await tx.identities.update(uid, { notBefore }, nowMs)) === undefined) throw notFound(identities, uid);
   await tx.refreshTokens.deleteOf(uid);
-  await auditOnHost(tx, "arbor.identity.revoked.v1", uid, nowMs, ids);
+  await auditOnHost(tx, { type: "arbor.identity.revoked.v1", subjectUid: uid }, { ids, nowMs });
 }
 
 /** An identity, a role and the group to bind them at. */
@@ -134,7 +139,8 @@ export async function bindIdentity(
     throw failedPrecondition("IDENTITY_NOT_BINDABLE", `identity ${identity} ${rule}`);
   }
   const { uid } = await insertBinding(tx, group, { identityUid: identity, roleUid: role }, { ids, nowMs });
-  await auditOnHost(tx, "arbor.role_binding.created.v1", uid, nowMs, ids);
+  const change = describeChange(roleBindingView, { after: await showBinding(tx, uid) });
+  await auditOnHost(tx, { type: "arbor.role_binding.created.v1", subjectUid: uid, change }, { ids, nowMs });
   return uid;
 }
 
@@ -144,15 +150,30 @@ export async function bindIdentity(
  * @throws ApiError NOT_FOUND, or FAILED_PRECONDITION where an organisation would be left without an owner.
  */
 export async function unbindIdentity(tx: Tx, uid: string, { ids, nowMs }: HostContext): Promise<void> {
-  const { groupUid } = await getRow(tx, roleBindings, uid);
+  const row = await getRow(tx, roleBindings, uid);
   await tx.roleBindings.delete(uid);
-  await requireOwner(tx, groupUid);
-  await auditOnHost(tx, "arbor.role_binding.deleted.v1", uid, nowMs, ids);
+  await requireOwner(tx, row.groupUid);
+  const change = describeChange(roleBindingView, { before: roleBindingToProto(row) });
+  await auditOnHost(tx, { type: "arbor.role_binding.deleted.v1", subjectUid: uid, change }, { ids, nowMs });
 }
 
-/** Records an operation on the host in the audit log. No identity is its actor. */
-export function auditOnHost(tx: Tx, type: string, subjectUid: string, timeMs: number, ids: Ids): Awaitable<void> {
+/** Reads a binding as bodies of the audit log show it. */
+export async function showBinding(tx: Tx, uid: string): Promise<RoleBinding> {
+  return roleBindingToProto(await getRow(tx, roleBindings, uid));
+}
+
+/**
+ * Records an operation on the host in the audit log. No identity is its actor.
+ *
+ * @param change what it changed; without it there is nothing to say but that it was done
+ */
+export function auditOnHost(
+  tx: Tx,
+  { type, subjectUid, change }: { readonly type: string; readonly subjectUid: string; readonly change?: Change },
+  { ids, nowMs: timeMs }: HostContext,
+): Awaitable<void> {
   return tx.audit.append({
+    ...(change && { body: formatBody(change) }),
     rootUid: rootOf(subjectUid),
     timeMs,
     type,

@@ -1,4 +1,5 @@
 // The quotas of one organisation, which the operator reads and sets on the host.
+import { QUOTA_SET } from "../../kernel/audit-body.js";
 import { failedPrecondition } from "../../kernel/errors.js";
 import {
   limitsFor,
@@ -53,13 +54,15 @@ export async function setQuotas(
   changes: ReadonlyMap<OrganisationQuota, number | undefined>,
   { ids, nowMs }: HostContext,
 ): Promise<void> {
-  const kept = { ...(await getRoot(tx, root)).resourceLimits };
+  const before = (await getRoot(tx, root)).resourceLimits;
+  const kept = { ...before };
   for (const [quota, limit] of changes) {
     if (limit === undefined) delete kept[quota];
     else kept[quota] = limit;
   }
   await tx.groups.update(root, { resourceLimits: kept }, nowMs);
-  await auditOnHost(tx, "arbor.quota.set.v1", root, nowMs, ids);
+  const change = { type: QUOTA_SET, before, after: kept };
+  await auditOnHost(tx, { type: QUOTA_SET, subjectUid: root, change }, { ids, nowMs });
 }
 
 async function getRoot(tx: Tx, uid: string): Promise<GroupRow> {

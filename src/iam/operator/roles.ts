@@ -3,12 +3,14 @@
 import { create } from "@bufbuild/protobuf";
 import { RoleSchema } from "#gen/chainguard/platform/iam/v2beta1/roles_pb.js";
 import { failedPrecondition, invalidArgument, notFound } from "../../kernel/errors.js";
+import { describeChange } from "../../pipeline/body.js";
 import { buildValues } from "../../pipeline/resource/patch.js";
 import type { RoleBindingRow, RoleRow } from "../../store/tables/roles.js";
 import type { Tx } from "../../store/transaction.js";
 import { builtinRoles, isOperatorRole } from "../roles/builtin-roles.js";
 import { buildCapabilitySet, isCapabilityName, parseCapabilities } from "../roles/capability-names.js";
-import { roles } from "../roles/role.js";
+import { roles, roleToProto } from "../roles/role.js";
+import { roleView } from "../roles/role-v2beta1.js";
 import { auditOnHost, type HostContext } from "./operate.js";
 
 /** An operator role that is to be created. */
@@ -49,7 +51,8 @@ export async function createOperatorRole(
     updateTimeMs: nowMs,
   };
   await tx.roles.insert(row);
-  await auditOnHost(tx, "arbor.role.created.v1", row.uid, nowMs, ids);
+  const change = describeChange(roleView, { after: roleToProto(row) });
+  await auditOnHost(tx, { type: "arbor.role.created.v1", subjectUid: row.uid, change }, { ids, nowMs });
   return row;
 }
 
@@ -74,12 +77,14 @@ export async function listOperatorRoles(tx: Tx): Promise<OperatorRole[]> {
  * @throws ApiError NOT_FOUND, also for any other role, or FAILED_PRECONDITION while it is bound.
  */
 export async function deleteOperatorRole(tx: Tx, uid: string, { ids, nowMs }: HostContext): Promise<void> {
-  if (!isOperatorRole(uid) || (await tx.roles.find(uid)) === undefined) {
+  const row = await tx.roles.find(uid);
+  if (!isOperatorRole(uid) || row === undefined) {
     throw notFound(roles, uid, `there is no operator role ${uid}`);
   }
   if (await tx.roleBindings.isBound(uid)) {
     throw failedPrecondition("RESOURCE_IN_USE", "cannot delete role that is in use");
   }
   await tx.roles.delete(uid);
-  await auditOnHost(tx, "arbor.role.deleted.v1", uid, nowMs, ids);
+  const change = describeChange(roleView, { before: roleToProto(row) });
+  await auditOnHost(tx, { type: "arbor.role.deleted.v1", subjectUid: uid, change }, { ids, nowMs });
 }

@@ -1,14 +1,18 @@
 // Bindings that others create for a person are pending until the person accepts them. Anybody who knows the uid
 // of a person can bind it, and must not fill that person's lists and tokens with unknown groups
 // (docs/adr/0010-pending-bindings.md).
+import { ListRoleBindingsResponseSchema } from "#gen/chainguard/platform/iam/v2beta1/role_bindings_pb.js";
+import { type Change, formatBody } from "../../kernel/audit-body.js";
 import { permissionDenied } from "../../kernel/errors.js";
 import { ANONYMOUS_UID, builtinRoleUid, type Ids } from "../../kernel/ids.js";
 import type { Clock } from "../../kernel/time.js";
 import { parentOf, rootOf } from "../../kernel/uidp.js";
+import { describeChange } from "../../pipeline/body.js";
 import type { HydratedBinding } from "../../store/iam/role-bindings.js";
 import type { Store } from "../../store/store.js";
 import type { Tx } from "../../store/transaction.js";
 import { requireNotOperatorRole, requireOwner } from "../rights.js";
+import { roleBindingToProto, roleBindingView } from "../role-bindings/role-binding.js";
 
 /** The largest number of bindings that one unit of work accepts; the next call accepts others. */
 export const MAX_ACCEPTED = 200;
@@ -58,6 +62,15 @@ export async function acceptBindingsAt(
   limit = MAX_ACCEPTED,
 ): Promise<string[]> {
   return tx.roleBindings.accept(identityUid, rootOf(memberUid), limit);
+}
+
+/** How bodies of the audit log show several role bindings. */
+export const roleBindingsView = { message: ListRoleBindingsResponseSchema, readers: roleBindingView.readers } as const;
+
+/** Describes bindings that were accepted, or those that were deleted before they are. */
+export async function describeBindings(tx: Tx, part: "before" | "after", uids: readonly string[]): Promise<Change> {
+  const rows = await tx.roleBindings.findHydrated(uids);
+  return describeChange(roleBindingsView, { [part]: { roleBindings: rows.map(roleBindingToProto) } });
 }
 
 /**
@@ -130,6 +143,7 @@ export function createAcceptances({ store, clock, ids, onProblem }: AcceptancesD
         timeMs: clock(),
         type: "dev.arbor.bindings.binding.accepted.v1",
         method: "first call",
+        body: formatBody(await describeBindings(tx, "after", uids)),
         subjectUid,
         actorUid: identityUid,
         tokenId: "",

@@ -1,10 +1,13 @@
 // The pending bindings of a person by organisation, for the page on which the person decides about them. Anybody
 // can bind anybody in any number of organisations, so every function reads and changes a bounded number of rows.
+import type { Change } from "../../kernel/audit-body.js";
 import { builtinRoleUid } from "../../kernel/ids.js";
 import { rootOf } from "../../kernel/uidp.js";
+import { describeChange } from "../../pipeline/body.js";
 import type { Tx } from "../../store/transaction.js";
 import { requireOwner } from "../rights.js";
-import { acceptBindingsAt, MAX_ACCEPTED } from "./pending-bindings.js";
+import { roleBindingToProto, roleBindingView } from "../role-bindings/role-binding.js";
+import { acceptBindingsAt, describeBindings, MAX_ACCEPTED } from "./pending-bindings.js";
 
 /** The largest number of organisations on one page. */
 export const MAX_ORGANISATIONS = 10;
@@ -101,8 +104,8 @@ export type BindingDecisions = ReadonlyMap<string, "accept" | "remove">;
 export interface ResolvedBindings {
   readonly root: string;
   readonly decision: "accept" | "remove";
-  /** The uids of the bindings; empty where none was pending any more. */
-  readonly uids: readonly string[];
+  /** What the audit log gets: nothing where no binding was pending any more. */
+  readonly changes: readonly { readonly subjectUid: string; readonly change: Change }[];
 }
 
 /**
@@ -119,20 +122,28 @@ export async function resolvePendingBindings(
   const share = Math.max(1, Math.floor(MAX_ACCEPTED / Math.max(1, decisions.size)));
   const resolved: ResolvedBindings[] = [];
   for (const [root, decision] of decisions) {
-    const uids =
-      decision === "accept"
-        ? await acceptBindingsAt(tx, identityUid, root, share)
-        : await deletePendingAt(tx, identityUid, root, share);
-    resolved.push({ root, decision, uids });
+    const resolve = decision === "accept" ? acceptPendingAt : deletePendingAt;
+    resolved.push({ root, decision, changes: await resolve(tx, identityUid, root, share) });
   }
   return resolved;
 }
 
-async function deletePendingAt(tx: Tx, identityUid: string, root: string, limit: number): Promise<string[]> {
+type Changes = ResolvedBindings["changes"];
+
+// One change for all, because there may be many.
+async function acceptPendingAt(tx: Tx, identityUid: string, root: string, limit: number): Promise<Changes> {
+  const uids = await acceptBindingsAt(tx, identityUid, root, limit);
+  const [subjectUid] = uids;
+  return subjectUid === undefined ? [] : [{ subjectUid, change: await describeBindings(tx, "after", uids) }];
+}
+
+async function deletePendingAt(tx: Tx, identityUid: string, root: string, limit: number): Promise<Changes> {
   const rows = await readPendingAt(tx, identityUid, root, limit);
   for (const { uid } of rows) await tx.roleBindings.delete(uid);
   if (rows.some(({ roleUid, groupUid }) => roleUid === owner && groupUid === root)) await requireOwner(tx, root);
-  return rows.map(({ uid }) => uid);
+  return rows.map((row) => {
+    return { subjectUid: row.uid, change: describeChange(roleBindingView, { before: roleBindingToProto(row) }) };
+  });
 }
 
 // The rows continue in the next organisation, so they are filtered.

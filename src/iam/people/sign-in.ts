@@ -1,7 +1,10 @@
 // Signing in: finds or registers the person that a login provider asserts.
+import { SessionSchema } from "#gen/chainguard/platform/auth/auth_pb.js";
+import { RoleBindingsService } from "#gen/chainguard/platform/iam/v2beta1/role_bindings_pb.js";
 import { failedPrecondition, notFound, permissionDenied, unauthenticated } from "../../kernel/errors.js";
 import type { Ids } from "../../kernel/ids.js";
 import { MAX_MAPPINGS } from "../../pipeline/auth/api-token.js";
+import type { BodyView } from "../../pipeline/body.js";
 import type { IdentityRow } from "../../store/tables/identities.js";
 import type { Tx } from "../../store/transaction.js";
 import { identities } from "../identities/identity.js";
@@ -10,6 +13,12 @@ import { insertBinding } from "../role-bindings/create-binding.js";
 import { acceptInvite, type Invitee, type InvitePreview, previewInvite, requireInvite } from "./accept-invite.js";
 import { acceptBindingsAt } from "./pending-bindings.js";
 import { type AssertedIdentity, derivePersonUid, parseEmail, register } from "./registration.js";
+
+/** How bodies of the audit log show a registration: who may read the bindings of a group sees who joined it. */
+export const sessionView = {
+  message: SessionSchema,
+  readers: [RoleBindingsService.method.listRoleBindings],
+} as const satisfies BodyView;
 
 /** A login, after the token of the provider was verified. */
 export interface SignIn {

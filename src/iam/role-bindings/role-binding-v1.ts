@@ -3,6 +3,7 @@ import { create } from "@bufbuild/protobuf";
 import { type Timestamp, timestampFromMs } from "@bufbuild/protobuf/wkt";
 import {
   type RoleBinding,
+  RoleBindingBatchSchema,
   type RoleBindingList_Binding,
   RoleBindingList_BindingSchema,
   RoleBindingSchema,
@@ -12,11 +13,13 @@ import type {
   RoleBindingsService,
   RoleBinding as RoleBindingV2,
 } from "#gen/chainguard/platform/iam/v2beta1/role_bindings_pb.js";
+import { defineBodies } from "../../pipeline/body.js";
 import type { UnaryCall } from "../../pipeline/call.js";
-import { listInChunks, withOutcome } from "../../pipeline/handlers.js";
+import { type Handlers, listInChunks, withOutcome } from "../../pipeline/handlers.js";
 import { type ServedService, serve } from "../../pipeline/method-table.js";
 import { createOperations } from "../../pipeline/operations.js";
 import { defineFixedFields, requireCreated, requireUpdated } from "../../pipeline/resource/fixed-fields.js";
+import { findsResource } from "../../pipeline/resource/read.js";
 import { createChunkReader } from "../../pipeline/resource/unpaginated-list.js";
 import type { RoleBindingRow } from "../../store/tables/roles.js";
 import { roleBindings, roleBindingToProto } from "./role-binding.js";
@@ -28,10 +31,16 @@ const fixed = defineFixedFields(RoleBindingSchema, {
   group: { rule: "must be the group in which the binding is created" },
 });
 
+const view = { message: RoleBindingSchema, readers: [RoleBindings.method.list] } as const;
+const bodies = defineBodies(
+  view,
+  findsResource(roleBindings, (row) => convert(roleBindingToProto(row), row)),
+);
+
 /** Creates RoleBindings of version 1. */
 export function roleBindingsV1(served: ServedService<typeof RoleBindingsService>) {
   const v2 = createOperations(served, names);
-  return serve(RoleBindings, {
+  const handlers: Handlers<typeof RoleBindings> = {
     async create({ parent, roleBinding }, call) {
       const created = await v2.createRoleBinding({ parent, roleBinding: fromV1(roleBinding) }, call);
       return requireCreated(fixed, roleBinding, await toProtoV1(created, call));
@@ -56,6 +65,12 @@ export function roleBindingsV1(served: ServedService<typeof RoleBindingsService>
     list: listInChunks(createChunkReader(roleBindings, (row) => toHydratedProtoV1(roleBindingToProto(row), row))),
 
     delete: ({ id }, call) => v2.deleteRoleBinding({ uid: id }, call),
+  };
+  return serve(RoleBindings, handlers, {
+    create: { body: bodies.created },
+    createBatch: { body: { view: { message: RoleBindingBatchSchema, readers: view.readers } } },
+    update: { body: bodies.updated },
+    delete: { body: bodies.deleted },
   });
 }
 

@@ -2,27 +2,31 @@
 import { create } from "@bufbuild/protobuf";
 import {
   type BatchCreateRoleBindingsRequest,
+  BatchCreateRoleBindingsResponseSchema,
   type RoleBinding,
   RoleBindingSchema,
   RoleBindingsService,
 } from "#gen/chainguard/platform/iam/v2beta1/role_bindings_pb.js";
 import { alreadyExists, type FieldViolation, invalidArgument, notFound } from "../../kernel/errors.js";
 import { rootOf } from "../../kernel/uidp.js";
-import { withOutcome, withoutChange } from "../../pipeline/handlers.js";
+import { defineBodies } from "../../pipeline/body.js";
+import { type Handlers, withOutcome } from "../../pipeline/handlers.js";
 import { serve } from "../../pipeline/method-table.js";
 import { buildPatch, buildValues } from "../../pipeline/resource/patch.js";
-import { getResource, getRow, type ResourceDeps } from "../../pipeline/resource/read.js";
+import { findsResource, getResource, getRow, type ResourceDeps } from "../../pipeline/resource/read.js";
 import type { Awaitable } from "../../store/awaitable.js";
 import type { Tx } from "../../store/transaction.js";
 import { groups } from "../groups/group.js";
 import { isPendingFor } from "../people/pending-bindings.js";
 import { requireNotOperatorRole, requireOwner } from "../rights.js";
 import { ensureBinding, requireBindable } from "./create-binding.js";
-import { MAX_BATCH, roleBindings, roleBindingToProto } from "./role-binding.js";
+import { MAX_BATCH, roleBindings, roleBindingToProto, roleBindingView } from "./role-binding.js";
+
+const bodies = defineBodies(roleBindingView, findsResource(roleBindings, roleBindingToProto));
 
 /** Creates RoleBindingsService. */
 export function roleBindingsV2beta1({ listResources, ids }: Pick<ResourceDeps, "listResources" | "ids">) {
-  return serve(RoleBindingsService, {
+  const handlers: Handlers<typeof RoleBindingsService> = {
     getRoleBinding: ({ uid }, { tx }) => toProto(uid, tx),
 
     async listRoleBindings(request, call) {
@@ -65,7 +69,7 @@ export function roleBindingsV2beta1({ listResources, ids }: Pick<ResourceDeps, "
         create(RoleBindingSchema, { identityUid, roleUid }),
       );
       const grant = { identityUid, roleUid, ...patch };
-      if (grant.identityUid === identityUid && grant.roleUid === roleUid) return withoutChange(await toProto(uid, tx));
+      if (grant.identityUid === identityUid && grant.roleUid === roleUid) return await toProto(uid, tx);
       requireNotOperatorRole(roleUid, `changing binding ${uid}`);
       await requireBindable(groupUid, grant, call);
       if (await tx.roleBindings.findSame(groupUid, grant.identityUid, grant.roleUid))
@@ -87,6 +91,13 @@ export function roleBindingsV2beta1({ listResources, ids }: Pick<ResourceDeps, "
       await requireOwner(tx, row.groupUid);
       return {};
     },
+  };
+  const batchView = { message: BatchCreateRoleBindingsResponseSchema, readers: roleBindingView.readers };
+  return serve(RoleBindingsService, handlers, {
+    createRoleBinding: { body: bodies.created },
+    batchCreateRoleBindings: { body: { view: batchView } },
+    updateRoleBinding: { body: bodies.updated },
+    deleteRoleBinding: { body: bodies.deleted },
   });
 }
 

@@ -10,6 +10,7 @@ import {
 } from "#gen/chainguard/platform/iam/v2beta1/role_bindings_pb.js";
 import { builtinRoleUid } from "../../kernel/ids.js";
 import { parentOf, rootOf } from "../../kernel/uidp.js";
+import type { BodyView } from "../../pipeline/body.js";
 import { defineResource } from "../../pipeline/resource/define.js";
 import { creates, type RequestedAddition } from "../../pipeline/resource/quota.js";
 import { isRequiredUid } from "../../pipeline/resource/rules.js";
@@ -127,6 +128,12 @@ async function countMoved(tx: Tx, uid: string, identityUid = ""): Promise<readon
   if (before === undefined || before.identityUid === identityUid) return [];
   return [{ kind: "identityBindings", ownerUid: identityUid, rootUid: rootOf(uid) }];
 }
+
+/** How bodies of the audit log show role bindings. */
+export const roleBindingView = {
+  message: RoleBindingSchema,
+  readers: [RoleBindingsService.method.listRoleBindings],
+} as const satisfies BodyView;
 
 /** Converts a stored binding to version 2. */
 export function roleBindingToProto(row: HydratedBinding): RoleBinding {

@@ -5,9 +5,11 @@ import { type Role, type RoleFilter, RoleSchema, Roles } from "#gen/chainguard/p
 import type { RolesService, Role as RoleV2 } from "#gen/chainguard/platform/iam/v2beta1/roles_pb.js";
 import { invalidArgument } from "../../kernel/errors.js";
 import { isUidp } from "../../kernel/uidp.js";
-import { listInChunks } from "../../pipeline/handlers.js";
+import { defineBodies } from "../../pipeline/body.js";
+import { type Handlers, listInChunks } from "../../pipeline/handlers.js";
 import { type ServedService, serve } from "../../pipeline/method-table.js";
 import { createOperations } from "../../pipeline/operations.js";
+import { findsResource } from "../../pipeline/resource/read.js";
 import { type ChunkFilter, createChunkReader } from "../../pipeline/resource/unpaginated-list.js";
 import type { RoleRow } from "../../store/tables/roles.js";
 import { formatCapabilityNames, parseCapabilities } from "./capability-names.js";
@@ -15,10 +17,12 @@ import { roles, roleToProto } from "./role.js";
 
 const fullMask = { paths: ["name", "description", "capabilities"] };
 
+const bodies = defineBodies({ message: RoleSchema, readers: [Roles.method.list] }, findsResource(roles, roleToProtoV1));
+
 /** Creates Roles of version 1. */
 export function rolesV1(served: ServedService<typeof RolesService>) {
   const v2 = createOperations(served, { uid: "id", parent: "parentId" });
-  return serve(Roles, {
+  const handlers: Handlers<typeof Roles> = {
     create: async ({ parentId, role }, call) =>
       fromV2(await v2.createRole({ parent: parentId, role: fromV1(role) }, call)),
 
@@ -27,6 +31,11 @@ export function rolesV1(served: ServedService<typeof RolesService>) {
     list: listInChunks(createChunkReader(roles, roleToProtoV1, parseFilter)),
 
     delete: ({ id }, call) => v2.deleteRole({ uid: id }, call),
+  };
+  return serve(Roles, handlers, {
+    create: { body: bodies.created },
+    update: { body: bodies.updated },
+    delete: { body: bodies.deleted },
   });
 }
 

@@ -1,14 +1,15 @@
 // The handlers of RolesService in version 2beta1.
-import { type Role, RolesService } from "#gen/chainguard/platform/iam/v2beta1/roles_pb.js";
+import { type Role, RoleSchema, RolesService } from "#gen/chainguard/platform/iam/v2beta1/roles_pb.js";
 import type { CapabilitySet } from "../../kernel/capability-set.js";
 import { failedPrecondition, invalidArgument, notFound, permissionDenied } from "../../kernel/errors.js";
 import { isUidp, parentOf } from "../../kernel/uidp.js";
 import { notFoundOrDenied } from "../../pipeline/auth/authorize.js";
+import { type BodyView, defineBodies } from "../../pipeline/body.js";
 import type { UnaryCall } from "../../pipeline/call.js";
-import { withoutChange } from "../../pipeline/handlers.js";
+import type { Handlers } from "../../pipeline/handlers.js";
 import { serve } from "../../pipeline/method-table.js";
 import { buildPatch, buildValues } from "../../pipeline/resource/patch.js";
-import { getRow, type ResourceDeps } from "../../pipeline/resource/read.js";
+import { findsResource, getRow, type ResourceDeps } from "../../pipeline/resource/read.js";
 import type { RoleRow } from "../../store/tables/roles.js";
 import { groups } from "../groups/group.js";
 import { requireRights } from "../rights.js";
@@ -17,9 +18,14 @@ import { isOperatorRole } from "./builtin-roles.js";
 import { findCapabilitySet } from "./capability-names.js";
 import { roles, roleToProto } from "./role.js";
 
+/** How bodies of the audit log show roles. */
+export const roleView = { message: RoleSchema, readers: [RolesService.method.listRoles] } as const satisfies BodyView;
+
+const bodies = defineBodies(roleView, findsResource(roles, roleToProto));
+
 /** Creates RolesService. */
 export function rolesV2beta1({ listResources, ids }: Pick<ResourceDeps, "listResources" | "ids">) {
-  return serve(RolesService, {
+  const handlers: Handlers<typeof RolesService> = {
     async getRole({ uid }, call) {
       return roleToProto(await getVisibleRole(uid, call));
     },
@@ -55,7 +61,7 @@ export function rolesV2beta1({ listResources, ids }: Pick<ResourceDeps, "listRes
         await requireRightsWhereBound(before, change.capabilities, call);
         await requireNotPublic(tx, { uid: before.uid, capabilities: change.capabilities });
       }
-      if (Object.keys(change).length === 0) return withoutChange(roleToProto(before));
+      if (Object.keys(change).length === 0) return roleToProto(before);
       return roleToProto((await tx.roles.update(before.uid, change, startMs)) ?? before);
     },
 
@@ -66,6 +72,11 @@ export function rolesV2beta1({ listResources, ids }: Pick<ResourceDeps, "listRes
       await call.tx.roles.delete(row.uid);
       return {};
     },
+  };
+  return serve(RolesService, handlers, {
+    createRole: { body: bodies.created },
+    updateRole: { body: bodies.updated },
+    deleteRole: { body: bodies.deleted },
   });
 }
 

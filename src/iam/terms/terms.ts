@@ -2,16 +2,21 @@
 
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
-import { Terms, type TermsDocumentStatusSchema } from "#gen/chainguard/platform/iam/terms_pb.js";
+import {
+  AcceptTermsResponseSchema as AcceptTermsResponseV1Schema,
+  Terms,
+  type TermsDocumentStatusSchema,
+} from "#gen/chainguard/platform/iam/terms_pb.js";
 import { TermsService as StableTermsService } from "#gen/chainguard/platform/iam/v2/terms_pb.js";
 import {
+  AcceptTermsResponseSchema,
   type TermsAcceptance,
   TermsAcceptanceSchema,
   TermsService,
 } from "#gen/chainguard/platform/iam/v2beta1/terms_pb.js";
 import { invalidArgument } from "../../kernel/errors.js";
 import { lineageOf } from "../../kernel/uidp.js";
-import { listInChunks, withOutcome } from "../../pipeline/handlers.js";
+import { type Handlers, listInChunks, withOutcome } from "../../pipeline/handlers.js";
 import { type ServedService, serve } from "../../pipeline/method-table.js";
 import { createOperations } from "../../pipeline/operations.js";
 import { defineResource } from "../../pipeline/resource/define.js";
@@ -43,7 +48,7 @@ export const termsAcceptances = defineResource({
 
 /** Creates TermsService. */
 export function termsV2beta1({ listResources }: Pick<ResourceDeps, "listResources">) {
-  return serve(TermsService, {
+  const handlers: Handlers<typeof TermsService> = {
     async acceptTerms({ group, documentIds }, call) {
       const { tx, caller, startMs } = call;
       await getRow(tx, groups, group);
@@ -72,7 +77,9 @@ export function termsV2beta1({ listResources }: Pick<ResourceDeps, "listResource
       );
       return { termsAcceptances: resources, ...page };
     },
-  });
+  };
+  const view = { message: AcceptTermsResponseSchema, readers: [TermsService.method.listTermsAcceptances] } as const;
+  return serve(TermsService, handlers, { acceptTerms: { body: { view } } });
 }
 
 // A group and those above it accept few documents, so a page is cut from all of them.
@@ -108,7 +115,7 @@ const CHUNK_SIZE = 200;
 /** Creates Terms of version 1. */
 export function termsV1(served: ServedService<typeof TermsService>) {
   const v2 = createOperations(served);
-  return serve(Terms, {
+  const handlers: Handlers<typeof Terms> = {
     async acceptTerms({ group, documentIds }, call) {
       const accepted = await v2.acceptTerms({ group, documentIds }, call);
       return withOutcome({ group: accepted.group, documentIds: accepted.documentIds }, { subjectUid: group });
@@ -120,7 +127,9 @@ export function termsV1(served: ServedService<typeof TermsService>) {
       const { termsAcceptances, nextPageToken } = await v2.listTermsAcceptances(request, call);
       return { chunk: { items: termsAcceptances.map(toProtoV1) }, next: nextPageToken || undefined };
     }),
-  });
+  };
+  const view = { message: AcceptTermsResponseV1Schema, readers: [Terms.method.listAccepted] } as const;
+  return serve(Terms, handlers, { acceptTerms: { body: { view } } });
 }
 
 function toProtoV1({

@@ -1,9 +1,10 @@
 // Completes a login: signs the person in and delivers the outcome to the program.
 import { requireRoomForLogin } from "../../iam/people/join-quota.js";
 import type { BindingDecisions } from "../../iam/people/pending-organizations.js";
-import { type SignIn, type SignInResult, signIn } from "../../iam/people/sign-in.js";
+import { type SignIn, type SignInResult, sessionView, signIn } from "../../iam/people/sign-in.js";
 import { rootOf } from "../../kernel/uidp.js";
 import { CALLBACK_PATH, type WebRequest, type WebResponse } from "../../kernel/web.js";
+import { describeChange } from "../../pipeline/body.js";
 import { Reservation } from "../../pipeline/resource/reservation.js";
 import type { Tx } from "../../store/transaction.js";
 import { inviteFailureKey } from "../sts/failure-limiter.js";
@@ -191,7 +192,8 @@ async function appendAuditRow(
   const isNew = (await tx.identities.find(identityUid))?.createTimeMs === nowMs;
   if (!isNew && group === undefined) return;
   const subjectUid = group ?? (provider.providerUid === undefined ? identityUid : rootOf(provider.providerUid));
-  const row = { type: REGISTERED, subjectUid, actorUid: identityUid };
+  const change = describeChange(sessionView, { after: { identity: identityUid, group: group ?? "" } });
+  const row = { type: REGISTERED, subjectUid, actorUid: identityUid, change };
   await appendLoginRow(tx, row, { nowMs, method: CALLBACK_PATH, request });
 }
 

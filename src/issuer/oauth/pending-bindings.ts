@@ -6,9 +6,11 @@ import {
   type PendingOrganisations,
   resolvePendingBindings,
 } from "../../iam/people/pending-organizations.js";
+import { type Change, formatBody } from "../../kernel/audit-body.js";
 import { invalidArgument } from "../../kernel/errors.js";
 import { rootOf } from "../../kernel/uidp.js";
 import type { WebRequest } from "../../kernel/web.js";
+import type { AuditRow } from "../../store/tables/audit.js";
 import type { Tx } from "../../store/transaction.js";
 import { type Html, html } from "./page.js";
 
@@ -57,12 +59,9 @@ export async function applyBindingDecisions(
   { identityUid, decisions }: { readonly identityUid: string; readonly decisions: BindingDecisions },
   context: AuditContext,
 ): Promise<void> {
-  for (const { decision, uids } of await resolvePendingBindings(tx, identityUid, decisions)) {
-    const isAccepted = decision === "accept";
-    for (const subjectUid of isAccepted ? uids.slice(0, 1) : uids) {
-      const type = `dev.arbor.bindings.binding.${isAccepted ? "accepted" : "dropped"}.v1`;
-      await appendLoginRow(tx, { type, subjectUid, actorUid: identityUid }, context);
-    }
+  for (const { decision, changes } of await resolvePendingBindings(tx, identityUid, decisions)) {
+    const type = `dev.arbor.bindings.binding.${decision === "accept" ? "accepted" : "dropped"}.v1`;
+    for (const change of changes) await appendLoginRow(tx, { type, actorUid: identityUid, ...change }, context);
   }
 }
 
@@ -77,11 +76,12 @@ interface AuditContext {
 /** Appends an audit row to the log of the organisation of `subjectUid`, for what a login changed. */
 export async function appendLoginRow(
   tx: Tx,
-  row: { readonly type: string; readonly subjectUid: string; readonly actorUid: string },
+  { change, ...row }: Pick<AuditRow, "type" | "subjectUid" | "actorUid"> & { readonly change: Change },
   { nowMs, method, request }: AuditContext,
 ): Promise<void> {
   await tx.audit.append({
     ...row,
+    body: formatBody(change),
     rootUid: rootOf(row.subjectUid),
     timeMs: nowMs,
     method,

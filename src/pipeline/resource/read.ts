@@ -53,6 +53,17 @@ export function getResource<Row, Message>(
   return row instanceof Promise ? row.then(convert) : convert(row);
 }
 
+/** Creates the function that reads a row by its uid as `toProto` converts it; it answers undefined where there is none. */
+export function findsResource<Row, Message, Call extends { readonly tx: Tx }>(
+  resource: Pick<Readable<Row>, "table">,
+  toProto: (row: Row, call: Call) => Awaitable<Message>,
+): (uid: string, call: Call) => Promise<Message | undefined> {
+  return async (uid, call) => {
+    const row = await resource.table(call.tx).find(uid);
+    return row === undefined ? undefined : toProto(row, call);
+  };
+}
+
 /** The parts of a call that a list is read with. */
 export interface ListCall {
   readonly tx: Tx;

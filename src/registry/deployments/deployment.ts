@@ -8,8 +8,10 @@ import {
   type HelmChart,
   HelmChartSchema,
 } from "#gen/chainguard/platform/registry/chart_pb.js";
-import type { Registry } from "#gen/chainguard/platform/registry/registry_pb.js";
+import { Registry } from "#gen/chainguard/platform/registry/registry_pb.js";
 import { alreadyExists, type FieldViolation, invalidArgument, notFound } from "../../kernel/errors.js";
+import { defineBodies } from "../../pipeline/body.js";
+import type { UnaryCall } from "../../pipeline/call.js";
 import type { Handlers } from "../../pipeline/handlers.js";
 import type { ResourceDefinition } from "../../pipeline/resource/define.js";
 import { getRow } from "../../pipeline/resource/read.js";
@@ -85,6 +87,17 @@ function isAddress(text: string): boolean {
 function isLine(text: string): boolean {
   return text !== "" && text.length <= MAX_TEXT && isPrintable(text);
 }
+
+async function findDeployment(repoUid: string, { tx }: UnaryCall): Promise<Deployment | undefined> {
+  const row = await tx.registry.findDeployment(repoUid);
+  return row && deploymentToProto(row);
+}
+
+/** The bodies of its methods in the audit log. */
+export const deploymentBodiesV1 = defineBodies(
+  { message: DeploymentSchema, readers: [Registry.method.getDeployment] },
+  findDeployment,
+);
 
 /** The handlers of Registry for deployments. */
 export const deploymentHandlersV1 = {

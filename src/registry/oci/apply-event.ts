@@ -1,11 +1,14 @@
 // Applies the events of a registry to the store, each event once.
+import { type Change, formatBody } from "../../kernel/audit-body.js";
 import type { Ids } from "../../kernel/ids.js";
 import { isUidp, rootOf } from "../../kernel/uidp.js";
+import { describeChange } from "../../pipeline/body.js";
 import type { AuditRow } from "../../store/tables/audit.js";
 import type { RepoRow, TagRow } from "../../store/tables/registry.js";
 import type { Tx } from "../../store/transaction.js";
-import { ensureRepo } from "../repos/repo.js";
-import { removeTag, upsertTag } from "../tags/tag.js";
+import { ensureRepo, repoToProto } from "../repos/repo.js";
+import { repoView } from "../repos/repo-v2beta1.js";
+import { removeTag, tagToProto, tagView, upsertTag } from "../tags/tag.js";
 import type { RegistryEvent } from "./notification.js";
 import { locateRepo, parseRepoPath } from "./repo-path.js";
 
@@ -80,13 +83,19 @@ export async function ensureAuditedRepo(
   const known = await tx.repos.findByName(groupUid, name);
   if (known !== undefined) return known;
   const repo = await ensureRepo(tx, groupUid, name, { ids, nowMs });
-  rows.push(buildAuditRow(TYPES.repo, repo.uid, trace));
+  rows.push(buildAuditRow(TYPES.repo, repo.uid, trace, describeChange(repoView, { after: repoToProto(repo) })));
   return repo;
 }
 
 /** Adds the change of a tag to the audit `rows`. */
 export function recordTag(change: TagChange, trace: AuditContext, rows: AuditRow[]): void {
-  if (change !== undefined) rows.push(buildAuditRow(TYPES[change.change], change.tag.uid, trace));
+  if (change === undefined) return;
+  const { before, after } = change;
+  const shown = describeChange(tagView, {
+    before: before && tagToProto(before),
+    after: after && tagToProto(after),
+  });
+  rows.push(buildAuditRow(after ? TYPES.put : TYPES.removed, (after ?? before).uid, trace, shown));
 }
 
 async function applyEvent(tx: Tx, repoUid: string, event: RegistryEvent, ids: Ids): Promise<readonly TagChange[]> {
@@ -96,8 +105,8 @@ async function applyEvent(tx: Tx, repoUid: string, event: RegistryEvent, ids: Id
   return digest === "" ? [] : applyManifestDeletion(tx, repoUid, digest, timeMs);
 }
 
-function buildAuditRow(type: string, subjectUid: string, trace: AuditContext): AuditRow {
-  return { rootUid: rootOf(subjectUid), type, subjectUid, tokenId: "", ...trace };
+function buildAuditRow(type: string, subjectUid: string, trace: AuditContext, change: Change): AuditRow {
+  return { rootUid: rootOf(subjectUid), type, subjectUid, tokenId: "", body: formatBody(change), ...trace };
 }
 
 // Applies events of tags that arrive in any order, repeatedly, or late. The last writer wins: a mark keeps the
@@ -116,8 +125,11 @@ interface TagPush {
   readonly timeMs: number;
 }
 
-/** The change of a tag, with its row after a push or before its removal. Undefined where nothing changed. */
-type TagChange = { readonly change: "put" | "removed"; readonly tag: TagRow } | undefined;
+/** The change of a tag: its row before, and after a push. Undefined where nothing changed. */
+type TagChange =
+  | { readonly before: TagRow | undefined; readonly after: TagRow }
+  | { readonly before: TagRow; readonly after?: undefined }
+  | undefined;
 
 /**
  * Applies the push of a tag. An event that is older than the last one changes nothing. In the same millisecond
@@ -131,7 +143,7 @@ export async function applyTagPush(tx: Tx, push: TagPush, ids: Ids): Promise<Tag
   await tx.tags.putMark(repoUid, name, timeMs);
   if (((await tx.tags.findMark(repoUid, digest)) ?? 0) > timeMs) return toRemoval(await removeTag(tx, repoUid, name));
   const tag = await upsertTag(tx, { repoUid, name, digest, nowMs: timeMs, ids });
-  return row?.digest === digest ? undefined : { change: "put", tag };
+  return row?.digest === digest ? undefined : { before: row, after: tag };
 }
 
 /** Applies the deletion of a tag. An event that is older than the last one changes nothing. */
@@ -175,5 +187,5 @@ async function findLastEventMs(tx: Tx, repoUid: string, name: string, row: TagRo
 }
 
 function toRemoval(tag: TagRow | undefined): TagChange {
-  return tag && { change: "removed", tag };
+  return tag && { before: tag };
 }

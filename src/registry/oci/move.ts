@@ -1,4 +1,5 @@
 // Moves the repos of verified organisations in the registry, from paths by their uids to paths by their names.
+import { formatBody, REGISTRY_MOVED } from "../../kernel/audit-body.js";
 import { failedPrecondition } from "../../kernel/errors.js";
 import type { Ids } from "../../kernel/ids.js";
 import type { Clock } from "../../kernel/time.js";
@@ -111,7 +112,8 @@ function markMoved({ store, ids, clock }: MoveDeps, record: RegistryNameRow): Pr
     await tx.audit.append({
       rootUid: record.groupUid,
       timeMs: clock(),
-      type: "arbor.registry.moved.v1",
+      type: REGISTRY_MOVED,
+      body: formatBody({ type: REGISTRY_MOVED, before: { path: record.groupUid }, after: { path: record.name } }),
       method: "arbor registry move",
       subjectUid: record.groupUid,
       actorUid: "",

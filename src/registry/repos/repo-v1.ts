@@ -3,8 +3,9 @@
 import { setImmediate as yieldToEventLoop } from "node:timers/promises";
 import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import { reflect } from "@bufbuild/protobuf/reflect";
-import type { Registry } from "#gen/chainguard/platform/registry/registry_pb.js";
+import { Registry } from "#gen/chainguard/platform/registry/registry_pb.js";
 import {
+  type CreateRepoRequest,
   type CustomOverlay,
   type CustomOverlaySchema,
   type DeleteRepoRequest,
@@ -21,6 +22,7 @@ import {
   type Repo as RepoV2,
 } from "#gen/chainguard/platform/registry/v2beta1/repos_pb.js";
 import { deadlineExceeded, resourceExhausted } from "../../kernel/errors.js";
+import { defineBodies } from "../../pipeline/body.js";
 import type { CallContext, UnaryCall } from "../../pipeline/call.js";
 import { type Handlers, listInChunks, withPreparation } from "../../pipeline/handlers.js";
 import { readCapabilities, type ServedService } from "../../pipeline/method-table.js";
@@ -32,7 +34,7 @@ import {
   requireUpdated,
   setByService,
 } from "../../pipeline/resource/fixed-fields.js";
-import { getRow } from "../../pipeline/resource/read.js";
+import { findsResource, getRow } from "../../pipeline/resource/read.js";
 import { buildChunkQuery, createChunkReader } from "../../pipeline/resource/unpaginated-list.js";
 import type { ListPosition } from "../../store/lists/query.js";
 import type { Store } from "../../store/store.js";
@@ -60,6 +62,25 @@ const fixed = defineFixedFields(RepoSchema, {
 });
 const update = readCapabilities(ReposService.method.updateRepo);
 const readReadme = readCapabilities(ReposService.method.getRepoReadme);
+
+// A repo of version 1 has its readme, which needs a right of its own.
+const bodies = defineBodies(
+  { message: RepoSchema, readers: [Registry.method.listRepos, ReposService.method.getRepoReadme] },
+  findsResource(repos, maskReadme),
+);
+
+/** The bodies of its methods in the audit log. */
+export const repoBodiesV1 = {
+  ...bodies,
+  created: {
+    ...bodies.created,
+    // A repo that exists is updated.
+    async findBefore(parentId: string, call: UnaryCall, { repo }: CreateRepoRequest) {
+      const row = await call.tx.repos.findByName(parentId, repo?.name ?? "");
+      return row && maskReadme(row, call);
+    },
+  },
+} as const;
 
 /** Creates the handlers of Registry for repos. */
 export function repoHandlersV1(served: ServedService<typeof ReposService>, { store }: Pick<ImageDeps, "store">) {

@@ -1,12 +1,18 @@
 // The handlers of ReposService in version 2beta1.
-import { type DeleteRepoRequest, ReposService } from "#gen/chainguard/platform/registry/v2beta1/repos_pb.js";
+import {
+  type DeleteRepoRequest,
+  RepoReadmeSchema,
+  RepoSchema,
+  ReposService,
+} from "#gen/chainguard/platform/registry/v2beta1/repos_pb.js";
 import { groups } from "../../iam/groups/group.js";
 import { alreadyExists, failedPrecondition, invalidArgument } from "../../kernel/errors.js";
-import { type Handlers, withoutChange, withPreparation } from "../../pipeline/handlers.js";
+import { type BodyView, defineBodies } from "../../pipeline/body.js";
+import { type Handlers, withPreparation } from "../../pipeline/handlers.js";
 import { serve } from "../../pipeline/method-table.js";
 import { cascadeDelete, deleteInParts, guardDelete } from "../../pipeline/resource/delete.js";
 import { buildPatch, buildValues } from "../../pipeline/resource/patch.js";
-import { getResource, getRow, type ResourceDeps } from "../../pipeline/resource/read.js";
+import { findsResource, getResource, getRow, type ResourceDeps } from "../../pipeline/resource/read.js";
 import type { RepoRow } from "../../store/tables/registry.js";
 import type { Tx } from "../../store/transaction.js";
 import type { ImageDeps } from "../images/image.js";
@@ -14,6 +20,15 @@ import { parseRepoPath } from "../oci/repo-path.js";
 import { buildRepo, configToJson, readInheritedFields, readmes, readmeToProto, repos, repoToProto } from "./repo.js";
 import { MAX_README_REQUEST, MAX_REPO_REQUEST } from "./repo-rules.js";
 import { resolveSource } from "./repo-source.js";
+
+/** How bodies of the audit log show repos. */
+export const repoView = { message: RepoSchema, readers: [ReposService.method.listRepos] } as const satisfies BodyView;
+
+const bodies = defineBodies(repoView, findsResource(repos, repoToProto));
+const readmeBodies = defineBodies(
+  { message: RepoReadmeSchema, readers: [ReposService.method.getRepoReadme] },
+  findsResource(repos, readmeToProto),
+);
 
 /** Creates ReposService. */
 export function reposV2beta1({ listResources, definitions, ids, store }: ResourceDeps & Pick<ImageDeps, "store">) {
@@ -50,7 +65,7 @@ export function reposV2beta1({ listResources, definitions, ids, store }: Resourc
       const before = await getRow(tx, repos, repo?.uid ?? "");
       const view = repoToProto(before);
       const patch = buildPatch(repos, repo, updateMask, view);
-      if (Object.keys(patch).length === 0) return withoutChange(view);
+      if (Object.keys(patch).length === 0) return view;
       const { name = before.name, ...named } = patch;
       if (name !== before.name) {
         await requireFreeName(before.groupUid, name, tx);
@@ -88,7 +103,7 @@ export function reposV2beta1({ listResources, definitions, ids, store }: Resourc
     async updateRepoReadme({ repoReadme, updateMask }, { tx, startMs }) {
       const before = await getRow(tx, repos, repoReadme?.uid ?? "");
       const { content = before.readme } = buildPatch(readmes, repoReadme, updateMask, readmeToProto(before));
-      if (content === before.readme) return withoutChange(readmeToProto(before));
+      if (content === before.readme) return readmeToProto(before);
       if (repoToProto(before).syncConfig) throw readmeIsCopied();
       const row: RepoRow = { ...before, readme: content, updateTimeMs: startMs };
       await tx.repos.replace(row);
@@ -96,9 +111,10 @@ export function reposV2beta1({ listResources, definitions, ids, store }: Resourc
     },
   };
   return serve(ReposService, handlers, {
-    createRepo: { maxRequestBytes: MAX_REPO_REQUEST },
-    updateRepo: { maxRequestBytes: MAX_REPO_REQUEST },
-    updateRepoReadme: { maxRequestBytes: MAX_README_REQUEST },
+    createRepo: { maxRequestBytes: MAX_REPO_REQUEST, body: bodies.created },
+    updateRepo: { maxRequestBytes: MAX_REPO_REQUEST, body: bodies.updated },
+    deleteRepo: { body: bodies.deleted },
+    updateRepoReadme: { maxRequestBytes: MAX_README_REQUEST, body: readmeBodies.updated },
   });
 }
 

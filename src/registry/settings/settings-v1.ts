@@ -1,8 +1,9 @@
 // The registry settings of an organisation, which only version 1 has. Every setting is off until it is changed.
-import { type Registry, RegistrySettingsSchema } from "#gen/chainguard/platform/registry/registry_pb.js";
+import { Registry, RegistrySettingsSchema } from "#gen/chainguard/platform/registry/registry_pb.js";
 import { groups } from "../../iam/groups/group.js";
 import { invalidArgument } from "../../kernel/errors.js";
 import { rootOf } from "../../kernel/uidp.js";
+import { defineBodies } from "../../pipeline/body.js";
 import type { Handlers } from "../../pipeline/handlers.js";
 import type { ResourceDefinition } from "../../pipeline/resource/define.js";
 import { getRow } from "../../pipeline/resource/read.js";
@@ -19,6 +20,15 @@ export const registrySettings: ResourceDefinition = {
     onDelete: { cascade: (tx, groupUid) => tx.registry.deleteSettings(groupUid) },
   },
 };
+
+/** The bodies of its methods in the audit log. */
+export const settingsBodiesV1 = defineBodies(
+  { message: RegistrySettingsSchema, readers: [Registry.method.getRegistrySettings] },
+  async (registryId, { tx }) => {
+    const row = await tx.registry.findSettings(registryId);
+    return row && { registryId, uniqueTags: row.uniqueTags, eolGracePeriod: row.eolGracePeriod };
+  },
+);
 
 /** The handlers of Registry for its settings. */
 export const settingsHandlersV1 = {

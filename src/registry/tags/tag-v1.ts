@@ -2,8 +2,9 @@
 // id.
 import { create } from "@bufbuild/protobuf";
 import { type Timestamp, timestampFromMs } from "@bufbuild/protobuf/wkt";
-import type { Registry } from "#gen/chainguard/platform/registry/registry_pb.js";
+import { Registry } from "#gen/chainguard/platform/registry/registry_pb.js";
 import {
+  type CreateTagRequest,
   type GetRepoTagsSummaryRequest,
   type Tag,
   type TagFilter,
@@ -13,12 +14,13 @@ import {
 import { TagSchema as TagSchemaV2, type TagsService } from "#gen/chainguard/platform/registry/v2beta1/tags_pb.js";
 import { alreadyExists, deadlineExceeded, failedPrecondition, invalidArgument } from "../../kernel/errors.js";
 import { yieldToEventLoop } from "../../kernel/time.js";
-import type { CallContext } from "../../pipeline/call.js";
+import { defineBodies } from "../../pipeline/body.js";
+import type { CallContext, UnaryCall } from "../../pipeline/call.js";
 import { type Handlers, listInChunks, withPreparation } from "../../pipeline/handlers.js";
 import type { ServedService } from "../../pipeline/method-table.js";
 import { createOperations } from "../../pipeline/operations.js";
 import { buildValues } from "../../pipeline/resource/patch.js";
-import { getRow, type ResourceDeps } from "../../pipeline/resource/read.js";
+import { findsResource, getRow, type ResourceDeps } from "../../pipeline/resource/read.js";
 import { buildChunkQuery } from "../../pipeline/resource/unpaginated-list.js";
 import type { ListPosition, ListQuery } from "../../store/lists/query.js";
 import type { Store } from "../../store/store.js";
@@ -39,6 +41,24 @@ import {
 // A tag may be created before its image exists.
 const digest: typeof isDigestField = (value, field) => (value === "" ? undefined : isDigestField(value, field));
 const tagsV1 = { ...tags, mutable: { ...tags.mutable, digest } };
+
+const bodies = defineBodies(
+  { message: TagSchema, readers: [Registry.method.listTags] },
+  findsResource(tags, tagToProtoV1),
+);
+
+/** The bodies of its methods in the audit log. */
+export const tagBodiesV1 = {
+  ...bodies,
+  created: {
+    ...bodies.created,
+    // A tag that exists is moved.
+    async findBefore(repoId: string, { tx }: UnaryCall, { tag }: CreateTagRequest) {
+      const row = await tx.tags.findByName(repoId, tag?.name ?? "");
+      return row && tagToProtoV1(row);
+    },
+  },
+} as const;
 
 /** Creates the handlers of Registry for tags. */
 export function tagHandlersV1(served: ServedService<typeof TagsService>, { ids }: Pick<ResourceDeps, "ids">) {

@@ -5,6 +5,7 @@ import { type Timestamp, timestampFromMs, timestampMs } from "@bufbuild/protobuf
 import { Registry } from "#gen/chainguard/platform/registry/registry_pb.js";
 import { TagsService as StableTagsService } from "#gen/chainguard/platform/registry/v2/tags_pb.js";
 import {
+  type CreateTagRequest,
   type ListTagsRequest,
   type Tag,
   TagSchema,
@@ -12,11 +13,14 @@ import {
 } from "#gen/chainguard/platform/registry/v2beta1/tags_pb.js";
 import { type FieldViolation, invalidArgument } from "../../kernel/errors.js";
 import type { Ids } from "../../kernel/ids.js";
+import { type BodyView, defineBodies } from "../../pipeline/body.js";
+import type { UnaryCall } from "../../pipeline/call.js";
+import type { Handlers } from "../../pipeline/handlers.js";
 import { serve } from "../../pipeline/method-table.js";
 import { defineResource } from "../../pipeline/resource/define.js";
 import { buildValues } from "../../pipeline/resource/patch.js";
 import { createsInScope } from "../../pipeline/resource/quota.js";
-import { getResource, getRow, type ResourceDeps } from "../../pipeline/resource/read.js";
+import { findsResource, getResource, getRow, type ResourceDeps } from "../../pipeline/resource/read.js";
 import { type FieldRule, isAnything } from "../../pipeline/resource/rules.js";
 import type { Awaitable } from "../../store/awaitable.js";
 import type { ListQuery, Page } from "../../store/lists/query.js";
@@ -74,8 +78,11 @@ export function classifyTag(name: string): TagFamily {
   return EPOCH.test(name) ? 3 : 0;
 }
 
+/** How bodies of the audit log show tags. */
+export const tagView = { message: TagSchema, readers: [TagsService.method.listTags] } as const satisfies BodyView;
+
 /** Converts a stored tag to version 2. */
-function tagToProto({ uid, name, digest, deprecated, bundles, updateTimeMs }: TagRow): Tag {
+export function tagToProto({ uid, name, digest, deprecated, bundles, updateTimeMs }: TagRow): Tag {
   return create(TagSchema, { uid, name, digest, deprecated, bundles, updateTime: timestampFromMs(updateTimeMs) });
 }
 
@@ -142,7 +149,7 @@ type TagFilters = Pick<ListTagsRequest, "digest"> & { readonly updatedSince?: Ti
 
 /** Creates TagsService. */
 export function tagsV2beta1({ listResources, ids }: Pick<ResourceDeps, "listResources" | "ids">) {
-  return serve(TagsService, {
+  const handlers: Handlers<typeof TagsService> = {
     getTag: ({ uid }, { tx }) => getResource(tx, tags, uid, tagToProto),
 
     async listTags(request, call) {
@@ -167,6 +174,16 @@ export function tagsV2beta1({ listResources, ids }: Pick<ResourceDeps, "listReso
       await tx.tags.delete(uid);
       return {};
     },
+  };
+  const bodies = defineBodies(tagView, findsResource(tags, tagToProto));
+  // A tag that exists is moved.
+  const findSame = async (parent: string, { tx }: UnaryCall, { tag }: CreateTagRequest) => {
+    const row = await tx.tags.findByName(parent, tag?.name ?? "");
+    return row && tagToProto(row);
+  };
+  return serve(TagsService, handlers, {
+    createTag: { body: { ...bodies.created, findBefore: findSame } },
+    deleteTag: { body: bodies.deleted },
   });
 }
 

@@ -31,6 +31,7 @@ import {
 } from "#gen/chainguard/platform/vulnerabilities/v2beta1/advisories_pb.js";
 import { invalidArgument, notFound } from "../../kernel/errors.js";
 import { isUidp, parentOf } from "../../kernel/uidp.js";
+import { defineBodies } from "../../pipeline/body.js";
 import type { UnaryCall } from "../../pipeline/call.js";
 import { serve } from "../../pipeline/method-table.js";
 import { type FieldNames, renameErrorFields } from "../../pipeline/operations.js";
@@ -102,6 +103,16 @@ const LARGE_PAGE = 1_000n;
 
 const large = { maxRequestBytes: MAX_ADVISORY_REQUEST };
 
+const readers = [Advisories.method.list] as const;
+const bodies = defineBodies({ message: AdvisorySchema, readers }, async (uid, { tx }) => {
+  const row = await tx.advisories.find(uid);
+  return row && toProtoV1(row, tx);
+});
+const eventBodies = defineBodies({ message: AdvisoryEventSchema, readers }, async (uid, { tx }) => {
+  const row = (await tx.advisories.listEvents([parentOf(uid) ?? ""])).find((event) => event.uid === uid);
+  return row && eventToProtoV1(row);
+});
+
 /** Creates Advisories of version 1. */
 export function advisoriesV1({ listResources, ids }: Pick<ResourceDeps, "listResources" | "ids">) {
   return serve(
@@ -145,7 +156,14 @@ export function advisoriesV1({ listResources, ids }: Pick<ResourceDeps, "listRes
           return requireUpdated(fixedEvent, event, updated);
         }),
     },
-    { create: large, update: large, list: large },
+    {
+      create: { ...large, body: bodies.created },
+      update: { ...large, body: bodies.updated },
+      delete: { body: bodies.deleted },
+      createAdvisoryEvent: { body: eventBodies.created },
+      updateAdvisoryEvent: { body: eventBodies.updated },
+      list: large,
+    },
   );
 }
 

@@ -29,7 +29,7 @@ describe("arbor audit over the API", () => {
   it("lists the newest events first, as a table or as JSON lines", async () => {
     const table = await audit("list", "--scope", world.root, "--limit", "3", ...window());
     assert.deepEqual([table.code, table.stderr], [0, ""]);
-    assert.match(table.stdout, /^TIME +TYPE +SUBJECT +ACTOR +NAME +REQUEST +FROM\n/);
+    assert.match(table.stdout, /^TIME +TYPE +SUBJECT +ACTOR +NAME +REQUEST +FROM +CHANGE\n/);
     assert.deepEqual(requestsIn(table.stdout), ["cli-4", "cli-3", "cli-2"]);
     const json = await audit("list", "--scope", world.child, "--request-id", "cli-1", "--json");
     const event = JSON.parse(json.stdout);
