@@ -1,3 +1,14 @@
+// The open transaction of a unit of work, which is where to begin reading the store. Each of its parts reads and writes some
+// tables: `tx.groups`, `tx.keys` and so on. A part is a class in a file of its own, in the folder of its feature, after the
+// statements that it needs.
+//
+// - `tables` has the schema, built once for each database. A statement (statement.ts) is a function from a query builder and
+//   the tables to a query. Each connection prepares it when it first runs. rows.ts builds those that most tables need.
+// - Rows of most kinds are listed. A kind declares its table, parent, orders and quota, and `ListedTable` finds, changes,
+//   counts and lists its rows (`lists`).
+// - `sqlite` and `pg` open a database as a `Store` (store.ts), which runs units of work, and give a transaction the
+//   connection that runs its statements.
+// - `migrate`, `check`, `copy` and `backup` are what commands of the operator do. They read the schema and need no parts.
 import { Advisories } from "./advisories/advisories.js";
 import { AuditChain } from "./audit/chain.js";
 import { AuditCheckpoints } from "./audit/checkpoints.js";

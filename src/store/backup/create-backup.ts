@@ -1,4 +1,6 @@
-// Copies the database of a data directory while a server writes to it. All pages are of one snapshot.
+// Copies the database of a data directory while a server writes to it. All pages are of one snapshot. A backup is a directory
+// with the database, the other files that an installation needs, and a manifest of their digests (manifest.ts).
+// restore-backup.ts puts it into an empty data directory.
 import { closeSync, existsSync, readdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { failedPrecondition } from "../../kernel/errors.js";

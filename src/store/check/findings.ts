@@ -1,4 +1,8 @@
-// The findings of checks. Of a rule that many rows break, the first findings are kept and the rest are counted.
+// What `arbor check` looks for in a database, and how a finding is reported. Each check is an object of the type `Check` in a
+// file of its own: integrity.ts of the files, the schema and its constraints; references.ts of uids and of columns that name
+// rows; counters.ts and what else derived.ts lists, of what can be computed again from other rows, which `--repair` does by
+// the same statements; quotas.ts; secrets.ts of what the master key opens. All of them read one snapshot (database.ts), beside
+// servers, page by page. Of a rule that many rows break, the first findings are kept and the rest are counted.
 import type { CheckDatabase } from "./database.js";
 
 /** A row, an index or a file that is not as it should be. */

@@ -1,5 +1,10 @@
-// Copies all tables of an installation from one database to another and compares them. A copy may be interrupted at any
-// point: the next run compares what the target has, and continues after it.
+// Copies all tables of an installation from one database to another and compares them: from SQLite to PostgreSQL, back, or
+// between two of a kind. A copy may be interrupted at any point: the next run compares what the target has, and continues
+// after it.
+//
+// tables.ts has the tables and their order, as the schema says them. prepare.ts says which databases may be copied, and marks
+// the target, which no server opens until the copy is complete. cells.ts converts values, digest.ts compares rows, and
+// sqlite.ts and pg.ts read and write them.
 import type { MigrationProgress } from "../migrate/phases.js";
 import type { CopyReader, CopySource, CopyTarget } from "./databases.js";
 import { createDigest, isSameDigest, sumSlots, type TableDigest } from "./digest.js";

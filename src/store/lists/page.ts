@@ -1,5 +1,11 @@
 // Reads pages of lists of every kind, in any declared order, by cursor and by skip, and their totals. The indexes of the
 // database have the orders, and counters the totals (docs/adr/0018-plain-indexes.md).
+//
+// A query (query.ts) has the subtrees that the caller may see, filters, an order, and where the page begins. plan.ts makes
+// parts of it: what is below a group, or its children, each with its number of rows from counters.ts. It says how to read
+// each part: in the order of an index (walk.ts), or all its rows, to sort or filter them (scan.ts). Several parts are read
+// one after another or merged (merge.ts). statements.ts has a statement for each shape of query. No statement takes longer
+// than some milliseconds, and other calls run between.
 
 import type { Executor } from "../statement.js";
 import { concatenate, merge } from "./merge.js";

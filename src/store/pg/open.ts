@@ -1,4 +1,9 @@
-// Opens the store in PostgreSQL: a pool of connections, and serializable transactions that run again after conflicts.
+// Opens the store in PostgreSQL. A unit of work gets a connection of the pool. Reads see one snapshot; writes are
+// serializable, and run again when they conflict with others, until the deadline of their caller. Several nodes may share the
+// database. Nothing in memory says what is stored, so each of them sees what the others committed.
+//
+// connection.ts sets up each connection: it must reach the primary with commits that are not lost, and the planner of the
+// server is kept from plans that depend on its statistics (docs/adr/0018-plain-indexes.md).
 import pg from "pg";
 import { aborted, deadlineExceeded, unavailable } from "../../kernel/errors.js";
 import { type Clock, systemClock } from "../../kernel/time.js";

@@ -1,4 +1,11 @@
-// Opens the store in SQLite: one connection writes, others read, and a lock keeps other servers out.
+// Opens the store in SQLite. One connection writes: units of work wait in a queue, and all that wait run in one transaction
+// with a savepoint each, so that one sync of the disk makes all of them durable (write-queue.ts). Other connections read:
+// reads of the same turn of the event loop share a snapshot, and one that takes long keeps its own (snapshot-reader.ts).
+// Statements run on the thread of the service, so each is bounded to milliseconds and long reads pause between.
+//
+// The data directory is for its owner alone, and a lock in it keeps other servers out (data-directory.ts). A full or broken
+// disk fails writes, and reads where they must, until a commit succeeds again (faults.ts). A database that was removed or
+// replaced while it is open fails all calls (files.ts).
 import { statfsSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { type Clock, systemClock } from "../../kernel/time.js";

@@ -1,6 +1,7 @@
-// The schema, defined once and built per dialect (schema-sqlite.ts, schema-pg.ts). Every column that a
-// query filters by has an index: on PostgreSQL a sequential scan would make concurrent serializable
-// writers conflict for no reason.
+// The schema, defined once and built per dialect (schema-sqlite.ts, schema-pg.ts) from column types of the same names
+// (columns-sqlite.ts). The files beside this one have the tables by subject, and the types of their rows. The migrations in
+// src/store/migrations are generated from it. Every column that a query filters by has an index: on PostgreSQL a sequential
+// scan would make concurrent serializable writers conflict for no reason.
 import { defineAdvisoryTables } from "./advisories.js";
 import { defineAuditTables } from "./audit.js";
 import type { Columns, RowOf } from "./columns-sqlite.js";
