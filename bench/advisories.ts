@@ -10,10 +10,12 @@ import { Agent, request } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
+import pg from "pg";
 import { openInstallation } from "../src/app/installation.js";
 import { resolveSettings } from "../src/config/config.js";
 import { issueToken } from "../src/issuer/tokens.js";
 import { builtinRoleUid, randomIds } from "../src/kernel/ids.js";
+import { openDatabase } from "../src/store/sqlite/driver.js";
 import type { Store } from "../src/store/store.js";
 import type { AdvisoryRow } from "../src/store/tables/advisories.js";
 import type { Tx } from "../src/store/transaction.js";
@@ -92,8 +94,7 @@ async function storeAdvisory(tx: Tx, n: number): Promise<void> {
     createTimeMs: 1_600_000_000_000 + (scatter(n, 50) % 1_000_000) * 1_000,
     updateTimeMs: 1_700_000_000_000 + (scatter(n, 51) % 1_000_000) * 1_000,
   };
-  await tx.advisories.insert(row);
-  await tx.advisories.putEvent({
+  const event = {
     uid: childUid(uid, 1),
     advisoryUid: uid,
     type: numbers[chooseValue(n, 10)] ?? 1,
@@ -103,7 +104,8 @@ async function storeAdvisory(tx: Tx, n: number): Promise<void> {
     data: {},
     createTimeMs: row.createTimeMs,
     updateTimeMs: row.createTimeMs,
-  });
+  };
+  await tx.advisories.insert(row, [event]);
 }
 
 async function fill(store: Store): Promise<void> {
@@ -112,19 +114,36 @@ async function fill(store: Store): Promise<void> {
     await tx.identities.insert(identityRow(reader));
     await tx.roleBindings.insert(bindingRow(childUid(root, 3), reader, builtinRoleUid("viewer")));
   });
+  const startMs = performance.now();
+  const used = process.cpuUsage();
   for (let n = 0; n < count; n += BATCH) {
     await store.write(async (tx) => {
       for (let i = n; i < Math.min(n + BATCH, count); i++) await storeAdvisory(tx, i);
     });
   }
-  const startMs = performance.now();
-  const used = process.cpuUsage();
-  while ((await store.write((tx) => tx.advisories.indexChanges(BATCH))) > 0);
   const { user, system } = process.cpuUsage(used);
+  const seconds = (performance.now() - startMs) / 1_000;
   const cpuUs = ((user + system) / count).toFixed(0);
   console.log(
-    `indexed ${count} in ${((performance.now() - startMs) / 1_000).toFixed(1)} s, ${cpuUs} µs of processor time each`,
+    `stored ${count}, ${(count / seconds).toFixed(0)} a second, ${cpuUs} µs of processor time each, ${await measureBytes()} bytes each`,
   );
+}
+
+// The tables of advisories with their indexes, and what the index of texts has.
+async function measureBytes(): Promise<string> {
+  if (databaseUrl === undefined) {
+    const file = openDatabase(join(data, "arbor.db"), { readonly: true });
+    const bytes = file.prepare("SELECT sum(pgsize) FROM dbstat WHERE name LIKE 'advisor%'").pluck().get();
+    file.close();
+    return (Number(bytes) / count).toFixed(0);
+  }
+  const client = new pg.Client({ connectionString: databaseUrl });
+  await client.connect();
+  const { rows } = await client.query(
+    "SELECT sum(pg_total_relation_size(oid)) AS bytes FROM pg_class WHERE relkind = 'r' AND relname LIKE 'advisor%'",
+  );
+  await client.end();
+  return (Number(rows[0].bytes) / count).toFixed(0);
 }
 
 interface Case {

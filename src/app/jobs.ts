@@ -8,7 +8,6 @@ import type { Job } from "../jobs/jobs.js";
 import { createEventSweep } from "../registry/oci/notification-routes.js";
 import type { Store } from "../store/store.js";
 import { isOlder, OLDEST_VERSION } from "../store/version.js";
-import { createAdvisoryIndexing } from "../vulnerabilities/advisories/advisory.js";
 import type { ServiceCounts } from "./metrics.js";
 
 export interface ServiceJobsDeps extends Pick<SealerDeps, "store" | "keys" | "clock" | "onProblem"> {
@@ -23,7 +22,7 @@ export function createServiceJobs({ settings, ...deps }: ServiceJobsDeps): Job[]
     const retentionMs = settings.auditRetention * 1_000;
     jobs.push(createRetention({ ...deps, retentionMs, findObstacle: () => findRetentionObstacle(store) }));
   }
-  return [...jobs, createEventSweep(clock), createAdvisoryIndexing(store), createIdentityDeletion(store)];
+  return [...jobs, createEventSweep(clock), createIdentityDeletion(store)];
 }
 
 /** Counts the runs of a job in this process. */

@@ -28,10 +28,14 @@ export type RowIn<N extends TableName> =
 type Field<N extends TableName> = keyof RowIn<N> & keyof RowOf<Tables[N]> & string;
 type Values<N extends TableName, K extends string> = { readonly [P in K & keyof RowIn<N>]: NonNullable<RowIn<N>[P]> };
 
-/** The columns that rows have in memory: all but the uid of the root where it is a part of their own. */
+/**
+ * The columns that rows have in memory: all but the uid of the root where it is a part of their own, and the number that
+ * the database assigns.
+ */
 export function ownColumns(table: SQLiteTable): Record<string, AnySQLiteColumn> {
-  const { rootUid, ...own } = getTableColumns(table) as Record<string, AnySQLiteColumn>;
-  return rootUid === undefined || "uid" in own ? own : { rootUid, ...own };
+  const all = getTableColumns(table) as Record<string, AnySQLiteColumn>;
+  const { rootUid: _, number: __, ...own } = all;
+  return "uid" in own ? own : all;
 }
 
 interface SelectOptions<C extends string> {
@@ -174,7 +178,10 @@ function buildSelect(q: Sql, table: SQLiteTable, by: readonly string[], options:
 }
 
 function buildInsert(q: Sql, table: SQLiteTable) {
-  return q.insert(table).values(buildInsertValues(table));
+  const values: Record<string, unknown> = buildInsertValues(table);
+  // The database assigns it.
+  if ("uid" in values) delete values.number;
+  return q.insert(table).values(values);
 }
 
 function buildUpdate(q: Sql, table: SQLiteTable, by: readonly string[], changing: readonly string[]) {

@@ -21,6 +21,7 @@ import { cascadeDelete, deleteRows, guardDelete, hasRows } from "../../src/pipel
 import { type FixedField, type FixedFields, resolveFixed } from "../../src/pipeline/resource/fixed-fields.js";
 import { buildRoomChecks, createQuotas, createsInScope } from "../../src/pipeline/resource/quota.js";
 import { getRow } from "../../src/pipeline/resource/read.js";
+import { comparedColumns } from "../../src/store/check/advisory-values.js";
 import { rootColumns } from "../../src/store/check/counters.js";
 import { readSqlite, tables } from "../../src/store/check/database.js";
 import { runCheck } from "../../src/store/check/findings.js";
@@ -95,7 +96,7 @@ const probeTable = sqliteTable("probes", {
 
 // Columns whose name says that they name a row, and which no check reads.
 function findUnchecked(of: typeof tables): string[] {
-  const known = [...findReferences(of).map(({ from }) => from), ...outliving, ...rootColumns];
+  const known = [...findReferences(of).map(({ from }) => from), ...outliving, ...rootColumns, ...comparedColumns];
   return of.flatMap((table) => {
     const { name, columns } = getTableConfig(table);
     const unknown = columns.filter((column) => column.name.endsWith("_uid") && !known.includes(column));

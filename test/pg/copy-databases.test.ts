@@ -43,7 +43,7 @@ async function readAdvisories(): Promise<{ table: CopiedTable; rows: readonly Co
 }
 
 describe("a copy to PostgreSQL", () => {
-  it("has no row of a transaction that fails, also not of tables with triggers, and takes all of the next one", async () => {
+  it("has no row of a transaction that fails, and takes all of the next one", async () => {
     const url = await newDatabase();
     const batches = await readAdvisories();
     const target = await openPgTarget({ url });
@@ -56,11 +56,10 @@ describe("a copy to PostgreSQL", () => {
         throw new Error("no more");
       });
       await assert.rejects(failing, /^Error: no more$/);
-      assert.deepEqual(await countRows(url, "groups", "advisories", "advisory_changes"), [0, 0, 0]);
+      assert.deepEqual(await countRows(url, "groups", "advisories"), [0, 0]);
       await target.transaction(insertAll);
-      const [groups = 0, advisories = 0, changes] = await countRows(url, "groups", "advisories", "advisory_changes");
+      const [groups = 0, advisories = 0] = await countRows(url, "groups", "advisories");
       assert.ok(groups > 0 && advisories > 0, `${groups} groups, ${advisories} advisories`);
-      assert.equal(changes, 0, "what triggers write is deleted: the rows of their table are copied");
     } finally {
       await target.close();
     }

@@ -193,7 +193,7 @@ describe("arbor copy between SQLite and PostgreSQL", () => {
     assert.doesNotMatch(same.stderr, / %, /, "progress only where it is asked for");
 
     await query(url, "UPDATE groups SET description = description || ' ' WHERE name = 'g7'");
-    await query(url, "DELETE FROM advisory_aliases WHERE ctid = (SELECT min(ctid) FROM advisory_aliases)");
+    await query(url, "DELETE FROM advisory_values WHERE ctid = (SELECT min(ctid) FROM advisory_values)");
     const { code, stderr } = await verify();
     assert.equal(code, 1);
     const different = [
@@ -203,7 +203,7 @@ describe("arbor copy between SQLite and PostgreSQL", () => {
       different.map(([, table, a, b]) => [table, Number(a) - Number(b)]),
       [
         ["groups", 0],
-        ["advisory_aliases", 1],
+        ["advisory_values", 1],
       ],
     );
   });

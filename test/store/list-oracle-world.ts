@@ -71,6 +71,9 @@ const filtered: Readonly<Record<KindName, readonly string[]>> = {
   advisories: ["artifactNames", "componentNames", "aliases", "artifactTypes", "latestEventType", "query"],
   subscriptions: ["sink"],
 };
+/** With these bounds a few advisories are many. */
+export const fewAdvisories = { examined: 2, compared: 4, texts: 20, candidates: 1 };
+
 /** The columns of advisories that filters by a list of values compare. */
 const advisoryColumns: Readonly<Record<string, string>> = {
   artifactNames: "artifactName",
@@ -140,16 +143,11 @@ export class OracleWorld {
     });
   }
 
-  /** Indexes the advisories that changed. */
-  async indexAdvisories(): Promise<void> {
-    while (await this.#store.read((tx) => tx.advisories.hasChanges()))
-      await this.#store.write((tx) => tx.advisories.indexChanges(200));
-  }
-
   /** Lists rows as the service does, or with bounds that make a few rows a long list. */
   list(kind: KindName, query: ListQuery, families: readonly TagFamily[] = [0]): Promise<Page<object>> {
     const limits = this.#random.pick([undefined, { step: 2 + this.#random.int(6), slice: 2 + this.#random.int(6) }]);
     const read = (tx: Tx): Awaitable<Page<object>> => {
+      if (limits && kind === "advisories") return tx.advisories.list(query, { lists: limits, search: fewAdvisories });
       if (limits) {
         const listed = listedKinds.find((one) => one.table(tables) === tables[kind]) as ListedKind;
         // A transaction also runs statements.

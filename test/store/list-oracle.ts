@@ -117,7 +117,6 @@ async function compareList(
   let after: ListPosition | undefined;
   for (let pages = 0; pages < MAX_PAGES; pages++) {
     if (pages > 0 && random.chance(0.4)) await world.change(kind);
-    if (kind === "advisories" && random.chance(0.3)) await world.indexAdvisories();
     const matching = world.rows(kind).filter((row) => isListed(row, list, world));
     const sign = order.descending ? -1 : 1;
     matching.sort((a, b) => sign * compare(a, b, order.field));

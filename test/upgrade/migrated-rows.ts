@@ -15,7 +15,7 @@ export type Dump = ReadonlyMap<string, readonly Row[]>;
 /** What is derived from the rows of other tables, or belongs to migrations themselves. */
 const DERIVED = new Set(["__drizzle_migrations", "data_migrations", "counters", ...goneTables]);
 /** Jobs of the versions before that are gone. */
-const GONE_JOBS = ["list-ranks"];
+const GONE_JOBS = ["list-ranks", "advisory-index"];
 
 /**
  * Asserts that every row is still there with its values. Columns and rows may be new.

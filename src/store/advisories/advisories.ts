@@ -1,76 +1,18 @@
-// The store of advisories, with their events, aliases and filters.
-import { asc, inArray, type SQL, sql } from "drizzle-orm";
-import type { AnySQLiteColumn } from "drizzle-orm/sqlite-core";
+// The store of advisories, with their events and the values by which filters find them.
+import { and, asc, eq, inArray } from "drizzle-orm";
+import { rootOf } from "../../kernel/uidp.js";
 import type { Awaitable } from "../awaitable.js";
 import { ListedTable } from "../lists/listed-table.js";
 import { listPage } from "../lists/page.js";
+import type { ListLimits } from "../lists/plan.js";
 import type { ListQuery, Page } from "../lists/query.js";
-import { defineListedKind, type Filter } from "../lists/resource.js";
-import { readByUids } from "../lists/walk.js";
-import { ownColumns } from "../rows.js";
-import {
-  buildEquals,
-  buildInsertValues,
-  buildUpsertValues,
-  discardRows,
-  type Executor,
-  hasRows,
-  padParams,
-  statement,
-  statementFamily,
-  takeFirst,
-} from "../statement.js";
-import type { AdvisoryAliasRow, AdvisoryEventRow, AdvisoryRow } from "../tables/advisories.js";
-import type { Tables } from "../tables/schema.js";
-import { indexChanges } from "./indexer.js";
-import { searchAdvisories } from "./search.js";
-import { changedUids } from "./search-statements.js";
-
-// Filters take a JSON array of strings. Each filter that an index supports adds a shape of the statement.
-// All other filters are always part of the statement, and an empty array disables them.
-const anyOf = (column: (t: Tables) => AnySQLiteColumn) => (name: string) => (t: Tables) => t.anyOf(column(t), name);
-
-const optional =
-  (condition: (name: string) => Filter) =>
-  (name: string): Filter =>
-  (t) =>
-    sql`(${sql.placeholder(name)} = '[]' or ${condition(name)(t)})`;
-
-const advisory = (column: (a: Tables["advisories"]) => AnySQLiteColumn) => anyOf((t) => column(t.advisories));
-
-const anyEvent =
-  (column: (e: Tables["advisoryEvents"]) => AnySQLiteColumn) =>
-  (name: string) =>
-  (t: Tables): SQL =>
-    sql`exists (select 1 from ${t.advisoryEvents} where ${t.advisoryEvents.advisoryUid} = ${t.advisories.uid} and ${t.anyOf(column(t.advisoryEvents), name)})`;
-
-const noEvent =
-  (column: (e: Tables["advisoryEvents"]) => AnySQLiteColumn) =>
-  (name: string) =>
-  (t: Tables): SQL =>
-    sql`not ${anyEvent(column)(name)(t)}`;
-
-const filters: Readonly<Record<string, (name: string) => Filter>> = {
-  advisoryIds: advisory((a) => a.advisoryId),
-  legacyAdvisoryIds: advisory((a) => a.legacyAdvisoryId),
-  artifactNames: advisory((a) => a.artifactName),
-  componentNames: advisory((a) => a.componentName),
-  // `exists` would scan all advisories; this reads those with the alias.
-  aliases: (name) => (t) =>
-    sql`${t.advisories.uid} in (select ${t.advisoryAliases.advisoryUid} from ${t.advisoryAliases} where ${t.anyOf(t.advisoryAliases.alias, name)})`,
-  artifactTypes: optional(advisory((a) => a.artifactType)),
-  artifactArchitectures: optional(advisory((a) => a.artifactArchitecture)),
-  componentTypes: optional(advisory((a) => a.componentType)),
-  componentLocations: optional(advisory((a) => a.componentLocation)),
-  latestEventType: optional(advisory((a) => a.latestEventType)),
-  eventReviewStates: optional(anyEvent((e) => e.reviewState)),
-  eventAuthors: optional(anyEvent((e) => e.author)),
-  excludeEventAuthors: optional(noEvent((e) => e.author)),
-  eventReviewers: optional(anyEvent((e) => e.reviewer)),
-  eventTypes: optional(anyEvent((e) => e.type)),
-  // A pattern of `like` whose special characters are escaped with a backslash; "%" matches everything.
-  query: (name) => (t) => sql`${t.advisories.searched} like ${sql.placeholder(name)} escape '\\'`,
-};
+import { defineListedKind } from "../lists/resource.js";
+import { unindexed } from "../lists/statements.js";
+import { deleteRows, ownColumns, putRow, selectRows } from "../rows.js";
+import { buildEquals, type Executor, padParams, statement, statementFamily, value } from "../statement.js";
+import type { AdvisoryEventRow, AdvisoryRow } from "../tables/advisories.js";
+import { type AdvisoryValue, buildValues, conditions, QUERY } from "./filters.js";
+import { createSearch, type SearchLimits } from "./search.js";
 
 /** Advisories as they are listed. */
 export const advisoryKind = defineListedKind(12, {
@@ -78,104 +20,176 @@ export const advisoryKind = defineListedKind(12, {
   parent: "groupUid",
   quota: "advisories",
   sorts: { created_at: "createTimeMs", updated_at: "updateTimeMs" },
-  filters: Object.fromEntries(Object.entries(filters).map(([name, filter]) => [name, filter(name)])),
+  filters: conditions,
 });
 
-const fromSource = statement<{ groupUid: string; sourceKey: string }, AdvisoryRow>((q, t) =>
+const fromSource = selectRows("advisories", ["groupUid", "sourceKey"]);
+const fromId = statement<{ groupUid: string; advisoryId: string }, AdvisoryRow>((q, t) =>
   q
     .select(ownColumns(t.advisories))
     .from(t.advisories)
-    .where(buildEquals(t.advisories, "groupUid", "sourceKey")),
+    .where(and(buildEquals(t.advisories, "advisoryId"), eq(unindexed(t.advisories.groupUid), value("groupUid")))),
 );
 const events = statementFamily<number, Record<string, string>, AdvisoryEventRow>(String, (size) => (q, t) => {
-  const uids = Array.from({ length: size }, (_, i) => sql.placeholder(`uid${i}`));
+  const uids = Array.from({ length: size }, (_, i) => value(`uid${i}`));
   return q
     .select()
     .from(t.advisoryEvents)
     .where(inArray(t.advisoryEvents.advisoryUid, uids))
     .orderBy(asc(t.advisoryEvents.advisoryUid), asc(t.advisoryEvents.createTimeMs), asc(t.advisoryEvents.uid));
 });
-const putEvent = statement<AdvisoryEventRow>((q, t) =>
-  q
-    .insert(t.advisoryEvents)
-    .values(buildInsertValues(t.advisoryEvents))
-    .onConflictDoUpdate({
-      target: t.advisoryEvents.uid,
-      set: buildUpsertValues(t.advisoryEvents, "type", "author", "reviewer", "reviewState", "data", "updateTimeMs"),
-    }),
-);
-const deleteEvents = statement<{ advisoryUid: string }>((q, t) =>
-  q.delete(t.advisoryEvents).where(buildEquals(t.advisoryEvents, "advisoryUid")),
+const putEvent = putRow("advisoryEvents", "uid");
+const deleteEvents = deleteRows("advisoryEvents", "advisoryUid");
+const numberOf = statement<{ uid: string }, { number: number }>((q, t) =>
+  q.select({ number: t.advisories.number }).from(t.advisories).where(buildEquals(t.advisories, "uid")),
 );
 
-const insertAlias = statement<AdvisoryAliasRow>((q, t) =>
-  q.insert(t.advisoryAliases).values(buildInsertValues(t.advisoryAliases)).onConflictDoNothing(),
-);
-const deleteAliases = statement<Pick<AdvisoryAliasRow, "advisoryUid">>((q, t) =>
-  q.delete(t.advisoryAliases).where(buildEquals(t.advisoryAliases, "advisoryUid")),
-);
+type ValueParams = Record<string, string | number>;
+const indexes = (size: number) => Array.from({ length: size }, (_, i) => i);
 
-/** Advisories. Their filters are named in `ListFilter.equals`; see advisories/advisories.ts. Their aliases are indexed in a table of their own. */
+const insertValues = statementFamily<number, ValueParams>(String, (size) => (q, t) => {
+  const own = { rootUid: value("root"), number: value("number") };
+  const rows = indexes(size).map((i) => ({ ...own, filter: value(`filter${i}`), value: value(`value${i}`) }));
+  return q
+    .insert(t.advisoryValues)
+    .values(rows as never)
+    .onConflictDoNothing();
+});
+const deleteValues = statement<ValueParams>((q, t) => {
+  const { advisoryValues: v } = t;
+  const isValue = t.isOneOf(v.filter, v.value, "values");
+  return q.delete(v).where(and(eq(v.rootUid, value("root")), isValue, eq(v.number, value("number"))));
+});
+
+/** How many values one statement inserts at most. On SQLite a statement that writes several costs more than as many. */
+const MAX_VALUES = 16;
+
+/**
+ * Advisories. Their filters are named in `ListFilter.equals`: see advisories/filters.ts; `query` is a pattern of `like` with
+ * a text between two `%`, whose special characters have a backslash.
+ */
 export class Advisories extends ListedTable<AdvisoryRow> {
   constructor(tx: Executor) {
     super(tx, advisoryKind);
   }
 
-  override async insert(row: AdvisoryRow): Promise<void> {
+  override async insert(row: AdvisoryRow, events: readonly AdvisoryEventRow[] = []): Promise<void> {
     await super.insert(row);
-    for (const alias of row.aliases) await this.tx.rows(insertAlias, { alias, advisoryUid: row.uid });
+    for (const event of events) await this.run(putEvent, event);
+    await this.#insertValues(row.uid, buildValues(row, events));
   }
 
-  override async replace(row: AdvisoryRow): Promise<void> {
-    await super.replace(row);
-    await this.tx.rows(deleteAliases, { advisoryUid: row.uid });
-    for (const alias of row.aliases) await this.tx.rows(insertAlias, { alias, advisoryUid: row.uid });
+  /**
+   * As for all kinds.
+   *
+   * @param events its new events; absent: unchanged
+   */
+  override replace(row: AdvisoryRow, events?: readonly AdvisoryEventRow[]): Promise<void> {
+    return this.#change(row.uid, async () => {
+      await super.replace(row);
+      if (events === undefined) return;
+      await this.run(deleteEvents, { advisoryUid: row.uid });
+      for (const event of events) await this.run(putEvent, event);
+    });
+  }
+
+  /** Creates an event of an advisory, or replaces it apart from its creation time. */
+  putEvent(event: AdvisoryEventRow): Promise<void> {
+    return this.#change(event.advisoryUid, async () => {
+      await this.run(putEvent, event);
+    });
   }
 
   override async delete(uid: string): Promise<void> {
-    await this.tx.rows(deleteAliases, { advisoryUid: uid });
-    await this.deleteEvents(uid);
+    await this.#deleteValues(uid, await this.#readValues(uid));
+    await this.run(deleteEvents, { advisoryUid: uid });
     await super.delete(uid);
   }
 
-  override list(query: ListQuery): Promise<Page<AdvisoryRow>> {
-    return listPage<AdvisoryRow>(this.tx, advisoryKind, query, { search: searchAdvisories(advisoryKind) });
+  // Makes a change and writes which values of the advisory differ after it.
+  async #change(uid: string, change: () => Promise<void>): Promise<void> {
+    const before = await this.#readValues(uid);
+    await change();
+    const after = await this.#readValues(uid);
+    const without = (all: readonly AdvisoryValue[], others: readonly AdvisoryValue[]) => {
+      const known = new Set(others.map((one) => `${one.filter} ${one.value}`));
+      return all.filter((one) => !known.has(`${one.filter} ${one.value}`));
+    };
+    await this.#deleteValues(uid, without(before, after));
+    await this.#insertValues(uid, without(after, before));
+  }
+
+  async #readValues(uid: string): Promise<AdvisoryValue[]> {
+    const row = await this.find(uid);
+    return row ? buildValues(row, await this.listEvents([uid])) : [];
+  }
+
+  async #insertValues(uid: string, values: readonly AdvisoryValue[]): Promise<void> {
+    if (values.length === 0) return;
+    const key = await this.#readKey(uid);
+    const most = this.tx.counterSlots === 1 ? 1 : MAX_VALUES;
+    for (let start = 0; start < values.length; start += most) {
+      const some = values.slice(start, start + most);
+      // The last value is repeated.
+      let size = 1;
+      while (size < some.length) size *= 2;
+      const params: ValueParams = { ...key };
+      for (let i = 0; i < size; i++) {
+        const { filter, value } = some[Math.min(i, some.length - 1)] as AdvisoryValue;
+        Object.assign(params, { [`filter${i}`]: filter, [`value${i}`]: value });
+      }
+      await this.run(insertValues(size), params);
+    }
+  }
+
+  async #deleteValues(uid: string, values: readonly AdvisoryValue[]): Promise<void> {
+    if (values.length === 0) return;
+    const key = await this.#readKey(uid);
+    const byFilter = new Map<number, string[]>();
+    for (const { filter, value } of values) byFilter.set(filter, [...(byFilter.get(filter) ?? []), value]);
+    for (const entry of byFilter) await this.run(deleteValues, { ...key, values: JSON.stringify(entry) });
+  }
+
+  async #readKey(uid: string): Promise<ValueParams> {
+    const row = await this.first(numberOf, { uid });
+    if (row === undefined) throw new TypeError(`the advisory ${uid} has no row`);
+    return { root: rootOf(uid), number: row.number };
+  }
+
+  /** @param limits smaller ones in tests */
+  override list(
+    query: ListQuery,
+    limits?: { readonly lists: ListLimits; readonly search?: SearchLimits },
+  ): Promise<Page<AdvisoryRow>> {
+    const { filter } = query;
+    const { [QUERY]: pattern, ...others } = filter.equals ?? {};
+    const text = String(pattern ?? "")
+      .slice(1, -1)
+      .replace(/\\(.)/gs, "$1");
+    const equals = pattern === undefined ? filter.equals : { ...others, [QUERY]: text };
+    const options = { search: createSearch(limits?.search), ...(limits && { limits: limits.lists }) };
+    return listPage<AdvisoryRow>(
+      this.tx,
+      advisoryKind,
+      { ...query, filter: { ...filter, ...(equals && { equals }) } },
+      options,
+    );
+  }
+
+  /** The advisory of a group with this id. */
+  findById(groupUid: string, advisoryId: string): Awaitable<AdvisoryRow | undefined> {
+    return this.first(fromId, { groupUid, advisoryId });
   }
 
   /** The advisory that was imported from this record. */
   findBySource(groupUid: string, sourceKey: string): Awaitable<AdvisoryRow | undefined> {
-    return takeFirst(this.tx.rows(fromSource, { groupUid, sourceKey }));
+    return this.first(fromSource, { groupUid, sourceKey });
   }
 
   /** The events of these advisories, ordered by advisory, then oldest first. */
   async listEvents(advisoryUids: readonly string[]): Promise<AdvisoryEventRow[]> {
     if (advisoryUids.length === 0) return [];
     const { size, params } = padParams("uid", advisoryUids);
-    return this.tx.rows(events(size), params);
-  }
-
-  putEvent(row: AdvisoryEventRow): Awaitable<void> {
-    return discardRows(this.tx.rows(putEvent, row));
-  }
-
-  /** Whether advisories changed since they were indexed. */
-  hasChanges(): Awaitable<boolean> {
-    return hasRows(this.tx.rows(changedUids, { limit: 1 }));
-  }
-
-  /**
-   * Indexes advisories that changed, so that filters find them at once. Lists are right without, but slow after more
-   * than a thousand changes.
-   *
-   * @param limit how many changes to take up at most
-   * @returns how many it took up: fewer than `limit` when none is left
-   */
-  indexChanges(limit: number): Promise<number> {
-    const rows = (uids: readonly string[]) => readByUids(this.tx, advisoryKind, uids) as Promise<AdvisoryRow[]>;
-    return indexChanges(this.tx, { rows, events: (uids) => this.listEvents(uids) }, limit);
-  }
-
-  deleteEvents(advisoryUid: string): Awaitable<void> {
-    return discardRows(this.tx.rows(deleteEvents, { advisoryUid }));
+    return this.all(events(size), params);
   }
 }

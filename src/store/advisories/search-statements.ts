@@ -1,203 +1,165 @@
-// The statements that read the index of the filters of advisories.
-import { and, asc, desc, eq, gte, inArray, lt, type SQL, sql } from "drizzle-orm";
-import { parentOf } from "../../kernel/uidp.js";
+// The statements that find advisories by the values of filters.
+import { and, asc, desc, eq, gte, lt, type SQL, sql } from "drizzle-orm";
+import type { AnySQLiteColumn } from "drizzle-orm/sqlite-core";
 import type { ListPosition } from "../lists/query.js";
-import { type Preparable, rowLimit, statement, statementFamily, value } from "../statement.js";
-import type { AdvisoryEventRow, AdvisoryRow, Facets } from "../tables/advisories.js";
+import type { ListedKind } from "../lists/resource.js";
+import { param, unindexed } from "../lists/statements.js";
+import {
+  columnOf,
+  type Preparable,
+  rowLimit,
+  type Sql,
+  statement,
+  statementFamily,
+  toNumber,
+  value,
+} from "../statement.js";
 import type { Tables } from "../tables/schema.js";
 
 type Params = Record<string, string | number>;
 
-/** Words and their bits, each in one text with commas between them and in the same order; null: there are none. */
-export interface WordTexts {
-  readonly words: string | null;
-  readonly bits: string | null;
+/** The parameters that these statements take besides those of lists (lists/statements.ts). */
+export const searchParam = {
+  /** A condition as `isOneOf` takes it: the number of a filter and some values. */
+  driver: "$driver",
+  excluded: "$excluded",
+  text: "$text",
+  /** Numbers of advisories: at least the first, and less than the second. */
+  from: "$from",
+  to: "$to",
+} as const;
+
+/** The parameter of another condition than the one that drives. */
+export const otherParam = (i: number) => `$other${i}`;
+
+const selectNumber = (column: AnySQLiteColumn | SQL) => sql<number>`${column}`.mapWith(Number).as("number");
+
+const driven = (q: Sql, { advisoryValues: v, isOneOf }: Tables) =>
+  q
+    .select({ number: v.number })
+    .from(v)
+    .where(and(eq(v.rootUid, value(param.root)), isOneOf(v.filter, v.value, searchParam.driver)))
+    .limit(rowLimit(param.limit));
+
+/** Reads the numbers of advisories of an organisation that meet the driving condition; with several values some repeatedly. */
+export const drivenNumbers = statement<Params, { number: number }>(driven);
+
+/** Counts them. */
+export const countDriven = statement<Params, { count: number }>((q, t) =>
+  q.select({ count: toNumber(sql`count(*)`).as("count") }).from(driven(q, t).as("driven")),
+);
+
+/** Reads how many texts the index of texts searches at a time; 0 where there is none. */
+export const searchedTexts = statement<object, { texts: number }>(
+  (q, t) => q.select({ texts: toNumber(t.searchedTexts).as("texts") }).from(sql`(select 1) one`) as Preparable,
+);
+
+/** Reads the numbers of advisories of any organisation by the index of texts; see `foundTexts`. */
+export const textNumbers = statement<Params, { number: number }>(
+  (q, t) => q.select({ number: selectNumber(sql`number`) }).from(t.foundTexts) as Preparable,
+);
+
+// Reads all advisories of an organisation with numbers of a range. PostgreSQL has no other way to this order than the
+// index, because it avoids sorts.
+function readAll(q: Sql, t: Tables, direction: typeof asc | typeof desc = asc) {
+  const { number, rootUid } = t.advisories;
+  const range = { low: value(searchParam.from), end: value(searchParam.to) };
+  return q
+    .select({ root: sql`${rootUid}`.as("root_uid"), number: selectNumber(number) })
+    .from(t.readBy(t.advisories, "advisories_by_number"))
+    .where(t.inIndexRange([rootUid], [value(param.root)], number, range))
+    .orderBy(direction(rootUid), direction(number));
 }
 
-/** Reads the uids of changes that wait to be indexed; some come up repeatedly. Parameters: `limit`. */
-export const changedUids = statement<{ limit: number }, { uid: string }>((q, t) =>
-  q.select({ uid: t.advisoryChanges.uid }).from(t.advisoryChanges).limit(rowLimit("limit")),
+/** Reads the greatest number of an organisation. */
+export const lastNumber = statement<Params, { number: number }>(
+  (q, t) => readAll(q, t, desc).limit(1) as unknown as Preparable,
 );
 
-/** Reads the numbers of the organisations with these uids. Parameters: `uids`. */
-export const rootsOf = statement<{ uids: string }, { id: number; uid: string }>((q, t) =>
-  q.select().from(t.advisoryRoots).where(t.anyOf(t.advisoryRoots.uid, "uids")),
+/** Reads the number of an advisory that follows some others of an organisation; none where there are not so many. */
+export const nthNumber = statement<Params, { number: number }>(
+  (q, t) => readAll(q, t).limit(1).offset(rowLimit(param.skip)) as unknown as Preparable,
 );
 
-/** Reads the numbers of the advisories with these uids. Parameters: `uids`. */
-export const numbersOf = statement<{ uids: string }, { number: number }>((q, t) =>
-  q.select({ number: t.advisoryEntries.number }).from(t.advisoryEntries).where(t.anyOf(t.advisoryEntries.uid, "uids")),
+/** The matching advisories among the numbers of a range. */
+export interface MatchShape {
+  readonly read: "count" | "numbers";
+  /** Whether the values of one condition lead to the advisories; otherwise all of the organisation are tried. */
+  readonly isDriven: boolean;
+  /** Whether that condition has several values, so that it leads to some advisories repeatedly. */
+  readonly hasDuplicates: boolean;
+  /** How many other conditions there are. */
+  readonly others: number;
+  readonly hasExcluded: boolean;
+  readonly hasText: boolean;
+  /** Whether uids are compared with the range of a part, or with the children of a group. */
+  readonly among: "all" | "subtree" | "children";
+}
+
+/** Counts or reads the numbers of matching advisories. */
+export const matchStatement = statementFamily<MatchShape, Params, { number: number }>(
+  (shape) => Object.values(shape).join(" "),
+  (shape) => (q, t) => {
+    const { read, isDriven, hasDuplicates, others, hasExcluded, hasText, among } = shape;
+    const d = { root: sql`d.root_uid`, filter: sql`d.filter`, value: sql`d.value`, number: sql`d.number` };
+    const range = { low: value(searchParam.from), end: value(searchParam.to) };
+    const driver = isDriven ? sql`${t.advisoryValues} d` : sql`${readAll(q, t).as("d")}`;
+    // The columns of the advisory itself are not in an index.
+    const readsRow = hasText || among !== "all";
+    const from = readsRow ? sql`${driver} cross join ${t.advisories} a` : driver;
+    // The advisory is looked up by its number alone.
+    const uid = unindexed(sql`a.uid`);
+    const number = hasDuplicates ? sql`distinct ${d.number}` : d.number;
+    return q
+      .select({ number: read === "count" ? toNumber(sql`count(${number})`).as("number") : selectNumber(number) })
+      .from(from)
+      .where(
+        and(
+          isDriven
+            ? and(
+                eq(d.root, value(param.root)),
+                t.isOneOf(d.filter, d.value, searchParam.driver),
+                gte(d.number, range.low),
+                lt(d.number, range.end),
+              )
+            : undefined,
+          readsRow ? sql`a.number = ${d.number}` : undefined,
+          among === "all" ? undefined : and(gte(uid, value(param.low)), lt(uid, value(param.end))),
+          among === "children" ? sql`length(${uid}) = ${value(param.length)}` : undefined,
+          ...Array.from({ length: others }, (_, i) => sql`${isAmong(t, otherParam(i))} is true`),
+          hasExcluded ? sql`${isAmong(t, searchParam.excluded)} is not true` : undefined,
+          hasText ? t.contains(sql`a.searched`, searchParam.text) : undefined,
+        ),
+      ) as unknown as Preparable;
+  },
 );
 
-/** Reads the last word of an organisation. Parameters: `root`. */
-export const lastWord = statement<{ root: number }, { word: number }>((q, t) => {
-  const { advisoryPostings: p } = t;
-  return q
-    .select({ word: p.word })
-    .from(p)
-    .where(and(eq(p.root, value("root")), eq(p.filter, EVERY), eq(p.value, "")))
-    .orderBy(desc(p.word))
-    .limit(1);
-});
+// The numbers of the range that meet the condition are read once. As a join, which PostgreSQL would make of it without
+// `is true`, each number would be looked up for each of the values.
+function isAmong(t: Tables, name: string): SQL {
+  const v = { filter: sql`v.filter`, value: sql`v.value` };
+  return sql`(d.number in (select v.number from ${t.advisoryValues} v where v.root_uid = ${value(param.root)}
+    and ${t.isOneOf(v.filter, v.value, name)} and v.number >= ${value(searchParam.from)} and v.number < ${value(searchParam.to)}))`;
+}
 
-/**
- * Reads words of values of a filter. Parameters: `root`, `filter`, `first` and `end` of the words; `values`, or for a
- * range of values `from` and `to`, the first one after it.
- */
-export const wordsStatement = statementFamily<"values" | "range", Params, WordTexts>(String, (by) => (q, t) => {
-  const { advisoryPostings: p } = t;
-  return q
-    .select({ words: t.joinNumbers(p.word).as("words"), bits: t.joinNumbers(p.bits).as("bits") })
-    .from(p)
-    .where(
-      and(
-        eq(p.root, value("root")),
-        eq(p.filter, value("filter")),
-        by === "values" ? t.anyOf(p.value, "values") : and(gte(p.value, value("from")), lt(p.value, value("to"))),
-        gte(p.word, value("first")),
-        lt(p.word, value("end")),
-      ),
-    );
-});
-
-/** An order of advisories. */
-export interface EntryShape {
+/** The shape of {@link positionsByNumber}: the field of the order, and the filters of the kind that must match. */
+export interface PositionShape {
+  readonly kind: ListedKind;
   readonly field: string;
-  readonly descending: boolean;
-  /** Whether it begins after a position: parameters `key` and `uid`. */
-  readonly after: boolean;
+  readonly filters: readonly string[];
 }
 
-/** The position of an advisory in an order, and its number. */
-export interface EntryPosition extends ListPosition {
-  readonly number: number;
-}
-
-/** Reads the positions of some advisories in order. Parameters: `numbers`, `limit`, `skip`. */
-export const sortedEntries = statementFamily<EntryShape, Params, EntryPosition>(
-  shapeKey,
-  (shape) => (q, t) =>
-    q
-      .select(selectPosition(shape, t))
-      .from(t.advisoryEntries)
-      .where(and(inArray(t.advisoryEntries.number, t.numbersIn("numbers")), buildPosition(shape, t)))
-      .orderBy(...buildOrder(shape, t))
-      .limit(rowLimit("limit"))
-      .offset(rowLimit("skip")),
+/** Reads the positions of advisories by their numbers. Parameters: `numbers`, and those of the filters. */
+export const positionsByNumber = statementFamily<PositionShape, Params, ListPosition>(
+  ({ field, filters }) => [field, ...filters].join(" "),
+  ({ kind, field, filters }) =>
+    (q, t) => {
+      const { advisories: a } = t;
+      const key = kind.sorts[field] === undefined ? a.uid : columnOf(a, kind.sorts[field]);
+      const matches = filters.map((name) => kind.filters?.[name]?.(t));
+      return q
+        .select({ key: sql<string | number>`${key}`.mapWith(key).as("entry_key"), uid: a.uid })
+        .from(a)
+        .where(and(t.anyNumberOf(a.number, "numbers"), ...matches));
+    },
 );
-
-/** Reads the positions of all advisories of an organisation in order. Parameters: `root`, `limit`; `top` and `end` of uids. */
-export const nextEntries = statementFamily<EntryShape, Params, EntryPosition>(shapeKey, (shape) => (q, t) => {
-  const { advisoryEntries: e } = t;
-  const { field, descending, after } = shape;
-  // In uid order the position replaces a bound of the range; see lists/statements.ts.
-  const range =
-    field !== "uid"
-      ? and(eq(e.root, value("root")), buildPosition(shape, t))
-      : and(
-          sql`${e.uid} ${sql.raw(after && !descending ? ">" : ">=")} ${value(after && !descending ? "uid" : "top")}`,
-          lt(e.uid, value(after && descending ? "uid" : "end")),
-        );
-  return q
-    .select(selectPosition(shape, t))
-    .from(e)
-    .where(range)
-    .orderBy(...buildOrder(shape, t))
-    .limit(rowLimit("limit"));
-});
-
-function shapeKey({ field, descending, after }: EntryShape): string {
-  return [field, descending, after].join(" ");
-}
-
-function keyColumn(field: string, { advisoryEntries: e }: Tables) {
-  return field === "created_at" ? e.createTimeMs : field === "updated_at" ? e.updateTimeMs : undefined;
-}
-
-function selectPosition({ field }: EntryShape, t: Tables) {
-  const { number, uid } = t.advisoryEntries;
-  return { number, uid, key: keyColumn(field, t) ?? uid };
-}
-
-function buildPosition({ field, descending, after }: EntryShape, t: Tables): SQL | undefined {
-  if (!after) return undefined;
-  const key = keyColumn(field, t);
-  const { uid } = t.advisoryEntries;
-  const sign = sql.raw(descending ? "<" : ">");
-  return key ? sql`(${key}, ${uid}) ${sign} (${value("key")}, ${value("uid")})` : sql`${uid} ${sign} ${value("uid")}`;
-}
-
-function buildOrder({ field, descending }: EntryShape, t: Tables): SQL[] {
-  const direction = descending ? desc : asc;
-  const key = keyColumn(field, t);
-  return [...(key ? [direction(key)] : []), direction(t.advisoryEntries.uid)];
-}
-
-/** Whether an index finds texts. */
-export const hasTextIndex = statement<object, { exists: number | boolean }>(
-  (q, t) =>
-    q.select({ exists: sql<number | boolean>`${t.hasTextIndex}`.as("exists") }).from(sql`(select 1) one`) as Preparable,
-);
-
-/** Reads the numbers of advisories of any organisation by an index of texts. Parameters: `phrase`, `pattern`, `limit`. */
-export const textNumbers = statement<Params, { number: number; root: number }>((q, t) => {
-  const integer = (name: string) => sql<number>`${sql.raw(name)}`.mapWith(Number).as(name);
-  return q.select({ number: integer("number"), root: integer("root") }).from(t.foundTexts) as Preparable;
-});
-
-/** Reads the numbers among some whose text contains another. Parameters: `text`, `numbers`. */
-export const textsAmong = statement<Params, { number: number }>((q, t) => {
-  const { advisoryEntries: e } = t;
-  return q
-    .select({ number: e.number })
-    .from(e)
-    .where(and(inArray(e.number, t.numbersIn("numbers")), t.contains(e.searched, "text")));
-});
-
-/** Reads the numbers of a range whose text contains another, as one text. Parameters: `text`, `first`, `end`. */
-export const textsBetween = statement<Params, { numbers: string | null }>((q, t) => {
-  const { advisoryEntries: e } = t;
-  return q
-    .select({ numbers: t.joinNumbers(e.number).as("numbers") })
-    .from(e)
-    .where(and(gte(e.number, value("first")), lt(e.number, value("end")), t.contains(e.searched, "text")));
-});
-
-// The values under which the index of filters finds an advisory.
-
-/** The number of the filter that all advisories pass, with an empty value. */
-export const EVERY = 0;
-/** The number of the filter by group. */
-export const GROUP = 1;
-
-// The numbers are stored, so they never change.
-const readers: readonly [name: string, read: (row: AdvisoryRow, events: readonly AdvisoryEventRow[]) => string[]][] = [
-  ["every", () => [""]],
-  ["group", ({ uid }) => [parentOf(uid) ?? ""]],
-  ["advisoryIds", (row) => [row.advisoryId]],
-  ["legacyAdvisoryIds", (row) => [row.legacyAdvisoryId]],
-  ["artifactNames", (row) => [row.artifactName]],
-  ["artifactTypes", (row) => [row.artifactType]],
-  ["artifactArchitectures", (row) => [row.artifactArchitecture]],
-  ["componentNames", (row) => [row.componentName]],
-  ["componentTypes", (row) => [row.componentType]],
-  ["componentLocations", (row) => [row.componentLocation]],
-  ["latestEventType", (row) => [String(row.latestEventType)]],
-  ["aliases", (row) => unique(row.aliases)],
-  ["eventReviewStates", (_, events) => unique(events.map(({ reviewState }) => String(reviewState)))],
-  ["eventAuthors", (_, events) => unique(events.map(({ author }) => author))],
-  ["eventReviewers", (_, events) => unique(events.map(({ reviewer }) => reviewer))],
-  ["eventTypes", (_, events) => unique(events.map(({ type }) => String(type)))],
-];
-
-/** The numbers of the filters by their names in a list query. */
-export const filterNumbers: ReadonlyMap<string, number> = new Map(readers.map(([name], number) => [name, number]));
-
-/** Builds the values of an advisory with these events for each filter. */
-export function buildFacets(row: AdvisoryRow, events: readonly AdvisoryEventRow[]): Facets {
-  return readers.map(([, read]) => read(row, events));
-}
-
-function unique(values: readonly string[]): string[] {
-  return [...new Set(values)];
-}

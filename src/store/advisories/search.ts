@@ -1,286 +1,271 @@
-// Finds the advisories that pass filters from sets of rows, one for each value of a filter, without examining others
-// (docs/adr/0017-advisory-postings.md).
-import { rootOf } from "../../kernel/uidp.js";
+// Finds the advisories that pass filters. Where few have a value, or contain the text, those are examined. Otherwise they
+// are only counted, and the list is read in its order, because a page is full after few advisories.
+import { isBelow, parentOf, rootOf } from "../../kernel/uidp.js";
 import type { Search } from "../lists/page.js";
-import type { Segment } from "../lists/plan.js";
-import type { ListQuery } from "../lists/query.js";
-import type { ListedKind, ListedRow } from "../lists/resource.js";
-import { comparePositions, isAfter, positionOf, readByUids } from "../lists/walk.js";
-import type { Executor } from "../statement.js";
-import { BLOCK_ROWS, RowSet } from "./row-set.js";
+import { type Part, planScan, type Reading } from "../lists/plan.js";
+import type { ListFilter } from "../lists/query.js";
+import { param } from "../lists/statements.js";
+import { buildPartParams, countPart, type Found } from "../lists/walk.js";
+import { EXCLUDED_AUTHORS, QUERY, valueFilters } from "./filters.js";
 import {
-  changedUids,
-  type EntryPosition,
-  type EntryShape,
-  EVERY,
-  filterNumbers,
-  GROUP,
-  hasTextIndex,
-  lastWord,
-  nextEntries,
-  numbersOf,
-  rootsOf,
-  sortedEntries,
+  countDriven,
+  drivenNumbers,
+  lastNumber,
+  type MatchShape,
+  matchStatement,
+  nthNumber,
+  otherParam,
+  positionsByNumber,
+  searchedTexts,
+  searchParam,
   textNumbers,
-  textsAmong,
-  textsBetween,
-  type WordTexts,
-  wordsStatement,
 } from "./search-statements.js";
 
-/** While more changes than this wait to be indexed, all advisories are examined. */
-const MAX_CHANGES = 1_000;
-/** How many numbers one statement takes or sorts at most. */
-const MAX_NUMBERS = 4_096;
-/** How many rows the index of texts finds at most. */
-const MAX_TEXTS = 2_048;
-/** How many words of one value one statement reads at most, and of several values. */
-const MAX_WORDS = 4_096;
-const MAX_WORDS_OF_MANY = 512;
-/** How many entries one statement reads in order, at first and at most. */
-const FIRST_ENTRIES = 128;
-const MAX_ENTRIES = 2_048;
-/** The shortest text that the index of texts finds. */
-const MIN_TEXT = 3;
+type Params = Record<string, string | number>;
 
-/**
- * Creates the search for advisories. It finds nothing while many advisories wait to be indexed: then all are examined.
- */
-export const searchAdvisories =
-  (kind: ListedKind): Search =>
-  async (tx, query, segments, rowLimit, readUids) => {
-    const conditions = parseFilters(query);
-    if (conditions === undefined) return undefined;
-    const changes = await tx.rows(changedUids, { limit: MAX_CHANGES + 1 });
-    if (changes.length > MAX_CHANGES) return undefined;
-    // Advisories that wait to be indexed are examined one by one.
-    const changed = [...new Set(changes.map(({ uid }) => uid))];
-    const fresh = await readUids(changed);
-    const uids = JSON.stringify(changed);
-    const stale = RowSet.of(
-      (changed.length === 0 ? [] : await tx.rows(numbersOf, { uids })).map(({ number }) => number),
-    );
-
-    const roots = await readRoots(tx, segments);
-    const alone = roots.length === 1 && fresh.rows.length === 0;
-    const skip = alone ? query.skip : 0;
-    const limit = alone ? rowLimit : query.skip + rowLimit;
-    const found: EntryPosition[] = [];
-    let total = fresh.total;
-    for (const root of roots) {
-      const set = await findRows(tx, root, conditions);
-      set.removeAll(stale);
-      total += set.size;
-      found.push(...(await readPositions(tx, query, root, set, { skip, limit })));
-      await tx.pause?.();
-    }
-    if (alone) return { rows: sortRows(await readRows(tx, kind, found), kind, query.order), total };
-    // The page is part of the first rows of all of them.
-    const sign = query.order.descending ? -1 : 1;
-    const after = fresh.rows
-      .map((row) => ({ row, at: positionOf(row, kind, query.order) }))
-      .filter(({ at }) => isAfter(at, query));
-    const merged = [...found.map((at) => ({ row: undefined, at })), ...after]
-      .sort((a, b) => sign * comparePositions(a.at, b.at))
-      .slice(query.skip, query.skip + rowLimit);
-    const rows = await readRows(
-      tx,
-      kind,
-      merged.filter(({ row }) => row === undefined).map(({ at }) => at),
-    );
-    return { rows: sortRows([...rows, ...merged.flatMap(({ row }) => row ?? [])], kind, query.order), total };
-  };
-
-function sortRows(rows: ListedRow[], kind: ListedKind, order: ListQuery["order"]): ListedRow[] {
-  const sign = order.descending ? -1 : 1;
-  return rows.sort((a, b) => sign * comparePositions(positionOf(a, kind, order), positionOf(b, kind, order)));
+/** The bounds of the work of one statement, which holds the event loop. */
+export interface SearchLimits {
+  /** How many advisories one statement examines. */
+  readonly examined: number;
+  /** How many values one statement compares. */
+  readonly compared: number;
+  /** How many texts one statement searches in their index; fewer where the database says so. */
+  readonly texts: number;
+  /** How many advisories are examined at most where there is a choice. */
+  readonly candidates: number;
 }
 
-const readRows = (tx: Executor, kind: ListedKind, positions: readonly { readonly uid: string }[]) =>
-  readByUids(
-    tx,
-    kind,
-    positions.map(({ uid }) => uid),
-  );
+/** No advisory has so great a number. */
+const END = Number.MAX_SAFE_INTEGER;
 
-/** What a search looks for. */
-interface Conditions {
-  /** One of the values of each filter must match. */
-  readonly any: readonly FilterValues[];
-  readonly none: readonly FilterValues[];
+/** Each statement takes two to ten milliseconds. */
+const LIMITS: SearchLimits = { examined: 1_000, compared: 32_000, texts: END, candidates: 10_000 };
+/** So few advisories are always examined. */
+const FEW_CANDIDATES = 256;
+/** The shortest text that the index of texts finds, and how many characters of a longer one are looked up in it. */
+const MIN_TEXT = 3;
+const MAX_TEXT = 12;
+
+/** Creates the search. */
+export const createSearch =
+  (limits: SearchLimits = LIMITS): Search =>
+  async (reading, parts) => {
+    const wanted = parseFilters(reading.query.filter);
+    const found: Found[] = [];
+    const rest: Part[] = [];
+    for (const [root, own] of groupByRoot(parts)) {
+      const search = createRootSearch(reading, root, own, wanted, limits);
+      const numbers = await search.findCandidates();
+      if (numbers) {
+        found.push(...(await search.examine(numbers)));
+        continue;
+      }
+      for (const part of own) {
+        const matches = await search.count(part);
+        if (matches > search.maxCandidates) rest.push({ ...part, matches });
+        else if (matches > 0) found.push(...(await search.examine(await search.readNumbers(part))));
+      }
+    }
+    return { found, parts: rest };
+  };
+
+/** What a list is filtered by. */
+interface Wanted {
+  /** Each must match: JSON of the number of a filter and of the values of which one must match. */
+  readonly conditions: readonly Condition[];
+  readonly excluded: string | undefined;
   /** The searched text contains it; empty: no condition. */
   readonly text: string;
 }
 
-interface FilterValues {
-  readonly filter: number;
-  readonly values: readonly string[];
+interface Condition {
+  readonly parameter: string;
+  readonly hasSeveralValues: boolean;
 }
 
-// Undefined where a filter is not indexed.
-function parseFilters({ filter: { equals = {}, name } }: ListQuery): Conditions | undefined {
-  const any: FilterValues[] = [];
-  const none: FilterValues[] = [];
-  let text = "";
-  for (const [field, parameter] of Object.entries(equals)) {
-    const given = String(parameter);
-    if (field === "query") {
-      text = given.slice(1, -1).replace(/\\(.)/gs, "$1");
-      continue;
-    }
-    const filter = filterNumbers.get(field === "excludeEventAuthors" ? "eventAuthors" : field);
-    if (filter === undefined) return undefined;
-    if (given !== "[]") (field === "excludeEventAuthors" ? none : any).push({ filter, values: JSON.parse(given) });
+function parseFilters({ equals = {} }: ListFilter): Wanted {
+  const conditions: Condition[] = [];
+  for (const [name, { number }] of Object.entries(valueFilters)) {
+    const values = new Set<string>(JSON.parse(String(equals[name] ?? "[]")));
+    if (values.size > 0)
+      conditions.push({ parameter: JSON.stringify([number, [...values]]), hasSeveralValues: values.size > 1 });
   }
-  return name === undefined ? { any, none, text } : undefined;
-}
-
-/** The visible part of an organisation. */
-interface Root {
-  readonly id: number;
-  readonly uid: string;
-  readonly lastWord: number;
-  /** The segments that are visible; absent: all of it. */
-  readonly segments?: readonly Segment[];
-}
-
-async function readRoots(tx: Executor, segments: readonly Segment[]): Promise<Root[]> {
-  const byRoot = new Map<string, Segment[]>();
-  for (const segment of segments) {
-    const uid = rootOf(segment.scope);
-    byRoot.set(uid, [...(byRoot.get(uid) ?? []), segment]);
-  }
-  const roots: Root[] = [];
-  for (const { id, uid } of await tx.rows(rootsOf, { uids: JSON.stringify([...byRoot.keys()]) })) {
-    const own = byRoot.get(uid) ?? [];
-    const [last] = await tx.rows(lastWord, { root: id });
-    if (last === undefined) continue;
-    const isWhole = own.some(({ from, scope }) => from === "subtree" && scope === uid);
-    roots.push({ id, uid, lastWord: last.word, ...(!isWhole && { segments: own }) });
-  }
-  return roots;
-}
-
-async function findRows(tx: Executor, root: Root, { any, none, text }: Conditions): Promise<RowSet> {
-  let set: RowSet | undefined;
-  const keep = (other: RowSet) => {
-    if (set === undefined) set = other;
-    else set.keepOnly(other);
+  const authors = String(equals[EXCLUDED_AUTHORS] ?? "[]");
+  return {
+    conditions,
+    excluded: authors === "[]" ? undefined : `[${valueFilters.eventAuthors?.number}, ${authors}]`,
+    text: String(equals[QUERY] ?? ""),
   };
-  for (const { filter, values } of any) {
-    keep(await readWords(tx, root, filter, values));
-    if (set?.size === 0) return set;
-  }
-  if (root.segments) keep(await readSegments(tx, root, root.segments));
-  const everything = () => readWords(tx, root, EVERY, [""]);
-  if (text !== "") {
-    if (set === undefined || set.size > MAX_NUMBERS) {
-      const found = await findTexts(tx, root, text);
-      if (found) keep(found);
-      else set = await scanTexts(tx, set ?? (await everything()), text);
-    } else {
-      const numbers = JSON.stringify(set.numbers());
-      set = RowSet.of((await tx.rows(textsAmong, { numbers, text })).map(({ number }) => number));
-    }
-  }
-  const found = set ?? (await everything());
-  for (const { filter, values } of none) found.removeAll(await readWords(tx, root, filter, values));
-  return found;
 }
 
-// The rows with one of these values of a filter.
-async function readWords(tx: Executor, root: Root, filter: number, values: readonly string[]): Promise<RowSet> {
-  const set = new RowSet();
-  const step = values.length === 1 ? MAX_WORDS : MAX_WORDS_OF_MANY;
-  const params = { root: root.id, filter, values: JSON.stringify(values) };
-  for (let first = 0; first <= root.lastWord; first += step) {
-    addWords(set, await tx.rows(wordsStatement("values"), { ...params, first, end: first + step }));
-    await tx.pause?.();
+function groupByRoot(parts: readonly Part[]): Map<string, Part[]> {
+  const byRoot = new Map<string, Part[]>();
+  for (const part of parts) {
+    const root = rootOf(part.scope);
+    byRoot.set(root, [...(byRoot.get(root) ?? []), part]);
   }
-  return set;
+  return byRoot;
 }
 
-// Texts cost a fraction of as many rows.
-function addWords(set: RowSet, [texts]: readonly WordTexts[]): void {
-  if (!texts?.words || !texts.bits) return;
-  const bits = texts.bits.split(",");
-  for (const [i, word] of texts.words.split(",").entries()) set.addWord(Number(word), Number(bits[i]));
-}
+// The search in the visible parts of one organisation.
+function createRootSearch(
+  reading: Reading,
+  root: string,
+  parts: readonly Part[],
+  { conditions, excluded, text }: Wanted,
+  limits: SearchLimits,
+) {
+  const { tx, kind, query } = reading;
+  const rootCount = parts[0]?.rootCount ?? 0;
+  // In its order the list is read until the page is full, so the rarer the matches are, the longer that takes.
+  const untilFull = Math.sqrt((query.skip + query.limit + 1) * rootCount);
+  const maxCandidates = Math.min(Math.max(FEW_CANDIDATES, Math.ceil(untilFull)), limits.candidates);
+  const ownParams = {
+    [param.root]: root,
+    ...(excluded !== undefined && { [searchParam.excluded]: excluded }),
+    [searchParam.text]: text,
+  };
+  let driver: { readonly condition: Condition; readonly count: number } | undefined;
 
-// The rows in these parts of an organisation.
-async function readSegments(tx: Executor, root: Root, segments: readonly Segment[]): Promise<RowSet> {
-  const set = new RowSet();
-  for (const { from, scope } of segments) {
-    if (from === "children") {
-      set.addAll(await readWords(tx, root, GROUP, [scope]));
-      continue;
-    }
-    const params = { root: root.id, filter: GROUP, from: scope, to: `${scope}0` };
-    for (let first = 0; first <= root.lastWord; first += MAX_WORDS_OF_MANY) {
-      const range = { ...params, first, end: first + MAX_WORDS_OF_MANY };
-      addWords(set, await tx.rows(wordsStatement("range"), range));
+  return {
+    maxCandidates,
+
+    /** Reads the numbers of all advisories that may match; undefined where they are many. */
+    async findCandidates(): Promise<number[] | undefined> {
+      let best: { readonly params: Params; readonly count: number } | undefined;
+      for (const { parameter } of conditions) {
+        const params = { ...ownParams, [searchParam.driver]: parameter, [param.limit]: maxCandidates + 1 };
+        const [row] = await tx.rows(countDriven, params);
+        const count = row?.count ?? 0;
+        if (count <= maxCandidates && count < (best?.count ?? Number.POSITIVE_INFINITY)) best = { params, count };
+        await tx.pause?.();
+      }
+      if (best === undefined) return findTexts();
+      return [...new Set((await tx.rows(drivenNumbers, best.params)).map(({ number }) => number))];
+    },
+
+    /** Reads the positions of those that match and are part of the list. */
+    async examine(numbers: readonly number[]): Promise<Found[]> {
+      const { order, filter } = query;
+      const equals = filter.equals ?? {};
+      const read = positionsByNumber({ kind, field: order.field, filters: Object.keys(equals) });
+      const found: Found[] = [];
+      for (let start = 0; start < numbers.length; start += limits.examined) {
+        const some = JSON.stringify(numbers.slice(start, start + limits.examined));
+        for (const { key, uid } of await tx.rows(read, { ...equals, numbers: some }))
+          if (parts.some((part) => isIn(uid, part))) found.push({ at: { key, uid } });
+        await tx.pause?.();
+      }
+      return found;
+    },
+
+    /** Counts the matching advisories of a part. */
+    async count(part: Part): Promise<number> {
+      driver ??= await chooseDriver();
+      // A small part is examined, whatever the values.
+      const tried = driver?.count ?? rootCount;
+      if (!isWhole(part) && 2 * part.count < tried) return countPart(reading, part, planScan(reading, part));
+      if (isWhole(part) && driver && conditions.length === 1 && excluded === undefined && text === "")
+        return driver.count;
+      let total = 0;
+      for (const [row] of await readMatches(part, "count")) total += row?.number ?? 0;
+      return total;
+    },
+
+    /** Reads the numbers of the matching advisories of a part. */
+    async readNumbers(part: Part): Promise<number[]> {
+      const numbers: number[] = [];
+      for (const rows of await readMatches(part, "numbers")) for (const { number } of rows) numbers.push(number);
+      return numbers;
+    },
+  };
+
+  // The numbers of all advisories that contain the text, by the index of texts; undefined where there is none, and where
+  // they are many.
+  async function findTexts(): Promise<number[] | undefined> {
+    const characters = [...text];
+    if (characters.length < MIN_TEXT) return undefined;
+    const [index] = await tx.rows(searchedTexts, {});
+    const step = Math.min(index?.texts ?? 0, limits.texts);
+    if (step === 0) return undefined;
+    const part = characters.slice(0, MAX_TEXT).join("");
+    const phrase = `"${part.replaceAll('"', '""')}"`;
+    const pattern = `%${part.replace(/[\\%_]/g, "\\$&")}%`;
+    const [last] = await tx.rows(lastNumber, { ...ownParams, [searchParam.from]: 0, [searchParam.to]: END });
+    const numbers: number[] = [];
+    for (let from = 0; from <= (last?.number ?? 0); from += step) {
+      const range = { [searchParam.from]: from, [searchParam.to]: from + step };
+      const params = { phrase, pattern, ...range, [param.limit]: maxCandidates + 1 - numbers.length };
+      for (const { number } of await tx.rows(textNumbers, params)) numbers.push(number);
+      if (numbers.length > maxCandidates) return undefined;
       await tx.pause?.();
     }
+    return numbers;
   }
-  return set;
-}
 
-// The rows of an organisation whose text contains `text`, by the index of texts; undefined where there is none or too
-// many rows match.
-async function findTexts(tx: Executor, root: Root, text: string): Promise<RowSet | undefined> {
-  if ([...text].length < MIN_TEXT) return undefined;
-  const [index] = await tx.rows(hasTextIndex, {});
-  if (!index?.exists) return undefined;
-  const phrase = `"${text.replaceAll('"', '""')}"`;
-  const pattern = `%${text.replace(/[\\%_]/g, "\\$&")}%`;
-  const found = await tx.rows(textNumbers, { phrase, pattern, limit: MAX_TEXTS + 1 });
-  await tx.pause?.();
-  if (found.length > MAX_TEXTS) return undefined;
-  return RowSet.of(found.filter((one) => one.root === root.id).map(({ number }) => number));
-}
-
-// The rows of a set whose text contains `text`: examines a block of rows after the other.
-async function scanTexts(tx: Executor, set: RowSet, text: string): Promise<RowSet> {
-  const found: number[] = [];
-  for (const first of set.blocks()) {
-    const [block] = await tx.rows(textsBetween, { first, end: first + BLOCK_ROWS, text });
-    if (block?.numbers) for (const number of block.numbers.split(",")) found.push(Number(number));
-    await tx.pause?.();
-  }
-  const matching = RowSet.of(found);
-  matching.keepOnly(set);
-  return matching;
-}
-
-// The positions of rows in the order of the query: `limit` after the first `skip`.
-async function readPositions(
-  tx: Executor,
-  { order, after }: ListQuery,
-  root: Root,
-  set: RowSet,
-  { skip, limit }: { readonly skip: number; readonly limit: number },
-): Promise<EntryPosition[]> {
-  const shape: EntryShape = { ...order, after: after !== undefined };
-  const { size } = set;
-  if (size === 0) return [];
-  if (size <= MAX_NUMBERS) {
-    return tx.rows(sortedEntries(shape), { ...after, numbers: JSON.stringify(set.numbers()), skip, limit });
-  }
-  const positions: EntryPosition[] = [];
-  let rest = skip;
-  let at = after;
-  for (let count = FIRST_ENTRIES; ; count = Math.min(count * 2, MAX_ENTRIES)) {
-    const params = { ...at, root: root.id, top: root.uid, end: `${root.uid}0`, limit: count };
-    const entries = await tx.rows(nextEntries({ ...shape, after: at !== undefined }), params);
-    for (const entry of entries) {
-      if (!set.has(entry.number)) continue;
-      if (rest > 0) rest--;
-      else positions.push(entry);
-      if (positions.length === limit) return positions;
+  // The condition that the fewest advisories meet leads to them.
+  async function chooseDriver() {
+    let best: typeof driver;
+    for (const condition of conditions) {
+      let count = 0;
+      const shape = buildShape("count", condition, "all", false);
+      const params = { ...ownParams, [searchParam.driver]: condition.parameter };
+      for await (const [row] of readSlices(shape, params)) count += row?.number ?? 0;
+      if (count < (best?.count ?? Number.POSITIVE_INFINITY)) best = { condition, count };
     }
-    const last = entries.at(-1);
-    if (last === undefined || entries.length < count) return positions;
-    at = { key: last.key, uid: last.uid };
-    await tx.pause?.();
+    return best;
   }
+
+  async function readMatches(part: Part, read: MatchShape["read"]) {
+    const among = isWhole(part) ? "all" : part.from;
+    const shape = buildShape(read, driver?.condition, among, true);
+    const params: Params = { ...ownParams, ...buildPartParams(part) };
+    if (driver) params[searchParam.driver] = driver.condition.parameter;
+    const others = conditions.filter((one) => one !== driver?.condition);
+    for (const [i, { parameter }] of others.entries()) params[otherParam(i)] = parameter;
+    const all: { number: number }[][] = [];
+    for await (const rows of readSlices(shape, params)) all.push(rows);
+    return all;
+  }
+
+  function buildShape(
+    read: MatchShape["read"],
+    driving: Condition | undefined,
+    among: MatchShape["among"],
+    isComplete: boolean,
+  ): MatchShape {
+    return {
+      read,
+      among,
+      isDriven: driving !== undefined,
+      hasDuplicates: driving?.hasSeveralValues ?? false,
+      others: isComplete ? conditions.length - (driving ? 1 : 0) : 0,
+      hasExcluded: isComplete && excluded !== undefined,
+      hasText: isComplete && text !== "",
+    };
+  }
+
+  // Runs a statement for all advisories of the organisation, slice after slice of their numbers.
+  async function* readSlices(shape: MatchShape, params: Params) {
+    const { others, hasExcluded, hasText, hasDuplicates, among } = shape;
+    const comparisons = others + [hasExcluded, hasText, hasDuplicates, among !== "all"].filter(Boolean).length;
+    const size = Math.ceil(limits.compared / (comparisons + 0.5));
+    const run = matchStatement(shape);
+    for (let from = 0; ; ) {
+      const range = { [searchParam.from]: from, [searchParam.to]: END };
+      const [next] = rootCount <= size ? [] : await tx.rows(nthNumber, { ...ownParams, ...range, [param.skip]: size });
+      yield tx.rows(run, { ...params, ...range, [searchParam.to]: next?.number ?? END });
+      if (next === undefined) return;
+      await tx.pause?.();
+      from = next.number;
+    }
+  }
+}
+
+function isWhole({ from, scope }: Part): boolean {
+  return from === "subtree" && scope === rootOf(scope);
+}
+
+function isIn(uid: string, { from, scope }: Part): boolean {
+  return from === "children" ? parentOf(uid) === scope : isBelow(uid, scope);
 }

@@ -26,6 +26,9 @@ export const AVOIDED_PLANS = [
   "enable_material",
 ];
 
+/** On SQLite, what the index of the texts of advisories has: a temporary table with a row for each occurrence of a trigram. */
+export const TERMS = "temp.advisory_terms";
+
 /** An open snapshot of a database. */
 export interface CheckDatabase {
   readonly dialect: "sqlite" | "pg";
@@ -119,6 +122,7 @@ function openSnapshotOf(file: string): OpenSnapshot {
 function open(file: string): OpenSnapshot {
   const db = openDatabase(file, { readonly: true, fileMustExist: true });
   try {
+    db.exec(`CREATE VIRTUAL TABLE ${TERMS} USING fts5vocab ('main', 'advisory_texts', 'instance')`);
     db.pragma("query_only = ON");
     db.pragma("trusted_schema = OFF");
     // In KiB. The walks over the lists look up rows in all parts of the file.

@@ -62,7 +62,6 @@ const undeclared: readonly Reference[] = [
   { from: schema.tagHistory.tagUid, to: schema.tags.uid, remedy: deleteRow(schema.tagHistory) },
   { from: schema.tagMarks.repoUid, to: schema.repos.uid, remedy: deleteRow(schema.tagMarks) },
   { from: schema.manifests.repoUid, to: schema.repos.uid, remedy: deleteRow(schema.manifests) },
-  { from: schema.advisoryAliases.advisoryUid, to: schema.advisories.uid, remedy: deleteRow(schema.advisoryAliases) },
   {
     from: schema.groups.uid,
     to: schema.registryNames.groupUid,

@@ -8,7 +8,7 @@ import { connectForCommand, findErrorCode, MIGRATION_LOCK, type PgTls } from "..
 import { vacuumTables } from "../pg/vacuum.js";
 import { assertStorableInPg, type Cell, type CopiedRow, pgCasts, readPgRow } from "./cells.js";
 import { BATCH_CHARACTERS, BATCH_ROWS, type CopyReader, type CopySource, type CopyTarget } from "./databases.js";
-import { type CopiedTable, triggerTables } from "./tables.js";
+import type { CopiedTable } from "./tables.js";
 
 /**
  * Nodes and commands that write connect as `arbor` with a version. A copy has another name, so that it finds only
@@ -92,7 +92,6 @@ export async function openPgTarget(location: PgLocation): Promise<CopyTarget> {
 }
 
 function createTarget(client: pg.Client): CopyTarget {
-  let isOpen = false;
   const target: CopyTarget = {
     ...createReader(client),
     query: async (statement) => (await client.query(statement)).rows,
@@ -106,18 +105,11 @@ function createTarget(client: pg.Client): CopyTarget {
     async insert(table, rows) {
       if (rows.length === 0) return;
       for (const row of rows) assertStorableInPg(table, row);
-      const triggered = triggerTables[table.name];
-      if (triggered === undefined) return insertRows(client, table, rows);
-      const insert = async () => {
-        await insertRows(client, table, rows);
-        await client.query(`DELETE FROM ${triggered}`);
-      };
-      await (isOpen ? insert() : target.transaction(insert));
+      await insertRows(client, table, rows);
     },
     async clear(tables) {
       const names = tables.map(({ name }) => name).reverse();
-      const triggered = names.map((name) => triggerTables[name]).filter((name) => name !== undefined);
-      for (const name of [...names, ...triggered]) await client.query(`DELETE FROM ${name}`);
+      for (const name of names) await client.query(`DELETE FROM ${name}`);
     },
     async setLastNumber({ name, numbered }, last) {
       if (last === 0n) return;
@@ -125,7 +117,6 @@ function createTarget(client: pg.Client): CopyTarget {
     },
     async transaction(work) {
       await client.query("BEGIN ISOLATION LEVEL REPEATABLE READ");
-      isOpen = true;
       try {
         const value = await work();
         await client.query("COMMIT");
@@ -133,8 +124,6 @@ function createTarget(client: pg.Client): CopyTarget {
       } catch (error) {
         await client.query("ROLLBACK").catch(() => {});
         throw error;
-      } finally {
-        isOpen = false;
       }
     },
     vacuum: () => vacuumTables(client),

@@ -14,7 +14,7 @@ import {
 import type { SqliteDatabase, SqliteStatement } from "../sqlite/driver.js";
 import { type CopiedRow, readSqliteRow, type SqliteValue, toSqliteRow } from "./cells.js";
 import { type CopyReader, type CopySource, type CopyTarget, createBatch } from "./databases.js";
-import { type CopiedTable, triggerTables } from "./tables.js";
+import type { CopiedTable } from "./tables.js";
 
 const SERVER_RUNS = [
   "SERVER_RUNS",
@@ -104,8 +104,6 @@ function createTarget(db: SqliteDatabase, file: string, release: () => void): Co
       inserts.set(table.name, insert);
     }
     for (const row of rows) insert.run(toSqliteRow(table, row));
-    const triggered = triggerTables[table.name];
-    if (triggered !== undefined) db.exec(`DELETE FROM ${triggered}`);
   }
 
   return {
@@ -122,9 +120,8 @@ function createTarget(db: SqliteDatabase, file: string, release: () => void): Co
     },
     async clear(tables) {
       const names = tables.map(({ name }) => name).reverse();
-      const triggered = names.map((name) => triggerTables[name]).filter((name) => name !== undefined);
       const deleteAll = () => {
-        for (const name of [...names, ...triggered]) db.exec(`DELETE FROM ${name}`);
+        for (const name of names) db.exec(`DELETE FROM ${name}`);
       };
       if (db.inTransaction) deleteAll();
       else db.transaction(deleteAll).immediate();

@@ -32,9 +32,6 @@ export interface CopiedTable {
   readonly slots: SlotColumns | undefined;
 }
 
-/** The table that triggers on this one write to. Its own rows are copied, so those of the triggers are deleted. */
-export const triggerTables: Readonly<Record<string, string>> = { advisories: "advisory_changes" };
-
 /** The tables that say what the database is. They are written last, in the transaction that completes the copy. */
 const closingNames: readonly string[] = ["data_migrations", "settings"];
 
@@ -92,8 +89,6 @@ function sortByReferences(unsorted: readonly SQLiteTable[]): SQLiteTable[] {
     }
     sorted.add(table);
   };
-  const isTriggered = (table: SQLiteTable) => Object.values(triggerTables).includes(getTableConfig(table).name);
-  for (const table of unsorted.filter((one) => !isTriggered(one))) add(table);
-  for (const table of unsorted.filter(isTriggered)) add(table);
+  for (const table of unsorted) add(table);
   return [...sorted];
 }

@@ -1,7 +1,7 @@
 // Reads a page of a list that has several parts.
 
 import { splitChunks } from "./counters.js";
-import { endsBefore, type Part, planPart, planScan, type Reading, type ReadPlan, startsAfter } from "./plan.js";
+import { endsBefore, type Part, planPart, planScan, type Reading, type ReadPlan, sizeOf, startsAfter } from "./plan.js";
 import type { ListPosition } from "./query.js";
 import { readPart } from "./scan.js";
 import { comparePositions, countPart, type Found, readFirst, type Wanted } from "./walk.js";
@@ -57,7 +57,8 @@ export async function concatenate(
 function countAfter(reading: Reading, part: Part, after: ListPosition | undefined): number | Promise<number> {
   const { filter, order } = reading.query;
   const isAll = after === undefined || startsAfter(after, order, part);
-  if (isAll && filter.name === undefined && filter.equals === undefined) return part.count;
+  const isUnfiltered = filter.name === undefined && filter.equals === undefined;
+  if (isAll && (isUnfiltered || part.matches !== undefined)) return sizeOf(part);
   return countPart(reading, part, planScan(reading, part), after);
 }
 
@@ -102,8 +103,8 @@ export async function merge(
 async function skipInLargest(reading: Reading, parts: readonly Part[], separate: readonly Found[], skip: number) {
   const [first, ...others] = parts;
   if (first === undefined) return undefined;
-  const part = others.reduce((a, b) => (b.count > a.count ? b : a), first);
-  const elsewhere = parts.reduce((sum, { count }) => sum + count, separate.length) - part.count;
+  const part = others.reduce((a, b) => (sizeOf(b) > sizeOf(a) ? b : a), first);
+  const elsewhere = parts.reduce((sum, one) => sum + sizeOf(one), separate.length) - sizeOf(part);
   const passed = skip - elsewhere;
   if (passed <= MAX_ROWS) return undefined;
   const wanted: Wanted = { after: reading.query.after, skip: passed - 1, limit: 1, whole: false };

@@ -18,7 +18,6 @@ import {
   planList,
   planScan,
   type Reading,
-  type Segment,
 } from "./plan.js";
 import type { ListQuery, Page } from "./query.js";
 import { familiesOf, type ListedKind, type ListedRow } from "./resource.js";
@@ -27,29 +26,19 @@ import { countPart, type Found, isAfter, positionOf, readByUids, readRows, sortF
 
 /** Each of them takes one to five milliseconds. */
 const LIMITS: ListLimits = { step: 5_000, slice: 4_000 };
-/** A search is given at most so many segments. */
+/** A search is given at most so many parts. */
 const MAX_SEARCHED = 64;
 
-/** Rows of a list, and the number of matching rows on all pages. */
-export interface ListRows {
-  readonly rows: ListedRow[];
-  readonly total: number;
+/** What a search found of a list. */
+export interface Searched {
+  /** The positions of rows that match, in no order. */
+  readonly found: Found[];
+  /** The parts whose rows are not among those, with the numbers of their matching rows. */
+  readonly parts: Part[];
 }
 
-/**
- * Finds the rows in any of the segments that pass the filters of a query without examining others.
- *
- * @param rowLimit how many rows to return after those to skip
- * @param readUids reads those of some rows that are part of the list
- * @returns undefined where not all of the filters are indexed, so that all rows must be examined
- */
-export type Search = (
-  tx: Executor,
-  query: ListQuery,
-  segments: readonly Segment[],
-  rowLimit: number,
-  readUids: (uids: readonly string[]) => Promise<ListRows>,
-) => Promise<ListRows | undefined>;
+/** Finds or counts the rows of parts of a list that pass the filters of its query. */
+export type Search = (reading: Reading, parts: readonly Part[]) => Promise<Searched>;
 
 /** Where the list of a kind differs from those of others. */
 export interface ListOptions {
@@ -77,24 +66,20 @@ export async function listPage<Row extends ListedRow>(
   return { rows: page as unknown as Row[], next, total: query.uncounted ? 0 : total };
 }
 
-async function readList(reading: Reading, rowLimit: number, search: Search | undefined): Promise<ListRows> {
+async function readList(reading: Reading, rowLimit: number, search: Search | undefined) {
   const { tx, kind, query } = reading;
   // To find many visible groups and to plan for them takes long, so other calls run between.
   if (query.visible.length > MAX_SEARCHED) await tx.pause?.();
   const plan = planList(query, kind);
   const separate = await readUids(reading, plan.uids);
   if (plan.from === "uids") return { rows: rowsOf(separate.found).slice(query.skip), total: separate.total };
-  if (search && hasFilters(query) && plan.segments.length <= MAX_SEARCHED) {
-    const readMore = async (uids: readonly string[]) => {
-      const { found, total } = await readUids(reading, [...plan.uids, ...uids]);
-      return { rows: rowsOf(found), total };
-    };
-    const found = await search(tx, query, plan.segments, rowLimit, readMore);
-    if (found) return found;
-  }
   const parts = await measureSegments(reading, plan.segments);
-  const found = await readParts(reading, parts, separate.found, rowLimit);
-  const total = query.uncounted ? 0 : separate.total + (await countParts(reading, parts));
+  const isSearched = search !== undefined && hasFilters(query) && parts.length <= MAX_SEARCHED;
+  const searched = isSearched ? await search(reading, parts) : { found: [], parts };
+  const known = [...separate.found, ...searched.found.filter(({ at }) => isAfter(at, query))];
+  const found = await readParts(reading, searched.parts, sortFound(known, query), rowLimit);
+  const countAll = async () => separate.total + searched.found.length + (await countParts(reading, searched.parts));
+  const total = query.uncounted ? 0 : await countAll();
   return { rows: await readRows(reading, found), total };
 }
 
@@ -123,7 +108,8 @@ async function readParts(
   const { query, families } = reading;
   const { after, skip } = query;
   const [only] = parts;
-  if (only && parts.length === 1 && separate.length === 0) {
+  if (only === undefined) return separate.slice(skip, skip + limit);
+  if (parts.length === 1 && separate.length === 0) {
     return readPart(reading, only, { after, skip, limit, whole: true });
   }
   if (isUidOrder(query)) {
@@ -131,7 +117,8 @@ async function readParts(
     const read = families.length > 1 ? merge : concatenate;
     return read(reading, parts, separate, { skip, limit });
   }
-  if (!isFiltered(query)) return merge(reading, parts, separate, { skip, limit });
+  if (!isFiltered(query) || parts.every(({ matches }) => matches !== undefined))
+    return merge(reading, parts, separate, { skip, limit });
   const found = await readSorted(reading, parts, { after, skip: 0, limit: skip + limit, whole: false });
   return sortFound([...separate, ...found], query).slice(skip, skip + limit);
 }
@@ -140,7 +127,7 @@ async function countParts(reading: Reading, parts: readonly Part[]): Promise<num
   if (!isFiltered(reading.query)) return parts.reduce((sum, { count }) => sum + count, 0);
   let total = 0;
   for (const part of parts) {
-    total += await countPart(reading, part, planScan(reading, part));
+    total += part.matches ?? (await countPart(reading, part, planScan(reading, part)));
     await reading.tx.pause?.();
   }
   return total;

@@ -99,6 +99,8 @@ export interface Part extends Segment {
   readonly family: number;
   /** How many rows it has, without any filter. */
   readonly count: number;
+  /** How many of them pass the filters; absent where that is not known. */
+  readonly matches?: number;
   /** How many rows the organisation has at most; they are in the same index. */
   readonly rootCount: number;
 }
@@ -218,13 +220,23 @@ export function planScan({ query, limits }: Reading, { from, count }: Part): Rea
  */
 export function planPart(reading: Reading, part: Part, wanted: number): ReadPlan {
   const scan = planScan(reading, part);
-  const { from, count, rootCount } = part;
-  if (!scan.sorts || scan.by === "name" || scan.filters.length > 0) return scan;
-  const passed = Math.min(rootCount, (wanted * rootCount) / count);
-  if (passed * ENTRY_COST >= costOfSorting(part)) return scan;
-  const isSparse = rootCount - count > reading.limits.step;
+  const { from, matches, rootCount } = part;
+  const { filters } = scan;
+  if (!scan.sorts || scan.by === "name" || (filters.length > 0 && matches === undefined)) return scan;
+  if (countPassed(part, wanted) * ENTRY_COST >= costOfSorting(part)) return scan;
+  const isSparse = rootCount - sizeOf(part) > reading.limits.step;
   const inRange = !isRoot(part.scope) || from === "children" || part.includesSelf !== reading.kind.includesSelf;
-  return { by: "sort", inRange, childrenOnly: from === "children", filters: [], sorts: false, isSparse };
+  return { by: "sort", inRange, childrenOnly: from === "children", filters, sorts: false, isSparse };
+}
+
+/** How many rows of a part are listed, as far as that is known. */
+export function sizeOf({ matches, count }: Part): number {
+  return matches ?? count;
+}
+
+/** How many entries of the index of an organisation are passed over until some rows of a part are found, by chance. */
+export function countPassed(part: Part, wanted: number): number {
+  return Math.min(part.rootCount, (wanted * part.rootCount) / sizeOf(part));
 }
 
 /** How many entries of an index may be passed over for what it costs to sort a part. */

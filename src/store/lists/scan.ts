@@ -1,16 +1,19 @@
 // Reads rows of parts of a list in its order, and sorts them where no index has that order: all rows of the parts are
 // examined then, a few thousand per statement.
-import { entriesForSorting, type Part, planPart, planScan, type Reading } from "./plan.js";
+import { countPassed, entriesForSorting, type Part, planPart, planScan, type Reading } from "./plan.js";
 import { type Found, readOnce, readSlices, sortFound, type Wanted, walk, walkSlices } from "./walk.js";
 
 /** Reads rows of a part, as is cheaper: in the order of an index, or by sorting. */
 export async function readPart(reading: Reading, part: Part, wanted: Wanted): Promise<Found[]> {
-  const plan = planPart(reading, part, wanted.skip + wanted.limit);
+  const rows = wanted.skip + wanted.limit;
+  const plan = planPart(reading, part, rows);
   if (!plan.sorts && !plan.isSparse) return walk(reading, part, plan, wanted);
   if (!plan.sorts) {
     // The rows may be at the end of the order. What was passed over until then costs no more than sorting does.
     const budget = plan.by === "sort" ? entriesForSorting(part) : Number.POSITIVE_INFINITY;
-    const found = await walkSlices(reading, part, plan, wanted, budget);
+    // Twice as many entries as have the rows by chance.
+    const first = part.matches === undefined ? undefined : Math.ceil(2 * countPassed(part, rows));
+    const found = await walkSlices(reading, part, plan, wanted, { budget, first });
     if (found) return found;
   }
   return readSorted(reading, [part], wanted);

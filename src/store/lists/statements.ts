@@ -3,7 +3,7 @@ import { and, asc, desc, eq, getTableName, gte, inArray, lt, type SQL, type SQLW
 import type { AnySQLiteColumn, SQLiteTable } from "drizzle-orm/sqlite-core";
 import { ownColumns } from "../rows.js";
 import { columnOf, type Preparable, rowLimit, type Sql, statementFamily, toNumber, value } from "../statement.js";
-import { childIndexName, orderIndexName } from "../tables/list-indexes.js";
+import { childIndexName, orderIndexName, uidIndexName } from "../tables/list-indexes.js";
 import type { Tables } from "../tables/schema.js";
 import type { ListedKind, ListedRow, ListedTables } from "./resource.js";
 
@@ -219,9 +219,11 @@ function buildConditions(shape: Shape, t: Tables, part = ""): SQL | undefined {
   );
 }
 
-// The index of each statement is chosen with the counters (plan.ts). PostgreSQL would choose another one for a filter
-// that its statistics make look selective.
-function unindexed(column: AnySQLiteColumn): SQL {
+/**
+ * A column that no index is used for. The index of each statement is chosen with the counters (plan.ts); PostgreSQL would
+ * choose another one for a filter that its statistics make look selective.
+ */
+export function unindexed(column: SQLWrapper): SQL {
   return sql`coalesce(${column}, ${column})`;
 }
 
@@ -230,7 +232,7 @@ function readIndex({ kind, by, field }: Shape, t: Tables): SQL {
   const table = kind.table(t);
   const name = getTableName(table);
   if (by === "parent") return t.readBy(table, childIndexName(name));
-  if (by === "uid") return t.readBy(table, kind.families ? orderIndexName(name, "uid") : `sqlite_autoindex_${name}_1`);
+  if (by === "uid") return t.readBy(table, kind.families ? orderIndexName(name, "uid") : uidIndexName(table.uid));
   return t.readBy(table, orderIndexName(name, by === "name" ? "name" : field));
 }
 
@@ -267,9 +269,13 @@ export const rowsByUid = statementFamily<UidShape, ListParams, ListedRow>(
       const table: ListedTables = kind.table(t);
       const uids = Array.from({ length: size }, (_, i) => value(`uid${i}`));
       const conditions = filters.map((name) => kind.filters?.[name]?.(t));
-      return applyJoins(q.select(selectColumns(kind, t)).from(table), kind, t).where(
-        and(inArray(table.uid, uids), ...conditions),
-      );
+      // The query builder rejects columns where the table is given as text.
+      const columns = Object.entries(selectColumns(kind, t)).map(([name, column]) => [
+        name,
+        sql`${column}`.mapWith(column),
+      ]);
+      const rows = q.select(Object.fromEntries(columns)).from(t.readBy(table, uidIndexName(table.uid)));
+      return applyJoins(rows, kind, t).where(and(inArray(table.uid, uids), ...conditions)) as unknown as Preparable;
     },
 );
 

@@ -52,19 +52,21 @@ export async function walk(reading: Reading, part: Part, plan: ReadPlan, wanted:
  * Reads rows in the order of an index of which most entries may be of others.
  *
  * @param budget how many entries may be passed over
- * @returns undefined where that was not enough
+ * @param first how many of them the first slice has, where that is known to suffice mostly
+ * @returns undefined where the budget was not enough
  */
 export async function walkSlices(
   reading: Reading,
   part: Part,
   plan: ReadPlan,
   { after, skip, limit, whole }: Wanted,
-  budget: number,
+  { budget, first }: { readonly budget: number; readonly first?: number | undefined },
 ): Promise<Found[] | undefined> {
   const found: Found[] = [];
   let rest = skip;
   let passed = 0;
-  for await (const range of readSlices(reading, part, plan, { after, descending: reading.query.order.descending })) {
+  const all = { after, descending: reading.query.order.descending };
+  for await (const range of readSlices(reading, part, plan, all, first)) {
     if (passed > budget) return undefined;
     passed += reading.limits.slice;
     if (rest > 0) {
@@ -104,21 +106,28 @@ export interface Range {
   readonly until?: ListPosition | undefined;
 }
 
-/** Divides the entries of an index into slices of bounded length, one after the other. */
+/**
+ * Divides the entries of an index into slices of bounded length, one after the other.
+ *
+ * @param first how many entries the first slice has at most
+ */
 export async function* readSlices(
   reading: Reading,
   part: Part,
   plan: ReadPlan,
   { after, descending }: Range,
+  first = reading.limits.slice,
 ): AsyncGenerator<Range> {
   const { tx, limits } = reading;
+  let size = Math.min(first, limits.slice);
   const isShort = (plan.by === "sort" ? part.rootCount : part.count) <= limits.slice;
   // An index with the order of the list has all rows of the organisation.
   const every: ReadPlan = { ...plan, filters: [], childrenOnly: false, inRange: plan.by !== "sort" };
   for (let from = after; ; ) {
-    const until = isShort ? undefined : await findLast(reading, part, every, { after: from, descending }, limits.slice);
+    const until = isShort ? undefined : await findLast(reading, part, every, { after: from, descending }, size);
     yield { after: from, until, descending };
     if (until === undefined) return;
+    size = limits.slice;
     await tx.pause?.();
     from = until;
   }
@@ -227,26 +236,36 @@ function buildShape(kind: ListedKind, { order }: ListQuery, plan: ReadPlan, rang
 }
 
 function buildParams({ filter }: ListQuery, part: Part, { by }: ReadPlan, range: Range): ListParams {
-  const { scope, includesSelf, family } = part;
   const { after, until, descending } = range;
-  let low = includesSelf ? scope : `${scope}/`;
-  let end = `${scope}0`;
   const params: ListParams = {
     ...filter.equals,
     ...(filter.name !== undefined && { name: filter.name }),
-    ...{ [param.root]: rootOf(scope), [param.family]: family, [param.parent]: scope },
-    // A segment has a slash and 16 digits.
-    [param.length]: scope.length + 17,
+    ...buildPartParams(part),
   };
   if (by === "sort") {
     if (after) Object.assign(params, { [param.afterKey]: after.key, [param.afterUid]: after.uid });
     if (until) Object.assign(params, { [param.untilKey]: until.key, [param.untilUid]: until.uid });
-  } else {
-    const [first, last] = descending ? [until, after] : [after, until];
-    if (first) low = maxOf(low, descending ? first.uid : behind(first.uid));
-    if (last) end = minOf(end, descending ? last.uid : behind(last.uid));
+    return params;
   }
+  let low = String(params[param.low]);
+  let end = String(params[param.end]);
+  const [first, last] = descending ? [until, after] : [after, until];
+  if (first) low = maxOf(low, descending ? first.uid : behind(first.uid));
+  if (last) end = minOf(end, descending ? last.uid : behind(last.uid));
   return { ...params, [param.low]: low, [param.end]: end };
+}
+
+/** The parameters that say where a part is. */
+export function buildPartParams({ scope, includesSelf, family }: Part): ListParams {
+  return {
+    [param.root]: rootOf(scope),
+    [param.family]: family,
+    [param.parent]: scope,
+    // A segment has a slash and 16 digits.
+    [param.length]: scope.length + 17,
+    [param.low]: includesSelf ? scope : `${scope}/`,
+    [param.end]: `${scope}0`,
+  };
 }
 
 // The first text after a uid: what can follow in a longer uid comes later.

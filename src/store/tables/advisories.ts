@@ -1,4 +1,4 @@
-// Advisories on vulnerabilities, with their events and aliases.
+// Advisories on vulnerabilities, with their events and the values by which filters find them.
 import type { Columns, ListedRowOf, RowOf } from "./columns-sqlite.js";
 import type { GroupTables } from "./groups.js";
 import { buildListIndexes } from "./list-indexes.js";
@@ -8,7 +8,9 @@ export function defineAdvisoryTables(c: Columns, { groups }: GroupTables) {
   const advisories = c.table(
     "advisories",
     {
-      uid: c.str("uid").primaryKey(),
+      /** The values of an advisory name it by this number. */
+      number: c.rowNumber("number"),
+      uid: c.str("uid").notNull().unique(),
       groupUid: c
         .str("group_uid")
         .notNull()
@@ -44,10 +46,9 @@ export function defineAdvisoryTables(c: Columns, { groups }: GroupTables) {
         parent: t.groupUid,
         sorts: { created_at: t.createTimeMs, updated_at: t.updateTimeMs },
       }),
+      c.index("advisories_by_number").on(t.rootUid, t.number),
       c.uniqueIndex("advisories_id").on(t.advisoryId, t.groupUid),
       c.index("advisories_legacy").on(t.legacyAdvisoryId),
-      c.index("advisories_artifact").on(t.artifactName),
-      c.index("advisories_component").on(t.componentName),
       c.index("advisories_source").on(t.groupUid, t.sourceKey),
     ],
   );
@@ -73,78 +74,28 @@ export function defineAdvisoryTables(c: Columns, { groups }: GroupTables) {
     (t) => [c.index("advisory_events_advisory").on(t.advisoryUid, t.createTimeMs, t.uid)],
   );
 
-  const advisoryAliases = c.table(
-    "advisory_aliases",
-    { alias: c.str("alias").notNull(), advisoryUid: c.str("advisory_uid").notNull() },
-    (t) => [
-      c.primaryKey({ columns: [t.alias, t.advisoryUid] }),
-      c.index("advisory_aliases_advisory").on(t.advisoryUid),
-    ],
-  );
-
-  return { advisories, advisoryEvents, advisoryAliases, ...defineSearchTables(c) };
-}
-
-// The index of filters (docs/adr/0017-advisory-postings.md), derived from the advisories.
-function defineSearchTables(c: Columns) {
-  // Advisories that changed since they were indexed. Triggers of the database add them, whichever version of the
-  // service writes.
-  const advisoryChanges = c.table("advisory_changes", { id: c.rowNumber("id"), uid: c.str("uid").notNull() });
-
-  // The organisations that have advisories, by short numbers.
-  const advisoryRoots = c.table("advisory_roots", { id: c.rowNumber("id"), uid: c.str("uid").notNull() }, (t) => [
-    c.uniqueIndex("advisory_roots_uid").on(t.uid),
-  ]);
-
-  // What orders and a query read of each advisory, under a short number.
-  const advisoryEntries = c.table(
-    "advisory_entries",
+  // The values by which filters find advisories, derived from the advisories and their events (advisories/filters.ts).
+  const advisoryValues = c.table(
+    "advisory_values",
     {
-      number: c.rowNumber("number"),
-      root: c.long("root").notNull(),
-      uid: c.str("uid").notNull(),
-      createTimeMs: c.long("create_time_ms").notNull(),
-      updateTimeMs: c.long("update_time_ms").notNull(),
-      searched: c.str("searched").notNull(),
-    },
-    (t) => [
-      c.uniqueIndex("advisory_entries_uid").on(t.uid),
-      c.index("advisory_entries_created").on(t.root, t.createTimeMs, t.uid),
-      c.index("advisory_entries_updated").on(t.root, t.updateTimeMs, t.uid),
-    ],
-  );
-
-  // The values under which each advisory is found, by the numbers of their filters.
-  const advisoryFacets = c.table("advisory_facets", {
-    number: c.rowNumber("number"),
-    facets: c.json<Facets>("facets").notNull(),
-  });
-
-  // For each value of a filter the numbers of the advisories that have it, as bits of words (advisories/row-set.ts).
-  const advisoryPostings = c.table(
-    "advisory_postings",
-    {
-      root: c.long("root").notNull(),
+      rootUid: c.str("root_uid").notNull(),
+      /** The number of the filter. */
       filter: c.int("filter").notNull(),
       value: c.str("value").notNull(),
-      word: c.long("word").notNull(),
-      bits: c.long("bits").notNull(),
+      /** The number of the advisory. */
+      number: c.long("number").notNull(),
     },
-    (t) => [c.primaryKey({ columns: [t.root, t.filter, t.value, t.word] })],
+    (t) => [c.primaryKey({ columns: [t.rootUid, t.filter, t.value, t.number] })],
   );
-  return { advisoryChanges, advisoryRoots, advisoryEntries, advisoryFacets, advisoryPostings };
-}
 
-/** The values of an advisory for each filter, at the index that is the number of the filter. */
-export type Facets = readonly (readonly string[])[];
+  return { advisories, advisoryEvents, advisoryValues };
+}
 
 type AdvisoryTables = ReturnType<typeof defineAdvisoryTables>;
 
-/** An advisory as stored. */
+/** An advisory as stored. Its number is known to the store alone. */
 export type AdvisoryRow = ListedRowOf<AdvisoryTables["advisories"]>;
 /** An event of an advisory as stored. */
 export type AdvisoryEventRow = RowOf<AdvisoryTables["advisoryEvents"]>;
-/** An alias by which an advisory is found. */
-export type AdvisoryAliasRow = RowOf<AdvisoryTables["advisoryAliases"]>;
-/** What the index of filters keeps of an advisory. */
-export type AdvisoryEntryRow = RowOf<AdvisoryTables["advisoryEntries"]>;
+/** A value by which a filter finds an advisory. */
+export type AdvisoryValueRow = RowOf<AdvisoryTables["advisoryValues"]>;

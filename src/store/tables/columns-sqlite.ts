@@ -43,19 +43,28 @@ export const inIndexRange = (
     [...columns.map((column, i) => sql`${column} = ${values[i]}`), sql`${last} >= ${low}`, sql`${last} < ${end}`],
     sql` and `,
   );
-/** The whole numbers in the JSON array that the placeholder `name` stands for, for a condition with `in`. */
-export const numbersIn = (name: string): SQL => sql`(select value from json_each(${sql.placeholder(name)}))`;
-/** The values of a column of whole numbers in one text, with commas between them. */
-export const joinNumbers = (column: SQLWrapper): SQL<string | null> => sql`group_concat(${column}, ',')`;
+/** Whether a column has one of the whole numbers in the JSON array that the placeholder `name` stands for. */
+export const anyNumberOf = (column: SQLWrapper, name: string): SQL =>
+  sql`${column} in (select value from json_each(${sql.placeholder(name)}))`;
 /** Whether a column contains the text that the placeholder `name` stands for. */
 export const contains = (column: SQLWrapper, name: string): SQL => sql`instr(${column}, ${sql.placeholder(name)}) > 0`;
-/** Whether {@link foundTexts} uses an index. */
-export const hasTextIndex: SQL = sql`1`;
+/** The table `element`, whose column `value` has the texts in a JSON array. */
+export const elementsOf = (column: SQLWrapper): SQL => sql`json_each(${column}) element`;
 /**
- * The table `found` with columns `number` and `root`: advisories whose searched text contains a text of at least three
- * characters, at most `limit`. Placeholders: `phrase`, the text as a phrase of FTS5; `pattern`, as a pattern of `like`.
+ * Whether a column of numbers and a column of texts have the values in the JSON that the placeholder `name` stands for: an
+ * array of a number and of an array of texts, of which one must match.
  */
-export const foundTexts: SQL = sql`(select number, root from advisory_entries where number in (select rowid from advisory_texts where advisory_texts match ${sql.placeholder("phrase")} limit ${sql.placeholder("limit")} + 0)) found`;
+export const isOneOf = (number: SQLWrapper, text: SQLWrapper, name: string): SQL =>
+  sql`(${number} = json_extract(${sql.placeholder(name)}, '$[0]') and ${text} in (select value from json_each(${sql.placeholder(name)}, '$[1]')))`;
+/** How many texts {@link foundTexts} searches at a time; 0 where it has no index. */
+export const searchedTexts: SQL = sql`20000`;
+/**
+ * The table `found` with the numbers of advisories whose searched text contains a text of at least three characters, from
+ * one number up to another, at most `limit`. Placeholders: `phrase`, the text as a phrase of FTS5; `pattern`, as a
+ * pattern of `like`; `$from`, `$to`, the first number that is not searched, and `$limit`.
+ */
+export const foundTexts: SQL = sql`(select rowid as number from advisory_texts where advisory_texts match ${sql.placeholder("phrase")}
+  and rowid >= ${sql.placeholder("$from")} and rowid < ${sql.placeholder("$to")} limit ${sql.placeholder("$limit")} + 0) found`;
 export { index, primaryKey, uniqueIndex };
 
 /** The column types that tables are defined with. The other dialect exports the same names. */
@@ -64,5 +73,5 @@ export type Columns = typeof import("./columns-sqlite.js");
 /** A row as its table stores it: plain values, the same in both databases. */
 export type RowOf<T extends { readonly $inferSelect: unknown }> = Readonly<T["$inferSelect"]>;
 
-/** A row of a listed table. The store derives the uid of its root from its own. */
-export type ListedRowOf<T extends { readonly $inferSelect: unknown }> = Omit<RowOf<T>, "rootUid">;
+/** A row of a listed table. The store derives the uid of its root from its own, and the database assigns its number. */
+export type ListedRowOf<T extends { readonly $inferSelect: unknown }> = Omit<RowOf<T>, "rootUid" | "number">;

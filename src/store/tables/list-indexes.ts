@@ -1,4 +1,5 @@
 // The indexes of listed tables. A list is read from the one that has its order (store/lists).
+import { getTableName } from "drizzle-orm";
 import type { AnySQLiteColumn } from "drizzle-orm/sqlite-core";
 import type { Columns } from "./columns-sqlite.js";
 
@@ -10,6 +11,11 @@ export function orderIndexName(table: string, field: string): string {
 /** The name of the index with the children of each parent in the order of uids. */
 export function childIndexName(table: string): string {
   return `${table}_children`;
+}
+
+/** The name in SQLite of the index of uids, which is that of the primary key unless the table has another key. */
+export function uidIndexName(uid: AnySQLiteColumn): string {
+  return uid.isUnique ? (uid.uniqueName ?? "") : `sqlite_autoindex_${getTableName(uid.table)}_1`;
 }
 
 /** The columns of a listed table that are parts of its indexes. */

@@ -38,7 +38,7 @@ const columns = {
   rowNumber: (name: string) => bigserial(name, { mode: "number" }).primaryKey(),
   /** Whether a column has one of the values in the JSON array that the placeholder `name` stands for. */
   anyOf: (column: SQLWrapper, name: string): SQL =>
-    sql`${column}::text in (select jsonb_array_elements_text(${sql.placeholder(name)}::jsonb))`,
+    sql`${column}::text = any(array(select jsonb_array_elements_text(${sql.placeholder(name)}::jsonb)))`,
   /** As in SQLite; PostgreSQL has no such clause. */
   readBy: (read: SQLiteTable): SQL => sql`${read}`,
   /** As in SQLite. Compared as rows, the columns are the beginning of no other index. */
@@ -52,19 +52,24 @@ const columns = {
     const key = row(...columns, last);
     return sql`${key} >= ${row(...values, low)} and ${key} < ${row(...values, end)}`;
   },
-  /** The whole numbers in the JSON array that the placeholder `name` stands for, for a condition with `in`. */
-  numbersIn: (name: string): SQL => sql`(select jsonb_array_elements_text(${sql.placeholder(name)}::jsonb)::bigint)`,
-  /** The values of a column of whole numbers in one text, with commas between them. */
-  joinNumbers: (column: SQLWrapper): SQL<string | null> => sql`string_agg(${column}::text, ',')`,
+  /** As in SQLite; see tables/columns-sqlite.ts. */
+  anyNumberOf: (column: SQLWrapper, name: string): SQL =>
+    sql`${column} = any(array(select jsonb_array_elements_text(${sql.placeholder(name)}::jsonb)::bigint))`,
   /** Whether a column contains the text that the placeholder `name` stands for. */
   contains: (column: SQLWrapper, name: string): SQL => sql`strpos(${column}, ${sql.placeholder(name)}) > 0`,
-  /** Whether `foundTexts` uses an index: the role that set up the database may not have had the right to create it. */
-  hasTextIndex: sql`to_regclass('advisory_entries_trigrams') is not null`,
+  /** As in SQLite. */
+  elementsOf: (column: SQLWrapper): SQL => sql`jsonb_array_elements_text(${column}) element (value)`,
+  /** As in SQLite. */
+  isOneOf: (number: SQLWrapper, text: SQLWrapper, name: string): SQL =>
+    sql`(${number} = (${sql.placeholder(name)}::jsonb ->> 0)::integer
+      and ${text} = any(array(select jsonb_array_elements_text(${sql.placeholder(name)}::jsonb -> 1))))`,
+  /** Nothing waits while the server searches. The role that set up the database may not have had the right to create the index. */
+  searchedTexts: sql`case when to_regclass('advisories_trigrams') is null then 0 else 9007199254740991 end`,
   /**
-   * As in SQLite; see tables/columns-sqlite.ts. The index of texts can be read by a bitmap alone, which is avoided like a
-   * scan of the table. With the limit outside it is the cheaper of the two.
+   * As in SQLite, but of all numbers. The index of texts can be read by a bitmap alone, which is avoided like a scan of the
+   * table. With the limit outside it is the cheaper of the two.
    */
-  foundTexts: sql`(with found as materialized (select number, root from advisory_entries where searched like ${sql.placeholder("pattern")}) select number, root from found limit ${sql.placeholder("limit")}) found`,
+  foundTexts: sql`(with found as materialized (select number from advisories where searched like ${sql.placeholder("pattern")}) select number from found limit ${sql.placeholder("$limit")}) found`,
   index,
   primaryKey,
   uniqueIndex,
@@ -104,21 +109,17 @@ export const {
   registryNames,
   advisories,
   advisoryEvents,
-  advisoryAliases,
-  advisoryChanges,
-  advisoryRoots,
-  advisoryEntries,
-  advisoryFacets,
-  advisoryPostings,
+  advisoryValues,
   counters,
   dataMigrations,
   anyOf,
   readBy,
   inIndexRange,
-  numbersIn,
-  joinNumbers,
+  anyNumberOf,
+  elementsOf,
+  isOneOf,
   contains,
-  hasTextIndex,
+  searchedTexts,
   foundTexts,
   // The query-builder surface that stores use is the same in both dialects; only its types differ.
 } = defineTables(columns as unknown as Columns);

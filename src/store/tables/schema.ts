@@ -29,10 +29,11 @@ export function defineTables(c: Columns) {
     anyOf: c.anyOf,
     readBy: c.readBy,
     inIndexRange: c.inIndexRange,
-    numbersIn: c.numbersIn,
-    joinNumbers: c.joinNumbers,
+    anyNumberOf: c.anyNumberOf,
+    elementsOf: c.elementsOf,
+    isOneOf: c.isOneOf,
     contains: c.contains,
-    hasTextIndex: c.hasTextIndex,
+    searchedTexts: c.searchedTexts,
     foundTexts: c.foundTexts,
   };
 }

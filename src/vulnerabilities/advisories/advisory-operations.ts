@@ -26,8 +26,7 @@ export async function insertAdvisory(
     ...deriveColumns(advisory, events),
     advisoryId: await findFreeId(tx, advisory.groupUid, seed),
   };
-  await tx.advisories.insert(row);
-  for (const event of events) await tx.advisories.putEvent(event);
+  await tx.advisories.insert(row, events);
   return row;
 }
 
@@ -47,11 +46,7 @@ export async function replaceAdvisory(
   const { advisoryId, createTimeMs } = before;
   const all = events ?? (await tx.advisories.listEvents([advisory.uid]));
   const row: AdvisoryRow = { ...advisory, ...deriveColumns(advisory, all), advisoryId, createTimeMs };
-  await tx.advisories.replace(row);
-  if (events) {
-    await tx.advisories.deleteEvents(row.uid);
-    for (const event of events) await tx.advisories.putEvent(event);
-  }
+  await tx.advisories.replace(row, events);
   return row;
 }
 
@@ -92,10 +87,7 @@ function isAfter(a: AdvisoryEventRow, b: AdvisoryEventRow): boolean {
 async function findFreeId(tx: Tx, groupUid: string, seed: string): Promise<string> {
   for (let attempt = 0; ; attempt++) {
     const advisoryId = deriveAdvisoryId(seed, attempt);
-    const filter = { childrenOf: groupUid, equals: { advisoryId } };
-    const order = { field: "uid", descending: false };
-    const { total } = await tx.advisories.list({ visible: [groupUid], filter, order, skip: 0, limit: 1 });
-    if (total === 0) return advisoryId;
+    if ((await tx.advisories.findById(groupUid, advisoryId)) === undefined) return advisoryId;
   }
 }
 

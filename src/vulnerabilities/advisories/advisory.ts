@@ -1,5 +1,4 @@
-// The advisory resource: its definition, its events, how they are stored, how version 2 shows them, and the job that
-// indexes what changed, so that filters find it without examining all others.
+// The advisory resource: its definition, its events, how they are stored, and how version 2 shows them.
 import { create, fromJson, type JsonObject, toJson } from "@bufbuild/protobuf";
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import {
@@ -18,11 +17,9 @@ import {
   type Severity,
   SeveritySchema,
 } from "#gen/chainguard/platform/vulnerabilities/v2beta1/advisories_pb.js";
-import type { Job } from "../../jobs/jobs.js";
 import type { ResourceKind } from "../../kernel/errors.js";
 import { defineResource } from "../../pipeline/resource/define.js";
 import { createsInScope } from "../../pipeline/resource/quota.js";
-import type { Store } from "../../store/store.js";
 import type { AdvisoryEventRow, AdvisoryRow } from "../../store/tables/advisories.js";
 import type { Tx } from "../../store/transaction.js";
 import { isLineField, isLines, isRequiredLine } from "./advisory-rules.js";
@@ -169,32 +166,4 @@ export function advisoryToProto(row: AdvisoryRow, events: readonly AdvisoryEvent
       fromJson(SeveritySchema, json, { ignoreUnknownFields: true }),
     ),
   });
-}
-
-/** How often the changes are read, in milliseconds. */
-const INTERVAL_MS = 1_000;
-/**
- * How many changes one transaction indexes: on SQLite it blocks the main thread, and every write of other processes.
- */
-const BATCH = 32;
-
-/**
- * Creates the job that indexes. What it has not indexed yet is examined one by one by lists, which are exact at any
- * time.
- */
-export function createAdvisoryIndexing({ read }: Pick<Store, "read">): Job {
-  const hasWork = async () => read(async (tx) => tx.advisories.hasChanges());
-  return {
-    name: "advisory-index",
-    problem: "advisories could not be indexed",
-    intervalMs: INTERVAL_MS,
-    hasWork,
-    async run({ write, signal }) {
-      let indexed = 0;
-      while (!signal.aborted && (await hasWork())) {
-        indexed += await write(async (tx) => tx.advisories.indexChanges(BATCH));
-      }
-      return indexed;
-    },
-  };
 }

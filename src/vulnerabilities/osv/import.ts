@@ -39,8 +39,6 @@ export interface ImportOptions extends ImportTarget {
 
 /** The number of advisories that one transaction stores. */
 const BATCH = 256;
-/** The number of changed advisories that one transaction indexes; more than one usually changes. */
-const MAX_CHANGES = 2 * BATCH;
 
 /**
  * Imports all `files`. Records that are stored already are only read.
@@ -105,7 +103,6 @@ async function storeBatch(batch: readonly MappedRecord[], options: ImportOptions
     for (const record of changed) await storeRecord(tx, options, record, all);
     const written = all.created + all.updated + all.withdrawn > 0;
     if (written && !auditedBefore) await onFirstWrite(tx);
-    await tx.advisories.indexChanges(MAX_CHANGES);
     return { outcomes: all, written };
   });
 }

@@ -42,7 +42,6 @@ export function fillEmptyTables(directory: string): void {
       INSERT INTO registry_settings SELECT uid, 1, 0 FROM groups WHERE parent_uid IS NULL ON CONFLICT DO NOTHING;
       INSERT INTO registry_names SELECT name || '.example', uid, '' FROM groups WHERE parent_uid IS NULL ON CONFLICT DO NOTHING;
       INSERT INTO counters (scope, counter, slot, n) VALUES ('é', 1, 0, -9007199254740991);
-      INSERT INTO advisory_changes (id, uid) VALUES (5, 'waits'), (9, 'too');
       INSERT INTO data_migrations VALUES ('past', 'contracted', '', 0);
       INSERT INTO audit_checkpoints VALUES ('root', 1, 'hash', 2, 3, 'signature')`),
   );

@@ -55,5 +55,12 @@ export function describeConversion({ isReady }: OldDatabase): string {
 /** The tables of versions 0.10 and 0.11 that version 1.0 does not have. */
 export const goneTables: readonly string[] = [
   ...["scopes", "text_entries", "text_ranks", "time_entries", "time_ranks", "totals"],
-  ...["advisory_changes", "advisory_entries", "advisory_facets", "advisory_postings", "advisory_roots"],
+  ...[
+    "advisory_aliases",
+    "advisory_changes",
+    "advisory_entries",
+    "advisory_facets",
+    "advisory_postings",
+    "advisory_roots",
+  ],
 ];

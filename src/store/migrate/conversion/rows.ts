@@ -35,7 +35,7 @@ const tables = [...copiedTables, ...closingTables].filter(
 const conditions: Readonly<Record<string, string>> = {
   settings: `name <> '${OLDEST_VERSION}'`,
   // The jobs of indexes that are gone.
-  jobs: "name NOT IN ('list-ranks')",
+  jobs: "name NOT IN ('list-ranks', 'advisory-index')",
 };
 
 /** The values of columns that are stored in another form, or that are new. All others keep their values. */
@@ -73,9 +73,10 @@ export async function convertRows(
 ): Promise<Conversion> {
   const counts = await countOldRows(tx);
   const total = [...counts.values()].reduce((sum, n) => sum + n, 0);
-  // Rows are copied before there are indexes, constraints and triggers: that is several times as fast.
+  // Rows are copied before there are indexes, constraints and triggers: that is several times as fast. A column that
+  // foreign keys name, and that is not the primary key, has its index on SQLite before.
   const creation = buildCreation(tx.dialect, dataMigrations);
-  const isTable = (statement: string) => /^CREATE TABLE/.test(statement);
+  const isTable = (statement: string) => /^CREATE (TABLE|UNIQUE INDEX `\w+_unique`)/.test(statement);
   for (const statement of creation.filter(isTable)) await tx.run(statement);
 
   let done = 0;
@@ -111,7 +112,8 @@ async function* copyTable(tx: ConversionTx, table: CopiedTable): AsyncGenerator<
     // A new column with a default value.
     return expression === undefined ? [] : [[`"${column.name}"`, expression]];
   });
-  const keys = key.map((column) => `"${column.name}"`);
+  // A number that is new is assigned in the order of uids.
+  const keys = key.every((column) => old.has(column.name)) ? key.map((column) => `"${column.name}"`) : ["uid"];
   const order = keys.join(", ");
   const into = `INSERT INTO ${name} (${selected.map(([column]) => column).join(", ")})`;
   const select = `SELECT ${selected.map(([, expression]) => expression).join(", ")} FROM ${tx.oldSchema}.${name}`;

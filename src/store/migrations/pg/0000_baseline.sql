@@ -17,7 +17,8 @@ CREATE TABLE "account_associations" (
 );
 --> statement-breakpoint
 CREATE TABLE "advisories" (
-	"uid" text COLLATE "C" PRIMARY KEY NOT NULL,
+	"number" bigserial PRIMARY KEY NOT NULL,
+	"uid" text COLLATE "C" NOT NULL,
 	"group_uid" text COLLATE "C" NOT NULL,
 	"root_uid" text COLLATE "C" NOT NULL,
 	"advisory_id" text COLLATE "C" NOT NULL,
@@ -37,27 +38,8 @@ CREATE TABLE "advisories" (
 	"source_hash" text COLLATE "C" NOT NULL,
 	"delete_time_ms" bigint,
 	"create_time_ms" bigint NOT NULL,
-	"update_time_ms" bigint NOT NULL
-);
---> statement-breakpoint
-CREATE TABLE "advisory_aliases" (
-	"alias" text COLLATE "C" NOT NULL,
-	"advisory_uid" text COLLATE "C" NOT NULL,
-	CONSTRAINT "advisory_aliases_alias_advisory_uid_pk" PRIMARY KEY("alias","advisory_uid")
-);
---> statement-breakpoint
-CREATE TABLE "advisory_changes" (
-	"id" bigserial PRIMARY KEY NOT NULL,
-	"uid" text COLLATE "C" NOT NULL
-);
---> statement-breakpoint
-CREATE TABLE "advisory_entries" (
-	"number" bigserial PRIMARY KEY NOT NULL,
-	"root" bigint NOT NULL,
-	"uid" text COLLATE "C" NOT NULL,
-	"create_time_ms" bigint NOT NULL,
 	"update_time_ms" bigint NOT NULL,
-	"searched" text COLLATE "C" NOT NULL
+	CONSTRAINT "advisories_uid_unique" UNIQUE("uid")
 );
 --> statement-breakpoint
 CREATE TABLE "advisory_events" (
@@ -72,23 +54,12 @@ CREATE TABLE "advisory_events" (
 	"update_time_ms" bigint NOT NULL
 );
 --> statement-breakpoint
-CREATE TABLE "advisory_facets" (
-	"number" bigserial PRIMARY KEY NOT NULL,
-	"facets" jsonb NOT NULL
-);
---> statement-breakpoint
-CREATE TABLE "advisory_postings" (
-	"root" bigint NOT NULL,
+CREATE TABLE "advisory_values" (
+	"root_uid" text COLLATE "C" NOT NULL,
 	"filter" integer NOT NULL,
 	"value" text COLLATE "C" NOT NULL,
-	"word" bigint NOT NULL,
-	"bits" bigint NOT NULL,
-	CONSTRAINT "advisory_postings_root_filter_value_word_pk" PRIMARY KEY("root","filter","value","word")
-);
---> statement-breakpoint
-CREATE TABLE "advisory_roots" (
-	"id" bigserial PRIMARY KEY NOT NULL,
-	"uid" text COLLATE "C" NOT NULL
+	"number" bigint NOT NULL,
+	CONSTRAINT "advisory_values_root_uid_filter_value_number_pk" PRIMARY KEY("root_uid","filter","value","number")
 );
 --> statement-breakpoint
 CREATE TABLE "audit" (
@@ -416,17 +387,11 @@ CREATE INDEX "account_associations_children" ON "account_associations" USING btr
 CREATE INDEX "advisories_by_created_at" ON "advisories" USING btree ("root_uid","create_time_ms","uid");--> statement-breakpoint
 CREATE INDEX "advisories_by_updated_at" ON "advisories" USING btree ("root_uid","update_time_ms","uid");--> statement-breakpoint
 CREATE INDEX "advisories_children" ON "advisories" USING btree ("group_uid","uid");--> statement-breakpoint
+CREATE INDEX "advisories_by_number" ON "advisories" USING btree ("root_uid","number");--> statement-breakpoint
 CREATE UNIQUE INDEX "advisories_id" ON "advisories" USING btree ("advisory_id","group_uid");--> statement-breakpoint
 CREATE INDEX "advisories_legacy" ON "advisories" USING btree ("legacy_advisory_id");--> statement-breakpoint
-CREATE INDEX "advisories_artifact" ON "advisories" USING btree ("artifact_name");--> statement-breakpoint
-CREATE INDEX "advisories_component" ON "advisories" USING btree ("component_name");--> statement-breakpoint
 CREATE INDEX "advisories_source" ON "advisories" USING btree ("group_uid","source_key");--> statement-breakpoint
-CREATE INDEX "advisory_aliases_advisory" ON "advisory_aliases" USING btree ("advisory_uid");--> statement-breakpoint
-CREATE UNIQUE INDEX "advisory_entries_uid" ON "advisory_entries" USING btree ("uid");--> statement-breakpoint
-CREATE INDEX "advisory_entries_created" ON "advisory_entries" USING btree ("root","create_time_ms","uid");--> statement-breakpoint
-CREATE INDEX "advisory_entries_updated" ON "advisory_entries" USING btree ("root","update_time_ms","uid");--> statement-breakpoint
 CREATE INDEX "advisory_events_advisory" ON "advisory_events" USING btree ("advisory_uid","create_time_ms","uid");--> statement-breakpoint
-CREATE UNIQUE INDEX "advisory_roots_uid" ON "advisory_roots" USING btree ("uid");--> statement-breakpoint
 CREATE INDEX "audit_root" ON "audit" USING btree ("root_uid","id");--> statement-breakpoint
 CREATE INDEX "audit_time" ON "audit" USING btree ("root_uid","time_ms","id");--> statement-breakpoint
 CREATE INDEX "audit_subject" ON "audit" USING btree ("subject_uid","time_ms","id");--> statement-breakpoint
@@ -493,20 +458,12 @@ CREATE INDEX "tags_digest" ON "tags" USING btree ("digest","uid");--> statement-
 CREATE INDEX "tickets_expiry" ON "tickets" USING btree ("expire_time_ms");--> statement-breakpoint
 CREATE INDEX "tickets_origin" ON "tickets" USING btree ("origin","kind","is_kept","expire_time_ms");
 --> statement-breakpoint
--- The rest is not part of the schema that the generator knows.
-CREATE FUNCTION note_advisory_change() RETURNS trigger LANGUAGE plpgsql AS $$
-BEGIN
-	INSERT INTO advisory_changes (uid) VALUES (CASE WHEN TG_OP = 'DELETE' THEN old.uid ELSE new.uid END);
-	RETURN NULL;
-END $$;
---> statement-breakpoint
-CREATE TRIGGER advisories_changed AFTER INSERT OR UPDATE OR DELETE ON advisories FOR EACH ROW EXECUTE FUNCTION note_advisory_change();
---> statement-breakpoint
--- A server without the extension does without: see docs/advisories.md.
+-- The rest is not part of the schema that the generator knows. A server without the extension does without: see
+-- docs/advisories.md.
 DO $$
 BEGIN
 	CREATE EXTENSION IF NOT EXISTS pg_trgm;
-	CREATE INDEX advisory_entries_trigrams ON advisory_entries USING gin (searched gin_trgm_ops);
+	CREATE INDEX advisories_trigrams ON advisories USING gin (searched gin_trgm_ops);
 EXCEPTION WHEN feature_not_supported OR undefined_file OR undefined_object OR insufficient_privilege THEN
 	NULL;
 END $$;

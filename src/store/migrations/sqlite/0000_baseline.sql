@@ -23,7 +23,8 @@ CREATE INDEX `account_associations_by_created_at` ON `account_associations` (`ro
 CREATE INDEX `account_associations_by_updated_at` ON `account_associations` (`root_uid`,`update_time_ms`,`uid`);--> statement-breakpoint
 CREATE INDEX `account_associations_children` ON `account_associations` (`parent_uid`,`uid`);--> statement-breakpoint
 CREATE TABLE `advisories` (
-	`uid` text PRIMARY KEY NOT NULL,
+	`number` integer PRIMARY KEY NOT NULL,
+	`uid` text NOT NULL,
 	`group_uid` text NOT NULL,
 	`root_uid` text NOT NULL,
 	`advisory_id` text NOT NULL,
@@ -45,40 +46,16 @@ CREATE TABLE `advisories` (
 	`create_time_ms` integer NOT NULL,
 	`update_time_ms` integer NOT NULL,
 	FOREIGN KEY (`group_uid`) REFERENCES `groups`(`uid`) ON UPDATE no action ON DELETE no action
-) STRICT, WITHOUT ROWID;
+) STRICT;
 --> statement-breakpoint
+CREATE UNIQUE INDEX `advisories_uid_unique` ON `advisories` (`uid`);--> statement-breakpoint
 CREATE INDEX `advisories_by_created_at` ON `advisories` (`root_uid`,`create_time_ms`,`uid`);--> statement-breakpoint
 CREATE INDEX `advisories_by_updated_at` ON `advisories` (`root_uid`,`update_time_ms`,`uid`);--> statement-breakpoint
 CREATE INDEX `advisories_children` ON `advisories` (`group_uid`,`uid`);--> statement-breakpoint
+CREATE INDEX `advisories_by_number` ON `advisories` (`root_uid`,`number`);--> statement-breakpoint
 CREATE UNIQUE INDEX `advisories_id` ON `advisories` (`advisory_id`,`group_uid`);--> statement-breakpoint
 CREATE INDEX `advisories_legacy` ON `advisories` (`legacy_advisory_id`);--> statement-breakpoint
-CREATE INDEX `advisories_artifact` ON `advisories` (`artifact_name`);--> statement-breakpoint
-CREATE INDEX `advisories_component` ON `advisories` (`component_name`);--> statement-breakpoint
 CREATE INDEX `advisories_source` ON `advisories` (`group_uid`,`source_key`);--> statement-breakpoint
-CREATE TABLE `advisory_aliases` (
-	`alias` text NOT NULL,
-	`advisory_uid` text NOT NULL,
-	PRIMARY KEY(`alias`, `advisory_uid`)
-) STRICT, WITHOUT ROWID;
---> statement-breakpoint
-CREATE INDEX `advisory_aliases_advisory` ON `advisory_aliases` (`advisory_uid`);--> statement-breakpoint
-CREATE TABLE `advisory_changes` (
-	`id` integer PRIMARY KEY NOT NULL,
-	`uid` text NOT NULL
-) STRICT;
---> statement-breakpoint
-CREATE TABLE `advisory_entries` (
-	`number` integer PRIMARY KEY NOT NULL,
-	`root` integer NOT NULL,
-	`uid` text NOT NULL,
-	`create_time_ms` integer NOT NULL,
-	`update_time_ms` integer NOT NULL,
-	`searched` text NOT NULL
-) STRICT;
---> statement-breakpoint
-CREATE UNIQUE INDEX `advisory_entries_uid` ON `advisory_entries` (`uid`);--> statement-breakpoint
-CREATE INDEX `advisory_entries_created` ON `advisory_entries` (`root`,`create_time_ms`,`uid`);--> statement-breakpoint
-CREATE INDEX `advisory_entries_updated` ON `advisory_entries` (`root`,`update_time_ms`,`uid`);--> statement-breakpoint
 CREATE TABLE `advisory_events` (
 	`uid` text PRIMARY KEY NOT NULL,
 	`advisory_uid` text NOT NULL,
@@ -93,26 +70,14 @@ CREATE TABLE `advisory_events` (
 ) STRICT, WITHOUT ROWID;
 --> statement-breakpoint
 CREATE INDEX `advisory_events_advisory` ON `advisory_events` (`advisory_uid`,`create_time_ms`,`uid`);--> statement-breakpoint
-CREATE TABLE `advisory_facets` (
-	`number` integer PRIMARY KEY NOT NULL,
-	`facets` text NOT NULL
-) STRICT;
---> statement-breakpoint
-CREATE TABLE `advisory_postings` (
-	`root` integer NOT NULL,
+CREATE TABLE `advisory_values` (
+	`root_uid` text NOT NULL,
 	`filter` integer NOT NULL,
 	`value` text NOT NULL,
-	`word` integer NOT NULL,
-	`bits` integer NOT NULL,
-	PRIMARY KEY(`root`, `filter`, `value`, `word`)
+	`number` integer NOT NULL,
+	PRIMARY KEY(`root_uid`, `filter`, `value`, `number`)
 ) STRICT, WITHOUT ROWID;
 --> statement-breakpoint
-CREATE TABLE `advisory_roots` (
-	`id` integer PRIMARY KEY NOT NULL,
-	`uid` text NOT NULL
-) STRICT;
---> statement-breakpoint
-CREATE UNIQUE INDEX `advisory_roots_uid` ON `advisory_roots` (`uid`);--> statement-breakpoint
 CREATE TABLE `audit` (
 	`id` integer PRIMARY KEY AUTOINCREMENT NOT NULL,
 	`root_uid` text NOT NULL,
@@ -494,29 +459,17 @@ CREATE INDEX `tickets_expiry` ON `tickets` (`expire_time_ms`);--> statement-brea
 CREATE INDEX `tickets_origin` ON `tickets` (`origin`,`kind`,`is_kept`,`expire_time_ms`);
 --> statement-breakpoint
 -- The rest is not part of the schema that the generator knows.
+CREATE VIRTUAL TABLE advisory_texts USING fts5(searched, content='advisories', content_rowid='number', columnsize=0, tokenize='trigram case_sensitive 1');
+--> statement-breakpoint
 CREATE TRIGGER advisories_added AFTER INSERT ON advisories BEGIN
-	INSERT INTO advisory_changes (uid) VALUES (new.uid);
-END;
---> statement-breakpoint
-CREATE TRIGGER advisories_changed AFTER UPDATE ON advisories BEGIN
-	INSERT INTO advisory_changes (uid) VALUES (new.uid);
-END;
---> statement-breakpoint
-CREATE TRIGGER advisories_removed AFTER DELETE ON advisories BEGIN
-	INSERT INTO advisory_changes (uid) VALUES (old.uid);
-END;
---> statement-breakpoint
-CREATE VIRTUAL TABLE advisory_texts USING fts5(searched, content='advisory_entries', content_rowid='number', columnsize=0, tokenize='trigram case_sensitive 1');
---> statement-breakpoint
-CREATE TRIGGER advisory_entries_added AFTER INSERT ON advisory_entries BEGIN
 	INSERT INTO advisory_texts (rowid, searched) VALUES (new.number, new.searched);
 END;
 --> statement-breakpoint
-CREATE TRIGGER advisory_entries_changed AFTER UPDATE OF searched ON advisory_entries WHEN old.searched <> new.searched BEGIN
+CREATE TRIGGER advisories_changed AFTER UPDATE OF searched ON advisories WHEN old.searched <> new.searched BEGIN
 	INSERT INTO advisory_texts (advisory_texts, rowid, searched) VALUES ('delete', old.number, old.searched);
 	INSERT INTO advisory_texts (rowid, searched) VALUES (new.number, new.searched);
 END;
 --> statement-breakpoint
-CREATE TRIGGER advisory_entries_removed AFTER DELETE ON advisory_entries BEGIN
+CREATE TRIGGER advisories_removed AFTER DELETE ON advisories BEGIN
 	INSERT INTO advisory_texts (advisory_texts, rowid, searched) VALUES ('delete', old.number, old.searched);
 END;

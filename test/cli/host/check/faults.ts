@@ -18,6 +18,16 @@ const counterIs = (counter: number | string, scope: string, n: string, expected:
 const dangles = (check: string, table: string, key: string, column: string, target: string) =>
   new RegExp(`^${check}: ${table} ${key}: ${column} names \\S+, which is not in ${target}$`);
 
+const isMissing = (filter: number, value: string): RegExp =>
+  new RegExp(
+    `^advisory values: advisory_values root_uid=\\w+, filter=${filter}, value=${value}, number=\\d+: the filter \\w+ does not find the advisory by this value$`,
+  );
+
+const isExtra = (filter: number, value: string, number: number | string = "\\d+"): RegExp =>
+  new RegExp(
+    `^advisory values: advisory_values root_uid=\\w+, filter=${filter}, value=${value}, number=${number}: no advisory has this value for the filter \\w+$`,
+  );
+
 /** Faults of rows that nothing else is derived from: a repair leaves them. */
 export const storedFaults: readonly Fault[] = [
   {
@@ -72,14 +82,7 @@ export const storedFaults: readonly Fault[] = [
     sql: [`UPDATE advisory_events SET advisory_uid = '${gone}'`],
     found: [
       dangles("references", "advisory_events", `${advisory}/0000000000000001`, "advisory_uid", "advisories"),
-      new RegExp(`^advisory index: advisory_entries ${advisory}: the advisory is indexed with other values$`),
-    ],
-  },
-  {
-    reason: "an alias of a deleted advisory",
-    sql: [`INSERT INTO advisory_aliases (alias, advisory_uid) VALUES ('CVE-2', '${gone}')`],
-    found: [
-      dangles("references", "advisory_aliases", `alias=CVE-2, advisory_uid=${gone}`, "advisory_uid", "advisories"),
+      ...[11, 12, 13, 14].map((filter) => isExtra(filter, "[01]?")),
     ],
   },
   {
@@ -228,46 +231,36 @@ export const derivedFaults: readonly Fault[] = [
     found: [counterIs(64, provider, "0", "1"), counterIs(65, provider, "0", "1")],
   },
   {
-    reason: "an alias is missing",
-    sql: [`DELETE FROM advisory_aliases WHERE alias = 'CVE-1'`],
-    found: [
-      new RegExp(
-        `^advisory aliases: advisory_aliases alias=CVE-1, advisory_uid=${advisory}: the alias of the advisory is missing$`,
-      ),
+    reason: "a value of an advisory is missing",
+    sql: ["DELETE FROM advisory_values WHERE filter = 3"],
+    found: [isMissing(3, "a")],
+  },
+  {
+    reason: "a filter finds an advisory by an alias that it does not have",
+    sql: ["UPDATE advisory_values SET value = 'CVE-2' WHERE value = 'CVE-1'"],
+    found: [isMissing(10, "CVE-1"), isExtra(10, "CVE-2")],
+  },
+  {
+    reason: "a filter finds an advisory by what events of another state had",
+    sql: [`UPDATE advisory_values SET value = '3' WHERE filter = 11`],
+    found: [isMissing(11, "0"), isExtra(11, "3")],
+  },
+  {
+    reason: "values are in another organisation",
+    sql: [`UPDATE advisory_values SET root_uid = '${other}' WHERE filter IN (1, 14)`],
+    found: [isMissing(1, "A-1"), isExtra(1, "A-1"), isMissing(14, "1"), isExtra(14, "1")],
+  },
+  {
+    reason: "values of an advisory that is gone",
+    sql: [
+      `INSERT INTO advisory_values (root_uid, filter, value, number) VALUES ('${root}', 4, 'apk', 1000), ('${root}', 12, '', 1000)`,
     ],
+    found: [isExtra(4, "apk", 1000), isExtra(12, "", 1000)],
   },
   {
-    reason: "an alias that the advisory does not have",
-    sql: [`UPDATE advisory_aliases SET alias = 'CVE-2' WHERE alias = 'CVE-1'`],
-    found: [
-      /alias=CVE-1, .*: the alias of the advisory is missing$/,
-      /alias=CVE-2, .*: the advisory does not have this/,
-    ],
-  },
-  {
-    reason: "an advisory is not indexed",
-    sql: ["DELETE FROM advisory_entries", "DELETE FROM advisory_facets", "DELETE FROM advisory_postings"],
-    found: [new RegExp(`^advisory index: advisory_entries ${advisory}: the advisory is not indexed$`)],
-  },
-  {
-    reason: "an advisory is indexed with another time",
-    sql: ["UPDATE advisory_entries SET update_time_ms = update_time_ms + 1"],
-    found: [new RegExp(`^advisory index: advisory_entries ${advisory}: the advisory is indexed with other values$`)],
-  },
-  {
-    reason: "the index has an advisory that is gone",
-    sql: [`UPDATE advisory_entries SET uid = '${gone}'`],
-    found: [
-      new RegExp(`^advisory index: advisory_entries ${advisory}: the advisory is not indexed$`),
-      new RegExp(`^advisory index: advisory_entries ${gone}: there is no such advisory$`),
-    ],
-  },
-  {
-    reason: "a filter finds an advisory that does not have the value",
-    sql: ["UPDATE advisory_postings SET value = 'b' WHERE value = 'a'"],
-    found: [
-      /^advisory index: advisory_postings root=\d+, filter=artifactNames: the filter does not find what is indexed$/,
-    ],
+    reason: "values of a filter that does not exist",
+    sql: [`INSERT INTO advisory_values (root_uid, filter, value, number) VALUES ('${root}', 99, 'x', 1)`],
+    found: [/^advisory values: advisory_values root_uid=\w+, filter=99, value=x, number=1: there is no filter 99$/],
   },
 ];
 

@@ -59,6 +59,26 @@ checkSuite("arbor check on SQLite", {
   },
   share: 1,
   faults: [
+    ...[
+      [
+        "a text is missing",
+        "INSERT INTO advisory_texts (advisory_texts, rowid, searched) SELECT 'delete', number, searched FROM advisories",
+      ],
+      ["a text of an advisory that is gone", "INSERT INTO advisory_texts (rowid, searched) VALUES (1000, 'the text')"],
+      [
+        "the text of an advisory is another one",
+        // As many letters as before.
+        "UPDATE advisories SET searched = 'the text'",
+        "INSERT INTO advisory_texts (advisory_texts, rowid, searched) SELECT 'delete', number, searched FROM advisories",
+        "INSERT INTO advisory_texts (rowid, searched) SELECT number, 'the test' FROM advisories",
+      ],
+    ].map(([reason = "", ...sql]) => ({
+      reason,
+      sql,
+      found: [
+        /^advisory texts: advisory_texts advisory_texts: the index of texts does not have the texts of the advisories$/,
+      ],
+    })),
     {
       reason: "an index of the file that lacks rows",
       sql: [

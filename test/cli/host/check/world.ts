@@ -46,7 +46,6 @@ export async function fillWorld(store: Store, directory: string): Promise<void> 
     await addSecrets(tx, masterKey);
     for (const uid of [root, root, other, ""]) await tx.audit.append(auditRow(uid));
   });
-  await store.write(async (tx) => tx.advisories.indexChanges(32));
   const jobs = createJobs({ store, holder: "test", onProblem: () => {} });
   jobs.add(createSealer({ store, keys, clock: Date.now, onProblem: () => {} }));
   await jobs.runNow("audit-sealer");
@@ -108,7 +107,13 @@ async function addAdvisory(tx: Tx): Promise<void> {
   const row: AdvisoryRow = {
     ...{ uid: advisory, groupUid: team, advisoryId: "A-1", legacyAdvisoryId: "", author: "", artifactName: "a" },
     ...{ artifactType: "apk", artifactArchitecture: "", componentName: "c", componentLocation: "", componentType: "" },
-    ...{ aliases: ["CVE-1", "GHSA-1"], severities: {}, searched: "a", latestEventType: 0, sourceKey: "" },
+    ...{
+      aliases: ["CVE-1", "GHSA-1"],
+      severities: {},
+      searched: "a\nc\ncve-1\nghsa-1",
+      latestEventType: 0,
+      sourceKey: "",
+    },
     ...{ sourceHash: "", deleteTimeMs: null, createTimeMs: 1_000, updateTimeMs: 1_000 },
   };
   await tx.advisories.insert(row);
