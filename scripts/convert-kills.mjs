@@ -402,7 +402,7 @@ async function runArbor(checkout, args) {
 async function serve(checkout, flags) {
   const child = spawnArbor(checkout, [
     "serve",
-    ...["--quotas", "groups=1000000000"],
+    ...["--quotas", "groups=1000000000", "--overload-delay", "off"],
     ...flags,
     "--listen",
     "127.0.0.1:0",

@@ -60,7 +60,7 @@ try {
   let killed = 0;
   for (;;) {
     const script = ["--import", "tsx", "test/store/migrate/migrate-process.ts"];
-    const planted = [JSON.stringify({ data: directory }), "group-notes", "--expand", "--force"];
+    const planted = [JSON.stringify({ data: directory }), "group-notes", "--expand"];
     const command = spawn(process.execPath, [...script, ...planted], {
       stdio: ["ignore", "ignore", "pipe"],
     });

@@ -1,5 +1,4 @@
-// The background jobs of the service, except for those of the issuer. Work that older versions do not support waits until
-// the database admits none of them.
+// The background jobs of the service, except for those of the issuer.
 import { createRetention } from "../audit/retention.js";
 import { createSealer, type SealerDeps } from "../audit/sealer.js";
 import type { Settings } from "../config/config.js";
@@ -7,7 +6,6 @@ import { deleteMarked } from "../iam/identities/deletion.js";
 import type { Job } from "../jobs/jobs.js";
 import { createEventSweep } from "../registry/oci/notification-routes.js";
 import type { Store } from "../store/store.js";
-import { isOlder, OLDEST_VERSION } from "../store/version.js";
 import type { ServiceCounts } from "./metrics.js";
 
 export interface ServiceJobsDeps extends Pick<SealerDeps, "store" | "keys" | "clock" | "onProblem"> {
@@ -20,7 +18,7 @@ export function createServiceJobs({ settings, ...deps }: ServiceJobsDeps): Job[]
   const jobs = [createSealer(deps)];
   if (settings.auditRetention !== undefined) {
     const retentionMs = settings.auditRetention * 1_000;
-    jobs.push(createRetention({ ...deps, retentionMs, findObstacle: () => findRetentionObstacle(store) }));
+    jobs.push(createRetention({ ...deps, retentionMs }));
   }
   return [...jobs, createEventSweep(clock), createIdentityDeletion(store)];
 }
@@ -56,17 +54,4 @@ function createIdentityDeletion({ read }: Pick<Store, "read">): Job {
     hasWork: async () => (await read((tx) => tx.identities.findMarked(1))).length > 0,
     run: ({ write, signal }) => deleteMarked({ read, write }, () => signal.aborted),
   };
-}
-
-/**
- * `arbor audit verify` of older versions rejects a log whose beginning was deleted, because they have no checkpoints.
- */
-const FIRST_CHECKPOINT_VERSION = "0.6.0";
-
-/** Finds the reason why retention may not delete anything yet; undefined if it may. */
-export async function findRetentionObstacle({ read }: Pick<Store, "read">): Promise<string | undefined> {
-  const oldest = await read((tx) => tx.settings.find(OLDEST_VERSION));
-  if (oldest !== undefined && !isOlder(oldest, FIRST_CHECKPOINT_VERSION)) return undefined;
-  const versions = oldest === undefined ? "any version" : `version ${oldest}`;
-  return `${versions} of Arbor may open the database, and those before ${FIRST_CHECKPOINT_VERSION} know no checkpoints; run arbor migrate --contract once no older server runs`;
 }

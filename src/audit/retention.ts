@@ -23,9 +23,7 @@ export interface RetentionDeps {
   readonly clock: Clock;
   /** How long rows are kept, in milliseconds. */
   readonly retentionMs: number;
-  /** Why nothing may be deleted yet; undefined where it may. */
-  readonly findObstacle: () => Promise<string | undefined>;
-  /** Called with each chain of which nothing is deleted, and with the obstacle, for the operator's log. */
+  /** Called with each chain of which nothing is deleted, for the operator's log. */
   readonly onProblem: (problem: string) => void;
   /** The largest number of rows in one transaction. */
   readonly batchRows?: number;
@@ -49,14 +47,9 @@ interface ChainStart {
 
 /** Creates the job that deletes old rows. */
 export function createRetention(deps: RetentionDeps): Job {
-  const { store, keys, clock, retentionMs, findObstacle, onProblem, batchRows = BATCH_ROWS } = deps;
+  const { store, keys, clock, retentionMs, onProblem, batchRows = BATCH_ROWS } = deps;
 
   async function deleteOldRows(run: JobRun): Promise<number> {
-    const obstacle = await findObstacle();
-    if (obstacle !== undefined) {
-      onProblem(`no old rows of the audit log are deleted: ${obstacle}`);
-      return 0;
-    }
     const beforeMs = (await readNowMs()) - retentionMs;
     let deleted = 0;
     let after: string | undefined;

@@ -102,8 +102,7 @@ export async function openLog(
       return runner(createSealer({ store, keys, clock, onProblem, ...values }), holder, values.store);
     },
     retention(retentionMs, { holder = "test", ...values } = {}) {
-      const findObstacle = async () => undefined;
-      const job = createRetention({ store, keys, clock, onProblem, retentionMs, findObstacle, ...values });
+      const job = createRetention({ store, keys, clock, onProblem, retentionMs, ...values });
       return runner(job, holder, values.store);
     },
     verify: (rootUid) => verifyLog(store, rootUid, keys),

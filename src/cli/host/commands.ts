@@ -71,7 +71,7 @@ export function addHostCommands(arbor: Command): void {
     .option("--expand", "add what this version needs; servers of the version before can run meanwhile")
     .option("--contract", "remove what only older versions need, when none of them runs")
     .option("--dry-run", "print what a phase would run, and change nothing")
-    .option("--force", "continue although servers of an older version seem to use the database")
+    .option("--force", "contract although servers of an older version seem to use the database")
     .option("--vacuum", "make a SQLite file smaller afterwards; servers cannot write meanwhile")
     .action(async (options) => (await import("./migrate.js")).migrateCommand(readSettings(options), options));
 

@@ -115,9 +115,7 @@ function chooseMode({ expand }: MigrateFlags, isWriting: boolean): SqliteMigrati
 }
 
 function assertFlags({ databaseUrl }: Settings, flags: MigrateFlags): void {
-  if (flags.force && !flags.contract && !flags.expand) {
-    throw invalidFlag("--force", "belongs to --expand or --contract");
-  }
+  if (flags.force && !flags.contract) throw invalidFlag("--force", "belongs to --contract");
   if (flags.vacuum && databaseUrl !== undefined) throw invalidFlag("--vacuum", "PostgreSQL gives space back by itself");
   if (flags.vacuum && flags.dryRun) throw invalidFlag("--vacuum", "cannot be combined with --dry-run");
 }
@@ -130,7 +128,7 @@ async function runPhases(
   const { onProgress, onRemoval, periodMs, clear } = createMigrationProgress(process.stderr);
   const shared = { migrations, periodMs, pause: true };
   if (flags.expand) {
-    await expand(database, { ...shared, onProgress, force }).finally(clear);
+    await expand(database, { ...shared, onProgress }).finally(clear);
     print("expanded: this version can use the database");
   }
   if (isContracting) {
@@ -198,7 +196,7 @@ function listContractStatements({ dialect }: MigrationDatabase, state: DatabaseS
   const left = state.data.filter(({ phase }) => phase !== "contracted");
   if (state.isEmpty) return [];
   return [
-    ...(admitsOlderVersions(state) ? buildVersionChange(dialect).map((sql) => `${sql};`) : []),
+    ...(admitsOlderVersions(state) ? [`${buildVersionChange()};`] : []),
     ...left.flatMap(({ migration, phase, position }) =>
       migration
         .contract(dialect)

@@ -5,7 +5,7 @@ import type { SqlRow } from "../migrate/data-migration.js";
 import { dataMigrations } from "../migrate/data-migrations.js";
 import { listSchemaMigrations, schemaRecord } from "../migrate/schema-migrations.js";
 import { needsExpanding, readState, readStateSync } from "../migrate/state.js";
-import { APPLICATION_ID, VERSIONED_APPLICATION_ID } from "../sqlite/connection.js";
+import { isOwnId } from "../sqlite/connection.js";
 import type { SqliteDatabase } from "../sqlite/driver.js";
 import { assertMayOpen } from "../version.js";
 import type { ManifestHead } from "./manifest.js";
@@ -29,7 +29,7 @@ export interface DatabaseContents {
 export function readContents(db: SqliteDatabase): DatabaseContents {
   const id = db.pragma("application_id", { simple: true });
   const state = readStateSync(readState("sqlite", dataMigrations), (sql) => db.prepare(sql).all() as SqlRow[]);
-  if ((id !== APPLICATION_ID && id !== VERSIONED_APPLICATION_ID) || state.isEmpty) {
+  if (!isOwnId(id) || state.isEmpty) {
     throw failedPrecondition("BACKUP", `${db.name} is not a database of this program`);
   }
   assertMayOpen(state.oldestVersion);

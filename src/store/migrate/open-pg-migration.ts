@@ -57,11 +57,11 @@ export async function openPgMigration(
     async findOlderServers() {
       const { rows } = await client.query<{ name: string; host: string }>(
         "SELECT DISTINCT application_name AS name, coalesce(host(client_addr), 'a local socket') AS host " +
-          "FROM pg_stat_activity WHERE datname = current_database() AND application_name ~ '^arbor(/|$)'",
+          "FROM pg_stat_activity WHERE datname = current_database() AND application_name ~ '^arbor/'",
       );
       return rows
-        .filter(({ name }) => isOlder(name.slice("arbor/".length) || "0.0.0", VERSION))
-        .map(({ name, host }) => `${name === "arbor" ? "arbor, version 0.4.0 or older" : name}, from ${host}`);
+        .filter(({ name }) => isOlder(name.slice("arbor/".length), VERSION))
+        .map(({ name, host }) => `${name}, from ${host}`);
     },
     close: () => client.end(),
   };

@@ -35,10 +35,6 @@ export interface MigrationProgress {
 
 /** How to run the expand phase. */
 export interface ExpandOptions {
-  /**
-   * Do not look for servers whose version is too old to know all changes. What they write meanwhile lacks some values.
-   */
-  readonly force?: boolean;
   /** Called at the beginning and the end of each migration of stored rows, and every `periodMs` between. */
   readonly onProgress?: (progress: MigrationProgress) => void;
   /** In milliseconds; 5000 unless set. */
@@ -65,9 +61,6 @@ export interface ContractOptions {
 
 const PERIOD_MS = 5_000;
 
-/** Versions whose schema is older than this change cannot go on while the schema is changed. */
-const FIRST_ADDITIVE_CHANGE = "0007_order_index";
-
 /**
  * Reads how far the migrations of a database are.
  *
@@ -86,15 +79,13 @@ export async function readDatabaseState(
  * Runs the expand phase, or what is left of it. An empty database is created. Nothing is lost or done twice when the
  * process ends at any point and the phase is run again.
  *
- * @throws ApiError FAILED_PRECONDITION when the database needs a newer version, or a server uses it whose version is
- * too old to go on
+ * @throws ApiError FAILED_PRECONDITION when the database needs a newer version, or is of a version before 1.0
  */
 export async function expand(database: MigrationDatabase, options: ExpandOptions = {}): Promise<void> {
   const { migrations = dataMigrations } = options;
   const state = await readDatabaseState(database, migrations);
   if (!state.isEmpty && !needsExpanding(state)) return;
   if (state.old !== undefined) throw expansionNeeded(state);
-  if (!options.force) await assertServersCanGoOn(database, state);
   if (state.missingSchema.length > 0) {
     await database.write(async (tx) => {
       const { isEmpty, missingSchema } = await readStateInTx(tx, migrations);
@@ -154,7 +145,7 @@ export async function contract(database: MigrationDatabase, options: ContractOpt
   // waits for this.
   if (admitsOlderVersions(state)) {
     if (!force) await assertNoOlderServers(database);
-    await database.write((tx) => runAll(tx, buildVersionChange(tx.dialect)));
+    await database.write((tx) => tx.run(buildVersionChange()));
   }
   if (!needsContracting(state)) return;
   for (const migration of migrations) await removeOldForm(database, migration, options);
@@ -207,11 +198,6 @@ async function timeWrite<T>(
     return unit(tx);
   });
   return { result, tookMs: performance.now() - startMs };
-}
-
-async function assertServersCanGoOn(database: MigrationDatabase, { isEmpty, missingSchema }: DatabaseState) {
-  if (isEmpty || missingSchema.every(({ name }) => name >= FIRST_ADDITIVE_CHANGE)) return;
-  await assertNoOlderServers(database);
 }
 
 async function assertNoOlderServers(database: MigrationDatabase): Promise<void> {

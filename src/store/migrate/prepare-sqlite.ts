@@ -51,7 +51,7 @@ export function prepareSqlite(db: SqliteDatabase, options: PrepareOptions): void
   if (!needsContracting(state) || !admitsOlderVersions(state)) return;
   const release = holdsServeLock ? () => {} : holdOlderServers(directory);
   try {
-    runInTransaction(db, () => buildVersionChange("sqlite"));
+    runInTransaction(db, () => [buildVersionChange()]);
   } finally {
     release();
   }

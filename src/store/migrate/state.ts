@@ -1,6 +1,5 @@
 // How far the migrations of a database are.
 import { ApiError, failedPrecondition } from "../../kernel/errors.js";
-import { VERSIONED_APPLICATION_ID } from "../sqlite/connection.js";
 import type { MigrationPhase } from "../tables/schema.js";
 import { isOlder, OLDEST_VERSION, VERSION } from "../version.js";
 import { conversionNeeded, describeOldDatabase, type OldDatabase } from "./conversion/old-database.js";
@@ -133,7 +132,7 @@ export function buildCreation(dialect: Dialect, migrations: readonly DataMigrati
       insertProgress(migration, "contracted"),
       ...migration.contract(dialect).map(({ sql }) => sql),
     ]),
-    ...buildVersionChange(dialect),
+    buildVersionChange(),
   ];
 }
 
@@ -142,12 +141,12 @@ export function insertProgress({ name }: DataMigration, phase: "expanding" | "co
   return `INSERT INTO data_migrations (name, phase, position, done) VALUES ('${name}', '${phase}', '', 0)`;
 }
 
-/** Builds the statements that make this version the oldest one that may open the database. */
-export function buildVersionChange(dialect: Dialect): string[] {
-  const store =
+/** Builds the statement that makes this version the oldest one that may open the database. */
+export function buildVersionChange(): string {
+  return (
     `INSERT INTO settings (name, value) VALUES ('${OLDEST_VERSION}', '${VERSION}') ` +
-    "ON CONFLICT (name) DO UPDATE SET value = excluded.value";
-  return dialect === "sqlite" ? [store, `PRAGMA application_id = ${VERSIONED_APPLICATION_ID}`] : [store];
+    "ON CONFLICT (name) DO UPDATE SET value = excluded.value"
+  );
 }
 
 /** Whether older versions may still open the database. */

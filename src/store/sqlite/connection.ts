@@ -13,13 +13,15 @@ import { createFaultMonitor, type FaultMonitor } from "./faults.js";
 /** The name of the database in a data directory. */
 export const DATABASE_FILE = "arbor.db";
 
-/** The application id in the database file, by which files of other programs are recognised. "Arbo" in ASCII. */
-export const APPLICATION_ID = 0x4172626f;
-/**
- * The application id of databases that name the oldest version that may open them. "Arb2" in ASCII. Version 0.4.0 and
- * older do not read that name, and reject this id.
- */
-export const VERSIONED_APPLICATION_ID = 0x41726232;
+/** The application id in the database file, by which files of other programs are recognised. "Arb2" in ASCII. */
+export const APPLICATION_ID = 0x41726232;
+/** That of versions up to 0.4.0, whose databases are named in errors. "Arbo" in ASCII. */
+const OLD_APPLICATION_ID = 0x4172626f;
+
+/** Whether a database file with this application id is one of this program. */
+export function isOwnId(id: unknown): boolean {
+  return id === APPLICATION_ID || id === OLD_APPLICATION_ID;
+}
 
 /**
  * Opens the connection that writes, and creates an empty database where the file is empty.
@@ -73,7 +75,7 @@ export function openExisting(file: string): SqliteDatabase {
 function assertOwn(db: SqliteDatabase, file: string): boolean {
   const id = db.pragma("application_id", { simple: true });
   const isNew = id === 0 && db.prepare("SELECT 1 FROM sqlite_schema LIMIT 1").get() === undefined;
-  if (!isNew && id !== APPLICATION_ID && id !== VERSIONED_APPLICATION_ID) {
+  if (!isNew && !isOwnId(id)) {
     throw new Error(`${file} is not a database of this program`);
   }
   return isNew;

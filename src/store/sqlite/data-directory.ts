@@ -3,7 +3,7 @@ import { chmodSync, closeSync, existsSync, mkdirSync, openSync, readSync, statSy
 import { join } from "node:path";
 import { type ApiError, failedPrecondition } from "../../kernel/errors.js";
 import { openNewFile } from "../../kernel/new-file.js";
-import { APPLICATION_ID, DATABASE_FILE, VERSIONED_APPLICATION_ID } from "./connection.js";
+import { DATABASE_FILE, isOwnId } from "./connection.js";
 import { openDatabase } from "./driver.js";
 
 /** The permissions of the group and of others. */
@@ -219,7 +219,7 @@ export function findSqliteInstallation(directory: string): string {
 function hasApplicationId(file: string): boolean {
   const header = readHead(file, HEADER_BYTES);
   if (header.toString("latin1", 0, MAGIC.length) !== MAGIC) return false;
-  return [APPLICATION_ID, VERSIONED_APPLICATION_ID].includes(header.readUInt32BE(APPLICATION_ID_OFFSET));
+  return isOwnId(header.readUInt32BE(APPLICATION_ID_OFFSET));
 }
 
 // The first bytes of a file; zeros after its end.

@@ -46,7 +46,7 @@ describe("arbor migrate", () => {
   });
 
   for (const { flags, rule } of [
-    { flags: ["--force"], rule: "--force: belongs to --expand or --contract" },
+    { flags: ["--force"], rule: "--force: belongs to --contract" },
     { flags: ["--vacuum", "--dry-run"], rule: "--vacuum: cannot be combined with --dry-run" },
     {
       flags: ["--vacuum", "--database-url", "postgres://127.0.0.1/none", "--master-key-file", "none"],

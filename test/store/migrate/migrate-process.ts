@@ -16,6 +16,6 @@ const migration = plant(async () => {
 });
 await migrateCommand(
   resolveSettings({ flags: JSON.parse(settings), env: {} }),
-  { expand: flags.includes("--expand"), contract: flags.includes("--contract"), force: flags.includes("--force") },
+  { expand: flags.includes("--expand"), contract: flags.includes("--contract") },
   [migration],
 );

@@ -4,7 +4,13 @@ import { linkSync, rmSync, statSync } from "node:fs";
 import { setImmediate } from "node:timers/promises";
 import { failedPrecondition } from "../../../kernel/errors.js";
 import { renameDurably, requireSpace, syncPath } from "../../backup/files.js";
-import { createExecutor, openExisting, openWriting, runMigrationStatement } from "../../sqlite/connection.js";
+import {
+  APPLICATION_ID,
+  createExecutor,
+  openExisting,
+  openWriting,
+  runMigrationStatement,
+} from "../../sqlite/connection.js";
 import {
   createPrivateFile,
   findSqliteInstallation,
@@ -147,6 +153,7 @@ async function build(file: string, partial: string, onProgress: SqliteConversion
     // The file is deleted unless it is complete. Then it is synced as a whole.
     for (const pragma of ["journal_mode = OFF", "synchronous = OFF", `cache_size = -${CACHE_KIB}`]) db.pragma(pragma);
     db.pragma("trusted_schema = OFF");
+    db.pragma(`application_id = ${APPLICATION_ID}`);
     // For the attached database too: its first read fails while any other process has it open.
     db.pragma("locking_mode = EXCLUSIVE");
     attach(db, file);
