@@ -122,6 +122,11 @@ export const scans: Exceptions = [
     "a job once a day, in slices",
   ],
   [/^select "(root_uid|id)", .* from "audit" order by "audit"."id" desc limit/, "the newest, from the end of the key"],
+  [
+    /^select "uid" from "identities" where "identities"."delete_time_ms" is not null/,
+    "an index of those in deletion alone",
+    "PostgreSQL",
+  ],
 ];
 
 /** Statements that sort rows. Tests of lists bound how many rows theirs sort. */
