@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { before, describe, test } from "node:test";
 import type { ListFilter } from "../../src/store/lists/query.js";
+import type { Tags } from "../../src/store/registry/tags.js";
 import type { Store } from "../../src/store/store.js";
 import type { RepoRow, TagFamily, TagRow } from "../../src/store/tables/registry.js";
 import { childUid, groupRow, rootUid } from "../support/rows.js";
@@ -137,8 +138,32 @@ export function registrySuite(store: () => Store): void {
       await store().write((tx) => tx.tags.delete(row.uid));
       assert.deepEqual(await history(0, 100, 10), []);
       assert.equal(await store().read((tx) => tx.tags.findMark(other, row.name)), 40);
-      await store().write((tx) => tx.tags.sweepMarks(41));
+      assert.equal(await store().write((tx) => tx.tags.sweepMarks(41)), undefined);
       assert.equal(await store().read((tx) => tx.tags.findMark(other, row.name)), undefined);
+    });
+
+    test("marks are swept in steps, each of those that have no tag and are old", async () => {
+      await store().write(async (tx) => {
+        await tx.tags.insert(tagRow(51, { repoUid: other, name: "kept" }));
+        await tx.tags.putMark(other, "kept", 1);
+        for (let n = 0; n < 2_500; n++) await tx.tags.putMark(other, `gone-${n}`, n % 5 === 0 ? 9 : 1);
+      });
+      let steps = 1;
+      for (let place = await sweep(undefined); place !== undefined; place = await sweep(place)) steps++;
+      assert.equal(steps, 3);
+      const isMarked = (name: string) =>
+        store().read(async (tx) => (await tx.tags.findMark(other, name)) !== undefined);
+      assert.deepEqual(await Promise.all(["kept", "gone-0", "gone-1", "gone-2499"].map(isMarked)), [
+        true,
+        true,
+        false,
+        false,
+      ]);
+      await store().write((tx) => tx.tags.delete(tagRow(51, { repoUid: other }).uid));
+
+      function sweep(place: Awaited<ReturnType<Tags["sweepMarks"]>>) {
+        return store().write((tx) => tx.tags.sweepMarks(5, place));
+      }
     });
 
     test("an event is recorded once, and old events are deleted a few at a time", async () => {
@@ -201,8 +226,21 @@ export function registrySuite(store: () => Store): void {
         for (let n = 0; n < 510; n++) await tx.tags.insert(tagRow(n, { repoUid: deleted, name: `t${n}` }));
       });
       await store().write(async (tx) => {
+        await tx.tags.recordMove({ tagUid: tagRow(9, { repoUid: deleted }).uid, timeMs: 1, digest: "d" });
+        for (let n = 0; n < 300; n++) {
+          await tx.tags.putMark(deleted, `t${n}`, 1);
+          await tx.registry.putManifest({ repoUid: deleted, digest: `${n}`, images: {} });
+        }
+      });
+      const parts = [];
+      const deleteManifests = () => store().write((tx) => tx.registry.deleteManifests(deleted));
+      for (let n = await deleteManifests(); n > 0; n = await deleteManifests()) parts.push(n);
+      assert.equal(Math.max(...parts) < 300 && parts.reduce((sum, n) => sum + n, 0), 300);
+      await store().write(async (tx) => {
         await tx.tags.deleteOf(deleted);
         await tx.repos.delete(deleted);
+        assert.deepEqual(await tx.tags.listMoves(tagRow(9, { repoUid: deleted }).uid, 0, 9, 9), []);
+        assert.equal(await tx.tags.findMark(deleted, "t299"), undefined);
       });
       const query = { visible: [root], filter: {}, order: { field: "name", descending: false }, skip: 0, limit: 1 };
       await store().read(async (tx) => {

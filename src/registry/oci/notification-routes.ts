@@ -8,6 +8,7 @@ import { parseRegistrySecret, readSecretFile } from "../../kernel/files.js";
 import type { Ids } from "../../kernel/ids.js";
 import type { Clock } from "../../kernel/time.js";
 import type { WebRoutes } from "../../kernel/web.js";
+import type { MarkPlace } from "../../store/registry/tags.js";
 import type { Store } from "../../store/store.js";
 import { applyEvents } from "./apply-event.js";
 import { parseEvents } from "./notification.js";
@@ -71,7 +72,9 @@ export function createEventSweep(clock: Clock): Job {
     waitsAfterClockJump: true,
     async run({ write, signal }) {
       const beforeMs = clock() - RETENTION_MS;
-      await write((tx) => tx.tags.sweepMarks(beforeMs));
+      let place: MarkPlace | undefined;
+      do place = await write((tx) => tx.tags.sweepMarks(beforeMs, place));
+      while (place !== undefined && !signal.aborted);
       let deleted = 0;
       for (let count = SWEEP_ROWS; count === SWEEP_ROWS && !signal.aborted; deleted += count) {
         count = await write(async (tx) => tx.registry.sweep(beforeMs, SWEEP_ROWS));

@@ -42,7 +42,7 @@ import type { RepoRow } from "../../store/tables/registry.js";
 import type { Tx } from "../../store/transaction.js";
 import type { ImageDeps } from "../images/image.js";
 import { isRepoName } from "../oci/repo-path.js";
-import { findSource, markInherited, readInheritedFields, repos, repoToProto } from "./repo.js";
+import { deleteContents, findSource, markInherited, readInheritedFields, repos, repoToProto } from "./repo.js";
 
 /** The difference between the numbers of tiers; 0 is 0 in both versions. */
 const TIER_OFFSET = 3;
@@ -133,7 +133,7 @@ export function repoHandlersV1(served: ServedService<typeof ReposService>, { sto
     ),
 
     deleteRepo: withPreparation({
-      prepare: ({ id }: DeleteRepoRequest, call) => deleteInParts(store, call, (tx) => tx.tags.deleteSome(id)),
+      prepare: ({ id }: DeleteRepoRequest, call) => deleteInParts(store, call, (tx) => deleteContents(tx, id)),
       handle: ({ id }: DeleteRepoRequest, call) => v2.deleteRepo({ uid: id }, call),
     }),
 

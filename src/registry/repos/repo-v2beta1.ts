@@ -17,7 +17,16 @@ import type { RepoRow } from "../../store/tables/registry.js";
 import type { Tx } from "../../store/transaction.js";
 import type { ImageDeps } from "../images/image.js";
 import { parseRepoPath } from "../oci/repo-path.js";
-import { buildRepo, configToJson, readInheritedFields, readmes, readmeToProto, repos, repoToProto } from "./repo.js";
+import {
+  buildRepo,
+  configToJson,
+  deleteContents,
+  readInheritedFields,
+  readmes,
+  readmeToProto,
+  repos,
+  repoToProto,
+} from "./repo.js";
 import { MAX_README_REQUEST, MAX_REPO_REQUEST } from "./repo-rules.js";
 import { resolveSource } from "./repo-source.js";
 
@@ -87,12 +96,12 @@ export function reposV2beta1({ listResources, definitions, ids, store }: Resourc
     },
 
     deleteRepo: withPreparation({
-      prepare: ({ uid }: DeleteRepoRequest, call) => deleteInParts(store, call, (tx) => tx.tags.deleteSome(uid)),
+      prepare: ({ uid }: DeleteRepoRequest, call) => deleteInParts(store, call, (tx) => deleteContents(tx, uid)),
       async handle({ uid }: DeleteRepoRequest, { tx, startMs }) {
         await getRow(tx, repos, uid);
         await guardDelete(definitions, repos, uid, tx, startMs);
         await cascadeDelete(definitions, repos, uid, tx);
-        await tx.registry.deleteManifestsOf(uid);
+        while ((await deleteContents(tx, uid)) > 0);
         await tx.repos.delete(uid);
         return {};
       },

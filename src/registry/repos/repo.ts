@@ -161,3 +161,8 @@ export async function ensureRepo(tx: Tx, groupUid: string, name: string, creatio
   await tx.repos.insert(row);
   return row;
 }
+
+/** Deletes some of what a repo has; resolves to how many rows, which is zero when none is left. */
+export async function deleteContents(tx: Tx, repoUid: string): Promise<number> {
+  return (await tx.tags.deleteSome(repoUid)) || (await tx.registry.deleteManifests(repoUid));
+}

@@ -32,8 +32,8 @@ const deleteCounters = statement<{ scope: string }>((q, t) =>
   q.delete(t.counters).where(eq(t.counters.scope, value("scope"))),
 );
 
-/** Counts a row that was inserted into its table, or that is about to be deleted. */
-export async function countRow(tx: Executor, kind: ListedKind, row: ListedRow, change: 1 | -1): Promise<void> {
+/** Counts a row that was inserted into its table or deleted from it, or several that have the same parent and family. */
+export async function countRow(tx: Executor, kind: ListedKind, row: ListedRow, change: number): Promise<void> {
   // What was below the row is gone, and a later row with its uid must not find its counters.
   if (change < 0 && kind.hasRowsBelow) await tx.rows(deleteCounters, { scope: row.uid });
   const ancestors = lineageOf(row.uid).slice(0, -1);

@@ -1,7 +1,7 @@
 // What a registry reports of its images and is configured with: events, contents of manifests, deployments, settings, and
 // the names of organisations in its paths.
 import type { Awaitable } from "../awaitable.js";
-import { deleteRows, insertRow, putRow, selectRows, sweepRows } from "../rows.js";
+import { deleteRows, deleteSome, insertRow, putRow, selectRows, sweepRows } from "../rows.js";
 import { TransactionPart } from "../statement.js";
 import type { DeploymentRow, ManifestRow, RegistryNameRow, RegistrySettingsRow } from "../tables/registry.js";
 
@@ -10,7 +10,7 @@ const insertEvent = insertRow("registryEvents");
 const sweepEvents = sweepRows("registryEvents", "id", "timeMs");
 const findManifest = selectRows("manifests", ["repoUid", "digest"]);
 const putManifest = putRow("manifests", "repoUid", "digest");
-const deleteManifests = deleteRows("manifests", "repoUid");
+const deleteManifests = deleteSome("manifests", "repoUid", "digest");
 const findDeployment = selectRows("deployments", ["repoUid"]);
 const putDeployment = putRow("deployments", "repoUid");
 const deleteDeployment = deleteRows("deployments", "repoUid");
@@ -21,6 +21,9 @@ const allNames = selectRows("registryNames", []);
 const nameOfGroup = selectRows("registryNames", ["groupUid"]);
 const groupOfName = selectRows("registryNames", ["name"]);
 const putName = putRow("registryNames", "name");
+
+/** How many manifests a part of a deletion deletes: some milliseconds on SQLite. */
+const DELETE_BATCH = 64;
 
 /** Events of a registry, contents of its manifests, and its settings. */
 export class Registry extends TransactionPart {
@@ -44,8 +47,9 @@ export class Registry extends TransactionPart {
     return this.run(putManifest, row);
   }
 
-  deleteManifestsOf(repoUid: string): Awaitable<void> {
-    return this.run(deleteManifests, { repoUid });
+  /** Deletes some manifests of a repo; resolves to how many, which is zero when none is left. */
+  async deleteManifests(repoUid: string): Promise<number> {
+    return (await this.all(deleteManifests, { repoUid, limit: DELETE_BATCH })).length;
   }
 
   findDeployment(repoUid: string): Awaitable<DeploymentRow | undefined> {

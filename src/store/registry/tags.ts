@@ -1,13 +1,14 @@
 // Tags, with their histories and marks.
-import { and, asc, eq, gte, lt, notExists } from "drizzle-orm";
+import { and, asc, eq, gte, inArray, lt, notExists, sql } from "drizzle-orm";
 import type { Awaitable } from "../awaitable.js";
+import { countRow } from "../lists/counters.js";
 import { ListedTable } from "../lists/listed-table.js";
 import { listPage } from "../lists/page.js";
 import type { ListQuery, Page } from "../lists/query.js";
 import { defineListedKind } from "../lists/resource.js";
-import { deleteRows, insertMissing, putRow, selectRows } from "../rows.js";
-import { buildEquals, type Executor, rowLimit, statement, value } from "../statement.js";
-import type { TagFamily, TagMove, TagRow } from "../tables/registry.js";
+import { deleteRows, deleteSome, insertMissing, putRow, selectRows } from "../rows.js";
+import { buildEquals, type Executor, padParams, rowLimit, statement, statementFamily, value } from "../statement.js";
+import type { TagFamily, TagMark, TagMove, TagRow } from "../tables/registry.js";
 
 /** Tags as they are listed. */
 export const tagKind = defineListedKind(10, {
@@ -22,15 +23,24 @@ export const tagKind = defineListedKind(10, {
 /** The families that lists show by default. */
 const USUAL: readonly TagFamily[] = [0];
 
-/** How many tags a part of a deletion deletes: some milliseconds on SQLite. */
-const DELETE_BATCH = 20;
+/** How many rows a part of a deletion deletes: some milliseconds on SQLite. */
+const DELETE_BATCH = 64;
+/** How many marks one step of the sweep examines. */
+const SWEPT_MARKS = 1_000;
 
 const byName = selectRows("tags", ["repoUid", "name"]);
 const insertMove = insertMissing("tagHistory");
 const deleteMoves = deleteRows("tagHistory", "tagUid");
+/** Comes after all uids. */
+const AFTER_ALL = "g";
+
+/** A place in the order of marks. */
+export type MarkPlace = Pick<TagMark, "repoUid" | "name">;
+
 const findMark = selectRows("tagMarks", ["repoUid", "name"]);
 const putMark = putRow("tagMarks", "repoUid", "name");
-const deleteMarks = deleteRows("tagMarks", "repoUid");
+const deleteTags = deleteSome("tags", "repoUid", "uid", "family");
+const deleteMarks = deleteSome("tagMarks", "repoUid", "name");
 
 const moves = statement<{ tagUid: string; fromMs: number; toMs: number; limit: number }, TagMove>((q, t) =>
   q
@@ -54,9 +64,26 @@ const digestsOfRepo = statement<{ repoUid: string }, { digest: string }>((q, t) 
     .where(buildEquals(t.tags, "repoUid"))
     .groupBy(t.tagHistory.digest),
 );
-const sweepMarks = statement<{ timeMs: number }>((q, t) =>
+const deleteMovesOf = statementFamily<number, Record<string, string>>(String, (size) => (q, t) => {
+  const uids = Array.from({ length: size }, (_, i) => value(`uid${i}`));
+  return q.delete(t.tagHistory).where(inArray(t.tagHistory.tagUid, uids));
+});
+
+const nextMark = statement<MarkPlace & { skip: number }, MarkPlace>((q, t) => {
+  const { repoUid, name } = t.tagMarks;
+  return q
+    .select({ repoUid, name })
+    .from(t.tagMarks)
+    .where(sql`(${repoUid}, ${name}) > (${value("repoUid")}, ${value("name")})`)
+    .orderBy(asc(repoUid), asc(name))
+    .limit(1)
+    .offset(rowLimit("skip"));
+});
+const sweepMarks = statement<MarkPlace & { timeMs: number; endRepoUid: string; endName: string }>((q, t) =>
   q.delete(t.tagMarks).where(
     and(
+      sql`(${t.tagMarks.repoUid}, ${t.tagMarks.name}) > (${value("repoUid")}, ${value("name")})`,
+      sql`(${t.tagMarks.repoUid}, ${t.tagMarks.name}) <= (${value("endRepoUid")}, ${value("endName")})`,
       lt(t.tagMarks.timeMs, value("timeMs")),
       notExists(
         q
@@ -116,21 +143,40 @@ export class Tags extends ListedTable<TagRow> {
     return this.run(putMark, { repoUid, name, timeMs });
   }
 
-  /** Deletes some tags of a repo with their histories; resolves to how many, which is zero when none is left. */
+  /**
+   * Deletes some tags of a repo with their histories, or when it has none, some of their marks.
+   *
+   * @returns how many rows; zero when none is left
+   */
   async deleteSome(repoUid: string): Promise<number> {
-    const uids = await this.findUidsWhere("repoUid", repoUid, DELETE_BATCH);
-    for (const uid of uids) await this.delete(uid);
-    return uids.length;
+    const tags = await this.all(deleteTags, { repoUid, limit: DELETE_BATCH });
+    if (tags.length === 0) return (await this.all(deleteMarks, { repoUid, limit: DELETE_BATCH })).length;
+    const { size, params } = padParams(
+      "uid",
+      tags.map(({ uid }) => uid),
+    );
+    await this.run(deleteMovesOf(size), params);
+    for (const family of new Set(tags.map((tag) => tag.family))) {
+      const ofFamily = tags.filter((tag) => tag.family === family);
+      if (ofFamily[0]) await countRow(this.tx, tagKind, ofFamily[0], -ofFamily.length);
+    }
+    return tags.length;
   }
 
   /** Deletes all tags of a repo with their histories and marks. */
   async deleteOf(repoUid: string): Promise<void> {
     while ((await this.deleteSome(repoUid)) > 0);
-    await this.run(deleteMarks, { repoUid });
   }
 
-  /** Deletes marks older than `timeMs` of tags that no longer exist. */
-  sweepMarks(timeMs: number): Awaitable<void> {
-    return this.run(sweepMarks, { timeMs });
+  /**
+   * Deletes marks older than `timeMs` of tags that no longer exist, among the next ones after a place.
+   *
+   * @returns where to continue; undefined at the end
+   */
+  async sweepMarks(timeMs: number, after: MarkPlace = { repoUid: "", name: "" }): Promise<MarkPlace | undefined> {
+    const last = await this.first(nextMark, { ...after, skip: SWEPT_MARKS - 1 });
+    const { repoUid, name } = last ?? { repoUid: AFTER_ALL, name: "" };
+    await this.run(sweepMarks, { ...after, endRepoUid: repoUid, endName: name, timeMs });
+    return last;
   }
 }
