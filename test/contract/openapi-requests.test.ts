@@ -255,12 +255,13 @@ function findUidsWithoutPattern(value: unknown, schema: AnyObject, path = ""): s
     $ref?: string;
     items?: AnyObject;
     properties?: Record<string, AnyObject>;
-    additionalProperties?: AnyObject;
+    additionalProperties?: AnyObject | true;
   };
   if ($ref !== undefined) return findUidsWithoutPattern(value, atRef(world.document, $ref) as AnyObject, path);
   if (typeof value === "string") return isUidp(value) && !patternsIn(schema).some(isUidPattern) ? [path] : [];
   if (Array.isArray(value)) return value.flatMap((one) => findUidsWithoutPattern(one, items ?? {}, `${path}[]`));
-  if (typeof value !== "object" || value === null) return [];
+  // An object with any fields, such as the body of an event: it shows a resource of whatever kind.
+  if (typeof value !== "object" || value === null || additionalProperties === true) return [];
   return Object.entries(value).flatMap(([key, member]) =>
     ALSO_OTHERS.has(key)
       ? []

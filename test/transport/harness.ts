@@ -11,6 +11,7 @@ import { GroupSchema, GroupsService } from "#gen/chainguard/platform/iam/v2beta1
 import { connectErrorFrom, invalidArgument, notFound } from "../../src/kernel/errors.js";
 import type { ListenAddress } from "../../src/kernel/ip-address.js";
 import type { UnaryCall } from "../../src/pipeline/call.js";
+import type { Handlers } from "../../src/pipeline/handlers.js";
 import type { Invoke } from "../../src/pipeline/invoke.js";
 import { createMethodTable, MAX_REQUEST_BYTES, type MethodTable, serve } from "../../src/pipeline/method-table.js";
 import { createLogger } from "../../src/telemetry/logger.js";
@@ -19,6 +20,7 @@ import { HttpError } from "../../src/transport/http/http-message.js";
 import { defaultLimits, type Limits } from "../../src/transport/http/limits.js";
 import { bindPort } from "../../src/transport/http/listener.js";
 import { createServer, type Server, type ServerOptions } from "../../src/transport/server.js";
+import { withoutBodies } from "../support/without-bodies.js";
 
 /** The domain of all errors made here. */
 export const DOMAIN = "iam.test";
@@ -54,7 +56,7 @@ export interface Running {
 
 /** The hand-made methods. */
 export function createMethods(probe: Probe): MethodTable {
-  const service = serve(GroupsService, {
+  const handlers: Handlers<typeof GroupsService> = {
     async getGroup({ uid }, call) {
       probe.calls.push(call);
       if (uid === "slow") await probe.gate;
@@ -84,7 +86,8 @@ export function createMethods(probe: Probe): MethodTable {
       call.responseHeader.set("content-type", "text/evil");
       return { eligible: true };
     },
-  });
+  };
+  const service = serve(GroupsService, handlers, withoutBodies(GroupsService));
   const table = createMethodTable([service]);
   return new Map(
     [...table].map(([path, entry]) => [

@@ -10,12 +10,13 @@ import { create, fromBinary, toBinary } from "@bufbuild/protobuf";
 import { Code, ConnectError, createClient } from "@connectrpc/connect";
 import { GroupFilterSchema, GroupListSchema, Groups } from "#gen/chainguard/platform/iam/group_pb.js";
 import { connectErrorFrom, unavailable } from "../../src/kernel/errors.js";
-import { listInChunks } from "../../src/pipeline/handlers.js";
+import { type Handlers, listInChunks } from "../../src/pipeline/handlers.js";
 import type { Invoke } from "../../src/pipeline/invoke.js";
 import { createMethodTable, type MethodTable, serve } from "../../src/pipeline/method-table.js";
 import type { Limits } from "../../src/transport/http/limits.js";
 import { createGateway } from "../../src/transport/rest/gateway.js";
 import { chooseScale } from "../support/scale.js";
+import { withoutBodies } from "../support/without-bodies.js";
 import { DOMAIN, frame, openHttp2, type Running, rawHttp2, startServer, transports } from "./harness.js";
 
 const PATH = "/chainguard.platform.iam.Groups/List";
@@ -42,7 +43,7 @@ afterEach(async () => {
 
 function methods(): MethodTable {
   const answerNothing = () => ({});
-  const service = serve(Groups, {
+  const handlers: Handlers<typeof Groups> = {
     list: listInChunks(async ({ name }, _call, after: number | undefined) => {
       const start = after ?? 0;
       if (start >= failAt) throw unavailable("the database cannot be reached");
@@ -61,8 +62,8 @@ function methods(): MethodTable {
     lookupGroup: answerNothing,
     requestGroupAccess: answerNothing,
     checkEligibility: () => ({ eligible: true }),
-  });
-  const table = createMethodTable([service]);
+  };
+  const table = createMethodTable([serve(Groups, handlers, withoutBodies(Groups))]);
   return new Map([...table].map(([path, entry]) => [path, { ...entry, auth: { mode: "public" as const } }]));
 }
 

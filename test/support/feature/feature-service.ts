@@ -45,11 +45,15 @@ export async function startFeatureStack(others: readonly ServedService[] = []): 
   const errorDomain = "feature.test";
   const store = openSqlite({ directory: newDataDir(), clock });
   const stack: Pick<FeatureStack, "watch" | "echo"> = { watch: things, echo: (request) => request };
-  const responses: Record<string, (request: never, call: UnaryCall) => object> = {
+  const responses: Record<string, (request: never, call: UnaryCall) => object | Promise<object>> = {
     getThing: ({ uid }: { uid: string }) => ({ uid, displayName: `thing ${uid}`, labels: { a: "b" } }),
     listThings: () => ({ things: [{ uid: "a" }], totalCount: 1n }),
     listOld: () => ({ items: [] }),
-    createThing: ({ parent, thing }: { parent: string; thing?: object }) => ({ ...thing, uid: `${parent}/new` }),
+    // A call that changes nothing is not recorded.
+    async createThing({ parent, thing }: { parent: string; thing?: object }, { tx }) {
+      await tx.settings.put("things", parent);
+      return { ...thing, uid: `${parent}/new` };
+    },
     updateThing: ({ thing }: { thing?: object }) => thing ?? {},
     replaceThing: ({ thing }: { thing?: object }) => thing ?? {},
     deleteThing: () => ({}),

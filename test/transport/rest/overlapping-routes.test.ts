@@ -87,7 +87,7 @@ const unserved = { get: () => () => assert.fail("routes are looked up and not ca
 // Methods that declare no capabilities authenticate their callers themselves.
 const settingsOf = (desc: DescService) =>
   Object.fromEntries(
-    desc.methods.filter((one) => !hasOption(one, iam)).map((one) => [one.localName, { selfAuthenticating: true }]),
+    desc.methods.map((one) => [one.localName, { body: "none" as const, selfAuthenticating: !hasOption(one, iam) }]),
   );
 const methods = createMethodTable(
   services.map((desc) => ({ desc, handlers: new Proxy({}, unserved), settings: settingsOf(desc) })),
