@@ -7,7 +7,7 @@
 // the small database of test/fixtures is converted. Without PostgreSQL only SQLite is tested.
 import { spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
-import { cpSync, existsSync, mkdtempSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from "node:fs";
+import { cpSync, mkdtempSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { createInterface } from "node:readline";
@@ -83,7 +83,7 @@ async function createOld(old) {
   const owner = JSON.parse(await run("bootstrap", "--org", "scale.example", "--json", ...flags));
   const startMs = performance.now();
   await fill(old, data, owner);
-  console.log(`convert-kills: ${rows} rows of each kind in ${seconds(startMs)} s, ${megabytes(data)} MB`);
+  console.log(`convert-kills: ${rows} rows of each kind in ${seconds(performance.now() - startMs)} s`);
   let pg;
   if (server !== undefined) {
     const { emptyDatabase } = await import("../test/pg/databases.ts");
@@ -263,35 +263,39 @@ async function restoreFixture() {
   return { sqlite: toOld(fixture.sqlite, ["--data", data], join(data, "arbor.db")), pg };
 }
 
-/** Converts a database, killed on the way, and compares what this version answers. */
+/** Converts a copy of a database to see how long it takes, then the database, killed on the way, and compares the answers. */
 async function convertKilled(name, old) {
+  const { workMs } = await convertOnce(await copyOf(old));
   const before = await dryRun(old.location);
   let killed = 0;
-  let longestMs = 400;
-  for (let tries = 0; killed < kills; tries++) {
-    if (tries > 20 * kills) throw new Error(`${name}: only ${killed} of ${kills} kills hit the conversion`);
-    // Later and later, so that the moments are spread over the whole of it.
-    const atMs = longestMs * ((killed + random()) / kills);
-    const { isKilled, workMs } = await convertOnce(old.location, atMs);
-    if (!isKilled) {
-      if (killed < kills) fail(name, `the conversion ended after ${workMs} ms, before kill ${killed + 1}`);
-      break;
-    }
+  for (let kill = 0; kill < kills; kill++) {
+    // Spread over the whole of it.
+    const { isKilled } = await convertOnce(old.location, 0.9 * workMs * ((kill + random()) / kills));
+    if (!isKilled) break;
     killed++;
-    // How long it takes is not known before.
-    longestMs = Math.max(longestMs, 1.2 * workMs * (kills / killed));
     const now = await dryRun(old.location).catch((error) => String(error));
     if (now !== before) fail(name, `after kill ${killed} the old database has changed: ${now}`);
   }
-  const startMs = performance.now();
-  const result = await convertOnce(old.location);
-  const size =
-    old.file === undefined ? "" : `, ${megabytes(join(old.file, ".."))} MB, before ${mb(`${old.file}.before-1.0`)} MB`;
-  console.log(
-    `${name}: killed ${killed} times, then converted in ${seconds(startMs)} s${size}: ${result.stdout.trim()}`,
-  );
+  if (killed < kills) fail(name, `it ended before kill ${killed + 1}: the machine was faster than before`);
+  else await convertOnce(old.location);
+  const size = old.file === undefined ? "" : `, ${mb(`${old.file}.before-1.0`)} MB became ${mb(old.file)} MB`;
+  console.log(`${name}: ${seconds(workMs)} s without start${size}; killed ${killed} times`);
   if (values.control) await changeRow(old.file);
   await compare(name, old);
+}
+
+/** The location of a copy of a database of the version before. */
+async function copyOf({ location, file }) {
+  if (file !== undefined) {
+    const copy = join(scratch, "copy");
+    cpSync(join(file, ".."), copy, { recursive: true });
+    return ["--data", copy];
+  }
+  const { withClient } = await import("../test/pg/databases.ts");
+  const [flag, url, ...others] = location;
+  const name = new URL(url).pathname.slice(1);
+  await withClient(server, (client) => client.query(`CREATE DATABASE ${name}_copy TEMPLATE ${name}`));
+  return [flag, `${url}_copy`, ...others];
 }
 
 async function changeRow(file) {
@@ -322,7 +326,8 @@ async function convertOnce(location, killAfterMs) {
   const [code, signal] = await closed;
   clearTimeout(timer);
   if (signal === null && code !== 0) throw new Error(errors);
-  return { isKilled: signal !== null, workMs: performance.now() - startMs, stdout: await stdout };
+  await stdout;
+  return { isKilled: signal !== null, workMs: performance.now() - startMs };
 }
 
 async function compare(name, { location, token, owner, answers, tokens, tokensAt, log }) {
@@ -436,14 +441,10 @@ function must(program, args) {
   if (status !== 0) throw new Error(`${program} ${args.join(" ")}: ${stderr}`);
 }
 
-function seconds(startMs) {
-  return ((performance.now() - startMs) / 1000).toFixed(1);
-}
-
-function megabytes(directory) {
-  return mb(join(directory, "arbor.db"));
+function seconds(ms) {
+  return (ms / 1000).toFixed(1);
 }
 
 function mb(file) {
-  return existsSync(file) ? Math.round(statSync(file).size / 1e6) : 0;
+  return Math.round(statSync(file).size / 1e6);
 }
