@@ -3,7 +3,7 @@
 //
 //   node --import tsx bench/store-compare.ts --against DIRECTORY [--rows 100000] [--slices 12] [--seconds 0.4] [--only create]
 import { type ChildProcess, execFileSync, fork } from "node:child_process";
-import { cpSync, mkdtempSync, rmSync } from "node:fs";
+import { cpSync, existsSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
@@ -99,9 +99,16 @@ function ask(side: ChildProcess, work: Work): Promise<Slice> {
 
 // Runs in the process of a side, with the code of its checkout.
 async function runSide(checkout: string, directory: string): Promise<void> {
-  const from = (path: string) => import(pathToFileURL(join(checkout, path)).href);
-  const { openSqlite } = (await from("src/store/open-sqlite.ts")) as typeof import("../src/store/sqlite/open.js");
-  const { openDatabase } = (await from("src/store/sqlite-driver.ts")) as typeof import("../src/store/sqlite/driver.js");
+  // The second path is that of versions before 1.0.
+  const from = (...paths: readonly string[]) => {
+    const [path = ""] = paths.map((one) => join(checkout, "src/store", one)).filter((one) => existsSync(one));
+    return import(pathToFileURL(path).href);
+  };
+  const { openSqlite }: typeof import("../src/store/sqlite/open.js") = await from("sqlite/open.ts", "open-sqlite.ts");
+  const { openDatabase }: typeof import("../src/store/sqlite/driver.js") = await from(
+    "sqlite/driver.ts",
+    "sqlite-driver.ts",
+  );
   const store = openSqlite({ directory });
   const tree = buildTree(rows);
   const db = openDatabase(join(directory, "arbor.db"), { readonly: true });
