@@ -5,6 +5,6 @@ const dialect = process.env.ARBOR_DIALECT === "pg" ? "pg" : "sqlite";
 
 export default defineConfig({
   dialect: dialect === "pg" ? "postgresql" : "sqlite",
-  schema: `./src/store/tables/schema-${dialect}.ts`,
+  schema: "./drizzle/schema.ts",
   out: process.env.ARBOR_MIGRATIONS,
 });

@@ -33,7 +33,7 @@ import { defineListedKind, type ListedKind } from "../../src/store/lists/resourc
 import { openSqlite } from "../../src/store/sqlite/open.js";
 import type { Store } from "../../src/store/store.js";
 import type { SubscriptionRow } from "../../src/store/tables/groups.js";
-import * as schema from "../../src/store/tables/schema-sqlite.js";
+import { schema } from "../../src/store/tables/schema-sqlite.js";
 import { buildBindings } from "../../src/transport/http/http-binding.js";
 import { createRouteTable } from "../../src/transport/rest/route-table.js";
 import { declareService, onlyMethod } from "../pipeline/declare.js";

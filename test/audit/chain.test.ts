@@ -11,7 +11,7 @@ import {
 } from "../../src/audit/chain.js";
 import { hashBody } from "../../src/kernel/audit-body.js";
 import type { StoredAuditRow } from "../../src/store/tables/audit.js";
-import { audit } from "../../src/store/tables/schema-sqlite.js";
+import { schema } from "../../src/store/tables/schema-sqlite.js";
 import { buildStoredRow } from "./log-kit.js";
 
 const row = buildStoredRow(7, "root", {
@@ -54,7 +54,7 @@ describe("the hash chain", () => {
 
   test("members are sorted by name, and include every column of the table but the body and the id", () => {
     const names = Object.keys(JSON.parse(formatCanonicalJson(version3)));
-    const columns = Object.keys(getTableColumns(audit)).sort();
+    const columns = Object.keys(getTableColumns(schema.audit)).sort();
     assert.deepEqual(
       names,
       columns.filter((name) => name !== "id" && name !== "body"),

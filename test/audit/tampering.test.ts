@@ -10,7 +10,7 @@ import { CompactSign, calculateJwkThumbprint } from "jose";
 import { buildNextLink, CHAIN_START } from "../../src/audit/chain.js";
 import { openDatabase, type SqliteDatabase } from "../../src/store/sqlite/driver.js";
 import type { AuditHead, StoredAuditRow } from "../../src/store/tables/audit.js";
-import { audit } from "../../src/store/tables/schema-sqlite.js";
+import { schema } from "../../src/store/tables/schema-sqlite.js";
 import { rootUid } from "../support/rows.js";
 import { memoryDir } from "../support/temp-dir.js";
 import { verifyServed } from "./api/chain-service.js";
@@ -38,7 +38,7 @@ const run =
 
 // Rows 1 to 8, of which the odd ones are the victim's: its entry n seals row 2n - 1. The first four have version 1, the
 // next two version 2, the last two version 3. The state of the victim's chain when it had two entries is kept as `old`.
-const columns = Object.values(getTableColumns(audit)).map(({ name, columnType }) => ({ name, columnType }));
+const columns = Object.values(getTableColumns(schema.audit)).map(({ name, columnType }) => ({ name, columnType }));
 const sealedRows = [
   {
     id: 3,
@@ -350,7 +350,7 @@ function putHead(db: Db, { rootUid, seq, hash, timeMs, signature }: AuditHead): 
 
 // Makes every hash of the victim's chain fit its rows again.
 function computeAnew(db: Db): void {
-  const names = Object.entries(getTableColumns(audit)).map(([property, { name }]) => `${name} AS "${property}"`);
+  const names = Object.entries(getTableColumns(schema.audit)).map(([property, { name }]) => `${name} AS "${property}"`);
   const rows = db.prepare(`SELECT ${names} FROM audit WHERE root_uid = ? ORDER BY id`).all(victim) as StoredAuditRow[];
   let end = CHAIN_START;
   for (const row of rows) {

@@ -7,8 +7,7 @@ import pg from "pg";
 import { verifyServer } from "../../src/store/pg/connection.js";
 import { openPg } from "../../src/store/pg/open.js";
 import type { Sql } from "../../src/store/statement.js";
-import type { Tables } from "../../src/store/tables/schema.js";
-import * as schema from "../../src/store/tables/schema-pg.js";
+import { schema } from "../../src/store/tables/schema-pg.js";
 import { collectStatements, fillWorlds, type ListStatement } from "../store/list-plans.js";
 import { newDatabase } from "./databases.js";
 
@@ -42,7 +41,7 @@ for (const statistics of ["none", "stale", "fresh"]) {
       async () => void (statistics === "stale" && (await client.query("ANALYZE"))),
     );
     if (statistics === "fresh") await client.query("ANALYZE");
-    const dialect = { sql: drizzle(client) as unknown as Sql, tables: schema as unknown as Tables };
+    const dialect = { sql: drizzle(client) as unknown as Sql, tables: schema };
     const statements = await collectStatements(store, worlds, dialect, limits, 200);
 
     assert.ok((await findFaults(client, statements)).faults.length > 0, "control: without the settings of the service");

@@ -8,8 +8,7 @@ import { escapeLiteral } from "pg";
 import { verifyServer } from "../../src/store/pg/connection.js";
 import { openPg } from "../../src/store/pg/open.js";
 import type { Sql } from "../../src/store/statement.js";
-import type { Tables } from "../../src/store/tables/schema.js";
-import * as schema from "../../src/store/tables/schema-pg.js";
+import { schema } from "../../src/store/tables/schema-pg.js";
 import {
   type Exceptions,
   findUnexpected,
@@ -40,7 +39,7 @@ export function statementPlanSuite(): void {
       await client.query("SET session_replication_role = replica");
       const statements = listStatements({
         sql: drizzle(client) as unknown as Sql,
-        tables: schema as unknown as Tables,
+        tables: schema,
       });
       // The server must not gather statistics by itself meanwhile.
       const listed = await client.query("SELECT tablename AS name FROM pg_tables WHERE schemaname = 'public'");

@@ -7,8 +7,7 @@ import { createQueries } from "../../src/store/sqlite/connection.js";
 import { openDatabase } from "../../src/store/sqlite/driver.js";
 import { openSqlite } from "../../src/store/sqlite/open.js";
 import type { Sql } from "../../src/store/statement.js";
-import type { Tables } from "../../src/store/tables/schema.js";
-import * as schema from "../../src/store/tables/schema-sqlite.js";
+import { schema } from "../../src/store/tables/schema-sqlite.js";
 import { tempDir } from "../support/temp-dir.js";
 
 const indexes = {
@@ -24,7 +23,7 @@ describe("plans of the audit log", async () => {
   const db = openDatabase(join(directory, "arbor.db"));
   const queries = createQueries(db) as unknown as Sql;
   const planOf = (column: (typeof indexes)[keyof typeof indexes], descending: boolean): string => {
-    const query = nextEvents({ column, descending }).build(queries, schema as unknown as Tables);
+    const query = nextEvents({ column, descending }).build(queries, schema);
     const { sql, params } = (query as unknown as { toSQL(): { sql: string; params: unknown[] } }).toSQL();
     const rows = db.prepare(`EXPLAIN QUERY PLAN ${sql}`).all(...params.map(() => 1)) as { detail: string }[];
     return rows.map(({ detail }) => detail).join("\n");

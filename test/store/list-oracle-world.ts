@@ -8,8 +8,7 @@ import type { ListedKind } from "../../src/store/lists/resource.js";
 import type { Executor } from "../../src/store/statement.js";
 import type { Store } from "../../src/store/store.js";
 import type { TagFamily } from "../../src/store/tables/registry.js";
-import type { Tables } from "../../src/store/tables/schema.js";
-import * as schema from "../../src/store/tables/schema-sqlite.js";
+import { schema as tables } from "../../src/store/tables/schema-sqlite.js";
 import type { Tx } from "../../src/store/transaction.js";
 import type { Random } from "../support/openapi/random.js";
 import { bindingRow, groupRow, identityRow, roleRow } from "../support/rows.js";
@@ -31,8 +30,6 @@ export const kindNames = [
   "subscriptions",
 ] as const;
 export type KindName = (typeof kindNames)[number];
-
-const tables = schema as unknown as Tables;
 
 /** A row in memory. */
 export type Row = Readonly<Record<string, unknown>> & { readonly uid: string };

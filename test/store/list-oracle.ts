@@ -9,13 +9,11 @@ import { listedKinds } from "../../src/store/lists/kinds.js";
 import type { ListFilter, ListPosition, ListQuery, Page } from "../../src/store/lists/query.js";
 import type { Store } from "../../src/store/store.js";
 import type { TagFamily } from "../../src/store/tables/registry.js";
-import type { Tables } from "../../src/store/tables/schema.js";
-import * as schema from "../../src/store/tables/schema-sqlite.js";
+import { schema as tables } from "../../src/store/tables/schema-sqlite.js";
 import { createRandom, type Random } from "../support/openapi/random.js";
 import { isCampaign } from "../support/scale.js";
 import { type KindName, kindNames, OracleWorld, type Row } from "./list-oracle-world.js";
 
-const tables = schema as unknown as Tables;
 /** How many lists are read in one world of rows. */
 const LISTS_PER_WORLD = 40;
 /** How many worlds share a database: what is not visible is in the database as well. */

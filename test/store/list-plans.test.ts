@@ -6,8 +6,7 @@ import { createQueries } from "../../src/store/sqlite/connection.js";
 import { openDatabase, type SqliteDatabase } from "../../src/store/sqlite/driver.js";
 import { openSqlite } from "../../src/store/sqlite/open.js";
 import type { Sql } from "../../src/store/statement.js";
-import type { Tables } from "../../src/store/tables/schema.js";
-import * as schema from "../../src/store/tables/schema-sqlite.js";
+import { schema } from "../../src/store/tables/schema-sqlite.js";
 import { memoryDir } from "../support/temp-dir.js";
 import { collectStatements, fillWorlds, type ListStatement } from "./list-plans.js";
 
@@ -24,7 +23,7 @@ for (const statistics of ["none", "stale", "fresh"]) {
     });
     const worlds = await fillWorlds(store, async () => void (statistics === "stale" && db.exec("ANALYZE")));
     if (statistics === "fresh") db.exec("ANALYZE");
-    const dialect = { sql: createQueries(db) as unknown as Sql, tables: schema as unknown as Tables };
+    const dialect = { sql: createQueries(db) as unknown as Sql, tables: schema };
     const statements = await collectStatements(store, worlds, dialect, limits, 200);
     let sorts = 0;
     for (const statement of statements) {

@@ -8,12 +8,10 @@ import type { ListQuery } from "../../src/store/lists/query.js";
 import type { Executor, Sql, Statement } from "../../src/store/statement.js";
 import type { Store } from "../../src/store/store.js";
 import type { Tables } from "../../src/store/tables/schema.js";
-import * as sqliteSchema from "../../src/store/tables/schema-sqlite.js";
+import { schema as tables } from "../../src/store/tables/schema-sqlite.js";
 import { createRandom } from "../support/openapi/random.js";
 import { chooseCase } from "./list-oracle.js";
 import { OracleWorld } from "./list-oracle-world.js";
-
-const tables = sqliteSchema as unknown as Tables;
 
 /** A statement as the database gets it. */
 export interface ListStatement {

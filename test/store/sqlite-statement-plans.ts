@@ -6,8 +6,7 @@ import { createQueries } from "../../src/store/sqlite/connection.js";
 import { openDatabase, type SqliteDatabase } from "../../src/store/sqlite/driver.js";
 import { openSqlite } from "../../src/store/sqlite/open.js";
 import type { Sql } from "../../src/store/statement.js";
-import type { Tables } from "../../src/store/tables/schema.js";
-import * as schema from "../../src/store/tables/schema-sqlite.js";
+import { schema } from "../../src/store/tables/schema-sqlite.js";
 import { memoryDir } from "../support/temp-dir.js";
 import { findUnexpected, listStatements, type PlannedStatement, scans, sorts, useFamilies } from "./statement-plans.js";
 
@@ -22,7 +21,7 @@ export function sqliteStatementPlanSuite(): void {
       db.close();
     });
     await useFamilies(store);
-    const dialect = { sql: createQueries(db) as unknown as Sql, tables: schema as unknown as Tables };
+    const dialect = { sql: createQueries(db) as unknown as Sql, tables: schema };
     const statements = listStatements(dialect);
     const tables = db.prepare("SELECT name FROM sqlite_schema WHERE type = 'table'").pluck().all() as string[];
     const scanned = new RegExp(`^SCAN (${tables.join("|")})\\b(?!.*VIRTUAL)`, "m");

@@ -3,10 +3,8 @@
 import { getTableName } from "drizzle-orm";
 import { listedKinds } from "../../src/store/lists/kinds.js";
 import type { SqliteDatabase } from "../../src/store/sqlite/driver.js";
-import type { Tables } from "../../src/store/tables/schema.js";
-import * as schema from "../../src/store/tables/schema-sqlite.js";
+import { schema as tables } from "../../src/store/tables/schema-sqlite.js";
 
-const tables = schema as unknown as Tables;
 /** How many differences of one sort are printed; the rest are counted. */
 const MAX_PRINTED = 5;
 

@@ -5,8 +5,7 @@ import { isBelow, lineageOf } from "../../kernel/uidp.js";
 import { listedKinds } from "../lists/kinds.js";
 import { type Counted, counterOf, familiesOf, type ListedKind, type ListedTables } from "../lists/resource.js";
 import { columnOf } from "../statement.js";
-import type { Tables } from "../tables/schema.js";
-import * as schema from "../tables/schema-sqlite.js";
+import { schema } from "../tables/schema-sqlite.js";
 import { at, isBelowSql } from "./database.js";
 import { buildRepairable, type Check, type CheckContext } from "./findings.js";
 import { reportRows } from "./references.js";
@@ -28,7 +27,7 @@ interface CheckedKind {
 }
 
 const checkedKinds: readonly CheckedKind[] = listedKinds.map((kind) => {
-  const table = kind.table(schema as unknown as Tables);
+  const table = kind.table(schema);
   const family = kind.families && columnOf(table, kind.families.column);
   return { kind, table, title: getTableName(table), family };
 });

@@ -13,7 +13,7 @@ import { findSqliteInstallation } from "../sqlite/data-directory.js";
 import { openDatabase, type SqliteDatabase } from "../sqlite/driver.js";
 import type { Executor } from "../statement.js";
 import type { Store } from "../store.js";
-import * as schema from "../tables/schema-sqlite.js";
+import { schema } from "../tables/schema-sqlite.js";
 import { Transaction } from "../transaction.js";
 import { createStoreCounts } from "../work-gate.js";
 

@@ -4,7 +4,7 @@ import { sql } from "drizzle-orm";
 import { limitsFor, organisationQuotas, type QuotaLimits } from "../../kernel/quotas.js";
 import { countedKinds } from "../lists/kinds.js";
 import { counterOf, familiesOf } from "../lists/resource.js";
-import * as schema from "../tables/schema-sqlite.js";
+import { schema } from "../tables/schema-sqlite.js";
 import type { Check, CheckContext } from "./findings.js";
 
 const ROOTS_PER_PAGE = 500;

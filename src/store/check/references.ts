@@ -4,8 +4,7 @@ import { getTableName, is, type SQL, sql } from "drizzle-orm";
 import { type AnySQLiteColumn, getTableConfig, SQLiteTable } from "drizzle-orm/sqlite-core";
 import type { ListedKind } from "../lists/resource.js";
 import { columnOf } from "../statement.js";
-import type { Tables } from "../tables/schema.js";
-import * as schema from "../tables/schema-sqlite.js";
+import { schema } from "../tables/schema-sqlite.js";
 import { at, formatKey, formatRowCondition, primaryKeyOf, tables } from "./database.js";
 import { type Check, type CheckContext, type Finding, MAX_KEPT } from "./findings.js";
 
@@ -175,7 +174,7 @@ export const createUidCheck = (kinds: readonly ListedKind[]): Check => ({
   async run(context) {
     const checked = new Set<string>();
     for (const kind of kinds) {
-      const table = kind.table(schema as unknown as Tables);
+      const table = kind.table(schema);
       const name = getTableName(table);
       if (checked.has(name)) continue;
       checked.add(name);

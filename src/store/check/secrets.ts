@@ -1,6 +1,6 @@
 // Whether everything that is sealed opens with the master key.
 import { sql } from "drizzle-orm";
-import * as schema from "../tables/schema-sqlite.js";
+import { schema } from "../tables/schema-sqlite.js";
 import type { KeyRow } from "../tables/tokens.js";
 import type { Check, CheckContext } from "./findings.js";
 

@@ -4,8 +4,7 @@ import { drizzle } from "drizzle-orm/node-postgres";
 import pg from "pg";
 import { failedPrecondition, unavailable } from "../../kernel/errors.js";
 import type { Executor, Preparable, Sql, Statement } from "../statement.js";
-import type { Tables } from "../tables/schema.js";
-import * as schema from "../tables/schema-pg.js";
+import { schema as tables } from "../tables/schema-pg.js";
 
 /** Concurrent writers that change the same counter use different rows of it, so that they rarely conflict. */
 const COUNTER_SLOTS = 32;
@@ -49,7 +48,7 @@ const NOW = { name: "arbor_now", text: "SELECT floor(extract(epoch FROM clock_ti
 
 /**
  * An arbitrary number for the advisory lock that no other program should use. A process holds it while it changes the
- * schema.
+ * tables.
  */
 export const MIGRATION_LOCK = 0x4172626f;
 
@@ -59,7 +58,6 @@ export const MIGRATION_LOCK = 0x4172626f;
  */
 export function createExecutor(client: pg.ClientBase): Executor {
   const sql = drizzle(client as pg.Client) as unknown as Sql;
-  const tables = schema as unknown as Tables;
   const prepared: (Prepared | undefined)[] = [];
   let changedRows = 0;
   return {

@@ -4,8 +4,7 @@ import { BetterSQLiteSession } from "drizzle-orm/better-sqlite3/session";
 import { BaseSQLiteDatabase, SQLiteSyncDialect } from "drizzle-orm/sqlite-core";
 import { type Clock, systemClock } from "../../kernel/time.js";
 import type { Executor, Preparable, Sql, Statement } from "../statement.js";
-import type { Tables } from "../tables/schema.js";
-import * as schema from "../tables/schema-sqlite.js";
+import { schema as tables } from "../tables/schema-sqlite.js";
 import { isOlder } from "../version.js";
 import { openDatabase, type SqliteDatabase, type SqliteResult, type SqliteStatement } from "./driver.js";
 import { createFaultMonitor, type FaultMonitor } from "./faults.js";
@@ -118,7 +117,6 @@ export function createExecutor(
   { clock = systemClock, faults = createFaultMonitor(db.name) }: ExecutorOptions = {},
 ): Executor {
   const sql = createQueries(db) as unknown as Sql;
-  const tables = schema as unknown as Tables;
   const prepared: (NativeStatement | undefined)[] = [];
   let changedRows = 0;
   const noteChanges = (rows: number) => {

@@ -6,8 +6,7 @@ import { getTableConfig, SQLiteTable } from "drizzle-orm/sqlite-core";
 import { listedKinds } from "../../../../src/store/lists/kinds.js";
 import { counterOf } from "../../../../src/store/lists/resource.js";
 import type { Store } from "../../../../src/store/store.js";
-import type { Tables } from "../../../../src/store/tables/schema.js";
-import * as schema from "../../../../src/store/tables/schema-sqlite.js";
+import { schema as tables } from "../../../../src/store/tables/schema-sqlite.js";
 import { type Finished, runCommand } from "../../../support/command.js";
 import { runOperations } from "../../../support/operations.js";
 import { chooseScale } from "../../../support/scale.js";
@@ -37,8 +36,7 @@ export interface CheckedDatabases {
   readonly share: number;
 }
 
-const tables = schema as unknown as Tables;
-const indexNames = Object.values<unknown>(schema)
+const indexNames = Object.values<unknown>(tables)
   .filter((one): one is SQLiteTable => is(one, SQLiteTable))
   .flatMap((table) => getTableConfig(table).indexes.map(({ config }) => config.name));
 
