@@ -8,11 +8,11 @@ import { runCommand } from "../support/command.js";
 import { listHostCommands } from "../support/host-commands.js";
 import { tempDir } from "../support/temp-dir.js";
 import { waitUntil } from "../support/wait-until.js";
-import { type Fixture, fixtures, restorePostgres } from "../upgrade/fixtures.js";
+import { type Fixture, oldFixtures, restorePostgres } from "../upgrade/fixtures.js";
 import { assertIndexMatches, assertRowsKept, type Dump } from "../upgrade/migrated-rows.js";
 import { emptyDatabase, withClient } from "./databases.js";
 
-const newest = fixtures.at(-1) as Fixture;
+const newest = oldFixtures.at(-1) as Fixture;
 
 async function restore(fixture: Fixture, ...statements: readonly string[]): Promise<string> {
   const url = await emptyDatabase();
@@ -26,7 +26,7 @@ async function restore(fixture: Fixture, ...statements: readonly string[]): Prom
 const convert = (url: string, onWait: (holder: string) => void = () => {}) =>
   convertPg({ url, tls: undefined, onProgress: () => {}, onWait });
 
-for (const fixture of fixtures) {
+for (const fixture of oldFixtures) {
   it(`the PostgreSQL database of version ${fixture.version} is converted to what a new one is`, async () => {
     // What others keep in the database stays, also in the schema of the record.
     const others = ["CREATE TABLE others (a int)", "CREATE TABLE drizzle.others (a int)"];

@@ -9,10 +9,10 @@ import { openDatabase } from "../../src/store/sqlite/driver.js";
 import { attack } from "../audit/log-kit.js";
 import { runCommand } from "../support/command.js";
 import { tempDir } from "../support/temp-dir.js";
-import { type Fixture, fixtures, restoreSqlite } from "./fixtures.js";
+import { type Fixture, oldFixtures, restoreSqlite } from "./fixtures.js";
 import { compareResponses, startUpgraded } from "./upgrade-suite.js";
 
-for (const fixture of fixtures) {
+for (const fixture of oldFixtures) {
   const { version, sqlite } = fixture;
   test(`a backup by version ${version} restores, is converted and answers`, async (t) => {
     const backup = backUp(fixture);
@@ -36,7 +36,7 @@ for (const fixture of fixtures) {
 }
 
 test("a restored database that cannot be converted names the version that makes it ready", async () => {
-  const backup = backUp(fixtures[0] as Fixture, "UPDATE settings SET value = '0.9.0' WHERE name = 'oldest_version'");
+  const backup = backUp(oldFixtures[0] as Fixture, "UPDATE settings SET value = '0.9.0' WHERE name = 'oldest_version'");
   const to = join(tempDir(), "data");
   const restored = await runCommand(["restore", backup, "--data", to]);
   assert.equal(restored.code, 0, restored.stderr);
@@ -44,7 +44,7 @@ test("a restored database that cannot be converted names the version that makes 
 });
 
 test("a backup of another database gives other answers", async (t) => {
-  const fixture = fixtures[0] as Fixture;
+  const fixture = oldFixtures[0] as Fixture;
   const backup = backUp(fixture, "UPDATE groups SET description = 'changed' WHERE name = 'storage'");
   const to = join(tempDir(), "data");
   for (const args of [["restore", backup], ["migrate"]]) {

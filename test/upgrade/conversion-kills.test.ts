@@ -9,10 +9,10 @@ import { openDatabase } from "../../src/store/sqlite/driver.js";
 import { spawn } from "../support/child-process.js";
 import { inconsistenciesIn } from "../support/consistency.js";
 import { PROJECT, scriptArguments } from "../support/project.js";
-import { type Fixture, fixtures, restoreSqlite } from "./fixtures.js";
+import { type Fixture, oldFixtures, restoreSqlite } from "./fixtures.js";
 import { assertRowsKept, dumpSqlite } from "./migrated-rows.js";
 
-const newest = fixtures.at(-1) as Fixture;
+const newest = oldFixtures.at(-1) as Fixture;
 const steps: readonly ConversionStep[] = ["build", "sync", "keep", "replace", "done"];
 const moments = [...steps, "rows 0", "rows 100", "indexes 0", "indexes 100"];
 

@@ -15,13 +15,13 @@ import { inconsistenciesIn } from "../support/consistency.js";
 import { newDataDir } from "../support/data-dir.js";
 import { listHostCommands, listTree } from "../support/host-commands.js";
 import { tempDir } from "../support/temp-dir.js";
-import { type Fixture, fixtures, restoreSqlite } from "./fixtures.js";
+import { type Fixture, oldFixtures, restoreSqlite } from "./fixtures.js";
 import { assertIndexMatches, assertRowsKept, dumpSqlite } from "./migrated-rows.js";
 
-const newest = fixtures.at(-1) as Fixture;
+const newest = oldFixtures.at(-1) as Fixture;
 const convert = (directory: string) => convertSqlite({ directory, onProgress: () => {} });
 
-for (const fixture of fixtures) {
+for (const fixture of oldFixtures) {
   test(`the SQLite database of version ${fixture.version} is converted to what a new one is`, async () => {
     const directory = restoreSqlite(fixture);
     const file = join(directory, "arbor.db");

@@ -2,6 +2,7 @@
 import { chmodSync, existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { gunzipSync } from "node:zlib";
+import { isOlder } from "../../src/store/version.js";
 import { PROJECT } from "../support/project.js";
 import { tempDir } from "../support/temp-dir.js";
 
@@ -47,6 +48,9 @@ export const fixtures: readonly Fixture[] = readdirSync(FOLDER).map((name) => {
   const folder = join(FOLDER, name);
   return { folder, ...(JSON.parse(readFileSync(join(folder, "expected.json"), "utf8")) as Omit<Fixture, "folder">) };
 });
+
+/** Those that `arbor migrate` converts: versions before 1.0. */
+export const oldFixtures = fixtures.filter(({ version }) => isOlder(version, "1.0.0"));
 
 /** The base URL of the services that created the fixtures; some responses contain it. */
 export const FIXTURE_BASE_URL = "http://arbor.example";
