@@ -24,6 +24,14 @@ before(async () => {
   readMasterKey(masterKeyFile, true);
   harness = await startHarness({ databaseUrl, masterKeyFile, metricsListen: "127.0.0.1:0" });
   ({ token, group } = await harness.organisation("locked"));
+  // A list that must be empty is answered from counters, without its table.
+  const headers = { authorization: `Bearer ${token}`, "content-type": "application/json" };
+  const created = await fetch(`${harness.url}/registry/v2beta1/repos/${group}`, {
+    method: "POST",
+    headers,
+    body: JSON.stringify({ name: "listed" }),
+  });
+  assert.equal(created.status, 200, await created.text());
 });
 after(() => harness.stop());
 

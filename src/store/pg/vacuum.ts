@@ -9,7 +9,7 @@ import { type CommandConnection, connectForCommand } from "./connection.js";
  */
 export async function vacuumTables(client: pg.ClientBase): Promise<void> {
   const { rows } = await client.query<{ name: string }>(
-    "SELECT quote_ident(tablename) AS name FROM pg_tables WHERE schemaname = 'public'",
+    "SELECT quote_ident(tablename) AS name FROM pg_tables WHERE schemaname = current_schema()",
   );
   for (const { name } of rows) await client.query(`VACUUM (ANALYZE) ${name}`);
 }
