@@ -1,6 +1,6 @@
 // The statements that most tables need: rows are found, inserted, changed and deleted by the values of their columns.
 // Statements with joins, ranges or a plan of their own are written out where they are used (statement.ts).
-import { and, asc, getTableColumns, inArray, lt } from "drizzle-orm";
+import { asc, getTableColumns, inArray, lt, sql } from "drizzle-orm";
 import type { AnySQLiteColumn, SQLiteTable } from "drizzle-orm/sqlite-core";
 import {
   buildEqualsTo,
@@ -118,21 +118,27 @@ export function deleteRows<N extends TableName, K extends Field<N>>(
  * As {@link deleteRows}, up to `limit` rows, and returns some of their columns. A small limit keeps other calls from
  * waiting.
  *
- * @param key tells apart the rows with one value of `by`
+ * @param key the key of the table
  */
 export function deleteSome<N extends TableName, K extends Field<N>, C extends Field<N>>(
   name: N,
   by: K,
-  key: C,
-  ...more: readonly C[]
+  key: readonly Field<N>[],
+  returned: readonly C[],
 ): Statement<Values<N, K> & { readonly limit: number }, Pick<RowIn<N>, C & keyof RowIn<N>>> {
   return statement((q, t) => {
     const table = tableOf(t, name);
-    const some = buildSelect(q, table, [by], { columns: [key] }).limit(rowLimit("limit"));
+    const keys = pickColumns(table, key);
+    const some = q
+      .select(keys)
+      .from(table)
+      .where(buildEqualsTo(table, [by]))
+      .limit(rowLimit("limit"));
+    // With the value of `by` as a condition of its own SQLite would look at all rows that have it.
     return q
       .delete(table)
-      .where(and(buildEqualsTo(table, [by]), inArray(columnOf(table, key), some)))
-      .returning(pickColumns(table, [key, ...more]));
+      .where(sql`(${sql.join(Object.values(keys), sql`, `)}) in ${some}`)
+      .returning(pickColumns(table, returned));
   });
 }
 

@@ -39,8 +39,8 @@ export type MarkPlace = Pick<TagMark, "repoUid" | "name">;
 
 const findMark = selectRows("tagMarks", ["repoUid", "name"]);
 const putMark = putRow("tagMarks", "repoUid", "name");
-const deleteTags = deleteSome("tags", "repoUid", "uid", "family");
-const deleteMarks = deleteSome("tagMarks", "repoUid", "name");
+const deleteTags = deleteSome("tags", "repoUid", ["uid"], ["uid", "family"]);
+const deleteMarks = deleteSome("tagMarks", "repoUid", ["repoUid", "name"], ["name"]);
 
 const moves = statement<{ tagUid: string; fromMs: number; toMs: number; limit: number }, TagMove>((q, t) =>
   q
