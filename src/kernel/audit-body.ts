@@ -35,18 +35,21 @@ const SALT_BYTES = 12;
  */
 export function formatBody({ type, before, after }: Change, maxAfterBytes = MAX_PART_BYTES): string {
   if (before === undefined && after === undefined) return "";
-  return canonicalize({
-    ...(after !== undefined && describePart("after", after, maxAfterBytes)),
-    ...(before !== undefined && describePart("before", before, MAX_PART_BYTES)),
-    salt: randomBytes(SALT_BYTES).toString("base64url"),
-    type,
-  });
+  // In the order of their names.
+  const members = [
+    ...(after === undefined ? [] : [formatPart("after", after, maxAfterBytes)]),
+    ...(before === undefined ? [] : [formatPart("before", before, MAX_PART_BYTES)]),
+    `"salt":"${randomBytes(SALT_BYTES).toString("base64url")}"`,
+    `"type":${JSON.stringify(type)}`,
+  ];
+  return `{${members.join()}}`;
 }
 
-function describePart(name: "after" | "before", part: JsonFields, maxBytes: number): JsonFields {
+function formatPart(name: "after" | "before", part: JsonFields, maxBytes: number): string {
   const json = canonicalize(part);
-  if (Buffer.byteLength(json) <= maxBytes) return { [name]: part };
-  return { [`${name}Digest`]: { fields: Object.keys(part).sort().slice(0, MAX_FIELDS), sha256: hash(json) } };
+  if (Buffer.byteLength(json) <= maxBytes) return `"${name}":${json}`;
+  const fields = Object.keys(part).sort().slice(0, MAX_FIELDS);
+  return `"${name}Digest":${canonicalize({ fields, sha256: hash(json) })}`;
 }
 
 /** How many names of fields a digest has. No message of the API has as many. */

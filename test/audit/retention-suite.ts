@@ -3,10 +3,11 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { setImmediate as nextTick } from "node:timers/promises";
 import type { Store } from "../../src/store/store.js";
+import type { StoredAuditRow } from "../../src/store/tables/audit.js";
 import type { Tx } from "../../src/store/transaction.js";
 import { rootUid } from "../support/rows.js";
 import { chooseScale } from "../support/scale.js";
-import { auditRow, type Log } from "./log-kit.js";
+import { auditRow, BODY, type Log } from "./log-kit.js";
 
 const [acme, other] = [rootUid(0xa), rootUid(0xb)];
 const DAY_MS = 86_400_000;
@@ -29,6 +30,42 @@ export function retentionSuite(name: string, open: (clock: () => number) => Prom
     (await log.store.read((tx) => tx.auditChain.listEntries(root, 0, 100_000))).map(({ seq }) => seq);
 
   describe(name, () => {
+    test("bodies go with their rows, and nothing is deleted of a log with a body that was changed", async (t) => {
+      const log = await open(() => nowMs);
+      t.after(() => log.close());
+      const days = [9, 8, 1];
+      for (const root of [acme, other]) {
+        await log.append(...days.map((age) => auditRow(root, { timeMs: nowMs - age * DAY_MS, body: BODY })));
+      }
+      await log.sealer().stop();
+      const changed: Store = {
+        ...log.store,
+        read: (unit, options) =>
+          log.store.read((tx) => {
+            const audit = Object.assign(Object.create(tx.audit), {
+              async readBodies(rows: readonly StoredAuditRow[]) {
+                const bodies = new Map(await tx.audit.readBodies(rows));
+                for (const row of rows) if (row.rootUid === other) bodies.set(row.id, `${BODY} `);
+                return bodies;
+              },
+            });
+            return unit(new Proxy(tx, { get: (of, key) => (key === "audit" ? audit : Reflect.get(of, key, of)) }));
+          }, options),
+      };
+      assert.equal(await log.retention(5 * DAY_MS, { store: changed }).pass(), 2);
+      const what = "row \\d+ has another body than was sealed";
+      assert.match(
+        log.problems.join(),
+        new RegExp(`^no old rows of the audit log of ${other} are deleted: seq 1: ${what}`),
+      );
+      const rows = await log.store.read((tx) => tx.audit.listNewest(100));
+      assert.deepEqual(
+        rows.map(({ rootUid, bodyBytes }) => [rootUid, bodyBytes]),
+        [other, other, other, acme].map((root) => [root, Buffer.byteLength(BODY)]),
+      );
+      assert.equal((await log.verify(acme)).fault, undefined);
+    });
+
     test("old rows go with their entries, and what is left verifies and says from when", async (t) => {
       const ages = [9, 8, 7, 2, 1].map((days): [string, number] => [acme, days * DAY_MS]);
       const log = await openSealed(...ages, [other, 9 * DAY_MS], [other, DAY_MS], ["", 9 * DAY_MS], ["", DAY_MS]);

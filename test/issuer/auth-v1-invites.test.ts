@@ -61,6 +61,10 @@ describe("an invite", () => {
     const { type, actorUid, subjectUid, remoteAddress } = row ?? {};
     assert.deepEqual([type, actorUid, subjectUid], ["dev.chainguard.api.auth.registered.v1", uid, child]);
     assert.equal(remoteAddress, "127.0.0.1");
+    const bodies = await world.harness.app.installation.store.read((tx) => tx.audit.readBodies(row ? [row] : []));
+    const body = JSON.parse(bodies.get(row?.id ?? 0) ?? "{}");
+    assert.deepEqual([body.type, body.after], ["chainguard.platform.auth.Session", { group: child, identity: uid }]);
+    assert.ok(!bodies.get(row?.id ?? 0)?.includes(code));
   });
 
   it("is valid for many people, once for each", async () => {

@@ -194,6 +194,16 @@ test("every change leaves a row in the audit log, with whom the token was for", 
     ["tag created v1", actor, "audit-1"],
     ["repo created v1", actor, "audit-1"],
   ]);
+  const bodies = await store.read((tx) => tx.audit.readBodies(rows));
+  const shown = rows.map(({ id }) => {
+    const { type, before, after } = JSON.parse(bodies.get(id) ?? "{}");
+    return [type, before?.digest, after?.digest, after?.name];
+  });
+  assert.deepEqual(shown, [
+    ["chainguard.platform.registry.v2.Tag", A, undefined, undefined],
+    ["chainguard.platform.registry.v2.Tag", undefined, A, "x"],
+    ["chainguard.platform.registry.v2.Repo", undefined, undefined, "audited"],
+  ]);
   assert.ok(rows.every(({ method, remoteAddress }) => method === NOTIFICATIONS_PATH && remoteAddress === "192.0.2.1"));
 });
 

@@ -69,11 +69,21 @@ describe("arbor admin quota", () => {
     const rows = log.stdout
       .trimEnd()
       .split("\n")
-      .map((line) => JSON.parse(line) as { type: string; subjectUid: string });
+      .map(
+        (line) => JSON.parse(line) as { type: string; subjectUid: string; body?: { before: object; after: object } },
+      );
     const set = rows.filter(({ type }) => type === "arbor.quota.set.v1");
     assert.deepEqual(
       set.map(({ subjectUid }) => subjectUid),
       [acme.group, acme.group],
+    );
+    // The newest comes first.
+    assert.deepEqual(
+      set.map(({ body }) => [body?.before, body?.after]),
+      [
+        [{ groups: 1, tags: 5 }, { tags: 5 }],
+        [{}, { groups: 1, tags: 5 }],
+      ],
     );
   });
 

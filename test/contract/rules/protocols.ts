@@ -53,6 +53,30 @@ const events: readonly Rule[] = [
   },
   {
     anchor: "audit",
+    says: "a call that changes nothing leaves none",
+    steps: [
+      {
+        call: "CreateRoleBinding",
+        request: { parent: "<fresh>", roleBinding: { identityUid: "<freshIdentity>", roleUid: "<viewerRole>" } },
+        expect: {},
+        keep: { made: "uid" },
+      },
+      { call: "UpdateGroup", request: { group: { uid: "<fresh>", name: "after" } }, expect: {} },
+      {
+        call: "CreateRoleBinding",
+        request: { parent: "<fresh>", roleBinding: { identityUid: "<freshIdentity>", roleUid: "<viewerRole>" } },
+        expect: { result: { uid: "<made>" }, audit: { eventType: `${TYPE}.updated.v1`, resource: "<fresh>" } },
+      },
+    ],
+  },
+  {
+    anchor: "audit",
+    says: "bodies are for those who may list the kind at the subject",
+    shownBy: "test/audit/bodies-suite.ts",
+    test: "a body is shown to those who may list the kind at the subject, and to nobody else",
+  },
+  {
+    anchor: "audit",
     says: "rows are sealed into a chain for each organisation",
     shownBy: "test/audit/sealer.test.ts",
     test: "gives each organisation, and what belongs to none, a chain in the order of the rows",

@@ -329,6 +329,8 @@ test("a registration has an audit row, a later login has none", async () => {
   const [row, ...more] = await rows();
   assert.equal(row?.type, "dev.chainguard.api.auth.registered.v1");
   assert.equal(row?.method, "/oauth/callback");
+  const bodies = await kit.store.read((tx) => tx.audit.readBodies(row ? [row] : []));
+  assert.deepEqual(JSON.parse(bodies.get(row?.id ?? 0) ?? "{}").after, { identity: uid });
   assert.equal(more.length, 0);
   await login();
   assert.equal((await rows()).length, 1);

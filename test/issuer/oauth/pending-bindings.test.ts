@@ -139,6 +139,12 @@ test("accepts in one organisation, removes in another, and keeps the third pendi
     ["accepted", "dropped"].map((what) => [`dev.arbor.bindings.binding.${what}.v1`, "/oauth/consent"]),
   );
 
+  const bodies = await kit.store.read((tx) => tx.audit.readBodies(ofPerson));
+  const [accepted, dropped] = ofPerson.map(({ id }) => JSON.parse(bodies.get(id) ?? "{}"));
+  assert.deepEqual(accepted.after.roleBindings.map(({ uid }: { uid: string }) => uid).sort(), [...kept.uids].sort());
+  assert.deepEqual([dropped.before.uid, dropped.after], [gone.uids[0], undefined]);
+  assert.ok(dropped.before.role.name !== "");
+
   // The next login asks about bindings that were left for later, and about no others.
   const again = await agent.get(codeUrl());
   assert.deepEqual(
