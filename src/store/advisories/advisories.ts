@@ -61,6 +61,8 @@ const deleteValues = statement<ValueParams>((q, t) => {
   return q.delete(v).where(and(eq(v.rootUid, value("root")), isValue, eq(v.number, value("number"))));
 });
 
+/** Filters read an advisory and its events, so they cost more than those of other kinds. */
+const FILTERED: ListLimits = { step: 5_000, slice: 1_500 };
 /** How many values one statement inserts at most. On SQLite a statement that writes several costs more than as many. */
 const MAX_VALUES = 16;
 
@@ -167,7 +169,8 @@ export class Advisories extends ListedTable<AdvisoryRow> {
       .slice(1, -1)
       .replace(/\\(.)/gs, "$1");
     const equals = pattern === undefined ? filter.equals : { ...others, [QUERY]: text };
-    const options = { search: createSearch(limits?.search), ...(limits && { limits: limits.lists }) };
+    const lists = limits?.lists ?? (equals && FILTERED);
+    const options = { search: createSearch(limits?.search), ...(lists && { limits: lists }) };
     return listPage<AdvisoryRow>(
       this.tx,
       advisoryKind,

@@ -21,7 +21,7 @@ const ofAdvisory = (number: number, column: keyof AdvisoryRow): ValueSource => (
 const ofEvents = (number: number, column: keyof AdvisoryEventRow): ValueSource => ({ number, of: "events", column });
 
 /** The filters that an advisory passes if it has one of some values, by their names in a query. */
-export const valueFilters: Readonly<Record<string, ValueSource>> = {
+export const valueFilters = {
   advisoryIds: ofAdvisory(1, "advisoryId"),
   legacyAdvisoryIds: ofAdvisory(2, "legacyAdvisoryId"),
   artifactNames: ofAdvisory(3, "artifactName"),
@@ -31,14 +31,14 @@ export const valueFilters: Readonly<Record<string, ValueSource>> = {
   componentTypes: ofAdvisory(7, "componentType"),
   componentLocations: ofAdvisory(8, "componentLocation"),
   latestEventType: ofAdvisory(9, "latestEventType"),
-  aliases: { number: 10, of: "aliases" },
+  aliases: { number: 10, of: "aliases" } as ValueSource,
   eventReviewStates: ofEvents(11, "reviewState"),
   eventAuthors: ofEvents(12, "author"),
   eventReviewers: ofEvents(13, "reviewer"),
   eventTypes: ofEvents(14, "type"),
-};
+} satisfies Record<string, ValueSource>;
 
-const sources = Object.values(valueFilters);
+const sources: readonly ValueSource[] = Object.values(valueFilters);
 
 /** A value of an advisory. */
 export interface AdvisoryValue {
@@ -109,6 +109,6 @@ const buildCondition = (name: string, source: ValueSource): Filter => {
 export const conditions: Readonly<Record<string, Filter>> = {
   ...Object.fromEntries(Object.entries(valueFilters).map(([name, source]) => [name, buildCondition(name, source)])),
   [EXCLUDED_AUTHORS]: (t) =>
-    sql`(${sql.placeholder(EXCLUDED_AUTHORS)} = '[]' or not ${hasValue(ofEvents(12, "author"))(EXCLUDED_AUTHORS)(t)})`,
+    sql`(${sql.placeholder(EXCLUDED_AUTHORS)} = '[]' or not ${hasValue(valueFilters.eventAuthors)(EXCLUDED_AUTHORS)(t)})`,
   [QUERY]: (t) => t.contains(t.advisories.searched, QUERY),
 };

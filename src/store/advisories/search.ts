@@ -39,7 +39,7 @@ export interface SearchLimits {
 const END = Number.MAX_SAFE_INTEGER;
 
 /** Each statement takes two to ten milliseconds. */
-const LIMITS: SearchLimits = { examined: 1_000, compared: 32_000, texts: END, candidates: 10_000 };
+const LIMITS: SearchLimits = { examined: 1_000, compared: 16_000, texts: END, candidates: 10_000 };
 /** So few advisories are always examined. */
 const FEW_CANDIDATES = 256;
 /** The shortest text that the index of texts finds, and how many characters of a longer one are looked up in it. */
@@ -71,29 +71,28 @@ export const createSearch =
 
 /** What a list is filtered by. */
 interface Wanted {
-  /** Each must match: JSON of the number of a filter and of the values of which one must match. */
+  /** Each must be met. */
   readonly conditions: readonly Condition[];
-  readonly excluded: string | undefined;
+  readonly excluded: Condition | undefined;
   /** The searched text contains it; empty: no condition. */
   readonly text: string;
 }
 
 interface Condition {
+  /** JSON of the number of a filter and of the values of which one must match. */
   readonly parameter: string;
   readonly hasSeveralValues: boolean;
 }
 
 function parseFilters({ equals = {} }: ListFilter): Wanted {
-  const conditions: Condition[] = [];
-  for (const [name, { number }] of Object.entries(valueFilters)) {
+  const parse = (name: string, number: number): Condition | undefined => {
     const values = new Set<string>(JSON.parse(String(equals[name] ?? "[]")));
-    if (values.size > 0)
-      conditions.push({ parameter: JSON.stringify([number, [...values]]), hasSeveralValues: values.size > 1 });
-  }
-  const authors = String(equals[EXCLUDED_AUTHORS] ?? "[]");
+    if (values.size === 0) return undefined;
+    return { parameter: JSON.stringify([number, [...values]]), hasSeveralValues: values.size > 1 };
+  };
   return {
-    conditions,
-    excluded: authors === "[]" ? undefined : `[${valueFilters.eventAuthors?.number}, ${authors}]`,
+    conditions: Object.entries(valueFilters).flatMap(([name, { number }]) => parse(name, number) ?? []),
+    excluded: parse(EXCLUDED_AUTHORS, valueFilters.eventAuthors.number),
     text: String(equals[QUERY] ?? ""),
   };
 }
@@ -122,7 +121,7 @@ function createRootSearch(
   const maxCandidates = Math.min(Math.max(FEW_CANDIDATES, Math.ceil(untilFull)), limits.candidates);
   const ownParams = {
     [param.root]: root,
-    ...(excluded !== undefined && { [searchParam.excluded]: excluded }),
+    ...(excluded && { [searchParam.excluded]: excluded.parameter }),
     [searchParam.text]: text,
   };
   let driver: { readonly condition: Condition; readonly count: number } | undefined;
@@ -165,8 +164,10 @@ function createRootSearch(
       // A small part is examined, whatever the values.
       const tried = driver?.count ?? rootCount;
       if (!isWhole(part) && 2 * part.count < tried) return countPart(reading, part, planScan(reading, part));
-      if (isWhole(part) && driver && conditions.length === 1 && excluded === undefined && text === "")
-        return driver.count;
+      if (isWhole(part) && text === "") {
+        if (driver && conditions.length === 1 && excluded === undefined) return driver.count;
+        if (driver === undefined && excluded) return part.count - (await countCondition(excluded));
+      }
       let total = 0;
       for (const [row] of await readMatches(part, "count")) total += row?.number ?? 0;
       return total;
@@ -207,18 +208,32 @@ function createRootSearch(
   async function chooseDriver() {
     let best: typeof driver;
     for (const condition of conditions) {
-      let count = 0;
-      const shape = buildShape("count", condition, "all", false);
-      const params = { ...ownParams, [searchParam.driver]: condition.parameter };
-      for await (const [row] of readSlices(shape, params)) count += row?.number ?? 0;
+      const count = await countCondition(condition);
       if (count < (best?.count ?? Number.POSITIVE_INFINITY)) best = { condition, count };
     }
     return best;
   }
 
+  async function countCondition({ parameter, hasSeveralValues }: Condition): Promise<number> {
+    const alone = { others: 0, hasExcluded: false, hasText: false, among: "all" } as const;
+    const shape: MatchShape = { read: "count", isDriven: true, hasDuplicates: hasSeveralValues, ...alone };
+    let count = 0;
+    for await (const [row] of readSlices(shape, { ...ownParams, [searchParam.driver]: parameter }))
+      count += row?.number ?? 0;
+    return count;
+  }
+
   async function readMatches(part: Part, read: MatchShape["read"]) {
     const among = isWhole(part) ? "all" : part.from;
-    const shape = buildShape(read, driver?.condition, among, true);
+    const shape: MatchShape = {
+      read,
+      among,
+      isDriven: driver !== undefined,
+      hasDuplicates: driver?.condition.hasSeveralValues ?? false,
+      others: conditions.length - (driver ? 1 : 0),
+      hasExcluded: excluded !== undefined,
+      hasText: text !== "",
+    };
     const params: Params = { ...ownParams, ...buildPartParams(part) };
     if (driver) params[searchParam.driver] = driver.condition.parameter;
     const others = conditions.filter((one) => one !== driver?.condition);
@@ -228,28 +243,12 @@ function createRootSearch(
     return all;
   }
 
-  function buildShape(
-    read: MatchShape["read"],
-    driving: Condition | undefined,
-    among: MatchShape["among"],
-    isComplete: boolean,
-  ): MatchShape {
-    return {
-      read,
-      among,
-      isDriven: driving !== undefined,
-      hasDuplicates: driving?.hasSeveralValues ?? false,
-      others: isComplete ? conditions.length - (driving ? 1 : 0) : 0,
-      hasExcluded: isComplete && excluded !== undefined,
-      hasText: isComplete && text !== "",
-    };
-  }
-
   // Runs a statement for all advisories of the organisation, slice after slice of their numbers.
   async function* readSlices(shape: MatchShape, params: Params) {
     const { others, hasExcluded, hasText, hasDuplicates, among } = shape;
     const comparisons = others + [hasExcluded, hasText, hasDuplicates, among !== "all"].filter(Boolean).length;
-    const size = Math.ceil(limits.compared / (comparisons + 0.5));
+    // A value that is only counted costs a tenth of one that is compared.
+    const size = Math.ceil(limits.compared / (comparisons + 0.1));
     const run = matchStatement(shape);
     for (let from = 0; ; ) {
       const range = { [searchParam.from]: from, [searchParam.to]: END };

@@ -57,7 +57,7 @@ export const elementsOf = (column: SQLWrapper): SQL => sql`json_each(${column}) 
 export const isOneOf = (number: SQLWrapper, text: SQLWrapper, name: string): SQL =>
   sql`(${number} = json_extract(${sql.placeholder(name)}, '$[0]') and ${text} in (select value from json_each(${sql.placeholder(name)}, '$[1]')))`;
 /** How many texts {@link foundTexts} searches at a time; 0 where it has no index. */
-export const searchedTexts: SQL = sql`20000`;
+export const searchedTexts: SQL = sql`10000`;
 /**
  * The table `found` with the numbers of advisories whose searched text contains a text of at least three characters, from
  * one number up to another, at most `limit`. Placeholders: `phrase`, the text as a phrase of FTS5; `pattern`, as a
