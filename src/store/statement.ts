@@ -1,7 +1,17 @@
 // Statements are written once, as functions from a query builder to a query, and prepared once per
 // connection: unprepared they cost six times as much, and prepared on a pool they would run outside
 // the transaction.
-import { and, eq, getTableColumns, getTableName, type Placeholder, type SQL, sql, type Table } from "drizzle-orm";
+import {
+  and,
+  eq,
+  getTableColumns,
+  getTableName,
+  type Placeholder,
+  type SQL,
+  type SQLWrapper,
+  sql,
+  type Table,
+} from "drizzle-orm";
 import type { AnySQLiteColumn, BaseSQLiteDatabase, SQLiteTable } from "drizzle-orm/sqlite-core";
 import type { Awaitable } from "./awaitable.js";
 import type { Tables } from "./tables/schema.js";
@@ -12,16 +22,16 @@ export type Sql = Pick<
   "select" | "insert" | "update" | "delete"
 >;
 
-/** A query that can be prepared. */
-export interface Preparable {
-  prepare(name?: string): unknown;
+/** Prepares a query. Every query can be prepared, but the types say so only where it reads tables, and not texts. */
+export function prepareQuery(query: SQLWrapper, name?: string): unknown {
+  return (query as unknown as { prepare(name?: string): unknown }).prepare(name);
 }
 
 /** A statement with the types of its parameters and of its rows. */
 export interface Statement<Params extends object, Row> {
   /** The key under which each connection keeps its prepared form. */
   readonly id: number;
-  readonly build: (sql: Sql, tables: Tables) => Preparable;
+  readonly build: (sql: Sql, tables: Tables) => SQLWrapper;
   /** Types only: never set. */
   readonly types?: { params: Params; row: Row };
 }
@@ -51,7 +61,7 @@ export const definedStatements: AnyStatement[] = [];
 
 /** Defines a statement. Call it once per statement: when its module loads, or when its shape is first used. */
 export function statement<Params extends object, Row = never>(
-  build: (sql: Sql, tables: Tables) => Preparable,
+  build: (sql: Sql, tables: Tables) => SQLWrapper,
 ): Statement<Params, Row> {
   const defined = { id: definedStatements.length, build };
   definedStatements.push(defined);
@@ -64,7 +74,7 @@ export const definedFamilies: { readonly build: unknown; readonly known: Readonl
 /** Defines a family of statements that differ in shape: one per key, created when it is first used. */
 export function statementFamily<Shape, Params extends object, Row = never>(
   keyOf: (shape: Shape) => string,
-  build: (shape: Shape) => (sql: Sql, tables: Tables) => Preparable,
+  build: (shape: Shape) => (sql: Sql, tables: Tables) => SQLWrapper,
 ): (shape: Shape) => Statement<Params, Row> {
   const known = new Map<string, Statement<Params, Row>>();
   definedFamilies.push({ build, known });
@@ -99,6 +109,22 @@ export const rowLimit = (name: string) => sql`${value(name)} + 0` as unknown as 
 export function buildInsertValues<T extends Table>(table: T): T["$inferInsert"] {
   const names = Object.keys(getTableColumns(table));
   return Object.fromEntries(names.map((name) => [name, sql.placeholder(name)])) as T["$inferInsert"];
+}
+
+/**
+ * The values of an insert of several rows. The placeholders of most columns have the number of the row at the end of their
+ * names; the columns `same` have one value in all rows.
+ */
+export function buildManyValues<T extends Table>(
+  table: T,
+  size: number,
+  ...same: readonly string[]
+): T["$inferInsert"][] {
+  const names = Object.keys(getTableColumns(table));
+  return Array.from({ length: size }, (_, i) => {
+    const row = names.map((name) => [name, value(same.includes(name) ? name : `${name}${i}`)]);
+    return Object.fromEntries(row) as T["$inferInsert"];
+  });
 }
 
 /** The values with which an insert overwrites these columns of a row that exists already. */

@@ -6,7 +6,7 @@ import { type TestContext, test } from "node:test";
 import { eq } from "drizzle-orm";
 import { createExecutor, openReading, openWriting } from "../../src/store/sqlite/connection.js";
 import { openDatabase, type SqliteDatabase } from "../../src/store/sqlite/driver.js";
-import { type Preparable, statementFamily, value } from "../../src/store/statement.js";
+import { statementFamily, value } from "../../src/store/statement.js";
 import { memoryDir } from "../support/temp-dir.js";
 
 const newPath = () => join(memoryDir(), "arbor.db");
@@ -74,7 +74,7 @@ const findSetting = statementFamily<"find", { name?: string }, { value: string }
 })("find");
 
 const nested = statementFamily<"nested", object, object>(String, () => (q, t) => {
-  return q.select({ row: { value: t.settings.value } } as never).from(t.settings) as unknown as Preparable;
+  return q.select({ row: { value: t.settings.value } } as never).from(t.settings);
 })("nested");
 
 function openSettings(t: TestContext) {

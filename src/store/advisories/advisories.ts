@@ -9,7 +9,15 @@ import type { ListQuery, Page } from "../lists/query.js";
 import { defineListedKind } from "../lists/resource.js";
 import { unindexed } from "../lists/statements.js";
 import { deleteRows, ownColumns, putRow, selectRows } from "../rows.js";
-import { buildEquals, type Executor, padParams, statement, statementFamily, value } from "../statement.js";
+import {
+  buildEquals,
+  buildManyValues,
+  type Executor,
+  padParams,
+  statement,
+  statementFamily,
+  value,
+} from "../statement.js";
 import type { AdvisoryEventRow, AdvisoryRow } from "../tables/advisories.js";
 import { type AdvisoryValue, buildValues, conditions, QUERY } from "./filters.js";
 import { createSearch, type SearchLimits } from "./search.js";
@@ -45,20 +53,15 @@ const numberOf = statement<{ uid: string }, { number: number }>((q, t) =>
 );
 
 type ValueParams = Record<string, string | number>;
-const indexes = (size: number) => Array.from({ length: size }, (_, i) => i);
 
 const insertValues = statementFamily<number, ValueParams>(String, (size) => (q, t) => {
-  const own = { rootUid: value("root"), number: value("number") };
-  const rows = indexes(size).map((i) => ({ ...own, filter: value(`filter${i}`), value: value(`value${i}`) }));
-  return q
-    .insert(t.advisoryValues)
-    .values(rows as never)
-    .onConflictDoNothing();
+  const rows = buildManyValues(t.advisoryValues, size, "rootUid", "number");
+  return q.insert(t.advisoryValues).values(rows).onConflictDoNothing();
 });
 const deleteValues = statement<ValueParams>((q, t) => {
   const { advisoryValues: v } = t;
   const isValue = t.isOneOf(v.filter, v.value, "values");
-  return q.delete(v).where(and(eq(v.rootUid, value("root")), isValue, eq(v.number, value("number"))));
+  return q.delete(v).where(and(eq(v.rootUid, value("rootUid")), isValue, eq(v.number, value("number"))));
 });
 
 /** Filters read an advisory and its events, so they cost more than those of other kinds. */
@@ -155,7 +158,7 @@ export class Advisories extends ListedTable<AdvisoryRow> {
   async #readKey(uid: string): Promise<ValueParams> {
     const row = await this.first(numberOf, { uid });
     if (row === undefined) throw new TypeError(`the advisory ${uid} has no row`);
-    return { root: rootOf(uid), number: row.number };
+    return { rootUid: rootOf(uid), number: row.number };
   }
 
   /** @param limits smaller ones in tests */

@@ -4,16 +4,7 @@ import type { AnySQLiteColumn } from "drizzle-orm/sqlite-core";
 import type { ListPosition } from "../lists/query.js";
 import type { ListedKind } from "../lists/resource.js";
 import { param, unindexed } from "../lists/statements.js";
-import {
-  columnOf,
-  type Preparable,
-  rowLimit,
-  type Sql,
-  statement,
-  statementFamily,
-  toNumber,
-  value,
-} from "../statement.js";
+import { columnOf, rowLimit, type Sql, statement, statementFamily, toNumber, value } from "../statement.js";
 import type { Tables } from "../tables/schema.js";
 
 type Params = Record<string, string | number>;
@@ -50,13 +41,13 @@ export const countDriven = statement<Params, { count: number }>((q, t) =>
 );
 
 /** Reads how many texts the index of texts searches at a time; 0 where there is none. */
-export const searchedTexts = statement<object, { texts: number }>(
-  (q, t) => q.select({ texts: toNumber(t.searchedTexts).as("texts") }).from(sql`(select 1) one`) as Preparable,
+export const searchedTexts = statement<object, { texts: number }>((q, t) =>
+  q.select({ texts: toNumber(t.searchedTexts).as("texts") }).from(sql`(select 1) one`),
 );
 
 /** Reads the numbers of advisories of any organisation by the index of texts; see `foundTexts`. */
-export const textNumbers = statement<Params, { number: number }>(
-  (q, t) => q.select({ number: selectNumber(sql`number`) }).from(t.foundTexts) as Preparable,
+export const textNumbers = statement<Params, { number: number }>((q, t) =>
+  q.select({ number: selectNumber(sql`number`) }).from(t.foundTexts),
 );
 
 // Reads all advisories of an organisation with numbers of a range. PostgreSQL has no other way to this order than the
@@ -72,13 +63,11 @@ function readAll(q: Sql, t: Tables, direction: typeof asc | typeof desc = asc) {
 }
 
 /** Reads the greatest number of an organisation. */
-export const lastNumber = statement<Params, { number: number }>(
-  (q, t) => readAll(q, t, desc).limit(1) as unknown as Preparable,
-);
+export const lastNumber = statement<Params, { number: number }>((q, t) => readAll(q, t, desc).limit(1));
 
 /** Reads the number of an advisory that follows some others of an organisation; none where there are not so many. */
-export const nthNumber = statement<Params, { number: number }>(
-  (q, t) => readAll(q, t).limit(1).offset(rowLimit(param.skip)) as unknown as Preparable,
+export const nthNumber = statement<Params, { number: number }>((q, t) =>
+  readAll(q, t).limit(1).offset(rowLimit(param.skip)),
 );
 
 /** The matching advisories among the numbers of a range. */
@@ -130,7 +119,7 @@ export const matchStatement = statementFamily<MatchShape, Params, { number: numb
           hasExcluded ? sql`${isAmong(t, searchParam.excluded)} is not true` : undefined,
           hasText ? t.contains(sql`a.searched`, searchParam.text) : undefined,
         ),
-      ) as unknown as Preparable;
+      );
   },
 );
 

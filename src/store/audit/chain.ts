@@ -4,6 +4,7 @@ import type { Awaitable } from "../awaitable.js";
 import { putRow, selectRows } from "../rows.js";
 import {
   buildEquals,
+  buildManyValues,
   rowLimit,
   type Sql,
   statement,
@@ -99,15 +100,7 @@ const timeOf = selectRows("audit", ["id"], { columns: ["timeMs"] });
 
 const appendEntries = statementFamily<number, Record<string, string | number>>(
   String,
-  (size) => (q, t) =>
-    q.insert(t.auditChain).values(
-      Array.from({ length: size }, (_, i) => ({
-        rootUid: value(`rootUid${i}`),
-        seq: value(`seq${i}`),
-        auditId: value(`auditId${i}`),
-        hash: value(`hash${i}`),
-      })) as never,
-    ),
+  (size) => (q, t) => q.insert(t.auditChain).values(buildManyValues(t.auditChain, size)),
 );
 const lastSeq = statement<{ rootUid: string }, { seq: number | null }>((q, t) =>
   q

@@ -2,7 +2,6 @@
 import { type SQL, sql } from "drizzle-orm";
 import type { AnySQLiteColumn } from "drizzle-orm/sqlite-core";
 import { selectValues, valueFilters } from "../advisories/filters.js";
-import type { Tables } from "../tables/schema.js";
 import { schema as pgSchema } from "../tables/schema-pg.js";
 import { schema as sqliteSchema } from "../tables/schema-sqlite.js";
 import { type CheckDatabase, TERMS } from "./database.js";
@@ -17,7 +16,7 @@ export const comparedColumns: readonly AnySQLiteColumn[] = [advisoryValues.rootU
 const filterNames = new Map(Object.entries(valueFilters).map(([name, { number }]) => [number, name]));
 
 function valuesOf(dialect: CheckDatabase["dialect"]) {
-  return selectValues((dialect === "sqlite" ? sqliteSchema : pgSchema) as unknown as Tables);
+  return selectValues(dialect === "sqlite" ? sqliteSchema : pgSchema);
 }
 
 /** Compares the values by which filters find advisories with the advisories and their events. */

@@ -23,16 +23,7 @@ import type { ListQuery, Page } from "../lists/query.js";
 import { byCreation, defineListedKind, type Join, type PatchOf } from "../lists/resource.js";
 import { readByUids } from "../lists/walk.js";
 import { ownColumns, selectAny, selectRows, selectSome, updateRows } from "../rows.js";
-import {
-  buildEquals,
-  type Executor,
-  type Preparable,
-  rowLimit,
-  statement,
-  sumTotals,
-  toNumber,
-  value,
-} from "../statement.js";
+import { buildEquals, type Executor, rowLimit, statement, sumTotals, toNumber, value } from "../statement.js";
 import type { RoleBindingRow, RoleRow } from "../tables/roles.js";
 import type { Tables } from "../tables/schema.js";
 
@@ -145,7 +136,7 @@ const pendingRoots = statement<Named<"identityUid"> & { limit: number }, { root:
       select ${next(sql`${b.uid} > found.root || '0'`)}, n + 1 from found
       where found.root is not null and n < ${value("limit")}
     ) select root from found where root is not null) as roots`,
-  ) as Preparable;
+  );
 });
 
 // The roles of an identity, each once.
@@ -248,7 +239,7 @@ const soleRoot = statement<Named<"identityUid" | "roleUid">, { root: string }>((
       ) select root from found where root is not null) as roots`,
     )
     .where(and(exists(own), notExists(other)))
-    .limit(1) as Preparable;
+    .limit(1);
 });
 
 // A binding of the identity to the role at a root group.

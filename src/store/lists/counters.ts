@@ -2,7 +2,15 @@
 // transaction that changes the rows, and give lists their totals and quotas their usage.
 import { and, eq, inArray, sql } from "drizzle-orm";
 import { lineageOf } from "../../kernel/uidp.js";
-import { type Executor, padParams, statement, statementFamily, toNumber, value } from "../statement.js";
+import {
+  buildManyValues,
+  type Executor,
+  padParams,
+  statement,
+  statementFamily,
+  toNumber,
+  value,
+} from "../statement.js";
 import { type Counted, counterOf, familyOf, type ListedKind, type ListedRow } from "./resource.js";
 
 type Params = Record<string, string | number>;
@@ -14,14 +22,7 @@ const addToCounters = statementFamily<number, Params>(
   (size) => (q, t) =>
     q
       .insert(t.counters)
-      .values(
-        numbers(size).map((i) => ({
-          scope: value(`scope${i}`),
-          counter: value(`counter${i}`),
-          slot: value("slot"),
-          n: value("n"),
-        })) as never,
-      )
+      .values(buildManyValues(t.counters, size, "slot", "n"))
       .onConflictDoUpdate({
         target: [t.counters.scope, t.counters.counter, t.counters.slot],
         set: { n: sql`${t.counters.n} + excluded.n` },

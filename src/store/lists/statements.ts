@@ -2,7 +2,7 @@
 import { and, asc, desc, eq, getTableName, gte, inArray, lt, type SQL, type SQLWrapper, sql } from "drizzle-orm";
 import type { AnySQLiteColumn, SQLiteTable } from "drizzle-orm/sqlite-core";
 import { ownColumns } from "../rows.js";
-import { columnOf, type Preparable, rowLimit, type Sql, statementFamily, toNumber, value } from "../statement.js";
+import { columnOf, rowLimit, type Sql, statementFamily, toNumber, value } from "../statement.js";
 import { childIndexName, orderIndexName, uidIndexName } from "../tables/list-indexes.js";
 import type { Tables } from "../tables/schema.js";
 import type { ListedKind, ListedRow, ListedTables } from "./resource.js";
@@ -64,7 +64,7 @@ export interface EntryRow extends ListedRow {
 /** Reads positions of rows. */
 export const entriesStatement = statementFamily<Shape, ListParams, EntryRow>(
   keyOf,
-  (shape) => (q, t) => buildEntries(shape, q, t) as unknown as Preparable,
+  (shape) => (q, t) => buildEntries(shape, q, t),
 );
 
 /**
@@ -108,15 +108,14 @@ export const firstEntriesStatement = statementFamily<
           key: sql<string>`entry_key`.mapWith(key).as("entry_key"),
           uid: sql<string>`entry_uid`.as("entry_uid"),
         })
-        .from(sql`(${all}) found`) as unknown as Preparable;
+        .from(sql`(${all}) found`);
     },
 );
 
 /** Counts rows. */
 export const countStatement = statementFamily<Shape, ListParams, { total: number }>(
   keyOf,
-  (shape) => (q, t) =>
-    q.select({ total: toNumber(sql`count(*)`) }).from(readInOrder(shape, q, t).as("found")) as unknown as Preparable,
+  (shape) => (q, t) => q.select({ total: toNumber(sql`count(*)`) }).from(readInOrder(shape, q, t).as("found")),
 );
 
 function buildEntries(shape: Shape, q: Sql, t: Tables) {
@@ -275,7 +274,7 @@ export const rowsByUid = statementFamily<UidShape, ListParams, ListedRow>(
         sql`${column}`.mapWith(column),
       ]);
       const rows = q.select(Object.fromEntries(columns)).from(t.readBy(table, uidIndexName(table.uid)));
-      return applyJoins(rows, kind, t).where(and(inArray(table.uid, uids), ...conditions)) as unknown as Preparable;
+      return applyJoins(rows, kind, t).where(and(inArray(table.uid, uids), ...conditions));
     },
 );
 

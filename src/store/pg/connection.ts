@@ -3,7 +3,7 @@ import type { ConnectionOptions } from "node:tls";
 import { drizzle } from "drizzle-orm/node-postgres";
 import pg from "pg";
 import { failedPrecondition, unavailable } from "../../kernel/errors.js";
-import type { Executor, Preparable, Sql, Statement } from "../statement.js";
+import { type Executor, prepareQuery, type Sql, type Statement } from "../statement.js";
 import { schema as tables } from "../tables/schema-pg.js";
 
 /** Concurrent writers that change the same counter use different rows of it, so that they rarely conflict. */
@@ -72,7 +72,7 @@ export function createExecutor(client: pg.ClientBase): Executor {
     async rows<Params extends object, Row>(statement: Statement<Params, Row>, params: Params): Promise<Row[]> {
       let ready = prepared[statement.id];
       if (ready === undefined) {
-        ready = (statement.build(sql, tables) as Preparable).prepare(`arbor_${statement.id}`) as Prepared;
+        ready = prepareQuery(statement.build(sql, tables), `arbor_${statement.id}`) as Prepared;
         prepared[statement.id] = ready;
       }
       const result = await ready.execute(params);

@@ -1,9 +1,9 @@
 // What all connections to a SQLite database share: the application id, settings, statements and errors.
-import { Column, is, Param, Placeholder, SQL } from "drizzle-orm";
+import { Column, is, Param, Placeholder, SQL, type SQLWrapper } from "drizzle-orm";
 import { BetterSQLiteSession } from "drizzle-orm/better-sqlite3/session";
 import { BaseSQLiteDatabase, SQLiteSyncDialect } from "drizzle-orm/sqlite-core";
 import { type Clock, systemClock } from "../../kernel/time.js";
-import type { Executor, Preparable, Sql, Statement } from "../statement.js";
+import { type Executor, prepareQuery, type Sql, type Statement } from "../statement.js";
 import { schema as tables } from "../tables/schema-sqlite.js";
 import { isOlder } from "../version.js";
 import { openDatabase, type SqliteDatabase, type SqliteResult, type SqliteStatement } from "./driver.js";
@@ -215,8 +215,8 @@ interface Selected {
  *
  * @throws TypeError when the query selects objects within rows.
  */
-function prepareNative(db: SqliteDatabase, query: Preparable, noteChanges: (rows: number) => void): NativeStatement {
-  const prepared = query.prepare() as Prepared;
+function prepareNative(db: SqliteDatabase, query: SQLWrapper, noteChanges: (rows: number) => void): NativeStatement {
+  const prepared = prepareQuery(query) as Prepared;
   const { sql, params } = prepared.getQuery();
   const statement = db.prepare(sql);
   const binders = params.map(createBinder);
