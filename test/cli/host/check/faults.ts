@@ -264,9 +264,9 @@ export const derivedFaults: readonly Fault[] = [
   },
 ];
 
-/** Counters as they may be: in slots, and empty. */
+/** Counters as they may be: in slots that no transaction has chosen, and empty. */
 export const soundCounters: readonly string[] = [
-  `INSERT INTO counters (counter, scope, slot, n) SELECT counter, scope, 7, 5 FROM counters WHERE counter = 8`,
-  `INSERT INTO counters (counter, scope, slot, n) SELECT counter, scope, 31, -5 FROM counters WHERE slot = 7`,
+  `INSERT INTO counters (counter, scope, slot, n) SELECT counter, scope, slot + 50, 5 FROM counters WHERE counter = 8`,
+  `INSERT INTO counters (counter, scope, slot, n) SELECT counter, scope, slot + 50, -5 FROM counters WHERE slot >= 50`,
   `INSERT INTO counters (counter, scope, slot, n) VALUES (9, '${gone}', 0, 0)`,
 ];
