@@ -438,6 +438,7 @@ async function serve(checkout, flags) {
     "off",
   ]);
   child.stderr.resume();
+  process.once("exit", () => child.kill("SIGKILL"));
   const lines = createInterface({ input: child.stdout });
   const url = await new Promise((done, failed) => {
     lines.on("line", (line) => {

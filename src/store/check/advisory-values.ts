@@ -37,7 +37,9 @@ export const advisoryValueCheck: Check = {
       });
     for (const { filter, query } of valuesOf(context.db.dialect)) {
       context.progress(filterNames.get(filter) ?? "");
-      const missing = sql`(${query}) c where not exists (select 1 from ${advisoryValues} v
+      // `distinct` keeps the query together. PostgreSQL would otherwise look for a value by the number of its advisory alone,
+      // through all values of the filter.
+      const missing = sql`(select distinct root_uid, filter, value, number from (${query}) d) c where not exists (select 1 from ${advisoryValues} v
         where v.root_uid = c.root_uid and v.filter = ${filter} and v.value = c.value and v.number = c.number)`;
       await report(
         `missing ${filter}`,
