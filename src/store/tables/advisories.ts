@@ -97,5 +97,3 @@ type AdvisoryTables = ReturnType<typeof defineAdvisoryTables>;
 export type AdvisoryRow = ListedRowOf<AdvisoryTables["advisories"]>;
 /** An event of an advisory as stored. */
 export type AdvisoryEventRow = RowOf<AdvisoryTables["advisoryEvents"]>;
-/** A value by which a filter finds an advisory. */
-export type AdvisoryValueRow = RowOf<AdvisoryTables["advisoryValues"]>;

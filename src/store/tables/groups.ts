@@ -107,5 +107,3 @@ export type AccountAssociationRow = ListedRowOf<GroupTables["accountAssociations
 export type TermsAcceptanceRow = RowOf<GroupTables["termsAcceptances"]>;
 /** A subscription to events as stored. */
 export type SubscriptionRow = ListedRowOf<GroupTables["subscriptions"]>;
-/** When an identity last requested access to a group, as stored. */
-export type AccessRequestRow = RowOf<GroupTables["accessRequests"]>;

@@ -150,8 +150,6 @@ export type TagRow = ListedRowOf<RegistryTables["tags"]>;
 export type TagMove = RowOf<RegistryTables["tagHistory"]>;
 /** When a tag was last pushed or deleted. */
 export type TagMark = RowOf<RegistryTables["tagMarks"]>;
-/** An event of a registry that was processed. */
-export type RegistryEventRow = RowOf<RegistryTables["registryEvents"]>;
 /** What the manifest of an image contains, as far as it was requested. */
 export type ManifestRow = RowOf<RegistryTables["manifests"]>;
 /** The charts that deploy a repo. */
