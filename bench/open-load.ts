@@ -18,6 +18,8 @@ export interface LoadReport {
   /** Other responses, by status. */
   readonly other: ReadonlyMap<number, number>;
   readonly connectionErrors: number;
+  /** The longest time from sending a request to its response with 2xx, in milliseconds. */
+  readonly longestMs: number;
   /** How late the generator itself was at most, in milliseconds. */
   readonly lagMs: number;
   readonly connections: number;
@@ -81,9 +83,18 @@ export async function runOpenLoad(options: LoadOptions): Promise<LoadReport> {
   let late = 0;
   let connectionErrors = 0;
   let lagMs = 0;
+  let longestMs = 0;
+  const sentMs = new WeakMap<Connection, number>();
+
+  function send(connection: Connection, pending: Pending): void {
+    sentMs.set(connection, performance.now());
+    connection.send(pending);
+  }
 
   function onAnswer(connection: Connection, status: number, dueMs: number): void {
-    const ms = performance.now() - dueMs;
+    const nowMs = performance.now();
+    const ms = nowMs - dueMs;
+    if (status >= 200 && status < 300) longestMs = Math.max(longestMs, nowMs - (sentMs.get(connection) ?? nowMs));
     if (status === 503) rejected.add(ms);
     else if (status < 200 || status > 299) other.set(status, (other.get(status) ?? 0) + 1);
     else if (ms > deadlineMs) late++;
@@ -97,7 +108,7 @@ export async function runOpenLoad(options: LoadOptions): Promise<LoadReport> {
       head++;
       if (nowMs - next.dueMs > deadlineMs) late++;
       else {
-        connection.send(next);
+        send(connection, next);
         break;
       }
     }
@@ -131,7 +142,7 @@ export async function runOpenLoad(options: LoadOptions): Promise<LoadReport> {
         const request = requests[index++ % requests.length] as Buffer;
         sent++;
         const connection = head === waiting.length ? free.pop() : undefined;
-        if (connection !== undefined) connection.send({ dueMs, request });
+        if (connection !== undefined) send(connection, { dueMs, request });
         else {
           waiting.push({ dueMs, request });
           if (all.size < MAX_CONNECTIONS) open();
@@ -149,7 +160,7 @@ export async function runOpenLoad(options: LoadOptions): Promise<LoadReport> {
   const connections = all.size;
   for (const connection of all) connection.close();
   return {
-    ...{ seconds, sent, late, other, connectionErrors, lagMs, connections },
+    ...{ seconds, sent, late, other, connectionErrors, lagMs, longestMs, connections },
     good: good.count,
     goodLatencies: good.toSorted(),
     rejected: rejected.count,
@@ -178,6 +189,7 @@ export function mergeReports(reports: readonly LoadReport[]): LoadReport {
     other,
     connectionErrors: sum(({ connectionErrors }) => connectionErrors),
     lagMs: most(({ lagMs }) => lagMs),
+    longestMs: most(({ longestMs }) => longestMs),
     connections: most(({ connections }) => connections),
   };
 }
