@@ -21,6 +21,7 @@ const rows: readonly Row[] = [
   { name: "answers that nobody reads", attacks: ["unread-responses"] },
   { name: "device logins that nobody finishes", attacks: ["device-requests"] },
   { name: "thousands of root groups of one person", attacks: ["many-roots"] },
+  { name: "a busy address", attacks: ["busy-address"] },
 ];
 
 let arena: Arena;

@@ -13,7 +13,7 @@ interface Sent {
   readonly localAddress: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly body?: Buffer;
-  readonly agent?: Agent;
+  readonly agent?: Agent | undefined;
 }
 
 function send(url: string, { body, ...sent }: Sent): Promise<number> {
@@ -31,21 +31,28 @@ function send(url: string, { body, ...sent }: Sent): Promise<number> {
   });
 }
 
-/** Posts a body on a connection of its own; resolves with the status, 0 when there is none. */
+/** Posts a body, on a connection of its own unless an agent is given; resolves with the status, 0 when there is none. */
 export function post(
   url: string,
   path: string,
   localAddress: string,
   body: Buffer,
   headers: Readonly<Record<string, string>>,
+  agent?: Agent,
 ): Promise<number> {
-  return send(url, { method: "POST", path, localAddress, headers, body });
+  return send(url, { method: "POST", path, localAddress, headers, body, agent });
 }
 
 /** Gets a path and reads it to its end; resolves with the status, 0 when there is none. */
-export function get(url: string, path: string, localAddress: string, token: string | undefined): Promise<number> {
+export function get(
+  url: string,
+  path: string,
+  localAddress: string,
+  token: string | undefined,
+  agent?: Agent,
+): Promise<number> {
   const headers: Record<string, string> = token === undefined ? {} : { authorization: `Bearer ${token}` };
-  return send(url, { method: "GET", path, localAddress, headers });
+  return send(url, { method: "GET", path, localAddress, headers, agent });
 }
 
 /**
