@@ -429,7 +429,9 @@ async function runArbor(checkout, args) {
 async function serve(checkout, flags) {
   const child = spawnArbor(checkout, [
     "serve",
-    ...["--quotas", "groups=1000000000", "--overload-delay", "off"],
+    ...["--quotas", "groups=1000000000"],
+    // Versions before 1.1 reject calls that would wait longer.
+    ...(checkout === PROJECT ? [] : ["--overload-delay", "off"]),
     ...flags,
     "--listen",
     "127.0.0.1:0",

@@ -17,7 +17,6 @@ const NPM = { 20: 10, 22: 10, 24: 11, 26: 12 };
 const FILES = [
   "test/e2e/one-processor.test.ts",
   "test/store/sqlite-driver.test.ts",
-  "test/transport/http/early-rejection.test.ts",
   "test/transport/http/http1-response.test.ts",
   "test/transport/protocols.test.ts",
   "test/transport/rpc/grpc-framing.test.ts",

@@ -16,7 +16,7 @@ import { storeTokenAlgorithm } from "../issuer/keys/key-ring.js";
 import { sealForStore } from "../issuer/keys/master-key.js";
 import { createFailureThrottle } from "../issuer/sts/failure-throttle.js";
 import { createJobs, type Job } from "../jobs/jobs.js";
-import { databaseBusy, unavailable } from "../kernel/errors.js";
+import { unavailable } from "../kernel/errors.js";
 import { type Ids, randomIds } from "../kernel/ids.js";
 import { createPageTokens } from "../kernel/page-token.js";
 import { type Clock, runInSlices } from "../kernel/time.js";
@@ -165,7 +165,7 @@ async function openApp(options: AppOptions, opened: Close[]): Promise<App> {
   opened.push(installation.close);
   const { store, keys, masterKey, clock } = installation;
   // What callers wait for; background work uses the store itself.
-  const units = watchUnits(store);
+  const units = watchUnits(store, settings.maxWait * 1000);
 
   // Bound first, because with port 0 the port is a part of the issuer's URL. Connections wait until the server starts.
   const port = await bindPort(settings.listen);
@@ -225,9 +225,6 @@ async function openApp(options: AppOptions, opened: Close[]): Promise<App> {
   const onInternalError = (error: ConnectError, call: CallContext | undefined) => {
     logger.error({ err: error.cause ?? error, method: call?.method.name, requestId: call?.requestId }, "call failed");
   };
-  const requireRoom = (access: "read" | "write") => {
-    if (!store.hasRoom(access)) throw databaseBusy();
-  };
   const pipeline = {
     ...{ store: units.store, clock, errorDomain, onInternalError },
     onPendingUsed: acceptances.note,
@@ -237,7 +234,7 @@ async function openApp(options: AppOptions, opened: Close[]): Promise<App> {
     methods,
     invoke: createInvoke(pipeline),
     invokeStream: createInvokeStream(pipeline),
-    authenticateCaller: createAuthenticateCaller(authenticate, requireRoom),
+    authenticateCaller: createAuthenticateCaller(authenticate),
     spans: createServerSpans(tracing),
     clock,
     errorDomain,
@@ -294,7 +291,6 @@ async function openApp(options: AppOptions, opened: Close[]): Promise<App> {
     ready,
     logger,
     limits,
-    requireRoom,
     tls,
     behindProxy: settings.behindProxy,
     onAcceptError: hostWatch.noteAcceptError,

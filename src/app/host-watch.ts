@@ -169,7 +169,8 @@ export function buildLimits(settings: Settings, fileLimit = Number.POSITIVE_INFI
     requestBufferBytes: settings.requestBuffer,
     responseBufferBytes: settings.answerBuffer,
     connectionsPerAddress: settings.connectionsPerAddress,
-    queueDelayMs: settings.overloadDelay,
+    maxWaitMs: settings.maxWait * 1000,
+    keepAliveMs: settings.keepAlive * 1000,
     drainMs: settings.drainTime * 1000,
   };
 }

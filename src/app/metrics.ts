@@ -103,7 +103,7 @@ export function createServiceCounts(): ServiceCounts {
 interface MeasuredService {
   readonly counts: ServiceCounts;
   readonly store: Pick<Store, "stats">;
-  readonly server: Pick<Server, "openWork" | "countBufferedBytes" | "countConnections">;
+  readonly server: Pick<Server, "openWork" | "countBufferedBytes" | "countConnections" | "countWaiting">;
   readonly exchanges: ExchangeCounts;
   /** The caches of the issuer, by name. */
   readonly caches: Readonly<Record<string, CacheCounts>>;
@@ -118,6 +118,7 @@ export function createServiceSources({ counts, store, server, exchanges, caches,
     );
   return [
     readValue("arbor_requests_in_flight", () => server.openWork().calls),
+    readValue("arbor_requests_waiting", server.countWaiting),
     readValues("arbor_quota_rejections_total", "kind", () => counts.quotaRejections),
     readValues("arbor_connections", "kind", server.countConnections),
     readValues("arbor_buffered_bytes", "direction", server.countBufferedBytes),

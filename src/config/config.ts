@@ -5,7 +5,13 @@ import { join } from "node:path";
 import type { ListenAddress } from "../kernel/ip-address.js";
 import { CONFIG_VARIABLE } from "./command-variables.js";
 import { readConfigFile } from "./config-file.js";
-import { describeUnknownKey, describeUnknownVariable, findOtherVariables } from "./names.js";
+import {
+  describeReplaced,
+  describeUnknownKey,
+  describeUnknownVariable,
+  findOtherVariables,
+  replacedSettings,
+} from "./names.js";
 import { findContradictions } from "./relations.js";
 import { checkDataDirectory, checkSettingFile, readSettingFile } from "./setting-files.js";
 import { isLoopback, type Setting } from "./setting-types.js";
@@ -70,6 +76,10 @@ export function resolveWithSources(
   table: SettingTable = settings,
 ): Resolution {
   const problems = findOtherVariables(env, table).unknown.map((name) => describeUnknownVariable(name, table));
+  for (const key of Object.keys(replacedSettings)) {
+    const replaced = flags[key] === undefined ? undefined : describeReplaced(key, flagOf(key));
+    if (replaced !== undefined) problems.push(replaced);
+  }
   const configName = file !== undefined && file === env[CONFIG_VARIABLE] ? CONFIG_VARIABLE : "--config";
   const fromFile = file === undefined ? undefined : readConfigFile(file, configName, problems);
   for (const key of fromFile?.keys() ?? []) {

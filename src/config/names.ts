@@ -36,8 +36,21 @@ export function findOtherVariables(
   };
 }
 
+/** Settings of earlier versions, and what replaces them. */
+export const replacedSettings: Readonly<Record<string, string>> = {
+  overloadDelay: "calls wait for their turn instead of being rejected; --max-wait (maxWait) says how long",
+};
+
+/** Describes a setting of an earlier version, by the name that was given; undefined if it is none. */
+export function describeReplaced(key: string, name: string): string | undefined {
+  const successor = replacedSettings[key];
+  return successor === undefined ? undefined : `${name} is no setting any more: ${successor}`;
+}
+
 /** Describes an environment variable that is not a setting, with the name that was probably meant. */
 export function describeUnknownVariable(name: string, table: SettingTable = settings): string {
+  const replaced = Object.keys(replacedSettings).find((key) => variableOf(key) === name);
+  if (replaced !== undefined) return describeReplaced(replaced, name) ?? name;
   const known = [...Object.keys(table).map(variableOf), ...commandVariables];
   return describeUnknown(
     name,
@@ -47,7 +60,7 @@ export function describeUnknownVariable(name: string, table: SettingTable = sett
 
 /** Describes a key that is not a setting, with the name that was probably meant. */
 export function describeUnknownKey(key: string, table: SettingTable = settings): string {
-  return describeUnknown(key, suggestName(key, Object.keys(table), simplify));
+  return describeReplaced(key, key) ?? describeUnknown(key, suggestName(key, Object.keys(table), simplify));
 }
 
 function describeUnknown(name: string, suggestion: string | undefined): string {

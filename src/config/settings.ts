@@ -27,8 +27,6 @@ import {
   words,
 } from "./setting-types.js";
 
-const DELAY = "off, or a number of ms from 1ms to 60000ms";
-
 /** The table, in the groups in which it is described. */
 const groups = {
   "Address and TLS": {
@@ -238,7 +236,7 @@ const groups = {
   },
   "Memory and overload": {
     requestBuffer: size({
-      help: "memory for request bodies; a caller, an address and a connection may use a quarter each",
+      help: "memory for request bodies; a caller may use a quarter, and those without a token 16 MiB together",
       min: "32MiB",
       max: "64GiB",
       default: "128MiB",
@@ -260,22 +258,22 @@ const groups = {
       see: "observability.md#overload",
       since: "0.6.0",
     }),
-    overloadDelay: define(
-      {
-        help: "longest wait for the event loop under overload, beyond which calls are rejected; off disables it",
-        default: "20ms",
-        see: "observability.md#overload",
-        since: "0.6.0",
-      },
-      {
-        placeholder: "delay",
-        range: DELAY,
-        ...buildFromPattern(`off|${numberPattern(1, 60_000)}ms`, DELAY, (given) =>
-          given === "off" ? Number.POSITIVE_INFINITY : Number(given.replace("ms", "")),
-        ),
-        format: (delayMs: number) => (delayMs === Number.POSITIVE_INFINITY ? "off" : `${delayMs}ms`),
-      },
-    ),
+    maxWait: duration({
+      help: "longest wait of a call until it begins, also for the database; then it is refused with UNAVAILABLE",
+      min: "1s",
+      max: "10m",
+      default: "5s",
+      see: "observability.md#overload",
+      since: "1.1.0",
+    }),
+    keepAlive: duration({
+      help: "how long an idle connection stays open; longer than the balancer in front keeps it",
+      min: "1s",
+      max: "1h",
+      default: "75s",
+      see: "production.md#proxies",
+      since: "1.1.0",
+    }),
     drainDelay: duration({
       help: "how long the service still serves everything after SIGTERM while it says that it is not ready, so that balancers use another one",
       min: "0s",

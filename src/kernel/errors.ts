@@ -223,9 +223,14 @@ export function unavailable(what: string, retryAfterMs?: number, cause?: unknown
   return new ApiError(Code.Unavailable, "UNAVAILABLE", `Unavailable: ${what}`, details, cause, rejection);
 }
 
-/** UNAVAILABLE: as many units of work as may wait for the database do. The caller may retry after a second. */
+/** UNAVAILABLE: a unit of work has waited for the database for as long as it may. The caller may retry after a second. */
 export function databaseBusy(): ApiError {
-  return unavailable("too many calls wait for the database", 1_000, undefined, "database");
+  return unavailable("the call waited too long for the database, try again", 1_000, undefined, "database");
+}
+
+/** UNAVAILABLE: the service has no time for a request, and has not begun it. The caller may retry after a second. */
+export function overloaded(rejection: RejectReason): ApiError {
+  return unavailable("the service is overloaded, try again", 1_000, undefined, rejection);
 }
 
 /** ABORTED: repeated conflicts with concurrent changes. The caller may retry. */

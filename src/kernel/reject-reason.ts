@@ -31,9 +31,13 @@ export const rejectReasons = [
   "buffers",
   /** Too many streams are open. */
   "streams",
-  /** The event loop is late, or the request would wait too long. */
-  "overload",
-  /** Too many units of work wait for the database. */
+  /** The request has waited for its turn for as long as it may. */
+  "max_wait",
+  /** As many requests wait as may, most of them of the address of this one. */
+  "queue_full",
+  /** The bodies of waiting requests are larger than allowed together. */
+  "unread_bytes",
+  /** The unit of work has waited for the database for as long as it may. */
   "database",
   "address_requests",
   "address_connections",

@@ -1,5 +1,6 @@
 import type { DescMethod } from "@bufbuild/protobuf";
 import { type ContextValues, createContextValues, type HandlerContext } from "@connectrpc/connect";
+import type { Turn } from "../kernel/fair-queue.js";
 import type { Principal } from "../kernel/principal.js";
 import type { TraceSpan } from "../kernel/trace.js";
 import { isUidp, isWithin, lineageOf, maximalOf, rootOf } from "../kernel/uidp.js";
@@ -38,6 +39,9 @@ export interface Inbound {
 
   /** The id of the request, which its response carries too. */
   readonly requestId: string;
+
+  /** Whose turn it is, and when the call is given up if it has not begun; absent where a call comes by no transport. */
+  readonly turn?: Turn | undefined;
 
   /** What logs and metrics say of the request; absent where a call comes by no transport. */
   readonly record?: RequestRecord | undefined;

@@ -3,7 +3,7 @@
 // the audit row. The response is returned after the commit.
 import type { Message } from "@bufbuild/protobuf";
 import { formatBody } from "../kernel/audit-body.js";
-import { databaseBusy, deadlineExceeded } from "../kernel/errors.js";
+import { deadlineExceeded } from "../kernel/errors.js";
 import type { Principal } from "../kernel/principal.js";
 import type { TraceSpan } from "../kernel/trace.js";
 import { rootOf } from "../kernel/uidp.js";
@@ -53,10 +53,9 @@ export function createInvoke(deps: InvokeDeps): Invoke {
       assertNoNul(method.desc.input, request);
       const unit = (tx: Tx) => run(method, call, request, principal, tx);
       if (method.prepare ?? method.requireRoom) await prepare(method, call, request, principal);
-      // Transports ask before they read the body; many bodies may have arrived at once since then.
-      if (method.access === "write" && !store.hasRoom("write")) throw databaseBusy();
       trace = call.trace?.startChild(UNIT_SPAN_NAMES[method.access]);
-      const options = { deadlineMs: call.deadlineMs, trace };
+      const { turn } = call.inbound;
+      const options = { key: turn?.key, startByMs: turn?.startByMs, deadlineMs: call.deadlineMs, trace };
       const result = method.access === "read" ? store.read(unit, options) : store.write(unit, options);
       const answer = result instanceof Promise ? await result : result;
       call.hasChanged = false;

@@ -3,7 +3,6 @@ import type { DescMethod } from "@bufbuild/protobuf";
 import type { ConnectError } from "@connectrpc/connect";
 import { answerError, rejectReasonOf } from "../kernel/errors.js";
 import type { Clock } from "../kernel/time.js";
-import type { TraceSpan } from "../kernel/trace.js";
 import type { Awaitable } from "../store/awaitable.js";
 import type { Store } from "../store/store.js";
 import type { Tx } from "../store/transaction.js";
@@ -45,13 +44,14 @@ export const UNIT_SPAN_NAMES = { read: "read transaction", write: "write transac
 /** Reads as {@link Store.read} does, as a part of the trace of a call, if that has one. */
 export async function readTraced<T>(
   store: Store,
-  { trace }: { readonly trace: TraceSpan | undefined },
+  call: Pick<CallContext, "trace" | "inbound">,
   deadlineMs: number,
   unit: (tx: Tx) => Awaitable<T>,
 ): Promise<T> {
-  const span = trace?.startChild(UNIT_SPAN_NAMES.read);
+  const { turn } = call.inbound;
+  const span = call.trace?.startChild(UNIT_SPAN_NAMES.read);
   try {
-    const result = await store.read(unit, { deadlineMs, trace: span });
+    const result = await store.read(unit, { key: turn?.key, startByMs: turn?.startByMs, deadlineMs, trace: span });
     span?.end();
     return result;
   } catch (error) {

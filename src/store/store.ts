@@ -8,6 +8,10 @@ import type { Tx } from "./transaction.js";
 
 /** Limits of one unit of work. */
 export interface UnitOptions {
+  /** In whose queue the unit waits: usually the address of a caller. That of the service itself unless set. */
+  readonly key?: string | undefined;
+  /** When the unit is given up if it still waits for the database, by `performance.now()`; never unless set. */
+  readonly startByMs?: number | undefined;
   /** When the caller stops waiting, in epoch milliseconds: a unit does not start after that. */
   readonly deadlineMs?: number;
   /**
@@ -43,7 +47,7 @@ export interface Store {
    * Runs `unit` on one snapshot that contains every write acknowledged before. The unit must await
    * nothing but its `tx`, which can no longer be used once the unit settles.
    *
-   * @throws ApiError UNAVAILABLE when the database cannot be reached.
+   * @throws ApiError UNAVAILABLE when the database cannot be reached, or has no time for it.
    */
   read<T>(unit: (tx: Tx) => Awaitable<T>, options?: UnitOptions): Awaitable<T>;
 
@@ -66,12 +70,6 @@ export interface Store {
 
   /** Reads the counts of this process. */
   stats(): StoreStats;
-
-  /**
-   * Whether a unit that begins now would run soon; false while too many wait for the database, or the first of them
-   * has waited too long. Units are queued in either case: callers ask before they do any work.
-   */
-  hasRoom(access: "read" | "write"): boolean;
 
   /**
    * Resolves when the database answers and its schema is current, to what works; rejects otherwise. `read-only` says

@@ -1,18 +1,22 @@
 // Watches the units of work of callers, to find that the database answers none of them any more. A server that waits for
 // a lock, or a machine that stands still, rejects nothing.
 import { ApiError } from "../kernel/errors.js";
-import type { Store } from "./store.js";
+import type { Store, UnitOptions } from "./store.js";
 
 /** How old the oldest unit must be, and for how long none may have ended, in milliseconds. */
 const STUCK_MS = 5_000;
+
+/** The queue of units whose callers have none of their own, such as those of pages. */
+const CALLERS = "callers";
 
 /**
  * Wraps a store, whose units are watched. Background work uses the store itself: it reads other tables, and would end
  * while no call does.
  *
+ * @param maxWaitMs how long a unit waits for the database unless its caller says so, in milliseconds
  * @param nowMs a monotonic clock; replaced in tests
  */
-export function watchUnits(inner: Store, nowMs: () => number = () => performance.now()) {
+export function watchUnits(inner: Store, maxWaitMs: number, nowMs: () => number = () => performance.now()) {
   // In the order in which they began.
   const running = new Set<{ readonly sinceMs: number }>();
   let endedMs = Number.NEGATIVE_INFINITY;
@@ -38,15 +42,21 @@ export function watchUnits(inner: Store, nowMs: () => number = () => performance
     return result;
   }
 
+  // Background work does not wait behind the units of callers, nor the other way round.
+  function withTurn(options: UnitOptions | undefined): UnitOptions {
+    if (options?.key !== undefined) return options;
+    return { ...options, key: CALLERS, startByMs: performance.now() + maxWaitMs };
+  }
+
   const store: Store = {
     ...inner,
     read(unit, options) {
-      const result = inner.read(unit, options);
+      const result = inner.read(unit, withTurn(options));
       if (result instanceof Promise) return follow(result);
       noteEnd();
       return result;
     },
-    write: (unit, options) => follow(inner.write(unit, options)),
+    write: (unit, options) => follow(inner.write(unit, withTurn(options))),
   };
   return {
     store,

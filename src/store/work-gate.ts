@@ -34,7 +34,6 @@ export function createWorkGate(inner: Store) {
     },
     lateCommitMs: inner.lateCommitMs,
     stats: () => inner.stats(),
-    hasRoom: (access) => inner.hasRoom(access),
     async check() {
       assertOpen();
       return inner.check();

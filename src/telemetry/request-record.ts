@@ -41,6 +41,8 @@ export interface RequestStart {
   readonly remoteAddress: string | undefined;
   readonly traceId: string | undefined;
   readonly bytesIn: number | undefined;
+  /** When the request arrived, by `performance.now()`; now unless given. */
+  readonly startMs?: number | undefined;
 }
 
 const CANCELLED = 1;
@@ -98,7 +100,7 @@ export class RequestRecord {
 
   constructor(start: RequestStart, observers: readonly RequestObserver[]) {
     this.requestId = start.requestId;
-    this.startMs = performance.now();
+    this.startMs = start.startMs ?? performance.now();
     this.httpVersion = start.httpVersion;
     this.httpMethod = start.httpMethod;
     this.path = start.path;

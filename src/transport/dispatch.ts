@@ -7,8 +7,20 @@ import {
   type IncomingHttpHeaders,
   type ServerHttp2Stream,
 } from "node:http2";
-import { connectErrorFrom, invalidRequest, resourceExhausted, unavailable, unimplemented } from "../kernel/errors.js";
+import { httpStatusOf, retryAfterOf } from "../codec/error-json.js";
+import {
+  type ApiError,
+  connectErrorFrom,
+  deadlineExceeded,
+  invalidRequest,
+  overloaded,
+  resourceExhausted,
+  unavailable,
+  unimplemented,
+} from "../kernel/errors.js";
 import type { RequestObserver, RequestRecord } from "../telemetry/request-record.js";
+import type { RefusalReason } from "./http/admission.js";
+import { discardRest, mayHaveBody } from "./http/body-reader.js";
 import type { Cors } from "./http/cors.js";
 import { removeGrpcParameters } from "./http/grpc-fields.js";
 import type { RouteGroup } from "./http/health-routes.js";
@@ -22,6 +34,7 @@ import {
 } from "./http/http-message.js";
 import type { StreamRequest } from "./http/http2.js";
 import { resetStream } from "./http/http2-end.js";
+import { type OpenRequest, openRequestOf } from "./http/open-request.js";
 import type { TrustedProxies } from "./http/peer-address.js";
 import { attachRecord, createRecords, pathOf, protocolOf } from "./http/request-record.js";
 import { formatStatusJson, sendGrpcStatus, sendJson } from "./http/send.js";
@@ -53,6 +66,8 @@ export interface DispatchOptions {
   readonly proxies: TrustedProxies | undefined;
   /** How long the body of a request may take, in milliseconds. */
   readonly requestMs: number;
+  /** How long a request may wait for its turn, in milliseconds. */
+  readonly maxWaitMs: number;
   /** Called with the record of each request when its response has closed. */
   readonly observers: readonly RequestObserver[];
   /** Lets scripts of other origins read responses; without it they cannot. */
@@ -215,6 +230,55 @@ export function createDispatch(options: DispatchOptions) {
     return { req, res };
   }
 
+  // A caller whose own timeout is over is told so.
+  function refusalOf(open: OpenRequest | undefined, reason: RefusalReason): ApiError {
+    const isLate = reason === "max_wait" && open !== undefined && open.maxWaitMs < options.maxWaitMs;
+    return isLate ? deadlineExceeded() : overloaded(reason);
+  }
+
+  function refuseHttp1(req: IncomingMessage, res: ServerResponse, reason: RefusalReason): void {
+    removeGrpcParameters(req.headers);
+    const record = records.http(req, res, socketAddressOf(req));
+    refuse(req, res, refusalOf(openRequestOf(req), reason), record);
+  }
+
+  function refuseStream(request: StreamRequest, reason: RefusalReason): void {
+    const { stream, headers } = request;
+    removeGrpcParameters(headers);
+    const error = refusalOf(openRequestOf(stream), reason);
+    if (isGrpc(headers["content-type"])) {
+      const record = records.stream(request);
+      records.reject(record, headers["content-type"]);
+      grpc.reject(stream, error, record, headers["content-type"]);
+      return;
+    }
+    const { req, res } = createCompat(request);
+    refuse(req, res, error, records.http(req, res, request.socketAddress));
+  }
+
+  // Answers a request whose turn has not come, in the form of its protocol.
+  function refuse(req: HttpRequest, res: HttpResponse, cause: ApiError, record: RequestRecord): void {
+    const contentType = req.headers["content-type"];
+    const path = pathOf(toOriginForm(req.url ?? ""));
+    records.reject(record, contentType);
+    record.reason = cause.rejection;
+    if (cors?.answer(req, res, () => connect.methodsOf(path))) return;
+    if (connect.serves(path)) {
+      connect.refuse(req, res, path, cause, record);
+      return;
+    }
+    const error = connectErrorFrom(cause, options.errorDomain);
+    if (mayHaveBody(req)) discardRest(req);
+    if (isGrpcFamily(contentType)) {
+      sendGrpcStatus(res, contentType, error);
+      return;
+    }
+    if (record.protocol !== "http") record.setFailure(error.code, cause.rejection);
+    const retryAfter = retryAfterOf(error);
+    const headers = retryAfter === undefined ? {} : { "retry-after": String(retryAfter) };
+    sendJson(res, httpStatusOf(error.code), formatStatusJson(error), headers);
+  }
+
   function rejectMalformed(req: HttpRequest, res: HttpResponse, fault: string, record: RequestRecord): void {
     const contentType = req.headers["content-type"];
     record.protocol = protocolOf(contentType);
@@ -239,7 +303,9 @@ export function createDispatch(options: DispatchOptions) {
 
   return {
     onHttp1,
+    refuseHttp1,
     onHttp2Stream,
+    refuseStream,
     /** Records what is rejected before it gets here. */
     records,
     /** Every value of `method` that the record of a request may have. */

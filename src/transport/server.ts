@@ -1,5 +1,4 @@
 import { encodeFrame } from "../codec/frame-writer.js";
-import { unavailable } from "../kernel/errors.js";
 import type { Clock } from "../kernel/time.js";
 import type { WebRoutes } from "../kernel/web.js";
 import type { AuthenticateCaller } from "../pipeline/auth/authenticate.js";
@@ -11,15 +10,15 @@ import type { RequestObserver } from "../telemetry/request-record.js";
 import { createDispatch, type RestHandler } from "./dispatch.js";
 import { type AccessLogMode, createAccessLog } from "./http/access-log.js";
 import { createAdmission, type RejectionCounts } from "./http/admission.js";
+import { createConnections } from "./http/connections.js";
 import { createCors } from "./http/cors.js";
 import { combineRoutes, createHealthCheck, createHealthRoutes, type RouteGroup } from "./http/health-routes.js";
 import { createHostCheck } from "./http/host.js";
 import { defaultLimits, type Limits } from "./http/limits.js";
 import { type BoundPort, createListener, type OpenConnections, type OpenWork } from "./http/listener.js";
+import { createBudgets } from "./http/open-request.js";
 import type { TrustedProxies } from "./http/peer-address.js";
 import type { TlsIdentity } from "./http/protocols.js";
-import { createRejection } from "./http/rejection.js";
-import { Buffers, createConnections } from "./http/request-buffers.js";
 import { endServerSpan, type ServerSpans } from "./http/server-span.js";
 import { createWeb } from "./http/web-routes.js";
 import { createConnect } from "./rpc/connect.js";
@@ -46,8 +45,6 @@ export interface ServerOptions {
   readonly limits?: Limits | undefined;
   /** Called with errors of accepting connections, such as EMFILE; they are logged unless given. */
   readonly onAcceptError?: ((error: Error) => void) | undefined;
-  /** Throws when the database is overloaded, so that no unit of work may begin. */
-  readonly requireRoom?: ((access: "read" | "write") => void) | undefined;
   /** Whether all connections are those of a proxy, so that they are not limited by address. */
   readonly behindProxy?: boolean | undefined;
   /** The proxies that are trusted to name their peers; none unless given. */
@@ -104,14 +101,15 @@ export interface Server {
   /** The bytes held of requests and of responses. */
   countBufferedBytes(): { readonly requests: number; readonly answers: number };
 
+  /** How many requests wait for their turn. */
+  countWaiting(): number;
+
   /** How many requests and connections were rejected before they were handled, by reason. */
   readonly rejected: Readonly<RejectionCounts>;
 
   /** Every value of `method` that the record of a request may have. */
   readonly methodNames: readonly string[];
 }
-
-const RETRY_MS = 1_000;
 
 /** Creates a server that does not serve yet. */
 export function createServer(options: ServerOptions): Server {
@@ -126,11 +124,7 @@ export function createServer(options: ServerOptions): Server {
   const { accessLog = "off", spans } = options;
   const log = accessLog === "off" ? undefined : createAccessLog(logger, accessLog);
   const observers = [...(log ? [log.observe] : []), ...(spans ? [endServerSpan] : []), ...(options.observers ?? [])];
-  const admission = createAdmission({
-    maxDelayMs: limits.queueDelayMs,
-    maxRoundMs: limits.loopDelayMs,
-    logger,
-  });
+  const admission = createAdmission({ limits, logger });
   const shared = {
     spans,
     methods,
@@ -150,33 +144,31 @@ export function createServer(options: ServerOptions): Server {
     grpc: createGrpcUnary(shared),
     connect,
     fixedRoutes: combineRoutes([createHealthRoutes(checkHealth), ...(options.extraRoutes ?? [])]),
-    web: createWeb({ ...shared, routes: options.webRoutes ?? [], requireRoom: options.requireRoom }),
+    web: createWeb({ ...shared, routes: options.webRoutes ?? [] }),
     gateway: options.gateway,
     hosts: createHostCheck(limits.validatedHosts),
     errorDomain,
     proxies: options.proxies,
     requestMs: limits.requestMs,
+    maxWaitMs: limits.maxWaitMs,
     observers,
     cors,
   });
 
-  const buffers = new Buffers(limits);
+  const budgets = createBudgets(limits);
   const listener = createListener({
     ...dispatch,
-    connections: createConnections(buffers, options.proxies, behindProxy),
+    connections: createConnections({
+      ...{ limits, admission, budgets, behindProxy, logger },
+      proxies: options.proxies,
+      hasTls: options.tls !== undefined,
+    }),
     port: options.port,
     tls: options.tls,
     limits,
-    behindProxy,
     logger,
     onAcceptError: options.onAcceptError,
-    checkHealth,
     admission,
-    overload: createRejection(unavailable("the service is overloaded, try again", RETRY_MS), {
-      ...{ errorDomain, cors },
-      isRpc: connect.serves,
-      recordRejected: dispatch.records.recordRejected,
-    }),
   });
 
   return {
@@ -185,7 +177,8 @@ export function createServer(options: ServerOptions): Server {
     replaceTls: listener.replaceTls,
     openWork: listener.openWork,
     countConnections: listener.countConnections,
-    countBufferedBytes: () => ({ requests: buffers.requests.bufferedBytes, answers: buffers.answers.bufferedBytes }),
+    countBufferedBytes: () => ({ requests: budgets.requests.bytes, answers: budgets.responses.bytes }),
+    countWaiting: admission.countWaiting,
     rejected: admission.counts,
     leave() {
       draining = true;

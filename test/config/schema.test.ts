@@ -232,10 +232,8 @@ const values: Readonly<Record<SettingName, Values>> = {
     accepted: ["1", "1000000", "01", 1, 1_000_000],
     rejected: ["0", "1000001", 0, 1_000_001, 1.5, "1.5", "1e3", "0x10", " 1", -1, true],
   },
-  overloadDelay: {
-    accepted: ["off", "1ms", "60000ms", "020ms"],
-    rejected: ["0ms", "60001ms", "99999ms", "20", "20s", "Off", "on", 20, false],
-  },
+  maxWait: duration(1, 600),
+  keepAlive: duration(1, H),
   drainDelay: duration(0, 30),
   drainTime: duration(1, H),
   logLevel: words(["fatal", "error", "warn", "info", "debug", "trace", "silent"], "verbose"),

@@ -60,7 +60,7 @@ export function masterKeySuite(name: string, createStorage: () => Promise<Rotati
       listen = `127.0.0.1:${await freePort()}`;
       serverFlags = [
         ...["--login-providers", loginProviders, "--trusted-issuers", issuer, "--registration", "open"],
-        ...["--base-url", `http://${listen}`, "--metrics-listen", "off", "--overload-delay", "off", "--no-access-log"],
+        ...["--base-url", `http://${listen}`, "--metrics-listen", "off", "--no-access-log"],
         ...storage.flags,
       ];
       provider.allowRedirect(`http://${listen}/oauth/callback`);

@@ -31,16 +31,22 @@ test("a unit that conflicts again and again is ABORTED before its deadline, and 
   await store.write((tx) => tx.settings.put("after", "1"));
 });
 
-test("there is no room while too many units wait for a connection", async (t) => {
+test("units wait for a connection in turn by their keys, and are given up when they have waited too long", async (t) => {
   const store = await openPg({ url: await newDatabase(), poolSize: 1 });
   t.after(() => store.close());
-  assert.equal(store.hasRoom("read"), true);
-  // All of them are called before the first connection is there.
-  const reads = Array.from({ length: 2_049 }, async () => store.read((tx) => tx.settings.find("any")));
-  await new Promise(setImmediate);
-  assert.equal(store.hasRoom("read"), false);
-  await Promise.all(reads);
-  assert.equal(store.hasRoom("read"), true);
+  const order: string[] = [];
+  const readAs = async (key: string, startByMs?: number) => {
+    await store.read((tx) => tx.settings.find("any"), { key, startByMs });
+    order.push(key);
+  };
+  const many = Array.from({ length: 200 }, () => readAs("many"));
+  const late = assert.rejects(readAs("many", performance.now()), /waited too long for the database/);
+  await readAs("few");
+  assert.ok(order.length < 20, `${order.length} of the other key came before it`);
+  assert.ok(store.stats().waiting > 100);
+  await Promise.all([...many, late]);
+  assert.equal(store.stats().waiting, 0);
+  assert.equal(order.length, 201);
 });
 
 test("transactions of several rows do not wait for each other in a circle", async () => {

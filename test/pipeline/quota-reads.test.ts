@@ -21,7 +21,6 @@ describe("a call", () => {
     const counting: Store = {
       lateCommitMs: store.lateCommitMs,
       stats: () => store.stats(),
-      hasRoom: (access) => store.hasRoom(access),
       read: (...args) => {
         units.reads++;
         return store.read(...args);

@@ -22,9 +22,8 @@ const IDLE_MS = (100 * 60_000) / DIVISOR;
 const TOO_SHORT_S = 10;
 
 const scaleMs = (ms: number) => ms / DIVISOR;
-const { idleSessionMs, idleSocketMs, responseStallMs, keepAliveMs } = defaultLimits;
+const { idleSocketMs, responseStallMs, keepAliveMs } = defaultLimits;
 const limits = {
-  idleSessionMs: scaleMs(idleSessionMs),
   idleSocketMs: scaleMs(idleSocketMs),
   responseStallMs: scaleMs(responseStallMs),
   keepAliveMs: scaleMs(keepAliveMs),

@@ -70,7 +70,6 @@ class Nodes {
       "access-log": "off",
       "drain-delay": this.#delay,
       // The readers and the proxies share the processors with the nodes.
-      "overload-delay": "off",
     };
     this.#services[index] = await startService(tempDir(), "--behind-proxy", ...flagsOf(values));
   }

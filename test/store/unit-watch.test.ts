@@ -15,7 +15,7 @@ function startWatch() {
     });
   let isSynchronous = false;
   const inner = { read: () => (isSynchronous ? undefined : wait()), write: wait } as unknown as Store;
-  const units = watchUnits(inner, () => nowMs);
+  const units = watchUnits(inner, 5_000, () => nowMs);
   const settle = () => new Promise((resolve) => setImmediate(resolve));
   return {
     areStuck: units.areStuck,

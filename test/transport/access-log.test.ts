@@ -344,7 +344,6 @@ test("start and stop have a line each", async () => {
     "data",
     "listen",
     "metricsListen",
-    "overloadDelay",
     "registrySecretFile",
     "tokenAlgorithm",
   ]);

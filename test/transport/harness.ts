@@ -139,8 +139,7 @@ export async function startServer(
       port: bound,
       logger: createLogger("silent"),
       ...options,
-      // The clients run in this process and make the server late, so nothing is rejected for that unless a test asks for it.
-      limits: { ...defaultLimits, queueDelayMs: Number.POSITIVE_INFINITY, ...options.limits },
+      limits: { ...defaultLimits, ...options.limits },
     });
   let server: Server;
   try {

@@ -117,7 +117,7 @@ describe("limits", () => {
   });
 
   it("an HTTP/2 session without frames is closed", async () => {
-    const server = await start({ limits: { idleSessionMs: 30, sessionCloseMs: 30 } });
+    const server = await start({ limits: { keepAliveMs: 30, sessionCloseMs: 30 } });
     await new Promise<void>((resolve) => {
       const session = openHttp2(server.url);
       session.on("close", () => resolve());
@@ -125,13 +125,13 @@ describe("limits", () => {
   });
 
   it("an HTTP/2 peer that sends a preface alone and ignores GOAWAY is cut", async () => {
-    const server = await start({ limits: { idleSessionMs: 30, sessionCloseMs: 30 } });
+    const server = await start({ limits: { keepAliveMs: 30, sessionCloseMs: 30 } });
     const response = await rawTcp(server.port, HTTP2_START);
     assert.ok(response.length > 0);
   });
 
   it("an HTTP/2 session with an open stream that never moves is cut", async () => {
-    const server = await start({ limits: { idleSessionMs: 30, sessionCloseMs: 30 } });
+    const server = await start({ limits: { keepAliveMs: 30, sessionCloseMs: 30 } });
     await rawTcp(server.port, Buffer.concat([HTTP2_START, headersFrame(1, GET, grpcFields)]));
   });
 

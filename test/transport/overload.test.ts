@@ -1,4 +1,5 @@
-// A service that is late answers calls of every protocol with UNAVAILABLE and health checks with their status.
+// Calls that are refused get UNAVAILABLE in every protocol, and health checks their status. Which calls are refused: those
+// that have waited too long, of the address with most of them.
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { Agent, type IncomingHttpHeaders, type OutgoingHttpHeaders, request } from "node:http";
@@ -15,28 +16,12 @@ import { createHealth } from "../../src/transport/rpc/health.js";
 import { standStill } from "../support/stand-still.js";
 import { DOMAIN, GrpcJs, groupsClient, type Running, rawTcp, SERVICE, startServer, transports } from "./harness.js";
 
-/** How long a round of the event loop may take here, and how long each takes, in milliseconds. */
-const LATE_MS = 100;
-const BLOCK_MS = 130;
-const LATE_FOR_MS = 1_500;
 const ORIGIN = "https://app.example";
-
-// The server runs in this process, and so do the clients: they are slow as well.
-function blockLoop(): () => void {
-  let isOver = false;
-  const block = () => {
-    standStill(BLOCK_MS);
-    if (!isOver) setImmediate(block);
-  };
-  block();
-  return () => {
-    isOver = true;
-  };
-}
 
 const records: Omit<RequestRecord, "setCaller" | "setFailure" | "end">[] = [];
 
-async function start(queueDelayMs = defaultLimits.queueDelayMs): Promise<Running> {
+// Without a place where calls may wait, each is refused.
+async function start(waitingRequests = 0): Promise<Running> {
   const health = createHealth({
     services: [],
     ready: async () => {},
@@ -46,7 +31,7 @@ async function start(queueDelayMs = defaultLimits.queueDelayMs): Promise<Running
   });
   return startServer({
     extraServices: [health],
-    limits: { queueDelayMs, loopDelayMs: LATE_MS },
+    limits: { waitingRequests },
     corsOrigins: [ORIGIN],
     observers: [({ ...record }) => void records.push(record)],
   });
@@ -61,18 +46,12 @@ async function checkHealth({ url }: Running): Promise<void> {
   assert.equal(status, 1);
 }
 
-describe("an event loop that is late", () => {
+describe("a call that is refused", () => {
   let server: Running;
-  let release: () => void;
   before(async () => {
     server = await start();
-    release = blockLoop();
-    await delay(LATE_FOR_MS);
   });
-  after(async () => {
-    release();
-    await server.stop();
-  });
+  after(() => server.stop());
 
   it("REST gets 503 with RetryInfo and Retry-After, before its body and its token are looked at", async () => {
     const requests: readonly RequestInit[] = [
@@ -229,23 +208,91 @@ describe("an event loop that is late", () => {
 
   it("health checks are answered", () => checkHealth(server));
 
-  it("calls are handled again when it is in time again", async () => {
-    release();
-    const deadlineMs = performance.now() + 10_000;
-    const call = async () => (await fetch(`${server.url}${SERVICE}/GetGroup?encoding=json&message={}`)).status;
-    while ((await call()) !== 200) assert.ok(performance.now() < deadlineMs, "calls are still rejected");
+  it("a preflight is answered, because it costs as little as a refusal", async () => {
+    const headers = { origin: ORIGIN, "access-control-request-method": "POST" };
+    const response = await fetch(`${server.url}${SERVICE}/GetGroup`, { method: "OPTIONS", headers });
+    assert.equal(response.status, 204);
   });
 });
 
-it("control: without admission a service that is late handles all calls", async () => {
-  const server = await start(Number.POSITIVE_INFINITY);
-  const release = blockLoop();
-  await delay(LATE_FOR_MS);
+it("control: with places to wait all of them are handled", async () => {
+  const server = await start(defaultLimits.waitingRequests);
   try {
     assert.equal((await fetch(`${server.url}/iam/v2beta1/groups/x`)).status, 200);
     await checkHealth(server);
   } finally {
-    release();
     await server.stop();
   }
+});
+
+describe("calls that wait", () => {
+  /** Each call blocks the event loop for as long, in milliseconds. */
+  const COST_MS = 20;
+
+  async function startSlow(maxWaitMs: number): Promise<Running> {
+    return startServer({
+      limits: { maxWaitMs },
+      gateway: {
+        handle(_req, res) {
+          standStill(COST_MS);
+          res.end("{}");
+        },
+      },
+      observers: [({ ...record }) => void records.push(record)],
+    });
+  }
+
+  function call(port: number, localAddress: string, headers: OutgoingHttpHeaders = {}): Promise<number> {
+    return new Promise((resolve, reject) => {
+      const req = request({ host: "127.0.0.1", port, path: "/x", localAddress, headers, agent: false }, (res) => {
+        res.resume();
+        res.on("end", () => resolve(res.statusCode ?? 0));
+      });
+      req.on("error", reject).end();
+    });
+  }
+
+  const callMany = (port: number, count: number, address = "127.0.0.1") =>
+    Promise.all(Array.from({ length: count }, () => call(port, address)));
+
+  it("for longer than they may are refused, and those of another address are not", async (t) => {
+    const server = await startSlow(300);
+    t.after(() => server.stop());
+    records.splice(0);
+    const many = callMany(server.port, 60, "127.0.0.2");
+    await delay(50);
+    const few = [await call(server.port, "127.0.0.3"), await call(server.port, "127.0.0.3")];
+    const statuses = await many;
+    assert.deepEqual(few, [200, 200]);
+    assert.ok(statuses.includes(200), "none was handled");
+    const refused = statuses.filter((status) => status === 503).length;
+    assert.ok(refused > 10, `${refused} of 60 were refused`);
+    assert.equal(refused + statuses.filter((status) => status === 200).length, 60);
+    const recorded = records.filter(({ reason }) => reason === "max_wait");
+    assert.equal(recorded.length, refused);
+    for (const { isEarly, status, durationMs } of recorded) {
+      assert.deepEqual([isEarly, status], [true, 503]);
+      // What it waited is a part of what it took.
+      assert.ok(durationMs >= 250, `${durationMs} ms`);
+    }
+  });
+
+  it("control: those that may wait longer are all handled, and the latest has waited for the others", async (t) => {
+    const server = await startSlow(30_000);
+    t.after(() => server.stop());
+    records.splice(0);
+    assert.deepEqual(new Set(await callMany(server.port, 60)), new Set([200]));
+    assert.ok(Math.max(...records.map(({ durationMs }) => durationMs)) > 30 * COST_MS);
+  });
+
+  it("for longer than their callers do get DEADLINE_EXCEEDED", async (t) => {
+    const server = await startSlow(30_000);
+    t.after(() => server.stop());
+    const many = callMany(server.port, 30, "127.0.0.2");
+    await delay(20);
+    const impatient = Array.from({ length: 10 }, () => call(server.port, "127.0.0.2", { "grpc-timeout": "100m" }));
+    const statuses = await Promise.all(impatient);
+    assert.ok(statuses.filter((status) => status === 504).length >= 5, statuses.join());
+    assert.deepEqual(new Set(await many), new Set([200]));
+  });
 });

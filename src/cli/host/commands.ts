@@ -10,7 +10,8 @@ import {
   settingNames,
 } from "../../config/config.js";
 import { describeFlags } from "../../config/describe.js";
-import { findOtherVariables } from "../../config/names.js";
+import { findOtherVariables, replacedSettings } from "../../config/names.js";
+import { flagOf } from "../../config/settings.js";
 import {
   addEventFlags,
   addEventListFlags,
@@ -47,6 +48,7 @@ const hostSettings: readonly SettingName[] = [
 /** Adds the commands on the host. */
 export function addHostCommands(arbor: Command): void {
   const serve = addSettings(arbor.command("serve").description("run the service"), settingNames);
+  for (const key of Object.keys(replacedSettings)) serve.addOption(new Option(`${flagOf(key)} <value>`).hideHelp());
   restrictFiles(serve).action(async (options) => {
     // Before most modules are loaded.
     holdYoungGeneration();

@@ -24,24 +24,14 @@ export type Authenticate = (authorization: string | undefined) => Principal | Pr
  * @throws ApiError UNAUTHENTICATED
  */
 export type AuthenticateCaller = (
-  method: { readonly auth: AuthRule; readonly access?: "read" | "write"; readonly mounted?: unknown },
+  method: { readonly auth: AuthRule },
   authorization: string | undefined,
   trace?: TraceSpan | undefined,
 ) => Principal | undefined | Promise<Principal | undefined>;
 
-/**
- * Creates {@link AuthenticateCaller}.
- *
- * @param requireRoom throws ApiError UNAVAILABLE where too many units of work wait for the database. Front ends
- * authenticate before they read the body, so an overloaded server reads none.
- */
-export function createAuthenticateCaller(
-  authenticate: Authenticate,
-  requireRoom: (access: "read" | "write") => void = () => {},
-): AuthenticateCaller {
+/** Creates {@link AuthenticateCaller}. */
+export function createAuthenticateCaller(authenticate: Authenticate): AuthenticateCaller {
   return (method, authorization, trace) => {
-    // A mounted method does not declare whether it writes.
-    requireRoom(method.mounted === undefined && method.access === "write" ? "write" : "read");
     if (method.auth.mode !== "guarded") return undefined;
     return trace?.isRecording ? traceAuthentication(authenticate, authorization, trace) : authenticate(authorization);
   };

@@ -56,7 +56,6 @@ function createSnapshotStore(connection: Executor): Store {
     },
     lateCommitMs: 0,
     stats: () => createStoreCounts(),
-    hasRoom: () => true,
     check: async () => "ok",
     async close() {},
   };

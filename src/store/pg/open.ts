@@ -32,6 +32,7 @@ import {
   verifyServer,
   watchReplication,
 } from "./connection.js";
+import { createTurns } from "./turns.js";
 
 const MAX_UNIT_MS = 30_000;
 /** When a server that does not end a statement is given up: its machine may have stopped. */
@@ -43,8 +44,8 @@ export const LATE_COMMIT_MS = 4 * MAX_UNIT_MS;
 
 const READ = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
 const WRITE = "BEGIN ISOLATION LEVEL SERIALIZABLE";
-/** How many units may wait for a connection before calls are rejected: about a second of point reads. */
-const MAX_WAITING = 2_048;
+/** How many units may wait for a connection: as many calls as wait in the transport. */
+const MAX_WAITING = 10_000;
 
 /** How to open a PostgreSQL store. */
 interface PgOptions {
@@ -103,6 +104,7 @@ export async function openPg(options: PgOptions): Promise<Store> {
     await pool.end();
     throw error;
   }
+  const turns = createTurns(poolSize, MAX_WAITING);
   const executors = new WeakMap<pg.PoolClient, Executor>();
   const readOldest = async () => {
     const { rows } = await pool.query<{ value: string }>("SELECT value FROM settings WHERE name = $1", [
@@ -117,10 +119,9 @@ export async function openPg(options: PgOptions): Promise<Store> {
     lateCommitMs: LATE_COMMIT_MS,
     stats: () => ({
       ...counts,
-      waiting: pool.waitingCount,
+      waiting: turns.waiting,
       pool: { busy: pool.totalCount - pool.idleCount, idle: pool.idleCount, max: poolSize },
     }),
-    hasRoom: () => pool.waitingCount < MAX_WAITING,
     async check() {
       const oldest = await readOldest().catch((error) => {
         throw unavailable("the database cannot be reached", 1000, error);
@@ -136,7 +137,9 @@ export async function openPg(options: PgOptions): Promise<Store> {
     for (let tries = 1; ; tries++) {
       if (clock() > deadlineMs) throw deadlineExceeded();
       try {
-        return await runOnce(beginWith(begin, units), unit, units?.trace);
+        // A unit that has begun before is not given up.
+        const turn = tries === 1 ? { key: units?.key, startByMs: units?.startByMs } : { key: units?.key };
+        return await turns.run(turn, () => runOnce(beginWith(begin, units), unit, units?.trace));
       } catch (error) {
         if (!isConflict(error)) throw toApiError(error);
         counts.conflicts++;

@@ -109,8 +109,6 @@ export function openSqlite(options: SqliteOptions): Store {
     write: (unit, units) => queue.submit(unit, units),
     lateCommitMs: 0,
     stats: () => ({ ...counts, waiting: queue.length, files: () => readFileSizes(directory), faults: faults.counts }),
-    // Reads do not wait for anything.
-    hasRoom: (access) => access === "read" || queue.hasRoom(),
     async check() {
       faults.assertWritable();
       assertMayOpen(readOldest());

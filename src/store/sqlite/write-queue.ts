@@ -1,7 +1,8 @@
-// Group commit on SQLite's one writer connection: calls queue, a batch of them runs in one transaction with
+// Group commit on SQLite's one writer connection: calls wait in fair queues, a batch of them runs in one transaction with
 // a savepoint each, and no call is answered before the commit that makes the batch durable
 // (docs/adr/0003-group-commit.md).
-import { ApiError, deadlineExceeded, unavailable } from "../../kernel/errors.js";
+import { ApiError, databaseBusy, deadlineExceeded, unavailable } from "../../kernel/errors.js";
+import { FairQueue, SERVICE, type Turn } from "../../kernel/fair-queue.js";
 import type { Clock } from "../../kernel/time.js";
 import type { TraceSpan } from "../../kernel/trace.js";
 import type { Awaitable } from "../awaitable.js";
@@ -33,15 +34,12 @@ const MAX_BATCH_MS = 5;
 /** How long to wait for another process to release the database, and how often to try. */
 const BUSY_LIMIT_MS = 5_000;
 const BUSY_RETRY_MS = 5;
-/** How many calls may wait, and for how long the first of them, before callers are turned away. */
-const MAX_QUEUED = 2_048;
-const MAX_QUEUED_MS = 2_000;
+/** How many calls may wait: as many as wait in the transport. */
+const MAX_QUEUED = 10_000;
 
-interface QueuedCall {
+interface QueuedCall extends Turn {
   readonly unit: (tx: Tx) => Awaitable<unknown>;
   readonly deadlineMs: number;
-  /** When it was queued, by `performance.now()`. */
-  readonly sinceMs: number;
   /** The span of the unit, where it is recorded. */
   readonly trace: TraceSpan | undefined;
   readonly resolve: (value: unknown) => void;
@@ -72,7 +70,7 @@ export function createWriteQueue(
   counts: StoreCounts = createStoreCounts(),
   guard: WriteGuard = { beforeBatch() {}, afterCommit() {} },
 ) {
-  const queue: QueuedCall[] = [];
+  const queue = new FairQueue<QueuedCall>(MAX_QUEUED);
   let draining = false;
   let closed = false;
   let resolveClose: (() => void) | undefined;
@@ -82,22 +80,20 @@ export function createWriteQueue(
     submit<T>(unit: (tx: Tx) => Awaitable<T>, options?: UnitOptions): Promise<T> {
       if (closed) return Promise.reject(unavailable("the service is stopping"));
       return new Promise<T>((resolve, reject) => {
-        const deadlineMs = options?.deadlineMs ?? Number.POSITIVE_INFINITY;
-        const sinceMs = performance.now();
+        const {
+          key = SERVICE,
+          startByMs = Number.POSITIVE_INFINITY,
+          deadlineMs = Number.POSITIVE_INFINITY,
+        } = options ?? {};
         const trace = options?.trace?.isRecording ? options.trace : undefined;
-        queue.push({ unit, deadlineMs, sinceMs, trace, resolve: resolve as (value: unknown) => void, reject });
+        const call = { key, startByMs, deadlineMs, unit, trace, resolve: resolve as (value: unknown) => void, reject };
+        queue.push(call)?.reject(databaseBusy());
         if (!draining) schedule(performance.now() + BUSY_LIMIT_MS);
       });
     },
     /** How many units wait. */
     get length(): number {
-      return queue.length;
-    },
-    /** Whether a unit that is queued now will soon run: few wait, and none has waited for long. */
-    hasRoom(): boolean {
-      const first = queue[0];
-      if (first === undefined) return true;
-      return queue.length < MAX_QUEUED && performance.now() - first.sinceMs < MAX_QUEUED_MS;
+      return queue.size;
     },
     /** Accepts no more units; resolves when those in the queue have run. */
     close(): Promise<void> {
@@ -113,6 +109,7 @@ export function createWriteQueue(
   }
 
   async function drain(busyUntilMs: number): Promise<void> {
+    for (const call of queue.expired(performance.now())) call.reject(databaseBusy());
     try {
       guard.beforeBatch();
       rollBack();
@@ -124,7 +121,7 @@ export function createWriteQueue(
         return;
       }
       const failure = isBusy(error) ? unavailable("another process holds the database", 1000, error) : error;
-      for (const call of queue.splice(0)) call.reject(failure);
+      for (let call = queue.take(); call !== undefined; call = queue.take()) call.reject(failure);
       return next();
     }
     const batch: Batch = { calls: [], startMs: performance.now(), trace: undefined };
@@ -134,7 +131,9 @@ export function createWriteQueue(
       const startMs = performance.now();
       commit(batch);
       guard.afterCommit();
-      counts.commitSeconds.observe((performance.now() - startMs) / 1000);
+      const commitMs = performance.now() - startMs;
+      for (const { key } of batch.calls) queue.charge(key, commitMs / batch.calls.length);
+      counts.commitSeconds.observe(commitMs / 1000);
       counts.batchUnits.observe(batch.calls.length);
     } catch (error) {
       rollBack();
@@ -165,13 +164,15 @@ export function createWriteQueue(
     const overdue = nextImmediate();
     try {
       while (calls.length < MAX_BATCH_CALLS && (calls.length === 0 || performance.now() < endMs)) {
-        const call = queue.shift();
+        const call = queue.take();
         if (call === undefined) break;
         calls.push(call);
         if (call.trace !== undefined) traceCall(batch, call.trace);
-        outcomes.push(
-          clock() > call.deadlineMs ? { call, error: deadlineExceeded() } : await runCall(call, overdue.reached),
-        );
+        const startMs = performance.now();
+        const error =
+          startMs >= call.startByMs ? databaseBusy() : clock() > call.deadlineMs ? deadlineExceeded() : undefined;
+        outcomes.push(error === undefined ? await runCall(call, overdue.reached) : { call, error });
+        queue.charge(call.key, performance.now() - startMs);
       }
     } finally {
       overdue.cancel();
@@ -208,7 +209,7 @@ export function createWriteQueue(
   }
 
   function next(): void {
-    if (queue.length > 0) {
+    if (queue.size > 0) {
       schedule(performance.now() + BUSY_LIMIT_MS);
       return;
     }

@@ -29,6 +29,7 @@ export const families = {
     "protocol",
   ),
   arbor_requests_in_flight: gauge("Requests in flight, including streams and waiting requests."),
+  arbor_requests_waiting: gauge("Requests that wait for their turn on the event loop."),
   arbor_requests_rejected_total: counter("Requests and connections that were rejected, by reason.", "reason"),
   arbor_quota_rejections_total: counter("Calls rejected because a quota was full, by the kind that it limits.", "kind"),
   arbor_connections: gauge("Open connections by their protocol; detecting: not known yet.", "kind"),

@@ -1,108 +1,229 @@
-// Decides whether the service has time for a request, by the delay of the event loop and the expected waiting time. It
-// reads nothing of the request, so it is the same for every protocol and takes less than a microsecond.
+// Decides when requests are handled, and which are refused. Requests wait in a queue for each address and are served in turn
+// by what they cost. A request is refused only when it has waited for too long, or when too many wait. It reads nothing of
+// a request but its path, its timeout and the address, so it is the same for every protocol.
+import type { IncomingHttpHeaders } from "node:http";
+import { FairQueue, type Turn } from "../../kernel/fair-queue.js";
+import type { RejectReason } from "../../kernel/reject-reason.js";
 import type { Logger } from "../../telemetry/logger.js";
-import { hasTimeFor, hasTimeForAll, type Peer } from "./fair-queue.js";
+import { parseGrpcTimeout } from "./grpc-fields.js";
+import type { Limits } from "./limits.js";
 
-/**
- * How often the delay of the event loop is measured, in milliseconds: seldom while it is small, often while it is late.
- */
-const CHECK_MS = 50;
-const LATE_CHECK_MS = 5;
-/**
- * How long it must be late without interruption, in milliseconds: a garbage collection or a slow sync does not count as
- * overload.
- */
-const LATE_FOR_MS = 1_000;
-/**
- * A request may wait so many times `maxDelayMs` before it is rejected after all, and at least so long in milliseconds: a
- * peer that sends more than others waits longer than the queue is long.
- */
-const WAIT_FACTOR = 3;
-const MIN_MAX_WAIT_MS = 60;
-/** How often rejected requests are logged, in milliseconds. */
-const LOG_MS = 10_000;
+/** Why a waiting request is refused. */
+export type RefusalReason = Extract<RejectReason, "max_wait" | "queue_full" | "unread_bytes">;
 
-/** Why a request or a connection was rejected before it was handled. */
-export type RejectionReason =
-  /** The event loop is late, or the request would wait too long. */
-  | "overload"
-  /** The address has too many requests open. */
-  | "address_requests"
-  /** The address has too many connections. */
-  | "address_connections"
-  /** The process has as many connections as it may have. */
-  | "connections";
+/** Why a request or a connection is rejected before it is handled. */
+export type RejectionReason = RefusalReason | ConnectionReason | "address_requests";
+
+/** Why a connection is rejected. */
+export type ConnectionReason = Extract<RejectReason, "address_connections" | "connections">;
 
 /** How many were rejected since the start, by reason. */
 export type RejectionCounts = Record<RejectionReason, number>;
 
+/** A request that waits. */
+export interface WaitingRequest extends Turn {
+  /** Handles it. */
+  run(): void;
+  /** Answers that the service has no time for it, instead of {@link run}. */
+  refuse(reason: RefusalReason): void;
+  /** Gets what the other two throw. */
+  onError(error: unknown): void;
+  /** How many bytes of its body Node holds unread. */
+  countUnread(): number;
+}
+
+/** How long one turn of the event loop takes requests before it reads sockets again, in milliseconds. */
+const TURN_MS = 5;
+/** How often unread bytes are counted, in milliseconds, and from how many waiting requests on: fewer hold too little. */
+const COUNT_UNREAD_MS = 20;
+const MIN_COUNTED = 256;
+/** How many requests one turn refuses because they have waited too long; the others follow, or are refused in their turn. */
+const MAX_REFUSED = 64;
+/** How often refused requests are logged, in milliseconds. */
+const LOG_MS = 10_000;
+
 export interface AdmissionOptions {
-  /**
-   * How long a request may wait in a standing queue (see fair-queue.ts), in milliseconds; if infinite, all are
-   * admitted.
-   */
-  readonly maxDelayMs: number;
-  /**
-   * How long an iteration of the event loop may take before it counts as late, in milliseconds; at least `maxDelayMs`.
-   */
-  readonly maxRoundMs: number;
+  readonly limits: Pick<Limits, "maxWaitMs" | "waitingRequests" | "unreadBytes" | "requestsPerAddress">;
   readonly logger?: Logger | undefined;
 }
 
-/** Decides whether requests are handled. */
+/** Admits requests. */
 export type Admission = ReturnType<typeof createAdmission>;
 
-/** Creates the admission control; {@link Admission.stop} ends its timer. */
-export function createAdmission({ maxDelayMs, maxRoundMs, logger }: AdmissionOptions) {
-  const counts: RejectionCounts = { overload: 0, address_requests: 0, address_connections: 0, connections: 0 };
-  const isOn = maxDelayMs !== Number.POSITIVE_INFINITY;
-  const maxLateMs = Math.max(maxDelayMs, maxRoundMs);
-  let isLate = false;
-  let lateSinceMs = 0;
-  let delayMs = 0;
-  const log = createRejectionLog(() => counts.overload);
-  let timer: NodeJS.Timeout | undefined;
-  let isStopped = false;
+/** Creates the admission of a server. */
+export function createAdmission({ limits, logger }: AdmissionOptions) {
+  const counts: RejectionCounts = {
+    max_wait: 0,
+    queue_full: 0,
+    unread_bytes: 0,
+    address_requests: 0,
+    address_connections: 0,
+    connections: 0,
+  };
+  const calls = new FairQueue<WaitingRequest>(limits.waitingRequests);
+  // Health checks come first. Those of an address that sends too many delay each other only.
+  const checks = new FairQueue<WaitingRequest>();
+  const openByKey = new Map<string, number>();
+  const log = createRejectionLog(() => counts.max_wait + counts.queue_full + counts.unread_bytes);
+  let isScheduled = false;
+  let isAccepting = false;
+  let turns = 0;
+  let servedMs = 0;
+  let countedMs = 0;
 
-  function check(sinceMs: number): void {
+  function schedule(): void {
+    if (isScheduled) return;
+    isScheduled = true;
+    setImmediate(takeTurn);
+  }
+
+  function takeTurn(): void {
     const nowMs = performance.now();
-    delayMs = nowMs - sinceMs;
-    if (delayMs <= maxLateMs) lateSinceMs = 0;
-    else if (lateSinceMs === 0) lateSinceMs = sinceMs;
-    isLate = lateSinceMs !== 0 && nowMs - lateSinceMs >= LATE_FOR_MS;
-    log((rejected) => logger?.warn({ rejected, delayMs: Math.round(delayMs) }, "overload: calls rejected"));
-    schedule(lateSinceMs === 0 ? CHECK_MS : LATE_CHECK_MS);
+    turns++;
+    for (const request of calls.expired(nowMs, MAX_REFUSED)) refuse(request, "max_wait");
+    refuseUnread(nowMs);
+    serve(checks, () => {
+      if (hasToAccept()) finish();
+      else serve(calls, finish);
+    });
   }
 
-  // The immediate makes sure that the next check is in another iteration of the event loop.
-  function schedule(afterMs: number): void {
-    const sinceMs = performance.now();
-    setImmediate(() => {
-      if (!isStopped) timer = setTimeout(check, afterMs, sinceMs).unref();
-    }).unref();
+  function finish(): void {
+    isScheduled = false;
+    if (calls.size + checks.size > 0) schedule();
   }
 
-  if (isOn) schedule(CHECK_MS);
+  // libuv accepts one connection in each turn of the event loop. While connections wait, half of the time is for turns
+  // without calls: new callers, health checks too, would otherwise wait for seconds.
+  function hasToAccept(): boolean {
+    const isLate = performance.now() - servedMs >= TURN_MS;
+    const hasTo = isAccepting && !isLate;
+    isAccepting = false;
+    return hasTo;
+  }
+
+  // Each request begins when the promises of the one before it have settled as far as they can, so the time between the
+  // two is what that one costs.
+  function serve(queue: FairQueue<WaitingRequest>, onEnd: () => void): void {
+    const endMs = performance.now() + TURN_MS;
+    let served: WaitingRequest | undefined;
+    let sinceMs = 0;
+    const serveNext = () => {
+      const nowMs = performance.now();
+      if (served !== undefined) queue.charge(served.key, nowMs - sinceMs);
+      const request = served !== undefined && nowMs >= endMs ? undefined : queue.take();
+      if (request === undefined) {
+        if (served !== undefined && queue === calls) servedMs = nowMs;
+        onEnd();
+        return;
+      }
+      served = request;
+      sinceMs = nowMs;
+      if (queue === calls && request.startByMs <= nowMs) refuse(request, "max_wait");
+      else run(request);
+      queueMicrotask(serveSoon);
+    };
+    // Node runs all microtasks before the next of these.
+    const serveSoon = () => process.nextTick(serveNext);
+    serveNext();
+  }
+
+  function run(request: WaitingRequest): void {
+    try {
+      request.run();
+    } catch (error) {
+      request.onError(error);
+    }
+  }
+
+  function refuse(request: WaitingRequest, reason: RefusalReason): void {
+    counts[reason]++;
+    log((refused) =>
+      logger?.warn({ refused, waiting: calls.size, reason }, "calls were refused, because too many wait"),
+    );
+    try {
+      request.refuse(reason);
+    } catch (error) {
+      request.onError(error);
+    }
+  }
+
+  // Refuses the newest requests of whose peer has sent most, until the rest is small enough.
+  function refuseUnread(nowMs: number): void {
+    if (calls.size < MIN_COUNTED || nowMs - countedMs < COUNT_UNREAD_MS) return;
+    countedMs = nowMs;
+    let total = 0;
+    const byKey = new Map<string, number>();
+    for (const request of calls) {
+      const unread = request.countUnread();
+      total += unread;
+      if (unread > 0) byKey.set(request.key, (byKey.get(request.key) ?? 0) + unread);
+    }
+    while (total > limits.unreadBytes) {
+      const [largest] = [...byKey].reduce((a, b) => (b[1] > a[1] ? b : a));
+      const newest = calls.takeNewest(largest);
+      if (newest === undefined) return;
+      const unread = newest.countUnread();
+      total -= unread;
+      byKey.set(largest, (byKey.get(largest) ?? 0) - unread);
+      refuse(newest, "unread_bytes");
+    }
+  }
+
+  function enter(queue: FairQueue<WaitingRequest>, request: WaitingRequest): void {
+    const dropped = queue.push(request);
+    if (dropped !== undefined) refuse(dropped, "queue_full");
+    schedule();
+  }
 
   return {
-    /** Counts of rejections, which the code that rejects counts by `count`. */
+    /** How many were rejected, by reason. */
     counts: counts as Readonly<RejectionCounts>,
     /** Counts a rejection. */
     count(reason: RejectionReason): void {
       counts[reason]++;
     },
-    /** Whether there is time for one more request, of any peer. */
-    admitsAll: (): boolean => !isOn || (!isLate && hasTimeForAll(maxDelayMs)),
-    /** Whether there is time for one more request of a peer. */
-    admits: (peer: Peer): boolean => !isOn || (!isLate && hasTimeFor(peer, maxDelayMs)),
-    /** How long an admitted request may wait in a standing queue before it is rejected, in milliseconds. */
-    maxWaitMs: Math.max(WAIT_FACTOR * maxDelayMs, MIN_MAX_WAIT_MS),
-    stop(): void {
-      isStopped = true;
-      clearTimeout(timer);
+    /** How many turns have begun: a request is handled after the next one has. */
+    countTurns: () => turns,
+    /** How many requests wait. */
+    countWaiting: () => calls.size + checks.size,
+    /** Lets a request wait for its turn; a health check is answered in the next one. */
+    enter: (request: WaitingRequest, isHealth: boolean) => enter(isHealth ? checks : calls, request),
+    /** Lets an admitted request wait for another turn. It is not refused any more. */
+    waitAgain({ key }: Pick<Turn, "key">, run: () => void): void {
+      const startByMs = Number.POSITIVE_INFINITY;
+      enter(calls, { key, startByMs, run, refuse: run, onError: throwLater, countUnread: none });
+    },
+    /** Charges an address for work outside of its turns, in milliseconds. */
+    charge: (key: string, costMs: number) => calls.charge(key, costMs),
+    /** Notes that a connection was accepted, behind which others may wait. */
+    noteConnection(): void {
+      isAccepting = true;
+    },
+    /** Counts a request of an address as open. */
+    open(key: string): void {
+      openByKey.set(key, (openByKey.get(key) ?? 0) + 1);
+    },
+    /** Whether the newest request of an address may be served: half of its places are for health checks alone. */
+    mayServe: (key: string, isHealth: boolean): boolean =>
+      (openByKey.get(key) ?? 0) <= limits.requestsPerAddress * (isHealth ? 2 : 1),
+    /** Counts a request as ended. */
+    close(key: string): void {
+      const open = openByKey.get(key) ?? 0;
+      if (open > 1) openByKey.set(key, open - 1);
+      else openByKey.delete(key);
     },
   };
 }
+
+// What `run` throws here is an error of the program, for which there is no response. It must not end the turn.
+function throwLater(error: unknown): void {
+  setImmediate(() => {
+    throw error;
+  });
+}
+
+const none = () => 0;
 
 /**
  * Creates a function that calls `write` with how many were rejected since it did so before: if any were, and at most
@@ -119,6 +240,15 @@ export function createRejectionLog(readCount: () => number): (write: (rejected: 
     loggedMs = nowMs;
     loggedCount = count;
   };
+}
+
+/** How long a request may wait: at most as long as its caller does. */
+export function findMaxWait(headers: IncomingHttpHeaders, maxWaitMs: number): number {
+  const { "grpc-timeout": grpc, "connect-timeout-ms": connect, "x-server-timeout": server } = headers;
+  if (grpc === undefined && connect === undefined && server === undefined) return maxWaitMs;
+  const waits = [grpc && parseGrpcTimeout(String(grpc)), connect && Number(connect), server && Number(server) * 1_000];
+  // One that is malformed or 0 is rejected when the request is handled.
+  return Math.min(maxWaitMs, ...waits.filter((ms): ms is number => typeof ms === "number" && ms > 0));
 }
 
 const HEALTH_SERVICE = "/grpc.health.v1.Health/";

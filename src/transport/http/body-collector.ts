@@ -2,10 +2,10 @@
 import type { IncomingMessage } from "node:http";
 import { Http2ServerRequest, type ServerHttp2Stream } from "node:http2";
 import { type ApiError, invalidRequest } from "../../kernel/errors.js";
-import type { Charge } from "./buffer-account.js";
-import { enqueue } from "./fair-queue.js";
-import { buffersOf, type RequestBuffers } from "./request-buffers.js";
-import { flushPerTick } from "./tick.js";
+import type { Charge } from "./byte-budget.js";
+import { noRoom } from "./byte-budget.js";
+import { createDeferral } from "./deferral.js";
+import { type OpenRequest, openRequestOf } from "./open-request.js";
 
 /** The source of a body. */
 export type BodySource = IncomingMessage | Http2ServerRequest | ServerHttp2Stream;
@@ -37,14 +37,14 @@ export interface BodyOptions {
 const LEAST_BYTES = 8 * 1024;
 
 // Most bodies arrive complete within a tick, and need neither a timer nor a copy.
-const nextTick = flushPerTick<BodyCollector>("answers", (collector) => collector.keepUnfinished(), rethrow);
+const keepLater = createDeferral<BodyCollector>((collector) => collector.keepUnfinished(), rethrow);
 
 const key = Symbol("collector");
 type CollectedSource = BodySource & { [key]?: BodyCollector };
 
 /**
- * Reads a body to its end. Bytes are charged before they are kept; while there is no room for more, flow control stops
- * the peer. The charge is released with the request.
+ * Reads a body to its end. Bytes are charged before they are kept; without room for them, the body is rejected. The charge
+ * is released with the request.
  */
 export function collectBody(source: BodySource, options: BodyOptions, receiver: BodyReceiver): void {
   const collector = new BodyCollector(source, options, receiver);
@@ -69,7 +69,7 @@ class BodyCollector {
   readonly #source: BodySource;
   readonly #options: BodyOptions;
   readonly #receiver: BodyReceiver;
-  readonly #buffers: RequestBuffers | undefined;
+  readonly #request: OpenRequest | undefined;
   /** Its first `#size` bytes are what arrived so far. */
   #body: Buffer | undefined;
   #size = 0;
@@ -77,7 +77,6 @@ class BodyCollector {
   #charge: Charge | undefined;
   #charged = 0;
   #isOver = false;
-  #isWaiting = false;
   #hasEnded = false;
   #isLate = false;
   #isScheduled = false;
@@ -86,12 +85,12 @@ class BodyCollector {
     this.#source = source;
     this.#options = options;
     this.#receiver = receiver;
-    this.#buffers = buffersOf(source);
+    this.#request = openRequestOf(source);
   }
 
   start(): void {
     const source = this.#source;
-    this.#buffers?.askForBody();
+    this.#request?.askForBody();
     // The end of an empty body comes with the headers, before there is a listener.
     if (source.readableEnded) {
       this.end();
@@ -109,28 +108,19 @@ class BodyCollector {
       if (this.#discard()) this.#receiver.onTooLarge();
       return;
     }
-    this.#charge ??= this.#buffers?.openRequest((error) => this.#fail(error));
-    const charge = this.#charge;
+    const charge = this.#openCharge();
     const room = this.#roomFor(chunk);
     const more = room - this.#charged;
-    this.#charged = Math.max(room, this.#charged);
-    if (more <= 0 || charge === undefined || charge.grow(more)) {
-      this.#keep(chunk, room);
+    if (more > 0 && charge?.grow(more) === false) {
+      this.#fail(noRoom());
       return;
     }
-    this.#isWaiting = true;
-    this.#source.pause();
-    charge.growLater(more, () => {
-      this.#isWaiting = false;
-      this.#keep(chunk, room);
-      if (this.#hasEnded) this.end();
-      else this.#source.resume();
-    });
+    this.#charged = Math.max(room, this.#charged);
+    this.#keep(chunk, room);
   }
 
   end(): void {
     this.#hasEnded = true;
-    if (this.#isWaiting) return;
     if (!isComplete(this.#source)) {
       this.leave();
       return;
@@ -141,8 +131,7 @@ class BodyCollector {
     const bytes = this.#body === undefined ? Buffer.alloc(0) : this.#body.subarray(0, this.#size);
     // A body that arrived with its request is handled with it. A later one is queued: a peer may send the last bytes
     // of many at once.
-    if (this.#isLate && this.#buffers)
-      enqueue(this.#buffers.peer, { run: () => receiver.onBody(bytes), onError: rethrow });
+    if (this.#isLate && this.#request) this.#request.waitAgain(() => receiver.onBody(bytes));
     else receiver.onBody(bytes);
   }
 
@@ -160,16 +149,22 @@ class BodyCollector {
     if (this.#isOver) return;
     const { maxBytes, timeoutMs } = this.#options;
     this.#isLate = true;
+    // From now on the rate of the body counts, also where no byte ever arrives.
+    this.#openCharge();
     this.#timer ??= setTimeout(() => this.#fail(invalidRequest("the message did not arrive in time")), timeoutMs);
     const least = Math.min(LEAST_BYTES, maxBytes);
-    if (this.#body === undefined || this.#size >= least || this.#isWaiting || this.#charged >= least) return;
+    if (this.#body === undefined || this.#size >= least || this.#charged >= least) return;
     if (this.#charge?.grow(least - this.#charged) === false) return;
     this.#charged = least;
     this.#moveTo(least, this.#body);
   }
 
-  // A body of known size is charged at once: several that each have a part of the room would wait for each other for
-  // ever.
+  #openCharge(): Charge | undefined {
+    this.#charge ??= this.#request?.openBody((error) => this.#fail(error));
+    return this.#charge;
+  }
+
+  // A body of known size is charged at once, so that it is rejected before it has arrived in vain.
   #roomFor(chunk: Buffer): number {
     const { maxBytes } = this.#options;
     const needed = this.#size + chunk.length;
@@ -206,7 +201,7 @@ class BodyCollector {
   #scheduleKeeping(): void {
     if (this.#isScheduled) return;
     this.#isScheduled = true;
-    nextTick(this);
+    keepLater(this);
   }
 
   #fail(error: ApiError): void {

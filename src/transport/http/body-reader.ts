@@ -8,7 +8,7 @@ import { collectBody } from "./body-collector.js";
 import { HttpError, type HttpRequest, isHttp2 } from "./http-message.js";
 import { resetUnreadRequest } from "./http2-end.js";
 import { defaultLimits } from "./limits.js";
-import { buffersOf } from "./request-buffers.js";
+import { openRequestOf } from "./open-request.js";
 
 /**
  * Bytes per step of decompression. Each step takes a tick of the event loop: at the default of 16 KiB, 4 MiB take 256.
@@ -68,7 +68,7 @@ const PADDING_BYTES = 4 * 1024;
  */
 export async function readBase64(req: HttpRequest, limit: number): Promise<Uint8Array> {
   const text = await readRaw(req, Math.ceil(limit / 3) * 4 + PADDING_BYTES);
-  buffersOf(req)?.chargeRequest((text.length / 4) * 3);
+  openRequestOf(req)?.chargeBody((text.length / 4) * 3);
   const bytes = decodePaddedBase64(text);
   if (bytes === undefined) throw invalidArgument({ field: "body", description: "body is not valid base64" });
   if (bytes.length > limit) throw tooLarge(limit);
@@ -177,7 +177,7 @@ const INFLATE: Readonly<Record<string, Inflation>> = {
 
 async function inflateBody(req: HttpRequest, { name, run }: Inflation, bytes: Uint8Array, limit: number) {
   const mostBytes = Math.min(limit, maxInflatedBytes(bytes.length));
-  buffersOf(req)?.chargeRequest(mostBytes);
+  openRequestOf(req)?.chargeBody(mostBytes);
   try {
     return await run(bytes, { maxOutputLength: mostBytes, chunkSize: Math.min(mostBytes, INFLATE_CHUNK) });
   } catch (error) {

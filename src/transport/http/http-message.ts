@@ -2,8 +2,8 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { Http2ServerRequest, Http2ServerResponse, type ServerHttp2Stream } from "node:http2";
 import { type ApiError, callerGone } from "../../kernel/errors.js";
+import { createDeferral } from "./deferral.js";
 import { abortResponse } from "./http2-end.js";
-import { flushPerTick } from "./tick.js";
 
 /** A request of node:http or of node:http2's compatibility layer. */
 export type HttpRequest = IncomingMessage | Http2ServerRequest;
@@ -82,9 +82,9 @@ export class HttpError extends Error {
  * A connection that closes ends hundreds of calls in one event. To abort one takes a tenth of a millisecond, for which
  * other callers wait.
  */
-const CALLS_PER_TICK = 16;
+const CALLS_PER_TURN = 16;
 
-const giveUp = flushPerTick<AbortController>("answers", (call) => call.abort(callerGone()), rethrow, CALLS_PER_TICK);
+const giveUp = createDeferral<AbortController>((call) => call.abort(callerGone()), rethrow, CALLS_PER_TURN);
 
 /** Creates a signal that aborts with {@link callerGone} soon after the caller disconnected before it had its response. */
 export function createDisconnectSignal(response: ResponseWriter): AbortSignal {

@@ -1,14 +1,12 @@
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 import type { Duplex } from "node:stream";
-import { type Admission, isHealthPath } from "./admission.js";
-import { createEarlyRejection } from "./early-rejection.js";
-import { enqueue, type Peer } from "./fair-queue.js";
+import type { RejectReason } from "../../kernel/reject-reason.js";
+import { type Admission, isHealthPath, type RefusalReason, type WaitingRequest } from "./admission.js";
+import type { Connections } from "./connections.js";
 import type { Limits } from "./limits.js";
-import type { Rejection } from "./rejection.js";
-import { attachBuffers, buffersOf, type RequestBuffers } from "./request-buffers.js";
+import { attachOpenRequest, type OpenRequest, openRequestOf } from "./open-request.js";
 import { type RejectedRequest, recordOf } from "./request-record.js";
-import { flushPerTick } from "./tick.js";
 import { serveWithoutUpgrade } from "./upgrade.js";
 
 /** After how many ignored requests a closing connection is cut. */
@@ -16,22 +14,63 @@ const MAX_IGNORED = 100;
 /** Whether Node reads the body of a request with Upgrade, so that the request cannot be read again; see `upgrade.ts`. */
 const READS_BODIES = Number.parseInt(process.versions.node, 10) >= 25;
 
+/** Answers that the service has no time for a request. */
+export type RefuseHttp1 = (req: IncomingMessage, res: ServerResponse, reason: RefusalReason) => void;
+
+type Handle = (req: IncomingMessage, res: ServerResponse) => void;
+
 export interface Http1Options {
   readonly limits: Limits;
-  readonly onRequest: (req: IncomingMessage, res: ServerResponse) => void;
+  readonly onRequest: Handle;
+  readonly refuse: RefuseHttp1;
   /** Called with an error that the handling of a request did not catch. Only that request ends. */
   readonly onError: (error: unknown, requestId?: string) => void;
-  /** Opens the buffers of a request. */
-  readonly beginRequest: (req: IncomingMessage) => RequestBuffers;
-  /** The peer in whose queue a request waits. */
-  readonly peerOf: (req: IncomingMessage) => Peer;
+  readonly connections: Connections;
+  readonly admission: Admission;
   /** The body of the error for a request that is rejected before it is parsed, by HTTP status. */
   readonly errorBody: (status: number) => string;
-  readonly admission: Admission;
-  /** Answers requests that are not admitted. */
-  readonly overload: Rejection;
   /** Records a request that is rejected before it is dispatched. Returns its id, for the response. */
   readonly recordRejected: (rejected: RejectedRequest) => string;
+}
+
+class Http1Request implements WaitingRequest {
+  readonly key: string;
+  readonly startByMs: number;
+  readonly #open: OpenRequest;
+  readonly #req: IncomingMessage;
+  readonly #res: ServerResponse;
+  readonly #handle: Handle;
+  readonly #options: Http1Options;
+
+  constructor(open: OpenRequest, req: IncomingMessage, res: ServerResponse, handle: Handle, options: Http1Options) {
+    this.key = open.key;
+    this.startByMs = open.startByMs;
+    this.#open = open;
+    this.#req = req;
+    this.#res = res;
+    this.#handle = handle;
+    this.#options = options;
+  }
+
+  // A request whose client has disconnected meanwhile is not handled.
+  run(): void {
+    if (this.#res.destroyed) return;
+    this.#open.begin();
+    this.#handle(this.#req, this.#res);
+  }
+
+  refuse(reason: RefusalReason): void {
+    if (!this.#res.destroyed) this.#options.refuse(this.#req, this.#res, reason);
+  }
+
+  onError(error: unknown): void {
+    this.#options.onError(error, recordOf(this.#res)?.requestId);
+    this.#res.destroy();
+  }
+
+  countUnread(): number {
+    return this.#req.readableLength;
+  }
 }
 
 /**
@@ -39,7 +78,7 @@ export interface Http1Options {
  * given.
  */
 export function createHttp1(options: Http1Options) {
-  const { limits, admission, overload } = options;
+  const { limits, admission, connections } = options;
   // The open responses of each connection, in their order. Not a Set of responses: its old tables refer to newer ones and
   // would keep every response until the next major garbage collection.
   const open = new Map<Socket, ServerResponse[]>();
@@ -88,15 +127,13 @@ export function createHttp1(options: Http1Options) {
     const responses = open.get(this.req.socket);
     const index = responses?.indexOf(this) ?? -1;
     if (index >= 0) responses?.splice(index, 1);
-    buffersOf(this)?.release();
+    openRequestOf(this)?.close();
     if (draining) setImmediate(closeIdle);
   }
 
   function closeIdle(): void {
     server.closeIdleConnections();
   }
-
-  type Handle = (req: IncomingMessage, res: ServerResponse) => void;
 
   // Handles every request, so that an error ends that request only.
   const entry = (handle: Handle): Handle => {
@@ -107,20 +144,24 @@ export function createHttp1(options: Http1Options) {
         ending.set(req.socket, ignored + 1);
         return;
       }
-      if (isRejectedAtOnce(req, res)) return;
+      const connection = connections.of(req.socket);
+      if (connection === undefined) {
+        req.socket.destroy();
+        return;
+      }
       track(req.socket, res);
-      const buffers = options.beginRequest(req);
-      attachBuffers(buffers, req, res);
+      const open = connections.begin(connection, req.headers, req.socket.remoteAddress);
+      attachOpenRequest(open, req, res);
       res.on("close", onClose);
       res.on("error", ignore);
-      if (isLastResponse) res.shouldKeepAlive = false;
+      if (isLastResponse || connection.rejection !== undefined) res.shouldKeepAlive = false;
       // The parser also accepts HTTP/0.9 and HTTP/2.0 (RFC 9110, section 15.6.6).
       if (req.httpVersionMajor !== 1) {
-        rejectRequest(res, 505);
+        rejectRequest(res, 505, "malformed");
         return;
       }
       if (hasUnsupportedCoding(req)) {
-        rejectRequest(res, 501);
+        rejectRequest(res, 501, "malformed");
         return;
       }
       // The parser stops after such a request and drops the bytes after it, so the connection must close.
@@ -128,91 +169,28 @@ export function createHttp1(options: Http1Options) {
         res.shouldKeepAlive = false;
         ending.set(req.socket, 0);
       }
-      const { peer } = buffers;
       const isHealth = isHealthPath(req.url ?? "");
-      if (peer.open > limits.requestsPerAddress && !(isHealth && peer.open <= 2 * limits.requestsPerAddress)) {
+      if (!admission.mayServe(open.key, isHealth)) {
         admission.count("address_requests");
-        rejectRequest(res, 429);
+        rejectRequest(res, 429, "address_requests");
         return;
       }
-      const reject = () => {
-        admission.count("overload");
-        overload.http1(req, res);
-      };
-      // A pipelined request: the one before it has no response yet.
-      if (!isHealth && res.socket === null && !admission.admits(peer)) {
-        reject();
+      if (connection.rejection !== undefined && !isHealth) {
+        rejectRequest(res, 503, connection.rejection);
         return;
       }
-      const task = {
-        // A request whose client has disconnected meanwhile is not handled.
-        run() {
-          if (!res.destroyed) handle(req, res);
-        },
-        onError(error: unknown) {
-          options.onError(error, recordOf(res)?.requestId);
-          res.destroy();
-        },
-        reject,
-      };
-      enqueue(peer, task, isHealth ? undefined : admission.maxWaitMs);
+      admission.enter(new Http1Request(open, req, res, handle, options), isHealth);
     };
   };
 
-  // Together with the other responses of a tick: a write of its own wakes the reader up, which costs as much as the rest.
-  const answerRejected = flushPerTick<ServerResponse>(
-    "rejections",
-    (res) => {
-      if (isLastResponse) res.shouldKeepAlive = false;
-      overload.http1(res.req, res);
-    },
-    (error, res) => {
-      options.onError(error);
-      res.destroy();
-    },
-  );
-
-  // A request that was admitted in place of another one, which was rejected for it: to ask again could reject a second.
-  let admitted: IncomingMessage | undefined;
-
-  function hasNoTime(req: IncomingMessage): boolean {
-    if (req === admitted || admission.admitsAll() || isHealthPath(req.url ?? "")) return false;
-    if (!admission.admits(options.peerOf(req))) return true;
-    admitted = req;
-    return false;
-  }
-
-  const early = createEarlyRejection({
-    isRejected: (req) => !isLastResponse && !ending.has(req.socket) && hasNoTime(req),
-    format(req) {
-      const response = overload.formatHttp1(req, server.keepAliveTimeout);
-      if (response !== undefined) admission.count("overload");
-      return response;
-    },
-    onError: options.onError,
-  });
-
-  // Before any state is created for the request, because under overload this is most of the work. Requests that must
-  // close their connection or wait for a pipelined response are rejected below.
-  function isRejectedAtOnce(req: IncomingMessage, res: ServerResponse): boolean {
-    const isRejected = res.socket !== null && req.httpVersionMajor === 1 && hasNoTime(req);
-    admitted = undefined;
-    if (!isRejected) return false;
-    if (req.headers.upgrade !== undefined || hasUnsupportedCoding(req)) return false;
-    track(req.socket, res);
-    res.on("close", onClose);
-    admission.count("overload");
-    answerRejected(res);
-    return true;
-  }
-
-  function rejectRequest(res: ServerResponse, status: 429 | 501 | 505): void {
+  function rejectRequest(res: ServerResponse, status: 429 | 501 | 503 | 505, reason: RejectReason): void {
     ending.set(res.req.socket, 0);
     const body = options.errorBody(status);
     const { req } = res;
     const requestId = options.recordRejected({
       status,
-      reason: status === 429 ? "address_requests" : "malformed",
+      reason,
+      code: status === 503 ? UNAVAILABLE : undefined,
       bytes: req.method === "HEAD" ? 0 : Buffer.byteLength(body),
       headers: req.headers,
       url: req.url,
@@ -224,7 +202,7 @@ export function createHttp1(options: Http1Options) {
       "content-type": "application/json",
       "content-length": Buffer.byteLength(body),
       "x-request-id": requestId,
-      ...(status === 429 && { "retry-after": "1" }),
+      ...(RETRIED.has(status) && { "retry-after": "1" }),
       connection: "close",
     });
     res.end(body);
@@ -242,9 +220,9 @@ export function createHttp1(options: Http1Options) {
     entry((req, res) => {
       const { shouldKeepAlive } = res;
       res.shouldKeepAlive = false;
-      const buffers = buffersOf(req);
-      if (buffers)
-        buffers.onContinueExpected = () => {
+      const open = openRequestOf(req);
+      if (open)
+        open.onContinueExpected = () => {
           if (res.headersSent) return;
           res.shouldKeepAlive = shouldKeepAlive && !isLastResponse;
           res.writeContinue();
@@ -306,7 +284,6 @@ export function createHttp1(options: Http1Options) {
   /** Closes each connection after its current response, or its next one if it is idle. */
   function closeAfterResponses(): void {
     isLastResponse = true;
-    early.flush();
     for (const responses of open.values()) {
       const last = responses.at(-1);
       if (last?.headersSent === false) last.shouldKeepAlive = false;
@@ -320,7 +297,6 @@ export function createHttp1(options: Http1Options) {
     /** Serves a socket with HTTP/1.x. */
     serve(socket: Socket): void {
       server.emit("connection", socket);
-      early.watch(socket);
     },
     closeAfterResponses,
     /** Closes idle connections now, and others after their current response. */
@@ -335,6 +311,10 @@ export function createHttp1(options: Http1Options) {
     },
   };
 }
+
+/** The statuses after which a client may send the same request again. */
+const RETRIED: ReadonlySet<number> = new Set([429, 503]);
+const UNAVAILABLE = 14;
 
 interface ClientError extends NodeJS.ErrnoException {
   /** The last bytes received, of errors of the parser. */

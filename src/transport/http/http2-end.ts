@@ -45,11 +45,13 @@ const REJECTED_CHECK_MS = 100;
 /**
  * Ends a session with ENHANCE_YOUR_CALM (RFC 9113, section 7). New streams are ignored; open ones may end within
  * `graceMs` milliseconds, unless the peer sends more than `maxBytes`.
+ *
+ * @param why what the peer is told
  */
-export function rejectSession(session: ServerHttp2Session, graceMs: number, maxBytes: number): void {
+export function rejectSession(session: ServerHttp2Session, graceMs: number, maxBytes: number, why = ""): void {
   setImmediate(() => {
     if (session.destroyed) return;
-    session.goaway(NGHTTP2_ENHANCE_YOUR_CALM);
+    session.goaway(NGHTTP2_ENHANCE_YOUR_CALM, 0, Buffer.from(why));
     session.close();
     if (session.destroyed) return;
     cutAfter(session, graceMs);

@@ -6,16 +6,15 @@ import {
   type ServerHttp2Stream,
 } from "node:http2";
 import type { Socket } from "node:net";
-import { type Admission, isHealthPath } from "./admission.js";
-import { chargePeer, enqueue, type Peer, type Task } from "./fair-queue.js";
+import { type Admission, isHealthPath, type RefusalReason, type WaitingRequest } from "./admission.js";
+import type { Connection } from "./connection.js";
+import type { Connections, Ends } from "./connections.js";
 import { parseGrpcTimeout } from "./grpc-fields.js";
 import { closeSession, destroySession, drainSession, rejectSession, resetStream } from "./http2-end.js";
 import type { Limits } from "./limits.js";
-import type { Rejection } from "./rejection.js";
-import { attachBuffers, buffersOf, type Connections } from "./request-buffers.js";
+import { attachOpenRequest, type OpenRequest, openRequestOf } from "./open-request.js";
 import { type RejectedRequest, recordOf } from "./request-record.js";
 import { createSessionPacer } from "./session-pacer.js";
-import { tickCount } from "./tick.js";
 
 /** A request on an HTTP/2 stream. */
 export interface StreamRequest {
@@ -32,15 +31,17 @@ export interface StreamRequest {
 /** Answers one HTTP/2 stream. */
 export type OnHttp2Stream = (request: StreamRequest) => void;
 
+/** Answers that the service has no time for a request. */
+export type RefuseStream = (request: StreamRequest, reason: RefusalReason) => void;
+
 export interface Http2Options {
   readonly limits: Limits;
   readonly onStream: OnHttp2Stream;
+  readonly refuse: RefuseStream;
   readonly connections: Connections;
   /** Called with an error that the handling of a stream did not catch. Only that stream ends. */
   readonly onError: (error: unknown, requestId?: string) => void;
   readonly admission: Admission;
-  /** Answers requests that are not admitted. */
-  readonly overload: Rejection;
   /** Records a request that is rejected before it is dispatched. Returns its id, for the response. */
   readonly recordRejected: (rejected: RejectedRequest) => string;
 }
@@ -83,8 +84,18 @@ export function createHttp2(options: Http2Options) {
   server.on("session", (session) => {
     sessions.add(session);
     session.once("close", () => sessions.delete(session));
+    const connection = options.connections.of(session.socket as Ends);
+    if (connection === undefined) {
+      destroySession(session);
+      return;
+    }
+    if (connection.rejection !== undefined) {
+      rejectTooMany(session, options);
+      return;
+    }
+    connection.end = () => closeSession(session, limits.sessionCloseMs);
     endWhenQuiet(session, limits);
-    watchStreams(session, options, resets);
+    watchStreams(session, connection, options, resets);
     if (draining) drainSession(session);
   });
   server.on("sessionError", (_error, session) => destroySession(session));
@@ -93,8 +104,8 @@ export function createHttp2(options: Http2Options) {
     /** Serves a socket with HTTP/2. */
     serve(socket: Socket): void {
       const begin = () => void server.emit("connection", socket);
-      const peer = options.connections.peerAt(socket.remoteAddress);
-      if (peer !== undefined && (pacer.isBusy(peer) || resets.isOver(peer))) pacer.begin(peer, socket, begin);
+      const { key } = options.connections.of(socket) ?? {};
+      if (key !== undefined && (pacer.isBusy(key) || resets.isOver(key))) pacer.begin(key, socket, begin);
       else begin();
     },
     /** How many sessions are open. */
@@ -111,7 +122,7 @@ export function createHttp2(options: Http2Options) {
 // reading, and frames stay in its queue although the socket could take them. If the peer does not read, the socket has
 // unwritten bytes instead.
 function endWhenQuiet(session: ServerHttp2Session, limits: Limits): void {
-  const stepMs = Math.min(limits.stuckSessionMs, limits.idleSessionMs);
+  const stepMs = Math.min(limits.stuckSessionMs, limits.keepAliveMs);
   let bytes = -1;
   let quietMs = 0;
   const onQuiet = () => {
@@ -120,7 +131,7 @@ function endWhenQuiet(session: ServerHttp2Session, limits: Limits): void {
     bytes = bytesRead + bytesWritten;
     const isStuck = (session.state.outboundQueueSize ?? 0) > 0 && countUnwrittenBytes(session) === 0;
     if (isStuck) destroySession(session);
-    else if (quietMs >= limits.idleSessionMs) closeSession(session, limits.sessionCloseMs);
+    else if (quietMs >= limits.keepAliveMs) closeSession(session, limits.sessionCloseMs);
     else session.setTimeout(stepMs, onQuiet);
   };
   session.setTimeout(stepMs, onQuiet);
@@ -131,17 +142,32 @@ function countUnwrittenBytes(session: ServerHttp2Session): number | undefined {
   return (session.socket as Socket & { _handle?: { writeQueueSize?: number } })._handle?.writeQueueSize;
 }
 
-// When a stream was opened, in which tick, and its timeout: on the stream itself, because there are many.
-const openedMs = Symbol("openedMs");
-const openedIn = Symbol("openedIn");
-const allowedMs = Symbol("allowedMs");
-type WatchedStream = ServerHttp2Stream & { [openedMs]?: number; [openedIn]?: number; [allowedMs]?: number };
+// A session above a limit of connections. A caller may retry a refused stream (RFC 9113, section 8.7).
+function rejectTooMany(session: ServerHttp2Session, { limits }: Http2Options): void {
+  session.on("stream", (stream) => {
+    stream.on("error", ignore);
+    resetStream(stream, constants.NGHTTP2_REFUSED_STREAM);
+  });
+  rejectSession(session, limits.reservedConnectionMs, 0, "too many connections are open");
+}
 
-class StreamTask implements Task {
+// After which turn of the admission a stream was opened, and the timeout of its caller: on the stream itself, because there
+// are many.
+const openedAfter = Symbol("openedAfter");
+const allowedMs = Symbol("allowedMs");
+type WatchedStream = ServerHttp2Stream & { [openedAfter]?: number; [allowedMs]?: number };
+
+class Http2Request implements WaitingRequest {
+  readonly key: string;
+  readonly startByMs: number;
+  readonly #open: OpenRequest;
   readonly #request: StreamRequest;
   readonly #options: Http2Options;
 
-  constructor(request: StreamRequest, options: Http2Options) {
+  constructor(open: OpenRequest, request: StreamRequest, options: Http2Options) {
+    this.key = open.key;
+    this.startByMs = open.startByMs;
+    this.#open = open;
     this.#request = request;
     this.#options = options;
   }
@@ -149,8 +175,12 @@ class StreamTask implements Task {
   // A stream that was reset while it was queued is not handled. It closes only after its data were read.
   run(): void {
     const { stream } = this.#request;
-    if (stream.destroyed || stream.closed) stream.resume();
-    else this.#options.onStream(this.#request);
+    if (stream.destroyed || stream.closed) {
+      stream.resume();
+      return;
+    }
+    this.#open.begin();
+    this.#options.onStream(this.#request);
   }
 
   onError(error: unknown): void {
@@ -158,30 +188,39 @@ class StreamTask implements Task {
     resetStream(this.#request.stream, constants.NGHTTP2_INTERNAL_ERROR);
   }
 
-  reject(): void {
-    const { stream, headers } = this.#request;
-    this.#options.admission.count("overload");
-    this.#options.overload.http2(stream, headers);
+  refuse(reason: RefusalReason): void {
+    const { stream } = this.#request;
+    if (stream.destroyed || stream.closed) stream.resume();
+    else this.#options.refuse(this.#request, reason);
+  }
+
+  countUnread(): number {
+    return this.#request.stream.readableLength;
   }
 }
 
-function watchStreams(session: ServerHttp2Session, options: Http2Options, resets: ResetLimit): void {
-  const { limits } = options;
+function watchStreams(
+  session: ServerHttp2Session,
+  connection: Connection,
+  options: Http2Options,
+  resets: ResetLimit,
+): void {
+  const { limits, admission, connections } = options;
   const counts = resets.begin();
   let opened = 0;
   const socketAddress = session.socket.remoteAddress;
-  const connection = options.connections.open(socketAddress);
-  session.once("close", connection.close);
 
   // A reset without an error code is recognised by `aborted` alone. Resets that a peer provokes from this side count
   // like its own.
   function onClose(this: WatchedStream): void {
-    const buffers = buffersOf(this);
-    buffers?.release();
+    const request = openRequestOf(this);
+    request?.close();
     if (this.rstCode === constants.NGHTTP2_REFUSED_STREAM) return;
     if (this.headersSent || (this.rstCode === constants.NGHTTP2_NO_ERROR && !this.aborted)) return;
-    const reset = { sinceMs: this[openedMs] ?? 0, tick: this[openedIn], callerWaitsMs: this[allowedMs] };
-    if (buffers !== undefined && resets.count(counts, buffers.peer, reset))
+    if (request === undefined) return;
+    const wasBeforeTurn = this[openedAfter] === admission.countTurns();
+    const reset = { sinceMs: request.arrivedMs, wasBeforeTurn, callerWaitsMs: this[allowedMs] };
+    if (resets.count(counts, request.key, reset))
       rejectSession(session, limits.refusedSessionMs, limits.refusedSessionBytes);
   }
 
@@ -189,18 +228,17 @@ function watchStreams(session: ServerHttp2Session, options: Http2Options, resets
     counts.streams++;
     const timeout = headers["grpc-timeout"];
     if (timeout !== undefined) stream[allowedMs] = parseGrpcTimeout(String(timeout));
-    stream[openedMs] = performance.now();
-    stream[openedIn] = tickCount();
-    const buffers = options.connections.begin(connection, socketAddress, headers);
-    attachBuffers(buffers, stream);
+    stream[openedAfter] = admission.countTurns();
+    const request = connections.begin(connection, headers, socketAddress);
+    const { key } = request;
+    attachOpenRequest(request, stream);
     stream.on("error", ignore);
     stream.on("close", onClose);
     if (++opened === limits.streamsPerSession) drainSession(session);
-    const { peer } = buffers;
-    chargePeer(peer, limits.streamCostMs);
+    admission.charge(key, limits.streamCostMs);
     const isHealth = isHealthPath(headers[":path"] ?? "");
-    if (peer.open > limits.requestsPerAddress && !(isHealth && peer.open <= 2 * limits.requestsPerAddress)) {
-      options.admission.count("address_requests");
+    if (!admission.mayServe(key, isHealth)) {
+      admission.count("address_requests");
       options.recordRejected({
         status: undefined,
         reason: "address_requests",
@@ -214,10 +252,10 @@ function watchStreams(session: ServerHttp2Session, options: Http2Options, resets
       resetStream(stream, constants.NGHTTP2_REFUSED_STREAM);
       return;
     }
-    const task = new StreamTask({ stream, headers, flags, rawHeaders, socketAddress }, options);
-    if (isHealth || options.admission.admits(peer))
-      enqueue(peer, task, isHealth ? undefined : options.admission.maxWaitMs);
-    else task.reject();
+    admission.enter(
+      new Http2Request(request, { stream, headers, flags, rawHeaders, socketAddress }, options),
+      isHealth,
+    );
   };
   session.on("stream", open as (...event: unknown[]) => void);
 }
@@ -226,8 +264,8 @@ function watchStreams(session: ServerHttp2Session, options: Http2Options, resets
 interface StreamReset {
   /** When the request was read, in milliseconds. */
   readonly sinceMs: number;
-  /** The tick it was read after. */
-  readonly tick: number | undefined;
+  /** Whether it arrived before the request could be handled, however long the packet of both took to read. */
+  readonly wasBeforeTurn: boolean;
   /** The caller's timeout, in milliseconds. */
   readonly callerWaitsMs: number | undefined;
 }
@@ -241,42 +279,49 @@ interface SessionCounts {
   isRejected: boolean;
 }
 
-/** The resets of a peer in all of its sessions. */
-interface PeerCounts {
+/** The resets of an address in all of its sessions. */
+interface AddressCounts {
   windowStartMs: number;
   rapid: number;
   unanswered: number;
 }
 
+/** When as many addresses are counted, those without recent resets are forgotten. */
+const MAX_ADDRESSES = 10_000;
+
 type ResetLimit = ReturnType<typeof createResetLimit>;
 
 /**
  * Distinguishes rapid resets (CVE-2023-44487) from callers whose deadline passed. A reset counts as rapid when it arrived in
- * the tick of its request or within milliseconds, and before any response, unless the caller's timeout may have passed: how
+ * the packet of its request or within milliseconds, and before any response, unless the caller's timeout may have passed: how
  * long the request waited before it was read is unknown. Of the others there may be a hundred times as many.
  *
- * Resets are counted for a peer, because it may spread them over many sessions. After too many, those of its sessions
+ * Resets are counted for an address, because it may spread them over many sessions. After too many, those of its sessions
  * end in which they are most of the streams, and new sessions begin one at a time.
  */
 function createResetLimit({ streamResets, receivedResets, streamResetWindowMs, rapidResetMs, deadlineLagMs }: Limits) {
-  const peers = new WeakMap<Peer, PeerCounts>();
+  const byKey = new Map<string, AddressCounts>();
 
-  function isRapid({ sinceMs, tick, callerWaitsMs }: StreamReset, nowMs: number): boolean {
+  function isRapid({ sinceMs, wasBeforeTurn, callerWaitsMs }: StreamReset, nowMs: number): boolean {
     const elapsedMs = nowMs - sinceMs;
-    if (elapsedMs > rapidResetMs && tick !== tickCount()) return false;
+    if (elapsedMs > rapidResetMs && !wasBeforeTurn) return false;
     return callerWaitsMs === undefined || callerWaitsMs > elapsedMs + deadlineLagMs;
   }
 
-  function countsOf(peer: Peer, nowMs: number): PeerCounts {
-    let counts = peers.get(peer);
-    if (counts === undefined || nowMs - counts.windowStartMs > streamResetWindowMs) {
-      counts = { windowStartMs: nowMs, rapid: 0, unanswered: 0 };
-      peers.set(peer, counts);
+  const isRecent = ({ windowStartMs }: AddressCounts, nowMs: number) => nowMs - windowStartMs <= streamResetWindowMs;
+
+  function countsOf(key: string, nowMs: number): AddressCounts {
+    const known = byKey.get(key);
+    if (known !== undefined && isRecent(known, nowMs)) return known;
+    if (byKey.size >= MAX_ADDRESSES) {
+      for (const [other, counts] of byKey) if (!isRecent(counts, nowMs)) byKey.delete(other);
     }
+    const counts = { windowStartMs: nowMs, rapid: 0, unanswered: 0 };
+    byKey.set(key, counts);
     return counts;
   }
 
-  const isOverIn = ({ rapid, unanswered }: PeerCounts) => rapid > streamResets || unanswered > receivedResets;
+  const isOverIn = ({ rapid, unanswered }: AddressCounts) => rapid > streamResets || unanswered > receivedResets;
 
   return {
     /** Begins to count for a session. */
@@ -285,28 +330,26 @@ function createResetLimit({ streamResets, receivedResets, streamResetWindowMs, r
       isRejected: false,
     }),
 
-    /** Whether a peer has reset too many streams. */
-    isOver(peer: Peer): boolean {
-      const counts = peers.get(peer);
-      return (
-        counts !== undefined && performance.now() - counts.windowStartMs <= streamResetWindowMs && isOverIn(counts)
-      );
+    /** Whether an address has reset too many streams. */
+    isOver(key: string): boolean {
+      const counts = byKey.get(key);
+      return counts !== undefined && isRecent(counts, performance.now()) && isOverIn(counts);
     },
 
     /** Counts a reset before any response. Returns true once, when the session is to be rejected. */
-    count(session: SessionCounts, peer: Peer, reset: StreamReset): boolean {
+    count(session: SessionCounts, key: string, reset: StreamReset): boolean {
       const nowMs = performance.now();
       if (nowMs - session.windowStartMs > streamResetWindowMs)
         Object.assign(session, { windowStartMs: nowMs, streams: 1, rapid: 0, unanswered: 0 });
-      const ofPeer = countsOf(peer, nowMs);
+      const ofAddress = countsOf(key, nowMs);
       session.unanswered++;
-      ofPeer.unanswered++;
+      ofAddress.unanswered++;
       if (isRapid(reset, nowMs)) {
         session.rapid++;
-        ofPeer.rapid++;
+        ofAddress.rapid++;
       }
-      if (session.isRejected || !isOverIn(ofPeer)) return false;
-      const most = ofPeer.rapid > streamResets ? session.rapid : session.unanswered;
+      if (session.isRejected || !isOverIn(ofAddress)) return false;
+      const most = ofAddress.rapid > streamResets ? session.rapid : session.unanswered;
       session.isRejected = most * 2 > session.streams;
       return session.isRejected;
     },

@@ -3,7 +3,8 @@ import type { HandlerContext } from "@connectrpc/connect";
 import type { Inbound, Protocol } from "../../pipeline/call.js";
 import type { FieldSpelling } from "../../pipeline/field-names.js";
 import type { RequestRecord } from "../../telemetry/request-record.js";
-import { createDisconnectSignal } from "./http-message.js";
+import { createDisconnectSignal, type HttpResponse } from "./http-message.js";
+import { type OpenRequest, openRequestOf } from "./open-request.js";
 
 /** The request of a unary gRPC call. Its properties are computed when they are read. */
 export class StreamInbound implements Inbound {
@@ -35,6 +36,10 @@ export class StreamInbound implements Inbound {
     return this.record.remoteAddress;
   }
 
+  get turn(): OpenRequest | undefined {
+    return openRequestOf(this.#stream);
+  }
+
   get url(): string {
     return this.#headers[":path"] ?? "";
   }
@@ -57,11 +62,18 @@ export class StreamInbound implements Inbound {
 export class ContextInbound implements Inbound {
   readonly timeoutMs: number | undefined;
   readonly record: RequestRecord;
+  readonly turn: OpenRequest | undefined;
   readonly #context: HandlerContext;
 
-  constructor(context: HandlerContext, timeoutMs: number | undefined, record: RequestRecord) {
+  constructor(
+    context: HandlerContext,
+    timeoutMs: number | undefined,
+    record: RequestRecord,
+    response: HttpResponse | undefined,
+  ) {
     this.timeoutMs = timeoutMs;
     this.record = record;
+    this.turn = response && openRequestOf(response);
     this.#context = context;
   }
 
@@ -104,6 +116,11 @@ export class ContextInbound implements Inbound {
   signal(): AbortSignal {
     return this.#context.signal;
   }
+}
+
+/** How much of a timeout is left of a request that may have waited for its turn, in milliseconds. */
+export function findTimeLeft(timeoutMs: number | undefined, { startMs }: RequestRecord): number | undefined {
+  return timeoutMs === undefined ? undefined : Math.max(0, timeoutMs - (performance.now() - startMs));
 }
 
 /** Converts the fields of a request to `Headers`, without the pseudo-header fields of HTTP/2. */

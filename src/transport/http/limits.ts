@@ -17,17 +17,23 @@ const table = {
   responseBytes: { value: 100_000_000, why: "one response message; a guard against runaway answers, not a quota" },
   requestBufferBytes: {
     value: 128 * 1024 * 1024,
-    why: "request bodies held at one time; a caller, an address, a connection have a quarter each",
+    why: "request bytes held at one time; a quarter for one caller",
   },
   responseBufferBytes: {
     value: 384 * 1024 * 1024,
-    why: "answers held at one time, lists without pages included; shares as with requests",
+    why: "answers held at one time; a quarter for one caller, or one list without pages",
   },
   compressingBytes: {
     value: 4 * 1024 * 1024,
     why: "gRPC answers compressed at one time, 50 ms of a thread; one alone may be larger, those beyond are sent as they are",
   },
-  waitingBodies: { value: 128, why: "request bodies that wait for room, each with a stream's window at most" },
+  unknownBytes: {
+    value: 16 * 1024 * 1024,
+    why: "of each of both, the bytes of callers that nobody knows; half for one address",
+  },
+  unreadBytes: { value: 64 * 1024 * 1024, why: "bodies of waiting requests, which Node holds before they are read" },
+  leastBodyRate: { value: 240, why: "bytes of a request body a second; slower ones hold memory for nothing" },
+  slowBodyMs: { value: 5_000, why: "how old a request body must be before leastBodyRate holds" },
   responseStallMs: { value: 60_000, why: "an answer of which the peer takes nothing; as long as HTTP/1.1 lets it" },
   callMs: { value: MAX_CALL_MS, why: "a unary call's deadline, whatever the caller allows; enforced by the pipeline" },
 
@@ -37,23 +43,17 @@ const table = {
     why: "requests without an answer, each of which holds some kilobytes; per connection of a proxy that names nobody",
   },
   connectionsPerAddress: { value: 2_000, why: "one peer cannot use up all sockets; a setting, off behind a proxy" },
-  rejectedConnections: {
-    value: 100,
-    why: "connections above connectionsPerAddress that wait for their answer at one time; further ones are cut",
+  reservedConnections: {
+    value: 50,
+    why: "of all connections, those that are told that there are too many; further ones are cut",
   },
-  rejectedConnectionMs: { value: 1_000, why: "how long one of these has to ask and to read its answer" },
+  reservedConnectionMs: { value: 1_000, why: "how long one of these has to ask and to read its answer" },
   rejectedHandshakes: { value: 10, why: "TLS handshakes a second with these, each of which costs a millisecond" },
   protocolDetectionMs: { value: 5_000, why: "a peer that never says which protocol it speaks, or stalls in TLS" },
   idleSocketMs: { value: 60_000, why: "an HTTP/1.1 peer that neither reads nor writes" },
   drainMs: { value: 30_000, why: "how long a stop waits for calls in flight; a setting" },
-  queueDelayMs: {
-    value: 20,
-    why: "how long a request may have to wait where requests wait all the time; then it is rejected. A setting",
-  },
-  loopDelayMs: {
-    value: 250,
-    why: "how long the event loop may take for a round, if queueDelayMs is less: longer than a container waits for its share of a processor",
-  },
+  maxWaitMs: { value: 5_000, why: "how long a request may wait until it begins, also to write; a setting" },
+  waitingRequests: { value: 10_000, why: "requests that wait at one time; then the newest of the longest queue goes" },
   validatedHosts: { value: 1_000, why: "entries of the cache of Host values found valid" },
 
   openStreams: {
@@ -72,7 +72,7 @@ const table = {
   headerBytes: { value: 16_384, why: "all headers of one request" },
   headersMs: { value: 10_000, why: "HTTP/1.1: from the first byte to the end of the headers (slow headers)" },
   requestMs: { value: 30_000, why: "from the headers to the end of the request body (slow bodies)" },
-  keepAliveMs: { value: 15_000, why: "HTTP/1.1: an idle connection between two requests" },
+  keepAliveMs: { value: 75_000, why: "an idle connection; longer than the 60 s of most balancers. A setting" },
   timeoutCheckMs: { value: 1_000, why: "HTTP/1.1: how often headersMs and requestMs are looked at" },
 
   concurrentStreams: {
@@ -97,10 +97,9 @@ const table = {
     why: "HTTP/2: refused above concurrentStreams, then the session is cut; bursts before SETTINGS arrive are honest",
   },
   streamWindowBytes: {
-    value: 256 * 1024,
+    value: 64 * 1024,
     why: "HTTP/2: flow control per stream, and so what a peer may send before it is read",
   },
-  idleSessionMs: { value: 60_000, why: "HTTP/2: a session without any frame; Node has no such limit of its own" },
   stuckSessionMs: {
     value: 5_000,
     why: "HTTP/2: a session whose frames do not go out though they could; Node 20 leaves one that broke the protocol so",

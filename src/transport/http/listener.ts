@@ -2,18 +2,14 @@
 // and passes them to the servers of the protocols.
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { type AddressInfo, createServer, type Socket } from "node:net";
-import { addressKey, type ListenAddress } from "../../kernel/ip-address.js";
+import type { ListenAddress } from "../../kernel/ip-address.js";
 import type { Logger } from "../../telemetry/logger.js";
 import type { Admission } from "./admission.js";
-import { createConnectionLimit } from "./connection-limit.js";
-import { noteConnection } from "./fair-queue.js";
-import type { CheckHealth } from "./health-routes.js";
-import { createHttp1 } from "./http1.js";
-import { createHttp2, type OnHttp2Stream } from "./http2.js";
+import type { Connections } from "./connections.js";
+import { createHttp1, type RefuseHttp1 } from "./http1.js";
+import { createHttp2, type OnHttp2Stream, type RefuseStream } from "./http2.js";
 import type { Limits } from "./limits.js";
 import { createTlsListener, detectProtocol, type Protocols, type TlsIdentity } from "./protocols.js";
-import type { Rejection } from "./rejection.js";
-import type { ConnectionHolders, Connections } from "./request-buffers.js";
 import type { RequestRecords } from "./request-record.js";
 
 /**
@@ -82,23 +78,16 @@ export interface ListenerOptions {
   readonly port: BoundPort;
   readonly tls?: TlsIdentity | undefined;
   readonly limits: Limits;
-  /**
-   * Behind a proxy all peers share its address, so there is no limit per address. A /64 of IPv6 counts as one address.
-   */
-  readonly behindProxy?: boolean | undefined;
   readonly onHttp1: (req: IncomingMessage, res: ServerResponse) => void;
-  /** Accounts for the bytes of requests and responses. */
-  readonly connections: Connections;
+  readonly refuseHttp1: RefuseHttp1;
   readonly onHttp2Stream: OnHttp2Stream;
+  readonly refuseStream: RefuseStream;
+  readonly connections: Connections;
   /** The body of the error for a request that is rejected before it is parsed, by HTTP status. */
   readonly errorBody: (status: number) => string;
-  /** Answers health checks on connections that are too many. */
-  readonly checkHealth: CheckHealth;
   readonly admission: Admission;
   /** Called with errors of accepting connections, such as EMFILE; they are logged unless given. */
   readonly onAcceptError?: ((error: Error) => void) | undefined;
-  /** Answers requests that are not admitted. */
-  readonly overload: Rejection;
   /** Records requests that are rejected before they are dispatched. */
   readonly records: RequestRecords;
   readonly logger?: Logger | undefined;
@@ -116,39 +105,14 @@ export type OpenConnections = Readonly<Record<"http1" | "http2" | "detecting", n
 
 /** Creates a listener that does not serve yet. */
 export function createListener(options: ListenerOptions) {
-  const { limits, logger, connections, admission, overload } = options;
+  const { limits, logger, connections } = options;
   const onError = (err: unknown, requestId?: string) =>
     logger?.error({ err, requestId }, "a request failed outside of its handler");
-  const recordRejected = options.records.recordRejected;
-  const holders = new WeakMap<Socket, ConnectionHolders>();
-  const holdersOf = (socket: Socket) => {
-    let connection = holders.get(socket);
-    if (connection === undefined) {
-      connection = connections.open(socket.remoteAddress);
-      holders.set(socket, connection);
-      socket.once("close", connection.close);
-    }
-    return connection;
-  };
-  const http1 = createHttp1({
-    ...options,
-    onRequest: options.onHttp1,
-    onError,
-    beginRequest: ({ socket, headers }) => connections.begin(holdersOf(socket), socket.remoteAddress, headers),
-    peerOf: (req) => connections.peerOf(holdersOf(req.socket), req),
-    recordRejected,
-  });
-  const http2 = createHttp2({
-    ...{ limits, connections, admission, overload, recordRejected, onError },
-    onStream: options.onHttp2Stream,
-  });
+  const shared = { ...options, onError, recordRejected: options.records.recordRejected };
+  const http1 = createHttp1({ ...shared, onRequest: options.onHttp1, refuse: options.refuseHttp1 });
+  const http2 = createHttp2({ ...shared, onStream: options.onHttp2Stream, refuse: options.refuseStream });
   const sniffed = new Set<Socket>();
-  const sockets = new Set<Socket>();
-  const connectionLimit = createConnectionLimit(options);
-  // The rest is for connections that are told that there are too many.
-  const room = limits.connections - Math.min(limits.rejectedConnections, Math.floor(limits.connections / 20));
   let http1Connections = 0;
-  let onEmpty: (() => void) | undefined;
 
   const targets: Protocols = {
     http1(socket: Socket) {
@@ -165,29 +129,14 @@ export function createListener(options: ListenerOptions) {
   const secure = options.tls && createTlsListener(options.tls, limits, targets);
 
   function onConnection(socket: Socket): void {
-    noteConnection();
-    if (socket.remoteAddress === undefined) {
-      socket.destroy();
-      return;
-    }
-    const address = addressKey(socket.remoteAddress);
-    const reason = sockets.size < room ? connectionLimit.take(address) : "connections";
-    if (reason !== undefined) {
-      connectionLimit.reject(socket, reason);
-      return;
-    }
-    sockets.add(socket);
-    socket.once("close", () => {
-      sockets.delete(socket);
-      sniffed.delete(socket);
-      connectionLimit.release(address);
-      if (sockets.size === 0) onEmpty?.();
-    });
+    const connection = connections.accept(socket);
+    if (connection === undefined) return;
     if (secure) {
       secure.serve(socket);
       return;
     }
     sniffed.add(socket);
+    socket.once("close", () => sniffed.delete(socket));
     detectProtocol(socket, limits.protocolDetectionMs, targets);
   }
 
@@ -196,7 +145,7 @@ export function createListener(options: ListenerOptions) {
     start(): void {
       // Running out of file descriptors is reported here and must not end the process.
       const { onAcceptError = (err: Error) => logger?.error({ err }, "accepting a connection failed") } = options;
-      options.port.accept(onConnection, { onError: onAcceptError, onDrop: connectionLimit.drop }, limits.connections);
+      options.port.accept(onConnection, { onError: onAcceptError, onDrop: connections.noteCut }, limits.connections);
     },
 
     /**
@@ -206,18 +155,17 @@ export function createListener(options: ListenerOptions) {
      */
     replaceTls(identity: TlsIdentity): void {
       secure?.replace(identity);
-      connectionLimit.replaceTls(identity);
     },
 
     /** How many connections are open, by protocol. */
     countConnections(): OpenConnections {
       const http2Connections = http2.openSessions();
-      const detecting = Math.max(0, sockets.size - http1Connections - http2Connections);
+      const detecting = Math.max(0, connections.count() - http1Connections - http2Connections);
       return { http1: http1Connections, http2: http2Connections, detecting };
     },
 
     /** Counts the open calls and connections. */
-    openWork: (): OpenWork => ({ calls: connections.openRequests(), connections: sockets.size }),
+    openWork: (): OpenWork => ({ calls: connections.countRequests(), connections: connections.count() }),
 
     /**
      * Makes clients of HTTP/1.1 open new connections, which a balancer may send elsewhere: each response is the last one
@@ -231,23 +179,15 @@ export function createListener(options: ListenerOptions) {
      */
     async stop(graceMs = limits.drainMs): Promise<void> {
       options.port.close();
-      connectionLimit.close();
+      connections.closeReserve();
       for (const socket of sniffed) socket.destroy();
       http1.drain();
       http2.drain();
-      if (sockets.size > 0) {
-        await new Promise<void>((resolve) => {
-          const timer = setTimeout(resolve, graceMs);
-          onEmpty = () => {
-            clearTimeout(timer);
-            resolve();
-          };
-        });
-      }
-      if (sockets.size > 0) logger?.warn(this.openWork(), "the drain time is over: calls and connections are cut");
-      for (const socket of sockets) socket.destroy();
+      await connections.awaitEnd(graceMs);
+      if (connections.count() > 0)
+        logger?.warn(this.openWork(), "the drain time is over: calls and connections are cut");
+      connections.cut();
       http1.close();
-      admission.stop();
     },
   };
 }

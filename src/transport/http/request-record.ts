@@ -6,6 +6,7 @@ import type { RejectReason } from "../../kernel/reject-reason.js";
 import { parseTraceparent } from "../../kernel/trace.js";
 import { type HttpVersion, type RequestObserver, RequestRecord } from "../../telemetry/request-record.js";
 import { type HttpRequest, type HttpResponse, isHttp2 } from "./http-message.js";
+import { openRequestOf } from "./open-request.js";
 import { findPeerAddress, type TrustedProxies } from "./peer-address.js";
 
 export interface RecordsOptions {
@@ -46,6 +47,13 @@ export type RequestRecords = ReturnType<typeof createRecords>;
 /** Creates the factory of records. */
 export function createRecords({ proxies, observers, names }: RecordsOptions) {
   return {
+    /** Notes that a request is rejected before it is dispatched, and finds its protocol and the name of its method. */
+    reject(record: RequestRecord, contentType: string | undefined): void {
+      record.isEarly = true;
+      record.protocol = protocolOf(contentType);
+      identify(record);
+    },
+
     /** Begins the record of a request, which ends when `res` closes. */
     http: (req: HttpRequest, res: HttpResponse, socketAddress: string | undefined): RequestRecord =>
       beginHttpRecord(req, res, findPeerAddress(socketAddress, req.headers, proxies), observers),
@@ -63,6 +71,7 @@ export function createRecords({ proxies, observers, names }: RecordsOptions) {
           remoteAddress,
           traceId: parseTraceId(headers.traceparent),
           bytesIn: undefined,
+          startMs: openRequestOf(stream)?.arrivedMs,
         },
         observers,
       );
@@ -131,6 +140,7 @@ export function beginHttpRecord(
       remoteAddress,
       traceId: parseTraceId(headers.traceparent),
       bytesIn: length === undefined ? undefined : Number(length) || 0,
+      startMs: openRequestOf(req)?.arrivedMs,
     },
     observers,
   );

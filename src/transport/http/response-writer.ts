@@ -2,12 +2,12 @@
 // the peer stops reading.
 import type { OutgoingHttpHeaders, ServerResponse } from "node:http";
 import { constants, Http2ServerResponse, type ServerHttp2Stream } from "node:http2";
+import { createDeferral } from "./deferral.js";
 import { abort, type HttpResponse, isGone, type ResponseWriter } from "./http-message.js";
 import { formatHead, sendByOneWrite } from "./http1-response.js";
 import { resetStream } from "./http2-end.js";
-import { buffersOf } from "./request-buffers.js";
+import { openRequestOf } from "./open-request.js";
 import { recordOf } from "./request-record.js";
-import { flushPerTick } from "./tick.js";
 
 /** The size of one write, in bytes. */
 const CHUNK_BYTES = 64 * 1024;
@@ -18,7 +18,7 @@ const CHUNK_BYTES = 64 * 1024;
  * @throws ApiError RESOURCE_EXHAUSTED when too many bytes are buffered for this caller, or for all
  */
 export function chargeResponse(out: ResponseWriter, bytes: number): void {
-  buffersOf(out)?.chargeResponse(bytes, () => cutOff(out));
+  openRequestOf(out)?.chargeResponse(bytes, () => cutOff(out));
 }
 
 interface CompleteResponse {
@@ -28,12 +28,11 @@ interface CompleteResponse {
   readonly body: string | Uint8Array;
 }
 
-const write = flushPerTick<CompleteResponse>(
-  "answers",
+const write = createDeferral<CompleteResponse>(
   ({ res, status, headers, body }) => {
     if (res.headersSent || isGone(res)) return;
     const bytes = body.length === 0 ? 0 : Number(headers["content-length"] ?? Buffer.byteLength(body));
-    if (bytes > 0) countBytes(res, bytes);
+    if (bytes > 0 && res.req.method !== "HEAD") countBytes(res, bytes);
     completeHeaders(res, headers);
     if (body.length === 0 && res instanceof Http2ServerResponse) {
       // Not by writeHead, which sends the headers at once, so that the end of the stream needs another frame: gRPC's
@@ -52,7 +51,7 @@ const write = flushPerTick<CompleteResponse>(
 );
 
 /**
- * Sends a complete response together with the others of this tick, unless the peer has disconnected.
+ * Sends a complete response together with the others of this turn of the event loop, unless the peer has disconnected.
  *
  * @param headers all fields but those of the connection; content-length is the caller's to set
  * @throws ApiError RESOURCE_EXHAUSTED when too many bytes are buffered already
@@ -65,7 +64,7 @@ export function sendComplete(
 ): void {
   if (res.headersSent || isGone(res)) return;
   // This response replaces one that was charged but not sent.
-  buffersOf(res)?.dropResponse();
+  openRequestOf(res)?.dropResponse();
   chargeResponse(res, body.length);
   write({ res, status, headers, body });
 }
@@ -130,12 +129,12 @@ export async function writeWithBackpressure(out: ResponseWriter, bytes: Uint8Arr
 
 /** Writes charged and counted bytes as {@link writeWithBackpressure} does. */
 export async function writeCharged(out: ResponseWriter, bytes: Uint8Array): Promise<void> {
-  const buffers = buffersOf(out);
+  const request = openRequestOf(out);
   for (let at = 0; at < bytes.length; at += CHUNK_BYTES) {
     if (isGone(out)) return;
     const chunk = bytes.subarray(at, at + CHUNK_BYTES);
     if (!(out as ServerResponse).write(chunk)) await waitForDrain(out);
-    buffers?.releaseResponse(chunk.length);
+    request?.releaseResponse(chunk.length);
   }
 }
 

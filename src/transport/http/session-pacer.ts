@@ -1,7 +1,6 @@
 // Begins the HTTP/2 sessions of an address one at a time while it resets too many streams. Node handles all frames of a
 // packet before anything can end their session, so each new session of such an address may take a tenth of a second.
 import type { Socket } from "node:net";
-import type { Peer } from "./fair-queue.js";
 
 export interface PacerOptions {
   /** The pause between two sessions, in milliseconds. */
@@ -18,9 +17,9 @@ interface Waiting {
 
 /** Creates the pacer. */
 export function createSessionPacer({ pauseMs, maxWaitMs }: PacerOptions) {
-  const queues = new Map<Peer, Set<Waiting>>();
+  const queues = new Map<string, Set<Waiting>>();
 
-  function beginNext(peer: Peer, queue: Set<Waiting>): void {
+  function beginNext(key: string, queue: Set<Waiting>): void {
     const oldestMs = performance.now() - maxWaitMs;
     for (const waiting of queue) {
       queue.delete(waiting);
@@ -29,15 +28,15 @@ export function createSessionPacer({ pauseMs, maxWaitMs }: PacerOptions) {
       waiting.begin();
       break;
     }
-    if (queue.size > 0) setTimeout(beginNext, pauseMs, peer, queue);
-    else queues.delete(peer);
+    if (queue.size > 0) setTimeout(beginNext, pauseMs, key, queue);
+    else queues.delete(key);
   }
 
   return {
-    /** Whether connections of a peer wait. */
-    isBusy: (peer: Peer) => queues.has(peer),
+    /** Whether connections of an address wait. */
+    isBusy: (key: string) => queues.has(key),
     /** Begins a session when it is its turn. Its socket must not be read until then. */
-    begin(peer: Peer, socket: Socket, begin: () => void): void {
+    begin(key: string, socket: Socket, begin: () => void): void {
       const destroy = () => socket.destroy();
       socket.on("error", destroy);
       const waiting = {
@@ -49,15 +48,15 @@ export function createSessionPacer({ pauseMs, maxWaitMs }: PacerOptions) {
           socket.off("error", destroy);
         },
       };
-      const queue = queues.get(peer);
+      const queue = queues.get(key);
       if (queue !== undefined) {
         queue.add(waiting);
         socket.once("close", () => queue.delete(waiting));
         return;
       }
       const fresh = new Set([waiting]);
-      queues.set(peer, fresh);
-      setTimeout(beginNext, pauseMs, peer, fresh);
+      queues.set(key, fresh);
+      setTimeout(beginNext, pauseMs, key, fresh);
     },
   };
 }

@@ -16,15 +16,13 @@ export interface WebOptions {
   readonly spans?: ServerSpans | undefined;
   /** Called with internal errors; the caller gets INTERNAL without their cause. */
   readonly onInternalError: (error: ConnectError, requestId: string) => void;
-  /** Throws when the database is overloaded, so that no unit of work may begin. */
-  readonly requireRoom?: ((access: "read" | "write") => void) | undefined;
 }
 
 /** Answers requests for the routes. */
 export type Web = ReturnType<typeof createWeb>;
 
 /** Creates the handler of all routes. */
-export function createWeb({ routes, errorDomain, spans, onInternalError, requireRoom }: WebOptions) {
+export function createWeb({ routes, errorDomain, spans, onInternalError }: WebOptions) {
   const table = createWebTable(routes);
 
   async function answer(
@@ -37,7 +35,6 @@ export function createWeb({ routes, errorDomain, spans, onInternalError, require
     const { route, rest } = found;
     spans?.beginRoute(record, req.headers, route.path);
     try {
-      requireRoom?.(route.method === "POST" ? "write" : "read");
       const request = toWebRequest(req, route, { path, rest, record });
       if (route.access !== "public") route.access(request);
       const response = await route.handle(request);

@@ -23,8 +23,8 @@ import {
   socketAddressOf,
   toOriginForm,
 } from "../http/http-message.js";
+import { openRequestOf } from "../http/open-request.js";
 import { findPeerAddress, type TrustedProxies } from "../http/peer-address.js";
-import { buffersOf } from "../http/request-buffers.js";
 import { beginHttpRecord } from "../http/request-record.js";
 import { headersOf, send, sendNoContent } from "../http/send.js";
 import type { ServerSpans } from "../http/server-span.js";
@@ -218,7 +218,8 @@ export function createGateway(options: GatewayOptions): Gateway {
       const principal = authenticated instanceof Promise ? await authenticated : authenticated;
       if (principal !== undefined) {
         record.setCaller(principal.identityUid);
-        buffersOf(req)?.holdFor(principal.identityUid);
+        const open = openRequestOf(req);
+        if (open !== undefined) open.callerUid = principal.identityUid;
       }
       const maxBytes = Math.min(maxBodyBytes, route.entry.maxRequestBytes);
       const form = isForm(req, route.binding) ? await readFormText(req, maxBytes) : undefined;

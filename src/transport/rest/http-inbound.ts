@@ -8,6 +8,8 @@ import {
   type HttpRequest,
   type HttpResponse,
 } from "../http/http-message.js";
+import { findTimeLeft } from "../http/inbound.js";
+import { type OpenRequest, openRequestOf } from "../http/open-request.js";
 
 /** A REST request for the pipeline. Its properties are computed when they are read. */
 export class HttpInbound implements Inbound {
@@ -19,7 +21,7 @@ export class HttpInbound implements Inbound {
   readonly record: RequestRecord;
 
   constructor(req: HttpRequest, res: HttpResponse, record: RequestRecord) {
-    this.timeoutMs = timeoutOf(req);
+    this.timeoutMs = findTimeLeft(timeoutOf(req), record);
     this.#req = req;
     this.#res = res;
     this.record = record;
@@ -35,6 +37,10 @@ export class HttpInbound implements Inbound {
 
   get url(): string {
     return this.#req.url ?? "";
+  }
+
+  get turn(): OpenRequest | undefined {
+    return openRequestOf(this.#req);
   }
 
   get remoteAddress(): string | undefined {

@@ -13,7 +13,7 @@ import type { Inbound } from "../../pipeline/call.js";
 import { maxInflatedBytes } from "../http/body-reader.js";
 import { isGone, type ResponseWriter } from "../http/http-message.js";
 import type { Limits } from "../http/limits.js";
-import { buffersOf } from "../http/request-buffers.js";
+import { openRequestOf } from "../http/open-request.js";
 import { chargeResponse } from "../http/response-writer.js";
 import type { ListFrame } from "./list-frame.js";
 
@@ -75,19 +75,19 @@ async function compressWhole(out: ResponseWriter, { pieces, bytes }: ListFrame):
   const compressed = await gzipWhole(plain.subarray(PREFIX_BYTES), OPTIONS);
   if (isGone(out)) throw callerGone();
   chargeResponse(out, PREFIX_BYTES + compressed.length);
-  buffersOf(out)?.releaseResponse(bytes);
+  openRequestOf(out)?.releaseResponse(bytes);
   return [compressed];
 }
 
 async function compressPieces(out: ResponseWriter, { pieces }: ListFrame): Promise<Buffer[]> {
-  const buffers = buffersOf(out);
+  const request = openRequestOf(out);
   const compressed: Buffer[] = [];
   function* takePieces() {
     let skipped = PREFIX_BYTES;
     for (let piece = pieces.shift(); piece !== undefined; piece = pieces.shift()) {
       yield piece.subarray(skipped);
       skipped = 0;
-      buffers?.releaseResponse(piece.length);
+      request?.releaseResponse(piece.length);
     }
   }
   await pipeline(takePieces, createGzip(OPTIONS), async (chunks: AsyncIterable<Buffer>) => {

@@ -41,7 +41,7 @@ import { isProtocolField } from "../http/grpc-fields.js";
 import { abort, type HttpResponse } from "../http/http-message.js";
 import { ContextInbound } from "../http/inbound.js";
 import type { Limits } from "../http/limits.js";
-import { buffersOf } from "../http/request-buffers.js";
+import { openRequestOf } from "../http/open-request.js";
 import type { ServerSpans } from "../http/server-span.js";
 import { gzip } from "./compression.js";
 import type { ListFrames } from "./list-frame.js";
@@ -175,8 +175,14 @@ function createUnaryImpl(entry: UnaryEntry, options: ConnectOptions): UnaryImpl 
     // As bytes, which take a fraction of the memory of messages, and charged until they are sent.
     const join = async (chunks: AsyncIterable<object>) => {
       const res = context.values.get(responseKey);
-      const buffers = res && buffersOf(res);
-      const frame = await options.listFrames({ output, chunks, isGone, buffers, cutOff: () => res && abort(res) });
+      const open = res && openRequestOf(res);
+      const frame = await options.listFrames({
+        output,
+        chunks,
+        isGone,
+        request: open,
+        cutOff: () => res && abort(res),
+      });
       await yieldToEventLoop();
       const bytes = Buffer.concat(frame.pieces).subarray(PREFIX_BYTES);
       const isJson = context.requestHeader.get("content-type")?.includes("json") ?? true;
@@ -265,7 +271,7 @@ function createInbound(context: HandlerContext, { errorDomain }: ConnectOptions)
   if (context.signal.aborted) throw callerGone();
   const record = context.values.get(recordKey);
   if (record === undefined) throw new TypeError("a call must have the record of its request");
-  return new ContextInbound(context, timeoutMs, record);
+  return new ContextInbound(context, timeoutMs, record, context.values.get(responseKey));
 }
 
 function copyFields(from: Headers | undefined, to: Headers): void {

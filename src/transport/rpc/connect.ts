@@ -5,6 +5,7 @@ import { MethodOptions_IdempotencyLevel } from "@bufbuild/protobuf/wkt";
 import { type ConnectError, type ContextValues, createContextValues } from "@connectrpc/connect";
 import type { UniversalHandler, UniversalServerResponse } from "@connectrpc/connect/protocol";
 import { codeToHttpStatus } from "@connectrpc/connect/protocol-connect";
+import { retryAfterOf } from "../../codec/error-json.js";
 import { createTypeRegistry } from "../../codec/type-registry.js";
 import {
   type ApiError,
@@ -29,7 +30,7 @@ import {
   isHttp2,
   socketAddressOf,
 } from "../http/http-message.js";
-import { buffersOf } from "../http/request-buffers.js";
+import { openRequestOf } from "../http/open-request.js";
 import { formatConnectJson, sendEndStream, sendGrpcStatus, sendJson } from "../http/send.js";
 import { type ConnectOptions, createHandlers, recordKey, requestKey, responseKey } from "./connect-handlers.js";
 import { toUniversalRequest, writeResponse } from "./connect-http.js";
@@ -49,6 +50,9 @@ export interface Connect {
 
   /** Answers a call of a served method. Never throws. */
   handle(req: HttpRequest, res: HttpResponse, path: string, record: RequestRecord): void;
+
+  /** Answers a call of a served method with an error, before anything of it is read. */
+  refuse(req: HttpRequest, res: HttpResponse, path: string, error: ApiError, record: RequestRecord): void;
 
   /** Answers a call of a method that is not served, in the form of the Connect protocol. */
   rejectUnknown(res: HttpResponse, path: string, record: RequestRecord): void;
@@ -91,7 +95,8 @@ export function createConnect(options: ConnectOptions): Connect {
       const principal = entry && (await options.authenticateCaller(entry, req.headers.authorization, record.trace));
       if (principal !== undefined) {
         record.setCaller(principal.identityUid);
-        buffersOf(req)?.holdFor(principal.identityUid);
+        const open = openRequestOf(req);
+        if (open !== undefined) open.callerUid = principal.identityUid;
       }
       const values: ContextValues = createContextValues()
         .set(recordKey, record)
@@ -137,7 +142,11 @@ export function createConnect(options: ConnectOptions): Connect {
     if (contentType.startsWith("application/grpc")) sendGrpcStatus(res, contentType, error);
     else if (contentType.startsWith("application/connect+") && method.methodKind !== "unary")
       sendEndStream(res, contentType, error);
-    else sendJson(res, codeToHttpStatus(error.code), formatConnectJson(error));
+    else {
+      const retryAfter = retryAfterOf(error);
+      const headers = retryAfter === undefined ? {} : { "retry-after": String(retryAfter) };
+      sendJson(res, codeToHttpStatus(error.code), formatConnectJson(error), headers);
+    }
   }
 
   function rejectCall(
@@ -189,6 +198,11 @@ export function createConnect(options: ConnectOptions): Connect {
       return kind === "client_streaming" || kind === "bidi_streaming";
     },
     rejectUnknown,
+    refuse(req, res, path, error, record) {
+      const method = handlers.get(path)?.method;
+      if (mayHaveBody(req)) discardRest(req);
+      if (method !== undefined) rejectRpc(req, res, method, error, record);
+    },
     nameOf: (path) => names.get(path),
     names: [...names.values()],
     handle(req, res, path, record) {

@@ -19,14 +19,14 @@ import type { Invoke } from "../../pipeline/invoke.js";
 import { readChunks } from "../../pipeline/list-chunks.js";
 import type { MethodTable, UnaryEntry } from "../../pipeline/method-table.js";
 import type { RequestRecord } from "../../telemetry/request-record.js";
+import { createDeferral } from "../http/deferral.js";
 import { buildErrorTrailers, isProtocolField, parseGrpcTimeout } from "../http/grpc-fields.js";
 import { resetStream, resetUnreadRequest } from "../http/http2-end.js";
-import { StreamInbound } from "../http/inbound.js";
+import { findTimeLeft, StreamInbound } from "../http/inbound.js";
 import type { Limits } from "../http/limits.js";
-import { buffersOf } from "../http/request-buffers.js";
+import { openRequestOf } from "../http/open-request.js";
 import { chargeResponse, endWithBackpressure, writeCharged } from "../http/response-writer.js";
 import type { ServerSpans } from "../http/server-span.js";
-import { flushPerTick } from "../http/tick.js";
 import { createFrameCompressor } from "./compression.js";
 import { readMessage } from "./grpc-body.js";
 import type { ListFrame, ListFrames } from "./list-frame.js";
@@ -128,7 +128,7 @@ export function createGrpcUnary(options: GrpcUnaryOptions): GrpcUnary {
         const chunks = readChunks(invoke, clock, { entry, call, principal, request: decode });
         const isGone = () => isStreamGone(stream);
         const cutOff = () => resetStream(stream, constants.NGHTTP2_CANCEL);
-        const list = { output: entry.desc.output, chunks, isGone, buffers: buffersOf(stream), cutOff };
+        const list = { output: entry.desc.output, chunks, isGone, request: openRequestOf(stream), cutOff };
         const frame = await listFrames(list);
         if (isStreamGone(stream)) return;
         if (compressor.takes(frame.bytes, call.inbound)) await answerCompressed(stream, call, frame, record);
@@ -168,7 +168,8 @@ export function createGrpcUnary(options: GrpcUnaryOptions): GrpcUnary {
   ): void {
     if (principal !== undefined) {
       record.setCaller(principal.identityUid);
-      buffersOf(stream)?.holdFor(principal.identityUid);
+      const request = openRequestOf(stream);
+      if (request !== undefined) request.callerUid = principal.identityUid;
     }
     readMessage(stream, entry.maxRequestBytes, limits.requestMs, {
       onMessage: (bytes) => {
@@ -201,7 +202,8 @@ export function createGrpcUnary(options: GrpcUnaryOptions): GrpcUnary {
         reject(stream, timeoutMs === 0 ? deadlineExceeded() : invalidRequest(BAD_TIMEOUT), record);
         return;
       }
-      const call = new UnaryCall(new StreamInbound(stream, headers, timeoutMs, record), entry.desc, clock());
+      const inbound = new StreamInbound(stream, headers, findTimeLeft(timeoutMs, record), record);
+      const call = new UnaryCall(inbound, entry.desc, clock());
       spans?.beginCall(record, headers);
       try {
         const authenticated = authenticateCaller(entry, headers.authorization, record.trace);
@@ -241,8 +243,7 @@ interface GrpcRejection {
   readonly trailers: OutgoingHttpHeaders | undefined;
 }
 
-const sendRejection = flushPerTick<GrpcRejection>(
-  "answers",
+const sendRejection = createDeferral<GrpcRejection>(
   ({ stream, headers, trailers }) => {
     if (isStreamGone(stream) || stream.headersSent) return;
     if (trailers !== undefined) {
@@ -258,8 +259,7 @@ const sendRejection = flushPerTick<GrpcRejection>(
   (_error, { stream }) => resetStream(stream, constants.NGHTTP2_INTERNAL_ERROR),
 );
 
-const sendResponse = flushPerTick<Answer>(
-  "answers",
+const sendResponse = createDeferral<Answer>(
   ({ stream, call, frame, isCompressed, record }) => {
     if (isStreamGone(stream)) return;
     const header = call.responseHeaderIfSet;

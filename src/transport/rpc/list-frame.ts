@@ -5,7 +5,7 @@ import type { DescMessage } from "@bufbuild/protobuf";
 import { PREFIX_BYTES } from "../../codec/frame-scratch.js";
 import { resourceExhausted } from "../../kernel/errors.js";
 import type { Limits } from "../http/limits.js";
-import type { RequestBuffers } from "../http/request-buffers.js";
+import type { OpenRequest } from "../http/open-request.js";
 
 /** A frame in pieces. */
 export interface ListFrame {
@@ -19,8 +19,8 @@ export interface ChunkedList {
   readonly chunks: AsyncIterable<object>;
   /** Whether the caller has disconnected. */
   readonly isGone: () => boolean;
-  /** The buffers to which its bytes are charged. */
-  readonly buffers: RequestBuffers | undefined;
+  /** The request to which its bytes are charged. */
+  readonly request: OpenRequest | undefined;
   /** Cuts the response off, if it is rejected to make room. */
   readonly cutOff: () => void;
 }
@@ -40,7 +40,7 @@ export function createListFrames(
   { responseBytes }: Pick<Limits, "responseBytes">,
   frameOf: (desc: DescMessage, chunk: object) => Buffer,
 ): ListFrames {
-  return async ({ output, chunks, isGone, buffers, cutOff }) => {
+  return async ({ output, chunks, isGone, request, cutOff }) => {
     const pieces: Buffer[] = [];
     let bytes = PREFIX_BYTES;
     let isCutOff = false;
@@ -54,11 +54,11 @@ export function createListFrames(
         const frame = frameOf(output, chunk);
         bytes += frame.length - PREFIX_BYTES;
         if (bytes > responseBytes) throw resourceExhausted(`list: more than ${responseBytes} bytes`);
-        buffers?.chargeResponse(frame.length, onCutOff, true);
+        request?.chargeResponse(frame.length, onCutOff, true);
         pieces.push(pieces.length === 0 ? frame : frame.subarray(PREFIX_BYTES));
       }
     } catch (error) {
-      buffers?.dropResponse();
+      request?.dropResponse();
       throw error;
     }
     pieces[0]?.writeUInt32BE(bytes - PREFIX_BYTES, 1);

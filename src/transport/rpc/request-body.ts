@@ -11,7 +11,7 @@ import { parseStrictJson } from "../../kernel/strict-json.js";
 import { isComplete } from "../http/body-collector.js";
 import { decodeJsonText, mayHaveBody, readBase64, readRaw } from "../http/body-reader.js";
 import type { HttpRequest } from "../http/http-message.js";
-import { buffersOf } from "../http/request-buffers.js";
+import { openRequestOf } from "../http/open-request.js";
 
 /** A request for the library. */
 export interface RequestBody {
@@ -40,9 +40,9 @@ export async function readRequest(
   if (method.methodKind === "client_streaming" || method.methodKind === "bidi_streaming") {
     // Clients of gRPC-Web do not stream requests, and base64 of unknown length cannot be charged at once.
     if (isText) throw unimplemented(`method: ${method.name} takes a stream, which gRPC-Web as text cannot send`);
-    const buffers = buffersOf(req);
-    buffers?.openRequest(() => req.destroy());
-    buffers?.chargeRequest(maxBytes);
+    const open = openRequestOf(req);
+    open?.openBody(() => req.destroy(), true);
+    open?.chargeBody(maxBytes);
     return { body: streamOf(req), message: undefined };
   }
   const read = isText ? readBase64 : readRaw;

@@ -107,8 +107,7 @@ export async function startFeatureStack(others: readonly ServedService[] = []): 
     clock,
     errorDomain,
     port: bound,
-    // The clients run in this process, and make it late where the machine is busy.
-    limits: { ...defaultLimits, queueDelayMs: Number.POSITIVE_INFINITY },
+    limits: defaultLimits,
     logger: createLogger("silent"),
   });
   server.start();

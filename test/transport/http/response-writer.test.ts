@@ -6,26 +6,27 @@ import type { AddressInfo } from "node:net";
 import { test } from "node:test";
 import { isGone, type ResponseWriter } from "../../../src/transport/http/http-message.js";
 import { defaultLimits } from "../../../src/transport/http/limits.js";
-import { attachBuffers, Buffers, RequestBuffers } from "../../../src/transport/http/request-buffers.js";
+import { attachOpenRequest, createBudgets } from "../../../src/transport/http/open-request.js";
 import { writeWithBackpressure } from "../../../src/transport/http/response-writer.js";
+import { openRequest } from "../open-request.js";
 
-const buffers = new Buffers({ ...defaultLimits, responseStallMs: 200 });
-const withBuffers = <T extends Parameters<typeof attachBuffers>[1]>(carrier: T): T => {
-  attachBuffers(new RequestBuffers(buffers, buffers.connect("127.0.0.1", false), undefined), carrier);
+const budgets = createBudgets({ ...defaultLimits, responseStallMs: 200 });
+const charged = <T extends Parameters<typeof attachOpenRequest>[1]>(carrier: T): T => {
+  attachOpenRequest(openRequest(budgets), carrier);
   return carrier;
 };
 
 const outlets: Readonly<Record<string, (server: Http2Server, answer: (out: ResponseWriter) => void) => void>> = {
   response: (server, answer) =>
     server.on("request", (_req, res) => {
-      withBuffers(res.stream);
+      charged(res.stream);
       answer(res);
     }),
   stream: (server, answer) =>
     server.on("stream", (stream) => {
       stream.on("error", () => {});
       stream.respond({ ":status": 200 });
-      answer(withBuffers(stream));
+      answer(charged(stream));
     }),
 };
 

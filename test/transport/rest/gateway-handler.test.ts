@@ -118,7 +118,8 @@ for (const protocol of ["h1", "h2"] as const) {
           header: call.requestHeader.get("x-agent"),
           hop: call.requestHeader.get("te"),
           address: call.inbound.remoteAddress,
-          deadline: call.deadlineMs - call.startMs,
+          // What the call has waited for its turn is taken off.
+          deadline: Math.ceil((call.deadlineMs - call.startMs) / 250) * 250,
           aborted: call.signal.aborted,
         };
         return {};

@@ -168,7 +168,8 @@ for (const { headers, ms } of allowances) {
       return {};
     };
     await server.send("h1", { path: "/feature/v1/things/a", headers });
-    assert.equal(allowed, ms);
+    // What the call has waited for its turn is taken off.
+    assert.ok(allowed <= ms && allowed > ms / 2, `${allowed}`);
   });
 }
 

@@ -5,8 +5,9 @@ import { fromBinary } from "@bufbuild/protobuf";
 import { GroupListSchema } from "#gen/chainguard/platform/iam/group_pb.js";
 import { encodeFrame } from "../../../src/codec/frame-writer.js";
 import { defaultLimits } from "../../../src/transport/http/limits.js";
-import { Buffers, RequestBuffers } from "../../../src/transport/http/request-buffers.js";
+import { createBudgets } from "../../../src/transport/http/open-request.js";
 import { createListFrames } from "../../../src/transport/rpc/list-frame.js";
+import { openRequest } from "../open-request.js";
 
 const PART_BYTES = 1_000_000;
 const limits = { ...defaultLimits, responseBytes: 10 * PART_BYTES, responseBufferBytes: 30 * PART_BYTES };
@@ -17,14 +18,14 @@ async function* chunks(count: number) {
 }
 
 function callers() {
-  const buffers = new Buffers(limits);
+  const budgets = createBudgets(limits);
   const list = (caller: string, given: AsyncIterable<object>, isGone = () => false) => {
-    const request = new RequestBuffers(buffers, buffers.connect(`address of ${caller}`, false), undefined);
-    request.holdFor(caller);
-    const frame = frames({ output: GroupListSchema, chunks: given, isGone, buffers: request, cutOff() {} });
-    return { frame, release: () => request.release() };
+    const request = openRequest(budgets);
+    request.callerUid = caller;
+    const frame = frames({ output: GroupListSchema, chunks: given, isGone, request, cutOff() {} });
+    return { frame, release: () => request.close() };
   };
-  return { buffers, list };
+  return { budgets, list };
 }
 
 const exhausted = /too much is being sent/;
@@ -38,18 +39,18 @@ describe("lists that are put together", () => {
   });
 
   test("of one caller are one of full length, and leave others room", async () => {
-    const { buffers, list } = callers();
+    const { budgets, list } = callers();
     const first = list("a", chunks(8));
     await first.frame;
     await assert.rejects(list("a", chunks(8)).frame, exhausted);
     await list("b", chunks(8)).frame;
     first.release();
     first.release();
-    assert.ok(buffers.answers.bufferedBytes < 20 * PART_BYTES);
+    assert.ok(budgets.responses.bytes < 20 * PART_BYTES);
   });
 
   test("give their room back when they fail or nobody waits for them", async () => {
-    const { buffers, list } = callers();
+    const { budgets, list } = callers();
     async function* failing() {
       yield* chunks(5);
       throw new Error("no more");
@@ -65,6 +66,6 @@ describe("lists that are put together", () => {
       else await frame;
       release();
     }
-    assert.equal(buffers.answers.bufferedBytes, 0);
+    assert.equal(budgets.responses.bytes, 0);
   });
 });

@@ -32,7 +32,11 @@ const health = createHealth({
 
 let server: Running;
 before(async () => {
-  server = await startServer({ extraServices: [health, ...createReflection([])] });
+  server = await startServer({
+    extraServices: [health, ...createReflection([])],
+    // Nobody knows these callers, and some bodies are larger than what such callers have together.
+    limits: { unknownBytes: 64 * 1024 * 1024 },
+  });
 });
 after(async () => {
   stopping.abort();

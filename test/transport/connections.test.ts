@@ -1,4 +1,5 @@
-// Connections above the limit of their address get a response that says so, over every protocol.
+// Connections above a limit: the longest idle one makes room, and otherwise the new one gets a response that says so, over
+// every protocol.
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { constants, type IncomingHttpHeaders } from "node:http2";
@@ -8,7 +9,7 @@ import { connect as connectTls } from "node:tls";
 import { Code } from "@connectrpc/connect";
 import { createLogger } from "../../src/telemetry/logger.js";
 import type { Limits } from "../../src/transport/http/limits.js";
-import { GrpcJs, openHttp2, type Running, rawHttp2, startServer, TLS } from "./harness.js";
+import { GrpcJs, openHttp2, type Running, rawHttp2, SERVICE, startServer, TLS } from "./harness.js";
 
 const running: Running[] = [];
 const open: Socket[] = [];
@@ -50,6 +51,16 @@ async function askOnce(server: Running, localAddress?: string, fields = "", targ
   return text;
 }
 
+/** Opens a connection whose call does not end. */
+async function callOnce(server: Running): Promise<Socket> {
+  const socket = openSocket(server);
+  const before = server.probe.calls.length;
+  socket.write(`POST ${SERVICE}/GetGroup HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\n`);
+  socket.write('Content-Length: 14\r\n\r\n{"uid":"slow"}');
+  while (server.probe.calls.length === before) await new Promise((resolve) => setTimeout(resolve, 1));
+  return socket;
+}
+
 /** Takes the one place that an address has. */
 async function connectOnce(server: Running): Promise<Socket> {
   const socket = openSocket(server);
@@ -70,8 +81,8 @@ for (const [name, tls] of [
       const rejected = await askOnce(server);
       const [head = "", body = ""] = rejected.split("\r\n\r\n");
       assert.match(head, /^HTTP\/1\.1 503 Service Unavailable\r\n/);
-      assert.match(head, /\r\nConnection: close\r\n/);
-      assert.match(head, /\r\nRetry-After: 1\r\n/);
+      assert.match(head, /\r\nconnection: close\r\n/i);
+      assert.match(head, /\r\nretry-after: 1\r\n/i);
       const error = JSON.parse(body) as { code: number; details: readonly { "@type": string }[] };
       assert.equal(error.code, Code.Unavailable);
       assert.ok(error.details.some((detail) => detail["@type"].endsWith("RetryInfo")));
@@ -88,8 +99,8 @@ for (const [name, tls] of [
       const check = (target: string) => askOnce(server, undefined, "", target);
       assert.match(await check("GET /healthz"), /^HTTP\/1\.1 200 OK\r\n.*\r\n\r\n\{"status":"ok"\}$/s);
       assert.match(await check("GET /readyz?x=1"), /^HTTP\/1\.1 200 OK\r\n.*\r\n\r\n\{"status":"read-only"\}$/s);
-      assert.match(await check("HEAD /healthz"), /^HTTP\/1\.1 200 OK\r\n.*\r\nContent-Length: 15\r\n\r\n$/s);
-      for (const other of ["POST /healthz", "GET /healthz/x", "GET /grpc.health.v1.Health/Check", "GET //healthz"])
+      assert.match(await check("HEAD /healthz"), /^HTTP\/1\.1 200 OK\r\n.*\r\ncontent-length: 15\r\n.*\r\n\r\n$/s);
+      for (const other of ["GET /healthz/x", "GET //healthz", "GET /x?/healthz"])
         assert.match(await check(other), /^HTTP\/1\.1 503 /, other);
       const failing = await start({ ...(tls && { tls }), ready: () => Promise.reject(new Error("no store")) });
       await connectOnce(failing);
@@ -99,18 +110,25 @@ for (const [name, tls] of [
       );
     });
 
-    it("HTTP/2 gets GOAWAY with ENHANCE_YOUR_CALM, which gRPC calls RESOURCE_EXHAUSTED", async () => {
+    it("HTTP/2 gets GOAWAY with ENHANCE_YOUR_CALM, and its streams are refused, so that callers try elsewhere", async () => {
       const server = await start(tls && { tls });
       await connectOnce(server);
       const session = openHttp2(server.url);
       const goaway = once(session, "goaway");
       const response = rawHttp2(session, { ":method": "GET", ":path": "/x" });
-      const [code, lastStream, text] = (await goaway) as [number, number, Buffer];
-      assert.deepEqual([code, lastStream], [constants.NGHTTP2_ENHANCE_YOUR_CALM, 0]);
+      const closed = new Promise<void>((resolve) => session.once("close", resolve));
+      const [code, , text] = (await goaway) as [number, number, Buffer];
+      assert.equal(code, constants.NGHTTP2_ENHANCE_YOUR_CALM);
       assert.match(text.toString(), /too many connections/);
-      assert.deepEqual((await response).headers, {} as IncomingHttpHeaders);
+      const { headers, rstCode } = await response;
+      assert.deepEqual(headers, {} as IncomingHttpHeaders);
+      // Node's client ends its streams with the code of the GOAWAY if it reads that first.
+      const { NGHTTP2_REFUSED_STREAM, NGHTTP2_ENHANCE_YOUR_CALM } = constants;
+      assert.ok([NGHTTP2_REFUSED_STREAM, NGHTTP2_ENHANCE_YOUR_CALM].includes(rstCode), `reset with ${rstCode}`);
+      await closed;
       const client = new GrpcJs(server.url);
-      assert.equal((await client.call("GetGroup", { uid: "u1" })).code, Code.ResourceExhausted);
+      const answer = await client.call("GetGroup", { uid: "u1" });
+      assert.ok([Code.Unavailable, Code.ResourceExhausted].includes(answer.code), JSON.stringify(answer));
       client.close();
     });
   });
@@ -152,10 +170,11 @@ describe("the id of a request on a connection too many", () => {
 it("above the limit of the process, the last of the places are for answers", async () => {
   const lines: Record<string, unknown>[] = [];
   const logger = createLogger("info", { write: (line) => void lines.push(JSON.parse(line)) });
-  const limits = { connections: 40, rejectedConnections: 100 };
+  const limits = { connections: 40, reservedConnections: 100 };
   const server = await startServer({ limits, logger, accessLog: "all" });
   running.push(server);
-  for (let i = 0; i < 38; i++) await connectOnce(server);
+  server.probe.gate = new Promise(() => {});
+  for (let i = 0; i < 38; i++) await callOnce(server);
   assert.match(await askOnce(server), /^HTTP\/1\.1 503 /);
   assert.match(await askOnce(server, "127.0.0.2", "", "GET /healthz"), /^HTTP\/1\.1 200 /);
   assert.equal(lines.find(({ status }) => status === 503)?.reason, "connections");
@@ -166,20 +185,44 @@ it("above the limit of the process, the last of the places are for answers", asy
   assert.equal(await askOnce(server), "");
 });
 
+for (const [name, tls] of [
+  ["cleartext", undefined],
+  ["TLS", TLS],
+] as const) {
+  it(`at the limit of the process the longest idle connection closes, not one with a call, over ${name}`, async () => {
+    const server = await start({ ...(tls && { tls }), limits: { connections: 20, connectionsPerAddress: 50 } });
+    server.probe.gate = new Promise(() => {});
+    const busy = await callOnce(server);
+    const session = openHttp2(server.url);
+    await rawHttp2(session, { ":method": "GET", ":path": "/x" });
+    const first = await connectOnce(server);
+    const others = [];
+    // One of the 20 places is in reserve.
+    for (let i = 0; i < 16; i++) others.push(await connectOnce(server));
+    const goaway = once(session, "goaway");
+    const third = await connectOnce(server);
+    assert.equal((await goaway)[0], constants.NGHTTP2_NO_ERROR);
+    const closed = once(first, "close");
+    assert.match(await askOnce(server), /^HTTP\/1\.1 200 /);
+    await closed;
+    assert.ok([busy, ...others, third].every(({ destroyed }) => !destroyed));
+  });
+}
+
 it("is bounded: beyond some that are being answered connections are cut at once", async () => {
-  const server = await start({ limits: { rejectedConnections: 2, rejectedConnectionMs: 60_000 } });
+  const server = await start({ limits: { reservedConnections: 2, reservedConnectionMs: 60_000 } });
   await connectOnce(server);
   // Two that never ask hold both places.
   for (let i = 0; i < 2; i++) await once(openSocket(server), "connect");
   assert.equal(await askOnce(server), "");
   // The control: without them there is a response.
-  const other = await start({ limits: { rejectedConnections: 2, rejectedConnectionMs: 60_000 } });
+  const other = await start({ limits: { reservedConnections: 2, reservedConnectionMs: 60_000 } });
   await connectOnce(other);
   assert.match(await askOnce(other), /^HTTP\/1\.1 503 /);
 });
 
 it("one that never asks is closed in time, and a stop does not wait for it", async () => {
-  const server = await start({ limits: { rejectedConnectionMs: 50 } });
+  const server = await start({ limits: { reservedConnectionMs: 50 } });
   await connectOnce(server);
   const socket = openSocket(server);
   await once(socket, "close");
