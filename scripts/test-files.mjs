@@ -169,7 +169,6 @@ const LONG = new Map([
   ["test/transport/rest/query-random.test.ts", 3],
   ["test/vulnerabilities/v1/advisory-events-v1.test.ts", 3],
   ["test/app/embedding.test.ts", 2],
-  ["test/app/heap-growth.test.ts", 2],
   ["test/audit/api/cli.test.ts", 2],
   ["test/audit/cli.test.ts", 2],
   ["test/audit/export.test.ts", 2],

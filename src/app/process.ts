@@ -1,7 +1,5 @@
-// The process of the service: how much its heap may grow, and how it ends after an uncaught error. The process may be
-// in any state then, but callers whose writes are committed get their response.
-
-import { setFlagsFromString } from "node:v8";
+// How the process of the service ends after an uncaught error. It may be in any state then, but callers whose writes are
+// committed get their response.
 import type { Logger } from "../telemetry/logger.js";
 
 /** The exit code after an uncaught error (EX_SOFTWARE of sysexits.h). */
@@ -64,17 +62,4 @@ export function exitOnUncaughtError({ logger, abandon }: LastResortOptions): voi
   process.on("uncaughtException", onFailure);
   // A handler of its own, because with --unhandled-rejections=warn Node would go on.
   process.on("unhandledRejection", (reason) => onFailure(reason, "unhandledRejection"));
-}
-
-/** How much the heap may grow between two full collections, in percent of what the first one left. */
-const GROWTH_PERCENT = 100;
-
-/**
- * Makes V8 begin full garbage collections earlier than it would by itself.
- *
- * V8 reads the flag at every collection, so it may be set while the process runs. Unlike `--max-old-space-size` it is
- * no limit: a heap that needs more gets more.
- */
-export function limitHeapGrowth(): void {
-  setFlagsFromString(`--heap-growing-percent=${GROWTH_PERCENT}`);
 }

@@ -20,7 +20,6 @@ import {
   filterFlags,
   isOverApi,
 } from "../remote/audit/commands.js";
-import { holdYoungGeneration } from "../young-generation.js";
 
 /** The settings with which a command opens the database. */
 const databaseSettings: readonly SettingName[] = [
@@ -50,8 +49,6 @@ export function addHostCommands(arbor: Command): void {
   const serve = addSettings(arbor.command("serve").description("run the service"), settingNames);
   for (const key of Object.keys(replacedSettings)) serve.addOption(new Option(`${flagOf(key)} <value>`).hideHelp());
   restrictFiles(serve).action(async (options) => {
-    // Before most modules are loaded.
-    holdYoungGeneration();
     const { serve } = await import("./serve.js");
     await serve(readResolution(options, { checkFiles: true }).settings, findOtherVariables(process.env).ignored);
   });

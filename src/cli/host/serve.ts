@@ -1,9 +1,8 @@
 // `arbor serve`
 import { type App, startApp } from "../../app/app.js";
-import { exitOnUncaughtError, limitHeapGrowth } from "../../app/process.js";
+import { exitOnUncaughtError } from "../../app/process.js";
 import type { Settings } from "../../config/config.js";
 import { createLogger } from "../../telemetry/logger.js";
-import { releaseYoungGeneration } from "../young-generation.js";
 
 /**
  * Runs the service until SIGTERM or SIGINT, then stops it gracefully; a second signal ends it at once, with exit code 1,
@@ -13,7 +12,6 @@ import { releaseYoungGeneration } from "../young-generation.js";
  * @param ignoredVariables environment variables that are not settings and may be of Kubernetes, for the log
  */
 export async function serve(settings: Settings, ignoredVariables: readonly string[] = []): Promise<void> {
-  limitHeapGrowth();
   const logger = createLogger(settings.logLevel);
   let app: App | undefined;
   // The entry of the program listens as well, from its first statement on.
@@ -29,7 +27,6 @@ export async function serve(settings: Settings, ignoredVariables: readonly strin
     onCut: (signal) => logger.warn({ signal, ...openWork() }, "a second signal: calls and connections are cut"),
   });
   process.stdout.write(`arbor listening on ${app.url}\n`);
-  releaseYoungGeneration();
   const signal = await stopped;
   await app.stop(signal, delayOf(signal) * 1000);
   // A request to a trace collector that does not answer would keep the process alive. The exit code is set already.
