@@ -1,16 +1,24 @@
 #!/usr/bin/env node
 // Entry of the `arbor` command. docker runs the credential helper for every pull, so the helper starts without the parser
 // of the command line and without the libraries of the other commands.
+/** How long the last lines of a service may take to be written, in milliseconds. */
+const LAST_WRITES_MS = 500;
+
 const args = process.argv.slice(2);
 const [group, command, action = ""] = args;
 
+const isServe = args.find((arg) => !arg.startsWith("-")) === "serve";
+
 // Before anything is loaded: a signal ends a process that has no listener for it.
-if (args.find((arg) => !arg.startsWith("-")) === "serve") listenWhileStarting();
+if (isServe) listenWhileStarting();
 
 process.exitCode =
   args.length === 3 && group === "auth" && command === "docker-credential"
     ? await runCredentialHelper(action)
     : await runCommand();
+
+// Standard error may be a pipe that nobody reads. It must not keep a service alive whose start has failed.
+if (isServe) setTimeout(() => process.exit(), LAST_WRITES_MS).unref();
 
 async function runCredentialHelper(name: string): Promise<number> {
   const { isHelperAction, runHelper } = await import("./cli/remote/auth/docker-credential.js");

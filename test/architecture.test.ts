@@ -16,7 +16,7 @@ const rules: Record<string, readonly string[]> = {
   config: ["kernel", "leven", "node:"],
   jobs: ["types:store"],
   outbound: ["kernel", "node:"],
-  telemetry: ["kernel", "pino", "prom-client", "@opentelemetry", "node:"],
+  telemetry: ["kernel", "pino", "prom-client", "sonic-boom", "@opentelemetry", "node:"],
   store: [
     "kernel",
     "drizzle-orm",

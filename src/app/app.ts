@@ -34,7 +34,8 @@ import { createRegistryClient } from "../registry/oci/registry-client.js";
 import { createInternalTokens } from "../registry/oci/registry-token.js";
 import { TOKEN_FAILURES, tokenRoutes } from "../registry/oci/token-routes.js";
 import { watchUnits } from "../store/unit-watch.js";
-import { createLogger } from "../telemetry/logger.js";
+import { countLostLines, createLogger } from "../telemetry/logger.js";
+import { readValue } from "../telemetry/metrics/samples.js";
 import { startTracing } from "../telemetry/tracing.js";
 import { HEALTH_PATHS } from "../transport/http/health-routes.js";
 import type { HttpBinding } from "../transport/http/http-binding.js";
@@ -318,6 +319,7 @@ async function openApp(options: AppOptions, opened: Close[]): Promise<App> {
   const requestMetrics = createRequestMetrics(served, server.rejected);
   const stored = createDatabaseMetrics({ store, clock, holder, jobs: () => new Set(counts.jobRuns.keys()) });
   metrics.prepare(stored.refresh);
+  metrics.add(readValue("arbor_log_lines_lost_total", () => countLostLines(logger)));
   metrics.add(...requestMetrics.sources, ...hostWatch.sources, ...createDatabaseFaultSources(store));
   const { exchanges, caches } = issuer;
   metrics.add(...createServiceSources({ counts, store, server, exchanges, caches, limits }), ...stored.sources);

@@ -5,9 +5,9 @@ import type { Logger } from "../telemetry/logger.js";
 /** The exit code after an uncaught error (EX_SOFTWARE of sysexits.h). */
 const SOFTWARE_ERROR = 70;
 
-/** How long calls in flight may take, and how long the whole end may take, in milliseconds. */
+/** How long calls in flight may take, and after how long the process exits at the latest, in milliseconds. */
 const DRAIN_MS = 3_000;
-const END_MS = 4_500;
+const END_MS = 4_000;
 
 export interface LastResortOptions {
   readonly logger: Pick<Logger, "fatal">;
@@ -18,15 +18,17 @@ export interface LastResortOptions {
    * @param drainMs how long calls in flight may take, in milliseconds
    */
   readonly abandon: (drainMs: number) => Promise<void> | undefined;
+  /** Writes the last lines of the log, and resolves within half a second. */
+  readonly flushLog: () => Promise<unknown>;
 }
 
 /**
  * Makes this process end with exit code 70 within 5 s of an uncaught exception or an unhandled rejection.
  *
- * The error is logged at level fatal, the service is abandoned, and the process exits when that is done, or after 4.5
- * s. Further errors are only logged.
+ * The error is logged at level fatal, the service is abandoned, and the process exits when that is done, or after 4 s,
+ * and the log is written. Further errors are only logged.
  */
-export function exitOnUncaughtError({ logger, abandon }: LastResortOptions): void {
+export function exitOnUncaughtError({ logger, abandon, flushLog }: LastResortOptions): void {
   let ending = false;
   const log = (err: unknown, event: string) => {
     try {
@@ -45,7 +47,7 @@ export function exitOnUncaughtError({ logger, abandon }: LastResortOptions): voi
     process.on("exit", () => {
       process.exitCode = SOFTWARE_ERROR;
     });
-    const exit = () => process.exit(SOFTWARE_ERROR);
+    const exit = () => void flushLog().finally(() => process.exit(SOFTWARE_ERROR));
     // Does not keep a process alive that has nothing left to do.
     setTimeout(exit, END_MS).unref();
     try {

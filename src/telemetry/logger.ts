@@ -1,4 +1,5 @@
 import pino from "pino";
+import { type LineStream, openLineStream } from "./line-stream.js";
 
 /** Writes structured log lines; a line is one JSON object. */
 export type Logger = pino.Logger;
@@ -22,8 +23,15 @@ const BATCHED_LINES = 32;
 /** How long lines wait at most, in milliseconds. */
 const FLUSH_MS = 1_000;
 
-/** The destination of each logger; undefined for standard error. */
-const destinations = new WeakMap<Logger, LogDestination | undefined>();
+/** What each logger writes to; undefined for a destination of a test. */
+const streams = new WeakMap<Logger, Stream>();
+
+/** What waits elsewhere until it is formatted, and the stream of a logger. */
+interface Stream {
+  readonly destination: LogDestination | undefined;
+  readonly lines: LineStream | undefined;
+  readonly flushes: (() => void)[];
+}
 
 /** Writes many lines, such as those of the access log. */
 export interface LineWriter<T> {
@@ -35,33 +43,49 @@ export interface LineWriter<T> {
 
 /**
  * Creates the logger of the process. It writes to standard error, because standard output has only the ready line, and
- * synchronously, so that the last lines of a process are not lost. Values whose names are those of credentials are
- * never written, at any depth, and of errors only name, message, stack and causes.
+ * never waits for it: lines that cannot be written wait, 1 MiB of them at most. How many were lost beyond that is logged
+ * when lines can be written again. Values whose names are those of credentials are never written, at any depth, and of
+ * errors only name, message, stack and causes.
  */
 export function createLogger(level: LogLevel, destination?: LogDestination): Logger {
-  const logger = pino(
+  const onRecovered = (lost: number) =>
+    logger.warn({ lost }, "lines of the log were lost, because they could not be written for too long");
+  const lines = destination === undefined ? openLineStream(2, onRecovered) : undefined;
+  const logger: Logger = pino(
     {
       ...buildPinoOptions(level),
       formatters: { ...formatters, log: (fields) => redact(fields, 0) as Record<string, unknown> },
     },
-    destination ?? pino.destination({ dest: 2, sync: true }),
+    destination ?? { write: (line) => lines?.write(Buffer.from(line)) },
   );
-  destinations.set(logger, destination);
+  streams.set(logger, { destination, lines, flushes: [] });
   return logger;
+}
+
+/** How many lines of a logger and its line writers were lost; undefined for one that does not write to standard error. */
+export function countLostLines(logger: Logger): number | undefined {
+  return streams.get(logger)?.lines?.lostLines();
+}
+
+/** Writes what waits, before the process exits. Resolves to true when it is written, or to false after half a second. */
+export function flushLog(logger: Logger): Promise<boolean> {
+  const stream = streams.get(logger);
+  for (const flush of stream?.flushes ?? []) flush();
+  return stream?.lines?.flush() ?? Promise.resolve(true);
 }
 
 /**
  * Creates a writer of lines of level info to the destination of `logger`, unless that level is not logged. Lines to
- * standard error wait for others, for up to a second, and are written when the process exits.
+ * standard error wait for others, for up to a second, or until {@link flushLog}.
  *
  * @param logger of {@link createLogger}; any other has no lines
  * @param format formats the line of an item: ASCII that ends in a newline
  */
 export function createLineWriter<T>(logger: Logger, format: (item: T) => string): LineWriter<T> | undefined {
-  if (!logger.isLevelEnabled("info") || !destinations.has(logger)) return undefined;
-  const destination = destinations.get(logger);
+  const stream = streams.get(logger);
+  if (stream === undefined || !logger.isLevelEnabled("info")) return undefined;
+  const { destination, lines } = stream;
   if (destination !== undefined) return { write: (item) => destination.write(format(item)), flush() {} };
-  const stream = pino.destination({ dest: 2, sync: true, contentMode: "buffer" });
   const waiting: T[] = [];
   let timer: NodeJS.Timeout | undefined;
   const flush = () => {
@@ -70,17 +94,16 @@ export function createLineWriter<T>(logger: Logger, format: (item: T) => string)
     let text = "";
     for (const item of waiting) text += format(item);
     waiting.length = 0;
-    // As bytes, because the stream would measure and encode a text, which takes as long as formatting it. Its type knows
-    // texts alone.
-    if (text !== "") stream.write(Buffer.from(text, "latin1") as unknown as string);
+    if (text !== "") lines?.write(Buffer.from(text, "latin1"));
   };
   const write = (item: T) => {
     waiting.push(item);
     if (waiting.length === BATCHED_LINES) flush();
     else timer ??= setTimeout(flush, FLUSH_MS).unref();
   };
-  // Also after an uncaught error, which ends the process by `process.exit`.
-  process.once("exit", flush);
+  stream.flushes.push(flush);
+  // Where the process ends by itself, as programs with a service of their own may.
+  process.once("beforeExit", flush);
   return { write, flush };
 }
 

@@ -83,18 +83,23 @@ it("a line stays one line, whatever it says", () => {
   assert.equal(JSON.parse(line).path, '/a\n{"level":"fatal"}');
 });
 
-it("access lines are written in one piece, at the latest when the process exits, and other lines at once", () => {
+it("access lines are written in one piece, at the latest when the process ends, and other lines before them", () => {
   const script = `
-    import { createLineWriter, createLogger } from "./src/telemetry/logger.js";
+    import { exitOnUncaughtError } from "./src/app/process.js";
+    import { createLineWriter, createLogger, flushLog } from "./src/telemetry/logger.js";
     const logger = createLogger("info");
+    exitOnUncaughtError({ logger, abandon: async () => {}, flushLog: () => flushLog(logger) });
     createLineWriter(logger, (msg) => JSON.stringify({ msg }) + "\\n").write("buffered");
     logger.error("at once");
     if (process.argv[1] === "throw") throw new Error("uncaught");
   `;
-  for (const end of ["return", "throw"]) {
+  for (const [end, last] of [
+    ["return", []],
+    ["throw", ["uncaught error: the process ends"]],
+  ] as const) {
     const args = ["--import", "tsx", "--input-type=module", "-e", script, end];
     const { stderr } = spawnSync(process.execPath, args, { encoding: "utf8" });
     const messages = [...stderr.matchAll(/"msg":"([^"]*)"/g)].map(([, message]) => message);
-    assert.deepEqual(messages, ["at once", "buffered"], stderr);
+    assert.deepEqual(messages, ["at once", ...last, "buffered"], stderr);
   }
 });

@@ -2,7 +2,8 @@
 import { type App, startApp } from "../../app/app.js";
 import { exitOnUncaughtError } from "../../app/process.js";
 import type { Settings } from "../../config/config.js";
-import { createLogger } from "../../telemetry/logger.js";
+import { openLineStream } from "../../telemetry/line-stream.js";
+import { createLogger, flushLog } from "../../telemetry/logger.js";
 
 /**
  * Runs the service until SIGTERM or SIGINT, then stops it gracefully; a second signal ends it at once, with exit code 1,
@@ -13,10 +14,11 @@ import { createLogger } from "../../telemetry/logger.js";
  */
 export async function serve(settings: Settings, ignoredVariables: readonly string[] = []): Promise<void> {
   const logger = createLogger(settings.logLevel);
+  const writeLog = () => flushLog(logger);
   let app: App | undefined;
   // The entry of the program listens as well, from its first statement on.
   process.on("SIGHUP", () => void app?.reload());
-  exitOnUncaughtError({ logger, abandon: (drainMs) => app?.abandon(drainMs) });
+  exitOnUncaughtError({ logger, abandon: (drainMs) => app?.abandon(drainMs), flushLog: writeLog });
   app = await startApp({ settings, ignoredVariables, logger });
   const { openWork } = app;
   // Whoever presses Ctrl-C waits for it, and no balancer sends calls there.
@@ -24,12 +26,18 @@ export async function serve(settings: Settings, ignoredVariables: readonly strin
   const stopped = waitForStop({
     onStop: (signal) =>
       logger.info({ signal, ...openWork(), delayS: delayOf(signal), drainS: settings.drainTime }, "stopping"),
-    onCut: (signal) => logger.warn({ signal, ...openWork() }, "a second signal: calls and connections are cut"),
+    onCut(signal) {
+      logger.warn({ signal, ...openWork() }, "a second signal: calls and connections are cut");
+      return writeLog();
+    },
   });
-  process.stdout.write(`arbor listening on ${app.url}\n`);
+  const output = openLineStream(1);
+  output.write(Buffer.from(`arbor listening on ${app.url}\n`));
   const signal = await stopped;
   await app.stop(signal, delayOf(signal) * 1000);
-  // A request to a trace collector that does not answer would keep the process alive. The exit code is set already.
+  await Promise.all([writeLog(), output.flush()]);
+  // A write that does not end, or a request to a trace collector that does not answer, would keep the process alive. The
+  // exit code is set already.
   setImmediate(() => process.exit());
 }
 
@@ -37,8 +45,8 @@ export async function serve(settings: Settings, ignoredVariables: readonly strin
 export interface StopListeners {
   /** The first signal: the stop begins. */
   readonly onStop?: (signal: NodeJS.Signals) => void;
-  /** The second signal: the process ends when this returns. */
-  readonly onCut?: (signal: NodeJS.Signals) => void;
+  /** The second signal: the process ends when this has ended. */
+  readonly onCut?: (signal: NodeJS.Signals) => Promise<unknown>;
 }
 
 /** Resolves at SIGTERM or SIGINT, to its name. A second signal, of either kind, ends the process at once with exit code 1. */
@@ -47,8 +55,9 @@ export function waitForStop({ onStop, onCut }: StopListeners = {}): Promise<Node
     let isStopping = false;
     const onSignal = (signal: NodeJS.Signals) => {
       if (isStopping) {
-        onCut?.(signal);
-        process.exit(1);
+        process.exitCode = 1;
+        void Promise.resolve(onCut?.(signal)).finally(() => process.exit(1));
+        return;
       }
       isStopping = true;
       onStop?.(signal);

@@ -73,6 +73,7 @@ export const families = {
     "How often a file could not be opened because of a lack of descriptors.",
     "found_by",
   ),
+  arbor_log_lines_lost_total: counter("Lines of the log that could not be written."),
   arbor_clock_jumps_total: counter("Jumps of the clock of the machine of more than five seconds.", "direction"),
 
   arbor_event_loop_active_seconds_total: counter("Time in which the event loop was active; its rate is the load."),

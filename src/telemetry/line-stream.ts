@@ -1,0 +1,90 @@
+// Writes lines to standard error or standard output without ever waiting for it. Its reader may stall, and its disk may
+// be full: neither may stop a service that could answer calls.
+import sonicBoom from "sonic-boom";
+
+/** How many bytes wait at most; lines beyond them are lost. */
+const MAX_BYTES = 1024 * 1024;
+/** How long after an error the rest is written again, unless another line comes before. */
+const RETRY_MS = 1_000;
+/** How long {@link LineStream.flush} waits at most. */
+const FLUSH_MS = 500;
+
+const NEWLINE = 10;
+
+/** Writes lines. */
+export interface LineStream {
+  /** Writes whole lines, each of which ends in a newline, soon and in this order. */
+  write(lines: Uint8Array): void;
+  /** Resolves to true when everything is written, or to false after half a second. */
+  flush(): Promise<boolean>;
+  /** How many lines were lost. */
+  lostLines(): number;
+}
+
+/**
+ * Opens a stream of lines.
+ *
+ * @param fd 1 for standard output, 2 for standard error
+ * @param onRecovered called when everything that waited was written, after `lost` lines were not
+ */
+export function openLineStream(fd: 1 | 2, onRecovered: (lost: number) => void = () => {}): LineStream {
+  // Asynchronous writes: a synchronous one to a pipe that nobody reads never returns. A thread of libuv's pool may wait
+  // in it, but not the event loop. As bytes, because the stream would measure and encode texts again.
+  const stream = new sonicBoom.SonicBoom({ fd, sync: false, maxLength: MAX_BYTES, contentMode: "buffer" });
+  const waiters: ((isWritten: boolean) => void)[] = [];
+  let unwritten = 0;
+  let lost = 0;
+  let lostSinceRecovery = 0;
+  let isRetrying = false;
+
+  // The type of the stream knows texts alone.
+  function write(lines: Uint8Array): void {
+    unwritten += lines.length;
+    stream.write(lines as unknown as string);
+  }
+
+  stream.on("drop", (lines: Uint8Array) => {
+    unwritten -= lines.length;
+    const count = countLines(lines);
+    lost += count;
+    lostSinceRecovery += count;
+  });
+  stream.on("write", (bytes: number) => {
+    unwritten -= bytes;
+  });
+  // The stream keeps what it could not write, and begins with it at the next write.
+  stream.on("error", () => {
+    if (isRetrying) return;
+    isRetrying = true;
+    setTimeout(() => {
+      isRetrying = false;
+      write(NOTHING);
+    }, RETRY_MS).unref();
+  });
+  stream.on("drain", () => {
+    const count = lostSinceRecovery;
+    lostSinceRecovery = 0;
+    if (count > 0) onRecovered(count);
+    if (unwritten === 0) for (const resolve of waiters.splice(0)) resolve(true);
+  });
+
+  return {
+    write,
+    flush() {
+      if (unwritten === 0) return Promise.resolve(true);
+      return new Promise((resolve) => {
+        waiters.push(resolve);
+        setTimeout(resolve, FLUSH_MS, false);
+      });
+    },
+    lostLines: () => lost,
+  };
+}
+
+const NOTHING = new Uint8Array(0);
+
+function countLines(bytes: Uint8Array): number {
+  let count = 0;
+  for (const byte of bytes) if (byte === NEWLINE) count++;
+  return count;
+}
