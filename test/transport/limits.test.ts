@@ -135,7 +135,7 @@ describe("limits", () => {
     await rawTcp(server.port, Buffer.concat([HTTP2_START, headersFrame(1, GET, grpcFields)]));
   });
 
-  // Its response cannot be sent any more. Without the limit Node 20 keeps such a session until it was idle for a minute.
+  // Its response cannot be sent any more. Without the limit Node 20 keeps such a session until it was idle.
   for (const [name, broken] of [
     ["DATA on stream 0", http2Frame(DATA, 0, 0, Buffer.from("x"))],
     ["DATA on a stream that nobody opened", http2Frame(DATA, 0, 5, Buffer.from("x"))],
@@ -145,7 +145,7 @@ describe("limits", () => {
     ["headers that do not continue", http2Frame(CONTINUATION, 0, 1, Buffer.from("x"))],
   ] as const) {
     it(`an HTTP/2 peer that breaks the protocol and stays is cut: ${name}`, { timeout: 10_000 }, async () => {
-      const server = await start({ limits: { stuckSessionMs: 50 } });
+      const server = await start({ limits: { responseStallMs: 50 } });
       const call = [headersFrame(1, GET, grpcFields), http2Frame(DATA, END_STREAM, 1, good)];
       await rawTcp(server.port, Buffer.concat([HTTP2_START, ...call, broken]));
     });
@@ -154,7 +154,7 @@ describe("limits", () => {
   it("an HTTP/2 peer that reads nothing for a while is not cut for it", { timeout: 20_000 }, async () => {
     const bytes = 32 * 1024 * 1024;
     const server = await start({
-      limits: { stuckSessionMs: 50 },
+      limits: { responseStallMs: 2_000 },
       gateway: { handle: (_req, res) => res.end(Buffer.alloc(bytes)) },
     });
     // Windows as large as they may be: what holds the response back is the socket.

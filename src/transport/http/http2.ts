@@ -118,28 +118,22 @@ export function createHttp2(options: Http2Options) {
   };
 }
 
-// Ends a session without traffic. After a protocol error Node 20 neither closes a session nor emits an event: it stops
-// reading, and frames stay in its queue although the socket could take them. If the peer does not read, the socket has
-// unwritten bytes instead.
+// Ends a session without traffic: at once when frames of it have not gone out for as long as a response may stall, because
+// its peer reads nothing, or broke the protocol. Node 20 neither closes such a session nor emits an event then.
 function endWhenQuiet(session: ServerHttp2Session, limits: Limits): void {
-  const stepMs = Math.min(limits.stuckSessionMs, limits.keepAliveMs);
+  const stepMs = Math.min(limits.responseStallMs, limits.keepAliveMs);
   let bytes = -1;
   let quietMs = 0;
   const onQuiet = () => {
     const { bytesRead, bytesWritten } = session.socket;
     quietMs = bytes === bytesRead + bytesWritten ? quietMs + stepMs : stepMs;
     bytes = bytesRead + bytesWritten;
-    const isStuck = (session.state.outboundQueueSize ?? 0) > 0 && countUnwrittenBytes(session) === 0;
+    const isStuck = quietMs >= limits.responseStallMs && (session.state.outboundQueueSize ?? 0) > 0;
     if (isStuck) destroySession(session);
     else if (quietMs >= limits.keepAliveMs) closeSession(session, limits.sessionCloseMs);
     else session.setTimeout(stepMs, onQuiet);
   };
   session.setTimeout(stepMs, onQuiet);
-}
-
-// HTTP/2 writes to the handle of the socket, not to its buffer.
-function countUnwrittenBytes(session: ServerHttp2Session): number | undefined {
-  return (session.socket as Socket & { _handle?: { writeQueueSize?: number } })._handle?.writeQueueSize;
 }
 
 // A session above a limit of connections. A caller may retry a refused stream (RFC 9113, section 8.7).

@@ -100,10 +100,6 @@ const table = {
     value: 64 * 1024,
     why: "HTTP/2: flow control per stream, and so what a peer may send before it is read",
   },
-  stuckSessionMs: {
-    value: 5_000,
-    why: "HTTP/2: a session whose frames do not go out though they could; Node 20 leaves one that broke the protocol so",
-  },
   sessionCloseMs: { value: 5_000, why: "HTTP/2: from the gentle close of an idle session to the hard one" },
   streamResets: {
     value: 100,

@@ -146,13 +146,17 @@ export function beginHttpRecord(
   );
   (res as Recorded)[key] = record;
   res.on("close", onResponseClose);
+  // Before Node's own listener, which may end the connection.
+  if (!isHttp2(req)) (res as ServerResponse).prependListener("finish", onFinish);
   return record;
 }
 
 const UNAVAILABLE = 14;
 
 const key = Symbol("record");
-type Recorded = { [key]?: RequestRecord };
+const sent = Symbol("sent");
+/** `sent` is for HTTP/1.1. */
+type Recorded = { [key]?: RequestRecord; [sent]?: true };
 
 /** Finds the record of the request that `out` answers. */
 export function recordOf(out: HttpResponse | ServerHttp2Stream): RequestRecord | undefined {
@@ -168,6 +172,11 @@ function onResponseClose(this: ServerResponse | Http2ServerResponse): void {
   (this as Recorded)[key]?.end(this.headersSent ? this.statusCode : undefined, this.writableEnded && !isReset(this));
 }
 
+// Node emits this also for the response on a connection that was cut before the peer could have all of it.
+function onFinish(this: ServerResponse): void {
+  if (!this.req.socket.destroyed) (this as Recorded)[sent] = true;
+}
+
 function onStreamClose(this: ServerHttp2Stream): void {
   const status = this.headersSent ? Number(this.sentHeaders[":status"]) : undefined;
   (this as Recorded)[key]?.end(status, this.writableEnded && !isCut(this));
@@ -175,7 +184,7 @@ function onStreamClose(this: ServerHttp2Stream): void {
 
 function isReset(res: ServerResponse | Http2ServerResponse): boolean {
   // A closed response of HTTP/2 has no stream.
-  if (!("stream" in res)) return !res.writableFinished;
+  if (!("stream" in res)) return !(res as Recorded)[sent];
   const stream = res.stream as ServerHttp2Stream | undefined;
   return stream !== undefined && isCut(stream);
 }

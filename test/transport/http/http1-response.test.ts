@@ -1,10 +1,11 @@
-// Responses that are written to the connection are those that Node would send, byte by byte.
+// Complete responses over HTTP/1.1: one write each, with the bytes that Node sends by itself.
 import assert from "node:assert/strict";
 import { createServer, type OutgoingHttpHeaders, type RequestListener } from "node:http";
 import { type AddressInfo, connect, Socket } from "node:net";
+import { Duplex } from "node:stream";
 import { text } from "node:stream/consumers";
 import { test } from "node:test";
-import { formatHead, sendByOneWrite } from "../../../src/transport/http/http1-response.js";
+import { beginHttpRecord } from "../../../src/transport/http/request-record.js";
 import { sendComplete } from "../../../src/transport/http/response-writer.js";
 import { waitUntil } from "../../support/wait-until.js";
 
@@ -41,65 +42,90 @@ const sent: Readonly<Record<string, Response>> = {
   "an object": { status: 200, headers: json("{}"), body: "{}" },
   "an error with a field": { status: 503, headers: json("{}", { "retry-after": "1" }), body: "{}" },
   "text of several bytes a character": { status: 200, headers: json('{"name":"Zoë 🌳"}'), body: '{"name":"Zoë 🌳"}' },
+  "a field with several values": { status: 200, headers: json("{}", { "set-cookie": ["a=1", "b=2"] }), body: "{}" },
+  "a field without a value": { status: 200, headers: json("{}", { "x-a": undefined }), body: "{}" },
+  "a body of several chunks": { status: 200, headers: json("x".repeat(200_000)), body: "x".repeat(200_000) },
+  "no body": { status: 404, headers: { "content-length": 0 }, body: "" },
+  "a status without a body": { status: 204, headers: { "x-a": "1" }, body: "" },
+};
+
+const requests: Readonly<Record<string, string>> = {
+  "three requests at once": GET + GET + LAST,
+  HEAD: GET.replace("GET", "HEAD") + LAST,
+  "HTTP/1.0": "GET / HTTP/1.0\r\nconnection: keep-alive\r\n\r\nGET /last HTTP/1.0\r\n\r\n",
+  "expect: 100-continue": `POST / HTTP/1.1\r\nhost: a\r\nexpect: 100-continue\r\ncontent-length: 2\r\n\r\n{}${LAST}`,
 };
 
 for (const [name, { status, headers, body }] of Object.entries(sent)) {
-  for (const options of [{ keepAliveTimeout: 7_500 }, { keepAliveTimeout: 0 }]) {
-    test(`${name} is sent as Node sends it, with ${JSON.stringify(options)}`, async () => {
-      let ones = 0;
-      const one: RequestListener = (req, res) => {
-        const head = req.url === "/last" ? undefined : formatHead(status, headers);
-        if (head !== undefined && sendByOneWrite(res, status, head, body)) ones++;
-        else res.writeHead(status, headers).end(body);
-      };
-      const node: RequestListener = (_req, res) => res.writeHead(status, headers).end(body);
-      const expected = await exchange(node, GET + GET + LAST, options);
-      assert.equal(await exchange(one, GET + GET + LAST, options), expected);
-      assert.ok(ones > 0);
-      assert.equal(expected.split("HTTP/1.1").length, 4);
+  for (const [how, request] of Object.entries(requests)) {
+    test(`${name} is sent as Node sends it: ${how}`, async () => {
+      const known = Object.fromEntries(Object.entries(headers).filter(([, value]) => value !== undefined));
+      const node: RequestListener = (_req, res) => void res.writeHead(status, known).end(body);
+      const ours: RequestListener = (_req, res) => sendComplete(res, status, { ...headers }, body);
+      for (const options of [{ keepAliveTimeout: 7_500 }, { keepAliveTimeout: 0 }]) {
+        const expected = await exchange(node, request, options);
+        assert.equal(await exchange(ours, request, options), expected);
+        assert.match(expected, new RegExp(`HTTP/1.1 ${status} `));
+      }
     });
   }
 }
 
-const leftToNode: Readonly<Record<string, string>> = {
-  HEAD: GET.replace("GET", "HEAD"),
-  "HTTP/1.0": "GET / HTTP/1.0\r\nconnection: keep-alive\r\n\r\n",
-  "connection: close": LAST,
-  "expect: 100-continue": "POST / HTTP/1.1\r\nhost: a\r\nexpect: 100-continue\r\ncontent-length: 2\r\n\r\n{}",
-};
+// A connection that counts the writes to the system.
+class CountedSocket extends Duplex {
+  readonly writes: string[] = [];
 
-for (const [name, request] of Object.entries(leftToNode)) {
-  test(`a response to ${name} is left to Node`, async () => {
-    const results: boolean[] = [];
-    const received = await exchange((_req, res) => {
-      results.push(sendByOneWrite(res, 200, formatHead(200, json("{}")) ?? "", "{}"));
-      res.shouldKeepAlive = false;
-      res.writeHead(200, json("{}")).end("{}");
-    }, request);
-    assert.deepEqual(results, [false]);
-    assert.match(received, /HTTP\/1\.1 200 OK\r\n/);
+  constructor(request: string) {
+    super();
+    this.push(request);
+  }
+
+  override _read(): void {}
+
+  override _write(chunk: Buffer, _encoding: BufferEncoding, done: () => void): void {
+    this.writes.push(chunk.toString());
+    done();
+  }
+
+  override _writev(chunks: { readonly chunk: Buffer }[], done: () => void): void {
+    this.writes.push(Buffer.concat(chunks.map(({ chunk }) => chunk)).toString());
+    done();
+  }
+}
+
+async function writesOf(listener: RequestListener): Promise<readonly string[]> {
+  const server = createServer(listener);
+  const socket = new CountedSocket(GET);
+  server.emit("connection", socket);
+  await waitUntil(() => socket.writes.length > 0);
+  await new Promise((resolve) => setTimeout(resolve, 20));
+  socket.destroy();
+  return socket.writes;
+}
+
+for (const body of ["{}", '{"name":"Zoë 🌳"}', "x".repeat(60_000), ""]) {
+  test(`a response of ${body.length} characters is one write`, async () => {
+    const headers = json(body);
+    const writes = await writesOf((_req, res) => sendComplete(res, 200, headers, body));
+    assert.equal(writes.length, 1);
+    assert.ok(writes[0]?.endsWith(`\r\n\r\n${body}`));
   });
 }
 
-for (const status of [204, 304]) {
-  test(`a response of ${status} is left to Node`, async () => {
-    const received = await exchange((_req, res) => {
-      assert.equal(sendByOneWrite(res, status, formatHead(status, {}) ?? "", "{}"), false);
-      res.shouldKeepAlive = false;
-      res.writeHead(status).end();
-    }, GET);
-    assert.match(received, new RegExp(`HTTP/1.1 ${status}`));
+test("control: a response in two parts is two writes", async () => {
+  const writes = await writesOf((_req, res) => {
+    res.writeHead(200, { "content-length": 2 });
+    res.flushHeaders();
+    setImmediate(() => res.end("{}"));
   });
-}
+  assert.equal(writes.length, 2);
+});
 
-test("fields that are not one line of ASCII are left to Node, which rejects line breaks", () => {
-  assert.equal(formatHead(200, { "x-a": "a\r\nset-cookie: b" }), undefined);
-  assert.equal(formatHead(200, { "x-a": "a\nb" }), undefined);
-  assert.equal(formatHead(200, { "x-a": "a\0b" }), undefined);
-  assert.equal(formatHead(200, { "x-a": "é" }), undefined);
-  assert.equal(formatHead(200, { "x-a": undefined }), undefined);
-  assert.equal(formatHead(200, { "set-cookie": ["a=1", "b=2"] }), undefined);
-  assert.equal(formatHead(404, { "x-a": 1, "x-b": "a\tb ~" }), "HTTP/1.1 404 Not Found\r\nx-a: 1\r\nx-b: a\tb ~\r\n");
+test("a field that would end its line ends the connection, and nothing of it is sent", async () => {
+  for (const value of ["a\r\nset-cookie: b", "a\nb", "a\0b"]) {
+    const received = await exchange((_req, res) => sendComplete(res, 200, json("{}", { "x-a": value }), "{}"), GET);
+    assert.equal(received, "");
+  }
 });
 
 test("the response looks sent to its listeners, and ends when the peer has its bytes", async () => {
@@ -117,21 +143,21 @@ test("the response looks sent to its listeners, and ends when the peer has its b
   assert.deepEqual(events, [`finish 201 ${state}`, `close 201 ${state}`, `finish 200 ${state}`, `close 200 ${state}`]);
 });
 
-test("a response ends when the peer has read its bytes, and not when the connection is cut", async (t) => {
+test("a response is recorded as sent when the peer has read its bytes, and not when the connection is cut", async (t) => {
   for (const isCut of [false, true]) {
     const body = "x".repeat(60_000);
     const sockets: Socket[] = [];
     const peer = new Socket();
-    let [sent, finished, bytes] = [0, 0, 0];
-    // One request at a time: Node sends the responses to pipelined ones.
-    const sendNext = () => {
-      sent++;
+    const ends: boolean[] = [];
+    let [requested, bytes] = [0, 0];
+    const requestNext = () => {
+      requested++;
       peer.write(GET);
     };
-    const server = createServer((_req, res) => {
-      res.on("finish", () => {
-        finished++;
-        if (!peer.destroyed && bytes === 0) sendNext();
+    const server = createServer((req, res) => {
+      beginHttpRecord(req, res, undefined, [({ isCanceled }) => ends.push(isCanceled)]);
+      res.on("close", () => {
+        if (!peer.destroyed && bytes === 0) requestNext();
       });
       sendComplete(res, 200, json(body), body);
     });
@@ -142,22 +168,23 @@ test("a response ends when the peer has read its bytes, and not when the connect
       server.close();
     });
     peer.pause();
-    peer.connect((server.address() as AddressInfo).port, "127.0.0.1", sendNext);
+    peer.connect((server.address() as AddressInfo).port, "127.0.0.1", requestNext);
     // The kernel keeps some megabytes.
     await waitUntil(() => (sockets[0]?.writableLength ?? 0) > 0);
     await new Promise((resolve) => setTimeout(resolve, 50));
-    assert.ok(finished > 0);
-    assert.equal(finished, sent - 1);
+    assert.equal(ends.length, requested - 1);
+    assert.ok(ends.length > 0 && !ends.includes(true));
     if (isCut) {
       peer.resetAndDestroy();
-      await waitUntil(() => sockets[0]?.closed === true);
-      assert.equal(finished, sent - 1);
+      await waitUntil(() => ends.length === requested);
+      assert.equal(ends.at(-1), true);
     } else {
       peer.on("data", (chunk) => {
         bytes += chunk.length;
       });
       peer.resume();
-      await waitUntil(() => finished === sent && bytes > sent * body.length);
+      await waitUntil(() => ends.length === requested && bytes > requested * body.length);
+      assert.equal(ends.at(-1), false);
     }
   }
 });
