@@ -37,6 +37,11 @@ export function takeFrame(): Buffer {
   return frame;
 }
 
+/** Returns the written bytes. */
+export function takeMessage(): Buffer {
+  return Buffer.from(scratch.subarray(at));
+}
+
 function reserve(size: number): void {
   if (at >= size) return;
   const grown = Buffer.allocUnsafeSlow(2 * scratch.length + size);

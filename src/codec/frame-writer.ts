@@ -3,7 +3,7 @@
 import { type DescField, type DescMessage, isMessage, ScalarType } from "@bufbuild/protobuf";
 import { type Fields, isPlainObject, isWrapper } from "./fields.js";
 import { createScalarWriter, type Write, wireTypeOf } from "./frame-scalar.js";
-import { beginFrame, countWrittenBytes, takeFrame, writeVarint } from "./frame-scratch.js";
+import { beginFrame, countWrittenBytes, takeFrame, takeMessage, writeVarint } from "./frame-scratch.js";
 import { isWrapperMessage } from "./json-wkt.js";
 import {
   assertMap,
@@ -30,6 +30,17 @@ export function encodeFrame(desc: DescMessage, response: object): Buffer {
   beginFrame();
   messageWriter(desc)(response);
   return takeFrame();
+}
+
+/**
+ * Encodes a response as the binary message alone.
+ *
+ * @throws TypeError, RangeError as {@link encodeFrame} does.
+ */
+export function encodeMessage(desc: DescMessage, response: object): Buffer {
+  beginFrame();
+  messageWriter(desc)(response);
+  return takeMessage();
 }
 
 /**

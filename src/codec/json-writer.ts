@@ -28,8 +28,11 @@ import { isLong, isSignedLong } from "./value-rules.js";
 
 /** Writes messages as JSON. A value that its field cannot have is a RangeError or TypeError. */
 export interface JsonWriters {
-  /** Writers of error details, which print only fields that are set. */
+  /** Writers of error details, and of responses over RPC, which print only fields that are set. */
   readonly details: MessageWriters;
+
+  /** The writer of a list, whose elements have only the fields that are set. */
+  elements(field: DescField): ValueWriter;
 
   /** The writer of a response, which also prints empty fields at every depth: see {@link isPrintedEmpty}. */
   answer(desc: DescMessage): ValueWriter;
@@ -46,8 +49,10 @@ export interface JsonWriters {
  */
 export function createJsonWriters(registry: Registry, timestamps: TimestampDigits = "milliseconds"): JsonWriters {
   const full = createWriters(registry, timestamps, isPrintedEmpty);
+  const sparse = createWriters(registry, timestamps, () => false);
   return {
-    details: createWriters(registry, timestamps, () => false).messages,
+    details: sparse.messages,
+    elements: sparse.value,
     answer: (desc) => full.messages.writerOf(desc),
     responseField(field) {
       const write = full.value(field);

@@ -1,15 +1,12 @@
-// Lists without pages. Front ends that can send a list in chunks read them one by one; the others read all as one
-// message.
+// Lists without pages, which front ends read in chunks.
 import type { Message } from "@bufbuild/protobuf";
-import { callerGone, deadlineExceeded, resourceExhausted } from "../kernel/errors.js";
+import { callerGone, deadlineExceeded } from "../kernel/errors.js";
 import type { Principal } from "../kernel/principal.js";
 import { type Clock, yieldToEventLoop } from "../kernel/time.js";
 import type { UnaryCall } from "./call.js";
 import type { Invoke } from "./invoke.js";
 import type { UnaryEntry } from "./method-table.js";
 
-/** How many elements a list may have that is assembled as one message. */
-const MAX_AT_ONCE = 50_000;
 /** How many lists one caller may read at a time; more of them wait. */
 const MAX_CONCURRENT_LISTS = 8;
 
@@ -50,52 +47,6 @@ export async function* readChunks(
   } finally {
     release?.();
   }
-}
-
-/**
- * The response of a method as one message: of a list all of its chunks.
- *
- * @param join merges several chunks; it may throw where they are too large
- * @throws ConnectError with ErrorInfo; ApiError RESOURCE_EXHAUSTED for a list of more than 50,000 elements; what `join`
- * throws.
- */
-export async function readAll(
-  invoke: Invoke,
-  clock: Clock,
-  listCall: ListInvocation,
-  join: (chunks: AsyncIterable<object>) => Promise<object>,
-): Promise<object> {
-  const { entry, call, principal, request } = listCall;
-  const { list } = entry;
-  if (list === undefined) return invoke(entry, call, principal, request);
-  const lengthOf = (chunk: object) =>
-    ((chunk as Record<string, unknown>)[list.localName] as unknown[] | undefined)?.length;
-  let elements = 0;
-  const chunks = readChunks(invoke, clock, listCall);
-  let first: IteratorResult<object, void>;
-  try {
-    first = await chunks.next();
-  } finally {
-    // A list of several chunks is returned by its reader.
-    if (call.nextCursor === undefined) await chunks.return();
-  }
-  if (first.done) throw new TypeError(`${entry.path} made no list`);
-  if (call.nextCursor === undefined) return first.value;
-  const { value } = first;
-  async function* readAllChunks() {
-    yield value;
-    yield* chunks;
-  }
-  async function* countElements() {
-    for await (const chunk of readAllChunks()) {
-      elements += lengthOf(chunk) ?? 0;
-      if (elements > MAX_AT_ONCE) {
-        throw resourceExhausted(`list: more than ${MAX_AT_ONCE} elements; gRPC and REST answer longer ones`);
-      }
-      yield chunk;
-    }
-  }
-  return join(countElements());
 }
 
 interface Slots {

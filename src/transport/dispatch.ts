@@ -22,7 +22,7 @@ import type { RequestObserver, RequestRecord } from "../telemetry/request-record
 import type { RefusalReason } from "./http/admission.js";
 import { discardRest, mayHaveBody } from "./http/body-reader.js";
 import type { Cors } from "./http/cors.js";
-import { removeGrpcParameters } from "./http/grpc-fields.js";
+import { simplifyGrpcType } from "./http/grpc-fields.js";
 import type { RouteGroup } from "./http/health-routes.js";
 import { combineField, countFields, type FieldCounts, type HostCheck } from "./http/host.js";
 import {
@@ -169,7 +169,7 @@ export function createDispatch(options: DispatchOptions) {
     const { rawHeaders, headers } = req;
     countFields(rawHeaders, counts);
     if (counts.authorization > 1) headers.authorization = combineField(rawHeaders, "authorization");
-    removeGrpcParameters(headers);
+    simplifyGrpcType(headers);
     if (req.url?.charCodeAt(0) !== 47) req.url = toOriginForm(req.url ?? "");
     const record = records.http(req, res, socketAddressOf(req));
     const fault = hosts.http1(headers.host, counts.host, req.httpVersionMinor) ?? findTargetFault(req.url, req.method);
@@ -180,7 +180,7 @@ export function createDispatch(options: DispatchOptions) {
   function onHttp2Stream(request: StreamRequest): void {
     const { headers, rawHeaders } = request;
     const { host } = headers;
-    removeGrpcParameters(headers);
+    simplifyGrpcType(headers);
     if (host !== undefined || headers.authorization !== undefined) {
       countFields(rawHeaders, counts);
       if (counts.authorization > 1) headers.authorization = combineField(rawHeaders, "authorization");
@@ -206,7 +206,7 @@ export function createDispatch(options: DispatchOptions) {
       return;
     }
     record.method = connect.nameOf(path);
-    const entry = isLean(headers) ? grpc.entryOf(path) : undefined;
+    const entry = isUnaryGrpc(headers) ? grpc.entryOf(path) : undefined;
     if (entry !== undefined) {
       grpc.handle(stream, headers, entry, record);
     } else if (connect.serves(path)) {
@@ -237,14 +237,14 @@ export function createDispatch(options: DispatchOptions) {
   }
 
   function refuseHttp1(req: IncomingMessage, res: ServerResponse, reason: RefusalReason): void {
-    removeGrpcParameters(req.headers);
+    simplifyGrpcType(req.headers);
     const record = records.http(req, res, socketAddressOf(req));
     refuse(req, res, refusalOf(openRequestOf(req), reason), record);
   }
 
   function refuseStream(request: StreamRequest, reason: RefusalReason): void {
     const { stream, headers } = request;
-    removeGrpcParameters(headers);
+    simplifyGrpcType(headers);
     const error = refusalOf(openRequestOf(stream), reason);
     if (isGrpc(headers["content-type"])) {
       const record = records.stream(request);
@@ -331,14 +331,15 @@ function isGrpc(contentType: string | undefined): boolean {
   return isGrpcFamily(contentType) && contentType.charCodeAt(16) !== 45;
 }
 
-// `rpc/grpc` answers binary messages without compression, as nearly every client sends them; connect answers the rest.
-function isLean(headers: IncomingHttpHeaders): boolean {
-  const contentType = headers["content-type"];
-  if (contentType !== "application/grpc" && contentType !== "application/grpc+proto") return false;
-  if (headers[":method"] !== "POST") return false;
-  const encoding = headers["grpc-encoding"];
-  return encoding === undefined || encoding === "identity";
+function isUnaryGrpc(headers: IncomingHttpHeaders): boolean {
+  return headers[":method"] === "POST" && GRPC_TYPES.has(headers["content-type"] ?? "");
 }
+
+const GRPC_TYPES: ReadonlySet<string> = new Set([
+  "application/grpc",
+  "application/grpc+proto",
+  "application/grpc+json",
+]);
 
 // `/package.Service/Method`: two segments, a dot within the first. A REST template may look so too; then an RPC method of
 // that path comes first.

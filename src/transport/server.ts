@@ -1,4 +1,4 @@
-import { encodeFrame } from "../codec/frame-writer.js";
+import { createTypeRegistry } from "../codec/type-registry.js";
 import type { Clock } from "../kernel/time.js";
 import type { WebRoutes } from "../kernel/web.js";
 import type { AuthenticateCaller } from "../pipeline/auth/authenticate.js";
@@ -21,10 +21,12 @@ import type { TrustedProxies } from "./http/peer-address.js";
 import type { TlsIdentity } from "./http/protocols.js";
 import { endServerSpan, type ServerSpans } from "./http/server-span.js";
 import { createWeb } from "./http/web-routes.js";
+import { createCompressor } from "./rpc/compression.js";
 import { createConnect } from "./rpc/connect.js";
 import type { ExtraService } from "./rpc/connect-handlers.js";
 import { createGrpcUnary } from "./rpc/grpc.js";
-import { createListFrames } from "./rpc/list-frame.js";
+import { createJsonCodec } from "./rpc/message-codec.js";
+import { createUnary } from "./rpc/unary.js";
 
 export interface ServerOptions {
   readonly methods: MethodTable;
@@ -125,6 +127,7 @@ export function createServer(options: ServerOptions): Server {
   const log = accessLog === "off" ? undefined : createAccessLog(logger, accessLog);
   const observers = [...(log ? [log.observe] : []), ...(spans ? [endServerSpan] : []), ...(options.observers ?? [])];
   const admission = createAdmission({ limits, logger });
+  const registry = createTypeRegistry([...methods.values()].filter(({ mounted }) => mounted === undefined));
   const shared = {
     spans,
     methods,
@@ -134,11 +137,16 @@ export function createServer(options: ServerOptions): Server {
     clock,
     errorDomain,
     limits,
-    listFrames: createListFrames(limits, encodeFrame),
+    registry,
+    jsonCodec: createJsonCodec(registry),
+    compressor: createCompressor(limits),
     onInternalError,
   };
 
-  const connect = createConnect({ ...shared, behindProxy, extraServices: options.extraServices ?? [] });
+  const connect = createConnect({
+    ...{ ...shared, behindProxy, extraServices: options.extraServices ?? [] },
+    unary: createUnary(shared),
+  });
   const cors = createCors(options.corsOrigins ?? [], options.corsHeaders);
   const dispatch = createDispatch({
     grpc: createGrpcUnary(shared),

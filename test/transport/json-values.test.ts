@@ -71,9 +71,8 @@ const protocols: Readonly<Record<string, Send>> = {
   REST: (stack, body) => post(stack, "/feature/v1/echo", "application/json", body),
   Connect: (stack, body) => post(stack, RPC, "application/json", body),
   "gRPC-Web": async (stack, body) => {
-    const { text, headers } = await post(stack, RPC, "application/grpc-web+json", wrapInEnvelope(body));
-    const status = headers["grpc-status"] === "3" ? 400 : 200;
-    return { status, text: status === 200 ? text : decodeURIComponent(String(headers["grpc-message"])) };
+    const { text } = await post(stack, RPC, "application/grpc-web+json", wrapInEnvelope(body));
+    return { status: text.includes("grpc-status: 3\r\n") ? 400 : 200, text };
   },
 };
 

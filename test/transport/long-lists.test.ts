@@ -232,13 +232,12 @@ describe("limits of lists", () => {
     });
   }
 
-  test("put together as one message it may have 50,000 elements, sent in pieces more", async () => {
+  test("one may have any number of elements, over every protocol", async () => {
     [size, description] = [50_001, ""];
     const url = await start();
-    for (const [name, transport] of transports(url).filter(([name]) => /^(grpc|connect) h2$/.test(name))) {
-      const list = createClient(Groups, transport).list({ name: "" });
-      if (name === "grpc h2") assert.equal((await list).items.length, size);
-      else await assert.rejects(list, (error) => ConnectError.from(error).code === Code.ResourceExhausted);
+    for (const [name, transport] of transports(url).filter(([name]) => / h2( binary| JSON)?$/.test(name))) {
+      const { items } = await createClient(Groups, transport).list({ name: "" });
+      assert.equal(items.length, size, name);
     }
     const { items } = (await (await fetch(`${url}/iam/v1/groups`)).json()) as { items: unknown[] };
     assert.equal(items.length, size);

@@ -228,7 +228,10 @@ describe("what is not served", () => {
       headers: { ":path": GET, "content-type": "application/proto" },
       body: Buffer.alloc(11, 0xff),
       status: 400,
-      error: connectError("invalid_argument", "parse binary: invalid varint"),
+      error: connectError(
+        "invalid_argument",
+        "Invalid argument: the message is no chainguard.platform.iam.v2beta1.GetGroupRequest",
+      ),
     },
   ];
   for (const { name, headers, body, status, error, extra } of rows) {

@@ -229,7 +229,7 @@ describe("x-request-id is on", () => {
     { path: "/oauth", status: 400 },
     { path: "/nowhere", status: 404 },
     { path: "/iam/v2beta1/groups", status: 401 },
-    { path: `/${CREATE}`, status: 401 },
+    { path: `/${CREATE}`, status: 405 },
     { path: "/a.B/C", status: 404 },
   ];
   for (const { path, status } of responses) {

@@ -1,19 +1,14 @@
 // Reads the body of a request: bounded, decompressed, and of an accepted type.
 import { isUtf8 } from "node:buffer";
-import { promisify } from "node:util";
-import { brotliDecompress, gunzip } from "node:zlib";
 import { decodePaddedBase64 } from "../../codec/base64.js";
-import { callerGone, invalidArgument, invalidRequest, resourceExhausted, unimplemented } from "../../kernel/errors.js";
+import { ApiError, callerGone, invalidArgument, invalidRequest, unimplemented } from "../../kernel/errors.js";
 import { collectBody } from "./body-collector.js";
 import { HttpError, type HttpRequest, isHttp2 } from "./http-message.js";
 import { resetUnreadRequest } from "./http2-end.js";
+import { inflate, type RequestCoding, tooLarge } from "./inflate.js";
 import { defaultLimits } from "./limits.js";
 import { openRequestOf } from "./open-request.js";
 
-/**
- * Bytes per step of decompression. Each step takes a tick of the event loop: at the default of 16 KiB, 4 MiB take 256.
- */
-const INFLATE_CHUNK = 256 * 1024;
 const JSON_TYPE = /^application\/(?:json|[a-z0-9!#$&^_.+-]+\+json)$/;
 // How many bytes of an unneeded body are read before its connection is cut, so that callers that send the whole body
 // before they read still get the error.
@@ -35,13 +30,18 @@ export function mayHaveBody(req: HttpRequest): boolean {
  */
 export async function readBody(req: HttpRequest, limit: number): Promise<Uint8Array> {
   const announced = req.headers["content-length"];
-  if (announced !== undefined && Number(announced) > limit) throw tooLarge(limit);
+  if (announced !== undefined && Number(announced) > limit) throw bodyTooLarge(limit);
   const encoding = (req.headers["content-encoding"] ?? "identity").trim().toLowerCase();
-  const inflate = INFLATE[encoding];
-  if (inflate === undefined && encoding !== "identity" && encoding !== "")
+  const coding = CODINGS[encoding];
+  if (coding === undefined && encoding !== "identity" && encoding !== "")
     throw new HttpError(415, unimplemented("content-encoding: must be gzip or br"), { "accept-encoding": "gzip, br" });
   const bytes = await collect(req, limit);
-  return bytes.length === 0 || inflate === undefined ? bytes : inflateBody(req, inflate, bytes, limit);
+  if (coding === undefined) return bytes;
+  try {
+    return await inflate("body", coding, bytes, limit, (most) => openRequestOf(req)?.chargeBody(most));
+  } catch (error) {
+    throw isTooLarge(error) ? new HttpError(413, error) : error;
+  }
 }
 
 /**
@@ -52,7 +52,7 @@ export async function readBody(req: HttpRequest, limit: number): Promise<Uint8Ar
  * callerGone}.
  */
 export async function readRaw(req: HttpRequest, limit: number): Promise<Uint8Array> {
-  if (Number(req.headers["content-length"] ?? 0) > limit) throw tooLarge(limit);
+  if (Number(req.headers["content-length"] ?? 0) > limit) throw bodyTooLarge(limit);
   return collect(req, limit);
 }
 
@@ -71,7 +71,7 @@ export async function readBase64(req: HttpRequest, limit: number): Promise<Uint8
   openRequestOf(req)?.chargeBody((text.length / 4) * 3);
   const bytes = decodePaddedBase64(text);
   if (bytes === undefined) throw invalidArgument({ field: "body", description: "body is not valid base64" });
-  if (bytes.length > limit) throw tooLarge(limit);
+  if (bytes.length > limit) throw bodyTooLarge(limit);
   return bytes;
 }
 
@@ -153,7 +153,7 @@ function collect(req: HttpRequest, limit: number): Promise<Uint8Array> {
       },
       {
         onBody: resolve,
-        onTooLarge: () => reject(tooLarge(limit)),
+        onTooLarge: () => reject(bodyTooLarge(limit)),
         onFault: reject,
         onGone: () => reject(callerGone()),
       },
@@ -161,47 +161,14 @@ function collect(req: HttpRequest, limit: number): Promise<Uint8Array> {
   });
 }
 
-type Inflate = (bytes: Uint8Array, options: { maxOutputLength: number; chunkSize: number }) => Promise<Uint8Array>;
+const CODINGS: Readonly<Record<string, RequestCoding>> = { gzip: "gzip", "x-gzip": "gzip", br: "br" };
 
-interface Inflation {
-  readonly name: string;
-  readonly run: Inflate;
+function isTooLarge(error: unknown): error is ApiError {
+  return error instanceof ApiError && error.rejection === "size";
 }
 
-const GZIP: Inflation = { name: "gzip", run: promisify(gunzip) };
-const INFLATE: Readonly<Record<string, Inflation>> = {
-  gzip: GZIP,
-  "x-gzip": GZIP,
-  br: { name: "br", run: promisify(brotliDecompress) },
-};
-
-async function inflateBody(req: HttpRequest, { name, run }: Inflation, bytes: Uint8Array, limit: number) {
-  const mostBytes = Math.min(limit, maxInflatedBytes(bytes.length));
-  openRequestOf(req)?.chargeBody(mostBytes);
-  try {
-    return await run(bytes, { maxOutputLength: mostBytes, chunkSize: Math.min(mostBytes, INFLATE_CHUNK) });
-  } catch (error) {
-    if (error instanceof RangeError && "code" in error && error.code === "ERR_BUFFER_TOO_LARGE")
-      throw mostBytes === limit ? tooLarge(limit) : expandsTooMuch();
-    throw invalidArgument({ field: "body", description: `body is not valid ${name}` });
-  }
-}
-
-// Small requests are accepted at any ratio.
-const LEAST_INFLATED = 64 * 1024;
-
-/** The largest decompressed size of a request, by its compressed size. */
-export function maxInflatedBytes(compressedBytes: number): number {
-  return Math.max(compressedBytes * defaultLimits.inflateRatio, LEAST_INFLATED);
-}
-
-function expandsTooMuch(): HttpError {
-  const rule = `body: must not expand to more than ${defaultLimits.inflateRatio} times its size`;
-  return new HttpError(413, resourceExhausted(rule));
-}
-
-function tooLarge(limit: number): HttpError {
-  return new HttpError(413, resourceExhausted(`body: must be at most ${limit} bytes`));
+function bodyTooLarge(limit: number): HttpError {
+  return new HttpError(413, tooLarge("body", limit));
 }
 
 function isJsonType(contentType: string): boolean {

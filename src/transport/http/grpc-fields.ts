@@ -1,6 +1,6 @@
 // The header and trailer fields of gRPC over HTTP/2: the timeout of a call and its
 // status, which comes in trailers, or in the headers when there is no message.
-import type { IncomingHttpHeaders } from "node:http";
+import type { IncomingHttpHeaders, OutgoingHttpHeaders } from "node:http";
 import { create, toBinary } from "@bufbuild/protobuf";
 import { type Any, AnySchema, anyPack } from "@bufbuild/protobuf/wkt";
 import type { ConnectError } from "@connectrpc/connect";
@@ -9,14 +9,17 @@ import { TYPE_URL_PREFIX } from "../../codec/type-registry.js";
 import { HOP_BY_HOP_FIELDS } from "./http-message.js";
 
 /**
- * Removes the parameters of a content type of gRPC or gRPC-Web. Some clients add a charset, which means nothing there, and
- * the front ends compare the whole type.
+ * Writes a content type of gRPC or gRPC-Web in lower case and without parameters, because the front ends compare the
+ * whole type. Some clients add a charset, which means nothing there.
  */
-export function removeGrpcParameters(headers: IncomingHttpHeaders): void {
+export function simplifyGrpcType(headers: IncomingHttpHeaders): void {
   const type = headers["content-type"];
-  if (!type?.startsWith("application/grpc") || !type.includes(";")) return;
-  headers["content-type"] = type.slice(0, type.indexOf(";")).trimEnd();
+  if (type === undefined || !GRPC_TYPE.test(type)) return;
+  const end = type.indexOf(";");
+  headers["content-type"] = (end < 0 ? type : type.slice(0, end).trimEnd()).toLowerCase();
 }
+
+const GRPC_TYPE = /^application\/grpc/i;
 
 /** Trailer fields by lower-case name. */
 export type GrpcTrailers = Record<string, string>;
@@ -91,6 +94,18 @@ const PROTOCOL_FIELDS: ReadonlySet<string> = new Set([
   "content-type",
   "host",
 ]);
+
+/** Adds the fields that a handler set to headers or trailers, but for those of HTTP and gRPC and the id of the request. */
+export function addFields(to: OutgoingHttpHeaders, fields: Headers | undefined, prefix = ""): OutgoingHttpHeaders {
+  fields?.forEach((value, name) => {
+    if (isProtocolField(name) || name === "x-request-id") return;
+    to[prefix + name] = name === "set-cookie" ? fields.getSetCookie() : value;
+  });
+  return to;
+}
+
+/** The rule of `grpc-timeout` (gRPC over HTTP/2, "Timeout"). */
+export const BAD_GRPC_TIMEOUT = "grpc-timeout must be one to eight digits and one of H, M, S, m, u, n";
 
 const unitMs: Readonly<Record<string, number>> = { H: 3_600_000, M: 60_000, S: 1_000, m: 1, u: 1e-3, n: 1e-6 };
 

@@ -3,7 +3,7 @@ import type { HandlerContext } from "@connectrpc/connect";
 import type { Inbound, Protocol } from "../../pipeline/call.js";
 import type { FieldSpelling } from "../../pipeline/field-names.js";
 import type { RequestRecord } from "../../telemetry/request-record.js";
-import { createDisconnectSignal, type HttpResponse } from "./http-message.js";
+import { createDisconnectSignal, type HttpRequest, type HttpResponse } from "./http-message.js";
 import { type OpenRequest, openRequestOf } from "./open-request.js";
 
 /** The request of a unary gRPC call. Its properties are computed when they are read. */
@@ -45,8 +45,7 @@ export class StreamInbound implements Inbound {
   }
 
   header(name: string): string | undefined {
-    const value = this.#headers[name];
-    return typeof value === "object" ? value.join(", ") : value;
+    return joinField(this.#headers[name]);
   }
 
   headers(): Headers {
@@ -58,7 +57,63 @@ export class StreamInbound implements Inbound {
   }
 }
 
-/** The request of a call that connect decoded. */
+/** The request of a unary call of Connect or gRPC-Web. */
+export class RpcInbound implements Inbound {
+  readonly protocol: "connect" | "grpc-web";
+  readonly fieldSpelling: FieldSpelling;
+  readonly timeoutMs: number | undefined;
+  readonly record: RequestRecord;
+  readonly #req: HttpRequest;
+  readonly #res: HttpResponse;
+
+  constructor(
+    req: HttpRequest,
+    res: HttpResponse,
+    record: RequestRecord,
+    { protocol, fieldSpelling, timeoutMs }: Pick<RpcInbound, "protocol" | "fieldSpelling" | "timeoutMs">,
+  ) {
+    this.protocol = protocol;
+    this.fieldSpelling = fieldSpelling;
+    this.timeoutMs = timeoutMs;
+    this.record = record;
+    this.#req = req;
+    this.#res = res;
+  }
+
+  get requestId(): string {
+    return this.record.requestId;
+  }
+
+  get remoteAddress(): string | undefined {
+    return this.record.remoteAddress;
+  }
+
+  get turn(): OpenRequest | undefined {
+    return openRequestOf(this.#req);
+  }
+
+  get method(): string {
+    return this.#req.method ?? "";
+  }
+
+  get url(): string {
+    return this.#req.url ?? "";
+  }
+
+  header(name: string): string | undefined {
+    return joinField(this.#req.headers[name]);
+  }
+
+  headers(): Headers {
+    return toWebHeaders(this.#req.headers);
+  }
+
+  signal(): AbortSignal {
+    return createDisconnectSignal(this.#res);
+  }
+}
+
+/** The request of a call that connect decoded: of a stream or a mounted method. */
 export class ContextInbound implements Inbound {
   readonly timeoutMs: number | undefined;
   readonly record: RequestRecord;
@@ -121,6 +176,11 @@ export class ContextInbound implements Inbound {
 /** How much of a timeout is left of a request that may have waited for its turn, in milliseconds. */
 export function findTimeLeft(timeoutMs: number | undefined, { startMs }: RequestRecord): number | undefined {
   return timeoutMs === undefined ? undefined : Math.max(0, timeoutMs - (performance.now() - startMs));
+}
+
+/** Joins the values of a field that came several times. */
+export function joinField(value: string | readonly string[] | undefined): string | undefined {
+  return typeof value === "object" ? value.join(", ") : value;
 }
 
 /** Converts the fields of a request to `Headers`, without the pseudo-header fields of HTTP/2. */

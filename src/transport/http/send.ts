@@ -99,9 +99,15 @@ export function sendEmpty(res: HttpResponse, status: number, headers: OutgoingHt
  * Ends `res` with a gRPC status in the headers (Trailers-Only), which clients of gRPC and gRPC-Web read after any
  * request.
  */
-export function sendGrpcStatus(res: HttpResponse, contentType: string, error: ConnectError): void {
+export function sendGrpcStatus(
+  res: HttpResponse,
+  contentType: string,
+  error: ConnectError,
+  headers: OutgoingHttpHeaders = {},
+): void {
   recordOf(res)?.setFailure(error.code, undefined);
-  sendOrAbort(res, 200, { "content-type": contentType, "content-length": 0, ...buildErrorTrailers(error) });
+  const fields = { ...headers, "content-type": contentType, "content-length": 0, ...buildErrorTrailers(error) };
+  sendOrAbort(res, 200, fields);
 }
 
 /** Ends a stream of the Connect protocol with an error and no messages ("Error End Stream Message"). */

@@ -23,6 +23,7 @@ import {
   socketAddressOf,
   toOriginForm,
 } from "../http/http-message.js";
+import { type CreateListEncoder, createJsonListEncoder, streamList } from "../http/list-pieces.js";
 import { openRequestOf } from "../http/open-request.js";
 import { findPeerAddress, type TrustedProxies } from "../http/peer-address.js";
 import { beginHttpRecord } from "../http/request-record.js";
@@ -41,7 +42,7 @@ import {
 import { createErrorResponder } from "./error-responder.js";
 import { HttpInbound } from "./http-inbound.js";
 import { createRouteTable, type RouteMatch } from "./route-table.js";
-import { DEFAULT_HEARTBEAT_MS, sendListChunks, sendStream } from "./stream.js";
+import { DEFAULT_HEARTBEAT_MS, sendStream } from "./stream.js";
 
 /** The largest request body unless configured otherwise, in bytes, before and after decompression. */
 const DEFAULT_MAX_BODY_BYTES = 4 * 1024 * 1024;
@@ -100,6 +101,8 @@ interface UnaryRoute {
   readonly entry: UnaryEntry;
   readonly decode: Decode;
   readonly encode: Encode;
+  /** Creates the encoder of a list that is sent in chunks; undefined for other methods. */
+  readonly listEncoder: CreateListEncoder | undefined;
 }
 
 interface StreamRoute {
@@ -112,6 +115,7 @@ interface StreamRoute {
   readonly invoke: InvokeStream;
 }
 
+const JSON_TYPE = "application/json";
 const NO_BODY: ReadBody = { bytes: new Uint8Array(), contentType: undefined };
 
 /**
@@ -161,7 +165,11 @@ export function createGateway(options: GatewayOptions): Gateway {
     const { registry, writers } = codecs.of(entry);
     const decode = createDecoder(binding, { registry, strictBody: options.strictBody ?? false, ignoreUnknownQuery });
     if (entry.kind === "unary") {
-      return { kind: "unary", name: rpcName, binding, entry, decode, encode: createEncoder(binding, writers) };
+      const { list } = entry;
+      const encode = createEncoder(binding, writers);
+      const listEncoder =
+        list && (() => createJsonListEncoder(list, writers.responseField(list), String(encode({}).body)));
+      return { kind: "unary", name: rpcName, binding, entry, decode, encode, listEncoder };
     }
     if (options.invokeStream === undefined || entry.kind !== "server_streaming")
       throw new TypeError(`${name} streams, but nothing was given to run streams`);
@@ -255,19 +263,21 @@ export function createGateway(options: GatewayOptions): Gateway {
     res: HttpResponse,
     call: UnaryCall,
     principal: Principal | undefined,
-    { entry, encode }: UnaryRoute,
+    { entry, encode, listEncoder }: UnaryRoute,
     decode: () => Message,
   ): Promise<void> {
     const chunks = readChunks(invoke, clock, { entry, call, principal, request: decode });
     try {
       const first = await chunks.next();
       if (first.done === true) return;
-      const response = encode(first.value);
-      if (call.nextCursor === undefined) await sendResponse(req, res, call, response);
-      else {
-        const onError = (error: unknown) => failures.report(error, call);
-        await sendListChunks({ req, res, first: response, chunks, encode, headers: headersOf(call), onError });
+      if (call.nextCursor === undefined || listEncoder === undefined) {
+        await sendResponse(req, res, call, encode(first.value));
+        return;
       }
+      const headers = { ...headersOf(call), "content-type": JSON_TYPE };
+      const onError = (error: unknown) => failures.report(error, call);
+      const isHead = req.method === "HEAD";
+      await streamList({ res, isHead, headers, first: first.value, chunks, encoder: listEncoder(), onError });
     } finally {
       // Ends the list, because the number of a caller's concurrent lists is limited.
       await chunks.return();

@@ -1,12 +1,11 @@
-// Sends responses while they are read: streams, as lines of JSON, server-sent events or the bytes of a file, and long
-// lists in chunks.
+// Sends streams while they are read, as lines of JSON, server-sent events or the bytes of a file.
 import type { ServerResponse } from "node:http";
 import { prefersEvents } from "../http/content-negotiation.js";
-import { abort, type HttpRequest, type HttpResponse, isGone } from "../http/http-message.js";
-import { recordOf } from "../http/request-record.js";
+import { type HttpRequest, type HttpResponse, isGone } from "../http/http-message.js";
+import { breakOff } from "../http/list-pieces.js";
 import { writeHead, writeWithBackpressure } from "../http/response-writer.js";
 import type { ResponseHeaders } from "../http/send.js";
-import type { EncodedResponse, MessageEncode } from "./encode.js";
+import type { MessageEncode } from "./encode.js";
 
 /** How often an event stream without events sends a comment, in milliseconds. */
 export const DEFAULT_HEARTBEAT_MS = 15_000;
@@ -118,71 +117,4 @@ function startHeartbeat(res: HttpResponse, { heartbeat }: Format, everyMs: numbe
       clearInterval(timer);
     },
   };
-}
-
-/**
- * Writes the last bytes, and then cuts the connection (HTTP/1.1) or resets the stream (HTTP/2), because the response is
- * incomplete.
- */
-function breakOff(res: HttpResponse, last: string): void {
-  (res as ServerResponse).write(last, () => abort(res));
-}
-
-/** A list and how it is sent. */
-export interface ListResponse {
-  readonly req: HttpRequest;
-  readonly res: HttpResponse;
-  /** The first chunk, encoded. */
-  readonly first: EncodedResponse;
-  /** The chunks after it. */
-  readonly chunks: AsyncGenerator<object, void, void>;
-  readonly encode: (chunk: object) => EncodedResponse;
-  readonly headers: ResponseHeaders;
-  /** Called with the error that ended the list. */
-  readonly onError: (error: unknown) => void;
-}
-
-/**
- * Sends a list as one JSON object, with each chunk as it is read and with backpressure. Resolves when all is sent or
- * the caller has disconnected. A list that fails is aborted, and is no valid JSON either.
- */
-export async function sendListChunks({
-  req,
-  res,
-  first,
-  chunks,
-  encode,
-  headers,
-  onError,
-}: ListResponse): Promise<void> {
-  try {
-    if (isGone(res)) return;
-    const all = { ...headers, "content-type": first.contentType, "x-content-type-options": "nosniff" };
-    writeHead(res, 200, all);
-    if (req.method === "HEAD") {
-      res.end();
-      return;
-    }
-    const text = String(first.body);
-    // `{"items":[`, as in every chunk.
-    const opening = text.slice(0, text.indexOf("[") + 1);
-    let rest = text.slice(0, -2);
-    let separator = rest === opening ? "" : ",";
-    for await (const chunk of chunks) {
-      await writeWithBackpressure(res, Buffer.from(rest));
-      if (isGone(res)) return;
-      const elements = String(encode(chunk).body).slice(opening.length, -2);
-      rest = elements === "" ? "" : separator + elements;
-      if (elements !== "") separator = ",";
-    }
-    const end = Buffer.from(`${rest}]}`);
-    const record = recordOf(res);
-    if (record !== undefined) record.bytes += end.length;
-    (res as ServerResponse).end(end);
-  } catch (error) {
-    onError(error);
-    if (!isGone(res)) breakOff(res, "");
-  } finally {
-    await chunks.return();
-  }
 }

@@ -1,13 +1,5 @@
-// The handlers of connect's routers, which call the pipeline.
-import {
-  create,
-  type DescMessage,
-  type DescService,
-  fromBinary,
-  type Message,
-  type UnknownField,
-} from "@bufbuild/protobuf";
-import { BinaryReader } from "@bufbuild/protobuf/wire";
+// The handlers of connect's routers, which call the pipeline: of streams, of mounted services, and of services without it.
+import type { DescService, Message } from "@bufbuild/protobuf";
 import {
   type ConnectRouter,
   type ConnectRouterOptions,
@@ -17,16 +9,14 @@ import {
   type ServiceImpl,
 } from "@connectrpc/connect";
 import type { UniversalHandler } from "@connectrpc/connect/protocol";
-import { PREFIX_BYTES } from "../../codec/frame-scratch.js";
 import { assertWritable } from "../../codec/frame-writer.js";
 import { createServiceRegistry } from "../../codec/type-registry.js";
 import { answerError, callerGone, connectErrorFrom, deadlineExceeded } from "../../kernel/errors.js";
-import { type Clock, yieldToEventLoop } from "../../kernel/time.js";
+import type { Clock } from "../../kernel/time.js";
 import type { AuthenticateCaller } from "../../pipeline/auth/authenticate.js";
 import { type CallContext, type Inbound, StreamCall, UnaryCall } from "../../pipeline/call.js";
 import type { Invoke } from "../../pipeline/invoke.js";
 import type { InvokeStream } from "../../pipeline/invoke-stream.js";
-import { readAll } from "../../pipeline/list-chunks.js";
 import type {
   InputStreamEntry,
   MethodEntry,
@@ -38,13 +28,11 @@ import type {
 import { principalKey } from "../../pipeline/mount-options.js";
 import type { RequestRecord } from "../../telemetry/request-record.js";
 import { isProtocolField } from "../http/grpc-fields.js";
-import { abort, type HttpResponse } from "../http/http-message.js";
+import type { HttpResponse } from "../http/http-message.js";
 import { ContextInbound } from "../http/inbound.js";
 import type { Limits } from "../http/limits.js";
-import { openRequestOf } from "../http/open-request.js";
 import type { ServerSpans } from "../http/server-span.js";
-import { gzip } from "./compression.js";
-import type { ListFrames } from "./list-frame.js";
+import { createGzipOfConnect } from "./compression.js";
 
 /** A service that is served beside the method table, without the pipeline: health and reflection. */
 export interface ExtraService {
@@ -67,7 +55,6 @@ export interface ConnectOptions {
   readonly clock: Clock;
   readonly errorDomain: string;
   readonly limits: Limits;
-  readonly listFrames: ListFrames;
   /** Begins the spans of calls, where traces are on. */
   readonly spans?: ServerSpans | undefined;
   /** Whether all connections are those of proxies, so that streams are not counted by address. */
@@ -83,11 +70,14 @@ export const requestKey = createContextKey<Message | undefined>(undefined);
 export const responseKey = createContextKey<HttpResponse | undefined>(undefined);
 
 /**
- * Creates connect's handlers of all methods, by RPC path. Limits and registries are options of a router, so there is a
+ * Creates connect's handlers of `methods` and of the extra services, by RPC path. Limits and registries are options of a router, so there is a
  * router for each pair of them.
  */
-export function createHandlers(options: ConnectOptions): ReadonlyMap<string, UniversalHandler> {
-  const { limits, methods, extraServices } = options;
+export function createHandlers(
+  options: ConnectOptions,
+  methods: readonly MethodEntry[],
+): ReadonlyMap<string, UniversalHandler> {
+  const { limits, extraServices } = options;
   const handlers = new Map<string, UniversalHandler>();
   for (const { maxBytes, mounted, entries } of groupsOf(methods)) {
     const router = createRouter(options, maxBytes, mounted === undefined ? OWN : { jsonOptions: registryOf(mounted) });
@@ -106,9 +96,13 @@ export function createHandlers(options: ConnectOptions): ReadonlyMap<string, Uni
 const OWN: ConnectRouterOptions = { binaryOptions: { readUnknownFields: false } };
 
 // A second argument to `service` would reset interceptors and protocols to their defaults.
-function createRouter({ limits }: ConnectOptions, readMaxBytes: number, more: ConnectRouterOptions): ConnectRouter {
+function createRouter(
+  { limits, errorDomain }: ConnectOptions,
+  readMaxBytes: number,
+  more: ConnectRouterOptions,
+): ConnectRouter {
   return createConnectRouter({
-    ...{ acceptCompression: [gzip], readMaxBytes, writeMaxBytes: limits.responseBytes },
+    ...{ acceptCompression: [createGzipOfConnect(errorDomain)], readMaxBytes, writeMaxBytes: limits.responseBytes },
     ...more,
   });
 }
@@ -123,9 +117,9 @@ interface Group {
   readonly entries: MethodEntry[];
 }
 
-function groupsOf(methods: MethodTable): Group[] {
+function groupsOf(methods: readonly MethodEntry[]): Group[] {
   const groups: Group[] = [];
-  for (const entry of methods.values()) {
+  for (const entry of methods) {
     const { maxRequestBytes: maxBytes, mounted } = entry;
     const known = groups.find((group) => group.maxBytes === maxBytes && group.mounted === mounted);
     if (known) known.entries.push(entry);
@@ -166,34 +160,10 @@ function createMethodImpl(entry: MethodEntry, options: ConnectOptions): Impl {
 }
 
 function createUnaryImpl(entry: UnaryEntry, options: ConnectOptions): UnaryImpl {
-  return async (given, context) => {
-    const request = context.values.get(requestKey) ?? given;
+  return async (request, context) => {
     const call = new UnaryCall(createInbound(context, options), entry.desc, options.clock());
-    const principal = context.values.get(principalKey);
-    const { output } = entry.desc;
-    const isGone = () => context.signal.aborted;
-    // As bytes, which take a fraction of the memory of messages, and charged until they are sent.
-    const join = async (chunks: AsyncIterable<object>) => {
-      const res = context.values.get(responseKey);
-      const open = res && openRequestOf(res);
-      const frame = await options.listFrames({
-        output,
-        chunks,
-        isGone,
-        request: open,
-        cutOff: () => res && abort(res),
-      });
-      await yieldToEventLoop();
-      const bytes = Buffer.concat(frame.pieces).subarray(PREFIX_BYTES);
-      const isJson = context.requestHeader.get("content-type")?.includes("json") ?? true;
-      return isJson ? fromBinary(output, bytes) : wrapEncoded(output, bytes);
-    };
     try {
-      const response = await readAll(options.invoke, options.clock, { entry, call, principal, request }, join);
-      if (entry.list === undefined) assertResponse(entry, response, call, options);
-      return response;
-    } catch (error) {
-      throw connectErrorFrom(error, options.errorDomain);
+      return await options.invoke(entry, call, context.values.get(principalKey), request);
     } finally {
       copyFields(call.responseHeaderIfSet, context.responseHeader);
       copyFields(call.responseTrailerIfSet, context.responseTrailer);
@@ -215,19 +185,6 @@ function assertResponse(
   } catch (error) {
     throw answerError(error, errorDomain, () => onInternalError(error, call.requestId));
   }
-}
-
-// A message that is encoded as these bytes: to decode and encode a long list again would block the event loop.
-function wrapEncoded(desc: DescMessage, bytes: Uint8Array): Message {
-  const message = create(desc);
-  const reader = new BinaryReader(bytes);
-  const fields: UnknownField[] = [];
-  while (reader.pos < reader.len) {
-    const [no, wireType] = reader.tag();
-    fields.push({ no, wireType, data: reader.skip(wireType, no) });
-  }
-  message.$unknown = fields;
-  return message;
 }
 
 function createStreamImpl(

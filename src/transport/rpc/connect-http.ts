@@ -20,6 +20,7 @@ import { createDisconnectSignal, type HttpRequest, type HttpResponse, isGone } f
 import { toWebHeaders } from "../http/inbound.js";
 import { chargeResponse, writeCharged, writeHead } from "../http/response-writer.js";
 import { formatConnectJson } from "../http/send.js";
+import { sealEnvelope } from "./envelope.js";
 import { toAsyncIterable } from "./request-body.js";
 import { encodeWebText, toBinaryType, toTextType } from "./web-text.js";
 
@@ -38,9 +39,10 @@ export async function writeResponse(
   isText = false,
 ): Promise<void> {
   if (isGone(res)) return;
+  const repair = createRepair(errorDomain, record);
   const contentType = response.header?.get("content-type") ?? "";
   const isUnaryError = response.status >= 400 && contentType === "application/json";
-  const { status, header, body } = isUnaryError ? await repairUnaryError(response, errorDomain, record) : response;
+  const { status, header, body } = isUnaryError ? await repairUnaryError(response, repair) : response;
   if (isGone(res)) return;
   const web = contentType.startsWith("application/grpc-web");
   const stream = contentType.startsWith("application/connect+");
@@ -49,12 +51,8 @@ export async function writeResponse(
   let bytes = 0;
   for await (const chunk of body ?? []) {
     if (isGone(res)) return;
-    const frame = web
-      ? repairWebTrailer(chunk, errorDomain, record)
-      : stream
-        ? repairEndOfStream(chunk, errorDomain, record)
-        : chunk;
-    for (const piece of base64 ? encodeWebText(frame) : [frame]) {
+    const frame = web ? repairWebTrailer(chunk, repair) : stream ? repairEndOfStream(chunk, repair) : chunk;
+    for (const piece of base64 ? encodeWebText([frame]) : [frame]) {
       bytes += piece.length;
       // When there is no room for the response, there may be for an error.
       chargeResponse(res, piece.length);
@@ -64,95 +62,91 @@ export async function writeResponse(
   }
   if (!res.headersSent) writeHead(res, status, toNodeHeaders(header));
   if (response.trailer) {
-    repairTrailer(response.trailer, errorDomain);
-    record.code = Number(response.trailer.get("grpc-status"));
+    repairTrailer(response.trailer, repair);
     res.addTrailers(toNodeHeaders(response.trailer));
   }
   record.bytes = bytes;
   res.end();
 }
 
+/** Completes an error that the library wrote; undefined where it stays. */
+type Repair = (error: ConnectError) => ConnectError | undefined;
+
 // Errors of the pipeline have ErrorInfo and stay. The others are errors of framing, size and encoding that the library
-// found before a handler ran.
-function repair(error: ConnectError, errorDomain: string): ConnectError {
-  if (error.details.length > 0 || error.code !== Code.Internal || PROTOCOL_FAULT.test(error.rawMessage))
-    return connectErrorFrom(error, errorDomain);
-  if (!CALLERS_FAULT.test(error.rawMessage)) return connectErrorFrom(new Error(error.rawMessage), errorDomain);
-  return connectErrorFrom(new ConnectError(error.rawMessage, Code.InvalidArgument), errorDomain);
+// found before a handler ran. The forms of the protocols below only read and write the error.
+function createRepair(errorDomain: string | undefined, record: RequestRecord): Repair {
+  return (error) => {
+    record.setFailure(error.code, undefined);
+    if (errorDomain === undefined || error.details.length > 0) return undefined;
+    const isBug = error.code === Code.Internal && !PROTOCOL_FAULT.test(error.rawMessage);
+    const isCallers = isBug && CALLERS_FAULT.test(error.rawMessage);
+    const cause = !isBug
+      ? error
+      : isCallers
+        ? new ConnectError(error.rawMessage, Code.InvalidArgument)
+        : new Error(error.rawMessage);
+    const repaired = connectErrorFrom(cause, errorDomain);
+    record.setFailure(repaired.code, undefined);
+    return repaired;
+  };
 }
 
 // INTERNAL is what gRPC and Connect prescribe for these (gRPC compression, "Compression Method Asymmetry").
 const PROTOCOL_FAULT = /^received compressed envelope/;
 
 // The library reports these as INTERNAL although they are errors of the caller.
-const CALLERS_FAULT = /^(?:parse binary|decompression failed)/;
+const CALLERS_FAULT = /^parse binary/;
 
-async function repairUnaryError(
-  response: UniversalServerResponse,
-  errorDomain: string | undefined,
-  record: RequestRecord,
-): Promise<UniversalServerResponse> {
+async function repairUnaryError(response: UniversalServerResponse, repair: Repair): Promise<UniversalServerResponse> {
   const chunks: Uint8Array[] = [];
   for await (const chunk of response.body ?? []) chunks.push(chunk);
   const bytes = Buffer.concat(chunks);
-  if (response.header?.has("content-encoding")) return { ...response, body: toAsyncIterable(bytes) };
-  const error = errorFromJsonBytes(bytes, undefined, new ConnectError("", Code.Unknown));
-  record.setFailure(error.code, undefined);
-  if (error.details.length > 0 || errorDomain === undefined) return { ...response, body: toAsyncIterable(bytes) };
-  const repaired = repair(error, errorDomain);
-  record.setFailure(repaired.code, undefined);
-  const json = Buffer.from(formatConnectJson(repaired));
+  const same = { ...response, body: toAsyncIterable(bytes) };
+  if (response.header?.has("content-encoding")) return same;
+  const error = repair(errorFromJsonBytes(bytes, undefined, new ConnectError("", Code.Unknown)));
+  if (error === undefined) return same;
+  const json = Buffer.from(formatConnectJson(error));
   const header = new Headers(response.header);
   header.set("content-length", String(json.length));
-  return { status: codeToHttpStatus(repaired.code), header, body: toAsyncIterable(json) };
+  return { status: codeToHttpStatus(error.code), header, body: toAsyncIterable(json) };
 }
 
 // The trailers of gRPC-Web are the last frame of the body. Its clients decode all percent-encoding, so the message may
 // stay as the library wrote it.
-function repairWebTrailer(frame: Uint8Array, errorDomain: string | undefined, record: RequestRecord): Uint8Array {
+function repairWebTrailer(frame: Uint8Array, repair: Repair): Uint8Array {
   if (frame[0] !== trailerFlag) return frame;
   const trailer = trailerParse(frame.subarray(PREFIX_BYTES));
-  const isRepaired = addDetails(trailer, errorDomain);
-  record.code = Number(trailer.get("grpc-status"));
-  return isRepaired ? buildEnvelope(trailerFlag, trailerSerialize(trailer)) : frame;
+  return repairFields(trailer, repair) ? buildEnvelope(trailerFlag, trailerSerialize(trailer)) : frame;
 }
 
 // The last message of a Connect stream is JSON with the error that ended the stream. A compressed one has details, so
 // it is no error of the library itself.
-function repairEndOfStream(frame: Uint8Array, errorDomain: string | undefined, record: RequestRecord): Uint8Array {
+function repairEndOfStream(frame: Uint8Array, repair: Repair): Uint8Array {
   if (frame[0] !== endStreamFlag) return frame;
   const end = JSON.parse(Buffer.from(frame.subarray(PREFIX_BYTES)).toString("utf8")) as { readonly error?: JsonValue };
   if (end.error === undefined) return frame;
-  const error = errorFromJson(end.error, undefined, new ConnectError("", Code.Unknown));
-  record.setFailure(error.code, undefined);
-  if (error.details.length > 0 || errorDomain === undefined) return frame;
-  const complete = repair(error, errorDomain);
-  record.setFailure(complete.code, undefined);
-  const repaired = JSON.parse(formatConnectJson(complete)) as JsonValue;
+  const error = repair(errorFromJson(end.error, undefined, new ConnectError("", Code.Unknown)));
+  if (error === undefined) return frame;
+  const repaired = JSON.parse(formatConnectJson(error)) as JsonValue;
   return buildEnvelope(endStreamFlag, Buffer.from(JSON.stringify({ ...end, error: repaired })));
 }
 
 function buildEnvelope(flag: number, data: Uint8Array): Buffer {
-  const bytes = Buffer.allocUnsafe(PREFIX_BYTES + data.length);
-  bytes[0] = flag;
-  bytes.writeUInt32BE(data.length, 1);
-  bytes.set(data, PREFIX_BYTES);
-  return bytes;
+  return Buffer.concat(sealEnvelope(flag, { pieces: [Buffer.from(data)], bytes: data.length }));
 }
 
 // The library escapes more characters than gRPC does; gRPC clients do not decode `:` and `,`.
-function repairTrailer(trailer: Headers, errorDomain: string | undefined): void {
-  if (addDetails(trailer, errorDomain)) return;
+function repairTrailer(trailer: Headers, repair: Repair): void {
+  if (repairFields(trailer, repair)) return;
   const message = trailer.get("grpc-message");
   if (message) trailer.set("grpc-message", encodeGrpcMessage(decodeURIComponent(message)));
 }
 
-function addDetails(trailer: Headers, errorDomain: string | undefined): boolean {
-  if (errorDomain === undefined || trailer.has("grpc-status-details-bin")) return false;
-  const error = findTrailerError(trailer);
+function repairFields(trailer: Headers, repair: Repair): boolean {
+  const found = findTrailerError(trailer);
+  const error = found && repair(found);
   if (error === undefined) return false;
-  const fields = buildErrorTrailers(repair(new ConnectError(error.rawMessage, error.code), errorDomain));
-  for (const [name, value] of Object.entries(fields)) trailer.set(name, value);
+  for (const [name, value] of Object.entries(buildErrorTrailers(error))) trailer.set(name, value);
   return true;
 }
 

@@ -1,12 +1,11 @@
-// Connect, gRPC-Web, streams, and gRPC with compression or JSON, by the protocol handlers of connect. `rpc/grpc`
-// responses all other calls.
-import type { DescMethod } from "@bufbuild/protobuf";
+// RPC over HTTP requests and responses: unary calls of Connect and gRPC-Web by `rpc/unary`, and streams and mounted
+// services of every protocol by the handlers of connect.
+import type { DescMethod, Registry } from "@bufbuild/protobuf";
 import { MethodOptions_IdempotencyLevel } from "@bufbuild/protobuf/wkt";
 import { type ConnectError, type ContextValues, createContextValues } from "@connectrpc/connect";
-import type { UniversalHandler, UniversalServerResponse } from "@connectrpc/connect/protocol";
+import type { UniversalHandler } from "@connectrpc/connect/protocol";
 import { codeToHttpStatus } from "@connectrpc/connect/protocol-connect";
 import { retryAfterOf } from "../../codec/error-json.js";
-import { createTypeRegistry } from "../../codec/type-registry.js";
 import {
   type ApiError,
   answerError,
@@ -18,6 +17,7 @@ import {
 } from "../../kernel/errors.js";
 import { addressKey } from "../../kernel/ip-address.js";
 import { Shares } from "../../kernel/shares.js";
+import type { MethodEntry, UnaryEntry } from "../../pipeline/method-table.js";
 import { principalKey } from "../../pipeline/mount-options.js";
 import type { RequestRecord } from "../../telemetry/request-record.js";
 import { discardRest, mayHaveBody } from "../http/body-reader.js";
@@ -35,6 +35,7 @@ import { formatConnectJson, sendEndStream, sendGrpcStatus, sendJson } from "../h
 import { type ConnectOptions, createHandlers, recordKey, requestKey, responseKey } from "./connect-handlers.js";
 import { toUniversalRequest, writeResponse } from "./connect-http.js";
 import { readRequest } from "./request-body.js";
+import type { Unary } from "./unary.js";
 import { findWebText } from "./web-text.js";
 
 /** Serves RPC over HTTP requests whose authority has been validated. */
@@ -64,11 +65,24 @@ export interface Connect {
   readonly names: readonly string[];
 }
 
+/** What the paths of RPC lead to. */
+type Target =
+  | { readonly method: DescMethod; readonly entry: UnaryEntry }
+  | { readonly method: DescMethod; readonly handler: UniversalHandler };
+
 /** Creates the adapter. */
-export function createConnect(options: ConnectOptions): Connect {
-  const { errorDomain, limits } = options;
-  const handlers = createHandlers(options);
-  const registry = createTypeRegistry([...options.methods.values()].filter(({ mounted }) => mounted === undefined));
+export function createConnect(
+  options: ConnectOptions & { readonly unary: Unary; readonly registry: Registry },
+): Connect {
+  const { errorDomain, limits, registry, unary } = options;
+  const targets = new Map<string, Target>();
+  const others: MethodEntry[] = [];
+  for (const [path, entry] of options.methods) {
+    // Unknown fields and encoding errors of mounted methods are handled as their authors expect.
+    if (entry.kind === "unary" && entry.mounted === undefined) targets.set(path, { method: entry.desc, entry });
+    else others.push(entry);
+  }
+  for (const [path, handler] of createHandlers(options, others)) targets.set(path, { method: handler.method, handler });
   const streams = new Shares("streams", {
     total: limits.openStreams,
     each: { connection: limits.openStreamsPerConnection, address: limits.openStreamsPerAddress },
@@ -110,7 +124,7 @@ export function createConnect(options: ConnectOptions): Connect {
       if (message !== undefined) request.header.delete("content-length");
       const response = await handler(request);
       if (mayHaveBody(req)) discardRest(req);
-      if (response.body === undefined) rejectEmpty(response, handler, res, record);
+      if (response.body === undefined) rejectEmpty(response.status, handler.method, res, record);
       else await writeResponse(response, res, entry?.mounted ? undefined : errorDomain, record, webText?.answer);
     } catch (error) {
       if (isCallerGone(error)) return;
@@ -160,24 +174,18 @@ export function createConnect(options: ConnectOptions): Connect {
     sendJson(res, status, formatConnectJson(connectErrorFrom(cause, errorDomain)), headers);
   }
 
-  // What connect answers without a body: a wrong HTTP method, media type or HTTP version.
-  function rejectEmpty(
-    response: UniversalServerResponse,
-    handler: UniversalHandler,
-    res: HttpResponse,
-    record: RequestRecord,
-  ): void {
-    const { method } = handler;
-    if (response.status === 405) {
+  // A wrong HTTP method, media type or HTTP version.
+  function rejectEmpty(status: number, method: DescMethod, res: HttpResponse, record: RequestRecord): void {
+    if (status === 405) {
       const allow = httpMethodsOf(method);
       rejectCall(res, 405, unimplemented(`method: ${method.name} takes ${allow.replace(", ", " and ")}`), record, {
         allow,
       });
-    } else if (response.status === 415) {
+    } else if (status === 415) {
       const problem = unimplemented("content-type: not one this method takes");
       rejectCall(res, 415, problem, record, { "accept-post": ACCEPT_POST });
     } else {
-      rejectCall(res, response.status, unimplemented("protocol: this method needs HTTP/2"), record);
+      rejectCall(res, status, unimplemented("protocol: this method needs HTTP/2"), record);
     }
   }
 
@@ -185,35 +193,46 @@ export function createConnect(options: ConnectOptions): Connect {
     rejectCall(res, 404, noSuchMethod(path), record);
   }
 
-  const names = new Map([...handlers.keys()].map((path) => [path, path.slice(1)]));
+  const names = new Map([...targets.keys()].map((path) => [path, path.slice(1)]));
 
   return {
-    serves: (path) => handlers.has(path),
+    serves: (path) => targets.has(path),
     methodsOf(path) {
-      const method = handlers.get(path)?.method;
+      const method = targets.get(path)?.method;
       return method && httpMethodsOf(method);
     },
     takesStream(path) {
-      const kind = handlers.get(path)?.method.methodKind;
+      const kind = targets.get(path)?.method.methodKind;
       return kind === "client_streaming" || kind === "bidi_streaming";
     },
     rejectUnknown,
     refuse(req, res, path, error, record) {
-      const method = handlers.get(path)?.method;
+      const method = targets.get(path)?.method;
       if (mayHaveBody(req)) discardRest(req);
       if (method !== undefined) rejectRpc(req, res, method, error, record);
     },
     nameOf: (path) => names.get(path),
     names: [...names.values()],
     handle(req, res, path, record) {
-      const handler = handlers.get(path);
+      const target = targets.get(path);
       const version = req.headers["connect-protocol-version"];
-      if (handler === undefined) rejectUnknown(res, path, record);
+      if (target === undefined) rejectUnknown(res, path, record);
       else if (version !== undefined && version !== "1")
         rejectCall(res, 400, invalidRequest("connect-protocol-version must be 1"), record);
       else if (req.httpVersionMajor < 2 && isGrpc(req.headers["content-type"]))
-        rejectEmpty({ status: 415 }, handler, res, record);
-      else void answer(handler, req, res, record);
+        rejectEmpty(415, target.method, res, record);
+      else if ("handler" in target) void answer(target.handler, req, res, record);
+      else if (
+        !httpMethodsOf(target.method)
+          .split(", ")
+          .includes(req.method ?? "")
+      ) {
+        if (mayHaveBody(req)) discardRest(req);
+        rejectEmpty(405, target.method, res, record);
+      } else if (!unary.handle(req, res, target.entry, record)) {
+        if (mayHaveBody(req)) discardRest(req);
+        rejectEmpty(415, target.method, res, record);
+      }
     },
   };
 }

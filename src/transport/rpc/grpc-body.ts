@@ -1,43 +1,41 @@
 import type { ServerHttp2Stream } from "node:http2";
 import { PREFIX_BYTES } from "../../codec/frame-scratch.js";
 import type { ApiError } from "../../kernel/errors.js";
-import { invalidRequest, protocolError, resourceExhausted, unimplemented } from "../../kernel/errors.js";
 import { type BodyOptions, type BodyReceiver, collectBody } from "../http/body-collector.js";
+import { type EnvelopeRules, findEnvelopeFault, notOne, openEnvelope, type SentMessage } from "./envelope.js";
 
 /** Receives the message of a request, or an error; one method is called at most once. */
 export interface MessageReceiver {
-  onMessage(bytes: Uint8Array): void;
-  onFault(error: ApiError): void;
+  onMessage(message: SentMessage): void;
+  onFault(error: unknown): void;
 }
 
 /**
- * Reads the body of a unary gRPC request: exactly one message with its prefix of a flag and a length (gRPC over HTTP/2,
- * "Length-Prefixed-Message"). A message above `maxBytes` is rejected when its prefix arrives, and one that is still
- * incomplete `timeoutMs` after its first byte as well.
+ * Reads the body of a unary gRPC request: exactly one message in its envelope. A message that breaks the rules is
+ * rejected when its prefix arrives, and one that is still incomplete `timeoutMs` after its first byte as well.
  *
  * Nothing is reported when the peer resets the stream first.
  */
 export function readMessage(
   stream: ServerHttp2Stream,
-  maxBytes: number,
+  rules: EnvelopeRules,
   timeoutMs: number,
   receiver: MessageReceiver,
 ): void {
-  const body = new MessageBody(maxBytes, timeoutMs, receiver);
+  const body = new MessageBody(rules, timeoutMs, receiver);
   collectBody(stream, body, body);
 }
 
 class MessageBody implements BodyOptions, BodyReceiver {
   readonly maxBytes: number;
   readonly timeoutMs: number;
-  readonly #maxMessageBytes: number;
+  readonly #rules: EnvelopeRules;
   readonly #receiver: MessageReceiver;
-  #expected = -1;
 
-  constructor(maxMessageBytes: number, timeoutMs: number, receiver: MessageReceiver) {
-    this.maxBytes = maxMessageBytes + PREFIX_BYTES;
+  constructor(rules: EnvelopeRules, timeoutMs: number, receiver: MessageReceiver) {
+    this.maxBytes = rules.maxBytes + PREFIX_BYTES;
     this.timeoutMs = timeoutMs;
-    this.#maxMessageBytes = maxMessageBytes;
+    this.#rules = rules;
     this.#receiver = receiver;
   }
 
@@ -46,27 +44,23 @@ class MessageBody implements BodyOptions, BodyReceiver {
   }
 
   check(arrived: Buffer): ApiError | undefined {
-    if (this.#expected < 0 && arrived.length >= PREFIX_BYTES) {
-      const flag = arrived[0];
-      const length = arrived.readUInt32BE(1);
-      this.#expected = PREFIX_BYTES + length;
-      if (flag !== 0) return flag === 1 ? protocolError(COMPRESSED) : invalidRequest(UNKNOWN_FLAG);
-      if (length > this.#maxMessageBytes) return tooLarge(length, this.#maxMessageBytes);
-    }
-    return this.#expected >= 0 && arrived.length > this.#expected ? unimplemented(NOT_ONE) : undefined;
+    return findEnvelopeFault(arrived, this.#rules);
   }
 
   onBody(body: Buffer): void {
-    if (body.length === 0) this.#receiver.onFault(unimplemented(NOT_ONE));
-    else if (body.length !== this.#expected) this.#receiver.onFault(invalidRequest("the message is incomplete"));
-    else this.#receiver.onMessage(body.subarray(PREFIX_BYTES));
+    let message: SentMessage;
+    try {
+      message = openEnvelope(body, this.#rules);
+    } catch (error) {
+      this.#receiver.onFault(error);
+      return;
+    }
+    this.#receiver.onMessage(message);
   }
 
-  // More bytes arrived than the limit allows, or than the prefix announced.
+  // The prefix was checked, so more bytes arrived than it announced.
   onTooLarge(): void {
-    const length = this.#expected - PREFIX_BYTES;
-    const limit = this.#maxMessageBytes;
-    this.#receiver.onFault(length > limit ? tooLarge(length, limit) : unimplemented(NOT_ONE));
+    this.#receiver.onFault(notOne());
   }
 
   onFault(error: ApiError): void {
@@ -75,11 +69,3 @@ class MessageBody implements BodyOptions, BodyReceiver {
 
   onGone(): void {}
 }
-
-function tooLarge(length: number, maxBytes: number): ApiError {
-  return resourceExhausted(`message: ${length} bytes are more than ${maxBytes}`);
-}
-
-const NOT_ONE = "message: a unary call takes exactly one";
-const COMPRESSED = "a message is marked as compressed, but grpc-encoding is not set";
-const UNKNOWN_FLAG = "a message has an unknown flag";

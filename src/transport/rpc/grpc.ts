@@ -1,5 +1,4 @@
-// Unary gRPC calls with binary, uncompressed messages, read from and written to HTTP/2 streams directly, because they
-// are most of the traffic. Connect answers all other RPC calls.
+// Unary gRPC calls, read from and written to HTTP/2 streams directly, because they are most of the traffic.
 import {
   constants,
   type IncomingHttpHeaders,
@@ -7,9 +6,7 @@ import {
   type ServerHttp2Stream,
   sensitiveHeaders,
 } from "node:http2";
-import { type DescMessage, fromBinary, type Message } from "@bufbuild/protobuf";
 import { PREFIX_BYTES } from "../../codec/frame-scratch.js";
-import { encodeFrame } from "../../codec/frame-writer.js";
 import { answerError, deadlineExceeded, invalidRequest, isCallerGone, rejectReasonOf } from "../../kernel/errors.js";
 import type { Principal } from "../../kernel/principal.js";
 import type { Clock } from "../../kernel/time.js";
@@ -20,16 +17,20 @@ import { readChunks } from "../../pipeline/list-chunks.js";
 import type { MethodTable, UnaryEntry } from "../../pipeline/method-table.js";
 import type { RequestRecord } from "../../telemetry/request-record.js";
 import { createDeferral } from "../http/deferral.js";
-import { buildErrorTrailers, isProtocolField, parseGrpcTimeout } from "../http/grpc-fields.js";
+import { addFields, BAD_GRPC_TIMEOUT, buildErrorTrailers, parseGrpcTimeout } from "../http/grpc-fields.js";
+import { HttpError } from "../http/http-message.js";
 import { resetStream, resetUnreadRequest } from "../http/http2-end.js";
 import { findTimeLeft, StreamInbound } from "../http/inbound.js";
+import { inflate } from "../http/inflate.js";
 import type { Limits } from "../http/limits.js";
+import { collectList, type Pieces } from "../http/list-pieces.js";
 import { openRequestOf } from "../http/open-request.js";
 import { chargeResponse, endWithBackpressure, writeCharged } from "../http/response-writer.js";
 import type { ServerSpans } from "../http/server-span.js";
-import { createFrameCompressor } from "./compression.js";
+import type { Compressor } from "./compression.js";
+import { COMPRESSED_FLAG, isGzip, type SentMessage, sealEnvelope } from "./envelope.js";
 import { readMessage } from "./grpc-body.js";
-import type { ListFrame, ListFrames } from "./list-frame.js";
+import { binaryCodec, type MessageCodec } from "./message-codec.js";
 
 export interface GrpcUnaryOptions {
   readonly methods: MethodTable;
@@ -38,7 +39,8 @@ export interface GrpcUnaryOptions {
   readonly clock: Clock;
   readonly errorDomain: string;
   readonly limits: Limits;
-  readonly listFrames: ListFrames;
+  readonly jsonCodec: MessageCodec;
+  readonly compressor: Compressor;
   /** Begins the spans of calls, where traces are on. */
   readonly spans?: ServerSpans | undefined;
   /** Called when a response cannot be encoded, which is a bug in its handler. */
@@ -62,14 +64,15 @@ interface Answer {
   readonly onInternalError: (error: unknown, requestId: string) => void;
   readonly stream: ServerHttp2Stream;
   readonly call: UnaryCall;
-  readonly frame: Buffer | ListFrame;
+  readonly codec: MessageCodec;
+  readonly frame: Buffer | readonly Buffer[];
   readonly isCompressed: boolean;
   readonly record: RequestRecord;
 }
 
-const CONTENT_TYPE = "application/grpc+proto";
+const BINARY_TYPE = "application/grpc+proto";
+const TYPE_OF_JSON = "application/grpc+json";
 const OK_TRAILERS: OutgoingHttpHeaders = { "grpc-status": "0" };
-const JSON_TYPE = /^application\/grpc\+json(?:;|$)/i;
 /** Fields that differ in every response: in the dynamic table of HPACK they would evict others. */
 const NEVER_INDEXED = ["x-request-id"];
 const TRAILERS_FOLLOW = { waitForTrailers: true, sendDate: false };
@@ -77,8 +80,7 @@ const TRAILERS_ONLY = { endStream: true, sendDate: false };
 
 /** Creates the server of unary gRPC calls. */
 export function createGrpcUnary(options: GrpcUnaryOptions): GrpcUnary {
-  const { invoke, authenticateCaller, clock, limits, listFrames, onInternalError, spans } = options;
-  const compressor = createFrameCompressor(limits);
+  const { invoke, authenticateCaller, clock, limits, jsonCodec, compressor, onInternalError, spans } = options;
   const unary = new Map<string, UnaryEntry>();
   // Mounted methods go through connect, which handles unknown fields and encoding errors as their authors expect.
   for (const [path, entry] of options.methods) if (entry.kind === "unary" && !entry.mounted) unary.set(path, entry);
@@ -90,22 +92,29 @@ export function createGrpcUnary(options: GrpcUnaryOptions): GrpcUnary {
     return buildErrorTrailers(answer);
   }
 
-  function reject(stream: ServerHttp2Stream, error: unknown, record: RequestRecord, requestType = ""): void {
-    const contentType = JSON_TYPE.test(requestType) ? "application/grpc+json" : CONTENT_TYPE;
+  function reject(stream: ServerHttp2Stream, cause: unknown, record: RequestRecord, requestType = ""): void {
+    const fault = cause instanceof HttpError ? cause : undefined;
     const headers = {
       ":status": 200,
-      "content-type": contentType,
+      "content-type": requestType === TYPE_OF_JSON ? TYPE_OF_JSON : BINARY_TYPE,
       "x-request-id": record.requestId,
-      ...trailersOf(error, record),
+      ...fault?.headers,
+      ...trailersOf(fault?.error ?? cause, record),
     };
     sendRejection({ stream, headers, trailers: undefined });
   }
 
   // Sends the headers and trailers that the handler set before it failed. Without headers, one frame is enough.
-  function fail(stream: ServerHttp2Stream, call: UnaryCall, error: unknown, record: RequestRecord): void {
+  function fail(
+    stream: ServerHttp2Stream,
+    call: UnaryCall,
+    codec: MessageCodec,
+    error: unknown,
+    record: RequestRecord,
+  ): void {
     const { responseHeaderIfSet: header, responseTrailerIfSet: trailer } = call;
     const status = trailersOf(error, record);
-    const headers = okHeaders(record);
+    const headers = okHeaders(record, codec);
     const trailers = trailer === undefined ? status : { ...addFields({}, trailer), ...status };
     sendRejection(
       header === undefined
@@ -114,55 +123,73 @@ export function createGrpcUnary(options: GrpcUnaryOptions): GrpcUnary {
     );
   }
 
+  const common = { reject, onInternalError };
+
   async function run(
     stream: ServerHttp2Stream,
     entry: UnaryEntry,
     call: UnaryCall,
+    codec: MessageCodec,
     principal: Principal | undefined,
-    bytes: Uint8Array,
+    sent: SentMessage,
     record: RequestRecord,
   ): Promise<void> {
     try {
-      const decode = () => requestOf(entry.desc.input, bytes);
+      const bytes = sent.isCompressed
+        ? await inflate("message", "gzip", sent.bytes, entry.maxRequestBytes, (most) =>
+            openRequestOf(stream)?.chargeBody(most),
+          )
+        : sent.bytes;
+      const { input, output } = entry.desc;
+      const decode = () => codec.decode(input, bytes);
       if (entry.list !== undefined) {
-        const chunks = readChunks(invoke, clock, { entry, call, principal, request: decode });
-        const isGone = () => isStreamGone(stream);
-        const cutOff = () => resetStream(stream, constants.NGHTTP2_CANCEL);
-        const list = { output: entry.desc.output, chunks, isGone, request: openRequestOf(stream), cutOff };
-        const frame = await listFrames(list);
-        if (isStreamGone(stream)) return;
-        if (compressor.takes(frame.bytes, call.inbound)) await answerCompressed(stream, call, frame, record);
-        else answer(stream, call, frame, frame.bytes, record);
+        const message = await collectList({
+          chunks: readChunks(invoke, clock, { entry, call, principal, request: decode }),
+          encoder: codec.createListEncoder(output, entry.list),
+          maxBytes: limits.responseBytes,
+          isGone: () => isStreamGone(stream),
+          request: openRequestOf(stream),
+          cutOff: () => resetStream(stream, constants.NGHTTP2_CANCEL),
+        });
+        if (!isStreamGone(stream)) await answerPieces(stream, call, codec, message, record);
         return;
       }
       const response = await invoke(entry, call, principal, decode);
       if (isStreamGone(stream)) return;
-      const frame = encodeFrame(entry.desc.output, response);
+      const frame = codec.encodeFrame(output, response);
       const { length } = frame;
       chargeResponse(stream, length);
-      if (compressor.takes(length, call.inbound))
-        await answerCompressed(stream, call, { pieces: [frame], bytes: length }, record);
-      else answer(stream, call, frame, length, record);
+      if (compressor.takes(length, call.inbound.header("grpc-accept-encoding"))) {
+        const pieces = [frame.subarray(PREFIX_BYTES)];
+        await answerPieces(stream, call, codec, { pieces, bytes: length - PREFIX_BYTES }, record);
+      } else answer({ ...common, stream, call, codec, frame, isCompressed: false, record }, length);
     } catch (error) {
       if (isCallerGone(error)) return;
-      fail(stream, call, error, record);
+      fail(stream, call, codec, error, record);
     }
   }
 
-  async function answerCompressed(
+  // Answers with a message whose bytes were charged.
+  async function answerPieces(
     stream: ServerHttp2Stream,
     call: UnaryCall,
-    plain: ListFrame,
+    codec: MessageCodec,
+    plain: Pieces,
     record: RequestRecord,
   ): Promise<void> {
-    const frame = await compressor.compress(stream, plain);
-    if (!isStreamGone(stream)) answer(stream, call, frame, frame.bytes, record, true);
+    const isCompressed = compressor.takes(plain.bytes, call.inbound.header("grpc-accept-encoding"));
+    const message = isCompressed ? await compressor.compress(stream, plain) : plain;
+    if (isStreamGone(stream)) return;
+    chargeResponse(stream, PREFIX_BYTES);
+    const frame = sealEnvelope(isCompressed ? COMPRESSED_FLAG : 0, message);
+    answer({ ...common, stream, call, codec, frame, isCompressed, record }, PREFIX_BYTES + message.bytes);
   }
 
   function read(
     stream: ServerHttp2Stream,
     entry: UnaryEntry,
     call: UnaryCall,
+    codec: MessageCodec,
     principal: Principal | undefined,
     record: RequestRecord,
   ): void {
@@ -171,69 +198,67 @@ export function createGrpcUnary(options: GrpcUnaryOptions): GrpcUnary {
       const request = openRequestOf(stream);
       if (request !== undefined) request.callerUid = principal.identityUid;
     }
-    readMessage(stream, entry.maxRequestBytes, limits.requestMs, {
-      onMessage: (bytes) => {
-        record.bytesIn = PREFIX_BYTES + bytes.length;
-        void run(stream, entry, call, principal, bytes, record);
+    const isEncoded = isGzip("grpc-encoding", call.inbound.header("grpc-encoding"));
+    readMessage(stream, { maxBytes: entry.maxRequestBytes, isEncoded }, limits.requestMs, {
+      onMessage: (message) => {
+        record.bytesIn = PREFIX_BYTES + message.bytes.length;
+        void run(stream, entry, call, codec, principal, message, record);
       },
-      onFault: (error) => reject(stream, error, record),
+      onFault: (error) => reject(stream, error, record, typeOf(codec)),
     });
   }
 
-  function answer(
-    stream: ServerHttp2Stream,
-    call: UnaryCall,
-    frame: Buffer | ListFrame,
-    bytes: number,
-    record: RequestRecord,
-    isCompressed = false,
-  ): void {
-    record.bytes = bytes;
-    sendResponse({ reject, onInternalError, stream, call, frame, isCompressed, record });
+  function answer(made: Answer, bytes: number): void {
+    made.record.bytes = bytes;
+    sendResponse(made);
   }
 
   return {
     entryOf: (path) => unary.get(path),
     reject,
     handle(stream, headers, entry, record) {
+      const type = headers["content-type"];
       const timeout = headers["grpc-timeout"];
       const timeoutMs = timeout === undefined ? undefined : parseGrpcTimeout(String(timeout));
       if (timeoutMs !== undefined && !(timeoutMs > 0)) {
-        reject(stream, timeoutMs === 0 ? deadlineExceeded() : invalidRequest(BAD_TIMEOUT), record);
+        reject(stream, timeoutMs === 0 ? deadlineExceeded() : invalidRequest(BAD_GRPC_TIMEOUT), record, type);
         return;
       }
-      const inbound = new StreamInbound(stream, headers, findTimeLeft(timeoutMs, record), record);
-      const call = new UnaryCall(inbound, entry.desc, clock());
+      const codec = type === TYPE_OF_JSON ? jsonCodec : binaryCodec;
+      const call = new UnaryCall(
+        new StreamInbound(stream, headers, findTimeLeft(timeoutMs, record), record),
+        entry.desc,
+        clock(),
+      );
       spans?.beginCall(record, headers);
+      const proceed = (principal: Principal | undefined) => read(stream, entry, call, codec, principal, record);
       try {
         const authenticated = authenticateCaller(entry, headers.authorization, record.trace);
         if (authenticated instanceof Promise)
-          authenticated.then(
-            (principal) => read(stream, entry, call, principal, record),
-            (error) => reject(stream, error, record),
-          );
-        else read(stream, entry, call, authenticated, record);
+          authenticated.then(proceed).catch((error) => reject(stream, error, record, type));
+        else proceed(authenticated);
       } catch (error) {
-        reject(stream, error, record);
+        reject(stream, error, record, type);
       }
     },
   };
 }
 
-function okHeaders({ requestId }: RequestRecord): OutgoingHttpHeaders {
-  return { ":status": 200, "content-type": CONTENT_TYPE, "x-request-id": requestId, [sensitiveHeaders]: NEVER_INDEXED };
+function typeOf({ isJson }: MessageCodec): string {
+  return isJson ? TYPE_OF_JSON : BINARY_TYPE;
+}
+
+function okHeaders({ requestId }: RequestRecord, codec: MessageCodec): OutgoingHttpHeaders {
+  return {
+    ":status": 200,
+    "content-type": typeOf(codec),
+    "x-request-id": requestId,
+    [sensitiveHeaders]: NEVER_INDEXED,
+  };
 }
 
 function isStreamGone(stream: ServerHttp2Stream): boolean {
   return stream.destroyed || stream.closed;
-}
-
-function requestOf(input: DescMessage, bytes: Uint8Array): Message {
-  try {
-    return fromBinary(input, bytes, KNOWN_FIELDS);
-  } catch {
-    throw invalidRequest(`the message is no ${input.typeName}`);
-  }
 }
 
 interface GrpcRejection {
@@ -260,21 +285,21 @@ const sendRejection = createDeferral<GrpcRejection>(
 );
 
 const sendResponse = createDeferral<Answer>(
-  ({ stream, call, frame, isCompressed, record }) => {
+  ({ stream, call, codec, frame, isCompressed, record }) => {
     if (isStreamGone(stream)) return;
     const header = call.responseHeaderIfSet;
     const trailer = call.responseTrailerIfSet;
     if (trailer === undefined) stream.on("wantTrailers", sendOkTrailers);
-    else stream.on("wantTrailers", () => sendTrailers(stream, addFields(OK_TRAILERS, trailer)));
-    const headers = okHeaders(record);
+    else stream.on("wantTrailers", () => sendTrailers(stream, addFields({ ...OK_TRAILERS }, trailer)));
+    const headers = okHeaders(record, codec);
     if (isCompressed) headers["grpc-encoding"] = "gzip";
     stream.respond(header === undefined ? headers : addFields(headers, header), TRAILERS_FOLLOW);
-    if ("pieces" in frame) void writeList(stream, frame);
-    else endWithBackpressure(stream, frame);
+    if (Buffer.isBuffer(frame)) endWithBackpressure(stream, frame);
+    else void writePieces(stream, frame);
   },
-  (error, { stream, reject, onInternalError, record }) => {
+  (error, { stream, codec, reject, onInternalError, record }) => {
     if (!stream.headersSent) {
-      reject(stream, error, record);
+      reject(stream, error, record, typeOf(codec));
       return;
     }
     onInternalError(error, record.requestId);
@@ -282,15 +307,10 @@ const sendResponse = createDeferral<Answer>(
   },
 );
 
-async function writeList(stream: ServerHttp2Stream, { pieces }: ListFrame): Promise<void> {
+async function writePieces(stream: ServerHttp2Stream, pieces: readonly Buffer[]): Promise<void> {
   for (const piece of pieces) await writeCharged(stream, piece);
   if (!isStreamGone(stream)) stream.end();
 }
-
-// Handlers need no unknown fields, which would take memory as long as the message lives.
-const KNOWN_FIELDS = { readUnknownFields: false };
-
-const BAD_TIMEOUT = "grpc-timeout must be one to eight digits and one of H, M, S, m, u, n";
 
 function sendOkTrailers(this: ServerHttp2Stream): void {
   sendTrailers(this, OK_TRAILERS);
@@ -298,12 +318,4 @@ function sendOkTrailers(this: ServerHttp2Stream): void {
 
 function sendTrailers(stream: ServerHttp2Stream, trailers: OutgoingHttpHeaders): void {
   if (!isStreamGone(stream)) stream.sendTrailers(trailers);
-}
-
-function addFields(base: OutgoingHttpHeaders, fields: Headers): OutgoingHttpHeaders {
-  const merged = { ...base };
-  fields.forEach((value, name) => {
-    if (!isProtocolField(name) && name !== "x-request-id") merged[name] = value;
-  });
-  return merged;
 }

@@ -1,4 +1,4 @@
-// Reads the bodies of calls that connect's handlers answer. Requests in JSON are decoded as those of REST are:
+// Reads the bodies of calls that connect's handlers answer. Requests of streams in JSON are decoded as those of REST are:
 // protobuf-es, which the library uses, changes or loses some values instead of rejecting them
 // (docs/transcoding.md#json).
 import type { DescMethod, Message, Registry } from "@bufbuild/protobuf";
@@ -74,9 +74,8 @@ export async function* toAsyncIterable(bytes: Uint8Array): AsyncGenerator<Uint8A
   if (bytes.length > 0) yield bytes;
 }
 
-const ENVELOPED = /^application\/(?:connect|grpc|grpc-web|grpc-web-text)\+json$/;
-const EMPTY = Buffer.from("{}");
-const EMPTY_ENVELOPE = Buffer.from([0, 0, 0, 0, EMPTY.length, ...EMPTY]);
+const JSON_STREAM = /^application\/(?:connect|grpc|grpc-web|grpc-web-text)\+json$/;
+const EMPTY = Buffer.from([0, 0, 0, 0, 2, ...Buffer.from("{}")]);
 
 // Undefined if the body is not JSON, is compressed, too large or not framed correctly. The library answers these.
 function readJson(
@@ -86,18 +85,15 @@ function readJson(
   maxBytes: number,
   registry: Registry,
 ): RequestBody | undefined {
-  const [given = ""] = (req.headers["content-type"] ?? "").toLowerCase().split(";");
-  const type = given.trim();
-  const isEnveloped = ENVELOPED.test(type);
-  if (!isEnveloped && type !== "application/json") return undefined;
-  const isCompressed = (req.headers["content-encoding"] ?? "identity") !== "identity";
-  const text = isEnveloped ? unwrap(bytes) : isCompressed ? undefined : bytes;
+  const [type = ""] = (req.headers["content-type"] ?? "").toLowerCase().split(";");
+  if (!JSON_STREAM.test(type.trim())) return undefined;
+  const text = unwrap(bytes);
   // The JSON of an empty message of such a type is not `{}`.
   if (text === undefined || text.length === 0 || text.length > maxBytes || hasCustomJsonRepresentation(input))
     return undefined;
   const json = parseStrictJson(decodeJsonText(text, undefined), "body");
   const message = readOrReject(() => readMessage(input, json, "", { registry, ignoreUnknown: true }));
-  return { body: toAsyncIterable(isEnveloped ? EMPTY_ENVELOPE : EMPTY), message };
+  return { body: toAsyncIterable(EMPTY), message };
 }
 
 function unwrap(bytes: Uint8Array): Uint8Array | undefined {

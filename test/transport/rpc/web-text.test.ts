@@ -251,7 +251,7 @@ describe("gRPC-Web as text", () => {
 
 it("encodes a large frame in pieces of at most 64 KiB, and pads only its end", () => {
   const frame = randomBytes(150_002);
-  const pieces = [...encodeWebText(frame)];
+  const pieces = [...encodeWebText([frame])];
   assert.ok(pieces.every(({ length }) => length <= 64 * 1024));
   const text = Buffer.concat(pieces).toString("latin1");
   assert.ok(Buffer.from(text, "base64").equals(frame));
