@@ -74,7 +74,7 @@ export function auditV1(deps: AuditServiceDeps) {
 
   async function listEvents(request: ListEventsRequest, call: UnaryCall) {
     const { pageToken, pageSize } = request;
-    if (pageSize < 0) throw invalidArgument({ field: "pageSize", description: "pageSize must not be negative" });
+    if (pageSize < 0) throw invalidArgument({ field: "pageSize", rule: "must not be negative" });
     const filter = parseEventFilter(request);
     const selection = selectEvents(request, filter);
     const { startMs, endMs, descending } = selection;
@@ -98,7 +98,7 @@ export function auditV1(deps: AuditServiceDeps) {
   }
 
   async function getEvent({ id }: GetEventRequest, call: UnaryCall) {
-    if (!isEventId(id)) throw invalidArgument({ field: "id", description: "id must be one that ListEvents returns" });
+    if (!isEventId(id)) throw invalidArgument({ field: "id", rule: "must be one that ListEvents returns" });
     const rowId = eventIds.parse(id);
     const row = rowId === undefined ? undefined : await call.tx.auditEvents.find(rowId);
     const scope = row && scopeOf(row);
@@ -260,7 +260,7 @@ function createChainHandlers({ tokens, keys }: ChainHandlersDeps) {
   async function listChainEntries(request: ListChainEntriesRequest, { tx, startMs }: UnaryCall) {
     const { scope, pageSize, pageToken } = request;
     assertOrganisation(scope);
-    if (pageSize < 0) throw invalidArgument({ field: "pageSize", description: "pageSize must not be negative" });
+    if (pageSize < 0) throw invalidArgument({ field: "pageSize", rule: "must not be negative" });
     const limit = Math.min(pageSize || DEFAULT_ENTRIES, MAX_ENTRIES);
     const binding = JSON.stringify(["ListChainEntries", scope]);
     const cursor = pageToken === "" ? undefined : tokens.read(pageToken, binding, startMs);
@@ -300,7 +300,7 @@ function toSealedRow({ id, timeMs, bodyBytes: _, ...row }: StoredAuditRow) {
 
 function assertOrganisation(scope: string): void {
   if (isUidp(scope) && parentOf(scope) === undefined) return;
-  throw invalidArgument({ field: "scope", description: "scope must be the uid of an organisation" });
+  throw invalidArgument({ field: "scope", rule: "must be the uid of an organisation" });
 }
 
 // The ids of events in the API. The numbers of rows are counted over all organisations: they would tell one

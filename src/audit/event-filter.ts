@@ -41,7 +41,7 @@ const fields = [...indexed, ["requestId", "requestId"] as const];
 export function parseEventFilter(request: Filters): EventFilter {
   const { scope, subject, actor } = request;
   const violations: FieldViolation[] = [];
-  const addViolation = (field: string, rule: string) => violations.push({ field, description: `${field} ${rule}` });
+  const addViolation = (field: string, rule: string) => violations.push({ field, rule });
   const notUid = "must be a uid, such as the service assigns";
   if (subject !== "" && !isUidp(subject)) addViolation("subject", notUid);
   else if (subject !== "" && !isWithin(subject, scope)) addViolation("subject", "must be the scope or below it");
@@ -90,7 +90,7 @@ export function selectEvents(request: ListEventsRequest, filter: EventFilter): E
   if (!covered && start === undefined) {
     throw invalidArgument({
       field: "startTime",
-      description: "startTime is required for this scope and these filters; see ListEvents",
+      rule: "is required for this scope and these filters; see ListEvents",
     });
   }
   return {
@@ -108,12 +108,12 @@ function parseTime(field: string, time: Timestamp | undefined): number | undefin
   // Events have whole milliseconds: one at or after 0.1 ms is at or after 1 ms.
   const ms = Number(time.seconds) * 1_000 + Math.ceil(time.nanos / 1e6);
   if (ms >= 0 && ms <= MAX_MS) return ms;
-  throw invalidArgument({ field, description: `${field} must not be before 1970` });
+  throw invalidArgument({ field, rule: "must not be before 1970" });
 }
 
 function parseDescending(orderBy: string): boolean {
   const order = splitOrder(orderBy)?.join(" ");
   if (order === undefined || order === "time desc") return true;
   if (order === "time" || order === "time asc") return false;
-  throw invalidArgument({ field: "orderBy", description: 'orderBy must be "time desc" or "time asc"' });
+  throw invalidArgument({ field: "orderBy", rule: 'must be "time desc" or "time asc"' });
 }

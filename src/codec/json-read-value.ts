@@ -14,7 +14,7 @@ import {
 } from "@bufbuild/protobuf";
 import { base64Decode } from "@bufbuild/protobuf/wire";
 import { TimestampSchema } from "@bufbuild/protobuf/wkt";
-import { type FieldViolation, invalidArgument } from "../kernel/errors.js";
+import { type FieldViolation, formatViolation, invalidArgument } from "../kernel/errors.js";
 import { isJsonObject } from "../kernel/strict-json.js";
 import { toJsonMaskPath } from "./field-mask.js";
 import { findWellKnownName } from "./fields.js";
@@ -38,7 +38,7 @@ export class JsonReadError extends Error {
   readonly violation: FieldViolation;
 
   constructor(violation: FieldViolation) {
-    super(violation.description);
+    super(formatViolation(violation));
     this.violation = violation;
   }
 }
@@ -70,7 +70,7 @@ export function reject({ path }: ReadContext, rule: string): never {
     else field += `${field === "" ? "" : "."}${part.slice(0, MAX_NAME)}`;
   }
   if (field === "") field = "body";
-  throw new JsonReadError({ field, description: `${field} ${rule}` });
+  throw new JsonReadError({ field, rule });
 }
 
 /** Rejects the value at `part`, one step below the path of `context`. */

@@ -56,7 +56,7 @@ export function createMaskPathReader(mask: DescMessage, resource?: DescMessage):
 }
 
 function reject(field: string, rule: string): never {
-  throw invalidArgument({ field, description: `${field} ${rule}` });
+  throw invalidArgument({ field, rule });
 }
 
 function createScalarReader(type: ScalarType, longAsString: boolean): TextReader {

@@ -72,7 +72,7 @@ const names = Object.fromEntries([
 function buildMetadata(stored: object, { onboardingQuestions: questions, updatesOptIn }: IdentityMetadata) {
   if (questions?.providers.length) {
     const field = "onboardingQuestions.providers";
-    throw invalidArgument({ field, description: `${field} must be empty: the service keeps none` });
+    throw invalidArgument({ field, rule: "must be empty: the service keeps none" });
   }
   const responses = questions && { company: questions.companyName, ...copyResponses(questions) };
   const paths = ["updatesOptIn", ...Object.keys(responses ?? {})];

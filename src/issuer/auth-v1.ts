@@ -58,7 +58,7 @@ export function authV1({ exchanger, ids, store, quotas, open, inviteLimiter, not
         async prepare({ code, identityId }: Registration, call): Promise<Proof> {
           const { inbound, startMs, trace } = call;
           if (identityId !== "" && !isUidp(identityId)) {
-            throw invalidArgument({ field: "identityId", description: "identityId must be a uid" });
+            throw invalidArgument({ field: "identityId", rule: "must be a uid" });
           }
           const bearer = requireBearer(inbound.header("authorization"));
           const asserted = { identity: identityId, identityProvider: "", trace };

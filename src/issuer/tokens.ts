@@ -90,7 +90,7 @@ export function createTokens(deps: {
     // Without the informative claims, the token may be short enough to be accepted.
     if (jwt.length > MAX_TOKEN_LENGTH) jwt = encodeToken({ ...request, informative: undefined }, keys, ids);
     if (jwt.length > MAX_TOKEN_LENGTH) {
-      throw invalidArgument({ field: "scopes", description: "scopes must be fewer: the token would be too long" });
+      throw invalidArgument({ field: "scopes", rule: "must be fewer: the token would be too long" });
     }
     const expiresAtMs = (Math.floor(nowMs / 1000) + lifeS) * 1000;
     return { jwt, expiresAtMs, organisation: rootOf(identity) };
@@ -243,8 +243,8 @@ export function narrowGrant(grant: TokenGrant, { audience = grant.audience, limi
   const scope = limit.scope ?? granted;
   // Descendants of these groups are excluded too: what is granted there is not effective for the login.
   if (granted !== undefined && !scope?.every((uid) => granted.includes(uid))) {
-    const rule = "scopes must be among the groups that the login is good for";
-    throw invalidArgument({ field: "scopes", description: rule });
+    const rule = "must be among the groups that the login is good for";
+    throw invalidArgument({ field: "scopes", rule });
   }
   return { ...grant, audience, limit: { ...(cap !== undefined && { cap }), ...(scope !== undefined && { scope }) } };
 }

@@ -30,12 +30,37 @@ export type ErrorReason =
   | "UNAVAILABLE"
   | "UNIMPLEMENTED";
 
+/** A rule that a request breaks. It is data, because versions and formats have different names for fields. */
+export interface BrokenRule {
+  /**
+   * What the sentence begins with: the path of the field in JSON, its last parts, or the path of something within the
+   * field. Empty for a sentence that names none.
+   */
+  readonly subject: string;
+  /** The rest of the sentence, without a full stop. Each `{}` in it stands for one of `args`. */
+  readonly rule: string;
+  /** The paths of other fields that the sentence names. */
+  readonly args?: readonly string[];
+}
+
 /** A field of a request and the rule that it violates. */
-export interface FieldViolation {
+export interface FieldViolation extends Pick<BrokenRule, "rule" | "args"> {
   /** The path of the field in JSON. Callers of protocols in binary get it with the names of the proto. */
   readonly field: string;
-  /** The rule, as a sentence without a full stop. */
-  readonly description: string;
+  /** See {@link BrokenRule}; the field itself unless given. */
+  readonly subject?: string;
+}
+
+/** Describes a rule that is broken. */
+export function breakRule(subject: string, rule: string, ...args: readonly string[]): BrokenRule {
+  return args.length === 0 ? { subject, rule } : { subject, rule, args };
+}
+
+/** Formats the rule that a violation breaks as a sentence without a full stop. */
+export function formatViolation({ field, subject = field, rule, args = [] }: FieldViolation): string {
+  let next = 0;
+  const text = args.length === 0 ? rule : rule.replaceAll("{}", () => args[next++] ?? "");
+  return subject === "" ? text : `${subject} ${text}`;
 }
 
 /** An error that callers may see unchanged. */
@@ -45,6 +70,8 @@ export class ApiError extends Error {
   readonly details: readonly Detail[];
   /** Why the request is rejected, for logs and metrics; callers do not learn it. */
   readonly rejection: RejectReason | undefined;
+  /** The fields that violate rules, from which text and details are made. */
+  readonly violations: readonly FieldViolation[];
 
   constructor(
     code: Code,
@@ -53,6 +80,7 @@ export class ApiError extends Error {
     details: readonly Detail[] = [],
     cause?: unknown,
     rejection?: RejectReason,
+    violations: readonly FieldViolation[] = [],
   ) {
     super(message, cause === undefined ? undefined : { cause });
     this.name = "ApiError";
@@ -60,6 +88,7 @@ export class ApiError extends Error {
     this.reason = reason;
     this.details = details;
     this.rejection = rejection;
+    this.violations = violations;
   }
 }
 
@@ -87,10 +116,34 @@ export function isCallerGone(error: unknown): boolean {
 
 /** INVALID_ARGUMENT: one or more fields violate a rule. */
 export function invalidArgument(...violations: readonly FieldViolation[]): ApiError {
-  const text = violations.map((v) => `${v.field}: ${v.description}`).join("; ");
-  return new ApiError(Code.InvalidArgument, "INVALID_ARGUMENT", `Invalid argument: ${text}`, [
-    { desc: BadRequestSchema, value: { fieldViolations: violations.map((v) => ({ ...v })) } },
-  ]);
+  const text = `Invalid argument: ${formatViolations(violations)}`;
+  const details = [describeViolations(violations)];
+  return new ApiError(Code.InvalidArgument, "INVALID_ARGUMENT", text, details, undefined, undefined, violations);
+}
+
+function formatViolations(violations: readonly FieldViolation[]): string {
+  return violations.map((violation) => `${violation.field}: ${formatViolation(violation)}`).join("; ");
+}
+
+/**
+ * The detail that names fields and rules.
+ *
+ * @param spell spells the path of a field as the caller does
+ */
+export function describeViolations(
+  violations: readonly FieldViolation[],
+  spell: (path: string) => string = (path) => path,
+): Detail {
+  const fieldViolations = violations.map((violation) => ({
+    field: spell(violation.field),
+    description: formatViolation(violation),
+  }));
+  return { desc: BadRequestSchema, value: { fieldViolations } };
+}
+
+/** The same error about other fields, such as those of another version of the API. */
+export function replaceViolations(error: ApiError, violations: readonly FieldViolation[]): ApiError {
+  return error.code === Code.PermissionDenied ? notPermittedField(...violations) : invalidArgument(...violations);
 }
 
 /** INVALID_ARGUMENT for a request that is malformed as a whole, so that no field can be named. */
@@ -149,8 +202,8 @@ export function notPermitted(rule: string): ApiError {
 
 /** PERMISSION_DENIED: a request names values that callers may not choose. Nothing is hidden, so the text says all. */
 export function notPermittedField(...violations: readonly FieldViolation[]): ApiError {
-  const text = violations.map((v) => `${v.field}: ${v.description}`).join("; ");
-  return new ApiError(Code.PermissionDenied, "PERMISSION_DENIED", `Permission denied: ${text}`);
+  const text = `Permission denied: ${formatViolations(violations)}`;
+  return new ApiError(Code.PermissionDenied, "PERMISSION_DENIED", text, [], undefined, undefined, violations);
 }
 
 /**

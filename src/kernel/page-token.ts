@@ -76,7 +76,7 @@ function unsealToken(keys: readonly PageKey[], token: string): Payload {
 }
 
 function invalidPageToken(rule: string) {
-  return invalidArgument({ field: "pageToken", description: `pageToken ${rule}` });
+  return invalidArgument({ field: "pageToken", rule: `${rule}` });
 }
 
 function digestOf(binding: string): string {

@@ -195,7 +195,7 @@ class Reader {
 
   #rejectSyntax(): never {
     const where = this.#at < this.#text.length ? this.#locate(this.#at) : "at its end";
-    throw invalidArgument({ field: this.#what, description: `${this.#what} is not valid JSON ${where}` });
+    throw invalidArgument({ field: this.#what, rule: `is not valid JSON ${where}` });
   }
 
   #reject(rule: string): never {
@@ -204,7 +204,7 @@ class Reader {
       field += typeof part === "number" ? `[${part}]` : field === "" ? part : `.${part}`;
     }
     if (field === "" || field.length > 200) field = this.#what;
-    throw invalidArgument({ field, description: `${field} ${rule}` });
+    throw invalidArgument({ field, rule });
   }
 }
 

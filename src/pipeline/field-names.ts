@@ -1,8 +1,7 @@
 // The names that errors have for the fields of a request. Handlers name fields by their paths in JSON; callers get the
 // names of their own format: those of the proto, or those of its JSON.
-import type { DescField, DescMessage, MessageInitShape } from "@bufbuild/protobuf";
-import { BadRequestSchema } from "#gen/google/rpc/error_details_pb.js";
-import { ApiError, type FieldViolation } from "../kernel/errors.js";
+import type { DescField, DescMessage } from "@bufbuild/protobuf";
+import { ApiError, describeViolations } from "../kernel/errors.js";
 
 /** The names that a caller uses for fields: `group_uid` of the proto, or `groupUid` of JSON. */
 export type FieldSpelling = "proto" | "json";
@@ -52,20 +51,9 @@ function nameOf({ name, jsonName }: DescField, spelling: FieldSpelling): string 
  * as `body`, stay as they are, and so do all texts, which are the same on every protocol.
  */
 export function withFieldSpelling(error: unknown, input: DescMessage, spelling: FieldSpelling): unknown {
-  if (!(error instanceof ApiError) || !error.details.some(isBadRequest)) return error;
-  const details = error.details.map((detail) => {
-    if (!isBadRequest(detail)) return detail;
-    const { fieldViolations = [] } = detail.value as { readonly fieldViolations?: readonly FieldViolation[] };
-    const spelled = fieldViolations.map(({ field, ...violation }) => ({
-      ...violation,
-      field: spellFieldPath(input, field, spelling) ?? field,
-    }));
-    const value: MessageInitShape<typeof BadRequestSchema> = { fieldViolations: spelled };
-    return { desc: BadRequestSchema, value };
-  });
-  return new ApiError(error.code, error.reason, error.message, details, error.cause, error.rejection);
-}
-
-function isBadRequest({ desc }: ApiError["details"][number]): boolean {
-  return desc === BadRequestSchema;
+  if (!(error instanceof ApiError) || error.violations.length === 0) return error;
+  const { code, reason, message, cause, rejection, violations } = error;
+  const spelled = describeViolations(violations, (path) => spellFieldPath(input, path, spelling) ?? path);
+  const details = error.details.map((detail) => (detail.desc === spelled.desc ? spelled : detail));
+  return new ApiError(code, reason, message, details, cause, rejection, violations);
 }

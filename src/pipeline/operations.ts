@@ -9,8 +9,7 @@ import {
   type MessageInitShape,
   type MessageShape,
 } from "@bufbuild/protobuf";
-import { BadRequestSchema } from "#gen/google/rpc/error_details_pb.js";
-import { ApiError, type FieldViolation, invalidArgument } from "../kernel/errors.js";
+import { ApiError, type FieldViolation, replaceViolations } from "../kernel/errors.js";
 import type { UnaryCall } from "./call.js";
 import { type Handler, Outcome } from "./handlers.js";
 import type { ServedService } from "./method-table.js";
@@ -84,10 +83,11 @@ function findHandle(handler: Handler | undefined): Handle | undefined {
  * @param maps the fields that are maps; the keys below them stay as they are
  */
 export function renameErrorFields(error: unknown, names: FieldNames, maps: ReadonlySet<string> = new Set()): unknown {
-  const detail = error instanceof ApiError ? error.details.find(({ desc }) => desc === BadRequestSchema) : undefined;
-  if (detail === undefined) return error;
-  const { fieldViolations } = create(BadRequestSchema, detail.value as MessageInitShape<typeof BadRequestSchema>);
-  return invalidArgument(...fieldViolations.map((violation) => renameViolation(violation, names, maps)));
+  if (!(error instanceof ApiError) || error.violations.length === 0) return error;
+  return replaceViolations(
+    error,
+    error.violations.map((violation) => renameViolation(violation, names, maps)),
+  );
 }
 
 // The names of all maps in a message and the messages in it.
@@ -100,25 +100,38 @@ function findMaps(message: DescMessage, maps = new Set<string>(), seen = new Set
   return maps;
 }
 
-function renameViolation(
-  { field, description }: FieldViolation,
-  names: FieldNames,
-  maps: ReadonlySet<string>,
-): FieldViolation {
-  const translateName = (name: string) => (Object.hasOwn(names, name) ? names[name] : name) ?? name;
-  const endOf = (parts: readonly string[]) => parts.findIndex((part) => maps.has(part)) + 1 || parts.length;
-  const path = (text: string) => {
-    const parts = text.split(".");
-    const end = endOf(parts);
-    const fields = parts.slice(0, end).map((part) => part.replace(/^[A-Za-z_]+/, translateName));
-    return [...fields.filter((part) => part !== ""), ...parts.slice(end)].join(".");
+function renameViolation(violation: FieldViolation, names: FieldNames, maps: ReadonlySet<string>): FieldViolation {
+  const rename = (path: string) => joinParts(renameParts(path, names, maps));
+  const { field, subject, args } = violation;
+  return {
+    ...violation,
+    field: rename(field),
+    ...(subject !== undefined && { subject: renameSubject(subject, field, names, maps) }),
+    ...(args !== undefined && { args: args.map(rename) }),
   };
-  // Rules begin with the field they are about, a part of it, or the list that it is an element of; of
-  // their other words those in camel case are names of fields.
-  const [subject = "", ...rest] = description.split(" ");
+}
+
+// The subject is the field or within it, or the last parts of its path, some of which may be keys of a map. Anything else
+// is no name of a field.
+function renameSubject(subject: string, field: string, names: FieldNames, maps: ReadonlySet<string>): string {
   const own = field.replace(/\[\d+\]$/, "");
-  const isKey = endOf(own.split(".")) < own.split(".").length;
-  const isOwn = own === subject || (own.endsWith(`.${subject}`) && !isKey) || subject.startsWith(`${own}.`);
-  const others = rest.map((word) => (/[a-z][A-Z]/.test(word) ? path(word) || word : word));
-  return { field: path(field), description: [isOwn ? path(subject) : subject, ...others].join(" ") };
+  if (subject === own || subject.startsWith(`${own}.`)) return joinParts(renameParts(subject, names, maps));
+  if (!own.endsWith(`.${subject}`)) return subject;
+  return joinParts(renameParts(own, names, maps).slice(-subject.split(".").length));
+}
+
+// Renames each part of a path up to a map, and keeps what follows a name, such as an index. Undefined for a part that the
+// view does not have.
+function renameParts(path: string, names: FieldNames, maps: ReadonlySet<string>): readonly (string | undefined)[] {
+  const parts = path.split(".");
+  const end = parts.findIndex((part) => maps.has(part)) + 1 || parts.length;
+  return parts.map((part, i) => {
+    const [name = ""] = /^[A-Za-z_]*/.exec(part) ?? [];
+    const renamed = i < end && Object.hasOwn(names, name) ? names[name] : name;
+    return renamed === "" && name !== "" ? undefined : `${renamed}${part.slice(name.length)}`;
+  });
+}
+
+function joinParts(parts: readonly (string | undefined)[]): string {
+  return parts.filter((part) => part !== undefined).join(".");
 }

@@ -40,7 +40,7 @@ function compile(message: DescMessage): Check {
     for (const field of required) {
       if (isFieldSet(request, field)) continue;
       violations ??= [];
-      violations.push({ field: field.jsonName, description: `${field.jsonName} is required` });
+      violations.push({ field: field.jsonName, rule: "is required" });
     }
     if (violations) throw invalidArgument(...violations);
   };
@@ -60,7 +60,7 @@ const finders = new WeakMap<DescMessage, Find>();
  */
 export function assertNoNul(desc: DescMessage, message: Message): void {
   const field = finderOf(desc)(message);
-  if (field !== undefined) throw invalidArgument({ field, description: `${field} must not hold U+0000` });
+  if (field !== undefined) throw invalidArgument({ field, rule: "must not hold U+0000" });
 }
 
 function finderOf(desc: DescMessage): Find {

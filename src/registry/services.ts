@@ -133,7 +133,7 @@ async function requireRights(
     return;
   }
   if (!isUidp(repoId)) {
-    throw invalidArgument({ field: "repoId", description: "repoId must be an id, such as the service assigns" });
+    throw invalidArgument({ field: "repoId", rule: "must be an id, such as the service assigns" });
   }
   if (!(await call.callerAt(repoId)).holdsNeeded(repoId)) throw permissionDenied(`${needed} at ${repoId}`);
 }

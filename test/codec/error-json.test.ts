@@ -22,7 +22,7 @@ const info = (reason: string) =>
 
 const bodies: readonly { error: unknown; text: string; reason: string }[] = [
   {
-    error: errors.invalidArgument({ field: "name", description: "name must match ^[a-z0-9 ._-]{1,}$" }),
+    error: errors.invalidArgument({ field: "name", rule: "must match ^[a-z0-9 ._-]{1,}$" }),
     text:
       `{"code":3,"message":"Invalid argument: name: name must match ^[a-z0-9 ._-]{1,}$","details":[${info("INVALID_ARGUMENT")},` +
       '{"@type":"type.googleapis.com/google.rpc.BadRequest","fieldViolations":[{"field":"name","description":' +

@@ -14,9 +14,15 @@ import * as errors from "../../src/kernel/errors.js";
 const role = { displayName: "role binding", type: "iam.chainguard.dev/RoleBinding" };
 const domain = "iam.example.org";
 
-const rule = { field: "name", description: "name must match ^[a-z0-9 ._-]{1,}$" };
-const pageSize = { field: "pageSize", description: "pageSize must not be negative" };
-const skip = { field: "skip", description: "skip must not be negative" };
+const rule = { field: "name", rule: "must match ^[a-z0-9 ._-]{1,}$" };
+const pageSize = { field: "pageSize", rule: "must not be negative" };
+const either = { field: "parts[1]", subject: "parts", rule: "must have {} or {}", args: ["a", "bC"] };
+const sentence = { field: "form", subject: "", rule: "the form {} is too old" };
+const written = (...violations: readonly errors.FieldViolation[]) => ({
+  BadRequest: {
+    fieldViolations: violations.map((one) => ({ field: one.field, description: errors.formatViolation(one) })),
+  },
+});
 const notEmpty = { type: "RESOURCE_NOT_EMPTY", description: "cannot delete group with child repos" };
 const resource = { resourceType: role.type, resourceName: "a/b" };
 const tokenText = "Unauthenticated: authorization: a valid bearer token is required";
@@ -36,14 +42,14 @@ const cases: readonly (readonly [
     errors.invalidArgument(rule),
     "InvalidArgument",
     "Invalid argument: name: name must match ^[a-z0-9 ._-]{1,}$",
-    { BadRequest: { fieldViolations: [rule] } },
+    { BadRequest: { fieldViolations: [{ field: "name", description: "name must match ^[a-z0-9 ._-]{1,}$" }] } },
   ],
   [
     "invalidArgument of two fields",
-    errors.invalidArgument(pageSize, skip),
+    errors.invalidArgument(pageSize, either, sentence),
     "InvalidArgument",
-    "Invalid argument: pageSize: pageSize must not be negative; skip: skip must not be negative",
-    { BadRequest: { fieldViolations: [pageSize, skip] } },
+    "Invalid argument: pageSize: pageSize must not be negative; parts[1]: parts must have a or bC; form: the form {} is too old",
+    written(pageSize, either, sentence),
   ],
   [
     "malformedRequest",

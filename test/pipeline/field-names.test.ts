@@ -47,7 +47,7 @@ for (const [desc, json, proto, reason] of paths) {
 }
 
 test("only the fields of a BadRequest change, and nothing of other errors", () => {
-  const violation = (field: string) => ({ field, description: "roleUid is required" });
+  const violation = (field: string) => ({ field, subject: "roleUid", rule: "is required" });
   const error = invalidArgument(violation("roleUid"), violation("body"));
   const spelled = withFieldSpelling(error, BatchCreateRoleBindingsRequestSchema, "proto");
   const expected = invalidArgument(violation("role_uid"), violation("body"));
@@ -86,7 +86,26 @@ test("every field that the source names is one of a request, as its JSON spells 
   assert.deepEqual([...unused], []);
 });
 
-function* listNamedFields(): Iterable<{ file: string; field: string }> {
+/** The text of a rule, where a violation is made. */
+const RULE =
+  /\b(?:rule(?::| =) |breakRule\((?:`[^`]*`|\w+), |addViolation\((?:"[^"]*"|`[^`]*`|\w+), )["`]([^"`]*)["`]/g;
+
+// A view renames what errors name as data. A name within a text would stay, and mislead the callers of version 1.
+test("no rule names a field in its text", () => {
+  const found: string[] = [];
+  let count = 0;
+  for (const { file, text } of listSources()) {
+    for (const [, rule = ""] of text.matchAll(RULE)) {
+      count++;
+      const words = rule.replace(/\$\{[^}]*\}|\^\S+/g, "").split(/[^\w.]+/);
+      for (const word of words) if (/^[a-z]+[A-Z]/.test(word)) found.push(`${file}: ${word}`);
+    }
+  }
+  assert.ok(count > 150, `only ${count} rules`);
+  assert.deepEqual(found, []);
+});
+
+function* listSources(): Iterable<{ file: string; text: string }> {
   for (const folder of [
     "iam",
     "registry",
@@ -98,12 +117,16 @@ function* listNamedFields(): Iterable<{ file: string; field: string }> {
     "kernel",
     "transport",
   ]) {
-    for (const name of readdirSync(join("src", folder), { recursive: true, encoding: "utf8" })) {
-      if (!name.endsWith(".ts")) continue;
-      const text = readFileSync(join("src", folder, name), "utf8");
-      // The order of a list has a field as well.
-      for (const [whole, field = ""] of text.matchAll(/\bfield(?:: |, | = )"([^" ]+)"[^}\n]*/g))
-        if (!/descending/.test(whole)) yield { file: join(folder, name), field };
-    }
+    for (const name of readdirSync(join("src", folder), { recursive: true, encoding: "utf8" }))
+      if (name.endsWith(".ts"))
+        yield { file: join(folder, name), text: readFileSync(join("src", folder, name), "utf8") };
+  }
+}
+
+function* listNamedFields(): Iterable<{ file: string; field: string }> {
+  for (const { file, text } of listSources()) {
+    // The order of a list has a field as well.
+    for (const [whole, field = ""] of text.matchAll(/\bfield(?:: |, | = )"([^" ]+)"[^}\n]*/g))
+      if (!/descending/.test(whole)) yield { file, field };
   }
 }

@@ -7,7 +7,7 @@ import { RolesService as StableRoles } from "#gen/chainguard/platform/iam/v2/rol
 import { type Group, GroupsService } from "#gen/chainguard/platform/iam/v2beta1/groups_pb.js";
 import { BadRequestSchema } from "#gen/google/rpc/error_details_pb.js";
 import { serveAs } from "../../src/app/services.js";
-import { ApiError, invalidArgument, notFound } from "../../src/kernel/errors.js";
+import { ApiError, invalidArgument, notFound, notPermittedField } from "../../src/kernel/errors.js";
 import type { UnaryCall } from "../../src/pipeline/call.js";
 import { type Handlers, listInChunks, withPreparation } from "../../src/pipeline/handlers.js";
 import { createMethodTable, serve } from "../../src/pipeline/method-table.js";
@@ -69,27 +69,51 @@ describe("operations", () => {
 
 describe("errors in the names of a view", () => {
   const names = { uid: "id", roleUid: "role", requests: "roleBindings", roleBinding: "" };
-  for (const [field, description, expectedField, expectedDescription] of [
-    ["uid", "uid must be a uid", "id", "id must be a uid"],
-    ["name", "name is required", "name", "name is required"],
-    ["role.uid", "uid is required", "role.id", "id is required"],
-    ["requests[3].roleBinding.roleUid", "roleUid is required", "roleBindings[3].role", "role is required"],
-    ["static", "static.keys or roleUid, name", "static", "static.keys or role, name"],
-    ["uid", "uid.part must be roleUid", "id", "id.part must be role"],
-    ["requests[1]", "requests must be new", "roleBindings[1]", "roleBindings must be new"],
-    ["requests", "requests must be at most 25", "roleBindings", "roleBindings must be at most 25"],
-    ["description", "the uid of it is too long", "description", "the uid of it is too long"],
-    ["toString", "toString is required", "toString", "toString is required"],
-    ["match", "match.claims.uid must be text", "match", "match.claims.uid must be text"],
-    ["roleUid", "roleUid.claims.uid must be text", "role", "role.claims.uid must be text"],
-    ["match.claims.https://x..y/uid", "uid must be text", "match.claims.https://x..y/uid", "uid must be text"],
-    ["requests[1].claims.uid", "uid must be text", "roleBindings[1].claims.uid", "uid must be text"],
+  for (const [violation, expectedField, expectedDescription] of [
+    [{ field: "uid", rule: "must be a uid" }, "id", "id must be a uid"],
+    [{ field: "name", rule: "is required" }, "name", "name is required"],
+    [{ field: "role.uid", subject: "uid", rule: "is required" }, "role.id", "id is required"],
+    [
+      { field: "requests[3].roleBinding.roleUid", subject: "roleUid", rule: "is required" },
+      "roleBindings[3].role",
+      "role is required",
+    ],
+    [
+      { field: "static", subject: "static.keys", rule: "or {}, {}", args: ["roleUid", "name"] },
+      "static",
+      "static.keys or role, name",
+    ],
+    [{ field: "uid", subject: "uid.part", rule: "must be {}", args: ["roleUid"] }, "id", "id.part must be role"],
+    [{ field: "requests[1]", subject: "requests", rule: "must be new" }, "roleBindings[1]", "roleBindings must be new"],
+    [{ field: "requests", rule: "must be at most 25" }, "roleBindings", "roleBindings must be at most 25"],
+    // Words of a rule are no names, whatever they look like.
+    [{ field: "description", subject: "", rule: "the roleUid is too long" }, "description", "the roleUid is too long"],
+    [{ field: "name", rule: "must match {} or ^[a-z]{1,}$" }, "name", "name must match {} or ^[a-z]{1,}$"],
+    [{ field: "toString", rule: "is required" }, "toString", "toString is required"],
+    [{ field: "match", subject: "match.claims.uid", rule: "must be text" }, "match", "match.claims.uid must be text"],
+    [{ field: "roleUid", subject: "roleUid.claims.uid", rule: "must be text" }, "role", "role.claims.uid must be text"],
+    [
+      { field: "match.claims.https://x..y/uid", subject: "uid", rule: "must be text" },
+      "match.claims.https://x..y/uid",
+      "uid must be text",
+    ],
+    [
+      { field: "requests[1].claims.uid", subject: "uid", rule: "must be text" },
+      "roleBindings[1].claims.uid",
+      "uid must be text",
+    ],
   ] as const) {
-    test(`${field}: ${description}`, () => {
-      const error = renameErrorFields(invalidArgument({ field, description }), names, new Set(["claims"]));
+    test(expectedDescription, () => {
+      const error = renameErrorFields(invalidArgument(violation), names, new Set(["claims"]));
       assert.deepEqual(violationsOf(error), [[expectedField, expectedDescription]]);
+      assert.equal((error as Error).message, `Invalid argument: ${expectedField}: ${expectedDescription}`);
     });
   }
+
+  test("of values that callers may not choose", () => {
+    const error = renameErrorFields(notPermittedField({ field: "roleUid", rule: "is set by the operator" }), names);
+    assert.equal((error as Error).message, "Permission denied: role: role is set by the operator");
+  });
 
   test("leave every other error alone", () => {
     for (const error of [notFound({ displayName: "n", type: "t" }, "uid"), new TypeError("uid"), undefined, "uid"])

@@ -62,7 +62,7 @@ export function storeSuite(name: string, open: () => Promise<Store>): void {
         Array.from({ length: 20 }, (_, i) =>
           store.write(async (tx) => {
             await tx.groups.insert(groupRow(childUid(root, i)));
-            if (i % 3 === 0) throw invalidArgument({ field: "i", description: String(i) });
+            if (i % 3 === 0) throw invalidArgument({ field: "i", subject: "", rule: String(i) });
             return i;
           }),
         ),
@@ -164,11 +164,12 @@ export function storeSuite(name: string, open: () => Promise<Store>): void {
         await store.write((tx) => tx.groups.insert(row));
         const [created, deleted] = await Promise.allSettled([
           store.write(async (tx) => {
-            if (!(await tx.groups.find(parent))) throw invalidArgument({ field: "parent", description: "gone" });
+            if (!(await tx.groups.find(parent))) throw invalidArgument({ field: "parent", subject: "", rule: "gone" });
             await tx.groups.insert(groupRow(childUid(parent, 1)));
           }),
           store.write(async (tx) => {
-            if (await tx.groups.hasChildren(parent)) throw invalidArgument({ field: "uid", description: "not empty" });
+            if (await tx.groups.hasChildren(parent))
+              throw invalidArgument({ field: "uid", subject: "", rule: "not empty" });
             await tx.groups.delete(row.uid);
           }),
         ]);

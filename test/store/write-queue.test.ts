@@ -89,7 +89,7 @@ describe("the write queue", () => {
   // The unit of a call; it fails between the inserts of its rows.
   const unitOf = (root: string, call: number, planned: Planned) => async (tx: Tx) => {
     const [first, ...others] = rowsOf(root, call, planned);
-    if (planned.kind === "throws at once") throw invalidArgument({ field: "call", description: String(call) });
+    if (planned.kind === "throws at once") throw invalidArgument({ field: "call", subject: "", rule: String(call) });
     if (first !== undefined) await tx.groups.insert(groupRow(first));
     if (planned.kind === "stalls") await oneMillisecond();
     if (planned.kind === "waits a tick") await nextTick();
@@ -98,7 +98,7 @@ describe("the write queue", () => {
     if (planned.kind === "breaks") await tx.roles.insert(orphan);
     if (planned.kind === "swallows") await errorOf(async () => tx.roles.insert(orphan));
     for (const uid of others) await tx.groups.insert(groupRow(uid));
-    if (planned.kind === "throws") throw invalidArgument({ field: "call", description: String(call) });
+    if (planned.kind === "throws") throw invalidArgument({ field: "call", subject: "", rule: String(call) });
     return call;
   };
 

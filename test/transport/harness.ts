@@ -61,7 +61,7 @@ export function createMethods(probe: Probe): MethodTable {
       probe.calls.push(call);
       if (uid === "slow") await probe.gate;
       if (uid === "gone") throw notFound({ displayName: "group", type: "iam.test/Group" }, uid);
-      if (uid === "tricky") throw invalidArgument({ field: "uid", description: TRICKY_TEXT });
+      if (uid === "tricky") throw invalidArgument({ field: "uid", subject: "", rule: TRICKY_TEXT });
       if (uid === "fails" || uid === "fails without headers") {
         if (uid === "fails") call.responseHeader.set("x-header", "h");
         call.responseTrailer.set("x-trailer", "t");

@@ -49,13 +49,13 @@ function parseAssignment(text: string): [OrganisationQuota, number | undefined] 
   const [, quota = "", limit = ""] = /^([a-z]+)=([^=]+)$/.exec(text) ?? [];
   if (!isOrganisationQuota(quota)) {
     const names = organisationQuotas.join(", ");
-    throw invalidArgument({ field: "quota", description: `${text} must be NAME=LIMIT, and NAME one of ${names}` });
+    throw invalidArgument({ field: "quota", subject: text, rule: `must be NAME=LIMIT, and NAME one of ${names}` });
   }
   if (limit === "default") return [quota, undefined];
   try {
     return [quota, parseLimit(limit)];
   } catch (error) {
-    throw invalidArgument({ field: quota, description: `${quota} ${(error as Error).message}, or default` });
+    throw invalidArgument({ field: quota, rule: `${(error as Error).message}, or default` });
   }
 }
 

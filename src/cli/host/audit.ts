@@ -42,7 +42,7 @@ export async function auditListCommand(
   const { root, json = false } = flags;
   const count = /^\d{1,7}$/.test(limit) ? Number(limit) : 0;
   if (count < 1 || count > MAX_ROWS) {
-    throw invalidArgument({ field: "limit", description: `limit must be a number from 1 to ${MAX_ROWS}` });
+    throw invalidArgument({ field: "limit", rule: `must be a number from 1 to ${MAX_ROWS}` });
   }
   const filter = { ...equalsOf(flags), ...parseTimeRange(flags) };
   await withInstallation(settings, "read", async ({ store }) => {
@@ -138,7 +138,7 @@ export async function auditExportCommand(settings: Settings, { root }: { root: s
  */
 export async function auditVerifyCommand(settings: Settings, { root }: { root?: string }): Promise<void> {
   // An empty root may come from an unset variable of a script, and would verify the log of the installation only.
-  if (root === "") throw invalidArgument({ field: "root", description: "root must not be empty; all logs unless set" });
+  if (root === "") throw invalidArgument({ field: "root", rule: "must not be empty; all logs unless set" });
   const faults: string[] = [];
   await withInstallation(settings, "read", async ({ store, keys, clock }) => {
     if (root !== undefined) await assertLog(store, root);

@@ -27,7 +27,7 @@ export async function bootstrapCommand(
 ): Promise<void> {
   const { org, ownerIssuer: issuer, ownerSubject: subject } = options;
   if ((issuer === undefined) !== (subject === undefined)) {
-    throw invalidArgument({ field: "owner", description: "--owner-issuer and --owner-subject go together" });
+    throw invalidArgument({ field: "owner", subject: "", rule: "--owner-issuer and --owner-subject go together" });
   }
   await withInstallation(settings, "create", async (host) => {
     const owner = issuer !== undefined && subject !== undefined ? { owner: { issuer, subject } } : {};
@@ -140,7 +140,7 @@ function parseDurationS(ttl: string): number {
   const match = /^(\d{1,6})(s|m|h)$/.exec(ttl);
   const seconds = Number(match?.[1]) * { s: 1, m: 60, h: HOUR_S }[(match?.[2] ?? "s") as "s" | "m" | "h"];
   if (match && seconds > 0 && seconds <= HOUR_S) return seconds;
-  throw invalidArgument({ field: "ttl", description: "ttl must be a number of s, m or h, more than 0 and at most 1h" });
+  throw invalidArgument({ field: "ttl", rule: "must be a number of s, m or h, more than 0 and at most 1h" });
 }
 
 /** Writes a line to standard output. */

@@ -124,7 +124,7 @@ async function detectKind(path: string): Promise<"directory" | "zip" | "file"> {
       await file.close();
     }
   } catch (error) {
-    throw invalidArgument({ field: "file", description: `${path} cannot be read (${describeCause(error)})` });
+    throw invalidArgument({ field: "file", subject: path, rule: `cannot be read (${describeCause(error)})` });
   }
 }
 
@@ -188,7 +188,7 @@ async function wrapReadErrors(read: () => Promise<Uint8Array>): Promise<Uint8Arr
   try {
     return await read();
   } catch (error) {
-    throw invalidArgument({ field: "record", description: `record cannot be read (${describeCause(error)})` });
+    throw invalidArgument({ field: "record", rule: `cannot be read (${describeCause(error)})` });
   }
 }
 

@@ -1,5 +1,6 @@
 // Subscriptions: the resource with the rule for sinks, SubscriptionsService in version 2beta1, and version 1 as a view of
 // it.
+
 import { create } from "@bufbuild/protobuf";
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import {
@@ -14,8 +15,9 @@ import {
   SubscriptionsService,
 } from "#gen/chainguard/platform/events/v2beta1/subscriptions_pb.js";
 import { groups } from "../../iam/groups/group.js";
+import { breakRule } from "../../kernel/errors.js";
 import { defineBodies } from "../../pipeline/body.js";
-import { type Handlers, listInChunks } from "../../pipeline/handlers.js";
+import { type Handlers, listInChunks, listInChunks } from "../../pipeline/handlers.js";
 import { type ServedService, serve } from "../../pipeline/method-table.js";
 import { createOperations } from "../../pipeline/operations.js";
 import { defineResource } from "../../pipeline/resource/define.js";
@@ -36,12 +38,12 @@ const HTTPS_URL = /^https:\/\/([^/?]+)[\w.~:/?[\]@!$&'()*+,;=%-]*$/i;
  * not resolved, because its address may change before an event is sent.
  */
 export const isSink: FieldRule = (value, field) => {
-  if (typeof value !== "string" || value === "") return `${field} is required`;
+  if (typeof value !== "string" || value === "") return breakRule(field, "is required");
   const authority = value.length <= MAX_SINK ? HTTPS_URL.exec(value)?.[1]?.toLowerCase() : undefined;
   const host = authority !== undefined && URL.canParse(value) ? new URL(value).host : undefined;
   // URL parsers normalize some hosts, such as 0x7f.1, so the host must be normalized already.
   if (host !== undefined && (authority === host || authority === `${host}:443`)) return undefined;
-  return `${field} must be an https URL of at most ${MAX_SINK} characters without user or fragment`;
+  return breakRule(field, `must be an https URL of at most ${MAX_SINK} characters without user or fragment`);
 };
 
 /** The subscription resource. It cannot change after its creation. */

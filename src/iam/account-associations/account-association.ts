@@ -10,7 +10,7 @@ import {
   AccountProviderType,
   CheckStatus,
 } from "#gen/chainguard/platform/iam/v2beta1/account_associations_pb.js";
-import { alreadyExists, invalidArgument } from "../../kernel/errors.js";
+import { alreadyExists, type BrokenRule, breakRule, invalidArgument } from "../../kernel/errors.js";
 import { parentOf } from "../../kernel/uidp.js";
 import { defineBodies } from "../../pipeline/body.js";
 import type { UnaryCall } from "../../pipeline/call.js";
@@ -33,19 +33,19 @@ const isText = (value: string) => value !== "" && value.length <= MAX_TEXT && is
 const isAmazon: FieldRule = (value, field) =>
   value === undefined || /^[0-9]{12}$/.test((value as NonNullable<AccountAssociation["amazon"]>).account)
     ? undefined
-    : `${field}.account must be 12 digits`;
+    : breakRule(`${field}.account`, "must be 12 digits");
 
 const isGoogle: FieldRule = (value, field) => {
   if (value === undefined) return undefined;
   const { projectId, projectNumber } = value as NonNullable<AccountAssociation["google"]>;
-  if (!isText(projectId)) return `${field}.projectId is required`;
-  return isText(projectNumber) ? undefined : `${field}.projectNumber is required`;
+  if (!isText(projectId)) return breakRule(`${field}.projectId`, "is required");
+  return isText(projectNumber) ? undefined : breakRule(`${field}.projectNumber`, "is required");
 };
 
 const isAzure: FieldRule = (value, field) => {
   if (value === undefined) return undefined;
   const { tenantId, clientIds } = value as NonNullable<AccountAssociation["azure"]>;
-  if (!isText(tenantId)) return `${field}.tenantId is required`;
+  if (!isText(tenantId)) return breakRule(`${field}.tenantId`, "is required");
   return findTextMapFault(clientIds, `${field}.clientIds`);
 };
 
@@ -53,16 +53,16 @@ const isGitHub: FieldRule = (value, field) => {
   if (value === undefined) return undefined;
   const { appInstallations } = value as NonNullable<AccountAssociation["github"]>;
   if (Object.keys(appInstallations).length > MAX_ENTRIES)
-    return `${field}.appInstallations must be at most ${MAX_ENTRIES}`;
+    return breakRule(`${field}.appInstallations`, `must be at most ${MAX_ENTRIES}`);
   // The JSON reader of the library lets other forms of a number through, as they are: `0x1`, ` 1`.
   if (!Object.keys(appInstallations).every((app) => /^(?:0|-?[1-9][0-9]*)$/.test(app)))
-    return `${field}.appInstallations must have numbers of apps as keys`;
+    return breakRule(`${field}.appInstallations`, "must have numbers of apps as keys");
   const all = Object.values(appInstallations).flatMap(({ installations }) => installations);
   if (!all.every(({ installationId }) => installationId > 0n))
-    return `${field}.appInstallations must have positive installation ids`;
+    return breakRule(`${field}.appInstallations`, "must have positive installation ids");
   return all.every(({ name }) => name === "" || isText(name))
     ? undefined
-    : `${field}.appInstallations must have names of at most ${MAX_TEXT} characters`;
+    : breakRule(`${field}.appInstallations`, `must have names of at most ${MAX_TEXT} characters`);
 };
 
 const isChainguard: FieldRule = (value, field) =>
@@ -73,12 +73,12 @@ const isChainguard: FieldRule = (value, field) =>
         `${field}.serviceBindings`,
       );
 
-function findTextMapFault(map: Readonly<Record<string, string>>, field: string): string | undefined {
+function findTextMapFault(map: Readonly<Record<string, string>>, field: string): BrokenRule | undefined {
   const entries = Object.entries(map);
-  if (entries.length > MAX_ENTRIES) return `${field} must be at most ${MAX_ENTRIES}`;
+  if (entries.length > MAX_ENTRIES) return breakRule(field, `must be at most ${MAX_ENTRIES}`);
   return entries.every(([key, value]) => isText(key) && isText(value))
     ? undefined
-    : `${field} must map names to values`;
+    : breakRule(field, "must map names to values");
 }
 
 /** The account association resource. */
@@ -220,7 +220,7 @@ async function requireServices(
     const identity = parentOf(uid) === group ? await call.tx.identities.find(uid) : undefined;
     if (identity?.relation !== relationTypes.servicePrincipal) {
       const field = `chainguard.serviceBindings.${service}`;
-      throw invalidArgument({ field, description: `${service} must be a service principal directly in the group` });
+      throw invalidArgument({ field, subject: service, rule: `must be a service principal directly in the group` });
     }
     await requireRightsOf(call, uid);
   }

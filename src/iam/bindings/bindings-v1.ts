@@ -93,7 +93,7 @@ function requireUnlimitedCaller({ caller }: UnaryCall, action: string): string {
 
 function requireUid(uid: string): string {
   if (isUidp(uid)) return uid;
-  throw invalidArgument({ field: "uid", description: "uid must be a uid, such as the service assigns" });
+  throw invalidArgument({ field: "uid", rule: "must be a uid, such as the service assigns" });
 }
 
 function bindingToProto(row: OwnBinding): Binding {

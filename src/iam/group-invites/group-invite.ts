@@ -1,4 +1,5 @@
 // The group invite resource: its definition, its code, how version 2 shows it, and its handlers in version 2beta1.
+
 import { createHash, randomBytes } from "node:crypto";
 import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import { type Duration, timestampFromMs } from "@bufbuild/protobuf/wkt";
@@ -9,8 +10,10 @@ import {
   GroupInviteSchema,
   GroupInvitesService,
 } from "#gen/chainguard/platform/iam/v2beta1/group_invites_pb.js";
+import { breakRule } from "../../kernel/errors.js";
 import { defineBodies } from "../../pipeline/body.js";
 import type { Handlers } from "../../pipeline/handlers.js";
+import { withoutChange } from "../../pipeline/handlers.js";
 import { serve } from "../../pipeline/method-table.js";
 import { defineResource } from "../../pipeline/resource/define.js";
 import { deleteRows } from "../../pipeline/resource/delete.js";
@@ -30,15 +33,15 @@ const MAX_TTL_MS = 365 * 24 * 60 * 60 * 1000;
 const EMAIL = /^[^\s@]{1,64}@[^\s@]{1,190}$/;
 
 const isTtl: FieldRule = (value, field) => {
-  if (value === undefined) return `${field} is required`;
+  if (value === undefined) return breakRule(field, "is required");
   const ms = durationToMs(value as Duration);
-  return ms > 0 && ms <= MAX_TTL_MS ? undefined : `${field} must be more than 0 and at most 365 days`;
+  return ms > 0 && ms <= MAX_TTL_MS ? undefined : breakRule(field, "must be more than 0 and at most 365 days");
 };
 
 const isEmail: FieldRule = (value, field) =>
   value === "" || (EMAIL.test(String(value)) && isPrintable(String(value)))
     ? undefined
-    : `${field} must be an e-mail address`;
+    : breakRule(field, "must be an e-mail address");
 
 /** The group invite resource. */
 export const groupInvites = defineResource({

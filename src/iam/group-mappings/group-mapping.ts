@@ -10,7 +10,7 @@ import {
   ExternalGroupRoleMappingSchema,
   ExternalGroupRoleMappingsService,
 } from "#gen/chainguard/platform/iam/v2beta1/external_group_role_mappings_pb.js";
-import { alreadyExists, invalidArgument } from "../../kernel/errors.js";
+import { alreadyExists, breakRule, invalidArgument } from "../../kernel/errors.js";
 import { parentOf, rootOf } from "../../kernel/uidp.js";
 import { defineBodies } from "../../pipeline/body.js";
 import { type Handlers, withOutcome } from "../../pipeline/handlers.js";
@@ -30,7 +30,7 @@ import { requireAvailableRole } from "../roles/role.js";
 const isExternalId: FieldRule = (value, field) =>
   value !== "" && String(value).length <= 256 && isPrintable(String(value))
     ? undefined
-    : `${field} must be 1 to 256 characters`;
+    : breakRule(field, "must be 1 to 256 characters");
 
 /** The mapping resource. Mappings are created and deleted, and never change. */
 export const groupMappings = defineResource({
@@ -90,7 +90,7 @@ export function groupMappingsV2beta1({ listResources, ids }: Pick<ResourceDeps, 
       await getRow(tx, identityProviders, parent);
       const values = buildValues(groupMappings, externalGroupRoleMapping);
       if (values.scope !== rootOf(parent)) {
-        throw invalidArgument({ field: "scope", description: "scope must be the root group of the identity provider" });
+        throw invalidArgument({ field: "scope", rule: "must be the root group of the identity provider" });
       }
       const role = await requireAvailableRole(values.roleUid, values.scope, tx, "roleUid");
       requireGrantable(caller, role, values.scope);
@@ -107,11 +107,10 @@ export function groupMappingsV2beta1({ listResources, ids }: Pick<ResourceDeps, 
     },
 
     async batchDeleteExternalGroupRoleMappings({ parent, names }, call) {
-      if (names.length > MAX_BATCH)
-        throw invalidArgument({ field: "names", description: `names must be at most ${MAX_BATCH}` });
+      if (names.length > MAX_BATCH) throw invalidArgument({ field: "names", rule: `must be at most ${MAX_BATCH}` });
       const foreign = names.findIndex((uid) => parentOf(uid) !== parent);
       if (foreign >= 0)
-        throw invalidArgument({ field: `names[${foreign}]`, description: "names must be mappings of the parent" });
+        throw invalidArgument({ field: `names[${foreign}]`, subject: "names", rule: "must be mappings of the parent" });
       const deleted: ExternalGroupRoleMapping[] = [];
       for (const uid of new Set(names)) {
         const row = await call.tx.groupMappings.find(uid);

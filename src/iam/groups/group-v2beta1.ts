@@ -151,7 +151,7 @@ export async function deleteExpiredInvites(uid: string, nowMs: number, store: Pi
 
 // The method is unscoped because a root has no parent, so the right to create at a parent is checked here.
 async function requireParent(parent: string, call: UnaryCall): Promise<void> {
-  if (!isUidp(parent)) throw invalidArgument({ field: "parent", description: "parent must be the uid of a group" });
+  if (!isUidp(parent)) throw invalidArgument({ field: "parent", rule: "must be the uid of a group" });
   const { tx } = call;
   const caller = await call.callerAt(parent);
   if (!caller.holds(createGroups, parent)) throw permissionDenied(`groups.create at ${parent}`);
@@ -159,7 +159,7 @@ async function requireParent(parent: string, call: UnaryCall): Promise<void> {
     throw notFoundOrDenied(caller, parent, notFound(groups, parent), "groups.create");
   }
   if (depthOf(parent) >= MAX_GROUP_DEPTH) {
-    throw invalidArgument({ field: "parent", description: `parent must lie less than ${MAX_GROUP_DEPTH} groups deep` });
+    throw invalidArgument({ field: "parent", rule: `must lie less than ${MAX_GROUP_DEPTH} groups deep` });
   }
 }
 

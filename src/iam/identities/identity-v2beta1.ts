@@ -128,8 +128,9 @@ function buildRelationship(
   trustedIssuers: readonly string[],
 ): StoredRelationship {
   if (relationship?.case === undefined) {
-    const members = Object.keys(relationTypes).join(", ");
-    throw invalidArgument({ field: "relationship", description: `relationship must be one of ${members}` });
+    const members = Object.keys(relationTypes);
+    const rule = `must be one of ${members.map(() => "{}").join(", ")}`;
+    throw invalidArgument({ field: "relationship", rule, args: members });
   }
   if (relationship.case === "claimMatch" && relationship.value.iss.case === "issuer") {
     requireSecureIssuer(relationship.value.iss.value, "claimMatch", trustedIssuers);
@@ -146,8 +147,8 @@ function withExpiry(keys: Extract<Relationship, { case: "staticKeys" }>["value"]
   const latestMs = nowMs + MAX_STATIC_KEY_LIFE_MS;
   const expiresMs = keys.expirationTime ? timestampMs(keys.expirationTime) : latestMs;
   if (expiresMs <= nowMs || expiresMs > latestMs) {
-    const rule = "staticKeys.expirationTime must be in the future and at most 365 days ahead";
-    throw invalidArgument({ field: "staticKeys.expirationTime", description: rule });
+    const rule = "must be in the future and at most 365 days ahead";
+    throw invalidArgument({ field: "staticKeys.expirationTime", rule });
   }
   const limited = clone(Identity_StaticKeysSchema, create(Identity_StaticKeysSchema, keys));
   limited.expirationTime = timestampFromMs(expiresMs);
@@ -171,8 +172,8 @@ function changeRelationship(
   const after = buildRelationship(next, nowMs, trustedIssuers);
   const fixed = [relationTypes.staticKeys, relationTypes.servicePrincipal];
   if (after.relation !== before.relation && [after.relation, before.relation].some((one) => fixed.includes(one))) {
-    const rule = "relationship cannot change to or from staticKeys and servicePrincipal";
-    throw invalidArgument({ field: "relationship", description: rule });
+    const rule = "cannot change to or from {} and {}";
+    throw invalidArgument({ field: "relationship", rule, args: ["staticKeys", "servicePrincipal"] });
   }
   return after;
 }

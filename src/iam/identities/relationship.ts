@@ -1,5 +1,6 @@
 // The relationship of an identity: it is assumed by matching the claims of a token, by static keys, by an AWS
 // account, or as a component of the service.
+
 import { create, fromJson, type JsonObject, toJson } from "@bufbuild/protobuf";
 import {
   type Identity,
@@ -8,6 +9,7 @@ import {
   type Identity_StaticKeys,
   IdentitySchema,
 } from "#gen/chainguard/platform/iam/v2beta1/identities_pb.js";
+import { type BrokenRule, breakRule } from "../../kernel/errors.js";
 import { loadRe2 } from "../../kernel/re2.js";
 import { type FieldRule, isIssuerUrl, isPrintable } from "../../pipeline/resource/rules.js";
 
@@ -70,8 +72,8 @@ export const isClaimMatch: FieldRule = (value, field) => {
   if (value === undefined) return undefined;
   const { iss, sub, aud, claims, claimPatterns } = value as Identity_ClaimMatch;
   return (
-    (iss.case === undefined ? `${field} must have issuer or issuerPattern` : undefined) ??
-    (sub.case === undefined ? `${field} must have subject or subjectPattern` : undefined) ??
+    (iss.case === undefined ? breakRule(field, "must have {} or {}", "issuer", "issuerPattern") : undefined) ??
+    (sub.case === undefined ? breakRule(field, "must have {} or {}", "subject", "subjectPattern") : undefined) ??
     (iss.case === "issuer" ? findIssuerFault(iss.value, `${field}.issuer`) : undefined) ??
     (iss.case === "issuerPattern" ? findIssuerPatternFault(iss.value, `${field}.issuerPattern`) : undefined) ??
     (sub.case === "subject" ? findTextFault(sub.value, `${field}.subject`) : undefined) ??
@@ -85,7 +87,10 @@ export const isClaimMatch: FieldRule = (value, field) => {
     (sub.case === "subjectPattern" &&
     Object.keys({ ...claims, ...claimPatterns }).length === 0 &&
     loadRe2().matches(sub.value, "")
-      ? `${field}.subjectPattern must not match the empty text unless claims say more; .+ stands for any subject`
+      ? breakRule(
+          `${field}.subjectPattern`,
+          "must not match the empty text unless claims say more; .+ stands for any subject",
+        )
       : undefined)
   );
 };
@@ -95,9 +100,10 @@ export const areStaticKeys: FieldRule = (value, field) => {
   if (value === undefined) return undefined;
   const { issuer, subject, issuerKeys, audiences } = value as Identity_StaticKeys;
   if (issuerKeys === "" || issuerKeys.length > MAX_KEYS_LENGTH)
-    return `${field}.issuerKeys must hold keys, at most 64 KiB`;
-  if (audiences.length > 1) return `${field}.audiences must be at most one`;
-  if (issuer.length > MAX_ISSUER_LENGTH) return `${field}.issuer must be 1 to ${MAX_ISSUER_LENGTH} characters`;
+    return breakRule(`${field}.issuerKeys`, "must hold keys, at most 64 KiB");
+  if (audiences.length > 1) return breakRule(`${field}.audiences`, "must be at most one");
+  if (issuer.length > MAX_ISSUER_LENGTH)
+    return breakRule(`${field}.issuer`, `must be 1 to ${MAX_ISSUER_LENGTH} characters`);
   return (
     findTextFault(issuer, `${field}.issuer`) ??
     findTextFault(subject, `${field}.subject`) ??
@@ -110,9 +116,9 @@ export const areStaticKeys: FieldRule = (value, field) => {
 export const isAwsIdentity: FieldRule = (value, field) => {
   if (value === undefined) return undefined;
   const { awsAccount, awsArn, awsUserId } = value as Identity_AWSIdentity;
-  if (!/^[0-9]{12}$/.test(awsAccount)) return `${field}.awsAccount must be 12 digits`;
-  if (awsArn.case === undefined) return `${field} must have arn or arnPattern`;
-  if (awsUserId.case === undefined) return `${field} must have userId or userIdPattern`;
+  if (!/^[0-9]{12}$/.test(awsAccount)) return breakRule(`${field}.awsAccount`, "must be 12 digits");
+  if (awsArn.case === undefined) return breakRule(field, "must have {} or {}", "arn", "arnPattern");
+  if (awsUserId.case === undefined) return breakRule(field, "must have {} or {}", "userId", "userIdPattern");
   return (
     (awsArn.case === "arn" ? findTextFault : findPatternFault)(awsArn.value, `${field}.${awsArn.case}`) ??
     (awsUserId.case === "userId" ? findTextFault : findPatternFault)(awsUserId.value, `${field}.${awsUserId.case}`)
@@ -121,29 +127,29 @@ export const isAwsIdentity: FieldRule = (value, field) => {
 
 /** The rule for service principals: one that exists. */
 export const isServicePrincipal: FieldRule = (value, field) =>
-  value === undefined || value !== 0 ? undefined : `${field} must name a service principal`;
+  value === undefined || value !== 0 ? undefined : breakRule(field, "must name a service principal");
 
-type Fault = (text: string, field: string) => string | undefined;
+type Fault = (text: string, field: string) => BrokenRule | undefined;
 
 const findTextFault: Fault = (text, field) => {
-  if (text === "" || text.length > MAX_TEXT) return `${field} must be 1 to ${MAX_TEXT} characters`;
-  return isPrintable(text) ? undefined : `${field} must not contain control characters`;
+  if (text === "" || text.length > MAX_TEXT) return breakRule(field, `must be 1 to ${MAX_TEXT} characters`);
+  return isPrintable(text) ? undefined : breakRule(field, "must not contain control characters");
 };
 
 const findIssuerFault: Fault = (text, field) =>
-  isIssuerUrl(text) ? undefined : `${field} must be an https URL without user, query or fragment`;
+  isIssuerUrl(text) ? undefined : breakRule(field, "must be an https URL without user, query or fragment");
 
 // RE2 does not backtrack, so no pattern makes a match slow. The pattern is compiled alone, so that it cannot
 // close the group that matching wraps it in.
 const findPatternFault: Fault = (text, field) => {
-  if (text === "" || text.length > MAX_PATTERN) return `${field} must be 1 to ${MAX_PATTERN} characters`;
+  if (text === "" || text.length > MAX_PATTERN) return breakRule(field, `must be 1 to ${MAX_PATTERN} characters`);
   try {
     loadRe2().compile(text);
     return measureProgram(text) > MAX_PROGRAM
-      ? `${field} must be a smaller regular expression: at most ${MAX_PROGRAM} steps of RE2`
+      ? breakRule(field, `must be a smaller regular expression: at most ${MAX_PROGRAM} steps of RE2`)
       : undefined;
   } catch {
-    return `${field} must be a regular expression in RE2 syntax`;
+    return breakRule(field, "must be a regular expression in RE2 syntax");
   }
 };
 
@@ -151,18 +157,18 @@ function measureProgram(pattern: string): number {
   return loadRe2().compile(`^(?:${pattern})$`).programSize();
 }
 
-function findProgramsFault({ sub, aud, claimPatterns }: Identity_ClaimMatch, field: string): string | undefined {
+function findProgramsFault({ sub, aud, claimPatterns }: Identity_ClaimMatch, field: string): BrokenRule | undefined {
   const patterns = Object.values(claimPatterns);
   if (sub.case === "subjectPattern") patterns.push(sub.value);
   if (aud.case === "audiencePattern") patterns.push(aud.value);
   const size = patterns.reduce((sum, pattern) => sum + measureProgram(pattern), 0);
   return size > MAX_PROGRAMS
-    ? `${field} must have smaller regular expressions: at most ${MAX_PROGRAMS} steps of RE2 in all`
+    ? breakRule(field, `must have smaller regular expressions: at most ${MAX_PROGRAMS} steps of RE2 in all`)
     : undefined;
 }
 
 // Published clients send any text, so only a JWK Set is limited in size.
-function findKeySetFault(text: string, field: string): string | undefined {
+function findKeySetFault(text: string, field: string): BrokenRule | undefined {
   let jwks: unknown;
   try {
     jwks = JSON.parse(text);
@@ -170,10 +176,11 @@ function findKeySetFault(text: string, field: string): string | undefined {
     return undefined;
   }
   const keys: unknown = typeof jwks === "object" && jwks !== null && "keys" in jwks ? jwks.keys : undefined;
-  if (Array.isArray(keys) && keys.length > MAX_STATIC_KEYS) return `${field} must hold at most ${MAX_STATIC_KEYS} keys`;
+  if (Array.isArray(keys) && keys.length > MAX_STATIC_KEYS)
+    return breakRule(field, `must hold at most ${MAX_STATIC_KEYS} keys`);
   const values = text.match(/[,[{]/g)?.length ?? 0;
   return values >= MAX_STATIC_KEY_VALUES
-    ? `${field} must hold at most ${MAX_STATIC_KEY_VALUES} values, those within keys included`
+    ? breakRule(field, `must hold at most ${MAX_STATIC_KEY_VALUES} values, those within keys included`)
     : undefined;
 }
 
@@ -183,12 +190,12 @@ const findIssuerPatternFault: Fault = (text, field) => {
   const broken = findPatternFault(text, field);
   if (broken) return broken;
   if (measureProgram(text) > MAX_ISSUER_PROGRAM)
-    return `${field} must be a smaller regular expression: at most ${MAX_ISSUER_PROGRAM} steps of RE2`;
+    return breakRule(field, `must be a smaller regular expression: at most ${MAX_ISSUER_PROGRAM} steps of RE2`);
   const { prefix, isWhole } = findLiteralPrefix(withoutAnchors(text));
   const host = /^https:\/\/[a-z0-9-]+(?:\.[a-z0-9-]+)+(?::[0-9]{1,5})?(\/|$)/.exec(prefix);
   return host && (host[1] === "/" || isWhole)
     ? undefined
-    : `${field} must begin with https:// and a literal host, its dots escaped`;
+    : breakRule(field, "must begin with https:// and a literal host, its dots escaped");
 };
 
 // Patterns must match the whole text, so a ^ at the start and a $ at the end are redundant. An escaped $ is not.
@@ -208,9 +215,13 @@ function findLiteralPrefix(pattern: string): { readonly prefix: string; readonly
   }
 }
 
-function findClaimsFault(claims: Readonly<Record<string, string>>, field: string, fault: Fault): string | undefined {
+function findClaimsFault(
+  claims: Readonly<Record<string, string>>,
+  field: string,
+  fault: Fault,
+): BrokenRule | undefined {
   const entries = Object.entries(claims);
-  if (entries.length > MAX_CLAIMS) return `${field} must be at most ${MAX_CLAIMS}`;
+  if (entries.length > MAX_CLAIMS) return breakRule(field, `must be at most ${MAX_CLAIMS}`);
   for (const [name, text] of entries) {
     const broken = findTextFault(name, `${field} keys`) ?? fault(text, `${field}.${name}`);
     if (broken) return broken;

@@ -66,8 +66,7 @@ export function identityProvidersV2beta1(deps: IdentityProviderDeps) {
       const { tx, caller, startMs } = call;
       const group = await getRow(tx, groups, parent);
       const { oidc: given, ...values } = buildValues(identityProviders, identityProvider);
-      if (group.parentUid !== null)
-        throw invalidArgument({ field: "parent", description: "parent must be a root group" });
+      if (group.parentUid !== null) throw invalidArgument({ field: "parent", rule: "must be a root group" });
       const oidc = given as IdentityProvider_OIDC;
       requireSecureIssuer(oidc.issuer, "oidc", trustedIssuers);
       requireProof(oidc, oidc.clientSecret);
@@ -181,7 +180,9 @@ function requireProof({ pkceEnabled }: IdentityProvider_OIDC, secret: string): v
   if (secret !== "" || pkceEnabled) return;
   throw invalidArgument({
     field: "oidc.clientSecret",
-    description: "clientSecret is required unless pkceEnabled is set",
+    subject: "clientSecret",
+    rule: "is required unless {} is set",
+    args: ["pkceEnabled"],
   });
 }
 
@@ -190,7 +191,8 @@ function requireSameIssuer({ issuer }: IdentityProvider_OIDC, before: IdentityPr
   if (issuer === oidcFromJson(before.oidc).issuer) return;
   throw invalidArgument({
     field: "oidc.clientSecret",
-    description: "clientSecret is required where the issuer changes",
+    subject: "clientSecret",
+    rule: "is required where the issuer changes",
   });
 }
 

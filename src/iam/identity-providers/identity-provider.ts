@@ -1,5 +1,6 @@
 // The identity provider resource: the login service of an organisation. Its client secret is sealed before it
 // is stored, and no response has it.
+
 import { clone, create, fromJson, type JsonObject, toJson } from "@bufbuild/protobuf";
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import { IdentityProviders } from "#gen/chainguard/platform/iam/identity_providers_pb.js";
@@ -12,6 +13,7 @@ import {
   IdentityProvidersService,
   IdentityProvider_SCIM_CredentialState as State,
 } from "#gen/chainguard/platform/iam/v2beta1/identity_providers_pb.js";
+import { breakRule } from "../../kernel/errors.js";
 import { defineResource } from "../../pipeline/resource/define.js";
 import { hasRows } from "../../pipeline/resource/delete.js";
 import { immutable } from "../../pipeline/resource/fixed-fields.js";
@@ -30,21 +32,21 @@ const MAX_TEXT = 512;
 const MAX_SCOPES = 32;
 
 const isOidc: FieldRule = (value, field) => {
-  if (value === undefined) return `${field} is required`;
+  if (value === undefined) return breakRule(field, "is required");
   const { issuer, clientId, additionalScopes, groupsClaim } = value as IdentityProvider_OIDC;
   if (!isIssuerUrl(issuer)) {
-    return `${field}.issuer must be an https URL without user, query or fragment`;
+    return breakRule(`${field}.issuer`, "must be an https URL without user, query or fragment");
   }
-  if (!isText(clientId)) return `${field}.clientId must be 1 to ${MAX_TEXT} characters`;
+  if (!isText(clientId)) return breakRule(`${field}.clientId`, `must be 1 to ${MAX_TEXT} characters`);
   if (
     additionalScopes.length > MAX_SCOPES ||
     !additionalScopes.every((scope) => /^[\x21\x23-\x5b\x5d-\x7e]+$/.test(scope))
   ) {
-    return `${field}.additionalScopes must be at most ${MAX_SCOPES} scope names`;
+    return breakRule(`${field}.additionalScopes`, `must be at most ${MAX_SCOPES} scope names`);
   }
   return groupsClaim === "" || isText(groupsClaim)
     ? undefined
-    : `${field}.groupsClaim must be at most ${MAX_TEXT} characters`;
+    : breakRule(`${field}.groupsClaim`, `must be at most ${MAX_TEXT} characters`);
 };
 
 function isText(text: string): boolean {

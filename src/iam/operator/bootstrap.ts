@@ -33,7 +33,7 @@ export interface BootstrapResult {
  */
 export async function bootstrap(tx: Tx, { org, owner }: Bootstrap, ids: Ids, nowMs: number): Promise<BootstrapResult> {
   const broken = isName(org, "org");
-  if (broken !== undefined) throw invalidArgument({ field: "org", description: broken });
+  if (broken !== undefined) throw invalidArgument({ ...broken, field: "org" });
   if (await tx.groups.hasRootNamed(org)) {
     throw failedPrecondition("ALREADY_BOOTSTRAPPED", `a root group named ${org} exists already`);
   }

@@ -88,7 +88,7 @@ function parseKind(name: string): number {
   const value = OrgKindSchema.values.find((one) => one.name === name);
   if (value !== undefined) return value.number;
   const names = OrgKindSchema.values.map((one) => one.name).join(", ");
-  throw invalidArgument({ field: "kind", description: `kind must be one of ${names}` });
+  throw invalidArgument({ field: "kind", rule: `must be one of ${names}` });
 }
 
 /**

@@ -34,10 +34,10 @@ export async function createOperatorRole(
 ): Promise<RoleRow> {
   const unknown = capabilities.filter((one) => !isCapabilityName(one));
   if (unknown.length > 0) {
-    throw invalidArgument({ field: "capability", description: `there is no capability ${unknown.join(", ")}` });
+    throw invalidArgument({ field: "capability", subject: "", rule: `there is no capability ${unknown.join(", ")}` });
   }
   if (Object.hasOwn(builtinRoles, name)) {
-    throw invalidArgument({ field: "name", description: "name must not be that of a built-in role" });
+    throw invalidArgument({ field: "name", rule: "must not be that of a built-in role" });
   }
   const role = create(RoleSchema, { name, description, capabilities: parseCapabilities(capabilities) });
   const values = buildValues(roles, role);

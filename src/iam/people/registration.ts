@@ -64,7 +64,7 @@ export async function deletePerson(
   nowMs: number,
 ): Promise<{ readonly person: IdentityRow; readonly isDeleted: boolean }> {
   if (uid.includes("/")) {
-    throw invalidArgument({ field: "id", description: "id must be the caller's own identity as a person" });
+    throw invalidArgument({ field: "id", rule: "must be the caller's own identity as a person" });
   }
   const person = await getRow(tx, identities, uid);
   return { person, isDeleted: await beginDeletion(tx, uid, nowMs) };

@@ -39,8 +39,7 @@ export async function requireBindable(
 ): Promise<RoleRow> {
   const { tx, caller } = call;
   const violations: FieldViolation[] = [];
-  const addViolation = (name: string, rule: string) =>
-    violations.push({ field: path + name, description: `${name} ${rule}` });
+  const addViolation = (name: string, rule: string) => violations.push({ field: path + name, subject: name, rule });
 
   const available = await findAvailableRole(grant.roleUid, group, tx);
   if (available === undefined) addViolation("roleUid", "must be a built-in role or one of the group or above it");
@@ -113,7 +112,7 @@ function isPullRole(role: Pick<RoleRow, "capabilities">): boolean {
 
 function requirePullRole(role: Pick<RoleRow, "capabilities"> | undefined): void {
   if (role !== undefined && isPullRole(role)) return;
-  throw invalidArgument({ field: "roleUid", description: `roleUid ${PULL_ROLE_RULE}` });
+  throw invalidArgument({ field: "roleUid", rule: `${PULL_ROLE_RULE}` });
 }
 
 /**

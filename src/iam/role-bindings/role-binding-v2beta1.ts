@@ -116,19 +116,19 @@ async function readToProto(uids: readonly string[], tx: Tx): Promise<RoleBinding
 // The role of the batch applies to every item without a role of its own.
 function expandBatch({ parent, requests, roleUid }: BatchCreateRoleBindingsRequest): RoleBinding[] {
   const violations: FieldViolation[] = [];
-  if (requests.length === 0) violations.push({ field: "requests", description: "requests is required" });
-  if (requests.length > MAX_BATCH)
-    violations.push({ field: "requests", description: `requests must be at most ${MAX_BATCH}` });
+  if (requests.length === 0) violations.push({ field: "requests", rule: "is required" });
+  if (requests.length > MAX_BATCH) violations.push({ field: "requests", rule: `must be at most ${MAX_BATCH}` });
   const bindings = requests.slice(0, MAX_BATCH).map((item, i) => {
     const binding = item.roleBinding ?? create(RoleBindingSchema);
     const at = `requests[${i}]`;
     if (item.parent !== "" && item.parent !== parent) {
-      violations.push({ field: `${at}.parent`, description: "parent must be empty or that of the batch" });
+      violations.push({ field: `${at}.parent`, subject: "parent", rule: "must be empty or that of the batch" });
     }
     if (roleUid !== "" && binding.roleUid !== "" && binding.roleUid !== roleUid) {
       violations.push({
         field: `${at}.roleBinding.roleUid`,
-        description: "roleUid must be empty or that of the batch",
+        subject: "roleUid",
+        rule: "must be empty or that of the batch",
       });
     }
     return create(RoleBindingSchema, { identityUid: binding.identityUid, roleUid: binding.roleUid || roleUid });

@@ -45,8 +45,8 @@ function parseFilter(filter: RoleFilter): ChunkFilter {
   if (parent === "") return { request: filter };
   const isParent = parent === "/" || isUidp(parent);
   if (!isParent || (uidp.childrenOf !== "" && uidp.childrenOf !== parent)) {
-    const rule = "parent must be / or the id of a group, and uidp.childrenOf no other";
-    throw invalidArgument({ field: "parent", description: rule });
+    const rule = "must be / or the id of a group, and uidp.childrenOf no other";
+    throw invalidArgument({ field: "parent", rule });
   }
   return { request: { ...filter, uidp: { ...uidp, childrenOf: parent } } };
 }

@@ -84,8 +84,7 @@ export function rolesV2beta1({ listResources, ids }: Pick<ResourceDeps, "listRes
 // its group. An operator role is shown on its bindings alone.
 async function getVisibleRole(uid: string, call: UnaryCall): Promise<RoleRow> {
   const { tx } = call;
-  if (!isUidp(uid))
-    throw invalidArgument({ field: "uid", description: "uid must be a uid, such as the service assigns" });
+  if (!isUidp(uid)) throw invalidArgument({ field: "uid", rule: "must be a uid, such as the service assigns" });
   const row = isOperatorRole(uid) ? undefined : await tx.roles.find(uid);
   const group = parentOf(uid);
   if (row?.groupUid === null) return row;

@@ -3,7 +3,7 @@ import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import { Roles } from "#gen/chainguard/platform/iam/role_pb.js";
 import { RolesService as StableRolesService } from "#gen/chainguard/platform/iam/v2/roles_pb.js";
 import { type Role, RoleSchema, RolesService } from "#gen/chainguard/platform/iam/v2beta1/roles_pb.js";
-import { invalidArgument } from "../../kernel/errors.js";
+import { breakRule, invalidArgument } from "../../kernel/errors.js";
 import { isUidp, isWithin } from "../../kernel/uidp.js";
 import { defineResource } from "../../pipeline/resource/define.js";
 import { createsInScope } from "../../pipeline/resource/quota.js";
@@ -15,8 +15,8 @@ import { findCapabilitySet, listCapabilities } from "./capability-names.js";
 
 const areCapabilities: FieldRule = (value, field) => {
   const numbers = value as readonly number[];
-  if (numbers.length === 0) return `${field} must name at least one capability`;
-  return findCapabilitySet(numbers) ? undefined : `${field} must name capabilities that exist`;
+  if (numbers.length === 0) return breakRule(field, "must name at least one capability");
+  return findCapabilitySet(numbers) ? undefined : breakRule(field, "must name capabilities that exist");
 };
 
 /** The role resource. */
@@ -69,5 +69,5 @@ export async function requireAvailableRole(uid: string, group: string, tx: Tx, f
   if (role) return role;
   const name = field.slice(field.lastIndexOf(".") + 1);
   const rule = uid === "" ? "is required" : "must be a built-in role or one of the group or above it";
-  throw invalidArgument({ field, description: `${name} ${rule}` });
+  throw invalidArgument({ field, subject: name, rule });
 }

@@ -54,8 +54,8 @@ export function termsV2beta1({ listResources }: Pick<ResourceDeps, "listResource
       await getRow(tx, groups, group);
       const isInvalid = documentIds.some((id) => id === "" || id.length > MAX_ID || !isPrintable(id));
       if (isInvalid || documentIds.length > MAX_DOCUMENTS) {
-        const description = `documentIds must be at most ${MAX_DOCUMENTS} ids of 1 to ${MAX_ID} characters`;
-        throw invalidArgument({ field: "documentIds", description });
+        const rule = `must be at most ${MAX_DOCUMENTS} ids of 1 to ${MAX_ID} characters`;
+        throw invalidArgument({ field: "documentIds", rule });
       }
       for (const docId of documentIds) {
         await tx.terms.accept({ groupUid: group, docId, acceptedBy: caller.uid, createTimeMs: startMs });

@@ -211,7 +211,7 @@ export async function confirmHeadless(context: LoginContext, request: WebRequest
     const browser = requireOwnForm(form, findBrowser(request, secure));
     const to = parseDestination(form);
     if (to.kind !== "headless") {
-      throw invalidArgument({ field: "headless_code", description: "headless_code is required" });
+      throw invalidArgument({ field: "headless_code", rule: "is required" });
     }
     const login = parseLoginRequest(form, to, context);
     if (!(await isConfirmed(context, request, form, to))) {
@@ -291,7 +291,7 @@ async function showConfirmation(
 function requireWordsAllowed({ headlessConfirmation }: LoginContext): void {
   if (headlessConfirmation === "explicit") return;
   const rule = "this service accepts headless logins of programs that show a code, such as arbor auth login --headless";
-  throw invalidArgument({ field: "client_id", description: rule });
+  throw invalidArgument({ field: "client_id", subject: "", rule });
 }
 
 function isExhausted(error: unknown): boolean {

@@ -33,8 +33,8 @@ const KEY_BYTES = 32;
 export function requireHeadlessKey(code: string): Buffer {
   const raw = Buffer.from(code, "base64url");
   if (raw.length === KEY_BYTES && raw.toString("base64url") === code && isUsableKey(raw)) return raw;
-  const rule = "headless_code must be the base64url of an X25519 public key";
-  throw invalidArgument({ field: "headless_code", description: rule });
+  const rule = "must be the base64url of an X25519 public key";
+  throw invalidArgument({ field: "headless_code", rule });
 }
 
 /** Whether the program of a headless login shows the confirmation code: only the command line does. */

@@ -1,6 +1,6 @@
 // Errors of logins and token requests as values, with the error codes of OAuth 2.0.
 import { Code } from "@connectrpc/connect";
-import { ApiError, type FieldViolation, rejectReasonOf } from "../../kernel/errors.js";
+import { ApiError, formatViolation, rejectReasonOf } from "../../kernel/errors.js";
 import type { RejectReason } from "../../kernel/reject-reason.js";
 
 /** An OAuth error response (RFC 6749, sections 4.1.2.1 and 5.2). */
@@ -43,7 +43,7 @@ export function toOAuthError(error: unknown): OAuthError | undefined {
 }
 
 function convert(error: ApiError): OAuthError | undefined {
-  const rules = findViolations(error).map(({ description }) => description);
+  const rules = error.violations.map(formatViolation);
   const text = rules.length > 0 ? rules.join("; ") : error.message.replace(/^[A-Z][a-z ]+: /, "");
   switch (error.code) {
     case Code.InvalidArgument:
@@ -69,18 +69,11 @@ function convert(error: ApiError): OAuthError | undefined {
 
 // RFC 8707, section 2, and RFC 6749, sections 4.1.2.1 and 5.2, define these codes.
 function errorCodeOf(error: ApiError): string {
-  const fields = new Set(findViolations(error).map(({ field }) => field));
+  const fields = new Set(error.violations.map(({ field }) => field));
   if (fields.size !== 1) return "invalid_request";
   if (fields.has("aud")) return "invalid_target";
   if (fields.has("response_type")) return "unsupported_response_type";
   return fields.has("scopes") || fields.has("cap") ? "invalid_scope" : "invalid_request";
-}
-
-function findViolations(error: ApiError): readonly FieldViolation[] {
-  return error.details.flatMap(({ value }) => {
-    const { fieldViolations } = value as { readonly fieldViolations?: readonly FieldViolation[] };
-    return fieldViolations ?? [];
-  });
 }
 
 function retryAfterS(error: ApiError): number {

@@ -44,8 +44,8 @@ export function parseBindingDecisions(form: URLSearchParams): BindingDecisions {
   return decisions;
 }
 
-function rejectForm(description: string): never {
-  throw invalidArgument({ field: "bindings", description });
+function rejectForm(rule: string): never {
+  throw invalidArgument({ field: "bindings", subject: "", rule });
 }
 
 /**

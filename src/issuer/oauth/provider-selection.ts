@@ -82,14 +82,14 @@ export function createProviders({ store, masterKey, loginProviders }: ProvidersD
       if (idpId !== undefined) {
         const found = await listOfOrganisation(idpId);
         if (found.length > 0) return found;
-        const rule = "idp_id must be the uid of an identity provider or the name of a verified organisation with one";
-        throw invalidArgument({ field: "idp_id", description: rule });
+        const rule = "must be the uid of an identity provider or the name of a verified organisation with one";
+        throw invalidArgument({ field: "idp_id", rule });
       }
       if (connection === undefined) return own;
       const found = own.filter(({ id }) => id === connection);
       if (found.length > 0) return found;
-      const rule = "connection must be the name of a login provider of this service";
-      throw invalidArgument({ field: "connection", description: rule });
+      const rule = "must be the name of a login provider of this service";
+      throw invalidArgument({ field: "connection", rule });
     },
 
     /** Finds the provider with this id. */

@@ -32,13 +32,13 @@ export function parseDestination(query: URLSearchParams): Exclude<Destination, {
   }
   if (form === "redirect") {
     const exit = findParameter(query, "exit") ?? "redirect";
-    if (exit !== "redirect") throw invalidArgument({ field: "exit", description: "exit must be redirect" });
+    if (exit !== "redirect") throw invalidArgument({ field: "exit", rule: "must be redirect" });
     return { kind: "redirect", url: requireLoopback(findParameter(query, "redirect"), "redirect") };
   }
   const state = findParameter(query, "state");
   if (state !== undefined && (state.length > MAX_STATE || !/^[\x20-\x7e]*$/.test(state))) {
-    const rule = `state must be at most ${MAX_STATE} characters of ASCII`;
-    throw invalidArgument({ field: "state", description: rule });
+    const rule = `must be at most ${MAX_STATE} characters of ASCII`;
+    throw invalidArgument({ field: "state", rule });
   }
   return {
     kind: "code",
@@ -84,7 +84,7 @@ function parseIdTokenRequest(
   requireForeignAudience(clientId, origin);
   const nonce = findParameter(query, "nonce");
   if (nonce !== undefined && nonce.length > MAX_NONCE) {
-    throw invalidArgument({ field: "nonce", description: `nonce must be at most ${MAX_NONCE} characters` });
+    throw invalidArgument({ field: "nonce", rule: `must be at most ${MAX_NONCE} characters` });
   }
   return { nonce };
 }
@@ -98,8 +98,8 @@ function parseIdTokenRequest(
 export function requireForeignAudience(clientId: string, { issuer, audiences }: LoginContext["origin"]): void {
   const reserved = [EVENT_AUDIENCE, issuer, ...audiences].map((audience) => audience.toLowerCase());
   if (!isOwnUrl(clientId.toLowerCase(), reserved)) return;
-  const rule = "client_id must not be an audience of this service or of its events";
-  throw invalidArgument({ field: "client_id", description: rule });
+  const rule = "must not be an audience of this service or of its events";
+  throw invalidArgument({ field: "client_id", rule });
 }
 
 /** Parses the provider that the request names. */
@@ -109,7 +109,7 @@ export function parseNamedProvider(query: URLSearchParams): NamedProvider {
 
 function parseChallenge(query: URLSearchParams): string {
   if (findParameter(query, "response_type") !== "code") {
-    throw invalidArgument({ field: "response_type", description: "response_type must be code" });
+    throw invalidArgument({ field: "response_type", rule: "must be code" });
   }
   return requireChallenge(findParameter(query, "code_challenge"), findParameter(query, "code_challenge_method"));
 }
@@ -119,9 +119,9 @@ function parseIdentity(query: URLSearchParams, to: LoginRequest["to"]): string |
   const identity = findParameter(query, "identity");
   if (identity === undefined) return undefined;
   if (to.kind !== "redirect") {
-    throw invalidArgument({ field: "identity", description: "identity is for logins with redirect alone" });
+    throw invalidArgument({ field: "identity", rule: "is for logins with redirect alone" });
   }
-  if (!isUidp(identity)) throw invalidArgument({ field: "identity", description: "identity must be a uid" });
+  if (!isUidp(identity)) throw invalidArgument({ field: "identity", rule: "must be a uid" });
   return identity;
 }
 
@@ -130,7 +130,7 @@ function unescapeScope(scope: string): string {
   try {
     return decodeURIComponent(scope);
   } catch {
-    throw invalidArgument({ field: "scope", description: "scope must be percent-encoded text" });
+    throw invalidArgument({ field: "scope", rule: "must be percent-encoded text" });
   }
 }
 
@@ -155,7 +155,7 @@ export function omitEmpty(parameters: URLSearchParams): URLSearchParams {
  */
 export function findParameter(parameters: URLSearchParams, name: string): string | undefined {
   const values = parameters.getAll(name);
-  if (values.length > 1) throw invalidArgument({ field: name, description: `${name} must be given once` });
+  if (values.length > 1) throw invalidArgument({ field: name, rule: "must be given once" });
   return values[0] || undefined;
 }
 
@@ -166,7 +166,7 @@ export function findParameter(parameters: URLSearchParams, name: string): string
  */
 export function requireParameter(parameters: URLSearchParams, name: string): string {
   const value = findParameter(parameters, name);
-  if (value === undefined) throw invalidArgument({ field: name, description: `${name} is required` });
+  if (value === undefined) throw invalidArgument({ field: name, rule: "is required" });
   return value;
 }
 
@@ -178,8 +178,8 @@ export function requireParameter(parameters: URLSearchParams, name: string): str
 export function requireClientId(parameters: URLSearchParams): string {
   const clientId = requireParameter(parameters, "client_id");
   if (CLIENT_ID.test(clientId)) return clientId;
-  const rule = "client_id must be 1 to 128 letters, digits, dots, dashes, underscores and tildes";
-  throw invalidArgument({ field: "client_id", description: rule });
+  const rule = "must be 1 to 128 letters, digits, dots, dashes, underscores and tildes";
+  throw invalidArgument({ field: "client_id", rule });
 }
 
 /**
@@ -238,7 +238,7 @@ const MAX_LENGTH = 1024;
 export function requireLoopback(text: string | undefined, field: string): string {
   if (text !== undefined && isLoopbackUrl(text)) return text;
   const rule = "must be an http URL of 127.0.0.1, [::1] or localhost with a port";
-  throw invalidArgument({ field, description: `${field} ${rule}` });
+  throw invalidArgument({ field, rule });
 }
 
 function isLoopbackUrl(text: string): boolean {
@@ -277,12 +277,12 @@ const VERIFIER = /^[A-Za-z0-9\-._~]{43,128}$/;
  */
 export function requireChallenge(challenge: string | undefined, method: string | undefined): string {
   if (challenge === undefined || !CHALLENGE.test(challenge)) {
-    const rule = "code_challenge must be the base64url of a SHA-256, 43 characters";
-    throw invalidArgument({ field: "code_challenge", description: rule });
+    const rule = "must be the base64url of a SHA-256, 43 characters";
+    throw invalidArgument({ field: "code_challenge", rule });
   }
   // An absent method means "plain" (section 4.3), which proves nothing to a party that saw the request.
   if (method !== "S256") {
-    throw invalidArgument({ field: "code_challenge_method", description: "code_challenge_method must be S256" });
+    throw invalidArgument({ field: "code_challenge_method", rule: "must be S256" });
   }
   return challenge;
 }

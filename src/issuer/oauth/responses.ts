@@ -106,7 +106,7 @@ export async function handleForm(
   try {
     const [type = ""] = (request.header("content-type") ?? "").split(";");
     if (type.trim().toLowerCase() !== "application/x-www-form-urlencoded") {
-      throw invalidArgument({ field: "content-type", description: "the body must be a form" });
+      throw invalidArgument({ field: "content-type", subject: "", rule: "the body must be a form" });
     }
     const response = await work(omitEmpty(await request.form()));
     return isOAuthError(response) ? buildErrorResponse(response) : response;

@@ -63,6 +63,7 @@ export function assertSmall(stored: object): void {
   if (JSON.stringify(stored).length <= MAX_ROW_CHARS) return;
   throw invalidArgument({
     field: "request",
-    description: `the parameters of a login must be at most ${MAX_ROW_CHARS} characters together`,
+    subject: "",
+    rule: `the parameters of a login must be at most ${MAX_ROW_CHARS} characters together`,
   });
 }

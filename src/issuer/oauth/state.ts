@@ -299,7 +299,7 @@ export function requireOwnForm(form: URLSearchParams, browser: Browser | undefin
   const expected = Buffer.from(browser?.formSecret ?? "");
   if (browser !== undefined && given.length === expected.length && timingSafeEqual(given, expected)) return browser;
   const rule = "the form is not of this browser or too old: allow cookies for this site and open the page again";
-  throw invalidArgument({ field: "form", description: rule });
+  throw invalidArgument({ field: "form", subject: "", rule });
 }
 
 // Only this host can set a cookie with the prefix, and only over TLS (RFC 6265bis, section 4.1.3.2). On cleartext

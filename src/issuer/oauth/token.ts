@@ -93,8 +93,8 @@ function parseLimitedToken(form: URLSearchParams): TokenLimit | undefined {
   const violations: FieldViolation[] = [];
   const limit = parseTokenLimit({ cap: form.getAll("limited_cap"), scopes: [] }, violations);
   if (violations.length > 0) {
-    const rule = "limited_cap must name capabilities that exist, such as groups.list";
-    throw invalidArgument({ field: "limited_cap", description: rule });
+    const rule = "must name capabilities that exist, such as groups.list";
+    throw invalidArgument({ field: "limited_cap", rule });
   }
   return limit?.cap === undefined ? undefined : { cap: limit.cap };
 }
@@ -157,7 +157,7 @@ async function exchange(
   requireType(form, "subject_token_type", ["jwt", "id_token", "access_token"]);
   if (form.has("requested_token_type")) requireType(form, "requested_token_type", ["jwt", "access_token"]);
   if (form.has("actor_token")) {
-    throw invalidArgument({ field: "actor_token", description: "actor_token is not supported" });
+    throw invalidArgument({ field: "actor_token", rule: "is not supported" });
   }
   const exchangeRequest = {
     ...parseTokenRequest(form, origin.audiences),
@@ -213,7 +213,7 @@ function parseNarrowedGrant(form: URLSearchParams, audiences: readonly string[])
 function requireType(form: URLSearchParams, field: string, types: readonly string[]): void {
   const given = requireParameter(form, field);
   if (types.some((type) => given === `${TYPE}${type}`)) return;
-  throw invalidArgument({ field, description: `${field} must be ${TYPE} with one of ${types.join(", ")}` });
+  throw invalidArgument({ field, rule: `must be ${TYPE} with one of ${types.join(", ")}` });
 }
 
 // One text for all causes, so that callers cannot tell them apart.

@@ -105,11 +105,11 @@ export async function verifyBearer(
   deps: IdentifyDeps,
 ): Promise<Proof> {
   for (const [field, uid] of Object.entries({ identity, identityProvider })) {
-    if (uid !== "" && !isUidp(uid)) throw invalidArgument({ field, description: `${field} must be a uid` });
+    if (uid !== "" && !isUidp(uid)) throw invalidArgument({ field, rule: "must be a uid" });
   }
   if (identity !== "" && identityProvider !== "") {
-    const rule = "identityProvider must be empty where identity is given";
-    throw invalidArgument({ field: "identityProvider", description: rule });
+    const rule = "must be empty where identity is given";
+    throw invalidArgument({ field: "identityProvider", rule });
   }
   // A JWT has dots, a signed request has none. Both are parsed before anything is read, so that their errors are the
   // same for every identity.
@@ -199,7 +199,7 @@ async function provePerson(
   let trusted = loginProviders.find(({ issuer }) => issuer === token.issuer);
   if (identityProvider === "" && trusted === undefined && !isOwnUrl(token.issuer, ownUrls)) {
     // Only login providers identify people; every other token is of a workload.
-    throw invalidArgument({ field: "identity", description: "name the identity to assume" });
+    throw invalidArgument({ field: "identity", subject: "", rule: "name the identity to assume" });
   }
   if (identityProvider !== "") {
     const row = await store.read((tx) => tx.identityProviders.find(identityProvider));

@@ -37,7 +37,7 @@ export interface RequestedGrant {
 
 const MAX_CAPABILITIES = 512;
 /** The rule for scopes. One text for all causes, so that callers cannot tell them apart. */
-const SCOPES_RULE = `scopes must be at most ${MAX_SCOPES} uids of groups or names of verified organisations`;
+const SCOPES_RULE = `must be at most ${MAX_SCOPES} uids of groups or names of verified organisations`;
 
 /**
  * Validates a token request. Of the names of organisations only the form: which of them the bearer may use is for
@@ -50,7 +50,7 @@ export function parseTokenGrant(request: TokenRequest, audiences: readonly strin
   const violations: FieldViolation[] = [];
   const audience = parseAudience(request.aud, audiences, violations);
   if (audience === undefined && violations.length === 0) {
-    violations.push({ field: "aud", description: "Audience must be specified" });
+    violations.push({ field: "aud", subject: "Audience", rule: "must be specified" });
   }
   const limit = parseTokenLimit(request, violations);
   if (violations.length > 0) throw invalidArgument(...violations);
@@ -71,9 +71,9 @@ export function parseAudience(
 ): string | readonly string[] | undefined {
   const requested = parseAudienceList(aud);
   if (requested.length > MAX_AUDIENCES) {
-    violations.push({ field: "aud", description: `aud must be at most ${MAX_AUDIENCES} audiences` });
+    violations.push({ field: "aud", rule: `must be at most ${MAX_AUDIENCES} audiences` });
   } else if (!requested.every((one) => isOwnAudience(one, audiences))) {
-    violations.push({ field: "aud", description: "aud must name audiences of this service" });
+    violations.push({ field: "aud", rule: "must name audiences of this service" });
   }
   return requested.length > 1 ? requested : requested[0];
 }
@@ -86,10 +86,10 @@ export function parseTokenLimit(
   const groups = distinct(scopes);
   const names = distinct(cap);
   if (groups.length > MAX_SCOPES || !groups.every((group) => isUidp(group) || isName(group, "scopes") === undefined)) {
-    violations.push({ field: "scopes", description: SCOPES_RULE });
+    violations.push({ field: "scopes", rule: SCOPES_RULE });
   }
   if (names.length > MAX_CAPABILITIES || !names.every(isCapabilityName)) {
-    violations.push({ field: "cap", description: "cap must name capabilities that exist, such as groups.list" });
+    violations.push({ field: "cap", rule: "must name capabilities that exist, such as groups.list" });
   }
   if (violations.length > 0 || (groups.length === 0 && names.length === 0)) return undefined;
   return {
@@ -151,7 +151,7 @@ export async function resolveScopes<R extends { readonly limit?: RequestedLimit 
     if (uid !== undefined && ("uid" in one || roots.has(uid))) scope.add(uid);
     else isRejected = true;
   }
-  if (isRejected) throw invalidArgument({ field: "scopes", description: SCOPES_RULE });
+  if (isRejected) throw invalidArgument({ field: "scopes", rule: SCOPES_RULE });
   return { ...rest, limit: { ...limit, scope: [...scope] } };
 }
 

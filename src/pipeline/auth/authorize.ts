@@ -60,7 +60,7 @@ export function authorize(
   const uid = scope.of(request);
   if (!isUidp(uid)) {
     const rule = uid === "" ? "is required" : "must be a uid, such as the service assigns";
-    throw invalidArgument({ field: scope.field, description: `${scope.field} ${rule}` });
+    throw invalidArgument({ field: scope.field, rule });
   }
   const rows = addMappedGrants(principal, tx.access.findGrantsAt(principal.identityUid, lineageOf(uid)), tx);
   const admit = (found: readonly AccessRow[]) =>

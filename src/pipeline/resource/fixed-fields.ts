@@ -141,7 +141,7 @@ export function requireStored(
     const differing = named.filter((one) => !kept.some((other) => isSame(one, other)));
     return differing.map(({ at }) => ({
       operator,
-      violation: { field: at, description: `${at.slice(at.lastIndexOf(".") + 1)} ${rule}` },
+      violation: { field: at, subject: at.slice(at.lastIndexOf(".") + 1), rule },
     }));
   });
   const denied = broken.filter(({ operator }) => operator);

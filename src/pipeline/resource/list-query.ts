@@ -63,7 +63,7 @@ export function parseListQuery<D extends DescMessage, M extends FieldName<D>, Ro
   { method, tokens, nowMs, visible, also, equals }: ListContext,
 ): ParsedList {
   const violations: FieldViolation[] = [];
-  const addViolation = (field: string, rule: string) => violations.push({ field, description: `${field} ${rule}` });
+  const addViolation = (field: string, rule: string) => violations.push({ field, rule });
   if (request.pageSize < 0) addViolation("pageSize", "must not be negative");
   if (request.skip < 0) addViolation("skip", "must not be negative");
   const order = parseOrder(
@@ -180,7 +180,7 @@ export function parseEqualsFilters(
     if (value === undefined || value === "" || value === 0) continue;
     const broken = rule?.(value, field);
     if (broken === undefined) equals[column] = value;
-    else violations.push({ field, description: broken });
+    else violations.push({ ...broken, field });
   }
   if (violations.length > 0) throw invalidArgument(...violations);
   return Object.keys(equals).length === 0 ? undefined : equals;

@@ -136,7 +136,7 @@ function validate<D extends DescMessage, M extends FieldName<D>>(
     const value = getField(source, field);
     const broken = resource.mutable[field.localName as M](value, field.jsonName);
     if (broken === undefined) values[field.localName] = value;
-    else violations.push({ field: at + field.jsonName, description: broken });
+    else violations.push({ ...broken, field: at + field.jsonName });
   }
   if (violations.length > 0) throw invalidArgument(...violations);
   return values;
@@ -160,5 +160,5 @@ function withArticle(name: string): string {
 }
 
 function invalidMask(rule: string) {
-  return invalidArgument({ field: "updateMask", description: `updateMask: ${rule}` });
+  return invalidArgument({ field: "updateMask", subject: "updateMask:", rule });
 }

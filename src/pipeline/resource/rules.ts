@@ -1,8 +1,8 @@
-import { invalidArgument } from "../../kernel/errors.js";
+import { type BrokenRule, breakRule, invalidArgument } from "../../kernel/errors.js";
 import { isUidp } from "../../kernel/uidp.js";
 
-/** Validates the value of a field: undefined, or the rule that it breaks, beginning with the name of the field. */
-export type FieldRule = (value: unknown, field: string) => string | undefined;
+/** Validates the value of a field, whose path is given: undefined, or the rule that it breaks. */
+export type FieldRule = (value: unknown, field: string) => BrokenRule | undefined;
 
 const NAME = /^[a-z0-9 ._-]{1,}$/;
 const MAX_NAME = 1_000;
@@ -12,15 +12,15 @@ const UNPRINTABLE = /[\p{Cc}\p{Cs}\p{Zl}\p{Zp}]/u;
 
 /** The rule for names. Its text is part of the API (docs/api-rules.md#errors). */
 export const isName: FieldRule = (value, field) => {
-  if (typeof value !== "string" || !NAME.test(value)) return `${field} must match ${NAME.source}`;
-  return value.length > MAX_NAME ? `${field} must be at most ${MAX_NAME} characters` : undefined;
+  if (typeof value !== "string" || !NAME.test(value)) return breakRule(field, `must match ${NAME.source}`);
+  return value.length > MAX_NAME ? breakRule(field, `must be at most ${MAX_NAME} characters`) : undefined;
 };
 
 /** The rule for descriptions: one line of at most 512 characters, possibly empty. */
 export const isDescription: FieldRule = (value, field) => {
-  if (typeof value !== "string" || !isPrintable(value)) return `${field} must not contain control characters`;
+  if (typeof value !== "string" || !isPrintable(value)) return breakRule(field, "must not contain control characters");
   return value.length > MAX_DESCRIPTION && [...value].length > MAX_DESCRIPTION
-    ? `${field} must be at most ${MAX_DESCRIPTION} characters`
+    ? breakRule(field, `must be at most ${MAX_DESCRIPTION} characters`)
     : undefined;
 };
 
@@ -34,8 +34,8 @@ export const isAnything: FieldRule = () => undefined;
 
 /** The rule for fields that must hold a uid. */
 export const isRequiredUid: FieldRule = (value, field) => {
-  if (typeof value !== "string" || value === "") return `${field} is required`;
-  return isUidp(value) ? undefined : `${field} must be a uid, such as the service assigns`;
+  if (typeof value !== "string" || value === "") return breakRule(field, "is required");
+  return isUidp(value) ? undefined : breakRule(field, "must be a uid, such as the service assigns");
 };
 
 /**
@@ -45,7 +45,7 @@ export const isRequiredUid: FieldRule = (value, field) => {
  */
 export function requireUidFilter(field: string, value: string): string {
   const broken = value === "" ? undefined : isRequiredUid(value, field);
-  if (broken !== undefined) throw invalidArgument({ field, description: broken });
+  if (broken !== undefined) throw invalidArgument({ ...broken, field });
   return value;
 }
 
@@ -77,5 +77,8 @@ export function isIssuerUrl(text: string): boolean {
 export function requireSecureIssuer(issuer: string, field: string, trustedOrigins: readonly string[]): void {
   const { protocol, hostname, origin } = new URL(issuer);
   if (protocol === "https:" || LOOPBACK.has(hostname) || trustedOrigins.includes(origin)) return;
-  throw invalidArgument({ field, description: `${field}.issuer must be an https URL without user, query or fragment` });
+  throw invalidArgument({
+    ...breakRule(`${field}.issuer`, "must be an https URL without user, query or fragment"),
+    field,
+  });
 }

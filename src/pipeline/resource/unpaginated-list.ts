@@ -31,7 +31,7 @@ export function buildChunkQuery(
   after: ListPosition | undefined,
 ): ListQuery {
   const violations: FieldViolation[] = [];
-  const addViolation = (field: string, rule: string) => violations.push({ field, description: `${field} ${rule}` });
+  const addViolation = (field: string, rule: string) => violations.push({ field, rule });
   if (id !== "" && !isUidp(id)) addViolation("id", "must be an id, such as the service assigns");
   const { uids, ...rest } = parseFilter(request, addViolation);
   if (violations.length > 0) throw invalidArgument(...violations);

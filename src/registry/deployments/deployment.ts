@@ -44,7 +44,7 @@ const MAX_TEXT = 512;
  */
 function chartsToJson(charts: readonly HelmChart[]): JsonValue[] {
   const violations: FieldViolation[] = [];
-  const addViolation = (field: string, rule: string) => violations.push({ field, description: `${field} ${rule}` });
+  const addViolation = (field: string, rule: string) => violations.push({ field, rule });
   if (charts.length > MAX_CHARTS) addViolation("charts", `must be at most ${MAX_CHARTS}`);
   else {
     charts.forEach(({ repo, source, chart }, i) => {
@@ -104,7 +104,7 @@ export const deploymentHandlersV1 = {
   async createDeployment({ parentId, charts }, { tx, startMs }) {
     await getRow(tx, repos, parentId);
     if ((await tx.registry.findDeployment(parentId)) !== undefined) throw alreadyExists(deployments, parentId);
-    if (charts.length === 0) throw invalidArgument({ field: "charts", description: "charts is required" });
+    if (charts.length === 0) throw invalidArgument({ field: "charts", rule: "is required" });
     const times = { createTimeMs: startMs, updateTimeMs: startMs };
     const row: DeploymentRow = { repoUid: parentId, charts: chartsToJson(charts), ...times };
     await tx.registry.putDeployment(row);

@@ -59,7 +59,7 @@ export function createImageSource({ store, registry }: ImageDeps): ImageSource {
   async function locate({ repoUid, digest: text }: ImageName) {
     const digest = parseDigest(text);
     if (digest === undefined) {
-      throw invalidArgument({ field: "digest", description: "digest must be sha256: and 64 hexadecimal digits" });
+      throw invalidArgument({ field: "digest", rule: "must be sha256: and 64 hexadecimal digits" });
     }
     return store.read(async (tx) => {
       const sizes = (await tx.registry.findManifest(repoUid, digest))?.images;

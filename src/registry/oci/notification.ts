@@ -38,7 +38,7 @@ type Fields = Readonly<Record<string, unknown>>;
 export function parseEvents(body: Uint8Array): RegistryEvent[] {
   const envelope = parseJson(body);
   if (!isJsonObject(envelope) || !Array.isArray(envelope.events)) {
-    throw invalidArgument({ field: "events", description: "events must be a list" });
+    throw invalidArgument({ field: "events", rule: "must be a list" });
   }
   return envelope.events.flatMap((event: unknown, i) => parseEvent(event, `events[${i}]`) ?? []);
 }
@@ -52,7 +52,7 @@ function parseJson(body: Uint8Array): unknown {
 }
 
 function parseEvent(event: unknown, field: string): RegistryEvent | undefined {
-  if (!isJsonObject(event)) throw invalidArgument({ field, description: `${field} must be an object` });
+  if (!isJsonObject(event)) throw invalidArgument({ field, rule: "must be an object" });
   const { action } = event;
   if (typeof action !== "string") throw fieldError(`${field}.action`, "a string");
   if (action !== "push" && action !== "delete") return undefined;
@@ -87,5 +87,5 @@ function readText(from: Fields, name: string, field: string): string {
 }
 
 function fieldError(field: string, what: string) {
-  return invalidArgument({ field, description: `${field} must be ${what}` });
+  return invalidArgument({ field, rule: `must be ${what}` });
 }

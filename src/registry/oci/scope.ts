@@ -48,7 +48,7 @@ export function parseScopes(values: readonly string[]): readonly RequestedRepoAc
     requested.set(name, known);
   }
   if (requested.size > MAX_REPOS) {
-    throw invalidArgument({ field: "scope", description: `scope must name at most ${MAX_REPOS} repositories` });
+    throw invalidArgument({ field: "scope", rule: `must name at most ${MAX_REPOS} repositories` });
   }
   return [...requested].flatMap(([name, given]) => {
     const path = parseRepoPath(name);

@@ -55,7 +55,7 @@ export function tokenRoutes(deps: TokenDeps): WebRoutes {
   ): Promise<WebResponse> {
     const given = parameters.getAll("service").filter(Boolean);
     if (given.length !== 1 || given[0] !== deps.service) {
-      throw invalidArgument({ field: "service", description: `service must be ${deps.service}` });
+      throw invalidArgument({ field: "service", rule: `must be ${deps.service}` });
     }
     const requested = parseScopes(parameters.getAll("scope"));
     try {
@@ -132,7 +132,7 @@ function parseCredential(form: URLSearchParams): Credential {
     case "refresh_token":
       return { user: REFRESH_USER, password: form.get("refresh_token") ?? "" };
     default:
-      throw invalidArgument({ field: "grant_type", description: "grant_type must be password or refresh_token" });
+      throw invalidArgument({ field: "grant_type", rule: "must be password or refresh_token" });
   }
 }
 

@@ -1,5 +1,6 @@
 // The rules for the fields of repos and tags. The builders of images read these fields, so a value that a builder
 // would reject is rejected here.
+
 import { toJsonString } from "@bufbuild/protobuf";
 import {
   CatalogTier,
@@ -7,6 +8,7 @@ import {
   CustomOverlaySchema,
   type SyncConfig,
 } from "#gen/chainguard/platform/registry/v2beta1/repos_pb.js";
+import { type BrokenRule, breakRule } from "../../kernel/errors.js";
 import { type FieldRule, isPrintable } from "../../pipeline/resource/rules.js";
 import { isTagName, TAG_NAME } from "../oci/reference.js";
 import { isRepoName } from "../oci/repo-path.js";
@@ -36,11 +38,11 @@ const RESERVED_ANNOTATIONS = ["dev.chainguard.", "org.opencontainers."];
 export const isRepoNameField: FieldRule = (value, field) =>
   typeof value === "string" && isRepoName(value)
     ? undefined
-    : `${field} must match ^[a-z0-9]+((\\.|_|__|-+)[a-z0-9]+)*$ and be at most 128 characters`;
+    : breakRule(field, `must match ^[a-z0-9]+((\\.|_|__|-+)[a-z0-9]+)*$ and be at most 128 characters`);
 
 /** The rule for tiers of the catalogue: one that the API knows. */
 export const isTier: FieldRule = (value, field) =>
-  CatalogTier[value as CatalogTier] === undefined ? `${field} must be a catalogue tier` : undefined;
+  CatalogTier[value as CatalogTier] === undefined ? breakRule(field, "must be a catalogue tier") : undefined;
 
 /** The rule for the bundles of a repo: keywords of the catalogue. */
 export const isBundles: FieldRule = (value, field) =>
@@ -56,7 +58,7 @@ export const isTagNames: FieldRule = (value, field) =>
 
 /** The rule for the name of a tag. */
 export const isTagNameField: FieldRule = (value, field) =>
-  isTagName(String(value)) ? undefined : `${field} must match ${TAG_NAME.source}`;
+  isTagName(String(value)) ? undefined : breakRule(field, `must match ${TAG_NAME.source}`);
 
 /** The rule for labels. */
 export const isLabels: FieldRule = (value, field) =>
@@ -66,9 +68,9 @@ export const isLabels: FieldRule = (value, field) =>
 export const isSyncConfig: FieldRule = (value, field) => {
   if (value === undefined) return undefined;
   const { source, google, amazon, azure } = value as SyncConfig;
-  if (source === "") return `${field}.source is required`;
+  if (source === "") return breakRule(`${field}.source`, "is required");
   const broken = Object.entries({ source, google, amazon, azure }).find(([, text]) => text !== "" && !isWord(text));
-  return broken && `${field}.${broken[0]} must be one line of at most ${MAX_TEXT} characters`;
+  return broken && breakRule(`${field}.${broken[0]}`, `must be one line of at most ${MAX_TEXT} characters`);
 };
 
 /** The rule for overlays, which are added to images. */
@@ -76,7 +78,7 @@ export const isOverlay: FieldRule = (value, field) => {
   if (value === undefined) return undefined;
   const overlay = value as CustomOverlay;
   if (toJsonString(CustomOverlaySchema, overlay).length > MAX_OVERLAY)
-    return `${field} must be at most ${MAX_OVERLAY} characters as JSON`;
+    return breakRule(field, `must be at most ${MAX_OVERLAY} characters as JSON`);
   return (
     findContentsFault(overlay.contents, `${field}.contents`) ??
     findMapFault(overlay.environment, `${field}.environment`, (key) =>
@@ -94,7 +96,7 @@ export const isOverlay: FieldRule = (value, field) => {
   );
 };
 
-function findContentsFault(contents: CustomOverlay["contents"], field: string): string | undefined {
+function findContentsFault(contents: CustomOverlay["contents"], field: string): BrokenRule | undefined {
   if (contents === undefined) return undefined;
   const { packages, runtimeRepositories, runtimeKeyring } = contents;
   return (
@@ -109,10 +111,10 @@ function findContentsFault(contents: CustomOverlay["contents"], field: string): 
   );
 }
 
-function findAccountsFault(accounts: CustomOverlay["accounts"], field: string): string | undefined {
+function findAccountsFault(accounts: CustomOverlay["accounts"], field: string): BrokenRule | undefined {
   if (accounts === undefined) return undefined;
   const { runAs, users, groups } = accounts;
-  if (!isOptionalWord(runAs)) return `${field}.runAs must be one line of at most ${MAX_TEXT} characters`;
+  if (!isOptionalWord(runAs)) return breakRule(`${field}.runAs`, `must be one line of at most ${MAX_TEXT} characters`);
   const user = (one: (typeof users)[number]) =>
     isAccount(one.username) &&
     isAccountId(one.uid) &&
@@ -126,7 +128,7 @@ function findAccountsFault(accounts: CustomOverlay["accounts"], field: string): 
   );
 }
 
-function findCertificatesFault(certificates: CustomOverlay["certificates"], field: string): string | undefined {
+function findCertificatesFault(certificates: CustomOverlay["certificates"], field: string): BrokenRule | undefined {
   if (certificates === undefined) return undefined;
   const { additional, providers } = certificates;
   return (
@@ -146,12 +148,13 @@ function findMapFault(
   map: Readonly<Record<string, string>>,
   field: string,
   findKeyFault: (key: string) => string | undefined,
-): string | undefined {
+): BrokenRule | undefined {
   const entries = Object.entries(map);
-  if (entries.length > MAX_ENTRIES) return `${field} must be at most ${MAX_ENTRIES}`;
-  if (!entries.every(([key, value]) => isWord(key) && isContent(value))) return `${field} must map names to texts`;
+  if (entries.length > MAX_ENTRIES) return breakRule(field, `must be at most ${MAX_ENTRIES}`);
+  if (!entries.every(([key, value]) => isWord(key) && isContent(value)))
+    return breakRule(field, "must map names to texts");
   const rule = entries.map(([key]) => findKeyFault(key)).find((one) => one !== undefined);
-  return rule && `${field} ${rule}`;
+  return rule === undefined ? undefined : breakRule(field, rule);
 }
 
 function findListFault(
@@ -159,17 +162,17 @@ function findListFault(
   field: string,
   good: (one: string) => boolean,
   rule: string,
-): string | undefined {
+): BrokenRule | undefined {
   const texts = value as readonly string[];
   const fault = findEntriesFault(texts, field, good, rule);
   if (fault !== undefined) return fault;
   const length = texts.reduce((sum, text) => sum + text.length, 0);
-  return length > MAX_LIST ? `${field} must be at most ${MAX_LIST} characters together` : undefined;
+  return length > MAX_LIST ? breakRule(field, `must be at most ${MAX_LIST} characters together`) : undefined;
 }
 
 function findEntriesFault<T>(all: readonly T[], field: string, good: (one: T) => boolean, rule: string) {
-  if (all.length > MAX_ENTRIES) return `${field} must be at most ${MAX_ENTRIES}`;
-  return all.every(good) ? undefined : `${field} ${rule}`;
+  if (all.length > MAX_ENTRIES) return breakRule(field, `must be at most ${MAX_ENTRIES}`);
+  return all.every(good) ? undefined : breakRule(field, rule);
 }
 
 function isWord(text: string): boolean {
@@ -228,9 +231,9 @@ const HARMFUL_SCHEME = /(?:javascript|vbscript|livescript):|data:(?:text|image\/
 /** The rule for readmes: Markdown with harmless HTML. */
 export const isReadme: FieldRule = (value, field) => {
   const text = String(value);
-  if (text.length > MAX_README) return `${field} must be at most ${MAX_README} characters`;
-  if (!isText(text)) return `${field} must not contain control characters`;
-  return isHarmless(text) ? undefined : `${field} must not contain unsafe HTML`;
+  if (text.length > MAX_README) return breakRule(field, `must be at most ${MAX_README} characters`);
+  if (!isText(text)) return breakRule(field, "must not contain control characters");
+  return isHarmless(text) ? undefined : breakRule(field, "must not contain unsafe HTML");
 };
 
 function isHarmless(text: string): boolean {

@@ -113,7 +113,7 @@ function requireCopied(isCopied: (field: CopiedField) => boolean): void {
   const broken = copiedFields.filter((field) => !isCopied(field));
   if (broken.length === 0) return;
   throw invalidArgument(
-    ...broken.map((field) => ({ field, description: `${field} of a repo that is copied must be that of its source` })),
+    ...broken.map((field) => ({ field, rule: "of a repo that is copied must be that of its source" })),
   );
 }
 
@@ -126,7 +126,7 @@ async function getSource(source: string, { groupUid, uid }: Change, call: UnaryC
   const found = await findRepo(source, groupUid, call.tx);
   if (found && found.uid !== uid && (await canPull(found.uid, call))) return found;
   const rule = "must name another repo, from which the caller may pull";
-  throw invalidArgument({ field: "sync_config.source", description: `sync_config.source ${rule}` });
+  throw invalidArgument({ field: "sync_config.source", rule: `${rule}` });
 }
 
 async function canPull(uid: string, call: UnaryCall): Promise<boolean> {

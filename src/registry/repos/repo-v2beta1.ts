@@ -130,7 +130,7 @@ export function reposV2beta1({ listResources, definitions, ids, store }: Resourc
 async function requireFreeName(groupUid: string, name: string, tx: Tx): Promise<void> {
   if (parseRepoPath(`${groupUid}/${name}`) === undefined) {
     const rule = "must be shorter in a group this deep: paths in a registry have at most 255 characters";
-    throw invalidArgument({ field: "name", description: `name ${rule}` });
+    throw invalidArgument({ field: "name", rule: `${rule}` });
   }
   const existing = await tx.repos.findByName(groupUid, name);
   if (existing !== undefined) throw alreadyExists(repos, existing.uid);
@@ -145,6 +145,6 @@ async function requireNoTags(uid: string, tx: Tx): Promise<void> {
 function readmeIsCopied() {
   return invalidArgument({
     field: "content",
-    description: "content of a repo that is copied must be that of its source",
+    rule: "of a repo that is copied must be that of its source",
   });
 }

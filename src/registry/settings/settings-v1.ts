@@ -47,7 +47,7 @@ export const settingsHandlersV1 = {
 
 async function requireRegistry(uid: string, tx: Tx): Promise<void> {
   if (rootOf(uid) !== uid) {
-    throw invalidArgument({ field: "registryId", description: "registryId must be the id of a root group" });
+    throw invalidArgument({ field: "registryId", rule: "must be the id of a root group" });
   }
   await getRow(tx, groups, uid);
 }

@@ -240,7 +240,7 @@ async function findLongestAlias(
 function parseBound(time: Timestamp | undefined, field: string, unset: number): number {
   if (time === undefined) return unset;
   if (!isBefore10000(time)) {
-    throw invalidArgument({ field, description: `${field} must be a time up to the year 9999` });
+    throw invalidArgument({ field, rule: "must be a time up to the year 9999" });
   }
   return Number(time.seconds) * 1000 + Math.ceil(time.nanos / 1_000_000);
 }

@@ -11,7 +11,7 @@ import {
   TagSchema,
   TagsService,
 } from "#gen/chainguard/platform/registry/v2beta1/tags_pb.js";
-import { type FieldViolation, invalidArgument } from "../../kernel/errors.js";
+import { breakRule, type FieldViolation, invalidArgument } from "../../kernel/errors.js";
 import type { Ids } from "../../kernel/ids.js";
 import { type BodyView, defineBodies } from "../../pipeline/body.js";
 import type { UnaryCall } from "../../pipeline/call.js";
@@ -36,7 +36,7 @@ const EPOCH = /-r[0-9]+$/;
 
 /** The rule for digests of manifests. */
 export const isDigestField: FieldRule = (value, field) =>
-  parseDigest(value) ? undefined : `${field} must be a digest, such as sha256: and 64 hexadecimal digits`;
+  parseDigest(value) ? undefined : breakRule(field, "must be a digest, such as sha256: and 64 hexadecimal digits");
 
 /** The tag resource. */
 export const tags = defineResource({
@@ -212,11 +212,11 @@ export function parseTagFilters({ digest, updatedSince }: TagFilters): Record<st
   const violations: FieldViolation[] = [];
   const equals: Record<string, string | number> = {};
   const broken = digest === "" ? undefined : isDigestField(digest, "digest");
-  if (broken !== undefined) violations.push({ field: "digest", description: broken });
+  if (broken !== undefined) violations.push({ ...broken, field: "digest" });
   else if (digest !== "") equals.digest = digest;
   if (updatedSince !== undefined) {
     if (isBefore10000(updatedSince)) equals.updatedSince = findFirstMsAfter(updatedSince);
-    else violations.push({ field: "updatedSince", description: "updatedSince must be a time up to the year 9999" });
+    else violations.push({ field: "updatedSince", rule: "must be a time up to the year 9999" });
   }
   if (violations.length > 0) throw invalidArgument(...violations);
   return Object.keys(equals).length === 0 ? undefined : equals;

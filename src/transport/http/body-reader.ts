@@ -70,7 +70,7 @@ export async function readBase64(req: HttpRequest, limit: number): Promise<Uint8
   const text = await readRaw(req, Math.ceil(limit / 3) * 4 + PADDING_BYTES);
   openRequestOf(req)?.chargeBody((text.length / 4) * 3);
   const bytes = decodePaddedBase64(text);
-  if (bytes === undefined) throw invalidArgument({ field: "body", description: "body is not valid base64" });
+  if (bytes === undefined) throw invalidArgument({ field: "body", rule: "is not valid base64" });
   if (bytes.length > limit) throw bodyTooLarge(limit);
   return bytes;
 }
@@ -108,7 +108,7 @@ export function decodeJsonText(bytes: Uint8Array, contentType: string | undefine
       "accept-post": "application/json",
     });
   }
-  if (!isUtf8(bytes)) throw invalidArgument({ field: "body", description: "body must be UTF-8" });
+  if (!isUtf8(bytes)) throw invalidArgument({ field: "body", rule: "must be UTF-8" });
   return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString("utf8");
 }
 
@@ -119,7 +119,7 @@ export function decodeJsonText(bytes: Uint8Array, contentType: string | undefine
  */
 export async function readFormText(req: HttpRequest, limit: number): Promise<string> {
   const bytes = await readBody(req, limit);
-  if (!isUtf8(bytes)) throw invalidArgument({ field: "body", description: "body must be UTF-8" });
+  if (!isUtf8(bytes)) throw invalidArgument({ field: "body", rule: "must be UTF-8" });
   return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString("utf8");
 }
 

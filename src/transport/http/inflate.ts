@@ -65,6 +65,6 @@ function expandsTooMuch(part: CompressedPart): ApiError {
 // A message is no field of the request.
 function describeBroken(part: CompressedPart, coding: RequestCoding): ApiError {
   return part === "body"
-    ? invalidArgument({ field: "body", description: `body is not valid ${coding}` })
+    ? invalidArgument({ field: "body", rule: `is not valid ${coding}` })
     : invalidRequest(`the message is not valid ${coding}`);
 }

@@ -184,8 +184,8 @@ async function readForm(req: HttpRequest, maxBytes: number): Promise<URLSearchPa
   if (!mayHaveBody(req)) return new URLSearchParams();
   const [type = ""] = (req.headers["content-type"] ?? "").split(";");
   if (type.trim().toLowerCase() !== "application/x-www-form-urlencoded") {
-    const rule = "content-type must be application/x-www-form-urlencoded";
-    throw new HttpError(415, invalidArgument({ field: "body", description: rule }));
+    const rule = "must be application/x-www-form-urlencoded";
+    throw new HttpError(415, invalidArgument({ field: "body", subject: "content-type", rule }));
   }
   return new URLSearchParams(Buffer.from(await readBody(req, maxBytes)).toString());
 }

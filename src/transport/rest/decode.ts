@@ -115,13 +115,16 @@ function rejectOther(message: Message, variable: BoundVariable, value: unknown, 
   const conflicting = findConflictingPath(message, [...variable.parents, variable.field]);
   if (conflicting !== undefined) {
     const member = ownName(conflicting);
-    const description = `${member} cannot be given together with ${field}, which the path sets`;
-    throw invalidArgument({ field: member, description });
+    throw invalidArgument({
+      field: member,
+      rule: "cannot be given together with {}, which the path sets",
+      args: [field],
+    });
   }
   const container = findContainer(message, variable.parents);
   const current = container && getField(container, variable.field);
   if (isDefault(current) || isSameValue(variable.field, current, value)) return;
-  throw invalidArgument({ field, description: `${field} is set by the path, the body must not say otherwise` });
+  throw invalidArgument({ field, rule: "is set by the path, the body must not say otherwise" });
 }
 
 interface Patch {
@@ -158,15 +161,15 @@ function completeMask({ resource, inPath, mask }: Patch, message: Message, decod
   if (paths.length === 0 && oversized === undefined && unknown !== undefined) {
     throw invalidArgument({
       field: unknown,
-      description: `${unknown} is not a field of this request, which has no other`,
+      rule: `is not a field of this request, which has no other`,
     });
   }
   if (mask === undefined) return;
   const given = getField(message, mask) as FieldMask | undefined;
   if (given !== undefined && given.paths.length > 0) return;
   if (oversized !== undefined) {
-    const description = `${oversized} has too many keys to change one by one, ${mask.jsonName} may name it as a whole`;
-    throw invalidArgument({ field: oversized, description });
+    const rule = "has too many keys to change one by one, {} may name it as a whole";
+    throw invalidArgument({ field: oversized, rule, args: [mask.jsonName] });
   }
   setField(message, mask, paths.length === 0 ? undefined : create(FieldMaskSchema, { paths: [...paths] }));
 }

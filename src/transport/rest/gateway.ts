@@ -309,7 +309,7 @@ export function createGateway(options: GatewayOptions): Gateway {
     }
     // Clients that always send JSON send `{}` for a rule without a body.
     if (await isEmptyBody(req)) return NO_BODY;
-    throw invalidArgument({ field: "body", description: "body must be empty, this request takes none" });
+    throw invalidArgument({ field: "body", rule: "must be empty, this request takes none" });
   }
 
   function rejectUnknownRoute(req: HttpRequest, res: HttpResponse, method: string, path: string): void {

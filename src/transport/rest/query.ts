@@ -166,14 +166,14 @@ function isValidWhole({ desc, message }: { readonly desc: DescMessage; readonly 
 const SET_BY_PATH = "is set by the path, the query must not say otherwise";
 
 function reject(path: string, rule: string): never {
-  throw invalidArgument({ field: path, description: `${path} ${rule}` });
+  throw invalidArgument({ field: path, rule });
 }
 
 function unknownParameter(input: DescMessage, name: string): Error {
   const shown = name.slice(0, 100);
   const suggestion = findSuggestion(name, listParameterNames(input, name.includes("_")));
   const hint = suggestion === undefined ? "" : `, did you mean ${suggestion}?`;
-  return invalidArgument({ field: shown, description: `${shown} is not a parameter of this method${hint}` });
+  return invalidArgument({ field: shown, rule: `is not a parameter of this method${hint}` });
 }
 
 // The query may repeat the value in the path, but not contradict it: otherwise a proxy and this service could decide on

@@ -50,7 +50,7 @@ export async function createAdvisory(
   await getRow(tx, groups, groupUid);
   const { legacyAdvisoryId = "", ...values } = buildValues(advisories, advisory);
   if (events.length > MAX_ENTRIES) {
-    throw invalidArgument({ field: "events", description: `events must be at most ${MAX_ENTRIES}` });
+    throw invalidArgument({ field: "events", rule: `must be at most ${MAX_ENTRIES}` });
   }
   const uid = ids.newUid(groupUid);
   // The uids order events of the same time.

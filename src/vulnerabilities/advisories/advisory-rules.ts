@@ -11,7 +11,7 @@ import {
   AdvisoryEventSchema,
   ReviewState,
 } from "#gen/chainguard/platform/vulnerabilities/v2beta1/advisories_pb.js";
-import { type FieldViolation, invalidArgument, resourceExhausted } from "../../kernel/errors.js";
+import { breakRule, type FieldViolation, invalidArgument, resourceExhausted } from "../../kernel/errors.js";
 import type { AddViolation } from "../../pipeline/resource/list-query.js";
 import { type FieldRule, isPrintable } from "../../pipeline/resource/rules.js";
 import type { AdvisoryEventRow } from "../../store/tables/advisories.js";
@@ -37,19 +37,19 @@ const ONE_LINE = `one line of at most ${MAX_TEXT} characters`;
 
 /** The rule for optional names: one line of at most 512 characters. */
 export const isLineField: FieldRule = (value, field) =>
-  isLine(String(value)) ? undefined : `${field} must be ${ONE_LINE}`;
+  isLine(String(value)) ? undefined : breakRule(field, `must be ${ONE_LINE}`);
 
 /** The rule for required names. */
 export const isRequiredLine: FieldRule = (value, field) =>
-  value === "" ? `${field} is required` : isLineField(value, field);
+  value === "" ? breakRule(field, "is required") : isLineField(value, field);
 
 /** The rule for lists of names, such as aliases. */
 export const isLines: FieldRule = (value, field) => {
   const lines = value as readonly string[];
-  if (lines.length > MAX_ENTRIES) return `${field} must be at most ${MAX_ENTRIES}`;
-  if (!lines.every((line) => line !== "" && isLine(line))) return `${field} must each be ${ONE_LINE}`;
+  if (lines.length > MAX_ENTRIES) return breakRule(field, `must be at most ${MAX_ENTRIES}`);
+  if (!lines.every((line) => line !== "" && isLine(line))) return breakRule(field, `must each be ${ONE_LINE}`);
   const length = lines.reduce((sum, line) => sum + line.length, 0);
-  return length > MAX_LIST ? `${field} must be at most ${MAX_LIST} characters together` : undefined;
+  return length > MAX_LIST ? breakRule(field, `must be at most ${MAX_LIST} characters together`) : undefined;
 };
 
 /**
@@ -82,8 +82,7 @@ export interface EventInput {
  */
 export function requireValidEvent({ event, moved }: EventInput, nowMs: number, at = ""): void {
   const violations: FieldViolation[] = [];
-  const addViolation: AddViolation = (field, rule) =>
-    violations.push({ field: at + field, description: `${at}${field} ${rule}` });
+  const addViolation: AddViolation = (field, rule) => violations.push({ field: at + field, rule });
   const { reviewState, createTime, findings, issue = "" } = event;
   if (reviewState === ReviewState.UNSPECIFIED) addViolation("reviewState", "is required");
   else if (ReviewState[reviewState] === undefined) addViolation("reviewState", "must be a state of a review");
@@ -115,7 +114,7 @@ function checkFields(message: ReflectMessage, path: string, addViolation: AddVio
       if (field.enum.value[message.get(field)] === undefined) addViolation(at, "must be one of its values");
     } else if (field.fieldKind === "list") {
       const broken = isLines([...message.get(field)], at);
-      if (broken) addViolation(at, broken.slice(at.length + 1));
+      if (broken) addViolation(at, broken.rule);
     } else if (field.fieldKind === "scalar") {
       const text = String(message.get(field));
       if (field.name !== "note") {

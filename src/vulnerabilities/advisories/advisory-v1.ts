@@ -201,7 +201,7 @@ async function withV1Names<T>(work: () => Promise<T>): Promise<T> {
 function parseFilter(filter: AdvisoryFilter): ListAdvisoriesRequest | undefined {
   const { id, uidp = create(UIDPFilterSchema), pageSize, latestEventType, origin } = filter;
   if (id !== "" && !isUidp(id)) {
-    throw invalidArgument({ field: "id", description: "id must be an id, such as the service assigns" });
+    throw invalidArgument({ field: "id", rule: "must be an id, such as the service assigns" });
   }
   if (id !== "" && uidp.ids.length > 0 && !uidp.ids.includes(id)) return undefined;
   return create(ListAdvisoriesRequestSchema, {
@@ -233,7 +233,7 @@ function formatOrder(orderBy: OrderBy): string {
   const order = orders[orderBy];
   if (order !== undefined) return order;
   const sortable = Object.keys(orders).map((number) => OrderBy[Number(number)]);
-  throw invalidArgument({ field: "orderBy", description: `orderBy must be one of ${sortable.join(", ")}` });
+  throw invalidArgument({ field: "orderBy", rule: `must be one of ${sortable.join(", ")}` });
 }
 
 // The events come oldest first.

@@ -76,7 +76,7 @@ const usual = [
 export function buildAdvisoryFilters(request: ListAdvisoriesRequest): Record<string, string> {
   const { origin = "", query, latestEventType = EventTypeFilter.UNSPECIFIED } = request;
   const violations: FieldViolation[] = [];
-  const addViolation = (field: string, rule: string) => violations.push({ field, description: `${field} ${rule}` });
+  const addViolation = (field: string, rule: string) => violations.push({ field, rule });
   for (const field of [...selective, ...usual]) {
     if (request[field].length > MAX_VALUES) addViolation(field, `must be at most ${MAX_VALUES}`);
     // Databases reject some control characters, and no stored text has any.

@@ -51,11 +51,11 @@ export function parseOsv(bytes: Uint8Array): OsvRecord {
   const record = requireObject(parseJson(bytes), "record");
   const version = readText(record, "schema_version");
   if (version !== undefined && !/^1\.\d+(?:\.|$)/.test(version)) {
-    throw invalidArgument({ field: "schema_version", description: "schema_version must be 1.x" });
+    throw invalidArgument({ field: "schema_version", rule: "must be 1.x" });
   }
   const id = requireText(record, "id");
   const modifiedMs = readTime(record, "modified");
-  if (modifiedMs === undefined) throw invalidArgument({ field: "modified", description: "modified is required" });
+  if (modifiedMs === undefined) throw invalidArgument({ field: "modified", rule: "is required" });
   const severities = readSeverities(record);
   return {
     id,
@@ -70,7 +70,7 @@ export function parseOsv(bytes: Uint8Array): OsvRecord {
 }
 
 function parseJson(bytes: Uint8Array): unknown {
-  const recordError = (rule: string) => invalidArgument({ field: "record", description: `record ${rule}` });
+  const recordError = (rule: string) => invalidArgument({ field: "record", rule: `${rule}` });
   if (bytes.length > MAX_RECORD_BYTES) throw recordError(`must be at most ${MAX_RECORD_BYTES} bytes`);
   let json: string;
   try {
@@ -121,8 +121,7 @@ function readFixedVersions(affected: JsonLocation): string[] {
       const ends = RANGE_ENDS.filter((end) => event.value[end] !== undefined);
       const [end = ""] = ends;
       if (ends.length !== 1) {
-        const rule = `${event.field} must have one of ${RANGE_ENDS.join(", ")}`;
-        throw invalidArgument({ field: event.field, description: rule });
+        throw fieldError(event.field, `must have one of ${RANGE_ENDS.join(", ")}`);
       }
       const version = requireText(event, end);
       // The events of a GIT range are commits, not versions.
@@ -199,5 +198,5 @@ function formatPath({ field }: JsonLocation, name: string): string {
 }
 
 function fieldError(field: string, rule: string) {
-  return invalidArgument({ field, description: `${field} ${rule}` });
+  return invalidArgument({ field, rule });
 }
