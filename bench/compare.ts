@@ -2,13 +2,13 @@
 // whether a change made calls more expensive.
 //
 //   node --import tsx bench/compare.ts --against DIRECTORY [--slices 40] [--seconds 0.5] [--starts 4]
-//     [--only rest|grpc|list] [--max 1.05] [--nice=-15] [--no-build] [--access-log all] [--traces RATIO]
+//     [--only rest|grpc|connect|web|list] [--max 1.05] [--nice=-15] [--no-build] [--access-log all] [--traces RATIO]
 import { mkdtempSync, rmSync } from "node:fs";
 import { availableParallelism, cpus, setPriority, tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
-import { loadGrpc, loadHttp1, NoResponses } from "./h2load.js";
+import { loadGrpc, loadHttp1, loadRpc, NoResponses } from "./h2load.js";
 import { bootstrap, type Estimate, geometricMean } from "./intervals.js";
 import { requireTools, serverCpuUs, startTraceSink } from "./processes.js";
 import { type LoadResult, median } from "./rounds.js";
@@ -26,20 +26,29 @@ interface Workload {
   load(side: Side, seconds: number): Promise<LoadResult>;
 }
 
+const EIGHT_BY_EIGHT = { connections: 8, streams: 8 };
+
 const workloads: readonly Workload[] = [
   {
     name: "rest, 32 connections",
     warmCalls: 40_000,
     load: (side, s) => loadHttp1(side.addresses, side.token, 32, s),
   },
-  ...[
-    { connections: 8, streams: 8 },
-    { connections: 32, streams: 1 },
-  ].map((shape) => ({
+  ...[EIGHT_BY_EIGHT, { connections: 32, streams: 1 }].map((shape) => ({
     name: `grpc, ${shape.connections} connections x ${shape.streams} streams`,
     warmCalls: 40_000,
     load: (side: Side, s: number) => loadGrpc(side.url, side.token, side.frame, shape, s),
   })),
+  {
+    name: "connect in JSON, 8 connections x 8 streams",
+    warmCalls: 40_000,
+    load: (side, s) => loadRpc(side.url, side.token, "application/json", side.json, EIGHT_BY_EIGHT, s),
+  },
+  {
+    name: "web: gRPC-Web, 8 connections x 8 streams",
+    warmCalls: 40_000,
+    load: (side, s) => loadRpc(side.url, side.token, "application/grpc-web+proto", side.frame, EIGHT_BY_EIGHT, s),
+  },
   {
     name: "list, 8 connections",
     // V8 optimizes code of lists for 10 to 15 s, and its compiler's time counts.

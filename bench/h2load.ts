@@ -26,16 +26,21 @@ export function writeGetGroup(directory: string, uid: string): string {
 }
 
 /**
- * Loads a gRPC method, always with the same message.
+ * Loads a method of RPC over HTTP/2, always with the same message.
  *
  * @param url where the service listens
- * @param frame a file that holds the message as a gRPC frame
+ * @param body a file that holds the message as the content type has it
  * @throws Error when any call fails
  */
-export function loadGrpc(url: string, token: string, frame: string, shape: Shape, seconds: number) {
-  const headers = ["content-type: application/grpc", "te: trailers", `authorization: Bearer ${token}`];
-  const args = [`-m${shape.streams}`, "-d", frame, ...headers.flatMap((header) => ["-H", header])];
+export function loadRpc(url: string, token: string, type: string, body: string, shape: Shape, seconds: number) {
+  const headers = [`content-type: ${type}`, "te: trailers", `authorization: Bearer ${token}`];
+  const args = [`-m${shape.streams}`, "-d", body, ...headers.flatMap((header) => ["-H", header])];
   return h2load([...args, `${url}${GET_GROUP}`], shape.connections, seconds);
+}
+
+/** Loads a gRPC method, always with the same message; see {@link loadRpc}. */
+export function loadGrpc(url: string, token: string, frame: string, shape: Shape, seconds: number) {
+  return loadRpc(url, token, "application/grpc", frame, shape, seconds);
 }
 
 /**

@@ -24,6 +24,8 @@ export interface Side {
   readonly list: string;
   /** A file with the request for one group as a gRPC frame. */
   readonly frame: string;
+  /** A file with the same request in JSON. */
+  readonly json: string;
   stop(): Promise<void>;
 }
 
@@ -69,12 +71,15 @@ export async function startSide(
     writeFileSync(addresses, uids.map((uid) => `${url}/iam/v2beta1/groups/${uid}`).join("\n"));
     const list = join(directory, "list.txt");
     writeFileSync(list, `${url}/iam/v2beta1/groups?page_size=50&order_by=name`);
-    const frame = writeGetGroup(directory, uids.at(-1) ?? group);
+    const uid = uids.at(-1) ?? group;
+    const frame = writeGetGroup(directory, uid);
+    const json = join(directory, "get-group.json");
+    writeFileSync(json, JSON.stringify({ uid }));
     const stop = async () => {
       await server.stop();
       rmSync(directory, { recursive: true });
     };
-    return { name, url, server, token, addresses, list, frame, stop };
+    return { name, url, server, token, addresses, list, frame, json, stop };
   } catch (error) {
     await server.stop();
     throw error;
