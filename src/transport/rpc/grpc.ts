@@ -123,8 +123,6 @@ export function createGrpcUnary(options: GrpcUnaryOptions): GrpcUnary {
     );
   }
 
-  const common = { reject, onInternalError };
-
   async function run(
     stream: ServerHttp2Stream,
     entry: UnaryEntry,
@@ -162,7 +160,7 @@ export function createGrpcUnary(options: GrpcUnaryOptions): GrpcUnary {
       if (compressor.takes(length, call.inbound.header("grpc-accept-encoding"))) {
         const pieces = [frame.subarray(PREFIX_BYTES)];
         await answerPieces(stream, call, codec, { pieces, bytes: length - PREFIX_BYTES }, record);
-      } else answer({ ...common, stream, call, codec, frame, isCompressed: false, record }, length);
+      } else answer({ reject, onInternalError, stream, call, codec, frame, isCompressed: false, record }, length);
     } catch (error) {
       if (isCallerGone(error)) return;
       fail(stream, call, codec, error, record);
@@ -182,7 +180,7 @@ export function createGrpcUnary(options: GrpcUnaryOptions): GrpcUnary {
     if (isStreamGone(stream)) return;
     chargeResponse(stream, PREFIX_BYTES);
     const frame = sealEnvelope(isCompressed ? COMPRESSED_FLAG : 0, message);
-    answer({ ...common, stream, call, codec, frame, isCompressed, record }, PREFIX_BYTES + message.bytes);
+    answer({ reject, onInternalError, stream, call, codec, frame, isCompressed, record }, PREFIX_BYTES + message.bytes);
   }
 
   function read(
