@@ -17,7 +17,7 @@ import {
 import { groups } from "../../iam/groups/group.js";
 import { breakRule } from "../../kernel/errors.js";
 import { defineBodies } from "../../pipeline/body.js";
-import { type Handlers, listInChunks, listInChunks } from "../../pipeline/handlers.js";
+import { type Handlers, listInChunks } from "../../pipeline/handlers.js";
 import { type ServedService, serve } from "../../pipeline/method-table.js";
 import { createOperations } from "../../pipeline/operations.js";
 import { defineResource } from "../../pipeline/resource/define.js";

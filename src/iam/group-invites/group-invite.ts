@@ -13,7 +13,6 @@ import {
 import { breakRule } from "../../kernel/errors.js";
 import { defineBodies } from "../../pipeline/body.js";
 import type { Handlers } from "../../pipeline/handlers.js";
-import { withoutChange } from "../../pipeline/handlers.js";
 import { serve } from "../../pipeline/method-table.js";
 import { defineResource } from "../../pipeline/resource/define.js";
 import { deleteRows } from "../../pipeline/resource/delete.js";
