@@ -223,15 +223,27 @@ describe("invoke", () => {
     }
   }
 
-  test("writes are rejected while too many wait for the database, and reads are not", async () => {
-    const waiting = Array.from({ length: 2_048 }, () => p.store.write(() => undefined));
-    const write = errorOf(p.start("Make", good, { authorization: member }).answer);
-    const read = p.start("Look", good, { authorization: member }).answer;
-    assert.equal((await write).rawMessage, "Unavailable: too many calls wait for the database");
+  const busy = "Unavailable: the call waited too long for the database, try again";
+
+  test("a write that waited too long for the database is refused before its handler, and a read is not", async () => {
+    const turn = { key: "192.0.2.1", startByMs: performance.now() };
+    const facts = { authorization: member, turn };
+    const write = errorOf(p.start("Make", good, facts).answer);
+    const read = p.start("Look", good, facts).answer;
+    assert.equal((await write).rawMessage, busy);
     assert.deepEqual(await read, {});
     assert.equal(p.handled, 1);
-    await Promise.all(waiting);
-    await p.start("Make", good, { authorization: member }).answer;
+    const inTime = { authorization: member, turn: { ...turn, startByMs: performance.now() + 60_000 } };
+    await p.start("Make", good, inTime).answer;
+  });
+
+  test("when ten thousand wait for the database, the newest of the longest queue is refused", async () => {
+    const wait = (key: string) => p.store.write(() => undefined, { key });
+    const waiting = Array.from({ length: 10_000 }, () => wait("192.0.2.1"));
+    const [outcomes] = await Promise.all([Promise.allSettled(waiting), wait("192.0.2.2")]);
+    const refused = outcomes.flatMap(({ status }, i) => (status === "rejected" ? [i] : []));
+    assert.deepEqual(refused, [9_999]);
+    await assert.rejects(waiting[9_999] as Promise<void>, { message: busy });
   });
 
   test("a thousand failing calls at once: none sees another's marker", async () => {

@@ -6,6 +6,7 @@ import { Capability } from "#gen/chainguard/capabilities/capabilities_pb.js";
 import { ErrorInfoSchema } from "#gen/google/rpc/error_details_pb.js";
 import { toCapabilitySet } from "../../src/kernel/capability-set.js";
 import { connectErrorFrom, unauthenticated } from "../../src/kernel/errors.js";
+import type { Turn } from "../../src/kernel/fair-queue.js";
 import type { Principal } from "../../src/kernel/principal.js";
 import { type Authenticate, createAuthenticateCaller } from "../../src/pipeline/auth/authenticate.js";
 import { bitOf } from "../../src/pipeline/auth/authorize.js";
@@ -46,6 +47,7 @@ export interface InboundFacts {
   readonly requestId: string;
   readonly remoteAddress: string;
   readonly timeoutMs: number;
+  readonly turn: Turn;
 }
 
 /** The pipeline, and what tests set and look at. */
@@ -165,7 +167,13 @@ export function principal(identityUid: string): Principal {
 }
 
 /** A request as a front end would hand it over. */
-export function inboundOf({ authorization, requestId, remoteAddress, timeoutMs }: Partial<InboundFacts>): Inbound {
+export function inboundOf({
+  authorization,
+  requestId,
+  remoteAddress,
+  timeoutMs,
+  turn,
+}: Partial<InboundFacts>): Inbound {
   return {
     protocol: "rest",
     fieldSpelling: "json",
@@ -173,6 +181,7 @@ export function inboundOf({ authorization, requestId, remoteAddress, timeoutMs }
     url: "/",
     timeoutMs,
     remoteAddress,
+    turn,
     requestId: requestId ?? "request",
     header: (name) => (name === "authorization" ? authorization : undefined),
     headers: () => new Headers(),

@@ -13,6 +13,8 @@ const MIB = 1024 * 1024;
 const limits = {
   ...defaultLimits,
   ...{ requestBufferBytes: 64 * MIB, responseBufferBytes: 64 * MIB, unknownBytes: 16 * MIB, responseBytes: 20 * MIB },
+  // The bodies stay open when a test has ended.
+  ...{ slowBodyMs: Number.POSITIVE_INFINITY, responseStallMs: Number.POSITIVE_INFINITY },
 };
 const SHARE = 16 * MIB;
 const UNKNOWN_SHARE = 8 * MIB;
@@ -225,7 +227,8 @@ describe("a body that is too slow", () => {
 
   it("is not, while it is young", async () => {
     const bytes = new ByteBudget({ totalBytes: MIB, unknownBytes: MIB, leastRate: 1_000, graceMs: 60_000 });
-    bytes.open(owner, { onRejected: failIfRejected });
+    const body = bytes.open(owner, { onRejected: failIfRejected });
     await delay(1_200);
+    body.release();
   });
 });
