@@ -338,7 +338,7 @@ const unknown: readonly { query: string; shown: string; hint: string; reason: st
 for (const { query, shown, hint, reason } of unknown) {
   test(`rejects the unknown ?${query.slice(0, 40)}: ${reason}`, () => {
     assert.throws(() => bindQuery(query, { input: list }), {
-      message: `Invalid argument: ${shown}: ${shown} is not a parameter of this method${hint}`,
+      message: `Invalid argument: ${shown}: ${`${shown} is`.trim()} not a parameter of this method${hint}`,
     });
     assert.deepEqual(bindQuery(query, { input: list, ignoreUnknown: true }), {}, "and passes it over where told so");
   });
