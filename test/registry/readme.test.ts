@@ -1,6 +1,7 @@
 // Readmes of repos: who changes them, and what they may hold.
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
+import { breakRule } from "../../src/kernel/errors.js";
 import { isReadme } from "../../src/registry/repos/repo-rules.js";
 import { invalid, permissionDenied } from "../contract/expectations.js";
 import type { Somebody } from "../iam/iam-world.js";
@@ -97,11 +98,11 @@ describe("of readmes", () => {
   ];
   for (const text of harmful)
     it(`${JSON.stringify(text.slice(0, 40))} is rejected`, () =>
-      assert.equal(isReadme(text, "content"), "content must not contain unsafe HTML"));
+      assert.deepEqual(isReadme(text, "content"), breakRule("content", "must not contain unsafe HTML")));
 
   it("control characters and long texts are rejected", () => {
-    assert.equal(isReadme("a\0b", "content"), "content must not contain control characters");
-    assert.equal(isReadme("a".repeat(256 * 1024 + 1), "content"), "content must be at most 262144 characters");
+    assert.deepEqual(isReadme("a\0b", "content"), breakRule("content", "must not contain control characters"));
+    assert.deepEqual(isReadme("a".repeat(256 * 1024 + 1), "content"), breakRule("content", "must be at most 262144 characters"));
   });
 
   for (const part of ["<!--", "<", "<a", '<a alt="', '<a alt="" ', "&#", "<!-- --", "<a "]) {

@@ -246,9 +246,9 @@ describe("access log", () => {
       [
         { protocol: "grpc", ...from, method, code: "OK", bytesIn: 9, bytes: 30 },
         { protocol: "grpc", ...from, path: "/a.B/C", code: "UNIMPLEMENTED", bytes: 0 },
-        { protocol: "grpc", ...from, method, code: "OK", bytes: 30 },
-        { protocol: "grpc-web", ...from, method, code: "OK", bytes: 51 },
-        { protocol: "connect", ...from, method, code: "NOT_FOUND", bytes: failed?.bytes, status: 404 },
+        { protocol: "grpc", ...from, method, code: "OK", bytesIn: 9, bytes: 30 },
+        { protocol: "grpc-web", ...from, method, code: "OK", bytesIn: 9, bytes: 51 },
+        { protocol: "connect", ...from, method, code: "NOT_FOUND", bytesIn: 14, bytes: failed?.bytes, status: 404 },
         {
           ...{ protocol: "rest", httpMethod: "GET", path: "/x", httpVersion: "1.1", requestId: http1?.requestId },
           ...{ remoteAddress: "127.0.0.1", code: "OK", bytes: 0, status: 200 },
