@@ -2,8 +2,9 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { isSink } from "../../src/events/subscriptions/subscription.js";
+import { breakRule } from "../../src/kernel/errors.js";
 
-const RULE = "sink must be an https URL of at most 2048 characters without user or fragment";
+const RULE = breakRule("sink", "must be an https URL of at most 2048 characters without user or fragment");
 const long = (length: number) => `https://a.example/${"x".repeat(length - "https://a.example/".length)}`;
 
 const accepted: readonly string[] = [
@@ -55,7 +56,7 @@ describe("a sink", () => {
     it(`may be ${sink.slice(0, 60)}`, () => assert.equal(isSink(sink, "sink"), undefined));
   }
   for (const [what, sink] of Object.entries(refused)) {
-    it(`must not have or be ${what}`, () => assert.equal(isSink(sink, "sink"), RULE));
+    it(`must not have or be ${what}`, () => assert.deepEqual(isSink(sink, "sink"), RULE));
   }
-  it("is required", () => assert.equal(isSink("", "sink"), "sink is required"));
+  it("is required", () => assert.deepEqual(isSink("", "sink"), breakRule("sink", "is required")));
 });
