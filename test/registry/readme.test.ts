@@ -102,7 +102,10 @@ describe("of readmes", () => {
 
   it("control characters and long texts are rejected", () => {
     assert.deepEqual(isReadme("a\0b", "content"), breakRule("content", "must not contain control characters"));
-    assert.deepEqual(isReadme("a".repeat(256 * 1024 + 1), "content"), breakRule("content", "must be at most 262144 characters"));
+    assert.deepEqual(
+      isReadme("a".repeat(256 * 1024 + 1), "content"),
+      breakRule("content", "must be at most 262144 characters"),
+    );
   });
 
   for (const part of ["<!--", "<", "<a", '<a alt="', '<a alt="" ', "&#", "<!-- --", "<a "]) {
