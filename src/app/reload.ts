@@ -15,6 +15,37 @@ import type { Logger } from "../telemetry/logger.js";
 const CHECK_MS = 2_000;
 const KEPT = "the TLS certificate cannot be replaced: the one before stays in use";
 
+/** What {@link watchFiles} needs. */
+export interface FileWatchDeps {
+  readonly settings: Settings;
+  readonly storage: { readonly masterKey: MasterKeyFile; readonly store: Pick<Store, "read">; readonly clock: Clock };
+  /** The certificate that is served now; undefined without TLS. */
+  readonly tls: TlsContent | undefined;
+  /** Serves new connections with another certificate. */
+  readonly replaceTls: (content: TlsContent) => void;
+  readonly operatorKeys: OperatorKeys;
+  readonly logger: Logger;
+  /** What is closed when the service stops. */
+  readonly opened: { add(close: () => void): void };
+}
+
+/** Starts to watch all of these files. */
+export function watchFiles({ settings, storage, tls, replaceTls, operatorKeys, logger, opened }: FileWatchDeps) {
+  const { masterKey, store, clock } = storage;
+  const watches = [
+    watchMasterKey({ masterKey, store, logger }),
+    ...(tls ? [watchCertificate({ settings, current: tls, replace: replaceTls, logger, clock })] : []),
+    watchIssuerKeys({ keys: operatorKeys, logger }),
+  ];
+  for (const { stop } of watches) opened.add(stop);
+  return {
+    /** Reads all of them now, one after the other, and logs the results. Does not throw. */
+    async reload(): Promise<void> {
+      for (const watch of watches) await watch.reload();
+    },
+  };
+}
+
 /**
  * Reads the certificate and its key.
  *
@@ -160,7 +191,7 @@ interface MasterKeyWatch {
 }
 
 /** Starts to watch the file of the master key. A file that cannot be used is logged once, and the keys before stay in use. */
-export function watchMasterKey({ masterKey, store, logger }: MasterKeyWatchDeps): MasterKeyWatch {
+function watchMasterKey({ masterKey, store, logger }: MasterKeyWatchDeps): MasterKeyWatch {
   let rejected = "";
   let logged = masterKey.changes;
 

@@ -6,7 +6,13 @@ import { test } from "node:test";
 import { families } from "../../src/telemetry/metrics/families.js";
 import { PROJECT } from "../support/project.js";
 
-const SOURCES = ["app/host-watch.ts", "store/sqlite/faults.ts", "transport/http/connections.ts"];
+const SOURCES = [
+  "app/clock-jumps.ts",
+  "app/file-shortages.ts",
+  "store/sqlite/faults.ts",
+  "telemetry/logger.ts",
+  "transport/http/connections.ts",
+];
 const read = (path: string) => readFileSync(join(PROJECT, path), "utf8");
 const sources = SOURCES.map((path) => read(join("src", path))).join("\n");
 

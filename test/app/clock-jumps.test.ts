@@ -1,28 +1,18 @@
-// Jumps of the clock and a shortage of descriptors: what is logged and counted, and which jobs wait.
+// Jumps of the clock: what is logged and counted, and which jobs wait.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { buildLimits, createHostWatch } from "../../src/app/host-watch.js";
-import { resolveSettings } from "../../src/config/config.js";
+import { watchClock } from "../../src/app/clock-jumps.js";
 import type { Job, JobRun } from "../../src/jobs/jobs.js";
+import { createLineLog, readCounts } from "./watch-kit.js";
 
 const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
 
 function watchWithClocks() {
-  const time = { wallMs: 1_000_000_000, monotonicMs: 5_000, shortage: undefined as Error | undefined };
-  const lines: { readonly level: string; readonly message: string; readonly fields: Record<string, unknown> }[] = [];
-  const log = (level: string) => (fields: unknown, message?: string) =>
-    void lines.push({ level, message: message ?? "", fields: fields as Record<string, unknown> });
-  const watch = createHostWatch({
-    logger: { error: log("error"), warn: log("warn"), info: log("info") } as never,
-    clock: () => time.wallMs,
-    monotonicMs: () => time.monotonicMs,
-    openFile() {
-      if (time.shortage !== undefined) throw time.shortage;
-    },
-  });
+  const time = { wallMs: 1_000_000_000, monotonicMs: 5_000 };
+  const { lines, logger } = createLineLog();
+  const watch = watchClock({ logger, clock: () => time.wallMs, monotonicMs: () => time.monotonicMs });
   return {
-    time,
     lines,
     watch,
     /** Lets time pass, and sets the clock by so much besides. */
@@ -30,13 +20,7 @@ function watchWithClocks() {
       time.wallMs += ms + jumpMs;
       time.monotonicMs += ms;
     },
-    values: (name: string) =>
-      Object.fromEntries(
-        [...(watch.sources.find((source) => source.name === name)?.collect() ?? [])].map(({ labels, value }) => [
-          Object.values(labels)[0],
-          value,
-        ]),
-      ),
+    values: (name: string) => readCounts(watch.sources, name),
   };
 }
 
@@ -113,36 +97,4 @@ test("control: a clock that is adjusted by seconds, and a process that sleeps fo
     assert.equal(await paused.run({} as JobRun), 7);
   }
   assert.deepEqual([lines.length, values("arbor_clock_jumps_total")], [0, { forward: 0, back: 0 }]);
-});
-
-test("a shortage of descriptors: a line a minute however often it is met, a count, and a line at its end", (t) => {
-  const { watch, lines, pass, time, values } = watchWithClocks();
-  t.after(watch.stop);
-  const shortage = Object.assign(new Error("EMFILE: too many open files"), { code: "EMFILE" });
-  time.shortage = shortage;
-  for (let i = 0; i < 50; i++) {
-    pass(1_000);
-    watch.check();
-    watch.noteAcceptError(shortage);
-  }
-  assert.equal(lines.length, 1);
-  pass(11_000);
-  watch.check();
-  assert.equal(lines.length, 2);
-  assert.deepEqual(values("arbor_file_shortages_total"), { accept: 50, check: 51 });
-  time.shortage = undefined;
-  watch.check();
-  watch.check();
-  assert.deepEqual(
-    lines.map(({ level }) => level),
-    ["error", "error", "info"],
-  );
-  assert.equal(lines[2]?.fields.durationMs, 60_000);
-});
-
-test("some descriptors are kept free of connections", () => {
-  const settings = resolveSettings({ flags: {}, env: {} });
-  assert.equal(buildLimits(settings, 1_024).connections, 824);
-  assert.equal(buildLimits(settings, 100).connections, 50);
-  assert.equal(buildLimits(settings, 1_000_000).connections, buildLimits(settings).connections);
 });

@@ -1,0 +1,108 @@
+// The services of the API with their method table, and the routes of the container registry beside them.
+import type { DescService } from "@bufbuild/protobuf";
+import { auditV1, createEventIds, readEventIdKey } from "../../audit/audit-v1.js";
+import { createEventFeed, createEventStreams } from "../../audit/event-feed.js";
+import type { Origin } from "../../config/config.js";
+import { sealForStore } from "../../issuer/keys/master-key.js";
+import { createFailureThrottle } from "../../issuer/sts/failure-throttle.js";
+import { createPageTokens } from "../../kernel/page-token.js";
+import type { WebRoutes } from "../../kernel/web.js";
+import { createMethodTable, findBodyReaders, type MethodTable } from "../../pipeline/method-table.js";
+import type { Mount } from "../../pipeline/mount-options.js";
+import { buildRoomChecks, type Quotas } from "../../pipeline/resource/quota.js";
+import { notificationRoutes } from "../../registry/oci/notification-routes.js";
+import { createRegistryClient } from "../../registry/oci/registry-client.js";
+import { createInternalTokens } from "../../registry/oci/registry-token.js";
+import { TOKEN_FAILURES, tokenRoutes } from "../../registry/oci/token-routes.js";
+import { bodiesOfOthers, definitions } from "../definitions.js";
+import { addMounts } from "../mounts.js";
+import { createPlatformServices } from "../services.js";
+import type { AreaDeps } from "./area.js";
+import type { IssuerArea } from "./issuer.js";
+import type { StoreArea } from "./store.js";
+
+export interface PlatformDeps extends AreaDeps {
+  readonly origin: Origin;
+  readonly storage: StoreArea;
+  readonly issuer: IssuerArea;
+  readonly quotas: Quotas;
+  readonly mounts: readonly Mount[];
+  /** Ends streams. */
+  readonly stopping: AbortSignal;
+}
+
+export interface Platform {
+  /** The methods of all services, those of mounted ones included. */
+  readonly methods: MethodTable;
+  /** All services under the names with which reflection and health show them. */
+  readonly described: readonly DescService[];
+  /** The routes of the issuer and of the container registry. */
+  readonly webRoutes: WebRoutes;
+}
+
+/**
+ * Creates the services.
+ *
+ * @throws TypeError when a declaration of a service is wrong, or a mounted service is served already
+ */
+export async function createPlatform(deps: PlatformDeps): Promise<Platform> {
+  const { settings, ids, onProblem, storage, issuer, quotas, mounts, stopping } = deps;
+  const { store, callStore, keys, masterKey, clock } = storage;
+  const tokens = createPageTokens(keys.pageKeys);
+  const platformServices = [
+    ...createPlatformServices({
+      tokens,
+      ids,
+      seal: (tx, secret, context) => sealForStore(tx, masterKey, secret, context),
+      rootCreation: settings.rootCreation,
+      limits: settings.quotas,
+      trustedIssuers: settings.trustedIssuers,
+      store: callStore,
+      registry: createRegistry(deps),
+    }),
+    ...issuer.services,
+  ];
+  const services = [
+    ...platformServices,
+    auditV1({
+      ...{ store: callStore, clock, keys, tokens, stopping },
+      eventIds: createEventIds(await store.write(readEventIdKey)),
+      eventFeed: createEventFeed({ store, onProblem }),
+      streams: createEventStreams(),
+      bodyReaders: findBodyReaders(platformServices, bodiesOfOthers),
+    }),
+  ];
+  return {
+    methods: addMounts(createMethodTable(services, buildRoomChecks(definitions, quotas)), mounts),
+    described: [...services.map(({ desc, published = desc }) => published), ...mounts.map(({ desc }) => desc)],
+    webRoutes: [...issuer.routes, ...createRegistryRoutes(deps)],
+  };
+}
+
+function createRegistry({ settings, ids, origin, storage }: PlatformDeps) {
+  const { registryUrl: url, registryService: service } = settings;
+  if (url === undefined) return undefined;
+  const { keys, clock } = storage;
+  const token = createInternalTokens({ keys, clock, ids, issuer: origin.issuer, service });
+  return createRegistryClient({ url, token });
+}
+
+function createRegistryRoutes({ settings, ids, logger, origin, storage, issuer }: PlatformDeps): WebRoutes {
+  const { callStore: store, keys, clock } = storage;
+  return [
+    ...tokenRoutes({
+      ...{ store, keys, ids, clock, authenticate: issuer.authenticate },
+      exchanger: issuer.exchanger,
+      service: settings.registryService,
+      issuer: origin.issuer,
+      baseUrl: origin.baseUrl,
+      failures: createFailureThrottle(TOKEN_FAILURES),
+      onToken: issuer.lastSeen.touch,
+    }),
+    ...notificationRoutes({
+      ...{ store, ids, clock },
+      secretFile: settings.registrySecretFile,
+      onEvents: (counts) => logger.info(counts, "events of the registry"),
+    }),
+  ];
+}

@@ -1,0 +1,75 @@
+// The store of the service: the installation on the host, and what tells whether its database answers.
+import { unavailable } from "../../kernel/errors.js";
+import type { Clock } from "../../kernel/time.js";
+import type { DatabaseFaultEvent } from "../../store/sqlite/faults.js";
+import { databaseFaults } from "../../store/sqlite/faults.js";
+import type { Store } from "../../store/store.js";
+import { watchUnits } from "../../store/unit-watch.js";
+import type { Logger } from "../../telemetry/logger.js";
+import { readValues, type Source } from "../../telemetry/metrics/samples.js";
+import { openInstallation } from "../installation.js";
+import type { AreaDeps } from "./area.js";
+
+export type StoreArea = Awaited<ReturnType<typeof openStoreArea>>;
+
+export interface StoreAreaDeps extends Pick<AreaDeps, "settings" | "logger" | "opened"> {
+  readonly clock: Clock | undefined;
+}
+
+/** Opens the installation. A database of an older version is expanded first, unless the settings forbid it. */
+export async function openStoreArea({ settings, clock: givenClock, logger, opened }: StoreAreaDeps) {
+  const installation = await openInstallation({
+    settings,
+    mode: settings.create ? "create" : "update",
+    exclusive: true,
+    onFault: logDatabaseFault(logger),
+    onMigration: ({ name, done, total }) => logger.info({ migration: name, done, total }, "upgrading the database"),
+    ...(givenClock && { clock: givenClock }),
+  });
+  opened.add(installation.close);
+  const { store, keys, masterKey, clock } = installation;
+  const units = watchUnits(store, settings.maxWait * 1000);
+
+  let wereStuck = false;
+  return {
+    installation,
+    /** For background work. */
+    store,
+    /** The same for calls, whose units of work are watched and have a limited time to begin. */
+    callStore: units.store,
+    keys,
+    masterKey,
+    clock,
+    /** Rejects while calls wait for the database in vain or it cannot be used, and logs when that begins and ends. */
+    async ready() {
+      const areStuck = units.areStuck();
+      if (areStuck && !wereStuck) logger.error("not ready: calls wait for the database, and none has ended for 5 s");
+      if (!areStuck && wereStuck) logger.info("calls that wait for the database end again");
+      wereStuck = areStuck;
+      if (areStuck) throw unavailable("no unit of work ends");
+      return store.check();
+    },
+    sources: createDatabaseFaultSources(store),
+  };
+}
+
+// SQLite only: PostgreSQL has no such faults.
+function createDatabaseFaultSources(store: Pick<Store, "stats">): Source[] {
+  const byFault = (read: (fault: (typeof databaseFaults)[number]) => number) =>
+    Object.fromEntries(databaseFaults.map((fault) => [fault, read(fault)]));
+  return [
+    readValues("arbor_database_fault", "fault", () => {
+      const current = store.stats().faults?.current;
+      return current && byFault((fault) => Number(current.has(fault)));
+    }),
+    readValues("arbor_database_fault_errors_total", "fault", () => store.stats().faults?.errors),
+  ];
+}
+
+// One line at the begin and one at the end of each fault, however many calls fail.
+function logDatabaseFault(logger: Pick<Logger, "error" | "info">) {
+  return ({ state, message, ...fields }: DatabaseFaultEvent): void => {
+    if (state === "began") logger.error(fields, message);
+    else logger.info(fields, message);
+  };
+}
