@@ -65,8 +65,7 @@ file overrides the default. An empty value counts as absent.
   that Kubernetes sets for Services called \`arbor\` or \`arbor-…\`, such as \`ARBOR_PORT\` and \`ARBOR_DB_SERVICE_HOST\`,
   are logged and ignored.
 - A secret can be given as a file, which may end in a line break. Files of secrets must belong to the user that runs Arbor,
-  with mode 0600, or to root, with mode 0640 at most. The mode of \`--tls-key\` is not checked
-  ([operations.md](operations.md#tls-certificates)). A file that a setting names may have at most 16 MiB.
+  with mode 0600, or to root, with mode 0640 at most. A file that a setting names may have at most 16 MiB.
 `;
 
 /** Formats docs/settings.md: an introduction and a table per group. */

@@ -1,20 +1,16 @@
 // The table of docs/host-faults.md names what is printed and counted: operators search for these lines.
 import assert from "node:assert/strict";
-import { readFileSync } from "node:fs";
+import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { families } from "../../src/telemetry/metrics/families.js";
 import { PROJECT } from "../support/project.js";
 
-const SOURCES = [
-  "app/clock-jumps.ts",
-  "app/file-shortages.ts",
-  "store/sqlite/faults.ts",
-  "telemetry/logger.ts",
-  "transport/http/connections.ts",
-];
 const read = (path: string) => readFileSync(join(PROJECT, path), "utf8");
-const sources = SOURCES.map((path) => read(join("src", path))).join("\n");
+const sources = readdirSync(join(PROJECT, "src"), { recursive: true, encoding: "utf8" })
+  .filter((path) => path.endsWith(".ts"))
+  .map((path) => read(join("src", path)))
+  .join("\n");
 
 test("each fault has a line of the log and a metric that exist", () => {
   const rows = [...read("docs/host-faults.md").matchAll(/^\| .* \|$/gm)].map(([row]) => row.slice(2, -2).split(" | "));

@@ -18,7 +18,7 @@ export const families = {
   arbor_build_info: gauge("Always 1; the labels say which version runs on which Node.", "version", "node"),
 
   arbor_requests_total: counter(
-    "Requests answered, by the name of the method or route, the protocol and the code of the response.",
+    "Responses, by the name of the method or route, the protocol and the code.",
     "method",
     "protocol",
     "code",
