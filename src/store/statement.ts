@@ -49,8 +49,11 @@ export interface Executor {
    * Yields to the event loop when this transaction has run for some milliseconds. Work whose duration
    * depends on how much is stored awaits it between its statements. Writers on SQLite never yield,
    * because all other writers wait for them.
+   *
+   * @param atOnce whatever it has run so far: before work that is long in any case, so that several units that begin
+   * together do not run in one turn of the event loop
    */
-  pause?(): Promise<void> | undefined;
+  pause?(atOnce?: boolean): Promise<void> | undefined;
 }
 
 /** A statement without the types of its values. */

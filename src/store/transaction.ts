@@ -82,9 +82,9 @@ export class Transaction implements Executor {
     return this.#connection.nowMs();
   }
 
-  pause(): Promise<void> | undefined {
+  pause(atOnce?: boolean): Promise<void> | undefined {
     if (!this.#open) throw useAfterEndError();
-    return this.#connection.pause?.();
+    return this.#connection.pause?.(atOnce);
   }
 
   get access(): GrantReader {

@@ -71,6 +71,31 @@ test("a unit of thirty milliseconds pauses again and again, alone and among othe
   await reader.close();
 });
 
+test("a dozen units that are long in any case, of one tick, begin in a tick each", async () => {
+  const reader = openReader();
+  let tick = 0;
+  let isOver = false;
+  const count = () => {
+    tick++;
+    if (!isOver) setImmediate(count);
+  };
+  setImmediate(count);
+  const began = async (atOnce: boolean) => {
+    const units = Array.from({ length: 12 }, () =>
+      reader.read(async (tx) => {
+        await (tx as Unit).pause?.(atOnce);
+        return tick;
+      }),
+    );
+    return new Set(await Promise.all(units)).size;
+  };
+  assert.equal(await began(true), 12);
+  assert.equal(await began(false), 1, "control: otherwise they begin together");
+  isOver = true;
+  await passTick();
+  await reader.close();
+});
+
 test("more long units than may be paused at once all end: in one tick on one connection", async () => {
   const reader = openReader();
   const pauses = await Promise.all(Array.from({ length: 10 }, () => run(reader, 20, 0.5)));

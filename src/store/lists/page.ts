@@ -69,7 +69,7 @@ export async function listPage<Row extends ListedRow>(
 async function readList(reading: Reading, rowLimit: number, search: Search | undefined) {
   const { tx, kind, query } = reading;
   // To find many visible groups and to plan for them takes long, so other calls run between.
-  if (query.visible.length > MAX_SEARCHED) await tx.pause?.();
+  if (query.visible.length > MAX_SEARCHED) await tx.pause?.(true);
   const plan = planList(query, kind);
   const separate = await readUids(reading, plan.uids);
   if (plan.from === "uids") return { rows: rowsOf(separate.found).slice(query.skip), total: separate.total };

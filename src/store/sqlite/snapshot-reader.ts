@@ -230,7 +230,8 @@ class ReadUnit extends Transaction {
     return rows;
   }
 
-  override pause(): Promise<void> | undefined {
+  override pause(atOnce = false): Promise<void> | undefined {
+    if (atOnce) return this.#pauseNow();
     if (this.#resumedMs !== undefined) {
       return this.#readMs() - this.#resumedMs >= SLICE_MS ? this.#pauseNow() : undefined;
     }
