@@ -33,7 +33,6 @@ const longest: { method: string; ms: number; maxMs: number }[] = [];
 
 before(async () => {
   service = await startHarness();
-  session = connect(service.url);
   const { store } = service.app.installation;
   const organisation = await service.organisation("full.example");
   root = organisation.group;
@@ -43,6 +42,8 @@ before(async () => {
   await service.bind(everything.uid, "owner", root);
   tokens.set("owner", everything.token);
   tokens.set("bound", await service.token(full.bound));
+  // An idle connection would have been closed meanwhile.
+  session = connect(service.url);
   turns = watchTurns();
 });
 after(async () => {
