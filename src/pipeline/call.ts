@@ -1,11 +1,11 @@
 import type { DescMethod } from "@bufbuild/protobuf";
 import { type ContextValues, createContextValues, type HandlerContext } from "@connectrpc/connect";
-import type { Turn } from "../kernel/fair-queue.js";
 import type { Principal } from "../kernel/principal.js";
 import type { TraceSpan } from "../kernel/trace.js";
 import { isUidp, isWithin, lineageOf, maximalOf, rootOf } from "../kernel/uidp.js";
 import type { Awaitable } from "../store/awaitable.js";
 import type { AccessRow } from "../store/iam/access.js";
+import type { UnitOptions } from "../store/store.js";
 import type { Tx } from "../store/transaction.js";
 import type { RequestProtocol, RequestRecord } from "../telemetry/request-record.js";
 import { addMappedGrants } from "./auth/authorize.js";
@@ -40,8 +40,8 @@ export interface Inbound {
   /** The id of the request, which its response carries too. */
   readonly requestId: string;
 
-  /** Whose turn it is, and when the call is given up if it has not begun; absent where a call comes by no transport. */
-  readonly turn?: Turn | undefined;
+  /** How its units of work wait for the database; absent where a call comes by no transport. */
+  readonly turn?: Pick<UnitOptions, "key" | "maxWaitMs"> | undefined;
 
   /** What logs and metrics say of the request; absent where a call comes by no transport. */
   readonly record?: RequestRecord | undefined;

@@ -55,7 +55,7 @@ export function createInvoke(deps: InvokeDeps): Invoke {
       if (method.prepare ?? method.requireRoom) await prepare(method, call, request, principal);
       trace = call.trace?.startChild(UNIT_SPAN_NAMES[method.access]);
       const { turn } = call.inbound;
-      const options = { key: turn?.key, startByMs: turn?.startByMs, deadlineMs: call.deadlineMs, trace };
+      const options = { key: turn?.key, maxWaitMs: turn?.maxWaitMs, deadlineMs: call.deadlineMs, trace };
       const result = method.access === "read" ? store.read(unit, options) : store.write(unit, options);
       const answer = result instanceof Promise ? await result : result;
       call.hasChanged = false;

@@ -51,7 +51,7 @@ export async function readTraced<T>(
   const { turn } = call.inbound;
   const span = call.trace?.startChild(UNIT_SPAN_NAMES.read);
   try {
-    const result = await store.read(unit, { key: turn?.key, startByMs: turn?.startByMs, deadlineMs, trace: span });
+    const result = await store.read(unit, { key: turn?.key, maxWaitMs: turn?.maxWaitMs, deadlineMs, trace: span });
     span?.end();
     return result;
   } catch (error) {

@@ -10,8 +10,8 @@ import type { Tx } from "./transaction.js";
 export interface UnitOptions {
   /** In whose queue the unit waits: usually the address of a caller. That of the service itself unless set. */
   readonly key?: string | undefined;
-  /** When the unit is given up if it still waits for the database, by `performance.now()`; never unless set. */
-  readonly startByMs?: number | undefined;
+  /** How long the unit waits for the database until it is given up, in milliseconds; without end unless set. */
+  readonly maxWaitMs?: number | undefined;
   /** When the caller stops waiting, in epoch milliseconds: a unit does not start after that. */
   readonly deadlineMs?: number;
   /**

@@ -45,7 +45,7 @@ export function watchUnits(inner: Store, maxWaitMs: number, nowMs: () => number 
   // Background work does not wait behind the units of callers, nor the other way round.
   function withTurn(options: UnitOptions | undefined): UnitOptions {
     if (options?.key !== undefined) return options;
-    return { ...options, key: CALLERS, startByMs: performance.now() + maxWaitMs };
+    return { ...options, key: CALLERS, maxWaitMs };
   }
 
   const store: Store = {

@@ -232,7 +232,7 @@ export function createDispatch(options: DispatchOptions) {
 
   // A caller whose own timeout is over is told so.
   function refusalOf(open: OpenRequest | undefined, reason: RefusalReason): ApiError {
-    const isLate = reason === "max_wait" && open !== undefined && open.maxWaitMs < options.maxWaitMs;
+    const isLate = reason === "max_wait" && open !== undefined && open.callerWaitsMs < options.maxWaitMs;
     return isLate ? deadlineExceeded() : overloaded(reason);
   }
 

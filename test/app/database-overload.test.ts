@@ -99,6 +99,28 @@ test("writes that wait too long get UNAVAILABLE, over every protocol; reads and 
   assert.equal(stored, 0, "what was refused must not be written");
 });
 
+test("a caller that waits for less gets DEADLINE_EXCEEDED, over every protocol", async () => {
+  await whileHeld("impatient", async () => {
+    const headers = { authorization: `Bearer ${token}`, "grpc-timeout": "500m", "connect-timeout-ms": "500" };
+    for (const transport of [
+      createGrpcTransport({ baseUrl: service.url }),
+      createConnectTransport({ baseUrl: service.url, httpVersion: "2" }),
+    ]) {
+      const startMs = performance.now();
+      const call = createClient(GroupsService, transport).createGroup(
+        { parent: root, group: { name: "x" } },
+        { headers },
+      );
+      const error = await call.then(
+        () => undefined,
+        (failure: unknown) => ConnectError.from(failure),
+      );
+      assert.equal(error?.code, Code.DeadlineExceeded);
+      assert.ok(performance.now() - startMs >= 450);
+    }
+  });
+});
+
 test("afterwards writes are accepted again", async () => {
   assert.equal((await createGroup("later")).status, 200);
 });

@@ -4,6 +4,7 @@ import { test } from "node:test";
 import { Code } from "@connectrpc/connect";
 import { ApiError } from "../../src/kernel/errors.js";
 import { openPg } from "../../src/store/pg/open.js";
+import type { UnitOptions } from "../../src/store/store.js";
 import { storeSuite } from "../store/store-suite.js";
 import { childUid, groupRow, rootUid } from "../support/rows.js";
 import { newDatabase, withClient } from "./databases.js";
@@ -35,16 +36,22 @@ test("units wait for a connection in turn by their keys, and are given up when t
   const store = await openPg({ url: await newDatabase(), poolSize: 1 });
   t.after(() => store.close());
   const order: string[] = [];
-  const readAs = async (key: string, startByMs?: number) => {
-    await store.read((tx) => tx.settings.find("any"), { key, startByMs });
+  const readAs = async (key: string, limits: Pick<UnitOptions, "maxWaitMs" | "deadlineMs"> = {}) => {
+    await store.read((tx) => tx.settings.find("any"), { key, ...limits });
     order.push(key);
   };
   const many = Array.from({ length: 200 }, () => readAs("many"));
-  const late = assert.rejects(readAs("many", performance.now()), /waited too long for the database/);
+  const late = [
+    assert.rejects(
+      readAs("many", { maxWaitMs: 1, deadlineMs: Date.now() + 60_000 }),
+      /waited too long for the database/,
+    ),
+    assert.rejects(readAs("many", { maxWaitMs: 60_000, deadlineMs: Date.now() + 1 }), /Deadline exceeded/),
+  ];
   await readAs("few");
   assert.ok(order.length < 20, `${order.length} of the other key came before it`);
   assert.ok(store.stats().waiting > 100);
-  await Promise.all([...many, late]);
+  await Promise.all([...many, ...late]);
   assert.equal(store.stats().waiting, 0);
   assert.equal(order.length, 201);
 });

@@ -123,7 +123,7 @@ describe("the write queue", () => {
         const maybeOverdue = mix.some(({ kind }) => awaitsMore(kind));
         for (const [call, planned] of mix.entries()) {
           if (planned.newTick) await nextTick();
-          const options = planned.kind === "late" ? { deadlineMs: now - 1 } : { deadlineMs: now };
+          const options = planned.kind === "late" ? { deadlineMs: now - 1 } : { deadlineMs: now + 60_000 };
           outcomes.push(
             store.write(unitOf(root, call, planned), options).then(
               (value) => {

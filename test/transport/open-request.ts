@@ -7,5 +7,10 @@ export function openRequest(budgets: Budgets): OpenRequest {
     ...{ key: "192.0.2.1", address: "192.0.2.1", isProxy: false, rejection: undefined },
     ...{ open: 1, isClosed: false, end() {} },
   };
-  return new OpenRequest(connection.key, 5_000, connection, { budgets, waitAgain() {}, onClose() {} });
+  return new OpenRequest(connection.key, 5_000, connection, {
+    budgets,
+    maxWaitMs: 5_000,
+    waitAgain() {},
+    onClose() {},
+  });
 }

@@ -14,7 +14,18 @@ import type { RequestRecord } from "../../src/telemetry/request-record.js";
 import { defaultLimits } from "../../src/transport/http/limits.js";
 import { createHealth } from "../../src/transport/rpc/health.js";
 import { standStill } from "../support/stand-still.js";
-import { DOMAIN, GrpcJs, groupsClient, type Running, rawTcp, SERVICE, startServer, transports } from "./harness.js";
+import {
+  DOMAIN,
+  GrpcJs,
+  groupsClient,
+  openHttp2,
+  type Running,
+  rawHttp2,
+  rawTcp,
+  SERVICE,
+  startServer,
+  transports,
+} from "./harness.js";
 
 const ORIGIN = "https://app.example";
 
@@ -295,4 +306,35 @@ describe("calls that wait", () => {
     assert.ok(statuses.filter((status) => status === 504).length >= 5, statuses.join());
     assert.deepEqual(new Set(await many), new Set([200]));
   });
+
+  for (const { limit, expected } of [
+    { limit: 150, expected: "DeadlineExceeded" },
+    { limit: 60_000, expected: "none" },
+  ])
+    it(`a caller that waits ${limit} ms over any protocol gets ${expected} of a call that waits 600 ms`, async (t) => {
+      const server = await startSlow(30_000);
+      t.after(() => server.stop());
+      // The deadline as a field alone: a client that keeps time itself leaves at the same moment.
+      const headers = { "grpc-timeout": `${limit}m`, "connect-timeout-ms": String(limit) };
+      const clients = transports(server.url).map(([name, transport]) => ({ name, client: groupsClient(transport) }));
+      // Connects, so that the calls below are read before their turn.
+      for (const { client } of clients) await client.getGroup({ uid: "x" });
+      // On one connection, so that all of them are read before the calls below.
+      const session = openHttp2(server.url);
+      const many = Array.from({ length: 30 }, () => rawHttp2(session, { ":method": "GET", ":path": "/x" }));
+      await delay(20);
+      const outcomes = clients.map(async ({ name, client }) => {
+        const code = await client.getGroup({ uid: "x" }, { headers }).then(
+          () => "none",
+          (error: unknown) => Code[ConnectError.from(error).code],
+        );
+        return `${name}: ${code}`;
+      });
+      assert.deepEqual(
+        await Promise.all(outcomes),
+        clients.map(({ name }) => `${name}: ${expected}`),
+      );
+      await Promise.all(many);
+      session.close();
+    });
 });

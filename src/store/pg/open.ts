@@ -5,7 +5,7 @@
 // connection.ts sets up each connection: it must reach the primary with commits that are not lost, and the planner of the
 // server is kept from plans that depend on its statistics (docs/adr/0018-plain-indexes.md).
 import pg from "pg";
-import { aborted, deadlineExceeded, unavailable } from "../../kernel/errors.js";
+import { type ApiError, aborted, deadlineExceeded, unavailable } from "../../kernel/errors.js";
 import { type Clock, systemClock } from "../../kernel/time.js";
 import type { TraceSpan } from "../../kernel/trace.js";
 import type { Awaitable } from "../awaitable.js";
@@ -17,6 +17,7 @@ import type { Executor } from "../statement.js";
 import type { Store, UnitOptions } from "../store.js";
 import type { Tx } from "../transaction.js";
 import { Transaction } from "../transaction.js";
+import { waitForTurn } from "../unit-turn.js";
 import { assertMayOpen, OLDEST_VERSION, VERSION } from "../version.js";
 import { createStoreCounts } from "../work-gate.js";
 import {
@@ -134,17 +135,20 @@ export async function openPg(options: PgOptions): Promise<Store> {
 
   async function runWithRetries<T>(begin: string, unit: (tx: Tx) => Awaitable<T>, units?: UnitOptions): Promise<T> {
     const deadlineMs = Math.min(units?.deadlineMs ?? Number.POSITIVE_INFINITY, clock() + MAX_UNIT_MS);
+    let conflict: unknown;
     for (let tries = 1; ; tries++) {
-      if (clock() > deadlineMs) throw deadlineExceeded();
+      if (clock() > deadlineMs) throw conflict === undefined ? deadlineExceeded() : tooManyConflicts(conflict);
       try {
         // A unit that has begun before is not given up.
-        const turn = tries === 1 ? { key: units?.key, startByMs: units?.startByMs } : { key: units?.key };
+        const maxWaitMs = tries === 1 ? units?.maxWaitMs : undefined;
+        const turn = waitForTurn({ key: units?.key, maxWaitMs, deadlineMs }, clock);
         return await turns.run(turn, () => runOnce(beginWith(begin, units), unit, units?.trace));
       } catch (error) {
         if (!isConflict(error)) throw toApiError(error);
         counts.conflicts++;
+        conflict = error;
         const pauseMs = Math.random() * Math.min(2 ** tries, 100);
-        if (clock() + pauseMs > deadlineMs) throw aborted("too many concurrent changes", error);
+        if (clock() + pauseMs > deadlineMs) throw tooManyConflicts(conflict);
         units?.trace?.addEvent("retry", { "arbor.tries": tries, "db.response.status_code": findErrorCode(error) });
         await new Promise((resolve) => setTimeout(resolve, pauseMs));
       }
@@ -203,6 +207,10 @@ async function commit(client: pg.PoolClient, trace: TraceSpan | undefined): Prom
     span?.fail(error);
     throw error;
   }
+}
+
+function tooManyConflicts(conflict: unknown): ApiError {
+  return aborted("too many concurrent changes", conflict);
 }
 
 function beginWith(begin: string, { maxIdleMs }: UnitOptions = {}): string {

@@ -1,13 +1,13 @@
 // Whose unit of work gets the next connection to PostgreSQL: units wait in fair queues, so that a busy address does not
 // stand before the others.
 import { databaseBusy } from "../../kernel/errors.js";
-import { FairQueue, SERVICE, type Turn } from "../../kernel/fair-queue.js";
-import type { UnitOptions } from "../store.js";
+import { FairQueue } from "../../kernel/fair-queue.js";
+import type { UnitTurn } from "../unit-turn.js";
 
 /** How often units are looked for that have waited too long, in milliseconds. */
 const CHECK_MS = 100;
 
-interface WaitingUnit extends Turn {
+interface WaitingUnit extends UnitTurn {
   readonly begin: () => void;
   readonly reject: (error: unknown) => void;
 }
@@ -24,7 +24,7 @@ export function createTurns(connections: number, capacity: number) {
   let timer: NodeJS.Timeout | undefined;
 
   function rejectExpired(): void {
-    for (const unit of queue.expired(performance.now())) unit.reject(databaseBusy());
+    for (const unit of queue.expired(performance.now())) unit.reject(unit.late());
     if (queue.size > 0) return;
     clearInterval(timer);
     timer = undefined;
@@ -47,16 +47,13 @@ export function createTurns(connections: number, capacity: number) {
     /**
      * Runs a unit when it is its turn.
      *
-     * @throws ApiError UNAVAILABLE when it has waited too long, or too many wait
+     * @throws ApiError UNAVAILABLE when it has waited too long, or too many wait; DEADLINE_EXCEEDED
      */
-    async run<T>(
-      { key = SERVICE, startByMs = Number.POSITIVE_INFINITY }: Pick<UnitOptions, "key" | "startByMs">,
-      unit: () => Promise<T>,
-    ): Promise<T> {
+    async run<T>(turn: UnitTurn, unit: () => Promise<T>): Promise<T> {
       if (free > 0) free--;
       else {
         await new Promise<void>((begin, reject) => {
-          queue.push({ key, startByMs, begin, reject })?.reject(databaseBusy());
+          queue.push({ ...turn, begin, reject })?.reject(databaseBusy());
           timer ??= setInterval(rejectExpired, CHECK_MS).unref();
         });
       }
@@ -64,7 +61,7 @@ export function createTurns(connections: number, capacity: number) {
       try {
         return await unit();
       } finally {
-        end(key, startMs);
+        end(turn.key, startMs);
       }
     },
   };

@@ -1,8 +1,8 @@
 // Group commit on SQLite's one writer connection: calls wait in fair queues, a batch of them runs in one transaction with
 // a savepoint each, and no call is answered before the commit that makes the batch durable
 // (docs/adr/0003-group-commit.md).
-import { ApiError, databaseBusy, deadlineExceeded, unavailable } from "../../kernel/errors.js";
-import { FairQueue, SERVICE, type Turn } from "../../kernel/fair-queue.js";
+import { ApiError, databaseBusy, unavailable } from "../../kernel/errors.js";
+import { FairQueue } from "../../kernel/fair-queue.js";
 import type { Clock } from "../../kernel/time.js";
 import type { TraceSpan } from "../../kernel/trace.js";
 import type { Awaitable } from "../awaitable.js";
@@ -10,6 +10,7 @@ import type { Executor } from "../statement.js";
 import type { UnitOptions } from "../store.js";
 import type { Tx } from "../transaction.js";
 import { Transaction } from "../transaction.js";
+import { type UnitTurn, waitForTurn } from "../unit-turn.js";
 import { createStoreCounts, type StoreCounts } from "../work-gate.js";
 
 /** The writer connection. */
@@ -37,9 +38,8 @@ const BUSY_RETRY_MS = 5;
 /** How many calls may wait: as many as wait in the transport. */
 const MAX_QUEUED = 10_000;
 
-interface QueuedCall extends Turn {
+interface QueuedCall extends UnitTurn {
   readonly unit: (tx: Tx) => Awaitable<unknown>;
-  readonly deadlineMs: number;
   /** The span of the unit, where it is recorded. */
   readonly trace: TraceSpan | undefined;
   readonly resolve: (value: unknown) => void;
@@ -80,13 +80,9 @@ export function createWriteQueue(
     submit<T>(unit: (tx: Tx) => Awaitable<T>, options?: UnitOptions): Promise<T> {
       if (closed) return Promise.reject(unavailable("the service is stopping"));
       return new Promise<T>((resolve, reject) => {
-        const {
-          key = SERVICE,
-          startByMs = Number.POSITIVE_INFINITY,
-          deadlineMs = Number.POSITIVE_INFINITY,
-        } = options ?? {};
         const trace = options?.trace?.isRecording ? options.trace : undefined;
-        const call = { key, startByMs, deadlineMs, unit, trace, resolve: resolve as (value: unknown) => void, reject };
+        const turn = waitForTurn(options ?? {}, clock);
+        const call = { ...turn, unit, trace, resolve: resolve as (value: unknown) => void, reject };
         queue.push(call)?.reject(databaseBusy());
         if (!draining) schedule(performance.now() + BUSY_LIMIT_MS);
       });
@@ -109,7 +105,7 @@ export function createWriteQueue(
   }
 
   async function drain(busyUntilMs: number): Promise<void> {
-    for (const call of queue.expired(performance.now())) call.reject(databaseBusy());
+    for (const call of queue.expired(performance.now())) call.reject(call.late());
     try {
       guard.beforeBatch();
       rollBack();
@@ -169,9 +165,8 @@ export function createWriteQueue(
         calls.push(call);
         if (call.trace !== undefined) traceCall(batch, call.trace);
         const startMs = performance.now();
-        const error =
-          startMs >= call.startByMs ? databaseBusy() : clock() > call.deadlineMs ? deadlineExceeded() : undefined;
-        outcomes.push(error === undefined ? await runCall(call, overdue.reached) : { call, error });
+        const isLate = startMs >= call.startByMs;
+        outcomes.push(isLate ? { call, error: call.late() } : await runCall(call, overdue.reached));
         queue.charge(call.key, performance.now() - startMs);
       }
     } finally {

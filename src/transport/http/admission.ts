@@ -5,7 +5,7 @@ import type { IncomingHttpHeaders } from "node:http";
 import { FairQueue, type Turn } from "../../kernel/fair-queue.js";
 import type { RejectReason } from "../../kernel/reject-reason.js";
 import type { Logger } from "../../telemetry/logger.js";
-import { parseGrpcTimeout } from "./grpc-fields.js";
+import { parseConnectTimeout, parseGrpcTimeout } from "./grpc-fields.js";
 import type { Limits } from "./limits.js";
 
 /** Why a waiting request is refused. */
@@ -242,13 +242,17 @@ export function createRejectionLog(readCount: () => number): (write: (rejected: 
   };
 }
 
-/** How long a request may wait: at most as long as its caller does. */
-export function findMaxWait(headers: IncomingHttpHeaders, maxWaitMs: number): number {
+/** How long the caller of a request waits, in milliseconds, over any protocol; Infinity when it did not say. */
+export function findCallersTimeout(headers: IncomingHttpHeaders): number {
   const { "grpc-timeout": grpc, "connect-timeout-ms": connect, "x-server-timeout": server } = headers;
-  if (grpc === undefined && connect === undefined && server === undefined) return maxWaitMs;
-  const waits = [grpc && parseGrpcTimeout(String(grpc)), connect && Number(connect), server && Number(server) * 1_000];
+  if (grpc === undefined && connect === undefined && server === undefined) return Number.POSITIVE_INFINITY;
+  const waits = [
+    grpc && parseGrpcTimeout(String(grpc)),
+    connect && parseConnectTimeout(String(connect)),
+    server && Number(server) * 1_000,
+  ];
   // One that is malformed or 0 is rejected when the request is handled.
-  return Math.min(maxWaitMs, ...waits.filter((ms): ms is number => typeof ms === "number" && ms > 0));
+  return Math.min(...waits.filter((ms): ms is number => typeof ms === "number" && ms > 0));
 }
 
 const HEALTH_SERVICE = "/grpc.health.v1.Health/";

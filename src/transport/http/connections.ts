@@ -4,7 +4,7 @@ import type { IncomingHttpHeaders } from "node:http";
 import type { Socket } from "node:net";
 import { addressKey, unmapAddress } from "../../kernel/ip-address.js";
 import type { Logger } from "../../telemetry/logger.js";
-import { type Admission, type ConnectionReason, createRejectionLog, findMaxWait } from "./admission.js";
+import { type Admission, type ConnectionReason, createRejectionLog, findCallersTimeout } from "./admission.js";
 import type { Connection } from "./connection.js";
 import type { Limits } from "./limits.js";
 import { type Budgets, OpenRequest, type RequestHost } from "./open-request.js";
@@ -51,6 +51,7 @@ export function createConnections(options: ConnectionsOptions) {
 
   const host: RequestHost = {
     budgets: options.budgets,
+    maxWaitMs: limits.maxWaitMs,
     waitAgain: admission.waitAgain,
     onClose({ key, connection }) {
       openRequests--;
@@ -173,7 +174,7 @@ export function createConnections(options: ConnectionsOptions) {
       openRequests++;
       admission.open(key);
       if (connection.open++ === 0) idle.delete(connection);
-      return new OpenRequest(key, findMaxWait(headers, limits.maxWaitMs), connection, host);
+      return new OpenRequest(key, findCallersTimeout(headers), connection, host);
     },
     /** How many requests are open. */
     countRequests: () => openRequests,

@@ -125,3 +125,8 @@ export function parseGrpcTimeout(value: string): number {
   }
   return amount * unit;
 }
+
+/** Parses a `connect-timeout-ms` header to milliseconds; NaN when it is malformed (Connect protocol, "Timeout"). */
+export function parseConnectTimeout(value: string): number {
+  return /^\d{1,10}$/.test(value) ? Number(value) : Number.NaN;
+}

@@ -9,7 +9,6 @@ import type { Socket } from "node:net";
 import { type Admission, isHealthPath, type RefusalReason, type WaitingRequest } from "./admission.js";
 import type { Connection } from "./connection.js";
 import type { Connections, Ends } from "./connections.js";
-import { parseGrpcTimeout } from "./grpc-fields.js";
 import { closeSession, destroySession, drainSession, rejectSession, resetStream } from "./http2-end.js";
 import type { Limits } from "./limits.js";
 import { attachOpenRequest, type OpenRequest, openRequestOf } from "./open-request.js";
@@ -145,11 +144,9 @@ function rejectTooMany(session: ServerHttp2Session, { limits }: Http2Options): v
   rejectSession(session, limits.reservedConnectionMs, 0, "too many connections are open");
 }
 
-// After which turn of the admission a stream was opened, and the timeout of its caller: on the stream itself, because there
-// are many.
+// After which turn of the admission a stream was opened: on the stream itself, because there are many.
 const openedAfter = Symbol("openedAfter");
-const allowedMs = Symbol("allowedMs");
-type WatchedStream = ServerHttp2Stream & { [openedAfter]?: number; [allowedMs]?: number };
+type WatchedStream = ServerHttp2Stream & { [openedAfter]?: number };
 
 class Http2Request implements WaitingRequest {
   readonly key: string;
@@ -213,15 +210,12 @@ function watchStreams(
     if (this.headersSent || (this.rstCode === constants.NGHTTP2_NO_ERROR && !this.aborted)) return;
     if (request === undefined) return;
     const wasBeforeTurn = this[openedAfter] === admission.countTurns();
-    const reset = { sinceMs: request.arrivedMs, wasBeforeTurn, callerWaitsMs: this[allowedMs] };
-    if (resets.count(counts, request.key, reset))
+    if (resets.count(counts, request, wasBeforeTurn))
       rejectSession(session, limits.refusedSessionMs, limits.refusedSessionBytes);
   }
 
   const open = (stream: WatchedStream, headers: IncomingHttpHeaders, flags: number, rawHeaders: string[]) => {
     counts.streams++;
-    const timeout = headers["grpc-timeout"];
-    if (timeout !== undefined) stream[allowedMs] = parseGrpcTimeout(String(timeout));
     stream[openedAfter] = admission.countTurns();
     const request = connections.begin(connection, headers, socketAddress);
     const { key } = request;
@@ -252,16 +246,6 @@ function watchStreams(
     );
   };
   session.on("stream", open as (...event: unknown[]) => void);
-}
-
-/** A reset before any response. */
-interface StreamReset {
-  /** When the request was read, in milliseconds. */
-  readonly sinceMs: number;
-  /** Whether it arrived before the request could be handled, however long the packet of both took to read. */
-  readonly wasBeforeTurn: boolean;
-  /** The caller's timeout, in milliseconds. */
-  readonly callerWaitsMs: number | undefined;
 }
 
 /** The streams of a session, and how many of them were reset. */
@@ -296,10 +280,9 @@ type ResetLimit = ReturnType<typeof createResetLimit>;
 function createResetLimit({ streamResets, receivedResets, streamResetWindowMs, rapidResetMs, deadlineLagMs }: Limits) {
   const byKey = new Map<string, AddressCounts>();
 
-  function isRapid({ sinceMs, wasBeforeTurn, callerWaitsMs }: StreamReset, nowMs: number): boolean {
-    const elapsedMs = nowMs - sinceMs;
-    if (elapsedMs > rapidResetMs && !wasBeforeTurn) return false;
-    return callerWaitsMs === undefined || callerWaitsMs > elapsedMs + deadlineLagMs;
+  function isRapid({ arrivedMs, callerWaitsMs }: OpenRequest, wasBeforeTurn: boolean, nowMs: number): boolean {
+    const elapsedMs = nowMs - arrivedMs;
+    return (elapsedMs <= rapidResetMs || wasBeforeTurn) && callerWaitsMs > elapsedMs + deadlineLagMs;
   }
 
   const isRecent = ({ windowStartMs }: AddressCounts, nowMs: number) => nowMs - windowStartMs <= streamResetWindowMs;
@@ -330,15 +313,20 @@ function createResetLimit({ streamResets, receivedResets, streamResetWindowMs, r
       return counts !== undefined && isRecent(counts, performance.now()) && isOverIn(counts);
     },
 
-    /** Counts a reset before any response. Returns true once, when the session is to be rejected. */
-    count(session: SessionCounts, key: string, reset: StreamReset): boolean {
+    /**
+     * Counts a reset before any response. Returns true once, when the session is to be rejected.
+     *
+     * @param wasBeforeTurn whether it arrived before the request could be handled, however long the packet of both took to
+     * read
+     */
+    count(session: SessionCounts, request: OpenRequest, wasBeforeTurn: boolean): boolean {
       const nowMs = performance.now();
       if (nowMs - session.windowStartMs > streamResetWindowMs)
         Object.assign(session, { windowStartMs: nowMs, streams: 1, rapid: 0, unanswered: 0 });
-      const ofAddress = countsOf(key, nowMs);
+      const ofAddress = countsOf(request.key, nowMs);
       session.unanswered++;
       ofAddress.unanswered++;
-      if (isRapid(reset, nowMs)) {
+      if (isRapid(request, wasBeforeTurn, nowMs)) {
         session.rapid++;
         ofAddress.rapid++;
       }

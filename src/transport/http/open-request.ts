@@ -37,6 +37,8 @@ export function createBudgets(limits: Limits): Budgets {
 /** What open requests share. */
 export interface RequestHost {
   readonly budgets: Budgets;
+  /** How long a request may wait, in milliseconds. */
+  readonly maxWaitMs: number;
   /** Runs a function when it is the turn of a request again. */
   waitAgain(request: OpenRequest, run: () => void): void;
   /** Called when a request has ended. */
@@ -54,33 +56,31 @@ export class OpenRequest implements Turn, Owner {
   /** Called before the body is read, if the peer waits for 100 Continue (RFC 9110, section 10.1.1). */
   onContinueExpected: (() => void) | undefined;
   readonly connection: Connection;
-  /** How long it may still wait. */
-  #patienceMs: number;
-  /** How long it may wait until it begins, in milliseconds. */
-  readonly maxWaitMs: number;
+  /** When it is refused if it has not begun, by `performance.now()`. */
+  readonly startByMs: number;
+  /** How long its caller waits, in milliseconds; Infinity when it did not say. */
+  readonly callerWaitsMs: number;
+  /** How long its units of work may wait for the database, in milliseconds: what it waits until it begins counts. */
+  maxWaitMs: number;
   readonly #host: RequestHost;
   #request: Charge | undefined;
   #response: Charge | undefined;
   #isOver = false;
 
-  constructor(key: string, maxWaitMs: number, connection: Connection, host: RequestHost) {
+  constructor(key: string, callerWaitsMs: number, connection: Connection, host: RequestHost) {
     this.key = key;
     this.connection = connection;
-    this.maxWaitMs = maxWaitMs;
-    this.#patienceMs = maxWaitMs;
+    this.callerWaitsMs = callerWaitsMs;
+    this.maxWaitMs = host.maxWaitMs;
+    this.startByMs = this.arrivedMs + Math.min(callerWaitsMs, host.maxWaitMs);
     this.callerUid = undefined;
     this.onContinueExpected = undefined;
     this.#host = host;
   }
 
-  /** When it is refused if it has not begun, or if its unit of work has not, by `performance.now()`. */
-  get startByMs(): number {
-    return performance.now() + this.#patienceMs;
-  }
-
-  /** Notes that it begins: what it has waited counts for the database too. */
+  /** Notes that it begins. */
   begin(): void {
-    this.#patienceMs -= performance.now() - this.arrivedMs;
+    this.maxWaitMs -= performance.now() - this.arrivedMs;
   }
 
   /** Sends 100 Continue, if the peer waits for it. */

@@ -13,11 +13,11 @@ import {
 import { findTrailerError } from "@connectrpc/connect/protocol-grpc";
 import { trailerFlag, trailerParse, trailerSerialize } from "@connectrpc/connect/protocol-grpc-web";
 import { PREFIX_BYTES } from "../../codec/frame-scratch.js";
-import { connectErrorFrom } from "../../kernel/errors.js";
+import { connectErrorFrom, deadlineExceeded } from "../../kernel/errors.js";
 import type { RequestRecord } from "../../telemetry/request-record.js";
-import { buildErrorTrailers, encodeGrpcMessage, parseGrpcTimeout } from "../http/grpc-fields.js";
+import { buildErrorTrailers, encodeGrpcMessage, parseConnectTimeout, parseGrpcTimeout } from "../http/grpc-fields.js";
 import { createDisconnectSignal, type HttpRequest, type HttpResponse, isGone } from "../http/http-message.js";
-import { toWebHeaders } from "../http/inbound.js";
+import { findTimeLeft, toWebHeaders } from "../http/inbound.js";
 import { chargeResponse, writeCharged, writeHead } from "../http/response-writer.js";
 import { formatConnectJson } from "../http/send.js";
 import { sealEnvelope } from "./envelope.js";
@@ -159,21 +159,27 @@ function toNodeHeaders(header: Headers | undefined): OutgoingHttpHeaders {
 }
 
 const LONGEST_TIMEOUT_MS = 2_147_483_647;
+/** What fits into the eight digits of `grpc-timeout`. */
+const LONGEST_GRPC_MS = 99_999_999;
 
 /**
  * Converts a request for connect's handlers. Its authority must have been validated.
  *
- * Unlike that of connect-node, it limits timeouts to the maximum of timers, and decodes the text format of gRPC-Web.
+ * Unlike that of connect-node, it counts timeouts from the arrival of the request and limits them to the maximum of timers,
+ * and decodes the text format of gRPC-Web.
+ *
+ * @throws ApiError DEADLINE_EXCEEDED
  */
 export function toUniversalRequest(
   req: HttpRequest,
   res: HttpResponse,
   contextValues: ContextValues,
   body: AsyncIterable<Uint8Array>,
+  record: RequestRecord,
 ): UniversalServerRequest {
   const header = toWebHeaders(req.headers);
-  limitTimeout(header);
   const contentType = header.get("content-type");
+  countTimeout(header, contentType?.startsWith("application/grpc") ? "grpc-timeout" : "connect-timeout-ms", record);
   if (contentType !== null) header.set("content-type", toBinaryType(contentType));
   const scheme = "encrypted" in req.socket && req.socket.encrypted ? "https" : "http";
   // A request of HTTP/1.0 may have no Host.
@@ -189,10 +195,14 @@ export function toUniversalRequest(
   };
 }
 
-function limitTimeout(header: Headers): void {
-  const grpc = header.get("grpc-timeout");
-  if (grpc !== null && parseGrpcTimeout(grpc) > LONGEST_TIMEOUT_MS) header.set("grpc-timeout", "500H");
-  const connect = header.get("connect-timeout-ms");
-  if (connect !== null && Number(connect) > LONGEST_TIMEOUT_MS)
-    header.set("connect-timeout-ms", String(LONGEST_TIMEOUT_MS));
+// The library counts from now on, and reports malformed timeouts.
+function countTimeout(header: Headers, name: "grpc-timeout" | "connect-timeout-ms", record: RequestRecord): void {
+  const text = header.get(name);
+  if (text === null) return;
+  const leftMs = findTimeLeft(name === "grpc-timeout" ? parseGrpcTimeout(text) : parseConnectTimeout(text), record);
+  if (leftMs === undefined || Number.isNaN(leftMs)) return;
+  if (leftMs === 0) throw deadlineExceeded();
+  const wholeMs = Math.min(Math.ceil(leftMs), LONGEST_TIMEOUT_MS);
+  if (name === "connect-timeout-ms") header.set(name, `${wholeMs}`);
+  else header.set(name, wholeMs > LONGEST_GRPC_MS ? `${Math.floor(wholeMs / 1_000)}S` : `${wholeMs}m`);
 }

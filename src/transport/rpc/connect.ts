@@ -120,7 +120,7 @@ export function createConnect(
       // The library reads the JSON of mounted methods, as connect-node does.
       const types = entry === undefined || entry.mounted ? undefined : registry;
       const { body, message } = await readRequest(handler.method, maxBytes, req, types, webText?.request);
-      const request = toUniversalRequest(req, res, values.set(requestKey, message), body);
+      const request = toUniversalRequest(req, res, values.set(requestKey, message), body, record);
       if (message !== undefined) request.header.delete("content-length");
       const response = await handler(request);
       if (mayHaveBody(req)) discardRest(req);

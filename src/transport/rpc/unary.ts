@@ -19,6 +19,7 @@ import {
   BAD_GRPC_TIMEOUT,
   buildErrorTrailers,
   type GrpcTrailers,
+  parseConnectTimeout,
   parseGrpcTimeout,
 } from "../http/grpc-fields.js";
 import { abort, HttpError, type HttpRequest, type HttpResponse, isGone } from "../http/http-message.js";
@@ -75,7 +76,6 @@ export interface Unary {
 const CONNECT_TYPE = /^application\/(?:(json)(?:; ?charset=utf-?8)?|proto)$/i;
 const WEB_TYPE = /^application\/grpc-web(?:-text)?(?:\+(?:(json)|proto))?$/;
 const TRAILER_FLAG = 0x80;
-const CONNECT_TIMEOUT = /^\d+$/;
 
 /** Creates the server of these calls. */
 export function createUnary(options: UnaryOptions): Unary {
@@ -288,13 +288,13 @@ function timeoutOf({ req, web }: Request): number | undefined {
   const text = fieldOf(req, name);
   if (text === undefined) return undefined;
   const isConnect = web === undefined;
-  const ms = isConnect ? (CONNECT_TIMEOUT.test(text) ? Number(text) : Number.NaN) : parseGrpcTimeout(text);
+  const ms = isConnect ? parseConnectTimeout(text) : parseGrpcTimeout(text);
   if (Number.isNaN(ms)) throw invalidRequest(isConnect ? BAD_CONNECT_TIMEOUT : BAD_GRPC_TIMEOUT);
   if (ms === 0) throw deadlineExceeded();
   return ms;
 }
 
-const BAD_CONNECT_TIMEOUT = "connect-timeout-ms must be a whole number";
+const BAD_CONNECT_TIMEOUT = "connect-timeout-ms must be a whole number of at most ten digits";
 
 function readQueryMessage(query: URLSearchParams): Uint8Array {
   const message = query.get("message") ?? "";

@@ -1,7 +1,7 @@
 // `arbor config`, `arbor --version`, and which commands check the environment.
 import assert from "node:assert/strict";
 import { once } from "node:events";
-import { writeFileSync } from "node:fs";
+import { readdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { text } from "node:stream/consumers";
@@ -132,6 +132,24 @@ describe("arbor config", () => {
     }
     write(["https://accounts.example.com", "https://login.example.com/realm"]);
     assert.equal((await runCommand(["config", "check", ...given])).code, 0, "the control");
+  });
+
+  it("check and a start reject a setting of an earlier version wherever it is given, and name what replaces it", async () => {
+    const old = join(directory, "old.json");
+    writeFileSync(old, JSON.stringify({ overloadDelay: "20ms" }));
+    const successor = "calls wait for their turn instead of being rejected; --max-wait (maxWait) says how long";
+    const given: readonly { args: readonly string[]; env?: Readonly<Record<string, string>>; name: string }[] = [
+      { args: ["--overload-delay", "off"], name: "--overload-delay is no setting any more" },
+      { args: [], env: { ARBOR_OVERLOAD_DELAY: "20ms" }, name: "ARBOR_OVERLOAD_DELAY is no setting any more" },
+      { args: ["--config", old], name: `--config: ${old}: overloadDelay is no setting any more` },
+    ];
+    for (const { args, env, name } of given) {
+      const expected = { code: 2, stdout: "", stderr: `arbor: ${name}: ${successor}\n` };
+      const data = tempDir();
+      assert.deepEqual(await runCommand(["serve", "--data", data, "--listen", "127.0.0.1:0", ...args], env), expected);
+      assert.deepEqual(readdirSync(data), []);
+    }
+    assert.equal((await runCommand(["config", "check", "--max-wait", "5s"])).code, 0, "the control");
   });
 
   it("schema prints the schema of the file", async () => {

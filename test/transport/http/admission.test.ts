@@ -1,7 +1,7 @@
 // When requests are handled, which come first, and which are refused.
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { type Admission, createAdmission, findMaxWait } from "../../../src/transport/http/admission.js";
+import { type Admission, createAdmission, findCallersTimeout } from "../../../src/transport/http/admission.js";
 import { defaultLimits, type Limits } from "../../../src/transport/http/limits.js";
 import { standStill } from "../../support/stand-still.js";
 
@@ -222,17 +222,18 @@ describe("requests of an address", () => {
   });
 });
 
-it("a caller waits no longer than it says", () => {
+it("a caller says over every protocol how long it waits", () => {
   const cases = [
-    [{}, 5_000],
+    [{}, Infinity],
     [{ "grpc-timeout": "2S" }, 2_000],
-    [{ "grpc-timeout": "1M" }, 5_000],
+    [{ "grpc-timeout": "1M" }, 60_000],
     [{ "connect-timeout-ms": "300" }, 300],
     [{ "x-server-timeout": "0.5" }, 500],
     [{ "grpc-timeout": "2S", "x-server-timeout": "1" }, 1_000],
-    [{ "grpc-timeout": "x" }, 5_000],
-    [{ "grpc-timeout": "0S" }, 5_000],
-    [{ "x-server-timeout": "-1" }, 5_000],
+    [{ "grpc-timeout": "x" }, Infinity],
+    [{ "grpc-timeout": "0S" }, Infinity],
+    [{ "connect-timeout-ms": "1e3" }, Infinity],
+    [{ "x-server-timeout": "-1" }, Infinity],
   ] as const;
-  for (const [headers, expected] of cases) assert.equal(findMaxWait(headers, 5_000), expected);
+  for (const [headers, expected] of cases) assert.equal(findCallersTimeout(headers), expected);
 });

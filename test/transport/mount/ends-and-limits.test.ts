@@ -11,7 +11,9 @@ import { type Harness, startHarness } from "../../support/harness.js";
 import { Library } from "../../support/library/library.js";
 import { LibraryService } from "../../support/library/library_pb.js";
 import { mountLibrary } from "../../support/library/mounted.js";
+import { standStill } from "../../support/stand-still.js";
 import { waitUntil } from "../../support/wait-until.js";
+import { openHttp2, rawHttp2 } from "../harness.js";
 
 interface CallOptions {
   readonly timeoutMs?: number;
@@ -24,8 +26,18 @@ class Waiting extends Library {
   readonly failures: unknown[] = [];
   /** How long handlers wait before they read a stream of requests. */
   delayMs = 0;
+  /** How long the callers of books and lists still waited when their handlers began, in milliseconds. */
+  readonly left: (number | undefined)[] = [];
 
-  override async *listBooks({ group }: { group: string }, { signal }: HandlerContext) {
+  override getBook(request: { name: string }, context: HandlerContext) {
+    if (request.name === "books/blocks") standStill(20);
+    else this.left.push(context.timeoutMs());
+    return super.getBook(request, context);
+  }
+
+  override async *listBooks({ group }: { group: string }, { signal, timeoutMs }: HandlerContext) {
+    this.left.push(timeoutMs());
+    if (group === "none") return;
     try {
       yield { name: "books/first" };
       if (group === "deaf") await sleep(60_000, undefined, { ref: false });
@@ -145,6 +157,7 @@ describe("a mounted service's calls", () => {
     library.ended.length = 0;
     library.failures.length = 0;
     library.delayMs = 0;
+    library.left.length = 0;
     lines.length = 0;
   });
 
@@ -161,6 +174,23 @@ describe("a mounted service's calls", () => {
     test(`${protocol}: the deadline ends a call whose handler does not heed the signal`, async () => {
       assert.equal(await failureOf(callsOf(service.url).deaf({ timeoutMs: 300 })), "DeadlineExceeded");
       assert.equal(await failureOf(callsOf(service.url).list("deaf", { timeoutMs: 300 })), "DeadlineExceeded");
+    });
+
+    test(`${protocol}: what a call has waited for its turn is a part of its timeout`, async () => {
+      const calls = callsOf(service.url);
+      // Connects, so that the calls below are read before their turn.
+      await calls.list("none", {});
+      library.left.length = 0;
+      // On one connection, so that all of them are read before the calls below.
+      const session = openHttp2(service.url);
+      const path = "/library/v1/books/blocks";
+      const before = Array.from({ length: 15 }, () => rawHttp2(session, { ":method": "GET", ":path": path }));
+      await sleep(20);
+      await Promise.all([calls.slow({ timeoutMs: 2_000 }).catch(() => {}), calls.list("none", { timeoutMs: 2_000 })]);
+      await Promise.all(before);
+      session.close();
+      assert.equal(library.left.length, 2);
+      for (const ms of library.left) assert.ok(ms !== undefined && ms < 1_850 && ms > 500, `${ms} ms were left`);
     });
 
     test(`${protocol}: a caller that leaves aborts the signal`, async () => {

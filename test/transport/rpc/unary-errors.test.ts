@@ -230,7 +230,7 @@ const faults: Readonly<Record<string, Fault>> = {
     text: ({ isFramed: framed }) =>
       framed
         ? "Invalid argument: grpc-timeout must be one to eight digits and one of H, M, S, m, u, n"
-        : "Invalid argument: connect-timeout-ms must be a whole number",
+        : "Invalid argument: connect-timeout-ms must be a whole number of at most ten digits",
     headers: ({ isFramed: framed }) => (framed ? { "grpc-timeout": "1x" } : { "connect-timeout-ms": "1x" }),
     body: (form) => wrap(form, getGroup(form)),
   },
