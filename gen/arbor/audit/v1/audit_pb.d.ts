@@ -125,7 +125,8 @@ export declare type Event = Message<"arbor.audit.v1.Event"> & {
 
   /**
    * What was changed. Only for callers who may list resources of this kind at
-   * the subject. Absent where the change has nothing to say.
+   * the subject. Absent for a change that has no body, such as the deletion of an
+   * account association.
    *
    * @generated from field: arbor.audit.v1.Body body = 15;
    */
@@ -139,15 +140,16 @@ export declare type Event = Message<"arbor.audit.v1.Event"> & {
 export declare const EventSchema: GenMessage<Event>;
 
 /**
- * What a change has changed: a resource as its methods show it, without secrets.
+ * The resource before and after a change, as its methods show it, without
+ * secrets.
  *
  * @generated from message arbor.audit.v1.Body
  */
 export declare type Body = Message<"arbor.audit.v1.Body"> & {
   /**
    * The full name of the message whose JSON `before` and `after` are, such as
-   * `chainguard.platform.iam.v2.RoleBinding`. What no message describes, such as
-   * a quota that a command on the host sets, has the type of the event.
+   * `chainguard.platform.iam.v2.RoleBinding`. Where there is no such message, as
+   * for a quota that a command on the host sets, the type of the event.
    *
    * @generated from field: string type = 1;
    */
@@ -182,7 +184,7 @@ export declare type Body = Message<"arbor.audit.v1.Body"> & {
   afterDigest?: BodyDigest | undefined;
 
   /**
-   * A random text, because of which nobody can guess the body from its hash. The
+   * A random text, so that nobody can guess the body from its hash. The
    * `body_hash` of the row in the chain is the SHA-256 of this message as
    * canonical JSON (RFC 8785) without empty fields, in base64url.
    *
@@ -225,10 +227,9 @@ export declare type BodyDigest = Message<"arbor.audit.v1.BodyDigest"> & {
 export declare const BodyDigestSchema: GenMessage<BodyDigest>;
 
 /**
- * The request of ListEvents. All events of an organisation, or those that match
- * one of `subject`, `actor` and `type` in an organisation, can be listed over all
- * time. So can those of one `subject` in any scope. All other combinations need
- * `start_time`.
+ * The request of ListEvents. These lists need no `start_time`: all events of an
+ * organisation; those that one of `subject`, `actor` and `type` selects in an
+ * organisation; and those of one `subject` in any scope. All others need it.
  *
  * @generated from message arbor.audit.v1.ListEventsRequest
  */
@@ -483,8 +484,8 @@ export declare type Chain = Message<"arbor.audit.v1.Chain"> & {
   jwks: string;
 
   /**
-   * How many rows of the organisation are not sealed yet. At most 1,000 are
-   * counted.
+   * The number of rows of the organisation that are not sealed yet, 1,000 if there
+   * are more.
    *
    * @generated from field: int64 unsealed_rows = 5;
    */
@@ -666,8 +667,9 @@ export declare type ListChainEntriesResponse = Message<"arbor.audit.v1.ListChain
   nextPageToken: string;
 
   /**
-   * The number that a row would have which is not sealed although it is as old as
-   * those of this page, so that the service did not insert it. 0 if there is none.
+   * Set if the database has a row that is as old as those of this page but is not
+   * sealed: somebody else than the service has inserted it. The number that it
+   * would have. 0 if there is no such row.
    *
    * @generated from field: int64 unsealed_row_id = 3;
    */
