@@ -24,7 +24,7 @@ const FILES = [
   "test/transport/streams.test.ts",
   "test/transport/rejections.test.ts",
   "test/transport/lifecycle.test.ts",
-  "test/contract/matrix.test.ts",
+  "test/contract/rules.test.ts",
   "test/issuer/mutations/mutations.test.ts",
   "test/e2e/hostile.test.ts",
   ...filesIn("test/hostile").filter((name) => /\/reset[^/]*\.test\.ts$/.test(name)),

@@ -1,6 +1,6 @@
 // Starts a service and runs the walkthrough of Python's clients: stubs that protoc
 // generates from proto/, called through grpcio, both as Debian packages them. Prints
-// how many passed and failed. Then grpcio and curl run the protocol matrix.
+// how many passed and failed. Then grpcio and curl send the calls of test/contract/rules.
 import { spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
@@ -36,7 +36,7 @@ try {
   const [passed, failed] = [count("ok "), count("FAILED ")];
   if (signal !== null) console.error(`test-python: ended by ${signal}, at most ${TIMEOUT_MS} ms are allowed`);
   console.log(`${passed} passed, ${failed} failed`);
-  process.exitCode = status === 0 && passed > 0 && failed === 0 && runMatrix() ? 0 : 1;
+  process.exitCode = status === 0 && passed > 0 && failed === 0 && runRules() ? 0 : 1;
 } finally {
   if (service !== undefined && service.exitCode === null) {
     service.kill("SIGTERM");
@@ -62,9 +62,9 @@ function requirePackages() {
   process.exit(2);
 }
 
-// The calls that all other protocols make in test/contract.
-function runMatrix() {
-  const args = ["--import", "tsx", "--test", "--test-reporter=dot", "test/python/matrix.test.ts"];
+// The calls that all other protocols make in test/contract/rules.test.ts.
+function runRules() {
+  const args = ["--import", "tsx", "--test", "--test-reporter=dot", "test/python/rules.test.ts"];
   const env = { ...withoutSettings(), PYTHONPATH: scratch };
   const { status } = spawnSync(process.execPath, args, { stdio: "inherit", env, timeout: TIMEOUT_MS });
   return status === 0;

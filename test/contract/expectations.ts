@@ -37,18 +37,6 @@ export function invalid(...violations: readonly (readonly [field: string, descri
   return failure("INVALID_ARGUMENT", `Invalid argument: ${text}`, { "@type": `${TYPE}BadRequest`, fieldViolations });
 }
 
-/** The same with fields by the names of the proto, as protocols in binary have them. Texts are the same everywhere. */
-export function withProtoFields(expected: Expected): Expected {
-  if (!("details" in expected)) return expected;
-  const details = expected.details.map((detail) => {
-    if (!("fieldViolations" in detail)) return detail;
-    const violations = detail.fieldViolations as readonly { readonly field: string }[];
-    const snakeCase = (field: string) => field.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
-    return { ...detail, fieldViolations: violations.map((one) => ({ ...one, field: snakeCase(one.field) })) };
-  });
-  return { ...expected, details };
-}
-
 /** PERMISSION_DENIED with one field and rule for each value that callers do not choose. */
 export function notPermittedField(...violations: readonly (readonly [field: string, description: string])[]): Expected {
   const text = violations.map(([field, description]) => `${field}: ${description}`).join("; ");
@@ -76,11 +64,6 @@ export function expectNotFound(uid: string, rule = `there is no group ${uid}`): 
     resourceType: "iam.chainguard.dev/Group",
     ...(uid !== "" && { resourceName: uid }),
   });
-}
-
-/** NOT_FOUND of a REST path. */
-export function noPath(path: string): Expected {
-  return failure("NOT_FOUND", `Not found: path: no such path ${path}`);
 }
 
 /** PERMISSION_DENIED. */

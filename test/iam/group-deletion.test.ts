@@ -1,66 +1,20 @@
-// What keeps a group from being deleted, and what goes with it.
+// What goes with a group that is deleted. What keeps it from that is in test/contract/rules.
 import assert from "node:assert/strict";
 import { after, before, it } from "node:test";
 import { acceptInvite, requireInvite } from "../../src/iam/people/accept-invite.js";
-import { builtinRoleUid, personUid, randomIds } from "../../src/kernel/ids.js";
+import { builtinRoleUid, randomIds } from "../../src/kernel/ids.js";
 import { precondition } from "../contract/expectations.js";
 import { createAdvisory } from "../contract/registry-things.js";
 import { restAs } from "../contract/rest.js";
 import { chooseScale } from "../support/scale.js";
-import { claimMatch, type IamWorld, startIamWorld } from "./iam-world.js";
+import { type IamWorld, startIamWorld } from "./iam-world.js";
 
 const viewer = builtinRoleUid("viewer");
-const provider = {
-  name: "p",
-  defaultRole: viewer,
-  oidc: { issuer: "https://login.example", clientId: "id", clientSecret: "s" },
-};
-
-const versions = ["v1", "v2beta1", "v2"];
-
 let world: IamWorld;
 before(async () => {
   world = await startIamWorld();
 });
 after(() => world.stop());
-
-const guards: readonly { children: string; path: string; body: () => object }[] = [
-  { children: "groups", path: "groups", body: () => ({ name: "g" }) },
-  { children: "identities", path: "identities", body: () => ({ name: "i", claimMatch: claimMatch() }) },
-  { children: "roles", path: "roles", body: () => ({ name: "r", capabilities: ["CAP_IAM_GROUPS_LIST"] }) },
-  {
-    children: "role bindings",
-    path: "roleBindings",
-    body: () => ({ identityUid: personUid("i", "s"), roleUid: viewer }),
-  },
-  { children: "group invites", path: "groupInvites", body: () => ({ roleUid: viewer, ttl: "60s" }) },
-  { children: "account associations", path: "accountAssociations", body: () => ({ name: "a" }) },
-];
-
-for (const { children, path, body } of guards) {
-  it(`${children} restrict the deletion of a group`, async () => {
-    const group = await world.group();
-    const { json, status } = await world.owner.rest("POST", `/${path}/${group}`, body());
-    assert.equal(status, 200);
-    const kept = precondition("RESOURCE_NOT_EMPTY", `cannot delete group with child ${children}`);
-    for (const version of versions) {
-      const rest = restAs(world.url, world.owner.token, `/iam/${version}`);
-      assert.deepEqual((await rest("DELETE", `/groups/${group}`)).outcome, kept, version);
-    }
-    assert.equal((await world.owner.rest("DELETE", `/${path}/${json?.uid}`)).status, 200);
-    assert.equal((await world.owner.rest("DELETE", `/groups/${group}`)).status, 200);
-  });
-}
-
-it("identity providers restrict the deletion of a root group, whose first owner is deleted with it", async () => {
-  const { group, token } = await world.harness.organisation("short-lived");
-  const rest = restAs(world.url, token);
-  const { json } = await rest("POST", `/identityProviders/${group}`, provider);
-  const kept = precondition("RESOURCE_NOT_EMPTY", "cannot delete group with child identity providers");
-  assert.deepEqual((await rest("DELETE", `/groups/${group}`)).outcome, kept);
-  assert.equal((await rest("DELETE", `/identityProviders/${json?.uid}`)).status, 200);
-  assert.equal((await rest("DELETE", `/groups/${group}`)).status, 200);
-});
 
 it("advisories restrict the deletion of a group until they are withdrawn, and are deleted with it", async () => {
   const group = await world.group();
@@ -80,30 +34,6 @@ it("advisories restrict the deletion of a group until they are withdrawn, and ar
     await tx.advisories.listEvents(advisories),
   ]);
   assert.deepEqual(left, [undefined, []]);
-});
-
-it("accepted terms are deleted with their group", async () => {
-  const group = await world.group();
-  const { rest } = world.owner;
-  assert.equal((await rest("POST", `/terms/${group}`, { documentIds: ["eula"] })).status, 200);
-  assert.equal((await rest("DELETE", `/groups/${group}`)).status, 200);
-  assert.deepEqual(await world.write((tx) => tx.terms.findByGroup(group)), []);
-});
-
-it("the error names the kinds in their order: the first that restricts", async () => {
-  const group = await world.group();
-  const { rest } = world.owner;
-  const remove: string[] = [];
-  for (const { path, body } of guards) {
-    const { json } = await rest("POST", `/${path}/${group}`, body());
-    remove.push(`/${path}/${json?.uid}`);
-  }
-  for (const [i, { children }] of guards.entries()) {
-    const kept = precondition("RESOURCE_NOT_EMPTY", `cannot delete group with child ${children}`);
-    assert.deepEqual((await rest("DELETE", `/groups/${group}`)).outcome, kept);
-    assert.equal((await rest("DELETE", remove[i] ?? "")).status, 200);
-  }
-  assert.equal((await rest("DELETE", `/groups/${group}`)).status, 200);
 });
 
 it("an invite that was used up restricts no deletion", async () => {

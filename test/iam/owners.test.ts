@@ -3,7 +3,6 @@ import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import { builtinRoleUid, personUid, randomIds } from "../../src/kernel/ids.js";
 import { precondition, unauthenticated } from "../contract/expectations.js";
-import { connectGrpcJs } from "../contract/grpc-js-client.js";
 import { type RestResponse, restAs } from "../contract/rest.js";
 import { groupRow } from "../support/rows.js";
 import { type IamWorld, type Somebody, startIamWorld } from "./iam-world.js";
@@ -27,14 +26,7 @@ const bindAs = (who: Somebody, group: string, roleUid: string, identityUid: stri
 describe("owners", () => {
   const kept = precondition("OWNER_REQUIRED", "a root group must keep an owner");
 
-  // Over REST there is no path without a parent.
-  async function createRoot(token: string): Promise<string> {
-    const grpc = connectGrpcJs(world.url);
-    const outcome = await grpc.call({ method: "CreateGroup", request: { group: { name: "mine" } }, token });
-    grpc.close();
-    assert.ok("result" in outcome);
-    return (outcome.result as { uid: string }).uid;
-  }
+  const createRoot = (token: string) => uidFrom(restAs(world.url, token)("POST", "/groups/", { name: "mine" }));
 
   async function createFounder() {
     const founder = await world.harness.identity();

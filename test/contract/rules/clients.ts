@@ -1,4 +1,4 @@
-// Any method over REST, gRPC and Connect, and every response in one form.
+// Any method over every protocol, and every response in one form.
 import {
   createRegistry,
   type DescMethodUnary,
@@ -10,14 +10,14 @@ import {
   toBinary,
   toJson,
 } from "@bufbuild/protobuf";
-import { ConnectError } from "@connectrpc/connect";
-import { createConnectTransport } from "@connectrpc/connect-node";
+import { ConnectError, type Transport } from "@connectrpc/connect";
+import { createConnectTransport, createGrpcWebTransport } from "@connectrpc/connect-node";
 import * as grpc from "@grpc/grpc-js";
 import { Auth } from "#gen/chainguard/platform/auth/auth_pb.js";
 import { SecurityTokenService } from "#gen/chainguard/platform/oidc/oidc_pb.js";
 import { file_google_rpc_error_details as errorDetailsFile } from "#gen/google/rpc/error_details_pb.js";
 import { StatusSchema } from "#gen/google/rpc/status_pb.js";
-import { sendHttp } from "../../support/send-http.js";
+import { type HttpRequest, type HttpResponse, sendHttp } from "../../support/send-http.js";
 import { restRequest } from "../iam-clients.js";
 import { methods, nameOf } from "../iam-methods.js";
 import { codeName } from "../wire.js";
@@ -47,7 +47,9 @@ export interface HttpPart {
 
 /** A client of one protocol. */
 export interface RuleClient {
-  readonly name: Protocol;
+  readonly name: string;
+  /** The protocol of the rows that it sends; gRPC stands for all that name fields as the proto does. */
+  readonly protocol: Protocol;
   call(method: DescMethodUnary, request: Message, token: string | undefined): Promise<RuleResponse>;
   close(): void;
 }
@@ -66,26 +68,44 @@ export function findMethod(name: string): DescMethodUnary {
   return method;
 }
 
-/** Clients of the three protocols. */
+/** Clients of REST and gRPC, and of the other protocols. */
 export function ruleClients(url: string): readonly RuleClient[] {
-  return [overRest(url), overGrpc(url), overConnect(url)];
+  const http1 = { baseUrl: url, httpVersion: "1.1" } as const;
+  const inBinary = { ...http1, useBinaryFormat: true };
+  const inJson = { ...http1, useBinaryFormat: false };
+  return [
+    overRest(url),
+    overGrpc(url),
+    overTransport("Connect in JSON", "Connect", createConnectTransport(inJson)),
+    overTransport("Connect in binary", "gRPC", createConnectTransport({ ...inBinary, httpVersion: "2" })),
+    overTransport("Connect in JSON by GET", "Connect", createConnectTransport({ ...inJson, useHttpGet: true })),
+    overTransport("Connect in binary by GET", "gRPC", createConnectTransport({ ...inBinary, useHttpGet: true })),
+    overTransport("gRPC-Web", "gRPC", createGrpcWebTransport(http1)),
+  ];
 }
 
-function success(method: DescMethodUnary, message: Message, http?: HttpPart): RuleResponse {
+/** A successful response in the common form. */
+export function success(method: DescMethodUnary, message: Message, http?: HttpPart): RuleResponse {
   const result = toJson(method.output, message, { registry, alwaysEmitImplicit: true });
   return { code: "OK", message: "", details: [], result, ...(http && { http }) };
 }
 
-function failure(code: number, message: string, details: readonly JsonValue[], http?: HttpPart): RuleResponse {
+/** An error in the common form. */
+export function failure(code: number, message: string, details: readonly JsonValue[], http?: HttpPart): RuleResponse {
   return { code: codeName(code), message, details, result: {}, ...(http && { http }) };
 }
 
-function overRest(url: string): RuleClient {
+/** Sends one HTTP request. */
+export type SendHttp = (url: string, sent: HttpRequest) => Promise<Pick<HttpResponse, "status" | "headers" | "text">>;
+
+/** Calls through the HTTP rules of the protos; `send` is what HTTP requests are sent with. */
+export function overRest(url: string, name = "REST", send: SendHttp = sendHttp): RuleClient {
   return {
-    name: "REST",
+    name,
+    protocol: "REST",
     async call(method, request, token) {
       const { verb, path, body } = restRequest(method, request);
-      const http = await sendRest(url, `${verb} ${path}`, { body: body as object | undefined, token });
+      const http = await sendRest(url, `${verb} ${path}`, { body: body as object | undefined, token }, send);
       if (http.status !== 200) return errorOf(http);
       // Strictly: REST sends no key that the proto does not have.
       return success(method, fromJson(method.output, http.text === "" ? {} : http.json, { registry }), http);
@@ -108,10 +128,15 @@ export interface RestOptions {
 }
 
 /** Sends a request; `line` is method, path and query. */
-export async function sendRest(url: string, line: string, { body, token, headers }: RestOptions): Promise<HttpPart> {
+export async function sendRest(
+  url: string,
+  line: string,
+  { body, token, headers }: RestOptions,
+  send: SendHttp = sendHttp,
+): Promise<HttpPart> {
   const [method = "", path = ""] = line.split(" ", 2);
   const sent = body === undefined || typeof body === "string" ? body : JSON.stringify(body);
-  const response = await sendHttp(url + path, {
+  const response = await send(url + path, {
     method,
     headers: {
       ...(token !== undefined && { authorization: `Bearer ${token}` }),
@@ -129,6 +154,7 @@ function overGrpc(url: string): RuleClient {
   const client = new grpc.Client(new URL(url).host, grpc.credentials.createInsecure());
   return {
     name: "gRPC",
+    protocol: "gRPC",
     call(method, request, token) {
       const metadata = new grpc.Metadata();
       if (token !== undefined) metadata.set("authorization", `Bearer ${token}`);
@@ -176,11 +202,10 @@ function detailOf(type: string, value: Uint8Array): JsonValue {
   return { "@type": `type.googleapis.com/${type}`, ...fields };
 }
 
-// In JSON: gRPC has the binary form already.
-function overConnect(url: string): RuleClient {
-  const transport = createConnectTransport({ baseUrl: url, httpVersion: "1.1", useBinaryFormat: false });
+function overTransport(name: string, protocol: Protocol, transport: Transport): RuleClient {
   return {
-    name: "Connect",
+    name,
+    protocol,
     async call(method, request, token) {
       const header = token === undefined ? {} : { authorization: `Bearer ${token}` };
       try {

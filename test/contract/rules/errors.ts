@@ -88,6 +88,43 @@ export const errors: readonly Rule[] = [
   },
   {
     anchor: "errors",
+    says: "every parameter of a list that is wrong is named",
+    call: "ListGroups",
+    request: { pageSize: -1, skip: -2, orderBy: "age" },
+    expect: invalid(
+      [/^page_?[sS]ize$/, "pageSize must not be negative"],
+      ["skip", "skip must not be negative"],
+      [/^order_?[bB]y$/, /^orderBy must be one of uid, name, created_at, updated_at, optionally followed by " asc"/],
+    ),
+  },
+  ...Object.entries({ GetGroup: "uid", DeleteGroup: "uid", UpdateGroup: "group.uid" }).flatMap(
+    ([call, field]): Rule[] => [
+      {
+        anchor: "errors",
+        says: `${call} needs a uid`,
+        call,
+        over: ["gRPC", "Connect"],
+        request: {},
+        expect: invalid([field, `${field} is required`]),
+      },
+      {
+        anchor: "errors",
+        says: `the uid of ${call} is one`,
+        call,
+        request: call === "UpdateGroup" ? { group: { uid: "core", name: "core" } } : { uid: "<org>/x" },
+        expect: invalid([field, `${field} must be a uid, such as the service assigns`]),
+      },
+    ],
+  ),
+  {
+    anchor: "errors",
+    says: "the parent of a group is a group",
+    call: "CreateGroup",
+    request: { parent: "shelf", group: { name: "core" } },
+    expect: invalid(["parent", "parent must be the uid of a group"]),
+  },
+  {
+    anchor: "errors",
     says: "the token is checked before all else",
     call: "GetGroup",
     as: "anonymous",

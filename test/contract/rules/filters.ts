@@ -207,8 +207,30 @@ const selections: readonly Rule[] = [
   {
     anchor: "filters",
     says: "at most 1,000 ids are taken",
-    shownBy: "test/contract/groups-lists.test.ts",
-    test: "bound the number of uids",
+    shownBy: "test/pipeline/resource/list-query.test.ts",
+    test: "a thousand and one uids",
+  },
+  {
+    anchor: "filters",
+    says: "a name is no pattern and keeps its case",
+    steps: ["ATLAS", "%", "atl_s"].map((name) => ({
+      call: "ListGroups",
+      request: { ...below("shelf"), name },
+      expect: { result: { groups: [], totalCount: "0" } },
+    })),
+  },
+  {
+    anchor: "filters",
+    says: "a name has no control characters",
+    call: "ListGroups",
+    request: { name: "a\nb" },
+    expect: invalid(["name", "name must not contain control characters"]),
+  },
+  {
+    anchor: "filters",
+    says: "a parameter is given once",
+    http: "GET /iam/v2beta1/groups?page_size=5&pageSize=5",
+    expect: invalid(["pageSize", "pageSize is given twice"]),
   },
 ];
 

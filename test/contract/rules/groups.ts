@@ -130,6 +130,23 @@ const groupRules: readonly Rule[] = [
     expect: { code: "PERMISSION_DENIED", message: /verified is set by the operator/ },
   },
   {
+    anchor: "fixed-fields",
+    says: "all that would not be stored is named",
+    call: "CreateGroup",
+    request: { parent: "<fresh>", group: { name: "core", verified: true, kind: "ORG_KIND_CUSTOMER" } },
+    expect: {
+      code: "PERMISSION_DENIED",
+      message: /verified is set by the operator.*; kind: kind is set by the operator/,
+    },
+  },
+  {
+    anchor: "fixed-fields",
+    says: "fields outside the mask are ignored",
+    call: "UpdateGroup",
+    request: { group: { uid: "<fresh>", verified: true, kind: "ORG_KIND_CUSTOMER" }, updateMask: "uid" },
+    expect: { result: { name: "before", verified: false } },
+  },
+  {
     anchor: "groups",
     says: "a verified group keeps its name",
     shownBy: "test/contract/groups-rules.test.ts",
@@ -155,6 +172,7 @@ const deletesFresh = (...calls: readonly Step[]): readonly Step[] => [
   { call: "DeleteGroup", request: { uid: "<fresh>" }, expect: { text: "" } },
   { call: "GetGroup", request: { uid: "<fresh>" }, expect: notFound("iam.chainguard.dev/Group", "<fresh>") },
 ];
+const nothing = "<fresh>/0123456789abcdef";
 // A step that needs nothing but what it names to be there.
 const requireGiven = (...made: readonly string[]): Step => ({
   call: "GetGroup",
@@ -172,6 +190,7 @@ const deletion: readonly Rule[] = [
       steps: [
         requireGiven(placeholder),
         { call: "DeleteGroup", request: { uid: "<fresh>" }, expect: notEmpty(children) },
+        { call: "iam.Groups.Delete", request: { id: "<fresh>" }, expect: notEmpty(children) },
         { call: "GetGroup", request: { uid: "<fresh>" }, expect: { result: { uid: "<fresh>" } } },
       ],
     }),
@@ -272,6 +291,15 @@ const deletion: readonly Rule[] = [
   },
   {
     anchor: "deletion",
+    says: "accepted terms do not count",
+    steps: deletesFresh({
+      call: "AcceptTerms",
+      request: { group: "<fresh>", documentIds: ["eula"] },
+      expect: {},
+    }),
+  },
+  {
+    anchor: "deletion",
     says: "subscriptions are named last, and without them the group goes",
     steps: deletesFresh(
       requireGiven("<freshSubscription>"),
@@ -327,22 +355,35 @@ const deletion: readonly Rule[] = [
     request: { uid: "<role>" },
     expect: precondition("RESOURCE_IN_USE", "cannot delete role that is in use"),
   },
-  ...["Group", "Identity", "Role", "IdentityProvider", "Repo"].map(
-    (name): Rule => ({
+  ...Object.entries({
+    Group: "iam.Groups.Delete",
+    Identity: "iam.Identities.Delete",
+    Role: "iam.Roles.Delete",
+    IdentityProvider: "iam.IdentityProviders.Delete",
+    Repo: "registry.Registry.DeleteRepo",
+  }).map(([name, v1]): Rule => {
+    const expect = { code: "NOT_FOUND", details: [{ resourceType: /./, resourceName: nothing }] };
+    return {
       anchor: "deletion",
       says: `Delete${name} of what does not exist is NOT_FOUND`,
-      call: `Delete${name}`,
-      request: { uid: "<fresh>/0123456789abcdef" },
-      expect: { code: "NOT_FOUND", details: [{ resourceType: /./, resourceName: "<fresh>/0123456789abcdef" }] },
-    }),
-  ),
-  ...["RoleBinding", "AccountAssociation", "GroupInvite"].map(
-    (name): Rule => ({
+      steps: [
+        { call: `Delete${name}`, request: { uid: nothing }, expect },
+        { call: v1, request: { id: nothing }, expect },
+      ],
+    };
+  }),
+  ...Object.entries({
+    RoleBinding: ["iam.RoleBindings.Delete", "id"],
+    AccountAssociation: ["iam.GroupAccountAssociations.Delete", "group"],
+    GroupInvite: ["iam.GroupInvites.Delete", "id"],
+  } as const).map(
+    ([name, [v1, field]]): Rule => ({
       anchor: "deletion",
       says: `Delete${name} of what does not exist succeeds`,
-      call: `Delete${name}`,
-      request: { uid: "<fresh>/0123456789abcdef" },
-      expect: { text: "" },
+      steps: [
+        { call: `Delete${name}`, request: { uid: nothing }, expect: { text: "" } },
+        { call: v1, request: { [field]: nothing }, expect: { text: "" } },
+      ],
     }),
   ),
 ];

@@ -59,6 +59,7 @@ export const masks: readonly Rule[] = [
     name: "after",
     createTime: /^1970-01-01T00:00:01/,
   }),
+  update("so has a path into one", { name: "after" }, "createTime.seconds,resourceLimits.repositories,uid,status", was),
   {
     anchor: "masks",
     says: "a required field cannot be cleared",
@@ -80,16 +81,42 @@ export const masks: readonly Rule[] = [
     body: both,
     expect: invalid(["updateMask", "updateMask: colour is not a field of a group"]),
   },
+  ...["colour", "name.first", "parent"].map(
+    (path): Rule => ({
+      anchor: "masks",
+      says: `${path} is no field of a group, and gRPC names the field update_mask there`,
+      call: "UpdateGroup",
+      request: { group: { uid: "<fresh>", name: "after" }, updateMask: `name,${path}` },
+      expect: invalid([/^update_?[mM]ask$/, `updateMask: ${path} is not a field of a group`]),
+    }),
+  ),
+  ...Object.entries({
+    "name[0]": "updateMask must be field paths separated by commas",
+    "name&updateMask=description": "updateMask is given twice",
+  }).map(
+    ([mask, rule]): Rule => ({
+      anchor: "masks",
+      says: `${mask} is no mask`,
+      http: `PATCH ${PATH}?updateMask=${mask}`,
+      body: both,
+      expect: invalid(["updateMask", rule]),
+    }),
+  ),
   {
     anchor: "masks",
-    says: "a path that names no field is refused over gRPC and Connect, which names the field update_mask there",
+    says: "* replaces nothing with less than is required",
     call: "UpdateGroup",
+    request: { group: { uid: "<fresh>", description: "new" }, updateMask: "*" },
+    expect: invalid(["name", NAME_RULE]),
+  },
+  {
+    ...update("without a mask an empty text is absent, but over REST", { description: "" }, undefined, was),
     over: ["gRPC", "Connect"],
-    request: { group: { uid: "<fresh>", name: "after" }, updateMask: "colour" },
-    expect: invalid([/^update_?[mM]ask$/, /colour is not a field of a group/]),
   },
   patch("over REST the keys of the body are the mask", "", { name: "after" }, { ...was, name: "after" }),
   patch("over REST an empty value clears", "", { description: "" }, { ...was, description: "" }),
+  patch("over REST null clears as well", "", { description: null }, { ...was, description: "" }),
+  patch("a list may have blanks", "?updateMask=name,%20description", both, both),
   patch("over REST the mask is the query parameter updateMask", "?updateMask=name", both, { ...was, name: "after" }),
   patch("both spellings of the parameter are known", "?update_mask=name", both, { ...was, name: "after" }),
   patch("an empty mask is none", "?updateMask=", { name: "after" }, { ...was, name: "after" }),

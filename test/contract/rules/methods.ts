@@ -165,7 +165,7 @@ export const methods: readonly Rule[] = [
     call: "CreateGroup",
     request: {
       parent: "<fresh>",
-      group: { uid: "<org>", name: "core", createTime: "2000-01-01T00:00:00Z" },
+      group: { uid: "<org>", name: "core", createTime: "2000-01-01T00:00:00Z", status: 3, resourceLimits: { idps: 5 } },
     },
     expect: { result: { uid: /^<fresh>\//, createTime: /^20(?!00)/, resourceLimits: {} } },
   },

@@ -42,7 +42,7 @@ const fields: readonly Rule[] = [
     says: "a name has lower-case letters, digits, blanks, dots, underscores and hyphens",
     steps: ["a", "az 09._-", " ", "a".repeat(1_000)].map(createNamed),
   },
-  ...["", "Core", "grün", "a/b", "core\n"].map(
+  ...["", "Core", "grün", "ａ", "a/b", "a\tb", "core\n"].map(
     (name): Rule => ({
       anchor: "resources",
       says: `a name is not ${JSON.stringify(name)}`,
@@ -88,9 +88,11 @@ const fields: readonly Rule[] = [
   {
     anchor: "resources",
     says: "a description has no control characters",
-    call: "CreateGroup",
-    request: { parent: "<fresh>", group: { name: "a", description: "a\nb" } },
-    expect: invalid(["description", "description must not contain control characters"]),
+    steps: ["a\nb", "\u001f", "\u007f", "\u0085", "\u2028"].map((description) => ({
+      call: "CreateGroup",
+      request: { parent: "<fresh>", group: { name: "a", description } },
+      expect: invalid(["description", "description must not contain control characters"]),
+    })),
   },
   {
     anchor: "resources",

@@ -95,6 +95,8 @@ interface Life {
   readonly change: object;
   readonly changed: Pattern;
   readonly as?: Step["as"];
+  /** The list of version 1, whose filter has the name of the field that names one. */
+  readonly v1: readonly [list: string, filter: "id" | "group"];
   /** What a Get says when it is deleted. */
   readonly type?: string;
 }
@@ -102,6 +104,7 @@ interface Life {
 const lives: readonly Life[] = [
   {
     name: "Group",
+    v1: ["iam.Groups.List", "id"],
     parent: "<fresh>",
     fields: { name: "g" },
     change: { description: "new" },
@@ -109,6 +112,7 @@ const lives: readonly Life[] = [
   },
   {
     name: "Identity",
+    v1: ["iam.Identities.List", "id"],
     parent: "<fresh>",
     fields: { name: "i", claimMatch: { issuer: "https://issuer.example", subject: "s" } },
     change: { description: "new" },
@@ -116,6 +120,7 @@ const lives: readonly Life[] = [
   },
   {
     name: "Role",
+    v1: ["iam.Roles.List", "id"],
     parent: "<fresh>",
     fields: { name: "r", capabilities: ["CAP_IAM_GROUPS_LIST"] },
     change: { capabilities: ["CAP_IAM_ROLES_LIST"] },
@@ -123,6 +128,7 @@ const lives: readonly Life[] = [
   },
   {
     name: "RoleBinding",
+    v1: ["iam.RoleBindings.List", "id"],
     parent: "<fresh>",
     fields: { identityUid: "<freshIdentity>", roleUid: "<viewerRole>" },
     change: { roleUid: "<editorRole>" },
@@ -130,6 +136,7 @@ const lives: readonly Life[] = [
   },
   {
     name: "IdentityProvider",
+    v1: ["iam.IdentityProviders.List", "id"],
     parent: "<freshRoot>",
     fields: {
       name: "p",
@@ -142,6 +149,7 @@ const lives: readonly Life[] = [
   },
   {
     name: "AccountAssociation",
+    v1: ["iam.GroupAccountAssociations.List", "group"],
     parent: "<fresh>",
     fields: { name: "a", amazon: { account: "123456789012" } },
     change: { description: "new" },
@@ -149,6 +157,7 @@ const lives: readonly Life[] = [
   },
   {
     name: "GroupInvite",
+    v1: ["iam.GroupInvites.List", "id"],
     parent: "<fresh>",
     fields: { roleUid: "<viewerRole>", ttl: "3600s" },
     change: { email: "ann@acme.example" },
@@ -156,6 +165,7 @@ const lives: readonly Life[] = [
   },
   {
     name: "Repo",
+    v1: ["registry.Registry.ListRepos", "id"],
     parent: "<fresh>",
     fields: { name: "r" },
     change: { description: "new" },
@@ -163,7 +173,7 @@ const lives: readonly Life[] = [
   },
 ];
 
-const writes = lives.map(({ name, parent, fields, change, changed, as = "owner" }): Rule => {
+const writes = lives.map(({ name, parent, fields, change, changed, as = "owner", v1: [list, filter] }): Rule => {
   const field = name.charAt(0).toLowerCase() + name.slice(1);
   const update = (values: object): Step => ({
     call: `Update${name}`,
@@ -171,9 +181,15 @@ const writes = lives.map(({ name, parent, fields, change, changed, as = "owner" 
     request: { [field]: { uid: "<made>", ...values } },
     expect: { result: changed },
   });
+  const inV1 = (...items: readonly Pattern[]): Step => ({
+    call: list,
+    as,
+    request: { [filter]: "<made>" },
+    expect: { result: { items } },
+  });
   return {
     anchor: "services",
-    says: `Create${name}, Update${name} and Delete${name} do so, one after another`,
+    says: `Create${name}, Update${name} and Delete${name} do so, one after another, in every version`,
     steps: [
       {
         call: `Create${name}`,
@@ -182,10 +198,12 @@ const writes = lives.map(({ name, parent, fields, change, changed, as = "owner" 
         expect: { result: { uid: new RegExp(`^${parent}`) } },
         keep: { made: "uid" },
       },
+      inV1({ [filter]: "<made>" }),
       update(change),
       { call: `Get${name}`, as, request: { uid: "<made>" }, expect: { result: changed } },
       { call: `Delete${name}`, as, request: { uid: "<made>" }, expect: { text: "" } },
       { call: `Get${name}`, as, request: { uid: "<made>" }, expect: notFound(/./, "<made>") },
+      inV1(),
     ],
   };
 });

@@ -44,6 +44,17 @@ export const versions: readonly Rule[] = [
     request: { id: "<atlas>" },
     expect: { result: { items: [{ id: "<atlas>", name: "atlas" }] } },
   },
+  ...["", "/"].map(
+    (parent): Rule => ({
+      anchor: "version-1",
+      says: `a group whose parent is "${parent}" is a root group`,
+      call: "iam.Groups.Create",
+      as: "person",
+      over: ["gRPC", "Connect"],
+      request: { parent, group: { name: "mine" } },
+      expect: { result: { id: /^[0-9a-f]{40}$/, name: "mine" } },
+    }),
+  ),
   {
     anchor: "version-1",
     says: "a list with an id that does not exist is empty",

@@ -178,23 +178,5 @@ for (const name of wireNames) {
       assert.equal(await wire.expectError(v1.update, { group: free, name: "a" }), missing);
       assert.equal(await wire.expectError(v1.check, { group: free, accountType: AccountType.AZURE }), missing);
     });
-
-    it("are hidden from others, who cannot change them", async () => {
-      const { token } = world.foreignOwner;
-      const { group } = await wire.call(v1.create, { group: await world.group(), name: "ours" });
-      assert.deepEqual(await readList({ group }, token), []);
-      assert.equal(
-        (await readList({}, token)).some((one) => one.group.startsWith(world.root)),
-        false,
-      );
-      const failures = [
-        await wire.expectError(v1.create, { group: world.child, name: "a" }, token),
-        await wire.expectError(v1.update, { group, name: "theirs" }, token),
-        await wire.expectError(v1.delete, { group }, token),
-        await wire.expectError(v1.check, { group, accountType: AccountType.AZURE }, token),
-      ];
-      for (const text of failures) assert.match(text, /^Permission denied: account_associations\.\w+ at /);
-      assert.equal((await readList({ group }))[0]?.name, "ours");
-    });
   });
 }

@@ -130,23 +130,6 @@ for (const name of wireNames) {
       ];
       for (const [failure, text] of rows) assert.equal(await failure, `Invalid argument: ${text}`);
     });
-
-    it("are hidden from others, and grant no rights that the caller lacks", async () => {
-      const { token } = world.foreignOwner;
-      const group = await world.group();
-      const { id } = await wire.call(v1.create, { group, role: viewer, ttl });
-      assert.deepEqual(await readList({}, token), []);
-      assert.deepEqual(await readList({ group, id }, token), []);
-      const failures = [
-        await wire.expectError(v1.create, { group, role: viewer, ttl }, token),
-        await wire.expectError(v1.delete, { id }, token),
-      ];
-      for (const text of failures) assert.match(text, /^Permission denied: group_invites\.\w+/);
-      const inviter = await world.caller(["group_invites.create", "role_bindings.create"]);
-      const denied = await wire.expectError(v1.create, { group, role: viewer, ttl }, inviter.token);
-      assert.match(denied, /^Permission denied: granting rights at/);
-      assert.equal((await readList({ group })).length, 1);
-    });
   });
 }
 

@@ -5,6 +5,7 @@ import type { DescMessage, DescMethodUnary, MessageShape } from "@bufbuild/proto
 import { GroupAccountAssociations } from "#gen/chainguard/platform/iam/account_associations_pb.js";
 import { ExternalGroupRoleMappings } from "#gen/chainguard/platform/iam/external_group_role_mappings_pb.js";
 import { GroupInvites } from "#gen/chainguard/platform/iam/group_invites_pb.js";
+import { Groups } from "#gen/chainguard/platform/iam/group_pb.js";
 import { IdentityProviders } from "#gen/chainguard/platform/iam/identity_providers_pb.js";
 import { noScim } from "../../../src/iam/identity-providers/identity-provider.js";
 import { builtinRoleUid, randomIds } from "../../../src/kernel/ids.js";
@@ -37,6 +38,16 @@ const provider = (uid: string, groupUid: string) => ({
 });
 
 const lists: readonly List[] = [
+  {
+    name: "groups",
+    method: Groups.method.list,
+    idOf: ({ id }: { id: string }) => id,
+    async fill(tx, root) {
+      const parent = randomIds.newUid(root);
+      await tx.groups.insert(groupRow(parent));
+      return each(parent, (uid) => tx.groups.insert(groupRow(uid)));
+    },
+  },
   {
     name: "identity providers",
     method: IdentityProviders.method.list,

@@ -70,19 +70,6 @@ for (const name of wireNames) {
       assert.equal(await world.write((tx) => tx.registry.findDeployment(repoId)), undefined);
     });
 
-    it("is hidden from others, who cannot change it", async () => {
-      const repoId = await newRepo();
-      await wire.call(v1.createDeployment, { parentId: repoId, charts });
-      const { token } = world.foreignOwner;
-      for (const [outcome, capability] of [
-        [wire.expectError(v1.getDeployment, { repoId }, token), "list"],
-        [wire.expectError(v1.updateDeployment, { repoId }, token), "update"],
-        [wire.expectError(v1.createDeployment, { parentId: repoId, charts }, token), "create"],
-      ] as const) {
-        assert.match(await outcome, new RegExp(`^Permission denied: registry.deployments.${capability} at ${repoId}`));
-      }
-    });
-
     const broken: readonly (readonly [
       charts: readonly { repo: string; source?: string; chart?: string }[],
       at: string,

@@ -216,31 +216,6 @@ for (const index of [0, 1]) {
       assert.equal(error, `Not found: group: there is no group ${noGroup}`);
       assert.deepEqual((await wire().call(v1.list, { id: missing })).items, []);
     });
-
-    it("is hidden from others, who cannot change it", async () => {
-      const advisory = await world.advisory({ aliases: [`OURS-${index}`] });
-      const event = await world.event(advisory.id, pending);
-      const { id } = advisory;
-      const before = await wire().call(v2.getAdvisory, { uid: id });
-      for (const token of [world.stranger, world.viewer]) {
-        for (const error of [
-          await wire().expectError(v1.create, { parentId: world.ours, advisory: artifact }, token),
-          await wire().expectError(v1.update, { ...artifact, id, artifactName: "theirs" }, token),
-          await wire().expectError(v1.delete, { id }, token),
-          await wire().expectError(v1.createAdvisoryEvent, { parentId: id, advisoryEvent: pending }, token),
-          await wire().expectError(v1.updateAdvisoryEvent, { ...pending, id: event.id, issue: "theirs" }, token),
-        ])
-          assert.match(error, /^Permission denied: advisories\.\w+ at /);
-      }
-      assert.match(await wire().expectError(v1.delete, { id }), /^Permission denied: advisories\.delete at /);
-      assert.match(
-        await wire().expectError(v1.listAdvisoryEvents, { parentId: id }, world.stranger),
-        /^Permission denied/,
-      );
-      for (const filter of [{}, { id }, { aliases: [`OURS-${index}`] }, { uidp: { descendantsOf: world.ours } }])
-        assert.deepEqual((await wire().call(v1.list, filter, world.stranger)).items, []);
-      assert.deepEqual(await wire().call(v2.getAdvisory, { uid: id }), before);
-    });
   });
 }
 

@@ -1,8 +1,9 @@
-"""Calls methods of GroupsService by grpcio: reads a call per line of JSON from standard
-input, and writes what it came to as another. Needs stubs generated from proto/ on
-PYTHONPATH, and in the environment BASE (address of the service).
+"""Calls any method by grpcio: reads a call per line of JSON from standard input, and
+writes what it came to as another. Needs stubs generated from proto/ on PYTHONPATH, and
+in the environment BASE (address of the service).
 """
 
+import importlib
 import json
 import os
 import sys
@@ -12,10 +13,7 @@ import grpc
 from google.protobuf import json_format, symbol_database
 from google.rpc import error_details_pb2, status_pb2
 
-from chainguard.platform.iam.v2beta1 import groups_pb2 as pb
-
 TIMEOUT_S = 10
-SERVICE = pb.DESCRIPTOR.services_by_name["GroupsService"]
 messages = symbol_database.Default()
 
 # What a proxy in the environment is for is not this.
@@ -24,15 +22,6 @@ channel = grpc.insecure_channel(urlsplit(os.environ["BASE"]).netloc, options=[("
 
 def message_class(descriptor):
     return messages.GetPrototype(descriptor)
-
-
-def request_of(descriptor, fields):
-    """A message from an init object, whose field masks are lists of paths of any spelling."""
-    mask = fields.pop("updateMask", None)
-    request = json_format.ParseDict(fields, message_class(descriptor)())
-    if mask is not None:
-        request.update_mask.paths.extend(mask["paths"])
-    return request
 
 
 def detail_of(detail):
@@ -56,18 +45,19 @@ def failure_of(error):
 
 
 def outcome_of(call):
-    name = call["method"]
-    # A method that is not served is called with messages of one that is.
-    method = SERVICE.methods_by_name.get(name) or SERVICE.methods_by_name["DeleteGroup"]
+    file = importlib.import_module(call["file"].replace("/", ".") + "_pb2").DESCRIPTOR
+    service = file.services_by_name[call["service"]]
+    method = service.methods_by_name[call["method"]]
     unary = channel.unary_unary(
-        f"/{SERVICE.full_name}/{name}",
+        f"/{service.full_name}/{method.name}",
         request_serializer=lambda message: message.SerializeToString(),
         response_deserializer=message_class(method.output_type).FromString,
     )
+    request = json_format.ParseDict(call["request"], message_class(method.input_type)())
     token = call.get("token")
     metadata = [] if token is None else [("authorization", f"Bearer {token}")]
     try:
-        answer = unary(request_of(method.input_type, call["request"]), metadata=metadata, timeout=TIMEOUT_S)
+        answer = unary(request, metadata=metadata, timeout=TIMEOUT_S)
     except grpc.RpcError as error:
         return failure_of(error)
     return {"code": "OK", "result": json_format.MessageToDict(answer)}
