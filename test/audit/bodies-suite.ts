@@ -5,6 +5,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import type { DescMethodUnary } from "@bufbuild/protobuf";
+import { decodeJwt } from "jose";
 import { type EventAttributes, EventAttributes_Audience, events } from "#gen/chainguard/annotations/annotations_pb.js";
 import { readOption } from "../../src/codec/fields.js";
 import { bindIdentity, verifyGroup } from "../../src/iam/operator/operate.js";
@@ -12,6 +13,7 @@ import { createOperatorRole } from "../../src/iam/operator/roles.js";
 import { readMasterKey } from "../../src/issuer/keys/master-key.js";
 import { canonicalize, hashBody, type JsonFields, MAX_PART_BYTES } from "../../src/kernel/audit-body.js";
 import { randomIds } from "../../src/kernel/ids.js";
+import { rootOf } from "../../src/kernel/uidp.js";
 import { createMethodTable, findBodyReaders, type UnaryEntry } from "../../src/pipeline/method-table.js";
 import type { StoredAuditRow } from "../../src/store/tables/audit.js";
 import { isUnavailable, services } from "../contract/iam-methods.js";
@@ -143,10 +145,10 @@ function testVersion({ name: versionName, steps, methods }: (typeof versions)[nu
       });
     });
 
-  const call = async (method: string, request: object, token: string) => {
+  const call = async (method: string, request: object, token: string, requestId = "other") => {
     const response = await fetch(`${world.url}/${PREFIX}${method}`, {
       method: "POST",
-      headers: { authorization: `Bearer ${token}`, "content-type": "application/json" },
+      headers: { authorization: `Bearer ${token}`, "content-type": "application/json", "x-request-id": requestId },
       body: JSON.stringify(request),
     });
     const text = await response.text();
@@ -163,8 +165,10 @@ function testVersion({ name: versionName, steps, methods }: (typeof versions)[nu
       if (method.endsWith("/SetScimEnabled"))
         await world.write((tx) => insertScimToken(tx, made.provider ?? assert.fail()));
       const count = (await readRows()).length;
-      const token = as === "member" ? member.token : world.owner.token;
-      const { status, text, json } = await call(method, request(made), token);
+      const caller = as === "member" ? member : world.owner;
+      const sent = JSON.stringify(request(made));
+      const requestId = `req-${i}`;
+      const { status, text, json } = await call(method, request(made), caller.token, requestId);
       assert.equal(status, 200, text);
       const [first] = (json.roleBindings ?? []) as readonly JsonFields[];
       const uid = String(json.uid ?? json.id ?? first?.uid ?? first?.id ?? "");
@@ -175,7 +179,15 @@ function testVersion({ name: versionName, steps, methods }: (typeof versions)[nu
       const [row, ...others] = await readRows();
       assert.ok(row);
       assert.equal(others.length, count, "exactly one row");
-      const { body } = row;
+      const { body, subjectUid, timeMs, id: _, bodyHash: __, bodyBytes: ___, actorName: ____, ...facts } = row;
+      assert.deepEqual(facts, {
+        ...{ rootUid: rootOf(subjectUid), type: entry.auditType, method: entry.path, version: 3, traceId: "" },
+        ...{ actorUid: caller.uid, tokenId: decodeJwt(caller.token).jti, requestId, remoteAddress: "127.0.0.1" },
+      });
+      assert.ok(Math.abs(Date.now() - timeMs) < 60_000);
+      // What was made or is named by the request; a batch is of the group that it names.
+      if (keep !== undefined && !/Batch/.test(method)) assert.equal(subjectUid, made[keep]);
+      else assert.ok(sent.includes(`"${subjectUid}"`) || [uid, caller.uid].includes(subjectUid), subjectUid);
       const event = eventOf(entry);
       if (shape === "none") return assert.equal(body, undefined);
       assert.ok(body, "a body");

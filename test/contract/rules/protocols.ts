@@ -3,6 +3,8 @@ import { absent, invalid, type Rule, type Step } from "./rule.js";
 
 const TYPE = "dev.chainguard.api.iam.group";
 
+const grant = { identityUid: "<freshIdentity>", roleUid: "<viewerRole>" };
+
 /** The audit log and events. */
 const events: readonly Rule[] = [
   {
@@ -69,6 +71,33 @@ const events: readonly Rule[] = [
       },
     ],
   },
+  ...Object.entries({
+    BatchCreateRoleBindings: {
+      parent: "<fresh>",
+      requests: [{ roleBinding: grant }, { roleBinding: { ...grant, roleUid: "<editorRole>" } }],
+    },
+    "iam.RoleBindings.Create": {
+      parent: "<fresh>",
+      roleBinding: { identity: "<freshIdentity>", role: "<viewerRole>" },
+    },
+    "iam.RoleBindings.CreateBatch": {
+      parent: "<fresh>",
+      roleBindings: ["<viewerRole>", "<editorRole>"].map((role) => ({ identity: "<freshIdentity>", role })),
+    },
+    AcceptTerms: { group: "<fresh>", documentIds: ["eula"] },
+    CreateTag: { parent: "<freshRepo>", tag: { name: "latest", digest: "<digest>" } },
+    DeleteRoleBinding: { uid: "<freshBinding>" },
+  }).map(
+    ([call, request]): Rule => ({
+      anchor: "audit",
+      says: `nor does ${call} the second time`,
+      steps: [
+        { call, request, expect: {} },
+        { call: "UpdateGroup", request: { group: { uid: "<freshOther>", name: "after" } }, expect: {} },
+        { call, request, expect: { audit: { eventType: `${TYPE}.updated.v1`, resource: "<freshOther>" } } },
+      ],
+    }),
+  ),
   {
     anchor: "audit",
     says: "bodies are for those who may list the kind at the subject",
