@@ -30,7 +30,6 @@ export interface App {
   readonly url: string;
   /** The URL of its metrics; undefined when they are off. */
   readonly metricsUrl: string | undefined;
-  /** The counts of its requests. */
   readonly requestMetrics: RequestMetrics;
   readonly installation: Installation;
   /**

@@ -100,7 +100,6 @@ async function openParts(options: InstallationOptions): Promise<Installation> {
   }
 }
 
-/** The path of the file with the master key. */
 export function findMasterKeyFile({ masterKeyFile, data }: Settings): string {
   return masterKeyFile ?? join(data, MASTER_KEY_FILE);
 }

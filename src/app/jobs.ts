@@ -12,7 +12,6 @@ export interface ServiceJobsDeps extends Pick<SealerDeps, "store" | "keys" | "cl
   readonly settings: Settings;
 }
 
-/** Creates the jobs. */
 export function createServiceJobs({ settings, ...deps }: ServiceJobsDeps): Job[] {
   const { store, clock } = deps;
   const jobs = [createSealer(deps)];
@@ -23,7 +22,6 @@ export function createServiceJobs({ settings, ...deps }: ServiceJobsDeps): Job[]
   return [...jobs, createEventSweep(clock), createIdentityDeletion(store)];
 }
 
-/** Counts the runs of a job in this process. */
 export function countRuns(job: Job, { jobRuns }: ServiceCounts): Job {
   const counts = { success: 0, failure: 0 };
   jobRuns.set(job.name, counts);

@@ -18,10 +18,8 @@ import type { Limits } from "../transport/http/limits.js";
 import type { ExtraService } from "../transport/rpc/connect-handlers.js";
 import type { Server } from "../transport/server.js";
 
-/** The default address of metrics. */
 export const DEFAULT_METRICS_ADDRESS: ListenAddress = { host: "127.0.0.1", port: 9464 };
 
-/** The metrics of a service. */
 interface Metrics {
   /** The URL of the metrics; undefined when they are off. */
   readonly url: string | undefined;
@@ -93,7 +91,6 @@ export interface ServiceCounts {
   readonly jobRuns: Map<string, { success: number; failure: number }>;
 }
 
-/** Creates the counts, which are 0. */
 export function createServiceCounts(): ServiceCounts {
   const quotaRejections = Object.fromEntries(Object.keys(quotas).map((kind) => [kind, 0])) as Record<QuotaKind, number>;
   return { quotaRejections, tokenCache: createCacheCounts(), jobRuns: new Map() };
@@ -110,7 +107,6 @@ interface MeasuredService {
   readonly limits: Limits;
 }
 
-/** Creates the sources of a service. */
 export function createServiceSources({ counts, store, server, exchanges, caches, limits }: MeasuredService): Source[] {
   const readCaches = (name: keyof CacheCounts) => () =>
     Object.fromEntries(

@@ -19,7 +19,6 @@ export type PlatformDeps = Omit<
   "listResources" | "definitions"
 > & { readonly tokens: PageTokens };
 
-/** Creates the services. */
 export function createPlatformServices(platform: PlatformDeps): ServedService[] {
   const deps = { ...platform, ...createResourceDeps(platform) };
   const subscriptions = subscriptionsV2beta1(deps);

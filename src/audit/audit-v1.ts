@@ -224,7 +224,6 @@ const MAX_ENTRIES = 500;
 /** How many unsealed rows are counted. A running service seals within a second. */
 const MAX_UNSEALED = 1_000;
 
-/** Creates the handlers. */
 function createChainHandlers({ tokens, keys }: ChainHandlersDeps) {
   async function getChain({ scope }: GetChainRequest, { tx }: UnaryCall): Promise<Chain> {
     assertOrganisation(scope);

@@ -90,7 +90,6 @@ export interface HeadKey {
   readonly key: KeyObject;
 }
 
-/** The keys of the audit log. */
 export interface AuditKeys {
   getAuditSigningKey(): HeadKey;
   findAuditVerifyingKey(kid: string): KeyObject | undefined;
@@ -130,12 +129,10 @@ async function sign(payload: Uint8Array, typ: string, { kid, key }: HeadKey): Pr
 /** Finds the public key with a kid. */
 type FindKey = (kid: string) => KeyObject | undefined;
 
-/** Verifies the signature of a head. */
 export function verifyHead(head: AuditHead, findKey: FindKey): Promise<SignatureState> {
   return verifySignature(head.signature, encodeHead(head), HEAD_TYPE, findKey);
 }
 
-/** Verifies the signature of a checkpoint. */
 export function verifyCheckpoint(checkpoint: AuditCheckpoint, findKey: FindKey): Promise<SignatureState> {
   return verifySignature(checkpoint.signature, encodeCheckpoint(checkpoint), CHECKPOINT_TYPE, findKey);
 }

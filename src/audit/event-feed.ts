@@ -14,7 +14,6 @@ export interface EventFeedDeps {
   readonly monotonic?: () => number;
 }
 
-/** One of the readers. */
 export interface EventReader {
   /** Resolves when every row that is added from then on will be read, and when `gone` aborts. */
   begin(gone: AbortSignal): Promise<void>;
@@ -29,7 +28,6 @@ export interface EventReader {
   close(): void;
 }
 
-/** The feed. */
 export interface EventFeed {
   /** Follows the rows of an organisation, or of all where undefined, that `matches` accepts, from now on. */
   follow(rootUid: string | undefined, matches: (row: AuditEventRow) => boolean): EventReader;

@@ -29,7 +29,6 @@ export interface RetentionDeps {
   readonly batchRows?: number;
 }
 
-/** The name of the job. */
 const RETENTION_JOB = "audit-retention";
 
 const INTERVAL_MS = 3_600_000;

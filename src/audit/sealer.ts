@@ -43,7 +43,6 @@ const unknownVersion: VerificationFailure = "its next row has a version that is 
 
 const NO_SEALER: SealerRow = { settledId: 0, passes: 0 };
 
-/** The stored end of a chain. */
 interface StoredChainEnd {
   readonly head: AuditHead | undefined;
   readonly lastSeq: number;

@@ -58,7 +58,6 @@ export interface ChainPage {
   readonly changedBody?: number | undefined;
 }
 
-/** A key ring that verifies. */
 export type AuditVerifyingKeys = Pick<AuditKeys, "findAuditVerifyingKey" | "refresh">;
 
 /** The result of computing a chain again, before its signatures are verified. */

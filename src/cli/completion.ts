@@ -34,7 +34,6 @@ export function addCompletion(arbor: Command): void {
     });
 }
 
-/** Formats the completion script of a shell for the commands of `arbor`. */
 export function formatCompletion(arbor: Command, shell: keyof typeof shells): string {
   return shells[shell](collectNodes(arbor, ""));
 }

@@ -114,7 +114,6 @@ export function hasPresence(field: DescField): boolean {
   return field.presence !== IMPLICIT;
 }
 
-/** Whether a value is the default of its field. */
 export function isDefault(value: unknown): boolean {
   return value === undefined || value === "" || value === 0 || value === 0n || value === false || isEmptyBytes(value);
 }

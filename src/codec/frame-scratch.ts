@@ -22,7 +22,6 @@ export function beginFrame(): void {
   at = scratch.length;
 }
 
-/** Counts the bytes that are written. */
 export function countWrittenBytes(): number {
   return scratch.length - at;
 }
@@ -74,14 +73,12 @@ export function writeLongVarint(value: bigint): void {
   for (let i = groups.length - 1; i >= 0; i--) scratch[--at] = groups[i] ?? 0;
 }
 
-/** Writes 32 bits. */
 export function writeFixed32(value: number): void {
   reserve(4);
   at -= 4;
   scratch.writeUInt32LE(value >>> 0, at);
 }
 
-/** Writes 64 bits. */
 export function writeFixed64(value: bigint): void {
   reserve(8);
   at -= 8;

@@ -45,7 +45,6 @@ export function checkFloat(value: unknown): number {
   return isTooLarge && !Number.isFinite(Math.fround(float)) ? rejectValue(value, "number of 32 bits") : float;
 }
 
-/** Checks a boolean. */
 export function checkBoolean(value: unknown): boolean {
   return typeof value === "boolean" ? value : rejectValue(value, "boolean");
 }
@@ -55,12 +54,10 @@ export function checkText(value: string): string {
   return value.isWellFormed() ? value : rejectValue("half a surrogate pair", "character");
 }
 
-/** Checks bytes. */
 export function checkBytes(value: unknown): Uint8Array {
   return value instanceof Uint8Array ? value : rejectValue(value, "Uint8Array");
 }
 
-/** Checks a list. */
 export function checkList(value: unknown): readonly unknown[] {
   return Array.isArray(value) ? value : rejectValue(value, "array");
 }

@@ -52,7 +52,6 @@ export function listPattern(item: string, most?: number): string {
   return `${padded}(?:,${padded})${most === undefined ? "*" : `{0,${most - 1}}`}`;
 }
 
-/** The number of a port. */
 export const PORT = numberPattern(0, 65_535);
 
 const OCTET = `(?:${digitPatterns(0, 255).join("|")})`;

@@ -16,10 +16,8 @@ import {
   PORT,
 } from "./patterns.js";
 
-/** A JSON schema of one value. */
 export type ValueSchema = Readonly<Record<string, unknown>>;
 
-/** A kind of values. */
 export interface Kind<T> {
   /** What a value is called in the help, such as `duration`; undefined for flags without a value. */
   readonly placeholder?: string | undefined;
@@ -75,7 +73,6 @@ export interface Setting<T> extends Row, Kind<T> {
 
 type ValueOf<T, R extends Row> = R extends { readonly default: string } ? T : T | undefined;
 
-/** Defines a setting of a kind. */
 export function define<T, R extends Row>(row: R, kind: Kind<T>): Setting<ValueOf<T, R>> {
   const fallback = row.default === undefined ? undefined : kind.parse(row.default);
   return { ...kind, ...row, fallback } as Setting<ValueOf<T, R>>;

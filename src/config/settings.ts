@@ -332,12 +332,9 @@ type Groups = typeof groups;
 type Merged<U> = (U extends unknown ? (one: U) => void : never) extends (all: infer All) => void ? All : never;
 type Table = Merged<Groups[keyof Groups]>;
 
-/** The name of a setting. */
 export type SettingName = keyof Table;
-/** All settings with their values. */
 export type Settings = { readonly [K in SettingName]: Table[K] extends Setting<infer T> ? T : never };
 
-/** All settings by name. */
 export const settings = Object.assign({}, ...Object.values(groups)) as Table;
 
 /** The names of all settings, in the order of the table. */

@@ -40,7 +40,6 @@ const fixed = defineFixedFields(IdentityMetadataSchema, {
   familyName: setByService(),
 });
 
-/** Creates Identities. */
 export function eventIdentitiesV1() {
   const handlers: Handlers<typeof Identities> = {
     // The method is unscoped: a caller with identity.create in any group could create an identity that no

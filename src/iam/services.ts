@@ -49,7 +49,6 @@ const formerPaths = {
   groupInvites: [{ current: "/groupInvites", former: "/group_invites" }],
 } as const satisfies Readonly<Record<string, readonly FormerPath[]>>;
 
-/** Creates the services. */
 export function createIamServices(deps: IamDeps): ServedService[] {
   const groups = groupsV2beta1(deps);
   const identities = identitiesV2beta1(deps);

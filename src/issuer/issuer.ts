@@ -48,7 +48,6 @@ import { createWellKnownRoutes } from "./well-known.js";
  */
 const FAILURE_LIMITS = { perName: { points: 100, seconds: 4 }, perAddress: { points: 200, seconds: 4 } };
 
-/** The settings of the issuer. */
 export interface IssuerSettings {
   readonly trustedIssuers: readonly string[];
   readonly issuerKeys: readonly IssuerKeySource[];
@@ -92,7 +91,6 @@ export interface IssuerDeps {
   readonly onRedirectNotice: (notice: RedirectNotice) => void;
 }
 
-/** The issuer. */
 export interface Issuer {
   readonly services: readonly ServedService[];
   readonly routes: WebRoutes;
@@ -108,7 +106,6 @@ export interface Issuer {
   readonly jobs: readonly Job[];
   /** Starts the background work that every node does. */
   start(): void;
-  /** Stops it. */
   stop(): Promise<void>;
 }
 

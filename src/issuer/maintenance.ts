@@ -18,7 +18,6 @@ const SWEEP_MS = 600_000;
  */
 const SWEEP_ROWS = 50;
 
-/** Creates the job that deletes expired rows. */
 export function createExpiredRowSweep(clock: Clock): Job {
   return {
     name: "expired-rows",
@@ -88,7 +87,6 @@ export function createLastSeenFlush({ lastSeen, onProblem }: LastSeenFlushDeps):
 /** Collects the last-seen times of identities and writes them in batches instead of with every exchange. */
 export type LastSeen = ReturnType<typeof createLastSeen>;
 
-/** Creates the collector. */
 export function createLastSeen(store: Store) {
   let times = new Map<string, number>();
 

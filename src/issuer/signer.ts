@@ -17,7 +17,6 @@ const LIMITS: SlotLimits = {
 };
 const RETRY_MS = 1_000;
 
-/** Creates the signer. */
 export function createSigner(sign = signJwt, limits = LIMITS): Signer {
   const slots = createSlots(limits);
   return async (jwt, organisation) => {

@@ -44,7 +44,6 @@ export interface UnsignedToken {
   readonly organisation: string;
 }
 
-/** An API token. */
 export interface IssuedToken {
   readonly token: string;
   /** When it expires, in epoch milliseconds. */
@@ -70,7 +69,6 @@ export interface RefreshContext {
 /** Issues API tokens and rotates refresh tokens. */
 export type Tokens = ReturnType<typeof createTokens>;
 
-/** Creates the issuer of tokens. */
 export function createTokens(deps: {
   readonly keys: Pick<KeyRing, "getSigningKey">;
   readonly ids: Ids;
@@ -295,10 +293,8 @@ type ExchangeOutcome =
   | "unavailable"
   | "other";
 
-/** How many exchanges ended how. */
 export type ExchangeCounts = Readonly<Record<ExchangeGrant, Record<ExchangeOutcome, number>>>;
 
-/** Creates counts of nothing. */
 export function createExchangeCounts(): ExchangeCounts {
   const none = { unauthenticated: 0, permission_denied: 0, invalid_argument: 0 };
   const zero = { ok: 0, ...none, resource_exhausted: 0, unavailable: 0, other: 0 };

@@ -34,7 +34,6 @@ export interface Job extends Pauses {
   run(run: JobRun): Promise<number>;
 }
 
-/** One run of a job. */
 export interface JobRun {
   /** The fencing number. It is larger than that of every node that ran the job before. */
   readonly fence: number;

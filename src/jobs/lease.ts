@@ -37,7 +37,6 @@ export function isLeasedByOther({ row, nowMs }: JobState, holder: string): boole
 
 /** The right to run a job until the lease ends. */
 export interface Lease {
-  /** The fencing number. */
   readonly fence: number;
   /** For how long the lease has not been renewed, in milliseconds. */
   ageMs(): number;
@@ -52,7 +51,6 @@ export interface Lease {
 
 export interface LeaseDeps {
   readonly store: Store;
-  /** The name of the job. */
   readonly name: string;
   /** The name of this process; no other has the same. */
   readonly holder: string;

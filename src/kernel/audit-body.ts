@@ -1,9 +1,7 @@
 // The bodies of audit rows: what a change has changed, as JSON (docs/adr/0020-audit-bodies.md).
 import { createHash, randomBytes } from "node:crypto";
 
-/** A value of JSON. */
 type Json = null | boolean | number | string | readonly Json[] | { readonly [name: string]: Json | undefined };
-/** An object of JSON. */
 export type JsonFields = { readonly [name: string]: Json | undefined };
 
 /** What a change has changed. */

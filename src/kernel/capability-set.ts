@@ -38,14 +38,12 @@ export function bitsOf(set: CapabilitySet): number[] {
   return bits;
 }
 
-/** The union of `sets`. */
 export function unionOf(sets: readonly CapabilitySet[]): CapabilitySet {
   const [only] = sets;
   if (only !== undefined && sets.length === 1) return only;
   return toSet(Array.from({ length: DIGITS }, (_, at) => sets.reduce((digit, set) => digit | digitOf(set, at), 0)));
 }
 
-/** The intersection of two sets. */
 export function intersectionOf(set: CapabilitySet, other: CapabilitySet): CapabilitySet {
   return toSet(Array.from({ length: DIGITS }, (_, at) => digitOf(set, at) & digitOf(other, at)));
 }

@@ -109,7 +109,6 @@ export function callerGone(): ConnectError {
   return callerGoneError;
 }
 
-/** Whether an error is that of {@link callerGone}. */
 export function isCallerGone(error: unknown): boolean {
   return error !== undefined && error === callerGoneError;
 }

@@ -103,7 +103,6 @@ export class FairQueue<T extends Turn> {
     return expired;
   }
 
-  /** Takes the newest item of a key. */
   takeNewest(key: string): T | undefined {
     const flow = this.#flows.get(key);
     return flow && this.#dropNewest(flow);

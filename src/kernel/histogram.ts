@@ -13,12 +13,10 @@ export class Histogram {
     this.counts = new Float64Array(bounds.length + 1);
   }
 
-  /** The sum of all values. */
   get sum(): number {
     return this.#sum;
   }
 
-  /** Counts a value. */
   observe(value: number): void {
     const { bounds, counts } = this;
     let bucket = 0;

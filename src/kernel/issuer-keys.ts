@@ -1,6 +1,5 @@
 // The keys that the operator gives for issuers (docs/workloads.md#keys-without-discovery).
 
-/** An issuer, and where its keys are. */
 export interface IssuerKeySource {
   /** As tokens have it. */
   readonly issuer: string;

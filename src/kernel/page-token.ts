@@ -33,10 +33,8 @@ const MAX_LENGTH = 4096;
 
 type Payload = readonly [binding: string, issuedMs: number, key: string | number, uid: string, skip: number];
 
-/** Creates and reads page tokens. */
 export type PageTokens = ReturnType<typeof createPageTokens>;
 
-/** Creates the codec of page tokens. */
 export function createPageTokens(keys: PageKeys) {
   return {
     /** Creates the token for the page after `cursor` of the list that `binding` describes. */

@@ -31,15 +31,12 @@ export const quotas = {
   advisories: { displayName: "advisories", per: "organisation", limit: 100_000 },
 } as const satisfies Readonly<Record<string, QuotaDefinition>>;
 
-/** The name of a quota. */
 export type QuotaKind = keyof typeof quotas;
 
-/** A quota of organisations. */
 export type OrganisationQuota = {
   [K in QuotaKind]: (typeof quotas)[K]["per"] extends "organisation" ? K : never;
 }[QuotaKind];
 
-/** The limit of each quota. */
 export type QuotaLimits = Readonly<Record<QuotaKind, number>>;
 
 /** The largest limit: version 1 of the API has 32-bit limits. */
@@ -48,10 +45,8 @@ export const MAX_QUOTA = 2_147_483_647;
 /** The names of all quotas, in table order. */
 const quotaKinds = Object.keys(quotas) as readonly QuotaKind[];
 
-/** The names of the quotas of organisations. */
 export const organisationQuotas = quotaKinds.filter(isOrganisationQuota);
 
-/** The default limits. */
 export const defaultLimits = Object.fromEntries(quotaKinds.map((kind) => [kind, quotas[kind].limit])) as QuotaLimits;
 
 /** Whether this is the name of an organisation's quota. */

@@ -3,13 +3,10 @@
 
 import { invalidArgument } from "./errors.js";
 
-/** A JSON value. */
 export type JsonValue = number | string | boolean | null | JsonObject | JsonValue[];
 
-/** A JSON object. */
 export type JsonObject = { [name: string]: JsonValue };
 
-/** Whether a JSON value is an object. */
 export function isJsonObject(value: unknown): value is Record<string, unknown> {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }

@@ -3,7 +3,6 @@
 /** Returns the time in epoch milliseconds; replaced in tests. */
 export type Clock = () => number;
 
-/** The clock of the system. */
 export const systemClock: Clock = () => Date.now();
 
 /** The longest time slice, in milliseconds. */

@@ -6,7 +6,6 @@ import type { TraceSpan } from "./trace.js";
 /** The `client_id` of the command line, which shows the code of a headless login. */
 export const CLI_CLIENT_ID = "arbor-cli";
 
-/** A request. */
 export interface WebRequest {
   readonly method: "GET" | "POST";
   readonly path: string;
@@ -20,7 +19,6 @@ export interface WebRequest {
   readonly requestId: string;
   /** The trace of the request, for audit rows; empty where there is none. */
   readonly traceId: string;
-  /** The span of the request. */
   readonly trace?: TraceSpan | undefined;
   /** The value of a request header by its lower-case name; repeated ones joined by ", ". */
   header(name: string): string | undefined;
@@ -41,7 +39,6 @@ export interface WebRequest {
   bytes(): Promise<Uint8Array>;
 }
 
-/** A response. */
 export interface WebResponse {
   readonly status: number;
   /** Header fields by lower-case name. */
@@ -73,7 +70,6 @@ export interface WebRoute {
   readonly handle: WebHandler;
 }
 
-/** Routes of one feature. */
 export type WebRoutes = readonly WebRoute[];
 
 /** Builds the route of a public GET. */

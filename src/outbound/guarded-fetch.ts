@@ -50,7 +50,6 @@ export interface GuardedFetchOptions {
   readonly startRequest?: StartRequest | undefined;
 }
 
-/** The options of a request. */
 export interface GuardedRequest {
   readonly method?: "GET" | "POST";
   readonly headers?: Readonly<Record<string, string>>;

@@ -23,7 +23,6 @@ export type FindBody<D extends DescMessage = DescMessage> = (
   request: never,
 ) => Awaitable<MessageInitShape<D> | undefined>;
 
-/** The body of a method. */
 export interface MethodBody {
   readonly view: BodyView;
   /**

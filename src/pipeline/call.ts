@@ -19,7 +19,6 @@ export type Protocol = Exclude<RequestProtocol, "http">;
 
 /** A request as a front end reads it. There is one for each call, so headers are read when they are needed. */
 export interface Inbound {
-  /** The wire protocol. */
   readonly protocol: Protocol;
 
   /** The names that errors have for the fields of the request: those that its format has. */
@@ -49,7 +48,6 @@ export interface Inbound {
   /** The value of a request header by its lower-case name; repeated headers joined by ", ". */
   header(name: string): string | undefined;
 
-  /** All request headers. */
   headers(): Headers;
 
   /** Fires when the caller goes away. */

@@ -30,7 +30,6 @@ export type InvokeStream = (
   request: Message | AsyncIterable<Message>,
 ) => AsyncGenerator<object, void, void>;
 
-/** Creates the pipeline of streams. */
 export function createInvokeStream(deps: InvokeDeps): InvokeStream {
   const { store, clock, errorDomain } = deps;
 

@@ -40,7 +40,6 @@ export type Invoke = (
 /** The event type of a deletion that has deleted a part of what is below a resource, and failed. */
 const UNFINISHED = "arbor.deletion.unfinished.v1";
 
-/** Creates the pipeline. */
 export function createInvoke(deps: InvokeDeps): Invoke {
   const { store, clock } = deps;
 

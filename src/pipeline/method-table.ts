@@ -15,7 +15,6 @@ import type { CallContext, StreamCall, UnaryCall } from "./call.js";
 import type { ChunkedHandler, Handler, Handlers, Outcome, PreparedHandler } from "./handlers.js";
 import type { Reservation } from "./resource/reservation.js";
 
-/** A capability that a method needs. */
 export interface NeededCapability {
   readonly name: string;
   readonly bit: number;

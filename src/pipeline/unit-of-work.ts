@@ -38,7 +38,6 @@ export function toCallError(
   return response;
 }
 
-/** The names of the spans of units of work. */
 export const UNIT_SPAN_NAMES = { read: "read transaction", write: "write transaction" } as const;
 
 /** Reads as {@link Store.read} does, as a part of the trace of a call, if that has one. */

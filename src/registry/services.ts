@@ -22,7 +22,6 @@ import { settingsBodiesV1, settingsHandlersV1 } from "./settings/settings-v1.js"
 import { tagsV2beta1 } from "./tags/tag.js";
 import { tagBodiesV1, tagHandlersV1, tagSummaryHandlersV1 } from "./tags/tag-v1.js";
 
-/** Creates the services of the registry. */
 export function createRegistryServices(deps: ResourceDeps & ImageDeps): ServedService[] {
   const repos = reposV2beta1(deps);
   const tags = tagsV2beta1(deps);

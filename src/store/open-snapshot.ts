@@ -10,7 +10,6 @@ import { noInstallation } from "./sqlite/data-directory.js";
 import type { Store } from "./store.js";
 import { assertMayOpen } from "./version.js";
 
-/** Where the database is. */
 export interface SnapshotOptions {
   /** The data directory; used unless there is a URL. */
   readonly directory: string;

@@ -17,7 +17,6 @@ import {
 import type { ListedRowOf, RowOf } from "./tables/columns-sqlite.js";
 import type { Tables } from "./tables/schema.js";
 
-/** The name of a table in the schema. */
 export type TableName = { [N in keyof Tables]: Tables[N] extends SQLiteTable ? N : never }[keyof Tables];
 
 /** A row of a table as it is read; see {@link ownColumns}. */
@@ -70,7 +69,6 @@ export function selectAny<N extends TableName, K extends Field<N>>(
   return statement((q, t) => buildSelect(q, tableOf(t, name), by, { columns: by }).limit(1));
 }
 
-/** Inserts a row. */
 export function insertRow<N extends TableName>(name: N): Statement<RowOf<Tables[N]>, never> {
   return statement((q, t) => buildInsert(q, tableOf(t, name)));
 }

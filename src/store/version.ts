@@ -42,7 +42,6 @@ export function assertMayOpen(oldest: string | undefined): void {
 
 const PREFIX = "99999.0.0+copy.";
 
-/** The contents of the mark. */
 export interface CopyMark {
   /** Identifies the installation that is copied; see `identifySource`. */
   readonly source: string;

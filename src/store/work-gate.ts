@@ -63,7 +63,6 @@ export interface StoreCounts {
 const UNIT_BOUNDS = [1, 2, 4, 8, 16, 32];
 const SECOND_BOUNDS = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1];
 
-/** Creates counts that are all zero. */
 export function createStoreCounts(): StoreCounts {
   return {
     batchUnits: new Histogram(UNIT_BOUNDS),

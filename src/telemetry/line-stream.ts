@@ -11,13 +11,11 @@ const FLUSH_MS = 500;
 
 const NEWLINE = 10;
 
-/** Writes lines. */
 export interface LineStream {
   /** Writes whole lines, each of which ends in a newline, soon and in this order. */
   write(lines: Uint8Array): void;
   /** Resolves to true when everything is written, or to false after half a second. */
   flush(): Promise<boolean>;
-  /** How many lines were lost. */
   lostLines(): number;
 }
 

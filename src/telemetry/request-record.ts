@@ -4,7 +4,6 @@ import type { TraceSpan } from "../kernel/trace.js";
 /** The protocol of a request: `http` if it is neither RPC nor REST, such as pages and health checks. */
 export type RequestProtocol = "rest" | "grpc" | "grpc-web" | "connect" | "http";
 
-/** The HTTP version of a request. */
 export type HttpVersion = "1.0" | "1.1" | "2";
 
 /** Called once for each request, when its response has closed. It must not throw. */
@@ -153,7 +152,6 @@ export class RequestRecord {
   }
 }
 
-/** Whether a request succeeded. */
 export function isSuccess({ code, status, isCanceled }: RequestRecord): boolean {
   if (isCanceled) return false;
   return code === undefined ? status !== undefined && status < 400 : code === 0;

@@ -13,7 +13,6 @@ const LOG_PAUSE_MS = 60_000;
 /** The longest text of the SDK that is logged, in characters. */
 const MAX_TEXT = 300;
 
-/** Creates the recorder of traces. */
 export function createTracing(options: {
   readonly settings: TraceSettings;
   readonly logger: Logger;

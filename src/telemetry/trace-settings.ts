@@ -4,7 +4,6 @@
 /** The variables of the process. */
 export type Environment = Readonly<Record<string, string | undefined>>;
 
-/** The settings of traces. */
 export interface TraceSettings {
   /** Whether `traceparent` and `tracestate` are read and sent. */
   readonly propagate: boolean;

@@ -7,7 +7,6 @@ import { type Environment, readTraceSettings } from "./trace-settings.js";
 export interface TracingOptions {
   readonly env: Environment;
   readonly logger: Logger;
-  /** The version of this service. */
   readonly version: string;
 }
 

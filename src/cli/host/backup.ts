@@ -25,7 +25,6 @@ import { Code, CommandError, invalidFlag } from "../errors.js";
 import { escapeControls } from "../output/terminal.js";
 import { createMigrationProgress, print } from "./host.js";
 
-/** The flags of `arbor backup`. */
 interface BackupFlags {
   readonly withMasterKey?: boolean;
   readonly json?: boolean;
@@ -119,7 +118,6 @@ function createByteProgress(always: boolean) {
   };
 }
 
-/** The flags of `arbor restore`. */
 interface RestoreFlags {
   readonly keepSessions?: boolean;
   readonly progress?: boolean;

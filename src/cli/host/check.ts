@@ -30,7 +30,6 @@ const EVERY_MS = { terminal: 100, lines: 1_000 };
 const storedChecks: readonly Check[] = [schemaCheck, integrityCheck, referenceCheck, createUidCheck(listedKinds)];
 const derivedChecks = derivedIndexes.map(({ check }) => check);
 
-/** The flags of `arbor check`. */
 interface CheckFlags {
   readonly repair?: boolean;
   readonly json?: boolean;

@@ -44,7 +44,6 @@ const hostSettings: readonly SettingName[] = [
   "migrate",
 ];
 
-/** Adds the commands on the host. */
 export function addHostCommands(arbor: Command): void {
   const serve = addSettings(arbor.command("serve").description("run the service"), settingNames);
   for (const key of Object.keys(replacedSettings)) serve.addOption(new Option(`${flagOf(key)} <value>`).hideHelp());

@@ -19,7 +19,6 @@ import { type CopyMark, createMark } from "../../store/version.js";
 import { invalidFlag } from "../errors.js";
 import { createThrottledProgress, print } from "./host.js";
 
-/** The flags of `arbor copy`. */
 export interface CopyFlags {
   readonly verify?: boolean;
   readonly json?: boolean;

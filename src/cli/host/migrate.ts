@@ -25,7 +25,6 @@ import { invalidFlag } from "../errors.js";
 import { escapeControls, withStdout } from "../output/terminal.js";
 import { createMigrationProgress, createThrottledProgress, print, withInstallation } from "./host.js";
 
-/** The flags of `arbor migrate`. */
 export interface MigrateFlags {
   readonly expand?: boolean;
   readonly contract?: boolean;

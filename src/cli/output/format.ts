@@ -14,7 +14,6 @@ export interface ListFormatter {
   end(rest: JsonObject): string;
 }
 
-/** A column of the table of a list. */
 export interface ListColumn extends TableColumn {
   /** The cell of a row; empty for none. */
   readonly cell: (row: JsonObject) => string;

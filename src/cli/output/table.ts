@@ -10,14 +10,12 @@ const MIN_PROSE = 12;
 
 const graphemes = new Intl.Segmenter("en", { granularity: "grapheme" });
 
-/** A column of a table. */
 export interface TableColumn {
   readonly title: string;
   /** Prose may be cut to fit a terminal. Names and uids are never cut, because people copy them. */
   readonly prose?: boolean;
 }
 
-/** Creates a table. */
 export function createTable(columns: readonly TableColumn[], terminal: Terminal) {
   let widths = columns.map(({ title }) => stringWidth(title));
   let hasHeader = false;

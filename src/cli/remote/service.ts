@@ -60,7 +60,6 @@ export function normalizeApi(value: string, name: string): string {
   return url.origin + url.pathname.replace(/\/+$/, "");
 }
 
-/** A request. */
 export interface ServiceRequest {
   readonly method: "GET" | "POST";
   /** The address of the service. */

@@ -74,7 +74,6 @@ function subscriptionToProto({ uid, sink }: SubscriptionRow): Subscription {
   return create(SubscriptionSchema, { uid, sink });
 }
 
-/** Creates SubscriptionsService. */
 export function subscriptionsV2beta1({ listResources, ids }: Pick<ResourceDeps, "listResources" | "ids">) {
   const handlers: Handlers<typeof SubscriptionsService> = {
     getSubscription: ({ uid }, { tx }) => getResource(tx, subscriptions, uid, subscriptionToProto),

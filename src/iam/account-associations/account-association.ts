@@ -81,7 +81,6 @@ function findTextMapFault(map: Readonly<Record<string, string>>, field: string):
     : breakRule(field, "must map names to values");
 }
 
-/** The account association resource. */
 export const accountAssociations = defineResource({
   displayName: "account association",
   type: "iam.chainguard.dev/AccountAssociation",
@@ -106,7 +105,6 @@ export const accountAssociations = defineResource({
   },
 });
 
-/** The accounts of an association. */
 type Accounts = Partial<Pick<AccountAssociation, "amazon" | "google" | "azure" | "github" | "chainguard">>;
 
 /** Converts accounts to what is stored: the JSON of their messages. */
@@ -126,7 +124,6 @@ export function accountAssociationToProto(row: AccountAssociationRow): AccountAs
   return accounts;
 }
 
-/** Creates AccountAssociationsService. */
 export function accountAssociationsV2beta1({ listResources }: Pick<ResourceDeps, "listResources">) {
   const handlers: Handlers<typeof AccountAssociationsService> = {
     getAccountAssociation: ({ uid }, { tx }) => getResource(tx, accountAssociations, uid, accountAssociationToProto),

@@ -42,7 +42,6 @@ const isEmail: FieldRule = (value, field) =>
     ? undefined
     : breakRule(field, "must be an e-mail address");
 
-/** The group invite resource. */
 export const groupInvites = defineResource({
   displayName: "group invite",
   type: "iam.chainguard.dev/GroupInvite",

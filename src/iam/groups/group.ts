@@ -23,7 +23,6 @@ export const operatorFields = {
   kind: setByOperator("arbor admin group verify UID --kind KIND"),
 };
 
-/** The group resource. */
 export const groups = defineResource({
   displayName: "group",
   plural: "groups",

@@ -34,7 +34,6 @@ const bodies = defineBodies(
   findsResource(identities, identityToProto),
 );
 
-/** Creates IdentitiesService. */
 export function identitiesV2beta1({ listResources, ids, trustedIssuers, store }: IdentityDeps) {
   const handlers: Handlers<typeof IdentitiesService> = {
     getIdentity: ({ uid }, { tx }) => getResource(tx, identities, uid, identityToProto),

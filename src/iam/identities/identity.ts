@@ -25,7 +25,6 @@ import {
   relationshipFromJson,
 } from "./relationship.js";
 
-/** The identity resource. */
 export const identities = defineResource({
   displayName: "identity",
   type: "iam.chainguard.dev/Identity",

@@ -13,7 +13,6 @@ import { type BrokenRule, breakRule } from "../../kernel/errors.js";
 import { loadRe2 } from "../../kernel/re2.js";
 import { type FieldRule, isIssuerUrl, isPrintable } from "../../pipeline/resource/rules.js";
 
-/** The relationship of an identity, as its message has it. */
 export type Relationship = Identity["relationship"];
 
 /** The longest life of static keys: 365 days, in milliseconds. */

@@ -45,7 +45,6 @@ export interface IdentityProviderDeps extends ResourceDeps, IdentityDeps {
   readonly seal: (tx: Tx, secret: Buffer, context: string) => Promise<string>;
 }
 
-/** Creates IdentityProvidersService. */
 export function identityProvidersV2beta1(deps: IdentityProviderDeps) {
   const { listResources, definitions, ids, seal, trustedIssuers, store } = deps;
   const sealSecret = async (tx: Tx, uid: string, secret: string) =>

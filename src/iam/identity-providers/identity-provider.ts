@@ -53,7 +53,6 @@ function isText(text: string): boolean {
   return text !== "" && text.length <= MAX_TEXT && isPrintable(text);
 }
 
-/** The identity provider resource. */
 export const identityProviders = defineResource({
   displayName: "identity provider",
   type: "iam.chainguard.dev/IdentityProvider",

@@ -13,7 +13,6 @@ import { roles, roleToProto } from "../roles/role.js";
 import { roleView } from "../roles/role-v2beta1.js";
 import { auditOnHost, type HostContext } from "./operate.js";
 
-/** An operator role that is to be created. */
 export interface NewOperatorRole {
   readonly name: string;
   readonly description: string;

@@ -33,7 +33,6 @@ export interface PendingOrganisation {
   readonly isRemovable: boolean;
 }
 
-/** A bounded count. */
 export interface BoundedCount {
   readonly count: number;
   /** Whether there are more. */

@@ -33,7 +33,6 @@ export interface SignIn {
   readonly register: boolean;
 }
 
-/** The person who has signed in. */
 export interface SignInResult {
   readonly identityUid: string;
   /** The uids of the mappings that match the groups of the person's directory. */

@@ -24,7 +24,6 @@ export const MAX_BATCH = 25;
 
 const owner = builtinRoleUid("owner");
 
-/** The role binding resource. */
 export const roleBindings = defineResource({
   displayName: "role binding",
   type: "iam.chainguard.dev/RoleBinding",

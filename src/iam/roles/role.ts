@@ -19,7 +19,6 @@ const areCapabilities: FieldRule = (value, field) => {
   return findCapabilitySet(numbers) ? undefined : breakRule(field, "must name capabilities that exist");
 };
 
-/** The role resource. */
 export const roles = defineResource({
   displayName: "role",
   type: "iam.chainguard.dev/Role",

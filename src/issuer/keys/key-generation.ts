@@ -16,10 +16,8 @@ import type { KeyPurpose, KeyRow } from "../../store/tables/tokens.js";
 import type { Tx } from "../../store/transaction.js";
 import { type MasterKey, resealForStore } from "./master-key.js";
 
-/** The purposes of signing keys. */
 export type SigningPurpose = Exclude<KeyPurpose, "page-token">;
 
-/** Computes the kid of a signing key, by purpose. */
 const computeKid: Readonly<Record<SigningPurpose, (publicKey: KeyObject) => string>> = {
   "api-token": computeThumbprint,
   audit: computeThumbprint,

@@ -18,7 +18,6 @@ export interface KeySchedule {
   readonly verify: number;
 }
 
-/** A key and its new state. */
 export interface KeyStateChange {
   readonly kid: string;
   readonly state: KeyState | "removed";
@@ -169,7 +168,6 @@ export async function rotateRegistryKey(tx: Tx, spare: KeyRow): Promise<Successo
   return { kid: waiting.kid, isNew: true };
 }
 
-/** The result of a revocation. */
 export interface Revocation {
   /** The state of the key before. */
   readonly state: KeyState;

@@ -37,7 +37,6 @@ import {
   type SentTo,
 } from "./state.js";
 
-/** The path of the consent page. */
 export const CONSENT_PATH = "/oauth/consent";
 
 type Consent = Extract<Authorization, { stage: "consent" }>;
@@ -201,7 +200,6 @@ function decodeVerifiedToken({ idToken }: Consent): VerifiedIdToken {
 
 // The consent page: what the person would be granted and by whom, and which program would get access.
 
-/** The content of the consent page. */
 interface ConsentPage {
   /** Who signed in. */
   readonly person: string;

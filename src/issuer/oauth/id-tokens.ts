@@ -27,7 +27,6 @@ interface IdTokenClient {
 /** Issues ID tokens and takes them back. */
 export type IdTokens = ReturnType<typeof createIdTokens>;
 
-/** Creates the issuer of ID tokens. */
 export function createIdTokens(deps: {
   readonly store: Pick<Store, "write">;
   readonly tickets: Tickets;

@@ -31,7 +31,6 @@ export function loginOverError(): OAuthError {
   return oauthError(LOGIN_OVER, "the login was finished already, took too long, or was begun in another browser");
 }
 
-/** Whether `value` is an OAuth error. */
 export function isOAuthError(value: object): value is OAuthError {
   return "error" in value && "description" in value && "status" in value;
 }

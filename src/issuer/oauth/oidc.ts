@@ -43,7 +43,6 @@ export type OidcClient = ReturnType<typeof createOidcClient>;
 // Loaded at the first login: a start does not need it.
 const loadClient = () => import("openid-client");
 
-/** Creates the client of all providers. */
 export function createOidcClient({ fetch, onProblem, providerCache }: OidcDeps) {
   const fetchConfiguration = (provider: Provider) => {
     const { issuer } = provider;

@@ -72,7 +72,6 @@ const PRIVATE_HEADERS: Readonly<Record<string, string>> = {
   "x-content-type-options": "nosniff",
 };
 
-/** A page in HTML. */
 export interface HtmlPage {
   readonly title: string;
   /** The content below the title. */
@@ -89,7 +88,6 @@ export interface HtmlPage {
   readonly retryAfterS?: number | undefined;
 }
 
-/** Renders a page as a response. */
 export function renderPage({
   title,
   body,

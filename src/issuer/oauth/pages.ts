@@ -16,7 +16,6 @@ export interface ProviderLink {
   readonly href: string;
 }
 
-/** The content of the provider selection page. */
 export interface ProviderSelectionPage {
   readonly intro: Html;
   readonly title: string;
@@ -225,7 +224,6 @@ ${isWrong ? wrong : undefined}
  value="${value}">`;
 }
 
-/** Renders hidden fields. */
 export function renderHiddenInputs(hidden: Hidden): readonly Html[] {
   return hidden.map(([name, value]) => html`<input type="hidden" name="${name}" value="${value}">`);
 }

@@ -42,7 +42,6 @@ interface ProvidersDeps {
 /** The providers of the service and of organisations. */
 export type Providers = ReturnType<typeof createProviders>;
 
-/** Creates the lookup of providers. */
 export function createProviders({ store, masterKey, loginProviders }: ProvidersDeps) {
   const own: readonly Provider[] = loginProviders.map((provider) => ({
     ...provider,
@@ -92,7 +91,6 @@ export function createProviders({ store, masterKey, loginProviders }: ProvidersD
       throw invalidArgument({ field: "connection", rule });
     },
 
-    /** Finds the provider with this id. */
     async find(id: string): Promise<Provider | undefined> {
       if (id.includes("/")) return (await listOfOrganisation(id))[0];
       return own.find((provider) => provider.id === id);

@@ -27,7 +27,6 @@ export type Destination =
   /** A device polls (RFC 8628). */
   | { readonly kind: "device"; readonly userCode: string; readonly asker: DeviceClient };
 
-/** The destination of a headless login. */
 export type HeadlessDestination = Extract<Destination, { kind: "headless" }>;
 
 /** The device that requests access. */
@@ -38,7 +37,6 @@ export interface DeviceClient {
   readonly atMs: number;
 }
 
-/** A login request. */
 export interface LoginRequest {
   readonly to: Destination;
   /** What the token shall be valid for. */
@@ -115,7 +113,6 @@ export interface SignedInFor {
   readonly atMs: number;
 }
 
-/** An authorization code. */
 export type IssuedCode =
   | {
       readonly used: false;
@@ -145,7 +142,6 @@ export interface IdTokenLogin {
   readonly atMs: number;
 }
 
-/** The request of a device. */
 export interface DeviceRequest {
   readonly asker: DeviceClient;
   readonly asked: TokenRequest;
@@ -198,10 +194,8 @@ export function formatTicketContext(kind: string, hash: string): string {
   return `login ${kind} ${hash}`;
 }
 
-/** The store of tickets. */
 export type Tickets = ReturnType<typeof createTickets>;
 
-/** Creates the store of tickets. */
 export function createTickets(masterKey: MasterKey) {
   return {
     /** Finds the value of a ticket; undefined when there is none or it has expired. */

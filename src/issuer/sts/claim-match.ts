@@ -135,7 +135,6 @@ interface StepBudget {
   left: number;
 }
 
-/** A compiled pattern. */
 interface PatternProgram {
   /** The number of instructions. */
   readonly size: number;

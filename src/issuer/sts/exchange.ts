@@ -74,7 +74,6 @@ export interface ExchangerDeps extends IdentifyDeps {
   readonly counts?: ExchangeCounts;
 }
 
-/** Creates the exchanger. */
 export function createExchanger(deps: ExchangerDeps): Exchanger {
   const { store, tokens, idTokens, lastSeen, limiter, clock, audiences, ownUrls } = deps;
   const buildClaimant = ({ identity, identityProvider }: AssertedClaims, remoteAddress: string | undefined) => ({

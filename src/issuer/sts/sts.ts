@@ -27,7 +27,6 @@ export interface StsDeps {
   readonly audiences: readonly string[];
 }
 
-/** Creates the handlers of SecurityTokenService. */
 export function createSecurityTokenService({ store, exchanger, tokens, limiter, audiences, lastSeen }: StsDeps) {
   async function isIssued(authorization: string | undefined): Promise<boolean> {
     const bearer = parseBearer(authorization);

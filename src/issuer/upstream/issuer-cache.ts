@@ -2,7 +2,6 @@
 // of another.
 import type { UsableKeys } from "./jwks.js";
 
-/** A request to an issuer. */
 export interface IssuerAttempt {
   /** When it ended, in epoch milliseconds. */
   readonly atMs: number;
@@ -10,7 +9,6 @@ export interface IssuerAttempt {
   readonly sought: string;
 }
 
-/** A cached issuer. */
 export interface IssuerEntry {
   /** Its keys; undefined when they were never fetched. */
   readonly keys: UsableKeys | undefined;
@@ -24,7 +22,6 @@ export interface IssuerEntry {
   readonly proven: boolean;
 }
 
-/** The limits of the cache. */
 export interface IssuerCacheLimits {
   /**
    * Entries of one organisation: issuers that verified a token, issuers whose keys were fetched, and issuers that

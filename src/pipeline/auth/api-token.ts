@@ -29,7 +29,6 @@ export const MAX_SCOPES = 32;
 /** At most this many mappings of a directory's groups count in a token. */
 export const MAX_MAPPINGS = 32;
 
-/** The claims of an API token. */
 export interface TokenClaims {
   readonly issuer: string;
   /** One audience, or several. */

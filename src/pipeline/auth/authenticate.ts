@@ -29,7 +29,6 @@ export type AuthenticateCaller = (
   trace?: TraceSpan | undefined,
 ) => Principal | undefined | Promise<Principal | undefined>;
 
-/** Creates {@link AuthenticateCaller}. */
 export function createAuthenticateCaller(authenticate: Authenticate): AuthenticateCaller {
   return (method, authorization, trace) => {
     if (method.auth.mode !== "guarded") return undefined;
@@ -74,14 +73,12 @@ export interface AuthenticateDeps {
   readonly cache?: CacheCounts;
 }
 
-/** Counts of a cache. */
 export interface CacheCounts {
   hits: number;
   misses: number;
   entries: number;
 }
 
-/** Creates counts that are all zero. */
 export function createCacheCounts(): CacheCounts {
   return { hits: 0, misses: 0, entries: 0 };
 }

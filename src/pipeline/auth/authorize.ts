@@ -132,7 +132,6 @@ export function maskNotFound(
   return notFoundOrDenied(caller, scope.of(request), error, formatCapabilities(capabilities));
 }
 
-/** Formats capabilities for errors. */
 export function formatCapabilities(capabilities: Guard["capabilities"]): string {
   return capabilities.map(({ name }) => name).join(" and ");
 }

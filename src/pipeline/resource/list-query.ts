@@ -40,7 +40,6 @@ export interface ListEnvelope {
   readonly skipped: number;
 }
 
-/** A parsed list request. */
 export interface ParsedList {
   readonly query: ListQuery;
   /** The shared fields of the response that holds `page`. */

@@ -128,7 +128,6 @@ function describeOwner(per: QuotaDefinition["per"], uid: string): [subject: stri
   }
 }
 
-/** The quotas of the installation. */
 export type Quotas = ReturnType<typeof createQuotas>;
 
 /**

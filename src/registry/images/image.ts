@@ -54,7 +54,6 @@ interface ImageSource {
   readContent(image: ImageName, call: ImageCall): Promise<{ readonly manifest: Content; readonly reader: ImageReader }>;
 }
 
-/** Creates the reader of the images of a registry. */
 export function createImageSource({ store, registry }: ImageDeps): ImageSource {
   async function locate({ repoUid, digest: text }: ImageName) {
     const digest = parseDigest(text);

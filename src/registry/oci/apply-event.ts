@@ -12,7 +12,6 @@ import { removeTag, tagToProto, tagView, upsertTag } from "../tags/tag.js";
 import type { RegistryEvent } from "./notification.js";
 import { locateRepo, parseRepoPath } from "./repo-path.js";
 
-/** The result of a batch of events. */
 interface ApplyResult {
   /** The number of repos and tags that changed. */
   readonly changed: number;

@@ -29,7 +29,6 @@ export interface CredentialDeps {
   readonly clock: Clock;
 }
 
-/** Resolves the principal in a transaction. */
 export type ResolvePrincipal = (tx: Tx) => Awaitable<Principal>;
 
 /** The longest password, in characters; tokens of other issuers are the longest. */

@@ -7,11 +7,9 @@ declare const parsed: unique symbol;
 /** A digest of content in a registry. */
 export type Digest = string & { readonly [parsed]: "digest" };
 
-/** The name of a tag. */
 export type TagName = string & { readonly [parsed]: "tag" };
 
 const DIGEST = /^(?:sha256:[0-9a-f]{64}|sha384:[0-9a-f]{96}|sha512:[0-9a-f]{128})$/;
-/** The form of the name of a tag. */
 export const TAG_NAME = /^[a-zA-Z0-9_][a-zA-Z0-9._-]{0,127}$/;
 
 /** Parses a digest; undefined for anything else. */

@@ -98,7 +98,6 @@ interface RequestInput {
   readonly trace?: TraceSpan | undefined;
 }
 
-/** Creates a client. */
 export function createRegistryClient({ url, token }: RegistryClientOptions): RegistryClient {
   const { origin } = new URL(url);
   const tokens = new Map<string, { readonly token: string; readonly untilMs: number }>();

@@ -8,10 +8,8 @@ import type { Clock } from "../../kernel/time.js";
 import type { RegistryClientOptions } from "./registry-client.js";
 import type { Access } from "./scope.js";
 
-/** The life of a token for the registry, in seconds. */
 export const REGISTRY_TOKEN_LIFE_S = 300;
 
-/** The claims of a token. */
 export interface RegistryTokenClaims {
   readonly issuer: string;
   /** The name of the registry, as its own configuration has it. */

@@ -5,7 +5,6 @@ import { isUidp } from "../../kernel/uidp.js";
 import type { RepoRow, UidPath } from "../../store/tables/registry.js";
 import type { Tx } from "../../store/transaction.js";
 
-/** A parsed path. */
 export interface RepoPath {
   /** The uid of a group, or what may be the name of a verified root group. */
   readonly org: string;

@@ -9,7 +9,6 @@ import { addMappedGrants, bitOf, buildCaller } from "../../pipeline/auth/authori
 import type { Tx } from "../../store/transaction.js";
 import { locateRepo, parseRepoPath, type RepoPath } from "./repo-path.js";
 
-/** An action on a repo. */
 export type RepoAction = "pull" | "push" | "delete";
 
 /** A repo and the actions that a client requests. */

@@ -46,7 +46,6 @@ const MAX_FORM_BYTES = 32 * 1024;
 /** The user name that docker sends with a refresh token. */
 const REFRESH_USER = "<token>";
 
-/** Creates the routes. */
 export function tokenRoutes(deps: TokenDeps): WebRoutes {
   async function answer(
     parameters: URLSearchParams,

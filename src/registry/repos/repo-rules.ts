@@ -52,15 +52,12 @@ export const isBundles: FieldRule = (value, field) =>
 export const isAliases: FieldRule = (value, field) =>
   findListFault(value, field, (one) => one.length <= MAX_TEXT && ALIAS.test(one), `must each match ${ALIAS.source}`);
 
-/** The rule for lists of tags. */
 export const isTagNames: FieldRule = (value, field) =>
   findListFault(value, field, isTagName, `must each match ${TAG_NAME.source}`);
 
-/** The rule for the name of a tag. */
 export const isTagNameField: FieldRule = (value, field) =>
   isTagName(String(value)) ? undefined : breakRule(field, `must match ${TAG_NAME.source}`);
 
-/** The rule for labels. */
 export const isLabels: FieldRule = (value, field) =>
   findListFault(value, field, isWord, "must each be one line without control characters");
 

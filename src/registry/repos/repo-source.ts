@@ -34,7 +34,6 @@ export type NamedFields = Partial<RepoConfig> & { readonly description?: string 
 
 /** The fields of a repo before a change and after it. */
 export interface Change {
-  /** The group of the repo. */
   readonly groupUid: string;
   /** Its uid, where it exists already. */
   readonly uid?: string;

@@ -28,7 +28,6 @@ import {
   isTier,
 } from "./repo-rules.js";
 
-/** The repo resource. */
 export const repos = defineResource({
   displayName: "repo",
   type: "registry.chainguard.dev/Repo",

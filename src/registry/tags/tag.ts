@@ -34,11 +34,9 @@ const REFERRER = /^sha256-/;
 const DATE = /-20[0-9]{2}(?:0[1-9]|1[0-2])(?:0[1-9]|[12][0-9]|3[01])$/;
 const EPOCH = /-r[0-9]+$/;
 
-/** The rule for digests of manifests. */
 export const isDigestField: FieldRule = (value, field) =>
   parseDigest(value) ? undefined : breakRule(field, "must be a digest, such as sha256: and 64 hexadecimal digits");
 
-/** The tag resource. */
 export const tags = defineResource({
   displayName: "tag",
   type: "registry.chainguard.dev/Tag",

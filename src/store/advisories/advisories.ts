@@ -22,7 +22,6 @@ import type { AdvisoryEventRow, AdvisoryRow } from "../tables/advisories.js";
 import { type AdvisoryValue, buildValues, conditions, QUERY } from "./filters.js";
 import { createSearch, type SearchLimits } from "./search.js";
 
-/** Advisories as they are listed. */
 export const advisoryKind = defineListedKind(12, {
   table: "advisories",
   parent: "groupUid",
@@ -182,7 +181,6 @@ export class Advisories extends ListedTable<AdvisoryRow> {
     );
   }
 
-  /** The advisory of a group with this id. */
   findById(groupUid: string, advisoryId: string): Awaitable<AdvisoryRow | undefined> {
     return this.first(fromId, { groupUid, advisoryId });
   }

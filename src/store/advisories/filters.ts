@@ -40,7 +40,6 @@ export const valueFilters = {
 
 const sources: readonly ValueSource[] = Object.values(valueFilters);
 
-/** A value of an advisory. */
 export interface AdvisoryValue {
   readonly filter: number;
   readonly value: string;

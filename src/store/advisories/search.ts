@@ -46,7 +46,6 @@ const FEW_CANDIDATES = 256;
 const MIN_TEXT = 3;
 const MAX_TEXT = 12;
 
-/** Creates the search. */
 export const createSearch =
   (limits: SearchLimits = LIMITS): Search =>
   async (reading, parts) => {

@@ -49,7 +49,6 @@ export interface AuditEventQuery {
   readonly assertInTime: () => void;
 }
 
-/** A page of rows. */
 export interface AuditEventPage {
   readonly rows: readonly AuditEventRow[];
   /** Where the next page begins; undefined after the last one. A page may be short although there is a next one. */

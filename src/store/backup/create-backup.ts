@@ -29,7 +29,6 @@ const PAGES_PER_STEP = 4_096;
 /** The steps of a backup, in their order. */
 export type BackupStep = "copy" | "check" | "digest" | "key" | "manifest" | "done";
 
-/** What to copy, and where to. */
 export interface BackupOptions {
   /** The data directory. */
   readonly data: string;

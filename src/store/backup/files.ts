@@ -87,7 +87,6 @@ export function renameDurably(from: string, to: string): void {
   syncPath(dirname(to));
 }
 
-/** Computes the digest of a file. */
 export function digestFile(file: string, onBytes: (bytes: number) => void): Promise<Digest> {
   return readChunks(file, onBytes);
 }

@@ -26,7 +26,6 @@ import { assertSound, type DatabaseContents, readContents } from "./read-databas
 /** The steps of a restore, in their order. */
 export type RestoreStep = "verify" | "copy" | "change" | "key" | "database" | "done";
 
-/** What to restore, and where to. */
 export interface RestoreOptions {
   /** The directory of the backup. */
   readonly backup: string;
@@ -48,7 +47,6 @@ export interface RestoreOptions {
   readonly onStep?: (step: RestoreStep) => void;
 }
 
-/** What a restore found. */
 export type RestoreResult = Pick<DatabaseContents, "needsExpanding" | "old">;
 
 /**

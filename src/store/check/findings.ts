@@ -28,7 +28,6 @@ export interface Check {
   run(context: CheckContext): Promise<void>;
 }
 
-/** What a check works with. */
 export interface CheckContext {
   readonly db: CheckDatabase;
   /**
@@ -50,7 +49,6 @@ export interface CheckContext {
   progress(text: string): void;
 }
 
-/** What one check found. */
 export interface CheckResult {
   readonly check: string;
   readonly findings: readonly Finding[];

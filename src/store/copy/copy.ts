@@ -17,10 +17,8 @@ export interface ComparedTable {
   readonly target: TableDigest;
 }
 
-/** Called with the progress of a copy. */
 export type OnProgress = (progress: MigrationProgress) => void;
 
-/** How to copy. */
 export interface CopyOptions {
   /** Whether an earlier run began, so that the target may have rows. */
   readonly isResumed: boolean;

@@ -4,7 +4,6 @@ import type { DatabaseState } from "../migrate/state.js";
 import type { CopiedRow } from "./cells.js";
 import type { CopiedTable } from "./tables.js";
 
-/** How many rows one batch has at most. */
 export const BATCH_ROWS = 4_096;
 /** After how many characters a batch ends, since a row may have megabytes. */
 export const BATCH_CHARACTERS = 4 * 2 ** 20;

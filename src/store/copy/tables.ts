@@ -6,7 +6,6 @@ import { primaryKeyOf, tables } from "../check/database.js";
 /** What a column holds; cells.ts says how each database and a copy represent it. */
 export type CellType = "text" | "integer" | "boolean" | "bytes" | "json";
 
-/** A column of a copied table. */
 export interface CopiedColumn {
   readonly name: string;
   readonly type: CellType;
@@ -21,7 +20,6 @@ export interface SlotColumns {
   readonly base: string;
 }
 
-/** A table that is copied. */
 export interface CopiedTable {
   readonly name: string;
   readonly columns: readonly CopiedColumn[];

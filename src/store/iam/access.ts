@@ -131,7 +131,6 @@ const mappedGrants = statementFamily<number, Record<string, string>, MappedGrant
     .where(and(eq(t.groupMappings.providerUid, sql.placeholder("provider")), inArray(t.groupMappings.uid, uids)));
 });
 
-/** Reads what an identity is granted. */
 export class GrantReader extends TransactionPart {
   /**
    * The identity and its grants at a group and its ancestors; empty where there is no such identity.

@@ -5,7 +5,6 @@ import { byCreation, defineListedKind } from "../lists/resource.js";
 import { buildEquals, type Executor, rowLimit, statementFamily, value } from "../statement.js";
 import type { GroupInviteRow } from "../tables/roles.js";
 
-/** Group invites as they are listed. */
 export const groupInviteKind = defineListedKind(7, {
   table: "groupInvites",
   parent: "groupUid",
@@ -25,7 +24,6 @@ const byExpiry = statementFamily<boolean, { groupUid: string; nowMs: number; lim
       .limit(rowLimit("limit")),
 );
 
-/** Group invites. */
 export class GroupInvites extends ListedTable<GroupInviteRow> {
   constructor(tx: Executor) {
     super(tx, groupInviteKind);

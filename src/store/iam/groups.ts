@@ -7,7 +7,6 @@ import { ownColumns, selectAny } from "../rows.js";
 import { buildEquals, type Executor, statement } from "../statement.js";
 import type { GroupRow } from "../tables/groups.js";
 
-/** Groups as they are listed. */
 export const groupKind = defineListedKind(1, {
   table: "groups",
   parent: "parentUid",
@@ -38,7 +37,6 @@ const rootNamed = statement<{ name: string }, object>((q, t) =>
     .limit(1),
 );
 
-/** Groups. */
 export class Groups extends ListedTable<GroupRow, GroupPatch> {
   constructor(tx: Executor) {
     super(tx, groupKind);

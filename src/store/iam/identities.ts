@@ -9,7 +9,6 @@ import { buildEquals, buildUpdateValues, type Executor, rowLimit, statement, val
 import type { IdentityRow } from "../tables/identities.js";
 import type { Tables } from "../tables/schema.js";
 
-/** Identities as they are listed. */
 export const identityKind = defineListedKind(2, {
   table: "identities",
   parent: "groupUid",

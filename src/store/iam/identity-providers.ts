@@ -6,7 +6,6 @@ import { defineListedKind, usualSorts } from "../lists/resource.js";
 import { type Executor, mapRows, rowLimit, statement, value } from "../statement.js";
 import type { IdentityProviderRow } from "../tables/identities.js";
 
-/** Identity providers as they are listed. */
 export const identityProviderKind = defineListedKind(5, {
   table: "identityProviders",
   parent: "groupUid",
@@ -24,7 +23,6 @@ const unchangedSince = statement<{ timeMs: number; limit: number }, { uid: strin
     .limit(rowLimit("limit")),
 );
 
-/** Identity providers. */
 export class IdentityProviders extends ListedTable<IdentityProviderRow> {
   constructor(tx: Executor) {
     super(tx, identityProviderKind);

@@ -261,7 +261,6 @@ function withoutDeleted(rows: HydratedBinding[]): HydratedBinding[] {
   return rows.filter(({ identityDeleteTimeMs }) => identityDeleteTimeMs === null);
 }
 
-/** Role bindings. */
 export class RoleBindings extends ListedTable<RoleBindingRow, PatchOf<typeof roleBindingKind>> {
   constructor(tx: Executor) {
     super(tx, roleBindingKind);
@@ -345,7 +344,6 @@ export class RoleBindings extends ListedTable<RoleBindingRow, PatchOf<typeof rol
     return rows.map(({ uid }) => uid);
   }
 
-  /** Accepts one binding. */
   acceptOne(uid: string): Awaitable<void> {
     return this.run(accept, { uid, pending: false });
   }

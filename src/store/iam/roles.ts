@@ -21,7 +21,6 @@ const outsideGroups = statement<Record<string, never>, RoleRow>((q, t) =>
   q.select(ownColumns(t.roles)).from(t.roles).where(isNull(t.roles.groupUid)).orderBy(asc(t.roles.uid)),
 );
 
-/** Roles. */
 export class Roles extends ListedTable<RoleRow, PatchOf<typeof roleKind>> {
   constructor(tx: Executor) {
     super(tx, roleKind);

@@ -8,7 +8,6 @@ const accept = insertMissing("termsAcceptances");
 const ofGroup = selectRows("termsAcceptances", ["groupUid"]);
 const deleteOf = deleteRows("termsAcceptances", "groupUid");
 
-/** Acceptances of terms. */
 export class Terms extends TransactionPart {
   /** Records the acceptance unless it is already recorded. */
   accept(row: TermsAcceptanceRow): Awaitable<void> {

@@ -9,7 +9,6 @@ const insert = insertRow("keys");
 const setState = updateRows("keys", ["kid"], ["state", "nextTimeMs"]);
 const remove = deleteRows("keys", "kid");
 
-/** Keys. */
 export class Keys extends TransactionPart {
   list(): Awaitable<KeyRow[]> {
     return this.all(list, {});

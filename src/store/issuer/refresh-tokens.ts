@@ -11,7 +11,6 @@ const deleteFamily = deleteRows("refreshTokens", "family");
 const deleteOf = deleteRows("refreshTokens", "identityUid");
 const sweep = sweepRows("refreshTokens", "hash", "expireTimeMs");
 
-/** Refresh tokens. */
 export class RefreshTokens extends TransactionPart {
   find(hash: string): Awaitable<RefreshTokenRow | undefined> {
     return this.first(find, { hash });

@@ -52,7 +52,6 @@ const findExcess = statement<ExcessQuery, { hash: string }>((q, t) =>
     .offset(rowLimit("kept")),
 );
 
-/** Tickets. */
 export class Tickets extends TransactionPart {
   /** The ticket of this kind, also when it is expired and not yet swept. */
   find(kind: TicketKind, hash: string): Awaitable<TicketRow | undefined> {

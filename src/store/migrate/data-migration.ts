@@ -18,7 +18,6 @@ export interface MigrationTx extends Executor {
   query(statement: string, values?: readonly unknown[]): Awaitable<SqlRow[]>;
 }
 
-/** A statement of the contract phase. */
 export interface ContractStatement {
   /** On SQLite it may also be an `UPDATE sqlite_schema`, which removes a constraint from the text of a table. */
   readonly sql: string;

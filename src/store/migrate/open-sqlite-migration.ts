@@ -25,7 +25,6 @@ import { holdOlderServers } from "./prepare-sqlite.js";
 /** How often to try while another process writes, in milliseconds. */
 const BUSY_RETRY_MS = 5;
 
-/** How to open the database. */
 export interface SqliteMigrationOptions {
   readonly directory: string;
   /**

@@ -33,7 +33,6 @@ export interface MigrationProgress {
   readonly unit?: string;
 }
 
-/** How to run the expand phase. */
 export interface ExpandOptions {
   /** Called at the beginning and the end of each migration of stored rows, and every `periodMs` between. */
   readonly onProgress?: (progress: MigrationProgress) => void;
@@ -45,7 +44,6 @@ export interface ExpandOptions {
   readonly migrations?: readonly DataMigration[];
 }
 
-/** How to run the contract phase. */
 export interface ContractOptions {
   /** Do not look for servers of older versions. They fail once the old form of their rows is gone. */
   readonly force?: boolean;

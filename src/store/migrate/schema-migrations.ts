@@ -6,7 +6,6 @@ import { fileURLToPath } from "node:url";
 import { readMigrationFiles } from "drizzle-orm/migrator";
 import type { Dialect } from "./data-migration.js";
 
-/** A change of the schema. */
 export interface SchemaMigration {
   readonly name: string;
   /** When it was generated, in epoch milliseconds; the record names it by this. */

@@ -85,7 +85,6 @@ export async function readStateAsync(
   return next.value;
 }
 
-/** Finds the state of a migration in the rows of `data_migrations`. */
 export function findState(migration: DataMigration, stored: readonly SqlRow[]): DataMigrationState {
   const row = stored.find(({ name }) => name === migration.name);
   if (row === undefined) return { migration, phase: "missing", position: "", done: 0 };

@@ -254,7 +254,6 @@ export function toApiError(error: unknown): unknown {
 /** How long to wait for a connection, in milliseconds. */
 const CONNECT_MS = 5_000;
 
-/** Where a database is, and who connects to it. */
 export interface CommandConnection {
   /** `postgres://user:password@host:port/database` */
   readonly url: string;

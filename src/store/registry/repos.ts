@@ -6,7 +6,6 @@ import { selectRows } from "../rows.js";
 import type { Executor } from "../statement.js";
 import type { RepoRow } from "../tables/registry.js";
 
-/** Repos as they are listed. */
 export const repoKind = defineListedKind(9, {
   table: "repos",
   parent: "groupUid",
@@ -17,7 +16,6 @@ export const repoKind = defineListedKind(9, {
 
 const byName = selectRows("repos", ["groupUid", "name"]);
 
-/** Repos. */
 export class Repos extends ListedTable<RepoRow> {
   constructor(tx: Executor) {
     super(tx, repoKind);

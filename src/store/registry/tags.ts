@@ -10,7 +10,6 @@ import { deleteRows, deleteSome, insertMissing, putRow, selectRows } from "../ro
 import { buildEquals, type Executor, padParams, rowLimit, statement, statementFamily, value } from "../statement.js";
 import type { TagFamily, TagMark, TagMove, TagRow } from "../tables/registry.js";
 
-/** Tags as they are listed. */
 export const tagKind = defineListedKind(10, {
   table: "tags",
   parent: "repoUid",

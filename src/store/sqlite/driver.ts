@@ -7,9 +7,7 @@ import { createRequire } from "node:module";
 import { dirname, resolve } from "node:path";
 import type Driver from "better-sqlite3";
 
-/** An open SQLite database. */
 export type SqliteDatabase = Driver.Database;
-/** A statement prepared on one. */
 export type SqliteStatement = Driver.Statement;
 /** What a statement without rows returns. */
 export type SqliteResult = Driver.RunResult;

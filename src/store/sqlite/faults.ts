@@ -5,7 +5,6 @@ import { type ApiError, unavailable } from "../../kernel/errors.js";
 
 /** The kinds of faults. The last two never end while the process runs. */
 export const databaseFaults = ["full", "read_only", "io_error", "no_files", "corrupt", "replaced"] as const;
-/** One of the faults. */
 export type DatabaseFault = (typeof databaseFaults)[number];
 
 /** The begin or the end of a fault; or that what a removed log had is saved. */

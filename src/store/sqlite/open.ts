@@ -31,7 +31,6 @@ import { guardFiles } from "./files.js";
 import { createSnapshotReader } from "./snapshot-reader.js";
 import { createWriteQueue, type WriterConnection } from "./write-queue.js";
 
-/** How to open a SQLite store. */
 export interface SqliteOptions {
   /** The data directory; its access is for its owner alone. */
   readonly directory: string;

@@ -13,7 +13,6 @@ import { Transaction } from "../transaction.js";
 import { type UnitTurn, waitForTurn } from "../unit-turn.js";
 import { createStoreCounts, type StoreCounts } from "../work-gate.js";
 
-/** The writer connection. */
 export interface WriterConnection extends Executor {
   /** Runs a transaction control statement. */
   control(

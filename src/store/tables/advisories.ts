@@ -3,7 +3,6 @@ import type { Columns, ListedRowOf, RowOf } from "./columns-sqlite.js";
 import type { GroupTables } from "./groups.js";
 import { buildListIndexes } from "./list-indexes.js";
 
-/** Builds the tables of advisories. */
 export function defineAdvisoryTables(c: Columns, { groups }: GroupTables) {
   const advisories = c.table(
     "advisories",
@@ -95,5 +94,4 @@ type AdvisoryTables = ReturnType<typeof defineAdvisoryTables>;
 
 /** An advisory as stored. Its number is known to the store alone. */
 export type AdvisoryRow = ListedRowOf<AdvisoryTables["advisories"]>;
-/** An event of an advisory as stored. */
 export type AdvisoryEventRow = RowOf<AdvisoryTables["advisoryEvents"]>;

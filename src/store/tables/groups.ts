@@ -3,7 +3,6 @@ import { sql } from "drizzle-orm";
 import type { Columns, ListedRowOf, RowOf } from "./columns-sqlite.js";
 import { buildListIndexes, usualSorts } from "./list-indexes.js";
 
-/** Builds the tables of groups. */
 export function defineGroupTables(c: Columns) {
   const groups = c.table(
     "groups",
@@ -96,10 +95,8 @@ export function defineGroupTables(c: Columns) {
   return { groups, accountAssociations, termsAcceptances, subscriptions, accessRequests };
 }
 
-/** The tables of groups. */
 export type GroupTables = ReturnType<typeof defineGroupTables>;
 
-/** A group as stored. */
 export type GroupRow = ListedRowOf<GroupTables["groups"]>;
 /** An account association as stored; its uid is the uid of its group. */
 export type AccountAssociationRow = ListedRowOf<GroupTables["accountAssociations"]>;

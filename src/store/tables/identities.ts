@@ -19,7 +19,6 @@ export interface ScimState {
   readonly etag: string;
 }
 
-/** Builds the tables of identities. */
 export function defineIdentityTables(c: Columns, { groups, roles }: GroupTables & RoleTables) {
   const identities = c.table(
     "identities",
@@ -122,9 +121,7 @@ export function defineIdentityTables(c: Columns, { groups, roles }: GroupTables 
 
 type IdentityTables = ReturnType<typeof defineIdentityTables>;
 
-/** An identity as stored. */
 export type IdentityRow = ListedRowOf<IdentityTables["identities"]>;
-/** An identity provider as stored. */
 export type IdentityProviderRow = ListedRowOf<IdentityTables["identityProviders"]>;
 /** A mapping of a directory's group to a role, as stored. */
 export type GroupMappingRow = ListedRowOf<IdentityTables["groupMappings"]>;

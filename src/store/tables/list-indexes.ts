@@ -3,7 +3,6 @@ import { getTableName } from "drizzle-orm";
 import type { AnySQLiteColumn } from "drizzle-orm/sqlite-core";
 import type { Columns } from "./columns-sqlite.js";
 
-/** The name of the index with the order of a field. */
 export function orderIndexName(table: string, field: string): string {
   return `${table}_by_${field}`;
 }

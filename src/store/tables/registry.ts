@@ -12,7 +12,6 @@ export type TagFamily = 0 | 1 | 2 | 3;
  */
 export type UidPath = "pulls" | "closed" | "moved";
 
-/** Builds the tables of the registry. */
 export function defineRegistryTables(c: Columns, { groups }: GroupTables) {
   const repos = c.table(
     "repos",
@@ -142,9 +141,7 @@ export function defineRegistryTables(c: Columns, { groups }: GroupTables) {
 
 type RegistryTables = ReturnType<typeof defineRegistryTables>;
 
-/** A repo as stored. */
 export type RepoRow = ListedRowOf<RegistryTables["repos"]>;
-/** A tag as stored. */
 export type TagRow = ListedRowOf<RegistryTables["tags"]>;
 /** The digest that a tag pointed to from a time on. */
 export type TagMove = RowOf<RegistryTables["tagHistory"]>;

@@ -4,7 +4,6 @@ import type { Columns, ListedRowOf } from "./columns-sqlite.js";
 import type { GroupTables } from "./groups.js";
 import { buildListIndexes, usualSorts } from "./list-indexes.js";
 
-/** Builds the tables of roles. */
 export function defineRoleTables(c: Columns, { groups }: GroupTables) {
   const roles = c.table(
     "roles",
@@ -95,12 +94,9 @@ export function defineRoleTables(c: Columns, { groups }: GroupTables) {
   return { roles, roleBindings, groupInvites };
 }
 
-/** The tables of roles. */
 export type RoleTables = ReturnType<typeof defineRoleTables>;
 
-/** A role as stored. */
 export type RoleRow = ListedRowOf<RoleTables["roles"]>;
-/** A role binding as stored. */
 export type RoleBindingRow = ListedRowOf<RoleTables["roleBindings"]>;
 /** A group invite as stored; of its code only a hash. */
 export type GroupInviteRow = ListedRowOf<RoleTables["groupInvites"]>;

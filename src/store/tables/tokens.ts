@@ -7,7 +7,6 @@ export type KeyPurpose = "api-token" | "page-token" | "audit" | "registry";
 /** The state of a key; a removed key is no longer in the store. */
 export type KeyState = "pending" | "active" | "verify";
 
-/** What a ticket is for. */
 export type TicketKind =
   | "authorization"
   | "code"
@@ -82,12 +81,10 @@ export function defineTokenTables(c: Columns) {
 
 type TokenTables = ReturnType<typeof defineTokenTables>;
 
-/** A key as stored. */
 export type KeyRow = RowOf<TokenTables["keys"]>;
 type StoredTicket = RowOf<TokenTables["tickets"]>;
 /** A secret that is valid once and for a limited time, such as the state of a login in progress. */
 export type TicketRow = Omit<StoredTicket, "origin" | "isKept">;
 /** What a limit counts a ticket for. */
 export type TicketOrigin = { readonly [K in "origin" | "isKept"]: NonNullable<StoredTicket[K]> };
-/** A refresh token as stored. */
 export type RefreshTokenRow = RowOf<TokenTables["refreshTokens"]>;

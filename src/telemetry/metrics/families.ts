@@ -1,7 +1,6 @@
 // The metrics of the service: names, types, labels and help. docs/observability.md has the same table, which a test
 // compares. The values of every label are known at start; none comes from a caller.
 
-/** A family of metrics. */
 export interface Family {
   readonly type: "counter" | "gauge" | "histogram";
   readonly labels: readonly string[];
@@ -83,7 +82,6 @@ export const families = {
   ),
 } as const satisfies Readonly<Record<string, Family>>;
 
-/** The name of a family. */
 export type FamilyName = keyof typeof families;
 
 /** The most series of one process, which determine the memory and work of a Prometheus server. */

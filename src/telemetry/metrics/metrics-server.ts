@@ -4,13 +4,11 @@ import type { AddressInfo } from "node:net";
 import type { Renderer } from "./renderer.js";
 import type { TextFormat } from "./samples.js";
 
-/** The address of the metrics. */
 export interface MetricsAddress {
   readonly host: string;
   readonly port: number;
 }
 
-/** A running server of metrics. */
 export interface MetricsServer {
   readonly address: MetricsAddress;
   /** Stops the server and cuts scrapes in progress. */

@@ -4,7 +4,6 @@ import type { Metric, Registry, RegistryContentType } from "prom-client";
 import { type Family, families } from "./families.js";
 import type { Sample, Source, TextFormat } from "./samples.js";
 
-/** Metrics as text. */
 export interface RenderedMetrics {
   readonly contentType: string;
   readonly text: string;

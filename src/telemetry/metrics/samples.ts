@@ -4,7 +4,6 @@ import type { FamilyName } from "./families.js";
 /** The text formats: that of Prometheus, version 0.0.4, and OpenMetrics 1.0. */
 export type TextFormat = "prometheus" | "openmetrics";
 
-/** The labels of a sample. */
 export type Labels = Readonly<Record<string, string>>;
 
 /** One value of a family, as prom-client renders it. */

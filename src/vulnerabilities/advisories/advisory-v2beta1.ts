@@ -13,7 +13,6 @@ import type { Tx } from "../../store/transaction.js";
 import { advisories, advisoryToProto } from "./advisory.js";
 import { MAX_ADVISORY_REQUEST } from "./advisory-rules.js";
 
-/** Creates AdvisoriesService. */
 export function advisoriesV2beta1({ listResources }: Pick<ResourceDeps, "listResources">) {
   return serve(
     AdvisoriesService,

@@ -12,7 +12,6 @@ import { insertAdvisory, replaceAdvisory } from "../advisories/advisory-operatio
 import { formatSourcePrefix, type MappedAdvisory, mapRecord, type TimedEvent } from "./mapping.js";
 import { parseOsv } from "./record.js";
 
-/** A file with a record. */
 export interface RecordFile {
   readonly name: string;
   /** Reads its bytes. Rejects with ApiError INVALID_ARGUMENT where that is not possible. */
@@ -28,7 +27,6 @@ export interface ImportCounts extends Outcomes {
   withoutPackage: number;
 }
 
-/** The options of an import. */
 export interface ImportOptions extends ImportTarget {
   readonly store: Store;
   /** Runs in the first transaction that changes something. */
@@ -117,7 +115,6 @@ export interface ImportTarget {
   readonly ids: Ids;
 }
 
-/** A record with its advisories. */
 interface MappedRecord {
   readonly id: string;
   readonly modifiedMs: number;

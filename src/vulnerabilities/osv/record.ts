@@ -28,7 +28,6 @@ export interface OsvRecord {
   readonly packages: readonly OsvPackage[];
 }
 
-/** The largest record, in bytes. */
 export const MAX_RECORD_BYTES = 16 * 1024 * 1024;
 const MAX_TEXT = 1_000;
 // RFC 3339 in UTC, as OSV requires.

@@ -29,7 +29,6 @@ const SETUP_S = 60;
 const LIFE_S = 900;
 const RENEW_MS = 300_000;
 
-/** The flags of `arbor demo`. */
 export interface DemoFlags {
   readonly data?: string;
   readonly listen: string;

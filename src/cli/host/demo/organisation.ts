@@ -26,7 +26,6 @@ export const ORGANISATION = "demo.example";
 /** The subject of the workload at the provider. */
 export const WORKLOAD_SUBJECT = "workload:ci";
 
-/** The owner of the organisation. */
 export const alice: DemoPerson = {
   subject: "alice",
   name: "Alice",
@@ -34,7 +33,6 @@ export const alice: DemoPerson = {
   about: `owner of ${ORGANISATION}`,
 };
 
-/** All people. */
 export const people: readonly DemoPerson[] = [
   alice,
   { subject: "bob", name: "Bob", email: `bob@${ORGANISATION}`, about: "who needs an invite" },

@@ -12,7 +12,6 @@ import { people } from "./organisation.js";
 type Library = typeof import("oidc-provider");
 
 const HOST = "127.0.0.1";
-/** The id of the provider's key. */
 const KEY_ID = "demo";
 /** How long a login may take, in seconds. */
 const LOGIN_S = 600;

@@ -7,7 +7,6 @@ import { createEventFormatter } from "../../output/audit-log.js";
 import { parseTimeRange } from "../flags.js";
 import { type Session, withSession } from "../session.js";
 
-/** The flags of these commands. */
 export interface AuditFlags {
   readonly scope?: string;
   readonly subject?: string;

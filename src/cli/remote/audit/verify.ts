@@ -10,7 +10,6 @@ import { replaceFile } from "../../shared-file.js";
 import { withSession } from "../session.js";
 import { readAuditJwks, verifyRemoteLog } from "./chain-client.js";
 
-/** The flags of these commands. */
 export interface VerifyFlags {
   readonly scope: string;
   /** A file with the public keys that may sign the log. */

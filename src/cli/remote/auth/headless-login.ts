@@ -95,7 +95,6 @@ export interface HeadlessKey {
   open(serviceKey: unknown, sealed: unknown): IdToken;
 }
 
-/** Creates a key pair. */
 export function createHeadlessKey(): HeadlessKey {
   const { publicKey, privateKey } = generateKeyPairSync("x25519");
   const { x: code = "" } = publicKey.export({ format: "jwk" });

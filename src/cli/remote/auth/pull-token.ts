@@ -22,7 +22,6 @@ import type { CommonFlags } from "../flags.js";
 import { fetchIssuer, resolveApi } from "../service.js";
 import { type Session, withSession } from "../session.js";
 
-/** The prefix of the names of pull tokens. */
 const PREFIX = "pull-token-";
 /** The issuer of the passwords. It is no service, because each password has its own key. */
 const ISSUER = "https://pull-token.invalid";

@@ -12,7 +12,6 @@ import { RolesService } from "#gen/chainguard/platform/iam/v2beta1/roles_pb.js";
 import { TermsService } from "#gen/chainguard/platform/iam/v2beta1/terms_pb.js";
 import type { ListColumn } from "../../output/format.js";
 
-/** The verbs of a resource. */
 export type Verb = "list" | "get" | "create" | "update" | "delete";
 
 /** The commands of one kind of resource. */

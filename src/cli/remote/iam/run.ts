@@ -25,7 +25,6 @@ import { findResourceField, getRowsField, type ResourceCommand } from "./resourc
 /** The largest page of the service (docs/api-rules.md#lists). */
 const MAX_PAGE_SIZE = 200;
 
-/** The flags of a list. */
 type ListFlags = CommonFlags & FlagValues & { readonly pageAll?: boolean; readonly progress?: boolean };
 
 /** Prints a page of a list, or all pages. */

@@ -13,7 +13,6 @@ import { readState, readStateAsync } from "../state.js";
 import { conversionNeeded, goneTables } from "./old-database.js";
 import { type Conversion, convertRows, countOldRows } from "./rows.js";
 
-/** What to convert. */
 export interface PgConversionOptions {
   readonly url: string;
   /** TLS, where the URL does not say it. */

@@ -17,7 +17,6 @@ export interface ConversionTx extends MigrationTx {
   readonly oldSchema: string;
 }
 
-/** What was converted. */
 export interface Conversion {
   readonly tables: number;
   readonly rows: number;

@@ -29,7 +29,6 @@ import { type Conversion, type ConversionTx, convertRows, countOldRows } from ".
 /** The steps of a conversion, in their order. */
 export type ConversionStep = "build" | "sync" | "keep" | "replace" | "done";
 
-/** What to convert. */
 export interface SqliteConversionOptions {
   readonly directory: string;
   readonly onProgress: (progress: MigrationProgress) => void;
