@@ -17,7 +17,7 @@ export function buildLimits(settings: Settings, fileLimit = Number.POSITIVE_INFI
     ...defaultLimits,
     connections: Math.min(defaultLimits.connections, room),
     requestBufferBytes: settings.requestBuffer,
-    responseBufferBytes: settings.answerBuffer,
+    responseBufferBytes: settings.responseBuffer,
     connectionsPerAddress: settings.connectionsPerAddress,
     maxWaitMs: settings.maxWait * 1000,
     keepAliveMs: settings.keepAlive * 1000,

@@ -1,8 +1,9 @@
 // `arbor-platform/server`: runs the platform in another program, which may mount services beside it.
 import type { DescService } from "@bufbuild/protobuf";
 import type { ServiceImpl } from "@connectrpc/connect";
-import { resolveSettings, type SettingName, SettingsError, settings as table } from "../config/config.js";
+import { resolveSettings, type SettingName, SettingsError } from "../config/config.js";
 import { describeUnknownKey, findOtherVariables } from "../config/names.js";
+import { type FormerSettingName, listAcceptedNames } from "../config/settings.js";
 import { mount as mountService } from "../pipeline/mount.js";
 import type { Mount, MountOptions } from "../pipeline/mount-options.js";
 import { startApp } from "./app.js";
@@ -23,7 +24,7 @@ export interface ServeOptions {
    * The flags of `arbor serve` in camelCase. Other settings are read from the environment, such as `ARBOR_LISTEN`, and
    * from the file in `ARBOR_CONFIG`.
    */
-  readonly settings?: { readonly [K in SettingName]?: string | boolean };
+  readonly settings?: { readonly [K in SettingName | FormerSettingName]?: string | boolean };
   /** Services to serve beside the platform's own; see {@link mount}. */
   readonly mounts?: readonly Mount[];
 }
@@ -62,7 +63,8 @@ export interface RunningServer {
  * Error when the installation cannot be opened or the address is taken
  */
 export async function serve({ settings = {}, mounts = [] }: ServeOptions = {}): Promise<RunningServer> {
-  const unknown = Object.keys(settings).filter((name) => !Object.hasOwn(table, name));
+  const accepted = new Set(listAcceptedNames());
+  const unknown = Object.keys(settings).filter((name) => !accepted.has(name));
   if (unknown.length > 0) throw new SettingsError(unknown.map((name) => `settings.${describeUnknownKey(name)}`));
   const { ARBOR_CONFIG: file } = process.env;
   const resolved = resolveSettings({ flags: settings, env: process.env, ...(file && { file }), checkFiles: true });

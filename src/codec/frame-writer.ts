@@ -1,4 +1,4 @@
-// Encodes answers as gRPC frames, with writers that are compiled once per message type. They also read init objects, so
+// Encodes responses as gRPC frames, with writers that are compiled once per message type. They also read init objects, so
 // that no message has to be created first.
 import { type DescField, type DescMessage, isMessage, ScalarType } from "@bufbuild/protobuf";
 import { type Fields, isPlainObject, isWrapper } from "./fields.js";

@@ -19,6 +19,7 @@ import {
   describeSource,
   flagOf,
   labelOf,
+  listAcceptedNames,
   rememberSources,
   type SettingName,
   type Settings,
@@ -82,16 +83,26 @@ export function resolveWithSources(
   }
   const configName = file !== undefined && file === env[CONFIG_VARIABLE] ? CONFIG_VARIABLE : "--config";
   const fromFile = file === undefined ? undefined : readConfigFile(file, configName, problems);
+  const accepted = new Set(listAcceptedNames(table));
   for (const key of fromFile?.keys() ?? []) {
-    if (!Object.hasOwn(table, key)) problems.push(`${configName}: ${file}: ${describeUnknownKey(key, table)}`);
+    if (!accepted.has(key)) problems.push(`${configName}: ${file}: ${describeUnknownKey(key, table)}`);
   }
   const found: FoundValues = { values: {}, sources: {} };
   for (const [key, setting] of Object.entries(table)) {
-    const given = [
-      { value: flags[key], source: { from: "flag", name: flagOf(key) } as const },
-      { value: env[variableOf(key)], source: { from: "environment", name: variableOf(key) } as const },
-      { value: fromFile?.get(key), source: { from: "file", name: file ?? "" } as const },
-    ].find(({ value }) => value !== undefined && value !== "");
+    const { formerName } = setting;
+    const names = formerName === undefined ? [key] : [key, formerName];
+    const candidates: readonly { readonly value: unknown; readonly source: ValueSource }[] = [
+      ...names.map((name) => ({ value: flags[name], source: { from: "flag", name: flagOf(name) } as const })),
+      ...names.map((name) => {
+        const variable = variableOf(name);
+        return { value: env[variable], source: { from: "environment", name: variable } as const };
+      }),
+      ...names.map((name) => {
+        const source = { from: "file", name: file ?? "", ...(name !== key && { key: name }) } as const;
+        return { value: fromFile?.get(name), source };
+      }),
+    ];
+    const given = candidates.find(({ value }) => value !== undefined && value !== "");
     found.values[key] = setting.fallback;
     found.sources[key] = given?.source ?? { from: "default" };
     if (given === undefined) continue;

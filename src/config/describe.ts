@@ -80,11 +80,12 @@ export function formatPage(groups: Readonly<Record<string, SettingTable>> = sett
 }
 
 function formatRow(name: string, setting: Setting<unknown>): readonly string[] {
-  const { help, range, since, see, secret, contentOf } = setting;
+  const { help, range, since, see, secret, contentOf, formerName } = setting;
   const notes = [
     help,
     ...(secret ? ["secret"] : []),
     ...(contentOf === undefined ? [] : [`in place of \`${flagOf(contentOf)}\``]),
+    ...(formerName === undefined ? [] : [`formerly \`${flagOf(formerName)}\`, which is still accepted`]),
     ...(see === undefined ? [] : [`see [${see.replace(/#.*$/, "")}](${see})`]),
   ].join("; ");
   const { default: text, unset } = setting;
@@ -110,12 +111,17 @@ export function buildSchema(table: SettingTable = settings): Record<string, unkn
     const description = `${describeSetting(name, setting)}; since ${setting.since}`;
     return [name, { description, ...setting.schema, ...describeSchemaDefault(setting) }];
   });
+  const former = Object.entries(table).flatMap(([name, { formerName, schema }]) =>
+    formerName === undefined
+      ? []
+      : [[formerName, { description: `the former name of ${name}`, deprecated: true, ...schema }]],
+  );
   return {
     $schema: "https://json-schema.org/draft/2020-12/schema",
     title: "Settings of arbor",
     description: `The file that --config or ARBOR_CONFIG names. A schema cannot know ${NOT_IN_SCHEMA.join(" ")}.`,
     type: "object",
-    properties: { [SCHEMA_KEY]: { type: "string" }, ...Object.fromEntries(properties) },
+    properties: { [SCHEMA_KEY]: { type: "string" }, ...Object.fromEntries([...properties, ...former]) },
     additionalProperties: false,
   };
 }

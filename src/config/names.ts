@@ -1,7 +1,7 @@
 // Which environment variables and keys are settings. A misspelt one would otherwise be ignored, and the default apply.
 import { closestMatch } from "leven";
 import { commandVariables } from "./command-variables.js";
-import { type SettingTable, settings, variableOf } from "./settings.js";
+import { listAcceptedNames, type SettingTable, settings, variableOf } from "./settings.js";
 
 /**
  * What Kubernetes sets in every container for the Services of its namespace, if one is called `arbor` or `arbor-…`. No
@@ -28,7 +28,7 @@ export function findOtherVariables(
   env: Readonly<Record<string, string | undefined>>,
   table: SettingTable = settings,
 ): OtherVariables {
-  const known = new Set([...Object.keys(table).map(variableOf), ...commandVariables]);
+  const known = new Set([...listAcceptedNames(table).map(variableOf), ...commandVariables]);
   const others = Object.keys(env).filter((name) => name.startsWith("ARBOR_") && !known.has(name));
   return {
     ignored: others.filter(isKubernetesVariable).sort(),

@@ -51,6 +51,8 @@ export interface Kind<T> {
 /** What every row of the table says. */
 export interface Row {
   readonly help: string;
+  /** The name that the setting had before, which flags, variables and files may still have. */
+  readonly formerName?: string;
   /** The version that had the setting first. */
   readonly since: string;
   /** The default as one would write it. Without it the value is undefined unless set. */

@@ -242,7 +242,8 @@ const groups = {
       default: "128MiB",
       since: "0.2.0",
     }),
-    answerBuffer: size({
+    responseBuffer: size({
+      formerName: "answerBuffer",
       help: "memory for responses, with the same shares; one list without pages may take 100 MB",
       min: "128MiB",
       max: "64GiB",
@@ -333,6 +334,8 @@ type Merged<U> = (U extends unknown ? (one: U) => void : never) extends (all: in
 type Table = Merged<Groups[keyof Groups]>;
 
 export type SettingName = keyof Table;
+/** The former names of settings, which programs that embed the service may still use. */
+export type FormerSettingName = "answerBuffer";
 export type Settings = { readonly [K in SettingName]: Table[K] extends Setting<infer T> ? T : never };
 
 export const settings = Object.assign({}, ...Object.values(groups)) as Table;
@@ -345,6 +348,13 @@ export type SettingTable = Readonly<Record<string, Setting<unknown>>>;
 
 /** The groups of the table, in their order. */
 export const settingGroups: Readonly<Record<string, SettingTable>> = groups;
+
+/** All names that may be given: those of the table, and former ones. */
+export function listAcceptedNames(table: SettingTable = settings): string[] {
+  return Object.entries(table).flatMap(([name, { formerName }]) =>
+    formerName === undefined ? name : [name, formerName],
+  );
+}
 
 /** The flag of a setting, such as `--base-url`. */
 export function flagOf(name: string): string {
@@ -366,6 +376,8 @@ function kebab(name: string): string {
 export interface ValueSource {
   readonly from: "flag" | "environment" | "file" | "default";
   readonly name?: string;
+  /** The key in the file, where it is the former name of the setting. */
+  readonly key?: string;
 }
 
 type ValueSources = Readonly<Record<string, ValueSource>>;
@@ -385,7 +397,7 @@ export function labelOf(values: Settings, name: SettingName): string {
 }
 
 /** Where a value was given, as errors name it. */
-export function describeSource(key: string, { from, name = "" }: ValueSource): string {
+export function describeSource(setting: string, { from, name = "", key = setting }: ValueSource): string {
   return from === "file" ? `${name}: ${key}` : name;
 }
 

@@ -57,7 +57,7 @@ export function eventIdentitiesV1() {
       return withOutcome(requireUpdated(fixed, request, updated), { subjectUid: caller.uid });
     },
   };
-  // Answers of a person, which only the person sees.
+  // Metadata that only its person sees.
   return serve(Identities, handlers, { updateMetadata: { body: "none" } });
 }
 

@@ -1,4 +1,4 @@
-// Every service of iam, and PingService, which answers any caller.
+// Every service of iam, and PingService, which any caller may call.
 import { PingService as PingServiceV1 } from "#gen/chainguard/platform/ping/ping_pb.js";
 import { PingService } from "#gen/chainguard/platform/ping/v2beta1/ping_pb.js";
 import type { QuotaLimits } from "../kernel/quotas.js";
@@ -28,7 +28,7 @@ export interface IamDeps extends GroupsDeps, IdentityProviderDeps {
   readonly limits: QuotaLimits;
 }
 
-// Clients of version 1 move to version 2 by the prefix of its paths alone (docs/v1.md), so version 2 answers at the
+// Clients of version 1 move to version 2 by the prefix of its paths alone (docs/v1.md), so version 2 is served at the
 // spellings of version 1 as well.
 const formerPaths = {
   identities: [

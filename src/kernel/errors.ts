@@ -317,7 +317,7 @@ export function noSuchRoute(path: string): ApiError {
 const answered = new WeakSet<ConnectError>();
 
 /**
- * Converts an error of a mounted handler to what connect's own servers answer: a `ConnectError` stays as it is,
+ * Converts an error of a mounted handler to that of connect's own servers: a `ConnectError` stays as it is,
  * also without ErrorInfo, and anything else becomes `internal error` and is reported. No other layer changes it.
  */
 export function toForeignError(error: unknown, onInternal: (response: ConnectError) => void): ConnectError {

@@ -37,7 +37,7 @@ const special6 = blockList("ipv6", [
   ["3fff::", 20], // documentation
 ]);
 
-// The addresses by which networks without IPv4 reach IPv4 hosts, and which their DNS64 answers (RFC 6052, section 2.1).
+// The addresses by which networks without IPv4 reach IPv4 hosts, and which their DNS64 returns (RFC 6052, section 2.1).
 const nat64 = blockList("ipv6", [["64:ff9b::", 96]]);
 
 /** Whether `address`, without brackets, is an IP address of the public internet. */

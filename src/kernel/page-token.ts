@@ -9,7 +9,7 @@ export interface PageCursor {
   /** The sort key and the uid of the last row of the page. */
   readonly key: string | number;
   readonly uid: string;
-  /** The `skip` of the request that the token answers. */
+  /** The `skip` of the request whose response had the token. */
   readonly skip: number;
 }
 

@@ -18,7 +18,7 @@ let lastSlice = Promise.resolve();
 
 /**
  * Resolves in a later tick of the event loop, after all earlier callers. With several long tasks, one slice runs at a
- * time, and short calls are answered between slices.
+ * time, and short calls run between slices.
  */
 export function yieldToEventLoop(): Promise<void> {
   lastSlice = lastSlice.then(async () => {

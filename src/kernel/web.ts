@@ -49,7 +49,7 @@ export interface WebResponse {
   readonly rejection?: RejectReason | undefined;
 }
 
-/** Handles a request. Thrown errors are answered as the JSON of a google.rpc.Status. */
+/** Handles a request. A thrown error becomes the JSON of a google.rpc.Status. */
 export type WebHandler = (request: WebRequest) => WebResponse | Promise<WebResponse>;
 
 /**

@@ -68,7 +68,7 @@ test("the defaults", () => {
     registrySecretFile: undefined,
     rootCreation: "users",
     requestBuffer: 128 * 1024 * 1024,
-    answerBuffer: 384 * 1024 * 1024,
+    responseBuffer: 384 * 1024 * 1024,
     connectionsPerAddress: 2_000,
     maxWait: 5,
     keepAlive: 75,

@@ -83,6 +83,29 @@ test("the variables of clients, of the file, and of other programs are accepted"
   assert.deepEqual(findOtherVariables(clients), { ignored: [], unknown: [] });
 });
 
+test("a setting that was renamed is accepted by its former name, below its present one", () => {
+  const file = join(directory, "former.json");
+  writeFileSync(file, JSON.stringify({ answerBuffer: "200MiB" }));
+  const resolve = (sources: Partial<Sources>) => resolveSettings({ flags: {}, env: {}, ...sources }).responseBuffer;
+  const MIB = 1024 * 1024;
+  assert.equal(resolve({ file }), 200 * MIB);
+  assert.equal(resolve({ file, env: { ARBOR_ANSWER_BUFFER: "300MiB" } }), 300 * MIB);
+  assert.equal(resolve({ file, env: { ARBOR_ANSWER_BUFFER: "300MiB" }, flags: { answerBuffer: "400MiB" } }), 400 * MIB);
+  assert.equal(resolve({ env: { ARBOR_ANSWER_BUFFER: "300MiB", ARBOR_RESPONSE_BUFFER: "500MiB" } }), 500 * MIB);
+  assert.equal(resolve({ flags: { answerBuffer: "400MiB" }, env: { ARBOR_RESPONSE_BUFFER: "500MiB" } }), 400 * MIB);
+});
+
+test("an error names a setting as it was given, also by its former name", () => {
+  const rule = "must be a number of KiB, MiB or GiB";
+  assert.match(problemsOf({ flags: { answerBuffer: "1MiB" } }), new RegExp(`^--answer-buffer ${rule}`));
+  assert.match(problemsOf({ env: { ARBOR_ANSWER_BUFFER: "1MiB" } }), new RegExp(`^ARBOR_ANSWER_BUFFER ${rule}`));
+  assert.match(problemsOfFile({ answerBuffer: "1MiB" }), new RegExp(`^answerBuffer ${rule}`));
+  assert.equal(
+    problemsOfFile({ answrBuffer: "1MiB" }),
+    "--config: answrBuffer is not a setting; did you mean responseBuffer?",
+  );
+});
+
 test("a file may name its schema", () => assert.equal(problemsOfFile({ $schema: "settings.schema.json" }), ""));
 
 /** What the kubelet sets for a Service (envvars.FromServices): docker links, and the two variables of its own. */

@@ -227,7 +227,7 @@ const values: Readonly<Record<SettingName, Values>> = {
   },
   strictBody: flag,
   requestBuffer: size(32 * MIB, 64 * GIB),
-  answerBuffer: size(128 * MIB, 64 * GIB),
+  responseBuffer: size(128 * MIB, 64 * GIB),
   connectionsPerAddress: {
     accepted: ["1", "1000000", "01", 1, 1_000_000],
     rejected: ["0", "1000001", 0, 1_000_001, 1.5, "1.5", "1e3", "0x10", " 1", -1, true],

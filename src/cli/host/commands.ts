@@ -11,7 +11,8 @@ import {
 } from "../../config/config.js";
 import { describeFlags } from "../../config/describe.js";
 import { findOtherVariables, replacedSettings } from "../../config/names.js";
-import { flagOf } from "../../config/settings.js";
+import type { Setting } from "../../config/setting-types.js";
+import { flagOf, settings } from "../../config/settings.js";
 import {
   addEventFlags,
   addEventListFlags,
@@ -355,6 +356,10 @@ function addRoleCommands(admin: Command): void {
 
 function addSettings(command: Command, names: readonly SettingName[]): Command {
   for (const { flags, help } of names.flatMap((name) => describeFlags(name))) command.option(flags, help);
+  for (const name of names) {
+    const { formerName }: Setting<unknown> = settings[name];
+    if (formerName !== undefined) command.addOption(new Option(`${flagOf(formerName)} <value>`).hideHelp());
+  }
   return command.option("--config <file>", "JSON file of settings (ARBOR_CONFIG)").exitOverride();
 }
 

@@ -113,7 +113,7 @@ export function identitiesV2beta1({ listResources, ids, trustedIssuers, store }:
     createIdentity: { body: bodies.created },
     updateIdentity: { body: bodies.updated },
     deleteIdentity: { body: bodies.deleted },
-    // Answers of a person, which only the person sees.
+    // Metadata that only its person sees.
     updateIdentityMetadata: { body: "none" },
   });
 }

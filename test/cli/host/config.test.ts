@@ -42,7 +42,7 @@ describe("arbor config print", () => {
   it("says of each setting what it is and where it comes from", async () => {
     const printed = JSON.parse(await print([...args, "--json"], env)) as Record<string, Printed>;
     assert.deepEqual(Object.keys(printed), settingNames);
-    const { listen, accessLog, data, trustedProxies, logLevel, keyRotation, baseUrl, answerBuffer, quotas } = printed;
+    const { listen, accessLog, data, trustedProxies, logLevel, keyRotation, baseUrl, responseBuffer, quotas } = printed;
     assert.deepEqual(listen, { value: "127.0.0.1:1", from: "flag", name: "--listen" });
     assert.deepEqual(accessLog, { value: "off", from: "flag", name: "--access-log" });
     assert.deepEqual(data, { value: "from-env", from: "environment", name: "ARBOR_DATA" });
@@ -51,8 +51,13 @@ describe("arbor config print", () => {
     assert.deepEqual(logLevel, { value: "warn", from: "file", name: file });
     assert.deepEqual(keyRotation, { value: "2d", from: "file", name: file });
     assert.deepEqual(baseUrl, { value: null, from: "default" });
-    assert.deepEqual(answerBuffer, { value: "384MiB", from: "default" });
+    assert.deepEqual(responseBuffer, { value: "384MiB", from: "default" });
     assert.match(String(quotas?.value), /^roots=3,groups=10000,/);
+  });
+
+  it("takes a setting by its former name", async () => {
+    const printed = JSON.parse(await print(["--answer-buffer", "200MiB", "--json"])) as Record<string, Printed>;
+    assert.deepEqual(printed.responseBuffer, { value: "200MiB", from: "flag", name: "--answer-buffer" });
   });
 
   it("prints a table for people", async () => {
