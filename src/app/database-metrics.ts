@@ -40,7 +40,7 @@ interface StoredValues {
 }
 
 /**
- * Creates the sources of these metrics. `refresh` never rejects: without a response of the database there are no values.
+ * Creates the sources of these metrics. `refresh` never rejects: while the database does not respond there are no values.
  */
 export function createDatabaseMetrics(deps: DatabaseMetricsDeps) {
   const { store, clock, holder, waitMs = WAIT_MS, freshMs = FRESH_MS } = deps;

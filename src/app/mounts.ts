@@ -1,5 +1,5 @@
 // Keeps mounted services apart from the platform: neither their RPC paths nor their HTTP rules may match requests that
-// the platform answers.
+// the platform handles.
 import { ServerReflection } from "#gen/grpc/reflection/v1/reflection_pb.js";
 import { ServerReflection as ServerReflectionAlpha } from "#gen/grpc/reflection/v1alpha/reflection_pb.js";
 import { Health } from "#gen/health/v1/health_pb.js";
@@ -30,12 +30,12 @@ export function addMounts(methods: MethodTable, mounts: readonly Mount[]): Metho
 }
 
 /**
- * Asserts that no route of a mounted service matches requests that a route of the platform answers, or only requests
+ * Asserts that no route of a mounted service matches requests that a route of the platform handles, or only requests
  * for fixed paths, which never reach it.
  *
- * @param fixedPaths paths that are answered before routes are matched; one may end in `/*`, for all paths with this
+ * @param fixedPaths paths that are handled before routes are matched; one may end in `/*`, for all paths with this
  * prefix
- * @throws TypeError naming both routes routes
+ * @throws TypeError naming both routes
  */
 export function assertNothingShadowed(routes: readonly HttpBinding[], fixedPaths: readonly string[]): void {
   const mounted = routes.filter(({ entry }) => entry.mounted);
@@ -59,8 +59,8 @@ function textOf({ name, method, template }: HttpBinding): string {
 function takesRequestsOf(route: HttpBinding, other: HttpBinding): boolean {
   if (other.template.trailingSlash) return false;
   if (route.method === other.method) return hasPrecedence(route.template, other.template);
-  const isAskedFirst = other.method === "*" || (route.method === "HEAD" && other.method === "GET");
-  return isAskedFirst && route.method !== "*" && overlap(route.template.segments, other.template.segments);
+  const isMatchedFirst = other.method === "*" || (route.method === "HEAD" && other.method === "GET");
+  return isMatchedFirst && route.method !== "*" && overlap(route.template.segments, other.template.segments);
 }
 
 // Whether `one` gets requests that `other` matches as well, by the precedence of route-table.

@@ -12,7 +12,7 @@ const END_MS = 4_000;
 export interface LastResortOptions {
   readonly logger: Pick<Logger, "fatal">;
   /**
-   * Rejects all further units of work, answers calls whose work is committed, and resolves when the service has
+   * Rejects all further units of work, responds to calls whose work is committed, and resolves when the service has
    * stopped.
    *
    * @param drainMs how long calls in flight may take, in milliseconds

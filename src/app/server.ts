@@ -30,13 +30,13 @@ export interface ServeOptions {
 }
 
 /**
- * Mounts a service. Its handlers run outside any transaction and may await anything. Errors are answered as by
+ * Mounts a service. Its handlers run outside any transaction and may await anything. Errors reach callers as from
  * connect's own servers, and nothing is recorded in the audit log. The caller is in the context values under
- * `principalKey`. A method without an implementation answers UNIMPLEMENTED.
+ * `principalKey`. A method without an implementation fails with UNIMPLEMENTED.
  *
  * @param impl as for `router.service(desc, impl)`; its methods are called on it
- * @throws TypeError when the service has no package or `access` or `http` names no method of it; naming the method, when
- * it has no access rule or one that cannot be checked, or takes a stream and has a scope or an HTTP rule
+ * @throws TypeError when the service has no package, or `access` or `http` names a method that it does not have; naming
+ * the method, when it has no access rule or one that cannot be checked, or takes a stream and has a scope or an HTTP rule
  * @example mount(BookService, books, { access: "authenticated", http: { getBook: { get: "/v1/{name=books/*}" } } })
  */
 export function mount<S extends DescService>(
@@ -59,7 +59,7 @@ export interface RunningServer {
  * Opens the data directory or the database and serves the platform. The program handles signals and uncaught errors
  * itself.
  *
- * @throws SettingsError naming every wrong setting; TypeError when a mounted service would answer calls of another;
+ * @throws SettingsError naming every wrong setting; TypeError when a mounted service would take calls of another;
  * Error when the installation cannot be opened or the address is taken
  */
 export async function serve({ settings = {}, mounts = [] }: ServeOptions = {}): Promise<RunningServer> {

@@ -1,4 +1,4 @@
-// The filters of ListEvents and TailEvents, and which index answers them.
+// The filters of ListEvents and TailEvents, and which index finds their rows.
 import type { Timestamp } from "@bufbuild/protobuf/wkt";
 import type { ListEventsRequest, TailEventsRequest } from "#gen/arbor/audit/v1/audit_pb.js";
 import { type FieldViolation, invalidArgument } from "../kernel/errors.js";

@@ -155,12 +155,12 @@ async function exchangeOnce(fetch: typeof globalThis.fetch, url: string, subject
     status = response.status;
     text = await response.text();
   } catch (cause) {
-    if (signal.aborted) throw failure(`no answer within ${EXCHANGE_MS} ms`, Code.DeadlineExceeded);
+    if (signal.aborted) throw failure(`no response within ${EXCHANGE_MS} ms`, Code.DeadlineExceeded);
     throw failure("the issuer cannot be reached", Code.Unavailable, cause);
   }
   const body = parseJsonObject(text);
   if (status !== 200) throw errorFromResponse(status, body, subject);
-  if (!isBearerToken(body.token)) throw failure("the answer has no token", Code.Internal);
+  if (!isBearerToken(body.token)) throw failure("the response has no token", Code.Internal);
   return body.token;
 }
 

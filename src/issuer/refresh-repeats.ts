@@ -28,7 +28,7 @@ export async function noteExchange(tx: Tx, hash: string, exchanged: Exchanged, n
 
 /**
  * Takes the permission for a repeat: the token was exchanged less than ten seconds ago by the same client, its successor
- * was not used since, and no repeat was answered before.
+ * was not used since, and no repeat was permitted before.
  *
  * @returns the hash of the successor; undefined where the repeat is not permitted
  */

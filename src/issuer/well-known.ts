@@ -24,11 +24,11 @@ export function createWellKnownRoutes({ keys, issuer, maxAgeS }: WellKnownOption
     publicPage("/.well-known/openid-configuration", async (request) => {
       await keys.refresh();
       const algorithms = [...new Set(keys.listPublicJwks().map(({ alg }) => String(alg)))];
-      return answerDocument(request, "application/json", buildDiscovery(issuer, algorithms), cacheControl);
+      return respondWithDocument(request, "application/json", buildDiscovery(issuer, algorithms), cacheControl);
     }),
     publicPage(JWKS_PATH, async (request) => {
       await keys.refresh();
-      return answerDocument(request, "application/jwk-set+json", { keys: keys.listPublicJwks() }, cacheControl);
+      return respondWithDocument(request, "application/jwk-set+json", { keys: keys.listPublicJwks() }, cacheControl);
     }),
   ];
 }
@@ -58,7 +58,7 @@ function buildDiscovery(issuer: string, algorithms: readonly string[]): object {
   };
 }
 
-function answerDocument(request: WebRequest, type: string, content: object, cacheControl: string): WebResponse {
+function respondWithDocument(request: WebRequest, type: string, content: object, cacheControl: string): WebResponse {
   const body = JSON.stringify(content);
   const etag = computeEtag(type, body);
   const headers = { "cache-control": cacheControl, etag, "access-control-allow-origin": "*" };

@@ -224,15 +224,15 @@ export function toFetch(guarded: GuardedFetch, organisation?: string): typeof fe
       sent = body.toString();
       if (!headers.has("content-type")) headers.set("content-type", "application/x-www-form-urlencoded;charset=UTF-8");
     } else if (body) throw new TypeError("only text, bytes and forms can be guarded");
-    const answer = await guarded(String(input), {
+    const response = await guarded(String(input), {
       method,
       headers: Object.fromEntries(headers),
       ...(sent !== undefined && { body: sent }),
       ...(signal && { signal }),
       organisation,
     });
-    const { status, bytes } = answer;
-    return new Response(bytes.length === 0 ? null : bytes, { status, headers: answer.headers });
+    const { status, bytes } = response;
+    return new Response(bytes.length === 0 ? null : bytes, { status, headers: response.headers });
   };
 }
 

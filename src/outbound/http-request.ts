@@ -140,8 +140,8 @@ type TcpOptions = Pick<TcpNetConnectOpts, "autoSelectFamily" | "autoSelectFamily
 
 async function readResponse(response: IncomingMessage, maxBytes: number): Promise<GuardedResponse> {
   const status = response.statusCode ?? 0;
-  if (status >= 300 && status < 400) throw new OutboundError("a redirect was answered");
-  if (status < 200 || status > 599) throw new OutboundError("a status that does not exist was answered");
+  if (status >= 300 && status < 400) throw new OutboundError("the response is a redirect");
+  if (status < 200 || status > 599) throw new OutboundError("the response has a status that does not exist");
   const encoding = response.headers["content-encoding"] ?? "identity";
   if (encoding.toLowerCase() !== "identity") throw new OutboundError("the body is compressed");
   const chunks: Buffer[] = [];

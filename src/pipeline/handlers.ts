@@ -38,7 +38,7 @@ export interface OutcomeFacts {
   readonly subjectUid?: string | undefined;
   /** The uid of the caller, for the audit log, where the handler authenticates it. */
   readonly actorUid?: string | undefined;
-  /** Answered instead of the response, although the handler's writes are kept. A thrown error undoes them. */
+  /** What the caller gets instead of the response, although the handler's writes are kept. A thrown error undoes them. */
   readonly error?: ApiError | undefined;
 }
 
@@ -54,7 +54,7 @@ export class Outcome<O> {
 }
 
 /**
- * Adds to a response what the audit log cannot read from it, or the error that is answered instead.
+ * Adds to a response what the audit log cannot read from it, or the error that the caller gets instead.
  *
  * @param response the response, or a function that builds it after the commit: a transaction must not wait for anything
  * else, such as a signature

@@ -1,5 +1,5 @@
 // The pipeline of mounted methods. The caller is authorized in a read of its own, unless everybody may call the method;
-// the handler runs outside any transaction, until it answers, its caller disconnects or the deadline passes.
+// the handler runs outside any transaction, until it responds, its caller disconnects or the deadline passes.
 import type { Message } from "@bufbuild/protobuf";
 import { deadlineExceeded, toForeignError } from "../kernel/errors.js";
 import type { Principal } from "../kernel/principal.js";

@@ -56,17 +56,17 @@ export function createInvoke(deps: InvokeDeps): Invoke {
       const { turn } = call.inbound;
       const options = { key: turn?.key, maxWaitMs: turn?.maxWaitMs, deadlineMs: call.deadlineMs, trace };
       const result = method.access === "read" ? store.read(unit, options) : store.write(unit, options);
-      const answer = result instanceof Promise ? await result : result;
+      const outcome = result instanceof Promise ? await result : result;
       call.hasChanged = false;
       trace?.end();
       await call.finish?.();
-      const isOutcome = answer instanceof Outcome;
-      if (isOutcome && answer.facts.error !== undefined) throw answer.facts.error;
+      const isOutcome = outcome instanceof Outcome;
+      if (isOutcome && outcome.facts.error !== undefined) throw outcome.facts.error;
       if (call.pendingAt !== undefined) deps.onPendingUsed?.(call.caller.uid, rootOf(call.pendingAt));
-      if (!isOutcome) return answer;
-      return typeof answer.response === "function"
-        ? ((await answer.response()) as object)
-        : (answer.response as object);
+      if (!isOutcome) return outcome;
+      return typeof outcome.response === "function"
+        ? ((await outcome.response()) as object)
+          : (outcome.response as object);
     } catch (error) {
       trace?.fail(error);
       const cause = call.hasChanged ? await noteUnfinished(method, call, request, error) : error;
@@ -144,19 +144,19 @@ export function createInvoke(deps: InvokeDeps): Invoke {
     recordOrganisation(method, call, request, caller);
     assertRequiredFields(method.desc.input, request);
     if (method.access === "write") return change(method, call, request, tx, caller);
-    let answer: Awaitable<object>;
+    let response: Awaitable<object>;
     try {
-      answer = method.handler(request, call);
+      response = method.handler(request, call);
     } catch (error) {
       throw maskError(caller, error, method, request);
     }
-    if (!(answer instanceof Promise)) return answer;
-    return answer.catch((error) => {
+    if (!(response instanceof Promise)) return response;
+    return response.catch((error) => {
       throw maskError(caller, error, method, request);
     });
   }
 
-  // A call that has changed nothing leaves no audit row, whatever it answers.
+  // A call that has changed nothing leaves no audit row, whatever its response.
   async function change(
     method: UnaryEntry,
     call: UnaryCall,

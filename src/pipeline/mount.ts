@@ -136,7 +136,7 @@ function httpRuleOf(method: DescMethod, given: MountHttpRule | null | undefined)
 
 type Impl = (request: unknown, context: HandlerContext) => unknown;
 
-// What `ServiceImpl` says of each kind of method has been checked by the compiler, or is the caller's to answer for.
+// What `ServiceImpl` says of each kind of method has been checked by the compiler, or is in the hands of the program that mounts it.
 function handlerOf(method: DescMethod, impl: Impl = createUnimplemented(method)) {
   switch (method.methodKind) {
     case "unary": {

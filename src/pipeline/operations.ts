@@ -54,7 +54,7 @@ export function createOperations<S extends DescService>(
         assertRequiredFields(method.input, request);
         const result = await handle(request as never, call);
         const response = result instanceof Outcome ? result.response : result;
-        if (typeof response === "function") throw new TypeError(`${method} answers only after its commit`);
+        if (typeof response === "function") throw new TypeError(`${method} has a response only after its commit`);
         return create<DescMessage>(method.output, response as MessageInitShape<DescMessage>);
       } catch (error) {
         throw renameErrorFields(error, names, maps);

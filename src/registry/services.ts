@@ -60,7 +60,7 @@ function vulnerabilitiesV1() {
   return serve(Vulnerabilities, createUnavailableHandlers(Vulnerabilities, unavailableVulnerabilitiesV1));
 }
 
-// The methods of version 1 that the service cannot answer, and why. docs/v1.md shows the same table.
+// The methods of version 1 that the service cannot implement, and why. docs/v1.md shows the same table.
 
 const NO_LIFE_TIMES = "nothing is known of how long versions of packages are looked after";
 const NO_MATERIALS = "no bills of materials are read or kept";
@@ -69,7 +69,7 @@ const NO_REPORTS = "no reports of scanners are kept";
 const NO_BUILDS = "no images are built, so there are no reports on builds";
 const NO_QUEUE = "images are copied by other services, and where those stand is not known";
 
-/** Why methods of Registry answer UNIMPLEMENTED. */
+/** Why methods of Registry fail with UNIMPLEMENTED. */
 export const unavailableRegistryV1 = {
   listEolTags: NO_LIFE_TIMES,
   getSbom: NO_MATERIALS,
@@ -86,7 +86,7 @@ export const unavailableRegistryV1 = {
   listSyncStatuses: NO_QUEUE,
 } as const;
 
-/** Why methods of Vulnerabilities answer UNIMPLEMENTED. */
+/** Why methods of Vulnerabilities fail with UNIMPLEMENTED. */
 export const unavailableVulnerabilitiesV1 = {
   listVulnReports: NO_REPORTS,
   getRawVulnReport: NO_REPORTS,

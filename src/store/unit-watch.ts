@@ -35,7 +35,7 @@ export function watchUnits(inner: Store, maxWaitMs: number, nowMs: () => number 
         running.delete(unit);
       },
       (error) => {
-        if (isAnswered(error)) noteEnd();
+        if (hasEndedWith(error)) noteEnd();
         running.delete(unit);
       },
     );
@@ -73,6 +73,6 @@ export function watchUnits(inner: Store, maxWaitMs: number, nowMs: () => number 
 }
 
 // A unit that the database gave up, such as at the limit of its time, has not ended for this purpose.
-function isAnswered(error: unknown): boolean {
+function hasEndedWith(error: unknown): boolean {
   return !(error instanceof ApiError && ["UNAVAILABLE", "DEADLINE_EXCEEDED"].includes(error.reason));
 }

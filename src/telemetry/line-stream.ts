@@ -1,5 +1,5 @@
 // Writes lines to standard error or standard output without ever waiting for it. Its reader may stall, and its disk may
-// be full: neither may stop a service that could answer calls.
+// be full: neither may stop a service that could handle calls.
 import sonicBoom from "sonic-boom";
 
 /** How many bytes wait at most; lines beyond them are lost. */

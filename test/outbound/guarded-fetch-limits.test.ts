@@ -36,14 +36,14 @@ const responses: readonly {
 }[] = [
   ...[301, 302, 303, 307, 308].map((status) => ({
     name: `a redirect with ${status}`,
-    reason: "a redirect was answered",
+    reason: "the response is a redirect",
     answer: (res: ServerResponse, req: IncomingMessage) =>
       void res.writeHead(status, { location: `http://${req.headers.host}/again` }).end(),
   })),
-  { name: "a redirect to nowhere", reason: "a redirect was answered", answer: (res) => res.writeHead(304).end() },
+  { name: "a redirect to nowhere", reason: "the response is a redirect", answer: (res) => res.writeHead(304).end() },
   {
     name: "a status of 600",
-    reason: "a status that does not exist was answered",
+    reason: "the response has a status that does not exist",
     answer: (res) => res.writeHead(600).end(),
   },
   { name: "one byte too many", reason: tooLong, answer: (res) => res.end(Buffer.alloc(LIMIT + 1)) },

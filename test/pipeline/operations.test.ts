@@ -153,6 +153,6 @@ describe("a list in chunks", () => {
   test("is refused at boot where the answer holds more than a list", () => {
     const listGroups = listInChunks(async () => ({ chunk: {}, next: undefined }));
     const served = serve(GroupsService, { ...base, listGroups }, withoutBodies);
-    assert.throws(() => createMethodTable([served]), /answers more than a list/);
+    assert.throws(() => createMethodTable([served]), /has more than a list/);
   });
 });

@@ -43,7 +43,7 @@ export interface TransportDeps extends Omit<AreaDeps, "ids" | "counts" | "onProb
 /**
  * Creates the server, which serves the connections of its port after `start`.
  *
- * @throws TypeError when a mounted service would answer requests of the platform
+ * @throws TypeError when a mounted service would take requests of the platform
  * @throws SettingsError naming each file of the certificate that cannot be used
  */
 export function createTransport(deps: TransportDeps) {

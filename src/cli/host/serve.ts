@@ -8,7 +8,7 @@ import { createLogger, flushLog } from "../../telemetry/logger.js";
 /**
  * Runs the service until SIGTERM or SIGINT, then stops it gracefully; a second signal ends it at once, with exit code 1,
  * and logs what was cut. SIGHUP reads the TLS certificate again. It prints one line to standard output, when it is ready.
- * An uncaught error ends the process with exit code 70 after committed writes are answered.
+ * An uncaught error ends the process with exit code 70 after committed writes have their responses.
  *
  * @param ignoredVariables environment variables that are not settings and may be of Kubernetes, for the log
  */

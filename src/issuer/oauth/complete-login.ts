@@ -18,7 +18,7 @@ import { redirect } from "./page.js";
 import { renderDonePage } from "./pages.js";
 import { appendLoginRow, applyBindingDecisions } from "./pending-bindings.js";
 import type { Provider } from "./provider-selection.js";
-import { type AfterCommit, redirectToClient, respondWithError, setParameters, writeAndAnswer } from "./responses.js";
+import { type AfterCommit, redirectToClient, respondWithError, setParameters, writeAndRespond } from "./responses.js";
 import { findStart, originOfPerson } from "./start-limit.js";
 import { createSecret, LOGIN_MS, type LoginRequest, type SignedInFor } from "./state.js";
 
@@ -54,9 +54,9 @@ export async function completeLogin(context: LoginContext, completion: LoginComp
     const reservation = new Reservation();
     try {
       await store.read((tx) => requireRoomForLogin(tx, signInRequest, { quotas, nowMs: clock(), reservation }));
-      return await writeAndAnswer(store, async (tx) => {
+      return await writeAndRespond(store, async (tx) => {
         if (reservation.mustRecount) await requireRoomForLogin(tx, signInRequest, { quotas, nowMs: clock() });
-        return signInAndAnswer(tx, context, completion);
+        return signInAndRespond(tx, context, completion);
       });
     } finally {
       reservation.release();
@@ -103,7 +103,7 @@ async function assumeIdentity(context: LoginContext, { login, verified, request 
   return redirectWithToken(login, token, undefined);
 }
 
-async function signInAndAnswer(
+async function signInAndRespond(
   tx: Tx,
   context: LoginContext,
   completion: LoginCompletion,
@@ -179,7 +179,7 @@ async function deliverOutcome(
 // Published clients send these parameters with the value "true" to ask for a token or an error. The ones that get no
 // value are removed.
 function redirectWithToken({ to }: LoginRequest, token: string, refreshToken: string | undefined): WebResponse {
-  if (to.kind !== "redirect") throw new TypeError("only logins with redirect are answered with a token");
+  if (to.kind !== "redirect") throw new TypeError("only logins with redirect get a token in the redirect");
   return redirect(setParameters(to.url, { token, refresh_token: refreshToken }, ["refresh_token", "error"]));
 }
 

@@ -34,7 +34,7 @@ const USER_CODE_LENGTH = 8;
 
 const DEVICE_S = 900;
 const INTERVAL_S = 5;
-/** How long an expired request is kept to answer the device with expired_token, in milliseconds. */
+/** How long an expired request is kept, so that the device gets expired_token, in milliseconds. */
 const EXPIRED_RETENTION_MS = 10 * 60 * 1000;
 
 /** `POST /oauth/device_authorization` (RFC 8628, section 3.1). */

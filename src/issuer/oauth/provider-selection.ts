@@ -132,7 +132,7 @@ async function findVerifiedProviders(tx: Tx, name: string, limit: number): Promi
 }
 
 /**
- * `GET /orgcheck?name=`: answers `true` when one verified organisation has this name and an identity provider,
+ * `GET /orgcheck?name=`: responds with `true` when one verified organisation has this name and an identity provider,
  * otherwise `false`.
  */
 export function createOrgCheck({ store }: Pick<ProvidersDeps, "store">): WebHandler {

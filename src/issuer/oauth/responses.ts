@@ -68,11 +68,11 @@ function requireOAuthError(error: unknown): OAuthError {
   return found;
 }
 
-/** What a transaction answers: a response, or a function that builds it after the commit, which may sign tokens. */
+/** The result of a transaction: a response, or a function that builds it after the commit, which may sign tokens. */
 export type AfterCommit<T> = T | (() => Promise<T>);
 
 /** Runs a transaction and builds its response after the commit. */
-export async function writeAndAnswer<T extends object>(
+export async function writeAndRespond<T extends object>(
   store: Pick<Store, "write">,
   unit: (tx: Tx) => Promise<AfterCommit<T>>,
 ): Promise<T> {
@@ -96,8 +96,8 @@ export function buildJsonResponse(
 }
 
 /**
- * Handles a form without its empty parameters. OAuth errors, returned or thrown, are answered as in RFC 6749, section 5.2; internal errors are
- * rethrown.
+ * Handles a form without its empty parameters. OAuth errors, returned or thrown, become the response of RFC 6749,
+ * section 5.2; internal errors are rethrown.
  */
 export async function handleForm(
   request: WebRequest,

@@ -70,8 +70,8 @@ async function handleCallback(context: LoginContext, request: WebRequest): Promi
   const { request: login, sentTo, nonce, verifier } = authorization;
   try {
     if (request.path !== sentTo.callbackPath) {
-      onProblem(`a login that was sent to ${sentTo.id} was answered at another provider's redirect URI`);
-      const mixedUp = oauthError("access_denied", "the answer is of another login provider than the login", 403);
+      onProblem(`the response to a login that was sent to ${sentTo.id} came to another provider's redirect URI`);
+      const mixedUp = oauthError("access_denied", "the response is of another login provider than the login", 403);
       return respondWithError(context, login.to, mixedUp);
     }
     const provider = await getSentProvider(providers, sentTo);

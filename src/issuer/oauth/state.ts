@@ -148,7 +148,7 @@ export interface DeviceRequest {
   readonly refresh: boolean;
   readonly userCode: string;
   readonly expireTimeMs: number;
-  /** Until when the device is answered that its request has expired. */
+  /** Until when the request is kept, so that the device learns that it has expired. */
   readonly forgetTimeMs: number;
   /** The polling interval in milliseconds, and the time of the last poll. */
   readonly intervalMs: number;

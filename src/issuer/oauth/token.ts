@@ -13,10 +13,10 @@ import { buildTokenGrant } from "./complete-login.js";
 import type { LoginContext } from "./context.js";
 import { type OAuthError, oauthError } from "./oauth-error.js";
 import { findParameter, matchesChallenge, parseTokenRequest, requireClientId, requireParameter } from "./request.js";
-import { type AfterCommit, buildJsonResponse, handleForm, writeAndAnswer } from "./responses.js";
+import { type AfterCommit, buildJsonResponse, handleForm, writeAndRespond } from "./responses.js";
 import type { SignedInFor } from "./state.js";
 
-type Answer = WebResponse | OAuthError;
+type TokenResult = WebResponse | OAuthError;
 
 /** How long a redeemed code is kept to detect its reuse, in milliseconds. */
 const USED_CODE_RETENTION_MS = 10 * 60 * 1000;
@@ -31,7 +31,7 @@ const TYPE = "urn:ietf:params:oauth:token-type:";
 
 /** `POST /oauth/token`. */
 export function handleToken(context: LoginContext, request: WebRequest): Promise<WebResponse> {
-  return handleForm(request, async (form): Promise<Answer> => {
+  return handleForm(request, async (form): Promise<TokenResult> => {
     switch (requireParameter(form, "grant_type")) {
       case "authorization_code":
         return redeemCode(context, form);
@@ -47,14 +47,14 @@ export function handleToken(context: LoginContext, request: WebRequest): Promise
   });
 }
 
-async function redeemCode(context: LoginContext, form: URLSearchParams): Promise<Answer> {
+async function redeemCode(context: LoginContext, form: URLSearchParams): Promise<TokenResult> {
   const { store, tickets, tokens, idTokens, clock } = context;
   const clientId = requireClientId(form);
   const redirectUri = requireParameter(form, "redirect_uri");
   const verifier = requireParameter(form, "code_verifier");
   const code = requireParameter(form, "code");
   const limit = parseLimitedToken(form);
-  return writeAndAnswer(store, async (tx): Promise<AfterCommit<Answer>> => {
+  return writeAndRespond(store, async (tx): Promise<AfterCommit<TokenResult>> => {
     const nowMs = clock();
     const issued = await tickets.find(tx, "code", code, nowMs);
     if (issued?.used) {
@@ -103,7 +103,7 @@ async function refreshTokens(
   context: LoginContext,
   form: URLSearchParams,
   { remoteAddress }: WebRequest,
-): Promise<Answer> {
+): Promise<TokenResult> {
   const { store, tokens, clock, origin } = context;
   const refreshToken = requireParameter(form, "refresh_token");
   const requested = parseNarrowedGrant(form, origin.audiences);
@@ -114,11 +114,11 @@ async function refreshTokens(
   return buildJsonResponse(200, await buildTokenBody(context, refreshed.token, nowMs, refreshed.refreshToken));
 }
 
-async function pollDevice(context: LoginContext, form: URLSearchParams): Promise<Answer> {
+async function pollDevice(context: LoginContext, form: URLSearchParams): Promise<TokenResult> {
   const { store, tickets, idTokens, clock } = context;
   const clientId = requireClientId(form);
   const deviceCode = requireParameter(form, "device_code");
-  return writeAndAnswer(store, async (tx): Promise<AfterCommit<Answer>> => {
+  return writeAndRespond(store, async (tx): Promise<AfterCommit<TokenResult>> => {
     const nowMs = clock();
     const device = await tickets.find(tx, "device", deviceCode, nowMs);
     if (device?.asker.clientId !== clientId) return invalidGrant("device_code");
@@ -151,7 +151,7 @@ async function exchange(
   context: LoginContext,
   form: URLSearchParams,
   { remoteAddress, trace }: WebRequest,
-): Promise<Answer> {
+): Promise<TokenResult> {
   const { exchanger, origin, clock } = context;
   const subjectToken = requireParameter(form, "subject_token");
   requireType(form, "subject_token_type", ["jwt", "id_token", "access_token"]);

@@ -179,7 +179,7 @@ function splitOnce(field: string): [string, string] {
 
 const MAX_RESPONSE_BYTES = 16 * 1024;
 
-/** The signer of a request, as AWS answers. */
+/** The signer of a request, as AWS names it. */
 export interface AwsCaller {
   /** 12 digits. */
   readonly account: string;
@@ -188,12 +188,12 @@ export interface AwsCaller {
 }
 
 /**
- * Sends the request to AWS, which verifies the signature and answers with the signer.
+ * Sends the request to AWS, which verifies the signature and names the signer.
  *
  * @param organisation the root group of the identity to assume
  * @param trace the span of the call
  * @throws ApiError UNAUTHENTICATED, whose cause is an {@link AwsRequestError}, when AWS rejects the request;
- * UNAVAILABLE when AWS cannot be reached, is overloaded, or answers with something else
+ * UNAVAILABLE when AWS cannot be reached, is overloaded, or responds with something else
  */
 export async function getCallerIdentity(
   request: AwsRequest,
@@ -219,7 +219,7 @@ export async function getCallerIdentity(
   const caller = getMember(getMember(response, "GetCallerIdentityResponse"), "GetCallerIdentityResult");
   const [account, arn, userId] = [getMember(caller, "Account"), getMember(caller, "Arn"), getMember(caller, "UserId")];
   if (typeof account !== "string" || typeof arn !== "string" || typeof userId !== "string") {
-    throw awsUnavailable(new Error("the answer has no caller"));
+    throw awsUnavailable(new Error("the response has no caller"));
   }
   return { account, arn, userId };
 }
@@ -243,7 +243,7 @@ function awsUnavailable(cause: unknown): ApiError {
   return unavailable("AWS does not tell who signed the request", undefined, cause);
 }
 
-// AWS answers throttling with status 400, although the request may be valid.
+// AWS responds to throttled requests with status 400, although the request may be valid.
 function isThrottled(response: unknown): boolean {
   const code = getMember(getMember(response, "Error"), "Code");
   return typeof code === "string" && code.startsWith("Throttling");

@@ -26,7 +26,7 @@ export interface ResourceDeps {
 type Readable<Row> = ResourceKind & { readonly table: (tx: Tx) => ResourceTable<Row> };
 
 /**
- * Reads a row by its uid. It answers at once where the database does, as a hot read needs no promise.
+ * Reads a row by its uid.
  *
  * @throws ApiError NOT_FOUND; the pipeline masks it for callers who may not know.
  */
@@ -35,7 +35,7 @@ export function getRow<Row>(tx: Tx, resource: Readable<Row>, uid: string): Await
 }
 
 /**
- * Answers a Get: the row as `toProto` converts it.
+ * Builds the response of a Get: the row as `toProto` converts it.
  *
  * @throws ApiError NOT_FOUND as {@link getRow}.
  */
@@ -53,7 +53,7 @@ export function getResource<Row, Message>(
   return row instanceof Promise ? row.then(convert) : convert(row);
 }
 
-/** Creates the function that reads a row by its uid as `toProto` converts it; it answers undefined where there is none. */
+/** Creates the function that reads a row by its uid as `toProto` converts it; undefined where there is none. */
 export function findsResource<Row, Message, Call extends { readonly tx: Tx }>(
   resource: Pick<Readable<Row>, "table">,
   toProto: (row: Row, call: Call) => Awaitable<Message>,
@@ -83,7 +83,7 @@ export interface ListOptions<Row> extends Partial<Pick<ListContext, "method" | "
 }
 
 /**
- * Answers a List: the page that the request asks for, each row as `toProto` converts it.
+ * Builds the response of a List: the page that the request asks for, each row as `toProto` converts it.
  *
  * @throws ApiError INVALID_ARGUMENT as {@link parseListQuery}.
  */

@@ -264,7 +264,7 @@ async function readBody(response: Response, maxBytes: number): Promise<Buffer> {
       chunks.push(chunk);
     }
   } catch (cause) {
-    throw unavailable("the registry broke off its answer", undefined, cause);
+    throw unavailable("the registry broke off its response", undefined, cause);
   }
   if (size > maxBytes) throw unavailable(`the registry answered with more than ${maxBytes} bytes`);
   return Buffer.concat(chunks);

@@ -47,7 +47,7 @@ const MAX_FORM_BYTES = 32 * 1024;
 const REFRESH_USER = "<token>";
 
 export function tokenRoutes(deps: TokenDeps): WebRoutes {
-  async function answer(
+  async function respond(
     parameters: URLSearchParams,
     request: WebRequest,
     read: () => Credential | undefined,
@@ -70,7 +70,7 @@ export function tokenRoutes(deps: TokenDeps): WebRoutes {
         : failures.run(claimant, work));
     } catch (error) {
       if (error instanceof ApiError && error.code === Code.Unauthenticated) {
-        return { ...answerUnauthorized(deps.baseUrl), rejection: rejectReasonOf(error) };
+        return { ...buildUnauthorized(deps.baseUrl), rejection: rejectReasonOf(error) };
       }
       throw error;
     }
@@ -87,7 +87,7 @@ export function tokenRoutes(deps: TokenDeps): WebRoutes {
       return { subject: principal.identityUid, ...(await resolveAccess(tx, principal, requested)) };
     });
     // A client that mounts blobs requests several scopes, and uploads what it may not mount.
-    if (granted.length === 0 && elsewhere.length > 0) return answerDenied(elsewhere);
+    if (granted.length === 0 && elsewhere.length > 0) return buildDenied(elsewhere);
     const nowMs = deps.clock();
     const issuedAt = Math.floor(nowMs / 1000);
     const { issuer, service, ids, keys } = deps;
@@ -108,7 +108,7 @@ export function tokenRoutes(deps: TokenDeps): WebRoutes {
 
   return [
     publicPage("/token", (request) =>
-      answer(request.query, request, () => {
+      respond(request.query, request, () => {
         const authorization = request.header("authorization");
         return authorization === undefined ? undefined : parseBasic(authorization);
       }),
@@ -117,7 +117,7 @@ export function tokenRoutes(deps: TokenDeps): WebRoutes {
       "/token",
       async (request) => {
         const form = await request.form();
-        return answer(form, request, () => requireCredential(parseCredential(form)));
+        return respond(form, request, () => requireCredential(parseCredential(form)));
       },
       MAX_FORM_BYTES,
     ),
@@ -136,7 +136,7 @@ function parseCredential(form: URLSearchParams): Credential {
 }
 
 // Every invalid credential gets the same response, so that the endpoint is no oracle.
-function answerUnauthorized(baseUrl: string): WebResponse {
+function buildUnauthorized(baseUrl: string): WebResponse {
   const message = "the user name or the password is not valid here";
   return json(
     401,
@@ -146,7 +146,7 @@ function answerUnauthorized(baseUrl: string): WebResponse {
 }
 
 // Clients show the message of an error in this form (OCI distribution specification, "Error codes").
-function answerDenied(paths: readonly string[]): WebResponse {
+function buildDenied(paths: readonly string[]): WebResponse {
   const errors = paths.map((path) => ({
     code: "DENIED",
     message: `the path of this repository is ${path}`,

@@ -48,7 +48,7 @@ const PAGE_SIZE = 256;
 
 type GrantPage = (AccessRow & { readonly uid: string | null })[];
 
-// One query answers whether the identity exists and what it is granted at a group and its ancestors. The
+// One query finds whether the identity exists and what it is granted at a group and its ancestors. The
 // ancestors of a group sort between its root and the group itself, so the few grants of an identity in
 // that range are read at once, at half the cost of a query for a list of groups.
 const grantsInRange = statement<{ identity: string; root: string; uid: string }, AccessRow>((q, t) =>

@@ -65,7 +65,7 @@ export function* readState(
   };
 }
 
-/** Reads the state with a driver that answers at once. */
+/** Reads the state with a synchronous driver. */
 export function readStateSync(
   states: ReturnType<typeof readState>,
   query: (statement: string) => readonly SqlRow[],
@@ -75,7 +75,7 @@ export function readStateSync(
   return next.value;
 }
 
-/** Reads the state with a driver that answers later. */
+/** Reads the state with an asynchronous driver. */
 export async function readStateAsync(
   states: ReturnType<typeof readState>,
   query: (statement: string) => PromiseLike<readonly SqlRow[]> | readonly SqlRow[],

@@ -1,4 +1,4 @@
-// Faults of the machine that SQLite meets: which there are, how callers are answered, and when they begin and end.
+// Faults of the machine that SQLite meets: which there are, which error callers get, and when they begin and end.
 import { accessSync, constants, utimesSync } from "node:fs";
 import { dirname } from "node:path";
 import { type ApiError, unavailable } from "../../kernel/errors.js";

@@ -1,5 +1,5 @@
 // Group commit on SQLite's one writer connection: calls wait in fair queues, a batch of them runs in one transaction with
-// a savepoint each, and no call is answered before the commit that makes the batch durable
+// a savepoint each, and no call gets its response before the commit that makes the batch durable
 // (docs/adr/0003-group-commit.md).
 import { ApiError, databaseBusy, unavailable } from "../../kernel/errors.js";
 import { FairQueue } from "../../kernel/fair-queue.js";
@@ -24,7 +24,7 @@ export interface WriterConnection extends Executor {
 /** Checks whether the database may be written. What it throws fails a batch. */
 export interface WriteGuard {
   beforeBatch(): void;
-  /** Called after each commit, before any call of the batch is answered. */
+  /** Called after each commit, before any call of the batch gets its response. */
   afterCommit(): void;
 }
 
@@ -56,8 +56,8 @@ interface Batch {
 type Outcome = { readonly call: QueuedCall } & ({ readonly value: unknown } | { readonly error: unknown });
 
 /**
- * Creates the queue. `beforeAnswer` runs after every commit and before any call of the batch is
- * answered, so that callers can then read what they wrote.
+ * Creates the queue. `beforeResponses` runs after every commit and before any call of the batch gets its response, so
+ * that callers can then read what they wrote.
  *
  * @param counts counts batches and commits
  * @param guard keeps writes out of files that were removed or replaced
@@ -65,7 +65,7 @@ type Outcome = { readonly call: QueuedCall } & ({ readonly value: unknown } | { 
 export function createWriteQueue(
   connection: WriterConnection,
   clock: Clock,
-  beforeAnswer: () => void,
+  beforeResponses: () => void,
   counts: StoreCounts = createStoreCounts(),
   guard: WriteGuard = { beforeBatch() {}, afterCommit() {} },
 ) {
@@ -135,7 +135,7 @@ export function createWriteQueue(
       outcomes = batch.calls.map((call) => ({ call, error }));
       batch.trace?.fail(error);
     }
-    beforeAnswer();
+    beforeResponses();
     for (const outcome of outcomes) {
       if ("error" in outcome) outcome.call.reject(outcome.error);
       else outcome.call.resolve(outcome.value);

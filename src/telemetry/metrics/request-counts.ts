@@ -105,9 +105,9 @@ export function createRequestCounts(
   return {
     sources,
     /**
-     * Counts an answered request.
+     * Counts a request that has its response.
      *
-     * @param method the name of its method or route; undefined where none answers it
+     * @param method the name of its method or route; undefined where it matched none
      * @param code the code of the response, by its number in gRPC
      * @param seconds from the headers of the request to the end of the response; undefined if it is not to be measured
      */

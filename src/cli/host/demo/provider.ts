@@ -42,7 +42,7 @@ export async function startDemoProvider(port: number): Promise<DemoProvider> {
   const { privateKey } = generateKeyPairSync("ec", { namedCurve: "P-256" });
   let provider: Provider | undefined;
   const server = createServer((req, res) => {
-    answer(req, res).catch((error: unknown) => {
+    handle(req, res).catch((error: unknown) => {
       if (!res.headersSent) send(res, renderErrorPage(host, 400, describeError(error)));
     });
   });
@@ -51,7 +51,7 @@ export async function startDemoProvider(port: number): Promise<DemoProvider> {
   const host = `${HOST}:${(server.address() as AddressInfo).port}`;
   const issuer = `http://${host}`;
 
-  async function answer(req: IncomingMessage, res: ServerResponse): Promise<void> {
+  async function handle(req: IncomingMessage, res: ServerResponse): Promise<void> {
     const { pathname, searchParams } = new URL(req.url ?? "/", issuer);
     // Against DNS rebinding: another name may resolve to this address.
     if (req.headers.host !== host) return send(res, renderErrorPage(host, 421, `This is ${host} and nothing else.`));

@@ -87,7 +87,7 @@ async function startLoopback<T>(
   });
   let isUsed = false;
 
-  async function answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
+  async function handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const query = isUsed ? undefined : parseCallback(request, host);
     if (query === undefined) return sendPage(response, 404, NOT_FOUND);
     if (!isSame(findSingleValue(query, "state"), state)) return sendPage(response, 400, OTHER_LOGIN);
@@ -114,7 +114,7 @@ async function startLoopback<T>(
     server.closeAllConnections();
   }
 
-  const server = createServer((request, response) => void answer(request, response));
+  const server = createServer((request, response) => void handle(request, response));
   server.listen(0, "127.0.0.1");
   await once(server, "listening");
   const host = `127.0.0.1:${(server.address() as AddressInfo).port}`;

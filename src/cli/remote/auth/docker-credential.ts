@@ -45,7 +45,7 @@ export async function runHelper(action: HelperAction): Promise<number> {
 export async function dockerCredentialCommand(action: HelperAction): Promise<void> {
   const { stdin, stdout } = process;
   try {
-    stdout.write(await answerDocker(action, action === "list" ? "" : await text(stdin)));
+    stdout.write(await respondToDocker(action, action === "list" ? "" : await text(stdin)));
   } catch (error) {
     const isNone = error instanceof CommandError && error.code === Code.Unauthenticated;
     stdout.write(`${isNone ? NONE : "arbor cannot answer; standard error says why"}\n`);
@@ -54,13 +54,13 @@ export async function dockerCredentialCommand(action: HelperAction): Promise<voi
 }
 
 /**
- * Answers a request of docker.
+ * Handles a request of docker.
  *
  * @param input the server, or JSON with the credentials to store
  * @throws CommandError UNAUTHENTICATED without credentials for this server; FAILED_PRECONDITION for an action that needs
  * a store of passwords
  */
-export async function answerDocker(action: HelperAction, input: string): Promise<string> {
+export async function respondToDocker(action: HelperAction, input: string): Promise<string> {
   const { registries } = await readCredentials(findCredentialsFile());
   switch (action) {
     case "get": {

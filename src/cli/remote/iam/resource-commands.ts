@@ -185,7 +185,7 @@ export const resourceCommands: readonly ResourceCommand[] = [
 /** Gets the field of a list's response with its rows. */
 export function getRowsField({ methods }: ResourceCommand): DescField & { readonly message: DescMessage } {
   const field = methods.list.output.fields.find(({ fieldKind, message }) => fieldKind === "list" && message);
-  if (field?.message === undefined) throw new TypeError(`${methods.list} answers no list`);
+  if (field?.message === undefined) throw new TypeError(`${methods.list} has no list in its response`);
   return field as DescField & { readonly message: DescMessage };
 }
 

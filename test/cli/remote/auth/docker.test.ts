@@ -10,7 +10,7 @@ import {
   type StoredLogin,
   setLogin,
 } from "../../../../src/cli/remote/auth/credentials-file.js";
-import { answerDocker, parseRegistryHost } from "../../../../src/cli/remote/auth/docker-credential.js";
+import { respondToDocker, parseRegistryHost } from "../../../../src/cli/remote/auth/docker-credential.js";
 import { REGISTRY_CAPABILITIES } from "../../../../src/cli/remote/auth/registry-limit.js";
 import { runCommand } from "../../../support/command.js";
 import { tempDir } from "../../../support/temp-dir.js";
@@ -111,7 +111,7 @@ describe("docker's helper", () => {
   // As docker does: the program by its name, the action, and the server on standard input.
   const helper = (action: string, input: string) =>
     run("docker-credential-arbor", [action], { ...env, PATH: `${binDir}${delimiter}${process.env.PATH}` }, input).ended;
-  const askDocker = async (...request: Parameters<typeof answerDocker>) => JSON.parse(await answerDocker(...request));
+  const askDocker = async (...request: Parameters<typeof respondToDocker>) => JSON.parse(await respondToDocker(...request));
 
   async function configureDocker(test: TestContext) {
     const service = await startLoginService(test);
@@ -154,7 +154,7 @@ describe("docker's helper", () => {
     assert.deepEqual(await askDocker("list", ""), { [HOST]: "_token" });
     const others = ["docker.io", `${HOST}:5000`, `${HOST}.example.org`, `https://${HOST}@evil.example.com`, ""];
     for (const server of others) {
-      const { code, message } = await commandErrorOf(answerDocker("get", server));
+      const { code, message } = await commandErrorOf(respondToDocker("get", server));
       assert.equal(code, Code.Unauthenticated);
       assert.equal(message, `${server} is not configured; run: arbor auth configure-docker`);
     }
@@ -183,14 +183,14 @@ describe("docker's helper", () => {
     await configureDocker(test);
     const before = readFileSync(file, "utf8");
     const credentialOf = (Username: string) => JSON.stringify({ ServerURL: HOST, Username, Secret: "se-cret" });
-    assert.equal(await answerDocker("store", credentialOf("_token")), "");
+    assert.equal(await respondToDocker("store", credentialOf("_token")), "");
     const attempts = [
       ["store", credentialOf("ada")],
       ["store", "{"],
       ["erase", HOST],
     ] as const;
     for (const [action, input] of attempts) {
-      const { code, message } = await commandErrorOf(answerDocker(action, input));
+      const { code, message } = await commandErrorOf(respondToDocker(action, input));
       assert.equal(code, Code.FailedPrecondition);
       assert.doesNotMatch(message, /se-cret/);
     }
@@ -206,7 +206,7 @@ describe("docker's helper", () => {
     const [request] = service.requests;
     assert.deepEqual([request?.bearer, request?.query.get("identity")], ["oidc-token", "0123/45"]);
     rmSync(tokenFile);
-    assert.equal((await commandErrorOf(answerDocker("get", HOST))).code, Code.Unauthenticated);
+    assert.equal((await commandErrorOf(respondToDocker("get", HOST))).code, Code.Unauthenticated);
   });
 
   const refused: [what: string, flags: string[], says: RegExp][] = [
