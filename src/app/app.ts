@@ -2,7 +2,8 @@
 // order. `areas/area.ts` says what the areas are.
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Logger } from "pino";
-import { buildServerUrl, describeChanged, resolveOrigin, type Settings } from "../config/config.js";
+import { describeChanged, type Settings } from "../config/config.js";
+import { buildServerUrl, resolveOrigin } from "../config/origin.js";
 import { storeTokenAlgorithm } from "../issuer/keys/key-ring.js";
 import { type Ids, randomIds } from "../kernel/ids.js";
 import type { Clock } from "../kernel/time.js";

@@ -1,6 +1,6 @@
 // The metrics of a service: what serves them, and what is counted in this process.
 import type { Logger } from "pino";
-import type { ExchangeCounts } from "../issuer/tokens.js";
+import type { ExchangeCounts } from "../issuer/exchange-counts.js";
 import type { ListenAddress } from "../kernel/ip-address.js";
 import { type QuotaKind, quotas } from "../kernel/quotas.js";
 import { type RejectReason, rejectReasons } from "../kernel/reject-reason.js";

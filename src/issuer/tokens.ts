@@ -1,8 +1,7 @@
 // API tokens and the refresh tokens that renew them.
 import { createHash, randomBytes } from "node:crypto";
-import { Code } from "@connectrpc/connect";
 import { type CapabilitySet, intersectionOf } from "../kernel/capability-set.js";
-import { ApiError, invalidArgument, rejectReasonOf } from "../kernel/errors.js";
+import { invalidArgument } from "../kernel/errors.js";
 import type { Ids } from "../kernel/ids.js";
 import { signJwt, type UnsignedJwt } from "../kernel/jws.js";
 import type { TokenLimit } from "../kernel/principal.js";
@@ -10,6 +9,7 @@ import { rootOf } from "../kernel/uidp.js";
 import { encodeApiToken, MAX_TOKEN_LENGTH, MAX_TOKEN_LIFE_S, type TokenClaims } from "../pipeline/auth/api-token.js";
 import type { RefreshTokenRow } from "../store/tables/tokens.js";
 import type { Tx } from "../store/transaction.js";
+import { type ExchangeCounts, outcomeOf } from "./exchange-counts.js";
 import type { KeyRing } from "./keys/key-ring.js";
 import { noteExchange, noteSiblings, takeRepeat, useUpSibling } from "./refresh-repeats.js";
 import { createSigner, type Signer } from "./signer.js";
@@ -276,43 +276,4 @@ function encodeToken(request: IssueTokenOptions, keys: Pick<KeyRing, "getSigning
     { ...claims, subject: identity, tokenId: ids.newId(), issuedAt: Math.floor(nowMs / 1000) },
     keys.getSigningKey(),
   );
-}
-
-// Counts token exchanges by outcome, for metrics.
-
-/** What was exchanged for an API token. */
-type ExchangeGrant = "token_exchange" | "refresh_token";
-
-/** How an exchange ended. */
-type ExchangeOutcome =
-  | "ok"
-  | "unauthenticated"
-  | "permission_denied"
-  | "invalid_argument"
-  | "resource_exhausted"
-  | "unavailable"
-  | "other";
-
-export type ExchangeCounts = Readonly<Record<ExchangeGrant, Record<ExchangeOutcome, number>>>;
-
-export function createExchangeCounts(): ExchangeCounts {
-  const none = { unauthenticated: 0, permission_denied: 0, invalid_argument: 0 };
-  const zero = { ok: 0, ...none, resource_exhausted: 0, unavailable: 0, other: 0 };
-  return { token_exchange: { ...zero }, refresh_token: { ...zero } };
-}
-
-const OUTCOMES: Partial<Record<Code, ExchangeOutcome>> = {
-  [Code.Unauthenticated]: "unauthenticated",
-  [Code.PermissionDenied]: "permission_denied",
-  [Code.InvalidArgument]: "invalid_argument",
-  [Code.ResourceExhausted]: "resource_exhausted",
-  [Code.Unavailable]: "unavailable",
-  [Code.DeadlineExceeded]: "unavailable",
-};
-
-/** The outcome of an exchange that failed. */
-export function outcomeOf(error: unknown): ExchangeOutcome {
-  // UNAVAILABLE only because tokens with such keys are so many: no issuer fails.
-  if (rejectReasonOf(error) === "token_unknown_key") return "unauthenticated";
-  return (error instanceof ApiError && OUTCOMES[error.code]) || "other";
 }

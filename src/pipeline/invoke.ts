@@ -66,7 +66,7 @@ export function createInvoke(deps: InvokeDeps): Invoke {
       if (!isOutcome) return outcome;
       return typeof outcome.response === "function"
         ? ((await outcome.response()) as object)
-          : (outcome.response as object);
+        : (outcome.response as object);
     } catch (error) {
       trace?.fail(error);
       const cause = call.hasChanged ? await noteUnfinished(method, call, request, error) : error;

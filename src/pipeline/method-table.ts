@@ -293,7 +293,8 @@ function unaryHandler(desc: DescMethod, handler: Handler): Pick<UnaryEntry, "han
   if ("readChunk" in handler) {
     const { readChunk } = handler as ChunkedHandler<Message, unknown, object>;
     const [list, ...others] = desc.output.fields;
-    if (list?.fieldKind !== "list" || others.length > 0) throw new TypeError(`the response of ${desc} has more than a list`);
+    if (list?.fieldKind !== "list" || others.length > 0)
+      throw new TypeError(`the response of ${desc} has more than a list`);
     return {
       list,
       async handler(request, call) {

@@ -101,8 +101,8 @@ test("an error names a setting as it was given, also by its former name", () => 
   assert.match(problemsOf({ env: { ARBOR_ANSWER_BUFFER: "1MiB" } }), new RegExp(`^ARBOR_ANSWER_BUFFER ${rule}`));
   assert.match(problemsOfFile({ answerBuffer: "1MiB" }), new RegExp(`^answerBuffer ${rule}`));
   assert.equal(
-    problemsOfFile({ answrBuffer: "1MiB" }),
-    "--config: answrBuffer is not a setting; did you mean responseBuffer?",
+    problemsOfFile({ responsBuffer: "1MiB" }),
+    "--config: responsBuffer is not a setting; did you mean responseBuffer?",
   );
 });
 

@@ -1,7 +1,8 @@
 // How the service is called by others.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { resolveOrigin, resolveSettings, type Sources } from "../../src/config/config.js";
+import { resolveSettings, type Sources } from "../../src/config/config.js";
+import { resolveOrigin } from "../../src/config/origin.js";
 
 const origins: readonly {
   flags: Sources["flags"];

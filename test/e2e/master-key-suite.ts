@@ -7,7 +7,7 @@ import { after, before, describe, test } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
 import { openInstallation } from "../../src/app/installation.js";
 import { resolveSettings } from "../../src/config/config.js";
-import { createTickets } from "../../src/issuer/oauth/state.js";
+import { createTickets } from "../../src/issuer/oauth/tickets.js";
 import { builtinRoleUid } from "../../src/kernel/ids.js";
 import { type Rest, restAs } from "../contract/rest.js";
 import { Agent, alice, PROGRAM } from "../issuer/oauth/login-kit.js";

@@ -2,9 +2,9 @@
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
 import { randomIds } from "../../src/kernel/ids.js";
-import { applyTagPush } from "../../src/registry/oci/apply-event.js";
 import { createRegistryClient } from "../../src/registry/oci/registry-client.js";
 import { syncRegistry } from "../../src/registry/oci/sync.js";
+import { applyTagPush } from "../../src/registry/oci/tag-events.js";
 import { ensureRepo } from "../../src/registry/repos/repo.js";
 import { openSqlite } from "../../src/store/sqlite/open.js";
 import { groupRow, rootUid } from "../support/rows.js";

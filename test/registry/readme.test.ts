@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import { breakRule } from "../../src/kernel/errors.js";
-import { isReadme } from "../../src/registry/repos/repo-rules.js";
+import { isReadme } from "../../src/registry/repos/readme-rule.js";
 import { invalid, permissionDenied } from "../contract/expectations.js";
 import type { Somebody } from "../iam/iam-world.js";
 import { type RegistryWorld, startRegistryWorld } from "./registry-world.js";

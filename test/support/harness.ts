@@ -3,7 +3,8 @@
 import { join } from "node:path";
 import { pino } from "pino";
 import { type App, type AppOptions, startApp } from "../../src/app/app.js";
-import { resolveOrigin, resolveSettings, type Settings } from "../../src/config/config.js";
+import { resolveSettings, type Settings } from "../../src/config/config.js";
+import { resolveOrigin } from "../../src/config/origin.js";
 import { type BootstrapResult, bootstrap } from "../../src/iam/operator/bootstrap.js";
 import { readMasterKey } from "../../src/issuer/keys/master-key.js";
 import { issueToken } from "../../src/issuer/tokens.js";

@@ -1,6 +1,6 @@
 // The background work of the service: jobs that one node does for all, and what a call leaves to do after its response.
 import { hostname } from "node:os";
-import { createAcceptances } from "../../iam/people/pending-bindings.js";
+import { createAcceptances } from "../../iam/people/acceptances.js";
 import { createJobs, type Job } from "../../jobs/jobs.js";
 import { randomIds } from "../../kernel/ids.js";
 import { watchClock } from "../clock-jumps.js";

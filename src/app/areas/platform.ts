@@ -2,7 +2,7 @@
 import type { DescService } from "@bufbuild/protobuf";
 import { auditV1, createEventIds, readEventIdKey } from "../../audit/audit-v1.js";
 import { createEventFeed, createEventStreams } from "../../audit/event-feed.js";
-import type { Origin } from "../../config/config.js";
+import type { Origin } from "../../config/origin.js";
 import { sealForStore } from "../../issuer/keys/master-key.js";
 import { createFailureThrottle } from "../../issuer/sts/failure-throttle.js";
 import { createPageTokens } from "../../kernel/page-token.js";

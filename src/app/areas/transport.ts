@@ -1,7 +1,7 @@
 // The network side of the service: the pipeline that every call runs through, and the server of all protocols.
 import type { ConnectError } from "@connectrpc/connect";
 import { Health } from "#gen/health/v1/health_pb.js";
-import { type Origin, resolveOrigin } from "../../config/config.js";
+import { type Origin, resolveOrigin } from "../../config/origin.js";
 import { createAuthenticateCaller } from "../../pipeline/auth/authenticate.js";
 import type { CallContext } from "../../pipeline/call.js";
 import { createInvoke } from "../../pipeline/invoke.js";

@@ -23,7 +23,8 @@ import type { SqliteDatabase } from "../../store/sqlite/driver.js";
 import type { KeyRow } from "../../store/tables/tokens.js";
 import { Code, CommandError, invalidFlag } from "../errors.js";
 import { escapeControls } from "../output/terminal.js";
-import { createMigrationProgress, print } from "./host.js";
+import { print } from "./host.js";
+import { createMigrationProgress } from "./progress.js";
 
 interface BackupFlags {
   readonly withMasterKey?: boolean;

@@ -9,7 +9,7 @@ import { readDatabaseTls } from "../../config/tls.js";
 import { formatSecretContext } from "../../iam/identity-providers/identity-provider.js";
 import { unsealKeyPair, unsealSecret } from "../../issuer/keys/key-generation.js";
 import { hasSecrets, MASTER_KEY_CHECK, type MasterKey, readMasterKey } from "../../issuer/keys/master-key.js";
-import { formatTicketContext } from "../../issuer/oauth/state.js";
+import { formatTicketContext } from "../../issuer/oauth/tickets.js";
 import { systemClock } from "../../kernel/time.js";
 import { type CheckDatabase, readPg, readSqlite } from "../../store/check/database.js";
 import { derivedIndexes } from "../../store/check/derived.js";

@@ -13,11 +13,12 @@ import type { CopySource, CopyTarget } from "../../store/copy/databases.js";
 import { openPgSource, openPgTarget } from "../../store/copy/pg.js";
 import { assertCopyable, identifySource, prepareTarget } from "../../store/copy/prepare.js";
 import { openSqliteSource, openSqliteTarget } from "../../store/copy/sqlite.js";
+import { type CopyMark, createMark } from "../../store/copy-mark.js";
 import type { MigrationProgress } from "../../store/migrate/phases.js";
 import type { PgTls } from "../../store/pg/connection.js";
-import { type CopyMark, createMark } from "../../store/version.js";
 import { invalidFlag } from "../errors.js";
-import { createThrottledProgress, print } from "./host.js";
+import { print } from "./host.js";
+import { createThrottledProgress } from "./progress.js";
 
 export interface CopyFlags {
   readonly verify?: boolean;

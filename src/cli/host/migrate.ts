@@ -23,7 +23,8 @@ import { noInstallation } from "../../store/sqlite/data-directory.js";
 import { VERSION } from "../../store/version.js";
 import { invalidFlag } from "../errors.js";
 import { escapeControls, withStdout } from "../output/terminal.js";
-import { createMigrationProgress, createThrottledProgress, print, withInstallation } from "./host.js";
+import { print, withInstallation } from "./host.js";
+import { createMigrationProgress, createThrottledProgress } from "./progress.js";
 
 export interface MigrateFlags {
   readonly expand?: boolean;

@@ -127,7 +127,11 @@ const codesByStatus: Readonly<Record<number, CommandError["code"]>> = {
 };
 
 // Errors of REST are google.rpc.Status in JSON, those of OAuth follow RFC 6749, section 5.2.
-function buildResponseError({ api, bearer, form }: ServiceRequest, status: number, body: ServiceResponse): CommandError {
+function buildResponseError(
+  { api, bearer, form }: ServiceRequest,
+  status: number,
+  body: ServiceResponse,
+): CommandError {
   const message = [body.message, body.error_description, body.error].find((text) => typeof text === "string" && text);
   let text = typeof message === "string" ? message : `${api} responded with the status ${status}`;
   for (const secret of [bearer, form?.get("code"), form?.get("code_verifier")]) {

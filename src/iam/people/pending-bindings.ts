@@ -2,14 +2,12 @@
 // of a person can bind it, and must not fill that person's lists and tokens with unknown groups
 // (docs/adr/0010-pending-bindings.md).
 import { ListRoleBindingsResponseSchema } from "#gen/chainguard/platform/iam/v2beta1/role_bindings_pb.js";
-import { type Change, formatBody } from "../../kernel/audit-body.js";
+import type { Change } from "../../kernel/audit-body.js";
 import { permissionDenied } from "../../kernel/errors.js";
-import { ANONYMOUS_UID, builtinRoleUid, type Ids } from "../../kernel/ids.js";
-import type { Clock } from "../../kernel/time.js";
+import { ANONYMOUS_UID, builtinRoleUid } from "../../kernel/ids.js";
 import { parentOf, rootOf } from "../../kernel/uidp.js";
 import { describeChange } from "../../pipeline/body.js";
 import type { HydratedBinding } from "../../store/iam/role-bindings.js";
-import type { Store } from "../../store/store.js";
 import type { Tx } from "../../store/transaction.js";
 import { requireNotOperatorRole, requireOwner } from "../rights.js";
 import { roleBindingToProto, roleBindingView } from "../role-bindings/role-binding.js";
@@ -106,88 +104,4 @@ async function getOwnBinding(tx: Tx, identityUid: string, uid: string, action: s
     throw permissionDenied(`${action} ${uid}`);
   }
   return row;
-}
-
-// The first call of a person that names a group accepts the pending bindings there. The call itself may be a read, so
-// the acceptance is written after the response.
-
-export interface AcceptancesDeps {
-  readonly store: Store;
-  readonly clock: Clock;
-  readonly ids: Ids;
-  readonly onProblem: (problem: string, error: unknown) => void;
-}
-
-/** How long calls are collected before a batch is written, in milliseconds. */
-const DELAY_MS = 100;
-/** The largest number of queued pairs of person and organisation. */
-const MAX_QUEUED = 10_000;
-
-interface Acceptance {
-  readonly identityUid: string;
-  readonly groupUid: string;
-}
-
-/** Creates a queue of the pending bindings that calls have used. It accepts them in batches. */
-export function createAcceptances({ store, clock, ids, onProblem }: AcceptancesDeps) {
-  let queue = new Map<string, Acceptance>();
-  let timer: NodeJS.Timeout | undefined;
-  let stopped = false;
-
-  async function accept(tx: Tx, { identityUid, groupUid }: Acceptance): Promise<boolean> {
-    const uids = await acceptBindingsAt(tx, identityUid, groupUid);
-    const [subjectUid] = uids;
-    if (subjectUid !== undefined) {
-      await tx.audit.append({
-        rootUid: groupUid,
-        timeMs: clock(),
-        type: "dev.arbor.bindings.binding.accepted.v1",
-        method: "first call",
-        body: formatBody(await describeBindings(tx, "after", uids)),
-        subjectUid,
-        actorUid: identityUid,
-        tokenId: "",
-        requestId: ids.newId(),
-        remoteAddress: "",
-      });
-    }
-    return uids.length === MAX_ACCEPTED;
-  }
-
-  async function flush(): Promise<void> {
-    const batch = queue;
-    queue = new Map();
-    // Each person and organisation is a unit of work of its own, so that every unit is short.
-    for (const one of batch.values()) {
-      try {
-        while (await store.write((tx) => accept(tx, one)));
-      } catch (error) {
-        onProblem("bindings could not be accepted", error);
-      }
-    }
-  }
-
-  return {
-    /**
-     * Queues the organisation in which a pending binding has authorized a call.
-     *
-     * @param groupUid the uid of any group in the organisation
-     */
-    note(identityUid: string, groupUid: string): void {
-      if (stopped || queue.size >= MAX_QUEUED) return;
-      queue.set(`${identityUid} ${groupUid}`, { identityUid, groupUid });
-      timer ??= setTimeout(() => {
-        timer = undefined;
-        void flush();
-      }, DELAY_MS).unref();
-    },
-    /** Accepts what is queued. What cannot be written is queued again by the next call. */
-    flush,
-    /** Accepts what is queued and closes the queue. */
-    async stop(): Promise<void> {
-      stopped = true;
-      clearTimeout(timer);
-      await flush();
-    },
-  };
 }

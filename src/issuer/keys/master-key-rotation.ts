@@ -3,7 +3,7 @@ import { formatSecretContext } from "../../iam/identity-providers/identity-provi
 import type { Awaitable } from "../../store/awaitable.js";
 import type { Store } from "../../store/store.js";
 import type { Tx } from "../../store/transaction.js";
-import { formatTicketContext } from "../oauth/state.js";
+import { formatTicketContext } from "../oauth/tickets.js";
 import { formatKeyContext } from "./key-generation.js";
 import { MASTER_KEY_CHECK, type MasterKeyFile, resealForStore } from "./master-key.js";
 

@@ -4,6 +4,7 @@ import { Code } from "@connectrpc/connect";
 import { ApiError, invalidArgument, permissionDenied } from "../../kernel/errors.js";
 import { addressKey } from "../../kernel/ip-address.js";
 import type { WebRequest, WebResponse } from "../../kernel/web.js";
+import { type Browser, findBrowser, getBrowser, LOGIN_MS, requireOwnForm } from "./browser.js";
 import { hostOf, type LoginContext } from "./context.js";
 import {
   computeConfirmationCode,
@@ -13,8 +14,9 @@ import {
   requireHeadlessKey,
   showsCode,
 } from "./headless.js";
+import { html } from "./html.js";
 import { loginOverError, oauthError, toOAuthError } from "./oauth-error.js";
-import { html, redirect } from "./page.js";
+import { redirect } from "./page.js";
 import {
   CONFIRMATION,
   renderDeviceIntro,
@@ -34,18 +36,8 @@ import {
 } from "./request.js";
 import { renderErrorPage, respondWithError } from "./responses.js";
 import { assertSmall, originOf, prepareStart } from "./start-limit.js";
-import {
-  type Authorization,
-  type Browser,
-  createSecret,
-  findBrowser,
-  getBrowser,
-  type HeadlessDestination,
-  LOGIN_MS,
-  type LoginRequest,
-  type NamedProvider,
-  requireOwnForm,
-} from "./state.js";
+import type { Authorization, HeadlessDestination, LoginRequest, NamedProvider } from "./state.js";
+import { createSecret } from "./tickets.js";
 
 /** `GET /oauth`: starts a login, or continues one whose code was confirmed. */
 export async function beginLogin(context: LoginContext, request: WebRequest): Promise<WebResponse> {

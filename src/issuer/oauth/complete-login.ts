@@ -10,6 +10,7 @@ import type { Tx } from "../../store/transaction.js";
 import { inviteFailureKey } from "../sts/failure-limiter.js";
 import { parseTokenGrant, resolveScopes } from "../sts/token-request.js";
 import type { TokenGrant } from "../tokens.js";
+import { LOGIN_MS } from "./browser.js";
 import { hostOf, type LoginContext } from "./context.js";
 import { completeHeadlessSession, isHeadlessOpen } from "./headless.js";
 import { loginOverError } from "./oauth-error.js";
@@ -20,7 +21,8 @@ import { appendLoginRow, applyBindingDecisions } from "./pending-bindings.js";
 import type { Provider } from "./provider-selection.js";
 import { type AfterCommit, redirectToClient, respondWithError, setParameters, writeAndRespond } from "./responses.js";
 import { findStart, originOfPerson } from "./start-limit.js";
-import { createSecret, LOGIN_MS, type LoginRequest, type SignedInFor } from "./state.js";
+import type { LoginRequest, SignedInFor } from "./state.js";
+import { createSecret } from "./tickets.js";
 
 /** How long an authorization code is valid, in milliseconds. */
 const CODE_MS = 60_000;

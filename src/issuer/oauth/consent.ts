@@ -1,7 +1,6 @@
 // The person decides on a page whether to accept an invite and which program gets access. Without this page any other
 // site could complete a login by navigation alone, where the browser is signed in at the provider already.
 import { decodeJwt } from "jose";
-import type { InvitePreview } from "../../iam/people/accept-invite.js";
 import { parseInviteCode } from "../../iam/people/accept-invite.js";
 import {
   type BindingDecisions,
@@ -14,28 +13,19 @@ import { previewSignIn } from "../../iam/people/sign-in.js";
 import { rootOf } from "../../kernel/uidp.js";
 import type { WebRequest, WebResponse } from "../../kernel/web.js";
 import { inviteFailureKey } from "../sts/failure-limiter.js";
-import type { TokenRequest } from "../sts/token-request.js";
+import { type Browser, findBrowser, LOGIN_MS, requireOwnForm } from "./browser.js";
 import { buildSignIn, completeLogin, displayNameOf, getsRefreshToken, type LoginCompletion } from "./complete-login.js";
+import { renderConsentPage } from "./consent-page.js";
 import { hostOf, type LoginContext } from "./context.js";
-import { showsCode } from "./headless.js";
 import { isOAuthError, loginOverError, oauthError } from "./oauth-error.js";
 import type { VerifiedIdToken } from "./oidc.js";
-import { type Html, html, redirect, renderPage } from "./page.js";
-import { type Hidden, type PageFrame, renderHiddenInputs } from "./pages.js";
-import { parseBindingDecisions, renderPendingBindings } from "./pending-bindings.js";
+import { redirect } from "./page.js";
+import { parseBindingDecisions } from "./pending-bindings.js";
 import { getSentProvider } from "./provider-selection.js";
 import { renderErrorPage, respondToFailedLogin, respondWithError } from "./responses.js";
 import { findStart, originOfPerson } from "./start-limit.js";
-import {
-  type Authorization,
-  type Browser,
-  createSecret,
-  type Destination,
-  findBrowser,
-  LOGIN_MS,
-  requireOwnForm,
-  type SentTo,
-} from "./state.js";
+import type { Authorization, SentTo } from "./state.js";
+import { createSecret } from "./tickets.js";
 
 export const CONSENT_PATH = "/oauth/consent";
 
@@ -196,100 +186,4 @@ function personUidOf({ provider, verified }: VerifiedLogin): string {
 function decodeVerifiedToken({ idToken }: Consent): VerifiedIdToken {
   const claims = decodeJwt(idToken);
   return { idToken, subject: claims.sub ?? "", claims };
-}
-
-// The consent page: what the person would be granted and by whom, and which program would get access.
-
-interface ConsentPage {
-  /** Who signed in. */
-  readonly person: string;
-  /** The invites that the person would accept. */
-  readonly invites: readonly InvitePreview[];
-  /** The pending role bindings that the person decides on; undefined where nobody signs in. */
-  readonly pending?: PendingOrganisations | undefined;
-  readonly recipient: Recipient;
-  readonly hidden: Hidden;
-}
-
-interface Recipient {
-  readonly to: Destination;
-  readonly scope: TokenRequest;
-  /** Whether the program gets a refresh token. */
-  readonly refresh: boolean;
-  /** The uid of the identity that the program would act as, instead of the person. */
-  readonly identity: string | undefined;
-}
-
-/** Renders the page. Nothing is granted or delivered before its form is sent. */
-export function renderConsentPage(
-  frame: PageFrame,
-  { person, invites, pending, recipient, hidden }: ConsentPage,
-): WebResponse {
-  const isInvite = invites.length > 0;
-  const body = html`<dl>
-<dt>You are</dt><dd>${person}</dd>
-</dl>
-${invites.map(renderInvite)}
-<h2>${isInvite ? "What gets access then" : "What gets access"}</h2>
-<dl>${renderRecipient(recipient)}</dl>
-<form method="post" action="/oauth/consent">${renderHiddenInputs(hidden)}
-${pending && renderPendingBindings(pending)}
-<p>Go on only if you started this yourself just now${isInvite ? " and know who invites you" : undefined}.</p>
-<div class="buttons">
-<button class="button plain" name="decision" value="decline">${isInvite ? "Decline" : "Cancel"}</button>
-<button class="button" name="decision" value="accept">${isInvite ? "Accept" : "Continue"}</button>
-</div>
-</form>`;
-  const title = isInvite ? "Accept this invite?" : "Give a program access?";
-  return renderPage({ ...frame, title, body, formLeadsTo: programUrl(recipient.to) });
-}
-
-function renderInvite({ invitedBy, organisation, groupName, role }: InvitePreview): Html {
-  const { name, description, capabilities } = role;
-  const unverified = html` <span class="note">(a name that nobody has verified)</span>`;
-  return html`<h2>What you are invited to</h2>
-<dl>
-<dt>Invited by</dt><dd>${formatInviter(invitedBy)}</dd>
-<dt>Organisation</dt><dd>${organisation.name}${organisation.verified ? undefined : unverified}</dd>
-${groupName === undefined ? undefined : html`<dt>Group</dt><dd>${groupName}</dd>`}
-<dt>Role</dt><dd>${name}${description === "" ? undefined : html` <span class="note">${description}</span>`}</dd>
-</dl>
-<details>
-<summary>What the role allows (${String(capabilities.length)})</summary>
-<ul class="rights">${capabilities.map((capability) => html`<li>${capability}</li>`)}</ul>
-</details>`;
-}
-
-// Persons choose their names freely. Without a verified email address the uid tells them apart.
-function formatInviter({ uid, name, email }: InvitePreview["invitedBy"]): Html {
-  const proven = email === "" ? uid : email;
-  return name === "" ? html`${proven}` : html`${name} <span class="note">${proven}</span>`;
-}
-
-function renderRecipient({ to, scope, refresh, identity }: Recipient): Html {
-  const { cap, scopes } = scope;
-  return html`<dt>Program</dt><dd>${programName(to)}</dd>
-<dt>It may act</dt><dd>${identity === undefined ? "in your name" : `as the identity ${identity}`}</dd>
-<dt>Rights</dt><dd>${cap.length === 0 ? "all of them" : cap.join(", ")}</dd>
-${scopes.length === 0 ? undefined : html`<dt>In groups</dt><dd>${scopes.join(", ")}</dd>`}
-<dt>For</dt><dd>${refresh ? "30 days, unless ended before" : "an hour"}</dd>`;
-}
-
-function programName(to: Destination): Html {
-  switch (to.kind) {
-    case "code":
-      return html`${to.clientId} <span class="note">on this computer, at ${new URL(to.redirectUri).host}</span>`;
-    case "redirect":
-      return html`a program on this computer <span class="note">at ${new URL(to.url).host}</span>`;
-    case "headless":
-      if (showsCode(to)) return html`the terminal whose code you typed`;
-      return html`${to.clientId ?? "a program"} <span class="note">on another computer</span>`;
-    case "device":
-      return html`${to.asker.clientId}`;
-  }
-}
-
-function programUrl(to: Destination): string | undefined {
-  if (to.kind === "code") return to.redirectUri;
-  return to.kind === "redirect" ? to.url : undefined;
 }

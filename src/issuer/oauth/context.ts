@@ -13,7 +13,7 @@ import type { Tokens } from "../tokens.js";
 import type { IdTokens } from "./id-tokens.js";
 import type { OidcClient } from "./oidc.js";
 import type { Providers } from "./provider-selection.js";
-import type { Tickets } from "./state.js";
+import type { Tickets } from "./tickets.js";
 
 /** How a headless login is confirmed whose program shows no code: in words (`explicit`), or not at all (`code`). */
 export type HeadlessConfirmation = "explicit" | "code";

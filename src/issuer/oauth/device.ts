@@ -4,6 +4,7 @@ import { notFound } from "../../kernel/errors.js";
 import type { WebRequest, WebResponse } from "../../kernel/web.js";
 import type { Tx } from "../../store/transaction.js";
 import { parseTokenGrant } from "../sts/token-request.js";
+import { type Browser, findBrowser, getBrowser, LOGIN_MS, requireOwnForm } from "./browser.js";
 import { hostOf, type LoginContext } from "./context.js";
 import { loginOverError } from "./oauth-error.js";
 import { redirect } from "./page.js";
@@ -17,16 +18,8 @@ import {
 } from "./request.js";
 import { buildJsonResponse, handleForm, renderErrorPage } from "./responses.js";
 import { assertSmall, originOf, prepareStart } from "./start-limit.js";
-import {
-  type Authorization,
-  type Browser,
-  createSecret,
-  type DeviceRequest,
-  findBrowser,
-  getBrowser,
-  LOGIN_MS,
-  requireOwnForm,
-} from "./state.js";
+import type { Authorization, DeviceRequest } from "./state.js";
+import { createSecret } from "./tickets.js";
 
 /** RFC 8628, section 6.1: consonants, so that no code is a word, without those that look like digits. */
 const USER_CODE_LETTERS = "BCDFGHJKLMNPQRSTVWXZ";

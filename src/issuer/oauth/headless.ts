@@ -7,8 +7,10 @@ import { seal } from "../../kernel/seal.js";
 import { CLI_CLIENT_ID } from "../../kernel/web.js";
 import type { Store } from "../../store/store.js";
 import type { Tx } from "../../store/transaction.js";
+import { LOGIN_MS } from "./browser.js";
 import { originOf, prepareStart } from "./start-limit.js";
-import { type HeadlessDestination, hashTicket, LOGIN_MS, type Tickets, type WaitingTerminal } from "./state.js";
+import type { HeadlessDestination, WaitingTerminal } from "./state.js";
+import { hashTicket, type Tickets } from "./tickets.js";
 
 /** The outcome of a headless login, as the terminal reads it. */
 export interface HeadlessSession {

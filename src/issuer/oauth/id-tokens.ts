@@ -10,7 +10,8 @@ import { createSigner, type Signer } from "../signer.js";
 import type { RedeemedLogin } from "../sts/identify.js";
 import { type RequestedGrant, resolveScopes } from "../sts/token-request.js";
 import { isLoginValid, narrowGrant } from "../tokens.js";
-import { createSecret, type IdTokenLogin, type Tickets } from "./state.js";
+import type { IdTokenLogin } from "./state.js";
+import { createSecret, type Tickets } from "./tickets.js";
 
 /** How long an ID token is valid, in seconds. */
 const LIFE_S = 600;

@@ -2,6 +2,7 @@
 // work with keyboard and screen reader.
 import { createHash } from "node:crypto";
 import type { WebResponse } from "../../kernel/web.js";
+import { Html, html } from "./html.js";
 
 const STYLE = `
 :root { color-scheme: light dark; --back: #f3f5f8; --card: #fff; --text: #1a1f26; --soft: #525c69; --line: #7b8694;
@@ -136,41 +137,4 @@ export function redirect(location: string, cookie?: string): WebResponse {
     status: 303,
     headers: { ...PRIVATE_HEADERS, location, ...(cookie !== undefined && { "set-cookie": cookie }) },
   };
-}
-
-// HTML templates. Values are escaped, and can only become text or the value of a quoted attribute.
-
-/** HTML that is safe to send. */
-export class Html {
-  readonly markup: string;
-
-  constructor(markup: string) {
-    this.markup = markup;
-  }
-}
-
-/** A value in a template; undefined renders nothing. */
-export type Content = string | Html | readonly Html[] | undefined;
-
-/** Renders a template. Strings are escaped, `Html` values are inserted unchanged. */
-export function html(markup: TemplateStringsArray, ...values: readonly Content[]): Html {
-  return new Html(String.raw({ raw: markup }, ...values.map(renderContent)));
-}
-
-function renderContent(value: Content): string {
-  if (value === undefined) return "";
-  if (typeof value === "string") return escapeHtml(value);
-  return value instanceof Html ? value.markup : value.map((one) => one.markup).join("");
-}
-
-const ENTITIES: Readonly<Record<string, string>> = {
-  "&": "&amp;",
-  "<": "&lt;",
-  ">": "&gt;",
-  '"': "&quot;",
-  "'": "&#39;",
-};
-
-function escapeHtml(text: string): string {
-  return text.replace(/[&<>"']/g, (character) => ENTITIES[character] ?? "");
 }

@@ -1,7 +1,8 @@
 // The pages that people see while they sign in.
 import type { WebResponse } from "../../kernel/web.js";
+import { type Html, html } from "./html.js";
 import { ACCOUNT_NOT_FOUND, LOGIN_OVER, type OAuthError } from "./oauth-error.js";
-import { type Html, type HtmlPage, html, renderPage } from "./page.js";
+import { type HtmlPage, renderPage } from "./page.js";
 import type { DeviceClient, WaitingTerminal } from "./state.js";
 
 /** The properties that all pages have. */

@@ -12,7 +12,7 @@ import { rootOf } from "../../kernel/uidp.js";
 import type { WebRequest } from "../../kernel/web.js";
 import type { AuditRow } from "../../store/tables/audit.js";
 import type { Tx } from "../../store/transaction.js";
-import { type Html, html } from "./page.js";
+import { type Html, html } from "./html.js";
 
 const FIELD_PREFIX = "bindings-";
 const ROOT_UID = /^[0-9a-f]{40}$/;

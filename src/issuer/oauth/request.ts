@@ -1,11 +1,11 @@
 // Parses login requests (`GET /oauth` in the three forms that clients use) and the parameters of OAuth endpoints.
-import { createHash, timingSafeEqual } from "node:crypto";
 import { invalidArgument, invalidRequest } from "../../kernel/errors.js";
 import { isUidp } from "../../kernel/uidp.js";
 import { isOwnUrl } from "../sts/audience.js";
 import { parseTokenGrant, type TokenRequest } from "../sts/token-request.js";
 import type { LoginContext } from "./context.js";
 import { requireHeadlessKey } from "./headless.js";
+import { requireChallenge } from "./pkce.js";
 import type { Destination, LoginRequest, NamedProvider } from "./state.js";
 
 const MAX_STATE = 1024;
@@ -261,36 +261,4 @@ export function normalizeCode(text: string): string {
     .slice(0, 64)
     .replace(/[\s\-_.]/g, "")
     .toUpperCase();
-}
-
-// Proof Key for Code Exchange (RFC 7636), with the method S256 only.
-
-/** The base64url of 32 bytes. The last two bits of the last digit are zero. */
-const CHALLENGE = /^[A-Za-z0-9_-]{42}[AEIMQUYcgkosw048]$/;
-/** RFC 7636, section 4.1. */
-const VERIFIER = /^[A-Za-z0-9\-._~]{43,128}$/;
-
-/**
- * Requires a well-formed challenge with the method S256.
- *
- * @throws ApiError INVALID_ARGUMENT
- */
-export function requireChallenge(challenge: string | undefined, method: string | undefined): string {
-  if (challenge === undefined || !CHALLENGE.test(challenge)) {
-    const rule = "must be the base64url of a SHA-256, 43 characters";
-    throw invalidArgument({ field: "code_challenge", rule });
-  }
-  // An absent method means "plain" (section 4.3), which proves nothing to a party that saw the request.
-  if (method !== "S256") {
-    throw invalidArgument({ field: "code_challenge_method", rule: "must be S256" });
-  }
-  return challenge;
-}
-
-/** Whether `verifier` is well formed and matches the challenge. */
-export function matchesChallenge(verifier: string, challenge: string): boolean {
-  if (!VERIFIER.test(verifier)) return false;
-  const computed = createHash("sha256").update(verifier).digest();
-  const expected = Buffer.from(challenge, "base64url");
-  return computed.length === expected.length && timingSafeEqual(computed, expected);
 }

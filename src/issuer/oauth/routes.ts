@@ -1,24 +1,14 @@
 // The routes of browser login.
-import {
-  CALLBACK_PATH,
-  publicForm,
-  publicPage,
-  type WebRequest,
-  type WebResponse,
-  type WebRoutes,
-} from "../../kernel/web.js";
+import { CALLBACK_PATH, publicForm, publicPage, type WebRoutes } from "../../kernel/web.js";
 import { createFailureLimiter } from "../sts/failure-limiter.js";
 import { createFailureThrottle } from "../sts/failure-throttle.js";
 import { beginLogin, confirmHeadless } from "./authorize.js";
-import { completeLogin } from "./complete-login.js";
-import { askForConsent, CONSENT_PATH, decideConsent, needsConsent, showConsent } from "./consent.js";
+import { handleCallback } from "./callback.js";
+import { CONSENT_PATH, decideConsent, showConsent } from "./consent.js";
 import type { LoginContext, LoginDeps } from "./context.js";
 import { activate, authorizeDevice, showActivate } from "./device.js";
-import { isOAuthError, loginOverError, oauthError } from "./oauth-error.js";
 import { createOidcClient } from "./oidc.js";
-import { createOrgCheck, createProviders, getSentProvider } from "./provider-selection.js";
-import { renderErrorPage, respondToFailedLogin, respondWithError } from "./responses.js";
-import { type Authorization, findBrowser } from "./state.js";
+import { createOrgCheck, createProviders } from "./provider-selection.js";
 import { handleToken } from "./token.js";
 
 /** Wrong codes of one headless login from one address, within ten minutes. */
@@ -51,56 +41,4 @@ export function createLoginRoutes(deps: LoginDeps): WebRoutes {
     publicForm("/activate", (request) => activate(context, request)),
     publicPage("/orgcheck", createOrgCheck(deps)),
   ];
-}
-
-// `/oauth/callback` and `/oauth/callback/ID`: a provider redirects the browser back.
-
-type ProviderStage = Extract<Authorization, { stage: "provider" }>;
-
-/**
- * `GET /oauth/callback` and `GET /oauth/callback/ID`: the authorization response of a provider. It must arrive at the
- * redirect URI of the provider that the browser was sent to. Otherwise a malicious provider could receive the code of
- * another provider (mix-up attack, RFC 9700, section 4.4).
- */
-async function handleCallback(context: LoginContext, request: WebRequest): Promise<WebResponse> {
-  const { providers, oidc, origin, onProblem } = context;
-  const state = request.query.get("state") ?? "";
-  const authorization = await takeAuthorization(context, request, state);
-  if (authorization === undefined) return renderErrorPage(context, loginOverError());
-  const { request: login, sentTo, nonce, verifier } = authorization;
-  try {
-    if (request.path !== sentTo.callbackPath) {
-      onProblem(`the response to a login that was sent to ${sentTo.id} came to another provider's redirect URI`);
-      const mixedUp = oauthError("access_denied", "the response is of another login provider than the login", 403);
-      return respondWithError(context, login.to, mixedUp);
-    }
-    const provider = await getSentProvider(providers, sentTo);
-    if (isOAuthError(provider)) return respondWithError(context, login.to, provider);
-    const url = new URL(`${origin.issuer}${request.path}?${request.query}`);
-    const verified = await oidc.exchangeCode(provider, url, { state, nonce, verifier });
-    if (isOAuthError(verified)) return respondWithError(context, login.to, verified);
-    const completion = { login, provider, verified, browser: authorization.browser, request };
-    return (await needsConsent(context, completion))
-      ? await askForConsent(context, completion, sentTo)
-      : await completeLogin(context, completion);
-  } catch (error) {
-    return respondToFailedLogin(context, login.to, error);
-  }
-}
-
-// Deletes the state first, so that one state completes one login. State of another browser stays, because its owner
-// may still need it.
-async function takeAuthorization(
-  { store, tickets, clock, secure }: LoginContext,
-  request: WebRequest,
-  state: string,
-): Promise<ProviderStage | undefined> {
-  const browser = findBrowser(request, secure);
-  if (browser === undefined) return undefined;
-  return store.write(async (tx) => {
-    const found = await tickets.find(tx, "authorization", state, clock());
-    if (found?.stage !== "provider" || found.browser !== browser.hash) return undefined;
-    await tickets.delete(tx, state);
-    return found;
-  });
 }

@@ -12,7 +12,8 @@ import { type IssuedToken, isLoginValid, narrowGrant, type UnsignedToken } from 
 import { buildTokenGrant } from "./complete-login.js";
 import type { LoginContext } from "./context.js";
 import { type OAuthError, oauthError } from "./oauth-error.js";
-import { findParameter, matchesChallenge, parseTokenRequest, requireClientId, requireParameter } from "./request.js";
+import { matchesChallenge } from "./pkce.js";
+import { findParameter, parseTokenRequest, requireClientId, requireParameter } from "./request.js";
 import { type AfterCommit, buildJsonResponse, handleForm, writeAndRespond } from "./responses.js";
 import type { SignedInFor } from "./state.js";
 

@@ -6,7 +6,7 @@ import { type ApiError, unauthenticated, unavailable } from "../../kernel/errors
 import { parseJsonObject } from "../../kernel/strict-json.js";
 import type { GuardedFetch, GuardedRequest } from "../../outbound/guarded-fetch.js";
 import { isOwnUrl, notAssumable } from "./audience.js";
-import { createIdentityBudget, matchesValue } from "./claim-match.js";
+import { createIdentityBudget, matchesValue } from "./claim-pattern.js";
 
 /** A validated request to AWS. Its headers are a credential and must not be logged. */
 export interface AwsRequest {

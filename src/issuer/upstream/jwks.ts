@@ -10,16 +10,8 @@ import {
 } from "node:crypto";
 import type { RejectReason } from "../../kernel/reject-reason.js";
 import { isJsonObject } from "../../kernel/strict-json.js";
-import {
-  algorithms,
-  assertTimes,
-  invalidToken,
-  type KeyType,
-  MAX_KID_LENGTH,
-  type ParsedToken,
-  SIGNATURE_BYTES,
-  type VerifiedToken,
-} from "./token.js";
+import { algorithms, type KeyType, SIGNATURE_BYTES } from "./algorithms.js";
+import { assertTimes, invalidToken, MAX_KID_LENGTH, type ParsedToken, type VerifiedToken } from "./token.js";
 
 /** The number of entries of a JWK Set that are read. */
 const MAX_LISTED_KEYS = 256;

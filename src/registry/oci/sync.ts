@@ -9,9 +9,10 @@ import type { Store } from "../../store/store.js";
 import type { AuditRow } from "../../store/tables/audit.js";
 import type { TagRow } from "../../store/tables/registry.js";
 import type { Tx } from "../../store/transaction.js";
-import { type AuditContext, applyTagDeletion, applyTagPush, ensureAuditedRepo, recordTag } from "./apply-event.js";
+import { type AuditContext, ensureAuditedRepo, recordTag } from "./apply-event.js";
 import { mapConcurrently, type RegistryClient } from "./registry-client.js";
 import { listRepoPaths, locateRepo, parseRepoPath } from "./repo-path.js";
+import { applyTagDeletion, applyTagPush } from "./tag-events.js";
 
 /** The number of tags that one transaction writes. */
 const BATCH = 500;

@@ -17,6 +17,7 @@ import type { RepoRow } from "../../store/tables/registry.js";
 import type { Tx } from "../../store/transaction.js";
 import type { ImageDeps } from "../images/image.js";
 import { parseRepoPath } from "../oci/repo-path.js";
+import { MAX_README_REQUEST } from "./readme-rule.js";
 import {
   buildRepo,
   configToJson,
@@ -27,7 +28,7 @@ import {
   repos,
   repoToProto,
 } from "./repo.js";
-import { MAX_README_REQUEST, MAX_REPO_REQUEST } from "./repo-rules.js";
+import { MAX_REPO_REQUEST } from "./repo-rules.js";
 import { resolveSource } from "./repo-source.js";
 
 /** How bodies of the audit log show repos. */

@@ -17,16 +17,8 @@ import { createsInScope } from "../../pipeline/resource/quota.js";
 import { isDescription } from "../../pipeline/resource/rules.js";
 import type { RepoRow } from "../../store/tables/registry.js";
 import type { Tx } from "../../store/transaction.js";
-import {
-  isAliases,
-  isBundles,
-  isOverlay,
-  isReadme,
-  isRepoNameField,
-  isSyncConfig,
-  isTagNames,
-  isTier,
-} from "./repo-rules.js";
+import { isReadme } from "./readme-rule.js";
+import { isAliases, isBundles, isOverlay, isRepoNameField, isSyncConfig, isTagNames, isTier } from "./repo-rules.js";
 
 export const repos = defineResource({
   displayName: "repo",

@@ -1,10 +1,11 @@
 // Whether the file or the server holds what the schema declares, and holds it undamaged.
 import { type SQL, sql } from "drizzle-orm";
 import { getTableConfig } from "drizzle-orm/sqlite-core";
+import { assertFinished } from "../copy-mark.js";
 import { dataMigrations } from "../migrate/data-migrations.js";
 import { expansionNeeded, readState, readStateAsync } from "../migrate/state.js";
 import { noInstallation } from "../sqlite/data-directory.js";
-import { assertFinished, OLDEST_VERSION } from "../version.js";
+import { OLDEST_VERSION } from "../version.js";
 import { tables } from "./database.js";
 import type { Check, CheckContext } from "./findings.js";
 

@@ -2,6 +2,7 @@
 // empty or an unfinished copy of the same installation.
 import { createHash } from "node:crypto";
 import { failedPrecondition } from "../../kernel/errors.js";
+import { type CopyMark, formatMark, parseMark } from "../copy-mark.js";
 import { dataMigrations } from "../migrate/data-migrations.js";
 import { listSchemaMigrations } from "../migrate/schema-migrations.js";
 import {
@@ -13,7 +14,7 @@ import {
   readStateAsync,
 } from "../migrate/state.js";
 import { noInstallation } from "../sqlite/data-directory.js";
-import { assertMayOpen, type CopyMark, formatMark, OLDEST_VERSION, parseMark, VERSION } from "../version.js";
+import { assertMayOpen, OLDEST_VERSION, VERSION } from "../version.js";
 import type { CopySource, CopyTarget } from "./databases.js";
 
 /**

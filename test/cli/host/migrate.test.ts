@@ -7,7 +7,7 @@ import { createInterface } from "node:readline";
 import { afterEach, describe, it } from "node:test";
 import { pino } from "pino";
 import { startApp } from "../../../src/app/app.js";
-import { createMigrationProgress, formatProgress } from "../../../src/cli/host/host.js";
+import { createMigrationProgress, formatProgress } from "../../../src/cli/host/progress.js";
 import { resolveSettings } from "../../../src/config/config.js";
 import type { DataMigration } from "../../../src/store/migrate/data-migration.js";
 import { dataMigrations } from "../../../src/store/migrate/data-migrations.js";

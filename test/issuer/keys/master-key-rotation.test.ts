@@ -13,7 +13,7 @@ import {
   sealForStore,
 } from "../../../src/issuer/keys/master-key.js";
 import { resealAll } from "../../../src/issuer/keys/master-key-rotation.js";
-import { createTickets } from "../../../src/issuer/oauth/state.js";
+import { createTickets } from "../../../src/issuer/oauth/tickets.js";
 import { builtinRoleUid } from "../../../src/kernel/ids.js";
 import { openSqlite } from "../../../src/store/sqlite/open.js";
 import type { Store } from "../../../src/store/store.js";

@@ -2,7 +2,7 @@
 import type { Installation } from "../../../src/app/installation.js";
 import { createLastSeen } from "../../../src/issuer/maintenance.js";
 import { createIdTokens } from "../../../src/issuer/oauth/id-tokens.js";
-import { createTickets } from "../../../src/issuer/oauth/state.js";
+import { createTickets } from "../../../src/issuer/oauth/tickets.js";
 import { isOwnUrl } from "../../../src/issuer/sts/audience.js";
 import { createExchanger, type Exchanger } from "../../../src/issuer/sts/exchange.js";
 import { createFailureThrottle } from "../../../src/issuer/sts/failure-throttle.js";

@@ -13,7 +13,7 @@ import { createLastSeen } from "../../../src/issuer/maintenance.js";
 import type { LoginDeps } from "../../../src/issuer/oauth/context.js";
 import { createIdTokens } from "../../../src/issuer/oauth/id-tokens.js";
 import { createLoginRoutes } from "../../../src/issuer/oauth/routes.js";
-import { createTickets } from "../../../src/issuer/oauth/state.js";
+import { createTickets } from "../../../src/issuer/oauth/tickets.js";
 import { isOwnUrl } from "../../../src/issuer/sts/audience.js";
 import { createExchanger } from "../../../src/issuer/sts/exchange.js";
 import { createFailureLimiter } from "../../../src/issuer/sts/failure-limiter.js";

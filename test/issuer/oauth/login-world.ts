@@ -2,7 +2,8 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { createIdTokens } from "../../../src/issuer/oauth/id-tokens.js";
-import { createTickets, type IdTokenLogin } from "../../../src/issuer/oauth/state.js";
+import type { IdTokenLogin } from "../../../src/issuer/oauth/state.js";
+import { createTickets } from "../../../src/issuer/oauth/tickets.js";
 import { newDataDir } from "../../support/data-dir.js";
 import { type Harness, startHarness } from "../../support/harness.js";
 import { type OidcProvider, startOidcProvider } from "../../support/oidc-provider.js";

@@ -1,9 +1,10 @@
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
 import { test } from "node:test";
-import { renderConsentPage } from "../../../src/issuer/oauth/consent.js";
+import { findBrowser, getBrowser, requireOwnForm } from "../../../src/issuer/oauth/browser.js";
+import { renderConsentPage } from "../../../src/issuer/oauth/consent-page.js";
+import { html } from "../../../src/issuer/oauth/html.js";
 import { oauthError } from "../../../src/issuer/oauth/oauth-error.js";
-import { html } from "../../../src/issuer/oauth/page.js";
 import {
   renderActivatePage,
   renderApprovalPage,
@@ -14,7 +15,6 @@ import {
   renderHeadlessPage,
   renderProviderSelection,
 } from "../../../src/issuer/oauth/pages.js";
-import { findBrowser, getBrowser, requireOwnForm } from "../../../src/issuer/oauth/state.js";
 import type { WebRequest, WebResponse } from "../../../src/kernel/web.js";
 
 const evil = `"><script>alert(1)</script><a href='x' onclick=y>&`;

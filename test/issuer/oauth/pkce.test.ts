@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
 import { test } from "node:test";
-import { matchesChallenge, requireChallenge } from "../../../src/issuer/oauth/request.js";
+import { matchesChallenge, requireChallenge } from "../../../src/issuer/oauth/pkce.js";
 
 // RFC 7636, appendix B.
 const VERIFIER = "dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk";

@@ -4,7 +4,7 @@ import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { after, afterEach, before, describe, it } from "node:test";
 import { exportJWK, generateKeyPair, type JWK, type JWTHeaderParameters, type JWTPayload, SignJWT } from "jose";
-import { createIdentityBudget, matchesPattern } from "../../../src/issuer/sts/claim-match.js";
+import { createIdentityBudget, matchesPattern } from "../../../src/issuer/sts/claim-pattern.js";
 import { type ExchangeWorld, startExchangeWorld } from "./exchange-world.js";
 
 interface Signer {

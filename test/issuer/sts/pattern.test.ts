@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { RE2JS } from "re2js";
-import { compilePattern, matchesPattern, matchesValue } from "../../../src/issuer/sts/claim-match.js";
+import { compilePattern, matchesPattern, matchesValue } from "../../../src/issuer/sts/claim-pattern.js";
 
 const cases: readonly (readonly [pattern: string, text: string, matches: boolean])[] = [
   ["a", "a", true],

@@ -7,9 +7,9 @@ import { type ComparedTable, copyDatabase } from "../../../src/store/copy/copy.j
 import type { CopySource, CopyTarget } from "../../../src/store/copy/databases.js";
 import { identifySource, prepareTarget } from "../../../src/store/copy/prepare.js";
 import { openSqliteSource, openSqliteTarget } from "../../../src/store/copy/sqlite.js";
+import { createMark } from "../../../src/store/copy-mark.js";
 import { openDatabase, type SqliteDatabase } from "../../../src/store/sqlite/driver.js";
 import { openSqlite } from "../../../src/store/sqlite/open.js";
-import { createMark } from "../../../src/store/version.js";
 import { fillWorld, uids } from "../../cli/host/check/world.js";
 import { childUid, groupRow } from "../../support/rows.js";
 import { memoryDir } from "../../support/temp-dir.js";

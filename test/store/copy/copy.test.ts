@@ -6,8 +6,9 @@ import { describe, it } from "node:test";
 import { CopyMismatch } from "../../../src/store/copy/copy.js";
 import { openSqliteSource } from "../../../src/store/copy/sqlite.js";
 import { closingTables, copiedTables } from "../../../src/store/copy/tables.js";
+import { createMark, formatMark } from "../../../src/store/copy-mark.js";
 import { openSqlite } from "../../../src/store/sqlite/open.js";
-import { createMark, formatMark, isOlder, VERSION } from "../../../src/store/version.js";
+import { isOlder, VERSION } from "../../../src/store/version.js";
 import { runCommand } from "../../support/command.js";
 import { memoryDir } from "../../support/temp-dir.js";
 import {

@@ -7,10 +7,10 @@ import { MASTER_KEY_CHECK } from "../../../src/issuer/keys/master-key.js";
 import { assertCopyable, identifySource, prepareTarget } from "../../../src/store/copy/prepare.js";
 import { openSqliteSource, openSqliteTarget } from "../../../src/store/copy/sqlite.js";
 import { closingTables, copiedTables } from "../../../src/store/copy/tables.js";
+import { createMark } from "../../../src/store/copy-mark.js";
 import { openWriting } from "../../../src/store/sqlite/connection.js";
 import { openDatabase } from "../../../src/store/sqlite/driver.js";
 import { openSqlite } from "../../../src/store/sqlite/open.js";
-import { createMark } from "../../../src/store/version.js";
 import { memoryDir } from "../../support/temp-dir.js";
 import { withDatabase } from "./copy-kit.js";
 

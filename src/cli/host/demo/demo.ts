@@ -5,7 +5,8 @@ import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { type App, startApp } from "../../../app/app.js";
 import { connectTo, exchangedToken } from "../../../client/index.js";
-import { isLoopback, resolveOrigin, resolveSettings, SettingsError, settings } from "../../../config/config.js";
+import { isLoopback, resolveSettings, SettingsError, settings } from "../../../config/config.js";
+import { resolveOrigin } from "../../../config/origin.js";
 import { replaceFile } from "../../shared-file.js";
 import { waitForStop } from "../serve.js";
 import {

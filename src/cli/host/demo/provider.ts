@@ -5,7 +5,8 @@ import { createServer, type IncomingMessage, type ServerResponse } from "node:ht
 import type { AddressInfo } from "node:net";
 import { SignJWT } from "jose";
 import type { Provider } from "oidc-provider";
-import { html, renderPage } from "../../../issuer/oauth/page.js";
+import { html } from "../../../issuer/oauth/html.js";
+import { renderPage } from "../../../issuer/oauth/page.js";
 import type { WebResponse } from "../../../kernel/web.js";
 import { people } from "./organisation.js";
 

@@ -4,7 +4,7 @@ import { createSealer } from "../../../../src/audit/sealer.js";
 import { formatSecretContext, noScim } from "../../../../src/iam/identity-providers/identity-provider.js";
 import { openKeyRing } from "../../../../src/issuer/keys/key-ring.js";
 import { type MasterKey, readMasterKey } from "../../../../src/issuer/keys/master-key.js";
-import { createTickets } from "../../../../src/issuer/oauth/state.js";
+import { createTickets } from "../../../../src/issuer/oauth/tickets.js";
 import { createJobs } from "../../../../src/jobs/jobs.js";
 import type { Store } from "../../../../src/store/store.js";
 import type { AdvisoryRow } from "../../../../src/store/tables/advisories.js";

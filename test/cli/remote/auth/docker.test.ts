@@ -10,7 +10,7 @@ import {
   type StoredLogin,
   setLogin,
 } from "../../../../src/cli/remote/auth/credentials-file.js";
-import { respondToDocker, parseRegistryHost } from "../../../../src/cli/remote/auth/docker-credential.js";
+import { parseRegistryHost, respondToDocker } from "../../../../src/cli/remote/auth/docker-credential.js";
 import { REGISTRY_CAPABILITIES } from "../../../../src/cli/remote/auth/registry-limit.js";
 import { runCommand } from "../../../support/command.js";
 import { tempDir } from "../../../support/temp-dir.js";
@@ -111,7 +111,8 @@ describe("docker's helper", () => {
   // As docker does: the program by its name, the action, and the server on standard input.
   const helper = (action: string, input: string) =>
     run("docker-credential-arbor", [action], { ...env, PATH: `${binDir}${delimiter}${process.env.PATH}` }, input).ended;
-  const askDocker = async (...request: Parameters<typeof respondToDocker>) => JSON.parse(await respondToDocker(...request));
+  const askDocker = async (...request: Parameters<typeof respondToDocker>) =>
+    JSON.parse(await respondToDocker(...request));
 
   async function configureDocker(test: TestContext) {
     const service = await startLoginService(test);

@@ -1,0 +1,60 @@
+// The callback of a provider: `/oauth/callback` and `/oauth/callback/ID`, where it redirects the browser back.
+import type { WebRequest, WebResponse } from "../../kernel/web.js";
+import { findBrowser } from "./browser.js";
+import { completeLogin } from "./complete-login.js";
+import { askForConsent, needsConsent } from "./consent.js";
+import type { LoginContext } from "./context.js";
+import { isOAuthError, loginOverError, oauthError } from "./oauth-error.js";
+import { getSentProvider } from "./provider-selection.js";
+import { renderErrorPage, respondToFailedLogin, respondWithError } from "./responses.js";
+import type { Authorization } from "./state.js";
+
+type ProviderStage = Extract<Authorization, { stage: "provider" }>;
+
+/**
+ * `GET /oauth/callback` and `GET /oauth/callback/ID`: the authorization response of a provider. It must arrive at the
+ * redirect URI of the provider that the browser was sent to. Otherwise a malicious provider could receive the code of
+ * another provider (mix-up attack, RFC 9700, section 4.4).
+ */
+export async function handleCallback(context: LoginContext, request: WebRequest): Promise<WebResponse> {
+  const { providers, oidc, origin, onProblem } = context;
+  const state = request.query.get("state") ?? "";
+  const authorization = await takeAuthorization(context, request, state);
+  if (authorization === undefined) return renderErrorPage(context, loginOverError());
+  const { request: login, sentTo, nonce, verifier } = authorization;
+  try {
+    if (request.path !== sentTo.callbackPath) {
+      onProblem(`the response to a login that was sent to ${sentTo.id} came to another provider's redirect URI`);
+      const mixedUp = oauthError("access_denied", "the response is of another login provider than the login", 403);
+      return respondWithError(context, login.to, mixedUp);
+    }
+    const provider = await getSentProvider(providers, sentTo);
+    if (isOAuthError(provider)) return respondWithError(context, login.to, provider);
+    const url = new URL(`${origin.issuer}${request.path}?${request.query}`);
+    const verified = await oidc.exchangeCode(provider, url, { state, nonce, verifier });
+    if (isOAuthError(verified)) return respondWithError(context, login.to, verified);
+    const completion = { login, provider, verified, browser: authorization.browser, request };
+    return (await needsConsent(context, completion))
+      ? await askForConsent(context, completion, sentTo)
+      : await completeLogin(context, completion);
+  } catch (error) {
+    return respondToFailedLogin(context, login.to, error);
+  }
+}
+
+// Deletes the state first, so that one state completes one login. State of another browser stays, because its owner
+// may still need it.
+async function takeAuthorization(
+  { store, tickets, clock, secure }: LoginContext,
+  request: WebRequest,
+  state: string,
+): Promise<ProviderStage | undefined> {
+  const browser = findBrowser(request, secure);
+  if (browser === undefined) return undefined;
+  return store.write(async (tx) => {
+    const found = await tickets.find(tx, "authorization", state, clock());
+    if (found?.stage !== "provider" || found.browser !== browser.hash) return undefined;
+    await tickets.delete(tx, state);
+    return found;
+  });
+}
