@@ -74,7 +74,7 @@ const rules: Record<string, readonly string[]> = {
     "@connectrpc",
     "node:",
   ],
-  "transport/rest": [...frontEnd, "telemetry", "@connectrpc"],
+  "transport/rest": [...frontEnd, "telemetry", "@connectrpc", "leven"],
   "transport/rpc": [...frontEnd, "telemetry", "#gen/google/rpc", "#gen/grpc", "#gen/health", "@connectrpc"],
   "transport/openapi": [...frontEnd, "#gen/google/rpc"],
   transport: ["transport/rpc", "transport/http", "codec", "kernel", "pipeline", "telemetry", "node:"],

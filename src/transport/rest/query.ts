@@ -1,6 +1,7 @@
 // Binds query parameters to the fields of a request (google/api/http.proto, "query parameters"; AIP-127).
 // URLSearchParams is not used, because it replaces malformed bytes by U+FFFD.
 import { type DescField, type DescMessage, type Message, toJson } from "@bufbuild/protobuf";
+import { closestMatch } from "leven";
 import {
   ensureContainer,
   type Fields,
@@ -237,44 +238,16 @@ function listParameterNames(input: DescMessage, snakeCase: boolean, prefix = "",
 const MAX_DISTANCE = 3;
 
 /**
- * Finds the one of `names` that a caller who wrote `name` most likely meant: the nearest by edit distance, if it is
- * near enough. Case and underscores are ignored.
+ * Finds the one of `names` that a caller who wrote `name` most likely meant: the nearest by edit distance, if it is near
+ * enough. Case and underscores are ignored.
  */
 function findSuggestion(name: string, names: readonly string[]): string | undefined {
+  const byPlainName = new Map(names.map((one) => [normalizeName(one), one]));
   const plainName = normalizeName(name.slice(0, 64));
-  const limit = Math.min(MAX_DISTANCE, Math.floor(plainName.length / 3));
-  let best: string | undefined;
-  let least = limit + 1;
-  for (const candidate of names) {
-    const distance = computeDistance(plainName, normalizeName(candidate), least);
-    if (distance < least) {
-      least = distance;
-      best = candidate;
-    }
-  }
-  return best;
+  const maxDistance = Math.min(MAX_DISTANCE, Math.floor(plainName.length / 3));
+  return byPlainName.get(closestMatch(plainName, [...byPlainName.keys()], { maxDistance }) ?? "");
 }
 
 function normalizeName(name: string): string {
   return name.toLowerCase().replaceAll("_", "");
-}
-
-// The Damerau-Levenshtein distance (optimal string alignment), at most `limit`.
-function computeDistance(a: string, b: string, limit: number): number {
-  if (Math.abs(a.length - b.length) >= limit) return limit;
-  let before: number[] = [];
-  let above = Array.from({ length: b.length + 1 }, (_, i) => i);
-  for (let i = 1; i <= a.length; i++) {
-    const row = [i];
-    for (let j = 1; j <= b.length; j++) {
-      const same = a[i - 1] === b[j - 1] ? 0 : 1;
-      let cost = Math.min((row[j - 1] ?? 0) + 1, (above[j] ?? 0) + 1, (above[j - 1] ?? 0) + same);
-      if (i > 1 && j > 1 && a[i - 1] === b[j - 2] && a[i - 2] === b[j - 1])
-        cost = Math.min(cost, (before[j - 2] ?? 0) + 1);
-      row.push(cost);
-    }
-    before = above;
-    above = row;
-  }
-  return above[b.length] ?? limit;
 }
