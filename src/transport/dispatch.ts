@@ -311,20 +311,22 @@ export function createDispatch(options: DispatchOptions) {
     /** Every value of `method` that the record of a request may have. */
     methodNames: [...new Set([...connect.names, ...routes.all, ...web.names, PREFLIGHT])],
     /** The body of the error for a request that is rejected before it is parsed, by HTTP status. */
-    errorBody(status: number): string {
-      if (status === 429) return bodyOf(resourceExhausted("too many requests of this address are open", RETRY_MS));
-      if (status === 503) return bodyOf(unavailable("too many connections are open", RETRY_MS));
-      if (status === 501) return bodyOf(unimplemented("transfer-encoding: must be chunked, on HTTP/1.1"));
-      if (status === 505) return bodyOf(invalidRequest("the HTTP version must be 1.0, 1.1 or 2"));
-      if (status === 408) return bodyOf(invalidRequest("the request did not arrive in time"));
-      if (status === 431) return bodyOf(invalidRequest("the headers are larger than allowed"));
-      return bodyOf(invalidRequest("the request is not valid HTTP"));
-    },
+    errorBody: (status: number): string => bodyOf((EARLY_ERRORS[status] ?? notHttp)()),
   };
 }
 
 const END_STREAM = 0x1;
 const RETRY_MS = 1_000;
+
+const EARLY_ERRORS: Readonly<Record<number, () => ApiError>> = {
+  408: () => invalidRequest("the request did not arrive in time"),
+  429: () => resourceExhausted("too many requests of this address are open", RETRY_MS),
+  431: () => invalidRequest("the headers are larger than allowed"),
+  501: () => unimplemented("transfer-encoding: must be chunked, on HTTP/1.1"),
+  503: () => unavailable("too many connections are open", RETRY_MS),
+  505: () => invalidRequest("the HTTP version must be 1.0, 1.1 or 2"),
+};
+const notHttp = () => invalidRequest("the request is not valid HTTP");
 
 // gRPC with any codec, but not gRPC-Web, whose types begin in the same way.
 function isGrpc(contentType: string | undefined): boolean {

@@ -32,20 +32,19 @@ export async function compress(
   const coding = selectCoding(acceptEncoding);
   if (coding === undefined) return body;
   const plain = typeof body === "string" ? Buffer.from(body) : body;
-  const coded = await encode[coding](plain);
+  // The default quality of Brotli is for content that is compressed once and served many times.
+  const coded = await encodeBytes(coding, plain, { gzip: constants.Z_DEFAULT_COMPRESSION, br: 4 });
   if (coded.length >= plain.length) return plain;
   headers["content-encoding"] = coding;
   return coded;
 }
 
-const encode: Readonly<Record<Coding, (bytes: Uint8Array) => Promise<Uint8Array>>> = {
-  gzip: (bytes) => gzipAsync(bytes),
-  br: (bytes) =>
-    brotliAsync(bytes, {
-      // The default quality is for content that is compressed once and served many times.
-      params: { [constants.BROTLI_PARAM_QUALITY]: 4, [constants.BROTLI_PARAM_SIZE_HINT]: bytes.length },
-    }),
-};
+/** Compresses bytes in libuv's thread pool, with the given quality of each coding. */
+export function encodeBytes(coding: Coding, bytes: Uint8Array, quality: Record<Coding, number>): Promise<Buffer> {
+  if (coding === "gzip") return gzipAsync(bytes, { level: quality.gzip });
+  const { BROTLI_PARAM_QUALITY, BROTLI_PARAM_SIZE_HINT } = constants;
+  return brotliAsync(bytes, { params: { [BROTLI_PARAM_QUALITY]: quality.br, [BROTLI_PARAM_SIZE_HINT]: bytes.length } });
+}
 
 /** Adds a field name to a `vary` header. */
 function addVary(headers: ResponseHeaders, name: string): void {

@@ -1,10 +1,9 @@
 // Documents that stay the same while the process runs: loaded, tagged and compressed once, and sent to all callers from
 // the same bytes.
 import { createHash } from "node:crypto";
-import { promisify } from "node:util";
-import { brotliCompress, constants, gzip } from "node:zlib";
-import { type Coding, MIN_COMPRESSED_BYTES, selectCoding } from "./content-negotiation.js";
+import { type Coding, encodeBytes, MIN_COMPRESSED_BYTES, selectCoding } from "./content-negotiation.js";
 import type { HttpResponse } from "./http-message.js";
+import { joinField } from "./inbound.js";
 import { sendBody, sendEmpty, sendJson } from "./send.js";
 
 export interface StaticDocumentOptions {
@@ -27,17 +26,8 @@ const WORTHWHILE = 0.9;
 
 const CODING = "accept-encoding";
 
-const gzipAsync = promisify(gzip);
-const brotliAsync = promisify(brotliCompress);
-
-const encode: Readonly<Record<Coding, (bytes: Buffer) => Promise<Buffer>>> = {
-  gzip: (bytes) => gzipAsync(bytes, { level: 9 }),
-  // The highest qualities save a tenth more and take ten times as long, while the first caller waits.
-  br: (bytes) =>
-    brotliAsync(bytes, {
-      params: { [constants.BROTLI_PARAM_QUALITY]: 7, [constants.BROTLI_PARAM_SIZE_HINT]: bytes.length },
-    }),
-};
+/** The highest qualities of Brotli save a tenth more and take ten times as long, while the first caller waits. */
+const QUALITY = { gzip: 9, br: 7 };
 
 /** A document that is sent to callers. */
 export type StaticDocument = ReturnType<typeof createStaticDocument>;
@@ -65,7 +55,7 @@ export function createStaticDocument({ contentType, headers, load }: StaticDocum
   function encodeOnce(coding: Coding, from: Variant): Promise<Variant> {
     let variant = coded.get(coding);
     if (variant === undefined) {
-      variant = encode[coding](from.bytes).then(
+      variant = encodeBytes(coding, from.bytes, QUALITY).then(
         (bytes) =>
           bytes.length > from.bytes.length * WORTHWHILE
             ? from
@@ -88,7 +78,7 @@ export function createStaticDocument({ contentType, headers, load }: StaticDocum
       const { method, headers: requestHeaders } = res.req;
       const whole = await loadOnce();
       const compressible = whole.bytes.length >= MIN_COMPRESSED_BYTES;
-      const preferred = compressible ? selectCoding(joinHeader(requestHeaders["accept-encoding"])) : undefined;
+      const preferred = compressible ? selectCoding(joinField(requestHeaders["accept-encoding"])) : undefined;
       const { bytes, etag, coding } = preferred === undefined ? whole : await encodeOnce(preferred, whole);
       const fields = {
         ...headers,
@@ -107,10 +97,6 @@ export function createStaticDocument({ contentType, headers, load }: StaticDocum
       }
     },
   };
-}
-
-function joinHeader(value: string | readonly string[] | undefined): string | undefined {
-  return typeof value === "object" ? value.join(", ") : value;
 }
 
 // RFC 9110, section 13.1.2: a list of tags, weak or strong, or "*". The tags of this service have no comma.
