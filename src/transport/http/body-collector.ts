@@ -10,8 +10,15 @@ import { type OpenRequest, openRequestOf } from "./open-request.js";
 /** The source of a body. */
 export type BodySource = IncomingMessage | Http2ServerRequest | ServerHttp2Stream;
 
-/** Receives the result: one method is called, once. */
-export interface BodyReceiver {
+/** What limits a body, checks its first bytes and receives the result: one of the last four is called, once. */
+export interface BodyReader {
+  readonly maxBytes: number;
+  /** How long a body may take after its first bytes, in milliseconds. */
+  readonly timeoutMs: number;
+  /** Reads the size that the body announces itself, in bytes; undefined until it has arrived. */
+  readAnnouncedLength(arrived: Buffer): number | undefined;
+  /** Checks the bytes that have arrived; an error ends the reading. */
+  check?(arrived: Buffer): ApiError | undefined;
   /** The body is complete. */
   onBody(bytes: Buffer): void;
   /** More than `maxBytes` arrived. */
@@ -19,18 +26,7 @@ export interface BodyReceiver {
   /** The body is malformed, took too long, or was rejected in favour of others. */
   onFault(error: ApiError): void;
   /** The peer disconnected; there is no one to answer. */
-  onGone(): void;
-}
-
-/** The limits of a body, and checks of its first bytes. */
-export interface BodyOptions {
-  readonly maxBytes: number;
-  /** How long a body may take after its first bytes, in milliseconds. */
-  readonly timeoutMs: number;
-  /** Reads the size that the body announces itself, in bytes; undefined until it has arrived. */
-  readonly readAnnouncedLength?: (arrived: Buffer) => number | undefined;
-  /** Checks the bytes that have arrived; an error ends the reading. */
-  readonly check?: (arrived: Buffer) => ApiError | undefined;
+  onGone?(): void;
 }
 
 // The least that is charged for a body in several chunks: its buffers and their pool.
@@ -46,8 +42,8 @@ type CollectedSource = BodySource & { [key]?: BodyCollector };
  * Reads a body to its end. Bytes are charged before they are kept; without room for them, the body is rejected. The charge
  * is released with the request.
  */
-export function collectBody(source: BodySource, options: BodyOptions, receiver: BodyReceiver): void {
-  const collector = new BodyCollector(source, options, receiver);
+export function collectBody(source: BodySource, reader: BodyReader): void {
+  const collector = new BodyCollector(source, reader);
   (source as CollectedSource)[key] = collector;
   collector.start();
 }
@@ -67,8 +63,7 @@ function onClose(this: CollectedSource): void {
 
 class BodyCollector {
   readonly #source: BodySource;
-  readonly #options: BodyOptions;
-  readonly #receiver: BodyReceiver;
+  readonly #reader: BodyReader;
   readonly #request: OpenRequest | undefined;
   /** Its first `#size` bytes are what arrived so far. */
   #body: Buffer | undefined;
@@ -81,10 +76,9 @@ class BodyCollector {
   #isLate = false;
   #isScheduled = false;
 
-  constructor(source: BodySource, options: BodyOptions, receiver: BodyReceiver) {
+  constructor(source: BodySource, reader: BodyReader) {
     this.#source = source;
-    this.#options = options;
-    this.#receiver = receiver;
+    this.#reader = reader;
     this.#request = openRequestOf(source);
   }
 
@@ -104,8 +98,10 @@ class BodyCollector {
   }
 
   add(chunk: Buffer): void {
-    if (this.#size + chunk.length > this.#options.maxBytes) {
-      if (this.#discard()) this.#receiver.onTooLarge();
+    if (this.#size + chunk.length > this.#reader.maxBytes) {
+      const fault = this.#size === 0 ? this.#reader.check?.(chunk) : undefined;
+      if (fault !== undefined) this.#fail(fault);
+      else if (this.#discard()) this.#reader.onTooLarge();
       return;
     }
     const charge = this.#openCharge();
@@ -127,17 +123,17 @@ class BodyCollector {
     }
     if (!this.#finish()) return;
     this.#charge?.complete();
-    const receiver = this.#receiver;
+    const reader = this.#reader;
     const bytes = this.#body === undefined ? Buffer.alloc(0) : this.#body.subarray(0, this.#size);
     // A body that arrived with its request is handled with it. A later one is queued: a peer may send the last bytes
     // of many at once.
-    if (this.#isLate && this.#request) this.#request.waitAgain(() => receiver.onBody(bytes));
-    else receiver.onBody(bytes);
+    if (this.#isLate && this.#request) this.#request.waitAgain(() => reader.onBody(bytes));
+    else reader.onBody(bytes);
   }
 
   /** Ends the reading when the peer has disconnected. */
   leave(): void {
-    if (this.#discard()) this.#receiver.onGone();
+    if (this.#discard()) this.#reader.onGone?.();
   }
 
   /**
@@ -147,7 +143,7 @@ class BodyCollector {
   keepUnfinished(): void {
     this.#isScheduled = false;
     if (this.#isOver) return;
-    const { maxBytes, timeoutMs } = this.#options;
+    const { maxBytes, timeoutMs } = this.#reader;
     this.#isLate = true;
     // From now on the rate of the body counts, also where no byte ever arrives.
     this.#openCharge();
@@ -166,11 +162,10 @@ class BodyCollector {
 
   // A body of known size is charged at once, so that it is rejected before it has arrived in vain.
   #roomFor(chunk: Buffer): number {
-    const { maxBytes } = this.#options;
+    const { maxBytes } = this.#reader;
     const needed = this.#size + chunk.length;
     const room = this.#body?.length;
-    if (room === undefined)
-      return Math.min(Math.max(this.#options.readAnnouncedLength?.(chunk) ?? 0, needed), maxBytes);
+    if (room === undefined) return Math.min(Math.max(this.#reader.readAnnouncedLength(chunk) ?? 0, needed), maxBytes);
     return needed <= room ? room : Math.max(needed, Math.min(Math.max(room * 2, LEAST_BYTES), maxBytes));
   }
 
@@ -187,7 +182,7 @@ class BodyCollector {
       chunk.copy(body, this.#size);
     }
     this.#size += chunk.length;
-    const error = this.#options.check?.(body.subarray(0, this.#size));
+    const error = this.#reader.check?.(body.subarray(0, this.#size));
     if (error !== undefined) this.#fail(error);
   }
 
@@ -205,7 +200,7 @@ class BodyCollector {
   }
 
   #fail(error: ApiError): void {
-    if (this.#discard()) this.#receiver.onFault(error);
+    if (this.#discard()) this.#reader.onFault(error);
   }
 
   #discard(): boolean {

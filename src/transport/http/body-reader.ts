@@ -144,20 +144,15 @@ export function discardRest(req: HttpRequest): void {
 
 function collect(req: HttpRequest, limit: number): Promise<Uint8Array> {
   return new Promise((resolve, reject) => {
-    collectBody(
-      req,
-      {
-        maxBytes: limit,
-        timeoutMs: defaultLimits.requestMs,
-        readAnnouncedLength: () => Number(req.headers["content-length"] ?? 0),
-      },
-      {
-        onBody: resolve,
-        onTooLarge: () => reject(bodyTooLarge(limit)),
-        onFault: reject,
-        onGone: () => reject(callerGone()),
-      },
-    );
+    collectBody(req, {
+      maxBytes: limit,
+      timeoutMs: defaultLimits.requestMs,
+      readAnnouncedLength: () => Number(req.headers["content-length"] ?? 0),
+      onBody: resolve,
+      onTooLarge: () => reject(bodyTooLarge(limit)),
+      onFault: reject,
+      onGone: () => reject(callerGone()),
+    });
   });
 }
 

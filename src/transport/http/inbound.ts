@@ -1,83 +1,43 @@
-import type { IncomingHttpHeaders, ServerHttp2Stream } from "node:http2";
+import type { IncomingHttpHeaders } from "node:http2";
 import type { HandlerContext } from "@connectrpc/connect";
 import type { Inbound, Protocol } from "../../pipeline/call.js";
 import type { FieldSpelling } from "../../pipeline/field-names.js";
 import type { RequestRecord } from "../../telemetry/request-record.js";
-import { createDisconnectSignal, type HttpRequest, type HttpResponse } from "./http-message.js";
+import { createDisconnectSignal, type HttpResponse, type ResponseWriter } from "./http-message.js";
 import { type OpenRequest, openRequestOf } from "./open-request.js";
 
-/** The request of a unary gRPC call. Its properties are computed when they are read. */
-export class StreamInbound implements Inbound {
-  readonly protocol = "grpc";
-  readonly fieldSpelling = "proto";
-  readonly method = "POST";
+/** What front ends read of a request. */
+export interface RequestFacts {
+  readonly protocol: Protocol;
+  readonly fieldSpelling: FieldSpelling;
+  readonly method: string;
+  /** Path and query. */
+  readonly url: string;
+  readonly headers: IncomingHttpHeaders;
   readonly timeoutMs: number | undefined;
-  readonly record: RequestRecord;
-  readonly #stream: ServerHttp2Stream;
-  readonly #headers: IncomingHttpHeaders;
-
-  constructor(
-    stream: ServerHttp2Stream,
-    headers: IncomingHttpHeaders,
-    timeoutMs: number | undefined,
-    record: RequestRecord,
-  ) {
-    this.timeoutMs = timeoutMs;
-    this.#stream = stream;
-    this.#headers = headers;
-    this.record = record;
-  }
-
-  get requestId(): string {
-    return this.record.requestId;
-  }
-
-  get remoteAddress(): string | undefined {
-    return this.record.remoteAddress;
-  }
-
-  get turn(): OpenRequest | undefined {
-    return openRequestOf(this.#stream);
-  }
-
-  get url(): string {
-    return this.#headers[":path"] ?? "";
-  }
-
-  header(name: string): string | undefined {
-    return joinField(this.#headers[name]);
-  }
-
-  headers(): Headers {
-    return toWebHeaders(this.#headers);
-  }
-
-  signal(): AbortSignal {
-    return createDisconnectSignal(this.#stream);
-  }
 }
 
-/** The request of a unary call of Connect or gRPC-Web. */
-export class RpcInbound implements Inbound {
-  readonly protocol: "connect" | "grpc-web";
+/** The request of a call that our own front ends answer. Its properties are computed when they are read. */
+export class RequestInbound implements Inbound {
+  readonly protocol: Protocol;
   readonly fieldSpelling: FieldSpelling;
+  readonly method: string;
+  readonly url: string;
   readonly timeoutMs: number | undefined;
   readonly record: RequestRecord;
-  readonly #req: HttpRequest;
-  readonly #res: HttpResponse;
+  protected readonly fields: IncomingHttpHeaders;
+  readonly #out: ResponseWriter;
 
-  constructor(
-    req: HttpRequest,
-    res: HttpResponse,
-    record: RequestRecord,
-    { protocol, fieldSpelling, timeoutMs }: Pick<RpcInbound, "protocol" | "fieldSpelling" | "timeoutMs">,
-  ) {
-    this.protocol = protocol;
-    this.fieldSpelling = fieldSpelling;
-    this.timeoutMs = timeoutMs;
+  /** @param out what the response is written to */
+  constructor(out: ResponseWriter, record: RequestRecord, facts: RequestFacts) {
+    this.protocol = facts.protocol;
+    this.fieldSpelling = facts.fieldSpelling;
+    this.method = facts.method;
+    this.url = facts.url;
+    this.timeoutMs = facts.timeoutMs;
     this.record = record;
-    this.#req = req;
-    this.#res = res;
+    this.fields = facts.headers;
+    this.#out = out;
   }
 
   get requestId(): string {
@@ -89,27 +49,19 @@ export class RpcInbound implements Inbound {
   }
 
   get turn(): OpenRequest | undefined {
-    return openRequestOf(this.#req);
-  }
-
-  get method(): string {
-    return this.#req.method ?? "";
-  }
-
-  get url(): string {
-    return this.#req.url ?? "";
+    return openRequestOf(this.#out);
   }
 
   header(name: string): string | undefined {
-    return joinField(this.#req.headers[name]);
+    return joinField(this.fields[name]);
   }
 
   headers(): Headers {
-    return toWebHeaders(this.#req.headers);
+    return toWebHeaders(this.fields);
   }
 
   signal(): AbortSignal {
-    return createDisconnectSignal(this.#res);
+    return createDisconnectSignal(this.#out);
   }
 }
 

@@ -2,11 +2,12 @@
 import type { ServerResponse } from "node:http";
 import type { Http2ServerResponse, IncomingHttpHeaders, ServerHttp2Stream } from "node:http2";
 import { newRequestId } from "../../kernel/ids.js";
+import type { Principal } from "../../kernel/principal.js";
 import type { RejectReason } from "../../kernel/reject-reason.js";
 import { parseTraceparent } from "../../kernel/trace.js";
 import { type HttpVersion, type RequestObserver, RequestRecord } from "../../telemetry/request-record.js";
 import { type HttpRequest, type HttpResponse, isHttp2 } from "./http-message.js";
-import { openRequestOf } from "./open-request.js";
+import { type OpenRequest, openRequestOf } from "./open-request.js";
 import { findPeerAddress, type TrustedProxies } from "./peer-address.js";
 
 export interface RecordsOptions {
@@ -149,6 +150,17 @@ export function beginHttpRecord(
   // Before Node's own listener, which may end the connection.
   if (!isHttp2(req)) (res as ServerResponse).prependListener("finish", onFinish);
   return record;
+}
+
+/** Notes who has proven to send a request: its line in the log and its bytes are theirs. */
+export function noteCaller(
+  record: RequestRecord,
+  request: OpenRequest | undefined,
+  caller: Principal | undefined,
+): void {
+  if (caller === undefined) return;
+  record.setCaller(caller.identityUid);
+  if (request !== undefined) request.callerUid = caller.identityUid;
 }
 
 const UNAVAILABLE = 14;

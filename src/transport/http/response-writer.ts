@@ -145,6 +145,15 @@ export async function writeCharged(out: ResponseWriter, bytes: Uint8Array): Prom
   }
 }
 
+/** Writes charged pieces as {@link writeCharged} does, counts them, and ends the response. */
+export async function endWithPieces(out: ResponseWriter, pieces: Iterable<Uint8Array>): Promise<void> {
+  for (const piece of pieces) {
+    countBytes(out, piece.length);
+    await writeCharged(out, piece);
+  }
+  if (!isGone(out)) (out as ServerResponse).end();
+}
+
 /** Resolves when more may be written, or when the peer has disconnected. */
 function waitForDrain(out: ResponseWriter): Promise<void> {
   if (isGone(out)) return Promise.resolve();

@@ -110,24 +110,6 @@ export function sendGrpcStatus(
   sendOrAbort(res, 200, fields);
 }
 
-/** Ends a stream of the Connect protocol with an error and no messages ("Error End Stream Message"). */
-export function sendEndStream(res: HttpResponse, contentType: string, error: ConnectError): void {
-  recordOf(res)?.setFailure(error.code, undefined);
-  const body = encodeEndStream(error);
-  sendOrAbort(res, 200, { "content-type": contentType, "content-length": body.length }, body);
-}
-
-/** Encodes the last message of a stream of the Connect protocol, in its envelope. */
-export function encodeEndStream(error: ConnectError): Buffer {
-  const json = Buffer.from(JSON.stringify({ error: errorToJson(error, undefined) }));
-  const envelope = Buffer.alloc(5);
-  envelope[0] = END_STREAM_FLAG;
-  envelope.writeUInt32BE(json.length, 1);
-  return Buffer.concat([envelope, json]);
-}
-
-const END_STREAM_FLAG = 2;
-
 // When there is no room even for this response, the connection is cut.
 function sendOrAbort(res: HttpResponse, status: number, headers: OutgoingHttpHeaders, body?: string | Buffer): void {
   try {

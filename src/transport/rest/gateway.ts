@@ -26,7 +26,7 @@ import {
 import { type CreateListEncoder, createJsonListEncoder, streamList } from "../http/list-pieces.js";
 import { openRequestOf } from "../http/open-request.js";
 import { findPeerAddress, type TrustedProxies } from "../http/peer-address.js";
-import { beginHttpRecord } from "../http/request-record.js";
+import { beginHttpRecord, noteCaller } from "../http/request-record.js";
 import { headersOf, send, sendNoContent } from "../http/send.js";
 import type { ServerSpans } from "../http/server-span.js";
 
@@ -224,11 +224,7 @@ export function createGateway(options: GatewayOptions): Gateway {
       call = route.kind === "unary" ? new UnaryCall(inbound, desc, clock()) : new StreamCall(inbound, desc, clock());
       const authenticated = authenticateCaller(route.entry, req.headers.authorization, record.trace);
       const principal = authenticated instanceof Promise ? await authenticated : authenticated;
-      if (principal !== undefined) {
-        record.setCaller(principal.identityUid);
-        const open = openRequestOf(req);
-        if (open !== undefined) open.callerUid = principal.identityUid;
-      }
+      noteCaller(record, openRequestOf(req), principal);
       const maxBytes = Math.min(maxBodyBytes, route.entry.maxRequestBytes);
       const form = isForm(req, route.binding) ? await readFormText(req, maxBytes) : undefined;
       const body = form === undefined && mayHaveBody(req) ? await bodyOf(req, route.binding, maxBytes) : NO_BODY;

@@ -1,60 +1,20 @@
 import { deadlineExceeded, invalidRequest } from "../../kernel/errors.js";
-import type { Inbound } from "../../pipeline/call.js";
 import type { RequestRecord } from "../../telemetry/request-record.js";
 import { parseGrpcTimeout } from "../http/grpc-fields.js";
-import {
-  createDisconnectSignal,
-  HOP_BY_HOP_FIELDS,
-  type HttpRequest,
-  type HttpResponse,
-} from "../http/http-message.js";
-import { findTimeLeft } from "../http/inbound.js";
-import { type OpenRequest, openRequestOf } from "../http/open-request.js";
+import { HOP_BY_HOP_FIELDS, type HttpRequest, type HttpResponse } from "../http/http-message.js";
+import { findTimeLeft, RequestInbound } from "../http/inbound.js";
 
-/** A REST request for the pipeline. Its properties are computed when they are read. */
-export class HttpInbound implements Inbound {
-  readonly protocol = "rest";
-  readonly fieldSpelling = "json";
-  readonly timeoutMs: number | undefined;
-  readonly #req: HttpRequest;
-  readonly #res: HttpResponse;
-  readonly record: RequestRecord;
-
+/** A REST request for the pipeline. */
+export class HttpInbound extends RequestInbound {
   constructor(req: HttpRequest, res: HttpResponse, record: RequestRecord) {
-    this.timeoutMs = findTimeLeft(timeoutOf(req), record);
-    this.#req = req;
-    this.#res = res;
-    this.record = record;
+    const { method = "", url = "", headers } = req;
+    const timeoutMs = findTimeLeft(timeoutOf(req), record);
+    super(res, record, { protocol: "rest", fieldSpelling: "json", method, url, headers, timeoutMs });
   }
 
-  get requestId(): string {
-    return this.record.requestId;
-  }
-
-  get method(): string {
-    return this.#req.method ?? "";
-  }
-
-  get url(): string {
-    return this.#req.url ?? "";
-  }
-
-  get turn(): OpenRequest | undefined {
-    return openRequestOf(this.#req);
-  }
-
-  get remoteAddress(): string | undefined {
-    return this.record.remoteAddress;
-  }
-
-  header(name: string): string | undefined {
-    const value = this.#req.headers[name];
-    return typeof value === "object" ? value.join(", ") : value;
-  }
-
-  headers(): Headers {
+  override headers(): Headers {
     const headers = new Headers();
-    const fields = Object.entries(this.#req.headers);
+    const fields = Object.entries(this.fields);
     for (const [name, value] of fields) {
       if (value === undefined || name.startsWith(":") || NOT_METADATA.has(name)) continue;
       for (const one of typeof value === "string" ? [value] : value) headers.append(name, one);
@@ -65,10 +25,6 @@ export class HttpInbound implements Inbound {
       headers.set(alias, value);
     }
     return headers;
-  }
-
-  signal(): AbortSignal {
-    return createDisconnectSignal(this.#res);
   }
 }
 

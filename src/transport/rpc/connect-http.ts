@@ -9,6 +9,7 @@ import {
   endStreamFlag,
   errorFromJson,
   errorFromJsonBytes,
+  errorToJson,
 } from "@connectrpc/connect/protocol-connect";
 import { findTrailerError } from "@connectrpc/connect/protocol-grpc";
 import { trailerFlag, trailerParse, trailerSerialize } from "@connectrpc/connect/protocol-grpc-web";
@@ -20,7 +21,7 @@ import { createDisconnectSignal, type HttpRequest, type HttpResponse, isGone } f
 import { findTimeLeft, toWebHeaders } from "../http/inbound.js";
 import { chargeResponse, writeCharged, writeHead } from "../http/response-writer.js";
 import { formatConnectJson } from "../http/send.js";
-import { sealEnvelope } from "./envelope.js";
+import { sealWhole } from "./envelope.js";
 import { toAsyncIterable } from "./request-body.js";
 import { encodeWebText, toBinaryType, toTextType } from "./web-text.js";
 
@@ -116,7 +117,7 @@ async function repairUnaryError(response: UniversalServerResponse, repair: Repai
 function repairWebTrailer(frame: Uint8Array, repair: Repair): Uint8Array {
   if (frame[0] !== trailerFlag) return frame;
   const trailer = trailerParse(frame.subarray(PREFIX_BYTES));
-  return repairFields(trailer, repair) ? buildEnvelope(trailerFlag, trailerSerialize(trailer)) : frame;
+  return repairFields(trailer, repair) ? sealWhole(trailerFlag, Buffer.from(trailerSerialize(trailer))) : frame;
 }
 
 // The last message of a Connect stream is JSON with the error that ended the stream. A compressed one has details, so
@@ -127,12 +128,12 @@ function repairEndOfStream(frame: Uint8Array, repair: Repair): Uint8Array {
   if (end.error === undefined) return frame;
   const error = repair(errorFromJson(end.error, undefined, new ConnectError("", Code.Unknown)));
   if (error === undefined) return frame;
-  const repaired = JSON.parse(formatConnectJson(error)) as JsonValue;
-  return buildEnvelope(endStreamFlag, Buffer.from(JSON.stringify({ ...end, error: repaired })));
+  return encodeEndStream(error, end);
 }
 
-function buildEnvelope(flag: number, data: Uint8Array): Buffer {
-  return Buffer.concat(sealEnvelope(flag, { pieces: [Buffer.from(data)], bytes: data.length }));
+/** Encodes the last message of a stream of the Connect protocol ("Error End Stream Message"). */
+export function encodeEndStream(error: ConnectError, end: object = {}): Buffer {
+  return sealWhole(endStreamFlag, Buffer.from(JSON.stringify({ ...end, error: errorToJson(error, undefined) })));
 }
 
 // The library escapes more characters than gRPC does; gRPC clients do not decode `:` and `,`.

@@ -2,38 +2,24 @@
 // services of every protocol by the handlers of connect.
 import type { DescMethod, Registry } from "@bufbuild/protobuf";
 import { MethodOptions_IdempotencyLevel } from "@bufbuild/protobuf/wkt";
-import { type ConnectError, type ContextValues, createContextValues } from "@connectrpc/connect";
+import { type ContextValues, createContextValues } from "@connectrpc/connect";
 import type { UniversalHandler } from "@connectrpc/connect/protocol";
 import { codeToHttpStatus } from "@connectrpc/connect/protocol-connect";
 import { retryAfterOf } from "../../codec/error-json.js";
-import {
-  type ApiError,
-  answerError,
-  connectErrorFrom,
-  invalidRequest,
-  isCallerGone,
-  rejectReasonOf,
-  unimplemented,
-} from "../../kernel/errors.js";
+import { type ApiError, connectErrorFrom, invalidRequest, isCallerGone, unimplemented } from "../../kernel/errors.js";
 import { addressKey } from "../../kernel/ip-address.js";
 import { Shares } from "../../kernel/shares.js";
 import type { MethodEntry, UnaryEntry } from "../../pipeline/method-table.js";
 import { principalKey } from "../../pipeline/mount-options.js";
 import type { RequestRecord } from "../../telemetry/request-record.js";
 import { discardRest, mayHaveBody } from "../http/body-reader.js";
-import {
-  abort,
-  HttpError,
-  type HttpRequest,
-  type HttpResponse,
-  isGone,
-  isHttp2,
-  socketAddressOf,
-} from "../http/http-message.js";
+import { abort, type HttpRequest, type HttpResponse, isGone, isHttp2, socketAddressOf } from "../http/http-message.js";
 import { openRequestOf } from "../http/open-request.js";
-import { formatConnectJson, sendEndStream, sendGrpcStatus, sendJson } from "../http/send.js";
+import { noteCaller } from "../http/request-record.js";
+import { formatConnectJson, sendBody, sendGrpcStatus, sendJson } from "../http/send.js";
+import { createCallErrors } from "./call-error.js";
 import { type ConnectOptions, createHandlers, recordKey, requestKey, responseKey } from "./connect-handlers.js";
-import { toUniversalRequest, writeResponse } from "./connect-http.js";
+import { encodeEndStream, toUniversalRequest, writeResponse } from "./connect-http.js";
 import { readRequest } from "./request-body.js";
 import type { Unary } from "./unary.js";
 import { findWebText } from "./web-text.js";
@@ -75,6 +61,7 @@ export function createConnect(
   options: ConnectOptions & { readonly unary: Unary; readonly registry: Registry },
 ): Connect {
   const { errorDomain, limits, registry, unary } = options;
+  const errorOf = createCallErrors(options);
   const targets = new Map<string, Target>();
   const others: MethodEntry[] = [];
   for (const [path, entry] of options.methods) {
@@ -107,11 +94,7 @@ export function createConnect(
       // Checked first, so that further streams of a peer with too many cost little.
       if (handler.method.methodKind !== "unary") release = takeStream(req, remote);
       const principal = entry && (await options.authenticateCaller(entry, req.headers.authorization, record.trace));
-      if (principal !== undefined) {
-        record.setCaller(principal.identityUid);
-        const open = openRequestOf(req);
-        if (open !== undefined) open.callerUid = principal.identityUid;
-      }
+      noteCaller(record, openRequestOf(req), principal);
       const values: ContextValues = createContextValues()
         .set(recordKey, record)
         .set(principalKey, principal)
@@ -130,7 +113,7 @@ export function createConnect(
       if (isCallerGone(error)) return;
       if (mayHaveBody(req)) discardRest(req);
       if (!res.headersSent && !isGone(res)) {
-        rejectRpc(req, res, handler.method, error instanceof HttpError ? error.error : error, record);
+        rejectRpc(req, res, handler.method, error, record);
         return;
       }
       // The peer has disconnected, or a response could not be written.
@@ -150,12 +133,10 @@ export function createConnect(
     record: RequestRecord,
   ): void {
     const contentType = req.headers["content-type"] ?? "";
-    const onInternal = (answer: ConnectError) => options.onInternalError(answer.cause ?? cause, record.requestId);
-    const error = answerError(cause, errorDomain, onInternal);
-    record.setFailure(error.code, rejectReasonOf(cause));
+    const { error } = errorOf(cause, record);
     if (contentType.startsWith("application/grpc")) sendGrpcStatus(res, contentType, error);
     else if (contentType.startsWith("application/connect+") && method.methodKind !== "unary")
-      sendEndStream(res, contentType, error);
+      sendBody(res, 200, contentType, encodeEndStream(error));
     else {
       const retryAfter = retryAfterOf(error);
       const headers = retryAfter === undefined ? {} : { "retry-after": String(retryAfter) };

@@ -11,6 +11,11 @@ export const COMPRESSED_FLAG = 1;
 /** Short messages are joined to one chunk, in bytes. */
 const JOINED_BYTES = 64 * 1024;
 
+/** Reads how long the envelope is that begins with these bytes; undefined while its prefix is incomplete. */
+export function readEnvelopeLength(arrived: Buffer): number | undefined {
+  return arrived.length < PREFIX_BYTES ? undefined : PREFIX_BYTES + arrived.readUInt32BE(1);
+}
+
 /** The message of a unary request as it was sent. */
 export interface SentMessage {
   readonly bytes: Uint8Array;
@@ -63,6 +68,11 @@ export function sealEnvelope(flag: number, { pieces, bytes }: Pieces): Buffer[] 
   prefix.writeUInt32BE(bytes, 1);
   const all = [prefix, ...pieces];
   return bytes <= JOINED_BYTES ? [Buffer.concat(all)] : all;
+}
+
+/** Puts a message into an envelope of one piece. */
+export function sealWhole(flag: number, message: Buffer): Buffer {
+  return Buffer.concat(sealEnvelope(flag, { pieces: [message], bytes: message.length }));
 }
 
 /**

@@ -7,7 +7,7 @@ import {
   sensitiveHeaders,
 } from "node:http2";
 import { PREFIX_BYTES } from "../../codec/frame-scratch.js";
-import { answerError, deadlineExceeded, invalidRequest, isCallerGone, rejectReasonOf } from "../../kernel/errors.js";
+import { type ApiError, deadlineExceeded, invalidRequest, isCallerGone } from "../../kernel/errors.js";
 import type { Principal } from "../../kernel/principal.js";
 import type { Clock } from "../../kernel/time.js";
 import type { AuthenticateCaller } from "../../pipeline/auth/authenticate.js";
@@ -16,20 +16,31 @@ import type { Invoke } from "../../pipeline/invoke.js";
 import { readChunks } from "../../pipeline/list-chunks.js";
 import type { MethodTable, UnaryEntry } from "../../pipeline/method-table.js";
 import type { RequestRecord } from "../../telemetry/request-record.js";
+import { collectBody } from "../http/body-collector.js";
 import { createDeferral } from "../http/deferral.js";
 import { addFields, BAD_GRPC_TIMEOUT, buildErrorTrailers, parseGrpcTimeout } from "../http/grpc-fields.js";
-import { HttpError } from "../http/http-message.js";
+import { isGone } from "../http/http-message.js";
 import { resetStream, resetUnreadRequest } from "../http/http2-end.js";
-import { findTimeLeft, StreamInbound } from "../http/inbound.js";
+import { findTimeLeft, RequestInbound } from "../http/inbound.js";
 import { inflate } from "../http/inflate.js";
 import type { Limits } from "../http/limits.js";
 import { collectList, type Pieces } from "../http/list-pieces.js";
 import { openRequestOf } from "../http/open-request.js";
-import { chargeResponse, endWithBackpressure, writeCharged } from "../http/response-writer.js";
+import { noteCaller } from "../http/request-record.js";
+import { chargeResponse, endWithBackpressure, endWithPieces } from "../http/response-writer.js";
 import type { ServerSpans } from "../http/server-span.js";
+import { createCallErrors } from "./call-error.js";
 import type { Compressor } from "./compression.js";
-import { COMPRESSED_FLAG, isGzip, type SentMessage, sealEnvelope } from "./envelope.js";
-import { readMessage } from "./grpc-body.js";
+import {
+  COMPRESSED_FLAG,
+  type EnvelopeRules,
+  findEnvelopeFault,
+  isGzip,
+  notOne,
+  openEnvelope,
+  readEnvelopeLength,
+  sealEnvelope,
+} from "./envelope.js";
 import { binaryCodec, type MessageCodec } from "./message-codec.js";
 
 export interface GrpcUnaryOptions {
@@ -85,21 +96,16 @@ export function createGrpcUnary(options: GrpcUnaryOptions): GrpcUnary {
   // Mounted methods go through connect, which handles unknown fields and encoding errors as their authors expect.
   for (const [path, entry] of options.methods) if (entry.kind === "unary" && !entry.mounted) unary.set(path, entry);
 
-  function trailersOf(error: unknown, record: RequestRecord): OutgoingHttpHeaders {
-    const { requestId } = record;
-    const answer = answerError(error, options.errorDomain, ({ cause }) => onInternalError(cause ?? error, requestId));
-    record.setFailure(answer.code, rejectReasonOf(error));
-    return buildErrorTrailers(answer);
-  }
+  const errorOf = createCallErrors(options);
 
   function reject(stream: ServerHttp2Stream, cause: unknown, record: RequestRecord, requestType = ""): void {
-    const fault = cause instanceof HttpError ? cause : undefined;
+    const { error, headers: more } = errorOf(cause, record);
     const headers = {
       ":status": 200,
       "content-type": requestType === TYPE_OF_JSON ? TYPE_OF_JSON : BINARY_TYPE,
       "x-request-id": record.requestId,
-      ...fault?.headers,
-      ...trailersOf(fault?.error ?? cause, record),
+      ...more,
+      ...buildErrorTrailers(error),
     };
     sendRejection({ stream, headers, trailers: undefined });
   }
@@ -113,7 +119,7 @@ export function createGrpcUnary(options: GrpcUnaryOptions): GrpcUnary {
     record: RequestRecord,
   ): void {
     const { responseHeaderIfSet: header, responseTrailerIfSet: trailer } = call;
-    const status = trailersOf(error, record);
+    const status = buildErrorTrailers(errorOf(error, record).error);
     const headers = okHeaders(record, codec);
     const trailers = trailer === undefined ? status : { ...addFields({}, trailer), ...status };
     sendRejection(
@@ -129,15 +135,17 @@ export function createGrpcUnary(options: GrpcUnaryOptions): GrpcUnary {
     call: UnaryCall,
     codec: MessageCodec,
     principal: Principal | undefined,
-    sent: SentMessage,
+    sent: Buffer,
+    rules: EnvelopeRules,
     record: RequestRecord,
   ): Promise<void> {
     try {
-      const bytes = sent.isCompressed
-        ? await inflate("message", "gzip", sent.bytes, entry.maxRequestBytes, (most) =>
+      const opened = openEnvelope(sent, rules);
+      const bytes = opened.isCompressed
+        ? await inflate("message", "gzip", opened.bytes, rules.maxBytes, (most) =>
             openRequestOf(stream)?.chargeBody(most),
           )
-        : sent.bytes;
+        : opened.bytes;
       const { input, output } = entry.desc;
       const decode = () => codec.decode(input, bytes);
       if (entry.list !== undefined) {
@@ -145,22 +153,25 @@ export function createGrpcUnary(options: GrpcUnaryOptions): GrpcUnary {
           chunks: readChunks(invoke, clock, { entry, call, principal, request: decode }),
           encoder: codec.createListEncoder(output, entry.list),
           maxBytes: limits.responseBytes,
-          isGone: () => isStreamGone(stream),
+          isGone: () => isGone(stream),
           request: openRequestOf(stream),
           cutOff: () => resetStream(stream, constants.NGHTTP2_CANCEL),
         });
-        if (!isStreamGone(stream)) await answerPieces(stream, call, codec, message, record);
+        if (!isGone(stream)) await answerPieces(stream, call, codec, message, record);
         return;
       }
       const response = await invoke(entry, call, principal, decode);
-      if (isStreamGone(stream)) return;
+      if (isGone(stream)) return;
       const frame = codec.encodeFrame(output, response);
       const { length } = frame;
       chargeResponse(stream, length);
       if (compressor.takes(length, call.inbound.header("grpc-accept-encoding"))) {
         const pieces = [frame.subarray(PREFIX_BYTES)];
         await answerPieces(stream, call, codec, { pieces, bytes: length - PREFIX_BYTES }, record);
-      } else answer({ reject, onInternalError, stream, call, codec, frame, isCompressed: false, record }, length);
+      } else {
+        record.bytes = length;
+        sendResponse({ reject, onInternalError, stream, call, codec, frame, isCompressed: false, record });
+      }
     } catch (error) {
       if (isCallerGone(error)) return;
       fail(stream, call, codec, error, record);
@@ -177,10 +188,10 @@ export function createGrpcUnary(options: GrpcUnaryOptions): GrpcUnary {
   ): Promise<void> {
     const isCompressed = compressor.takes(plain.bytes, call.inbound.header("grpc-accept-encoding"));
     const message = isCompressed ? await compressor.compress(stream, plain) : plain;
-    if (isStreamGone(stream)) return;
+    if (isGone(stream)) return;
     chargeResponse(stream, PREFIX_BYTES);
     const frame = sealEnvelope(isCompressed ? COMPRESSED_FLAG : 0, message);
-    answer({ reject, onInternalError, stream, call, codec, frame, isCompressed, record }, PREFIX_BYTES + message.bytes);
+    sendResponse({ reject, onInternalError, stream, call, codec, frame, isCompressed, record });
   }
 
   function read(
@@ -191,24 +202,25 @@ export function createGrpcUnary(options: GrpcUnaryOptions): GrpcUnary {
     principal: Principal | undefined,
     record: RequestRecord,
   ): void {
-    if (principal !== undefined) {
-      record.setCaller(principal.identityUid);
-      const request = openRequestOf(stream);
-      if (request !== undefined) request.callerUid = principal.identityUid;
-    }
+    noteCaller(record, openRequestOf(stream), principal);
     const isEncoded = isGzip("grpc-encoding", call.inbound.header("grpc-encoding"));
-    readMessage(stream, { maxBytes: entry.maxRequestBytes, isEncoded }, limits.requestMs, {
-      onMessage: (message) => {
-        record.bytesIn = PREFIX_BYTES + message.bytes.length;
-        void run(stream, entry, call, codec, principal, message, record);
+    const rules = { maxBytes: entry.maxRequestBytes, isEncoded };
+    const onFault = (error: ApiError) => reject(stream, error, record, typeOf(codec));
+    // A message that breaks the rules is rejected when its prefix arrives. Nothing is answered when the peer resets the
+    // stream first.
+    collectBody(stream, {
+      maxBytes: PREFIX_BYTES + rules.maxBytes,
+      timeoutMs: limits.requestMs,
+      readAnnouncedLength: readEnvelopeLength,
+      check: (arrived) => findEnvelopeFault(arrived, rules),
+      onBody(body) {
+        record.bytesIn = body.length;
+        void run(stream, entry, call, codec, principal, body, rules, record);
       },
-      onFault: (error) => reject(stream, error, record, typeOf(codec)),
+      // The prefix was checked, so more bytes arrived than it announced.
+      onTooLarge: () => onFault(notOne()),
+      onFault,
     });
-  }
-
-  function answer(made: Answer, bytes: number): void {
-    made.record.bytes = bytes;
-    sendResponse(made);
   }
 
   return {
@@ -223,11 +235,11 @@ export function createGrpcUnary(options: GrpcUnaryOptions): GrpcUnary {
         return;
       }
       const codec = type === TYPE_OF_JSON ? jsonCodec : binaryCodec;
-      const call = new UnaryCall(
-        new StreamInbound(stream, headers, findTimeLeft(timeoutMs, record), record),
-        entry.desc,
-        clock(),
-      );
+      const inbound = new RequestInbound(stream, record, {
+        ...{ protocol: "grpc", fieldSpelling: "proto", method: "POST", url: headers[":path"] ?? "", headers },
+        timeoutMs: findTimeLeft(timeoutMs, record),
+      });
+      const call = new UnaryCall(inbound, entry.desc, clock());
       spans?.beginCall(record, headers);
       const proceed = (principal: Principal | undefined) => read(stream, entry, call, codec, principal, record);
       try {
@@ -255,10 +267,6 @@ function okHeaders({ requestId }: RequestRecord, codec: MessageCodec): OutgoingH
   };
 }
 
-function isStreamGone(stream: ServerHttp2Stream): boolean {
-  return stream.destroyed || stream.closed;
-}
-
 interface GrpcRejection {
   readonly stream: ServerHttp2Stream;
   readonly headers: OutgoingHttpHeaders;
@@ -268,7 +276,7 @@ interface GrpcRejection {
 
 const sendRejection = createDeferral<GrpcRejection>(
   ({ stream, headers, trailers }) => {
-    if (isStreamGone(stream) || stream.headersSent) return;
+    if (isGone(stream) || stream.headersSent) return;
     if (trailers !== undefined) {
       stream.on("wantTrailers", () => sendTrailers(stream, trailers));
       stream.respond(headers, TRAILERS_FOLLOW);
@@ -284,7 +292,7 @@ const sendRejection = createDeferral<GrpcRejection>(
 
 const sendResponse = createDeferral<Answer>(
   ({ stream, call, codec, frame, isCompressed, record }) => {
-    if (isStreamGone(stream)) return;
+    if (isGone(stream)) return;
     const header = call.responseHeaderIfSet;
     const trailer = call.responseTrailerIfSet;
     if (trailer === undefined) stream.on("wantTrailers", sendOkTrailers);
@@ -293,7 +301,7 @@ const sendResponse = createDeferral<Answer>(
     if (isCompressed) headers["grpc-encoding"] = "gzip";
     stream.respond(header === undefined ? headers : addFields(headers, header), TRAILERS_FOLLOW);
     if (Buffer.isBuffer(frame)) endWithBackpressure(stream, frame);
-    else void writePieces(stream, frame);
+    else void endWithPieces(stream, frame);
   },
   (error, { stream, codec, reject, onInternalError, record }) => {
     if (!stream.headersSent) {
@@ -305,15 +313,10 @@ const sendResponse = createDeferral<Answer>(
   },
 );
 
-async function writePieces(stream: ServerHttp2Stream, pieces: readonly Buffer[]): Promise<void> {
-  for (const piece of pieces) await writeCharged(stream, piece);
-  if (!isStreamGone(stream)) stream.end();
-}
-
 function sendOkTrailers(this: ServerHttp2Stream): void {
   sendTrailers(this, OK_TRAILERS);
 }
 
 function sendTrailers(stream: ServerHttp2Stream, trailers: OutgoingHttpHeaders): void {
-  if (!isStreamGone(stream)) stream.sendTrailers(trailers);
+  if (!isGone(stream)) stream.sendTrailers(trailers);
 }

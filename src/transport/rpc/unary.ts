@@ -2,10 +2,9 @@
 // stand in a request and a response of HTTP.
 import type { OutgoingHttpHeaders } from "node:http";
 import { base64Decode } from "@bufbuild/protobuf/wire";
-import type { ConnectError } from "@connectrpc/connect";
 import { codeToHttpStatus } from "@connectrpc/connect/protocol-connect";
 import { PREFIX_BYTES } from "../../codec/frame-scratch.js";
-import { answerError, deadlineExceeded, invalidRequest, isCallerGone, rejectReasonOf } from "../../kernel/errors.js";
+import { deadlineExceeded, invalidRequest, isCallerGone } from "../../kernel/errors.js";
 import type { Clock } from "../../kernel/time.js";
 import type { AuthenticateCaller } from "../../pipeline/auth/authenticate.js";
 import { UnaryCall } from "../../pipeline/call.js";
@@ -22,17 +21,19 @@ import {
   parseConnectTimeout,
   parseGrpcTimeout,
 } from "../http/grpc-fields.js";
-import { abort, HttpError, type HttpRequest, type HttpResponse, isGone } from "../http/http-message.js";
-import { findTimeLeft, joinField, RpcInbound } from "../http/inbound.js";
+import { abort, type HttpRequest, type HttpResponse, isGone } from "../http/http-message.js";
+import { findTimeLeft, joinField, RequestInbound } from "../http/inbound.js";
 import { inflate, tooLarge } from "../http/inflate.js";
 import type { Limits } from "../http/limits.js";
 import { collectList } from "../http/list-pieces.js";
 import { openRequestOf } from "../http/open-request.js";
-import { chargeResponse, sendComplete, writeCharged, writeHead } from "../http/response-writer.js";
+import { noteCaller } from "../http/request-record.js";
+import { chargeResponse, endWithPieces, sendComplete, writeHead } from "../http/response-writer.js";
 import { formatConnectJson, sendGrpcStatus, sendJson } from "../http/send.js";
 import type { ServerSpans } from "../http/server-span.js";
+import { createCallErrors } from "./call-error.js";
 import type { Compressor } from "./compression.js";
-import { COMPRESSED_FLAG, isGzip, openEnvelope, sealEnvelope } from "./envelope.js";
+import { COMPRESSED_FLAG, isGzip, openEnvelope, sealEnvelope, sealWhole } from "./envelope.js";
 import { binaryCodec, type MessageCodec } from "./message-codec.js";
 import { encodeWebText, findWebText, type WebText } from "./web-text.js";
 
@@ -79,14 +80,8 @@ const TRAILER_FLAG = 0x80;
 
 /** Creates the server of these calls. */
 export function createUnary(options: UnaryOptions): Unary {
-  const { invoke, authenticateCaller, clock, errorDomain, limits, jsonCodec, compressor, spans } = options;
-
-  function errorOf(cause: unknown, record: RequestRecord): ConnectError {
-    const onInternal = (answer: ConnectError) => options.onInternalError(answer.cause ?? cause, record.requestId);
-    const error = answerError(cause, errorDomain, onInternal);
-    record.setFailure(error.code, rejectReasonOf(cause));
-    return error;
-  }
+  const { invoke, authenticateCaller, clock, limits, jsonCodec, compressor, spans } = options;
+  const errorOf = createCallErrors(options);
 
   function open(req: HttpRequest, res: HttpResponse, entry: UnaryEntry, record: RequestRecord): Request | undefined {
     const codecOf = (json: string | undefined) => (json === undefined ? binaryCodec : jsonCodec);
@@ -111,20 +106,17 @@ export function createUnary(options: UnaryOptions): Unary {
     let call: UnaryCall | undefined;
     try {
       spans?.beginCall(record, req.headers);
-      const inbound = new RpcInbound(req, res, record, {
+      const { method = "", url = "", headers } = req;
+      const inbound = new RequestInbound(res, record, {
+        ...{ method, url, headers, timeoutMs: findTimeLeft(timeoutOf(request), record) },
         protocol: request.web === undefined ? "connect" : "grpc-web",
         // Errors of gRPC-Web are binary, whatever the codec of messages.
         fieldSpelling: request.web === undefined && request.codec.isJson ? "json" : "proto",
-        timeoutMs: findTimeLeft(timeoutOf(request), record),
       });
       const opened = new UnaryCall(inbound, entry.desc, clock());
       const authenticated = authenticateCaller(entry, req.headers.authorization, record.trace);
       const principal = authenticated instanceof Promise ? await authenticated : authenticated;
-      if (principal !== undefined) {
-        record.setCaller(principal.identityUid);
-        const open = openRequestOf(req);
-        if (open !== undefined) open.callerUid = principal.identityUid;
-      }
+      noteCaller(record, openRequestOf(req), principal);
       const bytes = await readMessage(request);
       call = opened;
       const open = { ...request, call };
@@ -200,14 +192,14 @@ export function createUnary(options: UnaryOptions): Unary {
 
   function sendWeb(open: OpenCall, frame: readonly Buffer[], isCompressed = false): void {
     const headers = webHeaders(open, isCompressed);
-    const body = Buffer.concat([...encodeFor(open, frame), ...encodeFor(open, [encodeTrailers(okTrailers(open))])]);
+    const body = Buffer.concat([...encodeFor(open, frame, [encodeTrailers(okTrailers(open))])]);
     headers["content-length"] = body.length;
     sendComplete(open.res, 200, headers, body);
   }
 
   // A caller of RPC learns how a list failed, so nothing is sent before it is complete.
   async function answerList(open: OpenCall, chunks: AsyncIterable<object>): Promise<void> {
-    const { req, res, entry, call, codec, record, web } = open;
+    const { req, res, entry, call, codec, web } = open;
     if (entry.list === undefined) return;
     const plain = await collectList({
       chunks,
@@ -225,17 +217,16 @@ export function createUnary(options: UnaryOptions): Unary {
     if (web === undefined) {
       const headers = connectHeaders(call, codec, isCompressed);
       writeHead(res, 200, { ...headers, "content-length": message.bytes });
-      await writePieces(res, record, message.pieces);
+      await endWithPieces(res, message.pieces);
     } else {
       const trailers = encodeTrailers(okTrailers(open));
       // The prefix, the trailers, and what base64 adds.
       const added = PREFIX_BYTES + trailers.length;
       chargeResponse(res, added + (web.answer ? Math.ceil((message.bytes + added) / 2) : 0));
       writeHead(res, 200, webHeaders(open, isCompressed));
-      await writePieces(res, record, encodeFor(open, sealEnvelope(isCompressed ? COMPRESSED_FLAG : 0, message)));
-      await writePieces(res, record, encodeFor(open, [trailers]));
+      const frame = sealEnvelope(isCompressed ? COMPRESSED_FLAG : 0, message);
+      await endWithPieces(res, encodeFor(open, frame, [trailers]));
     }
-    if (!isGone(res)) res.end();
   }
 
   function fail(request: Request, call: UnaryCall | undefined, cause: unknown): void {
@@ -249,9 +240,8 @@ export function createUnary(options: UnaryOptions): Unary {
       abort(res);
       return;
     }
-    const fault = cause instanceof HttpError ? cause : undefined;
-    const error = errorOf(fault?.error ?? cause, record);
-    const headers: OutgoingHttpHeaders = { ...fault?.headers };
+    const { error, headers: more } = errorOf(cause, record);
+    const headers: OutgoingHttpHeaders = { ...more };
     if (web === undefined) {
       addFields(headers, error.metadata);
       addConnectFields(headers, call);
@@ -343,17 +333,9 @@ function encodeTrailers(trailers: OutgoingHttpHeaders | GrpcTrailers): Buffer {
     (Array.isArray(value) ? value : [value]).map((one) => `${name}: ${one}\r\n`),
   );
   const text = Buffer.from(lines.join(""), "latin1");
-  const frame = Buffer.concat(sealEnvelope(TRAILER_FLAG, { pieces: [text], bytes: text.length }));
-  return frame;
+  return sealWhole(TRAILER_FLAG, text);
 }
 
-async function writePieces(res: HttpResponse, record: RequestRecord, pieces: Iterable<Buffer>): Promise<void> {
-  for (const piece of pieces) {
-    record.bytes += piece.length;
-    await writeCharged(res, piece);
-  }
-}
-
-function encodeFor({ web }: Request, frame: readonly Buffer[]): Iterable<Buffer> {
-  return web?.answer === true ? encodeWebText(frame) : frame;
+function* encodeFor({ web }: Request, ...frames: readonly (readonly Buffer[])[]): Iterable<Buffer> {
+  for (const frame of frames) yield* web?.answer === true ? encodeWebText(frame) : frame;
 }
