@@ -3,6 +3,8 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { gzipSync } from "node:zlib";
+import type { Code } from "@connectrpc/connect";
+import { codeToString } from "@connectrpc/connect/protocol-connect";
 import { createLogger } from "../../src/telemetry/logger.js";
 import { type Harness, startHarness } from "../support/harness.js";
 import { frame, SERVICE, startServer } from "./harness.js";
@@ -65,6 +67,67 @@ for (const { name, type, body, code, message } of rows) {
       error.details.map((detail) => detail.type),
       ["google.rpc.ErrorInfo"],
     );
+  });
+}
+
+const TAIL = "/arbor.audit.v1.AuditService/TailEvents";
+const EMPTY = envelope(0, Buffer.alloc(0));
+
+interface Fault {
+  readonly name: string;
+  readonly type?: string;
+  readonly body: Buffer<ArrayBuffer>;
+  readonly encoding?: string;
+  readonly code: Code;
+  readonly text: RegExp;
+}
+
+// A control is last: its message is decompressed and decoded, or its field would not be named.
+const faults: readonly Fault[] = [
+  {
+    name: "no message of its type",
+    body: envelope(0, Buffer.from("{}")),
+    code: 3,
+    text: /is no arbor.*TailEventsRequest$/,
+  },
+  { name: "two messages", body: Buffer.concat([EMPTY, EMPTY]), code: 12, text: /takes exactly one$/ },
+  { name: "no message", body: Buffer.alloc(0), code: 12, text: /takes exactly one$/ },
+  { name: "a part of a message", body: Buffer.from([0, 0, 0, 0, 9, 1]), code: 3, text: /is incomplete$/ },
+  { name: "an unknown flag", body: envelope(8, Buffer.alloc(0)), code: 3, text: /unknown flag$/ },
+  { name: "a compressed message", body: envelope(COMPRESSED, gzipSync("")), code: 13, text: /names no encoding$/ },
+  { name: "an unknown encoding", body: EMPTY, encoding: "x", code: 12, text: /-encoding: must be gzip$/ },
+  {
+    name: "a wrong field, compressed",
+    type: "json",
+    body: envelope(COMPRESSED, gzipSync('{"scope":1}')),
+    encoding: "gzip",
+    code: 3,
+    text: /: scope /,
+  },
+];
+for (const { name, type = "proto", body, encoding, code, text } of faults) {
+  test(`the request of a stream with ${name} gets the code and text of a unary call`, async () => {
+    const { token } = await service.organisation(name.replaceAll(/[ ,]+/g, "-"));
+    const send = (contentType: string, field: string) =>
+      fetch(service.url + TAIL, {
+        method: "POST",
+        headers: {
+          authorization: `Bearer ${token}`,
+          "content-type": contentType,
+          ...(encoding !== undefined && { [field]: encoding }),
+        },
+        body,
+      });
+    const connect = Buffer.from(
+      await (await send(`application/connect+${type}`, "connect-content-encoding")).arrayBuffer(),
+    );
+    const { error } = JSON.parse(connect.subarray(5).toString());
+    assert.equal(error.code, codeToString(code));
+    assert.match(error.message, text);
+    const { headers } = await send(`application/grpc-web+${type}`, "grpc-encoding");
+    assert.equal(headers.get("grpc-status"), String(code));
+    assert.match(decodeURIComponent(headers.get("grpc-message") ?? ""), text);
+    assert.ok(headers.has("grpc-status-details-bin"));
   });
 }
 

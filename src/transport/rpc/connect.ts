@@ -1,6 +1,6 @@
 // RPC over HTTP requests and responses: unary calls of Connect and gRPC-Web by `rpc/unary`, and streams and mounted
 // services of every protocol by the handlers of connect.
-import type { DescMethod, Registry } from "@bufbuild/protobuf";
+import type { DescMethod } from "@bufbuild/protobuf";
 import { MethodOptions_IdempotencyLevel } from "@bufbuild/protobuf/wkt";
 import { type ContextValues, createContextValues } from "@connectrpc/connect";
 import type { UniversalHandler } from "@connectrpc/connect/protocol";
@@ -20,6 +20,7 @@ import { formatConnectJson, sendBody, sendGrpcStatus, sendJson } from "../http/s
 import { createCallErrors } from "./call-error.js";
 import { type ConnectOptions, createHandlers, recordKey, requestKey, responseKey } from "./connect-handlers.js";
 import { encodeEndStream, toUniversalRequest, writeResponse } from "./connect-http.js";
+import type { MessageCodec } from "./message-codec.js";
 import { readRequest } from "./request-body.js";
 import type { Unary } from "./unary.js";
 import { findWebText } from "./web-text.js";
@@ -58,9 +59,9 @@ type Target =
 
 /** Creates the adapter. */
 export function createConnect(
-  options: ConnectOptions & { readonly unary: Unary; readonly registry: Registry },
+  options: ConnectOptions & { readonly unary: Unary; readonly jsonCodec: MessageCodec },
 ): Connect {
-  const { errorDomain, limits, registry, unary } = options;
+  const { errorDomain, limits, unary } = options;
   const errorOf = createCallErrors(options);
   const targets = new Map<string, Target>();
   const others: MethodEntry[] = [];
@@ -100,9 +101,9 @@ export function createConnect(
         .set(principalKey, principal)
         .set(responseKey, res);
       const maxBytes = entry?.maxRequestBytes ?? limits.publicRequestBytes;
-      // The library reads the JSON of mounted methods, as connect-node does.
-      const types = entry === undefined || entry.mounted ? undefined : registry;
-      const { body, message } = await readRequest(handler.method, maxBytes, req, types, webText?.request);
+      // The library reads the messages of mounted methods, as connect-node does.
+      const codec = entry === undefined || entry.mounted ? undefined : options.jsonCodec;
+      const { body, message } = await readRequest(handler.method, maxBytes, req, codec, record, webText?.request);
       const request = toUniversalRequest(req, res, values.set(requestKey, message), body, record);
       if (message !== undefined) request.header.delete("content-length");
       const response = await handler(request);
@@ -133,8 +134,8 @@ export function createConnect(
     record: RequestRecord,
   ): void {
     const contentType = req.headers["content-type"] ?? "";
-    const { error } = errorOf(cause, record);
-    if (contentType.startsWith("application/grpc")) sendGrpcStatus(res, contentType, error);
+    const { error, headers: more } = errorOf(cause, record);
+    if (contentType.startsWith("application/grpc")) sendGrpcStatus(res, contentType, error, more);
     else if (contentType.startsWith("application/connect+") && method.methodKind !== "unary")
       sendBody(res, 200, contentType, encodeEndStream(error));
     else {

@@ -37,7 +37,7 @@ export function findEnvelopeFault(arrived: Buffer, { maxBytes, isEncoded }: Enve
   const length = arrived.readUInt32BE(1);
   if (flag !== 0 && flag !== COMPRESSED_FLAG) return invalidRequest("a message has an unknown flag");
   if (flag === COMPRESSED_FLAG && !isEncoded)
-    return protocolError("a message is marked as compressed, but grpc-encoding is not set");
+    return protocolError("a message is marked as compressed, but the request names no encoding");
   if (length > maxBytes) return resourceExhausted(`message: ${length} bytes are more than ${maxBytes}`);
   return arrived.length > PREFIX_BYTES + length ? notOne() : undefined;
 }
@@ -56,9 +56,9 @@ export function openEnvelope(body: Buffer, rules: EnvelopeRules): SentMessage {
   return { bytes: body.subarray(PREFIX_BYTES), isCompressed: body[0] === COMPRESSED_FLAG };
 }
 
-/** UNIMPLEMENTED: a unary call must have one message (gRPC, status codes). */
+/** UNIMPLEMENTED: a call that sends no stream must have one message (gRPC, status codes). */
 export function notOne(): ApiError {
-  return unimplemented("message: a unary call takes exactly one");
+  return unimplemented("message: this method takes exactly one");
 }
 
 /** Puts a message into an envelope. */
@@ -80,9 +80,15 @@ export function sealWhole(flag: number, message: Buffer): Buffer {
  *
  * @throws HttpError UNIMPLEMENTED with the encodings that are known, for any other than gzip
  */
-export function isGzip(header: "grpc-encoding" | "content-encoding", encoding: string | undefined): boolean {
+export function isGzip(header: keyof typeof ACCEPTED, encoding: string | undefined): boolean {
   if (encoding === undefined || encoding === "" || encoding === "identity") return false;
   if (encoding === "gzip") return true;
-  const accepted = header === "grpc-encoding" ? "grpc-accept-encoding" : "accept-encoding";
-  throw new HttpError(501, unimplemented(`${header}: must be gzip`), { [accepted]: "gzip" });
+  throw new HttpError(501, unimplemented(`${header}: must be gzip`), { [ACCEPTED[header]]: "gzip" });
 }
+
+/** The fields that name the compression of requests, and those of responses that say which are accepted. */
+const ACCEPTED = {
+  "grpc-encoding": "grpc-accept-encoding",
+  "content-encoding": "accept-encoding",
+  "connect-content-encoding": "connect-accept-encoding",
+} as const;

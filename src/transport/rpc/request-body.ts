@@ -1,17 +1,44 @@
-// Reads the bodies of calls that connect's handlers answer. Requests of streams in JSON are decoded as those of REST are:
-// protobuf-es, which the library uses, changes or loses some values instead of rejecting them
-// (docs/transcoding.md#json).
-import type { DescMethod, Message, Registry } from "@bufbuild/protobuf";
-import { hasCustomJsonRepresentation } from "@bufbuild/protobuf/wkt";
+// Reads the bodies of calls: one message in an envelope, or a stream that connect's handlers read.
+import type { DescMethod, Message } from "@bufbuild/protobuf";
 import { PREFIX_BYTES } from "../../codec/frame-scratch.js";
-import { readOrReject } from "../../codec/json-read-value.js";
-import { readMessage } from "../../codec/json-reader.js";
 import { callerGone, unimplemented } from "../../kernel/errors.js";
-import { parseStrictJson } from "../../kernel/strict-json.js";
+import type { RequestRecord } from "../../telemetry/request-record.js";
 import { isComplete } from "../http/body-collector.js";
-import { decodeJsonText, mayHaveBody, readBase64, readRaw } from "../http/body-reader.js";
+import { mayHaveBody, readBase64, readRaw } from "../http/body-reader.js";
 import type { HttpRequest } from "../http/http-message.js";
+import { joinField } from "../http/inbound.js";
+import { inflate } from "../http/inflate.js";
 import { openRequestOf } from "../http/open-request.js";
+import { isGzip, openEnvelope } from "./envelope.js";
+import { binaryCodec, type MessageCodec } from "./message-codec.js";
+
+/** Decompresses the message of a request, and charges it. */
+export function inflateMessage(req: HttpRequest, bytes: Uint8Array, maxBytes: number): Promise<Uint8Array> {
+  return inflate("message", "gzip", bytes, maxBytes, (most) => openRequestOf(req)?.chargeBody(most));
+}
+
+/**
+ * Reads the only message of a request, which is in an envelope and may be compressed.
+ *
+ * @param encoding the header field that says how messages are compressed
+ * @param isText whether the body is base64 (gRPC-Web)
+ * @throws HttpError 413, 501; ApiError as {@link openEnvelope} does, RESOURCE_EXHAUSTED; the error of {@link callerGone}
+ */
+export async function readOnlyMessage(
+  req: HttpRequest,
+  maxBytes: number,
+  encoding: "grpc-encoding" | "connect-content-encoding",
+  isText: boolean,
+  record: RequestRecord,
+): Promise<Uint8Array> {
+  const isEncoded = isGzip(encoding, joinField(req.headers[encoding]));
+  const read = isText ? readBase64 : readRaw;
+  const body = mayHaveBody(req) ? await read(req, maxBytes + PREFIX_BYTES) : new Uint8Array();
+  record.bytesIn ??= body.length;
+  const buffer = Buffer.from(body.buffer, body.byteOffset, body.byteLength);
+  const { bytes, isCompressed } = openEnvelope(buffer, { maxBytes, isEncoded });
+  return isCompressed ? inflateMessage(req, bytes, maxBytes) : bytes;
+}
 
 /** A request for the library. */
 export interface RequestBody {
@@ -21,20 +48,20 @@ export interface RequestBody {
 }
 
 /**
- * Reads the body of a call. A single message is read and charged before the library gets it. For streams, the library
- * buffers one message at a time.
+ * Reads the body of a call. A single message is read and charged before the library gets it, and decoded here if it is
+ * not for a mounted method. For streams, the library buffers one message at a time.
  *
  * @param maxBytes the largest message
- * @param registry the types that an Any may contain; without it the library decodes JSON
+ * @param jsonCodec decodes messages in JSON; without it the library decodes all messages
  * @param isText whether the body is base64 (gRPC-Web)
- * @throws HttpError 413; ApiError INVALID_ARGUMENT naming the field that is wrong, UNIMPLEMENTED, RESOURCE_EXHAUSTED;
- * the error of {@link callerGone}.
+ * @throws as {@link readOnlyMessage} does; ApiError INVALID_ARGUMENT naming the field that is wrong, UNIMPLEMENTED
  */
 export async function readRequest(
   method: DescMethod,
   maxBytes: number,
   req: HttpRequest,
-  registry: Registry | undefined,
+  jsonCodec: MessageCodec | undefined,
+  record: RequestRecord,
   isText = false,
 ): Promise<RequestBody> {
   if (method.methodKind === "client_streaming" || method.methodKind === "bidi_streaming") {
@@ -45,16 +72,23 @@ export async function readRequest(
     open?.chargeBody(maxBytes);
     return { body: streamOf(req), message: undefined };
   }
+  const form = jsonCodec && ENVELOPED.exec(req.headers["content-type"] ?? "");
+  if (form && req.method === "POST") {
+    const codec = form[2]?.toLowerCase() === "json" ? jsonCodec : binaryCodec;
+    const encoding = form[1]?.toLowerCase() === "connect" ? "connect-content-encoding" : "grpc-encoding";
+    const bytes = await readOnlyMessage(req, maxBytes, encoding, isText, record);
+    return { body: toAsyncIterable(codec.isJson ? EMPTY_JSON : EMPTY), message: codec.decode(method.input, bytes) };
+  }
   const read = isText ? readBase64 : readRaw;
   // The request of a GET is in its query, the key of caches, so a body must not replace it.
   const bytes = req.method === "POST" && mayHaveBody(req) ? await read(req, maxBytes + PREFIX_BYTES) : new Uint8Array();
-  return (
-    (registry && readJson(method, req, bytes, maxBytes, registry)) ?? {
-      body: toAsyncIterable(bytes),
-      message: undefined,
-    }
-  );
+  return { body: toAsyncIterable(bytes), message: undefined };
 }
+
+const ENVELOPED = /^application\/(connect(?=\+)|grpc|grpc-web|grpc-web-text)(?:\+(json|proto))?(?: *;|$)/i;
+/** The envelopes of empty messages. */
+const EMPTY = Buffer.alloc(PREFIX_BYTES);
+const EMPTY_JSON = Buffer.from([0, 0, 0, 0, 2, ...Buffer.from("{}")]);
 
 /** Node's error codes for a connection that closed within a body. */
 const CUT_OFF: ReadonlySet<unknown> = new Set(["ERR_STREAM_PREMATURE_CLOSE", "ECONNRESET"]);
@@ -72,33 +106,4 @@ async function* streamOf(req: HttpRequest): AsyncGenerator<Uint8Array> {
 /** Converts bytes to a body of one chunk, or of none if they are empty. */
 export async function* toAsyncIterable(bytes: Uint8Array): AsyncGenerator<Uint8Array> {
   if (bytes.length > 0) yield bytes;
-}
-
-const JSON_STREAM = /^application\/(?:connect|grpc|grpc-web|grpc-web-text)\+json$/;
-const EMPTY = Buffer.from([0, 0, 0, 0, 2, ...Buffer.from("{}")]);
-
-// Undefined if the body is not JSON, is compressed, too large or not framed correctly. The library answers these.
-function readJson(
-  { input }: DescMethod,
-  req: HttpRequest,
-  bytes: Uint8Array,
-  maxBytes: number,
-  registry: Registry,
-): RequestBody | undefined {
-  const [type = ""] = (req.headers["content-type"] ?? "").toLowerCase().split(";");
-  if (!JSON_STREAM.test(type.trim())) return undefined;
-  const text = unwrap(bytes);
-  // The JSON of an empty message of such a type is not `{}`.
-  if (text === undefined || text.length === 0 || text.length > maxBytes || hasCustomJsonRepresentation(input))
-    return undefined;
-  const json = parseStrictJson(decodeJsonText(text, undefined), "body");
-  const message = readOrReject(() => readMessage(input, json, "", { registry, ignoreUnknown: true }));
-  return { body: toAsyncIterable(EMPTY), message };
-}
-
-function unwrap(bytes: Uint8Array): Uint8Array | undefined {
-  const { buffer, byteOffset, length } = bytes;
-  if (length < PREFIX_BYTES || bytes[0] !== 0) return undefined;
-  const size = new DataView(buffer, byteOffset, length).getUint32(1);
-  return size === length - PREFIX_BYTES ? bytes.subarray(PREFIX_BYTES) : undefined;
 }

@@ -12,7 +12,7 @@ import type { Invoke } from "../../pipeline/invoke.js";
 import { readChunks } from "../../pipeline/list-chunks.js";
 import type { UnaryEntry } from "../../pipeline/method-table.js";
 import type { RequestRecord } from "../../telemetry/request-record.js";
-import { discardRest, mayHaveBody, readBase64, readRaw } from "../http/body-reader.js";
+import { discardRest, mayHaveBody, readRaw } from "../http/body-reader.js";
 import {
   addFields,
   BAD_GRPC_TIMEOUT,
@@ -23,7 +23,7 @@ import {
 } from "../http/grpc-fields.js";
 import { abort, type HttpRequest, type HttpResponse, isGone } from "../http/http-message.js";
 import { findTimeLeft, joinField, RequestInbound } from "../http/inbound.js";
-import { inflate, tooLarge } from "../http/inflate.js";
+import { tooLarge } from "../http/inflate.js";
 import type { Limits } from "../http/limits.js";
 import { collectList } from "../http/list-pieces.js";
 import { openRequestOf } from "../http/open-request.js";
@@ -33,8 +33,9 @@ import { formatConnectJson, sendGrpcStatus, sendJson } from "../http/send.js";
 import type { ServerSpans } from "../http/server-span.js";
 import { createCallErrors } from "./call-error.js";
 import type { Compressor } from "./compression.js";
-import { COMPRESSED_FLAG, isGzip, openEnvelope, sealEnvelope, sealWhole } from "./envelope.js";
+import { COMPRESSED_FLAG, isGzip, sealEnvelope, sealWhole } from "./envelope.js";
 import { binaryCodec, type MessageCodec } from "./message-codec.js";
+import { inflateMessage, readOnlyMessage } from "./request-body.js";
 import { encodeWebText, findWebText, type WebText } from "./web-text.js";
 
 export interface UnaryOptions {
@@ -137,28 +138,20 @@ export function createUnary(options: UnaryOptions): Unary {
   // Reads the message of a request, decompressed.
   async function readMessage({ req, entry, query, web, record }: Request): Promise<Uint8Array> {
     const { maxRequestBytes: maxBytes } = entry;
-    const expand = (bytes: Uint8Array) =>
-      inflate("message", "gzip", bytes, maxBytes, (most) => openRequestOf(req)?.chargeBody(most));
     if (query !== undefined) {
       const isEncoded = isGzip("content-encoding", query.get("compression") ?? undefined);
       const bytes = readQueryMessage(query);
       if (bytes.length > maxBytes) throw tooLarge("message", maxBytes);
-      return isEncoded ? expand(bytes) : bytes;
+      return isEncoded ? inflateMessage(req, bytes, maxBytes) : bytes;
     }
     const { headers } = req;
     if (web === undefined) {
       const isEncoded = isGzip("content-encoding", headers["content-encoding"]);
       const bytes = mayHaveBody(req) ? await readRaw(req, maxBytes) : NO_BYTES;
       record.bytesIn ??= bytes.length;
-      return isEncoded ? expand(bytes) : bytes;
+      return isEncoded ? inflateMessage(req, bytes, maxBytes) : bytes;
     }
-    const isEncoded = isGzip("grpc-encoding", fieldOf(req, "grpc-encoding"));
-    const read = web.request ? readBase64 : readRaw;
-    const body = mayHaveBody(req) ? await read(req, maxBytes + PREFIX_BYTES) : NO_BYTES;
-    record.bytesIn ??= body.length;
-    const buffer = Buffer.from(body.buffer, body.byteOffset, body.byteLength);
-    const { bytes, isCompressed } = openEnvelope(buffer, { maxBytes, isEncoded });
-    return isCompressed ? expand(bytes) : bytes;
+    return readOnlyMessage(req, maxBytes, "grpc-encoding", web.request, record);
   }
 
   async function answerConnect({ req, res, entry, call, codec }: OpenCall, response: object): Promise<void> {

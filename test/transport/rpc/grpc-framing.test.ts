@@ -46,7 +46,7 @@ interface Row {
   readonly text: string;
 }
 
-const ONE = "Unimplemented: message: a unary call takes exactly one";
+const ONE = "Unimplemented: message: this method takes exactly one";
 const TIMEOUT = "Invalid argument: grpc-timeout must be one to eight digits and one of H, M, S, m, u, n";
 const MALFORMED = "Invalid argument: the message is no chainguard.platform.iam.v2beta1.GetGroupRequest";
 
@@ -72,21 +72,21 @@ const rows: readonly Row[] = [
     name: "the compressed flag without grpc-encoding",
     body: frame(gzipSync(message), 1),
     status: 13,
-    text: "Internal: a message is marked as compressed, but grpc-encoding is not set",
+    text: "Internal: a message is marked as compressed, but the request names no encoding",
   },
   {
     name: "the compressed flag with the encoding identity",
     headers: { "grpc-encoding": "identity" },
     body: frame(gzipSync(message), 1),
     status: 13,
-    text: "Internal: a message is marked as compressed, but grpc-encoding is not set",
+    text: "Internal: a message is marked as compressed, but the request names no encoding",
   },
   {
     name: "the compressed flag without grpc-encoding, as JSON",
     headers: { "content-type": "application/grpc+json" },
     body: frame(gzipSync("{}"), 1),
     status: 13,
-    text: "Internal: a message is marked as compressed, but grpc-encoding is not set",
+    text: "Internal: a message is marked as compressed, but the request names no encoding",
   },
   { name: "flag 2", body: frame(message, 2), status: 3, text: "Invalid argument: a message has an unknown flag" },
   { name: "flag 255", body: frame(message, 255), status: 3, text: "Invalid argument: a message has an unknown flag" },

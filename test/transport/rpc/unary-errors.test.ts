@@ -131,13 +131,13 @@ const faults: Readonly<Record<string, Fault>> = {
   },
   "no message": {
     code: Code.Unimplemented,
-    text: "Unimplemented: message: a unary call takes exactly one",
+    text: "Unimplemented: message: this method takes exactly one",
     body: () => Buffer.alloc(0),
     of: isFramed,
   },
   "two messages": {
     code: Code.Unimplemented,
-    text: "Unimplemented: message: a unary call takes exactly one",
+    text: "Unimplemented: message: this method takes exactly one",
     body: (form) => Buffer.concat([wrap(form, getGroup(form)), wrap(form, getGroup(form))]),
     of: isFramed,
   },
@@ -167,7 +167,7 @@ const faults: Readonly<Record<string, Fault>> = {
   },
   "a compressed message without an encoding": {
     code: Code.Internal,
-    text: "Internal: a message is marked as compressed, but grpc-encoding is not set",
+    text: "Internal: a message is marked as compressed, but the request names no encoding",
     body: (form) => wrap(form, gzipSync(getGroup(form)), 1),
     of: isFramed,
   },
