@@ -34,7 +34,6 @@ import {
 } from "./http/http-message.js";
 import type { StreamRequest } from "./http/http2.js";
 import { resetStream } from "./http/http2-end.js";
-import { type OpenRequest, openRequestOf } from "./http/open-request.js";
 import type { TrustedProxies } from "./http/peer-address.js";
 import { attachRecord, createRecords, pathOf, protocolOf } from "./http/request-record.js";
 import { formatStatusJson, sendGrpcStatus, sendJson } from "./http/send.js";
@@ -230,22 +229,16 @@ export function createDispatch(options: DispatchOptions) {
     return { req, res };
   }
 
-  // A caller whose own timeout is over is told so.
-  function refusalOf(open: OpenRequest | undefined, reason: RefusalReason): ApiError {
-    const isLate = reason === "max_wait" && open !== undefined && open.callerWaitsMs < options.maxWaitMs;
-    return isLate ? deadlineExceeded() : overloaded(reason);
-  }
-
   function refuseHttp1(req: IncomingMessage, res: ServerResponse, reason: RefusalReason): void {
     simplifyGrpcType(req.headers);
     const record = records.http(req, res, socketAddressOf(req));
-    refuse(req, res, refusalOf(openRequestOf(req), reason), record);
+    refuse(req, res, refusalOf(reason), record);
   }
 
   function refuseStream(request: StreamRequest, reason: RefusalReason): void {
     const { stream, headers } = request;
     simplifyGrpcType(headers);
-    const error = refusalOf(openRequestOf(stream), reason);
+    const error = refusalOf(reason);
     if (isGrpc(headers["content-type"])) {
       const record = records.stream(request);
       records.reject(record, headers["content-type"]);
@@ -372,4 +365,9 @@ function limitBody(stream: ServerHttp2Stream, req: Http2ServerRequest, requestMs
   const clear = () => clearTimeout(timer);
   req.once("end", clear);
   stream.once("close", clear);
+}
+
+// A caller whose own timeout is over is told so.
+function refusalOf(reason: RefusalReason): ApiError {
+  return reason === "timeout" ? deadlineExceeded() : overloaded(reason);
 }

@@ -71,7 +71,7 @@ const NO_FIELD = [
 // Served beside the API, in forms of their own: pages, and methods of RPC, whose paths are of two
 // segments with a dot in the first.
 const BESIDE =
-  /^\/(?:(?:docs|openapi\.json|healthz|readyz|metrics|\.well-known|oauth|token|registry\/notifications)\b|[^/]+\.[^/]*\/[^/]+$)/;
+  /^\/(?:$|(?:docs|openapi\.json|healthz|readyz|metrics|\.well-known|oauth|token|registry\/notifications)\b|[^/]+\.[^/]*\/[^/]+$)/;
 
 /** Makes the judge of a service. */
 export function createJudge({ operations, validators }: Pick<FuzzWorld, "operations" | "validators">): Judge {

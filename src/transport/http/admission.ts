@@ -8,11 +8,17 @@ import type { Logger } from "../../telemetry/logger.js";
 import { parseConnectTimeout, parseGrpcTimeout } from "./grpc-fields.js";
 import type { Limits } from "./limits.js";
 
+/** Why a waiting request is refused because the service is busy. */
+type BusyReason = Extract<RejectReason, "max_wait" | "queue_full" | "unread_bytes">;
+
+/** Why a request has waited for too long: for the service, or for its caller, whose own timeout is over. */
+export type LateReason = "max_wait" | "timeout";
+
 /** Why a waiting request is refused. */
-export type RefusalReason = Extract<RejectReason, "max_wait" | "queue_full" | "unread_bytes">;
+export type RefusalReason = BusyReason | LateReason;
 
 /** Why a request or a connection is rejected before it is handled. */
-export type RejectionReason = RefusalReason | ConnectionReason | "address_requests";
+export type RejectionReason = BusyReason | ConnectionReason | "address_requests";
 
 /** Why a connection is rejected. */
 export type ConnectionReason = Extract<RejectReason, "address_connections" | "connections">;
@@ -22,6 +28,8 @@ export type RejectionCounts = Record<RejectionReason, number>;
 
 /** A request that waits. */
 export interface WaitingRequest extends Turn {
+  /** What is said of it if it has not begun by then. */
+  readonly lateReason: LateReason;
   /** Handles it. */
   run(): void;
   /** Answers that the service has no time for it, instead of {@link run}. */
@@ -80,7 +88,7 @@ export function createAdmission({ limits, logger }: AdmissionOptions) {
   function takeTurn(): void {
     const nowMs = performance.now();
     turns++;
-    for (const request of calls.expired(nowMs, MAX_REFUSED)) refuse(request, "max_wait");
+    for (const request of calls.expired(nowMs, MAX_REFUSED)) refuse(request, request.lateReason);
     refuseUnread(nowMs);
     serve(checks, () => {
       if (hasToAccept()) finish();
@@ -119,7 +127,7 @@ export function createAdmission({ limits, logger }: AdmissionOptions) {
       }
       served = request;
       sinceMs = nowMs;
-      if (queue === calls && request.startByMs <= nowMs) refuse(request, "max_wait");
+      if (queue === calls && request.startByMs <= nowMs) refuse(request, request.lateReason);
       else run(request);
       queueMicrotask(serveSoon);
     };
@@ -137,10 +145,12 @@ export function createAdmission({ limits, logger }: AdmissionOptions) {
   }
 
   function refuse(request: WaitingRequest, reason: RefusalReason): void {
-    counts[reason]++;
-    log((refused) =>
-      logger?.warn({ refused, waiting: calls.size, reason }, "calls were refused, because too many wait"),
-    );
+    if (reason !== "timeout") {
+      counts[reason]++;
+      log((refused) =>
+        logger?.warn({ refused, waiting: calls.size, reason }, "calls were refused, because too many wait"),
+      );
+    }
     try {
       request.refuse(reason);
     } catch (error) {
@@ -192,7 +202,15 @@ export function createAdmission({ limits, logger }: AdmissionOptions) {
     /** Lets an admitted request wait for another turn. It is not refused any more. */
     waitAgain({ key }: Pick<Turn, "key">, run: () => void): void {
       const startByMs = Number.POSITIVE_INFINITY;
-      enter(calls, { key, startByMs, run, refuse: run, onError: throwLater, countUnread: none });
+      enter(calls, {
+        key,
+        startByMs,
+        lateReason: "max_wait",
+        run,
+        refuse: run,
+        onError: throwLater,
+        countUnread: none,
+      });
     },
     /** Charges an address for work outside of its turns, in milliseconds. */
     charge: (key: string, costMs: number) => calls.charge(key, costMs),

@@ -2,7 +2,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from "node:ht
 import type { Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import type { RejectReason } from "../../kernel/reject-reason.js";
-import { type Admission, isHealthPath, type RefusalReason, type WaitingRequest } from "./admission.js";
+import { type Admission, isHealthPath, type LateReason, type RefusalReason, type WaitingRequest } from "./admission.js";
 import type { Connections } from "./connections.js";
 import type { Limits } from "./limits.js";
 import { attachOpenRequest, type OpenRequest, openRequestOf } from "./open-request.js";
@@ -36,6 +36,7 @@ export interface Http1Options {
 class Http1Request implements WaitingRequest {
   readonly key: string;
   readonly startByMs: number;
+  readonly lateReason: LateReason;
   readonly #open: OpenRequest;
   readonly #req: IncomingMessage;
   readonly #res: ServerResponse;
@@ -45,6 +46,7 @@ class Http1Request implements WaitingRequest {
   constructor(open: OpenRequest, req: IncomingMessage, res: ServerResponse, handle: Handle, options: Http1Options) {
     this.key = open.key;
     this.startByMs = open.startByMs;
+    this.lateReason = open.lateReason;
     this.#open = open;
     this.#req = req;
     this.#res = res;

@@ -6,7 +6,7 @@ import {
   type ServerHttp2Stream,
 } from "node:http2";
 import type { Socket } from "node:net";
-import { type Admission, isHealthPath, type RefusalReason, type WaitingRequest } from "./admission.js";
+import { type Admission, isHealthPath, type LateReason, type RefusalReason, type WaitingRequest } from "./admission.js";
 import type { Connection } from "./connection.js";
 import type { Connections, Ends } from "./connections.js";
 import { closeSession, destroySession, drainSession, rejectSession, resetStream } from "./http2-end.js";
@@ -151,6 +151,7 @@ type WatchedStream = ServerHttp2Stream & { [openedAfter]?: number };
 class Http2Request implements WaitingRequest {
   readonly key: string;
   readonly startByMs: number;
+  readonly lateReason: LateReason;
   readonly #open: OpenRequest;
   readonly #request: StreamRequest;
   readonly #options: Http2Options;
@@ -158,6 +159,7 @@ class Http2Request implements WaitingRequest {
   constructor(open: OpenRequest, request: StreamRequest, options: Http2Options) {
     this.key = open.key;
     this.startByMs = open.startByMs;
+    this.lateReason = open.lateReason;
     this.#open = open;
     this.#request = request;
     this.#options = options;

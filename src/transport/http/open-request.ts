@@ -3,6 +3,7 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Http2ServerRequest, Http2ServerResponse, ServerHttp2Stream } from "node:http2";
 import { type ApiError, resourceExhausted } from "../../kernel/errors.js";
 import type { Turn } from "../../kernel/fair-queue.js";
+import type { LateReason } from "./admission.js";
 import { ByteBudget, type Charge, noRoom, type Owner } from "./byte-budget.js";
 import type { Connection } from "./connection.js";
 import type { Limits } from "./limits.js";
@@ -56,10 +57,11 @@ export class OpenRequest implements Turn, Owner {
   /** Called before the body is read, if the peer waits for 100 Continue (RFC 9110, section 10.1.1). */
   onContinueExpected: (() => void) | undefined;
   readonly connection: Connection;
-  /** When it is refused if it has not begun, by `performance.now()`. */
-  readonly startByMs: number;
   /** How long its caller waits, in milliseconds; Infinity when it did not say. */
   readonly callerWaitsMs: number;
+  /** When it is refused if it has not begun, by `performance.now()`, and why. */
+  readonly startByMs: number;
+  readonly lateReason: LateReason;
   /** How long its units of work may wait for the database, in milliseconds: what it waits until it begins counts. */
   maxWaitMs: number;
   readonly #host: RequestHost;
@@ -70,9 +72,10 @@ export class OpenRequest implements Turn, Owner {
   constructor(key: string, callerWaitsMs: number, connection: Connection, host: RequestHost) {
     this.key = key;
     this.connection = connection;
-    this.callerWaitsMs = callerWaitsMs;
     this.maxWaitMs = host.maxWaitMs;
+    this.callerWaitsMs = callerWaitsMs;
     this.startByMs = this.arrivedMs + Math.min(callerWaitsMs, host.maxWaitMs);
+    this.lateReason = callerWaitsMs < host.maxWaitMs ? "timeout" : "max_wait";
     this.callerUid = undefined;
     this.onContinueExpected = undefined;
     this.#host = host;

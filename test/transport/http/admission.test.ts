@@ -1,7 +1,13 @@
 // When requests are handled, which come first, and which are refused.
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { type Admission, createAdmission, findCallersTimeout } from "../../../src/transport/http/admission.js";
+import { createLogger } from "../../../src/telemetry/logger.js";
+import {
+  type Admission,
+  createAdmission,
+  findCallersTimeout,
+  type LateReason,
+} from "../../../src/transport/http/admission.js";
 import { defaultLimits, type Limits } from "../../../src/transport/http/limits.js";
 import { standStill } from "../../support/stand-still.js";
 
@@ -10,11 +16,14 @@ const turn = () => new Promise((resolve) => setImmediate(resolve));
 class Log {
   readonly ran: string[] = [];
   readonly refused: string[] = [];
+  readonly warnings: string[] = [];
 }
 
 interface Given {
   readonly costMs?: number;
   readonly maxWaitMs?: number;
+  /** Whose wait is over then. */
+  readonly lateReason?: LateReason;
   readonly isHealth?: boolean;
   readonly unread?: number;
   /** What the request awaits before it is over. */
@@ -22,10 +31,18 @@ interface Given {
 }
 
 function put(admission: Admission, log: Log, key: string, given: Given = {}): void {
-  const { costMs = 0, maxWaitMs = Number.POSITIVE_INFINITY, isHealth = false, unread = 0, work } = given;
+  const {
+    costMs = 0,
+    maxWaitMs = Number.POSITIVE_INFINITY,
+    isHealth = false,
+    unread = 0,
+    work,
+    lateReason = "max_wait",
+  } = given;
   const request = {
     key,
     startByMs: performance.now() + maxWaitMs,
+    lateReason,
     run() {
       log.ran.push(key);
       standStill(costMs);
@@ -39,7 +56,9 @@ function put(admission: Admission, log: Log, key: string, given: Given = {}): vo
 }
 
 function start(limits: Partial<Limits> = {}) {
-  return { admission: createAdmission({ limits: { ...defaultLimits, ...limits } }), log: new Log() };
+  const log = new Log();
+  const logger = createLogger("warn", { write: (line) => log.warnings.push(line) });
+  return { admission: createAdmission({ limits: { ...defaultLimits, ...limits }, logger }), log };
 }
 
 async function untilOver(log: Log, count: number): Promise<number> {
@@ -97,7 +116,14 @@ describe("a turn", () => {
     const run = () => {
       throw error;
     };
-    const broken = { key: "a", startByMs: Infinity, run, refuse: assert.fail, countUnread: () => 0 };
+    const broken = {
+      key: "a",
+      startByMs: Infinity,
+      lateReason: "timeout",
+      run,
+      refuse: assert.fail,
+      countUnread: () => 0,
+    } as const;
     admission.enter({ ...broken, onError: (caught) => told.push(caught) }, false);
     put(admission, log, "a");
     await untilOver(log, 1);
@@ -142,6 +168,17 @@ describe("a request is refused", () => {
     assert.ok(log.refused.length > 10, `${log.refused.length} were refused`);
     assert.deepEqual(new Set(log.refused), new Set(["many max_wait"]));
     assert.equal(admission.counts.max_wait, log.refused.length);
+    assert.match(log.warnings.join(), /calls were refused, because too many wait/);
+  });
+
+  it("when its caller's own timeout is over, which is no refusal of the service", async () => {
+    const { admission, log } = start();
+    put(admission, log, "slow", { costMs: 20 });
+    put(admission, log, "slow", { maxWaitMs: 10, lateReason: "timeout" });
+    await untilOver(log, 2);
+    assert.deepEqual(log.refused, ["slow timeout"]);
+    assert.deepEqual(new Set(Object.values(admission.counts)), new Set([0]));
+    assert.deepEqual(log.warnings, []);
   });
 
   it("control: not when it may wait longer", async () => {
