@@ -1,5 +1,16 @@
 // A database as the service uses it, whichever it is: units of work, and what is known of their state. sqlite/open.ts and
-// pg/open.ts open one; `test/store/store-suite.ts` tests both.
+// pg/open.ts open one; `test/store/store-suite.ts` tests both. A write takes these steps to its acknowledgement:
+//
+//   unit-watch.ts              the store that calls get: names the queue of the caller, and notes units that do not end.
+//   work-gate.ts               rejects units once the process is about to end.
+//   SQLite                     sqlite/write-queue.ts puts the unit in the queue of its caller. The next tick of the event
+//                              loop begins a transaction, in which up to 64 units run, each in a savepoint of its own. One
+//                              COMMIT makes all of them durable. The shared snapshot of reads ends, and then the callers
+//                              get their results.
+//   PostgreSQL                 pg/turns.ts gives the unit a connection when it is its turn. It runs in a serializable
+//                              transaction, from the start again after a conflict, and its caller waits for its COMMIT.
+//   after that                 a full or lost disk has become an error that names the fault (sqlite/faults.ts), and no
+//                              caller has a response to a write that is not in the database.
 import type { Histogram } from "../kernel/histogram.js";
 import type { TraceSpan } from "../kernel/trace.js";
 import type { Awaitable } from "./awaitable.js";

@@ -11,7 +11,7 @@ import { personUid } from "../../kernel/ids.js";
 import { defineBodies } from "../../pipeline/body.js";
 import type { Handlers } from "../../pipeline/handlers.js";
 import { serve } from "../../pipeline/method-table.js";
-import { isSameMessage } from "../../pipeline/resource/fixed-fields.js";
+import { isSameMessage } from "../../pipeline/resource/located-values.js";
 import { buildPatch, buildValues } from "../../pipeline/resource/patch.js";
 import { findsResource, getResource, getRow, type ResourceDeps } from "../../pipeline/resource/read.js";
 import { requireSecureIssuer } from "../../pipeline/resource/rules.js";

@@ -1,4 +1,21 @@
-// The routes of browser login.
+// The routes of browser login, and its story. Between requests a login is a row of `tickets`; state.ts has its forms.
+//
+//   GET /oauth            authorize.ts   parses the request (request.ts). Of a headless login it shows the page for the
+//                                        code of the terminal, which POST /oauth takes. Where several providers fit, it
+//                                        shows their selection (provider-selection.ts). Then the ticket is in the stage
+//                                        `provider`, and the browser goes to the provider (oidc.ts).
+//   GET /oauth/callback   callback.ts    takes that ticket, and exchanges the provider's code for a verified ID token.
+//   /oauth/consent        consent.ts     an invite, a program on a loopback port or pending bindings need the decision
+//                                        of the person: stage `consent`.
+//   complete-login.ts                    signs the person in (iam/people/sign-in.ts) in one transaction, and delivers the
+//                                        outcome: a redirect with tokens, a code, the encrypted result of a terminal
+//                                        (headless.ts), or the approval of a device: stage `approval`.
+//   POST /oauth/token     token.ts       exchanges the code (pkce.ts), the device code or a refresh token for an API token
+//                                        (../tokens.ts).
+//
+// A device begins with POST /oauth/device_authorization and polls the token endpoint (device.ts). Its person types the
+// code at /activate, which stores a ticket in the stage `confirmed`; GET /oauth?continue= goes on with that.
+// browser.ts binds each ticket to the browser that began the login; start-limit.ts bounds how many there are.
 import { CALLBACK_PATH, publicForm, publicPage, type WebRoutes } from "../../kernel/web.js";
 import { createFailureLimiter } from "../sts/failure-limiter.js";
 import { createFailureThrottle } from "../sts/failure-throttle.js";

@@ -1,5 +1,16 @@
 // The token exchange (docs/api-rules.md#token-exchange): a token of another issuer for an API token of the identity or
-// person that it authenticates.
+// person that it authenticates. It has two halves, because a transaction must not wait for the network.
+//
+//   sts.ts           the method: reads the bearer token and the request.
+//   verify           before the transaction. token-request.ts parses what is asked for. identify.ts reads the relationship
+//                    of the identity, or the provider of the person, and proves the bearer: its keys may be fetched
+//                    (../upstream/issuers.ts) or stored (static-keys.ts), or AWS is asked (aws.ts).
+//   finish           in the transaction. identify.ts decides with the rows of that moment who the bearer is; claim-match.ts
+//                    compares the claims. token-request.ts limits the token to what the bearer holds.
+//   ../tokens.ts     issues the token, and signs it after the transaction (../signer.ts).
+//
+// Whoever fails often is slowed down (failure-throttle.ts). Errors that depend on an identity have one text
+// (audience.ts), so that nobody learns which identities exist; the access log has the reason.
 import { parseBearer } from "../../kernel/bearer.js";
 import { unauthenticated } from "../../kernel/errors.js";
 import type { Clock } from "../../kernel/time.js";

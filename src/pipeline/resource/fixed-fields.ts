@@ -1,20 +1,24 @@
-// Fields that requests may name although callers do not choose their values (AIP-203 calls the fields that are
-// ignored instead output-only). A value that differs from the stored one is rejected, so that no value of a request
-// gets lost without an error. Zero counts as absent wherever a message cannot tell the two apart.
-import {
-  clone,
-  type DescField,
-  type DescMessage,
-  equals,
-  isMessage,
-  type Message,
-  type MessageShape,
-} from "@bufbuild/protobuf";
-import { reflect } from "@bufbuild/protobuf/reflect";
-import { TimestampSchema } from "@bufbuild/protobuf/wkt";
-import { FieldBehavior } from "#gen/google/api/field_behavior_pb.js";
-import { getField, hasBehavior } from "../../codec/fields.js";
+// Fields that requests may name although callers do not choose their values. A field of a resource is one of three:
+//
+//   mutable      callers choose its value
+//   output-only  the service sets it, and what a request says is ignored (AIP-203)
+//   fixed        a request may repeat its value, because clients send back what they have read; any other value is an
+//                error, so that no value of a request gets lost without one
+//
+// Who sets a fixed field decides its error: the operator (`setByOperator`), the service (`setByService`), or the request
+// that creates the resource (`immutable`). What a named value is compared with depends on the request:
+//
+//   version 2, creation   `buildValues`: with an empty resource, so only zero passes. Immutable fields are not compared.
+//   version 2, update     `buildPatch`: with the row before. The mask, or the keys in the body, say what is named.
+//   version 1             `requireCreated` and `requireUpdated`: with the response, because version 1 has no masks and its
+//                         messages have other fields. The error undoes the unit of work.
+//
+// Zero counts as absent wherever a message cannot tell the two apart. For example, an update of version 2 with
+// `{"verified": true}` passes for a verified group and fails for others with PERMISSION_DENIED; `{"verified": false}`
+// names the field only with a mask that ends in it.
+import type { DescField, DescMessage, Message, MessageShape } from "@bufbuild/protobuf";
 import { invalidArgument, notPermittedField } from "../../kernel/errors.js";
+import { findValues, isSame, isZero } from "./located-values.js";
 
 /** A field whose value callers do not choose. */
 export interface FixedField {
@@ -147,71 +151,4 @@ export function requireStored(
   const denied = broken.filter(({ operator }) => operator);
   if (denied.length > 0) throw notPermittedField(...denied.map(({ violation }) => violation));
   if (broken.length > 0) throw invalidArgument(...broken.map(({ violation }) => violation));
-}
-
-/** A value in a message: an element of a list and an entry of a map are values of their own. */
-interface LocatedValue {
-  readonly field: DescField;
-  /** The path in JSON. */
-  readonly at: string;
-  /** The key of an entry of a map. */
-  readonly key?: string;
-  readonly value: unknown;
-}
-
-function findValues(message: Message, [field, ...rest]: readonly DescField[], prefix = ""): readonly LocatedValue[] {
-  const value = field && getField(message, field);
-  if (field === undefined || value === undefined || value === null) return [];
-  const at = prefix + field.jsonName;
-  const placed: readonly LocatedValue[] =
-    field.fieldKind === "list"
-      ? (value as readonly unknown[]).map((one, i) => ({ field, at: `${at}[${i}]`, value: one }))
-      : field.fieldKind === "map"
-        ? Object.entries(value).map(([key, one]) => ({ field, at: `${at}.${key}`, key, value: one }))
-        : [{ field, at, value }];
-  return rest.length === 0 ? placed : placed.flatMap((one) => findValues(one.value as Message, rest, `${one.at}.`));
-}
-
-/** Whether `message` holds the field at the end of `path`, and its value is zero. */
-export function isZeroAt(message: Message, path: readonly DescField[]): boolean {
-  const values = findValues(message, path);
-  return values.length > 0 && values.every(({ value }) => isZero(value));
-}
-
-/** The zero of `time.Time` in Go, whose clients send it for a time that is not set: the start of the year 1. */
-const GO_ZERO_SECONDS = -62_135_596_800n;
-
-function isZero(value: unknown): boolean {
-  if (isMessage(value, TimestampSchema)) return value.nanos === 0 && [0n, GO_ZERO_SECONDS].includes(value.seconds);
-  return value instanceof Uint8Array ? value.length === 0 : [0, 0n, "", false].some((zero) => zero === value);
-}
-
-function isSame(a: LocatedValue, b: LocatedValue): boolean {
-  if (a.key !== b.key) return false;
-  const { message } = a.field;
-  if (message === undefined) return a.value === b.value;
-  return isSameMessage(message, a.value as Message, b.value as Message);
-}
-
-/** Whether two messages are equal in all but output-only fields, times to the second. */
-export function isSameMessage(message: DescMessage, a: Message, b: Message): boolean {
-  return equals(message, normalize(message, a), normalize(message, b));
-}
-
-// Clients keep times as text of whole seconds, and cannot send back what the service has set meanwhile.
-function normalize(message: DescMessage, value: Message): Message {
-  const copy = clone(message, value);
-  truncate(message, copy);
-  return copy;
-}
-
-function truncate(message: DescMessage, value: Message): void {
-  if (isMessage(value, TimestampSchema)) value.nanos = 0;
-  for (const field of message.fields) {
-    if (hasBehavior(field, FieldBehavior.OUTPUT_ONLY)) reflect(message, value).clear(field);
-    const inner = field.message && getField(value, field);
-    if (field.message === undefined || inner === undefined || inner === null) continue;
-    const all = field.fieldKind === "message" ? [inner] : Object.values(inner);
-    for (const one of all) truncate(field.message, one as Message);
-  }
 }

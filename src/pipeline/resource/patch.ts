@@ -14,7 +14,8 @@ import type { FieldMask } from "@bufbuild/protobuf/wkt";
 import { getField } from "../../codec/fields.js";
 import { type FieldViolation, invalidArgument } from "../../kernel/errors.js";
 import type { FieldName, FieldValues, MutableFields } from "./define.js";
-import { type FixedPath, isZeroAt, requireStored, resolveFixed } from "./fixed-fields.js";
+import { type FixedPath, requireStored, resolveFixed } from "./fixed-fields.js";
+import { isZeroAt } from "./located-values.js";
 
 /**
  * Builds the values of a new resource: every mutable field, validated.

@@ -1,4 +1,24 @@
-// Reads on SQLite. Beginning a transaction costs as much as a point read, so reads share one.
+// Reads on SQLite. All of one tick of the event loop share a transaction, because to begin one costs as much as a point
+// read (bench/store-compare.ts). Three things make this more than a `BEGIN`:
+//
+// 1. A read must see every write that was acknowledged before. So the shared snapshot ends with its tick, and with every
+//    commit: the write queue calls `endSnapshot` before any caller gets its result.
+// 2. Some units are long, such as the chunk of a large list. SQLite runs in the thread of the event loop, so such a unit
+//    calls `tx.pause()` between its statements. Once it has used 3 ms, the pause resolves in a later tick, and one paused
+//    unit resumes per tick.
+// 3. A unit that has paused still reads one snapshot from its beginning to its end. So it pins the snapshot: a snapshot
+//    that is pinned keeps its connection, and later reads get another one.
+//
+// A snapshot is in one of these states:
+//
+//   current    units of this tick join it
+//   pinned     a unit has paused on it; current until the tick ends, and then only the units that joined it read it
+//   ended      nobody reads it; its connection is idle again. A unit that still tries made the error of awaiting something
+//              other than its transaction
+//
+// At most four snapshots are pinned, because each has a connection and keeps the write-ahead log from being truncated. A
+// unit that would pin a fifth fails within `pause`, waits until one is released, and runs again from its start
+// (`readWhenReleased`). That is allowed, because a read has no effects.
 import type { Awaitable } from "../awaitable.js";
 import type { Executor, Statement } from "../statement.js";
 import type { Tx } from "../transaction.js";

@@ -1,6 +1,17 @@
 // Group commit on SQLite's one writer connection: calls wait in fair queues, a batch of them runs in one transaction with
 // a savepoint each, and no call gets its response before the commit that makes the batch durable
 // (docs/adr/0003-group-commit.md).
+//
+//   submit      puts the unit in the queue of its caller (kernel/fair-queue.ts), and schedules a drain
+//   drain       in the next tick: BEGIN IMMEDIATE, which waits up to 5 s for other processes
+//   runBatch    takes units in the order of the fair queue, until 64 have run or 5 ms have passed
+//   runCall     SAVEPOINT; the unit; RELEASE, or ROLLBACK TO where the unit has failed. One that fails takes nothing with it
+//   commit      COMMIT, which waits for the disk. `beforeResponses` then ends the snapshot of reads
+//   responses   each caller gets the value or the error of its unit; then the next batch
+//
+// A batch fails as a whole, and each of its callers gets the error, in three cases: COMMIT fails; an error such as a full
+// disk has ended the transaction; or a unit awaits something other than its transaction, which would keep all other
+// writers waiting. The last is noticed when the tick ends before the batch does (`nextImmediate`).
 import { ApiError, databaseBusy, unavailable } from "../../kernel/errors.js";
 import { FairQueue } from "../../kernel/fair-queue.js";
 import type { Clock } from "../../kernel/time.js";
