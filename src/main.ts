@@ -30,7 +30,7 @@ async function runCommand(): Promise<number> {
   return run(args);
 }
 
-// SIGHUP means nothing until `serve` listens for it. SIGTERM and SIGINT stop a service that starts, which has answered
+// SIGHUP means nothing until `serve` listens for it. SIGTERM and SIGINT stop a service that starts, which has served
 // nothing yet; a service that runs has listeners of its own.
 function listenWhileStarting(): void {
   for (const name of ["SIGTERM", "SIGINT"] as const) {

@@ -8,7 +8,7 @@ export interface TokenSource {
   /** Returns a token that is valid now. It runs once per call, so it should be quick. */
   readonly token: () => string | Promise<string>;
   /**
-   * Returns a newer token after the service answered UNAUTHENTICATED to `rejected`. If it is another token, the call is
+   * Returns a newer token after the service rejected `rejected` with UNAUTHENTICATED. If it is another token, the call is
    * made once more.
    */
   readonly renew?: (rejected: string) => string | Promise<string>;

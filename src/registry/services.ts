@@ -95,7 +95,7 @@ export const unavailableVulnerabilitiesV1 = {
 } as const;
 
 /**
- * Creates handlers that response UNIMPLEMENTED with a reason, to callers with the right to call the method. They
+ * Creates handlers that fail with UNIMPLEMENTED and a reason, for callers with the right to call the method. They
  * read no data, so the response does not show what exists.
  */
 function createUnavailableHandlers<S extends DescService, K extends keyof S["method"] & string>(

@@ -1,4 +1,4 @@
-// The store of the service: the installation on the host, and what tells whether its database answers.
+// The store of the service: the installation on the host, and whether units of work end.
 import { unavailable } from "../../kernel/errors.js";
 import type { Clock } from "../../kernel/time.js";
 import type { DatabaseFaultEvent } from "../../store/sqlite/faults.js";

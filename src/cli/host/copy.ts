@@ -70,9 +70,8 @@ function parseUrl(text: string, label: string): string {
 /**
  * `arbor copy`: prints the digest of each table, which is the same in both databases.
  *
- * @throws ApiError FAILED_PRECONDITION when the source is not ready or in use, its master key is missing, or the target is not
- * empty; Error when a
- * table differs; CommandError for databases of the same kind
+ * @throws ApiError FAILED_PRECONDITION when the source is not ready or in use, its master key is missing, or the target is
+ * not empty; Error when a table differs; CommandError for databases of the same kind
  */
 export async function copyCommand(
   settings: Settings,

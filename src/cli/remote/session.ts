@@ -151,7 +151,7 @@ export interface Prompt {
  *
  * @param what the resource in the question, such as `group 0123`
  * @throws CommandError INVALID_ARGUMENT when standard input is not a terminal
- * @throws Error for any other response
+ * @throws Error for any other reply
  */
 export async function confirmDelete(
   what: string,

@@ -1,5 +1,5 @@
-// The webhook for the events of a registry. The registry repeats events until it gets 200, so the handler answers
-// 200 only after the commit.
+// The webhook for the events of a registry. The registry repeats events until it gets 200, so the handler responds
+// with it only after the commit.
 import { createHash, timingSafeEqual } from "node:crypto";
 import type { Job } from "../../jobs/jobs.js";
 import { parseBearer } from "../../kernel/bearer.js";

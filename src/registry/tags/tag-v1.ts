@@ -199,7 +199,7 @@ export const tagSummaryHandlersV1 = ({ store }: { readonly store: Pick<Store, "r
 
 function buildTagQuery(repoUid: string): ListQuery {
   const order = { field: "name", descending: false } as const;
-  // Nothing but its tags lies below a repo, and the order of what lies below is stored.
+  // Nothing but its tags lies below a repo.
   return { visible: [repoUid], filter: {}, order, skip: 0, limit: CHUNK_SIZE };
 }
 

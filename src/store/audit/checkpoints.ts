@@ -78,7 +78,7 @@ export class AuditCheckpoints extends TransactionPart {
    * Searches a part of all organisations, in some milliseconds, for those whose first row is older than `beforeMs` and
    * is not the one that their head signs.
    *
-   * @param after `next` of the response before; by default the search begins
+   * @param after `next` of the part before; without it the search begins
    */
   async findOld(beforeMs: number, after?: string): Promise<OldChains> {
     const found = await this.all(after === undefined ? firstRowsFrom : firstRowsAfter, {

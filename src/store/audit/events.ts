@@ -43,7 +43,7 @@ export interface AuditEventQuery {
   readonly after: AuditPosition | undefined;
   /** The largest number of rows on the page. */
   readonly limit: number;
-  /** What the index does not answer. The rows are read in slices and their number is bounded. */
+  /** The conditions that the index does not decide. The rows are read in slices and their number is bounded. */
   readonly matches: ((row: AuditEventRow) => boolean) | undefined;
   /** Called between slices; throws when the caller waits no longer. */
   readonly assertInTime: () => void;
@@ -55,9 +55,9 @@ export interface AuditEventPage {
   readonly next: AuditPosition | undefined;
 }
 
-/** Rows read by one statement where the index does not answer alone: some 2 ms. */
+/** Rows read by one statement where the index does not decide alone: some 2 ms. */
 const SLICE_ROWS = 256;
-/** Rows read for one page where the index does not answer alone. */
+/** Rows read for one page where the index does not decide alone. */
 const MAX_READ_ROWS = 10_240;
 
 const selectEvents = (q: Sql, t: Tables) =>

@@ -1,4 +1,3 @@
-// Groups.
 import { and, eq, isNull } from "drizzle-orm";
 import type { Awaitable } from "../awaitable.js";
 import { ListedTable } from "../lists/listed-table.js";

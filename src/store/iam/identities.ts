@@ -1,4 +1,3 @@
-// Identities.
 import { and, asc, isNotNull, lt } from "drizzle-orm";
 import type { Awaitable } from "../awaitable.js";
 import { ListedTable } from "../lists/listed-table.js";

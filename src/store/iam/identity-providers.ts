@@ -1,4 +1,3 @@
-// Identity providers.
 import { asc, lt } from "drizzle-orm";
 import type { Awaitable } from "../awaitable.js";
 import { ListedTable } from "../lists/listed-table.js";

@@ -1,4 +1,3 @@
-// Role bindings.
 import {
   and,
   asc,

@@ -1,4 +1,3 @@
-// Roles.
 import { asc, isNull } from "drizzle-orm";
 import type { Awaitable } from "../awaitable.js";
 import { ListedTable } from "../lists/listed-table.js";

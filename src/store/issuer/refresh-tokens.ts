@@ -1,4 +1,3 @@
-// Refresh tokens.
 import type { Awaitable } from "../awaitable.js";
 import { deleteRows, insertRow, selectRows, sweepRows, updateRows } from "../rows.js";
 import { TransactionPart } from "../statement.js";

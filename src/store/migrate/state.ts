@@ -33,7 +33,7 @@ export interface DatabaseState {
 
 /**
  * Reads the state of a database without changing it. It yields the queries and receives their rows, because one driver
- * answers at once and the other with a promise.
+ * is synchronous and the other is not.
  */
 export function* readState(
   dialect: Dialect,

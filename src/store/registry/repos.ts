@@ -1,4 +1,3 @@
-// Repos.
 import type { Awaitable } from "../awaitable.js";
 import { ListedTable } from "../lists/listed-table.js";
 import { defineListedKind, usualSorts } from "../lists/resource.js";

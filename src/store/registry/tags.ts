@@ -94,7 +94,7 @@ const sweepMarks = statement<MarkPlace & { timeMs: number; endRepoUid: string; e
   ),
 );
 
-/** Tags. `list` without a filter on families contains only usual tags, whose order is stored separately. */
+/** Tags. `list` without a filter on families contains only usual tags. */
 export class Tags extends ListedTable<TagRow> {
   constructor(tx: Executor) {
     super(tx, tagKind);

@@ -19,7 +19,7 @@ const MAX_TEXT = 500;
 /**
  * Logs in.
  *
- * @param show opens the page, or asks the person to open it open it
+ * @param show opens the page, or asks the person to open it
  * @param waitMs how long the person may take, in milliseconds
  * @throws CommandError DEADLINE_EXCEEDED when they take longer, or the error of the service
  */
