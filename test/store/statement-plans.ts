@@ -45,7 +45,7 @@ export async function useFamilies(store: Store): Promise<void> {
         await tx.auditEvents.list({ rootUid: ROOT, by: column && { column, value: "" }, ...range, after: undefined });
       }
     for (const is of [true, false]) {
-      await tx.groupInvites.findByExpiry(ROOT, 0, is, 1);
+      await tx.groupInvites.findByExpiry(ROOT, 0, is ? "live" : "expired", 1);
       await tx.roleBindings.findByPending(ROOT, is, "", 1);
       await tx.roleBindings.countPending(ROOT, is);
     }

@@ -28,7 +28,7 @@ import { escapeControls, type Output, withStdout } from "../output/terminal.js";
 import type { CommonFlags } from "./flags.js";
 import { asFlagError, findApiSetting } from "./service.js";
 
-/** Calls methods and prints their responses. */
+/** What a command works with: the calls that it may make, and where it prints their responses. */
 export interface Session {
   readonly output: Output;
   /** Calls a method; the response is the JSON of REST. */
@@ -77,6 +77,7 @@ function openConnection(api: string, name: string, token: TokenSource | undefine
   return connectTo({ baseUrl: api, ...(token !== undefined && { token }) });
 }
 
+// In the order of docs/cli.md: the variable, the flag, the stored login. Without any, calls are anonymous.
 async function findToken(flags: CommonFlags, api: string): Promise<TokenSource | undefined> {
   const given = process.env.ARBOR_TOKEN;
   if (given) return asFlagError("ARBOR_TOKEN", () => staticToken(given.trim()));

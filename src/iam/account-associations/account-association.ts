@@ -1,5 +1,6 @@
-// The account association resource, and its handlers in version 2beta1: the cloud accounts that belong to a group.
-// Authorization never reads it.
+// The account association resource, and its handlers in version 2beta1: the cloud accounts that belong to a group. It is
+// a note for programs that work in these accounts: the service calls none of them, and authorization never reads it. A
+// group has one at most, which has the uid of the group.
 import { create, fromJson, type JsonObject, toJson } from "@bufbuild/protobuf";
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import { AccountAssociationsService as StableAccountAssociationsService } from "#gen/chainguard/platform/iam/v2/account_associations_pb.js";
@@ -177,7 +178,7 @@ export function accountAssociationsV2beta1({ listResources }: Pick<ResourceDeps,
       return {};
     },
 
-    // READY would need credentials to ask the account itself, which the service does not have.
+    // Never READY: the service has no credentials for the account, and so cannot find out whether the account trusts it.
     async checkAccountAssociation({ uid, providerType }, { tx }) {
       const { amazon, google, azure } = await getResource(tx, accountAssociations, uid, accountAssociationToProto);
       const configured = {

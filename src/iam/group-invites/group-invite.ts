@@ -52,7 +52,7 @@ export const groupInvites = defineResource({
   parent: {
     type: "iam.chainguard.dev/Group",
     onDelete: {
-      restrict: async (tx, uid, nowMs) => (await tx.groupInvites.findByExpiry(uid, nowMs, true, 1)).length > 0,
+      restrict: async (tx, uid, nowMs) => (await tx.groupInvites.findByExpiry(uid, nowMs, "live", 1)).length > 0,
       cascade: (tx, uid) => deleteRows(tx.groupInvites, "groupUid", uid),
     },
   },

@@ -140,7 +140,7 @@ export async function deleteExpiredInvites(uid: string, nowMs: number, store: Pi
   let total = 0;
   do {
     deleted = await store.write(async (tx) => {
-      const uids = await tx.groupInvites.findByExpiry(uid, nowMs, false, MAX_DELETED);
+      const uids = await tx.groupInvites.findByExpiry(uid, nowMs, "expired", MAX_DELETED);
       for (const one of uids) await tx.groupInvites.delete(one);
       return uids.length;
     });

@@ -154,9 +154,14 @@ function withExpiry(keys: Extract<Relationship, { case: "staticKeys" }>["value"]
   return limited;
 }
 
-// An identity may change between claim match and AWS account. Static keys and service principals are fixed: a
-// change to or from them would be another identity. Undefined where nothing changes, times to the second, because the
-// stored value may break a rule by now, such as keys that have expired.
+// Returns undefined where nothing changes, times to the second: a stored relationship is not checked again, because it may
+// break a rule by now, such as that of keys that have expired.
+//
+// An identity may change between claim match and AWS account. Static keys and service principals are fixed: a change to or
+// from them would be another identity.
+//
+// `members` has the members of the oneof that the request names: one with a value is the new relationship; one without
+// clears the present relationship, which is an error, because every identity has one.
 function changeRelationship(
   before: IdentityRow,
   members: Members,

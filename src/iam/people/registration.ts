@@ -1,4 +1,5 @@
-// People: their registration and their deletion.
+// People: their registration and their deletion. A person is an identity that belongs to no group. Its uid is a hash of
+// issuer and subject, so it is known before the person registers, and is the same after a deletion and a new registration.
 import { invalidArgument } from "../../kernel/errors.js";
 import { personUid, providerPersonUid } from "../../kernel/ids.js";
 import { getRow } from "../../pipeline/resource/read.js";
@@ -35,7 +36,7 @@ export function parseEmail({ claims, provider }: AssertedIdentity): Pick<Identit
 }
 
 /**
- * Stores a new person.
+ * Stores a new person, without any rights: `signIn` (sign-in.ts) decides whether somebody may register, and binds roles.
  *
  * @throws ApiError UNAVAILABLE while the person is being deleted
  */
@@ -52,7 +53,7 @@ export async function register(tx: Tx, asserted: AssertedIdentity, nowMs: number
 }
 
 /**
- * Deletes the identity of a person with all of its role bindings. Resolves to the row.
+ * Deletes the identity of a person with all of its role bindings, or takes its rights away where that is a long work.
  *
  * @returns the row, and whether it is deleted completely; otherwise `finishDeletion` continues
  * @throws ApiError INVALID_ARGUMENT for an identity that is not a person, FAILED_PRECONDITION where an

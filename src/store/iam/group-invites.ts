@@ -1,4 +1,5 @@
-// Invites to groups.
+// The store of invites to groups, whose table is in tables/roles.ts. Creating, listing and deleting them is that of every
+// listed table. A group can be deleted with expired invites, but not with others: `findByExpiry` tells them apart.
 import { and, gt, lte } from "drizzle-orm";
 import { ListedTable } from "../lists/listed-table.js";
 import { byCreation, defineListedKind } from "../lists/resource.js";
@@ -12,14 +13,19 @@ export const groupInviteKind = defineListedKind(7, {
   sorts: byCreation,
 });
 
-const byExpiry = statementFamily<boolean, { groupUid: string; nowMs: number; limit: number }, { uid: string }>(
+type Expiry = "live" | "expired";
+
+const byExpiry = statementFamily<Expiry, { groupUid: string; nowMs: number; limit: number }, { uid: string }>(
   String,
-  (live) => (q, t) =>
+  (expiry) => (q, t) =>
     q
       .select({ uid: t.groupInvites.uid })
       .from(t.groupInvites)
       .where(
-        and(buildEquals(t.groupInvites, "groupUid"), (live ? gt : lte)(t.groupInvites.expireTimeMs, value("nowMs"))),
+        and(
+          buildEquals(t.groupInvites, "groupUid"),
+          (expiry === "live" ? gt : lte)(t.groupInvites.expireTimeMs, value("nowMs")),
+        ),
       )
       .limit(rowLimit("limit")),
 );
@@ -29,9 +35,9 @@ export class GroupInvites extends ListedTable<GroupInviteRow> {
     super(tx, groupInviteKind);
   }
 
-  /** The uids of the group's invites that expire after `nowMs` (`live`) or do not, at most `limit`. */
-  async findByExpiry(groupUid: string, nowMs: number, live: boolean, limit: number): Promise<string[]> {
-    const rows = await this.all(byExpiry(live), { groupUid, nowMs, limit });
+  /** Finds the uids of a group's invites that have or have not expired at `nowMs`, at most `limit`, in no order. */
+  async findByExpiry(groupUid: string, nowMs: number, expiry: Expiry, limit: number): Promise<string[]> {
+    const rows = await this.all(byExpiry(expiry), { groupUid, nowMs, limit });
     return rows.map(({ uid }) => uid);
   }
 }

@@ -1,4 +1,5 @@
-// Identities, and the providers that people and their groups come from.
+// Identities, and the providers that people and their groups come from. People and workloads are rows of one table: what
+// is for people alone is empty or null for workloads, and the other way round.
 import { sql } from "drizzle-orm";
 import type { Columns, ListedRowOf } from "./columns-sqlite.js";
 import type { GroupTables } from "./groups.js";
@@ -34,7 +35,9 @@ export function defineIdentityTables(c: Columns, { groups, roles }: GroupTables 
       subject: c.str("subject").notNull(),
       /** The e-mail address that a trusted login provider confirmed, else empty. */
       email: c.str("email").notNull(),
+      /** The address that a provider stated without confirming it. No decision uses it. */
       emailUnverified: c.str("email_unverified").notNull(),
+      /** A note of those who manage the identity, as its description is. */
       company: c.str("company").notNull(),
       /** Of people who log in through an organisation's own provider: which one; null for all others. */
       providerUid: c.str("provider_uid"),

@@ -1,4 +1,5 @@
-// Repos and tags of a container registry, and what is known of their images.
+// Repos and tags of a container registry, and what is known of their images. The registry itself has the images; its
+// events say what was pushed and deleted there (src/registry/oci). All times are in epoch milliseconds.
 import type { Columns, ListedRowOf, RowOf } from "./columns-sqlite.js";
 import type { GroupTables } from "./groups.js";
 import { buildListIndexes, usualSorts } from "./list-indexes.js";
@@ -46,6 +47,7 @@ export function defineRegistryTables(c: Columns, { groups }: GroupTables) {
         .references(() => repos.uid),
       rootUid: c.str("root_uid").notNull(),
       name: c.str("name").notNull(),
+      /** The digest of the manifest that it points to; empty for a tag of version 1 that has no image yet. */
       digest: c.str("digest").notNull(),
       /** 0 usual, 1 referrers (`sha256-…`), 2 dates (`…-20yymmdd`), 3 epochs (`…-rN`). */
       family: c.int("family").$type<TagFamily>().notNull(),
@@ -86,6 +88,7 @@ export function defineRegistryTables(c: Columns, { groups }: GroupTables) {
     (t) => [c.primaryKey({ columns: [t.repoUid, t.name] }), c.index("tag_marks_time").on(t.timeMs)],
   );
 
+  // The ids of the events that were applied: a registry repeats an event until it is acknowledged.
   const registryEvents = c.table(
     "registry_events",
     { id: c.str("id").primaryKey(), timeMs: c.long("time_ms").notNull() },

@@ -1,4 +1,5 @@
-// The commands of `arbor auth` and their flags.
+// The commands of `arbor auth` and their flags. What a command does is in a file that is loaded when it is called, so the
+// help loads this file alone.
 import { Argument, type Command } from "commander";
 import { addApiFlag, addCommonFlags, createOutputOption, createRepeatableOption } from "../flags.js";
 import type { HelperAction } from "./docker-credential.js";

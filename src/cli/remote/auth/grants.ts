@@ -1,4 +1,11 @@
-// The requests that get tokens from the service (grants of OAuth 2.0).
+// The requests that get tokens from the service, one function for each way to log in and to renew a login:
+//
+//   redeemCode             `arbor auth login` with a browser on this machine, which returned an authorization code
+//   exchangeIdToken        `arbor auth login --headless`, whose result is the ID token of a login provider
+//   exchangeWorkloadToken  `arbor auth login --identity`, with the OIDC token in a file
+//   renewLogin             a login of a person later, with its refresh token; a workload exchanges the token of its file again
+//
+// A login has two API tokens where it can: the second is for docker, and limited to the registry (registry-limit.ts).
 import { ConnectError } from "@connectrpc/connect";
 import { exchangedToken, tokenFile } from "../../../client/refreshing-token.js";
 import { isBearerToken } from "../../../client/token-source.js";
