@@ -24,7 +24,6 @@ const campaigns = new Map([
   ["host-faults-control", node("host-faults", "--control")],
   ["failover", node("failover", "--failovers", "50")],
   ["failover-control", node("failover", "--failovers", "4", "--control")],
-  ["rotation", node("rotate-under-load", "--seconds", "600")],
   ["jobs", node("with-pg", process.execPath, "scripts/job-takeovers.mjs", "--takeovers", "200")],
   ["copy", node("with-pg", process.execPath, "scripts/copy-kills.mjs", "--kills", "200")],
   ["convert", node("with-pg", process.execPath, "scripts/convert-kills.mjs")],

@@ -56,7 +56,6 @@ const LONG = new Map([
   ["test/pg/jobs.test.ts", 16],
   ["test/transport/overload.test.ts", 16],
   ["test/pg/upgrade.test.ts", 15],
-  ["test/issuer/keys/rotation.test.ts", 14],
   ["test/app/process.test.ts", 13],
   ["test/audit/retention.test.ts", 13],
   ["test/audit/tampering.test.ts", 13],

@@ -321,12 +321,6 @@ describe("lists of identities", () => {
     assert.equal((await world.owner.rest("GET", "/identities:lookupIdentity?issuer=x")).status, 400);
     assert.equal((await world.owner.rest("GET", `/identities/${world.owner.uid}`)).status, 403);
   });
-
-  it("deleting what is not there is an error", async () => {
-    const uid = await createIdentity({ name: "n", claimMatch: claimMatch() });
-    assert.equal((await world.owner.rest("DELETE", `/identities/${uid}`)).status, 200);
-    assert.equal((await world.owner.rest("DELETE", `/identities/${uid}`)).status, 404);
-  });
 });
 
 describe("what callers tell of themselves", () => {

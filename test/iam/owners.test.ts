@@ -2,12 +2,12 @@
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import { builtinRoleUid, personUid, randomIds } from "../../src/kernel/ids.js";
-import { precondition, unauthenticated } from "../contract/expectations.js";
+import { precondition } from "../contract/expectations.js";
 import { type RestResponse, restAs } from "../contract/rest.js";
 import { groupRow } from "../support/rows.js";
-import { type IamWorld, type Somebody, startIamWorld } from "./iam-world.js";
+import { type IamWorld, startIamWorld } from "./iam-world.js";
 
-const [viewer, editor, owner] = ["viewer", "editor", "owner"].map(builtinRoleUid) as [string, string, string];
+const [viewer, owner] = ["viewer", "owner"].map(builtinRoleUid) as [string, string];
 
 let world: IamWorld;
 before(async () => {
@@ -20,8 +20,6 @@ const uidFrom = async (response: Promise<RestResponse>): Promise<string> => {
   assert.equal(status, 200, text);
   return String(json?.uid);
 };
-const bindAs = (who: Somebody, group: string, roleUid: string, identityUid: string) =>
-  who.rest("POST", `/roleBindings/${group}`, { identityUid, roleUid });
 
 describe("owners", () => {
   const kept = precondition("OWNER_REQUIRED", "a root group must keep an owner");
@@ -65,17 +63,6 @@ describe("owners", () => {
     assert.equal((await asWorkload("GET", `/identities/${workload}`)).status, 200);
   });
 
-  it("who founds a root owns it by a binding that goes with it", async () => {
-    const founder = await world.harness.identity();
-    const rest = restAs(world.url, founder.token);
-    const root = await createRoot(founder.token);
-    const { json } = await rest("GET", `/roleBindings?group=${root}`);
-    const [binding] = (json?.roleBindings ?? []) as { identity: { uid: string }; role: { name: string } }[];
-    assert.deepEqual([binding?.identity.uid, binding?.role.name, json?.totalCount], [founder.uid, "owner", "1"]);
-    assert.equal((await rest("DELETE", `/groups/${root}`)).status, 200);
-    assert.equal((await rest("GET", `/roleBindings?group=${root}`)).json?.totalCount, "0");
-  });
-
   it("a root handed over to another owner can still be deleted", async () => {
     const founder = await world.harness.identity();
     const heir = await world.harness.identity();
@@ -87,19 +74,5 @@ describe("owners", () => {
     assert.equal((await heirs("DELETE", `/roleBindings/${first?.uid}`)).status, 200);
     assert.equal((await heirs("DELETE", `/groups/${root}`)).text, "");
     assert.equal((await heirs("GET", "/groups")).json?.totalCount, "0");
-  });
-
-  it("deleting an identity takes its bindings along and ends its token at once", async () => {
-    const identity = await world.identity(world.child);
-    const rest = restAs(world.url, await world.harness.token(identity));
-    const uids = [
-      await uidFrom(bindAs(world.owner, world.root, viewer, identity)),
-      await uidFrom(bindAs(world.owner, world.grandchild, editor, identity)),
-    ];
-    assert.equal((await rest("GET", `/groups/${world.root}`)).status, 200);
-    assert.equal((await world.owner.rest("DELETE", `/identities/${identity}`)).status, 200);
-    assert.deepEqual((await rest("GET", `/groups/${world.root}`)).outcome, unauthenticated());
-    for (const uid of uids) assert.equal((await world.owner.rest("GET", `/roleBindings/${uid}`)).status, 404);
-    assert.equal((await world.owner.rest("GET", `/roleBindings?identity=${identity}`)).json?.totalCount, "0");
   });
 });

@@ -80,25 +80,6 @@ describe("custom roles", () => {
     });
   }
 
-  it("have at least one capability", async () => {
-    const uid = await createRole();
-    for (const query of ["?updateMask=capabilities", "?updateMask=*"]) {
-      const { outcome } = await world.owner.rest("PATCH", `/roles/${uid}${query}`, { name: "s" });
-      assert.deepEqual(outcome, invalid(["capabilities", "capabilities must name at least one capability"]));
-    }
-  });
-
-  it("take effect on who holds them at once", async () => {
-    const role = await world.role(["groups.list"]);
-    const who = await world.harness.identity();
-    const body = { identityUid: who.uid, roleUid: role };
-    assert.equal((await world.owner.rest("POST", `/roleBindings/${world.root}`, body)).status, 200);
-    const rest = restAs(world.url, who.token);
-    assert.equal((await rest("GET", `/groups/${world.child}`)).status, 200);
-    await world.owner.rest("PATCH", `/roles/${role}`, { capabilities: ["CAP_IAM_ROLES_LIST"] });
-    assert.equal((await rest("GET", `/groups/${world.child}`)).status, 403);
-  });
-
   it("cannot go while anything gives them", async () => {
     const inUse = precondition("RESOURCE_IN_USE", "cannot delete role that is in use");
     const { rest } = world.owner;

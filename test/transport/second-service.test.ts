@@ -3,18 +3,12 @@
 // google.api.http can say.
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
-import { Code, ConnectError, createClient, type ServiceImpl } from "@connectrpc/connect";
-import * as grpc from "@grpc/grpc-js";
-import { loadSync } from "@grpc/proto-loader";
+import { Code, ConnectError, createClient } from "@connectrpc/connect";
 import { ErrorInfoSchema } from "#gen/google/rpc/error_details_pb.js";
-import { Health } from "#gen/health/v1/health_pb.js";
 import { failedPrecondition } from "../../src/kernel/errors.js";
-import type { StreamCall } from "../../src/pipeline/call.js";
-import { serve } from "../../src/pipeline/method-table.js";
 import { featureService } from "../support/feature/feature.js";
 import { emptyThing } from "../support/feature/feature-server.js";
 import { type FeatureStack, startFeatureStack, things, type WatchRequest } from "../support/feature/feature-service.js";
-import { withResolvers } from "../support/feature/streamed.js";
 import { requestH1, requestH2, type Sent } from "../support/requests.js";
 import { transports } from "./harness.js";
 
@@ -230,125 +224,8 @@ describe("a second service", () => {
       const bug = await failureOf(streams().watch({ uid: "a" }));
       assert.deepEqual([bug.code, bug.rawMessage], [Code.Internal, "Internal: the service failed to handle the call"]);
     });
-
-    test(`${protocol}: headers before the first answer of a stream, trailers behind the last`, async () => {
-      stack.watch = async function* (_request, call) {
-        call.responseHeader.set("x-header", "h");
-        call.responseHeader.set("content-type", "text/evil");
-        yield { uid: "a" };
-        call.responseTrailer.set("x-trailer", "t");
-      };
-      const fields: [string | null, string | null] = [null, null];
-      const options = {
-        onHeader: (headers: Headers) => {
-          fields[0] = headers.get("x-header");
-        },
-        onTrailer: (trailers: Headers) => {
-          fields[1] = trailers.get("x-trailer");
-        },
-      };
-      for await (const { uid } of streams().watch({ uid: "a" }, options)) assert.equal(uid, "a");
-      assert.deepEqual(fields, ["h", "t"]);
-    });
-
-    test(`${protocol}: a caller that goes releases its stream`, async () => {
-      const released = withResolvers();
-      stack.watch = lingering(released.resolve);
-      const gone = new AbortController();
-      await failureOf(streams().watch({ uid: "a" }, { signal: gone.signal }), () => gone.abort());
-      await released.promise;
-    });
-
-    test(`${protocol}: the caller's time ends a stream, and may be longer than that of other calls`, async () => {
-      const released = withResolvers();
-      stack.watch = lingering(released.resolve);
-      // Long enough for the call to arrive on a busy machine: one that never did would release nothing.
-      const late = await failureOf(streams().watch({ uid: "a" }, { timeoutMs: 1_000 }));
-      assert.equal(late.code, Code.DeadlineExceeded);
-      await released.promise;
-      let lastsMs = 0;
-      stack.watch = async function* (_request, call) {
-        lastsMs = call.deadlineMs - call.startMs;
-        yield {};
-      };
-      for await (const _ of streams().watch({ uid: "a" }, { timeoutMs: 3_600_000 }));
-      assert.ok(lastsMs > 3_590_000, String(lastsMs));
-      for await (const _ of streams().watch({ uid: "a" }));
-      assert.equal(lastsMs, Number.POSITIVE_INFINITY);
-    });
   }
-
-  test("an implementation made for connect fits as it is", () => {
-    const impl: ServiceImpl<typeof Health> = {
-      check: () => ({}),
-      list: () => ({}),
-      async *watch(_request, { signal }) {
-        if (!signal.aborted) yield {};
-      },
-    };
-    assert.equal(serve(Health, impl).desc, Health);
-  });
-
-  describe("grpc-js", () => {
-    const definition = loadSync("feature.proto", {
-      includeDirs: ["test/support/feature", "proto", "node_modules/google-proto-files"],
-      keepCase: true,
-    });
-    const open = (service: string) => {
-      const { arbor } = grpc.loadPackageDefinition(definition) as unknown as {
-        arbor: { test: { feature: Record<string, grpc.ServiceClientConstructor> } };
-      };
-      const Client = arbor.test.feature[service];
-      assert.ok(Client);
-      return new Client(`127.0.0.1:${stack.port}`, grpc.credentials.createInsecure());
-    };
-
-    test("one answer", async () => {
-      const client = open("FeatureService");
-      const got = await new Promise<Thing>((resolve, reject) => {
-        const callback = (error: Error | null, response: Thing) => (error ? reject(error) : resolve(response));
-        (client.GetThing as (request: object, done: unknown) => void).call(client, { uid: "a" }, callback);
-      });
-      assert.equal(got.uid, "a");
-      client.close();
-    });
-
-    test("a stream of answers, and one that fails", async () => {
-      const client = open("StreamService");
-      const watch = client.Watch as (request: object) => grpc.ClientReadableStream<Thing>;
-      const uids: string[] = [];
-      stack.watch = things;
-      for await (const { uid } of watch.call(client, { uid: "a", count: 3 })) uids.push(uid);
-      assert.deepEqual(uids, ["a1", "a2", "a3"]);
-      stack.watch = async function* () {
-        yield { uid: "a" };
-        throw failedPrecondition("T", "no");
-      };
-      await assert.rejects(
-        async () => {
-          for await (const _ of watch.call(client, { uid: "a" }));
-        },
-        { code: grpc.status.FAILED_PRECONDITION, details: "Precondition failed: no" },
-      );
-      client.close();
-    });
-  });
 });
-
-// One response, then nothing until the call ends.
-function lingering(release: () => void) {
-  return async function* (_request: WatchRequest, { signal }: StreamCall) {
-    try {
-      yield { uid: "a" };
-      await new Promise((_, reject) => {
-        signal.addEventListener("abort", () => reject(signal.reason));
-        if (signal.aborted) reject(signal.reason);
-      });
-    } finally {
-      release();
-    }
-  };
-}
 
 async function failureOf<T>(
   responses: AsyncIterable<T>,

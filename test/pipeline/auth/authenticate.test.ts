@@ -217,28 +217,6 @@ for (const algorithm of tokenAlgorithms)
       await authenticate(`Bearer ${good}`);
     });
 
-    test("a token with any one bit of its text flipped is refused", async () => {
-      const { authenticate, keys } = service();
-      await authenticate(`Bearer ${good}`);
-      for (let bit = 0; bit < good.length * 8; bit++) {
-        const at = bit >> 3;
-        const flipped = String.fromCharCode(good.charCodeAt(at) ^ (1 << (bit & 7)));
-        await assertRejected(authenticate(`Bearer ${good.slice(0, at)}${flipped}${good.slice(at + 1)}`), `bit ${bit}`);
-      }
-      assert.ok(keys.looks > 0);
-    });
-
-    test("cut off anywhere, a token is refused", async () => {
-      const { authenticate } = service();
-      for (let length = 0; length < good.length; length++) {
-        await assertRejected(authenticate(`Bearer ${good.slice(0, length)}`), `${length} characters`);
-        await assertRejected(
-          authenticate(`Bearer ${good.slice(good.length - length)}`),
-          `the last ${length} characters`,
-        );
-      }
-    });
-
     const jwe = (header: object) => [encodePart(header), "a", "b", "c", "d"].join(".");
     const huge: readonly { token: string; reason: string }[] = [
       { token: ".".repeat(1_000_000), reason: "a megabyte of dots" },
