@@ -10,7 +10,7 @@ const campaigns = new Map([
   ["processes", node("test", "--processes")],
   ["nodes", [process.execPath, "--import", "tsx", "scripts/test-nodes.mjs", "--all"]],
   ["hostile", node("hostile", "--campaign")],
-  ...["http1", "http2", "envelopes", "json", "query"].map(wire),
+  ...["http1", "http2", "envelopes"].map(wire),
   ["fuzz", node("fuzz", "--requests", "1000000")],
   ["tokens", node("mutate-tokens", "--tokens", "1000000")],
   ["decisions", node("decisions", "--decisions", "1000000")],

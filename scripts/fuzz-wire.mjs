@@ -1,5 +1,5 @@
 // Sends hostile input to a process of `arbor serve` and checks it; see test/hostile/wire/.
-//   node scripts/fuzz-wire.mjs --kind http1|http2|envelopes|json|query [--inputs 1000000] [--seed N]
+//   node scripts/fuzz-wire.mjs --kind http1|http2|envelopes [--inputs 1000000] [--seed N]
 //        [--from BATCH] [--lanes 24] [--memory-mib 512]
 // HOSTILE_ROOT names another checkout whose service to fuzz. A fault names its batch. To send
 // that batch again, use the same seed, `--from` with its number, `--inputs 1` and `--lanes 1`.

@@ -40,6 +40,26 @@ test("an undamaged database has no inconsistencies", async (t) => {
   assert.deepEqual(inconsistenciesIn(db), []);
 });
 
+test("a deleted group leaves no counters", async (t) => {
+  const directory = tempDir();
+  const store = openSqlite({ directory });
+  const child = childUid(root, 1);
+  await store.write(async (tx) => {
+    for (const uid of [root, child]) await tx.groups.insert(groupRow(uid));
+  });
+  const countersOf = (uid: string) => {
+    const db = openDatabase(join(directory, "arbor.db"));
+    t.after(() => db.close());
+    return db.prepare("SELECT * FROM counters WHERE scope = ?").all(uid).length;
+  };
+  assert.ok(countersOf(root) > 0, "control: a child is counted");
+  await store.write(async (tx) => {
+    for (const uid of [child, root]) await tx.groups.delete(uid);
+  });
+  await store.close();
+  assert.equal(countersOf(root), 0);
+});
+
 const damages: readonly { sql: string; found: RegExp; reason: string }[] = [
   {
     sql: "DELETE FROM counters WHERE counter = 8 AND length(scope) = 57",

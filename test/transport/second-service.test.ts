@@ -1,15 +1,12 @@
 // A service that has nothing to do with the platform, served by its stack alone:
-// the same responses by REST, Connect, gRPC-Web and gRPC, with everything that
-// google.api.http can say.
+// the same responses by Connect, gRPC-Web and gRPC. What it is over REST is in rest/gateway.test.ts and rest/stream.test.ts.
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { Code, ConnectError, createClient } from "@connectrpc/connect";
 import { ErrorInfoSchema } from "#gen/google/rpc/error_details_pb.js";
 import { failedPrecondition } from "../../src/kernel/errors.js";
 import { featureService } from "../support/feature/feature.js";
-import { emptyThing } from "../support/feature/feature-server.js";
 import { type FeatureStack, startFeatureStack, things, type WatchRequest } from "../support/feature/feature-service.js";
-import { requestH1, requestH2, type Sent } from "../support/requests.js";
 import { transports } from "./harness.js";
 
 interface CallOptions {
@@ -36,130 +33,12 @@ interface StreamClient {
   export(request: Partial<WatchRequest>): AsyncIterable<{ contentType: string; data: Uint8Array }>;
 }
 
-const json = { "content-type": "application/json" };
-
-interface Row extends Sent {
-  readonly text: string;
-  readonly status?: number;
-  readonly type?: string;
-  readonly reason: string;
-}
-
-const thing = (uid: string, displayName: string) =>
-  emptyThing(uid).replace('"displayName":""', `"displayName":"${displayName}"`);
-
-const rest: readonly Row[] = [
-  {
-    path: "/feature/v1/things/a/b",
-    text: thing("a/b", "thing a/b").replace('"labels":{}', '"labels":{"a":"b"}'),
-    reason: "a variable of several segments",
-  },
-  {
-    path: "/feature/v1/aliases/a%2Fb",
-    text: thing("a/b", "thing a/b").replace('"labels":{}', '"labels":{"a":"b"}'),
-    reason: "an additional binding",
-  },
-  {
-    method: "POST",
-    path: "/feature/v1/things/a/b:archive",
-    headers: json,
-    body: '{"reason":"old"}',
-    text: thing("a/b", "archived: old"),
-    reason: "a verb",
-  },
-  { method: "PURGE", path: "/feature/v1/things/a", text: "{}", reason: "a method of its own" },
-  { method: "PUT", path: "/feature/v1/any/a", text: emptyThing("a"), reason: "any method" },
-  { method: "DELETE", path: "/feature/v1/things/a", text: "", reason: "nothing to say" },
-  { path: "/feature/v1/labels/a", text: '{"a":"b"}', reason: "response_body" },
-  {
-    method: "PUT",
-    path: "/feature/v1/tags/a",
-    headers: json,
-    body: '["x","y"]',
-    text: '{"uid":"a","tags":["x","y"]}',
-    reason: "a body that is a list",
-  },
-  { path: "/feature/v1/files/a/b", text: "a;a/b\n", type: "text/csv", reason: "raw bytes out" },
-  {
-    method: "PUT",
-    path: "/feature/v1/files/a",
-    headers: { "content-type": "image/png" },
-    body: Buffer.from([0x89, 0x50]),
-    text: '{"contentType":"image/png","size":"2"}',
-    reason: "raw bytes in",
-  },
-  {
-    path: "/feature/v1/watch/a?count=2",
-    text: `{"result":${emptyThing("a1").replace('"labels":{}', '"labels":{"n":"1"}')}}\n{"result":${emptyThing("a2").replace('"labels":{}', '"labels":{"n":"2"}')}}\n`,
-    type: "application/x-ndjson",
-    reason: "a stream of lines",
-  },
-  {
-    path: "/feature/v1/watch/a/labels?count=2",
-    headers: { accept: "text/event-stream" },
-    text: 'data: {"n":"1"}\n\ndata: {"n":"2"}\n\n',
-    type: "text/event-stream",
-    reason: "a stream of events, of a part of each answer",
-  },
-  {
-    method: "POST",
-    path: "/feature/v1/watch",
-    headers: json,
-    body: '{"uid":"a","count":0}',
-    text: "",
-    type: "application/x-ndjson",
-    reason: "a stream by an additional binding",
-  },
-  { path: "/feature/v1/exports/a?count=2", text: "a;1\na;2\n", type: "text/csv", reason: "a stream of raw bytes" },
-  {
-    method: "POST",
-    path: "/feature/v1/watch",
-    headers: json,
-    body: "{}",
-    status: 400,
-    text: '{"code":3,"message":"Invalid argument: uid: uid is required","details":[{"@type":"type.googleapis.com/google.rpc.ErrorInfo","reason":"INVALID_ARGUMENT","domain":"feature.test"},{"@type":"type.googleapis.com/google.rpc.BadRequest","fieldViolations":[{"field":"uid","description":"uid is required"}]}]}',
-    reason: "a stream that is rejected",
-  },
-];
-
-// Set in a query and in a body, and as they come back.
-const wrappers: readonly { field: string; query: string; json: string }[] = [
-  { field: "stringWrapper", query: "", json: '""' },
-  { field: "string_wrapper", query: "x", json: '"x"' },
-  { field: "int64Wrapper", query: "9007199254740993", json: '"9007199254740993"' },
-  { field: "boolWrapper", query: "false", json: "false" },
-  { field: "bytesWrapper", query: "AAE", json: '"AAE="' },
-  { field: "doubleWrapper", query: "0.5", json: "0.5" },
-];
-
 describe("a second service", () => {
   let stack: FeatureStack;
   before(async () => {
     stack = await startFeatureStack();
   });
   after(() => stack.stop());
-
-  for (const [version, send] of Object.entries({ "http/1.1": requestH1, h2: requestH2 })) {
-    for (const { status = 200, text, type, reason, ...sent } of rest) {
-      test(`REST ${version}: ${reason}`, async () => {
-        stack.watch = things;
-        const got = await send(stack.port, sent);
-        assert.deepEqual([got.status, got.text], [status, text]);
-        if (type !== undefined) assert.equal(got.headers["content-type"], type);
-      });
-    }
-
-    for (const { field, query, json: value } of wrappers) {
-      test(`REST ${version}: ${field}=${query}`, async () => {
-        const name = field.replaceAll(/_([a-z])/g, (_, letter: string) => letter.toUpperCase());
-        const found = await send(stack.port, { path: `/feature/v1/search?${field}=${query}` });
-        assert.ok(found.text.includes(`"${name}":${value}`), found.text);
-        const body = `{"${field}":${value}}`;
-        const echoed = await send(stack.port, { method: "POST", path: "/feature/v1/echo", headers: json, body });
-        assert.ok(echoed.text.includes(`"${name}":${value}`), echoed.text);
-      });
-    }
-  }
 
   for (const [index, [protocol]] of transports("http://unused").entries()) {
     const client = <T>(service: string): T => {

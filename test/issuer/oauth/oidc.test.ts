@@ -99,6 +99,8 @@ const tokens: Readonly<Record<string, () => Promise<unknown>>> = {
   "without a nonce": () => signToken({ nonce: undefined }),
   "that has expired": () => signToken({ exp: now - 120 }),
   "that is not valid yet": () => signToken({ nbf: now + 600 }),
+  // A little longer than 24 KiB.
+  "that is too long": () => signToken({ padding: "x".repeat(18_200) }),
   "without a subject": () => signToken({ sub: undefined }),
   "that is none": async () => "not a token",
   "that is missing": async () => undefined,

@@ -70,6 +70,12 @@ for (const name of wireNames) {
       assert.equal(await world.write((tx) => tx.registry.findDeployment(repoId)), undefined);
     });
 
+    it("may have 100 charts", async () => {
+      const hundred = Array.from({ length: 100 }, () => create(HelmChartSchema, { repo: "https://a.example" }));
+      const { charts } = await wire.call(v1.createDeployment, { parentId: await newRepo(), charts: hundred });
+      assert.equal(charts.length, 100);
+    });
+
     const broken: readonly (readonly [
       charts: readonly { repo: string; source?: string; chart?: string }[],
       at: string,
