@@ -12,7 +12,7 @@ import { uids } from "../cli/host/check/world.js";
 import { createFilledDirectory, fillEmptyTables, readLiterals, withDatabase } from "../store/copy/copy-kit.js";
 import { runKills } from "../store/copy/kill-campaign.js";
 import { runCommand, startCommand } from "../support/command.js";
-import { createRandom } from "../support/operations.js";
+import { createRandom } from "../support/openapi/random.js";
 import { childUid, groupRow } from "../support/rows.js";
 import { memoryDir, tempDir } from "../support/temp-dir.js";
 import { waitUntil } from "../support/wait-until.js";
@@ -264,7 +264,7 @@ describe("arbor copy between SQLite and PostgreSQL", () => {
         for (let i = 0; i < 20_000; i++) row.run(`event ${i}`, i);
       })();
     });
-    const random = createRandom(19);
+    const random = createRandom(19).int;
     const urls: string[] = [];
     const toPg = await runKills({
       from: ["--data", data],

@@ -58,11 +58,13 @@ export async function inProcess(
   };
 }
 
-function principalOf(identityUid: string): Principal {
+/** The caller of a call with the token of an identity. */
+export function principalOf(identityUid: string): Principal {
   return { identityUid, tokenId: "token", issuedAt: 0, expiresAt: 4_000_000_000 };
 }
 
-function inboundOf(identity: string): Inbound {
+/** A request as a front end would hand it over, with the uid of an identity for a token. */
+export function inboundOf(identity: string): Inbound {
   return {
     protocol: "grpc",
     fieldSpelling: "json",

@@ -1,22 +1,15 @@
 // A long list of random operations on the IAM domain, reproducible by seed, and a dump of the database after it.
+
 import { ConnectError } from "@connectrpc/connect";
 import { builtinRoleUid, type Ids } from "../../src/kernel/ids.js";
 import { parentOf } from "../../src/kernel/uidp.js";
 import type { Store } from "../../src/store/store.js";
 import { inProcess } from "./in-process.js";
+import { createRandom } from "./openapi/random.js";
 import { identityRow, rootUid } from "./rows.js";
 
 const IAM = "/chainguard.platform.iam.v2beta1";
 const names = ["a", "a b", "a-b", "ab", "_", "z.9", "prod", "dev"];
-
-/** Creates a pseudo-random generator that a seed makes reproducible: `next(n)` is a number from 0 to n - 1. */
-export function createRandom(seed: number): (n: number) => number {
-  let state = seed * 2_654_435_761 + 1;
-  return (n) => {
-    state = (Math.imul(state ^ (state >>> 15), 2_246_822_519) + 0x9e3779b9) >>> 0;
-    return Math.floor((state / 2 ** 32) * n);
-  };
-}
 
 /** Ids in sequence from 1, so that two runs create the same ids. */
 function createSequentialIds(): Ids {
@@ -37,7 +30,7 @@ export async function runOperations(
   let now = 1_700_000_000_000;
   const store = await open(() => now);
   const call = await inProcess(store, createSequentialIds(), () => now);
-  const random = createRandom(seed);
+  const random = createRandom(seed).int;
   const pick = <T>(list: readonly T[], otherwise: T): T => list[random(list.length)] ?? otherwise;
   const owner = rootUid(0xabc);
   await store.write((tx) => tx.identities.insert(identityRow(owner)));

@@ -8,13 +8,13 @@ import {
 } from "#gen/chainguard/platform/vulnerabilities/v2beta1/advisories_pb.js";
 import { buildCapabilitySet } from "../../src/iam/roles/capability-names.js";
 import { createPageTokens } from "../../src/kernel/page-token.js";
-import type { Principal } from "../../src/kernel/principal.js";
-import { type Inbound, UnaryCall } from "../../src/pipeline/call.js";
+import { UnaryCall } from "../../src/pipeline/call.js";
 import { createInvoke } from "../../src/pipeline/invoke.js";
 import { createMethodTable } from "../../src/pipeline/method-table.js";
 import { createListResources } from "../../src/pipeline/resource/read.js";
 import type { Store } from "../../src/store/store.js";
 import { advisoriesV2beta1 } from "../../src/vulnerabilities/advisories/advisory-v2beta1.js";
+import { inboundOf, principalOf } from "../support/in-process.js";
 import { bindingRow, childUid, groupRow, identityRow, roleRow, rootUid } from "../support/rows.js";
 
 export type ListRequest = MessageInitShape<typeof ListAdvisoriesRequestSchema>;
@@ -84,21 +84,5 @@ export async function advisoryWorld(store: Store): Promise<AdvisoryWorld> {
       }
       return identity;
     },
-  };
-}
-
-function principalOf(identityUid: string): Principal {
-  return { identityUid, tokenId: "token", issuedAt: 0, expiresAt: 4_000_000_000 };
-}
-
-function inboundOf(identity: string): Inbound {
-  return {
-    protocol: "grpc",
-    fieldSpelling: "json",
-    method: "POST",
-    url: "/",
-    requestId: "request",
-    header: (name) => (name === "authorization" ? identity : undefined),
-    headers: () => new Headers(),
   };
 }

@@ -96,10 +96,12 @@ const groupRules: readonly Rule[] = [
   {
     anchor: "groups",
     says: "a root group keeps an owner",
-    call: "DeleteRoleBinding",
-    as: "freshOwner",
-    request: { uid: "<freshOwnerBinding>" },
-    expect: precondition("OWNER_REQUIRED", "a root group must keep an owner"),
+    steps: Object.entries({ DeleteRoleBinding: "uid", "iam.RoleBindings.Delete": "id" }).map(([call, field]) => ({
+      call,
+      as: "freshOwner",
+      request: { [field]: "<freshOwnerBinding>" },
+      expect: precondition("OWNER_REQUIRED", "a root group must keep an owner"),
+    })),
   },
   {
     anchor: "fixed-fields",

@@ -106,9 +106,11 @@ describe("arbor admin keys", () => {
     const token = await newToken();
     const { kid } = JSON.parse(Buffer.from(token.split(".")[0] ?? "", "base64url").toString());
     assert.equal(kid, active?.kid);
-    await sleep(1_500);
-    const [planned] = await listKeys("api-token");
-    const waitMs = Date.parse(planned?.nextTime ?? "") - Date.parse(planned?.createTime ?? "");
+    const planned = await waitUntil(async () => {
+      const [next] = await listKeys("api-token");
+      return next?.nextTime ? next : undefined;
+    });
+    const waitMs = Date.parse(planned.nextTime ?? "") - Date.parse(planned.createTime);
     assert.ok(waitMs >= 330_000 && waitMs < 360_000, `${waitMs} ms`);
     const jwks = (await (await fetch(`${service.url}/.well-known/jwks.json`)).json()) as { keys: { kid: string }[] };
     assert.deepEqual(

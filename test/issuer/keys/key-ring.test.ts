@@ -195,7 +195,8 @@ describe("the maintenance of keys", () => {
       ["pending"],
     );
     down = true;
-    await sleep(2_500);
+    const before = reads;
+    await waitUntil(() => reads >= before + 2);
     down = false;
     const { kid } = ring.getSigningKey();
     const spare = await generateTokenKey("ES256", kit.masterKey, kit.nowMs);

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { RE2JS } from "re2js";
 import { compilePattern, matchesPattern, matchesValue } from "../../../src/issuer/sts/claim-pattern.js";
+import { createRandom } from "../../support/openapi/random.js";
 
 const cases: readonly (readonly [pattern: string, text: string, matches: boolean])[] = [
   ["a", "a", true],
@@ -107,17 +108,8 @@ const SHAPES = [
 ];
 const LETTERS = ["a", "b", "c", "B", "1", "_", " ", "\n", "é", "k", "K", "\u212a", "\u{1f600}", "É"];
 
-/** Numbers that look random, the same in each run. */
-function createRandom(seed: number): (below: number) => number {
-  let state = seed;
-  return (below) => {
-    state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0;
-    return Math.floor((state / 2 ** 32) * below);
-  };
-}
-
 test("matches what the library matches, over 20,000 random patterns and texts", () => {
-  const random = createRandom(20_260_101);
+  const random = createRandom(20_260_101).int;
   const pick = (from: readonly string[]) => from[random(from.length)] ?? "";
   const pattern = (depth: number): string =>
     depth === 0

@@ -9,6 +9,7 @@ import { needsContracting, needsExpanding } from "../../../src/store/migrate/sta
 import { VERSION } from "../../../src/store/version.js";
 import { spawn } from "../../support/child-process.js";
 import { startHarness } from "../../support/harness.js";
+import { createRandom } from "../../support/openapi/random.js";
 import { PROJECT, scriptArguments } from "../../support/project.js";
 import { moveDescriptions } from "./group-notes.js";
 import { BEFORE, setOldestVersion } from "./migration-suite.js";
@@ -25,6 +26,7 @@ const migrations = [moveDescriptions()];
 const GROUPS = 120;
 /** At which batches the process of the migration is killed. */
 const KILLS = [1, 2];
+const SEED = 7;
 
 /** Declares the test. `create` creates a database with the schema of the version before. */
 export function oldServerSuite(name: string, create: () => Promise<ServedDatabase>): void {
@@ -43,6 +45,8 @@ export function oldServerSuite(name: string, create: () => Promise<ServedDatabas
     };
     const createGroup = async (i: number): Promise<string> =>
       JSON.parse(await send("POST", group, { name: `group ${i}`, description: `note ${i}` })).uid;
+    const random = createRandom(SEED);
+    t.diagnostic(`seed ${SEED}`);
     const uids: string[] = [];
     for (let i = 0; i < GROUPS; i++) uids.push(await createGroup(i));
 
@@ -55,10 +59,10 @@ export function oldServerSuite(name: string, create: () => Promise<ServedDatabas
       for (let i = 0; !isStopped; i++) {
         uids.push(await createGroup(GROUPS + i));
         changes.created++;
-        const [changed = ""] = uids.splice(Math.floor(Math.random() * uids.length), 1);
+        const [changed = ""] = uids.splice(random.int(uids.length), 1);
         await send("PATCH", changed, { name: `changed ${i}`, description: `changed ${i}` });
         changes.updated++;
-        const [deleted = ""] = uids.splice(Math.floor(Math.random() * uids.length), 1);
+        const [deleted = ""] = uids.splice(random.int(uids.length), 1);
         await send("DELETE", deleted);
         changes.deleted++;
         uids.push(changed);
