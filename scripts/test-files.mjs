@@ -172,7 +172,6 @@ const LONG = new Map([
   ["test/cli/host/config.test.ts", 2],
   ["test/cli/host/quota.test.ts", 2],
   ["test/cli/remote/session.test.ts", 2],
-  ["test/e2e/hostile.test.ts", 2],
   ["test/e2e/iam-walkthrough.test.ts", 2],
   ["test/e2e/walkthrough.test.ts", 2],
   ["test/issuer/sts/wire.test.ts", 2],

@@ -26,7 +26,6 @@ const FILES = [
   "test/transport/lifecycle.test.ts",
   "test/contract/rules.test.ts",
   "test/issuer/mutations/mutations.test.ts",
-  "test/e2e/hostile.test.ts",
   ...filesIn("test/hostile").filter((name) => /\/reset[^/]*\.test\.ts$/.test(name)),
 ];
 /** See scripts/hostile.mjs. */
