@@ -100,9 +100,10 @@ for (const protocol of ["h1", "h2"] as const) {
         throw errors.permissionDenied("x");
       }),
     );
-    const metadata = new Headers({ "x-limit": "9", "content-type": "text/html" });
+    const metadata = new Headers({ "x-limit": "9", "content-type": "text/html", "set-cookie": "c=3" });
     const got = await failing(throwing(new ConnectError("x", Code.Aborted, metadata)));
     assert.deepEqual([got.headers["x-limit"], got.headers["content-type"]], ["9", "application/json"]);
+    assert.deepEqual(got.headers["set-cookie"], ["c=3"]);
   });
 
   test(`${protocol}: handlers see the request as it came`, async () => {

@@ -11,6 +11,7 @@ import {
 } from "#gen/chainguard/platform/vulnerabilities/v1/advisories_pb.js";
 import { AdvisoriesService, type ReviewState } from "#gen/chainguard/platform/vulnerabilities/v2beta1/advisories_pb.js";
 import { parentOf } from "../../../src/kernel/uidp.js";
+import { requireEventLimits } from "../../../src/vulnerabilities/advisories/advisory-rules.js";
 import {
   type AdvisoryV1World,
   artifact,
@@ -237,6 +238,12 @@ describe("an event", () => {
       await world.wire.expectError(v1.create, request),
       /^Invalid argument: events: events must be at most 1000/,
     );
+  });
+
+  it("has room for 262,144 characters with the others of its advisory, and for no more", () => {
+    const withText = (length: number) => [{ data: "x".repeat(length - 2) as never }];
+    requireEventLimits(withText(262_144));
+    assert.throws(() => requireEventLimits(withText(262_145)), /have at most 262144 characters together/);
   });
 
   it("is limited in size, because lists show all events", async () => {
