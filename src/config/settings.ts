@@ -247,7 +247,7 @@ const groups = {
       help: "memory for responses, with the same shares; one list without pages may take 100 MB",
       min: "128MiB",
       max: "64GiB",
-      default: "384MiB",
+      default: "256MiB",
       since: "0.2.0",
     }),
     connectionsPerAddress: integer({

@@ -20,7 +20,7 @@ const table = {
     why: "request bytes held at one time; a quarter for one caller",
   },
   responseBufferBytes: {
-    value: 384 * 1024 * 1024,
+    value: 256 * 1024 * 1024,
     why: "answers held at one time; a quarter for one caller, or one list without pages",
   },
   compressingBytes: {

@@ -51,7 +51,7 @@ describe("arbor config print", () => {
     assert.deepEqual(logLevel, { value: "warn", from: "file", name: file });
     assert.deepEqual(keyRotation, { value: "2d", from: "file", name: file });
     assert.deepEqual(baseUrl, { value: null, from: "default" });
-    assert.deepEqual(responseBuffer, { value: "384MiB", from: "default" });
+    assert.deepEqual(responseBuffer, { value: "256MiB", from: "default" });
     assert.match(String(quotas?.value), /^roots=3,groups=10000,/);
   });
 
