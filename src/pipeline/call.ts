@@ -3,7 +3,6 @@ import { type ContextValues, createContextValues, type HandlerContext } from "@c
 import type { Principal } from "../kernel/principal.js";
 import type { TraceSpan } from "../kernel/trace.js";
 import { isUidp, isWithin, lineageOf, maximalOf, rootOf } from "../kernel/uidp.js";
-import type { Awaitable } from "../store/awaitable.js";
 import type { AccessRow } from "../store/iam/access.js";
 import type { UnitOptions } from "../store/store.js";
 import type { Tx } from "../store/transaction.js";
@@ -240,7 +239,7 @@ export class UnaryCall extends CallContext {
     return this.#withGrants(this.tx.access.findGrantsIn(this.caller.uid, rootOf(first), scopes));
   }
 
-  async #withGrants(rows: Awaitable<readonly AccessRow[]>): Promise<Caller> {
+  async #withGrants(rows: Promise<readonly AccessRow[]>): Promise<Caller> {
     const caller = this.caller.withGrants(await addMappedGrants(this.caller.principal, rows, this.tx));
     this.#pendingAt ??= caller.pendingAt;
     return caller;

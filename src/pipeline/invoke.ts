@@ -20,7 +20,6 @@ import { deadlineExceeded } from "../kernel/errors.js";
 import type { Principal } from "../kernel/principal.js";
 import type { TraceSpan } from "../kernel/trace.js";
 import { rootOf } from "../kernel/uidp.js";
-import type { Awaitable } from "../store/awaitable.js";
 import type { AuditRow } from "../store/tables/audit.js";
 import type { Tx } from "../store/transaction.js";
 import { authorize, type Guard, maskNotFound } from "./auth/authorize.js";
@@ -69,7 +68,7 @@ export function createInvoke(deps: InvokeDeps): Invoke {
       const { turn } = call.inbound;
       const options = { key: turn?.key, maxWaitMs: turn?.maxWaitMs, deadlineMs: call.deadlineMs, trace };
       const result = method.access === "read" ? store.read(unit, options) : store.write(unit, options);
-      const outcome = result instanceof Promise ? await result : result;
+      const outcome = await result;
       call.hasChanged = false;
       trace?.end();
       await call.finish?.();
@@ -132,41 +131,35 @@ export function createInvoke(deps: InvokeDeps): Invoke {
 
   // No promise is created where store and handler answer synchronously, because it would cost about as much as a point
   // read.
-  function run(
+  async function run(
     method: UnaryEntry,
     call: UnaryCall,
     request: Message,
     principal: Principal | undefined,
     tx: Tx,
-  ): Awaitable<object> {
+  ): Promise<object> {
     if (clock() >= call.deadlineMs) throw deadlineExceeded();
     const { auth } = method;
     const authorized = auth.mode === "guarded" ? authorize(auth, principal, request, tx, method.access) : undefined;
-    if (authorized instanceof Promise) return authorized.then((caller) => handle(method, call, request, tx, caller));
-    return handle(method, call, request, tx, authorized);
+    return handle(method, call, request, tx, await authorized);
   }
 
-  function handle(
+  async function handle(
     method: UnaryEntry,
     call: UnaryCall,
     request: Message,
     tx: Tx,
     caller: Caller | undefined,
-  ): Awaitable<object> {
+  ): Promise<object> {
     call.setTransaction(tx, caller);
     recordOrganisation(method, call, request, caller);
     assertRequiredFields(method.desc.input, request);
     if (method.access === "write") return change(method, call, request, tx, caller);
-    let response: Awaitable<object>;
     try {
-      response = method.handler(request, call);
+      return await method.handler(request, call);
     } catch (error) {
       throw maskError(caller, error, method, request);
     }
-    if (!(response instanceof Promise)) return response;
-    return response.catch((error) => {
-      throw maskError(caller, error, method, request);
-    });
   }
 
   // A call that has changed nothing leaves no audit row, whatever its response.

@@ -1,5 +1,4 @@
 // What an installation has once: settings and background jobs.
-import type { Awaitable } from "./awaitable.js";
 import { putRow, selectRows } from "./rows.js";
 import { TransactionPart } from "./statement.js";
 import type { JobRow } from "./tables/schema.js";
@@ -16,7 +15,7 @@ export class Settings extends TransactionPart {
     return (await this.first(findSetting, { name }))?.value;
   }
 
-  put(name: string, value: string): Awaitable<void> {
+  put(name: string, value: string): Promise<void> {
     return this.run(putSetting, { name, value });
   }
 }
@@ -29,21 +28,21 @@ export class Jobs extends TransactionPart {
    * The time of the database in epoch milliseconds. All nodes on PostgreSQL share its clock; on SQLite it is the clock
    * of the process.
    */
-  nowMs(): Awaitable<number> {
+  nowMs(): Promise<number> {
     return this.tx.nowMs();
   }
 
-  find(name: string): Awaitable<JobRow | undefined> {
+  find(name: string): Promise<JobRow | undefined> {
     return this.first(findJob, { name });
   }
 
   /** Inserts or replaces a job. */
-  put(row: JobRow): Awaitable<void> {
+  put(row: JobRow): Promise<void> {
     return this.run(putJob, row);
   }
 
   /** All jobs in the order of their names. */
-  list(): Awaitable<JobRow[]> {
+  list(): Promise<JobRow[]> {
     return this.all(listJobs, {});
   }
 }

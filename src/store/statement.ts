@@ -13,7 +13,6 @@ import {
   type Table,
 } from "drizzle-orm";
 import type { AnySQLiteColumn, BaseSQLiteDatabase, SQLiteTable } from "drizzle-orm/sqlite-core";
-import type { Awaitable } from "./awaitable.js";
 import type { Tables } from "./tables/schema.js";
 
 /** The part of the query builder that both dialects share. A feature of one dialect alone does not compile. */
@@ -42,9 +41,9 @@ export interface Executor {
   readonly counterSlots: number;
   /** How many rows its statements have inserted, updated or deleted so far. */
   readonly changedRows: number;
-  rows<Params extends object, Row>(statement: Statement<Params, Row>, params: Params): Awaitable<Row[]>;
+  rows<Params extends object, Row>(statement: Statement<Params, Row>, params: Params): Promise<Row[]>;
   /** The time of the database in epoch milliseconds; on SQLite, of the process. */
-  nowMs(): Awaitable<number>;
+  nowMs(): Promise<number>;
   /**
    * Yields to the event loop when this transaction has run for some milliseconds. Work whose duration
    * depends on how much is stored awaits it between its statements. Writers on SQLite never yield,
@@ -188,33 +187,33 @@ export function padParams<T extends string | number>(
   return { size, params };
 }
 
-/** Maps the rows of a statement; creates no promise where they are available at once. */
-export function mapRows<Row, T>(rows: Awaitable<Row[]>, map: (rows: Row[]) => T): Awaitable<T> {
-  return rows instanceof Promise ? rows.then(map) : map(rows);
+/** Maps the rows of a statement. */
+export async function mapRows<Row, T>(rows: Promise<Row[]>, map: (rows: Row[]) => T): Promise<T> {
+  return map(await rows);
 }
 
 /** The first row, if there is one. */
-export function takeFirst<Row>(rows: Awaitable<Row[]>): Awaitable<Row | undefined> {
+export function takeFirst<Row>(rows: Promise<Row[]>): Promise<Row | undefined> {
   return mapRows(rows, ([row]) => row);
 }
 
 /** Whether there are any rows. */
-export function hasRows(rows: Awaitable<unknown[]>): Awaitable<boolean> {
+export function hasRows(rows: Promise<unknown[]>): Promise<boolean> {
   return mapRows(rows, ({ length }) => length > 0);
 }
 
 /** How many rows there are. */
-export function countRows(rows: Awaitable<unknown[]>): Awaitable<number> {
+export function countRows(rows: Promise<unknown[]>): Promise<number> {
   return mapRows(rows, ({ length }) => length);
 }
 
 /** The total that a statement has counted; where it has several rows, their sum. */
-export function sumTotals(rows: Awaitable<{ readonly total: number }[]>): Awaitable<number> {
+export function sumTotals(rows: Promise<{ readonly total: number }[]>): Promise<number> {
   return mapRows(rows, (counted) => counted.reduce((sum, { total }) => sum + total, 0));
 }
 
 /** Waits for a statement whose rows are of no interest. */
-export function discardRows(rows: Awaitable<unknown[]>): Awaitable<void> {
+export function discardRows(rows: Promise<unknown[]>): Promise<void> {
   return mapRows(rows, () => undefined);
 }
 
@@ -227,7 +226,7 @@ export class TransactionPart {
   }
 
   /** The rows of a statement. */
-  protected all<Params extends object, Row>(statement: Statement<Params, Row>, params: Params): Awaitable<Row[]> {
+  protected all<Params extends object, Row>(statement: Statement<Params, Row>, params: Params): Promise<Row[]> {
     return this.tx.rows(statement, params);
   }
 
@@ -235,22 +234,22 @@ export class TransactionPart {
   protected first<Params extends object, Row>(
     statement: Statement<Params, Row>,
     params: Params,
-  ): Awaitable<Row | undefined> {
+  ): Promise<Row | undefined> {
     return takeFirst(this.tx.rows(statement, params));
   }
 
   /** Whether there are any rows. */
-  protected has<Params extends object>(statement: Statement<Params, unknown>, params: Params): Awaitable<boolean> {
+  protected has<Params extends object>(statement: Statement<Params, unknown>, params: Params): Promise<boolean> {
     return hasRows(this.tx.rows(statement, params));
   }
 
   /** How many rows there are. */
-  protected countOf<Params extends object>(statement: Statement<Params, unknown>, params: Params): Awaitable<number> {
+  protected countOf<Params extends object>(statement: Statement<Params, unknown>, params: Params): Promise<number> {
     return countRows(this.tx.rows(statement, params));
   }
 
   /** Runs a statement whose rows are of no interest. */
-  protected run<Params extends object>(statement: Statement<Params, unknown>, params: Params): Awaitable<void> {
+  protected run<Params extends object>(statement: Statement<Params, unknown>, params: Params): Promise<void> {
     return discardRows(this.tx.rows(statement, params));
   }
 }

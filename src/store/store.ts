@@ -60,7 +60,7 @@ export interface Store {
    *
    * @throws ApiError UNAVAILABLE when the database cannot be reached, or has no time for it.
    */
-  read<T>(unit: (tx: Tx) => Awaitable<T>, options?: UnitOptions): Awaitable<T>;
+  read<T>(unit: (tx: Tx) => Awaitable<T>, options?: UnitOptions): Promise<T>;
 
   /**
    * Runs `unit` in one serializable transaction and resolves after it is durable. When a concurrent

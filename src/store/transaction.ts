@@ -14,7 +14,6 @@ import { AuditChain } from "./audit/chain.js";
 import { AuditCheckpoints } from "./audit/checkpoints.js";
 import { AuditEvents } from "./audit/events.js";
 import { Audit } from "./audit/log.js";
-import type { Awaitable } from "./awaitable.js";
 import { GrantReader } from "./iam/access.js";
 import { AccessRequests } from "./iam/access-requests.js";
 import { accountAssociationKind } from "./iam/account-associations.js";
@@ -72,12 +71,12 @@ export class Transaction implements Executor {
     return this.#connection.changedRows - this.#changedBefore;
   }
 
-  rows<Params extends object, Row>(statement: Statement<Params, Row>, params: Params): Awaitable<Row[]> {
+  rows<Params extends object, Row>(statement: Statement<Params, Row>, params: Params): Promise<Row[]> {
     if (!this.#open) throw useAfterEndError();
     return this.#connection.rows(statement, params);
   }
 
-  nowMs(): Awaitable<number> {
+  nowMs(): Promise<number> {
     if (!this.#open) throw useAfterEndError();
     return this.#connection.nowMs();
   }

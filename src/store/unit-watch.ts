@@ -50,12 +50,7 @@ export function watchUnits(inner: Store, maxWaitMs: number, nowMs: () => number 
 
   const store: Store = {
     ...inner,
-    read(unit, options) {
-      const result = inner.read(unit, withTurn(options));
-      if (result instanceof Promise) return follow(result);
-      noteEnd();
-      return result;
-    },
+    read: (unit, options) => follow(inner.read(unit, withTurn(options))),
     write: (unit, options) => follow(inner.write(unit, withTurn(options))),
   };
   return {

@@ -24,7 +24,7 @@ export function createWorkGate(inner: Store) {
     };
 
   const store: Store = {
-    read(unit, options) {
+    async read(unit, options) {
       assertOpen();
       return inner.read(unit, options);
     },

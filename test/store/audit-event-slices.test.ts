@@ -35,8 +35,8 @@ test("a page of a filter without an index reads few rows between two pauses, and
   };
   const counted: Executor = {
     ...connection,
-    rows(statement, params) {
-      const found = connection.rows(statement, params) as never[];
+    async rows(statement, params) {
+      const found = (await connection.rows(statement, params)) as never[];
       slice.rows += found.length;
       return found;
     },

@@ -16,13 +16,13 @@ function openReader(counts = { open: 0, most: 0 }) {
     let isOpen = true;
     return {
       counterSlots: 1,
-      rows(_statement, params) {
+      async rows(_statement, params) {
         assert.ok(isOpen, "a closed connection is read");
         nowMs += (params as unknown as { ms: number }).ms;
         return [];
       },
       changedRows: 0,
-      nowMs: () => 0,
+      nowMs: async () => 0,
       control: () => {},
       close() {
         isOpen = false;

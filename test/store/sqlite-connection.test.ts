@@ -88,14 +88,14 @@ test("a statement without one of its values fails, and finds no row with null", 
   const executor = openSettings(t);
   assert.deepEqual(await executor.rows(findSetting, { name: "a" }), [{ value: "b" }]);
   const missing = /^TypeError: a statement was given no value for name$/;
-  assert.throws(() => executor.rows(findSetting, {}), missing);
-  assert.throws(() => executor.rows(findSetting, { name: undefined } as never), missing);
+  await assert.rejects(executor.rows(findSetting, {}), missing);
+  await assert.rejects(executor.rows(findSetting, { name: undefined } as never), missing);
   assert.deepEqual(await executor.rows(findSetting, { name: "none" }), []);
 });
 
-test("a statement whose rows have objects is rejected, since only values are read", (t) => {
+test("a statement whose rows have objects is rejected, since only values are read", async (t) => {
   const executor = openSettings(t);
-  assert.throws(() => executor.rows(nested, {}), /^TypeError: row selects more than a value$/);
+  await assert.rejects(executor.rows(nested, {}), /^TypeError: row selects more than a value$/);
 });
 
 // SQLite plans a statement again whenever a value is bound to such a parameter: see `rowLimit`.

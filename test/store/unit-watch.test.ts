@@ -13,8 +13,9 @@ function startWatch() {
     new Promise<undefined>((resolve, reject) => {
       ends.push((error) => (error === undefined ? resolve(undefined) : reject(error)));
     });
-  let isSynchronous = false;
-  const inner = { read: () => (isSynchronous ? undefined : wait()), write: wait } as unknown as Store;
+  let endsAtOnce = false;
+  const read = () => (endsAtOnce ? Promise.resolve(undefined) : wait());
+  const inner = { read, write: wait } as unknown as Store;
   const units = watchUnits(inner, 5_000, () => nowMs);
   const settle = () => new Promise((resolve) => setImmediate(resolve));
   return {
@@ -24,10 +25,11 @@ function startWatch() {
       result.catch(() => {});
       return result;
     },
-    readAtOnce() {
-      isSynchronous = true;
+    async readAtOnce() {
+      endsAtOnce = true;
       void units.store.read(() => undefined);
-      isSynchronous = false;
+      endsAtOnce = false;
+      await settle();
     },
     async end(index: number, error?: Error) {
       ends[index]?.(error);
@@ -71,7 +73,7 @@ describe("units of work are stuck", () => {
       assert.equal(watch.areStuck(), false, `after ${i * 4} s`);
     }
     watch.pass(4);
-    watch.readAtOnce();
+    await watch.readAtOnce();
     watch.pass(4);
     assert.equal(watch.areStuck(), false, "a read that ends at once counts");
     watch.pass(2);

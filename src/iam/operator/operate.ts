@@ -7,7 +7,6 @@ import type { Ids } from "../../kernel/ids.js";
 import { rootOf } from "../../kernel/uidp.js";
 import { describeChange } from "../../pipeline/body.js";
 import { getRow } from "../../pipeline/resource/read.js";
-import type { Awaitable } from "../../store/awaitable.js";
 import type { GroupPatch } from "../../store/iam/groups.js";
 import type { GroupRow } from "../../store/tables/groups.js";
 import type { Tx } from "../../store/transaction.js";
@@ -171,7 +170,7 @@ export function auditOnHost(
   tx: Tx,
   { type, subjectUid, change }: { readonly type: string; readonly subjectUid: string; readonly change?: Change },
   { ids, nowMs: timeMs }: HostContext,
-): Awaitable<void> {
+): Promise<void> {
   return tx.audit.append({
     ...(change && { body: formatBody(change) }),
     rootUid: rootOf(subjectUid),

@@ -14,7 +14,6 @@ import { type Handlers, withOutcome } from "../../pipeline/handlers.js";
 import { serve } from "../../pipeline/method-table.js";
 import { buildPatch, buildValues } from "../../pipeline/resource/patch.js";
 import { findsResource, getResource, getRow, type ResourceDeps } from "../../pipeline/resource/read.js";
-import type { Awaitable } from "../../store/awaitable.js";
 import type { Tx } from "../../store/transaction.js";
 import { groups } from "../groups/group.js";
 import { isPendingFor } from "../people/pending-bindings.js";
@@ -101,7 +100,7 @@ export function roleBindingsV2beta1({ listResources, ids }: Pick<ResourceDeps, "
   });
 }
 
-function toProto(uid: string, tx: Tx): Awaitable<RoleBinding> {
+function toProto(uid: string, tx: Tx): Promise<RoleBinding> {
   return getResource(tx, roleBindings, uid, roleBindingToProto);
 }
 

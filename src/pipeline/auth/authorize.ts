@@ -7,7 +7,6 @@ import { readOption } from "../../codec/fields.js";
 import { ApiError, invalidArgument, permissionDenied, unauthenticated } from "../../kernel/errors.js";
 import type { Principal } from "../../kernel/principal.js";
 import { isUidp, lineageOf, parentOf } from "../../kernel/uidp.js";
-import type { Awaitable } from "../../store/awaitable.js";
 import type { AccessRow } from "../../store/iam/access.js";
 import type { Tx } from "../../store/transaction.js";
 import { Caller, type CapabilityBit } from "./caller.js";
@@ -41,13 +40,13 @@ export function bitOf(capability: Capability): number {
  * @throws ApiError UNAUTHENTICATED when the identity is gone or its tokens were revoked,
  * INVALID_ARGUMENT when the scope is not a uid at all, PERMISSION_DENIED when a capability is missing.
  */
-export function authorize(
+export async function authorize(
   guard: Guard,
   principal: Principal | undefined,
   request: Message,
   tx: Tx,
   access: "read" | "write" = "read",
-): Awaitable<Caller> {
+): Promise<Caller> {
   if (principal === undefined) throw unauthenticated(undefined, "token_missing");
   const { scope, capabilities } = guard;
   if (scope === undefined) {
@@ -55,7 +54,7 @@ export function authorize(
     const granted = access === "read" ? tx.access.findAllGrants(identityUid) : tx.access.findIdentity(identityUid);
     const rows = addMappedGrants(principal, granted, tx);
     const caller = (found: readonly AccessRow[]) => buildCaller(principal, capabilities, found);
-    return rows instanceof Promise ? rows.then(caller) : caller(rows);
+    return caller(await rows);
   }
   const uid = scope.of(request);
   if (!isUidp(uid)) {
@@ -65,19 +64,19 @@ export function authorize(
   const rows = addMappedGrants(principal, tx.access.findGrantsAt(principal.identityUid, lineageOf(uid)), tx);
   const admit = (found: readonly AccessRow[]) =>
     requireCapabilities(uid, capabilities, buildCaller(principal, capabilities, found));
-  return rows instanceof Promise ? rows.then(admit) : admit(rows);
+  return admit(await rows);
 }
 
 /** Adds to the rows of a caller what the groups of its directory grant. */
 export function addMappedGrants(
   { mappings }: Principal,
-  rows: Awaitable<readonly AccessRow[]>,
+  rows: Promise<readonly AccessRow[]>,
   tx: Tx,
-): Awaitable<readonly AccessRow[]> {
+): Promise<readonly AccessRow[]> {
   return mappings === undefined ? rows : appendMappedGrants(mappings, rows, tx);
 }
 
-async function appendMappedGrants(mappings: readonly string[], pending: Awaitable<readonly AccessRow[]>, tx: Tx) {
+async function appendMappedGrants(mappings: readonly string[], pending: Promise<readonly AccessRow[]>, tx: Tx) {
   const rows = await pending;
   const [identity] = rows;
   if (identity === undefined || identity.providerUid === null) return rows;

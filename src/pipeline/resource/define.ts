@@ -75,7 +75,7 @@ export interface ResourceDefinition extends ResourceKind {
 /** The rows of a kind, as `Tx` offers them. */
 export interface ResourceTable<Row> {
   find(uid: string): Awaitable<Row | undefined>;
-  list(query: ListQuery): Awaitable<Page<Row>>;
+  list(query: ListQuery): Promise<Page<Row>>;
 }
 
 /** A filter of a kind's own: the column that must equal the field of the request, unless that is empty. */

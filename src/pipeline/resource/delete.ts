@@ -1,6 +1,5 @@
 // What the deletion of a resource means for the kinds below it, as their definitions declare it.
 import { deadlineExceeded, failedPrecondition, type ResourceKind } from "../../kernel/errors.js";
-import type { Awaitable } from "../../store/awaitable.js";
 import type { Store } from "../../store/store.js";
 import type { Tx } from "../../store/transaction.js";
 import type { CallContext } from "../call.js";
@@ -58,8 +57,8 @@ export async function deleteInParts(
 
 /** A table that finds its rows by the value of a column. */
 interface ChildTable<Column extends string> {
-  findUidsWhere(column: Column, value: string, limit?: number): Awaitable<string[]>;
-  delete(uid: string): Awaitable<void>;
+  findUidsWhere(column: Column, value: string, limit?: number): Promise<string[]>;
+  delete(uid: string): Promise<void>;
 }
 
 /** Whether any row of the table has this value in a column. */

@@ -30,7 +30,7 @@ type Readable<Row> = ResourceKind & { readonly table: (tx: Tx) => ResourceTable<
  *
  * @throws ApiError NOT_FOUND; the pipeline masks it for callers who may not know.
  */
-export function getRow<Row>(tx: Tx, resource: Readable<Row>, uid: string): Awaitable<Row> {
+export function getRow<Row>(tx: Tx, resource: Readable<Row>, uid: string): Promise<Row> {
   return getResource(tx, resource, uid, (row) => row);
 }
 
@@ -39,18 +39,15 @@ export function getRow<Row>(tx: Tx, resource: Readable<Row>, uid: string): Await
  *
  * @throws ApiError NOT_FOUND as {@link getRow}.
  */
-export function getResource<Row, Message>(
+export async function getResource<Row, Message>(
   tx: Tx,
   resource: Readable<Row>,
   uid: string,
   toProto: (row: Row) => Message,
-): Awaitable<Message> {
-  const convert = (row: Row | undefined): Message => {
-    if (row === undefined) throw notFound(resource, uid);
-    return toProto(row);
-  };
-  const row = resource.table(tx).find(uid);
-  return row instanceof Promise ? row.then(convert) : convert(row);
+): Promise<Message> {
+  const row = await resource.table(tx).find(uid);
+  if (row === undefined) throw notFound(resource, uid);
+  return toProto(row);
 }
 
 /** Creates the function that reads a row by its uid as `toProto` converts it; undefined where there is none. */
@@ -111,10 +108,7 @@ export function createListResources(tokens: PageTokens): ListResources {
     });
     const page = await (options.readPage?.(list.query) ?? resource.table(tx).list(list.query));
     const resources = [];
-    for (const row of page.rows) {
-      const message = toProto(row);
-      resources.push(message instanceof Promise ? await message : message);
-    }
+    for (const row of page.rows) resources.push(await toProto(row));
     return { resources, ...list.envelope(page) };
   };
 }

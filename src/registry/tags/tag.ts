@@ -22,7 +22,6 @@ import { buildValues } from "../../pipeline/resource/patch.js";
 import { createsInScope } from "../../pipeline/resource/quota.js";
 import { findsResource, getResource, getRow, type ResourceDeps } from "../../pipeline/resource/read.js";
 import { type FieldRule, isAnything } from "../../pipeline/resource/rules.js";
-import type { Awaitable } from "../../store/awaitable.js";
 import type { ListQuery, Page } from "../../store/lists/query.js";
 import type { TagFamily, TagRow } from "../../store/tables/registry.js";
 import type { Tx } from "../../store/transaction.js";
@@ -186,7 +185,7 @@ export function tagsV2beta1({ listResources, ids }: Pick<ResourceDeps, "listReso
 }
 
 /** Lists the tags of these families. */
-export function listTagPage(tx: Tx, query: ListQuery, families: readonly TagFamily[]): Awaitable<Page<TagRow>> {
+export function listTagPage(tx: Tx, query: ListQuery, families: readonly TagFamily[]): Promise<Page<TagRow>> {
   if (families.length === 1) return tx.tags.list(query);
   return tx.tags.listAll(query, families.length === 4 ? undefined : families);
 }

@@ -1,7 +1,6 @@
 // The store of advisories, with their events and the values by which filters find them.
 import { and, asc, eq, inArray } from "drizzle-orm";
 import { rootOf } from "../../kernel/uidp.js";
-import type { Awaitable } from "../awaitable.js";
 import { ListedTable } from "../lists/listed-table.js";
 import { listPage } from "../lists/page.js";
 import type { ListLimits } from "../lists/plan.js";
@@ -181,12 +180,12 @@ export class Advisories extends ListedTable<AdvisoryRow> {
     );
   }
 
-  findById(groupUid: string, advisoryId: string): Awaitable<AdvisoryRow | undefined> {
+  findById(groupUid: string, advisoryId: string): Promise<AdvisoryRow | undefined> {
     return this.first(fromId, { groupUid, advisoryId });
   }
 
   /** The advisory that was imported from this record. */
-  findBySource(groupUid: string, sourceKey: string): Awaitable<AdvisoryRow | undefined> {
+  findBySource(groupUid: string, sourceKey: string): Promise<AdvisoryRow | undefined> {
     return this.first(fromSource, { groupUid, sourceKey });
   }
 

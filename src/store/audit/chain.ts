@@ -1,6 +1,5 @@
 // The hash chains that seal the audit log, one for each organisation, and their signed heads (docs/adr/0006-audit-chain.md).
 import { and, eq, getTableColumns, gt, isNull, lte, max, min, notExists, sql } from "drizzle-orm";
-import type { Awaitable } from "../awaitable.js";
 import { putRow, selectRows } from "../rows.js";
 import {
   buildEquals,
@@ -136,16 +135,16 @@ const roots = [rootsIn("audit"), rootsIn("auditChain"), rootsIn("auditHeads"), r
 /** The hash chains of the audit log. Only the sealer writes here. */
 export class AuditChain extends TransactionPart {
   /** The sealer's own row; undefined before anything was sealed. */
-  findSealer(): Awaitable<SealerRow | undefined> {
+  findSealer(): Promise<SealerRow | undefined> {
     return this.first(sealer, {});
   }
 
-  putSealer(row: SealerRow): Awaitable<void> {
+  putSealer(row: SealerRow): Promise<void> {
     return this.run(putSealer, { name: NAME, ...row });
   }
 
   /** Unsealed rows of all organisations with ids greater than `afterId`, in the order of ids, at most `limit`. */
-  listUnsealed(afterId: number, limit: number): Awaitable<StoredAuditRow[]> {
+  listUnsealed(afterId: number, limit: number): Promise<StoredAuditRow[]> {
     return this.all(unsealed, { afterId, limit });
   }
 
@@ -202,11 +201,11 @@ export class AuditChain extends TransactionPart {
     });
   }
 
-  findHead(rootUid: string): Awaitable<AuditHead | undefined> {
+  findHead(rootUid: string): Promise<AuditHead | undefined> {
     return this.first(head, { rootUid });
   }
 
-  putHead(row: AuditHead): Awaitable<void> {
+  putHead(row: AuditHead): Promise<void> {
     return this.run(putHead, row);
   }
 

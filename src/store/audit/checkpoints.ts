@@ -1,6 +1,5 @@
 // The store of the checkpoints at which chains of the audit log begin (docs/adr/0006-audit-chain.md).
 import { and, asc, eq, gt, gte, inArray, lt, lte, type SQL, sql } from "drizzle-orm";
-import type { Awaitable } from "../awaitable.js";
 import { putRow, selectRows } from "../rows.js";
 import { rowLimit, statement, TransactionPart, value } from "../statement.js";
 import type { AuditCheckpoint } from "../tables/audit.js";
@@ -65,12 +64,12 @@ const deleteChain = statement<Range, { seq: number }>((q, t) =>
 
 /** The beginnings of chains. Only the job that deletes old rows writes here. */
 export class AuditCheckpoints extends TransactionPart {
-  find(rootUid: string): Awaitable<AuditCheckpoint | undefined> {
+  find(rootUid: string): Promise<AuditCheckpoint | undefined> {
     return this.first(find, { rootUid });
   }
 
   /** Inserts or replaces a checkpoint. */
-  put(checkpoint: AuditCheckpoint): Awaitable<void> {
+  put(checkpoint: AuditCheckpoint): Promise<void> {
     return this.run(put, checkpoint);
   }
 

@@ -1,7 +1,6 @@
 // The store from which the API reads the audit log. Each filter has an index that is ordered by time; rows that no
 // index finds alone are read in slices.
 import { and, asc, desc, eq, gt, inArray, max, sql } from "drizzle-orm";
-import type { Awaitable } from "../awaitable.js";
 
 import {
   buildEquals,
@@ -127,23 +126,23 @@ export const nextEvents = statementFamily<SliceShape, SliceParams, AuditEventRow
 
 /** The audit log as the API reads it. */
 export class AuditEvents extends TransactionPart {
-  find(id: number): Awaitable<AuditEventRow | undefined> {
+  find(id: number): Promise<AuditEventRow | undefined> {
     return this.first(byId, { id });
   }
 
   /** The rows of all organisations with higher ids, in the order of ids. */
-  listAfter(id: number, limit: number): Awaitable<AuditEventRow[]> {
+  listAfter(id: number, limit: number): Promise<AuditEventRow[]> {
     return this.all(afterId, { id, limit });
   }
 
   /** The rows with these ids that exist, in the order of ids. */
-  findByIds(ids: readonly number[]): Awaitable<AuditEventRow[]> {
+  findByIds(ids: readonly number[]): Promise<AuditEventRow[]> {
     const { size, params } = padParams("id", ids);
     return this.all(withIds(size), params);
   }
 
   /** The highest id; 0 in an empty log. */
-  lastId(): Awaitable<number> {
+  lastId(): Promise<number> {
     return mapRows(this.all(lastId, {}), ([row]) => row?.id ?? 0);
   }
 

@@ -4,7 +4,6 @@
 // docs/adr/0006-audit-chain.md), and another one deletes the oldest, whose end a checkpoint signs (checkpoints.ts).
 import { and, desc, eq, gte, inArray, lt, sql } from "drizzle-orm";
 import { hashBody } from "../../kernel/audit-body.js";
-import type { Awaitable } from "../awaitable.js";
 import {
   buildInsertValues,
   padParams,
@@ -81,7 +80,7 @@ const bodies = statementFamily<number, Record<string, number>, { id: number; bod
 
 /** The audit log; append-only. */
 export class Audit extends TransactionPart {
-  append(row: AuditRow): Awaitable<void> {
+  append(row: AuditRow): Promise<void> {
     const { actorName = "", traceId = "", body = "" } = row;
     return this.run(append, { ...row, actorName, traceId, body, bodyHash: hashBody(body) });
   }
@@ -90,7 +89,7 @@ export class Audit extends TransactionPart {
    * The newest rows first, at most `limit`, of one organisation or of all. With a filter it may read the whole log, so
    * only commands on the host use one.
    */
-  listNewest(limit: number, rootUid?: string, filter: AuditRowFilter = {}): Awaitable<StoredAuditRow[]> {
+  listNewest(limit: number, rootUid?: string, filter: AuditRowFilter = {}): Promise<StoredAuditRow[]> {
     const params = { limit, ...(rootUid !== undefined && { rootUid }), ...filter };
     return this.all(newest(params), params);
   }

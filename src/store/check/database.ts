@@ -50,7 +50,7 @@ export interface CheckDatabase {
 /** Creates a store whose units of work all read one open snapshot. */
 function createSnapshotStore(connection: Executor): Store {
   return {
-    read: (unit) => unit(new Transaction(connection)),
+    read: async (unit) => unit(new Transaction(connection)),
     write() {
       throw new TypeError("the store was opened to be read");
     },

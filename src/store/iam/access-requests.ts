@@ -1,5 +1,4 @@
 // When identities last requested access to a group.
-import type { Awaitable } from "../awaitable.js";
 import { deleteRows, putRow, selectRows } from "../rows.js";
 import { TransactionPart } from "../statement.js";
 
@@ -13,11 +12,11 @@ export class AccessRequests extends TransactionPart {
     return (await this.first(find, { groupUid, identityUid }))?.timeMs;
   }
 
-  put(groupUid: string, identityUid: string, timeMs: number): Awaitable<void> {
+  put(groupUid: string, identityUid: string, timeMs: number): Promise<void> {
     return this.run(put, { groupUid, identityUid, timeMs });
   }
 
-  deleteOf(groupUid: string): Awaitable<void> {
+  deleteOf(groupUid: string): Promise<void> {
     return this.run(deleteOf, { groupUid });
   }
 }

@@ -1,7 +1,6 @@
 // The store from which calls are authorized.
 import { and, asc, between, eq, gt, inArray, isNull, sql } from "drizzle-orm";
 import type { CapabilitySet } from "../../kernel/capability-set.js";
-import type { Awaitable } from "../awaitable.js";
 import { padParams, rowLimit, statement, statementFamily, TransactionPart } from "../statement.js";
 import type { Tables } from "../tables/schema.js";
 
@@ -137,12 +136,10 @@ export class GrantReader extends TransactionPart {
    *
    * @param lineage the uids of the ancestors and of the group, root first
    */
-  findGrantsAt(identityUid: string, lineage: readonly string[]): Awaitable<AccessRow[]> {
+  async findGrantsAt(identityUid: string, lineage: readonly string[]): Promise<AccessRow[]> {
     const [root = ""] = lineage;
-    const found = this.all(grantsInRange, { identity: identityUid, root, uid: lineage.at(-1) ?? "" });
-    const select = (rows: AccessRow[]) =>
-      rows.length > MAX_IN_RANGE ? this.#readByGroup(identityUid, lineage) : filterByLineage(rows, lineage);
-    return found instanceof Promise ? found.then(select) : select(found);
+    const rows = await this.all(grantsInRange, { identity: identityUid, root, uid: lineage.at(-1) ?? "" });
+    return rows.length > MAX_IN_RANGE ? this.#readByGroup(identityUid, lineage) : filterByLineage(rows, lineage);
   }
 
   /**
@@ -162,24 +159,23 @@ export class GrantReader extends TransactionPart {
     return rows;
   }
 
-  #readByGroup(identityUid: string, groupUids: readonly string[]): Awaitable<AccessRow[]> {
+  #readByGroup(identityUid: string, groupUids: readonly string[]): Promise<AccessRow[]> {
     const { size, params } = padParams("group", groupUids);
     return this.all(grantsAt(size), { ...params, identity: identityUid });
   }
 
   /** The identity in one row without a grant; empty where there is no such identity. */
-  findIdentity(identityUid: string): Awaitable<AccessRow[]> {
+  findIdentity(identityUid: string): Promise<AccessRow[]> {
     return this.all(identityAlone, { identity: identityUid });
   }
 
   /** The identity and all of its grants that are not pending; empty where there is no such identity. */
-  findAllGrants(identityUid: string): Awaitable<AccessRow[]> {
-    const found = this.#readPage(identityUid, "");
-    const complete = (rows: GrantPage) => (rows.length < PAGE_SIZE ? rows : this.#readRest(identityUid, rows));
-    return found instanceof Promise ? found.then(complete) : complete(found);
+  async findAllGrants(identityUid: string): Promise<AccessRow[]> {
+    const rows = await this.#readPage(identityUid, "");
+    return rows.length < PAGE_SIZE ? rows : this.#readRest(identityUid, rows);
   }
 
-  #readPage(identity: string, after: string): Awaitable<GrantPage> {
+  #readPage(identity: string, after: string): Promise<GrantPage> {
     return this.all(acceptedGrants, { identity, after, limit: PAGE_SIZE });
   }
 
@@ -195,7 +191,7 @@ export class GrantReader extends TransactionPart {
   }
 
   /** The grants of those of `mappingUids`, which are few, that exist and belong to the provider. */
-  findMappedGrants(providerUid: string, mappingUids: readonly string[]): Awaitable<MappedGrant[]> {
+  findMappedGrants(providerUid: string, mappingUids: readonly string[]): Promise<MappedGrant[]> {
     const { size, params } = padParams("mapping", mappingUids);
     return this.all(mappedGrants(size), { ...params, provider: providerUid });
   }

@@ -1,5 +1,4 @@
 import { and, eq, isNull } from "drizzle-orm";
-import type { Awaitable } from "../awaitable.js";
 import { ListedTable } from "../lists/listed-table.js";
 import { defineListedKind, type PatchOf, usualSorts } from "../lists/resource.js";
 import { ownColumns, selectAny } from "../rows.js";
@@ -41,17 +40,17 @@ export class Groups extends ListedTable<GroupRow, GroupPatch> {
     super(tx, groupKind);
   }
 
-  hasChildren(parentUid: string): Awaitable<boolean> {
+  hasChildren(parentUid: string): Promise<boolean> {
     return this.has(child, { parentUid });
   }
 
   /** The verified root group with this name: there is at most one. */
-  findVerifiedRoot(name: string): Awaitable<GroupRow | undefined> {
+  findVerifiedRoot(name: string): Promise<GroupRow | undefined> {
     return this.first(verifiedRoot, { name });
   }
 
   /** Whether any root group has this name. */
-  hasRootNamed(name: string): Awaitable<boolean> {
+  hasRootNamed(name: string): Promise<boolean> {
     return this.has(rootNamed, { name });
   }
 }

@@ -47,7 +47,7 @@ export class Identities extends ListedTable<IdentityRow, PatchOf<typeof identity
     super(tx, identityKind);
   }
 
-  override find(uid: string): Awaitable<IdentityRow | undefined> {
+  override find(uid: string): Promise<IdentityRow | undefined> {
     return mapRow(this.findStored(uid), (row) => (row?.deleteTimeMs === null ? row : undefined));
   }
 
@@ -60,12 +60,12 @@ export class Identities extends ListedTable<IdentityRow, PatchOf<typeof identity
    * Takes all rights and tokens of an identity away, before its bindings and its row are deleted in several units of
    * work.
    */
-  markDeleted(uid: string, deleteTimeMs: number): Awaitable<void> {
+  markDeleted(uid: string, deleteTimeMs: number): Promise<void> {
     return this.run(mark, { uid, deleteTimeMs });
   }
 
   /** Does the same to all people of a provider. */
-  markDeletedOf(providerUid: string, deleteTimeMs: number): Awaitable<void> {
+  markDeletedOf(providerUid: string, deleteTimeMs: number): Promise<void> {
     return this.run(markByProvider, { providerUid, deleteTimeMs });
   }
 
@@ -75,21 +75,24 @@ export class Identities extends ListedTable<IdentityRow, PatchOf<typeof identity
   }
 
   /** Whether the identity is being deleted. */
-  isMarked(uid: string): Awaitable<boolean> {
+  isMarked(uid: string): Promise<boolean> {
     return mapRow(this.findStored(uid), (row) => row !== undefined && row.deleteTimeMs !== null);
   }
 
   /** Whether any identity is a child of the group. */
-  hasChildren(groupUid: string): Awaitable<boolean> {
+  hasChildren(groupUid: string): Promise<boolean> {
     return this.has(child, { groupUid });
   }
 
   /** Sets the last seen time unless the stored one is later. */
-  updateLastSeen(uid: string, lastSeenTimeMs: number): Awaitable<void> {
+  updateLastSeen(uid: string, lastSeenTimeMs: number): Promise<void> {
     return this.run(updateLastSeen, { uid, lastSeenTimeMs });
   }
 }
 
-function mapRow<T>(row: Awaitable<IdentityRow | undefined>, map: (row: IdentityRow | undefined) => T): Awaitable<T> {
-  return row instanceof Promise ? row.then(map) : map(row);
+async function mapRow<T>(
+  row: Awaitable<IdentityRow | undefined>,
+  map: (row: IdentityRow | undefined) => T,
+): Promise<T> {
+  return map(await row);
 }

@@ -1,5 +1,4 @@
 import { asc, lt } from "drizzle-orm";
-import type { Awaitable } from "../awaitable.js";
 import { ListedTable } from "../lists/listed-table.js";
 import { defineListedKind, usualSorts } from "../lists/resource.js";
 import { type Executor, mapRows, rowLimit, statement, value } from "../statement.js";
@@ -28,7 +27,7 @@ export class IdentityProviders extends ListedTable<IdentityProviderRow> {
   }
 
   /** The uids of up to `limit` providers last changed before `timeMs`; scans the whole table. */
-  findUnchangedSince(timeMs: number, limit: number): Awaitable<string[]> {
+  findUnchangedSince(timeMs: number, limit: number): Promise<string[]> {
     return mapRows(this.all(unchangedSince, { timeMs, limit }), (rows) => rows.map(({ uid }) => uid));
   }
 }

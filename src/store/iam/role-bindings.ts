@@ -16,7 +16,6 @@ import {
   sql,
 } from "drizzle-orm";
 import { ANONYMOUS_UID } from "../../kernel/ids.js";
-import type { Awaitable } from "../awaitable.js";
 import { ListedTable } from "../lists/listed-table.js";
 import type { ListQuery, Page } from "../lists/query.js";
 import { byCreation, defineListedKind, type Join, type PatchOf } from "../lists/resource.js";
@@ -266,7 +265,7 @@ export class RoleBindings extends ListedTable<RoleBindingRow, PatchOf<typeof rol
   }
 
   /** The binding of this identity to this role at this group. */
-  findSame(groupUid: string, identityUid: string, roleUid: string): Awaitable<RoleBindingRow | undefined> {
+  findSame(groupUid: string, identityUid: string, roleUid: string): Promise<RoleBindingRow | undefined> {
     return this.first(same, { groupUid, identityUid, roleUid });
   }
 
@@ -286,22 +285,22 @@ export class RoleBindings extends ListedTable<RoleBindingRow, PatchOf<typeof rol
   }
 
   /** Bindings of an identity, at most `limit`; all of them by default. */
-  findByIdentity(identityUid: string, limit = NO_LIMIT): Awaitable<RoleBindingRow[]> {
+  findByIdentity(identityUid: string, limit = NO_LIMIT): Promise<RoleBindingRow[]> {
     return this.all(ofIdentity, { identityUid, limit });
   }
 
   /** The roles of an identity, each once; one statement, however many bindings there are. */
-  findRolesOf(identityUid: string): Awaitable<Pick<RoleRow, "uid" | "capabilities">[]> {
+  findRolesOf(identityUid: string): Promise<Pick<RoleRow, "uid" | "capabilities">[]> {
     return this.all(rolesOfIdentity, { identityUid });
   }
 
   /** The groups and roles of an identity's bindings, at most `limit`. */
-  findGrantsOf(identityUid: string, limit: number): Awaitable<Pick<RoleBindingRow, "groupUid" | "roleUid">[]> {
+  findGrantsOf(identityUid: string, limit: number): Promise<Pick<RoleBindingRow, "groupUid" | "roleUid">[]> {
     return this.all(grantsOfIdentity, { identityUid, limit });
   }
 
   /** Whether the identity has a binding outside the subtree of a group. */
-  isBoundOutside(identityUid: string, groupUid: string): Awaitable<boolean> {
+  isBoundOutside(identityUid: string, groupUid: string): Promise<boolean> {
     return this.has(ofIdentityOutside, { identityUid, groupUid });
   }
 
@@ -319,7 +318,7 @@ export class RoleBindings extends ListedTable<RoleBindingRow, PatchOf<typeof rol
   }
 
   /** How many bindings of an identity are pending, or are not. */
-  countPending(identityUid: string, pending: boolean): Awaitable<number> {
+  countPending(identityUid: string, pending: boolean): Promise<number> {
     return sumTotals(this.all(countPending, { identityUid, pending }));
   }
 
@@ -330,7 +329,7 @@ export class RoleBindings extends ListedTable<RoleBindingRow, PatchOf<typeof rol
   }
 
   /** Whether the identity has a binding that is not pending in the subtree of a root group. */
-  hasAccepted(identityUid: string, rootUid: string): Awaitable<boolean> {
+  hasAccepted(identityUid: string, rootUid: string): Promise<boolean> {
     const range = { after: rootUid, end: `${rootUid}0`, limit: 1 };
     return this.has(byPending, { identityUid, pending: false, ...range });
   }
@@ -343,32 +342,32 @@ export class RoleBindings extends ListedTable<RoleBindingRow, PatchOf<typeof rol
     return rows.map(({ uid }) => uid);
   }
 
-  acceptOne(uid: string): Awaitable<void> {
+  acceptOne(uid: string): Promise<void> {
     return this.run(accept, { uid, pending: false });
   }
 
   /** Whether the identity has the role at any group. */
-  hasRole(identityUid: string, roleUid: string): Awaitable<boolean> {
+  hasRole(identityUid: string, roleUid: string): Promise<boolean> {
     return this.has(anyOf, { roleUid, identityUid });
   }
 
   /** The bindings of a role, in the order of uids. */
-  findByRole(roleUid: string): Awaitable<RoleBindingRow[]> {
+  findByRole(roleUid: string): Promise<RoleBindingRow[]> {
     return this.all(ofRole, { roleUid });
   }
 
   /** Whether the role is bound anywhere. */
-  isBound(roleUid: string): Awaitable<boolean> {
+  isBound(roleUid: string): Promise<boolean> {
     return this.has(anyOfRole, { roleUid });
   }
 
   /** Whether the role is bound outside the subtree of a group. */
-  isRoleBoundOutside(roleUid: string, groupUid: string): Awaitable<boolean> {
+  isRoleBoundOutside(roleUid: string, groupUid: string): Promise<boolean> {
     return this.has(ofRoleOutside, { roleUid, groupUid });
   }
 
   /** Whether the group has a binding besides the automatic ones. */
-  hasGranted(groupUid: string): Awaitable<boolean> {
+  hasGranted(groupUid: string): Promise<boolean> {
     return this.has(anyInGroup, { groupUid, automatic: false });
   }
 
@@ -382,7 +381,7 @@ export class RoleBindings extends ListedTable<RoleBindingRow, PatchOf<typeof rol
   }
 
   /** Whether the identity has the role at any root group. */
-  hasRoleAtRoot(identityUid: string, roleUid: string): Awaitable<boolean> {
+  hasRoleAtRoot(identityUid: string, roleUid: string): Promise<boolean> {
     return this.has(atRoot, { identityUid, roleUid });
   }
 

@@ -1,5 +1,4 @@
 import { asc, isNull } from "drizzle-orm";
-import type { Awaitable } from "../awaitable.js";
 import { ListedTable } from "../lists/listed-table.js";
 import { defineListedKind, type PatchOf, usualSorts } from "../lists/resource.js";
 import { ownColumns, selectAny } from "../rows.js";
@@ -26,12 +25,12 @@ export class Roles extends ListedTable<RoleRow, PatchOf<typeof roleKind>> {
   }
 
   /** Whether any role is a child of the group. */
-  hasChildren(groupUid: string): Awaitable<boolean> {
+  hasChildren(groupUid: string): Promise<boolean> {
     return this.has(child, { groupUid });
   }
 
   /** The roles that belong to no group, in the order of uids: those built in, and those of the operator. */
-  listOutsideGroups(): Awaitable<RoleRow[]> {
+  listOutsideGroups(): Promise<RoleRow[]> {
     return this.all(outsideGroups, {});
   }
 }

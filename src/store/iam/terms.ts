@@ -1,5 +1,4 @@
 // Acceptances of terms by groups.
-import type { Awaitable } from "../awaitable.js";
 import { deleteRows, insertMissing, selectRows } from "../rows.js";
 import { TransactionPart } from "../statement.js";
 import type { TermsAcceptanceRow } from "../tables/groups.js";
@@ -10,15 +9,15 @@ const deleteOf = deleteRows("termsAcceptances", "groupUid");
 
 export class Terms extends TransactionPart {
   /** Records the acceptance unless it is already recorded. */
-  accept(row: TermsAcceptanceRow): Awaitable<void> {
+  accept(row: TermsAcceptanceRow): Promise<void> {
     return this.run(accept, row);
   }
 
-  findByGroup(groupUid: string): Awaitable<TermsAcceptanceRow[]> {
+  findByGroup(groupUid: string): Promise<TermsAcceptanceRow[]> {
     return this.all(ofGroup, { groupUid });
   }
 
-  deleteOf(groupUid: string): Awaitable<void> {
+  deleteOf(groupUid: string): Promise<void> {
     return this.run(deleteOf, { groupUid });
   }
 }

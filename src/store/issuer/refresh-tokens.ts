@@ -1,4 +1,3 @@
-import type { Awaitable } from "../awaitable.js";
 import { deleteRows, insertRow, selectRows, sweepRows, updateRows } from "../rows.js";
 import { TransactionPart } from "../statement.js";
 import type { RefreshTokenRow } from "../tables/tokens.js";
@@ -11,28 +10,28 @@ const deleteOf = deleteRows("refreshTokens", "identityUid");
 const sweep = sweepRows("refreshTokens", "hash", "expireTimeMs");
 
 export class RefreshTokens extends TransactionPart {
-  find(hash: string): Awaitable<RefreshTokenRow | undefined> {
+  find(hash: string): Promise<RefreshTokenRow | undefined> {
     return this.first(find, { hash });
   }
 
-  insert(row: RefreshTokenRow): Awaitable<void> {
+  insert(row: RefreshTokenRow): Promise<void> {
     return this.run(insert, row);
   }
 
-  markUsed(hash: string): Awaitable<void> {
+  markUsed(hash: string): Promise<void> {
     return this.run(setUsed, { hash, used: true });
   }
 
-  deleteFamily(family: string): Awaitable<void> {
+  deleteFamily(family: string): Promise<void> {
     return this.run(deleteFamily, { family });
   }
 
-  deleteOf(identityUid: string): Awaitable<void> {
+  deleteOf(identityUid: string): Promise<void> {
     return this.run(deleteOf, { identityUid });
   }
 
   /** As the sweep of tickets. */
-  sweep(timeMs: number, limit: number): Awaitable<number> {
+  sweep(timeMs: number, limit: number): Promise<number> {
     return this.countOf(sweep, { bound: timeMs, limit });
   }
 }

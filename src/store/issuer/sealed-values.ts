@@ -1,6 +1,5 @@
 // What the master key has encrypted, for its rotation: the same columns that `arbor check` opens.
 import { and, gt, ne } from "drizzle-orm";
-import type { Awaitable } from "../awaitable.js";
 import { updateRows } from "../rows.js";
 import { rowLimit, statement, TransactionPart, value } from "../statement.js";
 import type { TicketRow } from "../tables/tokens.js";
@@ -28,21 +27,21 @@ const listTickets = statement<{ after: string; limit: number }, TicketRow>((q, t
 /** What the master key has encrypted, besides the check value of the settings. Only its rotation writes here. */
 export class SealedValues extends TransactionPart {
   /** Does nothing when the key does not exist. */
-  setKey(kid: string, sealed: string): Awaitable<void> {
+  setKey(kid: string, sealed: string): Promise<void> {
     return this.run(setKey, { kid, sealed });
   }
 
   /** Client secrets of identity providers with uids after `after`, in their order. */
-  listClientSecrets(after: string, limit: number): Awaitable<{ uid: string; sealed: string }[]> {
+  listClientSecrets(after: string, limit: number): Promise<{ uid: string; sealed: string }[]> {
     return this.all(listClientSecrets, { after, limit });
   }
 
-  setClientSecret(uid: string, sealedSecret: string): Awaitable<void> {
+  setClientSecret(uid: string, sealedSecret: string): Promise<void> {
     return this.run(setClientSecret, { uid, sealedSecret });
   }
 
   /** Tickets with hashes after `after`, in their order. */
-  listTickets(after: string, limit: number): Awaitable<TicketRow[]> {
+  listTickets(after: string, limit: number): Promise<TicketRow[]> {
     return this.all(listTickets, { after, limit });
   }
 }

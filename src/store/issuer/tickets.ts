@@ -1,6 +1,5 @@
 // Tickets: secrets that are valid once and for a limited time.
 import { and, desc, gt, sql } from "drizzle-orm";
-import type { Awaitable } from "../awaitable.js";
 import { deleteRows, selectRows, sweepRows } from "../rows.js";
 import {
   buildEquals,
@@ -54,7 +53,7 @@ const findExcess = statement<ExcessQuery, { hash: string }>((q, t) =>
 
 export class Tickets extends TransactionPart {
   /** The ticket of this kind, also when it is expired and not yet swept. */
-  find(kind: TicketKind, hash: string): Awaitable<TicketRow | undefined> {
+  find(kind: TicketKind, hash: string): Promise<TicketRow | undefined> {
     return this.first(find, { hash, kind });
   }
 
@@ -63,7 +62,7 @@ export class Tickets extends TransactionPart {
    *
    * @param origin what a limit counts it for; without it, a ticket that is replaced keeps its origin
    */
-  put(row: TicketRow, origin: Nullable<TicketOrigin> = { origin: null, isKept: null }): Awaitable<void> {
+  put(row: TicketRow, origin: Nullable<TicketOrigin> = { origin: null, isKept: null }): Promise<void> {
     const { hash, kind, data, expireTimeMs } = row;
     return this.run(putTicket, { hash, kind, data, expireTimeMs, ...origin });
   }
@@ -79,7 +78,7 @@ export class Tickets extends TransactionPart {
   }
 
   /** Does nothing when the ticket does not exist. */
-  delete(hash: string): Awaitable<void> {
+  delete(hash: string): Promise<void> {
     return this.run(remove, { hash });
   }
 
@@ -88,7 +87,7 @@ export class Tickets extends TransactionPart {
    *
    * @returns how many were deleted; fewer than `limit` when none are left
    */
-  sweep(timeMs: number, limit: number): Awaitable<number> {
+  sweep(timeMs: number, limit: number): Promise<number> {
     return this.countOf(sweep, { bound: timeMs, limit });
   }
 }

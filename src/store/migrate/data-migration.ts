@@ -13,9 +13,9 @@ export type SqlRow = Readonly<Record<string, unknown>>;
 export interface MigrationTx extends Executor {
   readonly dialect: Dialect;
   /** Runs one SQL statement; returns how many rows it changed. */
-  run(statement: string, values?: readonly unknown[]): Awaitable<number>;
+  run(statement: string, values?: readonly unknown[]): Promise<number>;
   /** The rows of one SQL query. */
-  query(statement: string, values?: readonly unknown[]): Awaitable<SqlRow[]>;
+  query(statement: string, values?: readonly unknown[]): Promise<SqlRow[]>;
 }
 
 export interface ContractStatement {
@@ -39,7 +39,7 @@ export interface DataMigration {
   /** Statements that run once, in one transaction, before the first batch; they install triggers, for example. */
   begin(dialect: Dialect): readonly string[];
   /** About how many rows there are to do, in the unit of `done` below; for the progress bar. Runs once per process. */
-  total(tx: MigrationTx): Awaitable<number>;
+  total(tx: MigrationTx): Promise<number>;
   /**
    * Does one batch. On SQLite all other writers wait for it, so it should take at most 30 ms.
    *

@@ -66,8 +66,8 @@ function toMigrationDatabase(db: SqliteDatabase, directory: string): MigrationDa
   const tx: MigrationTx = {
     ...createExecutor(db),
     dialect: "sqlite",
-    run: (statement, values) => runMigrationStatement(db, statement, values),
-    query: (statement, values = []) => db.prepare(statement).all(...values) as SqlRow[],
+    run: async (statement, values) => runMigrationStatement(db, statement, values),
+    query: async (statement, values = []) => db.prepare(statement).all(...values) as SqlRow[],
   };
 
   return {

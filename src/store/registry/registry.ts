@@ -1,6 +1,5 @@
 // What a registry reports of its images and is configured with: events, contents of manifests, deployments, settings, and
 // the names of organisations in its paths.
-import type { Awaitable } from "../awaitable.js";
 import { deleteRows, deleteSome, insertRow, putRow, selectRows, sweepRows } from "../rows.js";
 import { TransactionPart } from "../statement.js";
 import type { DeploymentRow, ManifestRow, RegistryNameRow, RegistrySettingsRow } from "../tables/registry.js";
@@ -35,15 +34,15 @@ export class Registry extends TransactionPart {
   }
 
   /** Deletes up to `limit` events older than `timeMs`; returns how many, fewer than `limit` when none are left. */
-  sweep(timeMs: number, limit: number): Awaitable<number> {
+  sweep(timeMs: number, limit: number): Promise<number> {
     return this.countOf(sweepEvents, { bound: timeMs, limit });
   }
 
-  findManifest(repoUid: string, digest: string): Awaitable<ManifestRow | undefined> {
+  findManifest(repoUid: string, digest: string): Promise<ManifestRow | undefined> {
     return this.first(findManifest, { repoUid, digest });
   }
 
-  putManifest(row: ManifestRow): Awaitable<void> {
+  putManifest(row: ManifestRow): Promise<void> {
     return this.run(putManifest, row);
   }
 
@@ -52,49 +51,49 @@ export class Registry extends TransactionPart {
     return (await this.all(deleteManifests, { repoUid, limit: DELETE_BATCH })).length;
   }
 
-  findDeployment(repoUid: string): Awaitable<DeploymentRow | undefined> {
+  findDeployment(repoUid: string): Promise<DeploymentRow | undefined> {
     return this.first(findDeployment, { repoUid });
   }
 
   /** Inserts or replaces a deployment. */
-  putDeployment(row: DeploymentRow): Awaitable<void> {
+  putDeployment(row: DeploymentRow): Promise<void> {
     return this.run(putDeployment, row);
   }
 
-  deleteDeployment(repoUid: string): Awaitable<void> {
+  deleteDeployment(repoUid: string): Promise<void> {
     return this.run(deleteDeployment, { repoUid });
   }
 
-  findSettings(groupUid: string): Awaitable<RegistrySettingsRow | undefined> {
+  findSettings(groupUid: string): Promise<RegistrySettingsRow | undefined> {
     return this.first(findSettings, { groupUid });
   }
 
   /** Inserts or replaces the settings of a group. */
-  putSettings(row: RegistrySettingsRow): Awaitable<void> {
+  putSettings(row: RegistrySettingsRow): Promise<void> {
     return this.run(putSettings, row);
   }
 
-  deleteSettings(groupUid: string): Awaitable<void> {
+  deleteSettings(groupUid: string): Promise<void> {
     return this.run(deleteSettings, { groupUid });
   }
 
   /** The names of all organisations in paths of the registry, those of deleted organisations included. */
-  listNames(): Awaitable<RegistryNameRow[]> {
+  listNames(): Promise<RegistryNameRow[]> {
     return this.all(allNames, {});
   }
 
   /** The name of a root group in paths of the registry; undefined where it was never verified. */
-  findName(groupUid: string): Awaitable<RegistryNameRow | undefined> {
+  findName(groupUid: string): Promise<RegistryNameRow | undefined> {
     return this.first(nameOfGroup, { groupUid });
   }
 
   /** The root group, which may be deleted, with this name in paths of the registry. */
-  findByName(name: string): Awaitable<RegistryNameRow | undefined> {
+  findByName(name: string): Promise<RegistryNameRow | undefined> {
     return this.first(groupOfName, { name });
   }
 
   /** Records a name, or replaces the row of the same name. */
-  putName(row: RegistryNameRow): Awaitable<void> {
+  putName(row: RegistryNameRow): Promise<void> {
     return this.run(putName, row);
   }
 }

@@ -1,4 +1,3 @@
-import type { Awaitable } from "../awaitable.js";
 import { ListedTable } from "../lists/listed-table.js";
 import { defineListedKind, usualSorts } from "../lists/resource.js";
 import { selectRows } from "../rows.js";
@@ -21,7 +20,7 @@ export class Repos extends ListedTable<RepoRow> {
   }
 
   /** The child of the group with this name. */
-  findByName(groupUid: string, name: string): Awaitable<RepoRow | undefined> {
+  findByName(groupUid: string, name: string): Promise<RepoRow | undefined> {
     return this.first(byName, { groupUid, name });
   }
 }

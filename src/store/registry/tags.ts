@@ -1,6 +1,5 @@
 // Tags, with their histories and marks.
 import { and, asc, eq, gte, inArray, lt, notExists, sql } from "drizzle-orm";
-import type { Awaitable } from "../awaitable.js";
 import { countRow } from "../lists/counters.js";
 import { ListedTable } from "../lists/listed-table.js";
 import { listPage } from "../lists/page.js";
@@ -114,17 +113,17 @@ export class Tags extends ListedTable<TagRow> {
     return listPage<TagRow>(this.tx, tagKind, query, { ...(families && { families }) });
   }
 
-  findByName(repoUid: string, name: string): Awaitable<TagRow | undefined> {
+  findByName(repoUid: string, name: string): Promise<TagRow | undefined> {
     return this.first(byName, { repoUid, name });
   }
 
   /** Records the digest that a tag points to; does nothing when it is already recorded. */
-  recordMove(move: TagMove): Awaitable<void> {
+  recordMove(move: TagMove): Promise<void> {
     return this.run(insertMove, move);
   }
 
   /** The moves of a tag from `fromMs` to before `toMs`, oldest first, at most `limit`. */
-  listMoves(tagUid: string, fromMs: number, toMs: number, limit: number): Awaitable<TagMove[]> {
+  listMoves(tagUid: string, fromMs: number, toMs: number, limit: number): Promise<TagMove[]> {
     return this.all(moves, { tagUid, fromMs, toMs, limit });
   }
 
@@ -138,7 +137,7 @@ export class Tags extends ListedTable<TagRow> {
     return (await this.first(findMark, { repoUid, name }))?.timeMs;
   }
 
-  putMark(repoUid: string, name: string, timeMs: number): Awaitable<void> {
+  putMark(repoUid: string, name: string, timeMs: number): Promise<void> {
     return this.run(putMark, { repoUid, name, timeMs });
   }
 

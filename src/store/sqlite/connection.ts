@@ -126,8 +126,8 @@ export function createExecutor(
     get changedRows() {
       return changedRows;
     },
-    nowMs: clock,
-    rows<Params extends object, Row>(statement: Statement<Params, Row>, params: Params): Row[] {
+    nowMs: async () => clock(),
+    async rows<Params extends object, Row>(statement: Statement<Params, Row>, params: Params): Promise<Row[]> {
       try {
         let ready = prepared[statement.id];
         if (ready === undefined) {

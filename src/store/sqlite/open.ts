@@ -9,7 +9,6 @@
 import { statfsSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { type Clock, systemClock } from "../../kernel/time.js";
-import type { Awaitable } from "../awaitable.js";
 import type { DataMigration } from "../migrate/data-migration.js";
 import { dataMigrations } from "../migrate/data-migrations.js";
 import { prepareSqlite } from "../migrate/prepare-sqlite.js";
@@ -101,7 +100,7 @@ export function openSqlite(options: SqliteOptions): Store {
   }, CHECK_MS).unref();
 
   return {
-    read: <T>(unit: (tx: Tx) => Awaitable<T>) => {
+    read: async (unit) => {
       faults.assertReadable();
       return reader.read(unit);
     },

@@ -73,7 +73,7 @@ export function createSnapshotReader(open: () => ReadConnection, readMs = () => 
     const connection = idle.pop() ?? open();
     primary ??= connection;
     connection.control("BEGIN");
-    return new Snapshot(connection, pause, releaseWhenUnused);
+    return new Snapshot(connection, pause);
   }
 
   function endSnapshot(): void {
@@ -128,15 +128,18 @@ export function createSnapshotReader(open: () => ReadConnection, readMs = () => 
     if (pinned === 0) resolveClose?.();
   }
 
-  function readOn<T>(snapshot: Snapshot, unit: (tx: Tx) => Awaitable<T>): Awaitable<T> {
-    // The transaction is not revoked when the unit settles: the end of the snapshot stops later reads.
-    const result = unit(new ReadUnit(snapshot, readMs));
-    if (!(result instanceof Promise)) return result;
+  async function readOn<T>(snapshot: Snapshot, unit: (tx: Tx) => Awaitable<T>): Promise<T> {
     snapshot.units++;
-    return result.then(snapshot.resolveUnit<T>, snapshot.rejectUnit).catch((error) => {
-      if (error instanceof TooManyPinnedError) return readWhenReleased(unit);
-      throw error;
-    });
+    try {
+      // The transaction is not revoked when the unit settles: the end of the snapshot stops later reads.
+      return await unit(new ReadUnit(snapshot, readMs));
+    } catch (error) {
+      if (!(error instanceof TooManyPinnedError)) throw error;
+    } finally {
+      snapshot.units--;
+      releaseWhenUnused(snapshot);
+    }
+    return readWhenReleased(unit);
   }
 
   // Runs the unit from the start, on a snapshot of its own that is pinned from the beginning.
@@ -144,12 +147,12 @@ export function createSnapshotReader(open: () => ReadConnection, readMs = () => 
     while (pinned >= MAX_PINNED) await new Promise<void>((resolve) => queued.push(resolve));
     const snapshot = beginSnapshot();
     pin(snapshot);
-    return readOn(snapshot, async (tx) => unit(tx));
+    return readOn(snapshot, unit);
   }
 
   return {
     /** Runs `unit` on the snapshot of the current tick of the event loop. */
-    read: <T>(unit: (tx: Tx) => Awaitable<T>): Awaitable<T> => readOn(currentSnapshot(), unit),
+    read: <T>(unit: (tx: Tx) => Awaitable<T>): Promise<T> => readOn(currentSnapshot(), unit),
     /** Ends the current snapshot, so that the next read sees all commits. */
     endSnapshot,
     /** Closes the connections after all paused units have settled. */
@@ -189,17 +192,11 @@ class Snapshot implements Executor {
   readonly connection: ReadConnection;
   readonly counterSlots: number;
   readonly #pause: (snapshot: Snapshot) => Promise<void>;
-  readonly #onUnitEnd: (snapshot: Snapshot) => void;
 
-  constructor(
-    connection: ReadConnection,
-    pause: (snapshot: Snapshot) => Promise<void>,
-    onUnitEnd: (snapshot: Snapshot) => void,
-  ) {
+  constructor(connection: ReadConnection, pause: (snapshot: Snapshot) => Promise<void>) {
     this.connection = connection;
     this.counterSlots = connection.counterSlots;
     this.#pause = pause;
-    this.#onUnitEnd = onUnitEnd;
   }
 
   rows: Executor["rows"] = (statement, params) => {
@@ -213,18 +210,6 @@ class Snapshot implements Executor {
   pause(): Promise<void> {
     return this.#pause(this);
   }
-
-  resolveUnit = <T>(value: T): T => {
-    this.units--;
-    this.#onUnitEnd(this);
-    return value;
-  };
-
-  rejectUnit = (error: unknown): never => {
-    this.units--;
-    this.#onUnitEnd(this);
-    throw error;
-  };
 }
 
 // The transaction of one unit. Units of one tick take turns statement by statement, so the time of each is that of its own
@@ -242,7 +227,7 @@ class ReadUnit extends Transaction {
     this.#readMs = readMs;
   }
 
-  override rows<Params extends object, Row>(statement: Statement<Params, Row>, params: Params): Awaitable<Row[]> {
+  override rows<Params extends object, Row>(statement: Statement<Params, Row>, params: Params): Promise<Row[]> {
     if (this.#sliceMs === undefined || this.#resumedMs !== undefined) return super.rows(statement, params);
     const startMs = this.#readMs();
     const rows = super.rows(statement, params);

@@ -19,9 +19,9 @@ function rowTable(lateCommitMs: number) {
   const rows: AuditEventRow[] = [];
   let reads = 0;
   const auditEvents: Pick<AuditEvents, "listAfter" | "findByIds" | "lastId"> = {
-    listAfter: (id, limit) => rows.filter((row) => row.id > id).slice(0, limit),
-    findByIds: (ids) => rows.filter(({ id }) => ids.includes(id)),
-    lastId: () => rows.at(-1)?.id ?? 0,
+    listAfter: async (id, limit) => rows.filter((row) => row.id > id).slice(0, limit),
+    findByIds: async (ids) => rows.filter(({ id }) => ids.includes(id)),
+    lastId: async () => rows.at(-1)?.id ?? 0,
   };
   const read = async (unit: (tx: Tx) => unknown) => {
     reads++;

@@ -194,7 +194,7 @@ function createTx(db: SqliteDatabase, oldSchema: string): ConversionTx {
       await setImmediate();
       return runMigrationStatement(db, statement, values);
     },
-    query: (statement, values = []) => db.prepare(statement).all(...values) as SqlRow[],
+    query: async (statement, values = []) => db.prepare(statement).all(...values) as SqlRow[],
   };
 }
 
