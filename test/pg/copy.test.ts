@@ -182,6 +182,7 @@ describe("arbor copy between SQLite and PostgreSQL", () => {
     assert.equal(copied.code, 0, copied.stderr);
     assert.match(copied.stderr, /^\w+ \[[#.]{20}\] \d+ %, /m);
     const digests = copied.stdout;
+    assert.match(digests, /^(?:[0-9a-f]{64} +\d+ \w+\n)+$/);
     const again = await runCommand(["copy", "--data", data, "--to-url-file", file]);
     assert.equal(again.code, 6);
     assert.match(
