@@ -6,7 +6,6 @@ import { Capability } from "#gen/chainguard/capabilities/capabilities_pb.js";
 import { ErrorInfoSchema } from "#gen/google/rpc/error_details_pb.js";
 import { toCapabilitySet } from "../../src/kernel/capability-set.js";
 import { connectErrorFrom, unauthenticated } from "../../src/kernel/errors.js";
-import type { Turn } from "../../src/kernel/fair-queue.js";
 import type { Principal } from "../../src/kernel/principal.js";
 import { type Authenticate, createAuthenticateCaller } from "../../src/pipeline/auth/authenticate.js";
 import { bitOf } from "../../src/pipeline/auth/authorize.js";
@@ -47,7 +46,7 @@ export interface InboundFacts {
   readonly requestId: string;
   readonly remoteAddress: string;
   readonly timeoutMs: number;
-  readonly turn: Turn;
+  readonly turn: Inbound["turn"];
 }
 
 /** The pipeline, and what tests set and look at. */

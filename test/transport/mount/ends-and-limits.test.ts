@@ -28,10 +28,13 @@ class Waiting extends Library {
   delayMs = 0;
   /** How long the callers of books and lists still waited when their handlers began, in milliseconds. */
   readonly left: (number | undefined)[] = [];
+  hasBlocked = false;
 
   override getBook(request: { name: string }, context: HandlerContext) {
-    if (request.name === "books/blocks") standStill(20);
-    else this.left.push(context.timeoutMs());
+    if (request.name === "books/blocks") {
+      this.hasBlocked = true;
+      standStill(20);
+    } else this.left.push(context.timeoutMs());
     return super.getBook(request, context);
   }
 
@@ -184,13 +187,14 @@ describe("a mounted service's calls", () => {
       // On one connection, so that all of them are read before the calls below.
       const session = openHttp2(service.url);
       const path = "/library/v1/books/blocks";
-      const before = Array.from({ length: 15 }, () => rawHttp2(session, { ":method": "GET", ":path": path }));
-      await sleep(20);
-      await Promise.all([calls.slow({ timeoutMs: 2_000 }).catch(() => {}), calls.list("none", { timeoutMs: 2_000 })]);
+      library.hasBlocked = false;
+      const before = Array.from({ length: 40 }, () => rawHttp2(session, { ":method": "GET", ":path": path }));
+      await waitUntil(() => library.hasBlocked || undefined);
+      await Promise.all([calls.slow({ timeoutMs: 5_000 }).catch(() => {}), calls.list("none", { timeoutMs: 5_000 })]);
       await Promise.all(before);
       session.close();
       assert.equal(library.left.length, 2);
-      for (const ms of library.left) assert.ok(ms !== undefined && ms < 1_850 && ms > 500, `${ms} ms were left`);
+      for (const ms of library.left) assert.ok(ms !== undefined && ms < 4_850 && ms > 0, `${ms} ms were left`);
     });
 
     test(`${protocol}: a caller that leaves aborts the signal`, async () => {
