@@ -32,14 +32,14 @@ if (![rows, kills, seedNumber].every((n) => Number.isInteger(n) && n > 0)) {
 }
 register();
 const { findDifferences, fixtures } = await import("../test/upgrade/fixtures.ts");
-const { createRandom } = await import("../test/support/operations.ts");
+const { createRandom } = await import("../test/support/openapi/random.ts");
 
 /** The last commit of version 0.11.0. */
 const OLD_COMMIT = "8ba699b9be34e8ddf3b378e05ba5b63bd65690ba";
 const PROJECT = resolve(import.meta.dirname, "..");
 const BASE_URL = "http://arbor.example";
 const BATCH = 500;
-const draw = createRandom(seedNumber);
+const draw = createRandom(seedNumber).int;
 const random = () => draw(10_000) / 10_000;
 console.log(`convert-kills: seed ${seedNumber}`);
 

@@ -26,10 +26,10 @@ register();
 const { seed } = await import("../bench/seed.ts");
 const { emptyDatabase } = await import("../test/pg/databases.ts");
 const { runKills } = await import("../test/store/copy/kill-campaign.ts");
-const { createRandom } = await import("../test/support/operations.ts");
+const { createRandom } = await import("../test/support/openapi/random.ts");
 
 console.log(`copy-kills: seed ${seedNumber}`);
-const draw = createRandom(seedNumber);
+const draw = createRandom(seedNumber).int;
 const random = () => draw(10_000) / 10_000;
 const { directory } = await seed(groups);
 const scratch = mkdtempSync(join(tmpdir(), "arbor-copy-kills-"));

@@ -54,7 +54,7 @@ for (const stripIss of [false, true]) {
         assert.notEqual(accessToken && claimsOf(accessToken).sub, alicesUid, "the attacker became the victim");
         assert.equal(attacker.stolen.length, before, `stolen: ${attacker.stolen.at(-1)}`);
         assert.equal(victim.program?.get("error"), "access_denied");
-        assert.ok(kit.problems.some((problem) => /answered at another provider's redirect URI/.test(problem)));
+        assert.ok(kit.problems.some((problem) => /came to another provider's redirect URI/.test(problem)));
       });
 
       // With one redirect URI for all providers the same attack works, so the separate redirect URIs are what
