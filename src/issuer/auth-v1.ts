@@ -61,7 +61,7 @@ export function authV1({ exchanger, ids, store, quotas, open, inviteLimiter, not
             throw invalidArgument({ field: "identityId", rule: "must be a uid" });
           }
           const bearer = requireBearer(inbound.header("authorization"));
-          const asserted = { identity: identityId, identityProvider: "", trace };
+          const asserted = { identity: identityId, identityProvider: "", trace, record: inbound.record };
           const proof = await exchanger.verifyBearer(asserted, bearer, inbound.remoteAddress).catch((error) => {
             throw renameErrorFields(error, { identity: "identityId" });
           });

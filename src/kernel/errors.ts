@@ -187,8 +187,9 @@ export function alreadyExists({ displayName, type }: ResourceKind, uid: string):
 }
 
 /** PERMISSION_DENIED, with one text for forbidden and for missing resources (AIP-211). */
-export function permissionDenied(what: string): ApiError {
-  return new ApiError(Code.PermissionDenied, "PERMISSION_DENIED", `Permission denied: ${what} (or it might not exist)`);
+export function permissionDenied(what: string, rejection?: RejectReason): ApiError {
+  const text = `Permission denied: ${what} (or it might not exist)`;
+  return new ApiError(Code.PermissionDenied, "PERMISSION_DENIED", text, [], undefined, rejection);
 }
 
 /**

@@ -19,7 +19,25 @@ export const rejectReasons = [
   "token_revoked",
   /** The identity that the token names does not exist any more. */
   "identity_deleted",
-  /** Another credential is wrong, or a token is valid and proves nothing here: a refresh token, a signed request to AWS. */
+  /** The identity that an exchange names does not exist. */
+  "identity_unknown",
+  /** The identity that an exchange names cannot be assumed with such a credential. */
+  "identity_relationship",
+  /** The token's issuer is not that of the identity; and so on. */
+  "match_issuer",
+  "match_subject",
+  "match_audience",
+  /** A custom claim is not the one that the identity requires. */
+  "match_claim",
+  /** The signer of a request to AWS is not the account, user or role of the identity. */
+  "match_aws",
+  /** The identity provider that an exchange names does not exist. */
+  "provider_unknown",
+  /** The person whom a login provider asserts is not registered. */
+  "person_unknown",
+  /** The request that is signed for AWS is not for this service and identity, or AWS rejects it. */
+  "aws_request",
+  /** Another credential is wrong: a refresh token, an OAuth code, an ID token of this service. */
   "credential",
   /** A quota is reached. */
   "quota",

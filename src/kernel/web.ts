@@ -1,5 +1,6 @@
 // The types of requests that are neither RPC nor REST: pages, redirects and OAuth endpoints.
 
+import type { BearerNote } from "./asserted-bearer.js";
 import type { RejectReason } from "./reject-reason.js";
 import type { TraceSpan } from "./trace.js";
 
@@ -20,6 +21,8 @@ export interface WebRequest {
   /** The trace of the request, for audit rows; empty where there is none. */
   readonly traceId: string;
   readonly trace?: TraceSpan | undefined;
+  /** The record of the request, for its log line. */
+  readonly record?: BearerNote | undefined;
   /** The value of a request header by its lower-case name; repeated ones joined by ", ". */
   header(name: string): string | undefined;
   /** The value of a cookie; undefined when it is absent or repeated. */

@@ -1,3 +1,4 @@
+import type { AssertedBearer } from "../kernel/asserted-bearer.js";
 import type { RejectReason } from "../kernel/reject-reason.js";
 import type { TraceSpan } from "../kernel/trace.js";
 
@@ -76,6 +77,8 @@ export class RequestRecord {
   callerUid: string | undefined;
   /** The organisation that the call concerns, or else that of its caller. */
   rootUid: string | undefined;
+  /** What the token of an exchange says, not verified; only for the log. */
+  bearer: AssertedBearer | undefined;
   /** The gRPC code, 0 for OK. Undefined for protocol `http`, whose result is the status. */
   code: number | undefined;
   /** The HTTP status; undefined when no response was begun. */
@@ -110,6 +113,7 @@ export class RequestRecord {
     this.trace = undefined;
     this.callerUid = undefined;
     this.rootUid = undefined;
+    this.bearer = undefined;
     this.code = undefined;
     this.status = undefined;
     this.bytesIn = start.bytesIn;

@@ -94,6 +94,13 @@ test("REST: a PATCH from its arrival to the commit", async (t) => {
   for (const secret of [owner.group, owner.token, "by REST"]) assert.ok(!exported.includes(secret), exported);
 });
 
+test("the span of a rejected call has the reason of the access log", async () => {
+  const response = await fetch(`${harness.url}/iam/v2beta1/groups`, { headers: { "x-request-id": "rejected-1" } });
+  assert.equal(response.status, 401);
+  const { attributes } = spanOf(await traceOf("rejected-1"), `${SERVICE}/ListGroups`);
+  assert.equal(attributes["arbor.reason"], "token_missing");
+});
+
 const protocols = [
   ["gRPC", "grpc", (baseUrl: string) => createGrpcTransport({ baseUrl })],
   ["gRPC-Web", "grpc", (baseUrl: string) => createGrpcWebTransport({ baseUrl, httpVersion: "1.1" })],

@@ -33,6 +33,8 @@ export interface Harness {
   stop(): Promise<void>;
 }
 
+export type HarnessOptions = Pick<AppOptions, "mounts" | "logger"> & { readonly values?: Partial<Settings> };
+
 async function newStorage({ data, databaseUrl }: Readonly<Record<string, unknown>>): Promise<Record<string, string>> {
   if (data !== undefined) return {};
   if (databaseUrl !== undefined) return { data: memoryDir() };
@@ -52,7 +54,7 @@ async function newStorage({ data, databaseUrl }: Readonly<Record<string, unknown
  */
 export async function startHarness(
   settings: Readonly<Record<string, string | boolean>> = {},
-  { values, ...options }: Pick<AppOptions, "mounts" | "logger"> & { readonly values?: Partial<Settings> } = {},
+  { values, ...options }: HarnessOptions = {},
 ): Promise<Harness> {
   const storage = await newStorage(settings);
   // RSA keys take some hundred milliseconds to generate: tests whose subject they are ask for them.

@@ -108,7 +108,7 @@ function requireMayRegister({ register, invite }: SignIn, { provider }: Asserted
 export async function getKnownPerson(tx: Tx, login: Omit<SignIn, "invite" | "register">): Promise<SignInResult> {
   const asserted = await getAssertedIdentity(tx, login);
   const person = await tx.identities.find(derivePersonUid(asserted));
-  if (person === undefined) throw permissionDenied("Identity not found");
+  if (person === undefined) throw permissionDenied("Identity not found", "person_unknown");
   return {
     identityUid: person.uid,
     mappings: await findMappings(tx, asserted),
@@ -128,7 +128,8 @@ export async function getAssertedIdentity(
   if (providerUid === undefined) return { issuer, subject, claims };
   const provider = await tx.identityProviders.find(providerUid);
   // The provider may have been deleted, or its issuer changed, since the login began.
-  if (provider === undefined || oidcFromJson(provider.oidc).issuer !== issuer) throw unauthenticated();
+  if (provider === undefined) throw unauthenticated(undefined, "provider_unknown");
+  if (oidcFromJson(provider.oidc).issuer !== issuer) throw unauthenticated(undefined, "token_issuer");
   return { issuer, subject, claims, provider };
 }
 

@@ -100,7 +100,8 @@ export async function buildTokenGrant(
 }
 
 async function assumeIdentity(context: LoginContext, { login, verified, request }: LoginCompletion, identity: string) {
-  const exchangeRequest = { ...login.asked, identity, identityProvider: "", trace: request.trace };
+  const { trace, record } = request;
+  const exchangeRequest = { ...login.asked, identity, identityProvider: "", trace, record };
   const { token } = await context.exchanger.exchange(exchangeRequest, verified.idToken, request.remoteAddress);
   return redirectWithToken(login, token, undefined);
 }

@@ -151,7 +151,7 @@ async function pollDevice(context: LoginContext, form: URLSearchParams): Promise
 async function exchange(
   context: LoginContext,
   form: URLSearchParams,
-  { remoteAddress, trace }: WebRequest,
+  { remoteAddress, trace, record }: WebRequest,
 ): Promise<TokenResult> {
   const { exchanger, origin, clock } = context;
   const subjectToken = requireParameter(form, "subject_token");
@@ -165,6 +165,7 @@ async function exchange(
     identity: findParameter(form, "identity") ?? "",
     identityProvider: findParameter(form, "identity_provider") ?? "",
     trace,
+    record,
   };
   try {
     const issued = await exchanger.exchange(exchangeRequest, subjectToken, remoteAddress);
@@ -176,7 +177,7 @@ async function exchange(
       return { ...oauthError("invalid_request", description), rejection: rejectReasonOf(error) };
     }
     if (error instanceof ApiError && error.code === Code.PermissionDenied) {
-      return oauthError("invalid_request", error.message);
+      return { ...oauthError("invalid_request", error.message), rejection: rejectReasonOf(error) };
     }
     throw error;
   }

@@ -1,5 +1,6 @@
 import { Code } from "@connectrpc/connect";
 import { ApiError, permissionDenied } from "../../kernel/errors.js";
+import type { RejectReason } from "../../kernel/reject-reason.js";
 import { invalidToken } from "../upstream/token.js";
 
 /** Whether `name` is one of `ownUrls`, with or without its scheme and a trailing slash. */
@@ -24,7 +25,7 @@ export function requireAudience(
   identityUid: string,
 ): void {
   if (stated !== undefined) {
-    if (!audiences.some(stated)) throw notAssumable(identityUid);
+    if (!audiences.some(stated)) throw notAssumable(identityUid, "match_audience");
   } else if (!audiences.some((one) => isOwnUrl(one, ownUrls))) {
     throw invalidToken("token_audience", "is for another audience");
   }
@@ -51,14 +52,20 @@ function trimSlash(name: string): string {
  * match, including its signature. One text for all, so that callers cannot find out which identities exist.
  *
  * @param identityUid the uid in the request
+ * @param rejection which of the causes it is, for logs and metrics
  * @param isForOthers whether no audience of the token names this service, the most common mistake; it depends on the
  * token alone, so the hint reveals nothing
  * @param cause for the log
  */
-export function notAssumable(identityUid: string, isForOthers = false, cause?: ApiError): ApiError {
+export function notAssumable(
+  identityUid: string,
+  rejection: RejectReason | undefined,
+  isForOthers = false,
+  cause?: unknown,
+): ApiError {
   const hint = isForOthers ? ` with a token whose ${AUDIENCE_HINT}` : "";
   const { code, reason, message, details } = permissionDenied(`assuming ${identityUid}${hint}`);
-  return new ApiError(code, reason, message, details, cause?.cause ?? cause, cause?.rejection);
+  return new ApiError(code, reason, message, details, cause, rejection);
 }
 
 /** What an error adds when the token is for another service. */
@@ -77,11 +84,16 @@ export function findAudienceHint({ message }: ApiError): string {
   return message.endsWith(AUDIENCE_HINT) ? `; the token's ${AUDIENCE_HINT}` : "";
 }
 
-/** A custom claim differs or is absent. Only a bearer whose signature and other claims match gets this error. */
-export class InvalidClaim extends ApiError {}
+/**
+ * PERMISSION_DENIED: a custom claim differs or is absent. Only a bearer whose signature and other claims match gets this
+ * error, which names the claim.
+ */
+export class InvalidClaim extends ApiError {
+  readonly claim: string;
 
-/** Builds a PERMISSION_DENIED error that names the claim. */
-export function invalidClaim(name: string): InvalidClaim {
-  const { code, reason, message, details } = permissionDenied(`invalid "${name}"`);
-  return new InvalidClaim(code, reason, message, details);
+  constructor(claim: string) {
+    const { code, reason, message, details } = permissionDenied(`invalid "${claim}"`);
+    super(code, reason, message, details, undefined, "match_claim");
+    this.claim = claim;
+  }
 }

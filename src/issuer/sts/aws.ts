@@ -3,6 +3,7 @@
 // its own list, with a fixed query.
 import type { Identity_AWSIdentity } from "#gen/chainguard/platform/iam/v2beta1/identities_pb.js";
 import { type ApiError, unauthenticated, unavailable } from "../../kernel/errors.js";
+import type { RejectReason } from "../../kernel/reject-reason.js";
 import { parseJsonObject } from "../../kernel/strict-json.js";
 import type { GuardedFetch, GuardedRequest } from "../../outbound/guarded-fetch.js";
 import { isOwnUrl, notAssumable } from "./audience.js";
@@ -236,7 +237,7 @@ export function requireAwsMatch(aws: Identity_AWSIdentity, caller: AwsCaller, id
     aws.awsAccount === caller.account &&
     matchesValue(aws.awsArn, caller.arn, budget) &&
     matchesValue(aws.awsUserId, caller.userId, budget);
-  if (!same) throw notAssumable(identityUid);
+  if (!same) throw notAssumable(identityUid, "match_aws");
 }
 
 function awsUnavailable(cause: unknown): ApiError {
@@ -294,7 +295,19 @@ export class AwsRequestError extends Error {
   }
 }
 
+/** What the log has for each outcome: the words for tokens where they say the same. */
+const REASONS: Readonly<Record<AwsOutcome, RejectReason>> = {
+  "invalid encoding": "token_malformed",
+  "invalid request": "aws_request",
+  "unsigned binding headers": "aws_request",
+  "audience mismatch": "token_audience",
+  "identity mismatch": "aws_request",
+  "future-dated": "token_claims",
+  expired: "token_expired",
+  "rejected by AWS": "aws_request",
+};
+
 /** Builds the UNAUTHENTICATED error of every invalid token; only its `cause` has the outcome. */
 function invalidAwsRequest(outcome: AwsOutcome, detail?: string): ApiError {
-  return unauthenticated(new AwsRequestError(outcome, detail));
+  return unauthenticated(new AwsRequestError(outcome, detail), REASONS[outcome]);
 }

@@ -1,7 +1,7 @@
 // Whether the claims of a token are those that an identity accepts, literally or by pattern.
 import type { Identity_ClaimMatch } from "#gen/chainguard/platform/iam/v2beta1/identities_pb.js";
 import type { VerifiedToken } from "../upstream/token.js";
-import { invalidClaim, notAssumable, requireAudience } from "./audience.js";
+import { InvalidClaim, notAssumable, requireAudience } from "./audience.js";
 import { createIdentityBudget, createIssuerBudget, matchesPattern, matchesValue } from "./claim-pattern.js";
 
 /**
@@ -31,15 +31,16 @@ export function requireClaimMatch(
 ): void {
   const { sub, aud, claims, claimPatterns } = match;
   const budget = createIdentityBudget();
-  if (!matchesIssuer(match, token.issuer) || !matchesValue(sub, token.subject, budget)) throw notAssumable(identityUid);
+  if (!matchesIssuer(match, token.issuer)) throw notAssumable(identityUid, "match_issuer");
+  if (!matchesValue(sub, token.subject, budget)) throw notAssumable(identityUid, "match_subject");
   const stated = aud.case === undefined ? undefined : (audience: string) => matchesValue(aud, audience, budget);
   requireAudience(token.audiences, stated, ownAudiences, identityUid);
   for (const [name, text] of Object.entries(claims)) {
-    if (findClaimText(token.claims, name) !== text) throw invalidClaim(name);
+    if (findClaimText(token.claims, name) !== text) throw new InvalidClaim(name);
   }
   for (const [name, pattern] of Object.entries(claimPatterns)) {
     const text = findClaimText(token.claims, name);
-    if (text === undefined || !matchesPattern(pattern, text, budget)) throw invalidClaim(name);
+    if (text === undefined || !matchesPattern(pattern, text, budget)) throw new InvalidClaim(name);
   }
 }
 

@@ -19,7 +19,6 @@ import { type ExchangeCounts, outcomeOf } from "../exchange-counts.js";
 import type { LastSeen } from "../maintenance.js";
 import type { IdTokens } from "../oauth/id-tokens.js";
 import type { IssuedToken, Tokens, UnsignedToken } from "../tokens.js";
-import { parseUpstreamToken } from "../upstream/token.js";
 import { isOwnUrl } from "./audience.js";
 import { buildCapClaim } from "./cap-claim.js";
 import type { FailureThrottle } from "./failure-throttle.js";
@@ -30,6 +29,7 @@ import {
   type IdentifyDeps,
   type IdTokenProof,
   type Proof,
+  parseAssertedToken,
   verifyBearer,
 } from "./identify.js";
 import { parseTokenGrant, type RequestedGrant, readGrants, resolveScopes, type TokenRequest } from "./token-request.js";
@@ -98,13 +98,13 @@ export function createExchanger(deps: ExchangerDeps): Exchanger {
   // The ID token of a device login is the only token of this service that can be exchanged, and only here: the other
   // methods call `verifyBearer`.
   async function redeemIdToken(
-    { identity, identityProvider }: AssertedClaims,
+    asserted: AssertedClaims,
     bearer: string,
     requested: RequestedGrant,
     nowMs: number,
   ): Promise<IdTokenProof | undefined> {
-    if (identity !== "" || !isOwnUrl(parseUpstreamToken(bearer).issuer, ownUrls)) return undefined;
-    const login = await idTokens.redeem(bearer, identityProvider, requested, nowMs);
+    if (asserted.identity !== "" || !isOwnUrl(parseAssertedToken(asserted, bearer).issuer, ownUrls)) return undefined;
+    const login = await idTokens.redeem(bearer, asserted.identityProvider, requested, nowMs);
     if (login === undefined) throw unauthenticated();
     return { by: "id-token", login };
   }

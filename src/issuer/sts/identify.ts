@@ -4,7 +4,9 @@ import { isDeepStrictEqual } from "node:util";
 import { type Relationship, relationshipFromJson } from "../../iam/identities/relationship.js";
 import { oidcFromJson } from "../../iam/identity-providers/identity-provider.js";
 import { getKnownPerson } from "../../iam/people/sign-in.js";
+import type { BearerNote } from "../../kernel/asserted-bearer.js";
 import { invalidArgument, unauthenticated } from "../../kernel/errors.js";
+import type { RejectReason } from "../../kernel/reject-reason.js";
 import type { TraceSpan } from "../../kernel/trace.js";
 import { isUidp, rootOf } from "../../kernel/uidp.js";
 import type { GuardedFetch } from "../../outbound/guarded-fetch.js";
@@ -33,6 +35,8 @@ export interface AssertedClaims {
   readonly asPassword?: boolean;
   /** The span of the call, for the requests that verify the token. */
   readonly trace?: TraceSpan | undefined;
+  /** The record of the request, whose log line says what the token says if the request is refused. */
+  readonly record?: BearerNote | undefined;
 }
 
 /** A login provider of the service. */
@@ -99,11 +103,12 @@ export interface IdentifyDeps {
  * INVALID_ARGUMENT, also without an identity for a token of no login provider; UNAVAILABLE when the issuer cannot be reached
  */
 export async function verifyBearer(
-  { identity, identityProvider, asPassword = false, trace }: AssertedClaims,
+  asserted: AssertedClaims,
   bearer: string,
   nowMs: number,
   deps: IdentifyDeps,
 ): Promise<Proof> {
+  const { identity, identityProvider, asPassword = false, trace, record } = asserted;
   for (const [field, uid] of Object.entries({ identity, identityProvider })) {
     if (uid !== "" && !isUidp(uid)) throw invalidArgument({ field, rule: "must be a uid" });
   }
@@ -113,16 +118,29 @@ export async function verifyBearer(
   }
   // A JWT has dots, a signed request has none. Both are parsed before anything is read, so that their errors are the
   // same for every identity.
-  const token = identity === "" || bearer.includes(".") ? parseUpstreamToken(bearer) : undefined;
+  if (record !== undefined) record.bearer = { identity, identityProvider };
+  const token = identity === "" || bearer.includes(".") ? parseAssertedToken(asserted, bearer) : undefined;
   try {
     if (identity !== "") return await proveIdentity({ identity, asPassword, trace }, token ?? bearer, nowMs, deps);
     return await provePerson(token ?? parseUpstreamToken(bearer), { identityProvider, trace }, nowMs, deps);
   } catch (error) {
+    if (error instanceof InvalidClaim && record?.bearer) record.bearer = { ...record.bearer, claim: error.claim };
     // Tokens of an organisation's provider are for its client, which nobody else may learn.
     throw token !== undefined && identityProvider === "" && isForOthers(token, deps, identity === "")
       ? addAudienceHint(error)
       : error;
   }
+}
+
+/** Parses a token, and notes what it says for the log. */
+export function parseAssertedToken(
+  { identity, identityProvider, record }: AssertedClaims,
+  bearer: string,
+): ParsedToken {
+  const token = parseUpstreamToken(bearer);
+  const { issuer, subject, audiences } = token;
+  if (record !== undefined) record.bearer = { identity, identityProvider, issuer, subject, audiences };
+  return token;
 }
 
 /** What the `aud` of a token for this service may be. */
@@ -167,7 +185,9 @@ async function proveIdentity(
       return { by: "claims", token: await issuers.verify(token, { organisation, byPattern, trace }, nowMs) };
     }
     if (token !== undefined) verifyWithDummyKey(token);
-    throw notAssumable(identity);
+    if (row === undefined) throw notAssumable(identity, "identity_unknown");
+    const isOtherIssuer = token !== undefined && relationship.case === "claimMatch";
+    throw notAssumable(identity, isOtherIssuer ? "match_issuer" : "identity_relationship");
   };
   try {
     const credential = await gatherCredential();
@@ -187,7 +207,7 @@ function maskIdentityError(
 ) {
   if (!isRejection(error) || error instanceof InvalidClaim) return error;
   const forOthers = audiences !== undefined && !audiences.some((audience) => isOwnUrl(audience, accepted));
-  return notAssumable(identity, forOthers, error);
+  return notAssumable(identity, error.rejection, forOthers, error.cause ?? error);
 }
 
 async function provePerson(
@@ -207,11 +227,20 @@ async function provePerson(
   }
   if (trusted === undefined || trusted.issuer !== token.issuer || !isIssuedFor(trusted.clientId, token)) {
     verifyWithDummyKey(token);
-    throw unauthenticated();
+    throw unauthenticated(undefined, describeOtherProvider(trusted, token, identityProvider));
   }
   const providerUid = identityProvider === "" ? undefined : identityProvider;
   const organisation = providerUid === undefined ? undefined : rootOf(providerUid);
   return { by: "person", token: await issuers.verify(token, { organisation, trace }, nowMs), providerUid };
+}
+
+function describeOtherProvider(
+  provider: TrustedProvider | undefined,
+  token: ParsedToken,
+  identityProvider: string,
+): RejectReason {
+  if (provider === undefined) return identityProvider === "" ? "token_issuer" : "provider_unknown";
+  return provider.issuer === token.issuer ? "token_audience" : "token_issuer";
 }
 
 // OpenID Connect Core 1.0, section 3.1.3.7: with several audiences, the authorized party is the client.
@@ -240,16 +269,20 @@ export async function decide(
   if (proof.by === "person") {
     const { token, providerUid } = proof;
     const provider = providerUid === undefined ? undefined : await tx.identityProviders.find(providerUid);
-    if (provider !== undefined && !isIssuedFor(oidcFromJson(provider.oidc).clientId, token)) throw unauthenticated();
+    if (provider !== undefined && !isIssuedFor(oidcFromJson(provider.oidc).clientId, token)) {
+      throw unauthenticated(undefined, "token_audience");
+    }
     const { issuer, subject, claims } = token;
     return getKnownPerson(tx, { issuer, subject, claims, providerUid });
   }
   const { identity, credential } = proof;
-  const stored = (await tx.identities.find(identity))?.relationship ?? {};
+  const row = await tx.identities.find(identity);
+  const stored = row?.relationship ?? {};
   // The credential is checked again only when the identity changed in the meantime.
   if (!isDeepStrictEqual(stored, proof.relationship)) {
     const audiences = listAudiences(deps);
     try {
+      if (row === undefined) throw notAssumable(identity, "identity_unknown");
       requireAssumable(relationshipFromJson(stored), credential, { identity, audiences, nowMs });
     } catch (error) {
       const given = credential.by === "aws" ? undefined : credential.token.audiences;
@@ -303,6 +336,6 @@ function requireAssumable(
   } else if (relationship.case === "awsIdentity" && credential.by === "aws") {
     requireAwsMatch(relationship.value, credential.caller, identity);
   } else {
-    throw notAssumable(identity);
+    throw notAssumable(identity, "identity_relationship");
   }
 }

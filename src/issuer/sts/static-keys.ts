@@ -41,7 +41,7 @@ export function verifyStaticKeys(
   const { issuer, subject, issuerKeys, expirationTime, audiences } = keys;
   if (token.issuer !== issuer || token.subject !== subject) {
     verifyWithDummyKey(token);
-    throw notAssumable(identityUid);
+    throw notAssumable(identityUid, token.issuer === issuer ? "match_subject" : "match_issuer");
   }
   if (expirationTime === undefined || nowMs >= timestampMs(expirationTime)) {
     verifyWithDummyKey(token);

@@ -41,7 +41,8 @@ export function createSecurityTokenService({ store, exchanger, tokens, limiter, 
           setNoStore(call.responseHeader);
           const { aud, cap, scope, scopes, identity, identityProvider } = request;
           const { trace } = call;
-          const tokenRequest = { aud, cap, scopes: [scope, ...scopes], identity, identityProvider, trace };
+          const { record } = call.inbound;
+          const tokenRequest = { aud, cap, scopes: [scope, ...scopes], identity, identityProvider, trace, record };
           return exchanger.verify(
             tokenRequest,
             requireBearer(call.inbound.header("authorization")),

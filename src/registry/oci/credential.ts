@@ -68,7 +68,7 @@ export function requireCredential(credential: Credential): Credential {
  */
 export async function verifyCredential(
   credential: Credential | undefined,
-  { remoteAddress, trace }: Pick<WebRequest, "remoteAddress" | "trace">,
+  { remoteAddress, trace, record }: Pick<WebRequest, "remoteAddress" | "trace" | "record">,
   { authenticate, exchanger, issuer, clock }: CredentialDeps,
 ): Promise<ResolvePrincipal> {
   if (credential === undefined) return () => buildPrincipal(ANONYMOUS_UID, clock());
@@ -78,7 +78,7 @@ export async function verifyCredential(
       const principal = await authenticate(`Bearer ${password}`);
       return () => principal;
     }
-    const requested = { identity: user, identityProvider: "", asPassword: true, trace };
+    const requested = { identity: user, identityProvider: "", asPassword: true, trace, record };
     const proof = await exchanger.verifyBearer(requested, password, remoteAddress);
     return (tx: Tx) =>
       maskFailure(async () => {

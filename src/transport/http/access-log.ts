@@ -1,3 +1,4 @@
+import type { AssertedBearer } from "../../kernel/asserted-bearer.js";
 import { createLineWriter, type Logger } from "../../telemetry/logger.js";
 import { codeNames, isSuccess, type RequestObserver, type RequestRecord } from "../../telemetry/request-record.js";
 
@@ -9,6 +10,9 @@ const PROBES: ReadonlySet<string | undefined> = new Set(["healthz", "readyz", "g
 
 /** The longest logged path, in characters. */
 const MAX_PATH = 512;
+
+/** The longest logged claim of a token that is not verified, in characters. */
+const MAX_CLAIM = 256;
 
 /** Logs requests. */
 export interface AccessLog {
@@ -45,7 +49,8 @@ function formatTime(timeMs: number): string {
 // Written by hand, because the logger copies and inspects all fields first, and as few templates as possible, because
 // each takes time. Only values that callers or proxies choose need to be escaped.
 function formatLine(record: RequestRecord): string {
-  const { protocol, method, traceId, callerUid, rootUid, code, reason, status, bytesIn, remoteAddress } = record;
+  const { protocol, method, traceId, callerUid, rootUid, bearer, code, reason, status, bytesIn, remoteAddress } =
+    record;
   const isHttp = protocol === "rest" || protocol === "http";
   const caller =
     `${traceId === undefined ? "" : `,"traceId":"${traceId}"`}` +
@@ -59,6 +64,7 @@ function formatLine(record: RequestRecord): string {
   const result =
     `${code === undefined ? "" : `,"code":"${codeNames[code] ?? code}"`}` +
     `${reason === undefined ? "" : `,"reason":"${reason}"`}${status === undefined ? "" : `,"status":${status}`}` +
+    `${bearer === undefined || (reason === undefined && isSuccess(record)) ? "" : formatBearer(bearer)}` +
     `${record.isCanceled ? `,"canceled":true` : ""}${bytesIn === undefined ? "" : `,"bytesIn":${bytesIn}`}`;
   return (
     `{"level":"info","time":"${formatTime(record.endMs)}","requestId":"${record.requestId}"${caller},"protocol":"${protocol}"` +
@@ -66,6 +72,20 @@ function formatLine(record: RequestRecord): string {
     `,"durationMs":${formatMs(record.durationMs)}` +
     `${remoteAddress === undefined ? "" : `,"remoteAddress":${quote(remoteAddress)}`},"msg":"request"}\n`
   );
+}
+
+function formatBearer({ identity, identityProvider, issuer, subject, audiences, claim }: AssertedBearer): string {
+  const fields = {
+    identity: identity || undefined,
+    identityProvider: identityProvider || undefined,
+    tokenIssuer: issuer,
+    tokenSubject: subject,
+    tokenAudience: audiences?.join(", "),
+    claim,
+  };
+  return Object.entries(fields)
+    .map(([name, value]) => (value === undefined ? "" : `,"${name}":${quote(value.slice(0, MAX_CLAIM))}`))
+    .join("");
 }
 
 const PLAIN = /^[ !#-[\]-~]*$/;

@@ -82,13 +82,14 @@ export function endServerSpan(record: RequestRecord): void {
 
 function describeResult(
   trace: TraceSpan,
-  { requestId, remoteAddress, protocol, code, status, httpVersion }: RequestRecord,
+  { requestId, remoteAddress, protocol, code, reason, status, httpVersion }: RequestRecord,
 ): void {
   const isGrpc = protocol === "grpc" || protocol === "grpc-web";
   trace.setAttributes({
     "arbor.request_id": requestId,
     "network.protocol.version": httpVersion,
     ...(remoteAddress !== undefined && { "client.address": remoteAddress }),
+    ...(reason !== undefined && { "arbor.reason": reason }),
     ...(isGrpc && code !== undefined && { "rpc.grpc.status_code": code }),
     ...(!isGrpc && status !== undefined && { "http.response.status_code": status }),
   });

@@ -161,6 +161,7 @@ function toWebRequest(
     remoteAddress: record.remoteAddress,
     requestId: record.requestId,
     trace: record.trace,
+    record,
     traceId: record.traceId ?? "",
     header(name) {
       const value = req.headers[name];

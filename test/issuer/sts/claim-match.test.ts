@@ -54,7 +54,7 @@ for (const [what, configured, given] of strangers) {
 }
 
 test("the text is that of an identity which does not exist", () => {
-  const unknown = notAssumable(uid);
+  const unknown = notAssumable(uid, undefined);
   const found = catchError(() => requireClaimMatch(subjectOf("another"), buildVerifiedToken(), ownUrls, uid));
   assert.deepEqual([found?.code, found?.message, found?.cause], [unknown.code, unknown.message, undefined]);
 });

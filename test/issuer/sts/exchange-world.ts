@@ -8,7 +8,7 @@ import { openDatabase, type SqliteDatabase, type SqliteStatement } from "../../.
 import type { IdentityRow } from "../../../src/store/tables/identities.js";
 import type { Tx } from "../../../src/store/transaction.js";
 import { newDataDir } from "../../support/data-dir.js";
-import { type Harness, startHarness } from "../../support/harness.js";
+import { type Harness, type HarnessOptions, startHarness } from "../../support/harness.js";
 import { type LocalIssuer, startLocalIssuer } from "../../support/local-issuer.js";
 import { type Answer, ask, queryOf } from "./ask.js";
 
@@ -57,9 +57,10 @@ export interface ExchangeWorld {
   stop(): Promise<void>;
 }
 
-/** Starts it; `settings` as for the harness. */
+/** Starts it; `settings` and `options` as for the harness. */
 export async function startExchangeWorld(
   settings: Readonly<Record<string, string | boolean>> = {},
+  options: HarnessOptions = {},
 ): Promise<ExchangeWorld> {
   const time: { harness?: Harness } = {};
   const clock = () => Date.now() + (time.harness?.skewMs ?? 0);
@@ -68,8 +69,8 @@ export async function startExchangeWorld(
   const loginProviders = join(data, "login-providers.json");
   const provider = { name: "people", title: "People", issuer: people.issuer, clientId: CLIENT };
   writeFileSync(loginProviders, JSON.stringify([provider]));
-  const trustedIssuers = `${workloads.issuer},${people.issuer}`;
-  const harness = await startHarness({ data, trustedIssuers, loginProviders, ...settings });
+  const trustedIssuers = [workloads.issuer, people.issuer, settings.trustedIssuers ?? []].flat().join();
+  const harness = await startHarness({ data, loginProviders, ...settings, trustedIssuers }, options);
   time.harness = harness;
   const { url } = harness;
   const [ours, theirs] = [await harness.organisation("ours"), await harness.organisation("theirs")];
