@@ -139,7 +139,8 @@ async function openApp(options: AppOptions, opened: Opened): Promise<App> {
   const url = buildServerUrl(settings, port.address);
   const storeName = settings.databaseUrl === undefined ? "sqlite" : "postgresql";
   const service = { version: VERSION, store: storeName, address: url };
-  logger.info({ ...service, node: process.version, settings: describeChanged(settings) }, "started");
+  const called = { baseUrl: origin.baseUrl, issuer: origin.issuer, audiences: origin.audiences };
+  logger.info({ ...service, ...called, node: process.version, settings: describeChanged(settings) }, "started");
 
   const close = async (reason: string, drainMs?: number) => {
     const startMs = performance.now();

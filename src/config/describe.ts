@@ -53,8 +53,9 @@ A flag overrides an environment variable. A variable overrides the JSON file tha
 file overrides the default. An empty value counts as absent.
 
 - \`arbor config print\` prints every setting with its value and where it comes from, secrets as \`***\`; \`--json\` for
-  programs. \`arbor config check\` prints everything that is wrong with the settings and the files they name. Both take the
-  flags, the environment and the file of \`arbor serve\`.
+  programs. Of URLs and audiences it prints those that follow from the other settings. \`arbor config check\` prints everything
+  that is wrong with the settings and the files they name. Both take the flags, the environment and the file of
+  \`arbor serve\`.
 - Switches need no value as a flag. In the environment and in the file they are \`true\` or \`false\`.
 - Durations are a number of \`s\`, \`m\`, \`h\` or \`d\`; sizes a number of \`KiB\`, \`MiB\` or \`GiB\`.
 - The file is strict JSON without comments. [settings.schema.json](settings.schema.json) is its JSON schema, which

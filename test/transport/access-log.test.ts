@@ -338,6 +338,9 @@ test("start and stop have a line each", async () => {
   const [started, stopped] = [lines.find(({ msg }) => msg === "started"), lines.find(({ msg }) => msg === "stopped")];
   assert.equal(started?.address, service.url);
   assert.equal(started?.node, process.version);
+  assert.deepEqual([started?.baseUrl, started?.issuer], [service.url, service.url]);
+  const { port } = new URL(service.url);
+  assert.deepEqual(started?.audiences, [service.url, `http://localhost:${port}`, `http://[::1]:${port}`]);
   assert.match(String(started?.version), /^\d+\.\d+\.\d+/);
   assert.deepEqual(Object.keys(started?.settings ?? {}).sort(), [
     "accessLog",

@@ -39,9 +39,17 @@ export async function bootstrapCommand(
       randomIds,
     );
     const result = { ...created, token };
-    if (options.json) print(JSON.stringify(result));
+    if (options.json) print(JSON.stringify({ ...result, audience: baseUrl }));
     else for (const [name, value] of Object.entries(result)) print(`${name}: ${value}`);
+    noteAudience(baseUrl);
   });
+}
+
+// A server accepts only tokens for its own URL, which follows from settings that this command may not have been given.
+function noteAudience(audience: string): void {
+  process.stderr.write(
+    `the token is for ${audience}; a server with another URL refuses it: give this command its --listen and --base-url\n`,
+  );
 }
 
 /** The type of the event, and of its body. */

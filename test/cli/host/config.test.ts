@@ -50,9 +50,47 @@ describe("arbor config print", () => {
     assert.deepEqual(trustedProxies, proxies);
     assert.deepEqual(logLevel, { value: "warn", from: "file", name: file });
     assert.deepEqual(keyRotation, { value: "2d", from: "file", name: file });
-    assert.deepEqual(baseUrl, { value: null, from: "default" });
+    assert.deepEqual(baseUrl, { value: null, effective: "http://127.0.0.1:1", from: "default" });
     assert.deepEqual(responseBuffer, { value: "256MiB", from: "default" });
     assert.match(String(quotas?.value), /^roots=3,groups=10000,/);
+  });
+
+  const HERE = ["http://127.0.0.1:1", "http://localhost:1", "http://[::1]:1"];
+  for (const { name, given, baseUrl, issuer, audiences, errorDomain } of [
+    { name: "a loopback address", given: [], audiences: HERE },
+    { name: "an audience besides", given: ["--audiences", "registry"], audiences: [...HERE, "registry"] },
+    {
+      name: "a base URL",
+      given: ["--base-url", "https://arbor.example"],
+      baseUrl: "https://arbor.example",
+      audiences: ["https://arbor.example"],
+      errorDomain: "iam.arbor.example",
+    },
+    { name: "an issuer", given: ["--issuer", "https://id.example"], issuer: "https://id.example", audiences: HERE },
+  ]) {
+    it(`says what tokens are issued by and for with ${name}`, async () => {
+      const flags = ["--listen", "127.0.0.1:1", ...given];
+      const base = baseUrl ?? "http://127.0.0.1:1";
+      const expected = {
+        ...{ baseUrl: base, issuer: issuer ?? base, audiences: audiences.join() },
+        errorDomain: errorDomain ?? "iam.127.0.0.1",
+      };
+      const printed = JSON.parse(await print([...flags, "--json"])) as Record<string, { readonly effective?: string }>;
+      const effective = Object.entries(printed).flatMap(([key, one]) => (one.effective ? [[key, one.effective]] : []));
+      assert.deepEqual(Object.fromEntries(effective), expected);
+      const lines = (await print(flags)).split("\n");
+      for (const [key, value] of Object.entries(expected)) {
+        assert.ok(
+          lines.some((line) => line.startsWith(`${key} `) && line.endsWith(` ${value}`)),
+          key,
+        );
+      }
+    });
+  }
+
+  it("does not make up a port that the system chooses", async () => {
+    const lines = (await print(["--listen", "127.0.0.1:0"])).split("\n");
+    assert.match(lines.find((line) => line.startsWith("baseUrl ")) ?? "", /\(the address listened on\)$/);
   });
 
   it("takes a setting by its former name", async () => {
@@ -66,7 +104,8 @@ describe("arbor config print", () => {
     const lineOf = (name: string) => lines.find((line) => line.startsWith(`${name} `))?.replace(/ +/g, " ");
     assert.equal(lineOf("data"), "data ARBOR_DATA from-env");
     assert.equal(lineOf("logLevel"), `logLevel ${file} warn`);
-    assert.equal(lineOf("issuer"), "issuer default (the base URL)");
+    assert.equal(lineOf("issuer"), "issuer default http://127.0.0.1:1");
+    assert.equal(lineOf("databaseUrl"), "databaseUrl default (SQLite)");
     assert.equal(lines.length, settingNames.length + 2);
   });
 
