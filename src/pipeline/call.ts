@@ -14,11 +14,11 @@ import { principalKey } from "./mount-options.js";
 import type { Reservation } from "./resource/reservation.js";
 
 /** The wire protocol a call came in by. */
-export type Protocol = Exclude<RequestProtocol, "http">;
+export type CallProtocol = Exclude<RequestProtocol, "http">;
 
 /** A request as a front end reads it. There is one for each call, so headers are read when they are needed. */
 export interface Inbound {
-  readonly protocol: Protocol;
+  readonly protocol: CallProtocol;
 
   /** The names that errors have for the fields of the request: those that its format has. */
   readonly fieldSpelling: FieldSpelling;

@@ -18,7 +18,7 @@ import { defaultLimits, type Limits } from "./http/limits.js";
 import { type BoundPort, createListener, type OpenConnections, type OpenWork } from "./http/listener.js";
 import { createBudgets } from "./http/open-request.js";
 import type { TrustedProxies } from "./http/peer-address.js";
-import type { TlsIdentity } from "./http/protocols.js";
+import type { TlsIdentity } from "./http/protocol-detection.js";
 import { endServerSpan, type ServerSpans } from "./http/server-span.js";
 import { createWeb } from "./http/web-routes.js";
 import { createCompressor } from "./rpc/compression.js";

@@ -1,6 +1,6 @@
 import type { IncomingHttpHeaders } from "node:http2";
 import type { HandlerContext } from "@connectrpc/connect";
-import type { Inbound, Protocol } from "../../pipeline/call.js";
+import type { CallProtocol, Inbound } from "../../pipeline/call.js";
 import type { FieldSpelling } from "../../pipeline/field-names.js";
 import type { RequestRecord } from "../../telemetry/request-record.js";
 import { createDisconnectSignal, type HttpResponse, type ResponseWriter } from "./http-message.js";
@@ -8,7 +8,7 @@ import { type OpenRequest, openRequestOf } from "./open-request.js";
 
 /** What front ends read of a request. */
 export interface RequestFacts {
-  readonly protocol: Protocol;
+  readonly protocol: CallProtocol;
   readonly fieldSpelling: FieldSpelling;
   readonly method: string;
   /** Path and query. */
@@ -19,7 +19,7 @@ export interface RequestFacts {
 
 /** The request of a call that our own front ends answer. Its properties are computed when they are read. */
 export class RequestInbound implements Inbound {
-  readonly protocol: Protocol;
+  readonly protocol: CallProtocol;
   readonly fieldSpelling: FieldSpelling;
   readonly method: string;
   readonly url: string;
@@ -92,7 +92,7 @@ export class ContextInbound implements Inbound {
     return this.record.remoteAddress;
   }
 
-  get protocol(): Protocol {
+  get protocol(): CallProtocol {
     const name = this.#context.protocolName;
     return name === "grpc" || name === "grpc-web" ? name : "connect";
   }

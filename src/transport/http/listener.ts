@@ -9,7 +9,7 @@ import type { Connections } from "./connections.js";
 import { createHttp1, type RefuseHttp1 } from "./http1.js";
 import { createHttp2, type OnHttp2Stream, type RefuseStream } from "./http2.js";
 import type { Limits } from "./limits.js";
-import { createTlsListener, detectProtocol, type Protocols, type TlsIdentity } from "./protocols.js";
+import { type ConnectionHandlers, createTlsListener, detectProtocol, type TlsIdentity } from "./protocol-detection.js";
 import type { RequestRecords } from "./request-record.js";
 
 /**
@@ -114,7 +114,7 @@ export function createListener(options: ListenerOptions) {
   const sniffed = new Set<Socket>();
   let http1Connections = 0;
 
-  const targets: Protocols = {
+  const targets: ConnectionHandlers = {
     http1(socket: Socket) {
       sniffed.delete(socket);
       http1Connections++;

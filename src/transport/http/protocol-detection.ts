@@ -10,7 +10,7 @@ export interface TlsIdentity {
 }
 
 /** Serves the connections of each protocol. */
-export interface Protocols {
+export interface ConnectionHandlers {
   readonly http1: (socket: Socket) => void;
   readonly http2: (socket: Socket) => void;
 }
@@ -18,7 +18,7 @@ export interface Protocols {
 const OLDEST_TLS = "TLSv1.2";
 
 /** Creates the TLS server. It never listens; it serves the sockets that it is given. */
-export function createTlsListener(tls: TlsIdentity, limits: Limits, targets: Protocols) {
+export function createTlsListener(tls: TlsIdentity, limits: Limits, targets: ConnectionHandlers) {
   const server = createServer({
     cert: tls.cert,
     key: tls.key,
@@ -57,7 +57,7 @@ const PREFACE = Buffer.from("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", "latin1");
  * Bytes are collected from `data` events and unshifted once: to unshift them after each read would make the socket emit
  * them again without end.
  */
-export function detectProtocol(socket: Socket, timeoutMs: number, targets: Protocols): void {
+export function detectProtocol(socket: Socket, timeoutMs: number, targets: ConnectionHandlers): void {
   let received: Buffer | undefined;
   const timer = setTimeout(() => socket.destroy(), timeoutMs);
   const onError = () => socket.destroy();
