@@ -12,7 +12,7 @@ import { type MetricsServer, serveMetrics } from "../telemetry/metrics/metrics-s
 import { createRenderer, type Renderer } from "../telemetry/metrics/renderer.js";
 import { createRequestCounts } from "../telemetry/metrics/request-counts.js";
 import { readHistogram, readValue, readValues, type Source } from "../telemetry/metrics/samples.js";
-import { codeOfStatus, type RequestObserver, type RequestProtocol } from "../telemetry/request-record.js";
+import { codeOfStatus, protocolNames, type RequestObserver, requestProtocols } from "../telemetry/request-record.js";
 import type { HttpBinding } from "../transport/http/http-binding.js";
 import type { Limits } from "../transport/http/limits.js";
 import type { ExtraService } from "../transport/rpc/connect-handlers.js";
@@ -162,11 +162,6 @@ function createStoreSources(store: Pick<Store, "stats">): Source[] {
   ];
 }
 
-const RPC: readonly RequestProtocol[] = ["grpc", "grpc-web", "connect"];
-const REST: readonly RequestProtocol[] = ["rest", ...RPC];
-const HTTP: readonly RequestProtocol[] = ["http"];
-const PROTOCOLS = [...REST, ...HTTP];
-
 /** The methods and routes of a service. */
 interface ServedMethods {
   /** All values of `method` in records: `package.Service/Method` of RPCs, and names of routes. */
@@ -221,10 +216,12 @@ export function createRequestMetrics(
   rejectedEarly: Readonly<Partial<Record<RejectReason, number>>> = {},
 ): RequestMetrics {
   const methods = names.map((name) => {
-    const protocols = name.includes("/") ? (rest.has(name) ? REST : RPC) : HTTP;
+    const isMethod = name.includes("/");
+    const isServed = { methods: isMethod, rules: rest.has(name), routes: !isMethod };
+    const protocols = protocolNames.filter((protocol) => isServed[requestProtocols[protocol].serves]);
     return { name, protocols, isStream: streams.has(name) };
   });
-  const counts = createRequestCounts(methods, PROTOCOLS);
+  const counts = createRequestCounts(methods, protocolNames);
   const rejected = Object.fromEntries(rejectReasons.map((reason) => [reason, 0])) as Record<RejectReason, number>;
   const readRejected = () =>
     Object.fromEntries(rejectReasons.map((reason) => [reason, Math.max(rejected[reason], rejectedEarly[reason] ?? 0)]));

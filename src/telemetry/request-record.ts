@@ -2,8 +2,31 @@ import type { AssertedBearer } from "../kernel/asserted-bearer.js";
 import type { RejectReason } from "../kernel/reject-reason.js";
 import type { TraceSpan } from "../kernel/trace.js";
 
-/** The protocol of a request: `http` if it is neither RPC nor REST, such as pages and health checks. */
-export type RequestProtocol = "rest" | "grpc" | "grpc-web" | "connect" | "http";
+/** What logs, metrics and traces must know of a protocol. */
+interface ProtocolTraits {
+  /** What it serves: all methods, those with an HTTP rule, or routes that are no methods. */
+  readonly serves: "methods" | "rules" | "routes";
+  /** Whether the access log has the HTTP method and the path of each request, which do not follow from its method. */
+  readonly isPathLogged: boolean;
+  /** The `rpc.system` of its spans, which also have the code of the response as this system writes it. */
+  readonly rpcSystem: "grpc" | "connect_rpc" | undefined;
+}
+
+/** The protocols of requests. Each row is complete, so that no log, metric or span leaves a protocol out. */
+export const requestProtocols = {
+  rest: { serves: "rules", isPathLogged: true, rpcSystem: undefined },
+  grpc: { serves: "methods", isPathLogged: false, rpcSystem: "grpc" },
+  "grpc-web": { serves: "methods", isPathLogged: false, rpcSystem: "grpc" },
+  connect: { serves: "methods", isPathLogged: false, rpcSystem: "connect_rpc" },
+  // Neither RPC nor REST, such as pages and health checks.
+  http: { serves: "routes", isPathLogged: true, rpcSystem: undefined },
+} as const satisfies Readonly<Record<string, ProtocolTraits>>;
+
+/** The protocol of a request. */
+export type RequestProtocol = keyof typeof requestProtocols;
+
+/** The names of the protocols. */
+export const protocolNames = Object.keys(requestProtocols) as readonly RequestProtocol[];
 
 export type HttpVersion = "1.0" | "1.1" | "2";
 

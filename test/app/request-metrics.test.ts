@@ -6,7 +6,7 @@ import { createConnectTransport, createGrpcTransport, createGrpcWebTransport } f
 import { GroupsService } from "#gen/chainguard/platform/iam/v2beta1/groups_pb.js";
 import { rejectReasons } from "../../src/kernel/reject-reason.js";
 import { families, MAX_REQUEST_SERIES, MAX_SERIES } from "../../src/telemetry/metrics/families.js";
-import { type RequestProtocol, RequestRecord } from "../../src/telemetry/request-record.js";
+import { protocolNames, type RequestProtocol, RequestRecord } from "../../src/telemetry/request-record.js";
 import { type Harness, startHarness } from "../support/harness.js";
 import { type ParsedMetrics, scrape } from "../support/metrics.js";
 import { requestH1, requestH2 } from "../support/requests.js";
@@ -92,6 +92,15 @@ test("the home page, the documentation and preflights have names", async () => {
   assert.equal(total(metrics, { method: "unknown" }), total(before, { method: "unknown" }));
 });
 
+test("a path below the guide that has no page is counted as one that is not served", async () => {
+  const unserved = { method: "unknown", protocol: "rest", code: "NOT_FOUND" };
+  const before = await scrape(harness.app.metricsUrl);
+  assert.equal((await fetch(`${harness.url}/docs/guide/nothing.md`)).status, 404);
+  const metrics = await scrapeWhen((now) => total(now) > total(before));
+  assert.equal(total(metrics, unserved) - total(before, unserved), 1);
+  assert.equal(total(metrics, { method: "docs.guide" }), total(before, { method: "docs.guide" }));
+});
+
 test("requests that are rejected early are counted, and have no duration", async () => {
   const method = `${SERVICE}/ListRoles`;
   const record = recordOf("connect", method, 14);
@@ -160,10 +169,9 @@ test("with every method, protocol and code there are at most 15,000 series, and 
   const { names, observe } = harness.app.requestMetrics;
   assert.ok(names.length > 250);
   const before = await scrape(harness.app.metricsUrl);
-  const protocols: readonly RequestProtocol[] = ["rest", "grpc", "grpc-web", "connect", "http"];
   let added = 0;
   for (const method of [...names, undefined]) {
-    for (const protocol of protocols) {
+    for (const protocol of protocolNames) {
       for (let code = 0; code <= 16; code++) {
         observe(recordOf(protocol, method, code));
         added++;

@@ -1,6 +1,12 @@
 import type { AssertedBearer } from "../../kernel/asserted-bearer.js";
 import { createLineWriter, type Logger } from "../../telemetry/logger.js";
-import { codeNames, isSuccess, type RequestObserver, type RequestRecord } from "../../telemetry/request-record.js";
+import {
+  codeNames,
+  isSuccess,
+  type RequestObserver,
+  type RequestRecord,
+  requestProtocols,
+} from "../../telemetry/request-record.js";
 
 /** Which requests the access log has a line for: all, those that did not succeed, or none. */
 export type AccessLogMode = "errors" | "all" | "off";
@@ -51,16 +57,15 @@ function formatTime(timeMs: number): string {
 function formatLine(record: RequestRecord): string {
   const { protocol, method, traceId, callerUid, rootUid, bearer, code, reason, status, bytesIn, remoteAddress } =
     record;
-  const isHttp = protocol === "rest" || protocol === "http";
+  const { isPathLogged } = requestProtocols[protocol];
   const caller =
     `${traceId === undefined ? "" : `,"traceId":"${traceId}"`}` +
     `${callerUid === undefined ? "" : `,"callerUid":"${callerUid}"`}` +
     `${rootUid === undefined ? "" : `,"organisation":"${rootUid}"`}` +
     `${method === undefined ? "" : `,"method":"${method}"`}`;
-  // In the other protocols the path follows from the method.
   const target =
-    `${isHttp ? `,"httpMethod":${quote(record.httpMethod)}` : ""}` +
-    `${isHttp || method === undefined ? `,"path":${quote(record.path.slice(0, MAX_PATH))}` : ""}`;
+    `${isPathLogged ? `,"httpMethod":${quote(record.httpMethod)}` : ""}` +
+    `${isPathLogged || method === undefined ? `,"path":${quote(record.path.slice(0, MAX_PATH))}` : ""}`;
   const result =
     `${code === undefined ? "" : `,"code":"${codeNames[code] ?? code}"`}` +
     `${reason === undefined ? "" : `,"reason":"${reason}"`}${status === undefined ? "" : `,"status":${status}`}` +

@@ -2,7 +2,7 @@
 // starts at the time when the request arrived, and ends when the response closes.
 import type { IncomingHttpHeaders } from "node:http";
 import type { TraceAttributes, TraceSpan } from "../../kernel/trace.js";
-import { codeNames, type RequestRecord } from "../../telemetry/request-record.js";
+import { codeNames, type RequestRecord, requestProtocols } from "../../telemetry/request-record.js";
 import type { TraceFields, Tracing } from "../../telemetry/spans.js";
 
 /** Begins the spans of requests, which become the spans of their records. */
@@ -50,20 +50,14 @@ export function createServerSpans(tracing: Tracing | undefined): ServerSpans | u
 
 function describeMethod({ method = "", protocol }: RequestRecord): TraceAttributes {
   const slash = method.lastIndexOf("/");
-  const system = SYSTEMS[protocol];
+  const { rpcSystem } = requestProtocols[protocol];
   return {
     "arbor.protocol": protocol,
     "rpc.service": method.slice(0, slash),
     "rpc.method": method.slice(slash + 1),
-    ...(system !== undefined && { "rpc.system": system }),
+    ...(rpcSystem !== undefined && { "rpc.system": rpcSystem }),
   };
 }
-
-const SYSTEMS: Readonly<Partial<Record<RequestRecord["protocol"], string>>> = {
-  grpc: "grpc",
-  "grpc-web": "grpc",
-  connect: "connect_rpc",
-};
 
 // Node joins repeated fields, which makes a traceparent malformed; tracestate may be repeated.
 function selectTraceFields({ traceparent, tracestate }: IncomingHttpHeaders): TraceFields {
@@ -84,7 +78,8 @@ function describeResult(
   trace: TraceSpan,
   { requestId, remoteAddress, protocol, code, reason, status, httpVersion }: RequestRecord,
 ): void {
-  const isGrpc = protocol === "grpc" || protocol === "grpc-web";
+  const { rpcSystem } = requestProtocols[protocol];
+  const isGrpc = rpcSystem === "grpc";
   trace.setAttributes({
     "arbor.request_id": requestId,
     "network.protocol.version": httpVersion,
@@ -93,7 +88,7 @@ function describeResult(
     ...(isGrpc && code !== undefined && { "rpc.grpc.status_code": code }),
     ...(!isGrpc && status !== undefined && { "http.response.status_code": status }),
   });
-  if (protocol === "connect" && code !== undefined && code !== 0) {
+  if (rpcSystem === "connect_rpc" && code !== undefined && code !== 0) {
     trace.setAttributes({ "rpc.connect_rpc.error_code": codeNames[code]?.toLowerCase() ?? "unknown" });
   }
   if (code !== undefined && code !== 0) trace.noteError({ code });
