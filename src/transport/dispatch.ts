@@ -1,4 +1,4 @@
-// Chooses the protocol of a request by its path and content type, after the checks that all protocols share.
+// Chooses the front end of a request by its path and content type, after the checks that all protocols share.
 import type { IncomingMessage, ServerResponse } from "node:http";
 import {
   constants,
@@ -18,7 +18,12 @@ import {
   unavailable,
   unimplemented,
 } from "../kernel/errors.js";
-import type { RequestObserver, RequestRecord } from "../telemetry/request-record.js";
+import {
+  type RequestObserver,
+  type RequestProtocol,
+  type RequestRecord,
+  requestProtocols,
+} from "../telemetry/request-record.js";
 import type { RefusalReason } from "./http/admission.js";
 import { discardRest, mayHaveBody } from "./http/body-reader.js";
 import type { Cors } from "./http/cors.js";
@@ -35,7 +40,7 @@ import {
 import type { StreamRequest } from "./http/http2.js";
 import { resetStream } from "./http/http2-end.js";
 import type { TrustedProxies } from "./http/peer-address.js";
-import { attachRecord, createRecords, pathOf, protocolOf } from "./http/request-record.js";
+import { attachRecord, createRecords, pathOf } from "./http/request-record.js";
 import { formatStatusJson, sendGrpcStatus, sendJson } from "./http/send.js";
 import { formatRouteName, type Web } from "./http/web-routes.js";
 import { type Connect, noSuchMethod } from "./rpc/connect.js";
@@ -73,63 +78,97 @@ export interface DispatchOptions {
   readonly cors?: Cors | undefined;
 }
 
-/** A protocol: which requests are its own, and how they are answered. */
-interface Protocol {
-  /** Whether a request may be of this protocol, by what is cheap to read. */
-  accepts(path: string, method: string, contentType: string | undefined): boolean;
-  /** Answers unless the path is not served, and returns whether it did. Must not throw. */
-  handle(req: HttpRequest, res: HttpResponse, path: string, record: RequestRecord): boolean;
+/**
+ * One protocol, or several that share their paths: which requests are its own, and how they are answered. Its functions
+ * must not throw.
+ */
+interface FrontEnd {
+  /**
+   * Whether a request is its own. This is asked of rejected requests too, so it must cost little.
+   *
+   * @param path empty if the request is not well formed
+   */
+  accepts(path: string, contentType: string | undefined): boolean;
+
+  /** The protocol of a request that it accepts. */
+  protocolOf(contentType: string | undefined): RequestProtocol;
+
+  /** The name that logs and metrics have for the method or route at a path, if it can be found as cheaply. */
+  nameOf(path: string): string | undefined;
+
+  /** The HTTP methods that a path is served for, as in an Allow header; undefined when there are none. */
+  methodsOf(path: string): string | undefined;
+
+  /** Answers a request that it accepts. */
+  handle(req: HttpRequest, res: HttpResponse, path: string, record: RequestRecord): void;
+
+  /** Answers with an error, in the form of the protocol, a request of which nothing was read. */
+  refuse(req: HttpRequest, res: HttpResponse, path: string, cause: ApiError, record: RequestRecord): void;
 }
 
-// The protocols in their order; the last one accepts every request. gRPC on HTTP/2 is not among them: it needs no
-// request and response objects (see onHttp2Stream).
-function listProtocols(options: DispatchOptions, routeAt: (path: string) => string | undefined): readonly Protocol[] {
-  const { connect, fixedRoutes, web, gateway, errorDomain } = options;
-  const rpc: Protocol = {
-    accepts: (path) => isRpcPath(path) && connect.serves(path),
-    handle(req, res, path, record) {
-      record.method = connect.nameOf(path);
-      record.protocol = rpcProtocolOf(req.headers["content-type"]);
-      connect.handle(req, res, path, record);
-      return true;
+// The front ends in their order: the first that accepts a request answers it, and the last one accepts all. Templates of
+// REST may match any path, so it comes last. gRPC on HTTP/2 begins in routeGrpc, because its unary calls need no
+// request and response objects.
+function listFrontEnds(
+  { connect, fixedRoutes, web, gateway, errorDomain }: DispatchOptions,
+  routeAt: (path: string) => string | undefined,
+): readonly FrontEnd[] {
+  const refuseByStatus: FrontEnd["refuse"] = (_req, res, _path, cause, record) => {
+    const error = connectErrorFrom(cause, errorDomain);
+    if (record.protocol !== "http") record.setFailure(error.code, cause.rejection);
+    const retryAfter = retryAfterOf(error);
+    const headers = retryAfter === undefined ? {} : { "retry-after": String(retryAfter) };
+    sendJson(res, httpStatusOf(error.code), formatStatusJson(error), headers);
+  };
+  const rpc: FrontEnd = {
+    accepts: connect.serves,
+    protocolOf: (contentType) => grpcProtocolOf(contentType) ?? "connect",
+    nameOf: connect.nameOf,
+    methodsOf: connect.methodsOf,
+    handle: connect.handle,
+    refuse: connect.refuse,
+  };
+  const unknownGrpc: FrontEnd = {
+    accepts: (_path, contentType) => grpcProtocolOf(contentType) !== undefined,
+    protocolOf: rpc.protocolOf,
+    nameOf: () => undefined,
+    methodsOf: () => undefined,
+    handle: (req, res, path, record) => unknownGrpc.refuse(req, res, path, noSuchMethod(path), record),
+    refuse(req, res, _path, cause) {
+      sendGrpcStatus(res, req.headers["content-type"] ?? "", connectErrorFrom(cause, errorDomain));
     },
   };
-  const unknownGrpc: Protocol = {
-    accepts: (_path, _method, contentType) => isGrpcFamily(contentType),
+  const pages: FrontEnd = {
+    // Without a path, protocols that differ in their paths are not told apart.
+    accepts: (path) => path === "" || routeAt(path) !== undefined,
+    protocolOf: () => "http",
+    nameOf: routeAt,
+    methodsOf: web.allowed,
     handle(req, res, path, record) {
-      const contentType = req.headers["content-type"];
-      record.protocol = rpcProtocolOf(contentType);
-      sendGrpcStatus(res, contentType ?? "", connectErrorFrom(noSuchMethod(path), errorDomain));
-      return true;
-    },
-  };
-  const unknownConnect: Protocol = {
-    accepts: (path, method) => method === "POST" && isRpcPath(path),
-    handle(req, res, path, record) {
-      if (gateway.serves?.(restMethodOf(req), path) === true) return false;
-      record.protocol = "connect";
-      connect.rejectUnknown(res, path, record);
-      return true;
-    },
-  };
-  const operators: Protocol = {
-    accepts: () => true,
-    handle(req, res, path, record) {
-      if (!fixedRoutes.handle(req.method ?? "", path, res)) return false;
-      record.method = routeAt(path);
-      return true;
-    },
-  };
-  const pages: Protocol = { accepts: () => true, handle: web.handle };
-  const rest: Protocol = {
-    accepts: () => true,
-    handle(req, res, _path, record) {
+      if (fixedRoutes.handle(req.method ?? "", path, res) || web.handle(req, res, path, record)) return;
+      // Not every path below one that ends in `/*` has a page.
       record.protocol = "rest";
-      gateway.handle(req, res, record);
-      return true;
+      record.method = undefined;
+      rest.handle(req, res, path, record);
     },
+    refuse: refuseByStatus,
   };
-  return [rpc, unknownGrpc, unknownConnect, operators, pages, rest];
+  const rest: FrontEnd = {
+    accepts: () => true,
+    protocolOf: () => "rest",
+    // To match templates takes longer than a rejection may.
+    nameOf: () => undefined,
+    methodsOf: (path) => gateway.methodsAt?.(path),
+    handle(req, res, path, record) {
+      // A call of an unknown method over Connect has no other mark than its path.
+      if (req.method === "POST" && isRpcPath(path) && gateway.serves?.(restMethodOf(req), path) !== true) {
+        record.protocol = "connect";
+        connect.rejectUnknown(res, path, record);
+      } else gateway.handle(req, res, record);
+    },
+    refuse: refuseByStatus,
+  };
+  return [rpc, unknownGrpc, pages, rest];
 }
 
 // Finds the name of a route by the path of a request. A path that ends in `/*` is that of all paths below it. The lookup is
@@ -151,18 +190,30 @@ const PREFLIGHT = "preflight";
 
 /** Creates the dispatcher. */
 export function createDispatch(options: DispatchOptions) {
-  const { grpc, connect, fixedRoutes, web, gateway, hosts, proxies, observers, cors } = options;
+  const { grpc, connect, fixedRoutes, web, hosts, proxies, observers, cors } = options;
   const routes = createRouteNames(fixedRoutes.paths);
-  const names = {
-    rpcAt: connect.nameOf,
-    routeAt: (path: string) => routes.find(path) ?? web.nameOf(path),
-  };
-  const records = createRecords({ proxies, observers, names });
-  const protocols = listProtocols(options, routes.find);
+  const frontEnds = listFrontEnds(options, (path) => routes.find(path) ?? web.nameOf(path));
+  const records = createRecords({ proxies, observers, identify });
   // One object for all requests: it is filled and read synchronously.
   const counts: FieldCounts = { host: 0, authorization: 0 };
 
   const bodyOf = (error: unknown) => formatStatusJson(connectErrorFrom(error, options.errorDomain));
+
+  // Finds the front end of a request, and records its protocol and the name of its method.
+  function identify(record: RequestRecord, path: string, contentType: string | undefined): FrontEnd {
+    const frontEnd = frontEnds.find(({ accepts }) => accepts(path, contentType)) as FrontEnd;
+    record.protocol = frontEnd.protocolOf(contentType);
+    record.method = frontEnd.nameOf(path);
+    return frontEnd;
+  }
+
+  function methodsAt(path: string): string | undefined {
+    for (const frontEnd of frontEnds) {
+      const methods = frontEnd.methodsOf(path);
+      if (methods !== undefined) return methods;
+    }
+    return undefined;
+  }
 
   function onHttp1(req: IncomingMessage, res: ServerResponse): void {
     const { rawHeaders, headers } = req;
@@ -186,7 +237,7 @@ export function createDispatch(options: DispatchOptions) {
     }
     const fault =
       hosts.http2(headers[":authority"], host, counts.host) ?? findTargetFault(headers[":path"], headers[":method"]);
-    if (isGrpc(headers["content-type"])) {
+    if (grpcProtocolOf(headers["content-type"]) === "grpc") {
       routeGrpc(request, fault);
       return;
     }
@@ -239,9 +290,10 @@ export function createDispatch(options: DispatchOptions) {
     const { stream, headers } = request;
     simplifyGrpcType(headers);
     const error = refusalOf(reason);
-    if (isGrpc(headers["content-type"])) {
+    if (grpcProtocolOf(headers["content-type"]) === "grpc") {
       const record = records.stream(request);
-      records.reject(record, headers["content-type"]);
+      identify(record, record.path, headers["content-type"]);
+      record.isEarly = true;
       grpc.reject(stream, error, record, headers["content-type"]);
       return;
     }
@@ -251,47 +303,27 @@ export function createDispatch(options: DispatchOptions) {
 
   // Answers a request whose turn has not come, in the form of its protocol.
   function refuse(req: HttpRequest, res: HttpResponse, cause: ApiError, record: RequestRecord): void {
-    const contentType = req.headers["content-type"];
     const path = pathOf(toOriginForm(req.url ?? ""));
-    records.reject(record, contentType);
+    const frontEnd = identify(record, path, req.headers["content-type"]);
+    record.isEarly = true;
     record.reason = cause.rejection;
-    if (cors?.answer(req, res, () => connect.methodsOf(path))) return;
-    if (connect.serves(path)) {
-      connect.refuse(req, res, path, cause, record);
-      return;
-    }
-    const error = connectErrorFrom(cause, options.errorDomain);
+    // The methods of REST take longer to find than a rejection may.
+    const isRpc = requestProtocols[record.protocol].serves === "methods";
+    if (cors?.answer(req, res, () => (isRpc ? frontEnd.methodsOf(path) : undefined))) return;
     if (mayHaveBody(req)) discardRest(req);
-    if (isGrpcFamily(contentType)) {
-      sendGrpcStatus(res, contentType, error);
-      return;
-    }
-    if (record.protocol !== "http") record.setFailure(error.code, cause.rejection);
-    const retryAfter = retryAfterOf(error);
-    const headers = retryAfter === undefined ? {} : { "retry-after": String(retryAfter) };
-    sendJson(res, httpStatusOf(error.code), formatStatusJson(error), headers);
+    frontEnd.refuse(req, res, path, cause, record);
   }
 
+  // The path is not used, because it may be that of another host.
   function rejectMalformed(req: HttpRequest, res: HttpResponse, fault: string, record: RequestRecord): void {
-    const contentType = req.headers["content-type"];
-    record.protocol = protocolOf(contentType);
     record.reason = "malformed";
-    const error = connectErrorFrom(invalidRequest(fault), options.errorDomain);
-    if (isGrpcFamily(contentType)) sendGrpcStatus(res, contentType, error);
-    else sendJson(res, 400, formatStatusJson(error));
+    identify(record, "", req.headers["content-type"]).refuse(req, res, "", invalidRequest(fault), record);
   }
 
   function route(req: HttpRequest, res: HttpResponse, record: RequestRecord): void {
     const path = pathOf(req.url ?? "");
-    const method = req.method ?? "";
-    const contentType = req.headers["content-type"];
-    if (cors?.answer(req, res, () => connect.methodsOf(path) ?? web.allowed(path) ?? gateway.methodsAt?.(path))) {
-      record.method = PREFLIGHT;
-      return;
-    }
-    for (const protocol of protocols) {
-      if (protocol.accepts(path, method, contentType) && protocol.handle(req, res, path, record)) return;
-    }
+    if (cors?.answer(req, res, () => methodsAt(path))) record.method = PREFLIGHT;
+    else identify(record, path, req.headers["content-type"]).handle(req, res, path, record);
   }
 
   return {
@@ -321,9 +353,10 @@ const EARLY_ERRORS: Readonly<Record<number, () => ApiError>> = {
 };
 const notHttp = () => invalidRequest("the request is not valid HTTP");
 
-// gRPC with any codec, but not gRPC-Web, whose types begin in the same way.
-function isGrpc(contentType: string | undefined): boolean {
-  return isGrpcFamily(contentType) && contentType.charCodeAt(16) !== 45;
+// With any codec.
+function grpcProtocolOf(contentType: string | undefined): "grpc" | "grpc-web" | undefined {
+  if (contentType?.startsWith("application/grpc") !== true) return undefined;
+  return contentType.charCodeAt(16) === 45 ? "grpc-web" : "grpc";
 }
 
 function isUnaryGrpc(headers: IncomingHttpHeaders): boolean {
@@ -336,22 +369,12 @@ const GRPC_TYPES: ReadonlySet<string> = new Set([
   "application/grpc+json",
 ]);
 
-// `/package.Service/Method`: two segments, a dot within the first. A REST template may look so too; then an RPC method of
-// that path comes first.
+// `/package.Service/Method`: two segments, a dot within the first. A REST template may look so too.
 function isRpcPath(path: string): boolean {
   const slash = path.indexOf("/", 1);
   if (slash < 0 || slash === path.length - 1 || path.indexOf("/", slash + 1) >= 0) return false;
   const dot = path.indexOf(".");
   return dot > 1 && dot < slash;
-}
-
-function isGrpcFamily(contentType: string | undefined): contentType is string {
-  return contentType?.startsWith("application/grpc") ?? false;
-}
-
-function rpcProtocolOf(contentType: string | undefined): "grpc" | "grpc-web" | "connect" {
-  const protocol = protocolOf(contentType);
-  return protocol === "http" ? "connect" : protocol;
 }
 
 // A target must be a path, or `*` for OPTIONS: this service is no proxy.

@@ -14,8 +14,8 @@ export interface RecordsOptions {
   readonly proxies: TrustedProxies | undefined;
   /** Called with every record when the response has closed. */
   readonly observers: readonly RequestObserver[];
-  /** The names of RPCs and of routes by path, for requests that are rejected before they are dispatched. */
-  readonly names: Readonly<Record<"rpcAt" | "routeAt", (path: string) => string | undefined>>;
+  /** Sets protocol and method of a request that is rejected before it is dispatched; `path` is empty if unknown. */
+  readonly identify: (record: RequestRecord, path: string, contentType: string | undefined) => void;
 }
 
 /** A request that is rejected before its front end is known. */
@@ -46,15 +46,8 @@ export interface StreamStart {
 export type RequestRecords = ReturnType<typeof createRecords>;
 
 /** Creates the factory of records. */
-export function createRecords({ proxies, observers, names }: RecordsOptions) {
+export function createRecords({ proxies, observers, identify }: RecordsOptions) {
   return {
-    /** Notes that a request is rejected before it is dispatched, and finds its protocol and the name of its method. */
-    reject(record: RequestRecord, contentType: string | undefined): void {
-      record.isEarly = true;
-      record.protocol = protocolOf(contentType);
-      identify(record);
-    },
-
     /** Begins the record of a request, which ends when `res` closes. */
     http: (req: HttpRequest, res: HttpResponse, socketAddress: string | undefined): RequestRecord =>
       beginHttpRecord(req, res, findPeerAddress(socketAddress, req.headers, proxies), observers),
@@ -87,7 +80,7 @@ export function createRecords({ proxies, observers, names }: RecordsOptions) {
       const record = new RequestRecord(
         {
           requestId: parseRequestId(headers["x-request-id"]),
-          protocol: protocolOf(headers["content-type"]),
+          protocol: "http",
           httpVersion: rejected.httpVersion,
           httpMethod: rejected.httpMethod ?? "",
           path: pathOf(url),
@@ -100,7 +93,7 @@ export function createRecords({ proxies, observers, names }: RecordsOptions) {
       record.isEarly = true;
       record.reason = reason;
       record.bytes = rejected.bytes ?? 0;
-      if (url !== "") identify(record);
+      identify(record, record.path, headers["content-type"]);
       // Pages have a status only.
       if (record.protocol !== "http") record.code = rejected.code;
       // gRPC maps REFUSED_STREAM, the response over HTTP/2, to UNAVAILABLE.
@@ -109,17 +102,6 @@ export function createRecords({ proxies, observers, names }: RecordsOptions) {
       return record.requestId;
     },
   };
-
-  // Looked up in maps only: to match templates of REST would take too long here.
-  function identify(record: RequestRecord): void {
-    record.method = names.rpcAt(record.path);
-    if (record.protocol !== "http") return;
-    if (record.method !== undefined) record.protocol = "connect";
-    else {
-      record.method = names.routeAt(record.path);
-      if (record.method === undefined) record.protocol = "rest";
-    }
-  }
 }
 
 /** Begins the record of a request, which ends when `res` closes. */
@@ -222,10 +204,4 @@ function parseTraceId(traceparent: string | readonly string[] | undefined): stri
 export function pathOf(url: string): string {
   const query = url.indexOf("?");
   return query < 0 ? url : url.slice(0, query);
-}
-
-/** The protocol of a content type; `http` for all types that are not those of gRPC. */
-export function protocolOf(contentType: string | undefined): "grpc" | "grpc-web" | "http" {
-  if (contentType?.startsWith("application/grpc") !== true) return "http";
-  return contentType.charCodeAt(16) === 45 ? "grpc-web" : "grpc";
 }

@@ -190,7 +190,6 @@ export function createConnect(
     rejectUnknown,
     refuse(req, res, path, error, record) {
       const method = targets.get(path)?.method;
-      if (mayHaveBody(req)) discardRest(req);
       if (method !== undefined) rejectRpc(req, res, method, error, record);
     },
     nameOf: (path) => names.get(path),
