@@ -33,6 +33,9 @@ const [program, args] = command(
   // The data is temporary, so it needs no sync.
   "-c",
   "fsync=off",
+  // Many test files write beside each other, and each transaction keeps what it has read until the others have ended.
+  "-c",
+  "max_pred_locks_per_transaction=256",
   "-k",
   directory,
 );
