@@ -46,13 +46,11 @@ export function identitiesV2beta1({ listResources, ids, trustedIssuers, store }:
     async createIdentity({ parent, identity }, call) {
       const { tx, startMs } = call;
       await getRow(tx, groups, parent);
-      const { name, description, company } = buildValues(identities, identity);
+      const { columns } = separateMembers(buildValues(identities, identity));
       const row: IdentityRow = {
         uid: ids.newUid(parent),
         groupUid: parent,
-        name,
-        description,
-        company,
+        ...columns,
         ...buildRelationship(identity?.relationship, startMs, trustedIssuers),
         issuer: "",
         subject: "",
@@ -74,19 +72,14 @@ export function identitiesV2beta1({ listResources, ids, trustedIssuers, store }:
       const { tx, startMs } = call;
       const uid = identity?.uid ?? "";
       const before = await getRow(tx, identities, uid);
-      const { name, description, company, ...members } = buildPatch(
-        identities,
-        identity,
-        updateMask,
-        identityToProto(before),
+      const { columns, members } = separateMembers(
+        buildPatch(identities, identity, updateMask, identityToProto(before)),
       );
-      const patch = omitUndefined({ name, description, company });
-      if (Object.keys(members).length > 0) {
-        const changed = changeRelationship(before, members, startMs, trustedIssuers);
-        // Somebody who changes how an identity is assumed could assume it and gain its rights.
-        if (changed) await requireRightsOf(call, uid);
-        Object.assign(patch, changed);
-      }
+      const changed =
+        Object.keys(members).length > 0 ? changeRelationship(before, members, startMs, trustedIssuers) : undefined;
+      // Somebody who changes how an identity is assumed could assume it and gain its rights.
+      if (changed) await requireRightsOf(call, uid);
+      const patch = { ...columns, ...changed };
       if (Object.keys(patch).length === 0) return identityToProto(before);
       return identityToProto((await tx.identities.update(uid, patch, startMs)) ?? before);
     },
@@ -120,6 +113,17 @@ export function identitiesV2beta1({ listResources, ids, trustedIssuers, store }:
 
 type StoredRelationship = Pick<IdentityRow, "relation" | "relationship">;
 type Members = Partial<Record<NonNullable<Relationship["case"]>, unknown>>;
+/** A mutable field has a column of its name, or this does not compile; the members of the relationship share one. */
+type Columns = Pick<IdentityRow, Exclude<keyof typeof identities.mutable, keyof Members>>;
+
+function separateMembers<V extends Partial<Columns>>(values: V) {
+  const isMember = ([name]: [string, unknown]) => name in relationTypes;
+  const entries = Object.entries(values);
+  return {
+    columns: Object.fromEntries(entries.filter((entry) => !isMember(entry))) as Pick<V, keyof V & keyof Columns>,
+    members: Object.fromEntries(entries.filter(isMember)) as Members,
+  };
+}
 
 function buildRelationship(
   relationship: Relationship | undefined,
@@ -188,14 +192,4 @@ function isSame(a: Relationship, b: Relationship): boolean {
     create(IdentitySchema, { relationship: a }),
     create(IdentitySchema, { relationship: b }),
   );
-}
-
-function omitUndefined(values: {
-  name?: string | undefined;
-  description?: string | undefined;
-  company?: string | undefined;
-}) {
-  return Object.fromEntries(Object.entries(values).filter(([, value]) => value !== undefined)) as Partial<
-    Pick<IdentityRow, "name" | "description" | "company" | "relation" | "relationship">
-  >;
 }

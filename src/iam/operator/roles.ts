@@ -43,8 +43,7 @@ export async function createOperatorRole(
   const row: RoleRow = {
     uid: ids.newUid(),
     groupUid: null,
-    name: values.name,
-    description: values.description,
+    ...values,
     capabilities: buildCapabilitySet(capabilities),
     createTimeMs: nowMs,
     updateTimeMs: nowMs,

@@ -1,5 +1,6 @@
 // The roles of every installation: their capabilities, and the rows that hold them.
 import { builtinRoleUid } from "../../kernel/ids.js";
+import type { RoleRow } from "../../store/tables/roles.js";
 import type { Tx } from "../../store/transaction.js";
 import { buildCapabilitySet } from "./capability-names.js";
 
@@ -165,7 +166,7 @@ export function isOperatorRole(roleUid: string): boolean {
 /** Brings the stored built-in roles up to this version. Their uids never change. */
 export async function seedRoles(tx: Tx, nowMs: number): Promise<void> {
   for (const [roleName, names] of Object.entries(builtinRoles)) {
-    const row = {
+    const row: RoleRow = {
       uid: builtinRoleUid(roleName),
       groupUid: null,
       name: roleName,
@@ -176,10 +177,17 @@ export async function seedRoles(tx: Tx, nowMs: number): Promise<void> {
     };
     const stored = await tx.roles.find(row.uid);
     if (stored === undefined) await tx.roles.insert(row);
-    else if (stored.description !== row.description || stored.capabilities !== row.capabilities) {
+    else if (!isSameRole(stored, row)) {
       await tx.roles.update(row.uid, row, nowMs);
     }
   }
+}
+
+// Compares all that is stored besides times, so that a new field is not left out.
+function isSameRole(stored: RoleRow, row: RoleRow): boolean {
+  const { createTimeMs, updateTimeMs } = stored;
+  const expected = Object.entries({ ...row, createTimeMs, updateTimeMs });
+  return expected.every(([name, value]) => stored[name as keyof RoleRow] === value);
 }
 
 // `registry.pull_token_creator` becomes `Registry Pull Token Creator`.
