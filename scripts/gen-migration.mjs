@@ -46,7 +46,7 @@ function generate(dialect) {
     writeFileSync(join(migrations, file), dialect === "sqlite" ? makeStrict(sql) : sql);
     copyFileSync(join(directory, "meta", "_journal.json"), join(migrations, "meta", "_journal.json"));
     mkdirSync("drizzle", { recursive: true });
-    copyFileSync(snapshotOf(directory, added), description);
+    writeSorted(readJson(snapshotOf(directory, added)), description);
     console.log(`${dialect}: wrote ${join(migrations, file)}`);
   } finally {
     rmSync(directory, { recursive: true, force: true });
@@ -73,6 +73,19 @@ function makeStrict(sql) {
 function snapshotOf(directory, { idx }) {
   const name = `${String(idx).padStart(4, "0")}_snapshot.json`;
   return join(directory, "meta", name);
+}
+
+// The generator writes keys in an order that changes with the code: sorted, a diff shows what a migration changes.
+function writeSorted(value, file) {
+  const sort = (_, one) =>
+    one === null || typeof one !== "object" || Array.isArray(one)
+      ? one
+      : Object.fromEntries(
+          Object.keys(one)
+            .sort()
+            .map((key) => [key, one[key]]),
+        );
+  writeFileSync(file, `${JSON.stringify(value, sort, 2)}\n`);
 }
 
 function readJson(file) {
