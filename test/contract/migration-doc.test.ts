@@ -142,13 +142,17 @@ describe("docs/migration.md", () => {
 
     it(`${heading}: has each method, route, field and value of version 1`, () => {
       assert.ok(methods.length > 0);
-      assert.deepEqual([...new Set(rows.flatMap((row) => row.v1))].sort(), listNames(methods, elsewhere));
+      assertSameNames(
+        heading,
+        rows.flatMap((row) => row.v1),
+        listNames(methods, elsewhere),
+      );
     });
 
     it(`${heading}: has each method, route, field and value of version 2`, () => {
       const named = rows.flatMap((row) => (row.v2 === "same" ? row.v1 : row.v2));
       const all = next.flatMap((service) => service.methods).concat(methodsNamed(named));
-      assert.deepEqual([...new Set(named)].sort(), [...new Set(listNames(all, elsewhere))].sort());
+      assertSameNames(heading, named, listNames(all, elsewhere));
     });
 
     it(`${heading}: says of nothing that it is the same when its type differs`, () => {
@@ -185,6 +189,18 @@ describe("docs/migration.md", () => {
     }
   });
 });
+
+// Says which names differ: the difference of two long lists is shown without most of its lines.
+function assertSameNames(heading: string, documented: readonly string[], existing: readonly string[]): void {
+  const lacking = existing.filter((name) => !documented.includes(name));
+  const unknown = documented.filter((name) => !existing.includes(name));
+  const text = `docs/migration.md, section "${heading}", has no row for ${lacking.join(", ") || "nothing"}`;
+  assert.deepEqual(
+    { lacking, unknown },
+    { lacking: [], unknown: [] },
+    `${text}; unknown: ${unknown.join(", ") || "none"}`,
+  );
+}
 
 // A section may hold a method of a service that another section is about.
 function methodsNamed(names: readonly string[]): DescMethod[] {
