@@ -56,13 +56,24 @@ export function notLoggedIn(api: string, reason = `not logged in to ${api}`): Co
   return new CommandError(Code.Unauthenticated, `${reason}; run: arbor auth login --api ${api}`);
 }
 
+/** The exit code after a fault of the program (EX_SOFTWARE of sysexits.h). */
+const SOFTWARE_ERROR = 70;
+
+/** What JavaScript throws for a fault of the program. Errors about what users do are of no such class. */
+const programFaults = [EvalError, RangeError, ReferenceError, SyntaxError, TypeError];
+
 /**
- * Prints an error to standard error.
+ * Prints an error to standard error, and the stack of a fault of the program.
  *
  * @returns the exit code of the command: 2 for wrong settings, one per class of status, that of UNAVAILABLE for a fault of
- * the disk, that of FAILED_PRECONDITION for a wrong master key or a damaged database, 1 for all others
+ * the disk, that of FAILED_PRECONDITION for a wrong master key or a damaged database, 70 for a fault of the program, 1 for
+ * all others
  */
 export function reportError(error: unknown): number {
+  if (programFaults.some((fault) => error instanceof fault)) {
+    process.stderr.write(`arbor: a fault of the program: ${escapeLines((error as Error).stack ?? String(error))}\n`);
+    return SOFTWARE_ERROR;
+  }
   process.stderr.write(`arbor: ${error instanceof Error ? error.message : String(error)}\n`);
   const { code, name } = (error ?? {}) as { readonly code?: unknown; readonly name?: unknown };
   // Compared by name, because most commands do not load the class.
