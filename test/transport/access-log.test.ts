@@ -248,6 +248,7 @@ describe("the reason of rejections elsewhere", () => {
       user: "identity",
     },
     { reason: "token_signature", password: async () => workload({}, { key: foreign }), user: "identity" },
+    { reason: "match_subject", password: async () => workload({ sub: "another" }), user: "identity" },
     { reason: "credential", password: async () => "" },
   ];
   for (const { reason, user, password: newPassword } of passwords) {
