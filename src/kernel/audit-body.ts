@@ -18,6 +18,9 @@ export interface Change {
 export const QUOTA_SET = "arbor.quota.set.v1";
 export const REGISTRY_MOVED = "arbor.registry.moved.v1";
 
+/** The type of the events, and of their bodies, that say that a manifest was pushed to the registry. */
+export const REGISTRY_PUSH = "dev.chainguard.registry.push.v1";
+
 /** The largest JSON of a resource that is stored whole, in bytes, unless more is allowed. */
 export const MAX_PART_BYTES = 16 * 1024;
 /**

@@ -14,6 +14,8 @@ import { AuditChain } from "./audit/chain.js";
 import { AuditCheckpoints } from "./audit/checkpoints.js";
 import { AuditEvents } from "./audit/events.js";
 import { Audit } from "./audit/log.js";
+import { EventDeliveries } from "./events/deliveries.js";
+import { EventPositions } from "./events/positions.js";
 import { GrantReader } from "./iam/access.js";
 import { AccessRequests } from "./iam/access-requests.js";
 import { accountAssociationKind } from "./iam/account-associations.js";
@@ -182,6 +184,14 @@ export class Transaction implements Executor {
 
   get auditCheckpoints(): AuditCheckpoints {
     return new AuditCheckpoints(this);
+  }
+
+  get eventPositions(): EventPositions {
+    return new EventPositions(this);
+  }
+
+  get eventDeliveries(): EventDeliveries {
+    return new EventDeliveries(this);
   }
 
   get jobs(): Jobs {

@@ -5,6 +5,7 @@
 import { defineAdvisoryTables } from "./advisories.js";
 import { defineAuditTables } from "./audit.js";
 import type { Columns, RowOf } from "./columns-sqlite.js";
+import { defineEventTables } from "./events.js";
 import { defineGroupTables } from "./groups.js";
 import { defineIdentityTables } from "./identities.js";
 import { defineRegistryTables } from "./registry.js";
@@ -21,6 +22,7 @@ export function defineTables(c: Columns) {
     ...defineIdentityTables(c, { ...groupTables, ...roleTables }),
     ...defineTokenTables(c),
     ...defineAuditTables(c),
+    ...defineEventTables(c, groupTables),
     ...defineInstallationTables(c),
     ...defineRegistryTables(c, groupTables),
     ...defineAdvisoryTables(c, groupTables),

@@ -1,0 +1,196 @@
+// Events: rows of the audit log whose type the published API declares for customers, as CloudEvents. What receivers check
+// of them is published, so all that is sent has the published names, and nothing of our own.
+import type { DescMethod } from "@bufbuild/protobuf";
+import { EventAttributes_Audience, events } from "#gen/chainguard/annotations/annotations_pb.js";
+import { http } from "#gen/google/api/annotations_pb.js";
+import { readOption } from "../codec/fields.js";
+import { type JsonFields, REGISTRY_PUSH } from "../kernel/audit-body.js";
+import { isUidp, isWithin, parentOf, rootOf } from "../kernel/uidp.js";
+import type { StoredAuditRow } from "../store/tables/audit.js";
+
+/** An event as it is delivered. */
+export interface CloudEvent {
+  /** A UUID; the same in all attempts. */
+  readonly id: string;
+  readonly type: string;
+  readonly source: string;
+  /** The uid of the resource; of several, joined by commas. Empty for a registration. */
+  readonly subject: string;
+  /** RFC 3339. */
+  readonly time: string;
+  /** The uid of the group that the event belongs to; empty where it belongs to none. */
+  readonly group: string;
+  /** The uid of who made the change; empty for a command on the host. */
+  readonly actor: string;
+  /** The full name of the message that the body is the JSON of; empty where no message is. */
+  readonly bodyType: string;
+  /** The uid of the identity provider; of mappings only, otherwise empty. */
+  readonly identityProvider: string;
+  /** The data as JSON. */
+  readonly data: string;
+}
+
+/** Which rows of the audit log are events, and what they look like. */
+export type CloudEvents = ReturnType<typeof createCloudEvents>;
+
+type EventRow = Pick<StoredAuditRow, "id" | "type" | "method" | "subjectUid" | "actorUid" | "timeMs">;
+
+/** A stored body; see kernel/audit-body. */
+interface StoredBody {
+  readonly type?: string;
+  readonly before?: JsonFields;
+  readonly after?: JsonFields;
+}
+
+/** What is known of a type of event from the methods that declare it. */
+interface EventType {
+  /** The method of the stable version, which stands for changes that no method of the API makes. */
+  stable: DescMethod | undefined;
+  /** The path of the collection in version 1. */
+  path: string;
+}
+
+const PREFIX = "dev.chainguard.";
+/** Deletions in version 1 of these have a body without fields. */
+const BARE_DELETIONS = /\.(?:account_associations|external_group_role_mappings|subscription)\.deleted\.v1$/;
+
+/** Lists the methods that declare an event for customers, with the type of that. */
+export function listEventMethods(methods: Iterable<DescMethod>): (readonly [string, DescMethod])[] {
+  return [...methods].flatMap((method) => {
+    const declared = readOption(method, events);
+    const isSent = declared?.audience === EventAttributes_Audience.CUSTOMER && declared.type.startsWith(PREFIX);
+    return isSent ? [[declared.type, method] as const] : [];
+  });
+}
+
+/** The types of the events that can be sent, in order. */
+export function listEventTypes(methods: Iterable<DescMethod>): string[] {
+  return [...new Set([...listEventMethods(methods).map(([type]) => type), REGISTRY_PUSH])].sort();
+}
+
+/**
+ * Creates what describes events.
+ *
+ * @param methods all methods of the API, as they are published
+ * @param baseUrl the base URL of the API
+ * @param registryHost the host of the registry
+ * @param formatId makes the 32 hex digits of an event id from the number of a row
+ */
+export function createCloudEvents({
+  methods,
+  baseUrl,
+  registryHost,
+  formatId,
+}: {
+  readonly methods: Iterable<DescMethod>;
+  readonly baseUrl: string;
+  readonly registryHost: string;
+  readonly formatId: (auditId: number) => string;
+}) {
+  const byType = new Map<string, EventType>([[REGISTRY_PUSH, { stable: undefined, path: "" }]]);
+  const byPath = new Map<string, DescMethod>();
+  for (const [type, method] of listEventMethods(methods)) {
+    const known = byType.get(type) ?? { stable: undefined, path: "" };
+    byType.set(type, known);
+    const { typeName } = method.parent;
+    if (!typeName.startsWith("chainguard.")) continue;
+    byPath.set(`/${typeName}/${method.name}`, method);
+    if (typeName.includes(".v2.")) known.stable = method;
+    else if (!/\.v\d/.test(typeName) && known.path === "") known.path = readCollection(method);
+  }
+
+  function isEvent({ type }: Pick<EventRow, "type">): boolean {
+    return byType.has(type);
+  }
+
+  /** @param stored the body of the row; undefined where it has none */
+  function build(row: EventRow, stored: string | undefined): CloudEvent {
+    const { type, subjectUid, actorUid, timeMs } = row;
+    const { stable, path = "" } = byType.get(type) ?? {};
+    const body = (stored === undefined ? {} : JSON.parse(stored)) as StoredBody;
+    const method = byPath.get(row.method) ?? stable;
+    const shown = isDeletion(type) ? buildDeletion(row, body, method) : body.after;
+    const members = listMembers(type, body);
+    const subject = type.endsWith(".registered.v1") ? "" : (members?.join(",") ?? subjectUid);
+    const isPush = type === REGISTRY_PUSH;
+    const data = { actor: { subject: actorUid, act: {} }, body: shown ?? {} };
+    return {
+      ...{ id: formatEventUuid(formatId(row.id)), type, subject },
+      source: isPush ? registryHost : `${baseUrl}${path}`,
+      time: new Date(timeMs).toISOString(),
+      group: groupOf(type, members?.[0] ?? subjectUid),
+      actor: actorUid,
+      bodyType: isPush ? "" : isDeletion(type) ? (method?.input.typeName ?? "") : (body.type ?? ""),
+      identityProvider: type.includes(".external_group_role_mappings.")
+        ? (parentOf(members?.[0] ?? subjectUid) ?? "")
+        : "",
+      data: JSON.stringify(data),
+    };
+  }
+
+  return {
+    isEvent,
+    /** Whether a subscription at a group gets an event. */
+    matches: (row: Pick<EventRow, "type" | "subjectUid">, groupUid: string): boolean =>
+      isEvent(row) && isWithin(row.subjectUid, groupUid),
+    build,
+  };
+}
+
+/** Writes the 32 hex digits of an event id as a UUID. */
+export function formatEventUuid(digits: string): string {
+  return digits.replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, "$1-$2-$3-$4-$5");
+}
+
+/** The hex digits of an event id that is written as a UUID or without hyphens; undefined for another text. */
+export function parseEventUuid(text: string): string | undefined {
+  const isUuid = /^[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}$/.test(text);
+  return isUuid || /^[0-9a-f]{32}$/.test(text) ? text.replaceAll("-", "") : undefined;
+}
+
+// The path in version 1 without what follows the collection.
+function readCollection(method: DescMethod): string {
+  const { pattern } = readOption(method, http) ?? {};
+  const path = pattern && "value" in pattern && typeof pattern.value === "string" ? pattern.value : "";
+  return path.replace(/\/?\{.*$/, "").replace(/:\w+$/, "");
+}
+
+function isDeletion(type: string): boolean {
+  return /\.deleted(?:\.batch)?\.v1$/.test(type);
+}
+
+// The request of the deletion: the uid in the field that names the resource, and of a batch the uids of its members.
+function buildDeletion({ type, subjectUid }: EventRow, body: StoredBody, method: DescMethod | undefined): JsonFields {
+  if (method === undefined) return {};
+  const isV1 = !/\.v\d/.test(method.parent.typeName);
+  if (isV1 && BARE_DELETIONS.test(type)) return {};
+  const [first, ...others] = method.input.fields;
+  const list = others.find(({ fieldKind }) => fieldKind === "list");
+  const members = listMembers(type, body);
+  return {
+    ...(first && { [first.jsonName]: subjectUid }),
+    ...(list && members && { [list.jsonName]: members }),
+  };
+}
+
+// The uids of the members of a batch; undefined for a change of one resource.
+function listMembers(type: string, { before, after }: StoredBody): string[] | undefined {
+  if (!type.endsWith(".batch.v1")) return undefined;
+  const list = Object.values(after ?? before ?? {}).find(
+    (value): value is readonly JsonFields[] => Array.isArray(value) && value.length > 0 && isResource(value[0]),
+  );
+  return list?.map(({ uid, id = uid }) => String(id));
+}
+
+function isResource(value: unknown): boolean {
+  if (typeof value !== "object" || value === null) return false;
+  const { uid, id = uid } = value as JsonFields;
+  return typeof id === "string" && isUidp(id);
+}
+
+function groupOf(type: string, uid: string): string {
+  if (/\.(?:group\.(?:created|updated)|account_associations\.\w+|terms\.accepted|registered)\.v1$/.test(type))
+    return uid;
+  if (/\.registry\.(?:tag\.\w+\.v1|push\.v1)$/.test(type)) return rootOf(uid);
+  return parentOf(uid) ?? "";
+}

@@ -1,0 +1,224 @@
+// Events that sinks have not accepted: those that wait for another attempt, and dead letters.
+import {
+  and,
+  asc,
+  eq,
+  getTableColumns,
+  gt,
+  inArray,
+  isNotNull,
+  isNull,
+  lt,
+  lte,
+  min,
+  type SQL,
+  sql,
+} from "drizzle-orm";
+import type { Awaitable } from "../awaitable.js";
+import { deleteRows, putRow, selectRows } from "../rows.js";
+import {
+  buildEquals,
+  buildUpdateValues,
+  mapRows,
+  rowLimit,
+  type Sql,
+  statement,
+  TransactionPart,
+  toNumber,
+  value,
+} from "../statement.js";
+import type { EventDeliveryRow } from "../tables/events.js";
+import type { Tables } from "../tables/schema.js";
+
+/** A delivery with its event; what the log has no more of is null. */
+export interface ListedDelivery extends EventDeliveryRow {
+  readonly auditId: number | null;
+  readonly type: string | null;
+  readonly timeMs: number | null;
+}
+
+const find = selectRows("eventDeliveries", ["subscriptionUid", "seq"]);
+const put = putRow("eventDeliveries", "subscriptionUid", "seq");
+const deleteOne = deleteRows("eventDeliveries", "subscriptionUid", "seq");
+
+const isWaiting = (t: Tables) => isNull(t.eventDeliveries.deadTimeMs);
+const isDead = (t: Tables) => isNotNull(t.eventDeliveries.deadTimeMs);
+const waiting = statement<{ subscriptionUid: string }, EventDeliveryRow>((q, t) =>
+  q
+    .select()
+    .from(t.eventDeliveries)
+    .where(and(buildEquals(t.eventDeliveries, "subscriptionUid"), isWaiting(t)))
+    .orderBy(asc(t.eventDeliveries.seq)),
+);
+const counted = (condition: (t: Tables) => SQL) =>
+  statement<{ subscriptionUid: string }, { n: number }>((q, t) =>
+    q
+      .select({ n: toNumber(sql`count(*)`) })
+      .from(t.eventDeliveries)
+      .where(and(buildEquals(t.eventDeliveries, "subscriptionUid"), condition(t))),
+  );
+const countWaiting = counted(isWaiting);
+const countDead = counted(isDead);
+
+const selectListed = (q: Sql, t: Tables) =>
+  q
+    .select({
+      ...getTableColumns(t.eventDeliveries),
+      auditId: t.audit.id,
+      type: t.audit.type,
+      timeMs: t.audit.timeMs,
+    })
+    .from(t.eventDeliveries)
+    .innerJoin(t.eventPositions, eq(t.eventPositions.subscriptionUid, t.eventDeliveries.subscriptionUid))
+    .leftJoin(
+      t.auditChain,
+      and(eq(t.auditChain.rootUid, t.eventPositions.rootUid), eq(t.auditChain.seq, t.eventDeliveries.seq)),
+    )
+    .leftJoin(t.audit, eq(t.audit.id, t.auditChain.auditId));
+const listed = (condition: (t: Tables) => SQL | undefined) =>
+  statement<{ subscriptionUid: string; afterSeq: number; limit: number }, ListedDelivery>((q, t) =>
+    selectListed(q, t)
+      .where(
+        and(
+          buildEquals(t.eventDeliveries, "subscriptionUid"),
+          gt(t.eventDeliveries.seq, value("afterSeq")),
+          condition(t),
+        ),
+      )
+      .orderBy(asc(t.eventDeliveries.seq))
+      .limit(rowLimit("limit")),
+  );
+const listAll = listed(() => undefined);
+const listWaiting = listed(isWaiting);
+const listDead = listed(isDead);
+
+const due = statement<{ nowMs: number; limit: number }, { subscriptionUid: string }>((q, t) =>
+  q
+    .select({ subscriptionUid: t.eventDeliveries.subscriptionUid })
+    .from(t.eventDeliveries)
+    .where(lte(t.eventDeliveries.nextTimeMs, value("nowMs")))
+    .groupBy(t.eventDeliveries.subscriptionUid)
+    .limit(rowLimit("limit")),
+);
+const nextDue = statement<object, { timeMs: number | null }>((q, t) =>
+  q.select({ timeMs: min(t.eventDeliveries.nextTimeMs) }).from(t.eventDeliveries),
+);
+const hold = statement<{ subscriptionUid: string }>((q, t) =>
+  q
+    .update(t.eventDeliveries)
+    .set({ nextTimeMs: null })
+    .where(and(buildEquals(t.eventDeliveries, "subscriptionUid"), isWaiting(t))),
+);
+const release = statement<{ subscriptionUid: string; nextTimeMs: number; sinceMs: number }>((q, t) =>
+  q
+    .update(t.eventDeliveries)
+    .set(buildUpdateValues(t.eventDeliveries, "nextTimeMs", "sinceMs"))
+    .where(and(buildEquals(t.eventDeliveries, "subscriptionUid"), isWaiting(t))),
+);
+const deleteAfter = statement<{ subscriptionUid: string; afterSeq: number }>((q, t) =>
+  q
+    .delete(t.eventDeliveries)
+    .where(and(buildEquals(t.eventDeliveries, "subscriptionUid"), gt(t.eventDeliveries.seq, value("afterSeq")))),
+);
+const sweepDead = statement<{ beforeMs: number; limit: number }, { seq: number }>((q, t) => {
+  const { subscriptionUid, seq, deadTimeMs } = t.eventDeliveries;
+  const old = q
+    .select({ subscriptionUid, seq })
+    .from(t.eventDeliveries)
+    .where(lt(deadTimeMs, value("beforeMs")))
+    .limit(rowLimit("limit"));
+  return q.delete(t.eventDeliveries).where(sql`(${subscriptionUid}, ${seq}) in ${old}`).returning({ seq });
+});
+
+// The chain has the order of sealing, and times come from the clocks of nodes: among the first rows since a time the one
+// with the lowest number is where to begin.
+const ROWS_SINCE = 1_000;
+const firstSince = statement<{ rootUid: string; timeMs: number }, { seq: number | null }>((q, t) => {
+  const first = q
+    .select({ id: t.audit.id })
+    .from(t.audit)
+    .where(and(buildEquals(t.audit, "rootUid"), sql`${t.audit.timeMs} >= ${value("timeMs")}`))
+    .orderBy(asc(t.audit.timeMs), asc(t.audit.id))
+    .limit(ROWS_SINCE);
+  return q
+    .select({ seq: min(t.auditChain.seq) })
+    .from(t.auditChain)
+    .where(inArray(t.auditChain.auditId, first));
+});
+
+/** How many events wait and how many are dead letters. */
+export interface DeliveryCounts {
+  readonly waiting: number;
+  readonly dead: number;
+}
+
+/** The deliveries. */
+export class EventDeliveries extends TransactionPart {
+  find(subscriptionUid: string, seq: number): Awaitable<EventDeliveryRow | undefined> {
+    return this.first(find, { subscriptionUid, seq });
+  }
+
+  /** Inserts or overwrites. */
+  put(row: EventDeliveryRow): Awaitable<void> {
+    return this.run(put, row);
+  }
+
+  delete(subscriptionUid: string, seq: number): Awaitable<void> {
+    return this.run(deleteOne, { subscriptionUid, seq });
+  }
+
+  /** The events of a subscription that wait, in order. */
+  listWaiting(subscriptionUid: string): Awaitable<EventDeliveryRow[]> {
+    return this.all(waiting, { subscriptionUid });
+  }
+
+  async count(subscriptionUid: string): Promise<DeliveryCounts> {
+    const waits = await this.first(countWaiting, { subscriptionUid });
+    const dead = await this.first(countDead, { subscriptionUid });
+    return { waiting: waits?.n ?? 0, dead: dead?.n ?? 0 };
+  }
+
+  /** A page of the deliveries of a subscription in the order of their events: all, or those of one state. */
+  list(
+    subscriptionUid: string,
+    { state, afterSeq, limit }: { state?: "waiting" | "dead" | undefined; afterSeq: number; limit: number },
+  ): Awaitable<ListedDelivery[]> {
+    const statement = state === undefined ? listAll : state === "dead" ? listDead : listWaiting;
+    return this.all(statement, { subscriptionUid, afterSeq, limit });
+  }
+
+  /** The uids of subscriptions with an event whose next attempt is due. */
+  listDue(nowMs: number, limit: number): Awaitable<string[]> {
+    return mapRows(this.all(due, { nowMs, limit }), (rows) => rows.map(({ subscriptionUid }) => subscriptionUid));
+  }
+
+  /** When the next attempt of any is due; undefined where none is planned. */
+  async findNextDue(): Promise<number | undefined> {
+    return (await this.first(nextDue, {}))?.timeMs ?? undefined;
+  }
+
+  /** Plans no attempt for the events that wait. */
+  hold(subscriptionUid: string): Awaitable<void> {
+    return this.run(hold, { subscriptionUid });
+  }
+
+  /** Plans an attempt for each event that waits, as if it had waited since then. */
+  release(subscriptionUid: string, nowMs: number): Awaitable<void> {
+    return this.run(release, { subscriptionUid, nextTimeMs: nowMs, sinceMs: nowMs });
+  }
+
+  /** Deletes all after an entry. */
+  deleteAfter(subscriptionUid: string, afterSeq: number): Awaitable<void> {
+    return this.run(deleteAfter, { subscriptionUid, afterSeq });
+  }
+
+  /** Deletes dead letters from before a time, at most `limit`; returns how many. */
+  sweepDead(beforeMs: number, limit: number): Awaitable<number> {
+    return this.countOf(sweepDead, { beforeMs, limit });
+  }
+
+  /** The first entry of an organisation's chain since a time; undefined where there is none. */
+  async findFirstSince(rootUid: string, timeMs: number): Promise<number | undefined> {
+    return (await this.first(firstSince, { rootUid, timeMs }))?.seq ?? undefined;
+  }
+}
