@@ -111,7 +111,7 @@ const rules: Record<string, readonly string[]> = {
     "yaml",
     "node:",
   ],
-  client: ["#gen", "@bufbuild/protobuf", "@connectrpc", "node:"],
+  client: ["#gen", "@bufbuild/protobuf", "@connectrpc", "jose", "node:"],
 };
 const rooms = [...Object.keys(rules), "app", "cli/host"].sort((one, other) => other.length - one.length);
 

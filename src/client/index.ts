@@ -5,6 +5,15 @@ export { Code, ConnectError } from "@connectrpc/connect";
 export { type ClientTls, type Connection, type ConnectionOptions, connectTo, type Protocol } from "./connection.js";
 export { errorInfo, fieldViolations, preconditionViolations, quotaViolations } from "./error-details.js";
 export {
+  type EventData,
+  type EventHeaders,
+  EventRejected,
+  type EventVerifierOptions,
+  eventVerifier,
+  type VerifiedEvent,
+  type VerifyEvent,
+} from "./event-verifier.js";
+export {
   type ExchangedTokenOptions,
   exchangedToken,
   type RefreshingTokenOptions,
