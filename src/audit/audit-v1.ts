@@ -23,54 +23,38 @@ import {
 } from "#gen/arbor/audit/v1/audit_pb.js";
 import { Capability } from "#gen/chainguard/capabilities/capabilities_pb.js";
 import { hashBody } from "../kernel/audit-body.js";
-import { deadlineExceeded, invalidArgument, notFound, tokenExpired, unavailable } from "../kernel/errors.js";
+import { deadlineExceeded, invalidArgument, notFound } from "../kernel/errors.js";
 import type { PageTokens } from "../kernel/page-token.js";
-import type { Clock } from "../kernel/time.js";
 import { isUidp, isWithin, parentOf } from "../kernel/uidp.js";
-import { isExpired } from "../pipeline/auth/api-token.js";
-import { authorize, bitOf } from "../pipeline/auth/authorize.js";
+import { bitOf } from "../pipeline/auth/authorize.js";
 import type { Caller } from "../pipeline/auth/caller.js";
 import type { CallContext, StreamCall, UnaryCall } from "../pipeline/call.js";
-import { type NeededCapability, readCapabilities, serve } from "../pipeline/method-table.js";
+import { type NeededCapability, serve } from "../pipeline/method-table.js";
 import type { SealedRow } from "../store/audit/chain.js";
 import type { AuditEventRow, AuditPosition } from "../store/audit/events.js";
-import type { Store } from "../store/store.js";
 import type { StoredAuditRow } from "../store/tables/audit.js";
 import type { Tx } from "../store/transaction.js";
 import type { AuditKeys } from "./chain.js";
-import type { EventFeed, EventStreams } from "./event-feed.js";
 import { matchesFilter, parseEventFilter, selectEvents } from "./event-filter.js";
+import { type EventTailDeps, followEvents, takeSmall } from "./event-tail.js";
 import { BEFORE_ALL_ENTRIES } from "./verify.js";
 
-interface AuditServiceDeps {
-  readonly store: Store;
-  readonly clock: Clock;
+interface AuditServiceDeps extends EventTailDeps {
   readonly tokens: PageTokens;
   readonly keys: ChainHandlersDeps["keys"];
   readonly eventIds: EventIds;
-  readonly eventFeed: EventFeed;
-  readonly streams: EventStreams;
   /** The capabilities that a reader of bodies needs at the subject, by the types of bodies. */
   readonly bodyReaders: ReadonlyMap<string, readonly NeededCapability[]>;
-  /** Aborts when the service stops. */
-  readonly stopping: AbortSignal;
 }
 
 const DEFAULT_PAGE_SIZE = 50;
 const MAX_PAGE_SIZE = 200;
-/** A page ends after the event with which its bodies have as many bytes, and a stream reads as many at once. */
-const MAX_PAGE_BODY_BYTES = 1024 * 1024;
-/**
- * How often a stream without events sends a message, and looks at the rights of its caller, in milliseconds.
- * Connections that carry nothing for longer are cut.
- */
-export const HEARTBEAT_MS = 15_000;
 const eventKind = { displayName: "audit event", type: "audit.arbor.dev/Event" };
 const createBindings = [{ bit: bitOf(Capability.CAP_IAM_ROLE_BINDINGS_CREATE) }];
 
 /** Creates AuditService. */
 export function auditV1(deps: AuditServiceDeps) {
-  const { store, clock, tokens, eventIds, eventFeed, streams, bodyReaders, stopping } = deps;
+  const { clock, tokens, eventIds, bodyReaders } = deps;
 
   async function listEvents(request: ListEventsRequest, call: UnaryCall) {
     const { pageToken, pageSize } = request;
@@ -109,43 +93,14 @@ export function auditV1(deps: AuditServiceDeps) {
     return toProto(row, parseBody(row, bodies.get(row.id)), caller);
   }
 
-  // The rights of a caller, and how its token was limited, are read again before each batch of events.
-  async function* tailEvents(request: TailEventsRequest, call: StreamCall) {
+  function tailEvents(request: TailEventsRequest, call: StreamCall) {
     const filter = parseEventFilter(request);
-    const { principal } = call.caller;
-    const guard = {
-      capabilities: readCapabilities(AuditService.method.tailEvents),
-      scope: { field: "scope", of: () => request.scope },
-    };
-    const gone = AbortSignal.any([call.signal, stopping]);
-    const { rootUid } = filter;
-    // Empty for an organisation that the operator created.
-    const founder = (await store.read((tx) => tx.groups.find(rootUid)))?.createdBy || undefined;
-    const release = streams.take({ identity: principal.identityUid, organisation: rootUid, founder });
-    const reader = eventFeed.follow(rootUid, (row) => matchesFilter(filter, row));
-    try {
-      await reader.begin(gone);
-      yield {};
-      while (!call.signal.aborted) {
-        const rows = await reader.next(HEARTBEAT_MS, gone);
-        if (stopping.aborted) throw unavailable("the service stops", 1_000);
-        if (isExpired(principal, clock())) throw tokenExpired();
-        let left = rows;
-        do {
-          const some = takeSmall(left);
-          const events = await store.read(async (tx) => {
-            const caller = await authorize(guard, principal, request, tx);
-            return toEvents(call, tx, filter.scope, some, caller);
-          });
-          if (events.length === 0) yield {};
-          for (const event of events) yield { event };
-          left = left.slice(some.length);
-        } while (left.length > 0);
-      }
-    } finally {
-      reader.close();
-      release();
-    }
+    const { scope } = filter;
+    return followEvents(deps, request, call, {
+      scope,
+      matches: (row) => matchesFilter(filter, row),
+      show: (tx, rows, caller) => toEvents(call, tx, scope, rows, caller),
+    });
   }
 
   // Grants below the scope are read only where those at the scope do not show all that events have.
@@ -183,16 +138,6 @@ export function auditV1(deps: AuditServiceDeps) {
   }
 
   return serve(AuditService, { listEvents, getEvent, tailEvents, ...createChainHandlers(deps) });
-}
-
-/** Takes rows up to the one with which their bodies reach the size of a page. */
-function takeSmall(rows: readonly AuditEventRow[]): readonly AuditEventRow[] {
-  let bytes = 0;
-  const last = rows.findIndex((row) => {
-    bytes += row.bodyBytes;
-    return bytes >= MAX_PAGE_BODY_BYTES;
-  });
-  return last === -1 ? rows : rows.slice(0, last + 1);
 }
 
 /** Parses a stored body; undefined where there is none, and where it is not the one that the row was written with. */

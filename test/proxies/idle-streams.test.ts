@@ -8,7 +8,7 @@ import type { DescService } from "@bufbuild/protobuf";
 import { Code, ConnectError, createClient, type HandlerContext, type ServiceImpl } from "@connectrpc/connect";
 
 import { createGrpcTransport } from "@connectrpc/connect-node";
-import { HEARTBEAT_MS } from "../../src/audit/audit-v1.js";
+import { HEARTBEAT_MS } from "../../src/audit/event-tail.js";
 import { defaultLimits } from "../../src/transport/http/limits.js";
 import { DEFAULT_HEARTBEAT_MS } from "../../src/transport/rest/stream.js";
 import { type FeatureServer, startFeatureServer } from "../support/feature/feature-server.js";
