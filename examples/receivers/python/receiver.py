@@ -1,0 +1,138 @@
+"""Receives events and verifies them. See ../README.md for its variables.
+
+Needs PyJWT and cryptography, as Debian packages them: python3-jwt and python3-cryptography.
+"""
+
+import hashlib
+import hmac
+import json
+import os
+import sys
+import threading
+import time
+import urllib.request
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from urllib.parse import unquote
+
+import jwt
+
+# The largest body of an event, with some room for who has made the change.
+MAX_BYTES = 5 * 1024 * 1024
+# A token is valid for 5 minutes, and clocks may differ by half a minute.
+MAX_AGE_SECONDS = 300
+LEEWAY_SECONDS = 30
+
+
+class Rejected(Exception):
+    def __init__(self, status, message):
+        super().__init__(message)
+        self.status = status
+
+
+class Verifier:
+    def __init__(self, issuer, group):
+        self.issuer = issuer
+        self.group = group
+        self.keys = None
+        self.lock = threading.Lock()
+        # When the tokens that were accepted are forgotten, in the order in which they were accepted.
+        self.accepted = {}
+
+    def verify(self, headers, body):
+        """Returns the attributes and the data of an event. Raises Rejected for what is none."""
+        scheme, _, token = headers.get("authorization", "").partition(" ")
+        token = token.strip()
+        if scheme.lower() != "bearer" or not token:
+            raise Rejected(401, "authorization must be a bearer token")
+        event = {name[3:].lower(): unquote(value) for name, value in headers.items() if name.lower().startswith("ce-")}
+        if event.get("specversion") != "1.0" or not all(event.get(name) for name in ("id", "source", "type")):
+            raise Rejected(400, "this is no CloudEvent of version 1.0 in binary mode")
+        claims = self._verify_token(token)
+        webhook = claims.get("webhook")
+        digest = webhook.get("digest") if isinstance(webhook, dict) else None
+        if not hmac.compare_digest(str(digest).encode(), b"sha256:" + hashlib.sha256(body).hexdigest().encode()):
+            raise Rejected(403, "the data is not what was signed")
+        try:
+            event["data"] = json.loads(body)
+        except ValueError as error:
+            raise Rejected(400, "the data is no JSON") from error
+        # The signature is left out: whoever has one can write others that are valid.
+        self._accept_once(token.rpartition(".")[0])
+        return event
+
+    def _verify_token(self, token):
+        try:
+            key = self._find_key(token)
+            # These algorithms only: never "none", nor one with a shared secret.
+            claims = jwt.decode(
+                token,
+                key,
+                algorithms=["RS256", "ES256"],
+                audience="customer",
+                issuer=self.issuer,
+                leeway=LEEWAY_SECONDS,
+                options={"require": ["exp", "iat", "sub"]},
+            )
+        except jwt.PyJWTError as error:
+            raise Rejected(403, f"the token does not prove the event: {error}") from error
+        if claims["sub"] != f"webhook:{self.group}":
+            raise Rejected(403, "the token is for another group")
+        if time.time() - claims["iat"] > MAX_AGE_SECONDS + LEEWAY_SECONDS:
+            raise Rejected(403, "the token is too old")
+        return claims
+
+    def _find_key(self, token):
+        if self.keys is None:
+            try:
+                self.keys = jwt.PyJWKClient(self._discover())
+                self.keys.get_jwk_set()
+            except (OSError, ValueError, jwt.PyJWTError) as error:
+                self.keys = None
+                raise Rejected(503, "the keys of the issuer cannot be read") from error
+        return self.keys.get_signing_key_from_jwt(token).key
+
+    def _discover(self):
+        url = self.issuer.rstrip("/") + "/.well-known/openid-configuration"
+        with urllib.request.urlopen(url, timeout=10) as response:
+            document = json.load(response)
+        if document.get("issuer") != self.issuer:
+            raise ValueError("the document is of another issuer")
+        return document["jwks_uri"]
+
+    def _accept_once(self, token):
+        now = time.monotonic()
+        with self.lock:
+            for old, until in list(self.accepted.items()):
+                if until > now:
+                    break
+                del self.accepted[old]
+            if token in self.accepted:
+                raise Rejected(403, "the token was used before")
+            self.accepted[token] = now + MAX_AGE_SECONDS + 2 * LEEWAY_SECONDS
+
+
+class Handler(BaseHTTPRequestHandler):
+    def do_POST(self):
+        try:
+            length = int(self.headers.get("content-length", "0"))
+            if not 0 < length <= MAX_BYTES:
+                raise Rejected(400, "the body is absent or too large")
+            event = verifier.verify(self.headers, self.rfile.read(length))
+        except Rejected as rejected:
+            self.send_error(rejected.status, str(rejected).replace("\n", " "))
+            return
+        # An event may arrive more than once, with the same id: handle it so that this does no harm.
+        line = {name: event.get(name, "") for name in ("id", "type", "subject")}
+        print(json.dumps(line), flush=True)
+        self.send_response(200)
+        self.send_header("content-length", "0")
+        self.end_headers()
+
+    def log_message(self, *_):
+        """Only events are printed."""
+
+
+verifier = Verifier(os.environ["ISSUER"], os.environ["GROUP"])
+server = ThreadingHTTPServer(("127.0.0.1", int(os.environ.get("PORT", "8085"))), Handler)
+print(json.dumps({"port": server.server_port}), file=sys.stderr, flush=True)
+server.serve_forever()
