@@ -46,7 +46,17 @@ const rules: Record<string, readonly string[]> = {
   iam: [...feature, "node:crypto"],
   registry: [...feature, "iam/groups", "types:issuer/keys", "types:issuer/sts", "jobs", "@connectrpc/connect", "node:"],
   vulnerabilities: [...feature, "iam/groups", "node:crypto"],
-  events: [...feature, "iam/groups", "iam/identities", "codec/fields"],
+  events: [
+    ...feature,
+    "iam/groups",
+    "iam/identities",
+    "codec/fields",
+    "jobs",
+    "types:issuer/keys",
+    "types:outbound",
+    "node:crypto",
+    "node:events",
+  ],
   issuer: [
     ...feature,
     "iam/people",

@@ -4,6 +4,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { Logger } from "pino";
 import { describeChanged, type Settings } from "../config/config.js";
 import { buildServerUrl, resolveOrigin } from "../config/origin.js";
+import { createDeadLetterSweep, createDelivery } from "../events/delivery/deliver.js";
 import { storeTokenAlgorithm } from "../issuer/keys/key-ring.js";
 import { type Ids, randomIds } from "../kernel/ids.js";
 import type { Clock } from "../kernel/time.js";
@@ -16,6 +17,7 @@ import { startTracing } from "../telemetry/tracing.js";
 import { bindPort, type OpenWork } from "../transport/http/listener.js";
 import { createOpened, type Opened } from "./areas/area.js";
 import { createBackground } from "./areas/background.js";
+import { createEventSender } from "./areas/events.js";
 import { createIssuerArea } from "./areas/issuer.js";
 import { createPlatform } from "./areas/platform.js";
 import { openStoreArea } from "./areas/store.js";
@@ -114,7 +116,12 @@ async function openApp(options: AppOptions, opened: Opened): Promise<App> {
   const background = createBackground(shared);
   const issuer = createIssuerArea({ ...shared, quotas });
   background.addJobs(issuer.jobs);
-  const platform = await createPlatform({ ...shared, issuer, quotas, mounts, stopping: stopping.signal });
+  const eventSender = createEventSender(shared);
+  const platform = await createPlatform({ ...shared, issuer, eventSender, quotas, mounts, stopping: stopping.signal });
+  background.addJobs([
+    createDelivery({ store, clock, onProblem, events: platform.events, send: eventSender.send, counts: counts.events }),
+    createDeadLetterSweep(clock),
+  ]);
   const transport = createTransport({ ...shared, port, background, issuer, platform, leaving, stopping });
   const { server, tls, limits, requestMetrics } = transport;
   const files = watchFiles({ ...shared, tls, replaceTls: server.replaceTls, operatorKeys: issuer.operatorKeys });

@@ -37,6 +37,7 @@ interface StoredValues {
   readonly jobs: readonly JobRow[];
   readonly keys: readonly KeyRow[];
   readonly unsealed: UnsealedCount;
+  readonly subscriptions: ReadonlyMap<string, number>;
 }
 
 /**
@@ -90,6 +91,7 @@ export function createDatabaseMetrics(deps: DatabaseMetricsDeps) {
       collect: () => (current === undefined ? [] : countKeys(current.keys)),
     },
     readValues("arbor_signing_key_change_timestamp_seconds", "state", () => current && findNextChanges(current.keys)),
+    readValues("arbor_event_subscriptions", "state", () => current && countByState(current.subscriptions)),
     readValue("arbor_audit_unsealed_rows", () => current?.unsealed.rows),
     readValue("arbor_audit_sealer_lag_seconds", () => {
       const oldestMs = current?.unsealed.oldestTimeMs;
@@ -106,7 +108,12 @@ async function readStoredValues(tx: Tx): Promise<StoredValues> {
     jobs: await tx.jobs.list(),
     keys: await tx.keys.list(),
     unsealed: await tx.auditChain.countUnsealed(NEWEST_ROWS),
+    subscriptions: await tx.eventPositions.countStates(),
   };
+}
+
+function countByState(found: ReadonlyMap<string, number>): Record<string, number> {
+  return { live: 0, failing: 0, stalled: 0, suspended: 0, ...Object.fromEntries(found) };
 }
 
 function toSeconds(ms: number | null): number | undefined {

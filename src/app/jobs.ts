@@ -10,11 +10,15 @@ import type { ServiceCounts } from "./metrics.js";
 
 export interface ServiceJobsDeps extends Pick<SealerDeps, "store" | "keys" | "clock" | "onProblem"> {
   readonly settings: Settings;
+  readonly counts: Pick<ServiceCounts, "stoppedChains">;
 }
 
-export function createServiceJobs({ settings, ...deps }: ServiceJobsDeps): Job[] {
+export function createServiceJobs({ settings, counts, ...deps }: ServiceJobsDeps): Job[] {
   const { store, clock } = deps;
-  const jobs = [createSealer(deps)];
+  const onStopped = (chains: number) => {
+    counts.stoppedChains = chains;
+  };
+  const jobs = [createSealer({ ...deps, onStopped })];
   if (settings.auditRetention !== undefined) {
     const retentionMs = settings.auditRetention * 1_000;
     jobs.push(createRetention({ ...deps, retentionMs }));

@@ -1,6 +1,8 @@
 // The metrics of a service: what serves them, and what is counted in this process.
 import type { Logger } from "pino";
+import type { DeliveryCounts } from "../events/delivery/deliver.js";
 import type { ExchangeCounts } from "../issuer/exchange-counts.js";
+import { Histogram } from "../kernel/histogram.js";
 import type { ListenAddress } from "../kernel/ip-address.js";
 import { type QuotaKind, quotas } from "../kernel/quotas.js";
 import { type RejectReason, rejectReasons } from "../kernel/reject-reason.js";
@@ -89,11 +91,20 @@ export interface ServiceCounts {
   readonly tokenCache: CacheCounts;
   /** By the name of the job. */
   readonly jobRuns: Map<string, { success: number; failure: number }>;
+  /** What was delivered to sinks of events. */
+  readonly events: DeliveryCounts;
+  /** How many chains of the audit log this process does not continue. */
+  stoppedChains: number;
 }
 
+/** The bounds of times from a change to the response of a sink, in seconds. */
+const DELIVERY_BOUNDS = [0.1, 0.25, 0.5, 1, 2.5, 5, 10, 60, 600, 3_600, 86_400];
+
+/** Creates the counts, which are 0. */
 export function createServiceCounts(): ServiceCounts {
   const quotaRejections = Object.fromEntries(Object.keys(quotas).map((kind) => [kind, 0])) as Record<QuotaKind, number>;
-  return { quotaRejections, tokenCache: createCacheCounts(), jobRuns: new Map() };
+  const events = { attempts: { accepted: 0, failed: 0, gone: 0 }, seconds: new Histogram(DELIVERY_BOUNDS) };
+  return { quotaRejections, tokenCache: createCacheCounts(), jobRuns: new Map(), events, stoppedChains: 0 };
 }
 
 /** The parts of a service with counts of their own. */
@@ -137,6 +148,9 @@ export function createServiceSources({ counts, store, server, exchanges, caches,
           for (const [outcome, value] of Object.entries(outcomes)) yield { value, labels: { job_name: name, outcome } };
       },
     },
+    readValues("arbor_event_deliveries_total", "result", () => counts.events.attempts),
+    readHistogram("arbor_event_delivery_seconds", () => counts.events.seconds),
+    readValue("arbor_audit_stopped_chains", () => counts.stoppedChains),
     readValues("arbor_cache_hits_total", "cache", readCaches("hits")),
     readValues("arbor_cache_misses_total", "cache", readCaches("misses")),
     readValues("arbor_cache_entries", "cache", readCaches("entries")),

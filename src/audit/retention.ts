@@ -40,6 +40,8 @@ interface ChainStart {
   readonly checkpoint: AuditCheckpoint | undefined;
   readonly head: AuditHead | undefined;
   readonly entries: readonly SealedRow[];
+  /** The first entry that is still to be delivered to a subscription; undefined where none is. */
+  readonly neededSeq: number | undefined;
   /** The first entry whose row has another body than was sealed. */
   readonly changedBody: number | undefined;
 }
@@ -71,7 +73,8 @@ export function createRetention(deps: RetentionDeps): Job {
       const start = await store.read(async (tx): Promise<ChainStart> => {
         const [checkpoint, head] = [await tx.auditCheckpoints.find(rootUid), await tx.auditChain.findHead(rootUid)];
         const entries = await tx.auditChain.listEntries(rootUid, BEFORE_ALL_ENTRIES, batchRows + 1);
-        return { checkpoint, head, entries, changedBody: await findChangedBody(tx, entries) };
+        const neededSeq = await tx.eventPositions.findLowestNeeded(rootUid);
+        return { checkpoint, head, entries, neededSeq, changedBody: await findChangedBody(tx, entries) };
       });
       const next = await findNextCheckpoint(rootUid, start, beforeMs);
       if (next === undefined) return deleted;
@@ -83,7 +86,9 @@ export function createRetention(deps: RetentionDeps): Job {
       // Signed before the transaction, which may await nothing but its own statements.
       const checkpoint = await signCheckpoint({ ...next, rootUid, timeMs: clock() }, keys.getAuditSigningKey());
       const startMs = performance.now();
-      deleted += await commit(run, start, checkpoint);
+      const count = await commit(run, start, checkpoint);
+      if (count === 0) return deleted;
+      deleted += count;
       // Other writers get at least half of the time.
       await pause(performance.now() - startMs);
     }
@@ -91,14 +96,14 @@ export function createRetention(deps: RetentionDeps): Job {
 
   /**
    * Finds the last entry to delete in one batch: a prefix of the chain, of old rows only, and never the entry that the
-   * head signs. A sealer of any version continues the chain from that entry. What is deleted is verified before,
+   * head signs, nor one that a subscription has still to get. A sealer of any version continues the chain from that entry. What is deleted is verified before,
    * together with the entry after it: otherwise the checkpoint would confirm what an attacker changed.
    *
    * @returns undefined when nothing is to be deleted, or the fault for which nothing is
    */
   async function findNextCheckpoint(
     rootUid: string,
-    { checkpoint, head, entries, changedBody }: ChainStart,
+    { checkpoint, head, entries, neededSeq, changedBody }: ChainStart,
     beforeMs: number,
   ): Promise<Pick<AuditCheckpoint, "seq" | "hash" | "entryTimeMs"> | Fault | undefined> {
     if (head === undefined) return { seq: findStart(checkpoint).seq, what: "the signed head is missing" };
@@ -112,7 +117,8 @@ export function createRetention(deps: RetentionDeps): Job {
       if (entry.seq === changedBody) return buildBodyFault(entry);
       end = next;
       const { timeMs = Number.POSITIVE_INFINITY } = entry.row ?? {};
-      if (timeMs >= beforeMs || end.seq >= head.seq || i === batchRows) return found;
+      const isNeeded = neededSeq !== undefined && end.seq >= neededSeq;
+      if (timeMs >= beforeMs || isNeeded || end.seq >= head.seq || i === batchRows) return found;
       found = { ...end, entryTimeMs: timeMs };
     }
     return { seq: end.seq + 1, what: `the chain is cut: it ends here, and ${head.seq} entries were signed` };
@@ -122,6 +128,8 @@ export function createRetention(deps: RetentionDeps): Job {
     const { rootUid, seq } = next;
     const afterSeq = checkpoint?.seq ?? 0;
     return run.write(async (tx) => {
+      // Somebody asked for old events meanwhile.
+      if (((await tx.eventPositions.findLowestNeeded(rootUid)) ?? Number.POSITIVE_INFINITY) <= seq) return 0;
       const current = await tx.auditCheckpoints.find(rootUid);
       const { entries, rows } = await tx.auditCheckpoints.deleteEntries(rootUid, afterSeq, seq);
       // The database was changed by hand since it was read. The error undoes the deletion.

@@ -22,14 +22,19 @@ export interface SealerDeps {
   readonly clock: Clock;
   /** Called with each chain that is not continued, for the operator's log. */
   readonly onProblem: (problem: string) => void;
+  /** Called with the number of chains that are not continued, whenever it changes. */
+  readonly onStopped?: (chains: number) => void;
   /** Monotonic time in milliseconds. */
   readonly monotonic?: () => number;
   /** The largest number of rows in one transaction. */
   readonly batchRows?: number;
 }
 
-/** How often rows are sealed, in milliseconds. */
+/** How often rows are sealed, and how often while events are delivered, which must be sealed first; in milliseconds. */
 const INTERVAL_MS = 500;
+const EVENTS_INTERVAL_MS = 100;
+/** How often it is looked whether events are delivered, in milliseconds. */
+const EVENTS_CHECK_MS = 1_000;
 /** A row is sealed at most this long after the database can be used again, in milliseconds. */
 const MAX_BACKOFF_MS = 5_000;
 /** The longest run, in milliseconds; the next one continues. */
@@ -57,7 +62,7 @@ interface UnsealedRows {
 
 /** Creates the job that seals the log while the service runs. */
 export function createSealer(deps: SealerDeps): Job {
-  const { store, keys, clock, onProblem, batchRows = BATCH_ROWS } = deps;
+  const { store, keys, clock, onProblem, onStopped, batchRows = BATCH_ROWS } = deps;
   const monotonic = deps.monotonic ?? (() => performance.now());
   const watermark = createWatermark(store.lateCommitMs);
   const headVerifier = createHeadVerifier(keys);
@@ -68,6 +73,8 @@ export function createSealer(deps: SealerDeps): Job {
   /** The lowest row id of chains that are not continued, and when to check them again. */
   let brokenChainId = Number.POSITIVE_INFINITY;
   let retryMs = 0;
+  let hasSubscriptions = false;
+  let subscriptionsMs = Number.NEGATIVE_INFINITY;
 
   // The reads that follow see every row up to the result; those of the last run may not have.
   function observeSettled(nowMs: number): number {
@@ -83,6 +90,10 @@ export function createSealer(deps: SealerDeps): Job {
     const nowMs = monotonic();
     const settled = observeSettled(nowMs);
     const [oldest] = await store.read(async (tx) => {
+      if (nowMs - subscriptionsMs >= EVENTS_CHECK_MS) {
+        hasSubscriptions = await tx.eventPositions.hasActive();
+        subscriptionsMs = nowMs;
+      }
       const { settledId } = (await tx.auditChain.findSealer()) ?? NO_SEALER;
       return tx.auditChain.listUnsealed(Math.max(firstIdToCheck(nowMs), settledId), 1);
     });
@@ -165,8 +176,10 @@ export function createSealer(deps: SealerDeps): Job {
       if (failure === undefined) {
         trusted.set(rootUid, head ?? CHAIN_START);
         reported.delete(rootUid);
+        onStopped?.(reported.size);
       } else if (reported.get(rootUid) !== failure) {
         reported.set(rootUid, failure);
+        onStopped?.(reported.size);
         onProblem(
           `the audit log of ${formatLogName(rootUid)} is sealed no further: ${failure}; run arbor audit verify`,
         );
@@ -191,6 +204,7 @@ export function createSealer(deps: SealerDeps): Job {
     intervalMs: INTERVAL_MS,
     maxBackoffMs: MAX_BACKOFF_MS,
     runsAtStop: true,
+    nextPauseMs: () => (hasSubscriptions ? EVENTS_INTERVAL_MS : undefined),
     hasWork,
     run: sealUnsealed,
   };

@@ -341,6 +341,16 @@ export function networks<R extends Row>(row: R) {
   });
 }
 
+/** Https origins, IP addresses and networks, separated by commas. */
+export function sinks<R extends Row>(row: R) {
+  const range =
+    "https origins, addresses or networks, such as https://hooks.example:8443 or 10.0.0.0/8, separated by commas";
+  const origin = ORIGIN.replace("[Hh][Tt][Tt][Pp][Ss]?:", "[Hh][Tt][Tt][Pp][Ss]:");
+  return defineList(row, "origins", range, listPattern(`${origin}|${NETWORK}`), (one) =>
+    one.includes("://") ? parseOrigin(one, range) : one,
+  );
+}
+
 function reject(range: string): never {
   throw new Error(`must be ${range}`);
 }

@@ -6,7 +6,7 @@ import { parseLoginProviders } from "../kernel/login-providers.js";
 import { defaultLimits, MAX_QUOTA, parseLimits, type QuotaLimits, quotas } from "../kernel/quotas.js";
 import { dataSettings } from "./data-settings.js";
 import { listPattern, numberPattern } from "./patterns.js";
-import { checkCertificate, checkPrivateKey } from "./pem.js";
+import { checkAuthorities, checkCertificate, checkPrivateKey } from "./pem.js";
 import {
   buildFromPattern,
   define,
@@ -22,6 +22,7 @@ import {
   origin,
   origins,
   type Setting,
+  sinks,
   size,
   text,
   words,
@@ -143,6 +144,19 @@ const groups = {
       unset: "none",
       see: "security.md#outbound-proxy",
       since: "0.11.0",
+    }),
+    trustedSinks: sinks({
+      help: "origins or networks of sinks of events that may have private addresses and other ports, over https",
+      default: "",
+      see: "events.md#sinks",
+      since: "1.3.0",
+    }),
+    sinkCa: file({
+      help: "authorities of the certificates of trusted sinks, in PEM",
+      unset: "those of Node",
+      checkContent: checkAuthorities,
+      see: "events.md#sinks",
+      since: "1.3.0",
     }),
     exchangeTokenLife: duration({
       help: "longest life of another issuer's token that is exchanged, from its issue to its expiry",

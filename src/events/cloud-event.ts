@@ -1,6 +1,6 @@
 // Events: rows of the audit log whose type the published API declares for customers, as CloudEvents. What receivers check
 // of them is published, so all that is sent has the published names, and nothing of our own.
-import type { DescMethod } from "@bufbuild/protobuf";
+import type { DescMessage, DescMethod } from "@bufbuild/protobuf";
 import { EventAttributes_Audience, events } from "#gen/chainguard/annotations/annotations_pb.js";
 import { http } from "#gen/google/api/annotations_pb.js";
 import { readOption } from "../codec/fields.js";
@@ -89,12 +89,14 @@ export function createCloudEvents({
 }) {
   const byType = new Map<string, EventType>([[REGISTRY_PUSH, { stable: undefined, path: "" }]]);
   const byPath = new Map<string, DescMethod>();
+  const messages = new Map<string, DescMessage>();
   for (const [type, method] of listEventMethods(methods)) {
     const known = byType.get(type) ?? { stable: undefined, path: "" };
     byType.set(type, known);
     const { typeName } = method.parent;
     if (!typeName.startsWith("chainguard.")) continue;
     byPath.set(`/${typeName}/${method.name}`, method);
+    messages.set(method.output.typeName, method.output);
     if (typeName.includes(".v2.")) known.stable = method;
     else if (!/\.v\d/.test(typeName) && known.path === "") known.path = readCollection(method);
   }
@@ -109,7 +111,9 @@ export function createCloudEvents({
     const { stable, path = "" } = byType.get(type) ?? {};
     const body = (stored === undefined ? {} : JSON.parse(stored)) as StoredBody;
     const method = byPath.get(row.method) ?? stable;
-    const shown = isDeletion(type) ? buildDeletion(row, body, method) : body.after;
+    const message = messages.get(body.type ?? "");
+    const after = message && body.after ? keepPublished(message, body.after) : body.after;
+    const shown = isDeletion(type) ? buildDeletion(row, body, method) : after;
     const members = listMembers(type, body);
     const subject = type.endsWith(".registered.v1") ? "" : (members?.join(",") ?? subjectUid);
     const isPush = type === REGISTRY_PUSH;
@@ -148,11 +152,29 @@ export function parseEventUuid(text: string): string | undefined {
   return isUuid || /^[0-9a-f]{32}$/.test(text) ? text.replaceAll("-", "") : undefined;
 }
 
+/** Fields with these numbers are our own. Receivers that are strict would reject them. */
+const FIRST_OWN_FIELD = 1_000;
+
+function keepPublished({ fields }: DescMessage, shown: JsonFields): JsonFields {
+  const kept: Record<string, JsonFields[string]> = { ...shown };
+  for (const field of fields) {
+    const value = kept[field.jsonName];
+    if (value === undefined) continue;
+    if (field.number >= FIRST_OWN_FIELD) delete kept[field.jsonName];
+    else if (field.message && typeof value === "object" && value !== null) {
+      const { message } = field;
+      if (Array.isArray(value)) kept[field.jsonName] = value.map((one) => keepPublished(message, one as JsonFields));
+      else if (field.fieldKind === "message") kept[field.jsonName] = keepPublished(message, value as JsonFields);
+    }
+  }
+  return kept;
+}
+
 // The path in version 1 without what follows the collection.
 function readCollection(method: DescMethod): string {
   const { pattern } = readOption(method, http) ?? {};
   const path = pattern && "value" in pattern && typeof pattern.value === "string" ? pattern.value : "";
-  return path.replace(/\/?\{.*$/, "").replace(/:\w+$/, "");
+  return path.replace(/\/?\{.*$/, "").replace(/(?::\w+|\/batch)$/, "");
 }
 
 function isDeletion(type: string): boolean {

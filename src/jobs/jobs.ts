@@ -30,6 +30,8 @@ export interface Job extends Pauses {
    * work still runs once a minute, so that its record stays up to date.
    */
   hasWork?(): Awaitable<boolean>;
+  /** The pause until the next run in milliseconds, where it is now another than the interval; undefined otherwise. */
+  nextPauseMs?(): number | undefined;
   /** Does the work, and resolves to how many rows or other things it changed. */
   run(run: JobRun): Promise<number>;
 }
@@ -120,7 +122,7 @@ function createRunner(deps: JobsDeps, job: Job) {
     ...job,
     random,
     async run() {
-      const { pauseMs, isFailing = false } = await attempt(false);
+      const { pauseMs = job.nextPauseMs?.(), isFailing = false } = await attempt(false);
       isReported &&= isFailing;
       return pauseMs;
     },

@@ -2,11 +2,19 @@
 // time and size.
 import type { LookupAddress } from "node:dns";
 import { lookup, Resolver } from "node:dns/promises";
-import { isIP } from "node:net";
+import { type BlockList, isIP } from "node:net";
+import { rootCertificates } from "node:tls";
 import { isPublicAddress } from "../kernel/ip-address.js";
 import { describePrivateUrl } from "../kernel/public-url.js";
 import type { StartRequest, TraceSpan } from "../kernel/trace.js";
-import { type GuardedResponse, hostOf, OutboundError, sendRequest } from "./http-request.js";
+import {
+  type GuardedResponse,
+  hostOf,
+  KeptConnections,
+  OutboundError,
+  type Route,
+  sendRequest,
+} from "./http-request.js";
 import { createSlots, type SlotLimits } from "./slots.js";
 
 /** The deadline of a whole request in milliseconds, including the wait for a slot and the last byte of the body. */
@@ -48,6 +56,16 @@ export interface GuardedFetchOptions {
   readonly resolve?: Resolve;
   /** Begins the spans of requests that belong to no call; without it they have none. */
   readonly startRequest?: StartRequest | undefined;
+  /** Networks whose servers may have private addresses and other ports, over https alone. */
+  readonly trustedNetworks?: BlockList | undefined;
+  /** Authorities in PEM that may sign the certificates of trusted origins and networks as well. */
+  readonly ca?: string | undefined;
+  /** How many connections wait for the next request to their origin; without it none is kept. For https alone. */
+  readonly maxKept?: number;
+  /** The limits of requests of organisations. */
+  readonly slots?: SlotLimits;
+  /** The deadline of a request, see {@link DEADLINE_MS}. */
+  readonly deadlineMs?: number;
 }
 
 export interface GuardedRequest {
@@ -79,6 +97,8 @@ export interface GuardedRequest {
   readonly unproven?: boolean;
   /** The span that the request is part of. */
   readonly trace?: TraceSpan | undefined;
+  /** Whether only status and fields of the response count: redirects are responses then, and the body is dropped. */
+  readonly dropsBody?: boolean;
 }
 
 /**
@@ -89,15 +109,20 @@ export interface GuardedRequest {
  */
 export type GuardedFetch = (url: string, init?: GuardedRequest) => Promise<GuardedResponse>;
 
-/** A failed request. It has no reason, so that callers cannot explore a network with it. */
+/**
+ * A failed request. It tells little of the reason, so that callers cannot explore a network with it: only that there was no
+ * response in time, or that a server which may be connected to has a certificate that is not valid.
+ */
 export class GuardedFetchError extends Error {
   /** Whether it was not sent because too many other requests of the same organisation were running. */
   readonly isBusy: boolean;
+  readonly kind: "late" | "certificate" | undefined;
 
-  constructor(isBusy = false) {
+  constructor(isBusy = false, kind?: "late" | "certificate") {
     super("the address could not be fetched");
     this.name = "GuardedFetchError";
     this.isBusy = isBusy;
+    this.kind = kind;
   }
 }
 
@@ -107,7 +132,7 @@ export class GuardedFetchError extends Error {
  * @throws Error when a trusted origin is malformed
  */
 export function createGuardedFetch(options: GuardedFetchOptions): GuardedFetch {
-  const { trustedOrigins, operatorIssuers = [], onFailure, resolve } = options;
+  const { trustedOrigins, operatorIssuers = [], trustedNetworks, ca, maxKept, onFailure, resolve } = options;
   for (const origin of trustedOrigins) {
     if (!URL.canParse(origin) || new URL(origin).origin !== origin || !/^https?:/.test(origin))
       throw new Error(`a trusted origin must look like https://host:port, and ${origin} does not`);
@@ -117,7 +142,9 @@ export function createGuardedFetch(options: GuardedFetchOptions): GuardedFetch {
   const proxy = options.proxy === undefined ? undefined : new URL(options.proxy);
   const resolvePublic = createDnsResolver();
   const operatorSlots = createSlots(OPERATOR);
-  const organisationSlots = createSlots(ORGANISATIONS);
+  const organisationSlots = createSlots(options.slots ?? ORGANISATIONS);
+  const authorities = ca === undefined ? undefined : [...rootCertificates, ca];
+  const kept = maxKept === undefined ? undefined : new KeptConnections(maxKept);
 
   function takeSlot({ origin }: URL, { organisation, unproven }: GuardedRequest, signal: AbortSignal) {
     if (organisation === undefined) return operatorSlots.acquire(origin, origin, signal);
@@ -132,18 +159,24 @@ export function createGuardedFetch(options: GuardedFetchOptions): GuardedFetch {
     return own === origin || (forKeys && trusted.has(own));
   }
 
-  async function findRoute(url: URL, isTrusted: boolean, signal: AbortSignal): Promise<URL | readonly LookupAddress[]> {
+  async function findRoute(url: URL, isTrusted: boolean, signal: AbortSignal): Promise<Route> {
     const host = hostOf(url);
+    if (!isTrusted && trustedNetworks !== undefined) {
+      const addresses = await resolveAddresses(host, resolve ?? resolvePublic, signal);
+      if (addresses.length > 0 && addresses.every((one) => isInNetwork(one, trustedNetworks)))
+        return { addresses, ca: authorities };
+    }
+    if (!isTrusted) assertPublicUrl(url);
     if (proxy !== undefined && !isTrusted) {
       if (isIP(host) === 0 ? isLocalName(host) : !isPublicAddress(host))
         throw new OutboundError("the host is not public");
-      return proxy;
+      return { addresses: [], proxy };
     }
     const addresses = await resolveAddresses(host, resolve ?? (isTrusted ? systemResolve : resolvePublic), signal);
     if (addresses.length === 0) throw new OutboundError("the host has no address");
     if (!isTrusted && !addresses.every(({ address }) => isPublicAddress(address)))
       throw new OutboundError("the host has an address that is not public");
-    return addresses;
+    return { addresses, ...(isTrusted && { ca: authorities }) };
   }
 
   async function sendGuarded(
@@ -155,24 +188,33 @@ export function createGuardedFetch(options: GuardedFetchOptions): GuardedFetch {
     const release = await takeSlot(url, init, signal);
     onSlot();
     try {
-      const route = await findRoute(url, isTrustedFor(url, init), signal);
-      const { method = "GET", body, maxBytes = MAX_BYTES } = init;
+      const isTrusted = isTrustedFor(url, init);
+      const { method = "GET", body, maxBytes = MAX_BYTES, dropsBody } = init;
       const headers = { ...init.headers, ...(traced.has(url.origin) && init.trace?.headers()) };
-      return await sendRequest({ url, route, method, headers, body, maxBytes, signal });
+      return await sendRequest({
+        ...{ url, method, headers, body, maxBytes, dropsBody, signal },
+        findRoute: () => findRoute(url, isTrusted, signal),
+        kept: url.protocol === "https:" ? kept : undefined,
+      });
     } finally {
       release();
     }
   }
 
   return async (text, init = {}) => {
-    const { signal, end } = startDeadline(init.signal);
+    const { signal, end } = startDeadline(init.signal, options.deadlineMs ?? DEADLINE_MS);
     let origin = "no URL";
     let isWaiting = false;
     let trace: TraceSpan | undefined;
     try {
       const url = parseUrl(text);
       origin = `${url.protocol}//${url.host}`;
-      assertAllowedUrl(url, isTrustedFor(url, init));
+      assertAllowedUrl(url);
+      if (!isTrustedFor(url, init)) {
+        // Other ports are for networks, which the addresses of the host decide.
+        if (trustedNetworks === undefined) assertPublicUrl(url);
+        else if (url.protocol !== "https:") throw new OutboundError("the address is not https");
+      }
       trace = startSpan(url, init, options.startRequest);
       isWaiting = true;
       const response = await sendGuarded(url, { ...init, trace }, signal, () => {
@@ -186,7 +228,7 @@ export function createGuardedFetch(options: GuardedFetchOptions): GuardedFetch {
     } catch (error) {
       trace?.fail(error);
       onFailure?.(`${origin}: ${describeFailure(error, signal)}`);
-      throw new GuardedFetchError(isWaiting);
+      throw new GuardedFetchError(isWaiting, classifyFailure(error, signal));
     } finally {
       end();
     }
@@ -259,10 +301,16 @@ function parseUrl(text: string): URL {
   return new URL(text);
 }
 
-function assertAllowedUrl(url: URL, isTrusted: boolean): void {
+function assertAllowedUrl(url: URL): void {
   if (url.username !== "" || url.password !== "") throw new OutboundError("the address has a user name or password");
   if (url.hash !== "") throw new OutboundError("the address has a fragment");
-  if (isTrusted) return;
+}
+
+function isInNetwork({ address, family }: LookupAddress, networks: BlockList): boolean {
+  return isIP(address) !== 0 && networks.check(address, family === 6 ? "ipv6" : "ipv4");
+}
+
+function assertPublicUrl(url: URL): void {
   const reason = describePrivateUrl(url);
   if (reason !== undefined) throw new OutboundError(reason);
 }
@@ -287,10 +335,13 @@ function resolveAddresses(host: string, resolve: Resolve, signal: AbortSignal): 
 }
 
 // AbortSignal.any with AbortSignal.timeout can be garbage-collected before it fires.
-function startDeadline(outer: AbortSignal | undefined): { readonly signal: AbortSignal; end(): void } {
+function startDeadline(
+  outer: AbortSignal | undefined,
+  deadlineMs: number,
+): { readonly signal: AbortSignal; end(): void } {
   const controller = new AbortController();
   const abandon = () => controller.abort(new OutboundError("the caller went away"));
-  const timer = setTimeout(() => controller.abort(new OutboundError("it took too long")), DEADLINE_MS);
+  const timer = setTimeout(() => controller.abort(new OutboundError(TOO_LONG)), deadlineMs);
   if (outer?.aborted) abandon();
   outer?.addEventListener("abort", abandon, { once: true });
   return {
@@ -300,6 +351,16 @@ function startDeadline(outer: AbortSignal | undefined): { readonly signal: Abort
       outer?.removeEventListener("abort", abandon);
     },
   };
+}
+
+const TOO_LONG = "it took too long";
+// The codes of Node for certificates that are not accepted.
+const CERTIFICATE = /CERT|ALTNAME|SELF_SIGNED|UNABLE_TO_VERIFY|UNABLE_TO_GET_ISSUER/;
+
+function classifyFailure(error: unknown, signal: AbortSignal): "late" | "certificate" | undefined {
+  const described = describeFailure(error, signal);
+  if (described === TOO_LONG) return "late";
+  return CERTIFICATE.test(described) ? "certificate" : undefined;
 }
 
 function describeFailure(error: unknown, signal: AbortSignal): string {

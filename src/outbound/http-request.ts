@@ -1,27 +1,39 @@
 // One HTTP/1.1 request, to a validated address or through a tunnel of the operator's proxy. It resolves no names, follows
-// no redirects, decompresses nothing, keeps no connection and reads no environment variable.
+// no redirects, decompresses nothing, keeps no connection unless it is told to, and reads no environment variable.
 import type { LookupAddress } from "node:dns";
 import { request as httpRequest, type IncomingMessage } from "node:http";
-import { request as httpsRequest, type RequestOptions } from "node:https";
+import { Agent as HttpsAgent, request as httpsRequest, type RequestOptions } from "node:https";
 import { isIP, type Socket, type TcpNetConnectOpts } from "node:net";
+import type { Duplex } from "node:stream";
 import { type ConnectionOptions, connect as connectTls } from "node:tls";
 
 /** How long to try one of several addresses before the next, in milliseconds. */
 const ATTEMPT_MS = 1_000;
 
+/** How to reach the host of a URL. */
+export interface Route {
+  /** The addresses of the host, of which one is connected to. */
+  readonly addresses: readonly LookupAddress[];
+  /** The proxy that connects to a host by its name instead, for https alone. */
+  readonly proxy?: URL | undefined;
+  /** The authorities that may have signed the certificate of the host; those of Node by default. */
+  readonly ca?: readonly string[] | undefined;
+}
+
 /** A request to an untrusted server. */
 export interface OutboundRequest {
   readonly url: URL;
-  /**
-   * The addresses of the host of `url`, of which one is connected to; or the proxy that connects to a host by its name,
-   * for https alone.
-   */
-  readonly route: readonly LookupAddress[] | URL;
+  /** Is called for each new connection. */
+  readonly findRoute: () => Promise<Route>;
+  /** The connections to use again, for https alone; without them the request has one of its own. */
+  readonly kept?: KeptConnections | undefined;
   readonly method: "GET" | "POST";
   readonly headers: Readonly<Record<string, string>>;
   readonly body: string | Uint8Array | undefined;
   /** The longest accepted body, in bytes. */
   readonly maxBytes: number;
+  /** Whether only the status and the fields of the response count. Redirects are responses then, and the body is dropped. */
+  readonly dropsBody?: boolean | undefined;
   readonly signal: AbortSignal;
 }
 
@@ -41,9 +53,30 @@ const TLS = {
 
 /** Sends the request and reads the whole response; rejects with an {@link OutboundError} or an error of the socket. */
 export async function sendRequest(outbound: OutboundRequest): Promise<GuardedResponse> {
-  const { url, route, method, headers, body, maxBytes, signal } = outbound;
-  const tunnel = route instanceof URL ? await openTunnel(route, url, signal) : undefined;
+  const { url, findRoute, kept, signal } = outbound;
+  if (kept !== undefined) {
+    const connection = { agent: kept, [ROUTE]: { url, findRoute, signal } satisfies WantedRoute };
+    const sent = await send(outbound, connection, true).catch((error: unknown) => error);
+    if (!(sent instanceof StaleConnectionError)) {
+      if (sent instanceof Error) throw sent;
+      return sent as GuardedResponse;
+    }
+  }
+  const route = await findRoute();
+  const tunnel = route.proxy && (await openTunnel(route.proxy, url, signal));
+  const options = tunnel
+    ? { createConnection: () => secure(tunnel, url) }
+    : { ...connectTo(route), agent: false as const };
+  return send(outbound, options, false).finally(() => tunnel?.destroy());
+}
+
+function send(
+  { url, method, headers, body, maxBytes, dropsBody = false, signal }: OutboundRequest,
+  connection: RequestOptions,
+  isKept: boolean,
+): Promise<GuardedResponse> {
   const options: RequestOptions = {
+    ...TLS,
     protocol: url.protocol,
     hostname: hostOf(url),
     port: url.port,
@@ -51,30 +84,85 @@ export async function sendRequest(outbound: OutboundRequest): Promise<GuardedRes
     method,
     // Compressed responses are rejected below, because a small body can expand to any size.
     headers: { ...headers, host: url.host, "accept-encoding": "identity" },
-    ...(tunnel ? { createConnection: () => secure(tunnel, url) } : connectTo(route as readonly LookupAddress[])),
+    ...connection,
     insecureHTTPParser: false,
     signal,
   };
   return new Promise<GuardedResponse>((resolve, reject) => {
     const request = (url.protocol === "https:" ? httpsRequest : httpRequest)(options);
-    request.on("error", reject);
+    request.on("error", (error: NodeJS.ErrnoException) => {
+      // The server has closed a connection that waited for the next request.
+      const isStale = isKept && request.reusedSocket && (error.code === "ECONNRESET" || error.code === "EPIPE");
+      reject(isStale ? new StaleConnectionError() : error);
+    });
     request.on("upgrade", (_response, socket) => {
       socket.destroy();
       reject(new OutboundError("another protocol was offered"));
     });
     request.on("response", (response) => {
-      readResponse(response, maxBytes)
-        .then(resolve, reject)
-        .finally(() => request.destroy());
+      const read = dropsBody ? dropBody(response, maxBytes) : readResponse(response, maxBytes);
+      read.then(resolve, reject).finally(() => {
+        if (!isKept || !response.complete) request.destroy();
+      });
     });
     request.end(body);
-  }).finally(() => tunnel?.destroy());
+  });
 }
 
-function connectTo(addresses: readonly LookupAddress[]): RequestOptions & TcpOptions {
+class StaleConnectionError extends Error {}
+
+const ROUTE = Symbol("route");
+
+interface WantedRoute {
+  readonly url: URL;
+  readonly findRoute: () => Promise<Route>;
+  readonly signal: AbortSignal;
+}
+
+/** How long a connection waits for the next request, in milliseconds. */
+const IDLE_MS = 10_000;
+
+/** Connections to servers that are kept for further requests to the same origin, whose address is checked when they open. */
+export class KeptConnections extends HttpsAgent {
+  readonly #maxIdle: number;
+
+  /** @param maxIdle how many wait for a request at most */
+  constructor(maxIdle: number) {
+    super({ keepAlive: true, timeout: IDLE_MS });
+    this.#maxIdle = maxIdle;
+  }
+
+  override createConnection(
+    options: RequestOptions & { readonly [ROUTE]?: WantedRoute },
+    callback?: (error: Error | null, socket: Duplex) => void,
+  ): undefined {
+    const wanted = options[ROUTE];
+    if (wanted === undefined) throw new TypeError("a kept connection needs a route");
+    const { url, findRoute, signal } = wanted;
+    const open = async (): Promise<Duplex> => {
+      const route = await findRoute();
+      if (route.proxy) return secure(await openTunnel(route.proxy, url, signal), url);
+      const socket = super.createConnection({ ...options, ...connectTo(route) });
+      if (!socket) throw new TypeError("no connection was opened");
+      return socket;
+    };
+    open().then(
+      (socket) => callback?.(null, socket),
+      (error: Error) => callback?.(error, undefined as unknown as Duplex),
+    );
+  }
+
+  override keepSocketAlive(socket: Duplex): boolean {
+    const idle = Object.values(this.freeSockets).reduce((count, sockets = []) => count + sockets.length, 0);
+    if (idle >= this.#maxIdle) return false;
+    super.keepSocketAlive(socket);
+    return true;
+  }
+}
+
+function connectTo({ addresses, ca }: Route): RequestOptions & TcpOptions {
   return {
-    ...TLS,
-    agent: false,
+    ...(ca && { ca: [...ca] }),
     lookup: (_hostname, { all }, done) => {
       const [first] = addresses;
       if (all) done(null, [...addresses]);
@@ -135,8 +223,7 @@ export function hostOf(url: URL): string {
   return url.hostname.startsWith("[") ? url.hostname.slice(1, -1) : url.hostname;
 }
 
-type TcpOptions = Pick<TcpNetConnectOpts, "autoSelectFamily" | "autoSelectFamilyAttemptTimeout"> &
-  Pick<ConnectionOptions, "ALPNProtocols">;
+type TcpOptions = Pick<TcpNetConnectOpts, "autoSelectFamily" | "autoSelectFamilyAttemptTimeout">;
 
 async function readResponse(response: IncomingMessage, maxBytes: number): Promise<GuardedResponse> {
   const status = response.statusCode ?? 0;
@@ -151,11 +238,27 @@ async function readResponse(response: IncomingMessage, maxBytes: number): Promis
     if (length > maxBytes) throw new OutboundError(`the body is longer than ${maxBytes} bytes`);
     chunks.push(chunk);
   }
+  return { status, headers: readHeaders(response), bytes: Buffer.concat(chunks, length) };
+}
+
+// What follows the fields changes nothing any more, also where it does not end.
+async function dropBody(response: IncomingMessage, maxBytes: number): Promise<GuardedResponse> {
+  let length = 0;
+  try {
+    for await (const chunk of response as AsyncIterable<Buffer>) {
+      length += chunk.length;
+      if (length > maxBytes) break;
+    }
+  } catch {}
+  return { status: response.statusCode ?? 0, headers: readHeaders(response), bytes: Buffer.alloc(0) };
+}
+
+function readHeaders({ headersDistinct }: IncomingMessage): Headers {
   const headers = new Headers();
-  for (const [name, values = []] of Object.entries(response.headersDistinct)) {
+  for (const [name, values = []] of Object.entries(headersDistinct)) {
     for (const value of values) headers.append(name, value);
   }
-  return { status, headers, bytes: Buffer.concat(chunks, length) };
+  return headers;
 }
 
 /** Why a request failed, for the operator's log; never shown to callers. */

@@ -2,10 +2,11 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { setImmediate as nextTick } from "node:timers/promises";
+import { readState, redeliverSince, resume, suspend } from "../../src/events/delivery/control.js";
 import type { Store } from "../../src/store/store.js";
 import type { StoredAuditRow } from "../../src/store/tables/audit.js";
 import type { Tx } from "../../src/store/transaction.js";
-import { rootUid } from "../support/rows.js";
+import { groupRow, rootUid } from "../support/rows.js";
 import { chooseScale } from "../support/scale.js";
 import { auditRow, BODY, type Log } from "./log-kit.js";
 
@@ -64,6 +65,41 @@ export function retentionSuite(name: string, open: (clock: () => number) => Prom
         [other, other, other, acme].map((root) => [root, Buffer.byteLength(BODY)]),
       );
       assert.equal((await log.verify(acme)).fault, undefined);
+    });
+
+    test("rows that a subscription has still to deliver stay, until it is suspended, which it learns then", async (t) => {
+      const log = await openSealed(...[9, 8, 7, 6, 1].map((days): [string, number] => [acme, days * DAY_MS]));
+      t.after(() => log.close());
+      const uid = `${acme}/${"1".repeat(16)}`;
+      await log.store.write(async (tx) => {
+        await tx.groups.insert(groupRow(acme));
+        const times = { createTimeMs: nowMs, updateTimeMs: nowMs };
+        await tx.subscriptions.insert({ uid, groupUid: acme, sink: "https://a.example/", ...times });
+        await tx.eventPositions.begin(uid, acme, 3);
+        await tx.eventDeliveries.put({
+          ...{ subscriptionUid: uid, seq: 2, subjectUid: acme, sinceMs: nowMs, nextTimeMs: nowMs, deadTimeMs: null },
+          ...{ attempts: 1, lastTimeMs: nowMs, lastStatus: 500, lastError: "status 500" },
+        });
+      });
+      const retention = log.retention(5 * DAY_MS);
+      // The second waits for another attempt.
+      assert.equal(await retention.pass(), 1);
+      assert.deepEqual(await seqsOf(log, acme), [2, 3, 4, 5]);
+      await log.store.write((tx) => tx.eventDeliveries.delete(uid, 2));
+      assert.equal(await retention.pass(), 2);
+      assert.deepEqual(await seqsOf(log, acme), [4, 5]);
+      await log.store.write((tx) => suspend(tx, uid));
+      assert.equal(await retention.pass(), 1);
+      await assert.rejects(async () => log.store.write((tx) => resume(tx, uid, nowMs)), {
+        message: /the audit log no longer has the next event/,
+      });
+      await assert.rejects(async () => log.store.write((tx) => redeliverSince(tx, uid, nowMs - 7 * DAY_MS, nowMs)), {
+        message: /the audit log no longer has all events since that time/,
+      });
+      const since = nowMs - 2 * DAY_MS;
+      assert.equal(await log.store.write((tx) => redeliverSince(tx, uid, since, nowMs)), 4);
+      const state = await log.store.read((tx) => readState(tx, uid));
+      assert.deepEqual([state.state, state.seq, state.headSeq], ["live", 4, 5]);
     });
 
     test("old rows go with their entries, and what is left verifies and says from when", async (t) => {

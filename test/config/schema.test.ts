@@ -174,6 +174,24 @@ const values: Readonly<Record<SettingName, Values>> = {
   registration: words(["invite", "open"], "closed", true),
   headlessConfirmation: words(["explicit", "code"], "none", false),
   trustedIssuers: { ...originList(), rejected: [...originList().rejected, "*"] },
+  trustedSinks: {
+    accepted: [
+      ...["https://hooks.example:8443", "10.0.0.0/8", "::1", "https://a , 10.0.0.1,fe80::/10", "HTTPS://[::1]:1/"],
+      ...["0.0.0.0/0", "https://10.0.0.1"],
+    ],
+    rejected: [
+      "http://hooks.example",
+      "hooks.example",
+      "https://a/b",
+      "10.0.0.0/33",
+      "10.0.0.1:80",
+      "*",
+      "https://a,",
+      " ",
+      5,
+    ],
+  },
+  sinkCa: path,
   issuerKeys: {
     accepted: [
       ...["https://cluster.example=cluster.jwks", "https://a=/b c/d.json", "https://a/x/y=b", "https://a:8443/=b"],

@@ -301,8 +301,8 @@ describe("the operator", () => {
     assert.deepEqual(
       types.map(({ type, method }) => [type, method]),
       [
-        ["arbor.role.deleted.v1", "arbor"],
-        ["arbor.role.created.v1", "arbor"],
+        ["dev.chainguard.api.iam.roles.deleted.v1", "arbor"],
+        ["dev.chainguard.api.iam.roles.created.v1", "arbor"],
       ],
     );
   });
@@ -315,7 +315,7 @@ describe("the operator", () => {
     const [owners] = await world.write((tx) => tx.roleBindings.findByIdentity(world.foreignOwner.uid));
     await fails((tx) => unbindIdentity(tx, owners?.uid ?? "", context()), /a root group must keep an owner/);
     const [audited] = await world.write((tx) => tx.audit.listNewest(1, world.root));
-    assert.deepEqual([audited?.type, audited?.subjectUid], ["arbor.role_binding.deleted.v1", uid]);
+    assert.deepEqual([audited?.type, audited?.subjectUid], ["dev.chainguard.api.iam.rolebindings.deleted.v1", uid]);
   });
 });
 

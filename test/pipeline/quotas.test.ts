@@ -205,6 +205,7 @@ describe("in a full organisation", () => {
       tag: "v1",
       digest: digestOf("a"),
       actor: "",
+      request: { method: "PUT", remoteAddress: "", userAgent: "" },
     } as const;
     const nowMs = Date.now();
     const context = { ids: randomIds, nowMs, source: { method: "test", remoteAddress: "" } };

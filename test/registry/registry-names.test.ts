@@ -118,7 +118,17 @@ for (const [uidPath, both] of paths) {
     await store.write((tx) => tx.registry.putName({ name: `${uidPath}.events.example`, groupUid: uid, uidPath }));
     const digest = `sha256:${"a".repeat(64)}`;
     const send = (id: string, action: "push" | "delete", path: string, tag: string) => {
-      const event = { id: `${uidPath} ${id}`, action, path, tag, digest, actor: "", timeMs: NOW - 10 + Number(id) };
+      const request = { method: "PUT", remoteAddress: "", userAgent: "" };
+      const event = {
+        id: `${uidPath} ${id}`,
+        action,
+        path,
+        tag,
+        digest,
+        actor: "",
+        timeMs: NOW - 10 + Number(id),
+        request,
+      };
       const source = { method: "test", remoteAddress: "" };
       return store.write((tx) => applyEvents(tx, [event], { ids: randomIds, nowMs: NOW, source }));
     };

@@ -3,6 +3,8 @@ import type { DescService } from "@bufbuild/protobuf";
 import { auditV1, createEventIds, readEventIdKey } from "../../audit/audit-v1.js";
 import { createEventFeed, createEventStreams } from "../../audit/event-feed.js";
 import type { Origin } from "../../config/origin.js";
+import { type CloudEvents, createCloudEvents } from "../../events/cloud-event.js";
+import type { Sender } from "../../events/delivery/sender.js";
 import { sealForStore } from "../../issuer/keys/master-key.js";
 import { createFailureThrottle } from "../../issuer/sts/failure-throttle.js";
 import { createPageTokens } from "../../kernel/page-token.js";
@@ -25,6 +27,7 @@ export interface PlatformDeps extends AreaDeps {
   readonly origin: Origin;
   readonly storage: StoreArea;
   readonly issuer: IssuerArea;
+  readonly eventSender: Sender;
   readonly quotas: Quotas;
   readonly mounts: readonly Mount[];
   /** Ends streams. */
@@ -38,6 +41,8 @@ export interface Platform {
   readonly described: readonly DescService[];
   /** The routes of the issuer and of the container registry. */
   readonly webRoutes: WebRoutes;
+  /** What describes the events of subscriptions. */
+  readonly events: CloudEvents;
 }
 
 /**
@@ -46,7 +51,7 @@ export interface Platform {
  * @throws TypeError when a declaration of a service is wrong, or a mounted service is served already
  */
 export async function createPlatform(deps: PlatformDeps): Promise<Platform> {
-  const { settings, ids, onProblem, storage, issuer, quotas, mounts, stopping } = deps;
+  const { settings, ids, onProblem, origin, storage, issuer, quotas, mounts, stopping } = deps;
   const { store, callStore, keys, masterKey, clock } = storage;
   const tokens = createPageTokens(keys.pageKeys);
   const platformServices = [
@@ -62,11 +67,18 @@ export async function createPlatform(deps: PlatformDeps): Promise<Platform> {
     }),
     ...issuer.services,
   ];
+  const eventIds = createEventIds(await store.write(readEventIdKey));
+  const events = createCloudEvents({
+    methods: platformServices.flatMap(({ desc, published = desc }) => published.methods),
+    baseUrl: origin.baseUrl,
+    registryHost: settings.registryUrl === undefined ? settings.registryService : new URL(settings.registryUrl).host,
+    formatId: eventIds.format,
+  });
   const services = [
     ...platformServices,
     auditV1({
       ...{ store: callStore, clock, keys, tokens, stopping },
-      eventIds: createEventIds(await store.write(readEventIdKey)),
+      eventIds,
       eventFeed: createEventFeed({ store, onProblem }),
       streams: createEventStreams(),
       bodyReaders: findBodyReaders(platformServices, bodiesOfOthers),
@@ -76,6 +88,7 @@ export async function createPlatform(deps: PlatformDeps): Promise<Platform> {
     methods: addMounts(createMethodTable(services, buildRoomChecks(definitions, quotas)), mounts),
     described: [...services.map(({ desc, published = desc }) => published), ...mounts.map(({ desc }) => desc)],
     webRoutes: [...issuer.routes, ...createRegistryRoutes(deps)],
+    events,
   };
 }
 

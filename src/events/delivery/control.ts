@@ -2,7 +2,7 @@
 // who is authorized, and names the subscription by a uid that exists. The node that delivers reads the changes within a
 // second.
 import { failedPrecondition, notFound, resourceExhausted } from "../../kernel/errors.js";
-import { isWithin } from "../../kernel/uidp.js";
+import { isWithin, rootOf } from "../../kernel/uidp.js";
 import type { ListedDelivery } from "../../store/events/deliveries.js";
 import type { SubscribedPosition } from "../../store/events/positions.js";
 import type { DeliveryState, SuspendReason } from "../../store/tables/events.js";
@@ -31,6 +31,12 @@ export interface SubscriptionState {
   readonly waiting: number;
   /** How many dead letters there are. */
   readonly dead: number;
+}
+
+/** Gives a subscription its first position: after what is sealed. */
+export async function beginPosition(tx: Tx, subscriptionUid: string): Promise<void> {
+  const rootUid = rootOf(subscriptionUid);
+  await tx.eventPositions.begin(subscriptionUid, rootUid, (await tx.auditChain.findHead(rootUid))?.seq ?? 0);
 }
 
 /** Reads the state of a subscription. @throws ApiError NOT_FOUND */

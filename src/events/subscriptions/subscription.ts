@@ -28,6 +28,7 @@ import { findsResource, getResource, getRow, type ResourceDeps } from "../../pip
 import type { FieldRule } from "../../pipeline/resource/rules.js";
 import { createChunkReader } from "../../pipeline/resource/unpaginated-list.js";
 import type { SubscriptionRow } from "../../store/tables/groups.js";
+import { beginPosition } from "../delivery/control.js";
 
 const MAX_SINK = 2_048;
 // The authority, then the characters that RFC 3986, section 2 allows in a URL, without the `#` of a fragment.
@@ -94,6 +95,7 @@ export function subscriptionsV2beta1({ listResources, ids }: Pick<ResourceDeps, 
         updateTimeMs: startMs,
       };
       await tx.subscriptions.insert(row);
+      await beginPosition(tx, row.uid);
       return subscriptionToProto(row);
     },
 

@@ -62,7 +62,7 @@ export async function verifyGroup(
   if (recorded === undefined) await recordRegistryName(tx, row, options);
   const verified = (await tx.groups.update(uid, patch, context.nowMs)) ?? row;
   const change = describeChange(groupView, { before: groupToProto(row), after: groupToProto(verified) });
-  await auditOnHost(tx, { type: "arbor.group.verified.v1", subjectUid: uid, change }, context);
+  await auditOnHost(tx, { type: "dev.chainguard.api.iam.group.updated.v1", subjectUid: uid, change }, context);
   return recorded === undefined ? row.name : undefined;
 }
 
@@ -139,7 +139,11 @@ export async function bindIdentity(
   }
   const { uid } = await insertBinding(tx, group, { identityUid: identity, roleUid: role }, { ids, nowMs });
   const change = describeChange(roleBindingView, { after: await showBinding(tx, uid) });
-  await auditOnHost(tx, { type: "arbor.role_binding.created.v1", subjectUid: uid, change }, { ids, nowMs });
+  await auditOnHost(
+    tx,
+    { type: "dev.chainguard.api.iam.rolebindings.created.v1", subjectUid: uid, change },
+    { ids, nowMs },
+  );
   return uid;
 }
 
@@ -153,7 +157,11 @@ export async function unbindIdentity(tx: Tx, uid: string, { ids, nowMs }: HostCo
   await tx.roleBindings.delete(uid);
   await requireOwner(tx, row.groupUid);
   const change = describeChange(roleBindingView, { before: roleBindingToProto(row) });
-  await auditOnHost(tx, { type: "arbor.role_binding.deleted.v1", subjectUid: uid, change }, { ids, nowMs });
+  await auditOnHost(
+    tx,
+    { type: "dev.chainguard.api.iam.rolebindings.deleted.v1", subjectUid: uid, change },
+    { ids, nowMs },
+  );
 }
 
 /** Reads a binding as bodies of the audit log show it. */

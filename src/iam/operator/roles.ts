@@ -50,7 +50,11 @@ export async function createOperatorRole(
   };
   await tx.roles.insert(row);
   const change = describeChange(roleView, { after: roleToProto(row) });
-  await auditOnHost(tx, { type: "arbor.role.created.v1", subjectUid: row.uid, change }, { ids, nowMs });
+  await auditOnHost(
+    tx,
+    { type: "dev.chainguard.api.iam.roles.created.v1", subjectUid: row.uid, change },
+    { ids, nowMs },
+  );
   return row;
 }
 
@@ -84,5 +88,5 @@ export async function deleteOperatorRole(tx: Tx, uid: string, { ids, nowMs }: Ho
   }
   await tx.roles.delete(uid);
   const change = describeChange(roleView, { before: roleToProto(row) });
-  await auditOnHost(tx, { type: "arbor.role.deleted.v1", subjectUid: uid, change }, { ids, nowMs });
+  await auditOnHost(tx, { type: "dev.chainguard.api.iam.roles.deleted.v1", subjectUid: uid, change }, { ids, nowMs });
 }

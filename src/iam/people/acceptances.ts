@@ -5,7 +5,7 @@ import type { Ids } from "../../kernel/ids.js";
 import type { Clock } from "../../kernel/time.js";
 import type { Store } from "../../store/store.js";
 import type { Tx } from "../../store/transaction.js";
-import { acceptBindingsAt, describeBindings, MAX_ACCEPTED } from "./pending-bindings.js";
+import { acceptBindingsAt, BINDING_ACCEPTED, describeBindings, MAX_ACCEPTED } from "./pending-bindings.js";
 
 export interface AcceptancesDeps {
   readonly store: Store;
@@ -37,7 +37,7 @@ export function createAcceptances({ store, clock, ids, onProblem }: AcceptancesD
       await tx.audit.append({
         rootUid: groupUid,
         timeMs: clock(),
-        type: "dev.arbor.bindings.binding.accepted.v1",
+        type: BINDING_ACCEPTED,
         method: "first call",
         body: formatBody(await describeBindings(tx, "after", uids)),
         subjectUid,

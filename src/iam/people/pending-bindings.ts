@@ -62,6 +62,10 @@ export async function acceptBindingsAt(
   return tx.roleBindings.accept(identityUid, rootOf(memberUid), limit);
 }
 
+/** The types of the audit rows of acceptances, and of bindings that their person deletes. */
+export const BINDING_ACCEPTED = "dev.arbor.bindings.binding.accepted.v1";
+export const BINDING_DELETED = "dev.chainguard.api.iam.rolebindings.deleted.v1";
+
 /** How bodies of the audit log show several role bindings. */
 export const roleBindingsView = { message: ListRoleBindingsResponseSchema, readers: roleBindingView.readers } as const;
 

@@ -1,4 +1,6 @@
 // Decisions on pending role bindings at login: the form fields of the consent page, and what they change.
+
+import { BINDING_ACCEPTED, BINDING_DELETED } from "../../iam/people/pending-bindings.js";
 import {
   type BindingDecisions,
   MAX_ORGANISATIONS,
@@ -60,7 +62,7 @@ export async function applyBindingDecisions(
   context: AuditContext,
 ): Promise<void> {
   for (const { decision, changes } of await resolvePendingBindings(tx, identityUid, decisions)) {
-    const type = `dev.arbor.bindings.binding.${decision === "accept" ? "accepted" : "dropped"}.v1`;
+    const type = decision === "accept" ? BINDING_ACCEPTED : BINDING_DELETED;
     for (const change of changes) await appendLoginRow(tx, { type, actorUid: identityUid, ...change }, context);
   }
 }

@@ -1,5 +1,5 @@
 // Applies the events of a registry to the store, each event once.
-import { type Change, formatBody } from "../../kernel/audit-body.js";
+import { type Change, formatBody, type JsonFields, REGISTRY_PUSH } from "../../kernel/audit-body.js";
 import type { Ids } from "../../kernel/ids.js";
 import { isUidp, rootOf } from "../../kernel/uidp.js";
 import { describeChange } from "../../pipeline/body.js";
@@ -53,7 +53,7 @@ export async function applyEvents(
   { ids, nowMs, source }: { readonly ids: Ids; readonly nowMs: number; readonly source: EventSource },
 ): Promise<ApplyResult> {
   const rows: AuditRow[] = [];
-  let dropped = 0;
+  let [dropped, pushed] = [0, 0];
   for (const event of events) {
     const path = parseRepoPath(event.path);
     const location = path && (await locateRepo(tx, path));
@@ -66,11 +66,36 @@ export async function applyEvents(
     const trace: AuditContext = { ...source, actorUid, requestId: event.id, timeMs: nowMs };
     const repo = await ensureAuditedRepo(tx, location.groupUid, path.repo, { ids, nowMs, trace, rows });
     const bounded = { ...event, timeMs: Math.min(event.timeMs, nowMs) };
-    for (const change of await applyEvent(tx, repo.uid, bounded, ids)) recordTag(change, trace, rows);
+    const changes = await applyEvent(tx, repo.uid, bounded, ids);
+    for (const change of changes) recordTag(change, trace, rows);
+    if (event.action !== "push") continue;
+    pushed++;
+    const body = { type: REGISTRY_PUSH, after: describePush(bounded, repo, changes[0]?.before?.digest) };
+    rows.push(buildAuditRow(REGISTRY_PUSH, repo.uid, trace, body));
   }
   // The store requires that a unit of work writes its audit rows last.
   for (const row of rows) await tx.audit.append(row);
-  return { changed: rows.length, dropped };
+  return { changed: rows.length - pushed, dropped };
+}
+
+// In the names of the published event. What is not known is left out.
+function describePush(
+  { path, tag, digest, timeMs, request }: RegistryEvent,
+  repo: RepoRow,
+  previousDigest: string | undefined,
+): JsonFields {
+  const told = {
+    method: request.method,
+    remote_address: request.remoteAddress,
+    user_agent: request.userAgent,
+    tag,
+    tag_previous_digest: previousDigest ?? "",
+  };
+  return {
+    ...{ repository: path, repo_id: repo.uid, display_name: repo.name, digest },
+    ...{ type: "manifest", when: new Date(timeMs).toISOString() },
+    ...Object.fromEntries(Object.entries(told).filter(([, value]) => value !== "")),
+  };
 }
 
 /** Finds the repo of a path or creates it; adds its creation to the audit `rows`. */

@@ -20,7 +20,12 @@ export interface RegistryEvent {
   readonly digest: string;
   /** The subject of the registry token; empty where the event names none. */
   readonly actor: string;
+  /** The request at the registry, as its events tell it; empty what they do not. */
+  readonly request: { readonly method: string; readonly remoteAddress: string; readonly userAgent: string };
 }
+
+/** The longest text about a request that is kept, in characters. */
+const MAX_TOLD = 256;
 
 const MAX_ID = 200;
 // RFC 3339, with nanoseconds and any time zone.
@@ -71,7 +76,14 @@ function parseEvent(event: unknown, field: string): RegistryEvent | undefined {
   if (digest === undefined) throw fieldError(`${field}.target.digest`, "a digest");
   const timeMs = parseTime(readText(event, "timestamp", field), `${field}.timestamp`);
   const actor = isJsonObject(event.actor) ? readText(event.actor, "name", `${field}.actor`) : "";
-  return { id, timeMs, action, path, tag, digest, actor };
+  return { id, timeMs, action, path, tag, digest, actor, request: readRequest(event) };
+}
+
+// Clients of the registry choose some of these, so they are never refused.
+function readRequest({ request }: Fields): RegistryEvent["request"] {
+  const fields = isJsonObject(request) ? request : {};
+  const told = (name: string) => (typeof fields[name] === "string" ? fields[name].slice(0, MAX_TOLD) : "");
+  return { method: told("method"), remoteAddress: told("addr"), userAgent: told("useragent") };
 }
 
 function parseTime(text: string, field: string): number {

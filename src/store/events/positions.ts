@@ -64,6 +64,12 @@ const isActive = (t: Tables) => ne(t.eventPositions.state, sql`'suspended'` as u
 const behind = statement<object, SubscribedPosition>((q, t) =>
   selectSubscribed(q, t).where(and(isActive(t), gt(t.auditHeads.seq, t.eventPositions.seq))),
 );
+const revisions = statement<object, Pick<EventPositionRow, "subscriptionUid" | "revision">>((q, t) =>
+  q
+    .select({ subscriptionUid: t.eventPositions.subscriptionUid, revision: t.eventPositions.revision })
+    .from(t.eventPositions)
+    .where(isActive(t)),
+);
 const anyActive = statement<object, { subscriptionUid: string }>((q, t) =>
   q.select({ subscriptionUid: t.eventPositions.subscriptionUid }).from(t.eventPositions).where(isActive(t)).limit(1),
 );
@@ -130,6 +136,12 @@ export class EventPositions extends TransactionPart {
   /** Those that are not suspended and have entries of their organisation before them. */
   listBehind(): Awaitable<SubscribedPosition[]> {
     return this.all(behind, {});
+  }
+
+  /** The revisions of those that are not suspended. */
+  async listRevisions(): Promise<ReadonlyMap<string, number>> {
+    const rows = await this.all(revisions, {});
+    return new Map(rows.map(({ subscriptionUid, revision }) => [subscriptionUid, revision]));
   }
 
   /** Whether any is not suspended. */

@@ -56,6 +56,14 @@ export const families = {
   arbor_audit_unsealed_rows: gauge("Rows of the audit log without a seal, among the newest 5000 rows."),
   arbor_audit_sealer_lag_seconds: gauge("Age of the oldest row of the audit log without a seal; 0 when there is none."),
 
+  arbor_audit_stopped_chains: gauge(
+    "Organisations whose audit log this process seals no further, because it was changed.",
+  ),
+
+  arbor_event_subscriptions: gauge("Subscriptions to events by the state of their delivery.", "state"),
+  arbor_event_deliveries_total: counter("Attempts of this process to deliver events, by result.", "result"),
+  arbor_event_delivery_seconds: histogram("Time from a change to the response of the sink that accepted its event."),
+
   arbor_job_leader: gauge("1 while this process has the lease of the job.", "job_name"),
   arbor_job_leased: gauge("1 while any process has the lease of the job.", "job_name"),
   arbor_job_last_run_timestamp_seconds: gauge("When the last recorded run of the job began, on any node.", "job_name"),

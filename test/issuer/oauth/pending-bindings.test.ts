@@ -136,7 +136,10 @@ test("accepts in one organisation, removes in another, and keeps the third pendi
   const ofPerson = rows.filter(({ actorUid }) => actorUid === uidOf());
   assert.deepEqual(
     ofPerson.map(({ type, method }) => [type, method]),
-    ["accepted", "dropped"].map((what) => [`dev.arbor.bindings.binding.${what}.v1`, "/oauth/consent"]),
+    ["dev.arbor.bindings.binding.accepted.v1", "dev.chainguard.api.iam.rolebindings.deleted.v1"].map((type) => [
+      type,
+      "/oauth/consent",
+    ]),
   );
 
   const bodies = await kit.store.read((tx) => tx.audit.readBodies(ofPerson));

@@ -1,0 +1,137 @@
+// One attempt to deliver an event: an HTTP request in the binary mode of CloudEvents 1.0, with a token of the issuer that
+// says what was sent and to whom.
+import { createHash } from "node:crypto";
+import type { KeyRing } from "../../issuer/keys/key-ring.js";
+import type { Ids } from "../../kernel/ids.js";
+import { encodeJwt, type UnsignedJwt } from "../../kernel/jws.js";
+import type { Clock } from "../../kernel/time.js";
+import { rootOf } from "../../kernel/uidp.js";
+import { VERSION } from "../../kernel/version.js";
+import type { GuardedFetch, GuardedFetchError } from "../../outbound/guarded-fetch.js";
+import type { CloudEvent } from "../cloud-event.js";
+
+/** A subscription, as far as its sink is concerned. */
+export interface Recipient {
+  readonly groupUid: string;
+  readonly sink: string;
+}
+
+/**
+ * What came of an attempt. `accepted` is a status of 2xx, `gone` one of 410. `busy` is no attempt: as many requests as may
+ * run at once do.
+ */
+export interface Attempt {
+  readonly kind: "accepted" | "gone" | "failed" | "busy";
+  /** 0 without a response. */
+  readonly status: number;
+  /** Why it failed, for callers; empty where it was accepted. */
+  readonly error: string;
+  /** How long the sink wants no further request, in milliseconds. */
+  readonly retryAfterMs?: number | undefined;
+}
+
+export interface SenderDeps {
+  /** One that is for sinks alone. */
+  readonly fetch: GuardedFetch;
+  readonly keys: Pick<KeyRing, "getSigningKey">;
+  readonly sign: (jwt: UnsignedJwt, organisation: string) => Promise<string>;
+  readonly ids: Ids;
+  readonly clock: Clock;
+  /** The issuer URL. */
+  readonly issuer: string;
+  readonly baseUrl: string;
+}
+
+/** Sends events. */
+export type Sender = ReturnType<typeof createSender>;
+
+/** The life of a token, in seconds. */
+export const DELIVERY_TOKEN_LIFE_S = 300;
+/** The type of the event by which callers test a sink. */
+export const TEST_TYPE = "arbor.events.test.v1";
+/** A response of a sink is dropped; a longer one costs it the connection. */
+const MAX_RESPONSE_BYTES = 64 * 1024;
+
+/** Creates the sender. */
+export function createSender({ fetch, keys, sign, ids, clock, issuer, baseUrl }: SenderDeps) {
+  // One token for each attempt: an attempt may be a day later.
+  function createToken({ groupUid }: Recipient, data: Buffer): Promise<string> {
+    const iat = Math.floor(clock() / 1000);
+    const claims = {
+      ...{ iss: issuer, aud: "customer", sub: `webhook:${groupUid}` },
+      ...{ iat, nbf: iat, exp: iat + DELIVERY_TOKEN_LIFE_S, jti: ids.newId() },
+      webhook: { digest: `sha256:${createHash("sha256").update(data).digest("hex")}` },
+    };
+    return sign(encodeJwt("JWT", claims, keys.getSigningKey()), rootOf(groupUid));
+  }
+
+  async function send(event: CloudEvent, recipient: Recipient, signal?: AbortSignal): Promise<Attempt> {
+    const data = Buffer.from(event.data);
+    const token = await createToken(recipient, data);
+    try {
+      const { status, headers } = await fetch(recipient.sink, {
+        method: "POST",
+        headers: { ...buildHeaders(event), authorization: `Bearer ${token}` },
+        body: data,
+        maxBytes: MAX_RESPONSE_BYTES,
+        dropsBody: true,
+        organisation: rootOf(recipient.groupUid),
+        ...(signal && { signal }),
+      });
+      if (status >= 200 && status < 300) return { kind: "accepted", status, error: "" };
+      const retryAfterMs = parseRetryAfter(headers.get("retry-after"), clock());
+      return { kind: status === 410 ? "gone" : "failed", status, error: `status ${status}`, retryAfterMs };
+    } catch (error) {
+      const { isBusy, kind } = error as GuardedFetchError;
+      if (isBusy) return { kind: "busy", status: 0, error: "too many requests to sinks are running" };
+      return { kind: "failed", status: 0, error: reasons[kind ?? "unreachable"] };
+    }
+  }
+
+  return {
+    send,
+
+    /** Sends an event that says nothing, so that a caller sees whether the sink accepts it. It is not repeated. */
+    async sendTest(recipient: Recipient, actorUid: string): Promise<Attempt & { readonly durationMs: number }> {
+      const startMs = performance.now();
+      const event: CloudEvent = {
+        ...{ id: ids.newId(), type: TEST_TYPE, source: `${baseUrl}/events/v1/subscriptions`, subject: "" },
+        ...{ time: new Date(clock()).toISOString(), group: recipient.groupUid, actor: actorUid },
+        ...{ bodyType: "", identityProvider: "" },
+        data: JSON.stringify({ actor: { subject: actorUid, act: {} }, body: {} }),
+      };
+      const attempt = await send(event, recipient);
+      return { ...attempt, durationMs: Math.round(performance.now() - startMs) };
+    },
+  };
+}
+
+// Nothing that tells what is in the network of the service.
+const reasons = {
+  late: "no response in time",
+  certificate: "the certificate is not valid",
+  unreachable: "it could not be reached",
+} as const;
+
+/** The header fields of an event. Attributes that are empty are left out, because CloudEvents have none. */
+export function buildHeaders(event: CloudEvent): Record<string, string> {
+  const { id, type, source, subject, time, group, actor, bodyType, identityProvider } = event;
+  const attributes = {
+    ...{ specversion: "1.0", id, type, source, subject, time, group, actor, audience: "customer" },
+    ...{ bodytype: bodyType, identityprovider: identityProvider },
+  };
+  return {
+    "content-type": "application/json",
+    "user-agent": `arbor/${VERSION}`,
+    ...Object.fromEntries(
+      Object.entries(attributes).flatMap(([name, value]) => (value === "" ? [] : [[`ce-${name}`, value]])),
+    ),
+  };
+}
+
+/** Reads a time to wait (RFC 9110, section 10.2.3): seconds, or a date. */
+export function parseRetryAfter(value: string | null, nowMs: number): number | undefined {
+  if (value === null) return undefined;
+  const ms = /^\d{1,9}$/.test(value) ? Number(value) * 1_000 : Date.parse(value) - nowMs;
+  return ms > 0 ? ms : undefined;
+}

@@ -1,0 +1,345 @@
+// The events of one subscription that are not delivered yet, on the node that delivers: which may be sent next, and what is to
+// be written of what came of them. It reads and writes nothing itself.
+import { isWithin } from "../../kernel/uidp.js";
+import type { PositionChange, SubscribedPosition } from "../../store/events/positions.js";
+import type { EventDeliveryRow, SuspendReason } from "../../store/tables/events.js";
+import { MAX_BACKLOG, MAX_WAITING } from "./control.js";
+import type { Attempt } from "./sender.js";
+
+/** An event of the log. */
+export interface QueuedEvent {
+  readonly seq: number;
+  readonly subjectUid: string;
+  readonly type: string;
+}
+
+/** What is to be written of a subscription. */
+export interface QueueChanges {
+  readonly position: PositionChange;
+  readonly rows: readonly EventDeliveryRow[];
+  readonly removed: readonly number[];
+}
+
+/** How many events of a subscription are read from the log before earlier ones are delivered. */
+const MAX_READ_AHEAD = 64;
+/** After as many entries that are no events of a subscription its position is written. */
+const FAR = 1_000;
+/** How many events of a subscription are in flight at most. It begins with one, and doubles with each success. */
+const MAX_IN_FLIGHT = 8;
+/** After as many failures in a row only one event is tried at a time, and others wait. */
+const BREAKER = 3;
+const SECOND_MS = 1_000;
+const DAY_MS = 24 * 3_600 * SECOND_MS;
+/** The longest pause between two attempts of an event, and between two of a sink that accepts none. */
+const MAX_EVENT_PAUSE_MS = 3_600 * SECOND_MS;
+const MAX_SINK_PAUSE_MS = 300 * SECOND_MS;
+/** A sink that was away for as long gets what waits for it at once when it is back. */
+const LONG_AWAY_MS = 60 * SECOND_MS;
+
+interface Item extends Pick<QueuedEvent, "seq" | "subjectUid"> {
+  readonly isBatch: boolean;
+  isInFlight: boolean;
+  /** Its row, where it waits after a failure or behind one. */
+  row: EventDeliveryRow | undefined;
+}
+
+/** The queue of one subscription. */
+export class SubscriptionQueue {
+  readonly uid: string;
+  readonly rootUid: string;
+  readonly groupUid: string;
+  readonly sink: string;
+  readonly revision: number;
+  /** All entries of the chain up to this one are read. */
+  readSeq: number;
+  headSeq: number;
+  inFlight = 0;
+  readonly #random: () => number;
+  /** In the order of the chain. */
+  readonly #items = new Map<number, Item>();
+  #waiting = 0;
+  #failures = 0;
+  #failingSinceMs: number | null;
+  #window = 1;
+  #probeMs = 0;
+  #suspended: SuspendReason = "";
+  #written: PositionChange;
+  #changed = new Set<number>();
+  #hasDelivered = false;
+  /** Dead letters that are not written yet. */
+  readonly #buried = new Map<number, EventDeliveryRow>();
+
+  /** @param waiting the events that wait, in the order of the chain */
+  constructor(position: SubscribedPosition, waiting: readonly EventDeliveryRow[], random: () => number) {
+    const { seq, state, suspendReason, failingSinceMs } = position;
+    this.uid = position.subscriptionUid;
+    this.rootUid = position.rootUid;
+    this.groupUid = position.groupUid;
+    this.sink = position.sink;
+    this.revision = position.revision;
+    this.headSeq = position.headSeq;
+    this.readSeq = seq;
+    this.#random = random;
+    this.#failingSinceMs = failingSinceMs;
+    // Known to fail: one attempt is enough to see whether it still does.
+    if (failingSinceMs !== null) this.#failures = BREAKER;
+    this.#written = { seq, state, suspendReason, failingSinceMs };
+    this.#waiting = waiting.length;
+    for (const row of waiting) {
+      const { subjectUid } = row;
+      this.#items.set(row.seq, { seq: row.seq, subjectUid, isBatch: false, isInFlight: false, row });
+    }
+  }
+
+  /** Whether more events may be read from the log. */
+  get hasRoom(): boolean {
+    const isFull = this.#items.size >= MAX_WAITING || this.#items.size - this.#waiting >= MAX_READ_AHEAD;
+    return this.#suspended === "" && !isFull;
+  }
+
+  get isSuspended(): boolean {
+    return this.#suspended !== "";
+  }
+
+  get isFailing(): boolean {
+    return this.#failures > 0;
+  }
+
+  /** Whether there is nothing to send or to write. */
+  get isEmpty(): boolean {
+    return this.#items.size === 0 && this.inFlight === 0 && !this.hasMoved;
+  }
+
+  /** Whether anything is to be written now. That entries were read that are no events of it can wait. */
+  get isDirty(): boolean {
+    if (this.#changed.size > 0) return true;
+    const position = this.#position();
+    const isFar = position.seq - this.#written.seq >= FAR;
+    return (this.#hasDelivered || isFar || position.state !== this.#written.state) && this.hasMoved;
+  }
+
+  /** Whether the stored position is another. */
+  get hasMoved(): boolean {
+    return this.#changed.size > 0 || !isSamePosition(this.#written, this.#position());
+  }
+
+  /** Adds an event of the log. Events of a failing sink wait with those that have failed. */
+  add({ seq, subjectUid, type }: QueuedEvent, nowMs: number): void {
+    const item: Item = { seq, subjectUid, isBatch: type.endsWith(".batch.v1"), isInFlight: false, row: undefined };
+    this.#items.set(seq, item);
+    if (this.#failures >= BREAKER || this.#isBehindWaiting(item)) this.#park(item, nowMs);
+  }
+
+  /** Takes the next event that may be sent now, if there is one. */
+  takeNext(nowMs: number): QueuedEvent["seq"] | undefined {
+    if (this.#suspended !== "") return undefined;
+    const isProbe = this.#failures >= BREAKER;
+    if (isProbe ? this.inFlight > 0 : this.inFlight >= this.#window) return undefined;
+    if (nowMs < this.#probeMs) return undefined;
+    const item = this.#findNext(nowMs, isProbe);
+    if (item === undefined) return undefined;
+    item.isInFlight = true;
+    this.inFlight++;
+    return item.seq;
+  }
+
+  // A sink that accepts nothing is tried with the event that was tried least: one that is at fault itself would otherwise keep
+  // all others from being tried.
+  #findNext(nowMs: number, isProbe: boolean): Item | undefined {
+    const subjects = new Set<string>();
+    const read: Item[] = [];
+    let best: Item | undefined;
+    for (const item of this.#items.values()) {
+      const isFirst = !subjects.has(item.subjectUid);
+      subjects.add(item.subjectUid);
+      const isBlocked = !isFirst || (item.row === undefined && read.some((earlier) => areRelated(earlier, item)));
+      if (item.row === undefined) read.push(item);
+      if (isBlocked || item.isInFlight) continue;
+      if (item.row !== undefined && (item.row.nextTimeMs ?? Number.POSITIVE_INFINITY) > nowMs) continue;
+      if (!isProbe) return item;
+      if (best === undefined || (item.row?.attempts ?? 0) < (best.row?.attempts ?? 0)) best = item;
+    }
+    return best;
+  }
+
+  /** Notes what came of an event that was taken. */
+  settle(seq: number, attempt: Attempt, nowMs: number): void {
+    this.inFlight--;
+    const item = this.#items.get(seq);
+    if (item === undefined) return;
+    item.isInFlight = false;
+    if (attempt.kind === "accepted") this.#succeed(item, nowMs);
+    else if (attempt.kind === "busy") this.#probeMs = nowMs + SECOND_MS * (0.5 + this.#random());
+    else this.#fail(item, attempt, nowMs);
+    if (attempt.kind === "gone") this.suspend("gone");
+  }
+
+  /** Gives an event up that cannot be sent: the log has another body than was sealed, or none any more. */
+  giveUp(seq: number, error: string, nowMs: number): void {
+    this.inFlight--;
+    const item = this.#items.get(seq);
+    if (item === undefined) return;
+    item.isInFlight = false;
+    this.#park(item, nowMs);
+    if (item.row) this.#bury(item, { ...item.row, lastError: error }, nowMs);
+  }
+
+  #succeed(item: Item, nowMs: number): void {
+    const awayMs = this.#failingSinceMs === null ? 0 : nowMs - this.#failingSinceMs;
+    this.#failures = 0;
+    this.#failingSinceMs = null;
+    this.#probeMs = 0;
+    this.#window = Math.min(this.#window * 2, MAX_IN_FLIGHT);
+    this.#remove(item);
+    if (awayMs < LONG_AWAY_MS) return;
+    for (const other of this.#items.values()) {
+      if (other.row && !other.isInFlight) this.#setRow(other, { ...other.row, nextTimeMs: nowMs });
+    }
+  }
+
+  #fail(item: Item, { status, error, retryAfterMs = 0 }: Attempt, nowMs: number): void {
+    this.#failures++;
+    this.#failingSinceMs ??= nowMs;
+    this.#window = 1;
+    // A sink that says when to come again is left alone until then.
+    if (retryAfterMs > 0) this.#failures = Math.max(this.#failures, BREAKER);
+    if (this.#failures >= BREAKER) {
+      const pauseMs = this.#pause(this.#failures - BREAKER + 1, MAX_SINK_PAUSE_MS);
+      this.#probeMs = nowMs + Math.max(pauseMs, Math.min(retryAfterMs, DAY_MS));
+    }
+    this.#park(item, nowMs);
+    // A sink that has accepted nothing for a day is at fault, and not the event.
+    const isOver = nowMs - this.#failingSinceMs >= DAY_MS;
+    if (item.row) {
+      const attempts = item.row.attempts + 1;
+      const pauseMs = Math.max(this.#pause(attempts, MAX_EVENT_PAUSE_MS), Math.min(retryAfterMs, DAY_MS));
+      const last = { attempts, lastTimeMs: nowMs, lastStatus: status, lastError: error };
+      const row = { ...item.row, ...last, nextTimeMs: nowMs + pauseMs };
+      if (nowMs - row.sinceMs >= DAY_MS && !isOver) this.#bury(item, row, nowMs);
+      else this.#setRow(item, row);
+    }
+    for (const later of this.#items.values()) {
+      const waits = this.#failures >= BREAKER || this.#isBehindWaiting(later);
+      if (later.row === undefined && !later.isInFlight && waits) this.#park(later, nowMs);
+    }
+    if (isOver) this.suspend("failed");
+  }
+
+  // Exponential, and half of it random.
+  #pause(attempts: number, longestMs: number): number {
+    const ms = Math.min(SECOND_MS * 2 ** Math.min(attempts - 1, 20), longestMs);
+    return Math.round(ms * (0.5 + this.#random() / 2));
+  }
+
+  /** Stops until a caller resumes it. */
+  suspend(reason: Exclude<SuspendReason, "" | "caller">): void {
+    this.#suspended = reason;
+  }
+
+  /** Suspends it where it is too far behind. */
+  checkBacklog(): void {
+    if (this.#suspended === "" && this.headSeq - this.#written.seq > MAX_BACKLOG) this.suspend("backlog");
+  }
+
+  /** Takes what is to be written; {@link wrote} or {@link keep} says what came of it. */
+  takeChanges(): QueueChanges & { readonly seqs: ReadonlySet<number> } {
+    const seqs = this.#changed;
+    this.#changed = new Set();
+    const rows: EventDeliveryRow[] = [];
+    const removed: number[] = [];
+    for (const seq of seqs) {
+      const row = this.#items.get(seq)?.row ?? this.#buried.get(seq);
+      if (row) rows.push(row);
+      else removed.push(seq);
+    }
+    return { position: this.#position(), rows, removed, seqs };
+  }
+
+  wrote({ position, seqs }: { readonly position: PositionChange; readonly seqs: ReadonlySet<number> }): void {
+    this.#written = position;
+    this.#hasDelivered &&= !isSamePosition(position, this.#position());
+    for (const seq of seqs) if (!this.#changed.has(seq)) this.#buried.delete(seq);
+  }
+
+  /** Writes what was taken with the next changes. */
+  keep(seqs: ReadonlySet<number>): void {
+    for (const seq of seqs) this.#changed.add(seq);
+  }
+
+  /** When the next attempt may be made that is planned; undefined where none is. */
+  nextTimeMs(): number | undefined {
+    let next: number | undefined;
+    for (const { row, isInFlight } of this.#items.values()) {
+      if (isInFlight) continue;
+      next = Math.min(next ?? Number.POSITIVE_INFINITY, row?.nextTimeMs ?? 0);
+    }
+    return next === undefined ? undefined : Math.max(next, this.#probeMs);
+  }
+
+  #position(): PositionChange {
+    let seq = this.readSeq;
+    for (const item of this.#items.values()) {
+      if (item.row !== undefined) continue;
+      seq = item.seq - 1;
+      break;
+    }
+    const failingSinceMs = this.#failingSinceMs;
+    if (this.#suspended !== "") return { seq, state: "suspended", suspendReason: this.#suspended, failingSinceMs };
+    const isStalled = this.#waiting >= MAX_WAITING && this.headSeq > this.readSeq;
+    const state = isStalled ? "stalled" : this.#failures > 0 ? "failing" : "live";
+    return { seq, state, suspendReason: "", failingSinceMs };
+  }
+
+  #isBehindWaiting({ seq, subjectUid }: Item): boolean {
+    for (const other of this.#items.values()) {
+      if (other.seq >= seq) return false;
+      if (other.row !== undefined && other.subjectUid === subjectUid) return true;
+    }
+    return false;
+  }
+
+  // An event that waits has a row, which lets the position pass it.
+  #park(item: Item, nowMs: number): void {
+    if (item.row !== undefined) return;
+    this.#waiting++;
+    const { seq, subjectUid } = item;
+    this.#setRow(item, {
+      ...{ subscriptionUid: this.uid, seq, subjectUid, sinceMs: nowMs, nextTimeMs: nowMs, deadTimeMs: null },
+      ...{ attempts: 0, lastTimeMs: null, lastStatus: 0, lastError: "" },
+    });
+  }
+
+  #setRow(item: Item, row: EventDeliveryRow): void {
+    item.row = row;
+    this.#changed.add(item.seq);
+  }
+
+  #bury(item: Item, row: EventDeliveryRow, nowMs: number): void {
+    this.#remove(item);
+    this.#buried.set(item.seq, { ...row, nextTimeMs: null, deadTimeMs: nowMs });
+    this.#changed.add(item.seq);
+  }
+
+  #remove(item: Item): void {
+    this.#items.delete(item.seq);
+    this.#hasDelivered = true;
+    if (item.row === undefined) return;
+    this.#waiting--;
+    this.#changed.add(item.seq);
+  }
+}
+
+// A batch changes resources below its subject, and comes in order with theirs while all goes well.
+function areRelated(earlier: Item, later: Item): boolean {
+  if (earlier.isBatch) return isWithin(later.subjectUid, earlier.subjectUid);
+  return later.isBatch && isWithin(earlier.subjectUid, later.subjectUid);
+}
+
+function isSamePosition(one: PositionChange, other: PositionChange): boolean {
+  return (
+    one.seq === other.seq &&
+    one.state === other.state &&
+    one.suspendReason === other.suspendReason &&
+    one.failingSinceMs === other.failingSinceMs
+  );
+}
