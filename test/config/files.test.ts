@@ -52,7 +52,7 @@ const fileSettings = settingNames.filter((name) => "isFile" in settings[name]);
 test("settings that are files are marked so", () => {
   const expected: readonly SettingName[] = [
     ...(["tlsCert", "tlsKey", "databaseUrlFile", "databaseTlsCa", "databaseTlsCert", "databaseTlsKey"] as const),
-    ...(["masterKeyFile", "loginProviders", "registrySecretFile"] as const),
+    ...(["masterKeyFile", "loginProviders", "registrySecretFile", "sinkCa"] as const),
   ];
   assert.deepEqual([...fileSettings].sort(), [...expected].sort());
 });
@@ -64,6 +64,7 @@ const WHOLE = { cert: readFileSync(cert, "utf8"), key: readFileSync(key, "utf8")
 const accepted: Readonly<Record<string, string>> = {
   ...{ tlsCert: WHOLE.cert, tlsKey: WHOLE.key },
   ...{ databaseTlsCa: WHOLE.cert, databaseTlsCert: WHOLE.cert, databaseTlsKey: WHOLE.key },
+  sinkCa: WHOLE.cert,
   databaseUrlFile: URL,
   masterKeyFile: `${Buffer.alloc(32).toString("base64")}\n`,
   loginProviders: "[]",

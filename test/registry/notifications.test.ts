@@ -187,10 +187,11 @@ test("every change leaves a row in the audit log, with whom the token was for", 
   await send({ repo: "acme/audited", tag: "x", digest: A, id: "audit-1", actor: { name: actor } });
   await send({ repo: "acme/audited", tag: "x", digest: A, id: "audit-1", actor: { name: actor } });
   await send({ repo: "acme/audited", action: "delete", tag: "x", id: "audit-2", atMs: NOW - 1, actor: { name: "?" } });
-  const rows = await store.read((tx) => tx.audit.listNewest(3, ROOT));
+  const rows = await store.read((tx) => tx.audit.listNewest(4, ROOT));
   const seen = rows.map(({ type, actorUid, requestId }) => [type.split(".").slice(-3).join(" "), actorUid, requestId]);
   assert.deepEqual(seen, [
     ["tag deleted v1", "", "audit-2"],
+    ["registry push v1", actor, "audit-1"],
     ["tag created v1", actor, "audit-1"],
     ["repo created v1", actor, "audit-1"],
   ]);
@@ -201,6 +202,7 @@ test("every change leaves a row in the audit log, with whom the token was for", 
   });
   assert.deepEqual(shown, [
     ["chainguard.platform.registry.v2.Tag", A, undefined, undefined],
+    ["dev.chainguard.registry.push.v1", undefined, A, undefined],
     ["chainguard.platform.registry.v2.Tag", undefined, A, "x"],
     ["chainguard.platform.registry.v2.Repo", undefined, undefined, "audited"],
   ]);

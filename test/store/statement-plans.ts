@@ -106,10 +106,16 @@ export type Exceptions = readonly (readonly [pattern: RegExp, reason: string, on
 
 const few = "an installation has a few";
 
+const EVENTS =
+  "the node that delivers events looks at all subscriptions, at most once a second or when some are behind";
+
 /** Statements that read a whole table, or a whole index. */
 export const scans: Exceptions = [
   [/^select "kid", .* from "keys" order by/, few],
   [/^select "name", "holder", .* from "jobs" order by/, few],
+  [/^select .* from "event_positions" .*where .*"event_positions"."state" <> 'suspended'/, EVENTS],
+  [/^select "subscriptions"."uid" from "subscriptions" left join "event_positions"/, EVENTS],
+  [/^select "state", count\(\*\) from "event_positions" group by/, EVENTS],
   [/^select .* from "registry_names"$/, `${few}; read for its cache`],
   [/^select "root_uid" from "audit\w*" group by/, "arbor audit verify reads all"],
   [
@@ -136,6 +142,7 @@ export const sorts: Exceptions = [
   [/ group by "tag_history"."digest"$/, "the digests of a repo, each once", "SQLite"],
   [/^select (count\()?distinct d\.number/, "the advisories of a slice that have several values, each once", "SQLite"],
   [/^select "kid", .* from "keys" order by/, few],
+  [/^select "state", count\(\*\) from "event_positions" group by/, EVENTS],
 ];
 
 /** Finds the statements that do something without an exception, and the exceptions that no statement needs. */

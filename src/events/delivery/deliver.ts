@@ -52,7 +52,6 @@ const BATCH_ENTRIES = 128;
 /** How many times entries are read in one unit of work. */
 const MAX_READS = 100;
 const ADOPTED = 100;
-const DUE = 1_000;
 /** Requests of all subscriptions at once, and those of failing ones, which may hang until their deadline. */
 const MAX_IN_FLIGHT = 256;
 const MAX_FAILING_IN_FLIGHT = 64;
@@ -103,7 +102,8 @@ export function createDelivery(deps: DeliveryDeps): Job {
   async function run(jobRun: JobRun): Promise<number> {
     if (jobRun.fence !== fence) forgetAll(jobRun.fence);
     const beganMs = performance.now();
-    let busyMs = beganMs;
+    // A run that finds nothing ends at once, and one that found something looks for more.
+    let busyMs = Number.NEGATIVE_INFINITY;
     const before = delivered;
     try {
       await keepUp(jobRun);
@@ -166,9 +166,8 @@ export function createDelivery(deps: DeliveryDeps): Job {
       if (now - positionsMs >= POSITIONS_MS) {
         positionsMs = now;
         await dropChanged(tx);
-        for (const uid of await tx.eventDeliveries.listDue(nowMs, DUE)) {
-          const position = queues.has(uid) ? undefined : await tx.eventPositions.findSubscribed(uid);
-          if (position !== undefined && position.state !== "suspended") await load(tx, position);
+        for (const position of await tx.eventPositions.listDue(nowMs)) {
+          if (!queues.has(position.subscriptionUid)) await load(tx, position);
         }
       }
       await readEntries(tx, nowMs);
@@ -346,7 +345,7 @@ export function createDelivery(deps: DeliveryDeps): Job {
         resolve();
       };
       const timer = setTimeout(end, isReadDue ? 0 : TICK_MS);
-      signal.addEventListener("abort", end);
+      signal.addEventListener("abort", end, { once: true });
       // With all slots taken, one that gets free is used at once.
       wake = () => {
         if (flights.size >= MAX_IN_FLIGHT - 1) end();

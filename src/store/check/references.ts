@@ -37,6 +37,8 @@ export const outliving: readonly AnySQLiteColumn[] = [
   schema.auditCheckpoints.rootUid,
   schema.auditHeads.rootUid,
   schema.registryNames.groupUid,
+  // An event of what was deleted may still have to be delivered.
+  schema.eventDeliveries.subjectUid,
   // The refresh token of an identity that is gone is rejected, and expires.
   schema.refreshTokens.identityUid,
 ];
@@ -51,6 +53,7 @@ const undeclared: readonly Reference[] = [
     where: sql`${at("c", schema.roleBindings.identityUid)} like '%/%'`,
     remedy: ({ uid }) => `arbor admin unbind ${uid}`,
   },
+  { from: schema.eventPositions.rootUid, to: schema.groups.uid },
   { from: schema.accountAssociations.parentUid, to: schema.groups.uid },
   { from: schema.identities.providerUid, to: schema.identityProviders.uid },
   {

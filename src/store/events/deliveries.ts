@@ -1,25 +1,10 @@
 // Events that sinks have not accepted: those that wait for another attempt, and dead letters.
-import {
-  and,
-  asc,
-  eq,
-  getTableColumns,
-  gt,
-  inArray,
-  isNotNull,
-  isNull,
-  lt,
-  lte,
-  min,
-  type SQL,
-  sql,
-} from "drizzle-orm";
+import { and, asc, eq, getTableColumns, gt, inArray, isNotNull, isNull, lt, min, type SQL, sql } from "drizzle-orm";
 import type { Awaitable } from "../awaitable.js";
 import { deleteRows, putRow, selectRows } from "../rows.js";
 import {
   buildEquals,
   buildUpdateValues,
-  mapRows,
   rowLimit,
   type Sql,
   statement,
@@ -92,14 +77,6 @@ const listAll = listed(() => undefined);
 const listWaiting = listed(isWaiting);
 const listDead = listed(isDead);
 
-const due = statement<{ nowMs: number; limit: number }, { subscriptionUid: string }>((q, t) =>
-  q
-    .select({ subscriptionUid: t.eventDeliveries.subscriptionUid })
-    .from(t.eventDeliveries)
-    .where(lte(t.eventDeliveries.nextTimeMs, value("nowMs")))
-    .groupBy(t.eventDeliveries.subscriptionUid)
-    .limit(rowLimit("limit")),
-);
 const nextDue = statement<object, { timeMs: number | null }>((q, t) =>
   q.select({ timeMs: min(t.eventDeliveries.nextTimeMs) }).from(t.eventDeliveries),
 );
@@ -185,11 +162,6 @@ export class EventDeliveries extends TransactionPart {
   ): Awaitable<ListedDelivery[]> {
     const statement = state === undefined ? listAll : state === "dead" ? listDead : listWaiting;
     return this.all(statement, { subscriptionUid, afterSeq, limit });
-  }
-
-  /** The uids of subscriptions with an event whose next attempt is due. */
-  listDue(nowMs: number, limit: number): Awaitable<string[]> {
-    return mapRows(this.all(due, { nowMs, limit }), (rows) => rows.map(({ subscriptionUid }) => subscriptionUid));
   }
 
   /** When the next attempt of any is due; undefined where none is planned. */

@@ -1,5 +1,5 @@
 // How far the events of each subscription are delivered (docs/adr/0022-event-delivery.md).
-import { and, eq, getTableColumns, gt, isNull, min, ne, sql } from "drizzle-orm";
+import { and, eq, exists, getTableColumns, gt, isNull, lte, min, ne, sql } from "drizzle-orm";
 import type { Awaitable } from "../awaitable.js";
 import { insertMissing, selectRows } from "../rows.js";
 import {
@@ -10,6 +10,7 @@ import {
   type Sql,
   statement,
   TransactionPart,
+  value,
 } from "../statement.js";
 import type { DeliveryState, EventPositionRow, SuspendReason } from "../tables/events.js";
 import type { Tables } from "../tables/schema.js";
@@ -63,6 +64,25 @@ const subscribed = statement<{ subscriptionUid: string }, SubscribedPosition>((q
 const isActive = (t: Tables) => ne(t.eventPositions.state, sql`'suspended'` as unknown as DeliveryState);
 const behind = statement<object, SubscribedPosition>((q, t) =>
   selectSubscribed(q, t).where(and(isActive(t), gt(t.auditHeads.seq, t.eventPositions.seq))),
+);
+const due = statement<{ nowMs: number }, SubscribedPosition>((q, t) =>
+  selectSubscribed(q, t).where(
+    and(
+      isActive(t),
+      exists(
+        q
+          .select({ seq: t.eventDeliveries.seq })
+          .from(t.eventDeliveries)
+          .where(
+            and(
+              eq(t.eventDeliveries.subscriptionUid, t.eventPositions.subscriptionUid),
+              isNull(t.eventDeliveries.deadTimeMs),
+              lte(t.eventDeliveries.nextTimeMs, value("nowMs")),
+            ),
+          ),
+      ),
+    ),
+  ),
 );
 const revisions = statement<object, Pick<EventPositionRow, "subscriptionUid" | "revision">>((q, t) =>
   q
@@ -136,6 +156,11 @@ export class EventPositions extends TransactionPart {
   /** Those that are not suspended and have entries of their organisation before them. */
   listBehind(): Awaitable<SubscribedPosition[]> {
     return this.all(behind, {});
+  }
+
+  /** Those that are not suspended and have an event that waits, whose next attempt is due. */
+  listDue(nowMs: number): Awaitable<SubscribedPosition[]> {
+    return this.all(due, { nowMs });
   }
 
   /** The revisions of those that are not suspended. */

@@ -6,7 +6,10 @@ import { runCommand } from "../../support/command.js";
 import { type Harness, startHarness } from "../../support/harness.js";
 import { tempDir } from "../../support/temp-dir.js";
 
-const NAMES = ["audit-sealer", "expired-rows", "identity-deletion", "key-rotation", "registry-events"];
+const NAMES = [
+  ...["audit-sealer", "event-dead-letters", "event-delivery", "expired-rows", "identity-deletion", "key-rotation"],
+  "registry-events",
+];
 const TIME = /^\d{4}-\d\d-\d\dT[\d:.]+Z$/;
 
 const data = tempDir();
