@@ -167,7 +167,7 @@ function withUnsealed(store: Store, view: (row: StoredAuditRow) => StoredAuditRo
       findHead: (root: string) => auditChain.findHead(root),
       lastSeq: (root: string) => auditChain.lastSeq(root),
     };
-    return { auditChain: chain, jobs: tx.jobs } as unknown as Tx;
+    return { auditChain: chain, jobs: tx.jobs, eventPositions: tx.eventPositions } as unknown as Tx;
   };
   return { ...store, read: (unit, options) => store.read((tx) => unit(viewOf(tx)), options) };
 }

@@ -73,6 +73,7 @@ export function createDelivery(deps: DeliveryDeps): Job {
   let positionsMs = Number.NEGATIVE_INFINITY;
   let adoptMs = Number.NEGATIVE_INFINITY;
   let isReadDue = false;
+  let isReported = false;
   let delivered = 0;
   let wake = () => {};
   const reportedGaps = new Set<string>();
@@ -251,6 +252,7 @@ export function createDelivery(deps: DeliveryDeps): Job {
       const event = events.build(found.row, found.body);
       const attempt = await send(event, queue, signal);
       if (signal.aborted) return;
+      isReported = false;
       queue.settle(seq, attempt, clock());
       if (attempt.kind === "busy") return;
       if (counts) counts.attempts[attempt.kind]++;
@@ -260,7 +262,8 @@ export function createDelivery(deps: DeliveryDeps): Job {
       }
     } catch (error) {
       queue.settle(seq, { kind: "busy", status: 0, error: "" }, clock());
-      onProblem("an event could not be read and sent", error);
+      if (!isReported) onProblem("events could not be read and sent, and will be tried again", error);
+      isReported = true;
     } finally {
       if (wasFailing) failingInFlight--;
       // The next one of the same subscription need not wait for the next tick.

@@ -8,7 +8,7 @@ import type { Clock } from "../../kernel/time.js";
 import { rootOf } from "../../kernel/uidp.js";
 import { VERSION } from "../../kernel/version.js";
 import type { GuardedFetch, GuardedFetchError } from "../../outbound/guarded-fetch.js";
-import type { CloudEvent } from "../cloud-event.js";
+import { type CloudEvent, formatEventUuid } from "../cloud-event.js";
 
 /** A subscription, as far as its sink is concerned. */
 export interface Recipient {
@@ -95,7 +95,12 @@ export function createSender({ fetch, keys, sign, ids, clock, issuer, baseUrl }:
     async sendTest(recipient: Recipient, actorUid: string): Promise<Attempt & { readonly durationMs: number }> {
       const startMs = performance.now();
       const event: CloudEvent = {
-        ...{ id: ids.newId(), type: TEST_TYPE, source: `${baseUrl}/events/v1/subscriptions`, subject: "" },
+        ...{
+          id: formatEventUuid(ids.newId()),
+          type: TEST_TYPE,
+          source: `${baseUrl}/events/v1/subscriptions`,
+          subject: "",
+        },
         ...{ time: new Date(clock()).toISOString(), group: recipient.groupUid, actor: actorUid },
         ...{ bodyType: "", identityProvider: "" },
         data: JSON.stringify({ actor: { subject: actorUid, act: {} }, body: {} }),

@@ -83,7 +83,7 @@ const nextDue = statement<object, { timeMs: number | null }>((q, t) =>
 const hold = statement<{ subscriptionUid: string }>((q, t) =>
   q
     .update(t.eventDeliveries)
-    .set({ nextTimeMs: null })
+    .set({ nextTimeMs: sql`null` })
     .where(and(buildEquals(t.eventDeliveries, "subscriptionUid"), isWaiting(t))),
 );
 const release = statement<{ subscriptionUid: string; nextTimeMs: number; sinceMs: number }>((q, t) =>
