@@ -3,10 +3,12 @@
 import { randomIds } from "../src/kernel/ids.js";
 import { RECEIVER_SETTINGS } from "../test/events/receiver.js";
 import { startHarness } from "../test/support/harness.js";
+import { groupRow } from "../test/support/rows.js";
 
 const [data = ""] = process.argv.slice(2);
 const harness = await startHarness({ ...RECEIVER_SETTINGS, data, tokenAlgorithm: "RS256" });
 const { store } = harness.app.installation;
+const subscribed: string[] = [];
 
 type Request =
   | { readonly kind: "organisations"; readonly count: number }
@@ -17,14 +19,21 @@ process.on("message", async (request: Request) => {
   switch (request.kind) {
     case "organisations": {
       const made = [];
-      for (let i = 0; i < request.count; i++) made.push(await harness.organisation(`bench ${i}`));
+      for (let i = 0; i < request.count; i++) {
+        const organisation = await harness.organisation(`bench ${i}`);
+        const child = randomIds.newUid(organisation.group);
+        await store.write((tx) => tx.groups.insert(groupRow(child)));
+        made.push({ ...organisation, child });
+      }
       return process.send?.({ url: harness.url, made });
     }
     case "subscribe": {
+      for (const uid of subscribed.splice(0)) await store.write((tx) => tx.subscriptions.delete(uid));
       const times = { createTimeMs: Date.now(), updateTimeMs: Date.now() };
       for (const [i, groupUid] of request.groups.entries()) {
         const row = { uid: randomIds.newUid(groupUid), groupUid, sink: request.sinks[i] ?? "", ...times };
         await store.write((tx) => tx.subscriptions.insert(row));
+        subscribed.push(row.uid);
       }
       return process.send?.({});
     }

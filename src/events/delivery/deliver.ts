@@ -142,8 +142,11 @@ export function createDelivery(deps: DeliveryDeps): Job {
     const now = performance.now();
     if (now - adoptMs >= ADOPT_MS) {
       adoptMs = now;
-      const missing = await store.read((tx) => tx.eventPositions.listMissing(ADOPTED));
-      if (missing.length > 0) await write((tx) => beginAll(tx, missing));
+      for (let count = ADOPTED; count === ADOPTED; ) {
+        const missing = await store.read((tx) => tx.eventPositions.listMissing(ADOPTED));
+        if (missing.length > 0) await write((tx) => beginAll(tx, missing));
+        count = missing.length;
+      }
     }
   }
 

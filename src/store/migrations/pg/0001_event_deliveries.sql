@@ -27,4 +27,16 @@ ALTER TABLE "event_deliveries" ADD CONSTRAINT "event_deliveries_subscription_uid
 CREATE INDEX "event_positions_root" ON "event_positions" USING btree ("root_uid","seq");--> statement-breakpoint
 CREATE INDEX "event_deliveries_state" ON "event_deliveries" USING btree ("subscription_uid","dead_time_ms","seq");--> statement-breakpoint
 CREATE INDEX "event_deliveries_next" ON "event_deliveries" USING btree ("next_time_ms");--> statement-breakpoint
-CREATE INDEX "event_deliveries_dead" ON "event_deliveries" USING btree ("dead_time_ms");
+CREATE INDEX "event_deliveries_dead" ON "event_deliveries" USING btree ("dead_time_ms");--> statement-breakpoint
+-- Without statistics of columns a plan depends on the statement alone: see docs/adr/0018-plain-indexes.md.
+DO $$
+DECLARE
+	found record;
+BEGIN
+	FOR found IN
+		SELECT attrelid::regclass AS relation, attname AS name FROM pg_attribute
+		WHERE attrelid IN ('event_positions'::regclass, 'event_deliveries'::regclass) AND attnum > 0 AND NOT attisdropped
+	LOOP
+		EXECUTE format('ALTER TABLE %s ALTER COLUMN %I SET STATISTICS 0', found.relation, found.name);
+	END LOOP;
+END $$;
