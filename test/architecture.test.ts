@@ -48,6 +48,7 @@ const rules: Record<string, readonly string[]> = {
   vulnerabilities: [...feature, "iam/groups", "node:crypto"],
   events: [
     ...feature,
+    "audit/event-tail",
     "iam/groups",
     "iam/identities",
     "codec/fields",

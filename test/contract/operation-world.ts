@@ -26,6 +26,7 @@ import { groupRow } from "../support/rows.js";
 import { sample } from "../support/scale.js";
 import { insertScimToken } from "../support/scim.js";
 import { sendHttp } from "../support/send-http.js";
+import { waitUntil } from "../support/wait-until.js";
 import { createKnownCaller, type KnownCaller } from "./known-caller.js";
 import { createAdvisory, createRepo, imageDigest, letDoEverything } from "./registry-things.js";
 
@@ -88,6 +89,7 @@ export async function startOperationWorld(): Promise<OperationWorld> {
     group: () => organisation,
     scope: () => organisation,
     registry_id: () => organisation,
+    subscription: () => create("subscriptions"),
     identityUid: identity,
     identity,
     identityId: () => somebody.identity,
@@ -126,6 +128,14 @@ export async function startOperationWorld(): Promise<OperationWorld> {
       },
     ],
     [
+      // An event from before the subscription is behind its position.
+      /:redeliver$/,
+      async (known) => {
+        const eventId = await waitUntil(findSealedEvent);
+        known.set("eventId", eventId).set("subscription", await create("subscriptions", organisation));
+      },
+    ],
+    [
       // Operations on SCIM tokens need one of an older version, and its etag.
       /:(?:regenerate|revoke)ScimToken$|:setScimEnabled$/,
       async (known) => {
@@ -140,6 +150,12 @@ export async function startOperationWorld(): Promise<OperationWorld> {
     const mapping = await create("externalGroupRoleMappings");
     known.set("parent", parentOf(mapping)).set("parentId", parentOf(mapping));
     return [mapping];
+  }
+
+  async function findSealedEvent(): Promise<string | undefined> {
+    const { events } = await sendAccepted(await arrange(operationTo("GET", /^\/audit\/v1\/events$/)));
+    const found = events as readonly { readonly id: string; readonly type: string; readonly sealed: boolean }[];
+    return found.find(({ type, sealed }) => sealed && type.startsWith("dev.chainguard.api."))?.id;
   }
 
   // Straight into the store, since most operations need one.

@@ -1,6 +1,7 @@
 // Which operations of the document do what they say here: some say that they do nothing.
 import type { DescMethod } from "@bufbuild/protobuf";
 import { AuditService } from "#gen/arbor/audit/v1/audit_pb.js";
+import { EventsService } from "#gen/arbor/events/v1/events_pb.js";
 import { Auth } from "#gen/chainguard/platform/auth/auth_pb.js";
 import { SecurityTokenService } from "#gen/chainguard/platform/oidc/oidc_pb.js";
 import type { PlacedOperation } from "../support/openapi/document.js";
@@ -16,7 +17,7 @@ export function findMethod({ operationId, tags }: Pick<PlacedOperation, "operati
   );
 }
 
-const otherMethods: readonly DescMethod[] = [SecurityTokenService, Auth, AuditService].flatMap(
+const otherMethods: readonly DescMethod[] = [SecurityTokenService, Auth, AuditService, EventsService].flatMap(
   (service) => service.methods,
 );
 

@@ -5,6 +5,7 @@ import { createEventFeed, createEventStreams } from "../../audit/event-feed.js";
 import type { Origin } from "../../config/origin.js";
 import { type CloudEvents, createCloudEvents } from "../../events/cloud-event.js";
 import type { Sender } from "../../events/delivery/sender.js";
+import { eventsV1 } from "../../events/events-v1.js";
 import { sealForStore } from "../../issuer/keys/master-key.js";
 import { createFailureThrottle } from "../../issuer/sts/failure-throttle.js";
 import { createPageTokens } from "../../kernel/page-token.js";
@@ -74,15 +75,17 @@ export async function createPlatform(deps: PlatformDeps): Promise<Platform> {
     registryHost: settings.registryUrl === undefined ? settings.registryService : new URL(settings.registryUrl).host,
     formatId: eventIds.format,
   });
+  // The streams of both services share the reader of the log and the limits.
+  const shared = {
+    ...{ store: callStore, clock, tokens, stopping, eventIds },
+    eventFeed: createEventFeed({ store, onProblem }),
+    streams: createEventStreams(),
+    bodyReaders: findBodyReaders(platformServices, bodiesOfOthers),
+  };
   const services = [
     ...platformServices,
-    auditV1({
-      ...{ store: callStore, clock, keys, tokens, stopping },
-      eventIds,
-      eventFeed: createEventFeed({ store, onProblem }),
-      streams: createEventStreams(),
-      bodyReaders: findBodyReaders(platformServices, bodiesOfOthers),
-    }),
+    auditV1({ ...shared, keys }),
+    eventsV1({ ...shared, events, sender: deps.eventSender }),
   ];
   return {
     methods: addMounts(createMethodTable(services, buildRoomChecks(definitions, quotas)), mounts),

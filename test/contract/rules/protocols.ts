@@ -153,6 +153,30 @@ const events: readonly Rule[] = [
       { call: "DeleteSubscription", request: { uid: "<made>" }, expect: { text: "" } },
     ],
   },
+  {
+    anchor: "events",
+    says: "reads of the delivery need the right to list subscriptions, changes the right to create them",
+    shownBy: "test/events/events-api.test.ts",
+    test: "are those of lists for reads and of creations for changes, at the group, over every protocol",
+  },
+  {
+    anchor: "events",
+    says: "suspending what is suspended changes nothing",
+    shownBy: "test/events/events-api.test.ts",
+    test: "is live, is suspended and resumed, and leaves a row in the audit log for each change",
+  },
+  {
+    anchor: "events",
+    says: "redelivery needs exactly one of an id and a time",
+    shownBy: "test/events/events-api.test.ts",
+    test: "are delivered again one by one, and none of another subscription",
+  },
+  {
+    anchor: "events",
+    says: "the stream shows an event to those who may list its kind at its subject",
+    shownBy: "test/events/events-api.test.ts",
+    test: "shows each row to those alone who may list its kind at its subject",
+  },
 ];
 
 /** The form of REST. */

@@ -70,9 +70,9 @@ export function operationsOf({ paths }: ApiDocument): PlacedOperation[] {
   );
 }
 
-/** Those whose responses end: a stream that has no end is read by test/audit/api. */
+/** Those whose responses end: streams that have no end are read by test/audit/api and test/events. */
 export function endingOperationsOf(document: ApiDocument): PlacedOperation[] {
-  return operationsOf(document).filter(({ path }) => path !== "/audit/v1/events:tail");
+  return operationsOf(document).filter(({ path }) => !path.endsWith("/events:tail"));
 }
 
 /** Tells what is wrong with a value by a schema of the document; undefined when nothing is. */

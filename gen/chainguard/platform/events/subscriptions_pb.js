@@ -54,8 +54,8 @@ export const DeleteSubscriptionRequestSchema = /*@__PURE__*/
 
 /**
  * Manages subscriptions. A subscription names the URL, its sink, that receives
- * the events of a group and its descendants. Events are not delivered yet:
- * subscriptions are stored, and no sink is contacted. A subscription cannot be
+ * the events of a group and its descendants. `arbor.events.v1.EventsService`
+ * shows and controls their delivery. A subscription cannot be
  * updated: delete it and create another.
  *
  * @generated from service chainguard.platform.events.Subscriptions

@@ -30,7 +30,7 @@ export declare type Subscription = Message<"chainguard.platform.events.v2beta1.S
 
   /**
    * The https URL that receives the events: at most 2,048 characters, without
-   * user and fragment. Events are not delivered yet.
+   * user and fragment.
    *
    * @generated from field: string sink = 2;
    */
@@ -205,9 +205,9 @@ export declare const DeleteSubscriptionRequestSchema: GenMessage<DeleteSubscript
 
 /**
  * Manages subscriptions. A subscription names the URL, its sink, that receives
- * the events of a group and its descendants. Events are not delivered yet:
- * subscriptions are stored, and no sink is contacted. A subscription cannot be
- * updated: delete it and create another.
+ * the events of a group and its descendants. `arbor.events.v1.EventsService`
+ * shows and controls their delivery. A subscription cannot be updated: delete it
+ * and create another.
  *
  * @generated from service chainguard.platform.events.v2beta1.SubscriptionsService
  */
@@ -223,7 +223,7 @@ export declare const SubscriptionsService: GenService<{
     output: typeof SubscriptionSchema;
   },
   /**
-   * Creates a subscription in a group. Its sink is not contacted.
+   * Creates a subscription in a group. Its sink receives the events from then on.
    *
    * @generated from rpc chainguard.platform.events.v2beta1.SubscriptionsService.CreateSubscription
    */
