@@ -31,6 +31,7 @@ const groups: readonly { readonly names: readonly string[]; readonly load: () =>
   { names: ["registry"], load: async () => (await import("./remote/registry/commands.js")).addRegistryCommands },
   { names: ["auth"], load: async () => (await import("./remote/auth/commands.js")).addAuthCommands },
   { names: ["iam"], load: async () => (await import("./remote/iam/commands.js")).addIamCommands },
+  { names: ["events"], load: async () => (await import("./remote/events/commands.js")).addEventsCommands },
   { names: ["completion"], load: async () => (await import("./completion.js")).addCompletion },
 ];
 

@@ -1,0 +1,71 @@
+// `arbor events`: subscriptions as the commands of `arbor iam`, their delivery, and events without a sink.
+import type { Command } from "commander";
+import { EventsService } from "#gen/arbor/events/v1/events_pb.js";
+import { SubscriptionsService } from "#gen/chainguard/platform/events/v2beta1/subscriptions_pb.js";
+import { addCommonFlags } from "../flags.js";
+import { addResourceCommands } from "../iam/commands.js";
+import { createColumn, type ResourceCommand } from "../iam/resource-commands.js";
+
+const subscriptions: ResourceCommand = {
+  name: "subscriptions",
+  singular: "subscription",
+  methods: {
+    list: SubscriptionsService.method.listSubscriptions,
+    get: SubscriptionsService.method.getSubscription,
+    create: SubscriptionsService.method.createSubscription,
+    delete: SubscriptionsService.method.deleteSubscription,
+  },
+  columns: [createColumn("UID", "uid"), createColumn("SINK", "sink")],
+};
+
+const deliveries: ResourceCommand = {
+  name: "deliveries",
+  singular: "delivery",
+  methods: { list: EventsService.method.listDeliveries },
+  columns: [
+    createColumn("ID", "id"),
+    createColumn("TYPE", "type"),
+    createColumn("SUBJECT", "subject"),
+    createColumn("TIME", "time"),
+    createColumn("STATUS", "status"),
+    createColumn("ATTEMPTS", "attempts"),
+    createColumn("NEXT ATTEMPT", "nextAttemptTime"),
+    createColumn("LAST ERROR", "lastError", true),
+  ],
+};
+
+/** Adds `events` and its commands. */
+export function addEventsCommands(arbor: Command): void {
+  const events = arbor.command("events").description("manage subscriptions to events, and follow events");
+  addResourceCommands(events, [subscriptions, deliveries]);
+
+  const control = (verb: "state" | "test" | "suspend" | "resume", description: string) =>
+    addCommonFlags(getCommand(events, "subscriptions").command(`${verb} <uid>`).description(description)).action(
+      async (uid, given) => (await import("./run.js")).controls[verb](uid, given),
+    );
+  control("state", "print how far the delivery to a subscription is");
+  control("test", "send an event to the sink, and print how it answered");
+  control("suspend", "suspend the delivery");
+  control("resume", "resume a delivery that was suspended");
+
+  addCommonFlags(getCommand(events, "deliveries").command("redeliver"))
+    .description("deliver events again, with the ids that they had")
+    .requiredOption("--subscription <uid>", "the subscription")
+    .option("--id <id>", "one event that `deliveries list` prints")
+    .option("--since <time>", "all events since a time such as 2026-01-31T12:00:00Z, or a duration such as 24h")
+    .action(async (given) => (await import("./run.js")).redeliver(given));
+
+  addCommonFlags(events.command("listen"))
+    .description("print events as they happen, until interrupted; no subscription is needed")
+    .requiredOption("--scope <uid>", "the group whose events to print, with those of its descendants")
+    .option("--type <type>", "only events of this type")
+    .option("--subject <uid>", "only events of this resource")
+    .option("--exec <command>", "run a command of the shell for each event: CE_ID, CE_TYPE, … and the data on stdin")
+    .action(async (given) => (await import("./listen.js")).listen(given));
+}
+
+function getCommand(parent: Command, name: string): Command {
+  const command = parent.commands.find((one) => one.name() === name);
+  if (command === undefined) throw new TypeError(`there is no command ${name}`);
+  return command;
+}
