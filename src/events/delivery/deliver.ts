@@ -71,6 +71,8 @@ export function createDelivery(deps: DeliveryDeps): Job {
   let failingInFlight = 0;
   let passes = -1;
   let positionsMs = Number.NEGATIVE_INFINITY;
+  let checkedPasses = -1;
+  let checkedMs = Number.NEGATIVE_INFINITY;
   let adoptMs = Number.NEGATIVE_INFINITY;
   let isReadDue = false;
   let isReported = false;
@@ -78,26 +80,21 @@ export function createDelivery(deps: DeliveryDeps): Job {
   let wake = () => {};
   const reportedGaps = new Set<string>();
 
+  // Where it says no, nothing is written: neither the lease nor a record of the job.
   async function hasWork(): Promise<boolean> {
     if (flights.size > 0 || [...queues.values()].some(({ hasMoved }) => hasMoved)) return true;
     const now = performance.now();
-    const isPositionsDue = now - positionsMs >= POSITIONS_MS;
     return store.read(async (tx) => {
-      if (!isPositionsDue) {
-        const due = await tx.eventDeliveries.findNextDue();
-        return (due !== undefined && due <= clock()) || (await isLogNew(tx));
-      }
-      if (!(await tx.eventPositions.hasActive())) {
-        if (now - adoptMs < ADOPT_MS) return false;
-        return (await tx.eventPositions.listMissing(1)).length > 0;
-      }
-      return true;
+      const seen = (await tx.auditChain.findSealer())?.passes ?? 0;
+      const isCheckDue = now - checkedMs >= POSITIONS_MS;
+      // Nothing was sealed since the last look where the sealer has made no pass.
+      if ((seen !== checkedPasses || isCheckDue) && (await tx.eventPositions.listBehind()).length > 0) return true;
+      checkedPasses = seen;
+      if (!isCheckDue) return false;
+      if ((await tx.eventPositions.listDue(clock())).length > 0) return true;
+      checkedMs = now;
+      return now - adoptMs >= ADOPT_MS && (await tx.eventPositions.listMissing(1)).length > 0;
     });
-  }
-
-  // Nothing was sealed since the last look where the sealer has made no pass.
-  async function isLogNew(tx: Tx): Promise<boolean> {
-    return ((await tx.auditChain.findSealer())?.passes ?? 0) !== passes;
   }
 
   async function run(jobRun: JobRun): Promise<number> {

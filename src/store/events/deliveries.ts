@@ -77,9 +77,6 @@ const listAll = listed(() => undefined);
 const listWaiting = listed(isWaiting);
 const listDead = listed(isDead);
 
-const nextDue = statement<object, { timeMs: number | null }>((q, t) =>
-  q.select({ timeMs: min(t.eventDeliveries.nextTimeMs) }).from(t.eventDeliveries),
-);
 const hold = statement<{ subscriptionUid: string }>((q, t) =>
   q
     .update(t.eventDeliveries)
@@ -162,11 +159,6 @@ export class EventDeliveries extends TransactionPart {
   ): Awaitable<ListedDelivery[]> {
     const statement = state === undefined ? listAll : state === "dead" ? listDead : listWaiting;
     return this.all(statement, { subscriptionUid, afterSeq, limit });
-  }
-
-  /** When the next attempt of any is due; undefined where none is planned. */
-  async findNextDue(): Promise<number | undefined> {
-    return (await this.first(nextDue, {}))?.timeMs ?? undefined;
   }
 
   /** Plans no attempt for the events that wait. */

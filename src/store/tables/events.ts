@@ -69,7 +69,6 @@ export function defineEventTables(c: Columns, { subscriptions }: Pick<GroupTable
     (t) => [
       c.primaryKey({ columns: [t.subscriptionUid, t.seq] }),
       c.index("event_deliveries_state").on(t.subscriptionUid, t.deadTimeMs, t.seq),
-      c.index("event_deliveries_next").on(t.nextTimeMs),
       c.index("event_deliveries_dead").on(t.deadTimeMs),
     ],
   );

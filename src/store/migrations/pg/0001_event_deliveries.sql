@@ -26,7 +26,6 @@ ALTER TABLE "event_positions" ADD CONSTRAINT "event_positions_subscription_uid_s
 ALTER TABLE "event_deliveries" ADD CONSTRAINT "event_deliveries_subscription_uid_event_positions_subscription_uid_fk" FOREIGN KEY ("subscription_uid") REFERENCES "public"."event_positions"("subscription_uid") ON DELETE cascade ON UPDATE no action;--> statement-breakpoint
 CREATE INDEX "event_positions_root" ON "event_positions" USING btree ("root_uid","seq");--> statement-breakpoint
 CREATE INDEX "event_deliveries_state" ON "event_deliveries" USING btree ("subscription_uid","dead_time_ms","seq");--> statement-breakpoint
-CREATE INDEX "event_deliveries_next" ON "event_deliveries" USING btree ("next_time_ms");--> statement-breakpoint
 CREATE INDEX "event_deliveries_dead" ON "event_deliveries" USING btree ("dead_time_ms");--> statement-breakpoint
 -- Without statistics of columns a plan depends on the statement alone: see docs/adr/0018-plain-indexes.md.
 DO $$

@@ -26,5 +26,4 @@ CREATE TABLE `event_deliveries` (
 ) STRICT, WITHOUT ROWID;
 --> statement-breakpoint
 CREATE INDEX `event_deliveries_state` ON `event_deliveries` (`subscription_uid`,`dead_time_ms`,`seq`);--> statement-breakpoint
-CREATE INDEX `event_deliveries_next` ON `event_deliveries` (`next_time_ms`);--> statement-breakpoint
 CREATE INDEX `event_deliveries_dead` ON `event_deliveries` (`dead_time_ms`);
