@@ -1,5 +1,7 @@
 // Which types of events can be emitted, and that what they say is a message of the published API and nothing else.
 import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import { fromJson, type JsonValue } from "@bufbuild/protobuf";
 import { Auth } from "#gen/chainguard/platform/auth/auth_pb.js";
@@ -18,6 +20,7 @@ import { createMethodTable } from "../../src/pipeline/method-table.js";
 import { listStepsV2, type Made, stepsV1 } from "../audit/body-steps.js";
 import { services } from "../contract/iam-methods.js";
 import { type IamWorld, startIamWorld } from "../iam/iam-world.js";
+import { PROJECT } from "../support/project.js";
 import { insertScimToken } from "../support/scim.js";
 import { buildContract, flatten, publishedTypes } from "./contract.js";
 
@@ -35,6 +38,17 @@ test("the types that can be emitted are the published ones, and pushes", () => {
     assert.equal(events.isEvent({ type: own }), false);
   const internal = "dev.chainguard.api.iam.identity.metadata.updated.v1";
   assert.equal(events.isEvent({ type: internal }), false);
+});
+
+test("docs/events.md lists each of them", () => {
+  const page = readFileSync(join(PROJECT, "docs", "events.md"), "utf8");
+  const [, table = ""] = page.split("\n### Types\n");
+  const listed = [...(table.split("\n## ")[0] ?? "").matchAll(/`([\w.{},]+\.v1)`/g)].flatMap(([, text = ""]) => {
+    const [, before = "", names = "", after = ""] = /^(.*)\{(.*)\}(.*)$/.exec(text) ?? [undefined, text];
+    return names.split(",").map((name) => before + name + after);
+  });
+  const full = listed.map((type) => (type.startsWith("dev.") ? type : `dev.chainguard.api.${type}`));
+  assert.deepEqual(full.sort(), listEventTypes(methods));
 });
 
 test("ids are UUIDs with the digits of the id in the audit log", () => {
