@@ -311,15 +311,27 @@ describe("the stream of events", () => {
   });
 
   it("shows what lies in its scope and matches its filters", async () => {
-    const { token } = await world.caller([LIST, "groups.list"]);
+    const { token } = world.owner;
+    const uid = await subscribe();
+    const whole = await tail(token, `scope=${world.child}`);
     const below = await tail(token, `scope=${world.child}&subject=${world.grandchild}`);
     const created = await tail(token, `scope=${world.child}&type=dev.chainguard.api.iam.group.created.v1`);
     await rename(world.root, "outside");
+    // In the audit log, but no event.
+    ok(await owner("POST", `/subscriptions/${uid}:suspend`, {}));
     await rename(world.child, "other");
     await rename(world.grandchild, "match");
     const { json } = await world.owner.rest("POST", `/groups/${world.child}`, { name: "new" });
-    const [one, two] = [await below.next(), await created.next()];
-    assert.deepEqual([one.subject, two.subject], [world.grandchild, json?.uid]);
+    const firsts = [await whole.next(), await below.next(), await created.next()];
+    assert.deepEqual(
+      firsts.map(({ subject, type }) => [subject, type.split(".").at(-2)]),
+      [
+        [world.child, "updated"],
+        [world.grandchild, "updated"],
+        [json?.uid, "created"],
+      ],
+    );
+    whole.stop();
     below.stop();
     created.stop();
   });
