@@ -1,7 +1,7 @@
 // The delivery of events to the sinks of subscriptions: requests of their own, apart from those of logins and exchanges.
 import { readFileSync } from "node:fs";
 import { BlockList, isIP } from "node:net";
-import type { Origin } from "../../config/config.js";
+import type { Origin } from "../../config/origin.js";
 import type { Settings } from "../../config/settings.js";
 import { createSender } from "../../events/delivery/sender.js";
 import { createSigner } from "../../issuer/signer.js";
