@@ -3,7 +3,7 @@
 import type { LookupAddress } from "node:dns";
 import { lookup, Resolver } from "node:dns/promises";
 import { type BlockList, isIP } from "node:net";
-import { rootCertificates } from "node:tls";
+import { createSecureContext, rootCertificates } from "node:tls";
 import { isPublicAddress } from "../kernel/ip-address.js";
 import { describePrivateUrl } from "../kernel/public-url.js";
 import type { StartRequest, TraceSpan } from "../kernel/trace.js";
@@ -143,7 +143,8 @@ export function createGuardedFetch(options: GuardedFetchOptions): GuardedFetch {
   const resolvePublic = createDnsResolver();
   const operatorSlots = createSlots(OPERATOR);
   const organisationSlots = createSlots(options.slots ?? ORGANISATIONS);
-  const authorities = ca === undefined ? undefined : [...rootCertificates, ca];
+  const authorities =
+    ca === undefined ? undefined : createSecureContext({ ca: [...rootCertificates, ca], minVersion: "TLSv1.2" });
   const kept = maxKept === undefined ? undefined : new KeptConnections(maxKept);
 
   function takeSlot({ origin }: URL, { organisation, unproven }: GuardedRequest, signal: AbortSignal) {
@@ -164,7 +165,7 @@ export function createGuardedFetch(options: GuardedFetchOptions): GuardedFetch {
     if (!isTrusted && trustedNetworks !== undefined) {
       const addresses = await resolveAddresses(host, resolve ?? resolvePublic, signal);
       if (addresses.length > 0 && addresses.every((one) => isInNetwork(one, trustedNetworks)))
-        return { addresses, ca: authorities };
+        return { addresses, authorities };
     }
     if (!isTrusted) assertPublicUrl(url);
     if (proxy !== undefined && !isTrusted) {
@@ -176,7 +177,7 @@ export function createGuardedFetch(options: GuardedFetchOptions): GuardedFetch {
     if (addresses.length === 0) throw new OutboundError("the host has no address");
     if (!isTrusted && !addresses.every(({ address }) => isPublicAddress(address)))
       throw new OutboundError("the host has an address that is not public");
-    return { addresses, ...(isTrusted && { ca: authorities }) };
+    return { addresses, ...(isTrusted && { authorities }) };
   }
 
   async function sendGuarded(

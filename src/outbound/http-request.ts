@@ -5,7 +5,7 @@ import { request as httpRequest, type IncomingMessage } from "node:http";
 import { Agent as HttpsAgent, request as httpsRequest, type RequestOptions } from "node:https";
 import { isIP, type Socket, type TcpNetConnectOpts } from "node:net";
 import type { Duplex } from "node:stream";
-import { type ConnectionOptions, connect as connectTls } from "node:tls";
+import { type ConnectionOptions, connect as connectTls, type SecureContext } from "node:tls";
 
 /** How long to try one of several addresses before the next, in milliseconds. */
 const ATTEMPT_MS = 1_000;
@@ -16,8 +16,11 @@ export interface Route {
   readonly addresses: readonly LookupAddress[];
   /** The proxy that connects to a host by its name instead, for https alone. */
   readonly proxy?: URL | undefined;
-  /** The authorities that may have signed the certificate of the host; those of Node by default. */
-  readonly ca?: readonly string[] | undefined;
+  /**
+   * The authorities that may have signed the certificate of the host; those of Node by default. To parse them takes as long
+   * as many requests, so it is one object for all of these.
+   */
+  readonly authorities?: SecureContext | undefined;
 }
 
 /** A request to an untrusted server. */
@@ -160,9 +163,9 @@ export class KeptConnections extends HttpsAgent {
   }
 }
 
-function connectTo({ addresses, ca }: Route): RequestOptions & TcpOptions {
+function connectTo({ addresses, authorities }: Route): RequestOptions & TcpOptions {
   return {
-    ...(ca && { ca: [...ca] }),
+    ...(authorities && { secureContext: authorities }),
     lookup: (_hostname, { all }, done) => {
       const [first] = addresses;
       if (all) done(null, [...addresses]);
