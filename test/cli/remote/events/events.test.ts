@@ -26,8 +26,10 @@ const received: Readonly<Record<string, unknown>>[] = [];
 let status = 200;
 const tls = { cert: readFileSync(new URL("cert.pem", TLS_FILES)), key: readFileSync(new URL("key.pem", TLS_FILES)) };
 const sink = createServer(tls, (request, response) => {
-  received.push(request.headers);
-  request.resume().on("end", () => response.writeHead(status).end());
+  request.resume().on("end", () => {
+    received.push({ ...request.headers, path: request.url });
+    response.writeHead(status).end();
+  });
 });
 let url: string;
 before(async () => {
@@ -105,6 +107,49 @@ describe("arbor events deliveries", () => {
     }
     const unknown = await run("deliveries", "redeliver", "--subscription", uid, "--id", "0".repeat(32));
     assert.equal(unknown.code, 2);
+  });
+});
+
+describe("an event that its sink does not accept", () => {
+  it("is listed, is sent again when the delivery is resumed, and again when that is asked for, with its id", async () => {
+    const uid = await subscribe(`${url}/again`);
+    const arrived = (type: string) =>
+      received.filter((one) => one.path === "/again" && String(one["ce-type"]).endsWith(`.${type}.v1`));
+    const list = async () =>
+      (await json("deliveries", "list", "--subscription", uid)).deliveries as readonly Json[] | undefined;
+    const created = () => arrived("subscription.created").filter((one) => one["ce-subject"] === uid);
+    await waitUntil(() => created().length >= 1);
+    status = 503;
+    await rename("refused");
+    const [waiting] = await waitUntil(async () => {
+      const found = await list();
+      return found !== undefined && found.length > 0 && found;
+    });
+    status = 200;
+    const { id, attempts, lastError, lastHttpStatus, subject } = waiting ?? {};
+    assert.deepEqual([lastError, lastHttpStatus, subject], ["status 503", 503, world.child]);
+    assert.ok(Number(attempts) >= 1);
+
+    const failed = arrived("group.updated").length;
+    assert.equal((await json("subscriptions", "resume", uid)).uid, uid);
+    await waitUntil(() => arrived("group.updated").length > failed);
+    await waitUntil(async () => (await list())?.length === 0);
+
+    const before = arrived("group.updated").length;
+    await json("deliveries", "redeliver", "--subscription", uid, "--id", String(id));
+    await waitUntil(() => arrived("group.updated").length > before);
+    await waitUntil(async () => (await list())?.length === 0);
+
+    const all = arrived("group.updated").length;
+    await json("deliveries", "redeliver", "--subscription", uid, "--since", "1h");
+    await waitUntil(() => created().length >= 2);
+    await waitUntil(() => arrived("group.updated").filter((one) => one["ce-id"] === id).length > before);
+    assert.ok(arrived("group.updated").length > all);
+
+    const ours = arrived("group.updated").filter((one) => one["ce-id"] === id);
+    assert.equal(new Set(ours.map((one) => one.authorization)).size, ours.length, "a token was used twice");
+    assert.equal(new Set(ours.map((one) => one["ce-time"])).size, 1);
+    assert.equal((await run("subscriptions", "delete", uid, "--yes")).code, 0);
   });
 });
 
