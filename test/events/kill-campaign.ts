@@ -43,7 +43,8 @@ export interface EventCampaignResult {
 
 const VERSIONS = 3;
 const WORKERS = 6;
-const END_MS = 240_000;
+/** How long after the last request of a node nothing more is expected, in milliseconds. */
+const END_MS = 120_000;
 
 interface Node {
   readonly child: ChildProcess;
@@ -75,27 +76,27 @@ export async function runEventCampaign(campaign: EventCampaign): Promise<EventCa
   let [made, killed, isOver] = [0, 0, false];
   const takeoverMs: number[] = [];
   async function work(worker: number): Promise<void> {
-    for (let i = 0; made < changes || killed < kills; i++) {
-      // Spread over the whole campaign, so that each kill hits some.
-      if (made >= changes && killed < kills) await sleep(20);
+    for (let i = 0; made < changes; i++) {
+      // Spread over the whole campaign: each kill hits some, and a sink that refuses some keeps up.
+      while (!isOver && made / changes > (killed + 1) / kills) await sleep(20);
       const rest = restAs(urls[(worker + i) % urls.length] ?? "", token, "");
       const name = `w${worker}-${i}`;
       const created = await rest("POST", `/iam/v2/groups/${group}`, { name: `${name}-0` }).catch(() => undefined);
-      made++;
       if (created?.status !== 200) {
         await sleep(50);
         continue;
       }
+      made++;
       const uid = String(created.json?.uid);
       answered.add(`${uid} ${name}-0`);
       for (let version = 1; version <= VERSIONS; version++) {
         const body = { name: `${name}-${version}` };
         const updated = await rest("PATCH", `/iam/v2/groups/${uid}`, body).catch(() => undefined);
-        made++;
-        if (updated?.status === 200) answered.add(`${uid} ${name}-${version}`);
-        else await sleep(50);
+        if (updated?.status === 200) {
+          answered.add(`${uid} ${name}-${version}`);
+          made++;
+        } else await sleep(50);
       }
-      await sleep(isOver ? 0 : Math.max(0, (killed + 1) / kills < made / changes ? 100 : 0));
     }
   }
 
@@ -130,8 +131,12 @@ export async function runEventCampaign(campaign: EventCampaign): Promise<EventCa
       const found = find();
       return [...committed.keys()].every((change) => found.has(change));
     };
-    const endMs = Date.now() + (control ? 20_000 : END_MS);
-    while (!isDone() && Date.now() < endMs) await sleep(250);
+    // Until nothing more comes: what a sink refuses again and again waits ever longer.
+    let [seen, seenMs] = [0, Date.now()];
+    while (!isDone() && Date.now() - seenMs < (control ? 20_000 : END_MS)) {
+      await sleep(250);
+      if (receiver.received.length > seen) [seen, seenMs] = [receiver.received.length, Date.now()];
+    }
     const found = find();
     const lost = [...committed.keys()].filter((change) => !found.has(change));
     const inGroups = accepted().filter(({ event }) => event.type.includes(".group."));
