@@ -20,10 +20,11 @@ import { runArbor } from "./service.js";
 import { startOnFaultyDisk } from "./start-faults.js";
 import { vacuumInLittleRoom } from "./vacuum-room.js";
 
-/** Opens connections on which nothing is sent. */
-async function openIdle(url: string, count: number): Promise<readonly Socket[]> {
+/** Opens connections and sends the same text on each; nothing if it is empty. */
+async function openMany(url: string, count: number, text: string): Promise<readonly Socket[]> {
   const { port } = new URL(url);
   const sockets = Array.from({ length: count }, () => connect(Number(port), "127.0.0.1").on("error", () => {}));
+  if (text !== "") for (const socket of sockets) socket.write(text);
   await sleep(500);
   return sockets;
 }
@@ -33,10 +34,11 @@ async function runConnections(
   service: HostService,
   limit: () => void,
   metric: readonly [string, Record<string, string>],
+  text = "",
 ) {
-  const idle = await openIdle(service.url, 100);
+  const first = await openMany(service.url, 100, text);
   limit();
-  const more = await openIdle(service.url, 500);
+  const more = await openMany(service.url, 500, text);
   await service.untilMetric(metric[0], metric[1], (value) => value > 0);
   const before = service.recorder.acknowledged;
   await sleep(WRITE_MS * 2);
@@ -49,7 +51,7 @@ async function runConnections(
   await runArbor(["audit", "export", "--data", service.data, "--root", service.owner.group]).catch((error) =>
     service.problems.push(String(error)),
   );
-  for (const socket of [...idle, ...more]) socket.destroy();
+  for (const socket of [...first, ...more]) socket.destroy();
   await sleep(1_500);
   const answers = await service.ask();
   expectResponses(service, answers, {
@@ -73,10 +75,12 @@ async function runConnections(
 
 const manyConnections: HostFault = async (directory) => {
   const service = await startWritten({ data: join(directory, "data"), wrapper: ["prlimit", "--nofile=500:500"] });
-  return runConnections("more connections than descriptors", service, () => {}, [
-    "arbor_requests_rejected_total",
-    { reason: "connections" },
-  ]);
+  // Idle ones would close for others, so each waits for a body that does not come.
+  const text =
+    `POST /chainguard.platform.iam.v2beta1.GroupsService/CreateGroup HTTP/1.1\r\nHost: ${new URL(service.url).host}\r\nContent-Type: application/json\r\n` +
+    `Authorization: Bearer ${service.owner.token}\r\nContent-Length: 10\r\n\r\n`;
+  const metric = ["arbor_requests_rejected_total", { reason: "connections" }] as const;
+  return runConnections("more connections than descriptors", service, () => {}, metric, text);
 };
 
 const noDescriptors: HostFault = async (directory) => {
