@@ -269,8 +269,8 @@ export function findCallersTimeout(headers: IncomingHttpHeaders): number {
     connect && parseConnectTimeout(String(connect)),
     server && Number(server) * 1_000,
   ];
-  // One that is malformed or 0 is rejected when the request is handled.
-  return Math.min(...waits.filter((ms): ms is number => typeof ms === "number" && ms > 0));
+  // One that is malformed is rejected when the request is handled.
+  return Math.min(...waits.filter((ms): ms is number => typeof ms === "number" && ms >= 0));
 }
 
 const HEALTH_SERVICE = "/grpc.health.v1.Health/";

@@ -74,8 +74,10 @@ export class OpenRequest implements Turn, Owner {
     this.connection = connection;
     this.maxWaitMs = host.maxWaitMs;
     this.callerWaitsMs = callerWaitsMs;
-    this.startByMs = this.arrivedMs + Math.min(callerWaitsMs, host.maxWaitMs);
-    this.lateReason = callerWaitsMs < host.maxWaitMs ? "timeout" : "max_wait";
+    // A timeout of 0 is rejected when the request is handled.
+    const isCallers = callerWaitsMs > 0 && callerWaitsMs < host.maxWaitMs;
+    this.startByMs = this.arrivedMs + (isCallers ? callerWaitsMs : host.maxWaitMs);
+    this.lateReason = isCallers ? "timeout" : "max_wait";
     this.callerUid = undefined;
     this.onContinueExpected = undefined;
     this.#host = host;

@@ -268,7 +268,7 @@ it("a caller says over every protocol how long it waits", () => {
     [{ "x-server-timeout": "0.5" }, 500],
     [{ "grpc-timeout": "2S", "x-server-timeout": "1" }, 1_000],
     [{ "grpc-timeout": "x" }, Infinity],
-    [{ "grpc-timeout": "0S" }, Infinity],
+    [{ "grpc-timeout": "0S" }, 0],
     [{ "connect-timeout-ms": "1e3" }, Infinity],
     [{ "x-server-timeout": "-1" }, Infinity],
   ] as const;

@@ -24,6 +24,9 @@ const pairs: readonly (readonly [wins: string, loses: string])[] = [
   ["POST /iam/v1/rolebindings/batch/{parent=**}", "POST /iam/v1/rolebindings/{parent=**}"],
   verb("/iam/v1/groups", "{group_id=**}:requestGroupAccess", "{parent=**}"),
   verb("/iam/v1/account_associations", "{group=**}:check", "{group=**}"),
+  ...["test", "suspend", "resume"].map((name) =>
+    verb("/events/v1/subscriptions", `{uid=**}:${name}`, "{parent_id=**}"),
+  ),
   ...scim.map((name) => verb("/iam/v1/identityProviders", `{identity_provider_id=**}:${name}`, "{parent_id=**}")),
   ["PUT /registry/v1/repos/{repo_id=**}/deployment", "PUT /registry/v1/repos/{id=**}"],
   ["POST /registry/v1/repos/{parent_id=**}/deployment", "POST /registry/v1/repos/{parent_id=**}"],
