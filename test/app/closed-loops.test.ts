@@ -106,8 +106,8 @@ describe(`${CONNECTIONS} connections with one call each`, () => {
   }
 });
 
-describe("the control: calls may wait 20 ms", () => {
-  before(() => start(0.02));
+describe("the control: calls may wait 2 ms", () => {
+  before(() => start(0.002));
   after(() => service.stop());
 
   for (const [name, callOf] of Object.entries(calls)) {

@@ -16,7 +16,7 @@ describe("a fault of the program is printed with its stack, and ends with 70", (
       const { code, printed } = report(context, error);
       assert.equal(code, 70);
       assert.ok(printed.startsWith(`arbor: a fault of the program: ${error.name}: ${error.message}\n    at `), printed);
-      assert.match(printed, /errors\.test\.ts:\d+/);
+      assert.match(printed, /errors\.test\.[jt]s:\d+/);
     });
   }
 

@@ -117,6 +117,8 @@ function valuesFor(world: FuzzWorld, operation: PlacedOperation, random: Random)
       case "identity":
       case "identityUid":
         return known.pick("identities", random) ?? organisation;
+      case "subscription":
+        return known.pick("subscriptions", random) ?? organisation;
       // Without it the person is let in.
       case "identityId":
         return isWorkload ? somebody.identity : "";
@@ -173,6 +175,11 @@ function bodyOf(
       return JSON.stringify({ ...body, [name]: valueFor(property, document, random) });
     }
   }
+  // The ids of events cannot be guessed, so what is sent again is chosen by its time.
+  if (operation.operationId.endsWith("_Redeliver")) {
+    const { subscription } = body as { subscription?: string };
+    return JSON.stringify({ subscription, since: new Date().toISOString() });
+  }
   if (random.chance(0.1) && operation.method === "PATCH") return random.pick(["{}", '{"description":""}']);
   return JSON.stringify(body);
 }
@@ -224,6 +231,8 @@ function parameterValue(world: FuzzWorld, operation: PlacedOperation, name: stri
     case "identity_provider_uid":
     case "identity_provider_uidp":
       return known.pick("identityProviders", random) ?? organisation;
+    case "subscription":
+      return known.pick("subscriptions", random) ?? organisation;
     case "role":
       return random.pick(ROLES);
     case "page_size":

@@ -192,9 +192,9 @@ describe("commands on the host", () => {
       .trim()
       .split("\n")
       .map((line) => JSON.parse(line) as { type: string });
-    for (const type of ["role.created", "role_binding.created", "role_binding.deleted", "role.deleted"]) {
+    for (const type of ["roles.created", "rolebindings.created", "rolebindings.deleted", "roles.deleted"]) {
       assert.ok(
-        types.some((row) => row.type === `arbor.${type}.v1`),
+        types.some((row) => row.type === `dev.chainguard.api.iam.${type}.v1`),
         type,
       );
     }

@@ -43,7 +43,10 @@ export function fillEmptyTables(directory: string): void {
       INSERT INTO registry_names SELECT name || '.example', uid, '' FROM groups WHERE parent_uid IS NULL ON CONFLICT DO NOTHING;
       INSERT INTO counters (scope, counter, slot, n) VALUES ('é', 1, 0, -9007199254740991);
       INSERT INTO data_migrations VALUES ('past', 'contracted', '', 0);
-      INSERT INTO audit_checkpoints VALUES ('root', 1, 'hash', 2, 3, 'signature')`),
+      INSERT INTO audit_checkpoints VALUES ('root', 1, 'hash', 2, 3, 'signature');
+      INSERT INTO event_positions SELECT uid, uid, 5, 'suspended', 'caller', NULL, 2 FROM subscriptions WHERE true
+        ON CONFLICT DO NOTHING;
+      INSERT INTO event_deliveries SELECT subscription_uid, 6, 'é', 1, NULL, 9, 3, NULL, 503, '🌳' FROM event_positions`),
   );
 }
 
