@@ -31,7 +31,11 @@ const WATCHED = ["ArborDown", "ArborNoMetrics", "ArborDatabaseDown", "ArborDatab
 const shipped = parse(readFileSync(join(PROJECT, "deploy/prometheus/alerts.yml"), "utf8")) as Rules;
 const ruleOf = (alert: string) =>
   shipped.groups.flatMap(({ rules }) => rules).find((rule) => rule.alert === alert) ?? assert.fail(alert);
-const secondsOf = ({ for: time = "0m" }: Rule) => Number(/^(\d+)m$/.exec(time)?.[1] ?? assert.fail(time)) * 60;
+/** How many seconds a rule waits, which alerts.yml writes in whole minutes or hours. */
+function secondsOf({ for: time = "0m" }: Rule): number {
+  const [, count, unit] = /^(\d+)([mh])$/.exec(time) ?? assert.fail(time);
+  return Number(count) * (unit === "h" ? 3_600 : 60);
+}
 
 function scaleRules(rules: Rules): Rules {
   const scale = (rule: Rule) => ({ ...rule, for: `${(secondsOf(rule) / DIVISOR) * 1_000}ms` });
