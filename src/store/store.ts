@@ -5,8 +5,7 @@
 //   work-gate.ts               rejects units once the process is about to end.
 //   SQLite                     sqlite/write-queue.ts puts the unit in the queue of its caller. The next tick of the event
 //                              loop begins a transaction, in which up to 64 units run, each in a savepoint of its own. One
-//                              COMMIT makes all of them durable. The shared snapshot of reads ends, and then the callers
-//                              get their results.
+//                              COMMIT makes all of them durable. Then the callers get their results.
 //   PostgreSQL                 pg/turns.ts gives the unit a connection when it is its turn. It runs in a serializable
 //                              transaction, from the start again after a conflict, and its caller waits for its COMMIT.
 //   after that                 a full or lost disk has become an error that names the fault (sqlite/faults.ts), and no

@@ -134,7 +134,7 @@ test("a full database: writes are UNAVAILABLE with one event, and the fault ends
   });
   Object.defineProperty(connection, "inTransaction", { get: () => db.inTransaction });
   const guard = guardFiles({ file, faults, database: db });
-  const queue = createWriteQueue(connection, systemClock, () => {}, undefined, guard);
+  const queue = createWriteQueue(connection, systemClock, undefined, guard);
   const writeGroup = (n: number) => addGroup({ write: queue.submit }, n);
   let nowMs = performance.now();
   t.mock.method(performance, "now", () => nowMs);

@@ -30,7 +30,11 @@ function openReader(counts = { open: 0, most: 0 }) {
       },
     };
   };
-  return createSnapshotReader(connection, () => nowMs);
+  return createSnapshotReader(
+    connection,
+    () => 0,
+    () => nowMs,
+  );
 }
 
 /** Waits until the snapshot of this tick has ended. */

@@ -184,3 +184,20 @@ export function createControl(db: SqliteDatabase, faults: Pick<FaultMonitor, "to
     }
   };
 }
+
+/**
+ * Prepares the statement that tells whether something was committed, by this process or by another one.
+ *
+ * @param db a connection that is never in a transaction and writes nothing
+ * @returns reads a number that every commit of another connection changes
+ */
+export function createDataVersion(db: SqliteDatabase, faults: Pick<FaultMonitor, "toCallError">): () => unknown {
+  const version = db.prepare("PRAGMA data_version").pluck();
+  return () => {
+    try {
+      return version.get();
+    } catch (error) {
+      throw faults.toCallError(error);
+    }
+  };
+}

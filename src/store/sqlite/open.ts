@@ -1,6 +1,7 @@
 // Opens the store in SQLite. One connection writes: units of work wait in a queue, and all that wait run in one transaction
 // with a savepoint each, so that one sync of the disk makes all of them durable (write-queue.ts). Other connections read:
-// reads of the same turn of the event loop share a snapshot, and one that takes long keeps its own (snapshot-reader.ts).
+// reads of the same turn of the event loop share a snapshot until something is committed, and one that takes long keeps its
+// own (snapshot-reader.ts). One more is never in a transaction, and says whether something was committed.
 // Statements run on the thread of the service, so each is bounded to milliseconds and long reads pause between.
 //
 // The data directory is for its owner alone, and a lock in it keeps other servers out (data-directory.ts). A full or broken
@@ -16,7 +17,14 @@ import type { Store } from "../store.js";
 import type { Tx } from "../transaction.js";
 import { assertMayOpen, OLDEST_VERSION } from "../version.js";
 import { createStoreCounts } from "../work-gate.js";
-import { createControl, createExecutor, DATABASE_FILE, openReading, openWriting } from "./connection.js";
+import {
+  createControl,
+  createDataVersion,
+  createExecutor,
+  DATABASE_FILE,
+  openReading,
+  openWriting,
+} from "./connection.js";
 import {
   assertNothingLost,
   createPrivateFile,
@@ -62,11 +70,11 @@ export function openSqlite(options: SqliteOptions): Store {
   else findSqliteInstallation(directory);
   secureDataDirectory(directory);
   const release = options.exclusive ? holdFileLock(join(directory, "serve.lock"), 0) : () => {};
-  const { reading, writing, openReader } = openOrRelease(release, () => openConnections(options));
+  const { reading, writing, idle, openReader } = openOrRelease(release, () => openConnections(options));
 
   const file = join(directory, DATABASE_FILE);
   const faults = createFaultMonitor(file, options.onFault);
-  const setting = reading.prepare("SELECT value FROM settings WHERE name = ?").pluck();
+  const setting = idle.prepare("SELECT value FROM settings WHERE name = ?").pluck();
   const readOldest = () => setting.get(OLDEST_VERSION) as string | undefined;
   const executorOptions = { clock, faults };
   let first: SqliteDatabase | undefined = reading;
@@ -77,14 +85,15 @@ export function openSqlite(options: SqliteOptions): Store {
       throw faults.toCallError(error);
     }
   };
-  const reader = createSnapshotReader(() => {
+  const openConnection = () => {
     const db = openNext();
     first = undefined;
     return Object.assign(createExecutor(db, executorOptions), {
       control: createControl(db, faults),
       close: () => void db.close(),
     });
-  });
+  };
+  const reader = createSnapshotReader(openConnection, createDataVersion(idle, faults));
   const writer: WriterConnection = Object.assign(createExecutor(writing, executorOptions), {
     control: createControl(writing, faults),
     inTransaction: false,
@@ -92,7 +101,7 @@ export function openSqlite(options: SqliteOptions): Store {
   Object.defineProperty(writer, "inTransaction", { get: () => writing.inTransaction });
   const counts = createStoreCounts();
   const guard = guardFiles({ file, faults, database: writing });
-  const queue = createWriteQueue(writer, clock, reader.endSnapshot, counts, guard);
+  const queue = createWriteQueue(writer, clock, counts, guard);
   // Without calls nothing would end a fault, because only a commit that succeeds does.
   const timer = setInterval(() => {
     guard.check();
@@ -116,6 +125,7 @@ export function openSqlite(options: SqliteOptions): Store {
       clearInterval(timer);
       await queue.close();
       await reader.close();
+      idle.close();
       writing.close();
       release();
     },
@@ -155,7 +165,7 @@ function openConnections({ directory, create = true, exclusive = false, migratio
           reading.pragma(`cache_size = -${cache}`);
           return reading;
         };
-        return { reading: openReader(65_536), writing, openReader };
+        return { reading: openReader(65_536), writing, idle: openReader(64), openReader };
       },
     );
   });

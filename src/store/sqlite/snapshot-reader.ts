@@ -1,8 +1,10 @@
-// Reads on SQLite. All of one tick of the event loop share a transaction, because to begin one costs as much as a point
-// read (bench/store-compare.ts). Three things make this more than a `BEGIN`:
+// Reads on SQLite. Those of one tick of the event loop share a transaction, because several units of a tick take turns
+// statement by statement, and each would need a connection of its own. Three things make this more than a `BEGIN`:
 //
-// 1. A read must see every write that was acknowledged before. So the shared snapshot ends with its tick, and with every
-//    commit: the write queue calls `endSnapshot` before any caller gets its result.
+// 1. A read must see every write that was acknowledged before, by this process or by another one. So a unit joins the
+//    snapshot of its tick only while nothing was committed since the snapshot began: `PRAGMA data_version` changes with
+//    every commit of another connection. It is read on a connection that is never in a transaction, because within one it
+//    does not change, and before the snapshot begins, so that no commit falls between the two.
 // 2. Some units are long, such as the chunk of a large list. SQLite runs in the thread of the event loop, so such a unit
 //    calls `tx.pause()` between its statements. Once it has used 3 ms, the pause resolves in a later tick, and one paused
 //    unit resumes per tick.
@@ -12,7 +14,8 @@
 // A snapshot is in one of these states:
 //
 //   current    units of this tick join it
-//   pinned     a unit has paused on it; current until the tick ends, and then only the units that joined it read it
+//   replaced   something was committed: units that joined it read it to their end, at most until the tick ends
+//   pinned     a unit has paused on it; until that unit settles, only the units that joined it in its tick read it
 //   ended      nobody reads it; its connection is idle again. A unit that still tries made the error of awaiting something
 //              other than its transaction
 //
@@ -38,16 +41,21 @@ const SLICE_MS = 3;
 const MAX_PINNED = 4;
 
 /**
- * Creates a reader. All reads of one tick of the event loop share a snapshot. It ends with the tick, and with
- * every commit of this process, so that a read sees every write that was acknowledged before.
+ * Creates a reader. Reads of one tick of the event loop share a snapshot unless something was committed meanwhile, by
+ * whichever process, so that a read sees every write that was acknowledged before.
  *
  * A unit that pauses pins its snapshot and its connection until it settles, and later reads use another
  * connection: a long unit sees one snapshot from beginning to end and does not block others.
  *
- * @param open opens a connection; called once at the start, and again when all others are pinned
+ * @param open opens a connection; called once at the start, and again when all others are in use
+ * @param dataVersion reads a number that changes with every commit, on a connection that is not in a transaction
  * @param readMs a monotonic clock, in milliseconds
  */
-export function createSnapshotReader(open: () => ReadConnection, readMs = () => performance.now()) {
+export function createSnapshotReader(
+  open: () => ReadConnection,
+  dataVersion: () => unknown,
+  readMs = () => performance.now(),
+) {
   let primary: ReadConnection | undefined = open();
   const idle: ReadConnection[] = [primary];
   /** Paused units, in the order in which they resume. */
@@ -70,27 +78,32 @@ export function createSnapshotReader(open: () => ReadConnection, readMs = () => 
   }
 
   function beginSnapshot(): Snapshot {
+    const version = dataVersion();
     const connection = idle.pop() ?? open();
     primary ??= connection;
     connection.control("BEGIN");
-    return new Snapshot(connection, pause);
+    return new Snapshot(connection, version, pause);
   }
 
-  function endSnapshot(): void {
-    const ended = current;
-    current = undefined;
-    if (ended === undefined || ended.pinned) return;
-    ended.open = false;
-    release(ended.connection);
+  // Does nothing where it has ended.
+  function endSnapshot(snapshot: Snapshot): void {
+    if (current === snapshot) current = undefined;
+    if (snapshot.pinned || !snapshot.open) return;
+    snapshot.open = false;
+    release(snapshot.connection);
   }
 
   function currentSnapshot(): Snapshot {
+    if (current !== undefined && current.version !== dataVersion()) {
+      const replaced = current;
+      current = undefined;
+      // Where units of this tick still read it, the last of them ends it.
+      if (replaced.units === 0) endSnapshot(replaced);
+    }
     if (current === undefined) {
       const snapshot = beginSnapshot();
       current = snapshot;
-      setImmediate(() => {
-        if (current === snapshot) endSnapshot();
-      });
+      setImmediate(() => endSnapshot(snapshot));
     }
     return current;
   }
@@ -118,11 +131,13 @@ export function createSnapshotReader(open: () => ReadConnection, readMs = () => 
   }
 
   function releaseWhenUnused(snapshot: Snapshot): void {
-    if (!snapshot.pinned || snapshot.units > 0) return;
-    if (current === snapshot) current = undefined;
-    snapshot.open = false;
+    if (snapshot.units > 0) return;
+    if (!snapshot.pinned) {
+      if (snapshot !== current) endSnapshot(snapshot);
+      return;
+    }
     snapshot.pinned = false;
-    release(snapshot.connection);
+    endSnapshot(snapshot);
     pinned--;
     queued.shift()?.();
     if (pinned === 0) resolveClose?.();
@@ -153,11 +168,9 @@ export function createSnapshotReader(open: () => ReadConnection, readMs = () => 
   return {
     /** Runs `unit` on the snapshot of the current tick of the event loop. */
     read: <T>(unit: (tx: Tx) => Awaitable<T>): Promise<T> => readOn(currentSnapshot(), unit),
-    /** Ends the current snapshot, so that the next read sees all commits. */
-    endSnapshot,
     /** Closes the connections after all paused units have settled. */
     async close(): Promise<void> {
-      endSnapshot();
+      if (current !== undefined) endSnapshot(current);
       if (pinned > 0) await new Promise<void>((resolve) => (resolveClose = resolve));
       for (const connection of idle) connection.close();
     },
@@ -190,11 +203,14 @@ class Snapshot implements Executor {
   /** How many units have not settled. */
   units = 0;
   readonly connection: ReadConnection;
+  /** The version of the data before it began. */
+  readonly version: unknown;
   readonly counterSlots: number;
   readonly #pause: (snapshot: Snapshot) => Promise<void>;
 
-  constructor(connection: ReadConnection, pause: (snapshot: Snapshot) => Promise<void>) {
+  constructor(connection: ReadConnection, version: unknown, pause: (snapshot: Snapshot) => Promise<void>) {
     this.connection = connection;
+    this.version = version;
     this.counterSlots = connection.counterSlots;
     this.#pause = pause;
   }

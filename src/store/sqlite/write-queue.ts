@@ -6,7 +6,7 @@
 //   drain       in the next tick: BEGIN IMMEDIATE, which waits up to 5 s for other processes
 //   runBatch    takes units in the order of the fair queue, until 64 have run or 5 ms have passed
 //   runCall     SAVEPOINT; the unit; RELEASE, or ROLLBACK TO where the unit has failed. One that fails takes nothing with it
-//   commit      COMMIT, which waits for the disk. `beforeResponses` then ends the snapshot of reads
+//   commit      COMMIT, which waits for the disk
 //   responses   each caller gets the value or the error of its unit; then the next batch
 //
 // A batch fails as a whole, and each of its callers gets the error, in three cases: COMMIT fails; an error such as a full
@@ -67,8 +67,7 @@ interface Batch {
 type Outcome = { readonly call: QueuedCall } & ({ readonly value: unknown } | { readonly error: unknown });
 
 /**
- * Creates the queue. `beforeResponses` runs after every commit and before any call of the batch gets its response, so
- * that callers can then read what they wrote.
+ * Creates the queue.
  *
  * @param counts counts batches and commits
  * @param guard keeps writes out of files that were removed or replaced
@@ -76,7 +75,6 @@ type Outcome = { readonly call: QueuedCall } & ({ readonly value: unknown } | { 
 export function createWriteQueue(
   connection: WriterConnection,
   clock: Clock,
-  beforeResponses: () => void,
   counts: StoreCounts = createStoreCounts(),
   guard: WriteGuard = { beforeBatch() {}, afterCommit() {} },
 ) {
@@ -146,7 +144,6 @@ export function createWriteQueue(
       outcomes = batch.calls.map((call) => ({ call, error }));
       batch.trace?.fail(error);
     }
-    beforeResponses();
     for (const outcome of outcomes) {
       if ("error" in outcome) outcome.call.reject(outcome.error);
       else outcome.call.resolve(outcome.value);
