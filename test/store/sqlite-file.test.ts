@@ -47,6 +47,8 @@ test("every connection syncs each commit, enforces foreign keys and does not tru
     [
       { readonly: false, ...expected },
       { readonly: true, ...expected },
+      // The one that is never in a transaction.
+      { readonly: true, ...expected },
     ],
   );
 });
