@@ -31,6 +31,7 @@ const WATCHED = ["ArborDown", "ArborNoMetrics", "ArborDatabaseDown", "ArborDatab
 const shipped = parse(readFileSync(join(PROJECT, "deploy/prometheus/alerts.yml"), "utf8")) as Rules;
 const ruleOf = (alert: string) =>
   shipped.groups.flatMap(({ rules }) => rules).find((rule) => rule.alert === alert) ?? assert.fail(alert);
+
 /** How many seconds a rule waits, which alerts.yml writes in whole minutes or hours. */
 function secondsOf({ for: time = "0m" }: Rule): number {
   const [, count, unit] = /^(\d+)([mh])$/.exec(time) ?? assert.fail(time);
