@@ -56,7 +56,7 @@ export interface Executor {
 }
 
 /** A statement without the types of its values. */
-type AnyStatement = Pick<Statement<object, unknown>, "id" | "build">;
+export type AnyStatement = Pick<Statement<object, unknown>, "id" | "build">;
 
 /** All statements that were defined so far, each at its id. */
 export const definedStatements: AnyStatement[] = [];

@@ -7,7 +7,8 @@
 //                              loop begins a transaction, in which up to 64 units run, each in a savepoint of its own. One
 //                              COMMIT makes all of them durable. Then the callers get their results.
 //   PostgreSQL                 pg/turns.ts gives the unit a connection when it is its turn. It runs in a serializable
-//                              transaction, from the start again after a conflict, and its caller waits for its COMMIT.
+//                              transaction (pg/pipeline.ts), from the start again after a conflict, and its caller waits
+//                              for its COMMIT.
 //   after that                 a full or lost disk has become an error that names the fault (sqlite/faults.ts), and no
 //                              caller has a response to a write that is not in the database.
 import type { Histogram } from "../kernel/histogram.js";

@@ -3,7 +3,7 @@ import type { ConnectionOptions } from "node:tls";
 import { drizzle } from "drizzle-orm/node-postgres";
 import pg from "pg";
 import { failedPrecondition, unavailable } from "../../kernel/errors.js";
-import { type Executor, prepareQuery, type Sql, type Statement } from "../statement.js";
+import { type AnyStatement, type Executor, prepareQuery, type Sql, type Statement } from "../statement.js";
 import { schema as tables } from "../tables/schema-pg.js";
 
 /** Concurrent writers that change the same counter use different rows of it, so that they rarely conflict. */
@@ -52,29 +52,40 @@ const NOW = { name: "arbor_now", text: "SELECT floor(extract(epoch FROM clock_ti
  */
 export const MIGRATION_LOCK = 0x4172626f;
 
+/** Runs the statements of a connection. */
+export interface PgExecutor extends Executor {
+  /** Whether a statement only reads. */
+  isReading(statement: AnyStatement): boolean;
+}
+
 /**
  * Creates the executor of a connection. Statements are prepared once per connection; PostgreSQL keeps a statement that
  * has a name.
  */
-export function createExecutor(client: pg.ClientBase): Executor {
+export function createExecutor(client: pg.ClientBase): PgExecutor {
   const sql = drizzle(client as pg.Client) as unknown as Sql;
   const prepared: (Prepared | undefined)[] = [];
   let changedRows = 0;
+  const prepare = (statement: AnyStatement) => {
+    let ready = prepared[statement.id];
+    if (ready === undefined) {
+      ready = prepareQuery(statement.build(sql, tables), `arbor_${statement.id}`) as Prepared;
+      prepared[statement.id] = ready;
+    }
+    return ready;
+  };
   return {
     counterSlots: COUNTER_SLOTS,
     get changedRows() {
       return changedRows;
     },
+    isReading: (statement) => isReading(prepare(statement)),
     async nowMs() {
       const { rows } = await client.query(NOW);
       return Number(rows[0]?.ms);
     },
     async rows<Params extends object, Row>(statement: Statement<Params, Row>, params: Params): Promise<Row[]> {
-      let ready = prepared[statement.id];
-      if (ready === undefined) {
-        ready = prepareQuery(statement.build(sql, tables), `arbor_${statement.id}`) as Prepared;
-        prepared[statement.id] = ready;
-      }
+      const ready = prepare(statement);
       const result = await ready.execute(params);
       const isRows = Array.isArray(result);
       if (!isReading(ready)) changedRows += isRows ? result.length : (result.rowCount ?? 0);

@@ -13,7 +13,6 @@ import type { DataMigration } from "../migrate/data-migration.js";
 import { dataMigrations } from "../migrate/data-migrations.js";
 import { buildCreation, expansionNeeded, needsExpanding, readState, readStateAsync } from "../migrate/state.js";
 import { noInstallation } from "../sqlite/data-directory.js";
-import type { Executor } from "../statement.js";
 import type { Store, UnitOptions } from "../store.js";
 import type { Tx } from "../transaction.js";
 import { Transaction } from "../transaction.js";
@@ -28,11 +27,13 @@ import {
   isConflict,
   isConnectionLost,
   MIGRATION_LOCK,
+  type PgExecutor,
   type PgTls,
   toApiError,
   verifyServer,
   watchReplication,
 } from "./connection.js";
+import { PipelinedTransaction } from "./pipeline.js";
 import { createTurns } from "./turns.js";
 
 const MAX_UNIT_MS = 30_000;
@@ -88,6 +89,7 @@ export async function openPg(options: PgOptions): Promise<Store> {
     idle_in_transaction_session_timeout: MAX_UNIT_MS,
     query_timeout: options.maxResponseMs ?? MAX_RESPONSE_MS,
     keepAlive: true,
+    pipeline: true,
     verify: verifyServer,
     // `arbor migrate --contract` looks for the nodes of older versions. Up to 0.4.0 they call themselves `arbor`.
     application_name: `arbor/${VERSION}`,
@@ -106,7 +108,7 @@ export async function openPg(options: PgOptions): Promise<Store> {
     throw error;
   }
   const turns = createTurns(poolSize, MAX_WAITING);
-  const executors = new WeakMap<pg.PoolClient, Executor>();
+  const executors = new WeakMap<pg.PoolClient, PgExecutor>();
   const readOldest = async () => {
     const { rows } = await pool.query<{ value: string }>("SELECT value FROM settings WHERE name = $1", [
       OLDEST_VERSION,
@@ -156,39 +158,44 @@ export async function openPg(options: PgOptions): Promise<Store> {
   }
 
   async function runOnce<T>(begin: string, unit: (tx: Tx) => Awaitable<T>, trace?: TraceSpan): Promise<T> {
+    const isWrite = begin.startsWith(WRITE);
     const client = await pool.connect();
     trace?.addEvent("begin");
+    const transaction = new PipelinedTransaction(client, executorOf(client), begin);
+    const tx = new Transaction(transaction);
     let broken: Error | undefined;
     try {
-      await client.query(begin);
-      const tx = new Transaction(executorOf(client));
-      try {
-        const value = await unit(tx);
-        tx.revoke();
+      const value = await unit(tx);
+      tx.revoke();
+      transaction.close();
+      await transaction.assertIntact();
+      if (!isWrite) await transaction.leave("COMMIT");
+      else {
         const startMs = performance.now();
         await commit(client, trace);
         assertReplicated(client);
-        if (begin.startsWith(WRITE)) counts.commitSeconds.observe((performance.now() - startMs) / 1000);
-        return value;
-      } catch (error) {
-        tx.revoke();
-        // On a server that does not answer it would wait as long as the statement before.
-        if (!isConnectionLost(error)) {
-          await client.query("ROLLBACK").catch((failure) => {
-            broken = failure;
-          });
-        }
-        throw error;
+        counts.commitSeconds.observe((performance.now() - startMs) / 1000);
       }
-    } catch (error) {
-      if (isConnectionLost(error)) broken ??= error as Error;
+      return value;
+    } catch (thrown) {
+      tx.revoke();
+      transaction.close();
+      const error = await transaction.findCause(thrown);
+      // On a server that does not answer it would wait as long as the statement before.
+      if (isConnectionLost(error)) broken = error as Error;
+      else if (!isWrite) await transaction.leave("ROLLBACK");
+      else {
+        await client.query("ROLLBACK").catch((failure) => {
+          broken = failure;
+        });
+      }
       throw error;
     } finally {
       client.release(broken);
     }
   }
 
-  function executorOf(client: pg.PoolClient): Executor {
+  function executorOf(client: pg.PoolClient): PgExecutor {
     let executor = executors.get(client);
     if (executor === undefined) {
       executor = createExecutor(client);
