@@ -28,6 +28,7 @@ const campaigns = new Map([
   ["failover", node("failover", "--failovers", "50")],
   ["failover-control", node("failover", "--failovers", "4", "--control")],
   ["jobs", node("with-pg", process.execPath, "scripts/job-takeovers.mjs", "--takeovers", "200")],
+  ["pooler", node("with-pg", process.execPath, "scripts/test.mjs", "test/pg/pooler.test.ts")],
   ["copy", node("with-pg", process.execPath, "scripts/copy-kills.mjs", "--kills", "200")],
   ["convert", node("with-pg", process.execPath, "scripts/convert-kills.mjs")],
   ["convert-control", node("convert-kills", "--rows", "1000", "--kills", "1", "--control")],

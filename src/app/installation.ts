@@ -1,8 +1,10 @@
 // An installation without its network side: store, keys and built-in roles. The server and the commands on the host use
 // it.
+
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { labelOf, type Settings } from "../config/config.js";
+import { findSessionUrl } from "../config/database.js";
 import { readDatabaseTls } from "../config/tls.js";
 import { seedAnonymous } from "../iam/identities/identity.js";
 import { seedRoles } from "../iam/roles/builtin-roles.js";
@@ -113,9 +115,10 @@ export async function followStore(settings: Settings): Promise<Pick<Store, "read
   return createSnapshots(locateDatabase(settings));
 }
 
+// For snapshots, which last for as long as a session.
 function locateDatabase(settings: Settings) {
-  const { databaseUrl: url, data: directory } = settings;
-  return { directory, url, tls: url === undefined ? undefined : readDatabaseTls(settings) };
+  const url = findSessionUrl(settings);
+  return { directory: settings.data, url, tls: url === undefined ? undefined : readDatabaseTls(settings) };
 }
 
 // Errors of the file system do not name the setting.
@@ -132,15 +135,14 @@ async function openStore(options: InstallationOptions): Promise<Store> {
 
 async function openDatabaseOf(options: InstallationOptions): Promise<Store> {
   const { settings, mode, clock = systemClock } = options;
-  const database = locateDatabase(settings);
   if (mode === "read") {
     const { openSnapshot } = await import("../store/open-snapshot.js");
-    return openSnapshot({ ...database, clock });
+    return openSnapshot({ ...locateDatabase(settings), clock });
   }
-  const { url, tls } = database;
+  const { databaseUrl: url, databaseDirectUrl: directUrl, databasePoolSize: poolSize } = settings;
   if (url === undefined) return openOrExpandSqlite(options);
   const { openPg } = await import("../store/pg/open.js");
-  return openPg({ url, tls, clock, create: mode === "create" });
+  return openPg({ url, directUrl, poolSize, tls: readDatabaseTls(settings), clock, create: mode === "create" });
 }
 
 // A new key would decrypt nothing that is stored, and what it encrypts could not be decrypted after the old key is

@@ -1,7 +1,9 @@
 // The settings of the data: where it is, and how PostgreSQL is reached.
 import { parseMasterKey } from "../kernel/files.js";
 import { checkAuthorities, checkCertificate, checkPrivateKey } from "./pem.js";
-import { file, flag, oneOf, text } from "./setting-types.js";
+import { file, flag, integer, oneOf, text } from "./setting-types.js";
+
+const URL_PATTERN = "(?:postgres(?:ql)?://|socket:|/)\\P{Cc}*";
 
 /** The rows of the table of settings about the data. */
 export const dataSettings = {
@@ -18,7 +20,7 @@ export const dataSettings = {
     help: "PostgreSQL database to use instead of SQLite, such as postgres://user:password@host:5432/arbor",
     placeholder: "url",
     range: "a postgres:// URL",
-    pattern: "(?:postgres(?:ql)?://|socket:|/)\\P{Cc}*",
+    pattern: URL_PATTERN,
     unset: "SQLite",
     secret: true,
     see: "operations.md#postgresql",
@@ -31,6 +33,39 @@ export const dataSettings = {
     isPrivate: true,
     see: "operations.md#postgresql",
     since: "0.6.0",
+  }),
+  databasePooler: oneOf(["none", "transaction"], {
+    help: "whether the database URL leads to a pooler that gives a session for a transaction, such as PgBouncer",
+    default: "none",
+    see: "operations.md#poolers",
+    since: "1.4.0",
+  }),
+  databaseDirectUrl: text({
+    help: "URL of the same database past the pooler, for the start, migrations and commands that read all of it",
+    placeholder: "url",
+    range: "a postgres:// URL",
+    pattern: URL_PATTERN,
+    unset: "none",
+    secret: true,
+    see: "operations.md#poolers",
+    since: "1.4.0",
+  }),
+  databaseDirectUrlFile: file({
+    help: "file that contains this URL; mode 0600",
+    unset: "none",
+    contentOf: "databaseDirectUrl",
+    isPrivate: true,
+    see: "operations.md#poolers",
+    since: "1.4.0",
+  }),
+  databasePoolSize: integer({
+    help: "connections of a process to PostgreSQL at most",
+    placeholder: "number",
+    min: 2,
+    max: 1_000,
+    unset: "2 for each core, from 10 to 20",
+    see: "operations.md#postgresql",
+    since: "1.4.0",
   }),
   databaseTlsMode: oneOf(["disable", "require", "verify-ca", "verify-full"], {
     help: "TLS to PostgreSQL, as sslmode of libpq; cannot be combined with sslmode in the URL",

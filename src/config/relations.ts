@@ -17,7 +17,7 @@ import { DATABASE_PAIR, describeMismatch, SERVER_PAIR, type TlsPair } from "./tl
  * @param targetUrl a PostgreSQL database that the command writes to
  */
 export function findContradictions(values: Settings, checkFiles: boolean, targetUrl?: string): string[] {
-  const { listen, behindProxy, tlsCert, databaseUrl, masterKeyFile } = values;
+  const { listen, behindProxy, tlsCert, databaseUrl, databaseDirectUrl, masterKeyFile } = values;
   const problems = findPairContradictions(values, SERVER_PAIR, checkFiles);
   if (tlsCert === undefined && !behindProxy && !isLoopback(listen.host)) {
     problems.push("--listen on a non-loopback address needs TLS, or --behind-proxy where a proxy in front ends it");
@@ -25,11 +25,12 @@ export function findContradictions(values: Settings, checkFiles: boolean, target
   if (databaseUrl !== undefined && masterKeyFile === undefined) {
     problems.push("--database-url needs --master-key-file: nodes that share a database share the key");
   }
-  if ([databaseUrl, targetUrl].some((url) => url !== undefined && namesSeveralHosts(url))) {
+  if ([databaseUrl, databaseDirectUrl, targetUrl].some((url) => url !== undefined && namesSeveralHosts(url))) {
     const remedy = "name one address, such as that of HAProxy in docs/high-availability.md";
     problems.push(`the database URL names several hosts, and the driver connects to one: ${remedy}`);
   }
-  problems.push(...findDatabaseTlsContradictions(values, checkFiles, values.databaseUrl ?? targetUrl));
+  problems.push(...findPoolerContradictions(values));
+  problems.push(...findDatabaseTlsContradictions(values, checkFiles, [databaseUrl ?? targetUrl, databaseDirectUrl]));
   if (checkFiles) problems.push(...findUnreachableProviders(values));
   // A new key is published for twice the age before it signs.
   if (values.jwksMaxAge * 2 > values.keyRotation) {
@@ -83,6 +84,31 @@ function namesSeveralHosts(url: string): boolean {
   return new URLSearchParams(query).getAll("host").some((host) => host.includes(","));
 }
 
+function findPoolerContradictions(values: Settings): string[] {
+  const { databasePooler, databaseUrl, databaseDirectUrl, databasePoolSize } = values;
+  const direct = labelOf(values, "databaseDirectUrl");
+  const problems: string[] = [];
+  if (databasePoolSize !== undefined && databaseUrl === undefined) {
+    problems.push(`${labelOf(values, "databasePoolSize")} needs --database-url`);
+  }
+  if (databasePooler === "none") {
+    return databaseDirectUrl === undefined ? problems : [...problems, `${direct} needs --database-pooler`];
+  }
+  const pooler = `${labelOf(values, "databasePooler")} transaction`;
+  if (databaseUrl === undefined) return [...problems, `${pooler} needs --database-url`];
+  if (databaseDirectUrl === undefined) {
+    problems.push(`${pooler} needs --database-direct-url`);
+  }
+  const parameter = findParameter(
+    databaseUrl,
+    /^(options|replication|(statement|lock|idle_in_transaction_session)_timeout)$/,
+  );
+  if (parameter !== undefined) {
+    problems.push(`${pooler} and ${parameter} in the database URL cannot both be given: a pooler rejects it`);
+  }
+  return problems;
+}
+
 function findPairContradictions(values: Settings, pair: TlsPair, checkFiles: boolean): string[] {
   const [cert, key] = [values[pair.cert], values[pair.key]];
   if ((cert === undefined) !== (key === undefined)) {
@@ -98,7 +124,11 @@ function isPair(certificate: string, key: string): boolean {
   return isKeyOf(readFileSync(certificate), readFileSync(key));
 }
 
-function findDatabaseTlsContradictions(values: Settings, checkFiles: boolean, url: string | undefined): string[] {
+function findDatabaseTlsContradictions(
+  values: Settings,
+  checkFiles: boolean,
+  [url, directUrl]: readonly (string | undefined)[],
+): string[] {
   const { databaseTlsMode: mode, databaseTlsCa: ca } = values;
   const files = (["databaseTlsCa", "databaseTlsCert", "databaseTlsKey"] as const).filter((name) => values[name]);
   const named = files.map((name) => labelOf(values, name));
@@ -113,15 +143,19 @@ function findDatabaseTlsContradictions(values: Settings, checkFiles: boolean, ur
     );
   }
   problems.push(...findPairContradictions(values, DATABASE_PAIR, checkFiles));
-  const parameter = url === undefined ? undefined : findTlsParameter(url);
-  if (parameter !== undefined) {
-    problems.push(`--database-tls-mode and ${parameter} in the database URL cannot both be given`);
+  for (const [name, given] of [["the database URL", url] as const, ["the direct URL", directUrl] as const]) {
+    const parameter = given === undefined ? undefined : findParameter(given, TLS_PARAMETER);
+    if (parameter === undefined) continue;
+    problems.push(`--database-tls-mode and ${parameter} in ${name} cannot both be given`);
   }
   return problems;
 }
 
 // The driver would let what the URL says replace the settings.
-function findTlsParameter(url: string): string | undefined {
+const TLS_PARAMETER = /^(ssl(mode|cert|key|rootcert|negotiation)?|uselibpqcompat)$/;
+
+function findParameter(url: string, pattern: RegExp): string | undefined {
+  if (!url.includes("?")) return undefined;
   const names = new URLSearchParams(url.slice(url.indexOf("?") + 1)).keys();
-  return [...names].find((name) => /^(ssl(mode|cert|key|rootcert|negotiation)?|uselibpqcompat)$/.test(name));
+  return [...names].find((name) => pattern.test(name));
 }

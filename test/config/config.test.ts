@@ -74,7 +74,7 @@ test("what is secret is marked so", () => {
   const secret = Object.entries(settings).filter(([, setting]) => "secret" in setting);
   assert.deepEqual(
     secret.map(([name]) => name),
-    ["databaseUrl"],
+    ["databaseUrl", "databaseDirectUrl"],
   );
 });
 

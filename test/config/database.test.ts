@@ -15,6 +15,8 @@ copyFileSync(join(PROJECT, "test/support/tls/key.pem"), key);
 chmodSync(key, 0o600);
 
 const database = { databaseUrl: "postgres://db.example.org/arbor", masterKeyFile: "k" };
+const direct = "postgres://primary.example.org/arbor";
+const pooled = { ...database, databasePooler: "transaction", databaseDirectUrl: direct };
 const resolve = (flags: Readonly<Record<string, string>>) => resolveSettings({ flags, env: {} });
 
 const together: readonly { flags: Record<string, string>; text: string; reason: string }[] = [
@@ -50,7 +52,49 @@ const together: readonly { flags: Record<string, string>; text: string; reason: 
     text: `--database-tls-mode and ${/ssl\w*/.exec(query)?.[0]} in the database URL cannot both be given`,
     reason: query,
   })),
+  {
+    flags: { ...pooled, databaseDirectUrl: `${direct}?sslmode=require`, databaseTlsMode: "verify-full" },
+    text: "--database-tls-mode and sslmode in the direct URL cannot both be given",
+    reason: "sslmode in the direct URL",
+  },
+  {
+    flags: { ...database, databasePooler: "transaction" },
+    text: "--database-pooler transaction needs --database-direct-url",
+    reason: "a pooler, and no way past it",
+  },
+  {
+    flags: { databasePooler: "transaction", databaseDirectUrl: direct },
+    text: "--database-pooler transaction needs --database-url",
+    reason: "a pooler of no database",
+  },
+  {
+    flags: { ...database, databaseDirectUrl: direct },
+    text: "--database-direct-url needs --database-pooler",
+    reason: "a way past no pooler",
+  },
+  {
+    flags: { databasePoolSize: "10" },
+    text: "--database-pool-size needs --database-url",
+    reason: "connections to SQLite",
+  },
+  {
+    flags: { ...pooled, databaseDirectUrl: "postgres://a,b/arbor" },
+    text:
+      "the database URL names several hosts, and the driver connects to one: name one address, such as that of HAProxy " +
+      "in docs/high-availability.md",
+    reason: "several hosts in the direct URL",
+  },
+  ...["options=-cjit%3Doff", "x=y&statement_timeout=1", "lock_timeout=1", "replication=true"].map((query) => ({
+    flags: { ...pooled, databaseUrl: `${database.databaseUrl}?${query}` },
+    text: `--database-pooler transaction and ${/(x=y&)?(\w+)/.exec(query)?.[2]} in the database URL cannot both be given: a pooler rejects it`,
+    reason: `${query} through a pooler`,
+  })),
 ];
+
+test("accepted: a pooler with a direct URL, whose options the pooler does not see", () => {
+  assert.equal(resolve(pooled).databasePooler, "transaction");
+  resolve({ ...pooled, databaseDirectUrl: `${direct}?options=-cjit%3Doff`, databasePoolSize: "2" });
+});
 
 for (const { flags, text, reason } of together) {
   test(`rejected: ${reason}`, () => {

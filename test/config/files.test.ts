@@ -51,7 +51,8 @@ const fileSettings = settingNames.filter((name) => "isFile" in settings[name]);
 
 test("settings that are files are marked so", () => {
   const expected: readonly SettingName[] = [
-    ...(["tlsCert", "tlsKey", "databaseUrlFile", "databaseTlsCa", "databaseTlsCert", "databaseTlsKey"] as const),
+    ...(["tlsCert", "tlsKey", "databaseUrlFile", "databaseDirectUrlFile"] as const),
+    ...(["databaseTlsCa", "databaseTlsCert", "databaseTlsKey"] as const),
     ...(["masterKeyFile", "loginProviders", "registrySecretFile", "sinkCa"] as const),
   ];
   assert.deepEqual([...fileSettings].sort(), [...expected].sort());
@@ -65,7 +66,7 @@ const accepted: Readonly<Record<string, string>> = {
   ...{ tlsCert: WHOLE.cert, tlsKey: WHOLE.key },
   ...{ databaseTlsCa: WHOLE.cert, databaseTlsCert: WHOLE.cert, databaseTlsKey: WHOLE.key },
   sinkCa: WHOLE.cert,
-  databaseUrlFile: URL,
+  ...{ databaseUrlFile: URL, databaseDirectUrlFile: URL },
   masterKeyFile: `${Buffer.alloc(32).toString("base64")}\n`,
   loginProviders: "[]",
   registrySecretFile: "r".repeat(32),
@@ -245,7 +246,7 @@ test("every secret has a setting for its file", () => {
   const all = Object.entries(settings);
   const secrets = all.filter(([, row]) => "secret" in row).map(([name]) => name);
   const inFiles = all.flatMap(([, row]) => ("contentOf" in row ? [row.contentOf] : []));
-  assert.deepEqual(secrets, ["databaseUrl"]);
+  assert.deepEqual(secrets, ["databaseUrl", "databaseDirectUrl"]);
   assert.deepEqual(inFiles, secrets);
 });
 

@@ -115,6 +115,11 @@ const words = (accepted: readonly string[], ...rejected: readonly unknown[]): Va
   ],
 });
 
+const postgres: Values = {
+  accepted: ["postgres://db/arbor", "postgresql://", "socket:/run", "/run/postgresql arbor"],
+  rejected: ["mysql://db", "Postgres://db", "postgres:db", "postgres://a\nb", 5],
+};
+
 const values: Readonly<Record<SettingName, Values>> = {
   listen: {
     accepted: ["[::1]:8080", "127.0.0.1:0", "localhost:65535", "a:00080", "[1:2:3:4:5:6:7:8]:1"],
@@ -158,11 +163,15 @@ const values: Readonly<Record<SettingName, Values>> = {
     rejected: ["a b", "a:", "a,,b", "a,", "(a)", "ä", "a".repeat(65), Array(33).fill("x").join(), ["x"], 1],
   },
   data: path,
-  databaseUrl: {
-    accepted: ["postgres://db/arbor", "postgresql://", "socket:/run", "/run/postgresql arbor"],
-    rejected: ["mysql://db", "Postgres://db", "postgres:db", "postgres://a\nb", 5],
-  },
+  databaseUrl: postgres,
   databaseUrlFile: path,
+  databasePooler: words(["none", "transaction"], "session", "statement", true),
+  databaseDirectUrl: postgres,
+  databaseDirectUrlFile: path,
+  databasePoolSize: {
+    accepted: ["2", "1000", "0010", 2, 1_000],
+    rejected: ["1", "1001", "-2", "2.5", "many", 1, 1_001, 2.5, true],
+  },
   databaseTlsMode: words(["disable", "require", "verify-ca", "verify-full"], "prefer", true, 1),
   databaseTlsCa: path,
   databaseTlsCert: path,

@@ -1,22 +1,19 @@
 // Databases and ways to them that Arbor cannot use: each is refused with its cause. Needs TEST_ARBOR_DATABASE_URL, and for
 // poolers pgbouncer.
 import assert from "node:assert/strict";
-import { chmodSync, existsSync, writeFileSync } from "node:fs";
+import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, it, type TestContext } from "node:test";
 import pg from "pg";
 import { openPgMigration } from "../../src/store/migrate/open-pg-migration.js";
 import { verifyServer } from "../../src/store/pg/connection.js";
 import { openPg } from "../../src/store/pg/open.js";
-import { spawn } from "../support/child-process.js";
 import { runCommand } from "../support/command.js";
-import { freePort } from "../support/free-port.js";
 import { tempDir } from "../support/temp-dir.js";
-import { waitUntil } from "../support/wait-until.js";
 import { newDatabase, withClient } from "./databases.js";
+import { IGNORE_LIMITS, startPgBouncer, withoutPgBouncer } from "./pgbouncer.js";
 
 const SERVER = process.env.TEST_ARBOR_DATABASE_URL ?? "";
-const PGBOUNCER = "/usr/sbin/pgbouncer";
 
 let made = 0;
 async function createDatabase(encoding: string): Promise<string> {
@@ -84,33 +81,14 @@ describe("a database whose texts are not what Arbor writes", () => {
 
 /** Starts pgbouncer before the server, and returns the URL of a database through it. */
 async function startPooler(t: TestContext, url: string, more: readonly string[]): Promise<string> {
-  const { hostname, port: serverPort, pathname, username } = new URL(url);
-  const directory = tempDir();
-  chmodSync(directory, 0o755);
-  const port = await freePort();
-  const file = join(directory, "pgbouncer.ini");
-  const lines = [
-    "[databases]",
-    `* = host=${hostname} port=${serverPort} user=${username}`,
-    "[pgbouncer]",
-    ...["listen_addr = 127.0.0.1", `listen_port = ${port}`, "unix_socket_dir =", "auth_type = any"],
-    ...["pool_mode = transaction", "default_pool_size = 3", ...more],
-  ];
-  writeFileSync(file, `${lines.join("\n")}\n`);
-  // It does not run as root.
-  const user = process.getuid?.() === 0 ? { uid: 65_534, gid: 65_534 } : {};
-  const child = spawn(PGBOUNCER, [file], { stdio: ["ignore", "ignore", "pipe"], ...user });
-  let log = "";
-  child.stderr?.on("data", (chunk: Buffer) => {
-    log += chunk.toString();
-  });
-  t.after(() => child.kill("SIGKILL"));
-  await waitUntil(() => /process up/.test(log), 10_000);
-  return `postgres://${username}@127.0.0.1:${port}${pathname}`;
+  const pooler = await startPgBouncer(url, more);
+  t.after(() => pooler.stop());
+  return pooler.through(url);
 }
 
-describe("a pooler", { skip: !existsSync(PGBOUNCER) && `${PGBOUNCER} is not installed` }, () => {
-  const CAUSE = /the database is reached through a pooler such as pgbouncer, .* Connect to PostgreSQL itself, or/;
+describe("a pooler", { skip: withoutPgBouncer }, () => {
+  const CAUSE =
+    /the database is reached through a pooler such as pgbouncer, .* Connect to PostgreSQL itself, or say --database-pooler transaction, or/;
 
   it("that does not know the limits of a session is named at the start", async (t) => {
     const url = await startPooler(t, await newDatabase(), []);
@@ -120,9 +98,7 @@ describe("a pooler", { skip: !existsSync(PGBOUNCER) && `${PGBOUNCER} is not inst
   });
 
   it("by sessions may be used: the settings of plans hold, also after a failed transaction", async (t) => {
-    const ignored =
-      "ignore_startup_parameters = statement_timeout, idle_in_transaction_session_timeout, extra_float_digits";
-    const url = await startPooler(t, await newDatabase(), [ignored, "pool_mode = session"]);
+    const url = await startPooler(t, await newDatabase(), [IGNORE_LIMITS, "pool_mode = session"]);
     await (await openPg({ url })).close();
     for (const [verify, expected] of [[verifyServer, "off"] as const, [undefined, "on"] as const]) {
       const pool = new pg.Pool({ connectionString: url, max: 1, ...(verify && { verify }) });
@@ -136,9 +112,7 @@ describe("a pooler", { skip: !existsSync(PGBOUNCER) && `${PGBOUNCER} is not inst
   });
 
   it("by transactions is named when statements are lost", async (t) => {
-    const ignored =
-      "ignore_startup_parameters = statement_timeout, idle_in_transaction_session_timeout, extra_float_digits";
-    const url = await startPooler(t, await newDatabase(), [ignored]);
+    const url = await startPooler(t, await newDatabase(), [IGNORE_LIMITS]);
     const store = await openPg({ url, poolSize: 6 });
     t.after(() => store.close());
     const failures: Error[] = [];

@@ -11,6 +11,7 @@ import { issueToken } from "../../src/issuer/tokens.js";
 import { builtinRoleUid, randomIds } from "../../src/kernel/ids.js";
 import type { IdentityRow } from "../../src/store/tables/identities.js";
 import { newDatabase } from "../pg/databases.js";
+import { type PgBouncer, startPgBouncer } from "../pg/pgbouncer.js";
 import { newDataDir } from "./data-dir.js";
 import { identityRow } from "./rows.js";
 import { memoryDir, tempDir } from "./temp-dir.js";
@@ -35,18 +36,24 @@ export interface Harness {
 
 export type HarnessOptions = Pick<AppOptions, "mounts" | "logger"> & { readonly values?: Partial<Settings> };
 
+let pooler: Promise<PgBouncer> | undefined;
+
 async function newStorage({ data, databaseUrl }: Readonly<Record<string, unknown>>): Promise<Record<string, string>> {
   if (data !== undefined) return {};
   if (databaseUrl !== undefined) return { data: memoryDir() };
   if (process.env.TEST_ARBOR_DATABASE_URL === undefined) return { data: newDataDir() };
   const masterKeyFile = join(tempDir(), "master.key");
   readMasterKey(masterKeyFile, true);
-  return { data: memoryDir(), databaseUrl: await newDatabase(), masterKeyFile };
+  const direct = await newDatabase();
+  if (process.env.TEST_ARBOR_POOLER === undefined) return { data: memoryDir(), databaseUrl: direct, masterKeyFile };
+  pooler ??= startPgBouncer(direct);
+  const pooled = { databaseUrl: (await pooler).through(direct), databaseDirectUrl: direct };
+  return { data: memoryDir(), ...pooled, databasePooler: "transaction", masterKeyFile };
 }
 
 /**
  * Starts a service on SQLite in a directory of its own, on the database of `databaseUrl`, or where
- * TEST_ARBOR_DATABASE_URL names a server, on a new database there.
+ * TEST_ARBOR_DATABASE_URL names a server, on a new database there; with TEST_ARBOR_POOLER through PgBouncer.
  *
  * @param settings flags of `arbor serve` by setting name, such as `{ rootCreation: "off" }`
  * @param options services to mount, a logger for tests that read its lines, and values of settings beyond what operators may

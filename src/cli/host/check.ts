@@ -1,10 +1,12 @@
 // `arbor check`: reads the whole database, while a server runs or without one, and prints inconsistencies.
+
 import type { KeyObject } from "node:crypto";
 import { existsSync } from "node:fs";
 import { findMasterKeyFile } from "../../app/installation.js";
 import { formatLogName } from "../../audit/chain.js";
 import { type AuditVerifyingKeys, verifyLog } from "../../audit/verify.js";
 import type { Settings } from "../../config/config.js";
+import { findSessionUrl } from "../../config/database.js";
 import { readDatabaseTls } from "../../config/tls.js";
 import { formatSecretContext } from "../../iam/identity-providers/identity-provider.js";
 import { unsealKeyPair, unsealSecret } from "../../issuer/keys/key-generation.js";
@@ -71,7 +73,8 @@ export async function checkCommand(
   const broken = derivedIndexes.filter(({ check }) => isBroken(check.name));
   let results = first;
   if (repair && broken.length > 0) {
-    await rebuildDerived({ ...settings, databaseTls: readDatabaseTls(settings) }, broken, progressLine.show);
+    const location = { data: settings.data, url: findSessionUrl(settings), tls: readDatabaseTls(settings) };
+    await rebuildDerived(location, broken, progressLine.show);
     progressLine.clear();
     const rebuilt = broken.map(({ check }) => check.name);
     print(json ? JSON.stringify({ rebuilt }) : `rebuilt: ${rebuilt.join(", ")}`);
@@ -83,8 +86,8 @@ export async function checkCommand(
 }
 
 async function openDatabase(settings: Settings): Promise<CheckDatabase> {
-  const { databaseUrl, data } = settings;
-  return databaseUrl === undefined ? readSqlite(data) : readPg(databaseUrl, readDatabaseTls(settings));
+  const url = findSessionUrl(settings);
+  return url === undefined ? readSqlite(settings.data) : readPg(url, readDatabaseTls(settings));
 }
 
 function createOtherChecks(settings: Settings): readonly Check[] {

@@ -1,9 +1,11 @@
 // `arbor copy`: copies an installation from SQLite to PostgreSQL or back (docs/copy.md).
+
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { findMasterKeyFile } from "../../app/installation.js";
 import { COPY_TARGET_VARIABLE } from "../../config/command-variables.js";
 import { type Settings, SettingsError, settings as settingTable } from "../../config/config.js";
+import { findSessionUrl } from "../../config/database.js";
 import { readSettingFile } from "../../config/setting-files.js";
 import { readDatabaseTls } from "../../config/tls.js";
 import { createMissingKeyError, MASTER_KEY_CHECK } from "../../issuer/keys/master-key.js";
@@ -111,10 +113,9 @@ function assertOtherKind({ databaseUrl }: Settings, { url }: CopyLocation): void
   }
 }
 
-async function openSource({ databaseUrl, data }: Settings, tls: PgTls, exclusive: boolean): Promise<CopySource> {
-  return databaseUrl === undefined
-    ? openSqliteSource({ directory: data, exclusive })
-    : openPgSource({ url: databaseUrl, tls });
+async function openSource(settings: Settings, tls: PgTls, exclusive: boolean): Promise<CopySource> {
+  const url = findSessionUrl(settings);
+  return url === undefined ? openSqliteSource({ directory: settings.data, exclusive }) : openPgSource({ url, tls });
 }
 
 async function openTarget({ directory, url }: CopyLocation, tls: PgTls): Promise<CopyTarget> {

@@ -1,5 +1,7 @@
 // `arbor advisories import`: imports OSV records into a group, while a server runs or without one.
+
 import type { Settings } from "../../config/config.js";
+import { findSessionUrl } from "../../config/database.js";
 import { readDatabaseTls } from "../../config/tls.js";
 import { groups } from "../../iam/groups/group.js";
 import { auditOnHost } from "../../iam/operator/operate.js";
@@ -41,10 +43,11 @@ export async function importCommand(
       onProgress: progress.show,
     }).finally(progress.clear);
     printCounts(counts, performance.now() - startMs);
-    if (settings.databaseUrl !== undefined && counts.created + counts.updated > 0) {
+    const url = findSessionUrl(settings);
+    if (url !== undefined && counts.created + counts.updated > 0) {
       const { vacuumDatabase } = await import("../../store/pg/vacuum.js");
       await vacuumDatabase({
-        url: settings.databaseUrl,
+        url,
         tls: readDatabaseTls(settings),
         name: "arbor advisories import",
       });

@@ -1,8 +1,11 @@
 // `arbor migrate`: expands the database of an older version while servers of that version run, and later removes what
 // only they needed (docs/upgrade.md).
+
 import { nameDiskFault } from "../../app/installation.js";
 import type { Settings } from "../../config/config.js";
+import { findSessionUrl } from "../../config/database.js";
 import { readDatabaseTls } from "../../config/tls.js";
+import { failedPrecondition } from "../../kernel/errors.js";
 import { toMiB } from "../../store/backup/files.js";
 import type { DataMigration, MigrationDatabase } from "../../store/migrate/data-migration.js";
 import { dataMigrations } from "../../store/migrate/data-migrations.js";
@@ -49,10 +52,12 @@ export async function migrateCommand(
 ): Promise<void> {
   assertFlags(settings, flags);
   const isWriting = Boolean(flags.expand || flags.contract || flags.vacuum) && !flags.dryRun;
+  if (flags.contract && isWriting && !flags.force) assertServersAreSeen(settings);
+  const url = findSessionUrl(settings);
   const database =
-    settings.databaseUrl === undefined
+    url === undefined
       ? openSqliteMigration({ directory: settings.data, mode: chooseMode(flags, isWriting) })
-      : await openPgMigration(settings.databaseUrl, readDatabaseTls(settings), printWait);
+      : await openPgMigration(url, readDatabaseTls(settings), printWait);
   let isNew = false;
   let isOld = false;
   try {
@@ -72,9 +77,16 @@ export async function migrateCommand(
   if (isNew && settings.databaseUrl === undefined) await withInstallation(settings, "create", async () => {});
 }
 
+// The sessions of a pooler have the name of the server that used them last.
+function assertServersAreSeen({ databasePooler }: Settings): void {
+  if (databasePooler === "none") return;
+  const remedy = "make sure that none runs, then run it with --force";
+  throw failedPrecondition("POOLED_SERVERS", `behind a pooler the servers of older versions cannot be seen: ${remedy}`);
+}
+
 // Brings a database of version 0.10 or 0.11 into the form of this one.
 async function convert(settings: Settings, { dryRun = false }: MigrateFlags): Promise<void> {
-  const { databaseUrl: url, data: directory } = settings;
+  const [url, directory] = [findSessionUrl(settings), settings.data];
   const progress = createThrottledProgress(!dryRun);
   if (url === undefined) {
     const { convertSqlite, planSqliteConversion } = await import("../../store/migrate/conversion/sqlite.js");

@@ -16,9 +16,9 @@ import type { DerivedIndex } from "./derived.js";
 export interface DatabaseLocation {
   /** The data directory; used unless there is a URL. */
   readonly data: string;
-  readonly databaseUrl: string | undefined;
+  readonly url: string | undefined;
   /** TLS to PostgreSQL, where the URL does not say it. */
-  readonly databaseTls?: PgTls;
+  readonly tls?: PgTls;
 }
 
 /**
@@ -33,8 +33,8 @@ export async function rebuildDerived(
   onProgress: (text: string) => void,
 ): Promise<void> {
   const build = (dialect: CheckDatabase["dialect"]) => indexes.flatMap(({ rebuild }) => rebuild(dialect));
-  const { databaseUrl, databaseTls: tls, data } = location;
-  await (databaseUrl === undefined ? rebuildSqlite(data, build("sqlite")) : rebuildPg(databaseUrl, build("pg")));
+  const { url, tls, data } = location;
+  await (url === undefined ? rebuildSqlite(data, build("sqlite")) : rebuildPg(url, build("pg")));
 
   async function rebuildSqlite(directory: string, statements: readonly SQL[]): Promise<void> {
     const release = holdServeLock(directory, "SERVER_RUNS", (path) => `a server uses ${path}: stop it, then repair`);

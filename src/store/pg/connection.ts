@@ -14,8 +14,8 @@ export type PgTls = ConnectionOptions | false | undefined;
 
 const POOLER =
   "the database is reached through a pooler such as pgbouncer, which gives a session to several clients: prepared " +
-  "statements and limits of a session get lost. Connect to PostgreSQL itself, or let the pooler work by sessions and " +
-  "pass on statement_timeout and idle_in_transaction_session_timeout";
+  "statements and limits of a session get lost. Connect to PostgreSQL itself, or say --database-pooler transaction, or " +
+  "let the pooler work by sessions and pass on statement_timeout and idle_in_transaction_session_timeout";
 
 // `prepared statement … does not exist` and `already exists`: another client has had the session meanwhile.
 function isPoolerError(error: unknown): boolean {
@@ -44,7 +44,18 @@ export async function awaitConnection<T>(connecting: Promise<T>): Promise<T> {
   }
 }
 
-const NOW = { name: "arbor_now", text: "SELECT floor(extract(epoch FROM clock_timestamp()) * 1000) AS ms" };
+/** As {@link awaitConnection}, through a pooler that gives a session for a transaction. */
+export async function awaitPooledConnection<T>(connecting: Promise<T>): Promise<T> {
+  try {
+    return await connecting;
+  } catch (error) {
+    if (!isPoolerError(error)) return awaitConnection(Promise.reject(error));
+    const remedy = "take `options` and limits out of the URL of the database, and PGOPTIONS out of the environment";
+    throw failedPrecondition("DATABASE_POOLER", `the pooler rejects ${(error as Error).message}: ${remedy}`);
+  }
+}
+
+const NOW = "SELECT floor(extract(epoch FROM clock_timestamp()) * 1000) AS ms";
 
 /**
  * An arbitrary number for the advisory lock that no other program should use. A process holds it while it changes the
@@ -61,15 +72,18 @@ export interface PgExecutor extends Executor {
 /**
  * Creates the executor of a connection. Statements are prepared once per connection; PostgreSQL keeps a statement that
  * has a name.
+ *
+ * @param options.named whether they have names: not behind a pooler, which gives each transaction another session
  */
-export function createExecutor(client: pg.ClientBase): PgExecutor {
+export function createExecutor(client: pg.ClientBase, { named = true }: { readonly named?: boolean } = {}): PgExecutor {
+  const now = named ? { name: "arbor_now", text: NOW } : NOW;
   const sql = drizzle(client as pg.Client) as unknown as Sql;
   const prepared: (Prepared | undefined)[] = [];
   let changedRows = 0;
   const prepare = (statement: AnyStatement) => {
     let ready = prepared[statement.id];
     if (ready === undefined) {
-      ready = prepareQuery(statement.build(sql, tables), `arbor_${statement.id}`) as Prepared;
+      ready = prepareQuery(statement.build(sql, tables), named ? `arbor_${statement.id}` : undefined) as Prepared;
       prepared[statement.id] = ready;
     }
     return ready;
@@ -81,7 +95,7 @@ export function createExecutor(client: pg.ClientBase): PgExecutor {
     },
     isReading: (statement) => isReading(prepare(statement)),
     async nowMs() {
-      const { rows } = await client.query(NOW);
+      const { rows } = await client.query(now);
       return Number(rows[0]?.ms);
     },
     async rows<Params extends object, Row>(statement: Statement<Params, Row>, params: Params): Promise<Row[]> {
@@ -144,10 +158,38 @@ const PLANS: Readonly<Record<string, string>> = {
   plan_cache_mode: "force_generic_plan",
 };
 
-const VERIFY = `SELECT pg_is_in_recovery() AS standby, current_database() AS name,
+/** Reads the state of the server, and fixes settings: for the session, or for the transaction alone. */
+function buildVerification(settings: Readonly<Record<string, string>>, isLocal: boolean): string {
+  return `SELECT pg_is_in_recovery() AS standby, current_database() AS name,
   current_setting('server_encoding') AS encoding, current_setting('standard_conforming_strings') AS strings,
-  set_config('synchronous_commit', current_setting('synchronous_commit'), false) AS "synchronousCommit",
-  ${Object.entries(PLANS).map(([name, value]) => `set_config('${name}', '${value}', false)`)}`;
+  set_config('synchronous_commit', current_setting('synchronous_commit'), ${isLocal}) AS "synchronousCommit",
+  ${Object.entries(settings).map(([name, value]) => `set_config('${name}', '${value}', ${isLocal})`)}`;
+}
+
+const VERIFY = buildVerification(PLANS, false);
+
+/**
+ * Builds what a transaction begins with behind a pooler: as {@link verifyServer}, since each transaction may be in the
+ * session of another server, and with settings that hold for the transaction alone.
+ */
+export function buildLocalVerification(limits: Readonly<Record<string, string>>): string {
+  return buildVerification({ ...PLANS, ...limits }, true);
+}
+
+/**
+ * Waits for the result of {@link buildLocalVerification} after a BEGIN.
+ *
+ * @throws Error for which the server may not be used
+ */
+export async function verifyTransaction(sent: Promise<unknown>): Promise<void> {
+  const results = await sent.catch((error) => {
+    // A standby rejects serializable transactions.
+    throw findErrorCode(error) === FEATURE_NOT_SUPPORTED ? describeStandby() : error;
+  });
+  const row = (results as readonly pg.QueryResult<ServerState>[]).at(-1)?.rows[0];
+  const fault = findServerFault(row) ?? findTextFault(row);
+  if (fault !== undefined) throw fault;
+}
 
 /**
  * Verifies the server of a new connection, before anything else is done with it. A standby answers with an older state
@@ -192,16 +234,18 @@ function findTextFault(state: TextState | undefined): Error | undefined {
 }
 
 function findServerFault({ standby, synchronousCommit }: Partial<ServerState> = {}): Error | undefined {
-  if (standby !== false) {
-    const rule = "the URL of the database must lead to the primary";
-    return buildPgError(READ_ONLY, `the database server is a standby: ${rule}`);
-  }
+  if (standby !== false) return describeStandby();
   if (synchronousCommit === "off")
     return buildPgError(
       NOT_DURABLE,
       "PostgreSQL runs with synchronous_commit = off and would lose acknowledged writes",
     );
   return undefined;
+}
+
+function describeStandby(): Error {
+  const rule = "the URL of the database must lead to the primary";
+  return buildPgError(READ_ONLY, `the database server is a standby: ${rule}`);
 }
 
 const unreplicated = new WeakSet<pg.ClientBase>();
@@ -224,6 +268,7 @@ export function assertReplicated(client: pg.ClientBase): void {
 
 // SQLSTATEs.
 const READ_ONLY = "25006";
+const FEATURE_NOT_SUPPORTED = "0A000";
 const OUTCOME_UNKNOWN = "08007";
 /** Of the class of system errors, which are UNAVAILABLE: PostgreSQL has none for a setting that Arbor rejects. */
 const NOT_DURABLE = "58000";

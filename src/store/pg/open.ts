@@ -4,8 +4,9 @@
 //
 // connection.ts sets up each connection: it must reach the primary with commits that are not lost, and the planner of the
 // server is kept from plans that depend on its statistics (docs/adr/0018-plain-indexes.md).
+import { availableParallelism } from "node:os";
 import pg from "pg";
-import { type ApiError, aborted, deadlineExceeded, unavailable } from "../../kernel/errors.js";
+import { type ApiError, aborted, deadlineExceeded, failedPrecondition, unavailable } from "../../kernel/errors.js";
 import { type Clock, systemClock } from "../../kernel/time.js";
 import type { TraceSpan } from "../../kernel/trace.js";
 import type { Awaitable } from "../awaitable.js";
@@ -19,9 +20,11 @@ import { Transaction } from "../transaction.js";
 import { waitForTurn } from "../unit-turn.js";
 import { assertMayOpen, OLDEST_VERSION, VERSION } from "../version.js";
 import { createStoreCounts } from "../work-gate.js";
+import { type Begin, createDirectAccess, createPooledAccess, type PgAccess } from "./access.js";
 import {
   assertReplicated,
   awaitConnection,
+  awaitPooledConnection,
   createExecutor,
   findErrorCode,
   isConflict,
@@ -30,7 +33,6 @@ import {
   type PgExecutor,
   type PgTls,
   toApiError,
-  verifyServer,
   watchReplication,
 } from "./connection.js";
 import { PipelinedTransaction } from "./pipeline.js";
@@ -44,8 +46,6 @@ const MAX_RESPONSE_MS = MAX_UNIT_MS + 5_000;
  */
 export const LATE_COMMIT_MS = 4 * MAX_UNIT_MS;
 
-const READ = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
-const WRITE = "BEGIN ISOLATION LEVEL SERIALIZABLE";
 /** How many units may wait for a connection: as many calls as wait in the transport. */
 const MAX_WAITING = 10_000;
 
@@ -55,13 +55,17 @@ interface PgOptions {
   readonly url: string;
   /** TLS, where the URL does not say it. */
   readonly tls?: PgTls;
-  /** The maximum number of connections. */
-  readonly poolSize?: number;
+  /** Set where that URL leads to a pooler that gives a session for a transaction: the URL past it. */
+  readonly directUrl?: string | undefined;
+  /** The maximum number of connections; by default it follows from the cores of the machine. */
+  readonly poolSize?: number | undefined;
   readonly clock?: Clock;
   /** Whether an empty database gets its tables; by default it does. */
   readonly create?: boolean;
   /** The migrations of stored rows; tests replace them. */
   readonly migrations?: readonly DataMigration[];
+  /** How long a statement may run, in milliseconds; shorter in tests. */
+  readonly maxStatementMs?: number;
   /** How long a statement waits for a server that does not answer, in milliseconds; shorter in tests. */
   readonly maxResponseMs?: number;
 }
@@ -78,47 +82,25 @@ interface PgOptions {
  * or is that of an older version and must be expanded first.
  */
 export async function openPg(options: PgOptions): Promise<Store> {
-  const { clock = systemClock, poolSize = 10, create = true, migrations = dataMigrations } = options;
+  const { clock = systemClock, poolSize = choosePoolSize(availableParallelism()), create = true } = options;
+  const { url, directUrl, migrations = dataMigrations, maxStatementMs = MAX_UNIT_MS } = options;
   const counts = createStoreCounts();
-  const pool = new pg.Pool({
-    connectionString: options.url,
-    ...(options.tls !== undefined && { ssl: options.tls }),
-    max: poolSize,
-    connectionTimeoutMillis: 5_000,
-    statement_timeout: MAX_UNIT_MS,
-    idle_in_transaction_session_timeout: MAX_UNIT_MS,
-    query_timeout: options.maxResponseMs ?? MAX_RESPONSE_MS,
-    keepAlive: true,
-    pipeline: true,
-    verify: verifyServer,
-    // `arbor migrate --contract` looks for the nodes of older versions. Up to 0.4.0 they call themselves `arbor`.
-    application_name: `arbor/${VERSION}`,
-  });
-  // Without listeners the error of a connection that runs no statement would end the process. The next statement of its
-  // transaction fails.
-  pool.on("error", () => {});
-  pool.on("connect", (client) => {
-    client.on("error", () => {});
-    watchReplication(client);
-  });
+  const limits = { statementMs: maxStatementMs, idleMs: MAX_UNIT_MS };
+  const direct = createDirectAccess(limits);
+  const access = directUrl === undefined ? direct : createPooledAccess(limits);
+  const pool = createPool(url, access, poolSize);
+  const executors = new WeakMap<pg.PoolClient, PgExecutor>();
   try {
-    await prepareDatabase(pool, { migrations, create });
+    if (directUrl === undefined) await prepareDatabase(pool, { migrations, create });
+    else await prepareBehindPooler(directUrl);
   } catch (error) {
     await pool.end();
     throw error;
   }
   const turns = createTurns(poolSize, MAX_WAITING);
-  const executors = new WeakMap<pg.PoolClient, PgExecutor>();
-  const readOldest = async () => {
-    const { rows } = await pool.query<{ value: string }>("SELECT value FROM settings WHERE name = $1", [
-      OLDEST_VERSION,
-    ]);
-    return rows[0]?.value;
-  };
-
   return {
-    read: (unit, units) => runWithRetries(READ, unit, units),
-    write: (unit, units) => runWithRetries(WRITE, unit, units),
+    read: (unit, units) => runWithRetries(false, unit, units),
+    write: (unit, units) => runWithRetries(true, unit, units),
     lateCommitMs: LATE_COMMIT_MS,
     stats: () => ({
       ...counts,
@@ -135,7 +117,48 @@ export async function openPg(options: PgOptions): Promise<Store> {
     close: () => pool.end(),
   };
 
-  async function runWithRetries<T>(begin: string, unit: (tx: Tx) => Awaitable<T>, units?: UnitOptions): Promise<T> {
+  function createPool(url: string, { connection }: PgAccess, size: number): pg.Pool {
+    const created = new pg.Pool({
+      connectionString: url,
+      ...(options.tls !== undefined && { ssl: options.tls }),
+      max: size,
+      connectionTimeoutMillis: 5_000,
+      query_timeout: options.maxResponseMs ?? MAX_RESPONSE_MS,
+      keepAlive: true,
+      pipeline: true,
+      ...connection,
+      // `arbor migrate --contract` looks for the nodes of older versions. Up to 0.4.0 they call themselves `arbor`.
+      application_name: `arbor/${VERSION}`,
+    });
+    // Without listeners the error of a connection that runs no statement would end the process. The next statement of its
+    // transaction fails.
+    created.on("error", () => {});
+    created.on("connect", (client) => {
+      client.on("error", () => {});
+      watchReplication(client);
+    });
+    return created;
+  }
+
+  // What prepares the database locks it for a session.
+  async function prepareBehindPooler(directUrl: string): Promise<void> {
+    const past = createPool(directUrl, direct, 1);
+    try {
+      await prepareDatabase(past, { migrations, create });
+      const [one, other] = await Promise.all([identify(past), awaitPooledConnection(identify(pool))]);
+      if (one !== other) throw failedPrecondition("DATABASE_POOLER", OTHER_DATABASE);
+    } finally {
+      await past.end();
+    }
+    await awaitPooledConnection(readOldest());
+  }
+
+  function readOldest(): Promise<string | undefined> {
+    return runOnce(access.begin(false), false, (tx) => tx.settings.find(OLDEST_VERSION));
+  }
+
+  async function runWithRetries<T>(isWrite: boolean, unit: (tx: Tx) => Awaitable<T>, units?: UnitOptions): Promise<T> {
+    const begin = access.begin(isWrite, units?.maxIdleMs);
     const deadlineMs = Math.min(units?.deadlineMs ?? Number.POSITIVE_INFINITY, clock() + MAX_UNIT_MS);
     let conflict: unknown;
     for (let tries = 1; ; tries++) {
@@ -144,7 +167,7 @@ export async function openPg(options: PgOptions): Promise<Store> {
         // A unit that has begun before is not given up.
         const maxWaitMs = tries === 1 ? units?.maxWaitMs : undefined;
         const turn = waitForTurn({ key: units?.key, maxWaitMs, deadlineMs }, clock);
-        return await turns.run(turn, () => runOnce(beginWith(begin, units), unit, units?.trace));
+        return await turns.run(turn, () => runOnce(begin, isWrite, unit, units?.trace));
       } catch (error) {
         if (!isConflict(error)) throw toApiError(error);
         counts.conflicts++;
@@ -157,8 +180,12 @@ export async function openPg(options: PgOptions): Promise<Store> {
     }
   }
 
-  async function runOnce<T>(begin: string, unit: (tx: Tx) => Awaitable<T>, trace?: TraceSpan): Promise<T> {
-    const isWrite = begin.startsWith(WRITE);
+  async function runOnce<T>(
+    begin: Begin,
+    isWrite: boolean,
+    unit: (tx: Tx) => Awaitable<T>,
+    trace?: TraceSpan,
+  ): Promise<T> {
     const client = await pool.connect();
     trace?.addEvent("begin");
     const transaction = new PipelinedTransaction(client, executorOf(client), begin);
@@ -198,7 +225,7 @@ export async function openPg(options: PgOptions): Promise<Store> {
   function executorOf(client: pg.PoolClient): PgExecutor {
     let executor = executors.get(client);
     if (executor === undefined) {
-      executor = createExecutor(client);
+      executor = createExecutor(client, access);
       executors.set(client, executor);
     }
     return executor;
@@ -220,9 +247,22 @@ function tooManyConflicts(conflict: unknown): ApiError {
   return aborted("too many concurrent changes", conflict);
 }
 
-function beginWith(begin: string, { maxIdleMs }: UnitOptions = {}): string {
-  if (maxIdleMs === undefined) return begin;
-  return `${begin}; SET LOCAL idle_in_transaction_session_timeout = ${Math.ceil(maxIdleMs)}`;
+/**
+ * How many connections a process opens at most. It runs JavaScript on one core, and more transactions at once than the
+ * server has cores for conflict more often; what its machine has is taken as a sign of what the server has.
+ */
+export function choosePoolSize(cores: number): number {
+  return Math.min(Math.max(2 * cores, 10), 20);
+}
+
+// No two servers start in the same microsecond. The number of a database does not change with its name.
+const IDENTIFY = `SELECT pg_postmaster_start_time() || ' ' || oid AS id FROM pg_database
+  WHERE datname = current_database()`;
+const OTHER_DATABASE = "--database-url and --database-direct-url lead to different databases";
+
+async function identify(pool: pg.Pool): Promise<string> {
+  const { rows } = await pool.query<{ id: string }>(IDENTIFY);
+  return rows[0]?.id ?? "";
 }
 
 async function prepareDatabase(pool: pg.Pool, options: Parameters<typeof preparePg>[1]): Promise<void> {

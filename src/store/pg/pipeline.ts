@@ -2,6 +2,7 @@
 // sent without waiting for the responses to those before them, and the server runs them in their order.
 import type pg from "pg";
 import type { Executor, Statement } from "../statement.js";
+import type { Begin } from "./access.js";
 import { findErrorCode, type PgExecutor } from "./connection.js";
 
 /** A transaction that is beginning, or has begun. */
@@ -24,7 +25,7 @@ export class PipelinedTransaction implements Executor {
    *
    * @param executor of the connection
    */
-  constructor(client: pg.ClientBase, executor: PgExecutor, begin: string) {
+  constructor(client: pg.ClientBase, executor: PgExecutor, begin: Begin) {
     this.#client = client;
     this.#executor = executor;
     this.counterSlots = executor.counterSlots;
@@ -64,11 +65,11 @@ export class PipelinedTransaction implements Executor {
   }
 
   /**
-   * Finds why a unit failed. After a statement has failed, PostgreSQL rejects those that were sent behind it, and whoever
+   * Finds why a unit failed. After BEGIN or a statement has failed, those that were sent behind it fail too, and whoever
    * waits for one of them gets an error that says only that.
    */
   async findCause(error: unknown): Promise<unknown> {
-    if (!ABORTED.includes(findErrorCode(error))) return error;
+    if (this.#hasBegun && !ABORTED.includes(findErrorCode(error))) return error;
     await Promise.allSettled(this.#pending);
     return this.#failure?.error ?? error;
   }
@@ -85,8 +86,9 @@ export class PipelinedTransaction implements Executor {
     return isBusy ? ended : undefined;
   }
 
-  async #begin(text: string): Promise<void> {
-    await this.#note(this.#client.query(text));
+  async #begin({ text, verify }: Begin): Promise<void> {
+    const sent = this.#client.query(text);
+    await this.#note<unknown>(verify === undefined ? sent : verify(sent));
     this.#hasBegun = true;
   }
 
