@@ -3,6 +3,9 @@
 //
 //   node --import tsx bench/compare.ts --against DIRECTORY [--slices 40] [--seconds 0.5] [--starts 4]
 //     [--only rest|grpc|connect|web|list] [--max 1.05] [--nice=-15] [--no-build] [--access-log all] [--traces RATIO]
+//
+// With --postgres both use databases on one PostgreSQL server, which belongs on the processor of the generators:
+//   taskset -c 1 node scripts/with-pg.mjs node --import tsx bench/compare.ts --postgres --against DIRECTORY --only rest
 import { mkdtempSync, rmSync } from "node:fs";
 import { availableParallelism, cpus, setPriority, tmpdir } from "node:os";
 import { join, resolve } from "node:path";
@@ -10,6 +13,7 @@ import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
 import { loadGrpc, loadHttp1, loadRpc, NoResponses } from "./h2load.js";
 import { bootstrap, type Estimate, geometricMean } from "./intervals.js";
+import { createDatabase } from "./pg-database.js";
 import { requireTools, serverCpuUs, startTraceSink } from "./processes.js";
 import { type LoadResult, median } from "./rounds.js";
 import { build, type Side, startSide } from "./side.js";
@@ -69,6 +73,7 @@ const { values } = parseArgs({
     "no-build": { type: "boolean", default: false },
     "access-log": { type: "string" },
     traces: { type: "string" },
+    postgres: { type: "boolean", default: false },
   },
 });
 const [slices, seconds, starts] = [Number(values.slices), Number(values.seconds), Number(values.starts)];
@@ -145,9 +150,11 @@ function print(what: string, { value, low, high }: Estimate): void {
 }
 
 async function measureOnce(workload: Workload, count: number): Promise<Pair[]> {
-  const a = await startSide("a", checkouts.a, scratch, { accessLog: values["access-log"], env: tracesEnv });
+  const databases = values.postgres ? [await createDatabase(), await createDatabase()] : [];
+  const onA = { accessLog: values["access-log"], env: tracesEnv, databaseUrl: databases[0] };
+  const a = await startSide("a", checkouts.a, scratch, onA);
   try {
-    const b = await startSide("b", checkouts.b, scratch);
+    const b = await startSide("b", checkouts.b, scratch, { databaseUrl: databases[1] });
     try {
       await warmUp(workload, [a, b]);
       return await measurePairs(workload, a, b, count);

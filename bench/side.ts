@@ -1,6 +1,7 @@
 // One side of a comparison of two checkouts: its built service on its own data directory, filled only
 // through the command line and the API, so that any version can be a side.
 import { execFile } from "node:child_process";
+import { randomBytes } from "node:crypto";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { promisify } from "node:util";
@@ -43,6 +44,7 @@ export async function build(checkout: string): Promise<void> {
  * @param scratch an existing directory for its data
  * @param options.accessLog the value of `--access-log`, off unless given; lines go to standard error
  * @param options.env variables of the service
+ * @param options.databaseUrl an empty PostgreSQL database to use in place of SQLite
  */
 export async function startSide(
   name: string,
@@ -51,13 +53,18 @@ export async function startSide(
   {
     accessLog,
     env = {},
-  }: { readonly accessLog?: string | undefined; readonly env?: Readonly<Record<string, string>> } = {},
+    databaseUrl,
+  }: {
+    readonly accessLog?: string | undefined;
+    readonly env?: Readonly<Record<string, string>>;
+    readonly databaseUrl?: string | undefined;
+  } = {},
 ): Promise<Side> {
   const directory = mkdtempSync(join(scratch, `${name}-`));
   const listen = `127.0.0.1:${await freePort()}`;
   const url = `http://${listen}`;
   const main = join(checkout, "dist", "main.js");
-  const where = ["--data", join(directory, "data"), "--listen", listen];
+  const where = [...locate(directory, databaseUrl), "--listen", listen];
   const made = await run(process.execPath, [main, "bootstrap", "--org", "bench", "--json", ...where], {
     cwd: checkout,
   });
@@ -84,6 +91,13 @@ export async function startSide(
     await server.stop();
     throw error;
   }
+}
+
+function locate(directory: string, databaseUrl: string | undefined): string[] {
+  if (databaseUrl === undefined) return ["--data", join(directory, "data")];
+  const masterKey = join(directory, "master.key");
+  writeFileSync(masterKey, `${randomBytes(32).toString("base64")}\n`, { mode: 0o600 });
+  return ["--database-url", databaseUrl, "--master-key-file", masterKey];
 }
 
 async function createTree(url: string, token: string, root: string): Promise<readonly string[]> {
