@@ -196,8 +196,9 @@ export function permissionDenied(what: string, rejection?: RejectReason): ApiErr
  * PERMISSION_DENIED where no resource is concerned that might not exist. `rule` describes who may, as a sentence
  * without a full stop.
  */
-export function notPermitted(rule: string): ApiError {
-  return new ApiError(Code.PermissionDenied, "PERMISSION_DENIED", `Permission denied: ${rule}`);
+export function notPermitted(rule: string, rejection?: RejectReason): ApiError {
+  const text = `Permission denied: ${rule}`;
+  return new ApiError(Code.PermissionDenied, "PERMISSION_DENIED", text, [], undefined, rejection);
 }
 
 /** PERMISSION_DENIED: a request names values that callers may not choose. Nothing is hidden, so the text says all. */

@@ -180,7 +180,10 @@ describe("arbor auth login", () => {
     await look("The login failed");
     const { code, stdout, stderr } = await login.ended;
     assert.deepEqual([code, stdout], [5, ""]);
-    assert.match(stderr, /\narbor: the login failed: account not found\n$/);
+    assert.match(
+      stderr,
+      /\narbor: the login failed: account not found: you need an invite; ask an owner of your organisation for one\n$/,
+    );
     assert.equal(existsSync(credentials), false);
   });
 

@@ -115,7 +115,7 @@ expect 'update what the mask names' 200 "$(group "$alpha" gamma changed)"
 call PATCH "$groups/$alpha?updateMask=name,description" '{"name":"delta"}'
 expect 'update and clear' 200 "$(group "$alpha" delta '')"
 
-rule='name must match ^[a-z0-9 ._-]{1,}$'
+rule='name must match ^[a-z0-9 ._-]{1,}$: name is required'
 info() { printf '{"@type":"%s.ErrorInfo","reason":"%s","domain":"%s"}' "$rpc" "$1" "$domain"; }
 call POST "$groups/$walk" '{}'
 expect 'create without a name' 400 "{\"code\":3,\"message\":\"Invalid argument: name: $rule\",\"details\":[$(info INVALID_ARGUMENT),\

@@ -30,7 +30,7 @@ const patch = (uid: string, body: object, mask?: string) =>
 
 describe("an association", () => {
   const cases: readonly { name: string; body: object; broken: readonly [string, string] }[] = [
-    { name: "no name", body: { amazon }, broken: ["name", "name must match ^[a-z0-9 ._-]{1,}$"] },
+    { name: "no name", body: { amazon }, broken: ["name", "name must match ^[a-z0-9 ._-]{1,}$: name is required"] },
     {
       name: "an account of letters",
       body: { name: "a", amazon: { account: "12345678901x" } },

@@ -40,7 +40,7 @@ describe("a mapping", () => {
       name: "nothing",
       body: () => ({}),
       broken: [
-        ["externalGroupId", "externalGroupId must be 1 to 256 characters"],
+        ["externalGroupId", "externalGroupId is required"],
         ["roleUid", "roleUid is required"],
         ["scope", "scope is required"],
       ],

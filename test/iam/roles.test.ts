@@ -30,7 +30,11 @@ describe("custom roles", () => {
       body: { name: "r" },
       broken: ["capabilities", "capabilities must name at least one capability"],
     },
-    { name: "no name", body: { capabilities }, broken: ["name", "name must match ^[a-z0-9 ._-]{1,}$"] },
+    {
+      name: "no name",
+      body: { capabilities },
+      broken: ["name", "name must match ^[a-z0-9 ._-]{1,}$: name is required"],
+    },
     {
       name: "the capability unknown",
       body: { name: "r", capabilities: ["UNKNOWN"] },

@@ -6,7 +6,7 @@ import { Auth } from "#gen/chainguard/platform/auth/auth_pb.js";
 import { revokeTokens } from "../../src/iam/operator/operate.js";
 import { buildCapabilitySet } from "../../src/iam/roles/capability-names.js";
 import { builtinRoleUid, personUid, randomIds } from "../../src/kernel/ids.js";
-import { notAssumable, permissionDenied, resourceExhausted } from "../contract/expectations.js";
+import { notAssumable, notPermitted, permissionDenied, resourceExhausted } from "../contract/expectations.js";
 import { rawClients, requestOf } from "../contract/iam-clients.js";
 import { bindingRow, groupRow, roleRow } from "../support/rows.js";
 import { changeInvite, type Invite, invite, register } from "./auth-world.js";
@@ -14,6 +14,11 @@ import { ask } from "./sts/ask.js";
 import { dumpOf, type ExchangeWorld, startExchangeWorld } from "./sts/exchange-world.js";
 
 const REJECTED = permissionDenied("accepting this invite");
+const EXPIRED = notPermitted("this invite has expired; ask for another one");
+const USED = notPermitted("this invite was used already, and is valid once; ask for another one");
+const OTHER_ADDRESS = notPermitted(
+  "this invite is for an e-mail address that your login provider has not confirmed to be yours",
+);
 const HOUR_MS = 3_600_000;
 
 let world: ExchangeWorld;
@@ -91,7 +96,7 @@ describe("an invite", () => {
     const { code, uid } = await invite(world, { singleUse: true });
     assert.equal((await register(world, newcomer().bearer, { code })).status, 200);
     const late = newcomer();
-    assert.deepEqual((await register(world, late.bearer, { code })).outcome, REJECTED);
+    assert.deepEqual((await register(world, late.bearer, { code })).outcome, USED);
     assert.equal(await exists(late.uid), false);
     const read = await ask(world.url, `/iam/v2beta1/groupInvites/${uid}`, { bearer: world.owner.token });
     assert.equal(read.status, 404);
@@ -113,7 +118,7 @@ describe("an invite", () => {
     try {
       assert.equal((await register(world, newcomer().bearer, { code })).status, 200);
       world.harness.skewMs = HOUR_MS + 1_000;
-      assert.deepEqual((await register(world, newcomer().bearer, { code })).outcome, REJECTED);
+      assert.deepEqual((await register(world, newcomer().bearer, { code })).outcome, EXPIRED);
     } finally {
       world.harness.skewMs = 0;
     }
@@ -151,7 +156,27 @@ describe("an invite", () => {
       // The sign for kelvin: its lower case is the letter k.
       const { code } = await invite(own, { email: "kate@example.org" });
       const { bearer } = newcomer(world, { email: "\u212aate@example.org", email_verified: true });
-      assert.deepEqual((await register(own, bearer, { code })).outcome, REJECTED);
+      assert.deepEqual((await register(own, bearer, { code })).outcome, OTHER_ADDRESS);
+    }));
+
+  it("tells nobody without its whole code that it has expired or was used", () =>
+    inOwnWorld(async (own) => {
+      const [used, expired] = [await invite(own, { singleUse: true }), await invite(own, { ttl: "1s" })];
+      assert.equal((await register(own, newcomer(own).bearer, { code: used.code })).status, 200);
+      own.harness.skewMs = 2_000;
+      const { bearer } = newcomer(own);
+      for (const made of [used, expired]) {
+        const secret = String(JSON.parse(Buffer.from(made.code, "base64url").toString()).sec);
+        const guesses = [{ sec: "0".repeat(32) }, { sec: secret.slice(0, -1) }, { grp: own.foreign }];
+        for (const guess of guesses) {
+          assert.deepEqual((await register(own, bearer, { code: changeInvite(made, guess) })).outcome, REJECTED);
+        }
+      }
+      assert.deepEqual((await register(own, bearer, { code: used.code })).outcome, USED);
+      assert.deepEqual((await register(own, bearer, { code: expired.code })).outcome, EXPIRED);
+      own.harness.skewMs = 31 * 24 * HOUR_MS;
+      const later = own.idToken({ sub: "later" });
+      assert.deepEqual((await register(own, later, { code: used.code })).outcome, REJECTED, "it is forgotten");
     }));
 
   it("for an email address is invalid for workloads, which have none", async () => {
@@ -159,7 +184,7 @@ describe("an invite", () => {
     const { code } = await invite(world, { email: "guest@example.org" });
     assert.deepEqual(
       (await register(world, world.token({ sub: "for an address" }), { code, identityId })).outcome,
-      REJECTED,
+      OTHER_ADDRESS,
     );
   });
 });

@@ -164,7 +164,10 @@ describe("registering without an invite", () => {
   it("is rejected for others, who are not registered", async () => {
     const stored = dumpOf(world.data);
     const { status, json } = await register(world, world.idToken({ sub: "stranger" }), {});
-    assert.deepEqual([status, json.message], [404, "Not found: identity: account not found: it needs an invite"]);
+    assert.deepEqual(
+      [status, json.message],
+      [404, "Not found: identity: account not found: you need an invite; ask an owner of your organisation for one"],
+    );
     assert.deepEqual(dumpOf(world.data), stored);
   });
 

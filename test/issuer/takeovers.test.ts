@@ -5,7 +5,14 @@ import { generateKeyPairSync } from "node:crypto";
 import { after, before, describe, it } from "node:test";
 import { signIn } from "../../src/iam/people/sign-in.js";
 import { builtinRoleUid, providerPersonUid, randomIds } from "../../src/kernel/ids.js";
-import { FOR_OTHERS, invalid, notAssumable, permissionDenied, unauthenticated } from "../contract/expectations.js";
+import {
+  FOR_OTHERS,
+  invalid,
+  notAssumable,
+  notPermitted,
+  permissionDenied,
+  unauthenticated,
+} from "../contract/expectations.js";
 import { signToken } from "../support/local-issuer.js";
 import { invite, register } from "./auth-world.js";
 import { type Answer, ask } from "./sts/ask.js";
@@ -42,7 +49,7 @@ describe("a tenant that names the issuer of the login provider as its own, with 
     );
     assert.deepEqual(
       (await world.exchange({ identity_provider: evil.uid }, createStolenToken())).outcome,
-      permissionDenied("Identity not found"),
+      notPermitted("Identity not found: sign in with a browser first"),
     );
     for (const claims of [
       { aud: ["evil", CLIENT] },
@@ -88,7 +95,7 @@ describe("a tenant that names the issuer of the login provider as its own, with 
       const signInRequest = { issuer, subject: "victim", claims, providerUid: evil.uid, invite: code, register: false };
       await assert.rejects(
         world.write((tx) => signIn(tx, signInRequest, context)),
-        /accepting this invite/,
+        code === own.code ? /for an e-mail address/ : /accepting this invite/,
       );
     }
     const { store } = world.harness.app.installation;

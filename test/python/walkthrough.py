@@ -240,7 +240,7 @@ def update_and_clear():
 
 @step
 def create_without_a_name():
-    rule = "name must match ^[a-z0-9 ._-]{1,}$"
+    rule = "name must match ^[a-z0-9 ._-]{1,}$: name is required"
     violation = error_details_pb2.BadRequest.FieldViolation(field="name", description=rule)
     refused(
         groups.CreateGroup,

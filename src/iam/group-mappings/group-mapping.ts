@@ -27,10 +27,12 @@ import { identityProviders } from "../identity-providers/identity-provider.js";
 import { requireGrantable } from "../rights.js";
 import { requireAvailableRole } from "../roles/role.js";
 
-const isExternalId: FieldRule = (value, field) =>
-  value !== "" && String(value).length <= 256 && isPrintable(String(value))
+const isExternalId: FieldRule = (value, field) => {
+  if (value === undefined || value === "") return breakRule(field, "is required");
+  return String(value).length <= 256 && isPrintable(String(value))
     ? undefined
     : breakRule(field, "must be 1 to 256 characters");
+};
 
 /** The mapping resource. Mappings are created and deleted, and never change. */
 export const groupMappings = defineResource({

@@ -98,8 +98,8 @@ export const isClaimMatch: FieldRule = (value, field) => {
 export const areStaticKeys: FieldRule = (value, field) => {
   if (value === undefined) return undefined;
   const { issuer, subject, issuerKeys, audiences } = value as Identity_StaticKeys;
-  if (issuerKeys === "" || issuerKeys.length > MAX_KEYS_LENGTH)
-    return breakRule(`${field}.issuerKeys`, "must hold keys, at most 64 KiB");
+  if (issuerKeys === "") return breakRule(`${field}.issuerKeys`, "is required");
+  if (issuerKeys.length > MAX_KEYS_LENGTH) return breakRule(`${field}.issuerKeys`, "must hold keys, at most 64 KiB");
   if (audiences.length > 1) return breakRule(`${field}.audiences`, "must be at most one");
   if (issuer.length > MAX_ISSUER_LENGTH)
     return breakRule(`${field}.issuer`, `must be 1 to ${MAX_ISSUER_LENGTH} characters`);

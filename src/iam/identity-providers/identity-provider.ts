@@ -37,6 +37,7 @@ const isOidc: FieldRule = (value, field) => {
   if (!isIssuerUrl(issuer)) {
     return breakRule(`${field}.issuer`, "must be an https URL without user, query or fragment");
   }
+  if (clientId === "") return breakRule(`${field}.clientId`, "is required");
   if (!isText(clientId)) return breakRule(`${field}.clientId`, `must be 1 to ${MAX_TEXT} characters`);
   if (
     additionalScopes.length > MAX_SCOPES ||

@@ -1,6 +1,6 @@
 // Accepting an invite: a person presents its code and is bound to its role.
 import { createHash, timingSafeEqual } from "node:crypto";
-import { permissionDenied } from "../../kernel/errors.js";
+import { type ApiError, notPermitted, permissionDenied } from "../../kernel/errors.js";
 import type { Ids } from "../../kernel/ids.js";
 import { isUidp, lineageOf, rootOf } from "../../kernel/uidp.js";
 import { Caller } from "../../pipeline/auth/caller.js";
@@ -31,8 +31,12 @@ export function parseInviteCode(code: string): InviteCode | undefined {
   }
 }
 
+/** How long the bearer of the code of a used invite learns that it was used, in milliseconds. */
+const USED_MS = 30 * 24 * 60 * 60 * 1000;
+
 /**
- * Reads the invite of a code. Wrong, expired and used codes get the same error.
+ * Reads the invite of a code. Wrong codes get one error, whatever is wrong. Whoever has the whole code of an invite learns
+ * that it has expired or was used.
  *
  * @throws ApiError PERMISSION_DENIED
  */
@@ -44,8 +48,20 @@ export async function requireInvite(tx: Tx, code: string, nowMs: number): Promis
   const hash = createHash("sha256").update(parsed.secret).digest();
   // An absent invite is compared as well, so that the time of the response does not show whether it exists.
   const isRight = timingSafeEqual(hash, invite ? Buffer.from(invite.codeHash, "hex") : hash) && invite !== undefined;
-  if (!isRight || invite.groupUid !== parsed.group || invite.expireTimeMs <= nowMs) throw inviteDenied();
-  return invite;
+  if (isRight && invite.groupUid === parsed.group) {
+    if (invite.expireTimeMs <= nowMs) throw notPermitted("this invite has expired; ask for another one");
+    return invite;
+  }
+  // Looked up for every wrong code, and found by the whole code alone.
+  const used = await tx.tickets.find("used-invite", usedKey(parsed.group, hash.toString("hex")));
+  if (used !== undefined && used.expireTimeMs > nowMs) {
+    throw notPermitted("this invite was used already, and is valid once; ask for another one");
+  }
+  throw inviteDenied();
+}
+
+function usedKey(group: string, codeHash: string): string {
+  return `used-invite ${group} ${codeHash}`;
 }
 
 /** The identity that accepts an invite. */
@@ -67,7 +83,9 @@ export async function requireAcceptable(
   // Identities of one organisation and people of its provider are never bound in another.
   const home = identity.uid.includes("/") ? identity.uid : identity.providerUid;
   if (home !== null && rootOf(home) !== rootOf(invite.groupUid)) throw inviteDenied();
-  if (invite.email !== "" && lowerCase(invite.email) !== lowerCase(identity.email)) throw inviteDenied();
+  if (invite.email !== "" && lowerCase(invite.email) !== lowerCase(identity.email)) {
+    throw notPermitted("this invite is for an e-mail address that your login provider has not confirmed to be yours");
+  }
   const role = await tx.roles.find(invite.roleUid);
   if (role === undefined) throw inviteDenied();
   await requireInviterRights(tx, invite, role, nowMs);
@@ -91,7 +109,10 @@ export async function acceptInvite(
     await insertBinding(tx, groupUid, { identityUid: identity.uid, roleUid }, context, { accepted: true });
   }
   if (isPerson(identity.uid)) await acceptBindingsAt(tx, identity.uid, groupUid);
-  if (invite.singleUse) await tx.groupInvites.delete(invite.uid);
+  if (!invite.singleUse) return;
+  await tx.groupInvites.delete(invite.uid);
+  const hash = usedKey(groupUid, invite.codeHash);
+  await tx.tickets.put({ hash, kind: "used-invite", data: {}, expireTimeMs: context.nowMs + USED_MS });
 }
 
 /** What a page shows of an invite before a person accepts it. */
@@ -155,6 +176,6 @@ function lowerCase(address: string): string {
   return address.replace(/[A-Z]/g, (letter) => letter.toLowerCase());
 }
 
-function inviteDenied() {
+function inviteDenied(): ApiError {
   return permissionDenied("accepting this invite");
 }

@@ -1,7 +1,7 @@
 // Signing in: finds or registers the person that a login provider asserts.
 import { SessionSchema } from "#gen/chainguard/platform/auth/auth_pb.js";
 import { RoleBindingsService } from "#gen/chainguard/platform/iam/v2beta1/role_bindings_pb.js";
-import { failedPrecondition, notFound, permissionDenied, unauthenticated } from "../../kernel/errors.js";
+import { failedPrecondition, notFound, notPermitted, unauthenticated } from "../../kernel/errors.js";
 import type { Ids } from "../../kernel/ids.js";
 import { MAX_MAPPINGS } from "../../pipeline/auth/api-token.js";
 import type { BodyView } from "../../pipeline/body.js";
@@ -97,7 +97,8 @@ export async function previewSignIn(tx: Tx, request: SignIn, nowMs: number): Pro
 
 function requireMayRegister({ register, invite }: SignIn, { provider }: AssertedIdentity): void {
   if (register || invite !== undefined || provider !== undefined) return;
-  throw notFound(identities, "", "account not found: it needs an invite");
+  // Also where registration is open, because an invite gives rights as well.
+  throw notFound(identities, "", "account not found: you need an invite; ask an owner of your organisation for one");
 }
 
 /**
@@ -108,7 +109,12 @@ function requireMayRegister({ register, invite }: SignIn, { provider }: Asserted
 export async function getKnownPerson(tx: Tx, login: Omit<SignIn, "invite" | "register">): Promise<SignInResult> {
   const asserted = await getAssertedIdentity(tx, login);
   const person = await tx.identities.find(derivePersonUid(asserted));
-  if (person === undefined) throw permissionDenied("Identity not found", "person_unknown");
+  // The login provider has confirmed who asks, so this says nothing about others.
+  if (person === undefined) {
+    const rule =
+      asserted.provider === undefined ? "you have no account here, and need an invite" : "sign in with a browser first";
+    throw notPermitted(`Identity not found: ${rule}`, "person_unknown");
+  }
   return {
     identityUid: person.uid,
     mappings: await findMappings(tx, asserted),

@@ -48,7 +48,7 @@ function convert(error: ApiError): OAuthError | undefined {
     case Code.InvalidArgument:
       return oauthError(errorCodeOf(error), text);
     case Code.NotFound:
-      return oauthError(ACCOUNT_NOT_FOUND, ACCOUNT_NOT_FOUND, 404);
+      return oauthError(ACCOUNT_NOT_FOUND, text.slice(Math.max(0, text.indexOf(ACCOUNT_NOT_FOUND))), 404);
     case Code.PermissionDenied:
       return oauthError("access_denied", text, 403);
     case Code.Unauthenticated:

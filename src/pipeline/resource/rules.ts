@@ -10,8 +10,14 @@ const MAX_DESCRIPTION = 512;
 // Control characters, halves of surrogate pairs, line and paragraph separators.
 const UNPRINTABLE = /[\p{Cc}\p{Cs}\p{Zl}\p{Zp}]/u;
 
-/** The rule for names. Its text is part of the API (docs/api-rules.md#errors). */
+/**
+ * The rule for names. Its text is part of the API (docs/api-rules.md#errors), so what helps callers who gave no name
+ * stands after it.
+ */
 export const isName: FieldRule = (value, field) => {
+  if (value === undefined || value === "") {
+    return breakRule(field, `must match ${NAME.source}: {} is required`, field);
+  }
   if (typeof value !== "string" || !NAME.test(value)) return breakRule(field, `must match ${NAME.source}`);
   return value.length > MAX_NAME ? breakRule(field, `must be at most ${MAX_NAME} characters`) : undefined;
 };

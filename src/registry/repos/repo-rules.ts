@@ -35,10 +35,11 @@ const RESERVED_VARIABLE = "CHAINGUARD_";
 const RESERVED_ANNOTATIONS = ["dev.chainguard.", "org.opencontainers."];
 
 /** The rule for names of repos: the last component of a path in a registry. */
-export const isRepoNameField: FieldRule = (value, field) =>
-  typeof value === "string" && isRepoName(value)
-    ? undefined
-    : breakRule(field, `must match ^[a-z0-9]+((\\.|_|__|-+)[a-z0-9]+)*$ and be at most 128 characters`);
+export const isRepoNameField: FieldRule = (value, field) => {
+  const rule = `must match ^[a-z0-9]+((\\.|_|__|-+)[a-z0-9]+)*$ and be at most 128 characters`;
+  if (value === undefined || value === "") return breakRule(field, `${rule}: {} is required`, field);
+  return typeof value === "string" && isRepoName(value) ? undefined : breakRule(field, rule);
+};
 
 /** The rule for tiers of the catalogue: one that the API knows. */
 export const isTier: FieldRule = (value, field) =>
@@ -55,8 +56,11 @@ export const isAliases: FieldRule = (value, field) =>
 export const isTagNames: FieldRule = (value, field) =>
   findListFault(value, field, isTagName, `must each match ${TAG_NAME.source}`);
 
-export const isTagNameField: FieldRule = (value, field) =>
-  isTagName(String(value)) ? undefined : breakRule(field, `must match ${TAG_NAME.source}`);
+export const isTagNameField: FieldRule = (value, field) => {
+  const rule = `must match ${TAG_NAME.source}`;
+  if (value === undefined || value === "") return breakRule(field, `${rule}: {} is required`, field);
+  return isTagName(String(value)) ? undefined : breakRule(field, rule);
+};
 
 export const isLabels: FieldRule = (value, field) =>
   findListFault(value, field, isWord, "must each be one line without control characters");

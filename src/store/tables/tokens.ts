@@ -16,7 +16,8 @@ export type TicketKind =
   | "id-token"
   | "terminal"
   | "refresh"
-  | "deleted";
+  | "deleted"
+  | "used-invite";
 
 /** Builds the tables of keys and secrets. */
 export function defineTokenTables(c: Columns) {

@@ -12,6 +12,8 @@ import {
 } from "./rule.js";
 
 const NAME_RULE = "name must match ^[a-z0-9 ._-]{1,}$";
+// The rule stands first, as the specification has it.
+const MISSING_NAME = `${NAME_RULE}: name is required`;
 const TYPE = "type.googleapis.com/google.rpc.";
 const domain = "iam.127.0.0.1";
 
@@ -29,10 +31,10 @@ export const errors: readonly Rule[] = [
       text: /^\{"code":3,"message":"[^"]*","details":\[\{"@type":"[^"]*ErrorInfo","reason":"[^"]*","domain":"[^"]*"\},\{.*\}\]\}$/,
       json: {
         code: 3,
-        message: `Invalid argument: name: ${NAME_RULE}`,
+        message: `Invalid argument: name: ${MISSING_NAME}`,
         details: [
           { "@type": `${TYPE}ErrorInfo`, reason: "INVALID_ARGUMENT", domain, metadata: absent },
-          { "@type": `${TYPE}BadRequest`, fieldViolations: [{ field: "name", description: NAME_RULE }] },
+          { "@type": `${TYPE}BadRequest`, fieldViolations: [{ field: "name", description: MISSING_NAME }] },
         ],
       },
     },
@@ -42,7 +44,7 @@ export const errors: readonly Rule[] = [
     says: "the name of a group that is missing is reported with its rule",
     call: "CreateGroup",
     request: { parent: "<org>", group: {} },
-    expect: invalid(["name", NAME_RULE]),
+    expect: invalid(["name", MISSING_NAME]),
   },
   {
     anchor: "errors",
@@ -84,7 +86,7 @@ export const errors: readonly Rule[] = [
     says: "every field that is wrong is named",
     call: "CreateGroup",
     request: { parent: "<fresh>", group: { name: "", description: "a\tb" } },
-    expect: invalid(["name", NAME_RULE], ["description", "description must not contain control characters"]),
+    expect: invalid(["name", MISSING_NAME], ["description", "description must not contain control characters"]),
   },
   {
     anchor: "errors",

@@ -1,7 +1,7 @@
 // What docs/api-rules.md says about updates.
 import { invalid, type Pattern, type Rule } from "./rule.js";
 
-const NAME_RULE = "name must match ^[a-z0-9 ._-]{1,}$";
+const NAME_RULE = "name must match ^[a-z0-9 ._-]{1,}$: name is required";
 const PATH = "/iam/v2beta1/groups/<fresh>";
 const was = { name: "before", description: "as it was" };
 const both = { name: "after", description: "new" };

@@ -48,7 +48,7 @@ const fields: readonly Rule[] = [
       says: `a name is not ${JSON.stringify(name)}`,
       call: "CreateGroup",
       request: { parent: "<fresh>", group: { name } },
-      expect: invalid(["name", NAME_RULE]),
+      expect: invalid(["name", name === "" ? `${NAME_RULE}: name is required` : NAME_RULE]),
     }),
   ),
   {

@@ -114,8 +114,7 @@ for (const name of wireNames) {
       const rows: readonly (readonly [failure: Promise<string>, text: string])[] = [
         [
           wire.expectError(v1.create, { parentId }),
-          "externalGroupId: externalGroupId must be 1 to 256 characters; " +
-            "roleUidp: roleUidp is required; scope: scope is required",
+          "externalGroupId: externalGroupId is required; " + "roleUidp: roleUidp is required; scope: scope is required",
         ],
         [
           wire.expectError(v1.create, { parentId, mapping: { ...mapping, roleUidp: randomIds.newUid(world.foreign) } }),

@@ -63,7 +63,7 @@ describe("groups", () => {
     const reset = await connection.client(Groups).update({ id: group, name: "whole" });
     assert.deepEqual([reset.name, reset.description], ["whole", ""]);
     assert.deepEqual((await v1("PUT", `/groups/${group}`, { description: "d" })).outcome, {
-      ...invalid(["name", "name must match ^[a-z0-9 ._-]{1,}$"]),
+      ...invalid(["name", "name must match ^[a-z0-9 ._-]{1,}$: name is required"]),
     });
     assert.equal((await v2("GET", `/groups/${group}`)).json?.name, "whole");
   });

@@ -10,7 +10,7 @@ import {
   type Expected,
   FOR_OTHERS,
   invalid,
-  permissionDenied,
+  notPermitted,
   precondition,
   unauthenticated,
 } from "../../contract/expectations.js";
@@ -20,6 +20,9 @@ import { exchangerOf } from "../mutations/exchanger.js";
 import { type Answer, ask } from "./ask.js";
 import { CLIENT, claimsOf, dumpOf, type ExchangeWorld, startExchangeWorld } from "./exchange-world.js";
 import { makeProvider, type ProviderKit } from "./provider-people.js";
+
+const UNKNOWN_PERSON = notPermitted("Identity not found: you have no account here, and need an invite");
+const UNKNOWN_MEMBER = notPermitted("Identity not found: sign in with a browser first");
 
 let world: ExchangeWorld;
 before(async () => {
@@ -69,8 +72,8 @@ describe("a login provider of the service", () => {
     ["of an issuer of workloads", () => ({ iss: world.workloads.issuer, aud: world.url }), UNNAMED],
     ["of an issuer of workloads, for others", () => ({ iss: world.workloads.issuer }), UNNAMED_FOR_OTHERS],
     ["of the service itself", () => ({ iss: world.url, aud: world.url }), unauthenticated()],
-    ["for somebody unknown", () => ({ sub: "nobody" }), permissionDenied("Identity not found")],
-    ["for somebody in another case", () => ({ sub: "Alice" }), permissionDenied("Identity not found")],
+    ["for somebody unknown", () => ({ sub: "nobody" }), UNKNOWN_PERSON],
+    ["for somebody in another case", () => ({ sub: "Alice" }), UNKNOWN_PERSON],
     ["that ran out", () => ({ exp: Math.floor(Date.now() / 1000) - 100 }), unauthenticated()],
   ];
   for (const [name, claims, expected] of cases) {
@@ -92,10 +95,7 @@ describe("a login provider of the service", () => {
     const { uid } = await world.person("gone");
     const token = await world.exchangeToken({}, world.idToken({ sub: "gone" }));
     await world.write((tx) => tx.identities.delete(uid));
-    assert.deepEqual(
-      (await world.exchange({}, world.idToken({ sub: "gone" }))).outcome,
-      permissionDenied("Identity not found"),
-    );
+    assert.deepEqual((await world.exchange({}, world.idToken({ sub: "gone" }))).outcome, UNKNOWN_PERSON);
     assert.deepEqual((await ask(world.url, "/auth/v1/ok", { bearer: token })).outcome, unauthenticated());
   });
 });
@@ -144,12 +144,8 @@ describe("an organisation's own provider", () => {
         world.exchange({ identityProvider: provider.uid }, world.token({ sub: "carol", aud: provider.client })),
         unauthenticated(),
       ],
-      ["somebody unknown", exchange({ sub: "dave" }), permissionDenied("Identity not found")],
-      [
-        "unknown there",
-        world.exchange({ identityProvider: other.uid }, other.token({ sub: "carol" })),
-        permissionDenied("Identity not found"),
-      ],
+      ["somebody unknown", exchange({ sub: "dave" }), UNKNOWN_MEMBER],
+      ["unknown there", world.exchange({ identityProvider: other.uid }, other.token({ sub: "carol" })), UNKNOWN_MEMBER],
       [
         "a provider that is none",
         world.exchange({ identityProvider: randomIds.newUid(world.root) }, provider.token({ sub: "carol" })),
