@@ -64,8 +64,12 @@ export function addHostCommands(arbor: Command): void {
     .requiredOption("--org <name>", "name of the organisation")
     .option("--owner-issuer <url>", "issuer of the login provider that knows the owner")
     .option("--owner-subject <subject>", "the owner's subject at that issuer")
+    .option(
+      "--owner-email <address>",
+      "the owner's e-mail address: who signs in with it within 7 days becomes an owner, if the login provider has confirmed it",
+    )
     .option("--json", "print JSON")
-    .action(async (options) => (await import("./host.js")).bootstrapCommand(readSettings(options), options));
+    .action(async (options) => (await import("./bootstrap.js")).bootstrapCommand(readSettings(options), options));
 
   const migrate = arbor
     .command("migrate")
@@ -121,6 +125,7 @@ export function addHostCommands(arbor: Command): void {
   addSettings(admin.command("unbind <uid>").description("delete a role binding"), hostSettings).action(
     async (uid, options) => (await import("./host.js")).unbindCommand(readSettings(options), uid),
   );
+  addMemberCommands(admin);
   addRoleCommands(admin);
   addSettings(
     admin
@@ -335,6 +340,22 @@ function addAuditCommands(arbor: Command): void {
     if (root === undefined) exporting.error("error: required option '--root <uid>' not specified");
     await (await import("./audit.js")).auditExportCommand(readSettings(options), options);
   });
+}
+
+function addMemberCommands(admin: Command): void {
+  const addPage = (command: Command) =>
+    addSettings(command, hostSettings)
+      .option("--limit <rows>", "how many rows at most, 1 to 1000", "50")
+      .option("--after <uid>", "continue after this uid", "")
+      .option("--json", "print a JSON object per line");
+  const organisations = admin.command("organisations").description("the organisations, on the host");
+  addPage(organisations.command("list").description("print the organisations and their owners")).action(
+    async (options) => (await import("./members.js")).organisationListCommand(readSettings(options), options),
+  );
+  const identities = admin.command("identities").description("the identities of an organisation, on the host");
+  addPage(identities.command("list").description("print who is in an organisation, or bound in it, with roles"))
+    .requiredOption("--org <name>", "name or uid of the organisation")
+    .action(async (options) => (await import("./members.js")).identityListCommand(readSettings(options), options));
 }
 
 function addRoleCommands(admin: Command): void {

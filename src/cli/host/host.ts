@@ -3,7 +3,6 @@ import { type Installation, type InstallationMode, nameDiskFault, openInstallati
 import type { Settings } from "../../config/config.js";
 import { resolveOrigin } from "../../config/origin.js";
 import { identities } from "../../iam/identities/identity.js";
-import { bootstrap } from "../../iam/operator/bootstrap.js";
 import {
   auditOnHost,
   bindIdentity,
@@ -18,39 +17,8 @@ import { invalidArgument, notFound } from "../../kernel/errors.js";
 import { randomIds } from "../../kernel/ids.js";
 import { createMigrationProgress } from "./progress.js";
 
-const HOUR_S = 3600;
-
-/** `arbor bootstrap` */
-export async function bootstrapCommand(
-  settings: Settings,
-  options: { org: string; ownerIssuer?: string; ownerSubject?: string; json?: boolean },
-): Promise<void> {
-  const { org, ownerIssuer: issuer, ownerSubject: subject } = options;
-  if ((issuer === undefined) !== (subject === undefined)) {
-    throw invalidArgument({ field: "owner", subject: "", rule: "--owner-issuer and --owner-subject go together" });
-  }
-  await withInstallation(settings, "create", async (host) => {
-    const owner = issuer !== undefined && subject !== undefined ? { owner: { issuer, subject } } : {};
-    const created = await host.store.write((tx) => bootstrap(tx, { org, ...owner }, randomIds, host.clock()));
-    const { baseUrl, issuer: hostIssuer } = await readOrigin(host, settings);
-    const token = await issueToken(
-      { issuer: hostIssuer, audience: baseUrl, identity: created.identity, lifeS: HOUR_S, nowMs: host.clock() },
-      host.keys,
-      randomIds,
-    );
-    const result = { ...created, token };
-    if (options.json) print(JSON.stringify({ ...result, audience: baseUrl }));
-    else for (const [name, value] of Object.entries(result)) print(`${name}: ${value}`);
-    noteAudience(baseUrl);
-  });
-}
-
-// A server accepts only tokens for its own URL, which follows from settings that this command may not have been given.
-function noteAudience(audience: string): void {
-  process.stderr.write(
-    `the token is for ${audience}; a server with another URL refuses it: give this command its --listen and --base-url\n`,
-  );
-}
+/** An hour, in seconds. */
+export const HOUR_S = 3600;
 
 /** The type of the event, and of its body. */
 const TOKEN_ISSUED = "arbor.token.issued.v1";

@@ -11,7 +11,7 @@ import {
   GroupInvitesService,
 } from "#gen/chainguard/platform/iam/v2beta1/group_invites_pb.js";
 import { breakRule } from "../../kernel/errors.js";
-import { defineBodies } from "../../pipeline/body.js";
+import { type BodyView, defineBodies } from "../../pipeline/body.js";
 import type { Handlers } from "../../pipeline/handlers.js";
 import { serve } from "../../pipeline/method-table.js";
 import { defineResource } from "../../pipeline/resource/define.js";
@@ -37,7 +37,8 @@ const isTtl: FieldRule = (value, field) => {
   return ms > 0 && ms <= MAX_TTL_MS ? undefined : breakRule(field, "must be more than 0 and at most 365 days");
 };
 
-const isEmail: FieldRule = (value, field) =>
+/** The rule for the address that an invite is for; empty for an invite for everybody. */
+export const isEmail: FieldRule = (value, field) =>
   value === "" || (EMAIL.test(String(value)) && isPrintable(String(value)))
     ? undefined
     : breakRule(field, "must be an e-mail address");
@@ -103,13 +104,15 @@ export function groupInviteToProto(row: GroupInviteRow, role: RoleRow | undefine
   return create(GroupInviteSchema, view);
 }
 
-// Never the code, and no more than published events have.
+/** How bodies of the audit log show invites: never the code, and no more than published events have. */
+export const groupInviteView = {
+  message: GroupInviteSchema,
+  readers: [GroupInvitesService.method.listGroupInvites],
+  only: ["uid", "expirationTime"],
+} as const satisfies BodyView;
+
 const bodies = defineBodies(
-  {
-    message: GroupInviteSchema,
-    readers: [GroupInvitesService.method.listGroupInvites],
-    only: ["uid", "expirationTime"],
-  },
+  groupInviteView,
   findsResource(groupInvites, (row) => groupInviteToProto(row, undefined)),
 );
 

@@ -3,8 +3,10 @@ import { builtinIdentityUid, builtinRoleUid, type Ids, personUid } from "../../k
 import { describeChange } from "../../pipeline/body.js";
 import { isName } from "../../pipeline/resource/rules.js";
 import type { Tx } from "../../store/transaction.js";
+import { groupInviteToProto, groupInviteView } from "../group-invites/group-invite.js";
 import { requireNotInDeletion } from "../identities/deletion.js";
 import { buildStandaloneIdentity } from "../identities/identity.js";
+import { type AwaitedOwner, inviteOwner } from "../people/owner-invite.js";
 import { insertBinding } from "../role-bindings/create-binding.js";
 import { roleBindingView } from "../role-bindings/role-binding.js";
 import { auditOnHost, showBinding } from "./operate.js";
@@ -15,6 +17,8 @@ export interface Bootstrap {
   readonly org: string;
   /** The login provider's issuer and subject of its owner; absent: only the host can issue tokens for the owner. */
   readonly owner?: { readonly issuer: string; readonly subject: string };
+  /** The person who becomes an owner as well by signing in. */
+  readonly awaitedOwner?: AwaitedOwner;
 }
 
 /** The uids of what was created. */
@@ -22,6 +26,8 @@ export interface BootstrapResult {
   readonly group: string;
   readonly identity: string;
   readonly roleBinding: string;
+  /** The invite of the owner who is awaited, if one is. */
+  readonly groupInvite?: string;
 }
 
 /**
@@ -29,12 +35,17 @@ export interface BootstrapResult {
  * so no method of the API does this.
  *
  * @throws ApiError INVALID_ARGUMENT for a name that breaks the rule, FAILED_PRECONDITION when a root
- * group of this name exists.
+ * group of this name exists, or another organisation awaits the same owner.
  */
-export async function bootstrap(tx: Tx, { org, owner }: Bootstrap, ids: Ids, nowMs: number): Promise<BootstrapResult> {
+export async function bootstrap(
+  tx: Tx,
+  { org, owner, awaitedOwner }: Bootstrap,
+  ids: Ids,
+  nowMs: number,
+): Promise<BootstrapResult> {
   const broken = isName(org, "org");
   if (broken !== undefined) throw invalidArgument({ ...broken, field: "org" });
-  if (await tx.groups.hasRootNamed(org)) {
+  if ((await tx.groups.findRootsNamed(org, 1)).length > 0) {
     throw failedPrecondition("ALREADY_BOOTSTRAPPED", `a root group named ${org} exists already`);
   }
   const times = { createTimeMs: nowMs, updateTimeMs: nowMs };
@@ -68,5 +79,17 @@ export async function bootstrap(tx: Tx, { org, owner }: Bootstrap, ids: Ids, now
   const { uid } = await insertBinding(tx, group, grant, { ids, nowMs }, { automatic: true });
   const change = describeChange(roleBindingView, { after: await showBinding(tx, uid) });
   await auditOnHost(tx, { type: "arbor.bootstrap.v1", subjectUid: group, change }, { ids, nowMs });
-  return { group, identity, roleBinding: uid };
+  const result = { group, identity, roleBinding: uid };
+  if (awaitedOwner === undefined) return result;
+  const invite = await inviteOwner(tx, awaitedOwner, { group, createdBy: identity }, { ids, nowMs });
+  await auditOnHost(
+    tx,
+    {
+      type: "dev.chainguard.api.iam.group_invite.created.v1",
+      subjectUid: invite.uid,
+      change: describeChange(groupInviteView, { after: groupInviteToProto(invite, undefined) }),
+    },
+    { ids, nowMs },
+  );
+  return { ...result, groupInvite: invite.uid };
 }

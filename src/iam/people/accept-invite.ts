@@ -1,6 +1,6 @@
 // Accepting an invite: a person presents its code and is bound to its role.
 import { createHash, timingSafeEqual } from "node:crypto";
-import { type ApiError, notPermitted, permissionDenied } from "../../kernel/errors.js";
+import { ApiError, notPermitted, permissionDenied } from "../../kernel/errors.js";
 import type { Ids } from "../../kernel/ids.js";
 import { isUidp, lineageOf, rootOf } from "../../kernel/uidp.js";
 import { Caller } from "../../pipeline/auth/caller.js";
@@ -83,13 +83,24 @@ export async function requireAcceptable(
   // Identities of one organisation and people of its provider are never bound in another.
   const home = identity.uid.includes("/") ? identity.uid : identity.providerUid;
   if (home !== null && rootOf(home) !== rootOf(invite.groupUid)) throw inviteDenied();
-  if (invite.email !== "" && lowerCase(invite.email) !== lowerCase(identity.email)) {
+  if (invite.email !== "" && !isSameAddress(invite.email, identity.email)) {
     throw notPermitted("this invite is for an e-mail address that your login provider has not confirmed to be yours");
   }
   const role = await tx.roles.find(invite.roleUid);
   if (role === undefined) throw inviteDenied();
   await requireInviterRights(tx, invite, role, nowMs);
   return role;
+}
+
+/** Whether {@link requireAcceptable} lets an identity accept an invite. */
+export async function mayAccept(tx: Tx, invite: GroupInviteRow, identity: Invitee, nowMs: number): Promise<boolean> {
+  try {
+    await requireAcceptable(tx, invite, identity, nowMs);
+    return true;
+  } catch (error) {
+    if (error instanceof ApiError) return false;
+    throw error;
+  }
 }
 
 /**
@@ -143,10 +154,14 @@ export interface InvitePreview {
  * Reads what an invite would grant, without any change.
  *
  * @param nowMs the time in epoch milliseconds
- * @throws ApiError PERMISSION_DENIED when the code is wrong, has expired or was used, or is for another person.
+ * @throws ApiError PERMISSION_DENIED as {@link requireAcceptable}.
  */
-export async function previewInvite(tx: Tx, code: string, invitee: Invitee, nowMs: number): Promise<InvitePreview> {
-  const invite = await requireInvite(tx, code, nowMs);
+export async function previewInvite(
+  tx: Tx,
+  invite: GroupInviteRow,
+  invitee: Invitee,
+  nowMs: number,
+): Promise<InvitePreview> {
   const role = await requireAcceptable(tx, invite, invitee, nowMs);
   const { name, description, capabilities } = role;
   const inviter = await tx.identities.find(invite.createdBy);
@@ -171,8 +186,13 @@ async function requireInviterRights(tx: Tx, invite: GroupInviteRow, role: RoleRo
   requireGrantable(inviter, role, groupUid);
 }
 
-// Lower case of ASCII alone: letters of other alphabets that map to the same letter are other addresses.
-function lowerCase(address: string): string {
+/** Whether two e-mail addresses are the same but for the case of letters. */
+export function isSameAddress(a: string, b: string): boolean {
+  return lowerCaseAscii(a) === lowerCaseAscii(b);
+}
+
+/** Converts ASCII alone to lower case: letters of other alphabets that map to the same letter are other addresses. */
+export function lowerCaseAscii(address: string): string {
   return address.replace(/[A-Z]/g, (letter) => letter.toLowerCase());
 }
 

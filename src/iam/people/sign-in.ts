@@ -6,11 +6,13 @@ import type { Ids } from "../../kernel/ids.js";
 import { MAX_MAPPINGS } from "../../pipeline/auth/api-token.js";
 import type { BodyView } from "../../pipeline/body.js";
 import type { IdentityRow } from "../../store/tables/identities.js";
+import type { GroupInviteRow } from "../../store/tables/roles.js";
 import type { Tx } from "../../store/transaction.js";
 import { identities } from "../identities/identity.js";
 import { oidcFromJson } from "../identity-providers/identity-provider.js";
 import { insertBinding } from "../role-bindings/create-binding.js";
 import { acceptInvite, type Invitee, type InvitePreview, previewInvite, requireInvite } from "./accept-invite.js";
+import { findOwnerInvite } from "./owner-invite.js";
 import { acceptBindingsAt } from "./pending-bindings.js";
 import { type AssertedIdentity, derivePersonUid, parseEmail, register } from "./registration.js";
 
@@ -58,10 +60,10 @@ export async function signIn(
   const { nowMs, ids } = context;
   const asserted = await getAssertedIdentity(tx, login);
   const { provider } = asserted;
-  const invite = login.invite === undefined ? undefined : await requireInvite(tx, login.invite, nowMs);
+  const invite = await findInvite(tx, login, asserted, nowMs);
   let person = await tx.identities.find(derivePersonUid(asserted));
   if (person === undefined) {
-    requireMayRegister(login, asserted);
+    requireMayRegister(login, asserted, invite);
     person = await register(tx, asserted, nowMs);
     if (provider !== undefined) {
       const grant = { identityUid: person.uid, roleUid: provider.defaultRole };
@@ -88,14 +90,33 @@ export async function signIn(
  */
 export async function previewSignIn(tx: Tx, request: SignIn, nowMs: number): Promise<InvitePreview | undefined> {
   const asserted = await getAssertedIdentity(tx, request);
-  const uid = derivePersonUid(asserted);
-  if ((await tx.identities.find(uid)) === undefined) requireMayRegister(request, asserted);
-  if (request.invite === undefined) return undefined;
-  const invitee: Invitee = { uid, email: parseEmail(asserted).email, providerUid: asserted.provider?.uid ?? null };
-  return previewInvite(tx, request.invite, invitee, nowMs);
+  const invite = await findInvite(tx, request, asserted, nowMs);
+  const invitee = buildInvitee(asserted);
+  if ((await tx.identities.find(invitee.uid)) === undefined) requireMayRegister(request, asserted, invite);
+  return invite && previewInvite(tx, invite, invitee, nowMs);
 }
 
-function requireMayRegister({ register, invite }: SignIn, { provider }: AssertedIdentity): void {
+// The invite of the code, or else the one of an organisation that awaits the person as its owner.
+async function findInvite(
+  tx: Tx,
+  { invite }: SignIn,
+  asserted: AssertedIdentity,
+  nowMs: number,
+): Promise<GroupInviteRow | undefined> {
+  if (invite !== undefined) return requireInvite(tx, invite, nowMs);
+  return findOwnerInvite(tx, buildInvitee(asserted), asserted.issuer, nowMs);
+}
+
+function buildInvitee(asserted: AssertedIdentity): Invitee {
+  const { email } = parseEmail(asserted);
+  return { uid: derivePersonUid(asserted), email, providerUid: asserted.provider?.uid ?? null };
+}
+
+function requireMayRegister(
+  { register }: SignIn,
+  { provider }: AssertedIdentity,
+  invite: GroupInviteRow | undefined,
+): void {
   if (register || invite !== undefined || provider !== undefined) return;
   // Also where registration is open, because an invite gives rights as well.
   throw notFound(identities, "", "account not found: you need an invite; ask an owner of your organisation for one");

@@ -35,18 +35,17 @@ type Consent = Extract<Authorization, { stage: "consent" }>;
 type VerifiedLogin = Pick<LoginCompletion, "login" | "provider" | "verified">;
 
 /**
- * Whether a login needs consent: it has an invite, its outcome goes to a program on a loopback port, or the person has
+ * Whether a login needs consent: it accepts an invite, its outcome goes to a program on a loopback port, or the person has
  * pending role bindings. Whoever listens on the port may have made the link, and anybody can use the `client_id` of
  * another program (RFC 8252, section 8.6), so consent is asked for every time and is never remembered. For terminals
  * and devices a code was typed.
  */
-export async function needsConsent(
-  { store }: Pick<LoginContext, "store">,
-  completion: VerifiedLogin,
-): Promise<boolean> {
+export async function needsConsent(context: LoginContext, completion: VerifiedLogin): Promise<boolean> {
   const { invite, to, identity } = completion.login;
   if (invite !== undefined || to.kind === "redirect" || to.kind === "code") return true;
-  return identity === undefined && store.read((tx) => hasPendingBindings(tx, personUidOf(completion)));
+  if (identity !== undefined) return false;
+  if (await context.store.read((tx) => hasPendingBindings(tx, personUidOf(completion)))) return true;
+  return (await previewInvites(context, completion)).length > 0;
 }
 
 /**

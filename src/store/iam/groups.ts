@@ -1,8 +1,8 @@
-import { and, eq, isNull } from "drizzle-orm";
+import { and, asc, eq, gt, isNull } from "drizzle-orm";
 import { ListedTable } from "../lists/listed-table.js";
 import { defineListedKind, type PatchOf, usualSorts } from "../lists/resource.js";
 import { ownColumns, selectAny } from "../rows.js";
-import { buildEquals, type Executor, statement } from "../statement.js";
+import { buildEquals, type Executor, rowLimit, statement, value } from "../statement.js";
 import type { GroupRow } from "../tables/groups.js";
 
 export const groupKind = defineListedKind(1, {
@@ -19,7 +19,7 @@ export const groupKind = defineListedKind(1, {
 export type GroupPatch = PatchOf<typeof groupKind>;
 
 const child = selectAny("groups", "parentUid");
-// Any number of roots may share a name: neither statement may scan all of them.
+// Any number of roots may share a name: no statement may read all of them.
 const verifiedRoot = statement<{ name: string }, GroupRow>((q, t) =>
   q
     .select(ownColumns(t.groups))
@@ -27,12 +27,20 @@ const verifiedRoot = statement<{ name: string }, GroupRow>((q, t) =>
     .where(and(buildEquals(t.groups, "name"), isNull(t.groups.parentUid), eq(t.groups.verified, true)))
     .limit(1),
 );
-const rootNamed = statement<{ name: string }, object>((q, t) =>
+const rootsNamed = statement<{ name: string; limit: number }, GroupRow>((q, t) =>
   q
-    .select({ uid: t.groups.uid })
+    .select(ownColumns(t.groups))
     .from(t.groups)
     .where(and(buildEquals(t.groups, "name"), isNull(t.groups.parentUid)))
-    .limit(1),
+    .limit(rowLimit("limit")),
+);
+const rootsAfter = statement<{ after: string; limit: number }, GroupRow>((q, t) =>
+  q
+    .select(ownColumns(t.groups))
+    .from(t.groups)
+    .where(and(isNull(t.groups.parentUid), gt(t.groups.uid, value("after"))))
+    .orderBy(asc(t.groups.uid))
+    .limit(rowLimit("limit")),
 );
 
 export class Groups extends ListedTable<GroupRow, GroupPatch> {
@@ -49,8 +57,13 @@ export class Groups extends ListedTable<GroupRow, GroupPatch> {
     return this.first(verifiedRoot, { name });
   }
 
-  /** Whether any root group has this name. */
-  hasRootNamed(name: string): Promise<boolean> {
-    return this.has(rootNamed, { name });
+  /** Root groups with this name, at most `limit`, in no order. */
+  findRootsNamed(name: string, limit: number): Promise<GroupRow[]> {
+    return this.all(rootsNamed, { name, limit });
+  }
+
+  /** Root groups in the order of their uids, from the first one after `after`, at most `limit`. */
+  listRoots(after: string, limit: number): Promise<GroupRow[]> {
+    return this.all(rootsAfter, { after, limit });
   }
 }

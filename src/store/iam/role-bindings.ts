@@ -90,6 +90,44 @@ const anyInGroup = selectAny("roleBindings", "groupUid", "automatic");
 const inGroup = selectRows("roleBindings", ["groupUid", "automatic"]);
 const accept = updateRows("roleBindings", ["uid"], ["pending"]);
 
+// The identities of an organisation: those that are in it, and those that are bound in it. Bindings of people who have never
+// registered have no identity.
+const members = statement<{ rootUid: string; after: string; limit: number }, { uid: string }>((q, t) => {
+  const [b, i] = [t.roleBindings, t.identities];
+  const bound = sql`select ${b.identityUid} as uid from ${b}
+    where ${b.rootUid} = ${value("rootUid")} and ${b.identityUid} > ${value("after")}`;
+  const own = sql`select ${i.uid} as uid from ${i} where ${i.rootUid} = ${value("rootUid")} and ${i.uid} > ${value("after")}`;
+  return q
+    .select({ uid: sql<string>`members.uid`.as("uid") })
+    .from(sql`(${bound} union ${own}) as members`)
+    .orderBy(sql`members.uid`)
+    .limit(rowLimit("limit"));
+});
+
+// What an identity is bound to in an organisation, with the names of roles.
+const grantsWithin = statement<
+  Named<"identityUid"> & { rootUid: string; limit: number },
+  { groupUid: string; roleUid: string; roleName: string }
+>((q, t) =>
+  q
+    .select({ groupUid: t.roleBindings.groupUid, roleUid: t.roleBindings.roleUid, roleName: t.roles.name })
+    .from(t.roleBindings)
+    .innerJoin(t.roles, eq(t.roles.uid, t.roleBindings.roleUid))
+    .where(and(buildEquals(t.roleBindings, "identityUid"), eq(t.roleBindings.rootUid, value("rootUid"))))
+    .orderBy(asc(t.roleBindings.groupUid), asc(t.roleBindings.roleUid))
+    .limit(rowLimit("limit")),
+);
+
+// The identities with a role at a group itself.
+const holdersAt = statement<Named<"groupUid" | "roleUid"> & { limit: number }, { uid: string }>((q, t) =>
+  q
+    .select({ uid: t.roleBindings.identityUid })
+    .from(t.roleBindings)
+    .where(buildEquals(t.roleBindings, "groupUid", "roleUid"))
+    .orderBy(asc(t.roleBindings.identityUid))
+    .limit(rowLimit("limit")),
+);
+
 type Named<K extends "groupUid" | "identityUid" | "roleUid"> = Record<K, string>;
 
 // Bindings of an identity that are pending, or that are not, with uids between `after` and `end`.
@@ -344,6 +382,21 @@ export class RoleBindings extends ListedTable<RoleBindingRow, PatchOf<typeof rol
 
   acceptOne(uid: string): Promise<void> {
     return this.run(accept, { uid, pending: false });
+  }
+
+  /** The uids of the identities of an organisation, in their order, from the first one after `after`, at most `limit`. */
+  async listMembers(rootUid: string, after: string, limit: number): Promise<string[]> {
+    return (await this.all(members, { rootUid, after, limit })).map(({ uid }) => uid);
+  }
+
+  /** What an identity is bound to in an organisation, at most `limit`. */
+  findGrantsWithin(identityUid: string, rootUid: string, limit: number) {
+    return this.all(grantsWithin, { identityUid, rootUid, limit });
+  }
+
+  /** The uids of the identities with a role at a group itself, at most `limit`. */
+  async findHolders(groupUid: string, roleUid: string, limit: number): Promise<string[]> {
+    return (await this.all(holdersAt, { groupUid, roleUid, limit })).map(({ uid }) => uid);
   }
 
   /** Whether the identity has the role at any group. */

@@ -17,7 +17,8 @@ export type TicketKind =
   | "terminal"
   | "refresh"
   | "deleted"
-  | "used-invite";
+  | "used-invite"
+  | "owner-invite";
 
 /** Builds the tables of keys and secrets. */
 export function defineTokenTables(c: Columns) {

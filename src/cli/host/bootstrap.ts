@@ -1,0 +1,90 @@
+// `arbor bootstrap`: creates an organisation, and says how its owner gets in.
+import type { Settings } from "../../config/config.js";
+import { type Bootstrap, type BootstrapResult, bootstrap } from "../../iam/operator/bootstrap.js";
+import { issueToken } from "../../issuer/tokens.js";
+import { invalidArgument } from "../../kernel/errors.js";
+import { builtinRoleUid, randomIds } from "../../kernel/ids.js";
+import { escapeControls } from "../output/terminal.js";
+import { HOUR_S, print, readOrigin, withInstallation } from "./host.js";
+import { describeExisting } from "./members.js";
+
+interface BootstrapOptions {
+  readonly org: string;
+  readonly ownerIssuer?: string;
+  readonly ownerSubject?: string;
+  readonly ownerEmail?: string;
+  readonly data?: string;
+  readonly json?: boolean;
+}
+
+type Owner = Pick<Bootstrap, "owner" | "awaitedOwner">;
+
+interface NextSteps {
+  readonly created: BootstrapResult;
+  readonly owner: Owner;
+  readonly baseUrl: string;
+  /** The flags that the command was given for the installation. */
+  readonly flags: string;
+}
+
+/** `arbor bootstrap` */
+export async function bootstrapCommand(settings: Settings, options: BootstrapOptions): Promise<void> {
+  const owner = parseOwner(options);
+  const { org, data } = options;
+  const flags = data === undefined ? "" : ` --data ${data}`;
+  await withInstallation(settings, "create", async (host) => {
+    const existing = await host.store.read((tx) => describeExisting(tx, org, flags));
+    for (const line of existing) process.stderr.write(`${line}\n`);
+    const created = await host.store.write((tx) => bootstrap(tx, { org, ...owner }, randomIds, host.clock()));
+    const { baseUrl, issuer: hostIssuer } = await readOrigin(host, settings);
+    const token = await issueToken(
+      { issuer: hostIssuer, audience: baseUrl, identity: created.identity, lifeS: HOUR_S, nowMs: host.clock() },
+      host.keys,
+      randomIds,
+    );
+    const result = { ...created, token };
+    if (options.json) print(JSON.stringify({ ...result, audience: baseUrl }));
+    else for (const [name, value] of Object.entries(result)) print(`${name}: ${value}`);
+    noteAudience(baseUrl);
+    noteNextSteps({ created, owner, baseUrl, flags });
+  });
+}
+
+function parseOwner({ ownerIssuer: issuer, ownerSubject: subject, ownerEmail: email }: BootstrapOptions): Owner {
+  const reject = (rule: string) => invalidArgument({ field: "owner", subject: "", rule });
+  if (email !== undefined) {
+    if (subject !== undefined) throw reject("--owner-subject and --owner-email name two owners: give one of them");
+    return { awaitedOwner: { email, issuer } };
+  }
+  if ((issuer === undefined) !== (subject === undefined)) {
+    throw reject("--owner-issuer and --owner-subject go together");
+  }
+  return issuer !== undefined && subject !== undefined ? { owner: { issuer, subject } } : {};
+}
+
+// Short, because docs/first-hour.md has the whole way.
+function noteNextSteps({ created, owner, baseUrl, flags }: NextSteps): void {
+  const { group, identity } = created;
+  const login = `arbor auth login --api ${baseUrl}`;
+  const invite = `ARBOR_TOKEN=… arbor iam group-invites create --api ${baseUrl} --parent ${group} --role-uid ${builtinRoleUid("owner")} --ttl 1d --single-use`;
+  const people =
+    owner.awaitedOwner !== undefined
+      ? [`log in:     ${login}   (${owner.awaitedOwner.email} becomes an owner, within 7 days)`]
+      : owner.owner !== undefined
+        ? [`log in:     ${login}`]
+        : [`invite:     ${invite}`, `log in:     ${login} --invite-file FILE   (with the code of the invite)`];
+  const lines = [
+    `start:      arbor serve${flags} --login-providers FILE   (docs/login.md)`,
+    ...people,
+    `new token:  arbor admin token --identity ${identity}${flags}`,
+    "all steps:  docs/first-hour.md",
+  ];
+  process.stderr.write(`next:\n${lines.map((line) => `  ${escapeControls(line)}\n`).join("")}`);
+}
+
+// A server accepts only tokens for its own URL, which follows from settings that this command may not have been given.
+function noteAudience(audience: string): void {
+  process.stderr.write(
+    `the token is for ${audience}; a server with another URL refuses it: give this command its --listen and --base-url\n`,
+  );
+}

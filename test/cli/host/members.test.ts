@@ -1,0 +1,136 @@
+// `arbor bootstrap` again, and the lists with which an operator finds an owner whose uid was lost, beside a running service.
+import assert from "node:assert/strict";
+import { after, before, describe, it } from "node:test";
+import {
+  type Finished,
+  type Host,
+  type Organisation,
+  type Service,
+  startHost,
+  startService,
+} from "../../e2e/process.js";
+import { tempDir } from "../../support/temp-dir.js";
+
+const data = tempDir();
+let host: Host;
+let service: Service;
+let acme: Organisation;
+let deployer: string;
+
+before(async () => {
+  host = startHost();
+  acme = await host.bootstrap(data, "acme.example");
+  await host.bootstrap(data, "other.example");
+  service = await startService(data, "--log-level", "error");
+  const { stdout } = await onHost("admin", "token", "--identity", acme.identity);
+  const env = { ARBOR_API: service.url, ARBOR_TOKEN: stdout.trim() };
+  const flags = ["--name", "deployer", "--issuer", "https://ci.example", "--subject", "main", "-o", "json"];
+  const made = await host.run(["iam", "identities", "create", "--parent", acme.group, ...flags], env);
+  assert.equal(made.code, 0, made.stderr);
+  deployer = (JSON.parse(made.stdout) as { uid: string }).uid;
+});
+after(async () => {
+  await service?.stop();
+  host?.close();
+});
+
+const onHost = (...args: readonly string[]): Promise<Finished> => host.run([...args, "--data", data]);
+const parse = ({ stdout }: Finished) =>
+  stdout
+    .trimEnd()
+    .split("\n")
+    .map((line) => JSON.parse(line) as { uid: string; name: string; kind?: string; roles?: { roleName: string }[] });
+
+describe("arbor bootstrap", () => {
+  it("says how to go on, without the token", async () => {
+    const { code, stdout, stderr } = await onHost("bootstrap", "--org", "third.example");
+    assert.equal(code, 0, stderr);
+    const {
+      group = "",
+      identity = "",
+      token = "",
+    } = Object.fromEntries(stdout.split("\n").map((line) => line.split(": ") as [string, string]));
+    assert.match(stderr, /\n {2}start: +arbor serve --data \S+ --login-providers FILE/);
+    assert.ok(stderr.includes(`arbor iam group-invites create --api ${service.url} --parent ${group} `), stderr);
+    assert.ok(stderr.includes(`arbor auth login --api ${service.url} --invite-file FILE`), stderr);
+    assert.ok(stderr.includes(`arbor admin token --identity ${identity} --data ${data}`), stderr);
+    assert.ok(!stderr.includes(token));
+  });
+
+  it("names the owner by e-mail address, and a half or a double owner is rejected", async () => {
+    const made = await onHost("bootstrap", "--org", "fourth.example", "--owner-email", "ada@example.org", "--json");
+    assert.equal(made.code, 0, made.stderr);
+    assert.match(made.stderr, /arbor auth login --api \S+ {3}\(ada@example\.org becomes an owner, within 7 days\)/);
+    assert.ok((JSON.parse(made.stdout) as { groupInvite?: string }).groupInvite);
+    const both = ["--owner-email", "b@example.org", "--owner-issuer", "https://i.example", "--owner-subject", "1"];
+    const double = await onHost("bootstrap", "--org", "fifth.example", ...both);
+    assert.deepEqual([double.code, double.stdout], [2, ""]);
+    assert.match(double.stderr, /--owner-subject and --owner-email name two owners/);
+    const noAddress = await onHost("bootstrap", "--org", "fifth.example", "--owner-email", "b");
+    assert.deepEqual(
+      [noAddress.code, noAddress.stderr],
+      [2, "arbor: Invalid argument: owner-email: owner-email must be an e-mail address\n"],
+    );
+  });
+
+  it("of an organisation that exists names its uid, its owners, and a command that prints a token", async () => {
+    const { code, stdout, stderr } = await onHost("bootstrap", "--org", "acme.example");
+    assert.deepEqual([code, stdout], [6, ""]);
+    assert.deepEqual(stderr.split("\n"), [
+      `organisation acme.example is the group ${acme.group}`,
+      `  owner ${acme.identity} (tokens from this host alone); its token: arbor admin token --identity ${acme.identity} --data ${data}`,
+      `  its identities: arbor admin identities list --org ${acme.group} --data ${data}`,
+      "arbor: Precondition failed: a root group named acme.example exists already",
+      "",
+    ]);
+    const [, command = ""] = /its token: arbor (.*)/.exec(stderr) ?? [];
+    const printed = await host.run(command.split(" "));
+    const headers = { authorization: `Bearer ${printed.stdout.trim()}` };
+    assert.equal((await fetch(`${service.url}/iam/v2beta1/groups/${acme.group}`, { headers })).status, 200);
+  });
+});
+
+describe("the lists of the operator", () => {
+  it("show organisations with their owners, a page at a time", async () => {
+    const all = parse(await onHost("admin", "organisations", "list", "--json"));
+    assert.ok(all.some(({ uid, name }) => uid === acme.group && name === "acme.example"));
+    const [first, second] = all;
+    const page = await onHost("admin", "organisations", "list", "--limit", "1");
+    assert.ok(page.stdout.includes(first?.uid ?? "-"), page.stdout);
+    assert.equal(page.stdout.trimEnd().split("\n").length, 2);
+    assert.equal(page.stderr, `arbor: there may be more: --after ${first?.uid}\n`);
+    const next = await onHost("admin", "organisations", "list", "--limit", "1", "--after", first?.uid ?? "", "--json");
+    assert.equal(parse(next)[0]?.uid, second?.uid);
+  });
+
+  it("show who is in an organisation or bound in it, by its name or its uid, and nobody else", async () => {
+    for (const org of ["acme.example", acme.group]) {
+      const rows = parse(await onHost("admin", "identities", "list", "--org", org, "--json"));
+      assert.deepEqual(
+        rows.map(({ uid, kind, roles }) => [uid, kind, roles?.map(({ roleName }) => roleName).join()]).sort(),
+        [
+          [acme.identity, "host", "owner"],
+          [deployer, "workload", ""],
+        ].sort(),
+      );
+    }
+    const [first, second] = [acme.identity, deployer].sort();
+    const page = await onHost("admin", "identities", "list", "--org", acme.group, "--limit", "1");
+    assert.match(page.stdout, /^UID +KIND +NAME +E-MAIL +ROLES +LAST SEEN\n/);
+    assert.ok(page.stdout.includes(String(first)) && !page.stdout.includes(String(second)), page.stdout);
+    const last = ["--limit", "1", "--after", String(first), "--json"];
+    assert.equal(parse(await onHost("admin", "identities", "list", "--org", acme.group, ...last))[0]?.uid, second);
+  });
+
+  it("reject what they do not know", async () => {
+    const list = ["admin", "identities", "list", "--org"];
+    const [unknown, missing, much, after] = await Promise.all([
+      onHost(...list, "nobody.example"),
+      onHost(...list, "0".repeat(40)),
+      onHost(...list, acme.group, "--limit", "1001"),
+      onHost(...list, acme.group, "--after", "x"),
+    ]);
+    assert.deepEqual([unknown.code, missing.code, much.code, after.code], [2, 5, 2, 2]);
+    assert.match(unknown.stderr, /no organisation is named nobody\.example; arbor admin organisations list lists them/);
+  });
+});
