@@ -29,6 +29,8 @@ export type AuthRule =
       readonly capabilities: readonly NeededCapability[];
       /** Reads from the request where the capabilities are needed; absent on unscoped methods. */
       readonly scope?: { readonly field: string; readonly of: (request: Message) => string };
+      /** Whether people may call it without the capabilities about their own identity. */
+      readonly ownIdentity?: boolean;
     };
 
 /** What the declaration of any callable method says. */
@@ -142,6 +144,8 @@ export interface MethodSettings {
   readonly allowEmptyPath?: boolean;
   /** What the audit log gets of a change. A method with an event must say it. */
   readonly body?: DeclaredBody;
+  /** People may call it about their own identity, without the capabilities that it declares. */
+  readonly ownIdentity?: boolean;
 }
 
 /** A part of the paths of a service, and how an older version of the API spells it. */
@@ -212,14 +216,15 @@ export function createMethodTable(
 function buildEntry(
   desc: DescMethod,
   handler: Handler,
-  { maxRequestBytes, selfAuthenticating, ignoreUnknownQuery, allowEmptyPath, body }: MethodSettings,
+  { maxRequestBytes, selfAuthenticating, ignoreUnknownQuery, allowEmptyPath, body, ownIdentity }: MethodSettings,
   isStable: boolean,
 ): Unpublished<UnaryEntry> | Unpublished<StreamEntry> {
   const { typeName } = desc.parent;
   if (desc.methodKind !== "unary" && desc.methodKind !== "server_streaming") {
     throw new TypeError(`${typeName}.${desc.name} takes a stream, which the method table does not serve`);
   }
-  const auth = readAuthRule(desc, selfAuthenticating);
+  const rule = readAuthRule(desc, selfAuthenticating);
+  const auth = ownIdentity && rule.mode === "guarded" ? { ...rule, ownIdentity } : rule;
   const declared = {
     ...declareMethod(desc, auth, maxRequestBytes),
     ...(ignoreUnknownQuery && { ignoreUnknownQuery }),

@@ -319,7 +319,8 @@ describe("lists of identities", () => {
     assert.match(String(one.json?.uid), /^[0-9a-f]{40}$/);
     assert.deepEqual([one.text, one.text === other.text], [again.text, false]);
     assert.equal((await world.owner.rest("GET", "/identities:lookupIdentity?issuer=x")).status, 400);
-    assert.equal((await world.owner.rest("GET", `/identities/${world.owner.uid}`)).status, 403);
+    const another = await world.createBound("owner");
+    assert.equal((await another.rest("GET", `/identities/${world.owner.uid}`)).status, 403);
   });
 });
 

@@ -8,6 +8,7 @@ import {
 } from "#gen/chainguard/platform/iam/v2beta1/identities_pb.js";
 import { invalidArgument } from "../../kernel/errors.js";
 import { personUid } from "../../kernel/ids.js";
+import { parentOf } from "../../kernel/uidp.js";
 import { defineBodies } from "../../pipeline/body.js";
 import type { Handlers } from "../../pipeline/handlers.js";
 import { serve } from "../../pipeline/method-table.js";
@@ -20,7 +21,15 @@ import type { IdentityRow } from "../../store/tables/identities.js";
 import { groups } from "../groups/group.js";
 import { requireRightsOf } from "../rights.js";
 import { beginDeletion, finishDeletion } from "./deletion.js";
-import { formatActorName, identities, identityToProto, metadataToProto, patchMetadata } from "./identity.js";
+import {
+  chooseName,
+  formatActorName,
+  identities,
+  identityToProto,
+  metadataToProto,
+  ownIdentity,
+  patchMetadata,
+} from "./identity.js";
 import { MAX_STATIC_KEY_LIFE_MS, type Relationship, relationshipToJson, relationTypes } from "./relationship.js";
 
 export interface IdentityDeps extends Pick<ResourceDeps, "listResources" | "ids"> {
@@ -72,6 +81,12 @@ export function identitiesV2beta1({ listResources, ids, trustedIssuers, store }:
       const { tx, startMs } = call;
       const uid = identity?.uid ?? "";
       const before = await getRow(tx, identities, uid);
+      // Nobody but the person gets here: people are in no group.
+      if (parentOf(uid) === undefined) {
+        const { name } = buildPatch(ownIdentity, identity, updateMask, identityToProto(before));
+        const row = name === undefined ? before : await tx.identities.update(uid, chooseName(before, name), startMs);
+        return identityToProto(row ?? before);
+      }
       const { columns, members } = separateMembers(
         buildPatch(identities, identity, updateMask, identityToProto(before)),
       );
@@ -103,8 +118,9 @@ export function identitiesV2beta1({ listResources, ids, trustedIssuers, store }:
     },
   };
   return serve(IdentitiesService, handlers, {
+    getIdentity: { ownIdentity: true },
     createIdentity: { body: bodies.created },
-    updateIdentity: { body: bodies.updated },
+    updateIdentity: { body: bodies.updated, ownIdentity: true },
     deleteIdentity: { body: bodies.deleted },
     // Metadata that only its person sees.
     updateIdentityMetadata: { body: "none" },

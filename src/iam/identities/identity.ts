@@ -10,11 +10,13 @@ import {
   IdentityMetadataSchema,
   IdentitySchema,
 } from "#gen/chainguard/platform/iam/v2beta1/identities_pb.js";
+import { breakRule } from "../../kernel/errors.js";
 import { ANONYMOUS_UID } from "../../kernel/ids.js";
 import { defineMutableFields, defineResource } from "../../pipeline/resource/define.js";
+import { immutable } from "../../pipeline/resource/fixed-fields.js";
 import { buildPatch } from "../../pipeline/resource/patch.js";
 import { createsInScope } from "../../pipeline/resource/quota.js";
-import { isAnything, isDescription, isName } from "../../pipeline/resource/rules.js";
+import { type FieldRule, isAnything, isDescription, isName, isPrintable } from "../../pipeline/resource/rules.js";
 import type { IdentityRow } from "../../store/tables/identities.js";
 import type { Tx } from "../../store/transaction.js";
 import {
@@ -24,6 +26,17 @@ import {
   isServicePrincipal,
   relationshipFromJson,
 } from "./relationship.js";
+
+const MAX_PERSON_NAME = 255;
+
+// Empty for the name that the login provider states.
+const isPersonName: FieldRule = (value, field) => {
+  if (typeof value !== "string" || !isPrintable(value)) return breakRule(field, "must not contain control characters");
+  if (value !== value.trim()) return breakRule(field, "must not begin or end with a blank");
+  return [...value].length > MAX_PERSON_NAME
+    ? breakRule(field, `must be at most ${MAX_PERSON_NAME} characters`)
+    : undefined;
+};
 
 export const identities = defineResource({
   displayName: "identity",
@@ -113,6 +126,42 @@ export async function seedAnonymous(tx: Tx, nowMs: number): Promise<void> {
   await tx.identities.insert(buildStandaloneIdentity(nowMs, { uid: ANONYMOUS_UID, name: "anonymous", description }));
 }
 
+/**
+ * What people change of their own identity. Their name is not that of a resource, so it may have any letters. The others
+ * are those of identities that workloads assume.
+ */
+export const ownIdentity = defineMutableFields({
+  displayName: "identity",
+  type: identities.type,
+  message: IdentitySchema,
+  mutable: { name: isPersonName },
+  fixed: Object.fromEntries(
+    ["description", "company", "claimMatch", "staticKeys", "awsIdentity", "servicePrincipal"].map((field) => [
+      field,
+      immutable("people change their name alone"),
+    ]),
+  ),
+});
+
+/** The name that a person has chosen; empty where the person goes by that of the login provider. */
+export function findChosenName({ metadata }: Pick<IdentityRow, "metadata">): string {
+  return fromJson(IdentityMetadataSchema, metadata as JsonObject, { ignoreUnknownFields: true }).name;
+}
+
+/**
+ * Builds what to store of a person who chooses a name. It is kept with the metadata, so that a login does not replace it.
+ *
+ * @param name empty to go by the name of the login provider again, from the next login on
+ */
+export function chooseName(
+  { metadata, name: before }: IdentityRow,
+  name: string,
+): Pick<IdentityRow, "name" | "metadata"> {
+  const stored = fromJson(IdentityMetadataSchema, metadata as JsonObject, { ignoreUnknownFields: true });
+  const after = create(IdentityMetadataSchema, { ...stored, name });
+  return { name: name || before, metadata: toJson(IdentityMetadataSchema, after) as JsonObject };
+}
+
 // The metadata of an identity, which only its person sees and changes.
 const identityMetadata = defineMutableFields({
   displayName: "identity metadata",
@@ -150,7 +199,8 @@ export function patchMetadata(
   body: IdentityMetadata | undefined,
   mask: FieldMask | undefined,
 ): object | undefined {
-  const before = metadataToProto({ uid: "", name: "", metadata: stored });
+  const chosen = findChosenName({ metadata: stored });
+  const before = metadataToProto({ uid: "", name: chosen, metadata: stored });
   const patch = buildPatch(identityMetadata, body, mask, before);
   if (Object.keys(patch).length === 0) return undefined;
   const after = create(IdentityMetadataSchema, { ...before, ...patch });

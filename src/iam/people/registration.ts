@@ -3,10 +3,14 @@
 import { invalidArgument } from "../../kernel/errors.js";
 import { personUid, providerPersonUid } from "../../kernel/ids.js";
 import { getRow } from "../../pipeline/resource/read.js";
+import { isPrintable } from "../../pipeline/resource/rules.js";
 import type { IdentityProviderRow, IdentityRow } from "../../store/tables/identities.js";
 import type { Tx } from "../../store/transaction.js";
 import { beginDeletion, requireNotInDeletion } from "../identities/deletion.js";
 import { buildStandaloneIdentity, identities } from "../identities/identity.js";
+
+/** The longest name of a person, in characters. */
+const MAX_NAME = 255;
 
 /** The person that a login provider asserts in a verified token. */
 export interface AssertedIdentity {
@@ -30,9 +34,17 @@ export function derivePersonUid({
 
 /** Reads the e-mail address of a person. Only login providers of the service can confirm one. */
 export function parseEmail({ claims, provider }: AssertedIdentity): Pick<IdentityRow, "email" | "emailUnverified"> {
-  const email = typeof claims.email === "string" && claims.email.length <= 254 ? claims.email : "";
+  const isAddress = typeof claims.email === "string" && claims.email.length <= 254 && isPrintable(claims.email);
+  const email = isAddress ? String(claims.email) : "";
   const confirmed = provider === undefined && claims.email_verified === true;
   return confirmed ? { email, emailUnverified: "" } : { email: "", emailUnverified: email };
+}
+
+/** Reads the name of a person: one line of at most 255 characters; empty where the provider states none. */
+export function parseName({ claims }: Pick<AssertedIdentity, "claims">): string {
+  if (typeof claims.name !== "string") return "";
+  const printable = [...claims.name].filter(isPrintable).join("").trim();
+  return [...printable].slice(0, MAX_NAME).join("");
 }
 
 /**
@@ -41,10 +53,10 @@ export function parseEmail({ claims, provider }: AssertedIdentity): Pick<Identit
  * @throws ApiError UNAVAILABLE while the person is being deleted
  */
 export async function register(tx: Tx, asserted: AssertedIdentity, nowMs: number): Promise<IdentityRow> {
-  const { issuer, subject, claims, provider } = asserted;
+  const { issuer, subject, provider } = asserted;
   const row = buildStandaloneIdentity(nowMs, {
     uid: derivePersonUid(asserted),
-    name: typeof claims.name === "string" ? claims.name.slice(0, 255) : "",
+    name: parseName(asserted),
     ...{ issuer, subject, ...parseEmail(asserted), providerUid: provider?.uid ?? null },
   });
   await requireNotInDeletion(tx, row.uid, nowMs);

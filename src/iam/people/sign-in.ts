@@ -8,13 +8,13 @@ import type { BodyView } from "../../pipeline/body.js";
 import type { IdentityRow } from "../../store/tables/identities.js";
 import type { GroupInviteRow } from "../../store/tables/roles.js";
 import type { Tx } from "../../store/transaction.js";
-import { identities } from "../identities/identity.js";
+import { findChosenName, identities } from "../identities/identity.js";
 import { oidcFromJson } from "../identity-providers/identity-provider.js";
 import { insertBinding } from "../role-bindings/create-binding.js";
 import { acceptInvite, type Invitee, type InvitePreview, previewInvite, requireInvite } from "./accept-invite.js";
 import { findOwnerInvite } from "./owner-invite.js";
 import { acceptBindingsAt } from "./pending-bindings.js";
-import { type AssertedIdentity, derivePersonUid, parseEmail, register } from "./registration.js";
+import { type AssertedIdentity, derivePersonUid, parseEmail, parseName, register } from "./registration.js";
 
 /** How bodies of the audit log show a registration: who may read the bindings of a group sees who joined it. */
 export const sessionView = {
@@ -168,8 +168,10 @@ async function refreshPerson(
 ): Promise<IdentityRow> {
   await tx.identities.updateLastSeen(person.uid, nowMs);
   const { email, emailUnverified } = parseEmail(asserted);
-  if (email === person.email && emailUnverified === person.emailUnverified) return person;
-  return (await tx.identities.update(person.uid, { email, emailUnverified }, nowMs)) ?? person;
+  // The name that the person has chosen, else that of the provider, else the one before.
+  const name = findChosenName(person) || parseName(asserted) || person.name;
+  if (name === person.name && email === person.email && emailUnverified === person.emailUnverified) return person;
+  return (await tx.identities.update(person.uid, { name, email, emailUnverified }, nowMs)) ?? person;
 }
 
 async function findMappings(tx: Tx, { provider, claims }: AssertedIdentity): Promise<string[]> {

@@ -1,6 +1,7 @@
 // Completes a login: signs the person in and delivers the outcome to the program.
 import { requireRoomForLogin } from "../../iam/people/join-quota.js";
 import type { BindingDecisions } from "../../iam/people/pending-organizations.js";
+import { parseName } from "../../iam/people/registration.js";
 import { type SignIn, type SignInResult, sessionView, signIn } from "../../iam/people/sign-in.js";
 import { rootOf } from "../../kernel/uidp.js";
 import { CALLBACK_PATH, type WebRequest, type WebResponse } from "../../kernel/web.js";
@@ -200,10 +201,11 @@ async function appendAuditRow(
   await appendLoginRow(tx, row, { nowMs, method: CALLBACK_PATH, request });
 }
 
-/** The name of a person on pages: the email address or name in the ID token, otherwise the subject. */
+/** How pages call a person: by the name and the email address in the ID token, as far as it has them, else by the subject. */
 export function displayNameOf({ claims, subject }: VerifiedIdToken): string {
-  const name = [claims.email, claims.preferred_username, claims.name].find(
-    (one) => typeof one === "string" && one !== "",
-  );
-  return String(name ?? subject).slice(0, 255);
+  const texts = [claims.email, claims.preferred_username].filter((one) => typeof one === "string" && one !== "");
+  const [address] = texts as string[];
+  const name = parseName({ claims });
+  if (name === "" || name === address) return (address ?? subject).slice(0, 255);
+  return address === undefined ? name : `${name} (${address.slice(0, 255)})`;
 }

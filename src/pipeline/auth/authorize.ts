@@ -16,6 +16,8 @@ export interface Guard {
   readonly capabilities: readonly (CapabilityBit & { readonly name: string })[];
   /** Reads from the request where the capabilities are needed; absent on unscoped methods. */
   readonly scope?: { readonly field: string; readonly of: (request: Message) => string };
+  /** Whether people may call it without the capabilities about their own identity. */
+  readonly ownIdentity?: boolean;
 }
 
 const readGroups = [{ bit: bitOf(Capability.CAP_IAM_GROUPS_LIST) }];
@@ -62,9 +64,11 @@ export async function authorize(
     throw invalidArgument({ field: scope.field, rule });
   }
   const rows = addMappedGrants(principal, tx.access.findGrantsAt(principal.identityUid, lineageOf(uid)), tx);
-  const admit = (found: readonly AccessRow[]) =>
-    requireCapabilities(uid, capabilities, buildCaller(principal, capabilities, found));
-  return admit(await rows);
+  const caller = buildCaller(principal, capabilities, await rows);
+  // A limited token grants no more than its limit, which is about groups.
+  const isOwn =
+    guard.ownIdentity === true && uid === principal.identityUid && parentOf(uid) === undefined && caller.unlimited;
+  return isOwn ? caller : requireCapabilities(uid, capabilities, caller);
 }
 
 /** Adds to the rows of a caller what the groups of its directory grant. */

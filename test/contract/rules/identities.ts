@@ -48,7 +48,66 @@ function assumes(says: string, match: object, as: CallerName, matches: boolean):
 }
 
 /** Identities and roles. */
+const whoAmI = {
+  as: "freshPerson",
+  call: "auth.Auth.Validate",
+  request: {},
+  expect: {},
+  keep: { me: "subject" },
+} as const;
+
 export const identities: readonly Rule[] = [
+  {
+    anchor: "people",
+    says: "a person reads and renames its own identity, in any letters",
+    steps: [
+      whoAmI,
+      {
+        as: "freshPerson",
+        call: "UpdateIdentity",
+        request: { identity: { uid: "<me>", name: "Ада Lovelace" }, updateMask: "name" },
+        expect: { result: { uid: "<me>", name: "Ада Lovelace" } },
+      },
+      {
+        as: "freshPerson",
+        call: "GetIdentity",
+        request: { uid: "<me>" },
+        expect: { result: { name: "Ада Lovelace" } },
+      },
+    ],
+  },
+  {
+    anchor: "people",
+    says: "nobody else reads or renames it",
+    steps: [
+      whoAmI,
+      { call: "GetIdentity", request: { uid: "<me>" }, expect: denial("identity.list at <me>") },
+      {
+        call: "UpdateIdentity",
+        request: { identity: { uid: "<me>", name: "m" }, updateMask: "name" },
+        expect: denial("identity.update at <me>"),
+      },
+    ],
+  },
+  {
+    anchor: "people",
+    says: "a person changes nothing else of it",
+    steps: [
+      whoAmI,
+      {
+        as: "freshPerson",
+        call: "UpdateIdentity",
+        request: { identity: { uid: "<me>", claimMatch: { issuer, subject: "x" } }, updateMask: "claimMatch" },
+        expect: invalid([/^claim(M|_m)atch$/, /people change their name alone$/]),
+      },
+    ],
+  },
+  {
+    anchor: "people",
+    says: "a limited token does not reach it",
+    shownBy: "test/iam/people/own-identity.test.ts",
+    test: "reads and renames nobody else, nor does anybody with a limited token",
+  },
   creates(
     "a new identity has a uid, what was given, and the times of creation, change and last use",
     { description: "d", claimMatch: { issuer, subject: "s" } },

@@ -71,7 +71,7 @@ for (const [name, url] of Object.entries({
     assertConsentPage(page, "Accept this invite?");
     assert.deepEqual([await person(), await bindings()], [undefined, []]);
     const text = textOf(page);
-    assert.match(text, /You are alice@example.org/);
+    assert.match(text, /You are Alice \(alice@example\.org\)/);
     assert.match(text, /Organisation inviting\.example \(a name that nobody has verified\)/);
     assert.match(text, /Group builders Role editor/);
     assert.match(text, /Invited by \S+/);
