@@ -1,0 +1,251 @@
+// docs/first-hour.md, as it stands: its commands in a shell, a service as a process, a real OpenID Provider, people in a real
+// browser, and a stock registry. Needs chromium, jq, skopeo and docker-registry. STORY names a file for the transcript.
+import assert from "node:assert/strict";
+import { appendFileSync, existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { after, before, describe, it } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
+import { type Browser, type BrowserContext, chromium, type Page } from "playwright-core";
+import { type Ended, type Running, run } from "../cli/remote/auth/process.js";
+import { localImage } from "../registry-e2e/image.js";
+import { type Registry, registryMissing, startRegistry } from "../registry-e2e/registry.js";
+import { freePort } from "../support/free-port.js";
+import { type LocalIssuer, startLocalIssuer } from "../support/local-issuer.js";
+import { type OidcAccount, type OidcProvider, startOidcProvider } from "../support/oidc-provider.js";
+import { PROJECT, scriptArguments } from "../support/project.js";
+import { tempDir } from "../support/temp-dir.js";
+import { waitUntil } from "../support/wait-until.js";
+
+const BROWSER = process.env.CHROMIUM ?? "/usr/bin/chromium";
+const PAGE = readFileSync(join(PROJECT, "docs/first-hour.md"), "utf8");
+const ARBOR = [process.execPath, ...scriptArguments("src/main.ts")].map((part) => `'${part}'`).join(" ");
+
+const ada: OidcAccount = {
+  subject: "ada",
+  claims: { email: "Ada@acme.example", email_verified: true, name: "Ada Lovelace" },
+};
+const bob: OidcAccount = { subject: "bob", claims: { email: "bob@acme.example", email_verified: true, name: "Bob" } };
+const eve: OidcAccount = { subject: "eve", claims: { email: "ada@acme.example", email_verified: false, name: "Eve" } };
+
+let directory: string;
+let api: string;
+let listen: string;
+let provider: OidcProvider;
+let platform: LocalIssuer;
+let browser: Browser;
+let server: Running;
+let registry: Registry;
+let bootstrapped: Ended;
+let shortToken: { readonly text: string; readonly atMs: number };
+
+before(async () => {
+  assert.ok(existsSync(BROWSER), `no browser at ${BROWSER}: apt-get install chromium, or name one in CHROMIUM`);
+  assert.equal(registryMissing, false);
+  directory = tempDir();
+  listen = `127.0.0.1:${await freePort()}`;
+  api = `http://${listen}`;
+  provider = await startOidcProvider({ redirectUris: [`${api}/oauth/callback`] });
+  platform = await startLocalIssuer();
+  const { issuer, clientId } = provider;
+  const clientSecretFile = join(directory, "work.secret");
+  writeFileSync(clientSecretFile, `${provider.clientSecret}\n`, { mode: 0o600 });
+  const providers = [{ name: "work", title: "Work account", issuer, clientId, clientSecretFile }];
+  writeFileSync(join(directory, "login-providers.json"), JSON.stringify(providers));
+  mkdirSync(join(directory, "bin"));
+  browser = await chromium.launch({ executablePath: BROWSER, args: ["--no-sandbox", "--disable-gpu"] });
+});
+
+after(async () => {
+  await browser?.close();
+  await registry?.stop();
+  server?.child.kill("SIGTERM");
+  await server?.ended;
+  await platform?.stop();
+  await provider?.stop();
+});
+
+/** A block of the page, by the word after `sh`. */
+function block(name: string): string {
+  const [, commands = ""] = new RegExp(`\`\`\`sh ${name}\\n(.*?)\`\`\``, "s").exec(PAGE) ?? [];
+  assert.notEqual(commands, "", `no block ${name}`);
+  return commands;
+}
+
+/** Runs commands as somebody with a home of their own. */
+function shell(who: string, commands: string, more: Readonly<Record<string, string>> = {}): Running {
+  const functions = [
+    `arbor() { ${ARBOR} "$@"; }`,
+    // The registry of the test is on http.
+    `skopeo() { local verb=$1; shift; command skopeo --insecure-policy "$verb" --dest-tls-verify=false "$@"; }`,
+  ];
+  const script = ["set -euo pipefail", `cd '${directory}'`, ...functions, commands].join("\n");
+  const running = run("bash", ["-c", script], {
+    ARBOR_DATA: join(directory, "data"),
+    ARBOR_LISTEN: listen,
+    ARBOR_API: api,
+    ARBOR_LOGIN_PROVIDERS: join(directory, "login-providers.json"),
+    ARBOR_TRUSTED_ISSUERS: `${provider.issuer},${platform.issuer}`,
+    ARBOR_CREDENTIALS: join(directory, `${who}.json`),
+    ARBOR_LOG_LEVEL: "error",
+    DISPLAY: "",
+    ...more,
+  });
+  void running.ended.then(({ code, stdout, stderr }) => {
+    const told = `--- ${who}\n${commands.trimEnd()}\n${stdout}${stderr}(exit ${code})\n\n`;
+    if (process.env.STORY) appendFileSync(process.env.STORY, told.replace(/eyJ[\w.-]+/g, "TOKEN"));
+  });
+  return running;
+}
+
+async function succeed(running: Running): Promise<Ended> {
+  const ended = await running.ended;
+  assert.equal(ended.code, 0, ended.stderr + ended.stdout);
+  return ended;
+}
+
+async function startServer(): Promise<void> {
+  // So that a signal reaches the service and not the shell.
+  server = shell("operator", block("serve").replace("arbor", `exec ${ARBOR}`));
+  await waitUntil(async () => (await fetch(`${api}/healthz`).catch(() => undefined))?.status === 200);
+}
+
+/** Opens the page that a login prints, as the person who has the account at the provider. */
+async function open(login: Running, account: OidcAccount): Promise<{ page: Page; context: BrowserContext }> {
+  provider.account = account;
+  const [url] = await login.waitForOutput(/http:\S+\/oauth\S*/);
+  const context = await browser.newContext();
+  const page = await context.newPage();
+  await page.goto(url);
+  return { page, context };
+}
+
+describe("docs/first-hour.md", () => {
+  it("bootstraps, and says what to do next", async () => {
+    bootstrapped = await succeed(shell("operator", block("bootstrap")));
+    assert.match(bootstrapped.stderr, /ada@acme\.example becomes an owner, within 7 days/);
+    const [, identity = ""] = /^identity: (\S+)$/m.exec(bootstrapped.stdout) ?? [];
+    const token = await succeed(shell("operator", `arbor admin token --identity ${identity} --ttl 1s`));
+    shortToken = { text: token.stdout.trim(), atMs: Date.now() };
+    await startServer();
+  });
+
+  it("lets nobody in whose address is not confirmed", async () => {
+    const login = shell("eve", "arbor auth login");
+    const { page, context } = await open(login, eve);
+    await page.waitForLoadState();
+    const { code, stderr } = await login.ended;
+    assert.equal(code, 5, stderr);
+    assert.match(stderr, /account not found: you need an invite/);
+    await context.close();
+  });
+
+  it("logs the owner in, with consent", async () => {
+    const login = shell("ada", block("login"));
+    const { page, context } = await open(login, ada);
+    await page.getByRole("heading", { level: 1, name: "Accept this invite?" }).waitFor();
+    const text = await page.getByRole("main").innerText();
+    assert.match(text, /Ada Lovelace \(Ada@acme\.example\)/);
+    assert.match(text, /acme\.example[\s\S]*owner/);
+    await page.getByRole("button", { name: "Accept" }).click();
+    await page.getByRole("heading", { level: 1, name: "You are logged in" }).waitFor();
+    assert.match((await succeed(login)).stdout, /acme\.example/);
+    await context.close();
+    const { stdout } = await succeed(shell("operator", "arbor admin identities list --org acme.example"));
+    assert.match(stdout, /person +Ada Lovelace +Ada@acme\.example +owner/);
+  });
+
+  it("invites somebody, once", async () => {
+    await succeed(shell("ada", block("invite")));
+    const login = shell("bob", block("accept"));
+    const { page, context } = await open(login, bob);
+    await page.getByRole("heading", { level: 1, name: "Accept this invite?" }).waitFor();
+    assert.match(await page.getByRole("main").innerText(), /Ada Lovelace[\s\S]*acme\.example[\s\S]*editor/);
+    await page.getByRole("button", { name: "Accept" }).click();
+    await page.getByRole("heading", { level: 1, name: "You are logged in" }).waitFor();
+    await succeed(login);
+    await context.close();
+    const again = shell("eve", "arbor auth login --invite-file invite");
+    const late = await open(again, { ...eve, subject: "eve again" });
+    const { code, stderr } = await again.ended;
+    assert.notEqual(code, 0);
+    assert.match(stderr, /this invite was used already/);
+    await late.context.close();
+  });
+
+  it("lets a workload in with the token of its platform, which pushes an image", async () => {
+    const claims = { ISSUER: platform.issuer, SUBJECT: "repo:acme/app" };
+    await succeed(shell("ada", block("workload"), claims));
+    writeFileSync(join(directory, "platform.token"), platform.token({ sub: claims.SUBJECT, aud: api }), {
+      mode: 0o600,
+    });
+    const { stdout } = await succeed(shell("deployer", block("exchange")));
+    const [deployer = ""] = readFileSync(join(directory, "deployer"), "utf8").split(" ");
+    assert.ok(stdout.includes(deployer), stdout);
+    registry = await startRegistry({
+      data: join(directory, "data"),
+      flags: ["--base-url", api],
+    });
+    const image = localImage("first hour");
+    symlinkSync(image.name.split(":")[1] ?? "", join(directory, "image"));
+    await succeed(shell("deployer", block("push").replace("registry.example.com", registry.host)));
+    const wrong = platform.token({ sub: "repo:evil/app", aud: api });
+    writeFileSync(join(directory, "platform.token"), wrong);
+    const denied = await shell("deployer", block("push").replace("registry.example.com", registry.host)).ended;
+    assert.notEqual(denied.code, 0, "the control: another subject");
+  });
+});
+
+describe("when something is lost", () => {
+  it("the output of bootstrap: again, it names the command that prints a token", async () => {
+    const again = await shell("operator", block("bootstrap")).ended;
+    assert.equal(again.code, 6, again.stderr);
+    const [, command = ""] = /its token: (arbor admin token \S+ \S+)/.exec(again.stderr) ?? [];
+    const token = (await succeed(shell("operator", command))).stdout.trim();
+    const groups = await succeed(shell("operator", "arbor iam groups list", { ARBOR_TOKEN: token }));
+    assert.match(groups.stdout, /acme\.example/);
+  });
+
+  it("the token has expired", async () => {
+    // A token is valid for 30 s longer than it says.
+    await sleep(Math.max(0, shortToken.atMs + 32_500 - Date.now()));
+    const { code, stderr } = await shell("ada", "arbor iam groups list", { ARBOR_TOKEN: shortToken.text }).ended;
+    assert.equal(code, 3, stderr);
+    assert.match(stderr, /the bearer token has expired/);
+  });
+
+  it("the certificate is not trusted, and is with its authority", async () => {
+    const port = await freePort();
+    const pem = (name: string) => join(PROJECT, `test/support/tls/${name}.pem`);
+    const secure = `https://localhost:${port}`;
+    const flags = `--listen 127.0.0.1:${port} --tls-cert ${pem("cert")} --tls-key tls.key --base-url ${secure}`;
+    writeFileSync(join(directory, "tls.key"), readFileSync(pem("key")), { mode: 0o600 });
+    const tls = shell("operator", `exec ${ARBOR} serve ${flags}`, {
+      ARBOR_DATA: join(directory, "tls"),
+      ARBOR_LISTEN: "",
+    });
+    try {
+      const list = (more: Readonly<Record<string, string>>) =>
+        shell("ada", "arbor iam groups list", { ARBOR_API: secure, ARBOR_TOKEN: shortToken.text, ...more });
+      let refused: Ended | undefined;
+      await waitUntil(async () => {
+        refused = await list({}).ended;
+        return /certificate/i.test(refused.stderr);
+      });
+      assert.notEqual(refused?.code, 0);
+      const trusted = await list({ NODE_EXTRA_CA_CERTS: pem("cert") }).ended;
+      assert.equal(trusted.code, 3, trusted.stderr);
+    } finally {
+      tls.child.kill("SIGTERM");
+      await tls.ended;
+    }
+  });
+
+  it("the server is down", async () => {
+    server.child.kill("SIGTERM");
+    await server.ended;
+    const { code, stderr } = await shell("ada", "arbor iam groups list").ended;
+    assert.equal(code, 8, stderr);
+    await startServer();
+    await succeed(shell("ada", "arbor iam groups list"));
+  });
+});
