@@ -143,6 +143,7 @@ export const sorts: Exceptions = [
   [/^select (count\()?distinct d\.number/, "the advisories of a slice that have several values, each once", "SQLite"],
   [/^select "kid", .* from "keys" order by/, few],
   [/^select "state", count\(\*\) from "event_positions" group by/, EVENTS, "SQLite"],
+  [/^select members\.uid as "uid" from/, "the members of one organisation, each once, for a command on the host"],
 ];
 
 /** Finds the statements that do something without an exception, and the exceptions that no statement needs. */

@@ -96,7 +96,9 @@ const members = statement<{ rootUid: string; after: string; limit: number }, { u
   const [b, i] = [t.roleBindings, t.identities];
   const bound = sql`select ${b.identityUid} as uid from ${b}
     where ${b.rootUid} = ${value("rootUid")} and ${b.identityUid} > ${value("after")}`;
-  const own = sql`select ${i.uid} as uid from ${i} where ${i.rootUid} = ${value("rootUid")} and ${i.uid} > ${value("after")}`;
+  const root = value("rootUid");
+  const own = sql`select ${i.uid} as uid from ${i}
+    where ${i.uid} > ${root} || '/' and ${i.uid} < ${root} || '0' and ${i.uid} > ${value("after")}`;
   return q
     .select({ uid: sql<string>`members.uid`.as("uid") })
     .from(sql`(${bound} union ${own}) as members`)
