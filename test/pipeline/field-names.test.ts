@@ -64,6 +64,7 @@ const elsewhere: Readonly<Record<string, string>> = {
   "registry/oci": "requests of a container registry",
   "vulnerabilities/osv": "records of OSV",
   "iam/operator": "commands of the operator",
+  "iam/people/owner-invite.ts": "a command of the operator",
   "transport/http": "the body as a whole",
   "transport/rest": "the body as a whole",
 };
