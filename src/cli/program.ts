@@ -29,6 +29,10 @@ const groups: readonly { readonly names: readonly string[]; readonly load: () =>
     load: async () => (await import("./host/commands.js")).addHostCommands,
   },
   { names: ["registry"], load: async () => (await import("./remote/registry/commands.js")).addRegistryCommands },
+  {
+    names: ["advisories"],
+    load: async () => (await import("./remote/advisories/commands.js")).addAdvisoriesCommands,
+  },
   { names: ["auth"], load: async () => (await import("./remote/auth/commands.js")).addAuthCommands },
   { names: ["iam"], load: async () => (await import("./remote/iam/commands.js")).addIamCommands },
   { names: ["events"], load: async () => (await import("./remote/events/commands.js")).addEventsCommands },

@@ -105,7 +105,7 @@ function findUnchecked(of: typeof tables): string[] {
 }
 
 function findWithoutCommand(of: typeof definitions): string[] {
-  const commands = resourceCommands.map(getRowsField).map((field) => field.message);
+  const commands = resourceCommands.map(({ methods }) => methods.list && getRowsField(methods.list).message);
   return of.filter((one) => one.type.startsWith("iam.") && !commands.includes(one.message)).map(({ plural }) => plural);
 }
 

@@ -206,7 +206,9 @@ export function addHostCommands(arbor: Command): void {
 
   addAuditCommands(arbor);
 
-  const advisories = arbor.command("advisories").description("advisories about vulnerabilities, on the host");
+  const advisories = arbor
+    .command("advisories")
+    .description("advisories about vulnerabilities: import them on the host, and manage them over the API");
   addSettings(advisories.command("import <paths...>").description("import OSV records"), hostSettings)
     .requiredOption("--group <uid>", "the group that the advisories belong to")
     .option("--progress", "show progress on standard error, even if that is not a terminal")

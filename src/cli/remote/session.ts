@@ -154,15 +154,27 @@ export interface Prompt {
  * @throws CommandError INVALID_ARGUMENT when standard input is not a terminal
  * @throws Error for any other reply
  */
-export async function confirmDelete(
-  what: string,
+export async function confirmDelete(what: string, prompt?: Prompt): Promise<void> {
+  await confirm(`Delete ${what}?`, prompt, "nothing was deleted");
+}
+
+/**
+ * Asks a question; only `y` or `yes` goes on.
+ *
+ * @param declined the error after any other reply
+ * @throws CommandError INVALID_ARGUMENT when standard input is not a terminal
+ * @throws Error for any other reply
+ */
+export async function confirm(
+  question: string,
   { input, output }: Prompt = { input: process.stdin, output: process.stderr },
+  declined = "nothing was changed",
 ): Promise<void> {
   if (!input.isTTY || !output.isTTY) throw invalidFlag("--yes", "--yes is required without a terminal");
   const lines = createInterface({ input, output, terminal: false });
   // The end of input means no.
   const ended = new Promise<string>((resolve) => lines.once("close", () => resolve("")));
-  const response = await Promise.race([lines.question(`Delete ${escapeControls(what)}? [y/N] `), ended]);
+  const response = await Promise.race([lines.question(`${escapeControls(question)} [y/N] `), ended]);
   lines.close();
-  if (!/^\s*y(es)?\s*$/i.test(response)) throw new Error("nothing was deleted");
+  if (!/^\s*y(es)?\s*$/i.test(response)) throw new Error(declined);
 }

@@ -2,12 +2,26 @@
 // flags comes from the comments of the protos, which are read when it is printed.
 import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
-import type { DescMethodUnary } from "@bufbuild/protobuf";
-import { type Command, Help, type Option } from "commander";
+import type { DescField, DescMessage, DescMethodUnary } from "@bufbuild/protobuf";
+import { type Argument, type Command, Help, type Option } from "commander";
 import { type Comments, parseComments } from "../../../codec/proto-comments.js";
 import { addCommonFlags } from "../flags.js";
-import { createFieldFlags, FieldFlag, type FlagScope, isRepeated } from "./field-flags.js";
-import { findResourceField, type ResourceCommand, resourceCommands, type Verb } from "./resource-commands.js";
+import { setMethods } from "../methods.js";
+import {
+  createFieldArguments,
+  createFieldFlags,
+  FieldArgument,
+  FieldFlag,
+  type FlagScope,
+  isRepeated,
+} from "./field-flags.js";
+import {
+  type ActionCommand,
+  findResourceField,
+  type ResourceCommand,
+  resourceCommands,
+  type Verb,
+} from "./resource-commands.js";
 
 // The same path from `src` and from `dist`.
 const IMAGE = fileURLToPath(new URL("../../../../gen/api.binpb", import.meta.url));
@@ -25,32 +39,34 @@ export function addIamCommands(arbor: Command): void {
 /** Adds a command for each resource, with a subcommand for each of its methods. */
 export function addResourceCommands(parent: Command, resources: readonly ResourceCommand[]): void {
   for (const resource of resources) {
-    const command = parent.command(resource.name).description(`manage ${formatPlural(resource)}`);
-    command.configureHelp({ optionDescription: describeOption });
-    addList(command, resource);
-    for (const verb of ["get", "create", "update", "delete"] as const) {
-      const method = resource.methods[verb];
-      if (method !== undefined) add[verb](command, resource, method);
-    }
+    addMethods(parent.command(resource.name).description(`manage ${formatPlural(resource)}`), resource);
   }
 }
 
-function addList(parent: Command, resource: ResourceCommand): void {
-  const method = resource.methods.list;
-  const command = addFieldFlags(parent.command("list"), method, {})
-    .description(`list ${formatPlural(resource)}`)
-    .option("--page-all", "print all pages from here on as they arrive")
-    .option("--progress", "show progress on standard error, even if that is not a terminal");
-  addCommonFlags(command).action(async (given) =>
-    (await import("./run.js")).runList(resource, fieldFlagsOf(command), given),
-  );
+/** Adds a subcommand for each method of a resource. */
+export function addMethods(command: Command, resource: ResourceCommand): void {
+  command.configureHelp({ optionDescription: describeOption, argumentDescription: describeArgument });
+  for (const verb of ["list", "get", "create", "update", "delete"] as const) {
+    const method = resource.methods[verb];
+    if (method !== undefined) setMethods(add[verb](command, resource, method), method);
+  }
+  for (const action of resource.actions ?? []) setMethods(addAction(command, action), action.method);
 }
 
-const add: Readonly<
-  Record<Exclude<Verb, "list">, (parent: Command, resource: ResourceCommand, method: DescMethodUnary) => void>
-> = {
+type AddCommand = (parent: Command, resource: ResourceCommand, method: DescMethodUnary) => Command;
+
+const add: Readonly<Record<Verb, AddCommand>> = {
+  list(parent, resource, method) {
+    const command = addFieldFlags(parent.command("list"), method, {})
+      .description(`list ${formatPlural(resource)}`)
+      .option("--page-all", "print all pages from here on as they arrive")
+      .option("--progress", "show progress on standard error, even if that is not a terminal");
+    return addCommonFlags(command).action(async (given) =>
+      (await import("./run.js")).runList(resource, method, fieldFlagsOf(command), given),
+    );
+  },
   get(parent, resource, method) {
-    addCommonFlags(parent.command("get <uid>").description(`print one ${resource.singular}`)).action(
+    return addCommonFlags(parent.command("get <uid>").description(`print one ${resource.singular}`)).action(
       async (uid, given) => (await import("./run.js")).runGet(resource, method, uid, given),
     );
   },
@@ -60,7 +76,7 @@ const add: Readonly<
     const field = findResourceField(resource, method);
     addFieldFlags(command, method, { resource: field, writing: true });
     if (field !== undefined) addFileFlag(command);
-    addCommonFlags(command).action(async (given) =>
+    return addCommonFlags(command).action(async (given) =>
       (await import("./run.js")).runCreate(resource, method, fieldFlagsOf(command), given),
     );
   },
@@ -69,7 +85,7 @@ const add: Readonly<
       .command("update <uid>")
       .description(`change one ${resource.singular}: only the fields of the given flags`);
     addFieldFlags(command, method, { resource: findResourceField(resource, method), writing: true, updating: true });
-    addCommonFlags(addFileFlag(command)).action(async (uid, given) =>
+    return addCommonFlags(addFileFlag(command)).action(async (uid, given) =>
       (await import("./run.js")).runUpdate(resource, method, uid, fieldFlagsOf(command), given),
     );
   },
@@ -79,21 +95,48 @@ const add: Readonly<
       .command("delete <uid>")
       .description(`delete one ${singular}${deletionNote && `. ${deletionNote}`}`);
     command.option("--yes", "do not ask for confirmation");
-    addCommonFlags(command).action(async (uid, given) =>
+    return addCommonFlags(command).action(async (uid, given) =>
       (await import("./run.js")).runDelete(resource, method, uid, given),
     );
   },
 };
+
+function addAction(parent: Command, action: ActionCommand): Command {
+  const { name, method, description, destructive } = action;
+  const args = createFieldArguments(method.input, action.args);
+  const command = parent.command(name).description(description);
+  for (const arg of args) command.addArgument(arg);
+  const resource = findField(method.input, action.resource);
+  addFieldFlags(command, method, {
+    resource,
+    writing: true,
+    fromFile: resource === undefined,
+    args: args.map(({ field }) => field),
+  });
+  if (method.input.fields.length > args.length) addFileFlag(command, resource === undefined ? "request" : "resource");
+  if (destructive) command.option("--yes", "do not ask for confirmation");
+  return addCommonFlags(command).action(async (...given) => {
+    const values = given.slice(0, args.length) as string[];
+    const flags = { args, values, flags: fieldFlagsOf(command), resource };
+    await (await import("./run.js")).runAction(action, flags, given[args.length]);
+  });
+}
+
+function findField(message: DescMessage, name: string | undefined): DescField | undefined {
+  const field = message.fields.find((one) => one.name === name);
+  if (name !== undefined && field === undefined) throw new TypeError(`${message} has no ${name}`);
+  return field;
+}
 
 function addFieldFlags(command: Command, { input }: DescMethodUnary, scope: FlagScope): Command {
   for (const flag of createFieldFlags(input, scope)) command.addOption(flag);
   return command;
 }
 
-function addFileFlag(command: Command): Command {
+function addFileFlag(command: Command, what = "resource"): Command {
   return command.option(
-    "--file <file>",
-    "JSON or YAML of the resource, or - for standard input; flags take precedence",
+    "-f, --file <file>",
+    `JSON or YAML of the ${what}, or - for standard input; flags take precedence`,
   );
 }
 
@@ -106,15 +149,29 @@ function formatPlural({ singular }: ResourceCommand): string {
   return [head.endsWith("y") ? `${head.slice(0, -1)}ies` : `${head}s`, ...rest].join(" of ");
 }
 
+function describeArgument(argument: Argument): string {
+  if (!(argument instanceof FieldArgument)) return new Help().argumentDescription(argument);
+  const { field, argChoices = [] } = argument;
+  return [describeField(field), ...describeChoices(argChoices)].join(" ");
+}
+
+function describeField({ parent, name }: DescField): string {
+  comments ??= parseComments(readFileSync(IMAGE));
+  return comments(`${parent.typeName}.${name}`).replace(/\s+/g, " ");
+}
+
+function describeChoices(names: readonly string[]): string[] {
+  return names.length > 0 && names.length <= MAX_CHOICES ? [`One of: ${names.join(", ")}.`] : [];
+}
+
 /** Describes an option. The description of a field is the comment of the proto, with the possible values. */
 export function describeOption(option: Option): string {
   if (!(option instanceof FieldFlag)) return new Help().optionDescription(option);
   if (option.negate) return `the opposite of ${option.long?.replace("--no-", "--")}`;
-  comments ??= parseComments(readFileSync(IMAGE));
   const { field, argChoices = [] } = option;
-  const sentences = [comments(`${field.parent.typeName}.${field.name}`).replace(/\s+/g, " ")];
+  const sentences = [describeField(field)];
   if (option.fromFile) sentences.push("The name of a file that holds it, or - for standard input.");
   if (isRepeated(field)) sentences.push("Can be given more than once.");
-  if (argChoices.length > 0 && argChoices.length <= MAX_CHOICES) sentences.push(`One of: ${argChoices.join(", ")}.`);
+  sentences.push(...describeChoices(argChoices));
   return sentences.filter((part) => part !== "").join(" ");
 }

@@ -2,10 +2,11 @@
 // of the messages around it. Capabilities have their dotted names, other enum values their names without the prefix of
 // the proto.
 import { type DescEnum, type DescEnumValue, type DescField, type DescMessage, ScalarType } from "@bufbuild/protobuf";
-import { Option } from "commander";
+import { Argument, Option } from "commander";
 import { name as capabilityName } from "#gen/chainguard/capabilities/capabilities_pb.js";
 import { Identity_StaticKeysSchema } from "#gen/chainguard/platform/iam/v2beta1/identities_pb.js";
 import { IdentityProvider_OIDCSchema } from "#gen/chainguard/platform/iam/v2beta1/identity_providers_pb.js";
+import { RepoReadmeSchema } from "#gen/chainguard/platform/registry/v2beta1/repos_pb.js";
 import { FieldBehavior } from "#gen/google/api/field_behavior_pb.js";
 import { isOutputOnly, isRequired } from "../../../codec/field-behavior.js";
 import { findWellKnownName, hasBehavior, readOption } from "../../../codec/fields.js";
@@ -26,12 +27,40 @@ export class FieldFlag extends Option {
   }
 }
 
+/** An argument that sets a field of the request. */
+export class FieldArgument extends Argument {
+  readonly field: DescField;
+
+  constructor(field: DescField) {
+    super(`<${field.name.replaceAll("_", "-")}>`);
+    this.field = field;
+    if (field.enum !== undefined) this.argChoices = [...listEnumNames(field.enum)];
+  }
+}
+
+/**
+ * Creates the arguments of a request.
+ *
+ * @param names the names of their fields; the required ones with one value, unless given
+ */
+export function createFieldArguments({ fields }: DescMessage, names?: readonly string[]): FieldArgument[] {
+  const isOne = (field: DescField) => (field.fieldKind === "scalar" || field.fieldKind === "enum") && !isSwitch(field);
+  const chosen = names
+    ? names.map((name) => fields.find((field) => field.name === name))
+    : fields.filter((field) => isRequired(field) && isOne(field));
+  return chosen.map((field) => {
+    if (field === undefined) throw new TypeError(`there is no such field among ${names}`);
+    return new FieldArgument(field);
+  });
+}
+
 // Prefixes of the fields of messages that differ from the name of the message.
 const prefixes: Readonly<Record<string, string>> = { uidp: "", claim_match: "", aws_identity: "aws" };
 
 const fileFields: ReadonlySet<DescField> = new Set([
   IdentityProvider_OIDCSchema.field.clientSecret,
   Identity_StaticKeysSchema.field.issuerKeys,
+  RepoReadmeSchema.field.content,
 ]);
 
 /** The properties of a request that determine its flags. */
@@ -42,13 +71,17 @@ export interface FlagScope {
   readonly updating?: boolean;
   /** Whether the request writes a resource, so that boolean flags have a `--no-` form. */
   readonly writing?: boolean;
+  /** The fields that arguments set, which have no flags. */
+  readonly args?: readonly DescField[];
+  /** Whether a file may set required fields, so that their flags may be absent. */
+  readonly fromFile?: boolean;
 }
 
 /** Creates the flags of a request: one for each field that callers set, also in nested messages. */
 export function createFieldFlags(request: DescMessage, scope: FlagScope): FieldFlag[] {
   const walk = (message: DescMessage, parents: readonly DescField[], prefix: string): FieldFlag[] =>
     message.fields.flatMap((field) => {
-      if (isOutputOnly(field) || (scope.updating && isImmutable(field))) return [];
+      if (isOutputOnly(field) || (scope.updating && isImmutable(field)) || scope.args?.includes(field)) return [];
       const path = [...parents, field];
       const name = joinNames(prefix, singular(field));
       if (field.fieldKind !== "message" || findWellKnownName(field.message) !== undefined)
@@ -58,7 +91,11 @@ export function createFieldFlags(request: DescMessage, scope: FlagScope): FieldF
   return walk(request, [], "");
 }
 
-function createFlags(path: readonly DescField[], name: string, { writing = false }: FlagScope): FieldFlag[] {
+function createFlags(
+  path: readonly DescField[],
+  name: string,
+  { writing = false, fromFile: inFile = false }: FlagScope,
+): FieldFlag[] {
   const field = lastOf(path);
   if (isSwitch(field)) {
     const on = new FieldFlag(`--${name}`, path);
@@ -72,7 +109,7 @@ function createFlags(path: readonly DescField[], name: string, { writing = false
   );
   // With a variadic option, commander would take the words after a flag as values too.
   if (isRepeated(field)) flag.argParser<readonly string[]>((text, before = []) => [...before, text]);
-  if (path.length === 1 && isRequired(field)) flag.makeOptionMandatory();
+  if (path.length === 1 && isRequired(field) && !inFile) flag.makeOptionMandatory();
   return [flag];
 }
 

@@ -19,7 +19,14 @@ import { readMessage } from "../../../codec/json-reader.js";
 import { createKeyReader, createTextReader, type TextReader } from "../../../codec/query-value.js";
 import { isJsonObject } from "../../../kernel/strict-json.js";
 import { invalidFlag } from "../../errors.js";
-import { type FieldFlag, findEnumValue, formatEnumRule, isRepeated, isSwitch } from "./field-flags.js";
+import {
+  type FieldArgument,
+  type FieldFlag,
+  findEnumValue,
+  formatEnumRule,
+  isRepeated,
+  isSwitch,
+} from "./field-flags.js";
 
 const DURATION = /^(?=.)(?:(\d{1,9})d)?(?:(\d{1,9})h)?(?:(\d{1,9})m)?(?:(\d{1,12})(\.\d{1,9})?s)?$/;
 
@@ -36,7 +43,7 @@ export interface BuiltRequest {
 /**
  * Builds the request of a method.
  *
- * @param resource the field that `--file` sets; undefined without one
+ * @param resource the field that `--file` sets; the whole request without one
  * @throws CommandError INVALID_ARGUMENT for the first wrong flag
  */
 export async function buildRequest(
@@ -45,11 +52,14 @@ export async function buildRequest(
   given: FlagValues,
   resource: DescField | undefined,
 ): Promise<BuiltRequest> {
-  const request = create(input);
+  let request = create(input);
   const used = flags.filter((flag) => isGiven(flag, given[flag.attributeName()]));
   assertCompatible(used);
   assertOneStdin([given.file, ...used.filter(({ fromFile }) => fromFile).map((flag) => given[flag.attributeName()])]);
   const paths = new Set<string>();
+  if (resource === undefined && typeof given.file === "string") {
+    request = (await readResource(given.file, input, "--file", "request")).message;
+  }
   if (resource?.message !== undefined && typeof given.file === "string") {
     const { message, json } = await readResource(given.file, resource.message, "--file");
     setField(request, resource, message);
@@ -60,6 +70,17 @@ export async function buildRequest(
     if (flag.path[0] === resource) paths.add(toMaskPath(flag));
   }
   return { request, paths: [...paths] };
+}
+
+/**
+ * Sets the fields of arguments.
+ *
+ * @throws CommandError INVALID_ARGUMENT for the first wrong argument
+ */
+export function setArguments(request: Message, args: readonly FieldArgument[], values: readonly string[]): void {
+  for (const [i, { field }] of args.entries()) {
+    setField(request, field, parseFlag(field, [values[i] ?? ""], field.name.replaceAll("_", "-")));
+  }
 }
 
 function toMaskPath({ path }: FieldFlag): string {
@@ -211,9 +232,9 @@ async function readText(file: string, flag: string): Promise<string> {
  *
  * @throws CommandError INVALID_ARGUMENT with the first field that is unknown or has a wrong value
  */
-async function readResource(file: string, desc: DescMessage, flag: string): Promise<FileResource> {
+async function readResource(file: string, desc: DescMessage, flag: string, what = "resource"): Promise<FileResource> {
   const json = parseYaml(await readText(file, flag), flag);
-  if (!isJsonObject(json)) throw invalidFlag(flag, "the file must hold one object, the resource");
+  if (!isJsonObject(json)) throw invalidFlag(flag, `the file must hold one object, the ${what}`);
   try {
     return { message: readMessage(desc, json, "", { registry: createRegistry(), ignoreUnknown: false }), json };
   } catch (error) {

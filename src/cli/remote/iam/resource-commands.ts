@@ -20,20 +20,58 @@ export interface ResourceCommand {
   readonly name: string;
   /** The words for one resource, such as `role binding`. */
   readonly singular: string;
-  readonly methods: Readonly<Partial<Record<Verb, DescMethodUnary>>> & { readonly list: DescMethodUnary };
+  readonly methods: Readonly<Partial<Record<Verb, DescMethodUnary>>>;
+  /** The methods that are none of the verbs. */
+  readonly actions?: readonly ActionCommand[];
   /** The verb that creates one, if it is not `create`. */
   readonly createAlias?: string;
-  readonly columns: readonly ListColumn[];
+  /** The columns of a list; none without one. */
+  readonly columns?: readonly ListColumn[];
   /** A note before a deletion, in full sentences. */
   readonly deletionNote?: string;
   /** Whether tables show the redirect URI, which is no field. */
   readonly hasRedirectUri?: true;
 }
 
+/** The command of a method that is none of the verbs. */
+export interface ActionCommand {
+  /** The name on the command line. */
+  readonly name: string;
+  readonly method: DescMethodUnary;
+  readonly description: string;
+  /** The names of the fields that are arguments: the required ones that have one value, unless given. */
+  readonly args?: readonly string[];
+  /** The name of the field with a resource, whose fields have flags without a prefix, and which `--file` sets. */
+  readonly resource?: string;
+  /** The columns of the list that the response has. */
+  readonly columns?: readonly ListColumn[];
+  /** Whether it asks for a confirmation. */
+  readonly destructive?: true;
+}
+
+/** A list of a response: the field with its rows, and their columns. */
+export interface ListView {
+  readonly method: DescMethodUnary;
+  readonly columns: readonly ListColumn[];
+}
+
 const uid = createColumn("UID", "uid");
 const name = createColumn("NAME", "name");
 const description = createColumn("DESCRIPTION", "description", true);
 const created = createColumn("CREATED", "createTime");
+const roleBindingColumns = [
+  uid,
+  createColumn("IDENTITY", "identity.uid"),
+  createColumn("IDENTITY NAME", "identity.name"),
+  createColumn("ROLE", "role.name"),
+  createColumn("GROUP", "group.name"),
+];
+const groupMappingColumns = [
+  uid,
+  createColumn("EXTERNAL GROUP", "externalGroupId"),
+  createColumn("ROLE", "roleUid"),
+  createColumn("SCOPE", "scope"),
+];
 
 /** The resources in the order of the help. */
 export const resourceCommands: readonly ResourceCommand[] = [
@@ -47,6 +85,23 @@ export const resourceCommands: readonly ResourceCommand[] = [
       update: GroupsService.method.updateGroup,
       delete: GroupsService.method.deleteGroup,
     },
+    actions: [
+      {
+        name: "lookup",
+        method: GroupsService.method.lookupGroup,
+        description: "find the organisation of your e-mail address's domain",
+      },
+      {
+        name: "request-access",
+        method: GroupsService.method.requestGroupAccess,
+        description: "ask for access to an organisation",
+      },
+      {
+        name: "check-eligibility",
+        method: GroupsService.method.checkEligibility,
+        description: "print whether `lookup` may find an organisation for you",
+      },
+    ],
     columns: [uid, name, description, created],
   },
   {
@@ -59,6 +114,19 @@ export const resourceCommands: readonly ResourceCommand[] = [
       update: IdentitiesService.method.updateIdentity,
       delete: IdentitiesService.method.deleteIdentity,
     },
+    actions: [
+      {
+        name: "lookup",
+        method: IdentitiesService.method.lookupIdentity,
+        description: "find the identity that a token of another issuer assumes",
+      },
+      {
+        name: "update-metadata",
+        method: IdentitiesService.method.updateIdentityMetadata,
+        description: "store what you say about yourself",
+        resource: "identity_metadata",
+      },
+    ],
     columns: [
       uid,
       name,
@@ -89,13 +157,15 @@ export const resourceCommands: readonly ResourceCommand[] = [
       update: RoleBindingsService.method.updateRoleBinding,
       delete: RoleBindingsService.method.deleteRoleBinding,
     },
-    columns: [
-      uid,
-      createColumn("IDENTITY", "identity.uid"),
-      createColumn("IDENTITY NAME", "identity.name"),
-      createColumn("ROLE", "role.name"),
-      createColumn("GROUP", "group.name"),
+    actions: [
+      {
+        name: "batch-create",
+        method: RoleBindingsService.method.batchCreateRoleBindings,
+        description: "create up to 25 role bindings, all or none",
+        columns: roleBindingColumns,
+      },
     ],
+    columns: roleBindingColumns,
   },
   {
     name: "identity-providers",
@@ -107,6 +177,29 @@ export const resourceCommands: readonly ResourceCommand[] = [
       update: IdentityProvidersService.method.updateIdentityProvider,
       delete: IdentityProvidersService.method.deleteIdentityProvider,
     },
+    actions: [
+      {
+        name: "generate-scim-token",
+        method: IdentityProvidersService.method.generateScimToken,
+        description: "create the token with which an identity provider provisions people, and print it once",
+      },
+      {
+        name: "regenerate-scim-token",
+        method: IdentityProvidersService.method.regenerateScimToken,
+        description: "replace the token, and print the new one once",
+      },
+      {
+        name: "revoke-scim-token",
+        method: IdentityProvidersService.method.revokeScimToken,
+        description: "revoke the token",
+        destructive: true,
+      },
+      {
+        name: "set-scim-enabled",
+        method: IdentityProvidersService.method.setScimEnabled,
+        description: "enable or disable provisioning",
+      },
+    ],
     columns: [
       uid,
       name,
@@ -126,6 +219,13 @@ export const resourceCommands: readonly ResourceCommand[] = [
       update: AccountAssociationsService.method.updateAccountAssociation,
       delete: AccountAssociationsService.method.deleteAccountAssociation,
     },
+    actions: [
+      {
+        name: "check",
+        method: AccountAssociationsService.method.checkAccountAssociation,
+        description: "check an account with its provider",
+      },
+    ],
     columns: [
       uid,
       name,
@@ -161,12 +261,16 @@ export const resourceCommands: readonly ResourceCommand[] = [
       create: ExternalGroupRoleMappingsService.method.createExternalGroupRoleMapping,
       delete: ExternalGroupRoleMappingsService.method.deleteExternalGroupRoleMapping,
     },
-    columns: [
-      uid,
-      createColumn("EXTERNAL GROUP", "externalGroupId"),
-      createColumn("ROLE", "roleUid"),
-      createColumn("SCOPE", "scope"),
+    actions: [
+      {
+        name: "batch-delete",
+        method: ExternalGroupRoleMappingsService.method.batchDeleteExternalGroupRoleMappings,
+        description: "delete up to 100 mappings of one identity provider, and print those that existed",
+        columns: groupMappingColumns,
+        destructive: true,
+      },
     ],
+    columns: groupMappingColumns,
   },
   {
     name: "terms",
@@ -183,17 +287,17 @@ export const resourceCommands: readonly ResourceCommand[] = [
 ];
 
 /** Gets the field of a list's response with its rows. */
-export function getRowsField({ methods }: ResourceCommand): DescField & { readonly message: DescMessage } {
-  const field = methods.list.output.fields.find(({ fieldKind, message }) => fieldKind === "list" && message);
-  if (field?.message === undefined) throw new TypeError(`${methods.list} has no list in its response`);
+export function getRowsField(method: DescMethodUnary): DescField & { readonly message: DescMessage } {
+  const field = method.output.fields.find(({ fieldKind, message }) => fieldKind === "list" && message);
+  if (field?.message === undefined) throw new TypeError(`${method} has no list in its response`);
   return field as DescField & { readonly message: DescMessage };
 }
 
 /** Finds the field of a request with the resource; undefined when the request has the fields itself. */
-export function findResourceField(resource: ResourceCommand, { input }: DescMethodUnary): DescField | undefined {
-  return input.fields.find(
-    ({ fieldKind, message }) => fieldKind === "message" && message === getRowsField(resource).message,
-  );
+export function findResourceField({ methods }: ResourceCommand, { input }: DescMethodUnary): DescField | undefined {
+  const { list, get } = methods;
+  const resource = list === undefined ? get?.output : getRowsField(list).message;
+  return input.fields.find(({ fieldKind, message }) => fieldKind === "message" && message === resource);
 }
 
 /**

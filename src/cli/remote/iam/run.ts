@@ -14,13 +14,19 @@ import { isJsonObject } from "../../../kernel/strict-json.js";
 import { buildCallbackPath } from "../../../kernel/web.js";
 import { invalidFlag } from "../../errors.js";
 import { createListFormatter, formatResponse } from "../../output/format.js";
-import { createProgress, escapeControls, type Progress } from "../../output/terminal.js";
+import { createProgress, escapeControls } from "../../output/terminal.js";
 import type { CommonFlags } from "../flags.js";
 import { type ApiFlags, fetchIssuer, resolveApi } from "../service.js";
-import { confirmDelete, type Session, withSession } from "../session.js";
-import { type FieldFlag, findEnumValue, formatEnumValue } from "./field-flags.js";
-import { buildRequest, type FlagValues } from "./request.js";
-import { findResourceField, getRowsField, type ResourceCommand } from "./resource-commands.js";
+import { confirm, confirmDelete, type Session, withSession } from "../session.js";
+import { type FieldArgument, type FieldFlag, findEnumValue, formatEnumValue } from "./field-flags.js";
+import { buildRequest, type FlagValues, setArguments } from "./request.js";
+import {
+  type ActionCommand,
+  findResourceField,
+  getRowsField,
+  type ListView,
+  type ResourceCommand,
+} from "./resource-commands.js";
 
 /** The largest page of the service (docs/api-rules.md#lists). */
 const MAX_PAGE_SIZE = 200;
@@ -28,35 +34,40 @@ const MAX_PAGE_SIZE = 200;
 type ListFlags = CommonFlags & FlagValues & { readonly pageAll?: boolean; readonly progress?: boolean };
 
 /** Prints a page of a list, or all pages. */
-export async function runList(resource: ResourceCommand, flags: readonly FieldFlag[], given: ListFlags): Promise<void> {
-  const { request } = await buildRequest(resource.methods.list.input, flags, given, undefined);
-  if (given.pageAll && given.pageSize === undefined) setListField(request, resource, "page_size", MAX_PAGE_SIZE);
+export async function runList(
+  resource: ResourceCommand,
+  method: DescMethodUnary,
+  flags: readonly FieldFlag[],
+  given: ListFlags,
+): Promise<void> {
+  const { request } = await buildRequest(method.input, flags, given, undefined);
+  if (given.pageAll && given.pageSize === undefined) setListField(request, method, "page_size", MAX_PAGE_SIZE);
   await withSession(given, async (session) => {
-    const progress = createProgress(process.stderr, given.progress === true);
-    await printPages(resource, request, given, { session, progress });
+    const { columns = [], hasRedirectUri } = resource;
+    const redirectUri = hasRedirectUri && given.output === "table" ? await fetchRedirectUri(given) : undefined;
+    const all = redirectUri ? [...columns, { title: "REDIRECT URI", cell: redirectUri }] : columns;
+    await printPages({ method, columns: all }, request, given, session);
   });
 }
 
 async function printPages(
-  resource: ResourceCommand,
+  { method, columns }: ListView,
   request: Message,
   given: ListFlags,
-  { session, progress }: { session: Session; progress: Progress },
+  { call, output }: Session,
 ): Promise<void> {
   const { output: format, pageAll = false } = given;
-  const { call, output } = session;
-  const key = getRowsField(resource).jsonName;
-  const redirectUri = resource.hasRedirectUri && format === "table" ? await fetchRedirectUri(given) : undefined;
-  const columns = redirectUri ? [...resource.columns, { title: "REDIRECT URI", cell: redirectUri }] : resource.columns;
+  const progress = createProgress(process.stderr, given.progress === true);
+  const key = getRowsField(method).jsonName;
   const list = createListFormatter(format, key, columns, output.terminal);
   let done = 0;
   let rest: JsonObject = {};
   let token = "";
   do {
-    if (token !== "") setListField(request, resource, "page_token", token);
+    if (token !== "") setListField(request, method, "page_token", token);
     let response: JsonObject;
     try {
-      response = await call(resource.methods.list, request);
+      response = await call(method, request);
     } catch (error) {
       progress.clear();
       // Completes the document, with the page token of the remaining rows.
@@ -78,10 +89,8 @@ async function printPages(
   }
 }
 
-function setListField(request: Message, { methods }: ResourceCommand, name: string, value: string | number): void {
-  const field = methods.list.input.fields.find((one) => one.name === name);
-  if (field === undefined) throw new TypeError(`${methods.list} has no ${name}`);
-  setField(request, field, value);
+function setListField(request: Message, { input }: DescMethodUnary, name: string, value: string | number): void {
+  setField(request, getFieldByName(input, name), value);
 }
 
 /** Builds the redirect URI to register at an identity provider, which is given as JSON; empty without a uid. */
@@ -176,8 +185,37 @@ export async function runDelete(
   });
 }
 
+/** The arguments and flags of an action. */
+export interface ActionFlags {
+  readonly args: readonly FieldArgument[];
+  /** The texts of `args`. */
+  readonly values: readonly string[];
+  readonly flags: readonly FieldFlag[];
+  /** The field that `--file` sets. */
+  readonly resource: DescField | undefined;
+}
+
+/** Calls a method that is none of the verbs, and prints its response. */
+export async function runAction(
+  { name, method, columns, destructive }: ActionCommand,
+  { args, values, flags, resource }: ActionFlags,
+  given: OneFlags & { readonly yes?: boolean },
+): Promise<void> {
+  const { request, paths } = await buildRequest(method.input, flags, given, resource);
+  setArguments(request, args, values);
+  const mask = method.input.fields.find((field) => field.name === "update_mask");
+  if (mask !== undefined && getField(request, mask) === undefined) {
+    setField(request, mask, create(FieldMaskSchema, { paths: [...paths] }));
+  }
+  if (destructive && !given.yes) await confirm(`Run ${name} of ${values.join(" ")}?`);
+  await withSession(given, async (session) => {
+    if (columns !== undefined) await printPages({ method, columns }, request, given, session);
+    else await printResponse({}, session, method, request, given);
+  });
+}
+
 async function printResponse(
-  { hasRedirectUri }: ResourceCommand,
+  { hasRedirectUri }: Pick<ResourceCommand, "hasRedirectUri">,
   { call, output }: Session,
   method: DescMethodUnary,
   request: Message,

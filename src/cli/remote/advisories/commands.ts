@@ -1,0 +1,81 @@
+// `arbor advisories`, as the commands of `arbor iam`. Version 2 of the API reads advisories, and version 1 writes them.
+import type { Command } from "commander";
+import { Advisories } from "#gen/chainguard/platform/vulnerabilities/v1/advisories_pb.js";
+import { AdvisoriesService } from "#gen/chainguard/platform/vulnerabilities/v2beta1/advisories_pb.js";
+import { addMethods, addResourceCommands } from "../iam/commands.js";
+import { createColumn, type ResourceCommand } from "../iam/resource-commands.js";
+
+const advisories: ResourceCommand = {
+  name: "advisories",
+  singular: "advisory",
+  methods: { list: AdvisoriesService.method.listAdvisories, get: AdvisoriesService.method.getAdvisory },
+  actions: [
+    {
+      name: "create",
+      method: Advisories.method.create,
+      description: "create one advisory",
+      args: ["parent_id"],
+      resource: "advisory",
+    },
+    {
+      name: "update",
+      method: Advisories.method.update,
+      description: "replace one advisory: the fields that are not given are emptied",
+      args: ["id"],
+    },
+    {
+      name: "delete",
+      method: Advisories.method.delete,
+      description: "delete one advisory",
+      args: ["id"],
+      destructive: true,
+    },
+  ],
+  columns: [
+    createColumn("UID", "uid"),
+    createColumn("ADVISORY", "advisoryId"),
+    createColumn("ARTIFACT", "artifactName"),
+    createColumn("COMPONENT", "componentName"),
+    createColumn("UPDATED", "updateTime"),
+  ],
+};
+
+const events: ResourceCommand = {
+  name: "events",
+  singular: "event of an advisory",
+  methods: {},
+  actions: [
+    {
+      name: "list",
+      method: Advisories.method.listAdvisoryEvents,
+      description: "list the events of an advisory",
+      args: ["parent_id"],
+      columns: [
+        createColumn("ID", "id"),
+        createColumn("TIME", "timestamp"),
+        createColumn("AUTHOR", "author"),
+        createColumn("NOTE", "note", true),
+      ],
+    },
+    {
+      name: "create",
+      method: Advisories.method.createAdvisoryEvent,
+      description: "add an event to an advisory",
+      args: ["parent_id"],
+      resource: "advisory_event",
+    },
+    {
+      name: "update",
+      method: Advisories.method.updateAdvisoryEvent,
+      description: "replace one event: the fields that are not given are emptied",
+      args: ["id"],
+    },
+  ],
+};
+
+/** Adds the commands to `advisories`, which the commands on the host may have created already. */
+export function addAdvisoriesCommands(arbor: Command): void {
+  const parent = arbor.commands.find((command) => command.name() === "advisories") ?? arbor.command("advisories");
+  addMethods(parent, advisories);
+  addResourceCommands(parent, [events]);
+}
