@@ -1,10 +1,10 @@
 // The command line. A group of commands is loaded when the command line names it, and the modules of a command when it
 // is called, so commands over the network load no server and no native module.
-import { Command, CommanderError } from "commander";
+import { Command, CommanderError, type ErrorOptions } from "commander";
 import { commandVariables } from "../config/command-variables.js";
 import { VERSION } from "../kernel/version.js";
 import { Code, CommandError, reportError } from "./errors.js";
-import { assertWritten, watchStdout } from "./output/terminal.js";
+import { assertWritten, escapeControls, watchStdout } from "./output/terminal.js";
 
 type AddCommands = (arbor: Command) => void;
 
@@ -35,6 +35,7 @@ const groups: readonly { readonly names: readonly string[]; readonly load: () =>
   },
   { names: ["auth"], load: async () => (await import("./remote/auth/commands.js")).addAuthCommands },
   { names: ["iam"], load: async () => (await import("./remote/iam/commands.js")).addIamCommands },
+  { names: ["whoami"], load: async () => (await import("./remote/people/commands.js")).addPeopleCommands },
   { names: ["events"], load: async () => (await import("./remote/events/commands.js")).addEventsCommands },
   { names: ["completion"], load: async () => (await import("./completion.js")).addCompletion },
 ];
@@ -53,8 +54,11 @@ export async function run(args: readonly string[]): Promise<number> {
     await assertWritten();
     return 0;
   } catch (error) {
-    if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2;
-    return reportError(error);
+    if (!(error instanceof CommanderError)) return reportError(error);
+    if (error.exitCode === 0) return 0;
+    // The parser has printed the help of a group of commands.
+    if (error.code === "commander.help") process.stderr.write("\narbor: a command is missing\n");
+    return 2;
   }
 }
 
@@ -65,15 +69,32 @@ export async function run(args: readonly string[]): Promise<number> {
  * completion, which list them, and for an unknown command, whose error suggests one.
  */
 export async function createProgram(name?: string): Promise<Command> {
-  const arbor = new Command("arbor")
+  const arbor = new ArborCommand("arbor")
     .description("Self-hostable platform API")
     .version(VERSION, "-V, --version", "print the version")
     .exitOverride()
-    .showHelpAfterError()
     .hook("preAction", (_, command) => rejectUnknownVariables(command));
   const named = groups.filter(({ names }) => name !== undefined && name !== "completion" && names.includes(name));
   for (const { load } of named.length > 0 ? named : groups) (await load())(arbor);
   return arbor;
+}
+
+/** A command whose usage errors are one line at the end of the output, which a help after it would hide. */
+class ArborCommand extends Command {
+  override createCommand(name?: string): Command {
+    return new ArborCommand(name);
+  }
+
+  override error(message: string, options?: ErrorOptions): never {
+    const text = message
+      .replace(/^error: /, "")
+      .replaceAll("\n", " ")
+      .replace(/\.$/, "");
+    return super.error(
+      `arbor: ${escapeControls(text)}; see ${["arbor", pathOf(this), "--help"].filter(Boolean).join(" ")}`,
+      options,
+    );
+  }
 }
 
 /** The commands that read no variable. docker runs its helper in whatever environment it has. */

@@ -22,7 +22,7 @@ describe("the commands", () => {
       "registry",
       "demo",
     ];
-    const all = [...host, "auth", "iam", "events", "completion"];
+    const all = [...host, "auth", "iam", "whoami", "events", "completion"];
     for (const first of [undefined, "--help", "help", "completion", "destroy"])
       assert.deepEqual(await names(first), all);
   });

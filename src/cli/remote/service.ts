@@ -1,6 +1,7 @@
 // The address of the service, and requests to its endpoints of OAuth and of the token exchange.
 import { assertMayCarryToken, serviceUrl } from "../../client/token-source.js";
 import { Code, CommandError, invalidFlag } from "../errors.js";
+import { describeLostConnection, describeTimeout, findConnectionFailure } from "./connection-failure.js";
 
 /** The address of a service with default settings. */
 const DEFAULT_API = "http://127.0.0.1:8080";
@@ -93,10 +94,8 @@ export async function sendRequest(request: ServiceRequest): Promise<ServiceRespo
     status = response.status;
     text = await response.text();
   } catch (cause) {
-    if (signal.aborted) {
-      throw new CommandError(Code.DeadlineExceeded, `no response from ${api} within ${REQUEST_MS} ms`, cause);
-    }
-    throw new CommandError(Code.Unavailable, `${api} cannot be reached`, cause);
+    if (signal.aborted) throw describeTimeout(api, cause, REQUEST_MS);
+    throw findConnectionFailure(cause, api) ?? describeLostConnection(api, cause);
   }
   const body = parseJsonObject(text);
   if (status === 200) return body;

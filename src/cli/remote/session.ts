@@ -4,12 +4,15 @@ import { createInterface } from "node:readline/promises";
 import {
   createRegistry,
   type DescMessage,
+  type DescMethod,
   type DescMethodServerStreaming,
   type DescMethodUnary,
   type JsonObject,
   type Message,
 } from "@bufbuild/protobuf";
 import { ConnectError } from "@connectrpc/connect";
+import { iam } from "#gen/chainguard/annotations/annotations_pb.js";
+import { CapabilitySchema } from "#gen/chainguard/capabilities/capabilities_pb.js";
 import {
   type Connection,
   connectTo,
@@ -22,10 +25,18 @@ import {
 } from "../../client/index.js";
 import { assertMayCarryToken, serviceUrl } from "../../client/token-source.js";
 import { toJsonMaskPath } from "../../codec/field-mask.js";
+import { readOption } from "../../codec/fields.js";
 import { createJsonWriters } from "../../codec/json-writer.js";
 import { Code, CommandError, invalidFlag } from "../errors.js";
 import { escapeControls, type Output, withStdout } from "../output/terminal.js";
+import {
+  describeForeignResponse,
+  describeLostConnection,
+  describeTimeout,
+  findConnectionFailure,
+} from "./connection-failure.js";
 import type { CommonFlags } from "./flags.js";
+import { formatEnumValue } from "./iam/field-flags.js";
 import { asFlagError, findApiSetting } from "./service.js";
 
 /** What a command works with: the calls that it may make, and where it prints their responses. */
@@ -45,29 +56,43 @@ const writers = createJsonWriters(createRegistry());
  * @throws CommandError INVALID_ARGUMENT for an address or a token that cannot be used; the error of the service
  */
 export async function withSession(flags: CommonFlags, work: (session: Session) => Promise<void>): Promise<void> {
-  let anonymous = false;
-  let connection: Connection | undefined;
+  const { name, value: api } = findApiSetting(flags);
+  const { token, remedy } = await findToken(flags, api);
+  const connection = asFlagError(name, () => openConnection(api, name, token));
+  let isBroken = false;
+  const convert = (error: unknown, method: DescMethod) => {
+    isBroken ||= isProtocolError(error);
+    return error instanceof ConnectError ? toCommandError(error, { method, api, remedy }) : error;
+  };
   try {
-    const { name, value: api } = findApiSetting(flags);
-    const token = await findToken(flags, api);
-    anonymous = token === undefined;
-    const opened = asFlagError(name, () => openConnection(api, name, token));
-    connection = opened;
     await withStdout((output) =>
       work({
         output,
-        call: async (method, request) => toJson(method.output, await callMethod(opened, method, request, output)),
+        async call(method, request) {
+          try {
+            return toJson(method.output, await callMethod(connection, method, request, output));
+          } catch (error) {
+            throw convert(error, method);
+          }
+        },
         async *follow(method, request) {
-          for await (const response of followMethod(opened, method, request, output))
-            yield toJson(method.output, response);
+          try {
+            for await (const response of followMethod(connection, method, request, output))
+              yield toJson(method.output, response);
+          } catch (error) {
+            throw convert(error, method);
+          }
         },
       }),
     );
-  } catch (error) {
-    throw toCommandError(error, anonymous);
   } finally {
-    connection?.close();
+    // A connection that does not speak HTTP/2 is closed already, and would end the process with an error that nobody catches.
+    if (!isBroken) connection.close();
   }
+}
+
+function isProtocolError(error: unknown): boolean {
+  return error instanceof ConnectError && (error.cause as { code?: unknown } | undefined)?.code === "ERR_HTTP2_ERROR";
 }
 
 function openConnection(api: string, name: string, token: TokenSource | undefined): Connection {
@@ -77,14 +102,28 @@ function openConnection(api: string, name: string, token: TokenSource | undefine
   return connectTo({ baseUrl: api, ...(token !== undefined && { token }) });
 }
 
+/** The token of a command, and what to do when the service rejects it. */
+interface GivenToken {
+  readonly token?: TokenSource | undefined;
+  readonly remedy: string;
+}
+
 // In the order of docs/cli.md: the variable, the flag, the stored login. Without any, calls are anonymous.
-async function findToken(flags: CommonFlags, api: string): Promise<TokenSource | undefined> {
+async function findToken(flags: CommonFlags, api: string): Promise<GivenToken> {
+  const login = `arbor auth login --api ${api}`;
   const given = process.env.ARBOR_TOKEN;
-  if (given) return asFlagError("ARBOR_TOKEN", () => staticToken(given.trim()));
-  if (flags.tokenFile !== undefined) return tokenFile(flags.tokenFile);
+  if (given) {
+    const token = asFlagError("ARBOR_TOKEN", () => staticToken(given.trim()));
+    return { token, remedy: `set ARBOR_TOKEN to a new token, or unset it and run: ${login}` };
+  }
+  const { tokenFile: path } = flags;
+  if (path !== undefined) {
+    return { token: tokenFile(path), remedy: `write a new token to ${path}, or without --token-file run: ${login}` };
+  }
   const { findStoredToken } = await import("./auth/credentials.js");
   const stored = await findStoredToken(api);
-  return stored && withConnectErrors(stored);
+  if (stored !== undefined) return { token: withConnectErrors(stored), remedy: `log in again: ${login}` };
+  return { remedy: `no credentials were given: set ARBOR_TOKEN, or run: ${login}` };
 }
 
 // The client repeats only the text of a ConnectError, because that of other errors may contain a token.
@@ -122,23 +161,68 @@ function followMethod(connection: Connection, method: DescMethodServerStreaming,
   return call(request, { signal: closed });
 }
 
-/**
- * Converts an error of the service to one with a line for each detail; returns other errors unchanged.
- *
- * @param anonymous whether the command had no credentials
- */
-function toCommandError(error: unknown, anonymous: boolean): unknown {
-  if (!(error instanceof ConnectError)) return error;
-  const lines = [
-    error.rawMessage,
-    ...fieldViolations(error).map(({ field, description }) => `  ${toJsonMaskPath(field)}: ${description}`),
-    ...preconditionViolations(error).map(({ type, description }) => `  ${type}: ${description}`),
-    ...quotaViolations(error).map(({ subject, description }) => `  ${subject}: ${description}`),
-  ];
-  if (error.code === Code.Unauthenticated && anonymous) {
-    lines.push("  no credentials were given: run `arbor auth login`, or set ARBOR_TOKEN");
+/** What the text of an error needs beside the error. */
+interface ErrorContext {
+  readonly method: DescMethod;
+  /** The address of the service, as given. */
+  readonly api: string;
+  /** What to do about a rejected token. */
+  readonly remedy: string;
+}
+
+/** Converts the error of a call to one with the details that its text lacks, and with a remedy where there is one. */
+function toCommandError(error: ConnectError, { method, api, remedy }: ErrorContext): CommandError {
+  // A login that could not be renewed, which says what to do.
+  if (error.cause instanceof CommandError) return error.cause;
+  const failure = findCallFailure(error, api);
+  if (failure !== undefined) return failure;
+  const lines = listLines(error);
+  if (error.code === Code.Unauthenticated) lines.push(`  ${remedy}`);
+  if (error.code === Code.PermissionDenied) {
+    const needed = listNeeded(method);
+    if (needed !== "") lines.push(`  ${method.name} needs ${needed}; arbor whoami prints what you may do`);
   }
   return new CommandError(error.code, lines.join("\n"));
+}
+
+// An error that did not come from the service, such as that of a connection.
+function findCallFailure(error: ConnectError, api: string): CommandError | undefined {
+  const failure = findConnectionFailure(error, api);
+  if (failure !== undefined) return failure;
+  if (error.code === Code.Unavailable && error.cause instanceof ConnectError) return describeLostConnection(api, error);
+  if (error.code === Code.DeadlineExceeded && error.rawMessage === "the operation timed out")
+    return describeTimeout(api, error);
+  // The text of connect for a response without the status of gRPC.
+  if (/^HTTP \d{3}$/.test(error.rawMessage)) return describeForeignResponse(api, error.rawMessage, error);
+  return undefined;
+}
+
+/** The lines of an error: its text, in which several broken rules get a line each, and the details that it lacks. */
+function listLines(error: ConnectError): string[] {
+  const { rawMessage } = error;
+  const violations = fieldViolations(error);
+  const joined = violations.map(({ field, description }) => `${field}: ${description}`).join("; ");
+  const details = [
+    ...violations.map(({ field, description }) => ({ label: toJsonMaskPath(field), description })),
+    ...preconditionViolations(error).map(({ type, description }) => ({ label: type, description })),
+    ...quotaViolations(error).map(({ subject, description }) => ({ label: subject, description })),
+  ];
+  const isSplit = violations.length > 1 && rawMessage.endsWith(joined);
+  const text = isSplit ? rawMessage.slice(0, -joined.length).trimEnd() : rawMessage;
+  const missing = details.filter(({ description }) => !text.includes(description));
+  return [text, ...missing.map(({ label, description }) => `  ${label}: ${description}`)];
+}
+
+/** The capabilities that a method declares, for a sentence; empty without any. */
+function listNeeded(method: DescMethod): string {
+  const { mode } = readOption(method, iam) ?? {};
+  const capabilities = mode?.case === "enabled" ? mode.value.capabilities : [];
+  if (capabilities.length === 0) return "";
+  const names = capabilities.map((number) => {
+    const value = CapabilitySchema.value[number];
+    return value === undefined ? String(number) : formatEnumValue(value);
+  });
+  return `the ${names.length > 1 ? "capabilities" : "capability"} ${names.join(" and ")}`;
 }
 
 /** The streams of a question. */

@@ -99,6 +99,9 @@ describe("arbor audit over the API", () => {
       assert.ok(stderr.includes(message), stderr);
     }
     const { code, stderr } = await host.run(["audit", "export"]);
-    assert.deepEqual([code, stderr.split("\n")[0]], [2, "error: required option '--root <uid>' not specified"]);
+    assert.deepEqual(
+      [code, stderr.split("\n")[0]],
+      [2, "arbor: required option '--root <uid>' not specified; see arbor audit export --help"],
+    );
   });
 });

@@ -4,6 +4,8 @@ import { after, before, describe, it } from "node:test";
 import { Code, ConnectError } from "@connectrpc/connect";
 import { GroupsService } from "#gen/chainguard/platform/iam/v2beta1/groups_pb.js";
 import { BadRequestSchema } from "#gen/google/rpc/error_details_pb.js";
+import { revokeTokens } from "../../../src/iam/operator/operate.js";
+import { randomIds } from "../../../src/kernel/ids.js";
 import { type CliWorld, startCliWorld } from "./iam/cli-world.js";
 import { type FakeService, startFakeService } from "./iam/fake-service.js";
 
@@ -21,7 +23,10 @@ describe("the service", () => {
     assert.equal((await world.iamWith({ ARBOR_API: nowhere }, ...list, "--api", world.service.url)).code, 0);
     const { code, stderr } = await world.iam(...list, "--api", nowhere);
     assert.equal(code, 8);
-    assert.match(stderr, /^arbor: [^[\n]*ECONNREFUSED 127\.0\.0\.1:1\n$/);
+    assert.match(
+      stderr,
+      /^arbor: http:\/\/127\.0\.0\.1:1 cannot be reached: nothing listens there \(ECONNREFUSED\)\n {2}is .*\n$/,
+    );
   });
 
   const refused: readonly (readonly [env: Record<string, string>, args: readonly string[], said: string])[] = [
@@ -53,21 +58,48 @@ describe("the token", () => {
     assert.notEqual((await world.iam(...list, "--token-file", none)).stdout, "");
   });
 
+  const login = () => `arbor auth login --api ${world.service.url}`;
+
   it("that is not there is an error of its own", async () => {
     const result = await world.iamWith({ ARBOR_TOKEN: "" }, ...list, "--token-file", "/nowhere");
-    assert.deepEqual(result, { code: 3, stdout: "", stderr: "arbor: no token in the file /nowhere\n" });
+    const stderr = `arbor: no token in the file /nowhere\n  write a new token to /nowhere, or without --token-file run: ${login()}\n`;
+    assert.deepEqual(result, { code: 3, stdout: "", stderr });
   });
+
+  const invalid = "arbor: Unauthenticated: authorization: a valid bearer token is required\n";
 
   it("that is missing altogether is explained", async () => {
-    const { code, stderr } = await world.iamWith({ ARBOR_TOKEN: "" }, ...list);
-    assert.equal(code, 3);
-    assert.match(stderr, /^arbor: Unauthenticated: .+\n {2}no credentials were given: run `arbor auth login`, or /);
+    const result = await world.iamWith({ ARBOR_TOKEN: "" }, ...list);
+    const stderr = `${invalid}  no credentials were given: set ARBOR_TOKEN, or run: ${login()}\n`;
+    assert.deepEqual(result, { code: 3, stdout: "", stderr });
   });
 
-  it("that is refused is no reason to speak of none", async () => {
-    const { code, stderr } = await world.iamWith({ ARBOR_TOKEN: "a.b.c" }, ...list);
-    assert.deepEqual([code, stderr.trimEnd().split("\n").length], [3, 1]);
-    assert.doesNotMatch(stderr, /a\.b\.c/);
+  it("that is refused is told with its source", async () => {
+    const variable = await world.iamWith({ ARBOR_TOKEN: "a.b.c" }, ...list);
+    const remedy = `  set ARBOR_TOKEN to a new token, or unset it and run: ${login()}\n`;
+    assert.deepEqual(variable, { code: 3, stdout: "", stderr: invalid + remedy });
+    const path = world.file("a.b.c");
+    const file = await world.iamWith({ ARBOR_TOKEN: "" }, ...list, "--token-file", path);
+    const other = `  write a new token to ${path}, or without --token-file run: ${login()}\n`;
+    assert.deepEqual(file, { code: 3, stdout: "", stderr: invalid + other });
+  });
+
+  it("that has expired is told so, and one that was revoked is not told apart from others", async () => {
+    const { uid, token } = await world.service.identity();
+    world.service.skewMs = 2 * 3_600_000;
+    const expired = await world.iamWith({ ARBOR_TOKEN: token }, ...list).finally(() => {
+      world.service.skewMs = 0;
+    });
+    assert.equal(expired.code, 3);
+    assert.match(
+      expired.stderr,
+      /^arbor: Unauthenticated: authorization: the bearer token has expired\n {2}set ARBOR_TOKEN /,
+    );
+    const nowMs = Date.now() + 60_000;
+    await world.service.app.installation.store.write((tx) => revokeTokens(tx, uid, { ids: randomIds, nowMs }));
+    const revoked = await world.iamWith({ ARBOR_TOKEN: token }, ...list);
+    assert.equal(revoked.code, 3);
+    assert.equal(revoked.stderr.split("\n")[0], invalid.trimEnd());
   });
 });
 
@@ -80,17 +112,34 @@ describe("a refusal", () => {
       "name: name must match ^[a-z0-9 ._-]{1,}$",
       "description: description must not contain control characters",
     ];
-    assert.equal(stderr, `arbor: Invalid argument: ${name}; ${description}\n  ${name}\n  ${description}\n`);
+    assert.equal(stderr, `arbor: Invalid argument:\n  ${name}\n  ${description}\n`);
+  });
+
+  it("has its text once", async () => {
+    const { stderr } = await world.iam("groups", "create", "--parent", world.root, "--name", "X");
+    assert.equal(stderr, "arbor: Invalid argument: name: name must match ^[a-z0-9 ._-]{1,}$\n");
   });
 
   it("names what stands in the way", async () => {
     await world.json("groups", "create", "--parent", world.root, "--name", "child");
     const { code, stderr } = await world.iam("groups", "delete", world.root, "--yes");
     assert.equal(code, 6);
-    assert.match(
-      stderr,
-      /^arbor: Precondition failed: cannot delete group with child groups\n {2}RESOURCE_NOT_EMPTY: /,
-    );
+    assert.equal(stderr, "arbor: Precondition failed: cannot delete group with child groups\n");
+  });
+
+  it("for want of a right names the capability of the method", async () => {
+    const { token, uid } = await world.service.identity({}, world.root);
+    const env = { ARBOR_TOKEN: token };
+    const refused = await world.iamWith(env, "groups", "update", world.root, "--description", "d");
+    const denied = `arbor: Permission denied: groups.update at ${world.root} (or it might not exist)\n`;
+    const needed = "  UpdateGroup needs the capability groups.update; arbor whoami prints what you may do\n";
+    assert.deepEqual(refused, { code: 4, stdout: "", stderr: denied + needed });
+    // What does not exist is refused in the same words, which are those of the published descriptor.
+    const absent = world.root.replace(/^./, (digit) => (digit === "a" ? "b" : "a"));
+    const missing = await world.iamWith(env, "groups", "update", absent, "--description", "d");
+    assert.deepEqual(missing.stderr, (denied + needed).replace(world.root, absent));
+    await world.service.bind(uid, "viewer", world.root);
+    assert.equal((await world.iamWith(env, "groups", "get", world.root)).code, 0);
   });
 
   describe("of a kind", () => {
@@ -126,7 +175,11 @@ describe("a refusal", () => {
         code = kind;
         const result = await world.iamWith({ ARBOR_API: service.url }, "groups", "get", "u");
         const stderr = "arbor: no\\u001b[2J\n  a\\u001b[31m: b\\u0007\n";
-        assert.deepEqual(result, { code: exitCode, stdout: "", stderr });
+        const remedies: Partial<Record<Code, string>> = {
+          [Code.Unauthenticated]: `  set ARBOR_TOKEN to a new token, or unset it and run: arbor auth login --api ${service.url}\n`,
+          [Code.PermissionDenied]: "  GetGroup needs the capability groups.list; arbor whoami prints what you may do\n",
+        };
+        assert.deepEqual(result, { code: exitCode, stdout: "", stderr: stderr + (remedies[kind] ?? "") });
       });
     }
   });

@@ -11,6 +11,7 @@ import { exchangedToken, tokenFile } from "../../../client/refreshing-token.js";
 import { isBearerToken } from "../../../client/token-source.js";
 import { CLI_CLIENT_ID } from "../../../kernel/web.js";
 import { Code, CommandError } from "../../errors.js";
+import { findConnectionFailure } from "../connection-failure.js";
 import { sendRequest } from "../service.js";
 import type { StoredLogin, Workload } from "./credentials-file.js";
 import { REGISTRY_CAPABILITIES } from "./registry-limit.js";
@@ -144,7 +145,11 @@ export async function exchangeWorkloadToken(
     return await exchangedToken({ issuer: api, identity, audience, ...(cap && { cap }), upstream }).token();
   } catch (error) {
     if (!(error instanceof ConnectError)) throw error;
-    throw new CommandError(error.code, error.rawMessage, error);
+    const failure = findConnectionFailure(error, api);
+    if (failure !== undefined) throw failure;
+    const { code, rawMessage } = error;
+    const remedy = code === Code.Unauthenticated ? `\n  ${path} must hold a valid OIDC token for ${identity}` : "";
+    throw new CommandError(code, `${rawMessage}${remedy}`, error);
   }
 }
 

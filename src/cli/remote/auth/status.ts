@@ -55,7 +55,7 @@ async function fetchIdentity(api: string, source: TokenSource): Promise<JsonObje
     // As with every call, because the service may reject a token before it expires and accept the next one.
     if (!(error instanceof CommandError && error.code === Code.Unauthenticated)) throw error;
     const renewed = await source.renew?.(token);
-    if (renewed === undefined || renewed === token) throw error;
+    if (renewed === undefined || renewed === token) throw notLoggedIn(api, error.message);
     return buildIdentityFields(await send(renewed));
   }
 }

@@ -324,7 +324,8 @@ describe("arbor auth login --identity", () => {
       env,
     );
     assert.equal(code, 3);
-    assert.equal(stderr, "arbor: token exchange: Unauthenticated: authorization: no\n");
+    const remedy = `  ${tokenFile} must hold a valid OIDC token for 0123/45\n`;
+    assert.equal(stderr, `arbor: token exchange: Unauthenticated: authorization: no\n${remedy}`);
     assert.equal(existsSync(env.ARBOR_CREDENTIALS ?? ""), false);
   });
 

@@ -17,6 +17,8 @@ export interface CliWorld {
   /** The identity of the owner. */
   readonly owner: string;
   readonly token: string;
+  /** Runs `arbor` with these arguments, and other settings in its environment. */
+  arbor(env: Readonly<Record<string, string>>, ...args: readonly string[]): Promise<Finished>;
   /** Runs `arbor iam` with these arguments. */
   iam(...args: readonly string[]): Promise<Finished>;
   /** Runs `arbor registry` with these arguments. */
@@ -49,6 +51,7 @@ export async function startCliWorld(): Promise<CliWorld> {
     root,
     owner,
     token,
+    arbor: (env, ...args) => run(args, env),
     registry: (...args) => run(["registry", ...args]),
     iam: (...args) => iamWith({}, ...args),
     iamWith,

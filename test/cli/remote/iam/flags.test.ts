@@ -135,18 +135,26 @@ describe("a flag is refused for", () => {
   }
 
   for (const [args, message] of [
-    [["groups", "create", "--color", "red"], /^error: unknown option '--color'/],
-    [["groups", "list", "-o", "xml"], /^error: option '-o, --output <format>' argument 'xml' is invalid/],
-    [["roles", "create", "--name", "r"], /^error: required option '--parent <uid>' not specified/],
-    [["groups", "get"], /^error: missing required argument 'uid'/],
-    [["group-mappings", "update", "x"], /^error: unknown command 'update'/],
+    [["groups", "create", "--color", "red"], /^arbor: unknown option '--color'/],
+    [["groups", "list", "-o", "xml"], /^arbor: option '-o, --output <format>' argument 'xml' is invalid/],
+    [["roles", "create", "--name", "r"], /^arbor: required option '--parent <uid>' not specified/],
+    [["groups", "get"], /^arbor: missing required argument 'uid'/],
+    [["group-mappings", "update", "x"], /^arbor: unknown command 'update'/],
   ] as const) {
     it(`arbor iam ${args.join(" ")}`, async () => {
-      const { code, stderr } = await world.iam(...args);
-      assert.equal(code, 2);
+      const { code, stdout, stderr } = await world.iam(...args);
+      assert.deepEqual([code, stdout], [2, ""]);
       assert.match(stderr, message);
+      // No help follows that would move the message off the screen.
+      assert.match(stderr, /^[^\n]+; see arbor iam [a-z -]+ --help\n$/);
     });
   }
+});
+
+it("a group of commands prints its help, and what is wrong last", async () => {
+  const { code, stdout, stderr } = await world.iam("groups");
+  assert.deepEqual([code, stdout], [2, ""]);
+  assert.match(stderr, /^Usage: arbor iam groups .*\n\narbor: a command is missing\n$/s);
 });
 
 describe("a file is refused for", () => {
