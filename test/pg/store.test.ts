@@ -8,10 +8,12 @@ import type { UnitOptions } from "../../src/store/store.js";
 import { storeSuite } from "../store/store-suite.js";
 import { childUid, groupRow, rootUid } from "../support/rows.js";
 import { newDatabase, withClient } from "./databases.js";
+import { neededSqlSuite } from "./needed-sql.js";
 import { statementPlanSuite } from "./statement-plans.js";
 
 storeSuite("the store on PostgreSQL", async () => openPg({ url: await newDatabase() }));
 statementPlanSuite();
+neededSqlSuite();
 
 test("a unit that conflicts again and again is ABORTED before its deadline, and its connection is usable", async (t) => {
   const store = await openPg({ url: await newDatabase(), poolSize: 1 });
