@@ -12,9 +12,9 @@ import { VERSION } from "../kernel/version.js";
 import type { Mount } from "../pipeline/mount-options.js";
 import { createQuotas } from "../pipeline/resource/quota.js";
 import { countLostLines, createLogger } from "../telemetry/logger.js";
-import { readValue } from "../telemetry/metrics/samples.js";
+import { type FamilySamples, readValue } from "../telemetry/metrics/samples.js";
 import { startTracing } from "../telemetry/tracing.js";
-import { bindPort, type OpenWork } from "../transport/http/listener.js";
+import { type BoundPort, bindPort, type OpenWork } from "../transport/http/listener.js";
 import { createOpened, type Opened } from "./areas/area.js";
 import { createBackground } from "./areas/background.js";
 import { createEventSender } from "./areas/events.js";
@@ -46,6 +46,8 @@ export interface App {
   reload(): Promise<void>;
   /** Counts the open calls and connections. */
   openWork(): OpenWork;
+  /** Reads all metrics, for another process that serves them. */
+  collectMetrics(): Promise<readonly FamilySamples[]>;
   /**
    * Stops after an error that may have left the process in any state: no unit of work begins any more, and calls whose
    * work is committed get their response.
@@ -64,6 +66,8 @@ export interface AppOptions {
   readonly clock?: Clock;
   readonly ids?: Ids;
   readonly logger?: Logger;
+  /** Given to a worker: the port that its parent has, whose connections it is passed. */
+  readonly workerPort?: BoundPort;
 }
 
 /** How long the last spans may take to be sent, at a stop and after an error that ends the process, in milliseconds. */
@@ -90,22 +94,24 @@ export async function startApp(options: AppOptions): Promise<App> {
 async function openApp(options: AppOptions, opened: Opened): Promise<App> {
   const { settings, mounts = [], ids = randomIds } = options;
   const logger = options.logger ?? createLogger(settings.logLevel);
-  logDoubtfulSettings(options, logger);
+  const { workerPort } = options;
+  const isWorker = workerPort !== undefined;
+  if (!isWorker) logDoubtfulSettings(options, logger);
   const onProblem = (problem: string, err?: unknown) => logger.error({ err }, problem);
 
   // Closed last, so that metrics are served while the service drains.
-  const metrics = await openMetrics(settings.metricsListen, logger);
+  const metrics = await openMetrics(isWorker ? "off" : settings.metricsListen, logger);
   opened.add(metrics.close);
   const counts = createServiceCounts();
   // Closed after everything that is traced, so that all spans are sent.
   const tracing = await startTracing({ env: process.env, logger, version: VERSION });
   opened.add((drainMs) => tracing?.stop(drainMs === undefined ? FLUSH_MS : ABANDON_FLUSH_MS));
 
-  const storage = await openStoreArea({ settings, clock: options.clock, logger, opened });
+  const storage = await openStoreArea({ settings, clock: options.clock, isWorker, logger, opened });
   const { installation, store, clock } = storage;
   // Bound before the issuer exists, because with port 0 the port is a part of its URL. Connections wait until the server
   // starts.
-  const port = await bindPort(settings.listen);
+  const port = workerPort ?? (await bindPort(settings.listen));
   opened.add(port.close);
   const origin = resolveOrigin(settings, { ...settings.listen, port: port.address.port });
   const quotas = createQuotas(settings.quotas, (kind) => counts.quotaRejections[kind]++);
@@ -147,12 +153,18 @@ async function openApp(options: AppOptions, opened: Opened): Promise<App> {
   const storeName = settings.databaseUrl === undefined ? "sqlite" : "postgresql";
   const service = { version: VERSION, store: storeName, address: url };
   const called = { baseUrl: origin.baseUrl, issuer: origin.issuer, audiences: origin.audiences };
-  logger.info({ ...service, ...called, node: process.version, settings: describeChanged(settings) }, "started");
+  logger.info(
+    { ...service, ...called, node: process.version, settings: describeChanged(settings) },
+    isWorker ? "a worker has started" : "started",
+  );
 
   const close = async (reason: string, drainMs?: number) => {
     const startMs = performance.now();
     await opened.close(drainMs);
-    logger.info({ ...service, reason, durationMs: Math.round(performance.now() - startMs) }, "stopped");
+    logger.info(
+      { ...service, reason, durationMs: Math.round(performance.now() - startMs) },
+      isWorker ? "a worker has stopped" : "stopped",
+    );
   };
   return {
     url,
@@ -169,6 +181,7 @@ async function openApp(options: AppOptions, opened: Opened): Promise<App> {
     },
     reload: files.reload,
     openWork: server.openWork,
+    collectMetrics: metrics.renderer.collect,
     abandon(drainMs) {
       installation.rejectWork();
       return close("uncaught error", drainMs);
@@ -176,7 +189,8 @@ async function openApp(options: AppOptions, opened: Opened): Promise<App> {
   };
 }
 
-function logDoubtfulSettings({ settings, ignoredVariables: variables = [] }: AppOptions, logger: Logger): void {
+/** Logs what settings do not mean, and what they may not have been meant to. */
+export function logDoubtfulSettings({ settings, ignoredVariables: variables = [] }: AppOptions, logger: Logger): void {
   if (variables.length > 0)
     logger.info({ variables }, "variables of Kubernetes Services are not settings and are ignored");
   if (settings.behindProxy && settings.trustedProxies === undefined) {

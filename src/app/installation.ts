@@ -18,7 +18,7 @@ import { isExpansionNeeded } from "../store/migrate/state.js";
 import { MASTER_KEY_FILE } from "../store/sqlite/data-directory.js";
 import { describeDiskFaultOf } from "../store/sqlite/disk-faults.js";
 import type { DatabaseFaultEvent } from "../store/sqlite/faults.js";
-import { openSqlite } from "../store/sqlite/open.js";
+import { lockForWorkers, openSqlite } from "../store/sqlite/open.js";
 import type { Store } from "../store/store.js";
 import { createWorkGate } from "../store/work-gate.js";
 
@@ -48,6 +48,8 @@ export interface InstallationOptions {
   readonly clock?: Clock;
   /** Whether opening fails while a server runs on the same data directory. */
   readonly exclusive?: boolean;
+  /** Whether the process is a worker whose parent has called {@link lockInstallation}. */
+  readonly isWorker?: boolean;
   /** Called when a fault of the machine begins and ends, such as a full disk; for SQLite only. */
   readonly onFault?: (event: DatabaseFaultEvent) => void;
   /** Called every few seconds while a database of an older version is expanded. */
@@ -123,9 +125,26 @@ function locateDatabase(settings: Settings) {
 
 // Errors of the file system do not name the setting.
 async function openStore(options: InstallationOptions): Promise<Store> {
-  const { settings } = options;
+  return nameDataFault(options.settings, () => openDatabaseOf(options));
+}
+
+/**
+ * Keeps other servers out of the data directory, for a process whose workers open the installation. With PostgreSQL there
+ * is nothing to lock.
+ *
+ * @returns a function that releases the lock
+ * @throws as {@link openInstallation}
+ */
+export async function lockInstallation(settings: Settings): Promise<() => void> {
+  const { data: directory, create } = settings;
+  if (settings.databaseUrl !== undefined) return () => {};
+  const lock = async () => lockForWorkers({ directory, create });
+  return nameDiskFault(settings, () => nameDataFault(settings, lock));
+}
+
+async function nameDataFault<T>(settings: Settings, work: () => Promise<T>): Promise<T> {
   try {
-    return await openDatabaseOf(options);
+    return await work();
   } catch (error) {
     const fault = settings.databaseUrl === undefined ? describeFileFault(error) : undefined;
     if (fault === undefined) throw error;
@@ -156,8 +175,9 @@ async function openMasterKey(store: Store, { settings, mode }: InstallationOptio
 }
 
 async function openOrExpandSqlite(options: InstallationOptions): Promise<Store> {
-  const { settings, mode, clock = systemClock, exclusive = false, onMigration, onFault } = options;
-  const open = () => openSqlite({ directory: settings.data, clock, exclusive, onFault, create: mode === "create" });
+  const { settings, mode, clock = systemClock, exclusive = false, isWorker = false, onMigration, onFault } = options;
+  const access = { exclusive, isWorker, create: mode === "create" };
+  const open = () => openSqlite({ directory: settings.data, clock, onFault, ...access });
   try {
     return open();
   } catch (error) {

@@ -13,7 +13,7 @@ import { VERSION } from "../store/version.js";
 import { type MetricsServer, serveMetrics } from "../telemetry/metrics/metrics-server.js";
 import { createRenderer, type Renderer } from "../telemetry/metrics/renderer.js";
 import { createRequestCounts } from "../telemetry/metrics/request-counts.js";
-import { readHistogram, readValue, readValues, type Source } from "../telemetry/metrics/samples.js";
+import { type FamilySamples, readHistogram, readValue, readValues, type Source } from "../telemetry/metrics/samples.js";
 import { codeOfStatus, protocolNames, type RequestObserver, requestProtocols } from "../telemetry/request-record.js";
 import type { HttpBinding } from "../transport/http/http-binding.js";
 import type { Limits } from "../transport/http/limits.js";
@@ -38,15 +38,21 @@ interface Metrics {
  * Serves the metrics of a service.
  *
  * @param listen the address; undefined for the default one, or a free port of its host where another program uses that
+ * @param others reads what is measured of Node and the process; by default of this one
  * @throws Error when the address cannot be used
  */
-export async function openMetrics(listen: ListenAddress | "off" | undefined, logger: Logger): Promise<Metrics> {
+export async function openMetrics(
+  listen: ListenAddress | "off" | undefined,
+  logger: Logger,
+  others?: () => Promise<readonly FamilySamples[]>,
+): Promise<Metrics> {
   const sources: Source[] = [];
   const preparations: (() => Promise<void>)[] = [];
   const renderer = createRenderer(sources, {
     async prepare() {
       await Promise.all(preparations.map((run) => run()));
     },
+    ...(others && { others }),
     onUnreadable: (family, err) => logger.warn({ err, family }, "a metric cannot be read and is left out"),
   });
   sources.push(
@@ -54,10 +60,17 @@ export async function openMetrics(listen: ListenAddress | "off" | undefined, log
       name: "arbor_build_info",
       collect: () => [{ value: 1, labels: { version: VERSION, node: process.versions.node } }],
     },
-    readValue("arbor_event_loop_active_seconds_total", () => performance.eventLoopUtilization().active / 1000),
     readValue("arbor_scrape_duration_seconds", () => renderer.timing.durationS),
     readValue("arbor_scrape_longest_slice_seconds", () => renderer.timing.longestSliceS),
   );
+  if (others === undefined) {
+    sources.push(
+      eventLoopSource,
+      readValue("arbor_workers", () => 1),
+      readValue("arbor_worker_exits_total", () => 0),
+      readValue("arbor_worker_scrapes_missed_total", () => 0),
+    );
+  }
   const server = listen === "off" ? undefined : await listenOn(renderer, listen, logger);
   return {
     url:
@@ -69,6 +82,12 @@ export async function openMetrics(listen: ListenAddress | "off" | undefined, log
     close: () => server?.close(),
   };
 }
+
+/** The load of the event loop of this process. */
+export const eventLoopSource = readValue(
+  "arbor_event_loop_active_seconds_total",
+  () => performance.eventLoopUtilization().active / 1000,
+);
 
 async function listenOn(renderer: Renderer, listen: ListenAddress | undefined, logger: Logger): Promise<MetricsServer> {
   try {

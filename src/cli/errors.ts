@@ -66,7 +66,7 @@ const programFaults = [EvalError, RangeError, ReferenceError, SyntaxError, TypeE
  * Prints an error to standard error, and the stack of a fault of the program.
  *
  * @returns the exit code of the command: 2 for wrong settings, one per class of status, that of UNAVAILABLE for a fault of
- * the disk, that of FAILED_PRECONDITION for a wrong master key or a damaged database, 70 for a fault of the program, 1 for
+ * the disk, that of a worker that cannot start, that of FAILED_PRECONDITION for a wrong master key or a damaged database, 70 for a fault of the program, 1 for
  * all others
  */
 export function reportError(error: unknown): number {
@@ -78,6 +78,7 @@ export function reportError(error: unknown): number {
   const { code, name } = (error ?? {}) as { readonly code?: unknown; readonly name?: unknown };
   // Compared by name, because most commands do not load the class.
   if (name === "SettingsError") return 2;
+  if (name === "WorkerStartError") return (error as { readonly exitCode: number }).exitCode;
   const needsOperator = name === "MasterKeyError" || /^SQLITE_(CORRUPT|NOTADB)/.test(String(code));
   const status = isDiskFault(error) ? Code.Unavailable : needsOperator ? Code.FailedPrecondition : code;
   return (typeof status === "number" ? exitCodes[status as ConnectCode] : undefined) ?? 1;

@@ -24,8 +24,11 @@ import {
   type Settings,
   SettingsError,
   type SettingTable,
+  settingNames,
   settings,
+  sourcesOf,
   type ValueSource,
+  type ValueSources,
   variableOf,
 } from "./settings.js";
 
@@ -182,6 +185,31 @@ export function describeChanged(values: Settings): Record<string, string> {
     if (text !== formatValue(setting, setting.fallback)) changed[name] = text;
   }
   return changed;
+}
+
+/** Settings as texts, secrets included, and where they come from: for a process of the same service. */
+export interface SettingTexts {
+  readonly texts: Readonly<Record<string, string>>;
+  readonly sources: ValueSources;
+}
+
+export function writeSettings(values: Settings): SettingTexts {
+  const texts: Record<string, string> = {};
+  for (const [name, setting] of Object.entries(settings) as [SettingName, Setting<unknown>][]) {
+    if (values[name] !== undefined) texts[name] = setting.format(values[name]);
+  }
+  return { texts, sources: sourcesOf(values) };
+}
+
+/** Reads what {@link writeSettings} wrote. */
+export function readSettings({ texts, sources }: SettingTexts): Settings {
+  const read = (name: SettingName) => {
+    const text = texts[name];
+    return text === undefined ? undefined : settings[name].parse(text);
+  };
+  const values = Object.fromEntries(settingNames.map((name) => [name, read(name)])) as unknown as Settings;
+  rememberSources(values, sources);
+  return values;
 }
 
 /** A value as text: `***` for a secret, empty where there is none. */

@@ -197,6 +197,19 @@ export function integer<R extends Row & { placeholder: string; min: number; max:
   });
 }
 
+/** A whole number between two others, or `auto`. */
+export function integerOrAuto<R extends Row & { placeholder: string; min: number; max: number }>(row: R) {
+  const { placeholder, min, max } = row;
+  const range = `auto, or ${min} to ${max}`;
+  const { parse, schema } = buildFromPattern<number | "auto">(`auto|${numberPattern(min, max)}`, range, (given) =>
+    given === "auto" ? given : Number(given),
+  );
+  return define<number | "auto", R>(row, {
+    ...{ placeholder, range, hasLimits: true, parse, format: String },
+    ...{ schema: { anyOf: [{ type: "integer", minimum: min, maximum: max }, schema] }, jsonType: "number" },
+  });
+}
+
 /**
  * A file.
  *

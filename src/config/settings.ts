@@ -14,6 +14,7 @@ import {
   file,
   flag,
   integer,
+  integerOrAuto,
   issuerKeys,
   listenAddress,
   networks,
@@ -289,6 +290,15 @@ const groups = {
       see: "production.md#proxies",
       since: "1.1.0",
     }),
+    workers: integerOrAuto({
+      help: "processes that serve calls: auto is one for each processor, 8 at most, and 400 MiB of memory",
+      placeholder: "number",
+      min: 1,
+      max: 64,
+      default: "1",
+      see: "operations.md#workers",
+      since: "1.4.0",
+    }),
     drainDelay: duration({
       help: "how long the service still serves everything after SIGTERM while it says that it is not ready, so that balancers use another one",
       min: "0s",
@@ -394,19 +404,24 @@ export interface ValueSource {
   readonly key?: string;
 }
 
-type ValueSources = Readonly<Record<string, ValueSource>>;
+export type ValueSources = Readonly<Record<string, ValueSource>>;
 
 // Beside the settings, so that whatever has them can name them in its errors.
-const sourcesOf = new WeakMap<Settings, ValueSources>();
+const remembered = new WeakMap<Settings, ValueSources>();
 
 /** Remembers where the values of these settings come from. */
 export function rememberSources(values: Settings, sources: ValueSources): void {
-  sourcesOf.set(values, sources);
+  remembered.set(values, sources);
+}
+
+/** Where the values of these settings come from. */
+export function sourcesOf(values: Settings): ValueSources {
+  return remembered.get(values) ?? {};
 }
 
 /** What gave the value of a setting, such as `ARBOR_DATA`; its flag where nothing did. */
 export function labelOf(values: Settings, name: SettingName): string {
-  const source = sourcesOf.get(values)?.[name];
+  const source = remembered.get(values)?.[name];
   return source === undefined || source.from === "default" ? flagOf(name) : describeSource(name, source);
 }
 

@@ -46,14 +46,17 @@ export interface LineWriter<T> {
  * never waits for it: lines that cannot be written wait, 1 MiB of them at most. How many were lost beyond that is logged
  * when lines can be written again. Values whose names are those of credentials are never written, at any depth, and of
  * errors only name, message, stack and causes.
+ *
+ * @param fields what each line has, except for those of line writers
  */
-export function createLogger(level: LogLevel, destination?: LogDestination): Logger {
+export function createLogger(level: LogLevel, destination?: LogDestination, fields: object | null = null): Logger {
   const onRecovered = (lost: number) =>
     logger.warn({ lost }, "lines of the log were lost, because they could not be written for too long");
   const lines = destination === undefined ? openLineStream(2, onRecovered) : undefined;
   const logger: Logger = pino(
     {
       ...buildPinoOptions(level),
+      base: fields,
       formatters: { ...formatters, log: (fields) => redact(fields, 0) as Record<string, unknown> },
     },
     destination ?? { write: (line) => lines?.write(Buffer.from(line)) },
@@ -122,7 +125,6 @@ function buildPinoOptions(level: LogLevel) {
   const serializers = { err: (described: unknown) => described };
   return {
     level,
-    base: null,
     timestamp: pino.stdTimeFunctions.isoTime,
     formatters,
     serializers,

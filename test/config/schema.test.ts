@@ -259,6 +259,10 @@ const values: Readonly<Record<SettingName, Values>> = {
     accepted: ["1", "1000000", "01", 1, 1_000_000],
     rejected: ["0", "1000001", 0, 1_000_001, 1.5, "1.5", "1e3", "0x10", " 1", -1, true],
   },
+  workers: {
+    accepted: ["auto", "1", "64", "02", 1, 64],
+    rejected: ["0", "65", "AUTO", "auto ", "1.5", " 1", 0, 65, 1.5, -1, true],
+  },
   maxWait: duration(1, 600),
   keepAlive: duration(1, H),
   drainDelay: duration(0, 30),

@@ -14,14 +14,17 @@ export type StoreArea = Awaited<ReturnType<typeof openStoreArea>>;
 
 export interface StoreAreaDeps extends Pick<AreaDeps, "settings" | "logger" | "opened"> {
   readonly clock: Clock | undefined;
+  /** Whether the process is a worker, whose parent has the lock of the data directory. */
+  readonly isWorker: boolean;
 }
 
 /** Opens the installation. A database of an older version is expanded first, unless the settings forbid it. */
-export async function openStoreArea({ settings, clock: givenClock, logger, opened }: StoreAreaDeps) {
+export async function openStoreArea({ settings, clock: givenClock, isWorker, logger, opened }: StoreAreaDeps) {
   const installation = await openInstallation({
     settings,
     mode: settings.create ? "create" : "update",
-    exclusive: true,
+    exclusive: !isWorker,
+    isWorker,
     onFault: logDatabaseFault(logger),
     onMigration: ({ name, done, total }) => logger.info({ migration: name, done, total }, "upgrading the database"),
     ...(givenClock && { clock: givenClock }),

@@ -1,6 +1,8 @@
 // `arbor serve`
-import { type App, startApp } from "../../app/app.js";
+import { startApp } from "../../app/app.js";
 import { exitOnUncaughtError } from "../../app/process.js";
+import { countWorkers } from "../../app/workers/count.js";
+import { type Service, startParent } from "../../app/workers/parent.js";
 import type { Settings } from "../../config/config.js";
 import { openLineStream } from "../../telemetry/line-stream.js";
 import { createLogger, flushLog } from "../../telemetry/logger.js";
@@ -8,6 +10,7 @@ import { createLogger, flushLog } from "../../telemetry/logger.js";
 /**
  * Runs the service until SIGTERM or SIGINT, then stops it gracefully; a second signal ends it at once, with exit code 1,
  * and logs what was cut. SIGHUP reads the TLS certificate again. It prints one line to standard output, when it is ready.
+ * With several workers they do the same, each for its part.
  * An uncaught error ends the process with exit code 70 after committed writes have their responses.
  *
  * @param ignoredVariables environment variables that are not settings and may be of Kubernetes, for the log
@@ -15,11 +18,13 @@ import { createLogger, flushLog } from "../../telemetry/logger.js";
 export async function serve(settings: Settings, ignoredVariables: readonly string[] = []): Promise<void> {
   const logger = createLogger(settings.logLevel);
   const writeLog = () => flushLog(logger);
-  let app: App | undefined;
+  let app: Service | undefined;
   // The entry of the program listens as well, from its first statement on.
   process.on("SIGHUP", () => void app?.reload());
   exitOnUncaughtError({ logger, abandon: (drainMs) => app?.abandon(drainMs), flushLog: writeLog });
-  app = await startApp({ settings, ignoredVariables, logger });
+  const count = countWorkers(settings.workers);
+  const options = { settings, ignoredVariables, logger };
+  app = count > 1 ? await startParent({ ...options, count }) : await startApp(options);
   const { openWork } = app;
   // Whoever presses Ctrl-C waits for it, and no balancer sends calls there.
   const delayOf = (signal: NodeJS.Signals) => (signal === "SIGTERM" ? settings.drainDelay : 0);

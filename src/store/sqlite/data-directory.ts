@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { type ApiError, failedPrecondition } from "../../kernel/errors.js";
 import { openNewFile } from "../../kernel/new-file.js";
 import { DATABASE_FILE, isOwnId } from "./connection.js";
-import { openDatabase } from "./driver.js";
+import { openDatabase, type SqliteDatabase } from "./driver.js";
 
 /** The permissions of the group and of others. */
 const GROUP_AND_OTHERS = 0o077;
@@ -75,10 +75,39 @@ export function isLockHeld(error: unknown): boolean {
  * @throws Error when another process holds the lock, see {@link isLockHeld}, or the file cannot be created or locked
  */
 export function holdFileLock(file: string, waitMs: number): () => void {
+  return holdTransaction(file, waitMs, (db) => db.exec("BEGIN EXCLUSIVE"));
+}
+
+// SQLite has the three locks that a server with workers needs: RESERVED, of which there is one, beside any number of
+// SHARED ones, and EXCLUSIVE, which excludes all others.
+
+/**
+ * Takes the lock of a server for a process whose workers share it. While the process or any of its workers has it,
+ * {@link holdFileLock} fails, and so does this function, also in a later process.
+ *
+ * @throws as {@link holdFileLock}
+ */
+export function holdParentLock(file: string): () => void {
+  return holdTransaction(file, 0, (db) => {
+    // Nobody else has any lock, not even a worker whose parent was killed.
+    db.exec("BEGIN EXCLUSIVE; COMMIT");
+    db.exec("BEGIN IMMEDIATE");
+  });
+}
+
+/** Shares the lock of the parent of this process. @throws as {@link holdFileLock} */
+export function shareParentLock(file: string): () => void {
+  return holdTransaction(file, 0, (db) => {
+    db.exec("BEGIN");
+    db.prepare("SELECT count(*) FROM sqlite_schema").get();
+  });
+}
+
+function holdTransaction(file: string, waitMs: number, begin: (db: SqliteDatabase) => void): () => void {
   createPrivateFile(file);
   const db = openDatabase(file, { timeout: waitMs });
   try {
-    db.exec("BEGIN EXCLUSIVE");
+    begin(db);
   } catch (error) {
     db.close();
     const isHeld = String((error as { code?: unknown }).code).startsWith("SQLITE_BUSY");

@@ -30,7 +30,9 @@ import {
   createPrivateFile,
   findSqliteInstallation,
   holdFileLock,
+  holdParentLock,
   secureDataDirectory,
+  shareParentLock,
 } from "./data-directory.js";
 import type { SqliteDatabase } from "./driver.js";
 import { createFaultMonitor, type DatabaseFaultEvent } from "./faults.js";
@@ -46,6 +48,8 @@ export interface SqliteOptions {
   readonly clock?: Clock;
   /** Fail while another process has opened the store with this option; set by servers. */
   readonly exclusive?: boolean;
+  /** The process is a worker, whose parent has called {@link lockForWorkers}. */
+  readonly isWorker?: boolean;
   /** Called when a fault of the machine begins and ends, such as a full disk. */
   readonly onFault?: ((event: DatabaseFaultEvent) => void) | undefined;
   /** The migrations of stored rows; tests replace them. */
@@ -65,11 +69,9 @@ export interface SqliteOptions {
  * as `isExpansionNeeded` recognises it, when the database is that of an older version and must be expanded first.
  */
 export function openSqlite(options: SqliteOptions): Store {
-  const { directory, clock = systemClock, create = true } = options;
-  if (create) assertNothingLost(directory);
-  else findSqliteInstallation(directory);
-  secureDataDirectory(directory);
-  const release = options.exclusive ? holdFileLock(join(directory, "serve.lock"), 0) : () => {};
+  const { directory, clock = systemClock } = options;
+  secureInstallation(options);
+  const release = takeLock(options);
   const { reading, writing, idle, openReader } = openOrRelease(release, () => openConnections(options));
 
   const file = join(directory, DATABASE_FILE);
@@ -132,6 +134,30 @@ export function openSqlite(options: SqliteOptions): Store {
   };
 }
 
+/**
+ * Keeps other servers out of a data directory for a process that opens no store itself, and whose workers do.
+ *
+ * @throws as {@link openSqlite} for the directory and its lock
+ */
+export function lockForWorkers(options: Pick<SqliteOptions, "directory" | "create">): () => void {
+  secureInstallation(options);
+  return holdParentLock(join(options.directory, LOCK_FILE));
+}
+
+const LOCK_FILE = "serve.lock";
+
+function secureInstallation({ directory, create = true }: Pick<SqliteOptions, "directory" | "create">): void {
+  if (create) assertNothingLost(directory);
+  else findSqliteInstallation(directory);
+  secureDataDirectory(directory);
+}
+
+function takeLock({ directory, exclusive = false, isWorker = false }: SqliteOptions): () => void {
+  const file = join(directory, LOCK_FILE);
+  if (isWorker) return shareParentLock(file);
+  return exclusive ? holdFileLock(file, 0) : () => {};
+}
+
 /** How often the files of the database are compared with those that were opened. */
 const CHECK_MS = 1_000;
 
@@ -147,7 +173,9 @@ function readFileSizes(directory: string) {
   return { database: sizeOf(DATABASE_FILE), wal: sizeOf(`${DATABASE_FILE}-wal`), free: bavail * bsize };
 }
 
-function openConnections({ directory, create = true, exclusive = false, migrations = dataMigrations }: SqliteOptions) {
+function openConnections(options: SqliteOptions) {
+  const { directory, create = true, migrations = dataMigrations } = options;
+  const holdsServeLock = options.exclusive === true || options.isWorker === true;
   const file = join(directory, DATABASE_FILE);
   if (create) createPrivateFile(file);
   return withOpenLock(directory, () => {
@@ -155,7 +183,7 @@ function openConnections({ directory, create = true, exclusive = false, migratio
     return openOrRelease(
       () => writing.close(),
       () => {
-        prepareSqlite(writing, { directory, create, migrations, holdsServeLock: exclusive });
+        prepareSqlite(writing, { directory, create, migrations, holdsServeLock });
         // From here on the write queue waits for other processes. SQLite would block the event loop.
         writing.pragma("busy_timeout = 0");
         // In KiB, used only as pages are read. The first connection, which runs nearly all reads, can cache the

@@ -42,9 +42,13 @@ export interface WriteGuard {
 /** Limits of a batch. The callers of its first units wait until all of it is committed. */
 const MAX_BATCH_CALLS = 64;
 const MAX_BATCH_MS = 5;
-/** How long to wait for another process to release the database, and how often to try. */
+/**
+ * How long to wait for another process to release the database, and how soon to try again: at random, so that no process
+ * always comes second.
+ */
 const BUSY_LIMIT_MS = 5_000;
-const BUSY_RETRY_MS = 5;
+const MIN_RETRY_MS = 0.2;
+const MAX_RETRY_MS = 2;
 /** How many calls may wait: as many as wait in the transport. */
 const MAX_QUEUED = 10_000;
 
@@ -112,6 +116,17 @@ export function createWriteQueue(
     setImmediate(() => void drain(busyUntilMs));
   }
 
+  // A timer takes a millisecond or more. What is shorter passes with turns of the event loop.
+  function retryAfter(ms: number, run: () => void): void {
+    if (ms >= 1) {
+      setTimeout(run, ms);
+      return;
+    }
+    const untilMs = performance.now() + ms;
+    const turn = () => void (performance.now() < untilMs ? setImmediate(turn) : run());
+    setImmediate(turn);
+  }
+
   async function drain(busyUntilMs: number): Promise<void> {
     for (const call of queue.expired(performance.now())) call.reject(call.late());
     try {
@@ -121,7 +136,7 @@ export function createWriteQueue(
     } catch (error) {
       // Not by the clock of the machine, which may be set back meanwhile.
       if (isBusy(error) && performance.now() < busyUntilMs) {
-        setTimeout(() => void drain(busyUntilMs), BUSY_RETRY_MS);
+        retryAfter(MIN_RETRY_MS + Math.random() * (MAX_RETRY_MS - MIN_RETRY_MS), () => void drain(busyUntilMs));
         return;
       }
       const failure = isBusy(error) ? unavailable("another process holds the database", 1000, error) : error;

@@ -83,6 +83,10 @@ export const families = {
   arbor_log_lines_lost_total: counter("Lines of the log that could not be written."),
   arbor_clock_jumps_total: counter("Jumps of the clock of the machine of more than five seconds.", "direction"),
 
+  arbor_workers: gauge("Processes that serve calls; 1 without `--workers`."),
+  arbor_worker_exits_total: counter("Workers that ended by themselves and were replaced."),
+  arbor_worker_scrapes_missed_total: counter("Scrapes without the gauges of a worker that did not answer in time."),
+
   arbor_event_loop_active_seconds_total: counter("Time in which the event loop was active; its rate is the load."),
   arbor_scrape_duration_seconds: gauge("Time to create the response of the last scrape."),
   arbor_scrape_longest_slice_seconds: gauge(

@@ -2,7 +2,7 @@
 // read at a scrape.
 import type { Metric, Registry, RegistryContentType } from "prom-client";
 import { type Family, families } from "./families.js";
-import type { Sample, Source, TextFormat } from "./samples.js";
+import type { FamilySamples, Sample, Source, TextFormat } from "./samples.js";
 
 export interface RenderedMetrics {
   readonly contentType: string;
@@ -19,6 +19,8 @@ export type Renderer = ReturnType<typeof createRenderer>;
 export interface RendererOptions {
   /** Called before the sources are read, for those that need to wait. */
   readonly prepare?: () => Promise<void>;
+  /** Reads the families that `sources` do not have; by default those of this process that Node and prom-client measure. */
+  readonly others?: () => Promise<readonly FamilySamples[]>;
   /** Called when a family cannot be read, and again only after it could be read. */
   readonly onUnreadable?: (family: string, error: unknown) => void;
 }
@@ -28,42 +30,54 @@ export interface RendererOptions {
  *
  * @param sources read at each scrape; more may be added to the array
  */
-export function createRenderer(sources: readonly Source[], { prepare, onUnreadable }: RendererOptions = {}) {
+export function createRenderer(sources: readonly Source[], { prepare, others, onUnreadable }: RendererOptions = {}) {
   const timing = { durationS: 0, longestSliceS: 0 };
   const unreadable = new Set<string>();
   const running: Partial<Record<TextFormat, Promise<RenderedMetrics>>> = {};
 
+  type ReadFamily = (name: string, family: Pick<FamilySamples, "help" | "type">, samples: Iterable<Sample>) => unknown;
+
+  async function readFamilies(found: readonly FamilySamples[] | undefined, read: ReadFamily): Promise<void> {
+    for (const { name, collect } of sources)
+      await skipUnreadable(name, async () => read(name, families[name], collect()));
+    for (const family of found ?? [])
+      await skipUnreadable(family.name, async () => read(family.name, family, family.values));
+    if (found !== undefined) return;
+    const { readProcessMetrics } = await import("./process-metrics.js");
+    for (const metric of readProcessMetrics()) {
+      await skipUnreadable(metric.name, async () => {
+        const { name, values, ...family } = await metric.get();
+        await read(name, family, values);
+      });
+    }
+  }
+
+  async function skipUnreadable(name: string, read: () => Promise<unknown>): Promise<void> {
+    try {
+      await read();
+      unreadable.delete(name);
+    } catch (error) {
+      if (!unreadable.has(name)) onUnreadable?.(name, error);
+      unreadable.add(name);
+    }
+  }
+
   async function renderAll(format: TextFormat): Promise<RenderedMetrics> {
-    const { createRegistry, readProcessMetrics } = await import("./process-metrics.js");
+    const { createRegistry } = await import("./process-metrics.js");
     const isOpen = format === "openmetrics";
     const registry = createRegistry(format);
     const blocks: string[] = [];
     await prepare?.();
+    const found = await others?.();
     const startMs = performance.now();
     const slices = createSlices();
-    for (const { name, collect } of sources) {
-      await addReadable(name, () => renderFamily(registry, name, families[name], collect()));
-    }
-    for (const metric of readProcessMetrics()) {
-      await addReadable(metric.name, async () => {
-        const { name, help, type, values } = await metric.get();
-        return renderFamily(registry, name, { help, type }, values);
-      });
-    }
+    await readFamilies(found, async (name, family, samples) => {
+      blocks.push(await renderFamily(registry, name, family, samples));
+    });
     timing.longestSliceS = slices.end() / 1000;
     timing.durationS = (performance.now() - startMs) / 1000;
     const text = isOpen ? `${blocks.join("\n")}\n# EOF\n` : `${blocks.join("\n")}\n`;
     return { contentType: registry.contentType, text };
-
-    async function addReadable(name: string, render: () => Promise<string>): Promise<void> {
-      try {
-        blocks.push(await render());
-        unreadable.delete(name);
-      } catch (error) {
-        if (!unreadable.has(name)) onUnreadable?.(name, error);
-        unreadable.add(name);
-      }
-    }
 
     async function renderFamily(
       into: Registry<RegistryContentType>,
@@ -89,6 +103,15 @@ export function createRenderer(sources: readonly Source[], { prepare, onUnreadab
   return {
     /** How long the last rendering took. */
     timing,
+    /** Reads all metrics, for another process that renders them. */
+    async collect(): Promise<FamilySamples[]> {
+      const all: FamilySamples[] = [];
+      await prepare?.();
+      await readFamilies(undefined, (name, { help, type }, samples) => {
+        all.push({ name, help, type, values: [...samples] });
+      });
+      return all;
+    },
     /** Renders all metrics. Calls at the same time share one rendering. */
     render(format: TextFormat): Promise<RenderedMetrics> {
       running[format] ??= renderAll(format).finally(() => {

@@ -14,6 +14,15 @@ export interface Sample {
   readonly metricName?: string;
 }
 
+/** A family with all its values. */
+export interface FamilySamples {
+  readonly name: string;
+  readonly help: string;
+  /** Such as `counter`. */
+  readonly type: string;
+  readonly values: readonly Sample[];
+}
+
 /** Reads the values of a family at a scrape, lazily if there are many. */
 export type Collect = () => Iterable<Sample>;
 

@@ -145,8 +145,12 @@ export function createConnections(options: ConnectionsOptions) {
   }
 
   return {
-    /** Accepts a connection; undefined if it was cut, because it is one too many. */
-    accept(socket: Socket): Connection | undefined {
+    /**
+     * Accepts a connection; undefined if it was cut, because it is one too many.
+     *
+     * @param isOverLimit whether its address has as many as it may have, also in other processes
+     */
+    accept(socket: Socket, isOverLimit = false): Connection | undefined {
       admission.noteConnection();
       const { remoteAddress } = socket;
       if (remoteAddress === undefined) {
@@ -154,7 +158,7 @@ export function createConnections(options: ConnectionsOptions) {
         return undefined;
       }
       const address = addressKey(remoteAddress);
-      const rejection = findRejection(address);
+      const rejection = isOverLimit ? "address_connections" : findRejection(address);
       const connection =
         rejection === undefined ? serve(socket, remoteAddress, address) : reject(socket, rejection, address);
       if (connection === undefined) return undefined;

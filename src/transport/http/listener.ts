@@ -24,6 +24,9 @@ export interface AcceptEvents {
   onDrop(): void;
 }
 
+/** Gets a connection, and whether whoever accepted it has found more of its address than there may be. */
+export type OnConnection = (socket: Socket, isOverLimit?: boolean) => void;
+
 /** A bound port. Connections wait until {@link BoundPort.accept}. */
 export interface BoundPort {
   readonly address: ListenAddress;
@@ -31,7 +34,7 @@ export interface BoundPort {
    * Passes on the waiting connections and all later ones. `onError` gets errors of accepting them, and `onDrop` is
    * called for each connection beyond `maxConnections`, which is closed.
    */
-  accept(onConnection: (socket: Socket) => void, events: AcceptEvents, maxConnections: number): void;
+  accept(onConnection: OnConnection, events: AcceptEvents, maxConnections: number): void;
   /** Accepts no more connections, and destroys the waiting ones. May be called again. */
   close(): void;
 }
@@ -39,16 +42,17 @@ export interface BoundPort {
 /**
  * Binds a port.
  *
+ * @param pauseOnConnect whether nothing is read of connections, because another process will read them
  * @throws Error of the system, such as EADDRINUSE, when the address cannot be used
  */
-export function bindPort(listen: ListenAddress): Promise<BoundPort> {
+export function bindPort(listen: ListenAddress, pauseOnConnect = false): Promise<BoundPort> {
   const waiting = new Set<Socket>();
   const hold = (socket: Socket) => {
     waiting.add(socket);
     socket.on("error", () => socket.destroy());
     socket.once("close", () => waiting.delete(socket));
   };
-  const server = createServer({ noDelay: true }, hold);
+  const server = createServer({ noDelay: true, pauseOnConnect }, hold);
   return new Promise((resolve, reject) => {
     server.once("error", reject);
     server.listen({ port: listen.port, host: listen.host, backlog: BACKLOG }, () => {
@@ -61,7 +65,7 @@ export function bindPort(listen: ListenAddress): Promise<BoundPort> {
           server.on("error", onError);
           server.on("drop", onDrop);
           server.off("connection", hold);
-          server.on("connection", onConnection);
+          server.on("connection", (socket) => onConnection(socket));
           for (const socket of waiting) onConnection(socket);
           waiting.clear();
         },
@@ -128,8 +132,8 @@ export function createListener(options: ListenerOptions) {
   };
   const secure = options.tls && createTlsListener(options.tls, limits, targets);
 
-  function onConnection(socket: Socket): void {
-    const connection = connections.accept(socket);
+  function onConnection(socket: Socket, isOverLimit = false): void {
+    const connection = connections.accept(socket, isOverLimit);
     if (connection === undefined) return;
     if (secure) {
       secure.serve(socket);

@@ -1,0 +1,32 @@
+// What the parent and its workers tell each other.
+import type { SettingTexts } from "../../config/config.js";
+import type { ListenAddress } from "../../kernel/ip-address.js";
+import type { FamilySamples } from "../../telemetry/metrics/samples.js";
+
+/** The first argument of a worker. It is no command, because a worker needs its parent. */
+export const WORKER_ARGUMENT = "serve-worker";
+
+/** What a worker is told. */
+export type ToWorker =
+  | {
+      readonly kind: "start";
+      readonly worker: number;
+      readonly settings: SettingTexts;
+      readonly address: ListenAddress;
+    }
+  /** Comes with a socket. `isOverLimit`: its address has as many connections as it may have. */
+  | { readonly kind: "connection"; readonly id: number; readonly isOverLimit: boolean }
+  /** Asks for "taken", because the message with a connection may have been lost. */
+  | { readonly kind: "ask-taken"; readonly id: number }
+  | { readonly kind: "collect"; readonly id: number }
+  | { readonly kind: "reload" }
+  | { readonly kind: "stop"; readonly reason: string; readonly delayMs: number }
+  | { readonly kind: "abandon"; readonly drainMs: number };
+
+/** What a worker tells. */
+export type FromWorker =
+  | { readonly kind: "ready" }
+  /** The worker can take another connection. `hasIt`: it has this one. */
+  | { readonly kind: "taken"; readonly id: number; readonly hasIt: boolean }
+  | { readonly kind: "closed"; readonly ids: readonly number[] }
+  | { readonly kind: "collected"; readonly id: number; readonly families: readonly FamilySamples[] };

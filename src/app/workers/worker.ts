@@ -1,0 +1,111 @@
+// A worker: serves the connections that its parent hands over. Signals are for the parent, which tells its workers; a
+// worker whose parent has ended stops at once.
+import { Socket } from "node:net";
+import { readSettings } from "../../config/config.js";
+import type { ListenAddress } from "../../kernel/ip-address.js";
+import { createLogger, flushLog } from "../../telemetry/logger.js";
+import type { BoundPort, OnConnection } from "../../transport/http/listener.js";
+import { type App, startApp } from "../app.js";
+import { exitOnUncaughtError } from "../process.js";
+import type { FromWorker, ToWorker } from "./messages.js";
+
+/** How long calls in flight may take to end after the parent has, in milliseconds. */
+const ORPHAN_MS = 1_000;
+/** When the process ends then in any case, in milliseconds. */
+const ORPHAN_END_MS = 2_000;
+
+/**
+ * Runs until the parent says so, or ends.
+ *
+ * @throws as {@link startApp}
+ */
+export async function runWorker(): Promise<void> {
+  const port = createPassedPort();
+  let app: App | undefined;
+  process.once("disconnect", () => {
+    setTimeout(() => process.exit(1), ORPHAN_END_MS);
+    void Promise.resolve(app?.abandon(ORPHAN_MS)).finally(() => process.exit(1));
+  });
+  const start = await new Promise<Extract<ToWorker, { kind: "start" }>>((resolve) => {
+    process.on("message", (message: ToWorker, handle) => {
+      const socket = handle instanceof Socket ? handle : undefined;
+      if (message.kind === "start") resolve(message);
+      else if (message.kind === "connection") port.pass(message, socket);
+      else if (message.kind === "ask-taken") tell({ kind: "taken", id: message.id, hasIt: port.has(message.id) });
+      else if (app !== undefined) void obey(app, message).catch(exitWithError);
+    });
+  });
+  const settings = readSettings(start.settings);
+  const logger = createLogger(settings.logLevel, undefined, { worker: start.worker });
+  const flush = () => flushLog(logger);
+  exitOnUncaughtError({ logger, abandon: (drainMs) => app?.abandon(drainMs), flushLog: flush });
+  app = await startApp({ settings, logger, workerPort: port.listenAt(start.address) });
+  tell({ kind: "ready" });
+
+  async function obey(running: App, message: ToWorker): Promise<void> {
+    if (message.kind === "reload") await running.reload();
+    else if (message.kind === "collect") {
+      tell({ kind: "collected", id: message.id, families: await running.collectMetrics() });
+    } else if (message.kind === "stop") {
+      await running.stop(message.reason, message.delayMs);
+      await flush();
+      process.exit();
+    } else if (message.kind === "abandon") {
+      await running.abandon(message.drainMs);
+      await flush();
+      process.exit();
+    }
+  }
+}
+
+// The handler of uncaught errors has logged it.
+function exitWithError(error: unknown): void {
+  setImmediate(() => {
+    throw error;
+  });
+}
+
+function tell(message: FromWorker): void {
+  // A parent that has ended is noticed by the end of the channel.
+  if (process.connected) process.send?.(message, undefined, undefined, () => {});
+}
+
+// The port of the parent, as the server of this process sees it.
+function createPassedPort() {
+  const open = new Set<number>();
+  let closed: number[] = [];
+  let onConnection: OnConnection | undefined;
+
+  function noteClosed(id: number): void {
+    open.delete(id);
+    // One message for all that close in the same turn of the event loop.
+    if (closed.push(id) === 1) {
+      setImmediate(() => {
+        tell({ kind: "closed", ids: closed });
+        closed = [];
+      });
+    }
+  }
+
+  return {
+    has: (id: number) => open.has(id),
+    /** Serves a connection; `socket` is undefined if it was closed on its way. */
+    pass({ id, isOverLimit }: Extract<ToWorker, { kind: "connection" }>, socket: Socket | undefined): void {
+      tell({ kind: "taken", id, hasIt: socket !== undefined });
+      if (socket === undefined) return;
+      open.add(id);
+      socket.once("close", () => noteClosed(id));
+      if (onConnection === undefined) socket.destroy();
+      else onConnection(socket, isOverLimit);
+    },
+    listenAt: (address: ListenAddress): BoundPort => ({
+      address,
+      accept(serve) {
+        onConnection = serve;
+      },
+      close() {
+        onConnection = undefined;
+      },
+    }),
+  };
+}
