@@ -49,7 +49,7 @@ function stageFiles() {
   for (const directory of listProductionPackages()) copy(directory, `${HOME}/${directory}`);
   fs.mkdirSync(join(stage, "usr/bin"));
   fs.symlinkSync("../lib/arbor/dist/main.js", join(stage, "usr/bin/arbor"));
-  copy("deploy/systemd/arbor.service", `${UNITS}/arbor.service`);
+  for (const unit of ["arbor.service", "arbor@.service"]) copy(`deploy/systemd/${unit}`, `${UNITS}/${unit}`);
   copy("deploy/systemd/postgresql.conf", `${DOC}/examples/postgresql.conf`);
   copy("deploy/debian/arbor.json", "etc/arbor/arbor.json");
   copy("README.md", `${DOC}/README.md`);

@@ -1,7 +1,16 @@
 // The Debian package: built in two versions, installed, upgraded, removed and purged in a root file system of Debian.
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
-import { existsSync, lstatSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import {
+  existsSync,
+  lstatSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import { promisify } from "node:util";
@@ -16,6 +25,7 @@ const BUILD = join(PROJECT, "deploy/debian/build.mjs");
 const [OLD, NEW] = ["0.5.0", "1.3.0"];
 const SETTINGS = "etc/arbor/arbor.json";
 const UNIT = "usr/lib/systemd/system/arbor.service";
+const TEMPLATE = "usr/lib/systemd/system/arbor@.service";
 const ENABLED = "etc/systemd/system/multi-user.target.wants/arbor.service";
 const DATA = "var/lib/arbor";
 /** What the old version has in place of this setting. */
@@ -134,6 +144,8 @@ describe("the Debian package", () => {
     const verify = (more = "") =>
       run("unshare", ["--mount", "sh", "-euc", `${overlay}\n${more}systemd-analyze verify arbor.service`]);
     assert.deepEqual(await verify(), { stdout: "", stderr: "" });
+    const node = await run("unshare", ["--mount", "sh", "-euc", `${overlay}\nsystemd-analyze verify arbor@a.service`]);
+    assert.deepEqual(node, { stdout: "", stderr: "" });
     const dropIn = "/run/systemd/system/arbor.service.d";
     const example = "/usr/share/doc/arbor/examples/postgresql.conf";
     const withDropIn = `mount -t tmpfs tmpfs /run\nmkdir -p ${dropIn}\ncp ${example} ${dropIn}/\n`;
@@ -167,6 +179,7 @@ describe("in a Debian without systemd, the package", () => {
     assert.deepEqual(readdirSync(at(DATA)), []);
     assert.equal(await ownership(SETTINGS), "root:root 644");
     assert.equal(await ownership(UNIT), "root:root 644");
+    assert.equal(await ownership(TEMPLATE), "root:root 644");
     assert.equal(await ownership("usr/lib/arbor/dist/main.js"), "root:root 755");
     const page = readFileSync(join(PROJECT, "docs/settings.md"), "utf8");
     assert.equal(readFileSync(at("usr/share/doc/arbor/docs/settings.md"), "utf8"), page);
@@ -255,6 +268,7 @@ describe("in a Debian without systemd, the package", () => {
       DATA,
       "usr/lib/arbor",
       UNIT,
+      TEMPLATE,
       ENABLED,
       "usr/share/doc/arbor",
       "etc/systemd/system/arbor.service",
@@ -305,12 +319,32 @@ describe("where systemd runs, the package", () => {
 
   test("starts the service when it is installed, stops it for an upgrade and before removal", async () => {
     const started = ["systemctl --system daemon-reload", "deb-systemd-invoke start arbor.service"];
-    const stopped = "deb-systemd-invoke stop arbor.service";
+    const stopped = "deb-systemd-invoke stop arbor.service arbor@*.service";
     const file = (version: string) => `/packages/${nameOf("arbor", version)}`;
     assert.deepEqual(await step("--install", file(OLD)), started);
     assert.deepEqual(await step("--install", file(NEW)), [stopped, ...started]);
     assert.deepEqual(await step("--remove", "arbor"), [stopped, "systemctl --system daemon-reload"]);
     assert.deepEqual(await step("--purge", "arbor"), []);
+  });
+
+  test("starts the enabled ones of several nodes again after an upgrade, and forgets them when it is purged", async () => {
+    const file = (version: string) => `/packages/${nameOf("arbor", version)}`;
+    await step("--install", file(OLD));
+    const [wants = ""] = ENABLED.split("/arbor.service");
+    const nodes = ["arbor@a.service", "arbor@b.service"];
+    for (const name of nodes) symlinkSync(`/${TEMPLATE}`, at(`${wants}/${name}`));
+    const calls = await step("--install", file(NEW));
+    assert.deepEqual(calls.at(-1), `deb-systemd-invoke start arbor.service ${nodes.join(" ")}`);
+    await step("--remove", "arbor");
+    assert.ok(
+      nodes.every((name) => isLink(at(`${wants}/${name}`))),
+      "a removed package keeps its settings",
+    );
+    await step("--purge", "arbor");
+    assert.deepEqual(
+      nodes.filter((name) => isLink(at(`${wants}/${name}`))),
+      [],
+    );
   });
 });
 
