@@ -40,6 +40,7 @@ function buildDiscovery(issuer: string, algorithms: readonly string[]): object {
     authorization_endpoint: `${issuer}/oauth`,
     token_endpoint: `${issuer}/oauth/token`,
     device_authorization_endpoint: `${issuer}/oauth/device_authorization`,
+    revocation_endpoint: `${issuer}/oauth/revoke`,
     response_types_supported: ["code"],
     grant_types_supported: [
       "authorization_code",
@@ -51,6 +52,7 @@ function buildDiscovery(issuer: string, algorithms: readonly string[]): object {
     subject_types_supported: ["public"],
     id_token_signing_alg_values_supported: algorithms,
     token_endpoint_auth_methods_supported: ["none"],
+    revocation_endpoint_auth_methods_supported: ["none"],
     // RFC 9207: authorization responses name their issuer.
     authorization_response_iss_parameter_supported: true,
     scopes_supported: ["openid"],

@@ -13,6 +13,7 @@ import { randomIds } from "../../src/kernel/ids.js";
 import { invalid, unauthenticated } from "../contract/expectations.js";
 import { rawClients, requestOf } from "../contract/iam-clients.js";
 import { groupRow } from "../support/rows.js";
+import { sendHttp } from "../support/send-http.js";
 import { type Answer, ask, queryOf } from "./sts/ask.js";
 import { claimsOf, dumpOf, type ExchangeWorld, type Parameters, startExchangeWorld } from "./sts/exchange-world.js";
 
@@ -65,6 +66,52 @@ async function later<T>(skewMs: number, work: () => Promise<T>): Promise<T> {
     world.harness.skewMs = 0;
   }
 }
+
+// The errors of OAuth have a form of their own.
+async function revoke(parameters: Parameters, query = "") {
+  const response = await sendHttp(`${world.url}/oauth/revoke${query}`, {
+    method: "POST",
+    headers: { "content-type": "application/x-www-form-urlencoded" },
+    body: queryOf(parameters),
+  });
+  return { ...response, json: JSON.parse(response.text) as { readonly error?: string } };
+}
+
+describe("a login", () => {
+  it("is ended by its newest refresh token, and by any before", async () => {
+    const uid = await newPerson();
+    for (const isNewest of [true, false]) {
+      const first = await login(uid);
+      const other = await login(uid);
+      const { refreshToken } = await refreshPair(first);
+      const { status, json, headers } = await revoke({ token: isNewest ? refreshToken.token : first });
+      assert.deepEqual([status, json, headers.get("cache-control")], [200, {}, "no-store"]);
+      await isDead(refreshToken.token);
+      await isDead(first);
+      // Other logins of the person go on.
+      await refreshPair(other);
+    }
+  });
+
+  it("cannot be told from none by the response", async () => {
+    const uid = await newPerson();
+    const known = await revoke({ token: await login(uid), token_type_hint: "refresh_token", client_id: "anybody" });
+    for (const token of ["x", await login(uid).then((one) => one.slice(4)), "A".repeat(600)]) {
+      const { status, text } = await revoke({ token });
+      assert.deepEqual([status, text], [known.status, known.text]);
+    }
+  });
+
+  it("is not ended by an API token, by a request without a token, or by one in the query", async () => {
+    const uid = await newPerson();
+    const { token, refreshToken } = await refreshPair(await login(uid));
+    const unsupported = await revoke({ token: token.token });
+    assert.deepEqual([unsupported.status, unsupported.json.error], [400, "unsupported_token_type"]);
+    assert.equal((await revoke({})).status, 400);
+    assert.equal((await revoke({ a: "b" }, `?${queryOf({ token: refreshToken.token })}`)).status, 400);
+    await refreshPair(refreshToken.token);
+  });
+});
 
 describe("a refresh token", () => {
   it("is base64 of JSON with its expiry, and changed for a token and the next", async () => {

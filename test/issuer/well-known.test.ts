@@ -77,6 +77,7 @@ describe("discovery", () => {
       authorization_endpoint: `${issuer}/oauth`,
       token_endpoint: `${issuer}/oauth/token`,
       device_authorization_endpoint: `${issuer}/oauth/device_authorization`,
+      revocation_endpoint: `${issuer}/oauth/revoke`,
       response_types_supported: ["code"],
       grant_types_supported: [
         "authorization_code",
@@ -88,6 +89,7 @@ describe("discovery", () => {
       subject_types_supported: ["public"],
       id_token_signing_alg_values_supported: ["ES256"],
       token_endpoint_auth_methods_supported: ["none"],
+      revocation_endpoint_auth_methods_supported: ["none"],
       authorization_response_iss_parameter_supported: true,
       scopes_supported: ["openid"],
       claims_supported: ["iss", "sub", "aud", "iat", "exp", "jti", "act", "cap", "email", "email_verified", "upstream"],

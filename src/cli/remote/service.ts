@@ -133,7 +133,7 @@ function buildResponseError(
 ): CommandError {
   const message = [body.message, body.error_description, body.error].find((text) => typeof text === "string" && text);
   let text = typeof message === "string" ? message : `${api} responded with the status ${status}`;
-  for (const secret of [bearer, form?.get("code"), form?.get("code_verifier")]) {
+  for (const secret of [bearer, form?.get("code"), form?.get("code_verifier"), form?.get("token")]) {
     if (secret) text = text.replaceAll(secret, "[secret]");
   }
   // OAuth answers 400 for an expired grant, although the request is correct.

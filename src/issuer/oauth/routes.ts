@@ -11,7 +11,7 @@
 //                                        outcome: a redirect with tokens, a code, the encrypted result of a terminal
 //                                        (headless.ts), or the approval of a device: stage `approval`.
 //   POST /oauth/token     token.ts       exchanges the code (pkce.ts), the device code or a refresh token for an API token
-//                                        (../tokens.ts).
+//                                        (../tokens.ts). POST /oauth/revoke ends the login of a refresh token.
 //
 // A device begins with POST /oauth/device_authorization and polls the token endpoint (device.ts). Its person types the
 // code at /activate, which stores a ticket in the stage `confirmed`; GET /oauth?continue= goes on with that.
@@ -26,7 +26,7 @@ import type { LoginContext, LoginDeps } from "./context.js";
 import { activate, authorizeDevice, showActivate } from "./device.js";
 import { createOidcClient } from "./oidc.js";
 import { createOrgCheck, createProviders } from "./provider-selection.js";
-import { handleToken } from "./token.js";
+import { handleRevocation, handleToken } from "./token.js";
 
 /** Wrong codes of one headless login from one address, within ten minutes. */
 const CODE_FAILURE_LIMIT = { points: 10, seconds: 600 };
@@ -53,6 +53,7 @@ export function createLoginRoutes(deps: LoginDeps): WebRoutes {
     publicPage(CONSENT_PATH, (request) => showConsent(context, request)),
     publicForm(CONSENT_PATH, (request) => decideConsent(context, request)),
     publicForm("/oauth/token", (request) => handleToken(context, request), MAX_TOKEN_FORM_BYTES),
+    publicForm("/oauth/revoke", (request) => handleRevocation(context, request)),
     publicForm("/oauth/device_authorization", (request) => authorizeDevice(context, request)),
     publicPage("/activate", (request) => showActivate(context, request)),
     publicForm("/activate", (request) => activate(context, request)),

@@ -1,5 +1,6 @@
 // `POST /oauth/token`: the grants that programs exchange for API tokens (RFC 6749, sections 4.1.3 and 6; RFC 8628,
-// section 3.4; RFC 8693). All clients are public: the code with its verifier, or the token, proves the request.
+// section 3.4; RFC 8693). `POST /oauth/revoke`: the end of a login (RFC 7009). All clients are public: the code with its
+// verifier, or the token, proves the request.
 import { Code } from "@connectrpc/connect";
 import { ApiError, type FieldViolation, invalidArgument, rejectReasonOf } from "../../kernel/errors.js";
 import { addressKey } from "../../kernel/ip-address.js";
@@ -45,6 +46,21 @@ export function handleToken(context: LoginContext, request: WebRequest): Promise
       default:
         return oauthError("unsupported_grant_type", "grant_type is not one of those in the discovery document");
     }
+  });
+}
+
+/**
+ * `POST /oauth/revoke`: ends the login of a refresh token, for whoever has it. The response is the same for an unknown
+ * token (RFC 7009, section 2.2).
+ */
+export function handleRevocation({ store, tokens }: LoginContext, request: WebRequest): Promise<WebResponse> {
+  return handleForm(request, async (form): Promise<TokenResult> => {
+    const token = requireParameter(form, "token");
+    // Refresh tokens are base64. An API token is valid until it expires, wherever it is verified.
+    if (token.includes(".")) return oauthError("unsupported_token_type", "only a refresh token can be revoked");
+    const isKnown = (await store.read((tx) => tokens.findIdentityUid(tx, token))) !== undefined;
+    if (isKnown) await store.write((tx) => tokens.revoke(tx, token));
+    return buildJsonResponse(200, {});
   });
 }
 

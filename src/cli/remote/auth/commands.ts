@@ -37,7 +37,7 @@ export function addAuthCommands(arbor: Command): void {
     .action(async (flags) => (await import("./status.js")).statusCommand(flags));
 
   addApiFlag(auth.command("logout"))
-    .description("remove the login from this machine")
+    .description("end the login, and remove it from this machine")
     .action(async (flags) => (await import("./credentials.js")).logoutCommand(flags));
 
   addApiFlag(auth.command("configure-docker"))

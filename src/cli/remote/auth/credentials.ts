@@ -26,20 +26,43 @@ export async function tokenCommand({ audience, ...flags }: ApiFlags & { readonly
 }
 
 /**
- * `arbor auth logout`: removes a login from this machine. Tokens that the service has issued stay valid until they
- * expire.
+ * `arbor auth logout`: ends a login at the service, and removes it from this machine even if the service cannot be reached.
+ * API tokens that the service has issued stay valid until they expire, within an hour.
  */
 export async function logoutCommand(flags: ApiFlags): Promise<void> {
   const api = resolveApi(flags);
   const file = findCredentialsFile();
   let found = false;
-  await changeCredentials(file, (stored) => {
-    found = stored.logins.has(api);
-    return found ? setLogin(stored, api, undefined) : stored;
+  let failure = "";
+  // Under the lock, so that no other process renews the login meanwhile.
+  await changeCredentials(file, async (stored) => {
+    const login = stored.logins.get(api);
+    if (login === undefined) return stored;
+    found = true;
+    failure = await endLogin(api, login);
+    return setLogin(stored, api, undefined);
   });
   process.stdout.write(
     found ? `removed the login at ${api} from ${file}\n` : `there was no login at ${api} in ${file}\n`,
   );
+  if (failure !== "") process.stderr.write(`arbor: ${failure}\n`);
+}
+
+/** Ends a login at the service. Returns what to print if that fails: the login is removed from this machine anyway. */
+async function endLogin(api: string, { refreshToken }: StoredLogin): Promise<string> {
+  // Other logins have nothing at the service but API tokens.
+  if (refreshToken === undefined) return "";
+  const { revokeLogin } = await import("./grants.js");
+  try {
+    await revokeLogin(api, refreshToken);
+    return "";
+  } catch (error) {
+    if (!(error instanceof CommandError)) throw error;
+    const [cause] = error.message.split("\n");
+    const expiresMs = parseRefreshExpiryMs(refreshToken);
+    const end = expiresMs === undefined ? "later" : `at ${new Date(expiresMs).toISOString()}`;
+    return `the login was not ended at the service, where it ends ${end}: ${cause}`;
+  }
 }
 
 /**

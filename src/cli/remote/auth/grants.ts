@@ -106,6 +106,12 @@ export async function renewLogin(
   return toLogin(findToken(response.token), findToken(response.refreshToken));
 }
 
+/** Ends the login of a refresh token at the service (RFC 7009). */
+export async function revokeLogin(api: string, refreshToken: string): Promise<void> {
+  const form = new URLSearchParams({ token: refreshToken, token_type_hint: "refresh_token", client_id: CLI_CLIENT_ID });
+  await sendRequest({ method: "POST", api, path: "/oauth/revoke", form });
+}
+
 /**
  * Exchanges the ID token of a login provider for an API token with the requested limits, and for another that is limited
  * to the registry as well.

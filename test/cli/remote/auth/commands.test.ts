@@ -167,5 +167,28 @@ describe("arbor auth", () => {
     const second = await auth("logout", ...api);
     assert.deepEqual(second, { code: 0, stdout: `there was no login at ${service.url} in ${file}\n`, stderr: "" });
     assert.deepEqual([...(await readCredentials(file)).logins.keys()], ["https://other.example.com"]);
+    assert.equal(service.count("POST /oauth/revoke"), 1);
+  });
+
+  it("logout forgets a login that the service cannot end, and says so without its secret", async (test) => {
+    const { service, login, api } = await logIn(test);
+    service.fault = [400, { error: "invalid_request", error_description: `no ${login.refreshToken}` }];
+    const refused = await auth("logout", ...api);
+    assert.equal(refused.code, 0);
+    assert.match(
+      refused.stderr,
+      /^arbor: the login was not ended at the service, where it ends at 20\S+: no \[secret\]\n$/,
+    );
+    assert.equal((await readCredentials(file)).logins.size, 0);
+    const { refreshToken } = service.newLogin(60);
+    await keep(service.url, { token: login.token, refreshToken });
+    await service.stop();
+    const away = await auth("logout", ...api);
+    assert.deepEqual([away.code, away.stdout], [0, `removed the login at ${service.url} from ${file}\n`]);
+    assert.match(
+      away.stderr,
+      /^arbor: the login was not ended .*: \S+ cannot be reached: nothing listens there \(ECONNREFUSED\)\n$/,
+    );
+    assert.equal((await readCredentials(file)).logins.size, 0);
   });
 });

@@ -92,6 +92,10 @@ export async function startLoginService(test: Pick<TestContext, "after">): Promi
       await sleep(service.renewalMs);
       return [200, { token: tokens(), refreshToken }];
     },
+    "POST /oauth/revoke": (_, __, form) => {
+      families.delete(familyOf.get(form.get("token") ?? "") ?? "");
+      return [200, {}];
+    },
     "GET /sts/exchange": (query, bearer) => {
       if (bearer === "" || service.refused.has(bearer)) return unauthenticated;
       return [200, tokens(undefined, query.get("identity") ?? "person")];
