@@ -6,6 +6,7 @@ import { describeChanged, type Settings } from "../config/config.js";
 import { buildServerUrl, resolveOrigin } from "../config/origin.js";
 import { createDeadLetterSweep, createDelivery } from "../events/delivery/deliver.js";
 import { storeTokenAlgorithm } from "../issuer/keys/key-ring.js";
+import { type FailureNews, noFailureNews } from "../issuer/sts/failure-limiter.js";
 import { type Ids, randomIds } from "../kernel/ids.js";
 import type { Clock } from "../kernel/time.js";
 import { VERSION } from "../kernel/version.js";
@@ -66,8 +67,14 @@ export interface AppOptions {
   readonly clock?: Clock;
   readonly ids?: Ids;
   readonly logger?: Logger;
-  /** Given to a worker: the port that its parent has, whose connections it is passed. */
-  readonly workerPort?: BoundPort;
+  /** What the parent of a worker gives it. */
+  readonly worker?: WorkerParts;
+}
+
+export interface WorkerParts {
+  /** The port of the parent, which passes its connections. */
+  readonly port: BoundPort;
+  readonly failureNews: FailureNews;
 }
 
 /** How long the last spans may take to be sent, at a stop and after an error that ends the process, in milliseconds. */
@@ -94,8 +101,8 @@ export async function startApp(options: AppOptions): Promise<App> {
 async function openApp(options: AppOptions, opened: Opened): Promise<App> {
   const { settings, mounts = [], ids = randomIds } = options;
   const logger = options.logger ?? createLogger(settings.logLevel);
-  const { workerPort } = options;
-  const isWorker = workerPort !== undefined;
+  const { worker } = options;
+  const isWorker = worker !== undefined;
   if (!isWorker) logDoubtfulSettings(options, logger);
   const onProblem = (problem: string, err?: unknown) => logger.error({ err }, problem);
 
@@ -111,13 +118,14 @@ async function openApp(options: AppOptions, opened: Opened): Promise<App> {
   const { installation, store, clock } = storage;
   // Bound before the issuer exists, because with port 0 the port is a part of its URL. Connections wait until the server
   // starts.
-  const port = workerPort ?? (await bindPort(settings.listen));
+  const port = worker?.port ?? (await bindPort(settings.listen));
   opened.add(port.close);
   const origin = resolveOrigin(settings, { ...settings.listen, port: port.address.port });
   const quotas = createQuotas(settings.quotas, (kind) => counts.quotaRejections[kind]++);
   const leaving = new AbortController();
   const stopping = new AbortController();
-  const shared = { settings, ids, logger, counts, onProblem, opened, origin, storage, tracing };
+  const failureNews = worker?.failureNews ?? noFailureNews;
+  const shared = { settings, ids, logger, counts, failureNews, onProblem, opened, origin, storage, tracing };
 
   const background = createBackground(shared);
   const issuer = createIssuerArea({ ...shared, quotas });

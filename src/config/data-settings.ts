@@ -59,7 +59,7 @@ export const dataSettings = {
     since: "1.4.0",
   }),
   databasePoolSize: integer({
-    help: "connections of a process to PostgreSQL at most",
+    help: "connections to PostgreSQL at most; all workers together",
     placeholder: "number",
     min: 2,
     max: 1_000,

@@ -35,7 +35,7 @@ import { isOwnUrl } from "./sts/audience.js";
 import { defaultStsOrigins } from "./sts/aws.js";
 import { patternCache } from "./sts/claim-pattern.js";
 import { createExchanger, type Exchanger } from "./sts/exchange.js";
-import { createFailureLimiter, INVITE_FAILURE_LIMIT } from "./sts/failure-limiter.js";
+import { createFailureLimiter, type FailureNews, INVITE_FAILURE_LIMIT } from "./sts/failure-limiter.js";
 import { createFailureThrottle } from "./sts/failure-throttle.js";
 import { createSecurityTokenService } from "./sts/sts.js";
 import { createTokens } from "./tokens.js";
@@ -83,6 +83,8 @@ export interface IssuerDeps {
   readonly origin: IssuerOrigin;
   /** The quotas of the organisations that people join. */
   readonly quotas: Quotas;
+  /** Shares failed attempts with other workers. */
+  readonly failureNews: FailureNews;
   /** Called with each state change of a key that this node made, for the operator's log. */
   readonly onKeyStateChange: (change: object) => void;
   readonly onProblem: (problem: string, error?: unknown) => void;
@@ -125,6 +127,7 @@ export function createIssuer(deps: IssuerDeps): Issuer {
     ids,
     origin,
     quotas,
+    failureNews: news,
     onKeyStateChange,
     onProblem,
     onRedirectNotice,
@@ -156,8 +159,8 @@ export function createIssuer(deps: IssuerDeps): Issuer {
   const tickets = createTickets(masterKey);
   const idTokens = createIdTokens({ store, tickets, keys, issuer: origin.issuer, signer });
   const lastSeen = createLastSeen(store);
-  const limiter = createFailureThrottle(FAILURE_LIMITS);
-  const inviteLimiter = createFailureLimiter(INVITE_FAILURE_LIMIT);
+  const limiter = createFailureThrottle(FAILURE_LIMITS, { news, kind: "exchange" });
+  const inviteLimiter = createFailureLimiter(INVITE_FAILURE_LIMIT, { news, kind: "invite" });
   const stsOrigins = settings.awsStsOrigins ?? defaultStsOrigins;
   const identifyDeps = { store, issuers, fetch, loginProviders, stsOrigins, ownUrls, audiences, maxTokenLifeS };
   const exchanger = createExchanger({ ...identifyDeps, tokens, idTokens, lastSeen, limiter, clock, counts: exchanges });
@@ -201,6 +204,7 @@ export function createIssuer(deps: IssuerDeps): Issuer {
         headlessConfirmation: settings.headlessConfirmation,
         secure: origin.baseUrl.startsWith("https:"),
         inviteLimiter,
+        failureNews: news,
         quotas,
         onProblem,
       }),

@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { readFileSync } from "node:fs";
+import { Agent, type IncomingMessage, request } from "node:http";
 import { connect as connectHttp2 } from "node:http2";
 import { connect, type Socket } from "node:net";
 import { join } from "node:path";
@@ -141,6 +142,26 @@ describe("two workers", { skip: process.platform !== "linux" }, () => {
     assert.equal((await ask(service, "/healthz")).status, 200);
     for (const { socket } of [...answers, beyond]) socket.destroy();
     await waitUntil(async () => (await ask(service)).status === 200);
+  });
+
+  test("count failed attempts together", async () => {
+    const agents = Array.from({ length: 4 }, () => new Agent({ keepAlive: true, maxSockets: 1 }));
+    const fail = async (agent: Agent | undefined) => {
+      const url = `${service.url}/token?service=arbor`;
+      const call = request(url, { agent, auth: "mallory:wrong" }).end();
+      const [response] = (await once(call, "response")) as [IncomingMessage];
+      response.resume();
+      await once(response, "end");
+      assert.equal(response.statusCode, 401);
+    };
+    // Each worker answers some of them, and neither as many as the limit of 20.
+    for (let i = 0; i < 24; i++) await fail(agents[i % 4]);
+    const startMs = performance.now();
+    await Promise.all(Array.from({ length: 6 }, () => fail(new Agent())));
+    // A worker serves two of a caller that fails at once, and the next after 100 ms. One of the two has three of the six.
+    const tookMs = performance.now() - startMs;
+    for (const agent of agents) agent.destroy();
+    assert.ok(tookMs > 95, `six more took ${tookMs} ms`);
   });
 
   test("a worker that is killed is replaced within a second, and what it acknowledged is there", async () => {

@@ -7,6 +7,7 @@
 //   platform    the services of the API, and the routes of the container registry
 //   transport   the pipeline, and the server of all protocols
 import type { Settings } from "../../config/config.js";
+import type { FailureNews } from "../../issuer/sts/failure-limiter.js";
 import type { Ids } from "../../kernel/ids.js";
 import type { Logger } from "../../telemetry/logger.js";
 import type { ServiceCounts } from "../metrics.js";
@@ -16,6 +17,8 @@ export interface AreaDeps {
   readonly ids: Ids;
   readonly logger: Logger;
   readonly counts: ServiceCounts;
+  /** Shares failed attempts with other workers. */
+  readonly failureNews: FailureNews;
   /** Logs a problem that fails no call. */
   readonly onProblem: (problem: string, error?: unknown) => void;
   /** An area adds what it opens, so that a start that fails closes it as well. */

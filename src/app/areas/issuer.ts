@@ -21,10 +21,10 @@ export interface IssuerAreaDeps extends AreaDeps {
  * @throws Error when the file of login providers or a file of keys is not valid
  */
 export function createIssuerArea(deps: IssuerAreaDeps) {
-  const { settings, ids, logger, counts, onProblem, opened, origin, storage, quotas, tracing } = deps;
+  const { settings, ids, logger, counts, failureNews, onProblem, opened, origin, storage, quotas, tracing } = deps;
   const { callStore, keys, masterKey, clock } = storage;
   const issuer = createIssuer({
-    ...{ settings, store: callStore, keys, masterKey, clock, ids, quotas, origin, onProblem },
+    ...{ settings, store: callStore, keys, masterKey, clock, ids, quotas, failureNews, origin, onProblem },
     onKeyStateChange: (change) => logger.info(change, "a key changed state"),
     onRedirectNotice: ({ message, ...named }) => logger.warn(named, message),
     startRequest: tracing?.startRequest,

@@ -103,7 +103,8 @@ function createRegistry({ settings, ids, origin, storage }: PlatformDeps) {
   return createRegistryClient({ url, token });
 }
 
-function createRegistryRoutes({ settings, ids, logger, origin, storage, issuer }: PlatformDeps): WebRoutes {
+function createRegistryRoutes(deps: PlatformDeps): WebRoutes {
+  const { settings, ids, logger, origin, storage, issuer, failureNews: news } = deps;
   const { callStore: store, keys, clock } = storage;
   return [
     ...tokenRoutes({
@@ -112,7 +113,7 @@ function createRegistryRoutes({ settings, ids, logger, origin, storage, issuer }
       service: settings.registryService,
       issuer: origin.issuer,
       baseUrl: origin.baseUrl,
-      failures: createFailureThrottle(TOKEN_FAILURES),
+      failures: createFailureThrottle(TOKEN_FAILURES, { news, kind: "registry" }),
       onToken: issuer.lastSeen.touch,
     }),
     ...notificationRoutes({

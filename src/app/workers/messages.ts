@@ -6,6 +6,12 @@ import type { FamilySamples } from "../../telemetry/metrics/samples.js";
 /** The first argument of a worker. It is no command, because a worker needs its parent. */
 export const WORKER_ARGUMENT = "serve-worker";
 
+/** Failed attempts that a worker counted and the others count too: the kinds and names of their counters. */
+export interface Failures {
+  readonly kind: "failures";
+  readonly failures: readonly (readonly [kind: string, name: string])[];
+}
+
 /** What a worker is told. */
 export type ToWorker =
   | {
@@ -19,6 +25,7 @@ export type ToWorker =
   /** Asks for "taken", because the message with a connection may have been lost. */
   | { readonly kind: "ask-taken"; readonly id: number }
   | { readonly kind: "collect"; readonly id: number }
+  | Failures
   | { readonly kind: "reload" }
   | { readonly kind: "stop"; readonly reason: string; readonly delayMs: number }
   | { readonly kind: "abandon"; readonly drainMs: number };
@@ -29,4 +36,5 @@ export type FromWorker =
   /** The worker can take another connection. `hasIt`: it has this one. */
   | { readonly kind: "taken"; readonly id: number; readonly hasIt: boolean }
   | { readonly kind: "closed"; readonly ids: readonly number[] }
+  | Failures
   | { readonly kind: "collected"; readonly id: number; readonly families: readonly FamilySamples[] };

@@ -10,11 +10,13 @@
 // A worker that ends is replaced at once; one that ends again and again, after pauses. What its clients had open is cut. A
 // worker whose parent has ended stops.
 import { type ChildProcess, fork } from "node:child_process";
+import { availableParallelism } from "node:os";
 import { setTimeout as sleep } from "node:timers/promises";
 import { describeChanged, type Settings, writeSettings } from "../../config/config.js";
 import { buildServerUrl, resolveOrigin } from "../../config/origin.js";
 import { waitAtMost } from "../../jobs/schedule.js";
 import { VERSION } from "../../kernel/version.js";
+import { choosePoolSize } from "../../store/pg/open.js";
 import { countLostLines, type Logger } from "../../telemetry/logger.js";
 import { families } from "../../telemetry/metrics/families.js";
 import { readProcessMetrics } from "../../telemetry/metrics/process-metrics.js";
@@ -54,6 +56,8 @@ const END_MS = 5_000;
 /** The least budgets of one worker: a quarter must hold a whole list of version 1, or the largest request. */
 const MIN_RESPONSE_BUFFER = 128 * 1024 * 1024;
 const MIN_REQUEST_BUFFER = 32 * 1024 * 1024;
+/** The fewest connections of a worker to PostgreSQL: one that a long read has, and others. */
+const MIN_POOL = 4;
 
 /** Thrown when the first workers cannot start. They have written why. */
 export class WorkerStartError extends Error {
@@ -111,7 +115,7 @@ async function openParent(options: ParentOptions, opened: Opened): Promise<Servi
   let isStopping = false;
   let endedCounts: FamilySamples[] = [];
   let pauseMs = 0;
-  const text = writeSettings(shareBuffers(settings, count));
+  const text = writeSettings(shareSettings(settings, count));
   const collecting = new Map<number, (families: readonly FamilySamples[]) => void>();
   let collections = 0;
 
@@ -126,6 +130,10 @@ async function openParent(options: ParentOptions, opened: Opened): Promise<Servi
     await Promise.all([...workers.values()].map(({ ended }) => ended));
     process.off("exit", killAll);
   });
+
+  function tellAll(message: ToWorker, except?: Worker): void {
+    for (const worker of workers.values()) if (worker !== except) worker.child.send(message, () => {});
+  }
 
   function start(number: number): Worker {
     const child = fork(process.argv[1] ?? "", [WORKER_ARGUMENT], { stdio: ["ignore", "ignore", "inherit", "ipc"] });
@@ -154,6 +162,7 @@ async function openParent(options: ParentOptions, opened: Opened): Promise<Servi
         connections.dispatch();
       } else if (message.kind === "taken") connections.noteTaken(worker, message);
       else if (message.kind === "closed") connections.noteClosed(worker, message.ids);
+      else if (message.kind === "failures") tellAll(message, worker);
       else collecting.get(message.id)?.(message.families);
     });
     workers.set(number, worker);
@@ -222,10 +231,6 @@ async function openParent(options: ParentOptions, opened: Opened): Promise<Servi
   const called = { baseUrl: origin.baseUrl, issuer: origin.issuer, audiences: origin.audiences };
   logger.info({ ...service, ...called, node: process.version, settings: describeChanged(settings) }, "started");
 
-  const tellAll = (message: ToWorker) => {
-    for (const { child } of workers.values()) child.send(message, () => {});
-  };
-
   async function end(message: ToWorker, reason: string, waitMs: number): Promise<void> {
     const startMs = performance.now();
     isStopping = true;
@@ -249,13 +254,15 @@ async function openParent(options: ParentOptions, opened: Opened): Promise<Servi
   };
 }
 
-// The budgets of bytes are for all workers together, as far as one worker has enough.
-function shareBuffers(settings: Settings, count: number): Settings {
+// The budgets of bytes and the connections to PostgreSQL are for all workers together, as far as one worker has enough.
+function shareSettings(settings: Settings, count: number): Settings {
+  const { databaseUrl, databasePoolSize = choosePoolSize(availableParallelism()) } = settings;
   const share = (bytes: number, least: number) => Math.max(Math.floor(bytes / count), Math.min(bytes, least));
   return {
     ...settings,
     responseBuffer: toUnit(share(settings.responseBuffer, MIN_RESPONSE_BUFFER)),
     requestBuffer: toUnit(share(settings.requestBuffer, MIN_REQUEST_BUFFER)),
+    databasePoolSize: databaseUrl === undefined ? undefined : Math.max(Math.floor(databasePoolSize / count), MIN_POOL),
   };
 }
 

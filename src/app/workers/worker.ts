@@ -7,7 +7,7 @@ import { createLogger, flushLog } from "../../telemetry/logger.js";
 import type { BoundPort, OnConnection } from "../../transport/http/listener.js";
 import { type App, startApp } from "../app.js";
 import { exitOnUncaughtError } from "../process.js";
-import type { FromWorker, ToWorker } from "./messages.js";
+import type { Failures, FromWorker, ToWorker } from "./messages.js";
 
 /** How long calls in flight may take to end after the parent has, in milliseconds. */
 const ORPHAN_MS = 1_000;
@@ -21,6 +21,7 @@ const ORPHAN_END_MS = 2_000;
  */
 export async function runWorker(): Promise<void> {
   const port = createPassedPort();
+  const failures = createFailureNews();
   let app: App | undefined;
   process.once("disconnect", () => {
     setTimeout(() => process.exit(1), ORPHAN_END_MS);
@@ -31,6 +32,7 @@ export async function runWorker(): Promise<void> {
       const socket = handle instanceof Socket ? handle : undefined;
       if (message.kind === "start") resolve(message);
       else if (message.kind === "connection") port.pass(message, socket);
+      else if (message.kind === "failures") failures.hear(message);
       else if (message.kind === "ask-taken") tell({ kind: "taken", id: message.id, hasIt: port.has(message.id) });
       else if (app !== undefined) void obey(app, message).catch(exitWithError);
     });
@@ -39,7 +41,7 @@ export async function runWorker(): Promise<void> {
   const logger = createLogger(settings.logLevel, undefined, { worker: start.worker });
   const flush = () => flushLog(logger);
   exitOnUncaughtError({ logger, abandon: (drainMs) => app?.abandon(drainMs), flushLog: flush });
-  app = await startApp({ settings, logger, workerPort: port.listenAt(start.address) });
+  app = await startApp({ settings, logger, worker: { port: port.listenAt(start.address), failureNews: failures } });
   tell({ kind: "ready" });
 
   async function obey(running: App, message: ToWorker): Promise<void> {
@@ -68,6 +70,25 @@ function exitWithError(error: unknown): void {
 function tell(message: FromWorker): void {
   // A parent that has ended is noticed by the end of the channel.
   if (process.connected) process.send?.(message, undefined, undefined, () => {});
+}
+
+function createFailureNews() {
+  const counters = new Map<string, (name: string) => void>();
+  let untold: Failures["failures"][number][] = [];
+  return {
+    tell(kind: string, name: string): void {
+      // One message for all of the same turn of the event loop.
+      if (untold.push([kind, name]) > 1) return;
+      setImmediate(() => {
+        tell({ kind: "failures", failures: untold });
+        untold = [];
+      });
+    },
+    listen: (kind: string, onFailure: (name: string) => void) => void counters.set(kind, onFailure),
+    hear({ failures }: Failures): void {
+      for (const [kind, name] of failures) counters.get(kind)?.(name);
+    },
+  };
 }
 
 // The port of the parent, as the server of this process sees it.

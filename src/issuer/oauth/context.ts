@@ -7,7 +7,7 @@ import type { Quotas } from "../../pipeline/resource/quota.js";
 import type { Store } from "../../store/store.js";
 import type { MasterKey } from "../keys/master-key.js";
 import type { Exchanger } from "../sts/exchange.js";
-import type { FailureLimiter } from "../sts/failure-limiter.js";
+import type { FailureLimiter, FailureNews } from "../sts/failure-limiter.js";
 import type { FailureThrottle } from "../sts/failure-throttle.js";
 import type { Tokens } from "../tokens.js";
 import type { IdTokens } from "./id-tokens.js";
@@ -41,6 +41,8 @@ export interface LoginDeps {
   readonly quotas: Quotas;
   /** Limits wrong invite codes; shared with the other methods that accept invites. */
   readonly inviteLimiter: FailureLimiter;
+  /** Shares failed attempts with other workers. */
+  readonly failureNews: FailureNews;
   /** Writes to the operator's log. */
   readonly onProblem: (problem: string, error?: unknown) => void;
 }

@@ -38,12 +38,13 @@ const MAX_TOKEN_FORM_BYTES = 32 * 1024;
 
 /** Creates the routes of login pages and OAuth endpoints. */
 export function createLoginRoutes(deps: LoginDeps): WebRoutes {
+  const { failureNews: news } = deps;
   const context: LoginContext = {
     ...deps,
     providers: createProviders(deps),
     oidc: createOidcClient(deps),
-    codeLimiter: createFailureLimiter(CODE_FAILURE_LIMIT),
-    userCodes: createFailureThrottle(USER_CODE_FAILURES),
+    codeLimiter: createFailureLimiter(CODE_FAILURE_LIMIT, { news, kind: "code" }),
+    userCodes: createFailureThrottle(USER_CODE_FAILURES, { news, kind: "user code" }),
   };
   return [
     publicPage("/oauth", (request) => beginLogin(context, request)),

@@ -3,7 +3,6 @@ import { Code } from "@connectrpc/connect";
 import { LRUCache } from "lru-cache";
 import { parseInviteCode } from "../../iam/people/accept-invite.js";
 import { ApiError, rejectReasonOf, resourceExhausted } from "../../kernel/errors.js";
-
 import { addressKey } from "../../kernel/ip-address.js";
 
 /** The limit, and what happens beyond it. */
@@ -36,8 +35,8 @@ export function isFailedAttempt(error: unknown): boolean {
 export type FailureLimiter = ReturnType<typeof createFailureLimiter>;
 
 /** Creates a limiter that counts in memory, for a bounded number of keys. */
-export function createFailureLimiter({ blocks = true, ...limit }: FailureLimiterOptions) {
-  const counter = createFailureCounter(limit);
+export function createFailureLimiter({ blocks = true, ...limit }: FailureLimiterOptions, shared?: SharedFailures) {
+  const counter = createFailureCounter(limit, shared);
 
   function assertBelowLimit(keys: readonly string[]): void {
     const waitMs = Math.max(0, ...keys.map((key) => counter.msUntilReset(key)));
@@ -71,14 +70,31 @@ export interface FailureLimit {
   readonly seconds: number;
 }
 
+/** Tells the other workers of failures, and hears of theirs. */
+export interface FailureNews {
+  tell(kind: string, name: string): void;
+  listen(kind: string, onFailure: (name: string) => void): void;
+}
+
+/** The failures of one counter, which has the same kind in all workers. */
+export interface SharedFailures {
+  readonly news: FailureNews;
+  readonly kind: string;
+}
+
+/** For a process that serves alone. */
+export const noFailureNews: FailureNews = { tell() {}, listen() {} };
+
 /** The largest number of counted names; beyond it the least recently counted one is forgotten. */
 const MAX_NAMES = 20_000;
 
 /**
  * Creates a counter of failures by name, in memory and in windows that start with the first failure, for a bounded number
  * of names.
+ *
+ * @param shared counts the failures of other workers too; without it those of this process alone
  */
-export function createFailureCounter({ points, seconds }: FailureLimit, maxNames = MAX_NAMES) {
+export function createFailureCounter({ points, seconds }: FailureLimit, shared?: SharedFailures, maxNames = MAX_NAMES) {
   // Created at the first failure, because it allocates for all its names at once.
   let windows: LRUCache<string, { failures: number; readonly endMs: number }> | undefined;
 
@@ -87,14 +103,21 @@ export function createFailureCounter({ points, seconds }: FailureLimit, maxNames
     return found !== undefined && found.endMs > performance.now() ? found : undefined;
   }
 
+  function count(name: string): void {
+    const found = findWindow(name);
+    if (found !== undefined) found.failures++;
+    else {
+      windows ??= new LRUCache({ max: maxNames });
+      windows.set(name, { failures: 1, endMs: performance.now() + seconds * 1000 });
+    }
+  }
+
+  shared?.news.listen(shared.kind, count);
+
   return {
     add(name: string): void {
-      const found = findWindow(name);
-      if (found !== undefined) found.failures++;
-      else {
-        windows ??= new LRUCache({ max: maxNames });
-        windows.set(name, { failures: 1, endMs: performance.now() + seconds * 1000 });
-      }
+      count(name);
+      shared?.news.tell(shared.kind, name);
     },
     /** How long the limit stays reached, in milliseconds; 0 when it is not reached. */
     msUntilReset(name: string): number {

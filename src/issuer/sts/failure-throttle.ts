@@ -5,7 +5,7 @@ import { LRUCache } from "lru-cache";
 import { resourceExhausted } from "../../kernel/errors.js";
 import { addressKey } from "../../kernel/ip-address.js";
 import { createSlots } from "../../outbound/slots.js";
-import { createFailureCounter, type FailureLimit, isFailedAttempt } from "./failure-limiter.js";
+import { createFailureCounter, type FailureLimit, isFailedAttempt, type SharedFailures } from "./failure-limiter.js";
 
 /** The address of a caller, and the identity that it claims. */
 export interface Claimant {
@@ -39,9 +39,9 @@ const MAX_NAME = 100;
 export type FailureThrottle = ReturnType<typeof createFailureThrottle>;
 
 /** Creates a throttle that counts in memory, for a bounded number of addresses and names. */
-export function createFailureThrottle({ perName, perAddress }: FailureLimits) {
-  const names = createFailureCounter(perName);
-  const addresses = createFailureCounter(perAddress);
+export function createFailureThrottle({ perName, perAddress }: FailureLimits, shared?: SharedFailures) {
+  const names = createFailureCounter(perName, shared && { ...shared, kind: `${shared.kind} by name` });
+  const addresses = createFailureCounter(perAddress, shared && { ...shared, kind: `${shared.kind} by address` });
   // Created at the first success, because it allocates for all its entries at once.
   let proven: LRUCache<string, number> | undefined;
   const isProven = (name: string) => performance.now() - (proven?.get(name) ?? Number.NEGATIVE_INFINITY) < PROVEN_MS;

@@ -16,7 +16,7 @@ import { createLoginRoutes } from "../../../src/issuer/oauth/routes.js";
 import { createTickets } from "../../../src/issuer/oauth/tickets.js";
 import { isOwnUrl } from "../../../src/issuer/sts/audience.js";
 import { createExchanger } from "../../../src/issuer/sts/exchange.js";
-import { createFailureLimiter } from "../../../src/issuer/sts/failure-limiter.js";
+import { createFailureLimiter, noFailureNews } from "../../../src/issuer/sts/failure-limiter.js";
 import { createFailureThrottle } from "../../../src/issuer/sts/failure-throttle.js";
 import { createTokens } from "../../../src/issuer/tokens.js";
 import { createIssuers } from "../../../src/issuer/upstream/issuers.js";
@@ -125,6 +125,7 @@ export async function startLogin(
     headlessConfirmation: "explicit",
     secure: tls,
     quotas: createQuotas(defaultLimits),
+    failureNews: noFailureNews,
     inviteLimiter: createFailureLimiter({ points: 5, seconds: 600, blocks: false }),
     onProblem: (problem, error) => problems.push(error instanceof Error ? `${problem}: ${error.message}` : problem),
   };

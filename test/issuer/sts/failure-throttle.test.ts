@@ -98,7 +98,7 @@ test("work in a transaction is counted and never waits; admission does both befo
 });
 
 test("a bounded number of names is counted, the ones counted last", () => {
-  const counter = createFailureCounter({ points: 1, seconds: 60 }, 100);
+  const counter = createFailureCounter({ points: 1, seconds: 60 }, undefined, 100);
   for (let i = 0; i < 1_000; i++) counter.add(`name ${i}`);
   assert.equal(counter.msUntilReset("name 0"), 0);
   assert.ok(counter.msUntilReset("name 999") > 0);
