@@ -6,6 +6,9 @@ import { VERSION } from "../kernel/version.js";
 import { Code, CommandError, reportError } from "./errors.js";
 import { assertWritten, escapeControls, watchStdout } from "./output/terminal.js";
 
+/** The commands that list all commands, which are loaded for them. */
+const whole = ["completion", "api"];
+
 type AddCommands = (arbor: Command) => void;
 
 /** The groups of commands, in the order of the help. */
@@ -33,10 +36,12 @@ const groups: readonly { readonly names: readonly string[]; readonly load: () =>
     names: ["advisories"],
     load: async () => (await import("./remote/advisories/commands.js")).addAdvisoriesCommands,
   },
+  { names: ["audit"], load: async () => (await import("./remote/audit/api-commands.js")).addAuditApiCommands },
   { names: ["auth"], load: async () => (await import("./remote/auth/commands.js")).addAuthCommands },
   { names: ["iam"], load: async () => (await import("./remote/iam/commands.js")).addIamCommands },
   { names: ["whoami"], load: async () => (await import("./remote/people/commands.js")).addPeopleCommands },
   { names: ["events"], load: async () => (await import("./remote/events/commands.js")).addEventsCommands },
+  { names: ["api"], load: async () => (await import("./remote/api/commands.js")).addApiCommands },
   { names: ["completion"], load: async () => (await import("./completion.js")).addCompletion },
 ];
 
@@ -65,8 +70,8 @@ export async function run(args: readonly string[]): Promise<number> {
 /**
  * Creates the parser of the command line.
  *
- * @param name the first argument: only the group of this command is loaded. All are loaded for the help and for
- * completion, which list them, and for an unknown command, whose error suggests one.
+ * @param name the first argument: only the group of this command is loaded. All are loaded for the help and
+ * others that list them, and for an unknown command, whose error suggests one.
  */
 export async function createProgram(name?: string): Promise<Command> {
   const arbor = new ArborCommand("arbor")
@@ -74,7 +79,7 @@ export async function createProgram(name?: string): Promise<Command> {
     .version(VERSION, "-V, --version", "print the version")
     .exitOverride()
     .hook("preAction", (_, command) => rejectUnknownVariables(command));
-  const named = groups.filter(({ names }) => name !== undefined && name !== "completion" && names.includes(name));
+  const named = groups.filter(({ names }) => name !== undefined && !whole.includes(name) && names.includes(name));
   for (const { load } of named.length > 0 ? named : groups) (await load())(arbor);
   return arbor;
 }

@@ -115,7 +115,8 @@ describe("arbor audit", () => {
     ]);
     assert.match(second ?? "", new RegExp(`^${TIME} +arbor.bootstrap.v1 +${acme.group} +- `));
     assert.deepEqual(rest, [""]);
-    const json = await audit("list", "--json", "--limit", "1");
+    const json = await audit("list", "--json", "--page-size", "1");
+    assert.equal((await audit("list", "--json", "--limit", "1")).stdout, json.stdout);
     assert.doesNotMatch(json.stdout, /[^\x20-\x7e\nü]/);
     assert.deepEqual(JSON.parse(json.stdout), {
       ...evil,
@@ -178,7 +179,7 @@ describe("arbor audit", () => {
       { flags: ["--request-id", "r-2", "--actor", "ann"], found: [] },
       { flags: ["--since", "1970-01-01T00:00:02Z", "--until", "1970-01-01T00:00:04Z"], found: ["r-3", "r-2"] },
       { flags: ["--until", "1970-01-01T00:00:02.001Z", ...root], found: ["r-2", "r-1"] },
-      { flags: ["--actor", "ann", "--limit", "1"], found: ["r-4"] },
+      { flags: ["--actor", "ann", "--page-size", "1"], found: ["r-4"] },
     ];
     for (const { flags, found } of cases) {
       const { code, stdout, stderr } = await audit("list", "--json", ...flags);
@@ -239,7 +240,7 @@ describe("arbor audit", () => {
         );
       }
       assert.equal(texts.stderr, "");
-      const listed = await audit("list", "--actor", "zoe", "--root", acme.group, "--limit", "1", "--json");
+      const listed = await audit("list", "--actor", "zoe", "--root", acme.group, "--page-size", "1", "--json");
       assert.deepEqual(JSON.parse(rows[0] ?? ""), JSON.parse(listed.stdout), "a row looks as in a list");
     });
 
@@ -277,9 +278,9 @@ test("a limit is a number of rows", async (t) => {
   t.after(() => host.close());
   const data = tempDir();
   for (const { limit, reason } of limits) {
-    const { code, stderr } = await host.run(["audit", "list", `--limit=${limit}`, "--data", data]);
+    const { code, stderr } = await host.run(["audit", "list", `--page-size=${limit}`, "--data", data]);
     assert.equal(code, 2, reason);
-    assert.equal(stderr, "arbor: Invalid argument: limit: limit must be a number from 1 to 1000000\n");
+    assert.equal(stderr, "arbor: Invalid argument: page-size: page-size must be a number from 1 to 1000000\n");
   }
 });
 

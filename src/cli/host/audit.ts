@@ -32,17 +32,17 @@ interface RowFlags extends TimeFlags {
 /**
  * `arbor audit list`
  *
- * @throws ApiError INVALID_ARGUMENT for an invalid limit, NOT_FOUND for an organisation without a log
+ * @throws ApiError INVALID_ARGUMENT for an invalid size, NOT_FOUND for an organisation without a log
  * @throws CommandError INVALID_ARGUMENT for an invalid time
  */
 export async function auditListCommand(
   settings: Settings,
-  { limit, ...flags }: RowFlags & { limit: string },
+  { pageSize, ...flags }: RowFlags & { pageSize: string },
 ): Promise<void> {
   const { root, json = false } = flags;
-  const count = /^\d{1,7}$/.test(limit) ? Number(limit) : 0;
+  const count = /^\d{1,7}$/.test(pageSize) ? Number(pageSize) : 0;
   if (count < 1 || count > MAX_ROWS) {
-    throw invalidArgument({ field: "limit", rule: `must be a number from 1 to ${MAX_ROWS}` });
+    throw invalidArgument({ field: "page-size", rule: `must be a number from 1 to ${MAX_ROWS}` });
   }
   const filter = { ...equalsOf(flags), ...parseTimeRange(flags) };
   await withInstallation(settings, "read", async ({ store }) => {

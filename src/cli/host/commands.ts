@@ -21,6 +21,7 @@ import {
   filterFlags,
   isOverApi,
 } from "../remote/audit/commands.js";
+import { setMethods } from "../remote/methods.js";
 
 /** The settings with which a command opens the database. */
 const databaseSettings: readonly SettingName[] = [
@@ -304,16 +305,20 @@ function addAuditCommands(arbor: Command): void {
   const audit = arbor.command("audit").description("read the audit log, on the host or with --scope over the API");
   const list = addSettings(audit.command("list").description("print the newest rows first"), hostSettings)
     .option("--root <uid>", "the organisation; all unless set")
-    .option("--limit <rows>", "how many rows at most", "50")
+    .option("--page-size <rows>", "how many rows at most", "50")
+    .addOption(new Option("--limit <rows>", "the name of --page-size until version 1.4").hideHelp())
     .option("--json", "print a JSON object per line");
-  addEventListFlags(list, "anywhere").action(async (options) => {
-    const { root } = options;
+  setMethods(list, "arbor.audit.v1.AuditService/ListEvents");
+  addEventListFlags(list, "anywhere").action(async (given) => {
+    const { limit, root } = given;
+    const options = limit === undefined ? given : { ...given, pageSize: limit };
     if (isOverApi(options, { root }, filterFlags)) return (await import("../remote/audit/run.js")).listEvents(options);
     await (await import("./audit.js")).auditListCommand(readSettings(options), options);
   });
   const tail = addSettings(audit.command("tail").description("print changes as they happen"), hostSettings)
     .option("--root <uid>", "the organisation; all unless set")
     .option("--json", "print a JSON object per line");
+  setMethods(tail, "arbor.audit.v1.AuditService/TailEvents");
   addEventFlags(tail, "anywhere").action(async (options) => {
     const { root } = options;
     if (isOverApi(options, { root }, filterFlags)) return (await import("../remote/audit/run.js")).tailEvents(options);
@@ -323,6 +328,7 @@ function addAuditCommands(arbor: Command): void {
     audit.command("verify").description("verify the hash chain and the signatures of the log"),
     hostSettings,
   );
+  setMethods(verify, "arbor.audit.v1.AuditService/GetChain", "arbor.audit.v1.AuditService/ListChainEntries");
   addVerifyFlags(verify.option("--root <uid>", "the organisation; all unless set")).action(async (options) => {
     const { root } = options;
     if (isOverApi(options, { root })) return (await import("../remote/audit/verify.js")).verifyLogOverApi(options);
@@ -347,7 +353,7 @@ function addAuditCommands(arbor: Command): void {
 function addMemberCommands(admin: Command): void {
   const addPage = (command: Command) =>
     addSettings(command, hostSettings)
-      .option("--limit <rows>", "how many rows at most, 1 to 1000", "50")
+      .option("--page-size <rows>", "how many rows at most, 1 to 1000", "50")
       .option("--after <uid>", "continue after this uid", "")
       .option("--json", "print a JSON object per line");
   const organisations = admin.command("organisations").description("the organisations, on the host");

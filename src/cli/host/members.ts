@@ -19,7 +19,7 @@ import { print, withInstallation } from "./host.js";
 const MAX_ROWS = 1_000;
 
 interface PageOptions {
-  readonly limit: string;
+  readonly pageSize: string;
   readonly after: string;
   readonly json?: boolean;
 }
@@ -68,9 +68,9 @@ export async function describeExisting(tx: Tx, org: string, flags: string): Prom
   return lines.map(escapeControls);
 }
 
-function parsePage({ limit, after }: PageOptions): MemberPage {
-  const rows = /^[0-9]{1,4}$/.test(limit) ? Number(limit) : 0;
-  if (rows < 1 || rows > MAX_ROWS) throw invalidArgument({ field: "limit", rule: `must be 1 to ${MAX_ROWS}` });
+function parsePage({ pageSize, after }: PageOptions): MemberPage {
+  const rows = /^[0-9]{1,4}$/.test(pageSize) ? Number(pageSize) : 0;
+  if (rows < 1 || rows > MAX_ROWS) throw invalidArgument({ field: "page-size", rule: `must be 1 to ${MAX_ROWS}` });
   if (after !== "" && !isUidp(after)) throw invalidArgument({ field: "after", rule: "must be a uid" });
   return { after, limit: rows };
 }

@@ -15,6 +15,8 @@ export interface ListFormatter {
 }
 
 export interface ListColumn extends TableColumn {
+  /** The path of the field of a row that it shows, joined by dots; none when it shows more than one. */
+  readonly path?: string;
   /** The cell of a row; empty for none. */
   readonly cell: (row: JsonObject) => string;
 }
@@ -31,8 +33,9 @@ export function createListFormatter(
   terminal: Terminal,
 ): ListFormatter {
   switch (format) {
-    case "table": {
-      const table = createTable(columns, terminal);
+    case "table":
+    case "wide": {
+      const table = createTable(columns, format === "wide" ? { ...terminal, width: undefined } : terminal);
       return {
         page: (rows) => joinLines(table.lines(rows.map((row) => columns.map(({ cell }) => cell(row))))),
         end: () => "",
@@ -56,6 +59,7 @@ export function formatResponse(
 ): string {
   switch (format) {
     case "table":
+    case "wide":
       return joinLines(
         createTable([{ title: "FIELD" }, { title: "VALUE" }], { ...terminal, width: undefined }).lines(rows()),
       );

@@ -3,10 +3,15 @@ import { type Command, Option } from "commander";
 import { invalidFlag } from "../errors.js";
 
 /** The formats of `--output`, the default first. */
-const FORMATS = ["table", "json", "jsonl", "yaml"] as const;
+const FORMATS = ["table", "wide", "json", "jsonl", "yaml"] as const;
 
 /** A format of `--output`. */
 export type Format = (typeof FORMATS)[number];
+
+/** Whether a format is a table, for people. */
+export function isTable(format: Format): format is "table" | "wide" {
+  return format === "table" || format === "wide";
+}
 
 /** The flags of all commands that call methods. */
 export interface CommonFlags {
@@ -26,8 +31,12 @@ export function addApiFlag(command: Command): Command {
 
 /** Adds the flags for the service to call, the token to call it with, and the format of the response. */
 export function addCommonFlags(command: Command): Command {
+  return addConnectionFlags(command.addOption(createOutputOption("format of the output").helpGroup(COMMON)));
+}
+
+/** Adds the flags for the service to call, and the token to call it with. */
+export function addConnectionFlags(command: Command): Command {
   return command
-    .addOption(createOutputOption("format of the output").helpGroup(COMMON))
     .addOption(createApiOption().helpGroup(COMMON))
     .addOption(
       new Option(

@@ -27,13 +27,31 @@ describe("arbor audit over the API", () => {
   const window = () => ["--since", timeAt(0), "--until", timeAt(100)];
 
   it("lists the newest events first, as a table or as JSON lines", async () => {
-    const table = await audit("list", "--scope", world.root, "--limit", "3", ...window());
+    const table = await audit("list", "--scope", world.root, "--page-size", "3", ...window());
     assert.deepEqual([table.code, table.stderr], [0, ""]);
     assert.match(table.stdout, /^TIME +TYPE +SUBJECT +ACTOR +NAME +REQUEST +FROM +CHANGE\n/);
     assert.deepEqual(requestsIn(table.stdout), ["cli-4", "cli-3", "cli-2"]);
     const json = await audit("list", "--scope", world.child, "--request-id", "cli-1", "--json");
     const event = JSON.parse(json.stdout);
     assert.deepEqual([event.requestId, event.subjectUid, event.remoteAddress], ["cli-1", world.child, ""]);
+  });
+
+  it("takes the name that --page-size had, without showing it", async () => {
+    const old = await audit("list", "--scope", world.root, "--limit", "2", ...window());
+    assert.deepEqual([old.code, old.stderr], [0, ""]);
+    assert.deepEqual(requestsIn(old.stdout), ["cli-4", "cli-3"]);
+    const help = await host.run(["audit", "list", "--help"], {});
+    assert.match(help.stdout, /--page-size/);
+    assert.doesNotMatch(help.stdout, /--limit/);
+  });
+
+  it("prints one event by its id", async () => {
+    const json = await audit("list", "--scope", world.child, "--request-id", "cli-1", "--json");
+    const event = JSON.parse(json.stdout);
+    const one = await audit("get", event.id, "-o", "json");
+    assert.deepEqual([one.code, one.stderr], [0, ""]);
+    assert.deepEqual(JSON.parse(one.stdout), event);
+    assert.equal((await audit("get", "nothing")).code, 2);
   });
 
   it("exports JSON lines, the oldest first", async () => {
@@ -91,7 +109,7 @@ describe("arbor audit over the API", () => {
       [["tail", "--scope", world.root, "--root", world.root], "--root is for the command on the host, without --scope"],
       [["list", "--scope", world.root, "--since", "1h", "--until", "2h"], "--until must be after --since"],
       [["list", "--scope", world.root, "--since", "soon"], "--since must be a time such as"],
-      [["list", "--scope", world.root, "--limit", "0"], "limit must be a number from 1 to"],
+      [["list", "--scope", world.root, "--page-size", "0"], "page-size must be a number from 1 to"],
     ];
     for (const [args, message] of cases) {
       const { code, stderr } = await host.run(["audit", ...args], { ARBOR_TOKEN: token });

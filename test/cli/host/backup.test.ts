@@ -90,7 +90,7 @@ describe("a backup of a running service, restored elsewhere", () => {
     assert.match(done.stdout, /^\S+ has the state of \S+Z\nall API and refresh tokens are void: [^\n]+\n$/);
     for (const bearer of [token, revoked]) assert.equal((await get(copy, list, bearer)).status, 401);
     for (const bearer of [refreshToken, replaced]) assert.equal(await refresh(copy, bearer), 401);
-    const log = await runCommand(["audit", "list", "--limit", "1000", "--data", to]);
+    const log = await runCommand(["audit", "list", "--page-size", "1000", "--data", to]);
     assert.match(log.stdout, / arbor\.database\.restored\.v1 .* keepSessions false, snapshotTime 20\S+Z\n/);
     await waitUntilSealed(copy);
     const verified = await runCommand(["audit", "verify", "--data", to]);

@@ -95,11 +95,20 @@ describe("the lists of the operator", () => {
     const all = parse(await onHost("admin", "organisations", "list", "--json"));
     assert.ok(all.some(({ uid, name }) => uid === acme.group && name === "acme.example"));
     const [first, second] = all;
-    const page = await onHost("admin", "organisations", "list", "--limit", "1");
+    const page = await onHost("admin", "organisations", "list", "--page-size", "1");
     assert.ok(page.stdout.includes(first?.uid ?? "-"), page.stdout);
     assert.equal(page.stdout.trimEnd().split("\n").length, 2);
     assert.equal(page.stderr, `arbor: there may be more: --after ${first?.uid}\n`);
-    const next = await onHost("admin", "organisations", "list", "--limit", "1", "--after", first?.uid ?? "", "--json");
+    const next = await onHost(
+      "admin",
+      "organisations",
+      "list",
+      "--page-size",
+      "1",
+      "--after",
+      first?.uid ?? "",
+      "--json",
+    );
     assert.equal(parse(next)[0]?.uid, second?.uid);
   });
 
@@ -115,10 +124,10 @@ describe("the lists of the operator", () => {
       );
     }
     const [first, second] = [acme.identity, deployer].sort();
-    const page = await onHost("admin", "identities", "list", "--org", acme.group, "--limit", "1");
+    const page = await onHost("admin", "identities", "list", "--org", acme.group, "--page-size", "1");
     assert.match(page.stdout, /^UID +KIND +NAME +E-MAIL +ROLES +LAST SEEN\n/);
     assert.ok(page.stdout.includes(String(first)) && !page.stdout.includes(String(second)), page.stdout);
-    const last = ["--limit", "1", "--after", String(first), "--json"];
+    const last = ["--page-size", "1", "--after", String(first), "--json"];
     assert.equal(parse(await onHost("admin", "identities", "list", "--org", acme.group, ...last))[0]?.uid, second);
   });
 
@@ -127,7 +136,7 @@ describe("the lists of the operator", () => {
     const [unknown, missing, much, after] = await Promise.all([
       onHost(...list, "nobody.example"),
       onHost(...list, "0".repeat(40)),
-      onHost(...list, acme.group, "--limit", "1001"),
+      onHost(...list, acme.group, "--page-size", "1001"),
       onHost(...list, acme.group, "--after", "x"),
     ]);
     assert.deepEqual([unknown.code, missing.code, much.code, after.code], [2, 5, 2, 2]);

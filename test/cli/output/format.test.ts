@@ -73,6 +73,15 @@ describe("a list", () => {
     );
   });
 
+  it("is cut for a terminal as a table, and not as a wide one", () => {
+    const columns = [{ title: "TEXT", prose: true, cell: (row: JsonObject) => String(row.text) }];
+    const [short, wide] = (["table", "wide"] as const).map((format) =>
+      createListFormatter(format, "rows", columns, { colour: false, width: 20 }).page([{ text: "x".repeat(50) }]),
+    );
+    assert.equal(short, `TEXT\n${"x".repeat(19)}…\n`);
+    assert.equal(wide, `TEXT\n${"x".repeat(50)}\n`);
+  });
+
   it("is nothing but its rows where nothing else is known", () => {
     assert.equal(formatAll("yaml", [[{ a: 1 }]], {}), "rows:\n- a: 1\n");
     assert.equal(formatAll("json", [[{ a: 1 }]], {}), '{\n  "rows": [\n    {\n      "a": 1\n    }\n  ]\n}\n');

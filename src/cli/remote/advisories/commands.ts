@@ -2,8 +2,9 @@
 import type { Command } from "commander";
 import { Advisories } from "#gen/chainguard/platform/vulnerabilities/v1/advisories_pb.js";
 import { AdvisoriesService } from "#gen/chainguard/platform/vulnerabilities/v2beta1/advisories_pb.js";
+import { createColumn } from "../iam/columns.js";
 import { addMethods, addResourceCommands } from "../iam/commands.js";
-import { createColumn, type ResourceCommand } from "../iam/resource-commands.js";
+import type { ResourceCommand } from "../iam/resource-commands.js";
 
 const advisories: ResourceCommand = {
   name: "advisories",

@@ -16,7 +16,7 @@ export interface AuditFlags {
   /** A time, or how long ago. */
   readonly since?: string;
   readonly until?: string;
-  readonly limit?: string;
+  readonly pageSize?: string;
   readonly json?: boolean;
   readonly api?: string;
   readonly tokenFile?: string;
@@ -33,12 +33,13 @@ const text = (value: unknown) => (typeof value === "string" ? value : "");
 /**
  * `arbor audit list --scope`: the newest events first.
  *
- * @throws CommandError INVALID_ARGUMENT for an invalid limit or time; the error of the service
+ * @throws CommandError INVALID_ARGUMENT for an invalid size or time; the error of the service
  */
 export async function listEvents(flags: ScopedFlags): Promise<void> {
-  const { limit = "50" } = flags;
-  const count = /^\d{1,7}$/.test(limit) ? Number(limit) : 0;
-  if (count < 1 || count > MAX_EVENTS) throw invalidFlag("--limit", `limit must be a number from 1 to ${MAX_EVENTS}`);
+  const { pageSize: size = "50" } = flags;
+  const count = /^\d{1,7}$/.test(size) ? Number(size) : 0;
+  if (count < 1 || count > MAX_EVENTS)
+    throw invalidFlag("--page-size", `--page-size must be a number from 1 to ${MAX_EVENTS}`);
   await printEvents(flags, "time desc", flags.json === true, count);
 }
 

@@ -8,7 +8,7 @@ import {
 } from "#gen/arbor/bindings/v1/bindings_pb.js";
 import { createListFormatter, formatResponse, type ListColumn } from "../../output/format.js";
 import { escapeControls } from "../../output/terminal.js";
-import type { CommonFlags } from "../flags.js";
+import { type CommonFlags, isTable } from "../flags.js";
 import { confirmDelete, withSession } from "../session.js";
 
 /** The flags of `arbor auth bindings list`. */
@@ -71,7 +71,7 @@ export async function dropOwnBinding(uid: string, { yes = false, ...flags }: Dro
   await withSession(flags, async ({ call, output }) => {
     const response = await call(dropBinding, create(DropBindingRequestSchema, { uid }));
     const empty = formatResponse(flags.output, response, () => [], output.terminal);
-    await output.write(flags.output === "table" ? `dropped ${escapeControls(uid)}\n` : empty);
+    await output.write(isTable(flags.output) ? `dropped ${escapeControls(uid)}\n` : empty);
   });
 }
 

@@ -2,13 +2,19 @@
 // help loads this file alone.
 import { Argument, type Command } from "commander";
 import { addApiFlag, addCommonFlags, createOutputOption, createRepeatableOption } from "../flags.js";
+import { setMethods } from "../methods.js";
 import type { HelperAction } from "./docker-credential.js";
 
 /** Adds `auth` and its commands. */
 export function addAuthCommands(arbor: Command): void {
   const auth = arbor.command("auth").description("log in, and use the login elsewhere");
 
-  addApiFlag(auth.command("login"))
+  const login = setMethods(
+    auth.command("login"),
+    "chainguard.platform.oidc.SecurityTokenService/Exchange",
+    "chainguard.platform.auth.Auth/GetHeadlessSession",
+  );
+  addApiFlag(login)
     .description("log in with a browser, or as an identity with an OIDC token")
     .option("--headless", "log in with a browser on another machine")
     .option("--no-browser", "only print the address of the page")
@@ -26,12 +32,12 @@ export function addAuthCommands(arbor: Command): void {
     .option("--identity-token <file>", "file with the OIDC token to assume it with, read again for each renewal")
     .action(async (flags) => (await import("./login.js")).loginCommand(flags));
 
-  addApiFlag(auth.command("token"))
+  addApiFlag(setMethods(auth.command("token"), "chainguard.platform.oidc.SecurityTokenService/ExchangeRefreshToken"))
     .description("print an API token")
     .option("--audience <names>", "audiences, comma-separated; the service itself unless set")
     .action(async (flags) => (await import("./credentials.js")).tokenCommand(flags));
 
-  addApiFlag(auth.command("status"))
+  addApiFlag(setMethods(auth.command("status"), "chainguard.platform.auth.Auth/Validate"))
     .description("show who is logged in")
     .addOption(createOutputOption("format of the output"))
     .action(async (flags) => (await import("./status.js")).statusCommand(flags));
@@ -49,14 +55,14 @@ export function addAuthCommands(arbor: Command): void {
     .action(async (flags) => (await import("./configure-docker.js")).configureDockerCommand(flags));
 
   const bindings = auth.command("bindings").description("your roles in groups, and pending ones");
-  addCommonFlags(bindings.command("list"))
+  addCommonFlags(setMethods(bindings.command("list"), "arbor.bindings.v1.BindingsService/ListBindings"))
     .description("list your roles in groups, pending ones first")
     .option("--pending", "only pending ones")
     .action(async (flags) => (await import("./bindings.js")).listOwnBindings(flags));
-  addCommonFlags(bindings.command("accept <uid>"))
+  addCommonFlags(setMethods(bindings.command("accept <uid>"), "arbor.bindings.v1.BindingsService/AcceptBinding"))
     .description("accept a pending role and all others in the same organisation")
     .action(async (uid, flags) => (await import("./bindings.js")).acceptOwnBinding(uid, flags));
-  addCommonFlags(bindings.command("drop <uid>"))
+  addCommonFlags(setMethods(bindings.command("drop <uid>"), "arbor.bindings.v1.BindingsService/DropBinding"))
     .description("drop a role")
     .option("--yes", "do not ask for confirmation")
     .action(async (uid, flags) => (await import("./bindings.js")).dropOwnBinding(uid, flags));

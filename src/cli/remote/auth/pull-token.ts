@@ -18,7 +18,7 @@ import {
 import { builtinRoleUid } from "../../../kernel/ids.js";
 import { Code, CommandError, invalidFlag } from "../../errors.js";
 import { createListFormatter, formatResponse } from "../../output/format.js";
-import type { CommonFlags } from "../flags.js";
+import { type CommonFlags, isTable } from "../flags.js";
 import { fetchIssuer, resolveApi } from "../service.js";
 import { type Session, withSession } from "../session.js";
 
@@ -168,6 +168,6 @@ export async function revokePullToken(uid: string, flags: CommonFlags): Promise<
     if (!isPullToken(identity)) throw invalidFlag("uid", `${uid} is no pull token`);
     await call(IdentitiesService.method.deleteIdentity, create(DeleteIdentityRequestSchema, { uid }));
     const text = formatResponse(flags.output, {}, () => [], output.terminal);
-    await output.write(flags.output === "table" ? `revoked ${uid}\n` : text);
+    await output.write(isTable(flags.output) ? `revoked ${uid}\n` : text);
   });
 }

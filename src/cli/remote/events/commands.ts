@@ -3,8 +3,10 @@ import type { Command } from "commander";
 import { EventsService } from "#gen/arbor/events/v1/events_pb.js";
 import { SubscriptionsService } from "#gen/chainguard/platform/events/v2beta1/subscriptions_pb.js";
 import { addCommonFlags } from "../flags.js";
+import { createColumn } from "../iam/columns.js";
 import { addResourceCommands } from "../iam/commands.js";
-import { createColumn, type ResourceCommand } from "../iam/resource-commands.js";
+import type { ResourceCommand } from "../iam/resource-commands.js";
+import { setMethods } from "../methods.js";
 
 const subscriptions: ResourceCommand = {
   name: "subscriptions",
@@ -39,23 +41,25 @@ export function addEventsCommands(arbor: Command): void {
   const events = arbor.command("events").description("manage subscriptions to events, and follow events");
   addResourceCommands(events, [subscriptions, deliveries]);
 
-  const control = (verb: "state" | "test" | "suspend" | "resume", description: string) =>
-    addCommonFlags(getCommand(events, "subscriptions").command(`${verb} <uid>`).description(description)).action(
-      async (uid, given) => (await import("./run.js")).controls[verb](uid, given),
-    );
+  const { getState, test, suspend, resume, redeliver, tail } = EventsService.method;
+  const methods = { state: getState, test, suspend, resume } as const;
+  const control = (verb: keyof typeof methods, description: string) =>
+    addCommonFlags(
+      setMethods(getCommand(events, "subscriptions").command(`${verb} <uid>`), methods[verb]).description(description),
+    ).action(async (uid, given) => (await import("./run.js")).controls[verb](uid, given));
   control("state", "print how far the delivery to a subscription is");
   control("test", "send an event to the sink, and print how it answered");
   control("suspend", "suspend the delivery");
   control("resume", "resume a delivery that was suspended");
 
-  addCommonFlags(getCommand(events, "deliveries").command("redeliver"))
+  addCommonFlags(setMethods(getCommand(events, "deliveries").command("redeliver"), redeliver))
     .description("deliver events again, with the ids that they had")
     .requiredOption("--subscription <uid>", "the subscription")
     .option("--id <id>", "one event that `deliveries list` prints")
     .option("--since <time>", "all events since a time such as 2026-01-31T12:00:00Z, or a duration such as 24h")
     .action(async (given) => (await import("./run.js")).redeliver(given));
 
-  addCommonFlags(events.command("listen"))
+  addCommonFlags(setMethods(events.command("listen"), tail))
     .description("print events as they happen, until interrupted; no subscription is needed")
     .requiredOption("--scope <uid>", "the group whose events to print, with those of its descendants")
     .option("--type <type>", "only events of this type")

@@ -3,9 +3,9 @@
 import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import type { DescField, DescMessage, DescMethodUnary } from "@bufbuild/protobuf";
-import { type Argument, type Command, Help, type Option } from "commander";
+import { type Argument, type Command, Help, Option } from "commander";
 import { type Comments, parseComments } from "../../../codec/proto-comments.js";
-import { addCommonFlags } from "../flags.js";
+import { addCommonFlags, createRepeatableOption } from "../flags.js";
 import { setMethods } from "../methods.js";
 import {
   createFieldArguments,
@@ -15,6 +15,7 @@ import {
   type FlagScope,
   isRepeated,
 } from "./field-flags.js";
+import { listFilters } from "./filters.js";
 import {
   type ActionCommand,
   findResourceField,
@@ -59,6 +60,10 @@ const add: Readonly<Record<Verb, AddCommand>> = {
   list(parent, resource, method) {
     const command = addFieldFlags(parent.command("list"), method, {})
       .description(`list ${formatPlural(resource)}`)
+      .addOption(
+        createRepeatableOption("--filter <name=value>", `the same as --name value, for: ${listFilterNames(method)}`),
+      )
+      .addOption(createColumnsOption())
       .option("--page-all", "print all pages from here on as they arrive")
       .option("--progress", "show progress on standard error, even if that is not a terminal");
     return addCommonFlags(command).action(async (given) =>
@@ -102,7 +107,7 @@ const add: Readonly<Record<Verb, AddCommand>> = {
 };
 
 function addAction(parent: Command, action: ActionCommand): Command {
-  const { name, method, description, destructive } = action;
+  const { name, method, description, destructive, columns } = action;
   const args = createFieldArguments(method.input, action.args);
   const command = parent.command(name).description(description);
   for (const arg of args) command.addArgument(arg);
@@ -114,12 +119,26 @@ function addAction(parent: Command, action: ActionCommand): Command {
     args: args.map(({ field }) => field),
   });
   if (method.input.fields.length > args.length) addFileFlag(command, resource === undefined ? "request" : "resource");
+  if (columns !== undefined) command.addOption(createColumnsOption());
   if (destructive) command.option("--yes", "do not ask for confirmation");
   return addCommonFlags(command).action(async (...given) => {
     const values = given.slice(0, args.length) as string[];
     const flags = { args, values, flags: fieldFlagsOf(command), resource };
     await (await import("./run.js")).runAction(action, flags, given[args.length]);
   });
+}
+
+function createColumnsOption(): Option {
+  return new Option(
+    "--columns <names>",
+    "the columns of the table, comma-separated: fields such as name or createTime",
+  );
+}
+
+function listFilterNames({ input }: DescMethodUnary): string {
+  return listFilters(createFieldFlags(input, {}))
+    .map(({ name }) => name)
+    .join(", ");
 }
 
 function findField(message: DescMessage, name: string | undefined): DescField | undefined {

@@ -130,7 +130,7 @@ function isImmutable(field: DescField): boolean {
 // The flag of a repeated field is singular, because each use adds one value: `--capability a --capability b`.
 function singular(field: DescField): string {
   const name = field.name.replaceAll("_", "-");
-  return isRepeated(field) ? name.replace(/ies$/, "y").replace(/s$/, "") : name;
+  return isRepeated(field) ? name.replace(/ies$/, "y").replace(/(?<=alias)es$|s$/, "") : name;
 }
 
 function joinNames(prefix: string, name: string): string {

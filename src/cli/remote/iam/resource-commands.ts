@@ -1,6 +1,6 @@
 // The resources of `arbor iam`, with their methods and the columns of their lists. Flags, requests and responses follow from
 // the descriptors.
-import type { DescField, DescMessage, DescMethodUnary, JsonObject, JsonValue } from "@bufbuild/protobuf";
+import type { DescField, DescMessage, DescMethodUnary, JsonValue } from "@bufbuild/protobuf";
 import { AccountAssociationsService } from "#gen/chainguard/platform/iam/v2beta1/account_associations_pb.js";
 import { ExternalGroupRoleMappingsService } from "#gen/chainguard/platform/iam/v2beta1/external_group_role_mappings_pb.js";
 import { GroupInvitesService } from "#gen/chainguard/platform/iam/v2beta1/group_invites_pb.js";
@@ -11,6 +11,7 @@ import { RoleBindingsService } from "#gen/chainguard/platform/iam/v2beta1/role_b
 import { RolesService } from "#gen/chainguard/platform/iam/v2beta1/roles_pb.js";
 import { TermsService } from "#gen/chainguard/platform/iam/v2beta1/terms_pb.js";
 import type { ListColumn } from "../../output/format.js";
+import { createColumn } from "./columns.js";
 
 export type Verb = "list" | "get" | "create" | "update" | "delete";
 
@@ -145,7 +146,12 @@ export const resourceCommands: readonly ResourceCommand[] = [
       update: RolesService.method.updateRole,
       delete: RolesService.method.deleteRole,
     },
-    columns: [uid, name, { title: "CAPABILITIES", cell: (row) => String(length(row.capabilities)) }, description],
+    columns: [
+      uid,
+      name,
+      { title: "CAPABILITIES", path: "capabilities", cell: (row) => String(length(row.capabilities)) },
+      description,
+    ],
   },
   {
     name: "role-bindings",
@@ -300,30 +306,11 @@ export function findResourceField({ methods }: ResourceCommand, { input }: DescM
   return input.fields.find(({ fieldKind, message }) => fieldKind === "message" && message === resource);
 }
 
-/**
- * Creates a column of a list.
- *
- * @param path the path of its value in a row, joined by dots
- * @param prose whether it is cut to fit on a terminal
- */
-export function createColumn(title: string, path: string, prose = false): ListColumn {
-  const names = path.split(".");
-  return { title, prose, cell: (row) => text(names.reduce<JsonValue | undefined>(member, row)) };
-}
-
 function present(...members: readonly string[]): ListColumn["cell"] {
   return (row) => {
     const set = members.filter((member) => row[member] !== undefined);
     return set.map((member) => member.replace(/[A-Z]/g, (capital) => `-${capital.toLowerCase()}`)).join(", ");
   };
-}
-
-function member(value: JsonValue | undefined, name: string): JsonValue | undefined {
-  return (value as JsonObject | undefined)?.[name];
-}
-
-function text(value: JsonValue | undefined): string {
-  return value === undefined ? "" : String(value);
 }
 
 function length(value: JsonValue | undefined): number {

@@ -15,10 +15,12 @@ import { buildCallbackPath } from "../../../kernel/web.js";
 import { invalidFlag } from "../../errors.js";
 import { createListFormatter, formatResponse } from "../../output/format.js";
 import { createProgress, escapeControls } from "../../output/terminal.js";
-import type { CommonFlags } from "../flags.js";
+import { type CommonFlags, isTable } from "../flags.js";
 import { type ApiFlags, fetchIssuer, resolveApi } from "../service.js";
 import { confirm, confirmDelete, type Session, withSession } from "../session.js";
+import { type ColumnFlags, selectColumns } from "./columns.js";
 import { type FieldArgument, type FieldFlag, findEnumValue, formatEnumValue } from "./field-flags.js";
+import { applyFilters, type FilterFlags } from "./filters.js";
 import { buildRequest, type FlagValues, setArguments } from "./request.js";
 import {
   type ActionCommand,
@@ -31,7 +33,12 @@ import {
 /** The largest page of the service (docs/api-rules.md#lists). */
 const MAX_PAGE_SIZE = 200;
 
-type ListFlags = CommonFlags & FlagValues & { readonly pageAll?: boolean; readonly progress?: boolean };
+type ListFlags = CommonFlags & FlagValues & ColumnFlags & FilterFlags & PageFlags;
+
+interface PageFlags {
+  readonly pageAll?: boolean;
+  readonly progress?: boolean;
+}
 
 /** Prints a page of a list, or all pages. */
 export async function runList(
@@ -40,11 +47,13 @@ export async function runList(
   flags: readonly FieldFlag[],
   given: ListFlags,
 ): Promise<void> {
-  const { request } = await buildRequest(method.input, flags, given, undefined);
+  const { request } = await buildRequest(method.input, flags, applyFilters(flags, given), undefined);
+  const columns = selectColumns(getRowsField(method).message, resource.columns ?? [], given);
   if (given.pageAll && given.pageSize === undefined) setListField(request, method, "page_size", MAX_PAGE_SIZE);
   await withSession(given, async (session) => {
-    const { columns = [], hasRedirectUri } = resource;
-    const redirectUri = hasRedirectUri && given.output === "table" ? await fetchRedirectUri(given) : undefined;
+    const { hasRedirectUri } = resource;
+    const asTable = hasRedirectUri && isTable(given.output) && given.columns === undefined;
+    const redirectUri = asTable ? await fetchRedirectUri(given) : undefined;
     const all = redirectUri ? [...columns, { title: "REDIRECT URI", cell: redirectUri }] : columns;
     await printPages({ method, columns: all }, request, given, session);
   });
@@ -84,7 +93,7 @@ async function printPages(
   } while (pageAll && token !== "");
   progress.clear();
   await output.write(list.end(rest));
-  if (token !== "" && format === "table") {
+  if (token !== "" && isTable(format)) {
     process.stderr.write(`arbor: there are more: --page-all, or --page-token ${escapeControls(token)}\n`);
   }
 }
@@ -176,10 +185,9 @@ export async function runDelete(
   await withSession(given, async ({ call, output }) => {
     const response = await call(method, buildUidRequest(method, uid));
     const { output: format } = given;
-    const text =
-      format === "table"
-        ? `deleted ${escapeControls(uid)}\n`
-        : formatResponse(format, response, () => [], output.terminal);
+    const text = isTable(format)
+      ? `deleted ${escapeControls(uid)}\n`
+      : formatResponse(format, response, () => [], output.terminal);
     await output.write(text);
     if (resource.deletionNote !== undefined) process.stderr.write(`arbor: ${resource.deletionNote}\n`);
   });
@@ -199,17 +207,18 @@ export interface ActionFlags {
 export async function runAction(
   { name, method, columns, destructive }: ActionCommand,
   { args, values, flags, resource }: ActionFlags,
-  given: OneFlags & { readonly yes?: boolean },
+  given: OneFlags & ColumnFlags & { readonly yes?: boolean },
 ): Promise<void> {
   const { request, paths } = await buildRequest(method.input, flags, given, resource);
   setArguments(request, args, values);
+  const shown = columns && selectColumns(getRowsField(method).message, columns, given);
   const mask = method.input.fields.find((field) => field.name === "update_mask");
   if (mask !== undefined && getField(request, mask) === undefined) {
     setField(request, mask, create(FieldMaskSchema, { paths: [...paths] }));
   }
   if (destructive && !given.yes) await confirm(`Run ${name} of ${values.join(" ")}?`);
   await withSession(given, async (session) => {
-    if (columns !== undefined) await printPages({ method, columns }, request, given, session);
+    if (shown !== undefined) await printPages({ method, columns: shown }, request, given, session);
     else await printResponse({}, session, method, request, given);
   });
 }
@@ -223,7 +232,7 @@ async function printResponse(
 ): Promise<void> {
   const { output: format } = given;
   const response: JsonObject = await call(method, request);
-  const redirectUri = hasRedirectUri && format === "table" ? await fetchRedirectUri(given) : undefined;
+  const redirectUri = hasRedirectUri && isTable(format) ? await fetchRedirectUri(given) : undefined;
   const rows = (): DetailRow[] => [
     ...toDetailRows(method.output, response),
     ...(redirectUri ? [["redirect URI", redirectUri(response)] as const] : []),

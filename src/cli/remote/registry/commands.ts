@@ -5,14 +5,15 @@ import { Registry } from "#gen/chainguard/platform/registry/registry_pb.js";
 import { ImagesService } from "#gen/chainguard/platform/registry/v2beta1/images_pb.js";
 import { ReposService } from "#gen/chainguard/platform/registry/v2beta1/repos_pb.js";
 import { TagsService } from "#gen/chainguard/platform/registry/v2beta1/tags_pb.js";
+import { createColumn } from "../iam/columns.js";
 import { addResourceCommands } from "../iam/commands.js";
-import { createColumn, type ResourceCommand } from "../iam/resource-commands.js";
+import type { ResourceCommand } from "../iam/resource-commands.js";
 
 const deletionNote =
   "Images that are still in the registry come back with the next `arbor registry sync`, and when they are pushed again.";
 
 /** The resources in the order of the help. */
-const registryResources: readonly ResourceCommand[] = [
+export const registryResources: readonly ResourceCommand[] = [
   {
     name: "repos",
     singular: "repo",

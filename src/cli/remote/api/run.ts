@@ -1,0 +1,76 @@
+// What the commands of `arbor api` do.
+import type { DescMethod, DescMethodServerStreaming, DescMethodUnary } from "@bufbuild/protobuf";
+import type { Command } from "commander";
+import { createListFormatter, formatResponse } from "../../output/format.js";
+import { withStdout } from "../../output/terminal.js";
+import type { CommonFlags, Format } from "../flags.js";
+import { createColumn } from "../iam/columns.js";
+import { buildRequest } from "../iam/request.js";
+import { formatMethod, getMethods } from "../methods.js";
+import { withSession } from "../session.js";
+import { findMethod, isBetaOf, readMethods } from "./catalogue.js";
+
+interface ListFlags {
+  readonly output: Format;
+}
+
+const columns = [createColumn("METHOD", "method"), createColumn("COMMAND", "command")];
+
+/**
+ * `arbor api list`.
+ *
+ * @param arbor the whole command line, in which to look for the commands
+ * @param text what the names of the methods contain
+ */
+export async function listMethods(arbor: Command, text = "", { output: format }: ListFlags): Promise<void> {
+  const wanted = text.toLowerCase();
+  const all = readMethods();
+  const commands = findCommands(arbor, all);
+  const rows = all
+    .filter((method) => formatMethod(method).toLowerCase().includes(wanted))
+    .map((method) => ({ method: formatMethod(method), command: commands.get(formatMethod(method)) ?? "" }));
+  await withStdout(async ({ write, terminal }) => {
+    const list = createListFormatter(format, "methods", columns, terminal);
+    await write(list.page(rows) + list.end({}));
+  });
+}
+
+/**
+ * Finds the commands of their own that methods have, such as `arbor iam groups list`, by the names of the methods. A method
+ * of version 2 has the command of its beta.
+ */
+export function findCommands(program: Command, methods: readonly DescMethod[]): ReadonlyMap<string, string> {
+  const commands = new Map<string, string>();
+  const collect = (command: Command, path: string): void => {
+    for (const method of getMethods(command)) if (!commands.has(method)) commands.set(method, path);
+    for (const child of command.commands) collect(child, `${path} ${child.name()}`);
+  };
+  collect(program, program.name());
+  for (const method of methods) {
+    const beta = methods.find((one) => isBetaOf(one, method));
+    const command = beta && commands.get(formatMethod(beta));
+    if (command !== undefined) commands.set(formatMethod(method), command);
+  }
+  return commands;
+}
+
+/** `arbor api call`. */
+export async function callMethod(name: string, given: CommonFlags & { readonly file?: string }): Promise<void> {
+  const method = findMethod(readMethods(), name);
+  const { request } = await buildRequest(method.input, [], { ...given }, undefined);
+  await withSession(given, async ({ call, follow, output }) => {
+    const print = (response: Parameters<typeof formatResponse>[1], format = given.output) =>
+      output.write(formatResponse(format, response, () => [], output.terminal));
+    if (isUnary(method)) return print(await call(method, request));
+    if (!isStream(method)) throw new TypeError(`${method} reads a stream`);
+    for await (const response of follow(method, request)) await print(response, "jsonl");
+  });
+}
+
+function isUnary(method: DescMethod): method is DescMethodUnary {
+  return method.methodKind === "unary";
+}
+
+function isStream(method: DescMethod): method is DescMethodServerStreaming {
+  return method.methodKind === "server_streaming";
+}

@@ -1,0 +1,24 @@
+// `arbor audit get`, which exists over the API only, as the commands of `arbor iam`.
+import type { Command } from "commander";
+import { AuditService } from "#gen/arbor/audit/v1/audit_pb.js";
+import { addMethods } from "../iam/commands.js";
+import type { ResourceCommand } from "../iam/resource-commands.js";
+
+const events: ResourceCommand = {
+  name: "audit",
+  singular: "event of the audit log",
+  methods: {},
+  actions: [
+    {
+      name: "get",
+      method: AuditService.method.getEvent,
+      description: "print one event by its id, as `audit list --scope UID --json` prints it",
+    },
+  ],
+};
+
+/** Adds the command to `audit`, which the commands on the host have created. */
+export function addAuditApiCommands(arbor: Command): void {
+  const audit = arbor.commands.find((command) => command.name() === "audit") ?? arbor.command("audit");
+  addMethods(audit, events);
+}
