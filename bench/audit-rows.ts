@@ -39,7 +39,7 @@ await store.write(async (tx) => {
 });
 const table = createMethodTable(
   createPlatformServices({
-    tokens: { create: () => "", read: () => undefined },
+    tokens: { create: () => "", read: async () => undefined },
     ...{ ids: randomIds, seal: async () => "", rootCreation: "users", limits: defaultLimits, trustedIssuers: [] },
     ...{ registry: undefined, store },
   }),

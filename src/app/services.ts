@@ -10,6 +10,7 @@ import type { ServedService } from "../pipeline/method-table.js";
 import type { ResourceDefinition } from "../pipeline/resource/define.js";
 import { createListResources, type ResourceDeps } from "../pipeline/resource/read.js";
 import { createRegistryServices } from "../registry/services.js";
+import type { Tx } from "../store/transaction.js";
 import { advisoriesV1 } from "../vulnerabilities/advisories/advisory-v1.js";
 import { advisoriesV2beta1 } from "../vulnerabilities/advisories/advisory-v2beta1.js";
 import { definitions } from "./definitions.js";
@@ -17,7 +18,7 @@ import { definitions } from "./definitions.js";
 export type PlatformDeps = Omit<
   Parameters<typeof createIamServices>[0] & Parameters<typeof createRegistryServices>[0],
   "listResources" | "definitions"
-> & { readonly tokens: PageTokens };
+> & { readonly tokens: PageTokens<Tx> };
 
 export function createPlatformServices(platform: PlatformDeps): ServedService[] {
   const deps = { ...platform, ...createResourceDeps(platform) };

@@ -40,7 +40,7 @@ import { type EventTailDeps, followEvents, takeSmall } from "./event-tail.js";
 import { BEFORE_ALL_ENTRIES } from "./verify.js";
 
 interface AuditServiceDeps extends EventTailDeps {
-  readonly tokens: PageTokens;
+  readonly tokens: PageTokens<Tx>;
   readonly keys: ChainHandlersDeps["keys"];
   readonly eventIds: EventIds;
   /** The capabilities that a reader of bodies needs at the subject, by the types of bodies. */
@@ -63,7 +63,7 @@ export function auditV1(deps: AuditServiceDeps) {
     const selection = selectEvents(request, filter);
     const { startMs, endMs, descending } = selection;
     const binding = JSON.stringify(["ListEvents", filter.scope, filter.equals, startMs, endMs, descending]);
-    const cursor = pageToken === "" ? undefined : tokens.read(pageToken, binding, call.startMs);
+    const cursor = pageToken === "" ? undefined : await tokens.read(call.tx, pageToken, binding, call.startMs);
     const page = await call.tx.auditEvents.list({
       ...selection,
       after: cursor && { timeMs: Number(cursor.key), id: Number(cursor.uid) },
@@ -159,8 +159,8 @@ function scopeOf({ rootUid, subjectUid }: AuditEventRow): string | undefined {
 // rows of all organisations, and would tell one organisation how much happens in the others.
 
 interface ChainHandlersDeps {
-  readonly tokens: PageTokens;
-  readonly keys: Pick<AuditKeys, "listAuditJwks">;
+  readonly tokens: PageTokens<Tx>;
+  readonly keys: Pick<AuditKeys, "at">;
 }
 
 const DEFAULT_ENTRIES = 200;
@@ -193,7 +193,7 @@ function createChainHandlers({ tokens, keys }: ChainHandlersDeps) {
           ...{ timeMs: BigInt(checkpoint.timeMs), signature: checkpoint.signature },
         }),
       }),
-      jwks: JSON.stringify({ keys: keys.listAuditJwks() }),
+      jwks: JSON.stringify({ keys: (await keys.at(tx)).listAuditJwks() }),
       unsealedRows: BigInt(unsealed.length),
       firstUnsealedId: BigInt(first ? lastSeq + 1 : 0),
       firstUnsealedTimeMs: BigInt(first?.timeMs ?? 0),
@@ -207,7 +207,7 @@ function createChainHandlers({ tokens, keys }: ChainHandlersDeps) {
     if (pageSize < 0) throw invalidArgument({ field: "pageSize", rule: "must not be negative" });
     const limit = Math.min(pageSize || DEFAULT_ENTRIES, MAX_ENTRIES);
     const binding = JSON.stringify(["ListChainEntries", scope]);
-    const cursor = pageToken === "" ? undefined : tokens.read(pageToken, binding, startMs);
+    const cursor = pageToken === "" ? undefined : await tokens.read(tx, pageToken, binding, startMs);
     const afterSeq = cursor === undefined ? BEFORE_ALL_ENTRIES : Number(cursor.key);
     // The highest row id of the pages before.
     const afterId = cursor === undefined ? Number.MIN_SAFE_INTEGER : Number(cursor.uid);

@@ -3,6 +3,7 @@
 import { createHash, type JsonWebKey, type KeyObject } from "node:crypto";
 import { CompactSign, compactVerify } from "jose";
 import type { AuditCheckpoint, AuditHead, ChainEntry, StoredAuditRow } from "../store/tables/audit.js";
+import type { Tx } from "../store/transaction.js";
 
 /** The end of a chain, or of a prefix of it. */
 export interface Link {
@@ -95,8 +96,10 @@ export interface AuditKeys {
   findAuditVerifyingKey(kid: string): KeyObject | undefined;
   /** The public keys as JWKs (RFC 7517), newest first. */
   listAuditJwks(): readonly JsonWebKey[];
-  /** Reads the keys that other nodes generated. */
-  refresh(): Promise<boolean>;
+  /** Reads the keys in the transaction of a call. */
+  at(tx: Tx): Promise<Pick<AuditKeys, "listAuditJwks">>;
+  /** Reads the keys again: then they are at least those that were acknowledged before the call. */
+  refresh(): Promise<void>;
 }
 
 /** The result of verifying a signature. */

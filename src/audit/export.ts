@@ -84,7 +84,10 @@ export function parseBody(body: string): unknown {
 async function exportKey(what: string, { signature }: { signature: string }, keys: AuditKeys): Promise<JsonWebKey> {
   const { kid = "" } = decodeProtectedHeader(signature);
   let key = keys.findAuditVerifyingKey(kid);
-  if (key === undefined && (await keys.refresh())) key = keys.findAuditVerifyingKey(kid);
+  if (key === undefined) {
+    await keys.refresh();
+    key = keys.findAuditVerifyingKey(kid);
+  }
   if (key === undefined) throw new Error(`the ${what} is signed with a key that is not one of this installation`);
   return { kid, ...key.export({ format: "jwk" }) };
 }

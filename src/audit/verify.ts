@@ -247,7 +247,7 @@ async function verifyWithNewestKeys(
   verify: () => Promise<SignatureState>,
 ): Promise<SignatureState> {
   const state = await verify();
-  return state === "unknown key" && (await keys.refresh()) ? verify() : state;
+  return state === "unknown key" ? keys.refresh().then(verify) : state;
 }
 
 // Before the sealer continues a chain, it verifies the signed head alone.

@@ -52,7 +52,7 @@ interface TestSender {
 }
 
 export interface EventsServiceDeps extends EventTailDeps {
-  readonly tokens: PageTokens;
+  readonly tokens: PageTokens<Tx>;
   /** The ids of events in the API of the audit log. */
   readonly eventIds: { format(id: number): string; parse(text: string): number | undefined };
   readonly events: CloudEvents;
@@ -100,7 +100,7 @@ export function eventsV1(deps: EventsServiceDeps) {
     await getRow(tx, subscriptions, subscription);
     const state = parseStatus(status);
     const binding = JSON.stringify(["ListDeliveries", subscription, status]);
-    const cursor = pageToken === "" ? undefined : tokens.read(pageToken, binding, startMs);
+    const cursor = pageToken === "" ? undefined : await tokens.read(tx, pageToken, binding, startMs);
     const limit = Math.min(pageSize || DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE);
     // One row more than fits shows whether there is a next page.
     const found = await listStored(tx, subscription, { state, afterSeq: Number(cursor?.key ?? 0), limit: limit + 1 });

@@ -114,7 +114,7 @@ export function createLastSeen(store: Store) {
   };
 }
 
-/** How often keys are read and rotated, in milliseconds: a revoked key is trusted at most this much longer. */
+/** How often keys are read and rotated, in milliseconds. */
 const KEY_INTERVAL_MS = 1_000;
 /** The pause never grows after failures, because keys may have been revoked meanwhile. */
 const KEY_PAUSES = { intervalMs: KEY_INTERVAL_MS, maxBackoffMs: KEY_INTERVAL_MS };
@@ -143,7 +143,7 @@ export function createKeyRotation({ keys, schedule, onKeyStateChange }: KeyRotat
 }
 
 export interface KeyReloadDeps {
-  readonly keys: Pick<KeyRing, "reload">;
+  readonly keys: Pick<KeyRing, "refresh">;
   /** Called once when the keys cannot be read, and again only after a success. */
   readonly onProblem: (problem: string, error: unknown) => void;
 }
@@ -153,7 +153,7 @@ export function createKeyReload({ keys, onProblem }: KeyReloadDeps): Schedule {
   return createSchedule({
     ...KEY_PAUSES,
     run: async () => {
-      await keys.reload();
+      await keys.refresh();
       return undefined;
     },
     onFailure: (error) => onProblem("the keys could not be read again and will be tried again", error),

@@ -10,7 +10,7 @@ import { encodeApiToken, MAX_TOKEN_LENGTH, MAX_TOKEN_LIFE_S, type TokenClaims } 
 import type { RefreshTokenRow } from "../store/tables/tokens.js";
 import type { Tx } from "../store/transaction.js";
 import { type ExchangeCounts, outcomeOf } from "./exchange-counts.js";
-import type { KeyRing } from "./keys/key-ring.js";
+import type { KeyRing, Keys } from "./keys/key-ring.js";
 import { noteExchange, noteSiblings, takeRepeat, useUpSibling } from "./refresh-repeats.js";
 import { createSigner, type Signer } from "./signer.js";
 import { type RequestedGrant, resolveScopes } from "./sts/token-request.js";
@@ -70,7 +70,7 @@ export interface RefreshContext {
 export type Tokens = ReturnType<typeof createTokens>;
 
 export function createTokens(deps: {
-  readonly keys: Pick<KeyRing, "getSigningKey">;
+  readonly keys: Pick<KeyRing, "at">;
   readonly ids: Ids;
   /** The issuer URL. */
   readonly issuer: string;
@@ -81,12 +81,13 @@ export function createTokens(deps: {
 }) {
   const { keys, ids, issuer, signer = createSigner(), counts } = deps;
 
-  function issue(identity: string, grant: TokenGrant, nowMs: number): UnsignedToken {
+  async function issue(tx: Tx, identity: string, grant: TokenGrant, nowMs: number): Promise<UnsignedToken> {
+    const current = await keys.at(tx);
     const lifeS = lifeOf(grant, nowMs);
     const request = { ...grant, issuer, identity, lifeS, nowMs };
-    let jwt = encodeToken(request, keys, ids);
+    let jwt = encodeToken(request, current, ids);
     // Without the informative claims, the token may be short enough to be accepted.
-    if (jwt.length > MAX_TOKEN_LENGTH) jwt = encodeToken({ ...request, informative: undefined }, keys, ids);
+    if (jwt.length > MAX_TOKEN_LENGTH) jwt = encodeToken({ ...request, informative: undefined }, current, ids);
     if (jwt.length > MAX_TOKEN_LENGTH) {
       throw invalidArgument({ field: "scopes", rule: "must be fewer: the token would be too long" });
     }
@@ -120,7 +121,7 @@ export function createTokens(deps: {
     if (!(await isLoginValid(tx, login.identityUid, login.createTimeMs))) return undefined;
     const grant = login.grant as TokenGrant;
     const narrower = await resolveScopes(tx, requested, { ...grant, identityUid: login.identityUid });
-    const token = issue(login.identityUid, narrowGrant(grant, narrower), nowMs);
+    const token = await issue(tx, login.identityUid, narrowGrant(grant, narrower), nowMs);
     const next = await insert(tx, login);
     const { identityUid, expireTimeMs: refreshExpiresAtMs } = login;
     if (lost !== undefined) await noteSiblings(tx, lost, next.hash, refreshExpiresAtMs);
@@ -262,15 +263,11 @@ interface IssueTokenOptions extends Omit<TokenClaims, "subject" | "tokenId" | "i
 }
 
 /** Issues and signs an API token with the active key. */
-export function issueToken(
-  request: IssueTokenOptions,
-  keys: Pick<KeyRing, "getSigningKey">,
-  ids: Ids,
-): Promise<string> {
+export function issueToken(request: IssueTokenOptions, keys: Pick<Keys, "getSigningKey">, ids: Ids): Promise<string> {
   return signJwt(encodeToken(request, keys, ids));
 }
 
-function encodeToken(request: IssueTokenOptions, keys: Pick<KeyRing, "getSigningKey">, ids: Ids): UnsignedJwt {
+function encodeToken(request: IssueTokenOptions, keys: Pick<Keys, "getSigningKey">, ids: Ids): UnsignedJwt {
   const { identity, nowMs, ...claims } = request;
   return encodeApiToken(
     { ...claims, subject: identity, tokenId: ids.newId(), issuedAt: Math.floor(nowMs / 1000) },

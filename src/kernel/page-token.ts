@@ -33,9 +33,19 @@ const MAX_LENGTH = 4096;
 
 type Payload = readonly [binding: string, issuedMs: number, key: string | number, uid: string, skip: number];
 
-export type PageTokens = ReturnType<typeof createPageTokens>;
+export type PageTokens<Tx> = ReturnType<typeof createPageTokens<Tx>>;
 
-export function createPageTokens(keys: PageKeys) {
+/**
+ * Creates and reads page tokens.
+ *
+ * @param keys the keys in memory
+ * @param readKeys reads the keys in the transaction of a call, for a token whose key is not in memory: another process may
+ * have created it
+ */
+export function createPageTokens<Tx>(
+  keys: PageKeys,
+  readKeys: (tx: Tx) => Promise<readonly PageKey[]> = async () => keys(),
+) {
   return {
     /** Creates the token for the page after `cursor` of the list that `binding` describes. */
     create(cursor: PageCursor, binding: string, nowMs: number): string {
@@ -50,8 +60,8 @@ export function createPageTokens(keys: PageKeys) {
      *
      * @throws ApiError INVALID_ARGUMENT when this service did not create the token, or it belongs to another list
      */
-    read(token: string, binding: string, nowMs: number): PageCursor | undefined {
-      const [bound, issuedMs, key, uid, skip] = unsealToken(keys(), token);
+    async read(tx: Tx, token: string, binding: string, nowMs: number): Promise<PageCursor | undefined> {
+      const [bound, issuedMs, key, uid, skip] = await unsealToken(keys(), () => readKeys(tx), token);
       if (bound !== digestOf(binding)) throw invalidPageToken("belongs to a list with other filters or another order");
       if (nowMs - issuedMs > PAGE_TOKEN_LIFE_MS || issuedMs - nowMs > SKEW_MS) return undefined;
       return { key, uid, skip };
@@ -59,13 +69,18 @@ export function createPageTokens(keys: PageKeys) {
   };
 }
 
-function unsealToken(keys: readonly PageKey[], token: string): Payload {
+async function unsealToken(
+  keys: readonly PageKey[],
+  readKeys: () => Promise<readonly PageKey[]>,
+  token: string,
+): Promise<Payload> {
   if (token.length <= MAX_LENGTH) {
     const bytes = Buffer.from(token, "base64url");
     // Only the canonical spelling: base64url decoders are lenient.
     if (bytes.toString("base64url") === token) {
       const id = bytes.subarray(0, 8).toString("hex");
-      const key = keys.find((k) => k.id === id);
+      const isKey = (key: PageKey) => key.id === id;
+      const key = keys.find(isKey) ?? (await readKeys()).find(isKey);
       const plain = key && unseal(key.secret, bytes.subarray(8), CONTEXT);
       if (plain) return JSON.parse(plain.toString()) as Payload;
     }

@@ -17,6 +17,9 @@ export interface Principal {
   /** The id of the token (`jti`), recorded in the audit log. */
   readonly tokenId: string;
 
+  /** The key that signed the token (its `kid`); absent where the caller brought no API token. */
+  readonly keyId?: string;
+
   /** When the token was issued, in epoch seconds; compared with the identity's `notBefore`. */
   readonly issuedAt: number;
 

@@ -32,7 +32,7 @@ async function createTrimmedLog(): Promise<{ log: Log; kids: string[] }> {
   const kids = [log.keys.getAuditSigningKey().kid];
   const next = generateKey("audit", log.masterKey, nowMs);
   await log.store.write((tx) => rotateKey(tx, next));
-  await log.keys.reload();
+  await log.keys.refresh();
   kids.push(log.keys.getAuditSigningKey().kid);
   await log.append(auditRow(acme, { timeMs: nowMs }));
   await log.sealer().stop();

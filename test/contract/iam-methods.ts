@@ -14,7 +14,7 @@ import { imageDigest } from "./registry-things.js";
 
 /** The services that are served, in every version. */
 export const services = createPlatformServices({
-  tokens: { create: () => "", read: () => undefined },
+  tokens: { create: () => "", read: async () => undefined },
   ids: randomIds,
   seal: async () => "",
   rootCreation: "users",

@@ -21,7 +21,7 @@ const { privateKey } = generateKeyPairSync("ec", { namedCurve: "P-256" });
 function createTestSender(fetch: GuardedFetch) {
   return createSender({
     ...{ fetch, ids: randomIds, clock: () => NOW, issuer: "https://issuer.example", baseUrl: "https://api.example" },
-    keys: { getSigningKey: () => ({ kid: "k", key: privateKey }) },
+    keys: { getSigningKey: () => ({ kid: "k", key: privateKey }), refresh: async () => {} },
     sign: (jwt) => signJwt(jwt),
   });
 }

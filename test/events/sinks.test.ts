@@ -44,7 +44,10 @@ function createTestSender(
     ids: randomIds,
     onProblem: (reason) => reasons.push(reason),
     origin: { issuer: "https://issuer.example", baseUrl: "https://api.example" },
-    storage: { clock: Date.now, keys: { getSigningKey: () => ({ kid: "k", key: privateKey }) } as never },
+    storage: {
+      clock: Date.now,
+      keys: { getSigningKey: () => ({ kid: "k", key: privateKey }), refresh: async () => {} } as never,
+    },
     tracing: undefined,
     resolve: (hostname) => Promise.resolve(resolved[hostname] ?? []),
   });

@@ -13,6 +13,7 @@ const MINUTE_MS = 60_000;
 const newer: PageKey = { id: "00000000000000aa", secret: Buffer.alloc(32, 1) };
 const older: PageKey = { id: "00000000000000bb", secret: Buffer.alloc(32, 2) };
 const tokens = createPageTokens(() => [newer, older]);
+const read = (text: string, list: string, atMs: number) => tokens.read(undefined, text, list, atMs);
 const cursor = { key: "core", uid: "0".repeat(40), skip: 3 };
 const binding = '["ListGroups",{"field":"name"},{}]';
 const nowMs = 1_800_000_000_000;
@@ -40,20 +41,37 @@ const ages: readonly { ageMs: number; opens: boolean; reason: string }[] = [
 ];
 
 for (const { ageMs, opens, reason } of ages) {
-  test(`age: ${reason}`, () => {
-    assert.deepEqual(tokens.read(token, binding, nowMs + ageMs), opens ? cursor : undefined);
+  test(`age: ${reason}`, async () => {
+    assert.deepEqual(await read(token, binding, nowMs + ageMs), opens ? cursor : undefined);
   });
 }
 
-test("a token of another list is rejected, however old", () => {
+test("a token of another list is rejected, however old", async () => {
   for (const ageMs of [0, PAGE_TOKEN_LIFE_MS * 2]) {
-    assert.throws(() => tokens.read(token, `${binding} `, nowMs + ageMs), isInvalidPageToken(FOREIGN));
+    await assert.rejects(read(token, `${binding} `, nowMs + ageMs), isInvalidPageToken(FOREIGN));
   }
 });
 
-test("a key that no longer seals still opens", () => {
+test("a key that no longer seals still opens", async () => {
   const before = createPageTokens(() => [older]).create(cursor, binding, nowMs);
-  assert.deepEqual(tokens.read(before, binding, nowMs), cursor);
+  assert.deepEqual(await read(before, binding, nowMs), cursor);
+});
+
+test("a key that another process created meanwhile is read, once for each token", async () => {
+  let reads = 0;
+  const elsewhere = createPageTokens<string>(
+    () => [older],
+    async (tx) => {
+      assert.equal(tx, "tx");
+      reads++;
+      return [newer, older];
+    },
+  );
+  assert.deepEqual(await elsewhere.read("tx", token, binding, nowMs), cursor);
+  assert.equal(reads, 1);
+  await assert.rejects(elsewhere.read("tx", "x", binding, nowMs), isInvalidPageToken(FORGED));
+  assert.deepEqual(await elsewhere.read("tx", elsewhere.create(cursor, binding, nowMs), binding, nowMs), cursor);
+  assert.equal(reads, 1, "and neither for garbage nor for a known key");
 });
 
 test("without keys nothing is made", () => {
@@ -91,46 +109,38 @@ const forgeries: readonly { token: string; reason: string }[] = [
 ];
 
 for (const { token: forged, reason } of forgeries) {
-  test(`rejected: ${reason}`, () => {
-    assert.throws(() => tokens.read(forged, binding, nowMs), isInvalidPageToken(FORGED));
+  test(`rejected: ${reason}`, async () => {
+    await assert.rejects(read(forged, binding, nowMs), isInvalidPageToken(FORGED));
   });
 }
 
-test("the standard alphabet of base64 is rejected", () => {
+test("the standard alphabet of base64 is rejected", async () => {
   let plain = token;
   // Most tokens hold a character that differs; one that does is found at once.
   while (!/[-_]/.test(plain)) plain = tokens.create(cursor, binding, nowMs);
   const other = plain.replaceAll("-", "+").replaceAll("_", "/");
-  assert.throws(() => tokens.read(other, binding, nowMs), isInvalidPageToken(FORGED));
+  await assert.rejects(read(other, binding, nowMs), isInvalidPageToken(FORGED));
 });
 
-test("every bit of every byte is guarded", () => {
+test("every bit of every byte is guarded", async () => {
   for (let bit = 0; bit < bytes.length * 8; bit++) {
     const changed = Buffer.from(bytes);
     changed[bit >> 3] = (changed[bit >> 3] ?? 0) ^ (1 << (bit & 7));
-    assert.throws(
-      () => tokens.read(changed.toString("base64url"), binding, nowMs),
-      isInvalidPageToken(FORGED),
-      `bit ${bit}`,
-    );
+    await assert.rejects(read(changed.toString("base64url"), binding, nowMs), isInvalidPageToken(FORGED), `bit ${bit}`);
   }
 });
 
-test("every character has one spelling", () => {
+test("every character has one spelling", async () => {
   for (let i = 0; i < token.length; i++) {
     for (const other of ["A", "z", "_", "=", "+", " "]) {
       if (token[i] === other) continue;
       const changed = token.slice(0, i) + other + token.slice(i + 1);
-      assert.throws(
-        () => tokens.read(changed, binding, nowMs),
-        isInvalidPageToken(FORGED),
-        `character ${i} as ${other}`,
-      );
+      await assert.rejects(read(changed, binding, nowMs), isInvalidPageToken(FORGED), `character ${i} as ${other}`);
     }
   }
 });
 
-test("property: any cursor comes back as it was", () => {
+test("property: any cursor comes back as it was", async () => {
   const cursors = fc.record(
     {
       key: fc.oneof(fc.string({ unit: "grapheme", maxLength: 300 }), fc.maxSafeNat()),
@@ -139,10 +149,10 @@ test("property: any cursor comes back as it was", () => {
     },
     { noNullPrototype: true },
   );
-  fc.assert(
-    fc.property(cursors, fc.string(), fc.nat(), (one, list, ageMs) => {
+  await fc.assert(
+    fc.asyncProperty(cursors, fc.string(), fc.nat(), async (one, list, ageMs) => {
       const made = tokens.create(one, list, nowMs);
-      assert.deepEqual(tokens.read(made, list, nowMs + Math.min(ageMs, PAGE_TOKEN_LIFE_MS)), one);
+      assert.deepEqual(await read(made, list, nowMs + Math.min(ageMs, PAGE_TOKEN_LIFE_MS)), one);
     }),
   );
 });

@@ -17,6 +17,7 @@ import { notificationRoutes } from "../../registry/oci/notification-routes.js";
 import { createRegistryClient } from "../../registry/oci/registry-client.js";
 import { createInternalTokens } from "../../registry/oci/registry-token.js";
 import { TOKEN_FAILURES, tokenRoutes } from "../../registry/oci/token-routes.js";
+import type { Tx } from "../../store/transaction.js";
 import { bodiesOfOthers, definitions } from "../definitions.js";
 import { addMounts } from "../mounts.js";
 import { createPlatformServices } from "../services.js";
@@ -54,7 +55,7 @@ export interface Platform {
 export async function createPlatform(deps: PlatformDeps): Promise<Platform> {
   const { settings, ids, onProblem, origin, storage, issuer, quotas, mounts, stopping } = deps;
   const { store, callStore, keys, masterKey, clock } = storage;
-  const tokens = createPageTokens(keys.pageKeys);
+  const tokens = createPageTokens(keys.pageKeys, async (tx: Tx) => (await keys.at(tx)).pageKeys());
   const platformServices = [
     ...createPlatformServices({
       tokens,

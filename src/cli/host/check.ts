@@ -213,6 +213,6 @@ async function readAuditKeys(store: Store, masterKey: MasterKey): Promise<AuditV
   return {
     findAuditVerifyingKey: (kid) => known.get(kid),
     // Everything is read from one snapshot.
-    refresh: async () => false,
+    refresh: async () => {},
   };
 }

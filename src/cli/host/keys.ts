@@ -1,4 +1,4 @@
-// `arbor admin keys`. Running servers use the changes within seconds.
+// `arbor admin keys`. Running servers see the changes with the next call.
 import type { Settings } from "../../config/config.js";
 import { auditOnHost } from "../../iam/operator/operate.js";
 import { generateKey, generateTokenKey, resealKeyForStore } from "../../issuer/keys/key-generation.js";
@@ -66,7 +66,7 @@ export async function revokeCommand(settings: Settings, kid: string): Promise<vo
     });
     print(`${kid} is removed; it was ${state}`);
     if (replaced) print(`${spare.kid} is new and signs API tokens at once`);
-    print("running servers refuse what the removed key signed within 5 s");
+    print("running servers refuse what the removed key signed, from now on");
     const kept = `up to ${settings.jwksMaxAge} s (--jwks-max-age)`;
     print(`others may trust it${replaced ? ", and not know the new one," : ""} for as long as they keep keys: ${kept}`);
   });

@@ -33,7 +33,7 @@ export interface Attempt {
 export interface SenderDeps {
   /** One that is for sinks alone. */
   readonly fetch: GuardedFetch;
-  readonly keys: Pick<KeyRing, "getSigningKey">;
+  readonly keys: Pick<KeyRing, "getSigningKey" | "refresh">;
   readonly sign: (jwt: UnsignedJwt, organisation: string) => Promise<string>;
   readonly ids: Ids;
   readonly clock: Clock;
@@ -55,7 +55,9 @@ const MAX_RESPONSE_BYTES = 64 * 1024;
 /** Creates the sender. */
 export function createSender({ fetch, keys, sign, ids, clock, issuer, baseUrl }: SenderDeps) {
   // One token for each attempt: an attempt may be a day later.
-  function createToken({ groupUid }: Recipient, data: Buffer): Promise<string> {
+  async function createToken({ groupUid }: Recipient, data: Buffer): Promise<string> {
+    // A receiver knows no key that was revoked meanwhile.
+    await keys.refresh();
     const iat = Math.floor(clock() / 1000);
     const claims = {
       ...{ iss: issuer, aud: "customer", sub: `webhook:${groupUid}` },

@@ -1,5 +1,5 @@
-// The keys of the installation in memory. They are stored, so that all nodes share them, and read repeatedly, so that
-// all nodes follow changes.
+// The keys of the installation. They are stored, so that all processes share them. What they hold in memory is only what
+// saves decrypting: a call that depends on a key reads which keys there are, so that it follows changes that others made.
 import type { JsonWebKey, KeyObject } from "node:crypto";
 import { algorithmOf, type SigningKey, type TokenAlgorithm, tokenAlgorithms } from "../../kernel/jws.js";
 import type { PageKey } from "../../kernel/page-token.js";
@@ -27,20 +27,14 @@ import {
 } from "./key-states.js";
 import { checkMasterKey, type MasterKey, verifyMasterKey } from "./master-key.js";
 
-/** The keys in memory. */
-export interface KeyRing {
-  /**
-   * The key that signs new API tokens, as of the last read of the store. Others may reject signatures of a node that
-   * has not read the store for longer than the leeway of 30 s, for example because its machine was suspended. Callers
-   * that can wait call `refresh` first.
-   */
+/** The keys as of one read of the store. */
+export interface Keys {
+  /** The key that signs new API tokens. */
   getSigningKey(): SigningKey;
   /** The public key with this kid, if it may verify API tokens; the same object on every call. */
   findVerifyingKey(kid: string): KeyObject | undefined;
   /** The public keys of API tokens as JWKs, newest first (RFC 7517). */
   listPublicJwks(): readonly JsonWebKey[];
-  /** The algorithm that the next key of API tokens will have, as of the last read of the store. */
-  tokenAlgorithm(): TokenAlgorithm;
   /** The secrets of page tokens: the first one encrypts, all decrypt. */
   pageKeys(): readonly PageKey[];
   /** The key that signs heads of the audit log. */
@@ -56,19 +50,24 @@ export interface KeyRing {
    * registry reads its trusted keys at start, so it needs both before a rotation.
    */
   listRegistryKeys(): readonly KeyPair[];
+}
+
+/** The keys as of the last read of the store, and how to read them again. */
+export interface KeyRing extends Keys {
+  /** The algorithm that the next key of API tokens will have, as of the last read of the store. */
+  tokenAlgorithm(): TokenAlgorithm;
   /**
-   * Reads the keys again unless that happened within the last second. Resolves to whether anything changed.
-   *
-   * @throws ApiError UNAVAILABLE when the store cannot be read.
+   * Reads the keys in the transaction of a call, which sees every change that was acknowledged before it began. Calls that
+   * sign, or depend on an unknown key, take them from here.
    */
-  refresh(): Promise<boolean>;
+  at(tx: Tx): Promise<Keys>;
   /**
-   * Reads the keys again. Concurrent calls share a read.
+   * Reads the keys again: then they are at least those that were acknowledged before the call. Calls share a read that has
+   * not begun, so there is one at a time, however many tokens with unknown keys come.
    *
-   * @returns whether anything changed
    * @throws ApiError UNAVAILABLE when the store cannot be read
    */
-  reload(): Promise<boolean>;
+  refresh(): Promise<void>;
   /** Whether `advanceKeys` would change anything, as of the last read of the store. */
   isChangeDue(schedule: KeySchedule): boolean;
   /**
@@ -88,9 +87,6 @@ export interface KeyRingDeps {
   /** The algorithm of API tokens until a server stores one, see {@link storeTokenAlgorithm}. */
   readonly tokenAlgorithm: TokenAlgorithm;
 }
-
-/** The shortest time between reads that unknown kids cause, in milliseconds. */
-const REFRESH_PAUSE_MS = 1_000;
 
 const otherPurposes: readonly OtherPurpose[] = ["page-token", "audit", "registry"];
 
@@ -158,52 +154,46 @@ async function loadKeyRing(
       algorithm = tokenAlgorithms.find((one) => one === stored) ?? tokenAlgorithm;
       return tx.keys.list();
     });
-  let readMs = clock();
   let view = buildKeyView(await rows(), masterKey);
   assertUsable(view);
-  let reloading: Promise<boolean> | undefined;
+  let reading: Promise<void> = Promise.resolve();
+  let next: Promise<void> | undefined;
 
-  async function read(): Promise<boolean> {
-    const startMs = clock();
-    const before = view;
-    const read = buildKeyView(await rows(), masterKey, before);
-    assertUsable(read);
-    view = read;
-    // A failed read must not count as a read.
-    readMs = startMs;
-    return formatStates(view.rows) !== formatStates(before.rows);
+  async function read(): Promise<void> {
+    const found = buildKeyView(await rows(), masterKey, view);
+    assertUsable(found);
+    view = found;
   }
 
   function buildPlan(schedule: KeySchedule): KeyPlan {
     return { rows: view.rows, schedule, algorithm, nowMs: clock() };
   }
 
-  function reload(): Promise<boolean> {
-    reloading ??= read().finally(() => {
-      reloading = undefined;
-    });
-    return reloading;
+  // The read under way may have begun before what this caller must see was committed.
+  function refresh(): Promise<void> {
+    next ??= reading
+      .catch(() => {})
+      .then(() => {
+        next = undefined;
+        reading = read();
+        return reading;
+      });
+    return next;
   }
 
   return {
-    getSigningKey: () => view.apiToken.getSigningKey(),
-    findVerifyingKey: (kid) => view.apiToken.pairs.get(kid)?.publicKey,
-    listPublicJwks: () => view.published,
+    ...createKeys(() => view),
     tokenAlgorithm: () => algorithm,
-    pageKeys: () => view.pageKeys,
-    getAuditSigningKey: () => view.audit.getSigningKey(),
-    findAuditVerifyingKey: (kid) => view.audit.pairs.get(kid)?.publicKey,
-    listAuditJwks: () => toJwks(view.audit),
-    getRegistrySigningKey: () => view.registry.getSigningKey(),
-    listRegistryKeys: () => listTrusted(view),
-    async refresh() {
-      if (reloading === undefined && Math.abs(clock() - readMs) < REFRESH_PAUSE_MS) return false;
-      return reload();
+    async at(tx) {
+      const isCurrent = formatStates(await tx.keys.listStates()) === formatStates(view.rows);
+      // The view in memory stays: this transaction may be older than the one that it was read in.
+      const found = isCurrent ? view : buildKeyView(await tx.keys.list(), masterKey, view);
+      return createKeys(() => found);
     },
-    reload,
+    refresh,
     isChangeDue: (schedule) => isChangeDue(buildPlan(schedule)),
     async advanceKeys(schedule, write = store.write) {
-      await reload();
+      await refresh();
       const plan = buildPlan(schedule);
       if (!isChangeDue(plan)) return [];
       const spare = isSuccessorDue(plan) ? await generateTokenKey(algorithm, masterKey, clock()) : undefined;
@@ -211,9 +201,23 @@ async function loadKeyRing(
         const successor = spare && (await resealKeyForStore(tx, masterKey, spare));
         return applyDueChanges(tx, { ...plan, nowMs: clock() }, successor);
       });
-      await reload();
+      await refresh();
       return changes;
     },
+  };
+}
+
+function createKeys(view: () => KeyView): Keys {
+  return {
+    getSigningKey: () => view().apiToken.getSigningKey(),
+    findVerifyingKey: (kid) => view().apiToken.pairs.get(kid)?.publicKey,
+    listPublicJwks: () => view().published,
+    pageKeys: () => view().pageKeys,
+    getAuditSigningKey: () => view().audit.getSigningKey(),
+    findAuditVerifyingKey: (kid) => view().audit.pairs.get(kid)?.publicKey,
+    listAuditJwks: () => toJwks(view().audit),
+    getRegistrySigningKey: () => view().registry.getSigningKey(),
+    listRegistryKeys: () => listTrusted(view()),
   };
 }
 
@@ -262,7 +266,7 @@ interface OpenedKey extends KeyPair {
  * @throws Error when a key was encrypted with another master key
  */
 function buildKeyView(rows: readonly KeyRow[], masterKey: MasterKey, before?: KeyView): KeyView {
-  if (before !== undefined && formatStates(rows) === formatStates(before.rows)) return { ...before, rows };
+  if (before !== undefined && formatRows(rows) === formatRows(before.rows)) return { ...before, rows };
   const apiToken = buildSigningKeys("api-token", rows, masterKey, before?.apiToken);
   const audit = buildSigningKeys("audit", rows, masterKey, before?.audit);
   const registry = buildSigningKeys("registry", rows, masterKey, before?.registry);
@@ -270,7 +274,11 @@ function buildKeyView(rows: readonly KeyRow[], masterKey: MasterKey, before?: Ke
 }
 
 /** Formats all keys with their states, to compare them. */
-function formatStates(rows: readonly KeyRow[]): string {
+function formatStates(rows: readonly Pick<KeyRow, "kid" | "state">[]): string {
+  return rows.map(({ kid, state }) => `${kid} ${state}`).join();
+}
+
+function formatRows(rows: readonly KeyRow[]): string {
   return rows.map(({ kid, state, sealed }) => `${kid} ${state} ${sealed}`).join();
 }
 

@@ -148,7 +148,7 @@ async function deliverOutcome(
     }
     case "redirect": {
       const refresh = known.refresh ? await tokens.createRefreshToken(tx, known.identityUid, grant, nowMs) : undefined;
-      const token = tokens.issue(known.identityUid, grant, nowMs);
+      const token = await tokens.issue(tx, known.identityUid, grant, nowMs);
       return async () => redirectWithToken(login, (await tokens.sign(token)).token, refresh);
     }
     case "headless": {

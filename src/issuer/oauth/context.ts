@@ -22,7 +22,7 @@ export interface LoginDeps {
   readonly store: Store;
   readonly tokens: Tokens;
   readonly exchanger: Pick<Exchanger, "exchange">;
-  readonly idTokens: Pick<IdTokens, "create" | "sign">;
+  readonly idTokens: Pick<IdTokens, "create" | "prepare">;
   readonly tickets: Tickets;
   readonly masterKey: MasterKey;
   /** All requests to providers go through it. */

@@ -1,7 +1,7 @@
 // ID tokens (OpenID Connect Core 1.0, section 2). Programs verify them with the public keys of this service. A device may
 // exchange its own once; the store keeps the login until then, so that this holds on all nodes.
 import { errors, type JWTHeaderParameters, jwtVerify } from "jose";
-import { algorithmOf, encodeJwt, type UnsignedJwt } from "../../kernel/jws.js";
+import { algorithmOf, encodeJwt } from "../../kernel/jws.js";
 import { rootOf } from "../../kernel/uidp.js";
 import type { Store } from "../../store/store.js";
 import type { Tx } from "../../store/transaction.js";
@@ -31,7 +31,7 @@ export type IdTokens = ReturnType<typeof createIdTokens>;
 export function createIdTokens(deps: {
   readonly store: Pick<Store, "write">;
   readonly tickets: Tickets;
-  readonly keys: Pick<KeyRing, "getSigningKey" | "findVerifyingKey" | "refresh">;
+  readonly keys: Pick<KeyRing, "at" | "findVerifyingKey" | "refresh">;
   /** The issuer URL. */
   readonly issuer: string;
   /** One of its own unless given. */
@@ -41,7 +41,9 @@ export function createIdTokens(deps: {
 
   // The key determines the algorithm, not the token (RFC 8725, section 3.1).
   async function getKey({ kid = "", alg }: JWTHeaderParameters) {
-    const key = keys.findVerifyingKey(kid) ?? ((await keys.refresh()) ? keys.findVerifyingKey(kid) : undefined);
+    // Each ID token is taken once, so that nothing is saved by keys in memory. Another process may have changed them.
+    await keys.refresh();
+    const key = keys.findVerifyingKey(kid);
     if (key === undefined || algorithmOf(key) !== alg) throw new errors.JWKSNoMatchingKey();
     return key;
   }
@@ -57,11 +59,20 @@ export function createIdTokens(deps: {
     }
   }
 
-  function encode({ clientId, nonce }: IdTokenClient, login: IdTokenLogin, jti: string, nowMs: number): UnsignedJwt {
+  async function prepare(
+    tx: Tx,
+    { clientId, nonce }: IdTokenClient,
+    login: IdTokenLogin,
+    nowMs: number,
+    jti = createSecret(),
+  ): Promise<() => Promise<string>> {
+    const { getSigningKey } = await keys.at(tx);
     const { email, email_verified } = login.grant.informative ?? {};
     const iat = Math.floor(nowMs / 1000);
     const claims = { iss: issuer, sub: login.identityUid, aud: clientId, iat, exp: iat + LIFE_S, jti, nonce };
-    return encodeJwt(TYPE, { ...claims, ...(email !== undefined && { email, email_verified }) }, keys.getSigningKey());
+    const payload = { ...claims, ...(email !== undefined && { email, email_verified }) };
+    const jwt = encodeJwt(TYPE, payload, getSigningKey());
+    return () => signer(jwt, rootOf(login.identityUid));
   }
 
   return {
@@ -74,13 +85,16 @@ export function createIdTokens(deps: {
     async create(tx: Tx, clientId: string, login: IdTokenLogin, nowMs: number): Promise<() => Promise<string>> {
       const jti = createSecret();
       await tickets.put(tx, "id-token", jti, login, nowMs + LIFE_S * 1000);
-      const jwt = encode({ clientId }, login, jti, nowMs);
-      return () => signer(jwt, rootOf(login.identityUid));
+      return prepare(tx, { clientId }, login, nowMs, jti);
     },
 
-    /** Signs an ID token that says who signed in and cannot be exchanged, because no login is stored for it. */
-    sign(client: IdTokenClient, login: IdTokenLogin, nowMs: number): Promise<string> {
-      return signer(encode(client, login, createSecret(), nowMs), rootOf(login.identityUid));
+    /**
+     * Prepares an ID token that says who signed in and cannot be exchanged, because no login is stored for it.
+     *
+     * @returns signs the ID token; called after the commit
+     */
+    prepare(tx: Tx, client: IdTokenClient, login: IdTokenLogin, nowMs: number): Promise<() => Promise<string>> {
+      return prepare(tx, client, login, nowMs);
     },
 
     /**

@@ -88,18 +88,15 @@ async function redeemCode(context: LoginContext, form: URLSearchParams): Promise
       return invalidGrant("code");
     }
     const { token, refreshToken, grant } = await issueTokens(tx, context, login, nowMs);
-    const limited = limit && tokens.issue(login.identityUid, narrowGrant(grant, { limit }), nowMs);
-    await tickets.put(tx, "code", code, { used: true, refreshToken }, nowMs + USED_CODE_RETENTION_MS);
+    const limited = limit && (await tokens.issue(tx, login.identityUid, narrowGrant(grant, { limit }), nowMs));
     const { identityUid, atMs } = login;
+    const client = { clientId, nonce: idToken?.nonce };
+    const signIdToken = idToken && (await idTokens.prepare(tx, client, { identityUid, grant, atMs }, nowMs));
+    await tickets.put(tx, "code", code, { used: true, refreshToken }, nowMs + USED_CODE_RETENTION_MS);
     return async () => {
       const limitedToken = limited && (await tokens.sign(limited)).token;
       const body = { ...(await buildTokenBody(context, token, nowMs, refreshToken)), limited_token: limitedToken };
-      if (idToken === undefined) return buildJsonResponse(200, body);
-      const client = { clientId, nonce: idToken.nonce };
-      return buildJsonResponse(200, {
-        ...body,
-        id_token: await idTokens.sign(client, { identityUid, grant, atMs }, nowMs),
-      });
+      return buildJsonResponse(200, { ...body, id_token: await signIdToken?.() });
     };
   });
 }
@@ -203,7 +200,7 @@ async function issueTokens(tx: Tx, { tokens, origin }: LoginContext, login: Sign
   const grant = await buildTokenGrant(tx, login, origin.audiences);
   const { identityUid, refresh } = login;
   const refreshToken = refresh ? await tokens.createRefreshToken(tx, identityUid, grant, nowMs) : undefined;
-  return { token: tokens.issue(identityUid, grant, nowMs), refreshToken, grant };
+  return { token: await tokens.issue(tx, identityUid, grant, nowMs), refreshToken, grant };
 }
 
 async function buildTokenBody(

@@ -136,7 +136,8 @@ export function createExchanger(deps: ExchangerDeps): Exchanger {
           : verified.proof.login.grant;
       const limited = { ...grant, mappings };
       const cap = buildCapClaim(await readGrants(tx, { ...limited, identityUid }));
-      const token = tokens.issue(
+      const token = await tokens.issue(
+        tx,
         identityUid,
         { ...limited, informative: { ...informative, ...(cap && { cap }) } },
         nowMs,

@@ -10,7 +10,7 @@ import { isExpired, parseKeyId, type TokenPolicy, verifyApiToken } from "./api-t
 
 /**
  * Verifies the token in the value of the Authorization header. A token that was verified before is answered
- * synchronously. Whether the identity still exists is read later, with every call.
+ * synchronously. Whether the identity and the key of the token still exist is read later, with every call.
  *
  * @throws ApiError UNAUTHENTICATED, with one text for every cause but the expiry of a token of this service.
  */
@@ -61,8 +61,8 @@ function traceAuthentication(
 /** The public keys that verify API tokens. */
 export interface VerifyingKeys {
   findVerifyingKey(kid: string): KeyObject | undefined;
-  /** Looks for new keys; resolves to whether anything changed. */
-  refresh(): Promise<boolean>;
+  /** Reads the keys again: then they are at least those that were acknowledged before the call. */
+  refresh(): Promise<void>;
 }
 
 export interface AuthenticateDeps {
@@ -113,17 +113,19 @@ export function createAuthenticate({ keys, policy, clock, cache }: AuthenticateD
       : verifyWith(key, kid, token, authorization);
   }
 
-  // Another node may have created the key since this one read them.
+  // Another process may have created the key since this one read them.
   async function verifyAfterRefresh(authorization: string, token: string, kid: string): Promise<Principal> {
-    const key = (await keys.refresh()) ? keys.findVerifyingKey(kid) : undefined;
+    await keys.refresh();
+    const key = keys.findVerifyingKey(kid);
     if (key === undefined) throw unauthenticated(undefined, "token_unknown_key");
     return verifyWith(key, kid, token, authorization);
   }
 
   function verifyWith(key: KeyObject, kid: string, token: string, authorization: string): Principal {
-    const principal = verifyApiToken(token, key, policy, clock());
-    if (principal === "token_expired") throw tokenExpired();
-    if (typeof principal === "string") throw unauthenticated(undefined, principal);
+    const verifiedToken = verifyApiToken(token, key, policy, clock());
+    if (verifiedToken === "token_expired") throw tokenExpired();
+    if (typeof verifiedToken === "string") throw unauthenticated(undefined, verifiedToken);
+    const principal: Principal = { ...verifiedToken, keyId: kid };
     verified ??= new LRUCache({ max: MAX_VERIFIED });
     verified.set(authorization.slice(-CACHE_KEY_LENGTH), { authorization, principal, key, kid });
     if (cache) cache.entries = verified.size;

@@ -39,7 +39,7 @@ export function bitOf(capability: Capability): number {
  * `UnaryCall.callerAt`.
  *
  * @param access whether the method reads or writes
- * @throws ApiError UNAUTHENTICATED when the identity is gone or its tokens were revoked,
+ * @throws ApiError UNAUTHENTICATED when the identity is gone, or its tokens or the key of this one were revoked,
  * INVALID_ARGUMENT when the scope is not a uid at all, PERMISSION_DENIED when a capability is missing.
  */
 export async function authorize(
@@ -52,22 +52,21 @@ export async function authorize(
   if (principal === undefined) throw unauthenticated(undefined, "token_missing");
   const { scope, capabilities } = guard;
   if (scope === undefined) {
-    const { identityUid } = principal;
-    const granted = access === "read" ? tx.access.findAllGrants(identityUid) : tx.access.findIdentity(identityUid);
-    const rows = addMappedGrants(principal, granted, tx);
-    const caller = (found: readonly AccessRow[]) => buildCaller(principal, capabilities, found);
-    return caller(await rows);
+    const { identityUid, keyId } = principal;
+    const granted =
+      access === "read" ? tx.access.findAllGrants(identityUid, keyId) : tx.access.findIdentity(identityUid, keyId);
+    return buildCaller(principal, capabilities, await addMappedGrants(principal, granted, tx));
   }
   const uid = scope.of(request);
   if (!isUidp(uid)) {
     const rule = uid === "" ? "is required" : "must be a uid, such as the service assigns";
     throw invalidArgument({ field: scope.field, rule });
   }
-  const rows = addMappedGrants(principal, tx.access.findGrantsAt(principal.identityUid, lineageOf(uid)), tx);
+  const { identityUid, keyId } = principal;
+  const rows = addMappedGrants(principal, tx.access.findGrantsAt(identityUid, lineageOf(uid), keyId), tx);
   const caller = buildCaller(principal, capabilities, await rows);
   // A limited token grants no more than its limit, which is about groups.
-  const isOwn =
-    guard.ownIdentity === true && uid === principal.identityUid && parentOf(uid) === undefined && caller.unlimited;
+  const isOwn = guard.ownIdentity === true && uid === identityUid && parentOf(uid) === undefined && caller.unlimited;
   return isOwn ? caller : requireCapabilities(uid, capabilities, caller);
 }
 
@@ -99,7 +98,7 @@ function requireCapabilities(uid: string, capabilities: Guard["capabilities"], c
  * @param needed the capabilities that the method declares
  * @param rows what `tx.access` finds of the identity, with {@link addMappedGrants}; empty where there is no such
  * identity
- * @throws ApiError UNAUTHENTICATED when the identity is gone or its tokens were revoked.
+ * @throws ApiError UNAUTHENTICATED when the identity is gone, or its tokens or the key of this one were revoked.
  */
 export function buildCaller(
   principal: Principal,
@@ -107,9 +106,11 @@ export function buildCaller(
   rows: readonly AccessRow[],
 ): Caller {
   const [identity] = rows;
-  // Read on every call, so that deleting an identity or revoking its tokens works at once.
+  // Read on every call, so that deleting an identity or revoking its tokens or their key works at once.
   if (identity === undefined) throw unauthenticated(undefined, "identity_deleted");
   if (principal.issuedAt < identity.notBefore) throw unauthenticated(undefined, "token_revoked");
+  if (principal.keyId !== undefined && identity.keyId !== principal.keyId)
+    throw unauthenticated(undefined, "token_unknown_key");
   return new Caller(principal, needed, rows);
 }
 

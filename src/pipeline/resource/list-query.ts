@@ -6,6 +6,7 @@ import { type FieldViolation, invalidArgument } from "../../kernel/errors.js";
 import type { PageTokens } from "../../kernel/page-token.js";
 import { isUidp } from "../../kernel/uidp.js";
 import type { ListFilter, ListQuery, Page } from "../../store/lists/query.js";
+import type { Tx } from "../../store/transaction.js";
 import type { EqualsFilter, FieldName, Resource, SortName } from "./define.js";
 import { isPrintable } from "./rules.js";
 
@@ -21,9 +22,10 @@ export interface ListRequest {
 
 /** The method, the time and the visible groups of a list request. */
 export interface ListContext {
+  readonly tx: Tx;
   /** The name of the method: page tokens are bound to it, so a token of one list does not continue another. */
   readonly method: string;
-  readonly tokens: PageTokens;
+  readonly tokens: PageTokens<Tx>;
   readonly nowMs: number;
   /** The groups whose subtrees the caller sees. */
   readonly visible: readonly string[];
@@ -56,11 +58,11 @@ const MAX_IDS = 1_000;
  * @throws ApiError INVALID_ARGUMENT for a negative size or skip, an order the resource does not offer,
  * a filter that is not a uid, or a page token of another list.
  */
-export function parseListQuery<D extends DescMessage, M extends FieldName<D>, Row>(
+export async function parseListQuery<D extends DescMessage, M extends FieldName<D>, Row>(
   resource: Pick<Resource<D, M, Row>, "sort" | "defaultOrder">,
   request: ListRequest,
-  { method, tokens, nowMs, visible, also, equals }: ListContext,
-): ParsedList {
+  { tx, method, tokens, nowMs, visible, also, equals }: ListContext,
+): Promise<ParsedList> {
   const violations: FieldViolation[] = [];
   const addViolation = (field: string, rule: string) => violations.push({ field, rule });
   if (request.pageSize < 0) addViolation("pageSize", "must not be negative");
@@ -75,7 +77,7 @@ export function parseListQuery<D extends DescMessage, M extends FieldName<D>, Ro
 
   const binding = JSON.stringify([method, order, filter]);
   const { skip } = request;
-  const cursor = request.pageToken === "" ? undefined : tokens.read(request.pageToken, binding, nowMs);
+  const cursor = request.pageToken === "" ? undefined : await tokens.read(tx, request.pageToken, binding, nowMs);
   const query: ListQuery = {
     visible,
     ...(also && { also }),

@@ -93,12 +93,13 @@ export type ListResources = <D extends DescMessage, M extends FieldName<D>, Row,
 ) => Promise<ListEnvelope & { readonly resources: Message[] }>;
 
 /** Creates {@link ListResources} over the page tokens of the installation. */
-export function createListResources(tokens: PageTokens): ListResources {
+export function createListResources(tokens: PageTokens<Tx>): ListResources {
   return async (call, resource, request, toProto, options = {}) => {
     const { tx, startMs } = call;
     const equals = options.equals ?? parseEqualsFilters(resource, request);
     const visible = options.visible ?? (await call.visibleGroups(request.uidp, options.named));
-    const list = parseListQuery(resource, request, {
+    const list = await parseListQuery(resource, request, {
+      tx,
       method: options.method ?? call.method.name,
       tokens,
       nowMs: startMs,

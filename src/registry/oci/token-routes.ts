@@ -22,7 +22,7 @@ import { parseScopes, resolveAccess } from "./scope.js";
 
 export interface TokenDeps extends CredentialDeps {
   readonly store: Store;
-  readonly keys: Pick<KeyRing, "getRegistrySigningKey">;
+  readonly keys: Pick<KeyRing, "at">;
   readonly ids: Ids;
   /** The name of the registry, as its own configuration has it. */
   readonly service: string;
@@ -82,17 +82,18 @@ export function tokenRoutes(deps: TokenDeps): WebRoutes {
     request: WebRequest,
   ): Promise<WebResponse> {
     const resolvePrincipal = await verifyCredential(credential, request, deps);
-    const { subject, granted, elsewhere } = await deps.store.read(async (tx) => {
+    const { issuer, service, ids, keys } = deps;
+    const { subject, granted, elsewhere, signingKey } = await deps.store.read(async (tx) => {
       const principal = await resolvePrincipal(tx);
-      return { subject: principal.identityUid, ...(await resolveAccess(tx, principal, requested)) };
+      const signingKey = (await keys.at(tx)).getRegistrySigningKey();
+      return { subject: principal.identityUid, ...(await resolveAccess(tx, principal, requested)), signingKey };
     });
     // A client that mounts blobs requests several scopes, and uploads what it may not mount.
     if (granted.length === 0 && elsewhere.length > 0) return buildDenied(elsewhere);
     const nowMs = deps.clock();
     const issuedAt = Math.floor(nowMs / 1000);
-    const { issuer, service, ids, keys } = deps;
     const claims = { issuer, service, subject, access: granted, tokenId: ids.newId(), issuedAt };
-    const token = signRegistryToken(claims, keys.getRegistrySigningKey());
+    const token = signRegistryToken(claims, signingKey);
     if (subject !== ANONYMOUS_UID) deps.onToken(subject, nowMs);
     // `token` and `issued_at` are for clients of registries, `scope` and `token_type` for those of OAuth 2.0 (RFC 6749,
     // section 5.1).

@@ -9,6 +9,8 @@ export interface AccessRow {
   readonly identityUid: string;
   /** Tokens issued before this epoch second are void. */
   readonly notBefore: number;
+  /** The key that the read names, where the installation has it; null where it was revoked. */
+  readonly keyId: string | null;
   /** The organisation's own provider that the person logs in through; grants outside its organisation do not count. */
   readonly providerUid: string | null;
   readonly groupUid: string | null;
@@ -29,12 +31,16 @@ export interface MappedGrant {
 const columns = (t: Tables) => ({
   identityUid: t.identities.uid,
   notBefore: t.identities.notBefore,
+  keyId: t.keys.kid,
   providerUid: t.identities.providerUid,
   groupUid: t.roleBindings.groupUid,
   roleUid: t.roleBindings.roleUid,
   capabilities: t.roles.capabilities,
   pending: t.roleBindings.pending,
 });
+
+// That of the caller's token: a token is valid only while its key is, on whichever node or by whichever command it was revoked.
+const isKey = (t: Tables) => eq(t.keys.kid, sql.placeholder("key"));
 
 // One that is being deleted has no rights and no valid tokens.
 const isIdentity = (t: Tables) =>
@@ -50,10 +56,11 @@ type GrantPage = (AccessRow & { readonly uid: string | null })[];
 // One query finds whether the identity exists and what it is granted at a group and its ancestors. The
 // ancestors of a group sort between its root and the group itself, so the few grants of an identity in
 // that range are read at once, at half the cost of a query for a list of groups.
-const grantsInRange = statement<{ identity: string; root: string; uid: string }, AccessRow>((q, t) =>
+const grantsInRange = statement<{ identity: string; key: string; root: string; uid: string }, AccessRow>((q, t) =>
   q
     .select(columns(t))
     .from(t.identities)
+    .leftJoin(t.keys, isKey(t))
     .leftJoin(
       t.roleBindings,
       and(
@@ -73,6 +80,7 @@ const grantsAt = statementFamily<number, Record<string, string>, AccessRow>(Stri
   return q
     .select(columns(t))
     .from(t.identities)
+    .leftJoin(t.keys, isKey(t))
     .leftJoin(
       t.roleBindings,
       and(eq(t.roleBindings.identityUid, t.identities.uid), inArray(t.roleBindings.groupUid, groupUids)),
@@ -84,7 +92,7 @@ const grantsAt = statementFamily<number, Record<string, string>, AccessRow>(Stri
 // The grants that count for lists over all groups, in pages: an identity may have thousands. The page is read before it is
 // joined, so that no database reads all of them to sort them.
 const acceptedGrants = statement<
-  { identity: string; after: string; limit: number },
+  { identity: string; key: string; after: string; limit: number },
   AccessRow & { uid: string | null }
 >((q, t) => {
   const { uid, identityUid, groupUid, roleUid, pending } = t.roleBindings;
@@ -101,13 +109,14 @@ const acceptedGrants = statement<
       ...{ groupUid: page.groupUid, roleUid: page.roleUid, pending: page.pending, uid: page.uid },
     })
     .from(t.identities)
+    .leftJoin(t.keys, isKey(t))
     .leftJoin(page, eq(page.identityUid, t.identities.uid))
     .leftJoin(t.roles, eq(t.roles.uid, page.roleUid))
     .where(isIdentity(t))
     .orderBy(asc(page.uid));
 });
 
-const identityAlone = statement<{ identity: string }, AccessRow>((q, t) =>
+const identityAlone = statement<{ identity: string; key: string }, AccessRow>((q, t) =>
   q
     .select({
       ...columns(t),
@@ -117,6 +126,7 @@ const identityAlone = statement<{ identity: string }, AccessRow>((q, t) =>
       pending: sql<null>`null`.as("pending"),
     })
     .from(t.identities)
+    .leftJoin(t.keys, isKey(t))
     .where(isIdentity(t)),
 );
 
@@ -135,11 +145,12 @@ export class GrantReader extends TransactionPart {
    * The identity and its grants at a group and its ancestors; empty where there is no such identity.
    *
    * @param lineage the uids of the ancestors and of the group, root first
+   * @param key the key of the caller's token; see {@link AccessRow.keyId}
    */
-  async findGrantsAt(identityUid: string, lineage: readonly string[]): Promise<AccessRow[]> {
+  async findGrantsAt(identityUid: string, lineage: readonly string[], key = ""): Promise<AccessRow[]> {
     const [root = ""] = lineage;
-    const rows = await this.all(grantsInRange, { identity: identityUid, root, uid: lineage.at(-1) ?? "" });
-    return rows.length > MAX_IN_RANGE ? this.#readByGroup(identityUid, lineage) : filterByLineage(rows, lineage);
+    const rows = await this.all(grantsInRange, { identity: identityUid, key, root, uid: lineage.at(-1) ?? "" });
+    return rows.length > MAX_IN_RANGE ? this.#readByGroup(identityUid, lineage, key) : filterByLineage(rows, lineage);
   }
 
   /**
@@ -150,40 +161,40 @@ export class GrantReader extends TransactionPart {
    */
   async findGrantsIn(identityUid: string, root: string, groupUids: readonly string[]): Promise<AccessRow[]> {
     // Every uid below the root is less than the root with a "0" after it.
-    const found = await this.all(grantsInRange, { identity: identityUid, root, uid: `${root}0` });
+    const found = await this.all(grantsInRange, { identity: identityUid, key: "", root, uid: `${root}0` });
     if (found.length <= MAX_IN_RANGE) return found;
     const rows: AccessRow[] = [];
     for (let i = 0; i < groupUids.length; i += PAGE_SIZE) {
-      for (const row of await this.#readByGroup(identityUid, groupUids.slice(i, i + PAGE_SIZE))) rows.push(row);
+      for (const row of await this.#readByGroup(identityUid, groupUids.slice(i, i + PAGE_SIZE), "")) rows.push(row);
     }
     return rows;
   }
 
-  #readByGroup(identityUid: string, groupUids: readonly string[]): Promise<AccessRow[]> {
+  #readByGroup(identityUid: string, groupUids: readonly string[], key: string): Promise<AccessRow[]> {
     const { size, params } = padParams("group", groupUids);
-    return this.all(grantsAt(size), { ...params, identity: identityUid });
+    return this.all(grantsAt(size), { ...params, identity: identityUid, key });
   }
 
   /** The identity in one row without a grant; empty where there is no such identity. */
-  findIdentity(identityUid: string): Promise<AccessRow[]> {
-    return this.all(identityAlone, { identity: identityUid });
+  findIdentity(identityUid: string, key = ""): Promise<AccessRow[]> {
+    return this.all(identityAlone, { identity: identityUid, key });
   }
 
   /** The identity and all of its grants that are not pending; empty where there is no such identity. */
-  async findAllGrants(identityUid: string): Promise<AccessRow[]> {
-    const rows = await this.#readPage(identityUid, "");
-    return rows.length < PAGE_SIZE ? rows : this.#readRest(identityUid, rows);
+  async findAllGrants(identityUid: string, key = ""): Promise<AccessRow[]> {
+    const rows = await this.#readPage(identityUid, key, "");
+    return rows.length < PAGE_SIZE ? rows : this.#readRest(identityUid, key, rows);
   }
 
-  #readPage(identity: string, after: string): Promise<GrantPage> {
-    return this.all(acceptedGrants, { identity, after, limit: PAGE_SIZE });
+  #readPage(identity: string, key: string, after: string): Promise<GrantPage> {
+    return this.all(acceptedGrants, { identity, key, after, limit: PAGE_SIZE });
   }
 
-  async #readRest(identityUid: string, first: GrantPage): Promise<AccessRow[]> {
+  async #readRest(identityUid: string, key: string, first: GrantPage): Promise<AccessRow[]> {
     const all: AccessRow[] = [...first];
     for (let page = first; page.length === PAGE_SIZE; ) {
       await this.tx.pause?.();
-      page = await this.#readPage(identityUid, page.at(-1)?.uid ?? "");
+      page = await this.#readPage(identityUid, key, page.at(-1)?.uid ?? "");
       for (const row of page) if (row.groupUid !== null) all.push(row);
     }
     await this.tx.pause?.();

@@ -146,7 +146,7 @@ export function isolationSuite(): void {
       const principal = { identityUid, tokenId: "t", issuedAt: 1e10, expiresAt: 2e10 };
       const service = auditV1({
         bodyReaders: new Map(),
-        keys: { listAuditJwks: () => [] },
+        keys: { at: async () => ({ listAuditJwks: () => [] }) },
         ...{ store, clock: Date.now, stopping: new AbortController().signal, streams: createEventStreams() },
         tokens: createPageTokens(() => [{ id: "00".repeat(8), secret: Buffer.alloc(32) }]),
         eventIds: createEventIds(Buffer.alloc(16)),

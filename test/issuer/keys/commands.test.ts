@@ -1,7 +1,6 @@
 // The commands for keys, beside a service that runs.
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
-import { setTimeout as sleep } from "node:timers/promises";
 import { type Host, type Organisation, type Service, startHost, startService } from "../../e2e/process.js";
 import { tempDir } from "../../support/temp-dir.js";
 import { waitUntil } from "../../support/wait-until.js";
@@ -53,16 +52,6 @@ async function newToken(): Promise<string> {
 async function statusFor(token: string): Promise<number> {
   const headers = { authorization: `Bearer ${token}` };
   return (await fetch(`${service.url}/iam/v2beta1/groups/${acme.group}`, { headers })).status;
-}
-
-/** How long until the service answers with `status`, in milliseconds. */
-async function timeUntil(status: number, token: string): Promise<number> {
-  const startMs = performance.now();
-  while ((await statusFor(token)) !== status) {
-    assert.ok(performance.now() - startMs < 10_000, `no ${status} within 10 s`);
-    await sleep(20);
-  }
-  return performance.now() - startMs;
 }
 
 describe("arbor admin keys", () => {
@@ -130,7 +119,7 @@ describe("arbor admin keys", () => {
     }
   });
 
-  it("revoke ends the key in use within 5 s on a server that runs, and another signs at once", async () => {
+  it("revoke ends the key in use at once on a server that runs, and another signs", async () => {
     const token = await newToken();
     assert.equal(await statusFor(token), 200);
     const active = (await listKeys("api-token")).find(({ state }) => state === "active");
@@ -139,13 +128,12 @@ describe("arbor admin keys", () => {
     assert.deepEqual(lines, [
       `${active?.kid} is removed; it was active`,
       `${now?.kid} is new and signs API tokens at once`,
-      "running servers refuse what the removed key signed within 5 s",
+      "running servers refuse what the removed key signed, from now on",
       "others may trust it, and not know the new one, for as long as they keep keys: up to 60 s (--jwks-max-age)",
       "",
     ]);
-    const [rejectedMs, acceptedMs] = await Promise.all([timeUntil(401, token), timeUntil(200, await newToken())]);
-    assert.ok(rejectedMs < 5_000, `rejected after ${rejectedMs} ms`);
-    assert.ok(acceptedMs < 5_000, `accepted after ${acceptedMs} ms`);
+    assert.equal(await statusFor(token), 401);
+    assert.equal(await statusFor(await newToken()), 200);
   });
 
   it("revoke ends a key that waits, and signs nothing new", async () => {

@@ -195,14 +195,12 @@ describe("API tokens", () => {
     );
   });
 
-  // Last, because it moves the clock of the service.
   test("a retired key still verifies, and the new one does at once", async () => {
     const before = await kit.token();
     const { store, masterKey, keys, clock } = service.app.installation;
     const key = await generateTokenKey("ES256", masterKey, clock());
     await store.write((tx) => rotateKey(tx, key));
-    service.skewMs = 6_000;
-    assert.equal(await keys.refresh(), true);
+    await keys.refresh();
     assert.equal(keys.getSigningKey().kid, key.kid);
     assert.equal((await get({ authorization: `Bearer ${before}` })).status, 200);
     const sub = String(kit.claims().sub);

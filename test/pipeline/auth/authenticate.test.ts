@@ -30,7 +30,6 @@ function keysOf(known: Map<string, KeyObject>, found: ReadonlyMap<string, KeyObj
     refresh: async () => {
       keys.looks++;
       for (const [kid, key] of found) known.set(kid, key);
-      return found.size > 0;
     },
   };
   return keys;
@@ -74,6 +73,7 @@ for (const algorithm of tokenAlgorithms)
       assert.deepEqual(await service().authenticate(`Bearer ${good}`), {
         identityUid: claims.subject,
         tokenId: "token-1",
+        keyId: "k1",
         issuedAt: nowS,
         expiresAt: nowS + 600,
       });

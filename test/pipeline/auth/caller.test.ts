@@ -29,6 +29,7 @@ function row(groupUid: string | null, capabilities: string | null): AccessRow {
   return {
     identityUid: principal.identityUid,
     notBefore: 0,
+    keyId: null,
     providerUid: null,
     groupUid,
     roleUid: groupUid === null ? null : rootUid(0x20),

@@ -142,7 +142,7 @@ function parseJwks(text: unknown): JsonObject {
 
 function createKeys(jwks: JsonObject): AuditVerifyingKeys {
   const known = findKeys(jwks);
-  return { findAuditVerifyingKey: (kid) => known.get(kid), refresh: async () => false };
+  return { findAuditVerifyingKey: (kid) => known.get(kid), refresh: async () => {} };
 }
 
 function createServiceKeys(call: Call, scope: string, response: JsonObject): AuditVerifyingKeys {
@@ -155,7 +155,6 @@ function createServiceKeys(call: Call, scope: string, response: JsonObject): Aud
         await delay(KEY_PAUSE_MS);
         known = findKeys(await readAuditJwks(call, scope));
       }
-      return known.size !== before;
     },
   };
 }
