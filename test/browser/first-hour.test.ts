@@ -1,5 +1,6 @@
 // docs/first-hour.md, as it stands: its commands in a shell, a service as a process, a real OpenID Provider, people in a real
-// browser, and a stock registry. Needs chromium, jq, skopeo and docker-registry. STORY names a file for the transcript.
+// browser, and a stock registry. Needs chromium, jq, skopeo and docker-registry. STORY names a file for the transcript,
+// WORKERS is how many workers serve.
 import assert from "node:assert/strict";
 import { appendFileSync, existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -87,6 +88,7 @@ function shell(who: string, commands: string, more: Readonly<Record<string, stri
     ARBOR_TRUSTED_ISSUERS: `${provider.issuer},${platform.issuer}`,
     ARBOR_CREDENTIALS: join(directory, `${who}.json`),
     ARBOR_LOG_LEVEL: "error",
+    ARBOR_WORKERS: process.env.WORKERS ?? "1",
     DISPLAY: "",
     ...more,
   });
