@@ -162,6 +162,7 @@ describe("two workers", { skip: process.platform !== "linux" }, () => {
     const tookMs = performance.now() - startMs;
     for (const agent of agents) agent.destroy();
     assert.ok(tookMs > 95, `six more took ${tookMs} ms`);
+    for (const worker of [1, 2]) await service.waitForLog(`"worker":${worker},"msg":"request"`);
   });
 
   test("a worker that is killed is replaced within a second, and what it acknowledged is there", async () => {

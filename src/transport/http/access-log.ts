@@ -29,7 +29,9 @@ export interface AccessLog {
 
 /** Creates an access log of one line per request at level info; undefined if that level is not logged. */
 export function createAccessLog(logger: Logger, mode: "errors" | "all"): AccessLog | undefined {
-  const lines = createLineWriter(logger, formatLine);
+  const { worker } = logger.bindings();
+  const more = worker === undefined ? "" : `,"worker":${worker}`;
+  const lines = createLineWriter<RequestRecord>(logger, (record) => formatLine(record, more));
   if (lines === undefined) return undefined;
   return {
     observe(record) {
@@ -54,7 +56,7 @@ function formatTime(timeMs: number): string {
 
 // Written by hand, because the logger copies and inspects all fields first, and as few templates as possible, because
 // each takes time. Only values that callers or proxies choose need to be escaped.
-function formatLine(record: RequestRecord): string {
+function formatLine(record: RequestRecord, more: string): string {
   const { protocol, method, traceId, callerUid, rootUid, bearer, code, reason, status, bytesIn, remoteAddress } =
     record;
   const { isPathLogged } = requestProtocols[protocol];
@@ -75,7 +77,7 @@ function formatLine(record: RequestRecord): string {
     `{"level":"info","time":"${formatTime(record.endMs)}","requestId":"${record.requestId}"${caller},"protocol":"${protocol}"` +
     `,"httpVersion":"${record.httpVersion}"${target}${result},"bytes":${record.bytes}` +
     `,"durationMs":${formatMs(record.durationMs)}` +
-    `${remoteAddress === undefined ? "" : `,"remoteAddress":${quote(remoteAddress)}`},"msg":"request"}\n`
+    `${remoteAddress === undefined ? "" : `,"remoteAddress":${quote(remoteAddress)}`}${more},"msg":"request"}\n`
   );
 }
 
