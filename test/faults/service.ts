@@ -23,14 +23,19 @@ export interface Owner {
 }
 
 /**
- * Starts the service on a port of its own.
+ * Starts the service.
  *
  * @param flags where its database is
  * @param preload arguments of node before the program
+ * @param port that of its own unless given
  */
-export async function startService(flags: readonly string[], preload: readonly string[] = []): Promise<Service> {
+export async function startService(
+  flags: readonly string[],
+  preload: readonly string[] = [],
+  port = 0,
+): Promise<Service> {
   const beginMs = performance.now();
-  const args = ["serve", ...flags, "--base-url", BASE_URL, "--listen", "127.0.0.1:0", "--log-level", "fatal"];
+  const args = ["serve", ...flags, "--base-url", BASE_URL, "--listen", `127.0.0.1:${port}`, "--log-level", "fatal"];
   const child = spawnArbor([...args, "--access-log", "off"], preload);
   if (child.stdout === null || child.stderr === null) throw new TypeError("the process has no output");
   const errors = text(child.stderr);

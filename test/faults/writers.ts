@@ -10,6 +10,8 @@ export interface Experience {
   readonly wrong: string[];
   /** Errors other than those that calls may get while there is no database. */
   readonly unexpected: string[];
+  /** All errors. */
+  readonly failed: string[];
   /** The longest time without an acknowledged write since the last reset, in milliseconds. */
   longestWriteGapMs(): number;
   /** The same for reads. */
@@ -38,6 +40,7 @@ export function startWriters(options: WritersOptions): Experience & { readonly e
   const { recorder, apis, group, role, pauseMs = 0 } = options;
   const wrong: string[] = [];
   const unexpected: string[] = [];
+  const failed: string[] = [];
   const [writes, reads] = [new Gap(), new Gap()];
   let stopped = false;
 
@@ -47,6 +50,7 @@ export function startWriters(options: WritersOptions): Experience & { readonly e
         await writeOnce(api, reader);
       } catch (error) {
         if (!(error instanceof CallError)) throw error;
+        failed.push(error.message);
         if (options.endOnError) return;
         if (!error.allowed) unexpected.push(error.message);
         await sleep(50);
@@ -89,6 +93,7 @@ export function startWriters(options: WritersOptions): Experience & { readonly e
   return {
     wrong,
     unexpected,
+    failed,
     longestWriteGapMs: () => writes.longestMs(),
     longestReadGapMs: () => reads.longestMs(),
     resetGaps() {
