@@ -1,5 +1,5 @@
 // Two nodes on one PostgreSQL database behind each proxy of deploy/proxies, restarted and killed while readers that do not
-// retry go on. Needs TEST_ARBOR_DATABASE_URL: npm run test:restarts.
+// retry go on, and writers that retry. Needs TEST_ARBOR_DATABASE_URL: npm run test:restarts.
 import assert from "node:assert/strict";
 import { Agent, request } from "node:https";
 import { join } from "node:path";
@@ -9,8 +9,13 @@ import { create, fromBinary, type MessageShape, toBinary } from "@bufbuild/proto
 import * as grpc from "@grpc/grpc-js";
 import { GroupsService } from "#gen/chainguard/platform/iam/v2beta1/groups_pb.js";
 import { readMasterKey } from "../../src/issuer/keys/master-key.js";
+import { builtinRoleUid } from "../../src/kernel/ids.js";
 import { type Service, startService } from "../e2e/process.js";
-import { newDatabase } from "../pg/databases.js";
+import { type Api, grpcApi, restApi } from "../faults/api.js";
+import { Recorder } from "../faults/recorder.js";
+import { retrying } from "../faults/retries.js";
+import { startWriters } from "../faults/writers.js";
+import { newDatabase, withClient } from "../pg/databases.js";
 import { runCommand } from "../support/command.js";
 import { freePort } from "../support/free-port.js";
 import { tempDir } from "../support/temp-dir.js";
@@ -120,11 +125,15 @@ function readRest({ port }: RunningProxy): Read {
     });
 }
 
-/** Reads it over gRPC, where a read is a POST, which proxies do not repeat. */
-function readGrpc({ port }: RunningProxy): Read {
+/** Reads it over gRPC, where a read is a POST, which proxies do not repeat. A client may have a policy of retries. */
+function readGrpc({ port }: RunningProxy, policy?: object): Read {
   const { parent, name, input, output } = GroupsService.method.getGroup;
   const credentials = grpc.credentials.createSsl(certificate.cert);
-  const client = new grpc.Client(`localhost:${port}`, credentials, { "grpc.enable_retries": 0 });
+  const retries = policy === undefined ? 0 : 1;
+  const client = new grpc.Client(`localhost:${port}`, credentials, {
+    "grpc.enable_retries": retries,
+    ...(policy !== undefined && { "grpc.service_config": JSON.stringify(policy) }),
+  });
   const metadata = new grpc.Metadata();
   metadata.set("authorization", `Bearer ${token}`);
   return () =>
@@ -140,6 +149,18 @@ function readGrpc({ port }: RunningProxy): Read {
       );
     });
 }
+
+const RETRY_UNAVAILABLE = {
+  methodConfig: [
+    {
+      name: [{}],
+      retryPolicy: {
+        ...{ maxAttempts: 5, initialBackoff: "0.1s", maxBackoff: "1s", backoffMultiplier: 2 },
+        retryableStatusCodes: ["UNAVAILABLE"],
+      },
+    },
+  ],
+};
 
 /** Reads all the time, by readers at the same time, until the function that is returned is called. */
 function startReading(read: Read): () => Promise<Reads> {
@@ -217,10 +238,54 @@ describe("two nodes", () => {
     }
   });
 
+  it("that are restarted fail no call of clients that retry, lose no write and do none twice", async (t) => {
+    const recorder = new Recorder();
+    const counts = { retries: 0, found: 0 };
+    const writers = startCalls(proxies, recorder, (create, url) =>
+      create === restApi
+        ? retrying([restApi(url, token, { ca: certificate.cert })], counts)
+        : grpcApi(url, token, { ca: certificate.cert, retriesWrites: true }),
+    );
+    const readers = proxies.map((proxy) => readGrpc(proxy, RETRY_UNAVAILABLE));
+    const all = await disturb(nodes, readers, RESTARTS, BETWEEN_MS);
+    await writers.stop();
+    const { failed, wrong } = writers;
+    const { lost, problems } = await recorder.compare((sql) =>
+      withClient(settings["database-url"] ?? "", async (client) => (await client.query(sql)).rows),
+    );
+    for (const [i, { succeeded, failures }] of all.entries()) {
+      t.diagnostic(`${proxyNames[i]}: ${succeeded} reads by gRPC succeeded, ${failures.length} failed`);
+      assert.deepEqual(failures, [], proxyNames[i]);
+      assert.ok(succeeded > 100, `${succeeded}`);
+    }
+    t.diagnostic(`${recorder.acknowledged} writes acknowledged, ${counts.retries} retries, ${lost.length} lost`);
+    assert.deepEqual({ failed, wrong, lost, problems }, { failed: [], wrong: [], lost: [], problems: [] });
+    assert.ok(recorder.acknowledged > 200, `${recorder.acknowledged}`);
+  });
+
+  it("that cannot be reached behind nginx are UNAVAILABLE, in the form that clients of gRPC repeat", async () => {
+    const [target, second] = [await freePort(), await freePort()];
+    const proxy = await startProxy("nginx", { certificate, target, second });
+    try {
+      await assert.rejects(readGrpc(proxy, RETRY_UNAVAILABLE)(), (error) => {
+        // grpc-js does not say how often it tried, but repeats nothing whose response begins before its status.
+        assert.match(String(error), /14 UNAVAILABLE: the service cannot be reached/);
+        return true;
+      });
+    } finally {
+      await proxy.stop();
+    }
+  });
+
   // nginx has no checks, so it opens streams until it reads GOAWAY. A POST among them is not repeated.
   it("that are restarted fail no call of gRPC behind proxies that check nodes", async (t) => {
     const checking = proxies.filter((_, i) => proxyNames[i] !== "nginx");
-    const all = await disturb(nodes, checking.map(readGrpc), RESTARTS, BETWEEN_MS);
+    const all = await disturb(
+      nodes,
+      checking.map((proxy) => readGrpc(proxy)),
+      RESTARTS,
+      BETWEEN_MS,
+    );
     for (const [i, { succeeded, failures }] of all.entries()) {
       t.diagnostic(`${succeeded} calls succeeded, ${failures.length} failed`);
       assert.deepEqual(failures, [], checking[i]?.output());
@@ -228,6 +293,23 @@ describe("two nodes", () => {
     }
   });
 });
+
+/** Two writers behind each proxy, over REST and gRPC. What one writes is read through the next. */
+function startCalls(
+  proxies: readonly RunningProxy[],
+  recorder: Recorder,
+  createClient: (create: typeof restApi | typeof grpcApi, url: string) => Api,
+) {
+  const apis = proxies.flatMap(({ url }) => [createClient(restApi, url), createClient(grpcApi, url)]);
+  const writers = startWriters({ recorder, apis, group, role: builtinRoleUid("viewer"), pauseMs: PAUSE_MS });
+  return {
+    ...writers,
+    async stop() {
+      await writers.stop();
+      for (const api of apis) api.close();
+    },
+  };
+}
 
 /** What takes the retries out of each file. */
 const WITHOUT_RETRIES = {
@@ -239,6 +321,26 @@ const WITHOUT_RETRIES = {
 };
 
 describe("controls", () => {
+  it("without a drain and without retries writes fail behind every proxy", async (t) => {
+    const nodes = await Nodes.start("0s");
+    const [target, second] = nodes.ports;
+    const proxies = await Promise.all(proxyNames.map((name) => startProxy(name, { certificate, target, second })));
+    const writers = startCalls(proxies, new Recorder(), (create, url) => create(url, token, { ca: certificate.cert }));
+    try {
+      for (const index of [0, 1] as const) {
+        await sleep(1_000);
+        await nodes.restart(index, "SIGKILL");
+      }
+      await writers.stop();
+      t.diagnostic(`${writers.failed.length} calls failed: ${writers.failed.slice(0, 3).join("; ")}`);
+      assert.ok(writers.failed.length > 0);
+    } finally {
+      await writers.stop();
+      await Promise.all(proxies.map((proxy) => proxy.stop()));
+      await nodes.stop();
+    }
+  });
+
   for (const name of ["nginx", "haproxy"] as const) {
     it(`without a drain delay and retries reads fail behind ${name}`, async (t) => {
       const nodes = await Nodes.start("0s");
